@@ -1,4 +1,5 @@
-//! What controllers may do, and an account of a case's own over a wire of its own, whose rights and identity can be withdrawn.
+//! The permissions of controllers, and a service account for a single case with its own connection, whose permissions
+//! and identity can be withdrawn.
 
 use std::{fs, path::PathBuf, rc::Rc};
 
@@ -10,16 +11,16 @@ use super::kubernetes::{Namespace, client, code_of_list, wait};
 
 const NAME: &str = "candidate";
 
-/// The account that the controllers of one case act as.
+/// The service account of the controllers of one case.
 pub(super) struct Account {
-    /// What its controllers reach the API server over.
+    /// The proxy through which its controllers reach the API server.
     pub(super) wire: Wire,
-    /// Read by its controllers, and written anew when the token is another.
+    /// The token file that its controllers read. It is rewritten when the token changes.
     token_path: PathBuf,
 }
 
 impl Account {
-    /// An account without any permission; controllers of this case act as it from here on.
+    /// Creates a service account without permissions. Controllers of this case use it from now on.
     pub(super) async fn create_for(namespace: &mut Namespace) -> Account {
         let shared = Rc::clone(&namespace.control_plane);
         let text = fs::read_to_string(&shared.controller_kubeconfig).expect("a kubeconfig");
@@ -47,18 +48,18 @@ impl Account {
         fs::write(&self.token_path, token.trim()).expect("a token");
     }
 
-    /// Takes its identity away and gives it another under the same name, as forced rotations do: on return the API
-    /// server no longer knows the token that controllers began with, and the new one is in the file.
+    /// Replaces its identity by a new one with the same name, as forced rotations do. On return, the API server no
+    /// longer accepts the first token, and the new one is in the file.
     pub(super) async fn rotate(&self, namespace: &Namespace) {
         let former = self.client(namespace).await;
         namespace.delete("ServiceAccount", NAME, DeleteParams::default()).await;
         self.begin(namespace).await;
-        // The API server remembers for ten seconds whose token it was.
+        // The API server caches authenticated tokens for ten seconds.
         let is_unknown = wait(async || code_of_list(&former, namespace).await == 401).await;
         assert!(is_unknown, "the former token is still good");
     }
 
-    /// Lets it do what cronwheel may do, from now on.
+    /// Grants the permissions of cronwheel.
     pub(super) async fn permit(&self, namespace: &Namespace) {
         let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cronwheel"});
         namespace
@@ -73,7 +74,7 @@ impl Account {
         self.wait_for_code(namespace, 200).await;
     }
 
-    /// Lets it do nothing any more.
+    /// Withdraws all permissions.
     pub(super) async fn forbid(&self, namespace: &Namespace) {
         namespace
             .delete("ClusterRoleBinding", &namespace.name, DeleteParams::default())
@@ -87,7 +88,7 @@ impl Account {
         assert!(is_in_force, "{}: the account does not get {code}", namespace.name);
     }
 
-    /// A client with the token of this moment, which answers at once whatever the server says.
+    /// A client with the current token that returns errors without retries.
     async fn client(&self, namespace: &Namespace) -> Client {
         let mut kubeconfig =
             Kubeconfig::read_from(&namespace.control_plane.controller_kubeconfig).expect("a kubeconfig");
@@ -98,7 +99,7 @@ impl Account {
     }
 }
 
-/// The rules under which cronwheel is installed.
+/// The rules of cronwheel's `ClusterRole`, as installed.
 pub(super) fn rules() -> String {
     let manifest = include_str!("../../deploy/manifests/rbac.yaml");
     let role = manifest.split("\nrules:\n").nth(1).expect("a role");

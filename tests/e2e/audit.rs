@@ -1,4 +1,4 @@
-//! What the API server says it was asked for, from its audit log.
+//! The requests in the API server's audit log.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,10 +10,10 @@ use serde_json::Value;
 
 use super::kubernetes::{Namespace, wait};
 
-/// Asked for last, so that all that came before is in the log when it is.
+/// The last request, so that all earlier ones are in the log once it is.
 const MARKER: &str = "asked-for-last";
 
-/// The requests to one namespace, in the order of the log.
+/// The requests in one namespace, in the order of the log.
 pub(super) struct Audit {
     requests: Vec<Value>,
 }
@@ -26,7 +26,7 @@ impl Audit {
         let mut requests = Vec::new();
         let is_complete = async || {
             let text = fs::read_to_string(path).expect("the audit log");
-            // A line that is being written, or was when the API server was killed, is none.
+            // Skips truncated lines, which are still being written or were when the API server was killed.
             let lines = text.lines().filter(|line| line.contains(&namespace.name));
             let lines = lines.filter_map(|line| serde_json::from_str(line).ok());
             let is_here = |request: &Value| request["objectRef"]["namespace"] == *namespace.name;
@@ -37,7 +37,7 @@ impl Audit {
         Audit { requests }
     }
 
-    /// When each Job that was made came, by its name.
+    /// The times at which each Job was created, by name.
     pub(super) fn created_jobs(&self) -> BTreeMap<&str, Vec<Timestamp>> {
         let mut created: BTreeMap<&str, Vec<Timestamp>> = BTreeMap::new();
         for request in self.of(["create", "jobs"]) {
@@ -52,7 +52,7 @@ impl Audit {
         created
     }
 
-    /// The names of Jobs that were refused as not allowed.
+    /// The names of Jobs whose creates were forbidden.
     pub(super) fn refused_jobs(&self) -> BTreeSet<String> {
         let refused = self.of(["create", "jobs"]);
         let refused = refused.filter(|request| request["responseStatus"]["code"] == 403);
@@ -60,7 +60,8 @@ impl Audit {
         refused.filter_map(name).collect()
     }
 
-    /// No Job was deleted, so one that is there is the only one that ever bore its name, unless it was created twice.
+    /// Demands that no Job was created twice. No Job was deleted either, so every existing Job was the only one of its
+    /// name.
     pub(super) fn demand_no_job_twice(&self) {
         assert_eq!(self.of(["delete", "jobs"]).next(), None);
         let created = self.created_jobs();
@@ -68,7 +69,7 @@ impl Audit {
         assert!(twice.is_empty() && !created.is_empty(), "{twice:?}");
     }
 
-    /// When requests of this verb and resource came, and when those were answered that the API server had no time for.
+    /// When requests with this verb and resource arrived, and when those that got 429 were answered.
     pub(super) fn received_and_refused(&self, lane: [&str; 2]) -> (Vec<Timestamp>, Vec<Timestamp>) {
         let received = self.of(lane).map(|request| time(request, "requestReceivedTimestamp"));
         let refused = self
@@ -78,7 +79,7 @@ impl Audit {
         (received.collect(), refused.collect())
     }
 
-    /// Requests of this verb and resource.
+    /// The requests with this verb and resource.
     fn of(&self, [verb, resource]: [&str; 2]) -> impl Iterator<Item = &Value> {
         let requests = self.requests.iter();
         requests.filter(move |request| request["verb"] == *verb && request["objectRef"]["resource"] == *resource)

@@ -1,4 +1,4 @@
-//! The built-in controller runs beside cronwheel, and is noticed.
+//! The built-in controller runs at the same time as cronwheel, and cronwheel detects it.
 
 use std::time::Duration;
 
@@ -20,8 +20,8 @@ const DURATION_MAX: Duration = Duration::from_mins(4);
 
 const METRIC: &str = "cronwheel_other_controller_active";
 
-/// The built-in controller works in all namespaces, so no other case runs meanwhile. How the notice goes away is shown by
-/// unit tests: its evidence counts for minutes.
+/// The built-in controller works in all namespaces, so no other case runs at the same time. Unit tests cover how the
+/// notice disappears, because evidence counts for minutes.
 pub(super) fn trials() -> impl Iterator<Item = Trial> {
     let noticed = Trial::test(NAME, || {
         take(Purpose::Outages, |testbed, access| {
@@ -38,7 +38,7 @@ pub(super) fn trials() -> impl Iterator<Item = Trial> {
 }
 
 async fn is_noticed(namespace: &Namespace) {
-    // Evidence has the API server's time, so this clock is not ahead.
+    // Evidence has timestamps of the API server, so this controller's clock is not ahead.
     let controller = Controller::start_at(namespace, Timestamp::now(), &[]);
     controller.wait_until_ready().await;
     assert_eq!(controller.metric(METRIC, &[]).await, Some(0));

@@ -1,4 +1,5 @@
-//! One behaviour each, in a namespace of its own, with a controller of its own. Cases run side by side on one control plane.
+//! Cases with one behaviour each. Every case has its own namespace and its own controller. Cases run in parallel on one
+//! control plane.
 
 mod credentials;
 mod deadlines;

@@ -1,7 +1,8 @@
-//! The control plane that cases run on: one at a time, started for the first case of its kind and shared by the others.
+//! The control plane that cases run on. Only one runs at a time. It is started for the first case of its kind and
+//! shared by the others.
 //!
-//! [`run`](libtest_mimic::run) starts cases in their order, each on a thread. A case that needs another control plane waits
-//! until the cases on the present one have ended, and replaces it.
+//! [`run`](libtest_mimic::run) starts cases in order, each on a thread. A case that needs another control plane waits
+//! until the cases on the current one have ended, and replaces it.
 
 use std::{
     path::PathBuf,
@@ -13,7 +14,7 @@ use testbed::{JobLife, Kubectl, Options, Testbed, TestbedError};
 
 use super::account::rules;
 
-/// What a control plane is for. Cases of the same purpose share one.
+/// The purpose of a control plane. Cases with the same purpose share one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     Cases,
@@ -40,28 +41,28 @@ impl Purpose {
 
     fn n_at_once(self) -> usize {
         match self {
-            // Most of a case is waiting, but each has a process.
+            // Cases mostly wait, but each has a process.
             Purpose::Cases => super::N_AT_ONCE,
-            // Two processes each.
+            // Each case has two processes.
             Purpose::Parity => 4,
-            // The machine's cores are for the replicas of so many cases.
+            // The machine's cores suffice for the replicas of this many cases.
             Purpose::Replicas => 3,
             Purpose::Outages => 1,
         }
     }
 }
 
-/// How to reach a control plane, and as whom.
+/// How to connect to a control plane.
 #[derive(Clone)]
 pub(super) struct Access {
     pub(super) admin_kubeconfig: PathBuf,
-    /// Of the account that cronwheel is installed with.
+    /// With the service account of an installation.
     pub(super) controller_kubeconfig: PathBuf,
-    /// Of the account of the built-in controller.
+    /// With the service account of the built-in controller.
     pub(super) reference_kubeconfig: PathBuf,
     pub(super) kubectl: Kubectl,
     pub(super) etcd_url: String,
-    /// Where it has one.
+    /// The audit log, if enabled.
     pub(super) audit_log: Option<PathBuf>,
 }
 
@@ -78,7 +79,7 @@ impl Running {
         let access = Access {
             admin_kubeconfig: testbed.kubeconfig(),
             controller_kubeconfig: account("cronwheel", &rules())?,
-            // Its role comes with Kubernetes.
+            // Kubernetes defines its role.
             reference_kubeconfig: account("cronjob-controller", "")?,
             kubectl: testbed.kubectl(),
             etcd_url: testbed.etcd_url(),
@@ -94,11 +95,11 @@ impl Running {
 
 #[derive(Default)]
 struct Present {
-    /// None also while a case has it for itself.
+    /// Also `None` while a case has exclusive use of it.
     running: Option<Running>,
-    /// On the one that runs.
+    /// The number of cases on the running control plane.
     n_cases: usize,
-    /// Why none could be started; another attempt would fail in the same way.
+    /// Why no control plane could be started. Another attempt would fail in the same way.
     broken: Option<String>,
 }
 
@@ -109,7 +110,7 @@ impl Present {
         self.n_cases == 0 || is_joined && purpose.is_some_and(|purpose| self.n_cases < purpose.n_at_once())
     }
 
-    /// Replaces what runs unless it is for this purpose.
+    /// Replaces the running control plane unless it has this purpose.
     fn provide(&mut self, purpose: Option<Purpose>) {
         if self.running.as_ref().map(|running| running.purpose) == purpose {
             return;
@@ -139,9 +140,9 @@ fn present() -> MutexGuard<'static, Present> {
     PRESENT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A case's time on the stage; ends when it is dropped.
+/// The presence of a case on a control plane. It ends on drop.
 struct Visit {
-    /// What the case has for itself.
+    /// The control plane that the case has exclusively.
     taken: Option<Running>,
 }
 
@@ -159,7 +160,7 @@ impl Visit {
 impl Drop for Visit {
     fn drop(&mut self) {
         let taken = self.taken.take();
-        // A failed case may have left it unfit for others; it is stopped before another is started.
+        // A failed case may have left it unusable. It is stopped before another one is started.
         let fit = if thread::panicking() { None } else { taken };
         let mut present = present();
         present.running = present.running.take().or(fit);
@@ -168,7 +169,7 @@ impl Drop for Visit {
     }
 }
 
-/// Runs a case beside others of its purpose.
+/// Runs a case in parallel with others of the same purpose.
 pub(super) fn share(purpose: Purpose, case: impl FnOnce(&Access)) {
     let (_visit, present) = Visit::begin(Some(purpose));
     let access = present.running.as_ref().expect("it was provided").access.clone();
@@ -176,7 +177,8 @@ pub(super) fn share(purpose: Purpose, case: impl FnOnce(&Access)) {
     case(&access);
 }
 
-/// Runs a case that changes the control plane, alone. Its purpose must admit one case at a time. The case must leave it as it found it, unless it fails.
+/// Runs a case alone, because it changes the control plane. The purpose must allow only one case at a time. Unless it
+/// fails, the case must restore the control plane.
 pub(super) fn take(purpose: Purpose, case: impl FnOnce(&mut Testbed, &Access)) {
     assert_eq!(purpose.n_at_once(), 1, "others may run beside a case of {purpose:?}");
     let (mut visit, mut present) = Visit::begin(Some(purpose));
@@ -186,14 +188,14 @@ pub(super) fn take(purpose: Purpose, case: impl FnOnce(&mut Testbed, &Access)) {
     case(&mut running.testbed, &running.access);
 }
 
-/// Runs a case that starts control planes itself, alone.
+/// Runs a case alone, because it starts control planes itself.
 pub(super) fn without(case: impl FnOnce()) {
     let (_visit, present) = Visit::begin(None);
     drop(present);
     case();
 }
 
-/// Stops what runs, after the last case.
+/// Stops the running control plane, after the last case.
 pub(super) fn stop() -> Result<(), TestbedError> {
     let running = present().running.take();
     running.map_or(Ok(()), |running| running.testbed.stop())

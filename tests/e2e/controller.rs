@@ -1,4 +1,4 @@
-//! A controller as a process, whose clock stands shortly before an instant of the case.
+//! A controller as a process whose clock is set shortly before an instant of the case.
 
 use std::{
     fs::File,
@@ -14,18 +14,18 @@ use super::{
     kubernetes::{Namespace, wait},
 };
 
-/// How long before the instant the controller's clock stands when its process starts: time to list.
+/// How long before the instant the controller's clock starts: time to list.
 const LEAD: SignedDuration = SignedDuration::from_millis(2_500);
 
-/// A running controller; dropping it kills it.
+/// A running controller. Dropping it kills it.
 pub(super) struct Controller {
     process: Child,
-    /// Of its endpoints.
+    /// The address of its endpoints.
     address: String,
 }
 
 impl Controller {
-    /// Starts one whose clock reaches the given minute of the case in a moment.
+    /// Starts a controller whose clock soon reaches the given minute of the case.
     pub(super) fn start_before(namespace: &Namespace, minute: i64) -> Controller {
         Controller::start(namespace, minute, &[])
     }
@@ -34,17 +34,17 @@ impl Controller {
         Controller::start_at(namespace, namespace.minute(minute) - LEAD, arguments)
     }
 
-    /// Starts one that shares the CronJobs with other replicas.
+    /// Starts a controller that shares the CronJobs with other replicas.
     pub(super) fn start_replica(namespace: &Namespace, minute: i64, arguments: &[&str]) -> Controller {
         Controller::spawn(namespace, namespace.minute(minute) - LEAD, arguments)
     }
 
-    /// Starts one whose clock reaches the instant, of whatever year, in a moment.
+    /// Starts a controller whose clock soon reaches the instant, in any year.
     pub(super) fn start_before_instant(namespace: &Namespace, instant: Timestamp) -> Controller {
         Controller::start_at(namespace, instant - LEAD, &[])
     }
 
-    /// Starts one whose clock stands at the instant. No other replica has its Leases where this one looks for them.
+    /// Starts a controller whose clock is set to the instant. It has its own namespace for Leases.
     pub(super) fn start_at(namespace: &Namespace, instant: Timestamp, arguments: &[&str]) -> Controller {
         let lease_namespace = format!("--lease-namespace={}", namespace.name);
         Controller::spawn(
@@ -54,7 +54,7 @@ impl Controller {
         )
     }
 
-    /// The same with its log in a file.
+    /// Starts a replica with its log in a file.
     pub(super) fn start_replica_with_log(
         namespace: &Namespace,
         minute: i64,
@@ -88,7 +88,7 @@ impl Controller {
         Controller { process, address }
     }
 
-    /// The sum of a metric's samples that have these labels; none before the endpoint answers.
+    /// The sum of a metric's samples with these labels. `None` before the endpoint responds.
     pub(super) async fn metric(&self, name: &str, labels: &[(&str, &str)]) -> Option<u64> {
         let text = exchange::get(&self.address, "/metrics").await?;
         let labels: Vec<String> = labels
@@ -113,7 +113,7 @@ impl Controller {
         assert!(reached, "{name} {labels:?}: {seen:?}");
     }
 
-    /// What it says of whether it may fire.
+    /// The body of `/readyz`.
     pub(super) async fn readiness(&self) -> String {
         let (_, told) = exchange::ask(&self.address, "GET /readyz HTTP/1.0\r\n\r\n")
             .await
@@ -121,20 +121,20 @@ impl Controller {
         told
     }
 
-    /// The same; nothing while it does not listen yet.
+    /// The body of `/readyz`. Empty while the controller does not listen yet.
     pub(super) async fn readiness_or_nothing(&self) -> String {
         let answer = exchange::ask(&self.address, "GET /readyz HTTP/1.0\r\n\r\n").await;
         answer.map(|(_, told)| told).unwrap_or_default()
     }
 
-    /// Waits until it may fire: both lists are complete, the clock is trusted.
+    /// Waits until it may fire: both lists are complete and the clock is trusted.
     pub(super) async fn wait_until_ready(&self) {
         let is_ready = wait(async || exchange::get(&self.address, "/readyz").await.is_some()).await;
         assert!(is_ready, "the controller does not become ready");
     }
 
-    /// Waits until so many instants have become due, and demands that all of them have ended, and how: whatever is not
-    /// among them did not become due.
+    /// Waits until this many instants have become due, and demands that all of them have ended with these outcomes.
+    /// Nothing else became due.
     pub(super) async fn wait_for_account(&self, outcomes: &[(&str, u64)]) {
         let mut expected: Vec<(String, u64)> = outcomes.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect();
         expected.sort();
@@ -150,8 +150,8 @@ impl Controller {
         assert!(is_closed && seen == expected, "outcomes {seen:?}, not {expected:?}");
     }
 
-    /// Waits until so many instants have become due, and demands that all of them have their Job: created, or found where
-    /// the answer to a create was lost.
+    /// Waits until this many instants have become due, and demands that all of them have their Job: created, or found
+    /// if the response to a create was lost.
     pub(super) async fn wait_until_started(&self, n_due: u64) {
         let mut seen = (None, None);
         let is_closed = async || {
@@ -164,7 +164,7 @@ impl Controller {
         assert_eq!(self.n_started().await, n_due, "{:?}", self.outcomes().await);
     }
 
-    /// How many instants have their Job.
+    /// The number of instants that have their Job.
     pub(super) async fn n_started(&self) -> u64 {
         let outcomes = self.outcomes().await;
         let is_started = |name: &str| matches!(name, "created" | "adopted");
@@ -175,7 +175,7 @@ impl Controller {
             .sum()
     }
 
-    /// How instants have ended, and how many, by name.
+    /// The number of ended instants by outcome.
     async fn outcomes(&self) -> Vec<(String, u64)> {
         let text = exchange::get(&self.address, "/metrics").await.unwrap_or_default();
         let outcome = |line: &str| {
@@ -189,13 +189,13 @@ impl Controller {
         outcomes
     }
 
-    /// Ends it as a crash does.
+    /// Kills it as in a crash.
     pub(super) fn kill(mut self) {
         self.process.kill().expect("a kill");
         self.process.wait().expect("an end");
     }
 
-    /// Ends it as a rollout does, and expects that it goes of itself, well.
+    /// Terminates it as a rollout does, and demands that it exits successfully.
     pub(super) async fn terminate(mut self) {
         testbed::ask_to_end(&self.process).expect("a signal");
         for _ in 0..150 {
@@ -211,7 +211,7 @@ impl Controller {
 
 impl Drop for Controller {
     fn drop(&mut self) {
-        // It may have ended already, which is as good.
+        // It may have exited already, which is fine.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

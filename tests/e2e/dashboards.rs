@@ -1,5 +1,5 @@
-//! Every query of every panel and alert on a real Prometheus, which scraped two replicas at work, and its counts against
-//! the audit log.
+//! Runs every query of every panel and alert on a real Prometheus that scraped two working replicas, and compares
+//! counts with the audit log.
 
 use std::{
     fs,
@@ -22,9 +22,9 @@ const ALERTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/helm/cronwheel
 const DASHBOARDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/helm/cronwheel/files/dashboards");
 const RBAC: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/manifests/rbac.yaml"));
 const N_CRON_JOBS: usize = 20;
-/// Long enough for two slots, and for everything to move that moves without a fault.
+/// Long enough for two slots, and for every metric that changes without faults.
 const RUN: Duration = Duration::from_mins(3);
-/// What Grafana puts in place of its variables.
+/// The values that Grafana would substitute for its variables.
 const VARIABLES: [(&str, &str); 5] = [
     ("$__rate_interval", "4m"),
     ("$__range", "4m"),
@@ -33,7 +33,7 @@ const VARIABLES: [(&str, &str); 5] = [
     ("$instance", ".*"),
 ];
 
-/// A process that ends with the test.
+/// A process that is killed on drop.
 struct Ending(Child);
 
 impl Drop for Ending {
@@ -48,7 +48,7 @@ fn free_address() -> String {
     listener.local_addr().unwrap().to_string()
 }
 
-/// Prometheus with our rules, which scrapes these addresses every second.
+/// Starts Prometheus with our rules. It scrapes these addresses every second.
 fn start_prometheus(folder: &Path, address: &str, replicas: &[String]) -> Ending {
     let config = json!({
         "global": {"scrape_interval": "1s", "evaluation_interval": "5s"},
@@ -71,7 +71,7 @@ fn start_prometheus(folder: &Path, address: &str, replicas: &[String]) -> Ending
     Ending(child.unwrap())
 }
 
-/// The body of an answer, or nothing if nobody answers with 200.
+/// The body of a 200 response. `None` otherwise.
 fn get(address: &str, path: &str) -> Option<String> {
     let mut stream = TcpStream::connect(address).ok()?;
     write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").ok()?;
@@ -94,7 +94,7 @@ fn wait_for(what: &str, condition: impl Fn() -> bool) {
     panic!("not within a minute: {what}");
 }
 
-/// The values that a query returns, without those that are no number.
+/// The values that a query returns, without NaN.
 fn values(address: &str, expression: &str) -> Vec<f64> {
     let query: String = form_urlencoded::byte_serialize(expression.as_bytes()).collect();
     let body = get(address, &format!("/api/v1/query?query={query}"));
@@ -136,7 +136,7 @@ fn start_replica(number: usize, kubeconfig: &Path, folder: &Path, address: &str)
     Replica::start(setup).unwrap()
 }
 
-/// How many requests of the account with this verb, resource and subresource were answered with this code.
+/// The number of the account's requests with this verb, resource and subresource that got this status code.
 fn audited(log: &Path, [verb, resource, subresource]: [&str; 3], code: u16) -> usize {
     let text = fs::read_to_string(log).unwrap();
     let requests = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -151,7 +151,7 @@ fn audited(log: &Path, [verb, resource, subresource]: [&str; 3], code: u16) -> u
     requests.filter(is_it).count()
 }
 
-/// Waits for the middle of a minute, when nothing is on the way.
+/// Waits for the middle of a minute, when nothing is in flight.
 fn wait_for_a_quiet_moment() {
     let second = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() % 60;
     sleep(Duration::from_secs((100 - second) % 60));
@@ -168,11 +168,11 @@ pub(super) fn trials() -> impl Iterator<Item = Trial> {
         every_query_returns_data_and_counts_agree_with_the_audit_log();
         Ok(())
     };
-    // Four minutes.
+    // It takes four minutes.
     std::iter::once(Trial::test("dashboards::every_query_returns_data", case).with_ignored_flag(true))
 }
 
-/// Each expression of the dashboards, behind the names of its dashboard and its panel.
+/// All expressions of the dashboards, with the names of dashboard and panel.
 fn expressions() -> Vec<(String, String)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(DASHBOARDS).unwrap() {
@@ -202,7 +202,7 @@ fn every_query_returns_data_and_counts_agree_with_the_audit_log() {
     wait_for("the first replica", || get(&first, "/readyz").is_some());
     testbed.kubectl().apply(&cron_jobs()).unwrap();
     sleep(Duration::from_secs(5));
-    // It takes half of the shards from the first.
+    // It takes over half of the shards.
     let _second = start_replica(2, &kubeconfig, &folder, &second);
     sleep(RUN);
     wait_for_a_quiet_moment();
@@ -222,7 +222,7 @@ fn every_query_returns_data_and_counts_agree_with_the_audit_log() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Every rule is evaluated without an error, and nobody is paged.
+/// Demands that every rule is evaluated without error, and that no critical alert fires.
 fn demand_sound_rules(prometheus: &str) {
     let answer: Value = serde_json::from_str(&get(prometheus, "/api/v1/rules").unwrap()).unwrap();
     let groups = answer["data"]["groups"].as_array().unwrap();
@@ -243,9 +243,9 @@ fn demand_sound_rules(prometheus: &str) {
     }
 }
 
-/// What the metrics count is what the API server was asked for.
+/// Demands that the metrics agree with the API server's audit log.
 fn demand_equal_counts(prometheus: &str, audit_log: &Path) {
-    // The audit log and the last scrape may be a moment behind.
+    // The audit log and the last scrape may lag a little.
     sleep(Duration::from_secs(3));
     let requests = |labels: &str| format!("sum(cronwheel_api_requests_total{{{labels}}})");
     let created = audited(audit_log, ["create", "jobs", ""], 201);

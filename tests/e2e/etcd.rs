@@ -1,6 +1,6 @@
-//! CronJobs that no current API server would take, put where old ones are: into etcd.
+//! CronJobs that no current API server would accept, written directly into etcd, where old ones may exist.
 //!
-//! The API server reads JSON there as well as its own encoding, fills in defaults, and validates nothing.
+//! The API server reads JSON there as well as its own encoding, sets defaults, and does not validate.
 
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
@@ -12,13 +12,13 @@ use super::{
 };
 
 impl Namespace {
-    /// Stores a new CronJob: `hello` with these changes to its members.
+    /// Stores a new CronJob: `hello` with these changes.
     pub(super) async fn store_cron_job(&self, life: Value, changes: Value) {
         let mut object = cron_job(life);
         let now = Timestamp::now();
         let metadata = json!({
             "namespace": self.name,
-            // Unique by the nanosecond; one case stores one after the other.
+            // Unique by the nanosecond, because a case stores one after the other.
             "uid": format!("00000000-0000-4000-{:04x}-{:012x}", now.as_second() & 0xffff, now.subsec_nanosecond()),
             "creationTimestamp": Timestamp::from_second(now.as_second()).expect("an instant").to_string(),
             "generation": 1,

@@ -1,4 +1,4 @@
-//! One plain HTTP exchange on loopback, for what speaks no TLS: a controller's endpoints, etcd.
+//! A plain HTTP exchange on loopback, for servers without TLS: a controller's endpoints, etcd.
 
 use serde_json::Value;
 use tokio::{
@@ -6,12 +6,12 @@ use tokio::{
     net::TcpStream,
 };
 
-/// The body of a 200.
+/// Returns the body of a 200 response.
 pub(super) async fn get(address: &str, path: &str) -> Option<String> {
     exchange(address, &format!("GET {path} HTTP/1.0\r\n\r\n")).await
 }
 
-/// Posts JSON; the body of a 200.
+/// Posts JSON. Returns the body of a 200 response.
 pub(super) async fn post(address: &str, path: &str, body: &Value) -> Option<String> {
     let body = body.to_string();
     let length = body.len();
@@ -27,7 +27,7 @@ async fn exchange(address: &str, request: &str) -> Option<String> {
     (code == 200).then_some(body)
 }
 
-/// The status and the body of whatever is answered.
+/// Returns the status code and the body of any response.
 pub(super) async fn ask(address: &str, request: &str) -> Option<(u16, String)> {
     let mut stream = TcpStream::connect(address).await.ok()?;
     stream.write_all(request.as_bytes()).await.ok()?;

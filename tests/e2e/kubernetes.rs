@@ -1,4 +1,4 @@
-//! What a case asks of the API server: objects as JSON, waits with a limit.
+//! Requests of cases to the API server: objects as JSON, and waits with a limit.
 
 use std::{
     cell::Cell,
@@ -26,7 +26,7 @@ pub(super) async fn connect(kubeconfig: &Path) -> Client {
     client(Kubeconfig::read_from(kubeconfig).expect("a kubeconfig"), true).await
 }
 
-/// A client that answers at once whatever the server says.
+/// A client that returns errors without retries.
 pub(super) async fn connect_without_retries(kubeconfig: &Path) -> Client {
     client(Kubeconfig::read_from(kubeconfig).expect("a kubeconfig"), false).await
 }
@@ -38,14 +38,14 @@ pub(super) async fn client(kubeconfig: Kubeconfig, retries: bool) -> Client {
     Client::try_from(config).expect("a client")
 }
 
-/// The code that a client gets which asks for Jobs.
+/// The status code of a list of Jobs.
 pub(super) async fn code_of_list(client: &Client, namespace: &Namespace) -> u16 {
     refusal_of_list(client, namespace)
         .await
         .map_or(200, |status| status.code)
 }
 
-/// What a client is told which asks for Jobs and does not get them.
+/// The error of a list of Jobs, if it fails.
 pub(super) async fn refusal_of_list(client: &Client, namespace: &Namespace) -> Option<Status> {
     let jobs: Api<DynamicObject> = Api::namespaced_with(client.clone(), &namespace.name, &resource("batch", "Job"));
     match jobs.list(&ListParams::default().limit(1)).await {
@@ -55,23 +55,23 @@ pub(super) async fn refusal_of_list(client: &Client, namespace: &Namespace) -> O
     }
 }
 
-/// The control plane that a case runs on.
+/// The control plane of a case.
 pub(super) struct ControlPlane {
-    /// As a cluster administrator.
+    /// A client of a cluster administrator.
     pub(super) client: Client,
-    /// The same, for a connection of a case's own.
+    /// The kubeconfig of a cluster administrator, for further connections.
     pub(super) admin_kubeconfig: PathBuf,
-    /// Of the account that controllers run as.
+    /// The kubeconfig of the service account that controllers use.
     pub(super) controller_kubeconfig: PathBuf,
-    /// As a cluster administrator.
+    /// kubectl as a cluster administrator.
     pub(super) kubectl: Kubectl,
     pub(super) etcd_url: String,
-    /// Where it has one.
+    /// The audit log, if enabled.
     pub(super) audit_log: Option<PathBuf>,
 }
 
 impl ControlPlane {
-    /// As one case sees it, by a connection of its own.
+    /// Connects one case to the control plane, with its own connection.
     pub(super) async fn connect(access: &Access) -> Rc<ControlPlane> {
         Rc::new(ControlPlane {
             client: connect(&access.admin_kubeconfig).await,
@@ -83,7 +83,7 @@ impl ControlPlane {
         })
     }
 
-    /// The same for controllers that act by another kubeconfig.
+    /// The same control plane with another kubeconfig for controllers.
     pub(super) fn with_controller_kubeconfig(&self, controller_kubeconfig: PathBuf) -> ControlPlane {
         ControlPlane {
             client: self.client.clone(),
@@ -96,11 +96,11 @@ impl ControlPlane {
     }
 }
 
-/// A case's namespace.
+/// The namespace of a case.
 pub(super) struct Namespace {
     pub(super) name: String,
     pub(super) control_plane: Rc<ControlPlane>,
-    /// Unix seconds of the first whole minute, fixed when the case first asks.
+    /// The first full minute of the case in Unix seconds. Set at the first use.
     first_minute: Cell<Option<i64>>,
 }
 
@@ -120,7 +120,7 @@ impl Namespace {
         namespace
     }
 
-    /// Where objects of a kind are: in this namespace, if they are in any.
+    /// The API for a kind, in this namespace if the kind is namespaced.
     pub(super) fn api(&self, kind: &str) -> Api<DynamicObject> {
         let (group, is_namespaced) = match kind {
             "Namespace" => ("", false),
@@ -141,7 +141,7 @@ impl Namespace {
         }
     }
 
-    /// Creates an object that says its kind.
+    /// Creates an object that names its kind.
     pub(super) async fn create(&self, object: Value) {
         let kind = object["kind"].as_str().expect("a kind").to_owned();
         let created = self.api(&kind).create(&PostParams::default(), &from_json(object)).await;
@@ -164,7 +164,7 @@ impl Namespace {
         found.map(|object| serde_json::to_value(object).expect("JSON"))
     }
 
-    /// Runs kubectl in this namespace; its standard output.
+    /// Runs kubectl in this namespace. Returns its standard output.
     pub(super) async fn kubectl(&self, arguments: &[&str]) -> String {
         let kubectl = self.control_plane.kubectl.clone();
         let arguments: Vec<String> = ["--namespace", &self.name]
@@ -179,8 +179,7 @@ impl Namespace {
             .expect("kubectl says yes")
     }
 
-    /// Creates the CronJob `hello`, every minute, its Jobs of the given life (`{"run-for": "1s"}`), with these
-    /// changes to its members.
+    /// Creates the minutely CronJob `hello` with these changes. `life` controls its Jobs (`{"run-for": "1s"}`).
     pub(super) async fn create_cron_job(&self, life: Value, changes: Value) {
         let mut object = cron_job(life);
         merge(&mut object, changes);
@@ -203,7 +202,7 @@ impl Namespace {
             .expect("a status patch");
     }
 
-    /// Puts the cursor of a CronJob somewhere: what it has behind it.
+    /// Sets the cursor of a CronJob.
     pub(super) async fn set_last_run(&self, name: &str, slot: Timestamp) {
         self.patch_status_of(name, json!({"lastScheduleTime": slot.to_string()}))
             .await;
@@ -247,7 +246,7 @@ impl Namespace {
         list.items.into_iter().map(json).collect()
     }
 
-    /// What a CronJob was told for this reason, and how often, sorted.
+    /// The messages of a CronJob's Events with this reason, and their counts, sorted.
     pub(super) async fn told(&self, cron_job: &str, reason: &str) -> Vec<(String, u64)> {
         let is_it = |event: &Value| event["involvedObject"]["name"] == *cron_job && event["reason"] == *reason;
         let text = |event: &Value| {
@@ -265,7 +264,7 @@ impl Namespace {
         told
     }
 
-    /// Waits until the Jobs have these names.
+    /// Waits until exactly these Jobs exist.
     pub(super) async fn wait_for_jobs(&self, expected: &[String]) {
         let mut seen = Vec::new();
         let is_there = async || {
@@ -276,7 +275,7 @@ impl Namespace {
         assert!(is_reached, "{}: Jobs {seen:?}, not {expected:?}", self.name);
     }
 
-    /// Waits until the status holds for the given condition.
+    /// Waits until the status meets the condition.
     pub(super) async fn wait_for_status(&self, what: &str, is_reached: impl Fn(&Value) -> bool) {
         self.wait_for_status_of("hello", what, is_reached).await;
     }
@@ -295,7 +294,7 @@ impl Namespace {
         self.wait_for_event_on("hello", reason).await;
     }
 
-    /// Waits until a CronJob was told something for this reason; the text.
+    /// Waits for an Event with this reason on a CronJob. Returns its message.
     pub(super) async fn wait_for_event_on(&self, cron_job: &str, reason: &str) -> String {
         let mut told = Vec::new();
         let is_told = async || {
@@ -311,7 +310,7 @@ impl Namespace {
         assert!(is_gone, "{}: {kind} {name} stays", self.name);
     }
 
-    /// The whole minute that a case's first slot is, and the ones after it.
+    /// A full minute of the case, counted from its first slot.
     pub(super) fn minute(&self, number: i64) -> Timestamp {
         let first = self.first_minute.get().unwrap_or_else(|| {
             let first = (Timestamp::now().as_second() / 60 + 1) * 60;
@@ -321,7 +320,7 @@ impl Namespace {
         Timestamp::from_second(first + number * 60).expect("an instant")
     }
 
-    /// The name of the Job of a minute.
+    /// The name of the Job of this minute.
     pub(super) fn job_name(&self, number: i64) -> String {
         job_name("hello", self.minute(number))
     }
@@ -332,7 +331,7 @@ pub(super) fn job_name(cron_job: &str, slot: Timestamp) -> String {
     format!("{cron_job}-{}", slot.as_second() / 60)
 }
 
-/// The CronJob `hello`, every minute, its Jobs of the given life.
+/// The minutely CronJob `hello`. `life` controls its Jobs.
 pub(super) fn cron_job(life: Value) -> Value {
     json!({
         "apiVersion": "batch/v1",
@@ -348,7 +347,7 @@ pub(super) fn cron_job(life: Value) -> Value {
     })
 }
 
-/// A Job of the given life that somebody made without a CronJob.
+/// A Job of a user, without a CronJob.
 pub(super) fn own_job(name: &str, life: Value) -> Value {
     let mut job = cron_job(life)["spec"]["jobTemplate"].clone();
     let head = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}});
@@ -356,7 +355,7 @@ pub(super) fn own_job(name: &str, life: Value) -> Value {
     job
 }
 
-/// Polls until the condition holds; says whether it did.
+/// Polls until the condition is true. Returns whether it became true.
 pub(super) async fn wait(mut is_reached: impl AsyncFnMut() -> bool) -> bool {
     let limit = tokio::time::Instant::now() + WAIT_MAX;
     while tokio::time::Instant::now() < limit {
@@ -376,7 +375,7 @@ pub(super) fn from_json(value: Value) -> DynamicObject {
     serde_json::from_value(value).expect("an object")
 }
 
-/// Merges objects member by member; anything else takes the place of what was there.
+/// Merges objects member by member. Other values are replaced.
 pub(super) fn merge(into: &mut Value, from: Value) {
     match (into, from) {
         (Value::Object(into), Value::Object(from)) => {

@@ -1,10 +1,11 @@
-//! The controller as a process on a real kube-apiserver, started by the test bed.
+//! The controller as a process on a real kube-apiserver, which the test bed starts.
 //!
-//! A case does not wait for the minute: its controller's clock runs ahead (`--clock-offset`) so that the minute comes at
-//! once. That something does not happen is shown by the account of due instants, or by what is seen to happen after it.
+//! Cases do not wait for full minutes: the clock of their controller runs ahead (`--clock-offset`), so that the minute
+//! comes at once. To show that something does not happen, cases check the counts of due instants, or an effect that
+//! would come later.
 //!
-//! `cargo test --test e2e -- NAME` runs the cases with that in their names, `-- --list` lists them. Those that take many
-//! minutes are ignored unless `--ignored` or `--include-ignored` is given.
+//! `cargo test --test e2e -- NAME` runs the cases with NAME in their names, and `-- --list` lists them. Cases that take
+//! many minutes run only with `--ignored` or `--include-ignored`.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 #![allow(clippy::disallowed_methods, reason = "a real server keeps real time")]
@@ -30,7 +31,7 @@ use std::{process::ExitCode, time::Duration};
 
 use libtest_mimic::{Arguments, Trial};
 
-/// Most of a case is waiting, but each has a process.
+/// Cases mostly wait, but each has a process.
 const N_AT_ONCE: usize = 6;
 
 fn main() -> ExitCode {
@@ -41,7 +42,7 @@ fn main() -> ExitCode {
     conclusion.exit_code()
 }
 
-/// Those that share a control plane follow each other.
+/// Cases that share a control plane are adjacent.
 fn trials() -> Vec<Trial> {
     cases::trials()
         .chain(outages::trials())

@@ -1,5 +1,5 @@
-//! The controller while the API server or etcd fails. One case runs at a time, since each takes something away from all, and
-//! leaves the control plane as it found it.
+//! The controller during failures of the API server or etcd. One case runs at a time, because each makes a component
+//! unavailable for all. It restores the control plane afterwards.
 
 mod api_server;
 mod compaction;
@@ -43,7 +43,7 @@ macro_rules! outages {
 
 const DURATION_MAX: Duration = Duration::from_secs(90);
 
-/// Time to list and to bring the outage about before the minute comes.
+/// Time to list and to cause the outage before the minute.
 const LEAD: SignedDuration = SignedDuration::from_secs(6);
 
 pub(super) fn trials() -> impl Iterator<Item = Trial> {
@@ -69,7 +69,7 @@ pub(super) fn trials() -> impl Iterator<Item = Trial> {
     })
 }
 
-/// CronJobs whose slot of the first minute is the next to start.
+/// CronJobs that are next due at the slot of the first minute.
 struct Fleet {
     namespace: Namespace,
     cron_jobs: Vec<String>,
@@ -99,7 +99,7 @@ impl Fleet {
         self.namespace.minute(0)
     }
 
-    /// A controller that has listed, with the slot still to come.
+    /// Starts a controller and waits until it has listed, before the slot.
     async fn start_controller(&self) -> Controller {
         let controller = Controller::start_at(&self.namespace, self.slot() - LEAD, &[]);
         controller.wait_until_ready().await;
@@ -111,7 +111,7 @@ impl Fleet {
         controller
     }
 
-    /// Waits until the slot has come, and nothing of it has ended.
+    /// Waits until the slot is due, while none of its instants has ended.
     async fn wait_until_due(&self, controller: &Controller) {
         let n = self.len();
         controller
@@ -119,8 +119,8 @@ impl Fleet {
             .await;
     }
 
-    /// Waits until each slot has its Job by the controller's account, by the Jobs and by the cursors, ends the
-    /// controller, and demands of the audit log that no Job was made twice.
+    /// Waits until each slot has its Job according to the controller's counts, the Jobs and the cursors. Then stops the
+    /// controller, and demands that the audit log shows no Job created twice.
     async fn demand_each_started_once(&self, controller: Controller) {
         controller.wait_until_started(self.len()).await;
         let names: Vec<String> = self.cron_jobs.iter().map(|name| job_name(name, self.slot())).collect();
@@ -135,7 +135,7 @@ impl Fleet {
         };
         assert!(wait(are_stored).await, "not all cursors are at {slot}");
         controller.terminate().await;
-        // What was on its way has come to its end with the controller.
+        // Requests in flight have ended with the controller.
         self.namespace.wait_for_jobs(&names).await;
         Audit::read(&self.namespace).await.demand_no_job_twice();
     }

@@ -1,8 +1,9 @@
-//! The built-in controller and ours on the same objects at the same time of their clocks, compared object by object.
+//! Compares the built-in controller with ours, object by object, on the same objects and at the same time of their
+//! clocks.
 //!
-//! Each world of `tests/worlds` is made twice, in two namespaces, and each controller works in one of them. What they
-//! leave must be equal, but for differences that the world names, each with the rule under which `docs/differences.md` lists it.
-//! A few worlds are compared by default; `make parity` compares all.
+//! Each world of `tests/worlds` is created in two namespaces, with one controller in each. The results must be equal,
+//! except for differences that the world declares. Each of these refers to the rule under which `docs/differences.md`
+//! lists it. By default a few worlds are compared; `make parity` compares all.
 
 mod contender;
 mod snapshot;
@@ -29,20 +30,20 @@ use crate::{
     kubernetes::connect,
 };
 
-/// A world's own time, and the time to make it and to agree.
+/// The duration of a world, plus the time to create it and to agree.
 const DURATION_MAX: Duration = Duration::from_mins(10);
 
-/// How long the two may take to agree once the world's own time is over.
+/// How long the two may take to agree after the duration of the world.
 const AGREEMENT_MAX: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(500);
 
-/// The accounts of both, and who makes the worlds.
+/// The accounts of both controllers, and of the administrator who creates the worlds.
 struct Contest {
     admin: Client,
     our_kubeconfig: PathBuf,
     reference: PathBuf,
     reference_kubeconfig: PathBuf,
-    /// Of etcd, without the protocol.
+    /// The address of etcd, without the scheme.
     etcd_address: String,
 }
 
@@ -104,14 +105,14 @@ fn ends_as_under_the_built_in_controller(world: &World) -> Result<(), Failed> {
     }
 }
 
-/// What is not as it should be in one world.
+/// Returns the unexpected findings of one world.
 async fn compare(contest: &Contest, world: &World) -> Vec<String> {
     let begun = Timestamp::now();
     let places = ["theirs", "ours"].map(|whose| Place::new(&contest.admin, world, whose));
     for place in &places {
         place.make(world, &contest.etcd_address).await;
     }
-    // One offset for both: they see the same time.
+    // The same offset for both, so that they see the same time.
     let offset = world.from.duration_since(Timestamp::now());
     let contenders = [
         Contender::reference(
@@ -142,7 +143,7 @@ async fn compare(contest: &Contest, world: &World) -> Vec<String> {
     findings
 }
 
-/// The rules that have a row in the table of differences.
+/// The rules with a row in the table of differences.
 fn listed_rules() -> BTreeSet<String> {
     let page = include_str!("../../docs/differences.md");
     let table = page.split("\n## ").find(|part| part.starts_with("All differences"));

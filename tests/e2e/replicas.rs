@@ -1,8 +1,9 @@
-//! Several replicas as processes that share the CronJobs of a namespace: they come, go, crash, freeze and are cut off.
+//! Several replicas as processes that share the CronJobs of a namespace. They start, stop, crash, freeze and are cut
+//! off.
 //!
-//! Each case has Leases, replicas and CronJobs of its own. It is judged by the audit log and by what Jobs say of their
-//! creator: no slot missed or doubled, Forbid never overlapping, no Job of a term after one of the next.
-//! Three cases run by default, through one slot each; `make replicas` runs all of them, through two.
+//! Each case has its own Leases, replicas and CronJobs. It is judged by the audit log and by the creator recorded in
+//! each Job: no slot is missed or doubled, Forbid never overlaps, and no Job of a term follows one of the next term. By
+//! default three cases run, with one slot each; `make replicas` runs all of them with two.
 
 mod absence;
 mod admission;
@@ -46,7 +47,7 @@ macro_rules! cases {
 
 const DURATION_MAX: Duration = Duration::from_mins(5);
 
-/// How many slots a case goes through: one shows what happens to it, another that all goes on.
+/// The number of slots in a case. One shows the effect of the fault, another that everything continues.
 fn n_slots() -> i64 {
     let n_slots = std::env::var("CRONWHEEL_REPLICAS_SLOTS").ok();
     n_slots.map_or(1, |n_slots| {
@@ -93,7 +94,7 @@ fn shared(Case { name, run }: Case) -> Trial {
     })
 }
 
-/// Takes the API server away from all, so it runs alone.
+/// This case stops the API server for all others, so it runs alone.
 fn outage() -> Trial {
     const NAME: &str = "replicas::an_api_server_away_for_30_seconds_moves_nothing";
     Trial::test(NAME, || {

@@ -1,4 +1,4 @@
-//! CronJobs by shard at a real API server, with the feature gate `ShardedListAndWatch` and without.
+//! Selection of CronJobs by shard on a real API server, with and without the feature gate `ShardedListAndWatch`.
 
 use std::{path::Path, pin::pin, sync::Arc, time::Duration};
 
@@ -37,7 +37,7 @@ const N_IN_FLIGHT: usize = 16;
 
 type CronJob = k8s_openapi::api::batch::v1::CronJob;
 
-/// The client that a run has for its watches.
+/// The client that a run uses for its watches.
 async fn client(kubeconfig: &Path) -> Client {
     let kubeconfig = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
@@ -68,7 +68,7 @@ fn cron_job(number: usize) -> CronJob {
     serde_json::from_value(object).expect("a CronJob")
 }
 
-/// Creates CronJobs; their names and uids.
+/// Creates CronJobs. Returns their names and uids.
 async fn create(api: &Api<CronJob>, n_cron_jobs: usize) -> Vec<(String, Uid)> {
     let create = |number| async move {
         let made = api.create(&PostParams::default(), &cron_job(number)).await;
@@ -82,7 +82,7 @@ async fn create(api: &Api<CronJob>, n_cron_jobs: usize) -> Vec<(String, Uid)> {
         .await
 }
 
-/// The shards of a replica of five: each a range of its own.
+/// The shards of one of five replicas. Each is a separate range.
 fn fifth(count: ShardCount) -> ShardSet {
     count.shards().filter(|shard| shard.0 % 5 == 0).collect()
 }
@@ -97,7 +97,7 @@ pub(super) fn trials() -> impl Iterator<Item = Trial> {
     .into_iter()
 }
 
-/// Starts a control plane of its own and asks it.
+/// Runs a check on a separate control plane.
 fn on_a_control_plane(feature_gates: &[&str], ask: impl AsyncFnOnce(&Path)) {
     let testbed = Testbed::start(Options {
         jobs: JobLife::None,
@@ -131,7 +131,7 @@ fn a_server_with_the_gate_selects_and_one_without_does_not() {
 async fn lists_are_selected(client: &Client, cron_jobs: &[(String, Uid)], expected: SelectedBy) {
     let number = |number: u64| ShardCount::new(number).expect("a count");
     let every_other = |count: ShardCount| count.shards().filter(|shard| shard.0 % 2 == 0).collect::<ShardSet>();
-    // As many ranges as there can be, one, the last, and all.
+    // The maximum number of ranges, a single range, the last one, and all.
     for (count, shards) in [
         (number(1024), every_other(number(1024))),
         (number(256), fifth(number(256))),
@@ -165,7 +165,7 @@ async fn lists_are_selected(client: &Client, cron_jobs: &[(String, Uid)], expect
     }
 }
 
-/// What a watch says, as far as it matters here.
+/// The relevant items of a watch.
 #[derive(Debug, PartialEq, Eq)]
 enum Told {
     Has(Uid),
@@ -215,7 +215,7 @@ async fn a_watch_follows_the_shards(
         decoder(count),
         Some(shards)
     ));
-    // Who does not select is asked for everything, to be kept.
+    // A server that does not select sends everything, so that the replica can cache it.
     let n_listed = match expected {
         SelectedBy::Server => 0,
         SelectedBy::Replica => cron_jobs.len(),
@@ -226,7 +226,7 @@ async fn a_watch_follows_the_shards(
     assert_eq!(next(&mut items).await, Told::Listed(expected));
     assert_eq!(next(&mut items).await, Told::Watching);
     let mut shards = ShardSet::EMPTY;
-    // Each shard that is added has lost a CronJob by the time at which the watch sees to it.
+    // Each added shard has lost a CronJob by the time at which the watch handles the change.
     for shard in [3, 15, 4].map(ShardId) {
         let of_shard = |(_, uid): &&(String, Uid)| partition.shard_of(uid) == shard;
         let (name, uid) = cron_jobs.iter().find(of_shard).expect("one of two hundred");

@@ -1,4 +1,4 @@
-//! Who we are and what we may do, taken away and given back while the controller runs.
+//! Identity and permissions that are withdrawn and restored while the controller runs.
 
 use std::{
     fs,
@@ -21,7 +21,7 @@ fn hanging() -> Value {
     json!({"outcome": "hang", "run-for": "0s"})
 }
 
-/// Creates a CronJob whose slot of the first minute is missed: it is due as soon as it is seen.
+/// Creates a CronJob that missed the slot of the first minute, so that it is due at once.
 async fn create_overdue(namespace: &Namespace, name: &str) {
     namespace
         .create_cron_job(hanging(), json!({"metadata": {"name": name}}))
@@ -53,9 +53,10 @@ pub(super) async fn a_token_that_is_no_longer_known_is_read_anew(mut namespace: 
     namespace
         .wait_for_jobs(&job_names(&namespace, &["before", "created"]))
         .await;
-    // A Job can be seen before its create is answered, and an answer cut off is not `created`.
+    // A Job can be visible before the response to its create, and a create without a response does not count as
+    // `created`.
     controller.wait_for_account(&[("created", 2)]).await;
-    // The watches live on until they are cut, whoever opened them.
+    // Open watches continue until they are cut, whatever the identity.
     account.wire.cut();
     create_overdue(&namespace, "seen").await;
     namespace
@@ -117,15 +118,15 @@ pub(super) async fn a_controller_without_permission_says_so_and_begins_when_it_h
     controller.terminate().await;
 }
 
-/// Files of one case with a client certificate of the control plane.
+/// The client certificate files of one case.
 struct ClientCertificate {
-    /// The control plane's keys and certificates.
+    /// The control plane's folder of keys and certificates.
     keys: PathBuf,
     folder: PathBuf,
 }
 
 impl ClientCertificate {
-    /// Controllers of this case show the certificate of this name from here on.
+    /// Lets the controllers of this case use the certificate with this name from now on.
     fn begin(namespace: &mut Namespace, name: &str) -> ClientCertificate {
         let shared = Rc::clone(&namespace.control_plane);
         let text = fs::read_to_string(&shared.controller_kubeconfig).expect("a kubeconfig");
@@ -140,7 +141,7 @@ impl ClientCertificate {
         certificate.replace(name);
         let [path, key] = ["tls.crt", "tls.key"].map(|file| certificate.folder.join(file));
         kubeconfig["users"][0]["user"] = json!({"client-certificate": path, "client-key": key});
-        // Its Leases are not those of other cases.
+        // Its Leases are separate from those of other cases.
         kubeconfig["contexts"][0]["context"]["namespace"] = json!(namespace.name);
         let path = certificate.folder.join("kubeconfig");
         fs::write(&path, kubeconfig.to_string()).expect("a kubeconfig");
@@ -148,7 +149,7 @@ impl ClientCertificate {
         certificate
     }
 
-    /// One file after the other, so that they do not fit for a moment.
+    /// Replaces one file after the other, so that certificate and key do not match for a moment.
     fn replace(&self, name: &str) {
         for (extension, file) in [("crt", "tls.crt"), ("key", "tls.key")] {
             let new = self.folder.join("new");
@@ -159,7 +160,7 @@ impl ClientCertificate {
 }
 
 pub(super) async fn a_client_certificate_that_is_replaced_counts_without_a_restart(mut namespace: Namespace) {
-    // May read everything, and create no Jobs.
+    // This user may read everything, but not create Jobs.
     let certificate = ClientCertificate::begin(&mut namespace, "kcm");
     let controller = start_after_first_minute(&namespace);
     create_overdue(&namespace, "hello").await;
@@ -167,7 +168,7 @@ pub(super) async fn a_client_certificate_that_is_replaced_counts_without_a_resta
     assert!(is_refused, "{}", controller.readiness_or_nothing().await);
     assert_eq!(namespace.job_names().await, Vec::<String>::new());
 
-    // Of an administrator.
+    // The certificate of an administrator.
     certificate.replace("kwok");
     namespace.wait_for_jobs(&job_names(&namespace, &["hello"])).await;
     controller.wait_for_account(&[("created", 1)]).await;

@@ -1,4 +1,4 @@
-//! Starting deadlines that the built-in controller cannot keep (B-9.7), and what is lost to one (B-10.1).
+//! Starting deadlines that the built-in controller cannot meet (B-9.7), and runs lost to a deadline (B-10.1).
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ pub(super) async fn a_deadline_of_zero_is_met_at_the_slot(namespace: Namespace) 
     namespace.wait_for_jobs(&[namespace.job_name(0)]).await;
     controller.terminate().await;
 
-    // What passed without a controller is lost, and said to be.
+    // Slots that passed without a controller are lost and reported.
     let controller = Controller::start_before(&namespace, 3);
     let outcomes = [("superseded", 1), ("deadline_exceeded", 1), ("created", 1)];
     controller.wait_for_account(&outcomes).await;
@@ -40,7 +40,8 @@ pub(super) async fn a_deadline_of_zero_is_met_at_the_slot(namespace: Namespace) 
     controller.terminate().await;
 }
 
-/// A controller that starts within a deadline of some seconds starts the slot, one that starts after it does not.
+/// A controller that starts within a deadline of a few seconds starts the slot. A controller that starts later does
+/// not.
 pub(super) async fn a_deadline_under_ten_seconds_is_kept_to_the_second(namespace: Namespace) {
     let slot = namespace.minute(0);
     let hourly = |before: SignedDuration| {
@@ -79,7 +80,7 @@ pub(super) async fn a_deadline_under_ten_seconds_is_kept_to_the_second(namespace
 pub(super) async fn every_keeps_its_grid_under_a_deadline_below_its_period(namespace: Namespace) {
     let spec = json!({"schedule": "@every 1h", "startingDeadlineSeconds": 30});
     namespace.create_cron_job(hanging(), json!({"spec": spec})).await;
-    // Off the minute, as creations are.
+    // Not at a full minute, like most creation times.
     let slot = |hour: i64| namespace.minute(60 * hour) + SignedDuration::from_secs(17);
     namespace.set_last_run("hello", slot(-1)).await;
     for hour in [0, 1] {
@@ -92,7 +93,7 @@ pub(super) async fn every_keeps_its_grid_under_a_deadline_below_its_period(names
     }
     let jobs = [job_name("hello", slot(0)), job_name("hello", slot(1))];
     namespace.wait_for_jobs(&jobs).await;
-    // Three hours without a controller: the latest slot is out of its deadline, the grid is as it was.
+    // Three hours without a controller: the latest slot is past its deadline, and the grid is unchanged.
     let controller = Controller::start_before_instant(&namespace, slot(4));
     let outcomes = [("superseded", 1), ("deadline_exceeded", 1), ("created", 1)];
     controller.wait_for_account(&outcomes).await;

@@ -8,7 +8,7 @@ use crate::{
     kubernetes::{Namespace, job_name},
 };
 
-/// `deleted` and `hello`, each with a Job that hangs, and a controller that has all of that behind it.
+/// Creates `deleted` and `hello`, each with a Job that hangs. Returns the controller that has started them.
 async fn with_two_running(namespace: &Namespace) -> Controller {
     for name in ["deleted", "hello"] {
         let changes = json!({"metadata": {"name": name}});
@@ -41,7 +41,7 @@ pub(super) async fn a_cron_job_deleted_in_the_background_takes_its_job_along(nam
     wait_until_forgotten(&controller).await;
     namespace.wait_for_jobs(&[namespace.job_name(0)]).await;
     controller.wait_for_account(&[("created", 2)]).await;
-    // The Job went with its CronJob: there is nothing to tell, and nobody to write a status for.
+    // The Job was deleted with its CronJob: there is nothing to report, and no status to write.
     controller.terminate().await;
     assert_eq!(namespace.told("deleted", "MissingJob").await, []);
     let controller = Controller::start_before(&namespace, 1);
@@ -52,7 +52,7 @@ pub(super) async fn a_cron_job_deleted_in_the_background_takes_its_job_along(nam
     controller.terminate().await;
 }
 
-/// It stays as long as its Job does, and starts nothing any more.
+/// The CronJob exists as long as its Job, and starts nothing more.
 pub(super) async fn a_cron_job_deleted_in_the_foreground_starts_nothing_while_it_waits(namespace: Namespace) {
     let controller = with_two_running(&namespace).await;
     let job = job_name("deleted", namespace.minute(0));

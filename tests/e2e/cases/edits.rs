@@ -1,4 +1,4 @@
-//! Schedules that are changed, in both directions (B-2.2, B-2.3).
+//! Changes of schedules, in both directions (B-2.2, B-2.3).
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::{
     kubernetes::{Namespace, job_name},
 };
 
-/// Time to list, to see the change made, and to take it in before the slot.
+/// Time to list, and to observe and process the change before the slot.
 const LEAD: SignedDuration = SignedDuration::from_secs(6);
 
 fn hanging() -> Value {
@@ -29,7 +29,7 @@ async fn start_with_time_to_edit(namespace: &Namespace) -> Controller {
     controller
 }
 
-/// The built-in would start the slot of the minute before at the next event of any kind.
+/// The built-in controller would start the slot of the previous minute at the next event of any kind.
 pub(super) async fn a_change_to_an_earlier_schedule_starts_no_slot_of_before_it(namespace: Namespace) {
     namespace
         .create_cron_job(hanging(), hourly_at(namespace.minute(30)))
@@ -39,7 +39,7 @@ pub(super) async fn a_change_to_an_earlier_schedule_starts_no_slot_of_before_it(
     namespace
         .patch_cron_job(json!({"spec": {"schedule": "* * * * *"}}))
         .await;
-    // Any event will do.
+    // Any event suffices.
     namespace
         .patch_cron_job(json!({"metadata": {"labels": {"touched": "yes"}}}))
         .await;
@@ -57,7 +57,7 @@ pub(super) async fn a_change_to_an_earlier_schedule_starts_no_slot_of_before_it(
     controller.terminate().await;
 }
 
-/// The old wake-up starts nothing.
+/// The old timer starts nothing.
 pub(super) async fn a_change_to_a_later_schedule_takes_the_armed_slot_away(namespace: Namespace) {
     for name in ["edited", "untouched"] {
         namespace
@@ -85,7 +85,7 @@ pub(super) async fn a_change_to_a_later_schedule_takes_the_armed_slot_away(names
     controller.terminate().await;
 }
 
-/// Without a witness of the change the new schedule holds for the past too, as with the built-in (B-2.3).
+/// If no controller saw the change, the new schedule also applies to the past, as in the built-in controller (B-2.3).
 pub(super) async fn a_change_without_a_controller_starts_the_latest_slot_of_the_new_schedule(namespace: Namespace) {
     namespace
         .create_cron_job(hanging(), hourly_at(namespace.minute(30)))
@@ -98,9 +98,9 @@ pub(super) async fn a_change_without_a_controller_starts_the_latest_slot_of_the_
     controller.terminate().await;
 }
 
-/// The zone is part of the schedule.
+/// The time zone is part of the schedule.
 pub(super) async fn a_change_of_the_zone_alone_moves_the_slot(namespace: Namespace) {
-    // Half an hour beside all others.
+    // The offset of the new zone, Asia/Kolkata, includes half an hour, so that the slot moves.
     let slot = namespace.minute(0);
     let mut changes = hourly_at(slot);
     changes["metadata"]["name"] = json!("edited");
@@ -119,7 +119,7 @@ pub(super) async fn a_change_of_the_zone_alone_moves_the_slot(namespace: Namespa
     controller.wait_for_account(&[("created", 1)]).await;
     namespace.wait_for_jobs(&[job_name("untouched", slot)]).await;
     controller.terminate().await;
-    // The controller that comes has not seen the change, so the new zone holds for the past too (B-2.3).
+    // The next controller has not seen the change, so the new zone also applies to the past (B-2.3).
     let slots = [namespace.minute(-30), namespace.minute(30)];
     let controller = Controller::start_before_instant(&namespace, slots[1]);
     let cursor = slots[1].to_string();

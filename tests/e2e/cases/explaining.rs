@@ -1,4 +1,4 @@
-//! `explain` on a cluster foretells what the controller then does there.
+//! `explain` on a cluster predicts what the controller then does.
 
 use std::{path::Path, process::Command};
 
@@ -44,7 +44,7 @@ pub(super) async fn explain_foretells_what_the_controller_does(namespace: Namesp
     assert_eq!(foretold["status"], Value::Null);
 }
 
-/// What was foretold of a Job is in it; the server adds to it.
+/// Checks that the Job contains all predicted fields. The server adds others.
 fn assert_job(foretold: &Value, job: &Value) {
     for member in ["name", "ownerReferences", "annotations"] {
         assert_eq!(foretold["metadata"][member], job["metadata"][member], "{member}");

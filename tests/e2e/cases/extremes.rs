@@ -1,4 +1,4 @@
-//! Jobs that are gone as soon as they end, and templates as large as a cluster can hold.
+//! Jobs that are deleted as soon as they finish, and templates of the maximum size.
 
 use jiff::SignedDuration;
 use kube::api::PostParams;
@@ -13,7 +13,7 @@ fn hanging() -> Value {
     json!({"outcome": "hang", "run-for": "0s"})
 }
 
-/// The Job was the lock on its slot: the cursor takes that over before the Job is gone, flush interval or not (B-13.1).
+/// The Job blocked its slot. The cursor takes over before the Job is deleted, whatever the flush interval (B-13.1).
 pub(super) async fn a_job_without_an_afterlife_runs_its_slot_once(namespace: Namespace) {
     let changes = json!({"spec": {"jobTemplate": {"spec": {"ttlSecondsAfterFinished": 0}}}});
     namespace.create_cron_job(json!({"run-for": "0s"}), changes).await;
@@ -26,7 +26,7 @@ pub(super) async fn a_job_without_an_afterlife_runs_its_slot_once(namespace: Nam
     namespace.wait_for_event("SuccessfulCreate").await;
     doomed.kill();
 
-    // Still the same minute.
+    // Still in the same minute.
     let after = namespace.minute(0) + SignedDuration::from_secs(20);
     let heir = Controller::start_at(&namespace, after, &[]);
     heir.wait_until_ready().await;
@@ -38,7 +38,8 @@ pub(super) async fn a_job_without_an_afterlife_runs_its_slot_once(namespace: Nam
     assert_eq!(namespace.told("hello", "SuccessfulCreate").await, [created]);
 }
 
-/// History deletes what the cursor has passed and no earlier; what it takes is not told as completed (B-4.6).
+/// The history limit deletes a Job only once the cursor has passed its slot. A deleted Job is not reported as completed
+/// (B-4.6).
 pub(super) async fn a_history_limit_of_zero_keeps_no_job_and_loses_no_slot(namespace: Namespace) {
     let spec = json!({"successfulJobsHistoryLimit": 0, "failedJobsHistoryLimit": 0});
     let lives = [
@@ -51,7 +52,7 @@ pub(super) async fn a_history_limit_of_zero_keeps_no_job_and_loses_no_slot(names
             .await;
         namespace.set_last_run(name, namespace.minute(-1)).await;
     }
-    // A flush would come much too late.
+    // A regular flush would come much too late.
     let controller = Controller::start(&namespace, 0, &["--status-flush-interval", "60s"]);
     let slot = namespace.minute(0).to_string();
     for name in ["good", "bad"] {
@@ -74,10 +75,10 @@ pub(super) async fn a_history_limit_of_zero_keeps_no_job_and_loses_no_slot(names
     }
 }
 
-/// What etcd takes in one request, as it is by default.
+/// The default maximum size of a request to etcd.
 const STORED_MAX_BYTES: usize = 3 << 19;
 
-/// An argument of so many bytes, not all the same.
+/// A CronJob with an argument of this many bytes, of varying characters.
 fn with_argument(n_bytes: usize) -> Value {
     let argument: String = ('a'..='z').cycle().take(n_bytes).collect();
     let containers = json!([{"name": "work", "image": "work", "args": [argument]}]);
@@ -101,7 +102,7 @@ pub(super) async fn a_template_of_more_than_a_mebibyte_becomes_a_job(namespace: 
     controller.terminate().await;
 }
 
-/// With memory for 1 MiB a namespace keeps half a mebibyte. Neither the template nor the metadata fits.
+/// With a memory limit of 1 MiB, a namespace may keep half a mebibyte. Neither the template nor the metadata fits.
 pub(super) async fn a_cron_job_that_is_not_kept_runs_and_keeps_its_metadata(namespace: Namespace) {
     const N_LABELS: usize = 8_000;
     let value = "x".repeat(63);
@@ -127,7 +128,7 @@ pub(super) async fn a_cron_job_that_is_not_kept_runs_and_keeps_its_metadata(name
     controller.terminate().await;
 }
 
-/// Creates `hello` with a template and a note as large as an API server stores, to within so much.
+/// Creates `hello` with a template and an annotation that together nearly reach the maximum size.
 async fn create_at_the_limit(namespace: &Namespace, n_note_bytes: usize) {
     let note = json!({"metadata": {"annotations": {"note": "n".repeat(n_note_bytes)}}});
     for n_bytes in (STORED_MAX_BYTES - 2048..STORED_MAX_BYTES - 256).rev().step_by(64) {
@@ -142,15 +143,15 @@ async fn create_at_the_limit(namespace: &Namespace, n_note_bytes: usize) {
     panic!("no such CronJob fits");
 }
 
-/// The largest template that fits into a CronJob does not fit into a Job, which has more about it. The API server words
-/// its refusal by the last of its own tries, so only that it refused is of use here.
+/// The largest template that fits into a CronJob does not fit into a Job, which has more metadata. The API server words
+/// its error by its own last attempt, so the case checks only that the create was refused.
 pub(super) async fn a_job_too_large_to_be_stored_is_told_and_does_not_stop_the_next_slot(namespace: Namespace) {
     create_at_the_limit(&namespace, 0).await;
     let controller = Controller::start_before(&namespace, 0);
     let message = namespace.wait_for_event_on("hello", "FailedCreate").await;
     assert!(message.starts_with("Error creating job: "), "{message}");
-    // The slot stays open while it is the latest, since a webhook could have made the Job too large. The next slot and
-    // the next try are armed.
+    // A webhook could have made the Job too large, so the slot stays open while it is the latest. The next slot and the
+    // next attempt are armed.
     let open = "cronwheel_instants_open";
     controller.wait_for_metric(open, &[], |n_open| n_open == 1).await;
     let armed = "cronwheel_wheel_entries";
@@ -160,7 +161,7 @@ pub(super) async fn a_job_too_large_to_be_stored_is_told_and_does_not_stop_the_n
     assert_eq!(namespace.job_names().await, Vec::<String>::new());
 }
 
-/// With its status the CronJob does not fit any more: its Jobs are the only locks on their slots, and are kept.
+/// With its status the CronJob exceeds the limit. Only its Jobs block their slots, so they are kept.
 pub(super) async fn a_status_too_large_to_be_stored_doubles_nothing(namespace: Namespace) {
     create_at_the_limit(&namespace, 200 << 10).await;
     let failed_writes = [("resource", "cronjobs/status"), ("code", "500")];
@@ -181,7 +182,7 @@ pub(super) async fn a_status_too_large_to_be_stored_doubles_nothing(namespace: N
         .map(|job| job["metadata"]["uid"].clone())
         .collect();
 
-    // Made smaller, it gets what is known of both.
+    // When it is made smaller, its status gets the information about both runs.
     let controller = Controller::start_before(&namespace, 2);
     namespace
         .patch_cron_job(json!({"metadata": {"annotations": {"note": null}}, "spec": {"suspend": true}}))

@@ -1,4 +1,4 @@
-//! A run from the minute to the history.
+//! A run, from its minute to the history.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ pub(super) async fn a_cron_job_fires_on_the_minute_and_its_job_completes(namespa
         "blockOwnerDeletion": true,
     }]);
     assert_eq!(job["metadata"]["ownerReferences"], owner);
-    // The controller's minute came 2.5 s after its start; the server's clock has whole seconds.
+    // The controller's minute came 2.5 s after its start. The server's timestamps have whole seconds.
     let created = time(&job["metadata"]["creationTimestamp"]);
     let late = created.duration_since(begun);
     assert!(
@@ -86,7 +86,7 @@ pub(super) async fn a_suspended_cron_job_starts_its_latest_slot_when_resumed(nam
     controller.terminate().await;
 }
 
-/// An interval counts from the last run, not from when the controller came.
+/// An interval counts from the last run, not from the start of the controller.
 pub(super) async fn a_suspended_interval_keeps_its_grid(namespace: Namespace) {
     let spec = json!({"schedule": "@every 1h", "suspend": true});
     namespace

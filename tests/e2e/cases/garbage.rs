@@ -1,4 +1,4 @@
-//! Stored objects that no current API server would take: each is reported, the others go on (B-6, B-7).
+//! Stored objects that no current API server would accept. Each is reported, and other CronJobs continue (B-6, B-7).
 
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
@@ -15,11 +15,11 @@ fn hanging() -> Value {
 async fn store(namespace: &Namespace, name: &str, spec: Value) {
     let changes = json!({"metadata": {"name": name}, "spec": spec});
     namespace.store_cron_job(hanging(), changes).await;
-    // The API server serves it, and lets its status be written.
+    // The API server serves it and accepts writes of its status.
     namespace.set_last_run(name, namespace.minute(-1)).await;
 }
 
-/// A CronJob that cannot be run, and what is said of it.
+/// A CronJob that cannot run, and the Event about it.
 struct Garbage {
     name: &'static str,
     spec: Value,
@@ -58,7 +58,7 @@ fn all_garbage() -> Vec<Garbage> {
             "unparseable schedule: \"61 * * * *\" : end of range (61) above maximum (59): 61",
         ),
         unparseable("empty", "", "unparseable schedule: \"\" : empty spec string"),
-        // It crashed the built-in controller once (B-7.9).
+        // It once crashed the built-in controller (B-7.9).
         unparseable(
             "zone-alone",
             "TZ=UTC",
@@ -83,7 +83,7 @@ fn all_garbage() -> Vec<Garbage> {
     ]
 }
 
-/// What is odd and can be run, by name.
+/// Unusual objects that can run, by name.
 fn all_oddities() -> Vec<(&'static str, Value)> {
     vec![
         ("empty-zone", json!({"timeZone": ""})),
@@ -97,7 +97,7 @@ fn all_oddities() -> Vec<(&'static str, Value)> {
 
 pub(super) async fn stored_garbage_is_reported_and_the_others_go_on(namespace: Namespace) {
     namespace.create_cron_job(hanging(), json!({})).await;
-    // The API server validates nothing of a status (B-16.4).
+    // The API server does not validate statuses (B-16.4).
     let active = json!([{"name": "ghost", "uid": "none"}, {"name": "", "uid": "nameless"}, {}]);
     let last = namespace.minute(-1).to_string();
     namespace
@@ -136,7 +136,7 @@ pub(super) async fn stored_garbage_is_reported_and_the_others_go_on(namespace: N
     let message = namespace.wait_for_event_on("hello", "MissingJob").await;
     assert_eq!(message, "Active job went missing: ghost");
     look_again(&namespace, &controller).await;
-    // It goes when all that it has to say is said.
+    // On termination, it sends its pending Events first.
     controller.terminate().await;
     for Garbage {
         name, reason, message, ..
@@ -146,7 +146,7 @@ pub(super) async fn stored_garbage_is_reported_and_the_others_go_on(namespace: N
     }
 }
 
-/// Has the controller look at all garbage once more, before it sees one of the others go.
+/// Makes the controller process all invalid objects once more, before it sees the deletion of one of the others.
 async fn look_again(namespace: &Namespace, controller: &Controller) {
     let n_armed = |expected: u64| controller.wait_for_metric("cronwheel_wheel_entries", &[], move |n| n == expected);
     n_armed(4).await;
@@ -160,7 +160,7 @@ async fn look_again(namespace: &Namespace, controller: &Controller) {
     n_armed(3).await;
 }
 
-/// B-2.2: the change itself is told, in its own spelling; what is put right goes on.
+/// B-2.2: the change itself is reported with its own wording. A corrected schedule runs again.
 pub(super) async fn a_schedule_that_becomes_garbage_is_told_and_runs_again_when_put_right(namespace: Namespace) {
     namespace.create_cron_job(hanging(), json!({})).await;
     namespace.set_last_run("hello", namespace.minute(0)).await;
@@ -190,7 +190,7 @@ pub(super) async fn a_schedule_that_becomes_garbage_is_told_and_runs_again_when_
     controller.terminate().await;
 }
 
-/// CronJobs of before the limit of 52 characters: the Job's name is sent as it is, and its refusal told once.
+/// CronJobs from before the limit of 52 characters: the Job's name is sent unchanged, and its refusal is reported once.
 pub(super) async fn a_name_too_long_for_a_job_is_sent_whole_and_its_refusal_told(namespace: Namespace) {
     namespace.create_cron_job(hanging(), json!({})).await;
     namespace.set_last_run("hello", namespace.minute(-1)).await;

@@ -1,5 +1,5 @@
-//! What is applied when cronwheel is installed in several replicas, as it lies under `deploy/`: it is enough, it is no
-//! more than that, and it concerns nobody else.
+//! The manifests for an installation with several replicas, as in `deploy/`: they are sufficient, they grant nothing
+//! more, and they affect nobody else.
 
 use std::{
     path::Path,
@@ -32,7 +32,7 @@ use crate::{
 const FENCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/manifests/fence-policy.yaml");
 const FLOW_SCHEMA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/manifests/flow-schema.yaml");
 
-/// A client for Leases by a kubeconfig.
+/// A client for Leases with this kubeconfig.
 pub(super) async fn client(kubeconfig: &Path) -> Client {
     let kubeconfig = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
@@ -42,7 +42,7 @@ pub(super) async fn client(kubeconfig: &Path) -> Client {
     lease_client(&server).expect("a client")
 }
 
-/// As the account that cronwheel is installed with.
+/// A client with the service account of an installation.
 async fn account(namespace: &Namespace) -> Client {
     client(&namespace.control_plane.controller_kubeconfig).await
 }
@@ -73,14 +73,14 @@ async fn ask(client: &Client, method: &str, path: &str, body: Value) -> Answer {
     }
 }
 
-/// Takes the binding away again.
+/// Deletes the binding.
 async fn forbid_leases(namespace: &Namespace) {
     namespace
         .kubectl(&["delete", "rolebinding", "cronwheel-leases", "-n", &namespace.name])
         .await;
 }
 
-/// Whether an account may do something.
+/// Whether a user has a permission.
 async fn may(client: &Client, attributes: Value) -> bool {
     let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
         "spec": {"resourceAttributes": attributes}});
@@ -177,7 +177,7 @@ pub(super) async fn the_account_can_do_all_that_is_done_with_leases(namespace: N
     done(api.delete(&member("a"), renewed.resource_version, TIMEOUT).await);
 }
 
-/// What makes a controller a replica of several.
+/// The arguments that make a controller one of several replicas.
 fn replica_arguments(namespace: &Namespace, name: &str) -> [String; 5] {
     [
         "--shards=16".to_owned(),
@@ -288,7 +288,7 @@ pub(super) async fn a_replica_without_the_role_starts_nothing_and_names_it(names
     forbid_leases(&namespace).await;
     namespace.create_cron_job(json!({"run-for": "1s"}), json!({})).await;
     let lease_namespace = format!("--lease-namespace={}", namespace.name);
-    // The slot of minute 0 is past by its clock.
+    // By its clock, the slot of minute 0 has passed.
     let replica = Controller::start_replica(&namespace, 1, &[&lease_namespace]);
     let mut told = String::new();
     let is_told = async || {
@@ -301,7 +301,7 @@ pub(super) async fn a_replica_without_the_role_starts_nothing_and_names_it(names
     }
     assert!(namespace.find("Job", &namespace.job_name(0)).await.is_none());
     permit_leases(&namespace).await;
-    // Where minute 1 has begun meanwhile, its slot is the latest.
+    // If minute 1 has begun meanwhile, its slot is the latest.
     let is_there = async || {
         let jobs = [namespace.job_name(0), namespace.job_name(1)];
         namespace.find("Job", &jobs[0]).await.is_some() || namespace.find("Job", &jobs[1]).await.is_some()
@@ -310,13 +310,13 @@ pub(super) async fn a_replica_without_the_role_starts_nothing_and_names_it(names
     replica.terminate().await;
 }
 
-/// The same for programs; null before there is an installation.
+/// The JSON output of the command. Null before there is an installation.
 fn shown_as_json(namespace: &Namespace) -> Value {
     let output = shards_command(namespace, &["-o", "json"]);
     serde_json::from_slice(&output.stdout).unwrap_or_default()
 }
 
-/// What the command prints, run as the account.
+/// The output of the command when run with the service account.
 fn shown(namespace: &Namespace) -> String {
     let output = shards_command(namespace, &["--all"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -332,7 +332,7 @@ fn shards_command(namespace: &Namespace, arguments: &[&str]) -> Output {
         .expect("a process")
 }
 
-/// The uids of the flow schema and of the priority level that a request went by.
+/// The uids of the flow schema and the priority level that a request was assigned to.
 fn flow(answer: &Answer) -> [String; 2] {
     ["x-kubernetes-pf-flowschema-uid", "x-kubernetes-pf-prioritylevel-uid"].map(|name| {
         let value = answer.headers.get(name).expect("priority and fairness");
@@ -365,7 +365,8 @@ pub(super) async fn leases_and_creates_of_jobs_go_by_flow_schemas(namespace: Nam
         ("GET", &one, Value::Null),
         ("DELETE", &one, json!({})),
     ] {
-        // The account is one of kube-system, whose creates and reads have a schema already that leads there.
+        // The service account is in kube-system, for whose creates and reads an existing flow schema selects this
+        // level.
         let level = &flow(&ask(&account, method, path, body).await)[1];
         assert_eq!(level, &expected[1], "{method} {path}");
     }
@@ -393,7 +394,7 @@ pub(super) async fn leases_and_creates_of_jobs_go_by_flow_schemas(namespace: Nam
     namespace.kubectl(&["delete", "-f", FLOW_SCHEMA]).await;
 }
 
-/// Creates a Job that is to be there before an instant, or a Job that does not say so.
+/// Creates a Job that must be created before an instant, or a Job without this annotation.
 async fn create_job(client: &Client, namespace: &str, name: &str, before: Option<&str>) -> Answer {
     let mut job = own_job(name, json!({"outcome": "hang", "run-for": "0s"}));
     if let Some(before) = before {
@@ -404,7 +405,7 @@ async fn create_job(client: &Client, namespace: &str, name: &str, before: Option
     ask(client, "POST", &path, job).await
 }
 
-/// Applies the fence and waits until it is in force, which it is when it refuses a Job in this namespace.
+/// Applies the fence and waits until it is active, that is until it refuses a Job in this namespace.
 pub(crate) async fn fence(control_plane: &Namespace, namespace: &str) {
     control_plane.kubectl(&["apply", "-f", FENCE]).await;
     let account = account(control_plane).await;
@@ -448,7 +449,7 @@ pub(super) async fn the_fence_refuses_a_job_that_comes_too_late(namespace: Names
     namespace.kubectl(&["delete", "-f", FENCE]).await;
 }
 
-/// The Job of a replica that shares CronJobs with others says until when it may be created, and is.
+/// A replica that shares CronJobs annotates its Job with the latest creation time, and the create succeeds.
 async fn a_replica_passes_it(namespace: &Namespace) {
     namespace.create_cron_job(json!({"run-for": "1s"}), json!({})).await;
     let replica = Controller::start_replica(

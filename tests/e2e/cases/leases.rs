@@ -1,4 +1,4 @@
-//! Leases as the in-memory API is asked for them, over the very connection that a run has for them.
+//! The tests of Leases that also run against the in-memory API, over the same connection as in a run.
 
 use std::{
     pin::pin,
@@ -91,7 +91,7 @@ pub(super) async fn a_lease_goes_with_its_pod(namespace: Namespace) {
     assert!(matches!(shard, ReadAnswer::Found(_)), "{shard:?}");
 }
 
-/// The least fence is four seconds from the send of the last renewal.
+/// The shortest fence is four seconds after the send of the last renewal.
 pub(super) async fn a_way_that_falls_silent_is_replaced_before_the_fence(namespace: Namespace) {
     let mut kubeconfig = kubeconfig(&namespace);
     let cluster = kubeconfig.clusters[0].cluster.as_mut().expect("a cluster");

@@ -1,6 +1,6 @@
-//! The nights in which clocks change, in zones on both sides of Greenwich (B-8.4).
+//! Nights in which clocks change, in zones on both sides of Greenwich (B-8.4).
 //!
-//! The controller's clock stands weeks or years away from the API server's; what it has behind it is in the cursor.
+//! The controller's clock is weeks or years away from the API server's. The cursor holds its history.
 
 use jiff::Timestamp;
 use kube::api::DeleteParams;
@@ -23,14 +23,14 @@ async fn create(namespace: &Namespace, name: &str, zone: &str, schedule: &str, l
     namespace.set_last_run(name, at(last_run)).await;
 }
 
-/// Passes the instant, at which this many slots start and nothing else is due or was.
+/// Runs a controller through the instant. This many slots start in it, and nothing else is due or was.
 async fn pass(namespace: &Namespace, instant: &str, n_created: u64) {
     let controller = Controller::start_before_instant(namespace, at(instant));
     controller.wait_for_account(&[("created", n_created)]).await;
     controller.terminate().await;
 }
 
-/// The Jobs by name, each with its slot as its annotation says it.
+/// Checks the Jobs by name, each with the slot in its annotation.
 async fn expect_jobs(namespace: &Namespace, expected: &[(&str, &str)]) {
     let jobs = namespace.jobs().await;
     let slot = |job: &serde_json::Value| {
@@ -55,7 +55,7 @@ pub(super) async fn new_york_skips_what_falls_into_the_gap(namespace: Namespace)
     expect_jobs(&namespace, &[hourly]).await;
     namespace.delete("CronJob", "hourly", DeleteParams::orphan()).await;
     namespace.wait_until_gone("CronJob", "hourly").await;
-    // Half past two would have been this instant.
+    // Half past two would have been at this instant.
     pass(&namespace, "2025-03-09T03:30:00-04:00", 1).await;
     let later = ("later", "2025-03-09T03:30:00-04:00");
     expect_jobs(&namespace, &[hourly, later]).await;
@@ -76,7 +76,7 @@ pub(super) async fn new_york_runs_twice_in_the_overlap(namespace: Namespace) {
     expect_jobs(&namespace, &expected).await;
 }
 
-/// The gap is at midnight: a schedule that has to step onto that day misses all of it.
+/// The gap is at midnight: a schedule that has to step onto that day skips the whole day.
 pub(super) async fn cairo_loses_the_friday_whose_midnight_is_missing(namespace: Namespace) {
     let zone = "Africa/Cairo";
     create(&namespace, "fridays", zone, "0 12 * * 5", "2025-04-18T12:00:00+02:00").await;

@@ -1,4 +1,5 @@
-//! A replica whose account lacks one permission: Jobs start, or `/readyz` fails, and the log names what is missing.
+//! A replica whose service account lacks one permission. Either Jobs start, or `/readyz` fails and the log names the
+//! permission.
 
 use std::{
     fs::{self, File},
@@ -21,7 +22,7 @@ use crate::{
     told::{TIMEOUT, leases},
 };
 
-/// Processes that run at the same time.
+/// The number of concurrent processes.
 const N_AT_ONCE: usize = 4;
 
 const NAME: &str = "candidate";
@@ -36,7 +37,7 @@ pub(super) async fn without_one_permission_jobs_start_or_the_replica_is_not_read
     }
 }
 
-/// What a replica that shares the CronJobs needs.
+/// The permissions that a replica needs.
 fn needed() -> impl Iterator<Item = &'static Permission> {
     PERMISSIONS.iter().filter(|it| it.purpose != Purpose::Optional)
 }
@@ -47,7 +48,7 @@ async fn run_without(missing: &Permission, control_plane: &Rc<ControlPlane>) {
     let log_path = file(&namespace, "log");
     let log = File::create(&log_path).expect("a log");
     let lease_namespace = format!("--lease-namespace={}", namespace.name);
-    // The slot of minute 0 is past by its clock.
+    // By its clock, the slot of minute 0 has passed.
     let arguments = ["--timing=fast", &lease_namespace];
     let replica = Controller::start_replica_with_log(&namespace, 1, &arguments, log);
 
@@ -60,7 +61,7 @@ async fn run_without(missing: &Permission, control_plane: &Rc<ControlPlane>) {
     if missing.is_required {
         let told = replica.readiness().await;
         assert!(told.contains(&what), "{what}: {told}");
-        // A Lease can be created without the right to renew it, so a replica leads for a moment.
+        // A Lease can be created without the permission to renew it, so a replica leads for a moment.
         if missing.place == Place::Watched {
             assert_eq!(namespace.job_names().await, Vec::<String>::new(), "{what}");
         }
@@ -81,13 +82,14 @@ async fn wait_for_log(path: &Path, text: &str) {
     assert!(wait(is_logged).await, "{text} is not in the log: {log}");
 }
 
-/// A file of a namespace, beside the kubeconfigs.
+/// The path of a file for a namespace, next to the kubeconfigs.
 fn file(namespace: &Namespace, extension: &str) -> PathBuf {
     let kubeconfig = &namespace.control_plane.admin_kubeconfig;
     kubeconfig.with_file_name(format!("{}.{extension}", namespace.name))
 }
 
-/// A namespace whose controllers act as an account with all permissions but one. The installation is made already.
+/// Creates a namespace whose controllers use a service account with all permissions except one. The installation
+/// already exists.
 async fn account_without(missing: &Permission, shared: &Rc<ControlPlane>) -> Namespace {
     let name = format!("without-{}-{}", missing.verb, missing.resource.replace('/', "-"));
     let mut namespace = Namespace::create_for(&name, Rc::clone(shared)).await;
@@ -118,7 +120,7 @@ async fn account_without(missing: &Permission, shared: &Rc<ControlPlane>) -> Nam
     namespace
 }
 
-/// The account, its Role, and the binding.
+/// The service account, its Role and the binding.
 fn account(missing: &Permission, namespace: &str) -> Value {
     let given = needed().filter(|it| *it != missing);
     let rules: Vec<Value> = given

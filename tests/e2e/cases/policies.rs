@@ -1,10 +1,10 @@
-//! Allow, Forbid and Replace beside a Job that does not end.
+//! Allow, Forbid and Replace while a Job does not end.
 
 use serde_json::{Value, json};
 
 use crate::{controller::Controller, kubernetes::Namespace};
 
-/// Runs the first minute, whose Job hangs, and stands before the second.
+/// Runs the first minute, whose Job hangs. Returns a controller shortly before the second.
 async fn with_hanging_job(namespace: &Namespace, policy: &str) -> Controller {
     namespace
         .create_cron_job(
@@ -38,7 +38,7 @@ pub(super) async fn forbid_waits_for_the_running_job(namespace: Namespace) {
         .await;
     assert_eq!(namespace.job_names().await, [namespace.job_name(0)]);
     namespace.delete_job(&namespace.job_name(0)).await;
-    // The slot that was held back starts at once, not a minute later.
+    // The delayed slot starts at once, not a minute later.
     namespace.wait_for_jobs(&[namespace.job_name(1)]).await;
     namespace.wait_for_event("MissingJob").await;
     controller.terminate().await;

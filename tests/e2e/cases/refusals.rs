@@ -1,4 +1,4 @@
-//! Jobs that the API server refuses, for a while or for some: quota, policy, a namespace that goes (B-12.2, B-12.4).
+//! Jobs that the API server refuses, temporarily or in part: quota, policy, a terminating namespace (B-12.2, B-12.4).
 
 use std::time::Instant;
 
@@ -43,7 +43,7 @@ pub(super) async fn a_quota_that_lifts_lets_the_slot_start(namespace: Namespace)
     let message = namespace.wait_for_event_on("hello", "FailedCreate").await;
     assert!(message.starts_with("Error creating job: "), "{message}");
     assert!(message.contains("exceeded quota: jobs"), "{message}");
-    // It goes on trying, less and less often: after the third, 0.4 s pass before the next.
+    // It retries with increasing intervals: 0.4 s after the third attempt.
     controller.wait_for_metric(REQUESTS, &REFUSED_CREATES, |n| n >= 3).await;
     assert_eq!(namespace.job_names().await, Vec::<String>::new());
     namespace.patch("ResourceQuota", "jobs", at_most("1")).await;
@@ -54,7 +54,7 @@ pub(super) async fn a_quota_that_lifts_lets_the_slot_start(namespace: Namespace)
     controller.terminate().await;
 }
 
-/// Slots three seconds apart on both sides of a minute have different names: that of the first never comes.
+/// Slots three seconds apart on both sides of a full minute have different names. The first one never starts.
 pub(super) async fn a_quota_that_lifts_late_lets_only_the_latest_slot_start(namespace: Namespace) {
     allow_no_jobs(&namespace).await;
     namespace
@@ -76,7 +76,7 @@ pub(super) async fn a_quota_that_lifts_late_lets_only_the_latest_slot_start(name
     assert_eq!(namespace.job_names().await, [namespace.job_name(0)]);
 }
 
-/// Denies what the expression does not hold for, in this namespace alone.
+/// Denies requests for which the expression is false, only in this namespace.
 async fn deny(namespace: &Namespace, operation: &str, resource: &str, unless: &str) {
     let metadata = json!({"name": namespace.name});
     let here = json!({"matchLabels": {"kubernetes.io/metadata.name": namespace.name}});
@@ -139,7 +139,7 @@ pub(super) async fn a_policy_that_denies_some_jobs_holds_no_other_back(namespace
     assert!(message.starts_with("Error creating job: "), "{message}");
     assert!(message.ends_with("denied request: house rules"), "{message}");
     namespace.wait_for_jobs(&[namespace.job_name(0)]).await;
-    // Policies change: what was denied is tried again.
+    // Policies may change, so denied creates are retried.
     allow(&namespace).await;
     controller.wait_for_account(&[("created", 2)]).await;
     let denied = job_name("denied", namespace.minute(0));
@@ -148,7 +148,7 @@ pub(super) async fn a_policy_that_denies_some_jobs_holds_no_other_back(namespace
     controller.terminate().await;
 }
 
-/// A policy keeps the CronJob, and with it the namespace, between going and gone.
+/// A policy keeps the CronJob, and with it the namespace, in the terminating state.
 pub(super) async fn in_a_namespace_that_goes_creates_are_tried_ever_less_and_nobody_is_told(namespace: Namespace) {
     namespace.create_cron_job(hanging(), json!({})).await;
     namespace.set_last_run("hello", namespace.minute(-1)).await;
@@ -174,14 +174,14 @@ pub(super) async fn in_a_namespace_that_goes_creates_are_tried_ever_less_and_nob
     controller.wait_for_metric(REQUESTS, &REFUSED_CREATES, |n| n >= 1).await;
     let begun = Instant::now();
     controller.wait_for_metric(REQUESTS, &REFUSED_CREATES, |n| n >= 6).await;
-    // 0.1 + 0.2 + 0.4 + 0.8 + 1.6 s, less what passed before the first was seen.
+    // 0.1 + 0.2 + 0.4 + 0.8 + 1.6 s, minus the time before the first attempt was seen.
     assert!(begun.elapsed().as_secs_f64() > 2.5, "{:?}", begun.elapsed());
-    // Not one was tried: the API server would refuse Events there too.
+    // No Event was attempted: the API server would refuse it too.
     assert_eq!(controller.metric("cronwheel_events_total", &[]).await, Some(0));
     assert_eq!(controller.metric("cronwheel_instants_open", &[]).await, Some(1));
     assert_eq!(namespace.cron_job().await["metadata"]["deletionTimestamp"], Value::Null);
     allow(&namespace).await;
-    // The namespace controller comes back to it in its own time, or is faster.
+    // The namespace controller retries in its own time, or deletes it first.
     let is_gone = async || {
         let params = DeleteParams::default();
         let deleted = namespace.api("CronJob").delete("hello", &params).await;

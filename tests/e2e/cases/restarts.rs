@@ -1,4 +1,4 @@
-//! Crashes and absences: no run lost, none doubled.
+//! Crashes and absences: no run is lost and none is doubled.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ pub(super) async fn a_kill_between_create_and_status_write_doubles_nothing(names
     assert!(namespace.status().await["lastScheduleTime"].is_null());
     let uid = namespace.jobs().await[0]["metadata"]["uid"].clone();
 
-    // By what is stored the first slot is still due when the next controller comes.
+    // According to the stored status, the first slot is still due when the next controller starts.
     let heir = Controller::start_before(&namespace, 1);
     namespace
         .wait_for_jobs(&[namespace.job_name(0), namespace.job_name(1)])
@@ -36,7 +36,7 @@ pub(super) async fn several_slots_without_a_controller_are_caught_up_by_one_job(
         .patch_status(json!({"lastScheduleTime": namespace.minute(-30).to_string()}))
         .await;
     let controller = Controller::start_before(&namespace, 0);
-    // The slot before the minute that the clock stands ahead of, then that minute.
+    // The slot before the minute that the clock is ahead of, then that minute.
     namespace
         .wait_for_jobs(&[namespace.job_name(-1), namespace.job_name(0)])
         .await;

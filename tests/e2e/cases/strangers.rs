@@ -1,4 +1,5 @@
-//! Jobs that are near a CronJob and not ours: manual runs, foreign ones of a slot's name, those of a namesake.
+//! Jobs near a CronJob that are not its scheduled runs: manual runs, foreign Jobs with the name of a slot, and Jobs of
+//! a namesake.
 
 use std::rc::Rc;
 
@@ -15,7 +16,7 @@ fn hanging() -> Value {
     json!({"outcome": "hang", "run-for": "0s"})
 }
 
-/// What `kubectl create job --from` makes has our CronJob as controller and never ends here.
+/// A Job of `kubectl create job --from` has our CronJob as its controller, and here it never ends.
 async fn with_manual_run(namespace: &Namespace, policy: &str) -> Controller {
     namespace
         .create_cron_job(hanging(), json!({"spec": {"concurrencyPolicy": policy}}))
@@ -28,12 +29,12 @@ async fn with_manual_run(namespace: &Namespace, policy: &str) -> Controller {
     let owner = namespace.jobs().await[0]["metadata"]["ownerReferences"][0].clone();
     assert_eq!((&owner["uid"], &owner["controller"]), (&uid, &json!(true)));
 
-    // It stands in nobody's way.
+    // It does not hold back any run.
     let first = Controller::start_before(namespace, 0);
     first.wait_for_account(&[("created", 1)]).await;
     let message = "Saw a job that the controller did not create or forgot: by-hand";
     assert_eq!(namespace.wait_for_event_on("hello", "UnexpectedJob").await, message);
-    // Each of these is another look at it: its own change, one of the CronJob's, one of another Job.
+    // Each of these makes the controller look at it again: a change to the Job, one to the CronJob, one to another Job.
     let touched = json!({"metadata": {"labels": {"touched": "yes"}}});
     namespace.patch("Job", "by-hand", touched).await;
     namespace
@@ -53,7 +54,7 @@ async fn with_manual_run(namespace: &Namespace, policy: &str) -> Controller {
         .wait_for_status("our Job is on the active list alone", is_ours_alone)
         .await;
     assert_eq!(first.metric(n_unexpected, &[]).await, Some(2));
-    // It goes when all that it has seen is told.
+    // On termination, it sends its pending Events first.
     first.terminate().await;
     let told = [(message.to_owned(), 1), (format!("{message}-too"), 1)];
     assert_eq!(namespace.told("hello", "UnexpectedJob").await, told);
@@ -91,7 +92,7 @@ pub(super) async fn replace_leaves_a_manual_run_alone(namespace: Namespace) {
     controller.terminate().await;
 }
 
-/// By its controller it is ours (B-12.3), and the slot has run.
+/// Its controller reference makes it ours (B-12.3), so the slot has run.
 pub(super) async fn a_manual_run_of_a_slot_s_name_is_that_slot_s_run(namespace: Namespace) {
     namespace.create_cron_job(hanging(), json!({})).await;
     namespace.set_last_run("hello", namespace.minute(-1)).await;
@@ -110,7 +111,8 @@ pub(super) async fn a_manual_run_of_a_slot_s_name_is_that_slot_s_run(namespace: 
     assert_eq!(namespace.told("hello", "FailedCreate").await, []);
 }
 
-/// Slots three seconds apart on both sides of a minute have different names, so the one behind is seen at once.
+/// Slots three seconds apart on both sides of a full minute have different names, so the result of the next one is
+/// visible at once.
 pub(super) async fn a_foreign_job_costs_its_slot_and_the_next_one_starts(namespace: Namespace) {
     namespace
         .create_cron_job(hanging(), json!({"spec": {"schedule": "@every 3s"}}))
@@ -136,13 +138,13 @@ pub(super) async fn a_foreign_job_costs_its_slot_and_the_next_one_starts(namespa
         assert_eq!(controller.metric(outcomes, &ended(outcome)).await, Some(1), "{outcome}");
     }
     assert_eq!(namespace.told("hello", "FailedCreate").await, [(message, 1)]);
-    // Nobody has touched it.
+    // The controller has not changed it.
     let other = namespace.find("Job", &foreign).await.expect("it");
     assert_eq!(other["metadata"]["ownerReferences"], Value::Null);
     controller.terminate().await;
 }
 
-/// The garbage collector deletes a Job whose owner is not in its namespace; here a finalizer keeps it.
+/// The garbage collector deletes a Job whose owner is not in its namespace. Here a finalizer keeps it.
 pub(super) async fn a_job_of_another_namespace_that_names_our_cron_job_stops_no_run(namespace: Namespace) {
     let name = "hello-63115200";
     let other = Namespace::create_for("of_another_namespace", Rc::clone(&namespace.control_plane)).await;
@@ -177,8 +179,8 @@ pub(super) async fn a_job_of_another_namespace_that_names_our_cron_job_stops_no_
         .await;
 }
 
-/// The Jobs of the first stay for a while (B-3.2): one that runs neither holds the second back nor is taken for its
-/// own, and one that bears the name of a slot is foreign.
+/// The Jobs of the deleted CronJob remain for a while (B-3.2). A running one neither holds the new CronJob back nor
+/// counts as its own, and one with the name of a slot is foreign.
 pub(super) async fn a_re_created_cron_job_does_not_own_the_jobs_of_the_first(namespace: Namespace) {
     let policy = || json!({"spec": {"concurrencyPolicy": "Forbid"}});
     namespace.create_cron_job(hanging(), policy()).await;
@@ -186,7 +188,7 @@ pub(super) async fn a_re_created_cron_job_does_not_own_the_jobs_of_the_first(nam
     let controller = Controller::start_before(&namespace, 0);
     let (old, new) = (namespace.job_name(0), namespace.job_name(1));
     namespace.wait_for_jobs(std::slice::from_ref(&old)).await;
-    // Held, since the garbage collector takes it away as soon as its owner is gone.
+    // A finalizer keeps it, because the garbage collector deletes it as soon as its owner is gone.
     let held = json!({"metadata": {"finalizers": ["example.com/hold"]}});
     namespace.patch("Job", &old, held).await;
     namespace.delete("CronJob", "hello", DeleteParams::background()).await;
@@ -215,7 +217,7 @@ pub(super) async fn a_re_created_cron_job_does_not_own_the_jobs_of_the_first(nam
     namespace.patch("Job", &old, released).await;
 }
 
-/// What was learnt of the first is not written to the second, which has its name.
+/// Unwritten status changes of the deleted CronJob are not written to the new one of the same name.
 pub(super) async fn a_status_not_written_yet_does_not_reach_a_namesake(namespace: Namespace) {
     namespace.create_cron_job(hanging(), json!({})).await;
     namespace.set_last_run("hello", namespace.minute(-1)).await;
@@ -227,7 +229,7 @@ pub(super) async fn a_status_not_written_yet_does_not_reach_a_namesake(namespace
         .create_cron_job(hanging(), json!({"spec": {"suspend": true}}))
         .await;
     namespace.wait_until_gone("Job", &namespace.job_name(0)).await;
-    // It writes what it has before it goes.
+    // On termination, it writes pending statuses first.
     controller.terminate().await;
     assert_eq!(namespace.status().await, json!({}));
 }

@@ -1,10 +1,10 @@
-//! What passes through the controller unread and must not be lost.
+//! Fields that pass through the controller unparsed and must not be lost.
 
 use serde_json::{Value, json};
 
 use crate::{controller::Controller, kubernetes::Namespace};
 
-/// `hostnameOverride` came with Kubernetes 1.34; our bindings are those of 1.33.
+/// `hostnameOverride` was added in Kubernetes 1.34. Our bindings are those of 1.33.
 pub(super) async fn a_field_that_cronwheel_does_not_know_reaches_the_job(namespace: Namespace) {
     let newer = json!({"spec": {"jobTemplate": {"spec": {"template": {"spec": {"hostnameOverride": "brand-new"}}}}}});
     namespace.create_cron_job(json!({"run-for": "1s"}), newer).await;

@@ -1,4 +1,4 @@
-//! The API server crashes and comes back with the same port and the same data.
+//! The API server crashes and restarts with the same port and data.
 
 use testbed::Testbed;
 
@@ -20,7 +20,7 @@ pub(super) async fn an_api_server_away_at_the_minute_finds_its_slots_started_onc
     fleet.demand_each_started_once(controller).await;
 }
 
-/// Some creates are carried out and their answers lost, some are lost themselves: nobody can say which.
+/// Some creates succeed without a response, others are lost. The controller cannot distinguish them.
 pub(super) async fn an_api_server_killed_in_a_burst_leaves_no_slot_out_and_none_twice(
     testbed: &mut Testbed,
     namespace: Namespace,

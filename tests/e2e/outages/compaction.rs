@@ -1,4 +1,4 @@
-//! A watch whose version etcd has forgotten: it is answered 410, and everything is listed anew.
+//! A watch whose version etcd has compacted. It gets 410, and the controller lists everything again.
 
 use jiff::SignedDuration;
 use k8s_openapi::ByteString;
@@ -61,7 +61,7 @@ pub(super) async fn what_changed_unseen_is_seen_when_the_watch_has_expired(
     controller.terminate().await;
 }
 
-/// What is stored while nobody can be told: one CronJob that is resumed, and one that is new.
+/// Changes that are stored while no watch is open: one CronJob is resumed, and one is new.
 async fn changed(namespace: &Namespace) -> [Value; 2] {
     let mut changed = namespace.find("CronJob", "changed").await.expect("it");
     changed["spec"]["suspend"] = json!(false);

@@ -1,4 +1,4 @@
-//! etcd freezes, crashes and comes back with its data: creates of that time have no answer that says what became of them.
+//! etcd freezes, crashes and restarts with its data. The results of creates in this time are unknown.
 
 use std::time::Duration;
 

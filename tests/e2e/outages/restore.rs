@@ -1,5 +1,4 @@
-//! etcd goes back to the data of an earlier time, and versions with it, as after `etcdutl snapshot restore` without
-//! `--bump-revision`.
+//! etcd is restored to earlier data, including versions, as by `etcdutl snapshot restore` without `--bump-revision`.
 
 use std::{path::Path, process::Command};
 
@@ -12,7 +11,7 @@ use testbed::Testbed;
 use super::Namespace;
 use crate::{controller::Controller, kubernetes::job_name};
 
-/// Changes whose versions the restore takes back: more than API servers write by themselves while they start.
+/// The number of changes whose versions the restore reverts: more than API servers write on their own while they start.
 const N_CHANGES: usize = 1000;
 
 pub(super) async fn after_a_restore_of_etcd_a_cron_job_that_came_back_runs_without_a_restart(

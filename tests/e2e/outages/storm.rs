@@ -1,4 +1,4 @@
-//! The API server has hardly any time for us: priority and fairness answers most of what we ask for with 429.
+//! The API server is overloaded: priority and fairness answers most of our requests with 429.
 
 use futures::future::join_all;
 use jiff::SignedDuration;
@@ -12,14 +12,14 @@ use crate::kubernetes::{connect_without_retries, refusal_of_list, wait};
 const REQUESTS: &str = "cronwheel_api_requests_total";
 const THROTTLED_CREATES: [(&str, &str); 3] = [("verb", "create"), ("resource", "jobs"), ("code", "429")];
 
-/// The flow of our account, and its priority level.
+/// The name of our account's flow schema and of its priority level.
 const SQUEEZED: &str = "squeezed";
 
 pub(super) async fn a_storm_of_429_is_waited_out_and_costs_no_run(_: &mut Testbed, namespace: Namespace) {
     let fleet = Fleet::create(namespace, 120).await;
     squeeze(&fleet.namespace).await;
     let controller = fleet.start_controller().await;
-    // Several rounds, of which each gets a few through.
+    // Several rounds, each of which lets a few requests through.
     let is_underway = wait(async || controller.n_started().await >= 6).await;
     assert!(is_underway, "{} went through", controller.n_started().await);
     controller
@@ -31,8 +31,8 @@ pub(super) async fn a_storm_of_429_is_waited_out_and_costs_no_run(_: &mut Testbe
     demand_pauses(&Audit::read(&fleet.namespace).await);
 }
 
-/// The API server asks for a second at least after each refusal: nothing of the lane comes within it, save what was on its
-/// way already.
+/// The API server requests a pause of at least a second after each 429. Within it, no request of the lane arrives,
+/// except those already in flight.
 fn demand_pauses(audit: &Audit) {
     let (on_the_way, pause) = (SignedDuration::from_millis(300), SignedDuration::from_millis(900));
     for lane in [["create", "jobs"], ["update", "cronjobs"], ["create", "events"]] {
@@ -46,7 +46,7 @@ fn demand_pauses(audit: &Audit) {
     }
 }
 
-/// On return our account gets 429 for all but one request at a time: that one is taken even where there is no place.
+/// Gives our account 429 for all but one request at a time. One request is always admitted.
 async fn squeeze(namespace: &Namespace) {
     namespace
         .create(json!({
@@ -84,7 +84,7 @@ async fn squeeze(namespace: &Namespace) {
         }))
         .await;
     let client = connect_without_retries(&namespace.control_plane.controller_kubeconfig).await;
-    // An API server whose storage is not ready says 429 too, in other words.
+    // An API server whose storage is not ready returns 429 too, with another message.
     let is_squeezed = wait(async || {
         let refusals = join_all((0..8).map(|_| refusal_of_list(&client, namespace))).await;
         let mut refusals = refusals.into_iter().flatten();

@@ -10,7 +10,7 @@ use jiff::SignedDuration;
 
 use crate::controller::free_port;
 
-/// A running controller; dropping it kills it.
+/// A running controller. Dropping it kills it.
 pub(super) struct Contender {
     process: Child,
 }
@@ -18,7 +18,8 @@ pub(super) struct Contender {
 impl Contender {
     pub(super) fn reference(program: &Path, kubeconfig: &Path, namespace: &str, offset: SignedDuration) -> Contender {
         let mut command = Command::new(program);
-        // Schedules without a zone follow its local one (B-7.2). Its log tells every request that fails.
+        // Schedules without a zone use its local zone (B-7.2). Its log is dropped, because it reports every failed
+        // request.
         command.env("TZ", "UTC").stderr(Stdio::null());
         Contender::start(command, kubeconfig, namespace, offset)
     }
@@ -41,7 +42,7 @@ impl Contender {
         Contender { process }
     }
 
-    /// Ends it as a rollout does.
+    /// Terminates it as a rollout does.
     pub(super) async fn end(mut self) {
         testbed::ask_to_end(&self.process).expect("it runs");
         for _ in 0..150 {
@@ -56,7 +57,7 @@ impl Contender {
 
 impl Drop for Contender {
     fn drop(&mut self) {
-        // It may have ended already, which is as good.
+        // It may have exited already, which is fine.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -1,4 +1,4 @@
-//! What a controller has left in its namespace, without what differs from run to run.
+//! The objects and Events in a controller's namespace, without values that differ from run to run.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,11 +11,11 @@ use serde_json::Value;
 
 use super::world::Place;
 
-/// Objects and Events in terms that two namespaces share.
+/// Objects and Events, with values that two namespaces have in common.
 pub(super) struct Snapshot {
-    /// By kind and name; each a map from the path of a value to the value.
+    /// By kind and name. Each is a map from the path of a value to the value.
     objects: BTreeMap<String, BTreeMap<String, String>>,
-    /// Each once: how often one is repeated depends on how often a controller looks.
+    /// Without counts, because they depend on how often a controller looks.
     events: BTreeSet<String>,
 }
 
@@ -55,7 +55,7 @@ impl Snapshot {
         }
     }
 
-    /// What differs, one line each; this is theirs.
+    /// The differences, one per line. `self` is from the built-in controller.
     pub(super) fn differences(&self, ours: &Snapshot) -> Vec<String> {
         let mut found = Vec::new();
         for key in self.objects.keys().chain(ours.objects.keys()).collect::<BTreeSet<_>>() {
@@ -87,7 +87,7 @@ impl Snapshot {
     }
 }
 
-/// What there is of everything: a comparison of nothing with nothing proves nothing.
+/// Shows the number of objects, because comparing nothing with nothing proves nothing.
 impl fmt::Display for Snapshot {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let n_jobs = self.objects.keys().filter(|key| key.starts_with("Job ")).count();
@@ -99,7 +99,7 @@ impl fmt::Display for Snapshot {
     }
 }
 
-/// Takes out of values what differs from run to run.
+/// Removes values that differ from run to run.
 struct Plain<'a> {
     namespace: &'a str,
     begun: Timestamp,
@@ -129,7 +129,7 @@ impl Plain<'_> {
         }
     }
 
-    /// Uids and the namespace by what they stand for, times of this run as such.
+    /// Replaces uids and the namespace by symbolic names, and times of this run by a fixed text.
     fn text(&self, text: &str) -> String {
         let is_of_this_run = |time: Timestamp| (self.begun - 10.seconds()..self.begun + 10.minutes()).contains(&time);
         if text.parse().is_ok_and(is_of_this_run) {

@@ -1,7 +1,8 @@
-//! A world: objects as they are when the controllers come, what happens then, and where they are known to differ.
+//! A world: the objects that exist when the controllers start, the steps that follow, and the known differences.
 //!
-//! A file of `tests/worlds`: YAML documents, the first of which is the [`Head`] and the others objects, `CronJob`s first.
-//! An object is written short: `kind`, `name`, and what matters. `uid:Job/x` stands for the uid of that object.
+//! A world is a file in `tests/worlds` with YAML documents. The first is the [`Head`]. The others are objects, with
+//! CronJobs first. Objects are abbreviated: `kind`, `name`, and the relevant fields. `uid:Job/x` refers to the uid of
+//! that object.
 
 use std::{fs, time::Duration};
 
@@ -27,9 +28,10 @@ pub(super) const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/worl
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Head {
     about: String,
-    /// What the controllers' clocks show when they start. It lies in the future of all test runs: objects are made before.
+    /// The time of the controllers' clocks when they start. It is later than any test run, because the objects are
+    /// created before.
     from: Timestamp,
-    /// How long they run before they are compared, in seconds.
+    /// The duration until the comparison, in seconds.
     seconds: u64,
     #[serde(default)]
     short: bool,
@@ -39,25 +41,25 @@ struct Head {
     differences: Vec<Difference>,
 }
 
-/// Something that happens while the controllers run.
+/// A step that happens while the controllers run.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Step {
-    /// Seconds from their start.
+    /// Seconds after their start.
     at: u64,
     kind: String,
     name: String,
-    /// A merge patch; none to delete the object.
+    /// A merge patch. `None` deletes the object.
     patch: Option<Value>,
 }
 
-/// A difference that is known, and wanted.
+/// A known and intended difference.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct Difference {
-    /// The rule whose row in the list of differences it is.
+    /// The rule whose row in the table of differences describes it.
     pub(super) rule: String,
-    /// How the finding begins.
+    /// The prefix of the finding.
     finding: String,
     /// Whether the two may also agree.
     #[serde(default)]
@@ -111,7 +113,7 @@ impl World {
         }
     }
 
-    /// Lets the world's time go by, in both places at once.
+    /// Executes the steps of the world in both namespaces at once.
     pub(super) async fn live(&self, places: &[Place]) {
         let begun = tokio::time::Instant::now();
         for step in &self.then {
@@ -123,7 +125,7 @@ impl World {
         tokio::time::sleep_until(begun + self.duration).await;
     }
 
-    /// The findings that no difference of this world explains, and the differences that are not found.
+    /// The findings that no difference of this world explains, and the differences that were not found.
     pub(super) fn unexpected(&self, findings: &[String]) -> Vec<String> {
         let explains = |difference: &Difference, finding: &String| finding.starts_with(&difference.finding);
         let is_new = |finding: &&String| !self.differences.iter().any(|difference| explains(difference, finding));
@@ -140,7 +142,7 @@ impl World {
     }
 }
 
-/// The object with all that is left out in a world's file.
+/// Expands an abbreviated object.
 fn written_out(mut short: Value) -> Value {
     let mut take = |member: &str| short.as_object_mut().expect("an object").remove(member);
     let (name, of, run) = (take("name"), take("of"), take("run"));
@@ -180,7 +182,7 @@ fn template(annotations: Value) -> Value {
     json!({"metadata": {"annotations": annotations}, "spec": {"restartPolicy": "Never", "containers": [container]}})
 }
 
-/// The status of a Job that ended so; `times` are start and end.
+/// The status of a finished Job. `times` are start and end.
 fn ended_status(condition: &str, times: &Value) -> Value {
     let (start, end) = (&times[0], &times[1]);
     let is_complete = condition == "Complete";
@@ -200,7 +202,7 @@ fn ended_status(condition: &str, times: &Value) -> Value {
     status
 }
 
-/// The namespace in which one of the controllers works on a world.
+/// The namespace in which one of the controllers runs a world.
 pub(super) struct Place {
     pub(super) namespace: String,
     client: Client,
@@ -219,7 +221,7 @@ impl Place {
         Api::namespaced_with(self.client.clone(), &self.namespace, &resource(group, kind))
     }
 
-    /// Creates the namespace and the objects, then writes what only an update can write.
+    /// Creates the namespace and the objects, then writes what only updates can write.
     pub(super) async fn make(&self, world: &World, etcd_address: &str) {
         let namespaces: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource("", "Namespace"));
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}});
@@ -257,7 +259,7 @@ impl Place {
         }
     }
 
-    /// Puts what the API server would refuse where it keeps its objects.
+    /// Stores changes that the API server would refuse directly in etcd.
     async fn store(&self, kind: &str, name: &str, changes: Value, etcd_address: &str) {
         let object = self.api(kind).get(name).await.expect("it was created");
         let mut object = serde_json::to_value(object).expect("JSON");
@@ -287,7 +289,7 @@ impl Place {
     }
 }
 
-/// The object with uids and namespace in their places.
+/// Replaces references to uids and to the namespace in an object.
 fn resolved(object: &Value, names: &[(String, String)]) -> Value {
     let resolve =
         |text: String, (name, uid): &(String, String)| text.replace(&format!("\"{name}\""), &format!("\"{uid}\""));

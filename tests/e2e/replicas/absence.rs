@@ -1,4 +1,4 @@
-//! All replicas are killed, and start again when slots have passed: of those only the latest is started.
+//! All replicas are killed and restarted after several slots have passed. Only the latest of these is started.
 
 use jiff::SignedDuration;
 
@@ -7,7 +7,7 @@ use crate::kubernetes::Namespace;
 
 pub(super) async fn all_killed_for_minutes_start_the_latest_slot_alone(namespace: Namespace) {
     let mut group = Group::start(namespace, 3, 1).await;
-    // The statuses of the first slot are written.
+    // By now the statuses of the first slot are written.
     group.sleep_until(0, 8).await;
     for number in 0..3 {
         group.kill(number);

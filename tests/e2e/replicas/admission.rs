@@ -1,4 +1,4 @@
-//! An admission webhook whose endpoint accepts connections and never answers.
+//! An admission webhook whose endpoint accepts connections and never responds.
 
 use std::{
     fs,
@@ -15,10 +15,10 @@ use tokio::{net::TcpListener, task::JoinHandle};
 use super::{cron_jobs::cron_jobs, group::Group, n_slots};
 use crate::kubernetes::Namespace;
 
-/// The time that the API server gives the webhook for each create. Then the create goes on without it.
+/// How long the API server waits for the webhook for each create. Then the create proceeds without it.
 const WEBHOOK_TIMEOUT_SECONDS: u16 = 10;
 
-/// A webhook for the creates of Jobs in one namespace. It never answers and does not fail the request.
+/// A webhook for the creates of Jobs in one namespace. It never responds, and its failure policy ignores that.
 struct DeadWebhook {
     name: String,
     n_connections: Arc<AtomicUsize>,
@@ -65,7 +65,7 @@ impl DeadWebhook {
         }
     }
 
-    /// Removes it; returns how often the API server connected to it.
+    /// Removes the webhook. Returns how often the API server connected to it.
     async fn remove(self, namespace: &Namespace) -> usize {
         namespace
             .kubectl(&["delete", "validatingwebhookconfiguration", &self.name])

@@ -5,16 +5,16 @@ use serde_json::json;
 
 use crate::kubernetes::Namespace;
 
-/// Of each kind of CronJob how many there are, and what is special about them. All are due every minute.
+/// The kinds of CronJobs: name, number, policy and run time. All are due every minute.
 const CRON_JOBS: [(&str, u32, &str, &str); 4] = [
     ("allow", 24, "Allow", "2s"),
     ("forbid", 24, "Forbid", "2s"),
     ("replace", 6, "Replace", "90s"),
-    // Still running at the next slot, whose Job waits.
+    // Still running at the next slot, whose Job must wait.
     ("busy", 6, "Forbid", "75s"),
 ];
 
-/// Whose Job of a slot waits for the end of the former one.
+/// The kind whose Job waits for the end of the previous one.
 pub(super) const WAITS: &str = "busy";
 
 /// The names of all CronJobs.
@@ -24,10 +24,10 @@ pub(super) fn cron_jobs() -> impl Iterator<Item = String> {
         .flat_map(|(kind, count, _, _)| (0..count).map(move |number| format!("{kind}-{number:02}")))
 }
 
-/// More than any case starts of one CronJob.
+/// More Jobs than any case starts for one CronJob.
 const HISTORY_LIMIT: u32 = 50;
 
-/// Creates them all.
+/// Creates all CronJobs.
 pub(super) async fn create_all(namespace: &Namespace) {
     let kinds = CRON_JOBS.into_iter();
     let creates = kinds.flat_map(|(kind, count, policy, run_for)| {

@@ -1,4 +1,4 @@
-//! Somebody deletes Leases: terms never decrease, and all shards are led again.
+//! A user deletes Leases. Terms never decrease, and all shards are led again.
 
 use jiff::SignedDuration;
 use kube::api::{DeleteParams, ListParams};
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::kubernetes::Namespace;
 
-/// Shards are free again when the Lease of their holder would have ended.
+/// Shards become free when the Lease of their holder would have expired.
 const UNOWNED_SECONDS_MAX: i64 = 15;
 
 pub(super) async fn a_member_s_lease_deleted(namespace: Namespace) {
@@ -28,7 +28,7 @@ pub(super) async fn all_leases_deleted(namespace: Namespace) {
     deleted(group, None).await;
 }
 
-/// One Lease, or all of them at once, a few seconds before a slot.
+/// Deletes one Lease, or all of them at once, a few seconds before a slot.
 async fn deleted(group: Group, name: Option<&str>) {
     let before = group.shard_leases().await;
     group.sleep_until(0, -5).await;

@@ -1,9 +1,9 @@
-//! A replica is frozen and goes on: nothing of what it led before is written by it after others lead it.
+//! A replica is frozen and resumed. It writes nothing for shards that others have taken over.
 
 use super::{group::Group, n_slots};
 use crate::kubernetes::Namespace;
 
-/// How often each shard of the frozen replica may have moved.
+/// The allowed number of moves for each shard of the frozen replica.
 struct Moves {
     least: u64,
     most: u64,
@@ -25,7 +25,7 @@ pub(super) async fn frozen_for_60_seconds_it_loses_its_shards_once(namespace: Na
     frozen(namespace, 60, Moves { least: 1, most: 1 }).await;
 }
 
-/// Two seconds before the end of the freeze, or ten after its beginning, a slot is due.
+/// A slot is due two seconds before the end of the freeze, or ten seconds after its beginning.
 async fn frozen(namespace: Namespace, seconds: i64, moves: Moves) {
     let before_slot = (seconds - 2).min(10);
     let mut group = Group::start(namespace, 3, before_slot + 1).await;
@@ -35,7 +35,7 @@ async fn frozen(namespace: Namespace, seconds: i64, moves: Moves) {
     let frozen = group.freeze(1);
     group.sleep_until(0, seconds - before_slot).await;
     group.thaw(1);
-    // Shards that move come to those that are left, or stay where they are.
+    // Shards either move to the remaining replicas or stay.
     group.demand_all_led_within(frozen, seconds.max(11) + 5).await;
     for (shard, (term, holder)) in group.shard_leases().await {
         let n_moves = term - before[&shard].0;

@@ -1,4 +1,4 @@
-//! The replicas of one case, the CronJobs that they share, and who leads what.
+//! The replicas of one case, the CronJobs that they share, and the leaders of shards.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -31,7 +31,7 @@ use crate::{
 
 pub(super) const N_SHARDS: u32 = 64;
 
-/// For replicas to start, for the first of them to lead all, for the settle window and for evening out.
+/// Time for the start, for the first replica to lead all shards, for the settle window and for rebalancing.
 const START_SECONDS: i64 = 20;
 
 const POLL: Duration = Duration::from_millis(50);
@@ -41,26 +41,27 @@ const END_WAIT_MAX: Duration = Duration::from_secs(25);
 /// One process.
 struct Member {
     replica: Replica,
-    /// Whether it is expected to lead what it says it leads: it has not ended and is not frozen.
+    /// Whether the shards in its log count as led: it has not ended and is not frozen.
     is_acting: bool,
 }
 
-/// See the module.
+/// The replicas of one case.
 pub(super) struct Group {
     pub(super) namespace: Namespace,
     members: Vec<Member>,
-    /// By how much the replicas' time runs ahead.
+    /// The offset of the replicas' clocks.
     ahead: SignedDuration,
-    /// Since which minute of the namespace.
+    /// The minute of the namespace from which the offset applies.
     ahead_since: i64,
-    /// Which minute of the namespace is the case's first: a later one where the replicas took longer to begin.
+    /// The minute of the namespace that is the first of the case. It is later if the replicas took longer to start.
     begin: i64,
     sightings: Sightings,
     folder: PathBuf,
 }
 
 impl Group {
-    /// So many replicas with their even shares, at least so many seconds before the first slot of the case.
+    /// Starts replicas and waits until the shards are evenly distributed, at least this long before the first slot of
+    /// the case.
     pub(super) async fn start(namespace: Namespace, n_replicas: usize, lead_seconds: i64) -> Group {
         permit_leases(&namespace).await;
         create_all(&namespace).await;
@@ -95,24 +96,24 @@ impl Group {
         self.namespace.minute(self.begin + slot)
     }
 
-    /// The replicas' time.
+    /// The time of the replicas' clocks.
     pub(super) fn now(&self) -> Timestamp {
         Timestamp::now() + self.ahead
     }
 
-    /// Replicas that start from now on are in a time in which this minute of the case comes so soon.
+    /// Sets the clocks of replicas that start from now on to this time before a minute of the case.
     pub(super) fn advance_to(&mut self, minute: i64, lead: SignedDuration) {
         self.ahead_since = self.begin + minute - 1;
         self.ahead = (self.minute(minute) - lead).duration_since(Timestamp::now());
     }
 
-    /// Starts a replica in a new pod; its number.
+    /// Starts a replica in a new Pod. Returns its number.
     pub(super) fn add(&mut self, revision: &str) -> usize {
         let kubeconfig = self.namespace.control_plane.controller_kubeconfig.clone();
         self.add_by(revision, &kubeconfig)
     }
 
-    /// The same, by a kubeconfig of its own.
+    /// Starts a replica with its own kubeconfig.
     pub(super) fn add_by(&mut self, revision: &str, kubeconfig: &Path) -> usize {
         let number = self.members.len();
         let setup = ReplicaSetup {
@@ -130,7 +131,7 @@ impl Group {
         self.begin(setup)
     }
 
-    /// Starts a replica anew in the pod of one that has ended; its number.
+    /// Restarts a replica that has ended, in the same Pod. Returns its number.
     pub(super) fn restart(&mut self, number: usize) -> usize {
         self.begin(self.members[number].replica.setup().clone())
     }
@@ -157,7 +158,7 @@ impl Group {
         self.members[number].replica.setup().pod_uid.clone()
     }
 
-    /// Waits until it takes shards.
+    /// Waits until the replica is ready to take shards.
     pub(super) async fn wait_until_ready(&self, number: usize) {
         let address = self.members[number].replica.setup().address.clone();
         let limit = Instant::now() + READY_WAIT_MAX;
@@ -167,7 +168,7 @@ impl Group {
         }
     }
 
-    /// Ends it as a rollout does; how long that took.
+    /// Terminates a replica as a rollout does. Returns how long that took.
     pub(super) async fn end(&mut self, number: usize) -> Duration {
         let begun = Instant::now();
         self.members[number].replica.ask_to_end().expect("a signal");
@@ -189,7 +190,7 @@ impl Group {
         }
     }
 
-    /// Ends it as a crash does; when.
+    /// Kills a replica as in a crash. Returns when.
     pub(super) fn kill(&mut self, number: usize) -> Timestamp {
         let member = &mut self.members[number];
         member.is_acting = false;
@@ -208,12 +209,12 @@ impl Group {
         self.members[number].replica.thaw().expect("a signal");
     }
 
-    /// As if it had been cut off: what it says it leads counts, or does not.
+    /// Sets whether the shards in its log count as led, for example while it is cut off.
     pub(super) fn set_acting(&mut self, number: usize, is_acting: bool) {
         self.members[number].is_acting = is_acting;
     }
 
-    /// Since when each shard is led that is, by the logs.
+    /// Since when each led shard has been led, according to the logs.
     fn led(&self) -> BTreeMap<u64, Timestamp> {
         let turns = |member: &Member| turns_in(&member.replica.setup().log).expect("a log");
         let logs: Vec<_> = self
@@ -224,7 +225,7 @@ impl Group {
         led_since(logs.iter().map(|(is_acting, turns)| (*is_acting, &turns[..])))
     }
 
-    /// Waits until all shards are led by replicas that act; when the last of them came to be.
+    /// Waits until all shards are led by acting replicas. Returns when the last one got its leader.
     pub(super) async fn wait_until_all_led(&self, limit: SignedDuration) -> Timestamp {
         self.wait_until_all_led_by(self.now() + limit).await
     }
@@ -245,7 +246,7 @@ impl Group {
         }
     }
 
-    /// Demands that all shards are led again soon enough after an instant; how long it took, in seconds.
+    /// Demands that all shards are led again within this time after an instant. Returns how long it took, in seconds.
     pub(super) async fn demand_all_led_within(&self, since: Timestamp, seconds: i64) -> f64 {
         let limit = since + SignedDuration::from_secs(seconds);
         let last = self.wait_until_all_led_by(limit).await;
@@ -254,7 +255,7 @@ impl Group {
         took
     }
 
-    /// The Lease of each shard: its term and the uid of its holder's pod.
+    /// The Lease of each shard: its term and the uid of its holder's Pod.
     pub(super) async fn shard_leases(&self) -> BTreeMap<String, (u64, String)> {
         let list = self.namespace.api("Lease").list(&ListParams::default()).await;
         let lease = |object: kube::api::DynamicObject| {
@@ -268,7 +269,7 @@ impl Group {
         list.expect("Leases").into_iter().filter_map(lease).collect()
     }
 
-    /// How many shards each pod leads by the Leases.
+    /// The number of shards that each Pod leads according to the Leases.
     pub(super) async fn shares(&self) -> BTreeMap<String, u32> {
         let mut shares = BTreeMap::new();
         for (_, pod_uid) in self.shard_leases().await.into_values() {
@@ -277,7 +278,7 @@ impl Group {
         shares
     }
 
-    /// Waits until so many pods have the same number of shards, or one more.
+    /// Waits until this many Pods lead equally many shards, or one more.
     pub(super) async fn wait_until_even(&self, n_pods: usize) {
         let mut shares = BTreeMap::new();
         let is_even = async || {
@@ -305,7 +306,7 @@ impl Group {
         assert!(is_reached, "{}: replica {number}: {name}", self.namespace.name);
     }
 
-    /// Sleeps until so many seconds after a minute of the case, or before it.
+    /// Sleeps until this many seconds after a minute of the case. May be negative.
     pub(super) async fn sleep_until(&self, minute: i64, seconds: i64) {
         let instant = self.minute(minute) + SignedDuration::from_secs(seconds);
         let left = instant.duration_since(self.now());
@@ -315,8 +316,8 @@ impl Group {
         sleep(left).await;
     }
 
-    /// The Jobs of a slot that were created later than so many seconds after it, and are complete, as nothing waits for
-    /// their end.
+    /// The Jobs of a slot that were created more than this many seconds after it and are complete. Nothing waits for
+    /// them.
     pub(super) fn complete_jobs_later_than(&self, slot: i64, seconds: i64) -> Vec<String> {
         let minute = self.minute(slot);
         let of_slot: BTreeSet<String> = cron_jobs().map(|cron_job| job_name(&cron_job, minute)).collect();
@@ -328,7 +329,7 @@ impl Group {
             .collect()
     }
 
-    /// Says how long shards took to change hands.
+    /// Prints how long shards took to change hands.
     fn tell_handovers(&self) {
         let turns = |member: &Member| turns_in(&member.replica.setup().log).expect("a log");
         let turns: Vec<_> = self.members.iter().flat_map(turns).collect();
@@ -347,13 +348,14 @@ impl Group {
         );
     }
 
-    /// Ends all and judges: so many slots have been.
+    /// Stops all replicas and judges this many slots.
     pub(super) async fn finish(self, n_slots: i64) {
         let slots: Vec<i64> = (0..n_slots).collect();
         self.finish_with(&slots).await;
     }
 
-    /// Ends all a moment after the last of these slots, and judges. Those before the case's first were due too.
+    /// Stops all replicas shortly after the last of these slots, and judges. Slots before the first of the case were
+    /// due too.
     pub(super) async fn finish_with(mut self, slots: &[i64]) {
         let last = slots.iter().max().expect("a slot");
         if self.now() < self.minute(*last) + SignedDuration::from_secs(6) {

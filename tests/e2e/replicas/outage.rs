@@ -1,4 +1,4 @@
-//! The API server goes away from all replicas and comes back: nobody takes that for anybody's death.
+//! The API server is unavailable for all replicas and comes back. No replica takes this for the death of another.
 
 use testbed::Testbed;
 

@@ -1,5 +1,5 @@
-//! One replica is cut off from the API server, the others are not: they take its shards, and it writes nothing. What it
-//! wrote before and the network delivers later is refused by the fence.
+//! One replica is cut off from the API server. The others take over its shards, and it writes nothing. The fence
+//! refuses earlier writes that the network delivers late.
 
 use std::{fs, path::PathBuf};
 
@@ -9,7 +9,7 @@ use testbed::Wire;
 use super::{group::Group, n_slots};
 use crate::{audit::Audit, cases::installing::fence, kubernetes::Namespace};
 
-/// A way to the API server that can be interrupted, and a kubeconfig that goes over it.
+/// A connection to the API server that can be interrupted, and a kubeconfig that uses it.
 async fn wired(namespace: &Namespace) -> (Wire, PathBuf) {
     let kubeconfig = namespace.control_plane.controller_kubeconfig.clone();
     let text = fs::read_to_string(&kubeconfig).expect("a kubeconfig");
@@ -27,7 +27,7 @@ pub(super) async fn cut_off_for_30_seconds_it_loses_its_shards_once(namespace: N
     let (wire, wired) = wired(&namespace).await;
     let mut group = Group::start(namespace, 2, 30).await;
     let lone = group.add_by("r1", &wired);
-    // The settle window, then the newcomer has its share.
+    // After the settle window, the new replica gets its share.
     group.wait_until_even(3).await;
     let before = group.shard_leases().await;
     let pod_uid = group.pod_uid(lone);
@@ -35,7 +35,7 @@ pub(super) async fn cut_off_for_30_seconds_it_loses_its_shards_once(namespace: N
     let cut_off = group.now();
     wire.hold();
     group.set_acting(lone, false);
-    // 10.5 s where the machine does nothing else.
+    // 10.5 s on an idle machine.
     group.demand_all_led_within(cut_off, 14).await;
     for (shard, (term, holder)) in group.shard_leases().await {
         let was_its = before[&shard].1 == pod_uid;
@@ -51,10 +51,10 @@ pub(super) async fn cut_off_for_30_seconds_it_loses_its_shards_once(namespace: N
     group.finish(n_slots()).await;
 }
 
-/// Its creates of a slot leave it in time and arrive forty seconds later, when no request of that slot may live any more.
-/// Others have started what was due by then, and somebody has deleted these Jobs, so that no name is in the way.
+/// Its creates for a slot are sent in time and arrive forty seconds later, when no request for that slot may be alive.
+/// By then other replicas have started these Jobs and a user has deleted them, so that no name conflicts.
 pub(super) async fn what_is_on_its_way_for_long_is_refused_by_the_fence(namespace: Namespace) {
-    // The policy is for the account, and others may be under way with it: it is tried out elsewhere.
+    // The policy applies to the account, which other cases may use too. It is therefore tested in another namespace.
     fence(&namespace, "default").await;
     let (wire, wired) = wired(&namespace).await;
     let mut group = Group::start(namespace, 2, 30).await;

@@ -1,4 +1,4 @@
-//! A rollout: each replica is replaced, the new one coming before the old one drains.
+//! A rollout: each replica is replaced, and the new one starts before the old one drains.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::kubernetes::Namespace;
 
-/// At least so long after a pod is ready its Deployment ends another.
+/// The minimum time between the readiness of a Pod and the end of another one in a Deployment.
 const ROLLOUT_STEP: Duration = Duration::from_millis(300);
 
 pub(super) async fn a_rolling_restart_moves_each_shard_once(namespace: Namespace) {
@@ -29,7 +29,8 @@ pub(super) async fn a_rolling_restart_moves_each_shard_once(namespace: Namespace
     let after = group.shard_leases().await;
     let moves = |(shard, (term, _)): (&String, &(u64, String))| term - before[shard].0;
     let n_moves: Vec<u64> = after.iter().map(moves).collect();
-    // A leaver may have one shard more than the newcomer's share, which goes to one that leaves later.
+    // A draining replica may have one shard more than the new replica's share. That shard goes to a replica that drains
+    // later.
     let n_moves_all: u64 = n_moves.iter().sum();
     let expected = u64::from(N_SHARDS)..=u64::from(N_SHARDS) + 3;
     assert!(

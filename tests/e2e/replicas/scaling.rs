@@ -1,4 +1,4 @@
-//! An autoscaler: one replica, five, two.
+//! An autoscaler: from one replica to five, then to two.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub(super) async fn from_one_to_five_to_two(namespace: Namespace) {
     for _ in 1..5 {
         group.add("r1");
     }
-    // The settle window, then eight shards of a donor at a time.
+    // The settle window, then eight shards per donor at a time.
     group.wait_until_even(5).await;
     let second = group.shard_leases().await;
     let n_moves = n_moves(&first, &second);
@@ -32,7 +32,8 @@ pub(super) async fn from_one_to_five_to_two(namespace: Namespace) {
     let third = group.shard_leases().await;
     let n_moves = self::n_moves(&second, &third);
     eprintln!("        5 to 2: {n_moves} moves");
-    // What three of five led, some of it more than once: one leaver gives to those who leave next.
+    // The shards of three of five replicas, some of which move twice, because a draining replica hands shards to
+    // replicas that drain next.
     assert!(n_moves <= u64::from(N_SHARDS) * 3 / 2, "{n_moves}");
     group.finish(3).await;
 }

@@ -1,4 +1,4 @@
-//! Every Job that was there, also those that were deleted meanwhile, as a watch has shown it.
+//! Every Job that a watch has shown, including deleted ones.
 
 use std::{cell::RefCell, collections::BTreeMap, rc::Rc, time::Duration};
 
@@ -14,11 +14,11 @@ use crate::kubernetes::Namespace;
 
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// A Job as it was last seen.
+/// The last observed state of a Job.
 #[derive(Clone, Debug)]
 pub(super) struct Sighting {
     pub(super) name: String,
-    /// Shard and term of its creator.
+    /// The shard and the term of its creator.
     pub(super) created_under: Option<(u64, u64)>,
     pub(super) label: Option<String>,
     pub(super) created: Timestamp,
@@ -49,7 +49,7 @@ impl Sighting {
     }
 }
 
-/// See the module. Dropping it ends the watch.
+/// All observed Jobs. Dropping it ends the watch.
 pub(super) struct Sightings {
     by_uid: Rc<RefCell<BTreeMap<String, Sighting>>>,
     watch: JoinHandle<()>,
@@ -65,7 +65,7 @@ impl Sightings {
             while let Some(job) = jobs.next().await {
                 match job {
                     Ok(job) => note(&seen, &job),
-                    // The API server is away: the watch is begun again.
+                    // The API server is unavailable. The watch is started again.
                     Err(_) => tokio::time::sleep(PAUSE).await,
                 }
             }

@@ -1,4 +1,4 @@
-//! What must hold of every case, by the audit log and by the Jobs.
+//! The rules for every case, checked with the audit log and the Jobs.
 
 use std::collections::BTreeMap;
 
@@ -13,16 +13,16 @@ use crate::{
     kubernetes::{Namespace, job_name},
 };
 
-/// How the lateness of Jobs is told.
+/// How the lateness of Jobs is computed.
 pub(super) struct Lateness {
-    /// By how much the replicas' time runs ahead of the API server's,
+    /// The offset of the replicas' clocks from the API server's.
     pub(super) ahead: SignedDuration,
-    /// from this minute on.
+    /// The first minute that counts.
     pub(super) first_minute: i64,
 }
 
-/// Demands that each of these slots has one Job of each CronJob, whichever replica made it, and no slot two; that all
-/// Jobs say under what they were made, in the order of terms; and that no Job of Forbid overlaps the former.
+/// Demands that each of these slots has exactly one Job per CronJob, whichever replica created it. All Jobs must record
+/// their shard and term, in the order of terms. No Job of Forbid may overlap the previous one.
 pub(super) async fn demand(namespace: &Namespace, sightings: &Sightings, slots: &[i64], lateness: Lateness) {
     let audit = Audit::read(namespace).await;
     let created = audit.created_jobs();
@@ -72,12 +72,12 @@ fn missed_and_doubled(namespace: &Namespace, created: &Created<'_>, slots: &[i64
     findings
 }
 
-/// Those whose Jobs wait for no former one.
+/// The CronJobs whose Jobs do not wait for previous ones.
 fn punctual_cron_jobs() -> impl Iterator<Item = String> {
     cron_jobs().filter(|cron_job| !cron_job.starts_with(WAITS))
 }
 
-/// Jobs whose creator's term was over when they were made, or that do not say it.
+/// Jobs that were created after the term of their creator, or that do not record it.
 fn out_of_turn(created: &Created<'_>, seen: &[Sighting]) -> Vec<String> {
     let by_name: BTreeMap<&str, &Sighting> = seen.iter().map(|job| (&*job.name, job)).collect();
     let mut findings = Vec::new();
@@ -107,7 +107,7 @@ fn out_of_turn(created: &Created<'_>, seen: &[Sighting]) -> Vec<String> {
     findings
 }
 
-/// Jobs of Forbid that began before the former one of their CronJob had ended.
+/// Jobs of Forbid that started before the previous one of their CronJob had ended.
 fn overlaps(seen: &[Sighting]) -> Vec<String> {
     let mut runs: BTreeMap<&str, Vec<&Sighting>> = BTreeMap::new();
     for job in seen {
@@ -128,7 +128,7 @@ fn overlaps(seen: &[Sighting]) -> Vec<String> {
     findings
 }
 
-/// From each slot to its Jobs, ascending.
+/// The delays from each slot to its Jobs, in ascending order.
 fn lateness_ms(namespace: &Namespace, created: &Created<'_>, slots: &[i64], told: &Lateness) -> Vec<i128> {
     let mut lateness = Vec::new();
     for slot in slots.iter().filter(|slot| **slot >= told.first_minute) {

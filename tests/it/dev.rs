@@ -1,4 +1,5 @@
-//! `cronwheel dev` as a process: a client by its kubeconfig sees a Job complete, and nothing is left of it in the end.
+//! `cronwheel dev` as a process: a client with its kubeconfig sees a Job complete, and the process leaves nothing
+//! behind.
 
 mod kubectl;
 
@@ -25,13 +26,13 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use tokio::time::timeout;
 
-/// Nothing takes so long, not even on a machine that does much else; it bounds every wait.
+/// The limit of every wait. Nothing takes this long, even on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(5);
 
-/// The life of a process that nobody ends: several such waits.
+/// The lifetime of a process that no test ends: several such waits.
 const LIFE: &str = "20m";
 
-/// A folder to run in, gone with the test.
+/// A working directory that is removed after the test.
 pub(super) struct Folder(PathBuf);
 
 impl Folder {
@@ -82,7 +83,7 @@ pub(super) struct Dev {
 }
 
 impl Dev {
-    /// Starts it, and waits until it says where it is.
+    /// Starts the process, and waits until it prints its address.
     pub(super) fn start(folder: &Folder, arguments: &[&str]) -> Dev {
         let mut process = folder.command(arguments).spawn().unwrap();
         let mut output = BufReader::new(process.stdout.take().unwrap());
@@ -105,7 +106,7 @@ impl Dev {
         Client::try_from(config).unwrap()
     }
 
-    /// Ends it by a signal and says what else it told.
+    /// Ends the process with a signal. Returns the rest of its output.
     pub(super) fn end(mut self, signal: Signal) -> Vec<String> {
         let id = Pid::from_raw(self.process.id().cast_signed()).unwrap();
         kill_process(id, signal).unwrap();
@@ -118,7 +119,7 @@ impl Dev {
 
 impl Drop for Dev {
     fn drop(&mut self) {
-        // It may have ended already, which is as good.
+        // It may have exited already, which is fine.
         let _killed = self.process.kill();
         let _ended = self.process.wait();
     }
@@ -203,7 +204,7 @@ fn no_signal_of_a_terminal_leaves_anything_behind() {
     }
 }
 
-/// On a terminal of its own, which `script` makes.
+/// `script` provides a separate terminal.
 #[test]
 fn a_terminal_that_somebody_holds_holds_the_end_up_for_nobody() {
     const CTRL_S: u8 = 0x13;
@@ -228,7 +229,7 @@ fn a_terminal_that_somebody_holds_holds_the_end_up_for_nobody() {
             let _ = drawn_in.send(n_bytes);
         }
     });
-    // It is drawn over, until it is held.
+    // The screen is redrawn until the terminal is stopped.
     for _ in 0..2 {
         drawn.recv_timeout(PATIENCE).expect("a screen");
     }

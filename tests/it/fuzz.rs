@@ -1,4 +1,4 @@
-//! The bodies of the fuzz targets in `fuzz/`, run on seeded mutations, so that they hold without that tool as well.
+//! Runs the bodies of the fuzz targets in `fuzz/` on seeded mutations, so that they are tested without cargo-fuzz too.
 
 mod event;
 mod explain;
@@ -6,10 +6,10 @@ mod schedule;
 
 use crate::random::{self, Random};
 
-/// Inputs that each body is run on, beside its examples.
+/// The number of inputs for each body, besides its examples.
 const N_INPUTS: usize = 20_000;
 
-/// Runs the body on the examples, and on mutations of them that pile up now and then.
+/// Runs the body on the examples and on mutations of them. Mutations may accumulate.
 fn run(body: fn(&[u8]), examples: &[Vec<u8>], pieces: &[&str]) {
     let mut random = Random::new(random::seed());
     let mut kept = examples.to_vec();
@@ -57,7 +57,7 @@ fn any_text_as_a_schedule() {
         "@every 1h30m",
         "@daily\tAustralia/Lord_Howe",
     ];
-    // In October of 2026 and shortly before a change of clocks in 2024.
+    // In October 2026, and shortly before a clock change in 2024.
     let seconds: [i64; 2] = [1_791_000_000, 1_710_050_400];
     let examples: Vec<Vec<u8>> = texts
         .iter()

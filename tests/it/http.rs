@@ -1,4 +1,5 @@
-//! The HTTP edge: what goes to an API server and what is made of its answers, against an in-memory service.
+//! The HTTP interface, tested against an in-memory service: the requests to an API server, and the handling of its
+//! responses.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod api;
@@ -20,7 +21,7 @@ use http_body_util::{BodyExt, Full};
 use kube::{Client, client::Body};
 use serde_json::{Value, json};
 
-/// A request as it came.
+/// A received request.
 struct Received {
     method: Method,
     path_and_query: String,
@@ -42,7 +43,7 @@ impl Received {
     }
 }
 
-/// Gives out prepared answers in their order, and keeps what was asked. Without an answer left it says nothing, for ever.
+/// Returns prepared responses in order, and records the requests. When no response is left, it never responds.
 #[derive(Clone, Default)]
 struct Script {
     answers: Arc<Mutex<VecDeque<Response<Full<Bytes>>>>>,

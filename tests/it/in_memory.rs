@@ -1,4 +1,5 @@
-//! The controller's core and its adapters against the in-memory API, by virtual time: what they rely on is there.
+//! The controller's core and its adapters against the in-memory API, in virtual time: the API provides what they rely
+//! on.
 
 use std::{sync::Arc, time::Duration};
 
@@ -26,7 +27,7 @@ async fn ask(client: &Client, method: &str, path: &str, body: &Value) -> Value {
         .unwrap()
 }
 
-/// Does what the effect asks for, and says what the shard is told; Events and look-ups are not for this test.
+/// Executes an effect. Returns the resulting input of the shard. Events and look-ups are not part of this test.
 async fn carry_out(api: &ApiClient, effect: Effect) -> Option<Input> {
     fn outcome<T: std::fmt::Debug>(answer: Answer<T>) -> T {
         match answer {
@@ -51,7 +52,7 @@ async fn carry_out(api: &ApiClient, effect: Effect) -> Option<Input> {
             name: delete.name.clone(),
             answer: outcome(api.delete_job(&delete).await.answer),
         }),
-        // Every create is answered at once, so nothing waits.
+        // Every create is answered at once, so nothing waits to be sent.
         Effect::EmitEvent(_) | Effect::Withdraw(_) => None,
         Effect::LookUpJob(look_up) => panic!("{look_up:?}"),
     }
@@ -105,7 +106,7 @@ async fn an_hour_of_a_minutely_cron_job_goes_its_way() {
     sleep(Duration::from_hours(1)).await;
     assert!(!controller.is_finished());
     let seen = ask(&user, "GET", &format!("{path}/hello"), &Value::Null).await;
-    // The last slot is 04:04; its Job ended after 20 of the 30 seconds since.
+    // The last slot is 04:04. Its Job completed after 20 of the 30 seconds since.
     assert_eq!(seen["status"]["lastScheduleTime"], "2026-01-02T04:04:00Z");
     assert_eq!(seen["status"]["lastSuccessfulTime"], "2026-01-02T04:04:20Z");
     assert_eq!(seen["status"]["active"], Value::Null);

@@ -1,4 +1,5 @@
-//! Leases over an API: what an election asks and what it is told. The cases of `told` run against a real kube-apiserver too.
+//! Leases over an API: the requests of an election, and their responses. The cases of `told` also run against a real
+//! kube-apiserver.
 
 mod faults;
 mod overlaps;
@@ -41,7 +42,7 @@ in_memory![
     what_people_should_know_stands_on_the_lease,
 ];
 
-/// Without TLS there is HTTP/1.1, where a watch has a connection to itself.
+/// Without TLS, HTTP/1.1 is used, and a watch has a separate connection.
 #[tokio::test]
 async fn a_plain_server_is_asked_and_watched_side_by_side() {
     let server = Server::bind("127.0.0.1:0".parse().unwrap(), api().client("replica"))

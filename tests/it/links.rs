@@ -1,4 +1,4 @@
-//! Holds the documentation together: links between pages resolve, and each rule that a source file cites is defined.
+//! Checks the documentation: links between pages resolve, and each rule that a source file cites is defined.
 
 use std::{
     collections::BTreeSet,
@@ -6,22 +6,22 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Folders with pages and sources. Others hold builds.
+/// Folders with pages and sources. Other folders contain builds.
 const FOLDERS: [&str; 11] = [
     "src", "tests", "docs", "apisim", "testbed", "loadtest", "benches", "fuzz", "deploy", "examples", ".",
 ];
 /// The page that defines the rules B-n.m.
 const RULES: &str = "docs/spec/cronjob-behaviour.md";
-/// Cites rules that there are not, to test itself.
+/// Cites rules that do not exist, to test itself.
 const SELF_TEST: &str = "tests/it/rules.rs";
 
-/// The root of the workspace: read when run, so that the file can be compiled and run by itself.
+/// The root of the workspace. Read at run time, so that the file can also be compiled and run on its own.
 fn root() -> PathBuf {
     std::env::var("CARGO_MANIFEST_DIR")
         .map_or_else(|_| option_env!("CARGO_MANIFEST_DIR").unwrap_or(".").into(), Into::into)
 }
 
-/// All files with this extension, relative to the root. The root folder itself is not descended into.
+/// All files with this extension, relative to the root. Other subfolders of the root are skipped.
 fn files(extension: &str) -> Vec<PathBuf> {
     let root = root();
     let mut found = Vec::new();
@@ -59,7 +59,7 @@ fn prose(page: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The targets of the links of a page, those to other hosts left out.
+/// The link targets in a page, without those on other hosts.
 fn targets(page: &str) -> Vec<&str> {
     prose(page)
         .flat_map(|line| line.split("](").skip(1))
@@ -69,7 +69,7 @@ fn targets(page: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The anchors of a page's headings, as GitHub makes them.
+/// The anchors of a page's headings, as GitHub generates them.
 fn anchors(page: &str) -> BTreeSet<String> {
     let headings = prose(page).filter(|line| line.starts_with('#'));
     let texts = headings.map(|line| line.trim_start_matches('#').trim().to_lowercase());
@@ -79,7 +79,7 @@ fn anchors(page: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Why a link of `page` leads nowhere.
+/// Why a link in `page` does not resolve.
 fn fault(page: &Path, target: &str) -> Option<String> {
     let (path, anchor) = target.split_once('#').unwrap_or((target, ""));
     let file = if path.is_empty() {
@@ -94,7 +94,7 @@ fn fault(page: &Path, target: &str) -> Option<String> {
     (!is_there).then(|| format!("{}: {target}: no such heading", page.display()))
 }
 
-/// The rules that a text names, as `B-10.3`.
+/// The rules that a text cites, such as `B-10.3`.
 fn rules(text: &str) -> BTreeSet<String> {
     let digits = |text: &str| text.chars().take_while(char::is_ascii_digit).count();
     let rule = |rest: &str| {

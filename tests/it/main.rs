@@ -1,8 +1,8 @@
-//! One integration crate: what the library promises at its public API.
+//! The single integration test crate for the library's public API.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-/// As the command has it.
+/// The allocator of the command.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

@@ -1,5 +1,5 @@
-//! Pages of the documentation that are made from what the code says, wholly or between two marks: a test compares them,
-//! and writes them where it is told to.
+//! Documentation pages that are generated from code, completely or between two marks. A test compares them, or
+//! regenerates them on request.
 
 mod constants;
 
@@ -8,9 +8,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Set to have the pages written anew.
+/// Set to regenerate the pages.
 const WRITE: &str = "CRONWHEEL_WRITE_DOCS";
-/// Stand in a page where the made part goes.
+/// Mark the generated part of a page.
 const BEGIN: &str = "<!-- made by a test -->\n";
 const END: &str = "<!-- end -->\n";
 
@@ -18,7 +18,7 @@ pub(super) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()
 }
 
-/// Holds a page to what the code says, or writes it.
+/// Compares a page with the generated text, or writes it.
 pub(super) fn hold(page: &str, made: &str) {
     let path = root().join(page);
     let former = fs::read_to_string(&path).unwrap();
@@ -33,7 +33,7 @@ pub(super) fn hold(page: &str, made: &str) {
     }
 }
 
-/// A page with another text between its marks.
+/// Replaces the text between the marks of a page.
 fn filled(former: &str, made: &str) -> Option<String> {
     let (before, rest) = former.split_once(BEGIN)?;
     let (_, after) = rest.split_once(END)?;
@@ -49,7 +49,7 @@ fn only_what_stands_between_the_marks_is_made() {
     assert_eq!(filled("# Head\n", "new"), None);
 }
 
-// Of the commands that there are with all features.
+// Of the commands that exist with all features.
 #[cfg(feature = "dev")]
 mod cli {
     //! `docs/cli.md`: the long help of every command.

@@ -1,4 +1,4 @@
-//! Seeded random numbers for tests: the seed alone brings a run back.
+//! Seeded random numbers for tests. The seed alone reproduces a run.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -32,13 +32,13 @@ impl Random {
         items[self.below(items.len())]
     }
 
-    /// True once in so many times.
+    /// Returns true once in `n` times on average.
     pub(crate) fn is_one_in(&mut self, n: u64) -> bool {
         self.next().is_multiple_of(n)
     }
 }
 
-/// The seed that the environment asks for, else one of this moment. It is printed, for the next run.
+/// The seed in the environment, else one from the current time. It is printed, so that the run can be repeated.
 pub(crate) fn seed() -> u64 {
     let given = std::env::var("CRONWHEEL_FUZZ_SEED")
         .ok()

@@ -1,5 +1,5 @@
-//! A restore of etcd from a snapshot, with and without `--bump-revision`, on the in-memory API by virtual time: the
-//! controller lists everything anew without a restart.
+//! A restore of etcd from a snapshot, with and without `--bump-revision`, on the in-memory API in virtual time. The
+//! controller lists everything again without a restart.
 
 use std::{
     collections::BTreeSet,
@@ -85,7 +85,7 @@ impl Cluster {
             .await;
     }
 
-    /// The start times of a CronJob's Jobs as minutes and seconds, after asserting that no slot has two.
+    /// The slots of a CronJob's Jobs as hours and minutes. Asserts that no slot has two Jobs.
     async fn runs(&self, name: &str) -> Vec<String> {
         let jobs = self
             .ask("GET", "/apis/batch/v1/namespaces/default/jobs", &Value::Null)
@@ -168,8 +168,8 @@ impl Cluster {
     }
 }
 
-/// Ten minutes of history are taken away by a restore, and five more minutes are watched. Gives the number of lives that
-/// ended for it, by replica.
+/// Restores a snapshot, which reverts ten minutes of history, and runs five more minutes. Returns the number of lives
+/// that ended because of it, by replica.
 fn restore(replicas: &[&str], is_alone: bool, bump: u64) -> Vec<u64> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -209,7 +209,7 @@ fn restore(replicas: &[&str], is_alone: bool, bump: u64) -> Vec<u64> {
             let cron_job = cluster.ask("GET", &format!("{CRON_JOBS}/{name}"), &Value::Null).await;
             assert_eq!(cron_job["status"]["lastScheduleTime"], "2026-05-05T12:18:00Z", "{name}");
         }
-        // The run that the restore took away is missing by the stored cursor, and starts once more.
+        // The run that the restore reverted is missing according to the stored cursor, so it starts once more.
         cluster.assert_ran_at("held-back-since", &["12:05"]).await;
         assert!(cluster.runs("created-since").await.is_empty());
         for replica in &begun {

@@ -1,7 +1,7 @@
-//! Holds the behaviour over the tests: every rule of the built-in controller and every deliberate difference has a test
-//! that is named after it, and the page of differences is the table.
+//! Checks that every rule of the built-in controller and every deliberate difference has a test that is named after it,
+//! and that the page of differences shows the table.
 //!
-//! A test is named after rule B-n.m of `docs/spec/cronjob-behaviour.md` when `b_n_m` stands in its name.
+//! A test is named after rule B-n.m of `docs/spec/cronjob-behaviour.md` if its name contains `b_n_m`.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,7 +17,7 @@ mod table;
 
 use table::{DEPARTED_FROM, DIFFERENCES, Difference, RULES};
 
-/// Where tests stand.
+/// The folders that contain tests.
 const ROOTS: [&str; 2] = ["src", "tests"];
 
 /// The names of all test functions of the tree.
@@ -67,7 +67,7 @@ fn is_named_after(test: &str, rule: &str) -> bool {
     format!("_{test}_").contains(&format!("_{}_", as_identifier(rule)))
 }
 
-/// What the table promises and no test is there for.
+/// Rules and differences in the table without a test.
 fn missing(names: &BTreeSet<String>, rules: &[(&str, &str)], differences: &[Difference]) -> Vec<String> {
     let unheld = rules
         .iter()

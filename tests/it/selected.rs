@@ -1,5 +1,5 @@
-//! The watches of some shards, on the in-memory API server: nothing of a shard is missed when it is added, when
-//! watches break and when versions are forgotten.
+//! Watches of some shards on the in-memory API server. Nothing is missed when a shard is added, when watches break and
+//! when versions are compacted.
 
 mod cron_jobs;
 
@@ -100,13 +100,13 @@ impl Bench {
         self.client.request(request.body(body).unwrap()).await.unwrap()
     }
 
-    /// In which version a Job is.
+    /// The resource version of a Job.
     async fn version(&self, job: &str) -> ResourceVersion {
         let job = self.send_to("jobs", "GET", job, None).await;
         ResourceVersion::read(job["metadata"]["resourceVersion"].as_str().unwrap())
     }
 
-    /// A Job, with the label of a shard or without.
+    /// Creates a Job, with the label of a shard or without.
     async fn create(&self, name: &str, shard: Option<u16>) {
         let labels = shard.map(|shard| json!({"cronwheel.dev/shard-16": shard.to_string()}));
         let container = json!({"name": "c", "image": "i"});
@@ -119,7 +119,7 @@ impl Bench {
     }
 }
 
-/// What comes until the watch is open on these shards.
+/// The items until the watch is open for these shards.
 async fn until_watching(items: &mut (impl Stream<Item = WatchItem> + Unpin), wanted: &ShardSet) -> Vec<String> {
     let mut seen = Vec::new();
     loop {
@@ -141,7 +141,7 @@ async fn until_watching(items: &mut (impl Stream<Item = WatchItem> + Unpin), wan
     }
 }
 
-/// The name of the next Job that is shown, or gone.
+/// The name of the next Job that is applied, or "gone" if it was deselected.
 async fn next_job(items: &mut (impl Stream<Item = WatchItem> + Unpin)) -> String {
     loop {
         let item = tokio::time::timeout(PATIENCE, items.next()).await.expect("it goes on");
@@ -184,7 +184,7 @@ async fn what_happened_in_a_shard_since_it_was_added_is_shown() {
     let mut items = pin!(bench.watch());
     until_watching(&mut items, &ShardSet::EMPTY).await;
     bench.wanted.set(shards(&[4]));
-    // The watch has not noticed yet.
+    // The watch has not noticed the change yet.
     bench.create("since", Some(4)).await;
     assert_eq!(until_watching(&mut items, &shards(&[4])).await, Vec::<String>::new());
     assert_eq!(next_job(&mut items).await, "since");
@@ -258,7 +258,7 @@ async fn a_watch_says_how_far_it_has_come_while_it_has_a_place() {
     bench.create("later", Some(1)).await;
     assert_eq!(next_job(&mut items).await, "later");
     assert_eq!(bench.progress.jobs.get(), Some(bench.version("later").await));
-    // It will go on from a version that is later than this one, and does not know it yet.
+    // The watch will continue from a later version than this one, and does not know it yet.
     bench.api.faults().add(Rule {
         resource: Some(Resource::Job),
         client: Some("controller".to_owned()),
@@ -274,15 +274,15 @@ async fn a_watch_says_how_far_it_has_come_while_it_has_a_place() {
     assert_eq!(bench.progress.jobs.get(), Some(bench.version("meanwhile").await));
 }
 
-/// Who adds a shard and then reads how far the watch has come lists it at that version. An event that is being taken in
-/// meanwhile may be later, and of another shard: the watch must not be opened anew from after it.
+/// A task that adds a shard reads the position of the watch and lists the shard at that version. An event that is being
+/// processed at this time may be later, and of another shard. The watch must not be reopened after it.
 #[tokio::test(start_paused = true)]
 async fn what_comes_while_a_shard_is_added_is_before_where_it_is_shown_from() {
     let bench = Bench::new();
     bench.wanted.set(shards(&[1]));
     let adding = bench.wanted.clone();
     let service = bench.api.client("controller");
-    // The shard is wanted between the look for that and the event.
+    // The shard is added between the check for added shards and the event.
     let on_the_way = tower::service_fn(move |request: Request<Body>| {
         let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
         let (mut service, adding) = (service.clone(), adding.clone());
@@ -303,7 +303,7 @@ async fn what_comes_while_a_shard_is_added_is_before_where_it_is_shown_from() {
     bench.create("two", Some(2)).await;
     bench.create("one", Some(1)).await;
     assert_eq!(until_watching(&mut items, &shards(&[1, 2])).await, ["one"]);
-    // A list at this version does not have the first of them.
+    // A list at this version does not contain the first of them.
     assert!(listed_at < bench.version("two").await);
     assert_eq!([next_job(&mut items).await, next_job(&mut items).await], ["two", "one"]);
 }

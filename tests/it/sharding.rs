@@ -1,4 +1,4 @@
-//! Placement over random fleets: balance, movement and rest, as properties, and as the table of `docs/sharding.md`.
+//! Placement in random fleets: balance, movement and stability, as properties and as the table in `docs/sharding.md`.
 
 mod fleet;
 mod table;

@@ -1,4 +1,5 @@
-//! `cronwheel shards` over an API: what it reads, what it says when there is nothing, and what it prints as it changes.
+//! `cronwheel shards` over an API: what it reads, what it prints without an installation, and what it prints on
+//! changes.
 
 use std::{
     io::{self, Write},
@@ -26,7 +27,7 @@ use crate::leases::{TIMEOUT, client, held, leases, member, shard, told::done, wr
 
 const BEGUN: &str = "2026-01-02T03:04:30Z";
 
-/// What was printed. Clones are one output.
+/// The printed text. Clones share one output.
 #[derive(Clone, Default)]
 struct Printed(Arc<Mutex<Vec<u8>>>);
 
@@ -86,7 +87,7 @@ async fn create_cron_job(client: &Client, name: &str, schedule: &str) {
     let _: Value = client.request(request).await.unwrap();
 }
 
-/// A fleet of one, who leads all shards but the last, and twenty CronJobs.
+/// A fleet of one member, which leads all shards but the last, and twenty CronJobs.
 async fn fleet(api: &Api) {
     let leases = leases(client(api), "kube-system");
     leases
@@ -185,7 +186,7 @@ async fn changes_are_printed_as_they_come_and_outlive_a_watch() {
     );
     assert_eq!(printed.text().lines().count(), n_before + 1);
 
-    // All watches break, and what they would go on from is lost.
+    // All watches break, and the versions that they would resume from are lost.
     api.faults().add(Rule {
         during: Duration::ZERO..Duration::from_secs(20),
         ..Rule::new(Fault::Outage)

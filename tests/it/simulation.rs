@@ -1,8 +1,8 @@
-//! The simulation alone, which builds in a part of the time that all tests take: what `make simulate` runs.
+//! Only the simulation, which builds much faster than all tests. `make simulate` runs it.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-/// As the command has it.
+/// The allocator of the command.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

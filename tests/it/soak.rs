@@ -1,11 +1,11 @@
-//! Ten years of every zone and a mix of schedules: activations ascend, none is missing, none is one too many.
+//! Ten years of every zone with a mix of schedules: activations ascend, none is missing and none is superfluous.
 //!
-//! What must come is counted out by [`calendar`], day by day, without a search: it knows the fields as sets and jiff's
-//! own zones, nothing of `schedule`. The library departs from the plain calendar only around changes that touch a
-//! midnight or part of an hour (B-8.4); there the library itself is asked, and everywhere else for a sample too.
+//! [`calendar`] enumerates the expected activations day by day, without a search. It uses the fields as sets and jiff's
+//! zones, but nothing of `schedule`. The library differs from the plain calendar only around changes that touch
+//! midnight or part of an hour (B-8.4). There, and for samples elsewhere, the library itself is asked.
 //!
-//! Zones that are alike throughout count as one, since a zone is nothing but its offsets to whatever searches in it;
-//! `make soak` walks each name, more decades, and hourly schedules throughout.
+//! Zones with equal offsets count as one, because only the offsets matter to a search. `make soak` walks each name,
+//! more decades, and frequent schedules throughout.
 
 mod calendar;
 mod library;
@@ -30,19 +30,19 @@ use self::{
     zones::{Decade, SoakZone},
 };
 
-/// How much is walked in a decade.
+/// How much of a decade is walked.
 struct Breadth {
-    /// Each name of the database, or one of those that are alike.
+    /// Whether every name of the database is walked, or one of each group of equal zones.
     has_every_name: bool,
-    /// Schedules that run more often are walked around changes only.
+    /// Schedules that run more often are only walked around changes.
     n_per_year_max: u64,
-    /// At how many changes of a zone they are.
+    /// The number of changes of a zone around which they are walked.
     n_changes_max: usize,
-    /// Chains in each stretch of a walk that the library is asked for.
+    /// The number of chains in each stretch of a walk that are compared with the library.
     n_samples: usize,
 }
 
-/// What CI has time for.
+/// The breadth that fits into CI.
 const USUAL: Breadth = Breadth {
     has_every_name: false,
     n_per_year_max: 400,
@@ -64,12 +64,12 @@ const HOURLY: Breadth = Breadth {
     n_samples: 20,
 };
 
-/// Decades with days that were skipped, with half hours, and the last of the tables; and the usual one.
+/// Decades with skipped days, with half-hour offsets, and the last one of the tables; and the usual one.
 const YEARS: [i16; 5] = [1996, 2006, 2016, USUAL_YEAR, 2089];
 
 const USUAL_YEAR: i16 = 2026;
 
-/// The first years of the decades that the environment asks for in full, if it does: `full`, or some of them.
+/// The first years of the decades that the environment selects for a full run, if it does: `full`, or some of them.
 fn years_in_full() -> Option<Vec<i16>> {
     match std::env::var("CRONWHEEL_SOAK").ok()?.as_str() {
         "" => None,
@@ -95,7 +95,7 @@ fn soak_zone(zone: &SoakZone, decade: &Decade, days: &Days, breadth: &Breadth) -
     (walked, samples)
 }
 
-/// Walks all zones, on all processors.
+/// Walks all zones on all processors.
 fn soak_decade(decade: &Decade, breadth: &Breadth) {
     let (zones, days) = (zones::zones(decade, breadth), Days::of(decade));
     let (place, total) = (AtomicUsize::new(0), Mutex::new((Walked::default(), 0, 0)));

@@ -1,9 +1,10 @@
-//! Tenants who do not know each other: what one of them does, or what is refused for it, changes nothing for the others.
+//! Tenants who do not know each other: an offender's actions, and faults that affect only the offender, change nothing
+//! for the others.
 //!
-//! Each scenario runs twice from the same seed on the in-memory API server by virtual time: once without its offender and
-//! once with it. The comparison covers everything that the innocent tenants got: the Job of every slot and its lateness,
-//! how each Job ended, the Jobs that history kept, the status, and the Warnings. `docs/threat-model.md` names the
-//! scenario that stands for each attack.
+//! Each scenario runs twice from the same seed on the in-memory API server in virtual time: once without its offender
+//! and once with it. The comparison covers everything that the innocent tenants got: the Job of every slot and its
+//! lateness, how each Job ended, the Jobs that history kept, the status, and the Warnings. `docs/threat-model.md` names
+//! the scenario for each attack.
 
 mod cluster;
 mod offenders;
@@ -17,10 +18,10 @@ use jiff::SignedDuration;
 
 use self::{cluster::Cluster, received::Received};
 
-/// What a scenario needs besides its offender.
+/// The parameters of a scenario, apart from its offender.
 struct Scenario {
     seed: u64,
-    /// How long the tenants are watched.
+    /// The duration of the scenario.
     length: SignedDuration,
     /// Changes to the settings of the controller.
     configure: fn(&mut RunSettings),
@@ -39,7 +40,7 @@ impl Default for Scenario {
     }
 }
 
-/// What is left when the time of a scenario is over.
+/// The state at the end of a scenario.
 struct Aftermath {
     received: Received,
     metrics: String,
@@ -53,9 +54,9 @@ impl Aftermath {
     }
 }
 
-/// Plays a scenario without and with its offender, and compares what the innocent tenants got.
+/// Runs a scenario without and with its offender, and compares what the innocent tenants got.
 ///
-/// Returns what is left of the run with the offender.
+/// Returns the final state of the run with the offender.
 fn compare(scenario: &Scenario, offend: impl AsyncFn(&Cluster)) -> Aftermath {
     let without = play(scenario, async |_| {});
     let with = play(scenario, offend);

@@ -1,7 +1,7 @@
-//! Holds the house over the source tree: layers, purity, who spawns, heads, sizes, names, sleeps, leftovers, metrics.
+//! Checks the source tree: layers, purity, task spawning, module heads, sizes, names, sleeps, leftovers and metrics.
 //!
-//! Rules are checked on tokens, with comments and literals taken out first, so prose may speak of what code may not.
-//! Each check is a function from sources to findings, and each is shown below to be able to fail.
+//! Rules are checked on tokens without comments and literals, so prose may mention what code may not use. Each check is
+//! a function from sources to findings, and each is shown below to be able to fail.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-// The paths are said so that this file can also be compiled by itself.
+// The paths are given so that this file can also be compiled on its own.
 #[path = "tidy/examples.rs"]
 mod examples;
 #[path = "tidy/scanner.rs"]
@@ -17,7 +17,7 @@ mod scanner;
 
 use scanner::{Token, blanked, names_under, split_tests, stands, tokens};
 
-/// The folders that are read, from the root of the workspace.
+/// The folders to check, relative to the root of the workspace.
 const ROOTS: &[&str] = &[
     "src",
     "tests",
@@ -30,41 +30,42 @@ const ROOTS: &[&str] = &[
     "apisim/tests",
     "apisim/benches",
 ];
-/// The layers; each may name itself and those before it.
+/// The layers. Each may use itself and those before it.
 const LAYERS: &[&str] = &["schedule", "shard", "coordination", "kube_api", "controller", "cli"];
-/// How many of the layers are pure.
+/// The number of pure layers.
 const PURE_LAYERS: usize = 3;
-/// Stands beside the controller: that layer and the next may name it, and it may name those before them.
+/// Telemetry is at the level of the controller. The controller and the layers after it may use it, and it may use the
+/// layers before.
 const TELEMETRY: &str = "telemetry";
-/// What telemetry may name of the controller.
+/// The parts of the controller that telemetry may use.
 const CONTROLLER_FOR_TELEMETRY: &[&str] = &["clock", "permissions", "shutdown"];
-/// Crates that do input and output, or bring the types of those that do.
+/// Crates for input and output, or with types of such crates.
 const IMPURE_CRATES: &[&str] = &["tokio", "kube", "k8s_openapi", "tracing", "hyper", "prometheus", "axum"];
-/// Types that read a clock, or whose order differs from run to run.
+/// Types that read a clock, or whose order differs between runs.
 const IMPURE_TYPES: &[&str] = &["Instant", "SystemTime", "HashMap", "HashSet"];
 /// The only file that spawns tasks.
 const SPAWNER: &str = "src/controller.rs";
 /// The list of metrics.
 const METRICS: &str = "src/telemetry/metrics/table.rs";
-/// No file of the product is longer, in lines.
+/// The maximum length of a production file, in lines.
 const LINES_MAX: usize = 600;
-/// A file of the product that is longer must be on the ratchet, in lines.
+/// Longer production files must be on the ratchet, in lines.
 const LINES_WITHOUT_RATCHET_MAX: usize = 400;
-/// Files between the two limits, with their lines. Entries may shrink and go; none is added or raised.
+/// Files between the two limits, with their lines. Entries may shrink or be removed, but not added or raised.
 const RATCHET: &Ratchet = &[];
-/// Paths with the lines they had.
+/// Paths with their number of lines.
 type Ratchet = [(&'static str, usize)];
 
-/// Names that say nothing of what a file or a folder holds; `mod` is the old layout.
+/// Names that say nothing about the contents of a file or folder. `mod` is the old layout.
 const EMPTY_NAMES: &[&str] = &[
     "utils", "util", "common", "helper", "helpers", "manager", "types", "traits", "misc", "mod",
 ];
-/// Tests against a real cluster wait for real time.
+/// Tests against a real cluster use real time.
 const REAL_TIME: &str = "tests/e2e/";
-/// Helpers of the simulation sleep in the paused time that its entry begins.
+/// The simulation's support code sleeps in the paused time that its entry point starts.
 const SIMULATED_TIME: [&str; 3] = ["tests/it/sim/", "tests/it/fleet/", "tests/it/strangers/"];
 
-/// A file by its path from the root.
+/// A file with its path from the root.
 struct Source {
     path: String,
     text: String,
@@ -83,7 +84,7 @@ impl Source {
         LAYERS.iter().position(|layer| self.is_in(layer))
     }
 
-    /// Whether it belongs to a folder of `src/`, or is the file of its name.
+    /// Whether the file is in this folder of `src/`, or is the folder's module file.
     fn is_in(&self, folder: &str) -> bool {
         let path = self.path.strip_prefix("src/");
         let first = path.and_then(|path| path.split('/').next());
@@ -95,7 +96,7 @@ impl Source {
     }
 }
 
-/// A layer names itself and those before it.
+/// A layer uses only itself and those before it.
 fn layer_findings(source: &Source) -> Vec<String> {
     let controller = LAYERS
         .iter()
@@ -123,7 +124,7 @@ fn layer_findings(source: &Source) -> Vec<String> {
     }
 }
 
-/// The lower layers do no input or output, read no clock and have no order that differs from run to run.
+/// Pure layers do no input or output, read no clock and use no types whose order differs between runs.
 fn purity_findings(source: &Source) -> Vec<String> {
     if source.is_test() || source.layer().is_none_or(|layer| layer >= PURE_LAYERS) {
         return Vec::new();
@@ -143,7 +144,7 @@ fn purity_findings(source: &Source) -> Vec<String> {
         .collect()
 }
 
-/// Tasks are spawned in one file; threads and processes are not tasks, and tests spawn what they test.
+/// Tasks are spawned in a single file. Threads and processes do not count, and tests may spawn.
 fn spawn_findings(source: &Source) -> Vec<String> {
     if !source.path.starts_with("src/") || source.is_test() || source.path == SPAWNER {
         return Vec::new();
@@ -166,7 +167,7 @@ fn spawn_findings(source: &Source) -> Vec<String> {
         .collect()
 }
 
-/// Every file says first what it owns.
+/// Every file starts with a description of its contents.
 fn head_findings(source: &Source) -> Vec<String> {
     if source.text.starts_with("//!") {
         Vec::new()
@@ -175,7 +176,7 @@ fn head_findings(source: &Source) -> Vec<String> {
     }
 }
 
-/// Names say what a file or a folder holds.
+/// Names describe the contents of a file or folder.
 fn name_findings(source: &Source) -> Vec<String> {
     let says_nothing = |part: &&str| EMPTY_NAMES.contains(&part.trim_end_matches(".rs"));
     source
@@ -186,7 +187,8 @@ fn name_findings(source: &Source) -> Vec<String> {
         .collect()
 }
 
-/// Tests wait for no real time, save those against a real cluster; under `start_paused` tokio's sleep takes none.
+/// Tests do not wait in real time, except those against a real cluster. Under `start_paused`, tokio's sleep takes no
+/// time.
 fn sleep_findings(source: &Source) -> Vec<String> {
     if source.path.starts_with(REAL_TIME) || SIMULATED_TIME.iter().any(|folder| source.path.starts_with(folder)) {
         return Vec::new();
@@ -206,7 +208,7 @@ fn sleep_findings(source: &Source) -> Vec<String> {
         .collect()
 }
 
-/// A file that its parent does not declare is compiled by nobody.
+/// A file that its parent does not declare is never compiled.
 fn orphan_findings(sources: &[Source]) -> Vec<String> {
     let texts: BTreeMap<&str, &str> = sources
         .iter()
@@ -239,7 +241,7 @@ fn orphan_findings(sources: &[Source]) -> Vec<String> {
         .collect()
 }
 
-/// Nothing is left over from the making.
+/// No leftovers of development remain.
 fn leftover_findings(source: &Source) -> Vec<String> {
     let code = blanked(&source.text);
     let all = tokens(&code);
@@ -261,7 +263,7 @@ fn leftover_findings(source: &Source) -> Vec<String> {
         .collect()
 }
 
-/// Long files are split; those on the ratchet only shrink, and leave it when they are short enough.
+/// Long files must be split. Files on the ratchet may only shrink, and are removed from it once they are short enough.
 fn size_findings(sources: &[Source], ratchet: &Ratchet) -> Vec<String> {
     let mut listed: BTreeMap<&str, usize> = ratchet.iter().copied().collect();
     let mut findings = Vec::new();
@@ -284,14 +286,14 @@ fn size_findings(sources: &[Source], ratchet: &Ratchet) -> Vec<String> {
     findings
 }
 
-/// The name in a row of the table of metrics, `CONSTANT: Kind "name" [labels]`.
+/// Parses the name in a row of the table of metrics, `CONSTANT: Kind "name" [labels]`.
 fn metric_name(line: &str) -> Option<&str> {
     let (_, rest) = line.split_once('"')?;
     let (name, rest) = rest.split_once('"')?;
     (rest.starts_with(" [") && name.starts_with("cronwheel_")).then_some(name)
 }
 
-/// A metric is one row.
+/// Each metric has one row.
 fn metric_findings(source: &Source) -> Vec<String> {
     let mut seen = BTreeSet::new();
     let rows = source
@@ -310,13 +312,13 @@ fn metric_findings(source: &Source) -> Vec<String> {
     findings
 }
 
-/// The root of the workspace: read when run, so that the file can be compiled and run by itself.
+/// The root of the workspace. Read at run time, so that the file can also be compiled and run on its own.
 fn root() -> PathBuf {
     std::env::var("CARGO_MANIFEST_DIR")
         .map_or_else(|_| option_env!("CARGO_MANIFEST_DIR").unwrap_or(".").into(), Into::into)
 }
 
-/// Every source of the workspace, by path.
+/// All source files of the workspace, by path.
 fn tree() -> Vec<Source> {
     let root = root();
     let mut sources = Vec::new();
@@ -344,7 +346,7 @@ fn read_folder(root: &Path, folder: &Path, sources: &mut Vec<Source>) {
     }
 }
 
-/// Asserts that the check finds nothing in the tree, and says everything that it found.
+/// Asserts that the check finds nothing in the tree. Otherwise prints all findings.
 fn holds(check: fn(&Source) -> Vec<String>) {
     assert_none(&tree().iter().flat_map(check).collect::<Vec<_>>());
 }

@@ -1,4 +1,4 @@
-//! Answers of robfig/cron v3.0.1 behind Kubernetes 1.36.3's parser, row by row (`tests/vectors/README.md`).
+//! Answers of robfig/cron v3.0.1 with the parser of Kubernetes 1.36.3, row by row (`tests/vectors/README.md`).
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -20,7 +20,7 @@ const NEXT: &str = include_str!("../vectors/next.tsv");
 const PARSE: &str = include_str!("../vectors/parse.tsv");
 const DUE: &str = include_str!("../vectors/due.tsv");
 
-/// Compares our answer to each row with the rest of that row.
+/// Compares our answer for each row with the rest of that row.
 fn check_rows(file: &str, n_rows: usize, n_questions: usize, answer: impl Fn(&[&str]) -> String) {
     let mut differing = Vec::new();
     for (index, row) in file.lines().enumerate() {
@@ -88,8 +88,8 @@ fn shown(instant: Option<Timestamp>) -> String {
     instant.map_or_else(|| "-".to_owned(), |instant| instant.to_string())
 }
 
-/// The library's successive answers. In zones that change a minute after midnight it may return its own reference; there
-/// alone the next activation that cronwheel steps on to differs.
+/// The library's successive answers. In zones that change a minute after midnight it may return its own reference. Only
+/// there does the next activation of cronwheel differ.
 fn successive(schedule: &Schedule, from: &str, count: &str) -> String {
     let mut answers = Vec::new();
     let mut reference = instant(from);
@@ -168,7 +168,7 @@ fn slots_are_those_of_the_built_in_controller_b_9() {
     });
 }
 
-/// B-9.6, which cronwheel has no use for: it holds that base and next activation are right.
+/// B-9.6. Cronwheel does not use the delay, but it shows that base and next activation are right.
 fn requeue_delay_ms(schedule: &Schedule, earliest: Timestamp, now: Timestamp) -> i128 {
     let utc = Zone::utc();
     let base = match due::estimate(schedule, &utc, earliest, now) {
@@ -191,8 +191,8 @@ struct NextCommand {
     args: NextArgs,
 }
 
-/// Feeds the questions of a file to `cronwheel next --stdin`, which has to give back the file. The recorded answers are
-/// the parser's alone: with a zone that does not load, the controller starts nothing whatever the parser says.
+/// Passes the queries of a file to `cronwheel next --stdin`, whose output must equal the file. The recorded answers are
+/// those of the parser alone: if a zone cannot be loaded, the controller starts nothing, whatever the parser says.
 fn check_bulk(file: &str) {
     let (mut questions, mut expected) = (String::new(), String::new());
     for row in file.lines() {

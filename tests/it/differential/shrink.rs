@@ -1,11 +1,11 @@
-//! A smaller query that still shows a difference.
+//! Finds a smaller query that still shows a difference.
 
 use super::queries::Query;
 
-/// Replaces parts of the query by plainer ones for as long as that still differs.
+/// Replaces parts of the query with simpler ones as long as the answers still differ.
 pub(super) fn smallest(query: &Query, mut differs: impl FnMut(&Query) -> bool) -> Query {
     let mut smallest = query.clone();
-    // Each round makes the query plainer, so there are few.
+    // Each round simplifies the query, so there are few rounds.
     while let Some(smaller) = candidates(&smallest).into_iter().find(|candidate| differs(candidate)) {
         smallest = smaller;
     }

@@ -1,4 +1,4 @@
-//! Any bytes as an object or an event of a watch: they are refused, or the record of them makes whole requests.
+//! Any bytes as an object or as a watch event. Either they are refused, or their record yields well-formed requests.
 
 use cronwheel::{
     kube_api::objects::{
@@ -13,7 +13,7 @@ use kube::core::WatchEvent;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-/// JSON of an object, or of an event that holds one.
+/// The input is JSON of an object, or of an event with an object.
 pub(crate) fn run(data: &[u8]) {
     let decoder = Decoder {
         default_zone: Zone::utc(),
@@ -46,7 +46,7 @@ fn objects<K: serde::de::DeserializeOwned>(data: &[u8]) -> Vec<K> {
     in_event.into_iter().chain(serde_json::from_slice(data).ok()).collect()
 }
 
-/// What is spliced from the bytes of the object is JSON, and says what it should.
+/// Checks that requests that contain spliced bytes of the object are valid JSON with the right content.
 fn check_requests(record: &CronJobRecord) {
     let name = "a \"name\"\\";
     let order = JobOrder {
@@ -79,7 +79,7 @@ fn check_requests(record: &CronJobRecord) {
     }
 }
 
-/// None where it is JSON by its grammar and cannot be read all the same: half of a surrogate pair, a number out of range.
+/// Returns `None` for valid JSON that still cannot be parsed: half of a surrogate pair, or a number out of range.
 fn read(body: &[u8]) -> Option<Value> {
     if let Err(error) = serde_json::from_slice::<IgnoredAny>(body) {
         panic!("{error}: {}", String::from_utf8_lossy(body));

@@ -1,4 +1,4 @@
-//! Any text as a file for `explain`: it is refused with a reason, or answered, in JSON that can be read.
+//! Any text as a file for `explain`. Either it is refused with a reason, or the output is valid.
 
 use clap::Parser as _;
 use cronwheel::cli::explain::{ExplainArgs, run as explain};
@@ -11,7 +11,7 @@ struct ExplainCommand {
     args: ExplainArgs,
 }
 
-/// One byte that says how to ask, then YAML or JSON.
+/// The input is a byte that selects the options, then YAML or JSON.
 pub(crate) fn run(data: &[u8]) {
     let Some((how, text)) = data.split_first() else { return };
     let assumed = ["created", "exists", "foreign", "error"][usize::from(how & 3)];

@@ -1,4 +1,4 @@
-//! Any text as a schedule in any zone, from any instant: it is refused or its activations go forward.
+//! Any text as a schedule in any zone, from any instant. Either it is refused, or its activations ascend.
 
 use cronwheel::schedule::{CronJobSchedule, Schedule, Zone, due};
 use jiff::{SignedDuration, Timestamp};
@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 /// 2100-01-01, a time that no controller's clock shows.
 const TABLE_END_SECONDS: i64 = 4_102_444_800;
 
-/// Eight bytes of an instant, then a schedule, a tab and a zone; the tab and the zone may be missing.
+/// The input is eight bytes of an instant, then a schedule, a tab and a zone. The tab and the zone are optional.
 pub(crate) fn run(data: &[u8]) {
     let Some((instant, text)) = data.split_first_chunk() else {
         return;
@@ -37,11 +37,11 @@ fn check_activations(schedule: &Schedule, from: Timestamp) {
     let now = latest
         .saturating_add(SignedDuration::from_hours(24 * 400))
         .expect("no calendar units");
-    // Zone tables end there, and from there on the latest slot is stepped to, slot by slot.
+    // Zone tables end there. After that, the latest slot is found by stepping through all slots.
     if now.as_second() > TABLE_END_SECONDS {
         return;
     }
-    // A never running schedule is an answer too.
+    // That a schedule never runs is a valid answer too.
     let _ = due::estimate(schedule, &utc, from, now);
     match due::most_recent(schedule, &utc, from, now) {
         Some(slot) => assert!(

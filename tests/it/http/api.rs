@@ -1,4 +1,4 @@
-//! `ApiClient`: paths, verbs, bodies, headers; what answers become, end to end.
+//! `ApiClient`: paths, verbs, bodies and headers, and the handling of responses, end to end.
 
 use std::{sync::Arc, time::Duration};
 
@@ -128,7 +128,7 @@ async fn a_job_is_posted_as_spliced() {
     );
 }
 
-/// The terms of a write by a replica that shares CronJobs with others.
+/// The terms of a write by a replica that shares CronJobs.
 fn terms() -> WriteTerms {
     WriteTerms {
         life: Duration::from_secs(5),
@@ -314,7 +314,7 @@ async fn an_answer_that_is_too_long_says_nothing_of_the_server() {
         matches!(answered.answer, Answer::Outcome(CreateOutcome::Unanswered { .. })),
         "{answered:?}"
     );
-    // Of a CronJob that is read more is taken in, and one that is too long fails alone.
+    // Responses with CronJobs have a higher size limit. A response over it fails without affecting others.
     let annotation = "<".repeat(5 << 20);
     let object = json!({"metadata": {"name": "backup", "namespace": "shop", "uid": "u", "resourceVersion": "7",
         "creationTimestamp": "2026-11-01T12:00:00Z",

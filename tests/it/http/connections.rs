@@ -1,4 +1,4 @@
-//! `WriteConnections`: how requests are spread, and what is sent over a real socket.
+//! `WriteConnections`: the distribution of requests, and the bytes sent over a real socket.
 
 use std::{
     convert::Infallible,
@@ -136,7 +136,7 @@ async fn the_token_of_a_file_is_sent_as_it_was_last_read() {
     assert_eq!(tokens, [first, first, second, second]);
 }
 
-/// Where a server falls silent for ever.
+/// The point at which a server stops responding forever.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum SilentIn {
     List,

@@ -1,4 +1,4 @@
-//! Leases as bytes: what is asked, and what is made of answers that no API server should give.
+//! Leases as bytes: the requests, and the handling of responses that no API server should send.
 
 use jiff::Timestamp;
 use std::{convert::Infallible, pin::pin, time::Duration};
@@ -136,7 +136,7 @@ async fn an_answer_without_end_is_none() {
     assert!(listed.to_string().contains("more than 100 pages"), "{listed}");
 }
 
-/// A client whose answer to everything comes in these pieces, and then stays open or ends.
+/// A client whose responses arrive in these pieces, and then stay open or end.
 fn in_pieces(pieces: &[&str], ends: bool) -> Client {
     let pieces: Vec<Bytes> = pieces
         .iter()
@@ -226,7 +226,7 @@ async fn what_is_no_event_ends_the_watch() {
         assert!(format!("{error:?}").starts_with(told), "{error:?}");
         assert!(watch.next().await.is_none());
     }
-    // Half a line is no event.
+    // An incomplete line is not an event.
     let half = event("ADDED", "cronwheel-shard-8-3", 2);
     let cut: Vec<_> = leases(in_pieces(&[&half[..20]], true))
         .watch(ResourceVersion(1), TIMEOUT)

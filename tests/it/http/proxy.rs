@@ -1,4 +1,4 @@
-//! Our own connections through a proxy of this process.
+//! Our own connections through a proxy in this process.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,10 +12,10 @@ use tokio::{
 
 use super::tls::{Server, api, certificate, post, unavailable};
 
-/// A proxy that connects where `CONNECT` asks, or refuses with the given status line.
+/// A proxy that connects as `CONNECT` requests, or refuses with the given status line.
 struct Proxy {
     listener: TcpListener,
-    /// The heads of the requests that came, line by line.
+    /// The heads of the received requests, line by line.
     heads: Arc<Mutex<Vec<Vec<String>>>>,
     refusal: Option<&'static str>,
 }
@@ -34,7 +34,7 @@ impl Proxy {
         format!("http://us%65r:s3cret@{address}").parse().unwrap()
     }
 
-    /// Serves while `calls` are made, and returns the heads that came.
+    /// Serves while `calls` run. Returns their result and the received heads.
     async fn during<T>(self, calls: impl Future<Output = T>) -> (T, Vec<Vec<String>>) {
         let answers = tokio::select! {
             biased;
@@ -76,7 +76,7 @@ async fn tunnel(stream: TcpStream, heads: Arc<Mutex<Vec<Vec<String>>>>, refusal:
         .write_all(b"HTTP/1.1 200 Connection established\r\n\r\n")
         .await
         .unwrap();
-    // Either side may break off.
+    // Either side may disconnect.
     let _ = copy_bidirectional(&mut stream, &mut server).await;
 }
 

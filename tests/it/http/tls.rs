@@ -1,4 +1,4 @@
-//! Our own connections over TLS, against a server of this process with a certificate of its own.
+//! Our own connections over TLS, to a server in this process with its own certificate.
 
 use std::{
     future::IntoFuture,
@@ -19,21 +19,21 @@ use tokio_rustls::{
     server::TlsStream,
 };
 
-/// A key and a certificate for these names.
+/// A key and a certificate for this name.
 pub(super) fn certificate(name: &str) -> CertifiedKey<rcgen::KeyPair> {
     generate_simple_self_signed(vec![name.to_owned()]).unwrap()
 }
 
-/// What the server saw.
+/// What the server observed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seen {
-    /// The protocol that each connection was agreed on, in the order in which they came.
+    /// The negotiated protocol of each connection, in order.
     pub(super) protocols: Vec<String>,
-    /// The version of each request.
+    /// The HTTP version of each request.
     pub(super) versions: Vec<Version>,
 }
 
-/// Accepts TLS connections; those whose client turns away are passed over.
+/// Accepts TLS connections. Skips those whose client aborts the handshake.
 struct TlsListener {
     tcp: TcpListener,
     tls: TlsAcceptor,
@@ -62,7 +62,7 @@ impl Listener for TlsListener {
     }
 }
 
-/// A server that has this certificate and speaks these protocols.
+/// A server with this certificate and these protocols.
 pub(super) struct Server {
     listener: TlsListener,
     pub(super) config: Config,
@@ -89,7 +89,7 @@ impl Server {
         Server { listener, config }
     }
 
-    /// Makes the calls while it serves, and says what it saw.
+    /// Runs the calls while serving. Returns their result and the server's observations.
     pub(super) async fn during<T>(self, calls: impl Future<Output = T>) -> (T, Seen) {
         let seen = Arc::clone(&self.listener.seen);
         let app = axum::Router::new().fallback({
@@ -118,7 +118,7 @@ pub(super) async fn post(api: &ApiClient) -> Answered<EventOutcome> {
     api.post_event("shop", b"{}".to_vec()).await
 }
 
-/// The text of a request of which nothing was heard.
+/// The message of a request without a response.
 pub(super) fn unavailable(answered: Answered<EventOutcome>) -> String {
     let Answer::Unavailable { message, .. } = answered.answer else {
         panic!("{answered:?}");

@@ -1,4 +1,4 @@
-//! Watch streams: relists, bookmarks, 410, objects that cannot be understood.
+//! Watch streams: relists, bookmarks, 410, and malformed objects.
 
 use std::{
     sync::{Arc, Mutex},
@@ -61,7 +61,8 @@ fn bookmark(version: &str) -> String {
     )
 }
 
-/// An item in a few words; `None` for the opening of a watch and for what is not permitted, which an error tells too.
+/// Describes an item in a few words. Returns `None` for the opening of a watch, and for missing permissions, which an
+/// error reports too.
 fn told(item: &WatchItem) -> Option<String> {
     let WatchItem::Input(Input::Selected(selected)) = item else {
         return Some(told_object(item));
@@ -115,11 +116,11 @@ fn told_input(input: &Input) -> String {
     }
 }
 
-/// The next items of a stream, and then nothing more.
+/// Checks the next items of a stream, and that nothing follows.
 async fn check(stream: impl Stream<Item = WatchItem>, expected: &[&str]) {
     let mut stream = std::pin::pin!(stream);
     let mut items = Vec::new();
-    // Time is virtual: it passes once nothing else can happen.
+    // Time is virtual: it advances once nothing else can happen.
     while let Ok(item) = timeout(Duration::from_mins(1), stream.next()).await {
         items.extend(told(&item.unwrap()));
     }
@@ -169,7 +170,7 @@ async fn a_list_is_paged_and_then_watched_from_its_version_or_that_of_the_last_b
     );
 }
 
-/// Keeps what it is told, in its order.
+/// Records the observations in order.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<String>>>);
 
@@ -292,7 +293,8 @@ async fn a_version_that_is_too_old_brings_a_new_list() {
 
 #[tokio::test(start_paused = true)]
 async fn a_list_is_begun_before_it_is_asked_for() {
-    // What is created while the server gathers the list is not in it, and must not count as gone at its end.
+    // Objects that are created while the server collects the list are not in it. At its end they must not count as
+    // deleted.
     let script = Script::default()
         .answer(403, status(403, "Forbidden", "cronjobs.batch is forbidden"))
         .answer(503, "")
@@ -374,7 +376,7 @@ async fn a_cron_job_that_cannot_be_understood_is_seen_and_the_others_go_on() {
 
 #[tokio::test(start_paused = true)]
 async fn a_job_that_cannot_be_understood_stays_what_it_was() {
-    // B-10.3: were it gone, another run could start beside it.
+    // B-10.3: if the Job were deleted, another run could start in parallel.
     let watched = [
         event("MODIFIED", &job("k", 12, r#"{"startTime":1}"#)),
         event("DELETED", &job("k", 13, r#"{"startTime":1}"#)),
@@ -419,7 +421,7 @@ async fn an_event_that_is_no_json_brings_a_new_list() {
 
 #[tokio::test(start_paused = true)]
 async fn the_objects_of_a_real_list_are_read() {
-    // Kind and version are left out of the items of a list, and members come in the order in which Go writes them.
+    // Items of a list omit kind and version, and members are in the order in which Go writes them.
     let item = json!({"metadata": {"name": "a", "namespace": "shop", "uid": "uid-a", "resourceVersion": "3", "generation": 1,
         "creationTimestamp": "2026-01-02T03:04:05Z", "managedFields": [{"manager": "kubectl", "fieldsV1": {"f:spec": {}}}]},
         "spec": {"schedule": "*/5 * * * *", "concurrencyPolicy": "Allow", "suspend": false,

@@ -1,4 +1,4 @@
-//! What becomes of requests about Leases when the server, or the way to it, does not do as it should.
+//! Lease requests when the server or the connection misbehaves.
 
 use std::{pin::pin, time::Duration};
 
@@ -12,7 +12,7 @@ use futures::StreamExt as _;
 
 use super::{BEGUN, TIMEOUT, api, client, held, leases, member, shard, told::done, wall, write};
 
-/// A rule for the Leases of one verb.
+/// A fault rule for Leases and one verb.
 fn rule(fault: Fault, verb: Verb) -> Rule {
     Rule {
         resource: Some(Resource::Lease),
@@ -113,7 +113,7 @@ async fn a_version_that_is_lost_asks_for_a_list() {
     assert!(matches!(refused, LeaseError::Expired { .. }), "{refused:?}");
     api.faults().remove(lost);
 
-    // The same as an event.
+    // The same error as an event.
     let short = apisim::Api::new(
         Options {
             log_capacity: 2,
@@ -174,7 +174,7 @@ async fn an_idle_watch_tells_how_far_it_is() {
     );
 }
 
-/// A thousand shards are asked for at once; what a member asks for does not wait for them.
+/// A thousand shard requests are sent at once. A member's request does not wait for them.
 #[tokio::test(start_paused = true)]
 async fn a_renewal_does_not_wait_for_the_shards() {
     let api = api();

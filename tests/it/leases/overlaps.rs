@@ -1,4 +1,5 @@
-//! Installations that work in the same namespaces report each other, across the namespaces of their Leases.
+//! Installations that work in the same namespaces detect and report each other, even if their Leases are in different
+//! namespaces.
 
 use std::time::Duration;
 
@@ -39,7 +40,7 @@ async fn takes(api: &Api, namespace: &str, installation: &str, settings: &Member
     done(leases.create(&write, now(second), TIMEOUT).await);
 }
 
-/// What the installation `cronwheel` of namespace `a` finds out in two minutes, and the Events on its Lease.
+/// The overlaps that the installation `cronwheel` in namespace `a` detects in two minutes, and the Events on its Lease.
 async fn found(api: &Api) -> (i64, Vec<String>) {
     let overlapping = IntGauge::new("overlapping", "Installations").unwrap();
     let (phases, leadership) = (phases(), watch::Sender::new(Leadership::of_one(WHOLE)));

@@ -1,4 +1,4 @@
-//! What a server says of Leases when nothing goes wrong: cases for any server, each in a namespace of its own.
+//! Responses about Leases without faults: cases for any server, each in a separate namespace.
 
 use std::{pin::pin, time::Duration};
 
@@ -29,7 +29,7 @@ pub(crate) fn shard(number: u16) -> LeaseKey {
     LeaseKey::Shard(ShardId(number))
 }
 
-/// A wall time with six digits of a second.
+/// A wall time with microseconds.
 pub(crate) fn wall() -> Timestamp {
     "2026-01-02T03:04:31.000250Z".parse().unwrap()
 }
@@ -65,7 +65,7 @@ pub(crate) fn done(reply: LeaseReply<WriteAnswer>) -> LeaseRecord {
     *record
 }
 
-/// A user's own merge patch of a Lease.
+/// A merge patch of a Lease by a user.
 async fn meddle(client: &Client, namespace: &str, name: &str, change: Value) -> Value {
     let path = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}");
     let request = Request::patch(path).header("content-type", "application/merge-patch+json");
@@ -144,7 +144,7 @@ pub(crate) async fn a_write_based_on_what_was_is_a_conflict(client: Client, name
     };
     let second = done(api.patch(&next, first.resource_version, wall(), TIMEOUT).await);
     assert_eq!(second.transitions, 2);
-    // Also where the patch would change nothing.
+    // Also if the patch would change nothing.
     for stale in [&take, &next] {
         let reply = api.patch(stale, first.resource_version, wall(), TIMEOUT).await;
         assert_eq!((reply.answer, reply.code), (WriteAnswer::Conflict, Some(409)));
@@ -187,7 +187,7 @@ pub(crate) async fn what_a_server_cannot_store_is_refused(client: Client, namesp
     assert_eq!((reply.answer, reply.code), (WriteAnswer::Refused, Some(404)));
 }
 
-/// The next events of a watch in short: what happened to which Lease.
+/// The next events of a watch in short: the kind of the event and the Lease.
 async fn told(api: &LeaseApi, from: ResourceVersion, n_events: usize) -> Vec<String> {
     let mut watch = pin!(api.watch(from, TIMEOUT));
     let (mut events, mut last) = (Vec::new(), from);

@@ -1,10 +1,10 @@
-//! `docs/constants.md`: the constants of handover, pacing, lists and lanes, with the bounds that their comments name.
+//! `docs/constants.md`: the constants of handover, pacing, lists and lanes, with the bounds in their comments.
 
 use std::{fmt::Write as _, fs};
 
 use super::{hold, root};
 
-/// The parts of the page, with the files or folders whose constants they show.
+/// The sections of the page, with the files or folders whose constants they list.
 const PARTS: &[(&str, &[&str])] = &[
     (
         "Handover and takeover",
@@ -59,11 +59,11 @@ const PARTS: &[(&str, &[&str])] = &[
     ("Shutdown", &["controller/shutdown.rs"]),
 ];
 
-/// A constant as it is defined.
+/// The definition of a constant.
 struct Constant {
     name: String,
     value: String,
-    /// Its comment, as one line.
+    /// Its comment, in one line.
     comment: String,
 }
 
@@ -91,7 +91,7 @@ fn constants(text: &str) -> Vec<Constant> {
     found
 }
 
-/// The name and the value of a constant of a number or a duration.
+/// Parses the name and the value of a constant that is a number or a duration.
 fn definition(line: &str) -> Option<(String, String)> {
     let (_, rest) = line
         .split_once("const ")
@@ -105,7 +105,7 @@ fn definition(line: &str) -> Option<(String, String)> {
     is_shown.then(|| (name.to_owned(), shown(name, value.trim_end_matches(';'))))
 }
 
-/// A value as people write it.
+/// Formats a value for readers.
 fn shown(name: &str, value: &str) -> String {
     let mebibytes = value.strip_suffix(" << 20").filter(|_| name.contains("BYTES"));
     if let Some(mebibytes) = mebibytes {

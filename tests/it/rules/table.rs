@@ -1,16 +1,16 @@
-//! The rules of the built-in controller that we hold, and where we differ from it on purpose.
+//! The rules of the built-in controller that cronwheel follows, and its deliberate differences.
 
 /// A deliberate difference.
 pub(super) struct Difference {
-    /// The rules that it departs from.
+    /// The rules that it differs from.
     pub(super) rules: &'static [&'static str],
     pub(super) built_in: &'static str,
     pub(super) ours: &'static str,
-    /// The tests that hold ours.
+    /// The tests of our behaviour.
     pub(super) tests: &'static [&'static str],
 }
 
-/// Rules by number, and in a few words what each is about.
+/// Rules by number, with short descriptions.
 pub(super) const RULES: &[(&str, &str)] = &[
     (
         "B-2.1",
@@ -92,7 +92,7 @@ pub(super) const RULES: &[(&str, &str)] = &[
     ("B-14.1", "Events are merged, counted and limited for each object"),
 ];
 
-/// The rules that the design departs from: no row for one of these may go unnoticed.
+/// The rules that the design differs from. Each must have a row in the table of differences.
 pub(super) const DEPARTED_FROM: &[&str] = &[
     "B-1.9", "B-2.2", "B-3.3", "B-4.5", "B-5.1", "B-5.3", "B-7.2", "B-9.3", "B-9.6", "B-9.7", "B-10.1", "B-11.2",
     "B-12.3", "B-12.4", "B-13.1", "B-14.1",

@@ -1,4 +1,4 @@
-//! CronJobs of some shards, where API servers leave out the others, where they do not, and where they differ.
+//! CronJobs of some shards, with API servers that filter by shard, servers that do not, and both kinds together.
 
 use std::{
     pin::pin,
@@ -34,14 +34,14 @@ use crate::random::Random;
 
 const SELECTOR: &str = "shardSelector=";
 
-/// The ways to the API servers: lists and watches may go to different ones.
+/// The connections to the API servers. Lists and watches may use different servers.
 struct Ways {
     client: Client,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
 impl Ways {
-    /// `change` is done to the body of a list.
+    /// `change` is applied to the body of a list.
     fn new(lists: ApiService, watches: ApiService, change: impl Fn(String) -> String + Clone + Send + 'static) -> Ways {
         let asked: Arc<Mutex<Vec<String>>> = Arc::default();
         let noted = Arc::clone(&asked);
@@ -69,7 +69,7 @@ impl Ways {
         }
     }
 
-    /// What was asked for since the last time: of lists and then of watches, whether a selector was given.
+    /// For the lists, then for the watches since the last call: whether each had a selector.
     fn take_asked(&self) -> (Vec<bool>, Vec<bool>) {
         let asked = std::mem::take(&mut *self.asked.lock().unwrap());
         let (watches, lists): (Vec<_>, Vec<_>) = asked.into_iter().partition(|query| query.contains("watch=true"));
@@ -78,7 +78,7 @@ impl Ways {
     }
 }
 
-/// Two API servers on one store, with and without the feature gate.
+/// Two API servers on one store, each with or without the feature gate.
 fn bench(serves: [bool; 2]) -> Bench {
     let bench = Bench::with(Options {
         n_front_ends: 2,
@@ -100,7 +100,7 @@ impl Bench {
         Partition::Shards(self.count).shard_of(cron_job)
     }
 
-    /// Makes CronJobs until there are two of different shards: the first, and the last.
+    /// Creates CronJobs until two have different shards. Returns the first and the last one.
     async fn create_two(&self) -> [(String, Uid); 2] {
         let first = self.create_cron_job("a-0").await;
         for at in 1.. {
@@ -141,7 +141,7 @@ fn decoder(count: ShardCount) -> Arc<Decoder> {
     })
 }
 
-/// What comes next, in short: uids of CronJobs, and what is said of lists and watches.
+/// Describes the next item in short: the uid of a CronJob, or the state of lists and watches.
 async fn next(items: &mut (impl Stream<Item = WatchItem> + Unpin)) -> String {
     let item = tokio::time::timeout(PATIENCE, items.next()).await.expect("it goes on");
     let item = item.expect("it never ends");
@@ -183,7 +183,7 @@ async fn a_server_that_selects_sends_nothing_of_others_and_is_found_out_with_no_
     let told = take(4, &mut items).await;
     assert_eq!(told, ["lists []", "listed []", "by Server", "watches []"]);
     let (lists, watches) = ways.take_asked();
-    // The version with the probe; then nobody's.
+    // The first list is the probe, which also gives the version. The other list and the watch are for no shards.
     assert_eq!((lists, watches), (vec![true, false], vec![false]));
     bench.wanted.set([ours].into_iter().collect());
     bench.touch(&first_name).await;
@@ -191,7 +191,8 @@ async fn a_server_that_selects_sends_nothing_of_others_and_is_found_out_with_no_
     let told = take(2, &mut items).await;
     assert_eq!(told, [format!("watches [{}]", ours.0), format!("has {first}")]);
     assert_eq!(ways.take_asked(), (vec![], vec![true]), "no list");
-    // What happens after the addition of a shard is shown, although the watch has not noticed; so is what came before.
+    // Events after the addition of a shard are shown, although the watch has not noticed the addition. Earlier state is
+    // shown too.
     bench.wanted.set([ours, others].into_iter().collect());
     bench.send_to("cronjobs", "DELETE", &other_name, None).await;
     let told = take(3, &mut items).await;
@@ -222,7 +223,7 @@ async fn a_server_that_passes_the_selector_over_costs_a_look_at_what_is_of_other
         "watches all".to_owned(),
     ];
     assert_eq!(told[3..], end);
-    // It is asked before the list of everything, and again before the watch is opened.
+    // The server is probed before the full list, and again before the watch is opened.
     assert_eq!(ways.take_asked(), (vec![true, false, true], vec![false]));
     bench.touch(&other_name).await;
     bench.touch(&first_name).await;
@@ -230,7 +231,7 @@ async fn a_server_that_passes_the_selector_over_costs_a_look_at_what_is_of_other
         take(2, &mut items).await,
         ["PassedOver".to_owned(), format!("has {first}")]
     );
-    // Nothing has to be opened anew.
+    // Nothing has to be reopened.
     bench.wanted.set([ours, others].into_iter().collect());
     bench.send_to("cronjobs", "DELETE", &other_name, None).await;
     assert_eq!(next(&mut items).await, format!("lost {other}"));
@@ -292,7 +293,7 @@ async fn more_cron_jobs_than_there_is_room_for_are_not_recalled_and_that_is_told
     assert_eq!(recall(&bench, &progress.cache), None);
 }
 
-/// Which CronJobs are recalled, and at which version.
+/// The recalled CronJobs, and their version.
 fn recall(bench: &Bench, kept: &CronJobCache) -> Option<(ResourceVersion, Vec<String>)> {
     let pages: Vec<_> = recall_cron_jobs(kept, decoder(bench.count), &ShardSet::all(bench.count))?.collect();
     let [page] = &pages[..] else {
@@ -353,7 +354,7 @@ async fn lists_and_watches_at_servers_that_differ_show_the_same() {
             of_cron_jobs.push(next(&mut items).await);
         }
         let has_first = of_cron_jobs.iter().filter(|told| **told == format!("has {first}"));
-        // Of the list, and of the change where it was not shown gone in the same breath.
+        // From the list, and from the change unless the deletion followed in the same step.
         assert!(has_first.count() >= 1, "{serves:?}: {of_cron_jobs:?}");
         assert!(
             of_cron_jobs.contains(&format!("lost {other}")),
@@ -369,7 +370,7 @@ async fn lists_and_watches_at_servers_that_differ_show_the_same() {
     }
 }
 
-/// The uids that a list of some shards finds, who selected, and how many were passed over.
+/// The uids that a list of some shards finds, who selected, and how many CronJobs were skipped.
 async fn list(client: Client, count: ShardCount, shards: ShardSet) -> (Vec<String>, SelectedBy, u64) {
     let source = ListSource {
         client,
@@ -403,7 +404,7 @@ async fn any_shards_are_the_same_to_the_server_and_to_us() {
         let one = |number: u16| ShardSet::from_iter([ShardId(number)]);
         let mut sets = vec![one(0), one(count.get() - 1), ShardSet::all(count)];
         sets.extend((0..5).map(|_| count.shards().filter(|_| random.is_one_in(3)).collect::<ShardSet>()));
-        // Every other: as many ranges as there can be.
+        // Every second shard: the maximum number of ranges.
         sets.push(count.shards().filter(|shard| shard.0 % 2 == 1).collect());
         for set in sets {
             let (found, selected_by, n_passed_over) = list(selecting.clone(), count, set).await;

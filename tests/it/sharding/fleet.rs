@@ -1,4 +1,4 @@
-//! Members and what they hold, with placement carried out at once.
+//! Members and the shards that they hold. Placements take effect at once.
 
 use std::collections::BTreeMap;
 
@@ -17,12 +17,12 @@ pub(super) struct Member {
     pub(super) candidate: Candidate,
 }
 
-/// What a rollout came to.
+/// The result of a rollout.
 #[derive(Debug, Default)]
 pub(super) struct Rollout {
     pub(super) moves: usize,
     pub(super) moves_of_one_shard_max: usize,
-    /// The worst load on the way, in shares.
+    /// The maximum load during the rollout, in shares.
     pub(super) worst_load: f64,
 }
 
@@ -47,7 +47,7 @@ impl Fleet {
         }
     }
 
-    /// Adds a member with a random pod uid.
+    /// Adds a member with a random Pod uid.
     pub(super) fn join(&mut self, revision: &str) {
         let mut random = Random::new(self.random);
         let identity = format!("{:016x}", random.next());
@@ -94,7 +94,7 @@ impl Fleet {
         look(&Placement::desired(&situation), &situation)
     }
 
-    /// Carries a placement out, and says which shards moved.
+    /// Applies a placement. Returns the shards that moved.
     fn apply_and_tell(&mut self, pull: Pull) -> Vec<ShardId> {
         let targets: Vec<Option<usize>> = self.with_placement(pull, |placement, _| {
             self.count.shards().map(|shard| placement.target(shard)).collect()
@@ -114,12 +114,13 @@ impl Fleet {
         self.apply_and_tell(pull).len()
     }
 
-    /// What is nowhere is taken, and after the settle window those with too much give.
+    /// Free shards are taken, and after the settle window overloaded members give shards away. Returns the number of
+    /// moves.
     pub(super) fn settle(&mut self) -> usize {
         self.apply(Pull::Settling) + self.apply(Pull::Allowed)
     }
 
-    /// How many shards each member has.
+    /// The number of shards that each member holds.
     pub(super) fn held(&self) -> Vec<usize> {
         let mut held = vec![0; self.members.len()];
         for holder in self.indices().into_iter().flatten() {
@@ -128,7 +129,7 @@ impl Fleet {
         held
     }
 
-    /// The most that a member has, in shares.
+    /// The maximum load of a member, in shares.
     #[expect(clippy::cast_precision_loss, reason = "numbers of shards and members are small")]
     pub(super) fn load_max(&self, n_members: usize) -> f64 {
         let most = self.held().into_iter().max().unwrap_or(0);
@@ -140,7 +141,7 @@ impl Fleet {
         self.roll_out_some(revision, &former, self.members.len())
     }
 
-    /// Replaces so many members of a revision one by one: a new one comes, then an old one drains and goes.
+    /// Replaces this many members of a revision one by one: a new one joins, then an old one drains and leaves.
     pub(super) fn roll_out_some(&mut self, revision: &str, former: &str, n_replaced: usize) -> Rollout {
         let mut n_moves = vec![0; self.holders.len()];
         let n_members = self.members.len();
@@ -167,7 +168,7 @@ impl Fleet {
         }
     }
 
-    /// The turn of each member to take a shard that nobody holds.
+    /// The turn of each member to take a shard without a holder.
     pub(super) fn adoption_turns(&self, shard: ShardId) -> Vec<Option<usize>> {
         let mut fleet = self.clone();
         fleet.holders[usize::from(shard.0)] = None;

@@ -1,4 +1,4 @@
-//! The table of measured balance and movement in `docs/sharding.md`, from seeds.
+//! The table of measured balance and movement in `docs/sharding.md`, computed from seeds.
 
 use std::fmt::Write as _;
 
@@ -7,11 +7,11 @@ use cronwheel::{coordination::MemberRing, shard::ShardCount};
 use super::{Fleet, count};
 use crate::pages;
 
-/// Fleets for each row, and how many of them roll out, which takes a placement for each member twice.
+/// The number of fleets per row, and how many of them are rolled out. A rollout computes two placements per member.
 const N_FLEETS: u64 = 20;
 const N_ROLLOUTS: u64 = 3;
 
-/// What one fleet came to, in shares and in parts of all shards.
+/// The figures of one fleet, in shares and as fractions of all shards.
 #[derive(Clone, Copy, Default)]
 struct Figures {
     load: f64,
@@ -90,7 +90,7 @@ fn measure(count: ShardCount, n_members: usize, seed: u64) -> Figures {
     }
 }
 
-/// Who would have each shard if the ring alone said so.
+/// The holder of each shard if only the ring decided.
 fn first_choices(fleet: &Fleet) -> Vec<String> {
     let identities: Vec<&str> = fleet.members.iter().map(|member| member.identity.as_str()).collect();
     let ring = MemberRing::new(&identities, fleet.count);

@@ -1,5 +1,5 @@
-//! When a CronJob must run, counted out: every minute of wall-clock time that its fields take, in each stretch of equal
-//! offset. No search, so no path that an answer could depend on.
+//! Enumerates when a CronJob must run: every minute of wall-clock time that its fields match, in each span of equal
+//! offset. There is no search, so the result cannot depend on its path.
 
 use jiff::civil;
 
@@ -10,7 +10,7 @@ use super::{
 
 const DAY_SECONDS: i64 = 86_400;
 
-/// The instants after `from` and not after `until`, ascending, in Unix seconds.
+/// The instants after `from` up to and including `until`, ascending, in Unix seconds.
 pub(super) fn instants(cron_job: &CronJob, zone: &SoakZone, days: &Days, from: i64, until: i64) -> Vec<i64> {
     match &cron_job.rule {
         Rule::Every(seconds) => (1..=(until - from) / seconds).map(|n| from + n * seconds).collect(),
@@ -39,7 +39,7 @@ struct Day {
     weekday: i8,
 }
 
-/// The days of a decade, and one more on either side.
+/// The days of a decade, plus one on either side.
 pub(super) struct Days {
     days: Vec<Day>,
 }

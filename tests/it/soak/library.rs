@@ -1,4 +1,4 @@
-//! What the library that Kubernetes uses says of stretches of the walks: all departures from the calendar, and a sample.
+//! Compares parts of the walks with the library that Kubernetes uses: all departures from the calendar, and samples.
 
 use jiff::Timestamp;
 
@@ -8,10 +8,10 @@ use crate::{
     random::Random,
 };
 
-/// Activations that it is asked for at a time.
+/// The number of activations per query.
 const CHAIN_LENGTH: usize = 24;
 
-/// A stretch of a chain: the question, and our answer to it.
+/// A part of a walk: the query, and our answer.
 pub(super) struct Sample {
     query: Query,
     ours: Vec<i64>,
@@ -19,10 +19,10 @@ pub(super) struct Sample {
     until: i64,
 }
 
-/// What the library is to be asked about a CronJob.
+/// The queries about a CronJob.
 pub(super) fn samples(cron_job: &CronJob, zone: &SoakZone, stretches: &[Stretch], breadth: &Breadth) -> Vec<Sample> {
     let mut samples = Vec::new();
-    // The same places in each run, others for each schedule.
+    // The same positions in each run, but different ones for each schedule.
     let seed = cron_job.schedule.bytes().chain(zone.name.bytes());
     let mut random = Random::new(seed.fold(0, |seed, byte| seed * 31 % 1_000_003 + u64::from(byte)));
     for stretch in stretches {
@@ -72,7 +72,7 @@ impl Library {
         }
     }
 
-    /// Asks; says how many activations were compared.
+    /// Compares the samples. Returns the number of compared activations.
     pub(super) fn check(&mut self, samples: &[Sample]) -> usize {
         let queries: Vec<Query> = samples.iter().map(|sample| sample.query.clone()).collect();
         let answers = self.oracle.answers(&queries);
@@ -86,7 +86,7 @@ impl Library {
 }
 
 impl Sample {
-    /// How many activations are the same, or the first that is not.
+    /// The number of equal activations, or the first difference.
     fn compare(&self, answer: &str) -> Result<usize, String> {
         let mut reference = self.query.from;
         let mut tokens = answer.split(' ');
@@ -95,7 +95,7 @@ impl Sample {
             let Ok(theirs) = token.parse::<Timestamp>() else {
                 return Err(format!("we go on to {ours}, it says {token}"));
             };
-            // It may answer with the reference itself, over and over; we do not.
+            // The library may return the reference itself, repeatedly. Cronwheel does not.
             if theirs <= reference {
                 return Ok(place);
             }

@@ -1,10 +1,10 @@
-//! The schedules that are walked in a zone, each with what its text means, written down beside it.
+//! The schedules for each zone, each with its meaning written down next to it.
 
 use std::collections::BTreeSet;
 
 use super::zones::SoakZone;
 
-/// What the five fields take, bit n for value n.
+/// The values that the five fields match: bit n for value n.
 #[derive(Clone, Copy)]
 pub(super) struct Fields {
     pub(super) minutes: u64,
@@ -12,15 +12,15 @@ pub(super) struct Fields {
     pub(super) days: u64,
     pub(super) months: u64,
     pub(super) weekdays: u64,
-    /// A day in one of the two day fields will do (B-7.8).
+    /// Whether a match of one of the two day fields suffices (B-7.8).
     pub(super) is_either: bool,
 }
 
-/// When a CronJob is to run.
+/// When a CronJob must run.
 #[derive(Clone, Copy)]
 pub(super) enum Rule {
     Calendar(Fields),
-    /// Seconds from one activation to the next.
+    /// Seconds between activations.
     Every(i64),
 }
 
@@ -33,7 +33,7 @@ pub(super) struct CronJob {
 }
 
 impl CronJob {
-    /// How often it runs in a year, roughly.
+    /// The approximate number of runs per year.
     pub(super) fn n_per_year(&self) -> u64 {
         let count = |set: u64| u64::from(set.count_ones());
         match self.rule {
@@ -56,7 +56,7 @@ fn set(values: impl IntoIterator<Item = u32>) -> u64 {
 }
 
 impl Fields {
-    /// Every day, at these.
+    /// Every day, at these minutes and hours.
     fn daily(minutes: impl IntoIterator<Item = u32>, hours: impl IntoIterator<Item = u32>) -> Fields {
         Fields {
             minutes: set(minutes),
@@ -93,7 +93,7 @@ impl Fields {
         }
     }
 
-    /// Both day fields are restricted.
+    /// Both day fields are restricted, so either may match.
     fn either(self) -> Fields {
         Fields {
             is_either: true,
@@ -160,7 +160,7 @@ const EVERY: [(&str, i64); 5] = [
     ("@every 8784h", 31_622_400),
 ];
 
-/// Every schedule of the mix in a zone.
+/// All schedules for a zone.
 pub(super) fn cron_jobs(zone: &SoakZone) -> Vec<CronJob> {
     let rows = calendar_rows()
         .into_iter()
@@ -178,7 +178,7 @@ pub(super) fn cron_jobs(zone: &SoakZone) -> Vec<CronJob> {
     in_zone.chain(named_in_text(zone)).chain(every).collect()
 }
 
-/// Daily at each half hour in and around what changes of the zone skip or repeat.
+/// Daily at each half hour in and around the times that changes of the zone skip or repeat.
 fn half_hours(zone: &SoakZone) -> Vec<(String, Fields)> {
     let ends = zone.changes().map(super::zones::Change::wall_range);
     let half_hours = ends.flat_map(|(from, to)| from.div_euclid(1_800) - 1..=to.div_euclid(1_800) + 1);
@@ -192,7 +192,7 @@ fn half_hours(zone: &SoakZone) -> Vec<(String, Fields)> {
     daily.collect()
 }
 
-/// The zone in the text wins over that of the field (B-7.1).
+/// A zone in the text overrides that of the field (B-7.1).
 fn named_in_text(zone: &SoakZone) -> [CronJob; 3] {
     let rule = |fields| Rule::Calendar(fields);
     [

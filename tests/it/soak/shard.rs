@@ -1,4 +1,4 @@
-//! A shard of CronJobs, stepped from wake-up to wake-up; whatever it asks for is done at once.
+//! A shard of CronJobs, stepped from wake-up to wake-up. Its effects are executed at once.
 
 use std::{fmt, sync::Arc};
 
@@ -20,7 +20,7 @@ use super::{
     zones::{Decade, SoakZone},
 };
 
-/// What there is to tell where nothing goes wrong; the fourth and fifth are of zones in texts and of dates that never come.
+/// The Events without faults. The last two are about zones in schedules and dates that never occur.
 const EXPECTED_EVENTS: [EventReason; 5] = [
     EventReason::SuccessfulCreate,
     EventReason::SawCompletedJob,
@@ -29,10 +29,10 @@ const EXPECTED_EVENTS: [EventReason; 5] = [
     EventReason::InvalidSchedule,
 ];
 
-/// Wake-ups that only move timers down a level, or remake the wheels, in relation to fires.
+/// The maximum number of wake-ups per fire, including those that only cascade timers or rebuild the wheels.
 const WAKEUPS_PER_FIRE_MAX: u64 = 3;
 
-/// The CronJobs of the zone at a place: all that run once a month or less, and of the others as many as there is time for.
+/// The CronJobs for the zone at a position: all that run once a month or less, and as many others as time permits.
 pub(super) fn cron_jobs(place: usize, zone: &SoakZone, is_full: bool) -> Vec<(&SoakZone, CronJob)> {
     let one_in = |cron_job: &CronJob| match (cron_job.n_per_year(), is_full) {
         (..=12, _) | (..=400, true) => 1,
@@ -45,7 +45,7 @@ pub(super) fn cron_jobs(place: usize, zone: &SoakZone, is_full: bool) -> Vec<(&S
     chosen.map(|(_, cron_job)| (zone, cron_job)).collect()
 }
 
-/// What ran.
+/// The result of a run.
 pub(super) struct Ran {
     cron_jobs: usize,
     pub(super) n_fires: u64,
@@ -63,7 +63,7 @@ impl fmt::Display for Ran {
     }
 }
 
-/// Runs the decade and holds every start against the schedule and the calendar.
+/// Runs the decade, and checks every start against the schedule and the calendar.
 pub(super) fn run(cron_jobs: &[(&SoakZone, CronJob)], decade: &Decade) -> Ran {
     let begin = Timestamp::from_second(decade.begin + 17).expect("an instant");
     let mut cluster = Cluster::listed(cron_jobs, begin);
@@ -90,7 +90,7 @@ pub(super) fn run(cron_jobs: &[(&SoakZone, CronJob)], decade: &Decade) -> Ran {
     ran
 }
 
-/// The shard, and what it takes for the cluster.
+/// The shard, with a minimal cluster.
 struct Cluster {
     shard: ShardState,
     now: Timestamp,
@@ -193,7 +193,7 @@ impl Cluster {
         }
     }
 
-    /// Creates the Job and ends it at once.
+    /// Creates the Job and completes it at once.
     fn start(&mut self, order: &JobOrder) {
         assert_eq!(order.slot, self.now, "{order:?} is not on time");
         let number: usize = order.cron_job.name.parse().expect("a number");

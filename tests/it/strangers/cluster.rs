@@ -21,19 +21,20 @@ use kube::Client;
 use serde_json::Value;
 use tokio::time::sleep;
 
-/// The namespace of the tenant that offends.
+/// The namespace of the offender.
 pub(super) const OFFENDER: &str = "offender";
 
-/// The namespaces of the tenants that do nothing wrong.
+/// The namespaces of the innocent tenants.
 pub(super) const INNOCENT: [&str; 3] = ["innocent-a", "innocent-b", "innocent-c"];
 
 /// The client name of the controller, for faults.
 const CONTROLLER: &str = "controller";
 
-/// Every request takes this long, so that a run with more requests draws nothing else from the seed.
+/// Every request takes this long. The constant time keeps random draws equal in runs with different numbers of
+/// requests.
 const REQUEST_TIME: Duration = Duration::from_millis(5);
 
-/// The settings of a replica that shares CronJobs with others, which are not there.
+/// The settings of a replica that could share CronJobs with others. There are none.
 pub(super) fn sharding() -> ShardingSettings {
     ShardingSettings {
         installation: cronwheel::coordination::InstallationName::default(),
@@ -85,13 +86,13 @@ impl Cluster {
         self.clock.now()
     }
 
-    /// Returns at an instant.
+    /// Waits until an instant.
     pub(super) async fn until(&self, instant: Timestamp) {
         let remaining = instant.duration_since(self.now());
         sleep(remaining.try_into().unwrap_or_default()).await;
     }
 
-    /// Adds a fault that only the controller's requests about the offender's namespace meet.
+    /// Adds a fault that only affects the controller's requests about the offender's namespace.
     pub(super) fn trouble_offender(&self, rule: Rule) -> RuleId {
         self.api.faults().add(Rule {
             client: Some(CONTROLLER.to_owned()),
@@ -100,7 +101,7 @@ impl Cluster {
         })
     }
 
-    /// Sends a user's request, and panics where it is refused.
+    /// Sends a request of a user. Panics if it is refused.
     pub(super) async fn ask(&self, method: &str, path: &str, body: &Value) -> Value {
         let content_type = match method {
             "PATCH" => "application/merge-patch+json",
@@ -141,7 +142,7 @@ impl Cluster {
         events
     }
 
-    /// Ends Jobs as their annotations say, for ever.
+    /// Runs Jobs as their annotations say, forever.
     pub(super) fn run_jobs(&self) -> impl Future<Output = ()> + use<> {
         let options = JobRunnerOptions {
             seed: self.seed,
@@ -150,7 +151,7 @@ impl Cluster {
         JobRunner::new(self.api.clone(), options).run()
     }
 
-    /// Runs one controller, for ever.
+    /// Runs one controller, forever.
     pub(super) async fn run_controller(&self, configure: fn(&mut RunSettings), metrics: Metrics) -> Infallible {
         let client = || Client::new(self.api.client(CONTROLLER), "default");
         let connections = Connections {

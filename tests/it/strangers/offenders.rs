@@ -1,4 +1,4 @@
-//! What offenders do, or what is refused for them: a scenario each.
+//! The scenarios: actions of offenders, and refusals that only affect them.
 
 use apisim::{Fault, Resource, Rule, RuleId, Verb};
 use cronwheel::{controller::settings::RunSettings, shard::Scope};
@@ -13,7 +13,7 @@ use super::{
     workload::{cron_job, job_spec, job_template},
 };
 
-/// So many CronJobs are a burst of the offender.
+/// The number of CronJobs in a burst of the offender.
 const N_CRON_JOBS: usize = 300;
 
 /// Creates many minutely CronJobs of the offender.
@@ -25,13 +25,13 @@ async fn create_many(cluster: &Cluster, policy: &str, template: &Value) {
     join_all(objects.iter().map(|object| cluster.create_cron_job(OFFENDER, object))).await;
 }
 
-/// How many Events of the offender's namespace have a type and a reason.
+/// The number of Events in the offender's namespace with this type and reason.
 async fn n_events(cluster: &Cluster, kind: &str, reason: &str) -> usize {
     let events = cluster.events(OFFENDER, kind).await;
     events.iter().filter(|(of, _)| of == reason).count()
 }
 
-/// A Job in the offender's namespace that names an innocent CronJob as its controller. A finalizer keeps it from the
+/// A Job in the offender's namespace that names an innocent CronJob as its controller. A finalizer protects it from the
 /// garbage collector, which deletes dependents whose owner is not in their namespace.
 fn job_of(victim: &Value, slot: Timestamp, outcome: &str) -> Value {
     let name = victim["metadata"]["name"].as_str().unwrap();
@@ -249,7 +249,7 @@ fn replicas_that_share_go_on_without_a_namespace_that_may_not_be_listed() {
     });
 }
 
-/// The account may not list or watch anything in the offender's namespace.
+/// Denies lists and watches in the offender's namespace.
 fn forbid_lists(cluster: &Cluster) -> [RuleId; 2] {
     [Resource::CronJob, Resource::Job].map(|resource| {
         cluster.trouble_offender(Rule {

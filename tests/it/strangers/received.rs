@@ -1,4 +1,4 @@
-//! What innocent tenants got, as the API server saw it, and how two runs of one scenario differ in it.
+//! What innocent tenants got, as the API server saw it, and the differences between two runs of a scenario.
 
 use std::{
     cell::RefCell,
@@ -13,10 +13,10 @@ use serde_json::Value;
 
 use super::cluster::{Cluster, INNOCENT};
 
-/// The others may be late by 1.3 times what they are without the offender.
+/// The maximum ratio of the others' lateness with the offender to that without.
 const LATENESS_RATIO_MAX: f64 = 1.3;
 
-/// Two instants of virtual time that are so close differ in the order of tasks alone.
+/// Instants of virtual time this close differ only in the order of tasks.
 const LATENESS_RESOLUTION: SignedDuration = SignedDuration::from_millis(2);
 
 /// A Job by namespace and name.
@@ -25,9 +25,9 @@ type JobKey = (String, String);
 /// A Job that an innocent tenant got.
 #[derive(Clone, Debug, PartialEq)]
 struct Run {
-    /// From the slot to the creation; none for a Job without a slot.
+    /// From the slot to the creation. `None` for a Job without a slot.
     lateness: Option<SignedDuration>,
-    /// The condition with which it ended.
+    /// The condition that it ended with.
     end: Option<String>,
 }
 
@@ -35,7 +35,7 @@ struct Run {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Received {
     runs: BTreeMap<JobKey, Run>,
-    /// The Jobs that are there at the end.
+    /// The Jobs that exist at the end.
     kept: BTreeSet<JobKey>,
     /// `status` of each CronJob at the end, without the resource versions in it.
     statuses: BTreeMap<JobKey, Value>,
@@ -43,7 +43,7 @@ pub(super) struct Received {
     warnings: BTreeSet<(String, String, String)>,
 }
 
-/// Follows the Jobs of innocent tenants, for ever.
+/// Follows the Jobs of innocent tenants, forever.
 pub(super) async fn keep(cluster: &Cluster, received: &RefCell<Received>) -> Infallible {
     let client = Client::new(cluster.api.client("observer"), "default");
     let request = http::Request::get("/apis/batch/v1/jobs?watch=1&resourceVersion=0");
@@ -78,7 +78,7 @@ impl Received {
         }
     }
 
-    /// Reads what is there when the time is over.
+    /// Reads the final state.
     pub(super) async fn finish(&mut self, cluster: &Cluster) {
         for namespace in INNOCENT {
             let path = |plural: &str| format!("/apis/batch/v1/namespaces/{namespace}/{plural}");
@@ -103,7 +103,7 @@ impl Received {
         }
     }
 
-    /// How many Jobs a CronJob got.
+    /// The number of Jobs that a CronJob got.
     pub(super) fn runs_of(&self, namespace: &str, cron_job: &str) -> usize {
         let is_its =
             |(of, name): &&JobKey| of == namespace && name.rsplit_once('-').is_some_and(|(stem, _)| stem == cron_job);
@@ -115,7 +115,7 @@ impl Received {
         self.warnings.iter().map(|(_, _, reason)| reason.as_str())
     }
 
-    /// The lateness that 99 of 100 Jobs do not exceed.
+    /// The p99 of the lateness.
     fn lateness_p99(&self) -> SignedDuration {
         let mut lateness: Vec<_> = self.runs.values().filter_map(|run| run.lateness).collect();
         lateness.sort_unstable();
@@ -124,7 +124,7 @@ impl Received {
     }
 }
 
-/// How what innocent tenants got with an offender differs from what they got without one; nothing where it does not.
+/// The differences between what innocent tenants got with an offender and without. Empty if there are none.
 pub(super) fn differences(without: &Received, with: &Received, warnings_allowed: &[&str]) -> Vec<String> {
     let mut differences = Vec::new();
     let ends = |received: &Received| -> BTreeMap<JobKey, Option<String>> {
@@ -175,7 +175,7 @@ fn key(object: &Value) -> JobKey {
     (text("namespace"), text("name"))
 }
 
-/// A status without what differs between any two runs: uids and resource versions of Jobs.
+/// A status without values that differ between any two runs: uids and resource versions of Jobs.
 fn comparable_status(cron_job: &Value) -> Value {
     let mut status = cron_job["status"].clone();
     for active in status["active"].as_array_mut().into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! The CronJobs of innocent tenants: every policy, Jobs that end well, fail and overlap, and limited histories.
+//! The CronJobs of innocent tenants: every policy, Jobs that succeed, fail and overlap, and limited histories.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::{
     received::Received,
 };
 
-/// Name, schedule, concurrency policy, how long a Job runs, how it ends.
+/// Name, schedule, concurrency policy, run time and outcome.
 const CRON_JOBS: [(&str, &str, &str, &str, &str); 5] = [
     ("allow", "* * * * *", "Allow", "20s", "succeed"),
     ("fail", "* * * * *", "Allow", "5s", "fail"),
@@ -36,7 +36,7 @@ pub(super) fn cron_job(name: &str, schedule: &str, policy: &str, job_template: &
     })
 }
 
-/// A `jobTemplate` whose Jobs run for a while and end as told.
+/// A `jobTemplate` whose Jobs run for this time and have this outcome.
 pub(super) fn job_template(run_for: &str, outcome: &str) -> Value {
     json!({"spec": job_spec(run_for, outcome)})
 }
@@ -62,7 +62,7 @@ pub(super) async fn create(cluster: &Cluster) {
     join_all(of_all).await;
 }
 
-/// Runs a CronJob by hand, which is reported by a Warning: the owner must get it whatever others do.
+/// Runs a CronJob manually, which a Warning reports. The owner must get it whatever others do.
 pub(super) async fn run_by_hand(cluster: &Cluster) {
     let path = format!("/apis/batch/v1/namespaces/{}/cronjobs/allow", INNOCENT[2]);
     let cron_job = cluster.ask("GET", &path, &Value::Null).await;
@@ -82,7 +82,7 @@ pub(super) async fn run_by_hand(cluster: &Cluster) {
     cluster.create_job(INNOCENT[2], &job).await;
 }
 
-/// Asserts that every slot of the CronJobs that nothing holds back has its Job, and that the one Warning is that of
+/// Asserts that every slot of the CronJobs without obstacles has its Job, and that the only Warning is that of
 /// [`run_by_hand`].
 pub(super) fn assert_complete(received: &Received, length: SignedDuration) {
     let n_minutes = usize::try_from(length.as_mins()).unwrap();

@@ -1,8 +1,8 @@
-//! Each check finds what it is for, and nothing else.
+//! Each check finds what it must find, and nothing else.
 
 use super::*;
 
-/// Checks which lines of `text`, as the file `path`, the check finds fault with.
+/// Runs a check on `text` as the file `path`, and compares the lines of its findings.
 fn check(check: fn(&Source) -> Vec<String>, path: &str, text: &str, lines: &[usize]) {
     let findings = check(&Source {
         path: path.to_owned(),

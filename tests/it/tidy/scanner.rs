@@ -1,14 +1,14 @@
-//! Reads Rust as far as the checks need it: words and signs by line, without comments and literals; which of them are
-//! tests; what is named under a path. Lines stay where they are.
+//! A scanner for Rust, as far as the checks need it: words and characters by line, without comments and literals; which
+//! of them are tests; and the names under a path. Line numbers are kept.
 
-/// A word or a sign of the code, and the line that it stands in.
+/// A word or a character of the code, with its line.
 #[derive(Clone, Copy)]
 pub(super) struct Token<'a> {
     pub(super) text: &'a str,
     pub(super) line: usize,
 }
 
-/// The text with comments, strings and characters turned to blanks; lines stay where they are.
+/// Replaces comments, strings and characters with blanks. Line numbers are kept.
 pub(super) fn blanked(text: &str) -> String {
     let chars: Vec<char> = text.chars().collect();
     let mut code = String::with_capacity(text.len());
@@ -26,7 +26,7 @@ pub(super) fn blanked(text: &str) -> String {
     code
 }
 
-/// Where the comment or literal that begins at `at` ends, if one does.
+/// The end of the comment or literal that starts at `at`, if one does.
 fn opaque_end(chars: &[char], at: usize) -> Option<usize> {
     let next = chars.get(at + 1).copied();
     match (chars[at], next) {
@@ -73,7 +73,7 @@ fn string_end(chars: &[char], start: usize) -> usize {
     at + 1
 }
 
-/// `r"..."` and `br#"..."#`, and not the identifier `r#type` nor a name that ends in `r`.
+/// Matches `r"..."` and `br#"..."#`, but neither the identifier `r#type` nor a name that ends in `r`.
 fn raw_string_end(chars: &[char], start: usize) -> Option<usize> {
     if start > 0 && is_word(chars[start - 1]) {
         return None;
@@ -100,7 +100,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Words, `::`, and every other character by itself.
+/// Splits code into words, `::`, and single characters.
 pub(super) fn tokens(code: &str) -> Vec<Token<'_>> {
     let mut found = Vec::new();
     for (number, line) in code.lines().enumerate() {
@@ -123,14 +123,14 @@ pub(super) fn tokens(code: &str) -> Vec<Token<'_>> {
     found
 }
 
-/// Whether `wanted` stands at `at`.
+/// Whether the tokens at `at` are `wanted`.
 pub(super) fn stands(tokens: &[Token<'_>], at: usize, wanted: &[&str]) -> bool {
     tokens
         .get(at..at + wanted.len())
         .is_some_and(|slice| slice.iter().map(|token| token.text).eq(wanted.iter().copied()))
 }
 
-/// The tokens of the product, and those of items under `#[cfg(test)]`.
+/// Splits tokens into those of production code and those of items under `#[cfg(test)]`.
 pub(super) fn split_tests<'a>(tokens: &[Token<'a>]) -> (Vec<Token<'a>>, Vec<Token<'a>>) {
     let (mut product, mut tests, mut at) = (Vec::new(), Vec::new(), 0);
     while at < tokens.len() {
@@ -146,7 +146,7 @@ pub(super) fn split_tests<'a>(tokens: &[Token<'a>]) -> (Vec<Token<'a>>, Vec<Toke
     (product, tests)
 }
 
-/// Where the item that begins at `start` ends: after its body, or after its semicolon.
+/// The end of the item that starts at `start`: after its body, or after its semicolon.
 fn item_end(tokens: &[Token<'_>], start: usize) -> usize {
     let mut depth = 0_usize;
     for (at, token) in tokens.iter().enumerate().skip(start) {
@@ -162,7 +162,7 @@ fn item_end(tokens: &[Token<'_>], start: usize) -> usize {
     tokens.len()
 }
 
-/// The names right under `root` in every path and every group: `b` and `c` of `root::b::x` and `root::{c::y}`.
+/// The names directly under `root` in every path and every group: `b` and `c` of `root::b::x` and `root::{c::y}`.
 pub(super) fn names_under<'a>(tokens: &[Token<'a>], root: &str) -> Vec<Token<'a>> {
     let mut names = Vec::new();
     for at in (0..tokens.len()).filter(|at| stands(tokens, *at, &[root, "::"])) {

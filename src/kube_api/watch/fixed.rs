@@ -17,7 +17,10 @@ use super::{
 };
 use crate::{
     kube_api::{
-        objects::{classify::error_text, decode::Decoder},
+        objects::{
+            classify::{bounded, error_text},
+            decode::Decoder,
+        },
         page_sizes::PAGE_SIZE,
     },
     shard::{Input, Scope},
@@ -49,12 +52,26 @@ fn show<K: Kind + Sync>(client: Client, kind: K) -> impl Stream<Item = WatchItem
             Ok(Event::InitApply(object) | Event::Apply(object)) => kind.applied(object, |_| true),
             Ok(Event::InitDone) => Some(WatchItem::Input(Input::list_done(K::KIND, Scope::Cluster))),
             Ok(Event::Delete(object)) => kind.deleted(&object, |_| true),
-            Err(error) => Some(WatchItem::Error {
-                message: error_text(&error),
-                code: None,
-            }),
+            Err(error) => Some(failed(&error)),
         })
     })
+}
+
+fn failed(error: &Error) -> WatchItem {
+    if let Error::InitialListFailed(kube::Error::Api(status))
+    | Error::WatchStartFailed(kube::Error::Api(status))
+    | Error::WatchFailed(kube::Error::Api(status))
+    | Error::WatchError(status) = error
+    {
+        return WatchItem::Error {
+            message: bounded(&format!("{} ({})", status.message, status.code)),
+            code: Some(status.code),
+        };
+    }
+    WatchItem::Error {
+        message: error_text(error),
+        code: None,
+    }
 }
 
 /// Whether the watcher would continue without a list although events are lost: after an event that is not JSON, and

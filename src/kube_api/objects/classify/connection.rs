@@ -4,6 +4,14 @@ use std::{error::Error, io};
 
 use rustls::CertificateError;
 
+/// Errors of a server that cannot be reached.
+const UNREACHABLE: [(io::ErrorKind, &str); 4] = [
+    (io::ErrorKind::ConnectionRefused, "connection refused"),
+    (io::ErrorKind::HostUnreachable, "no route to it"),
+    (io::ErrorKind::NetworkUnreachable, "no route to it"),
+    (io::ErrorKind::TimedOut, "no answer in time"),
+];
+
 /// Returns the text for an error of the transport that has a known cause.
 pub(super) fn connection_problem(error: &(dyn Error + 'static)) -> Option<String> {
     let mut next = Some(error);
@@ -30,37 +38,37 @@ fn io_problem(error: &io::Error) -> Option<String> {
     {
         return Some(problem);
     }
-    let cause = match error.kind() {
-        io::ErrorKind::ConnectionRefused => "connection refused",
-        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => "no route to it",
-        io::ErrorKind::TimedOut => "no answer in time",
-        _ => return None,
-    };
+    let (_, cause) = UNREACHABLE.iter().find(|(kind, _)| *kind == error.kind())?;
     Some(format!(
         "the API server cannot be reached: {cause}; check its address, and that it runs"
     ))
 }
 
 fn tls_problem(error: &rustls::Error) -> String {
-    match error {
-        rustls::Error::InvalidCertificate(
-            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-        ) => format!(
+    if let rustls::Error::InvalidCertificate(
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+    ) = error
+    {
+        return format!(
             "the certificate of the API server is for another name: {error}; use a name of the certificate as address, \
              or set tls-server-name in the kubeconfig"
-        ),
-        rustls::Error::InvalidCertificate(_) => format!(
+        );
+    }
+    if let rustls::Error::InvalidCertificate(_) = error {
+        return format!(
             "the certificate of the API server is not trusted: {error}; set the cluster's CA as certificate-authority in \
              the kubeconfig"
-        ),
-        rustls::Error::InvalidMessage(_) => "the API server does not speak TLS at this address; check scheme and port \
-                                             of its address"
-            .to_owned(),
-        rustls::Error::AlertReceived(alert) => {
-            format!("the API server ended the TLS handshake: {alert:?}; check the client certificate of the kubeconfig")
-        }
-        error => format!("no TLS connection to the API server: {error}"),
+        );
     }
+    if let rustls::Error::InvalidMessage(_) = error {
+        return "the API server does not speak TLS at this address; check scheme and port of its address".to_owned();
+    }
+    if let rustls::Error::AlertReceived(alert) = error {
+        return format!(
+            "the API server ended the TLS handshake: {alert:?}; check the client certificate of the kubeconfig"
+        );
+    }
+    format!("no TLS connection to the API server: {error}")
 }
 
 #[cfg(test)]

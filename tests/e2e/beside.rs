@@ -24,7 +24,7 @@ const METRIC: &str = "cronwheel_other_controller_active";
 /// notice disappears, because evidence counts for minutes.
 pub(super) fn trials() -> impl Iterator<Item = Trial> {
     let noticed = Trial::test(NAME, || {
-        take(Purpose::Outages, |testbed, access| {
+        take(Purpose::Beside, |testbed, access| {
             testbed.start_reference(ReferenceLimits::default()).expect("a start");
             block_on(DURATION_MAX, async {
                 let namespace = Namespace::create_for(NAME, ControlPlane::connect(access).await).await;

@@ -17,6 +17,7 @@ use super::account::rules;
 /// The purpose of a control plane. Cases with the same purpose share one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
+    Beside,
     Cases,
     Outages,
     Parity,
@@ -26,7 +27,7 @@ pub(super) enum Purpose {
 impl Purpose {
     fn options(self) -> Options {
         match self {
-            Purpose::Cases | Purpose::Parity => Options::default(),
+            Purpose::Beside | Purpose::Cases | Purpose::Parity => Options::default(),
             Purpose::Outages => Options {
                 jobs: JobLife::None,
                 audit: true,
@@ -47,7 +48,7 @@ impl Purpose {
             Purpose::Parity => 4,
             // The machine's cores suffice for the replicas of this many cases.
             Purpose::Replicas => 3,
-            Purpose::Outages => 1,
+            Purpose::Beside | Purpose::Outages => 1,
         }
     }
 }

@@ -26,16 +26,20 @@ pub(super) fn back_off(n_failures: u32, owner: OwnerIndex) -> SignedDuration {
 }
 
 /// The wait after a Job was refused as invalid for the first time: a CronJob that runs every minute tries once a slot.
-const REFUSED_WAIT_MIN_SECS: i64 = 60;
+const REFUSED_WAIT_MIN: Duration = Duration::from_mins(1);
+
 /// The longest wait after a Job was refused as invalid: a webhook that is mended is noticed within this time.
-const REFUSED_WAIT_MAX_SECS: i64 = 300;
+const REFUSED_WAIT_MAX: Duration = Duration::from_mins(5);
+
+const REFUSED_BACK_OFF: BackOff = BackOff {
+    first: REFUSED_WAIT_MIN,
+    longest: REFUSED_WAIT_MAX,
+};
 
 /// The wait of a CronJob whose Job was refused as invalid, after this number of failures.
 pub(super) fn slow_back_off(n_failures: u32, owner: OwnerIndex) -> SignedDuration {
-    let secs = REFUSED_WAIT_MIN_SECS
-        .saturating_mul(1 << n_failures.saturating_sub(1).min(20))
-        .min(REFUSED_WAIT_MAX_SECS);
-    spread(SignedDuration::from_secs(secs), owner.wrapping_mul(0x9E37_79B9))
+    let wait = SignedDuration::try_from(REFUSED_BACK_OFF.after(n_failures)).unwrap_or(SignedDuration::MAX);
+    spread(wait, owner.wrapping_mul(0x9E37_79B9))
 }
 
 /// Adds up to a quarter to a wait, chosen by a number, so that simultaneous failures are not retried simultaneously.

@@ -34,7 +34,10 @@ impl Hindrances {
             if trouble.stops_beginners() {
                 let begun = world.lives.iter().map(|life| life.from);
                 let begun_wrong = begun.filter(|from| (trouble.from..trouble.until).contains(from));
-                spans.extend(begun_wrong.map(|from| (from, trouble.until + NEWS)));
+                let waiting = begun_wrong.map(|from| (from, trouble.until + NEWS));
+                // A controller with a wrong clock handles no event until its clock is right.
+                spans.extend(waiting.clone());
+                late_watches.extend(waiting);
             }
         }
         let held_up = spans.iter().chain(&late_watches).copied().collect();

@@ -76,16 +76,26 @@ def packages(target):
     by_id = {package["id"]: package for package in metadata["packages"]}
     nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
     root = next(id for id, package in by_id.items() if package["name"] == "cronwheel")
+    selected = selected_packages(target)
     needs, waiting = {}, [root]
     while waiting:
         id = waiting.pop()
         if id in needs:
             continue
-        is_in_binary = lambda dependency: any(kind["kind"] is None for kind in dependency["dep_kinds"])
-        needs[id] = [dependency["pkg"] for dependency in nodes[id]["deps"] if is_in_binary(dependency)]
+        of_run_time = [dep["pkg"] for dep in nodes[id]["deps"] if any(kind["kind"] is None for kind in dep["dep_kinds"])]
+        needs[id] = [need for need in of_run_time if (by_id[need]["name"], by_id[need]["version"]) in selected]
         waiting += needs[id]
     order = [root] + sorted((id for id in needs if id != root), key=lambda id: (by_id[id]["name"], by_id[id]["version"]))
     return [(by_id[id], [by_id[need] for need in needs[id]]) for id in order]
+
+
+def selected_packages(target):
+    """Name and version of each crate that the features of the binary select. The metadata above also have what other
+    members of the workspace select."""
+    tree = output("cargo", "tree", "--locked", "--package=cronwheel", "--no-default-features", "--edges=normal",
+                  "--prefix=none", "--format={p}", f"--target={target}")
+    words = (line.split() for line in tree.splitlines() if line.strip())
+    return {(word[0], word[1].removeprefix("v")) for word in words}
 
 
 def reference(package):

@@ -4,7 +4,7 @@
 LOADTEST = cargo run --release --quiet --package loadtest --
 RESULTS = loadtest/results/$(or $(RUN),$(shell date +%F)-two-cores)
 
-.PHONY: help demo check format lint test test-fast chart-test alerts-test dashboards-test image image-test e2e simulate fleet strangers mutations fuzz-schedules fuzz parity audit bench bench-smoke loadtest burst soak replicas selection handovers versions size compare at-rest idle figures quote
+.PHONY: help demo check format lint test test-fast chart-test alerts-test dashboards-test image image-test e2e simulate fleet strangers mutations fuzz-schedules fuzz parity audit bench bench-smoke loadtest burst soak replicas selection handovers takeovers versions size compare at-rest idle figures quote
 
 help: ## Lists these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -127,6 +127,9 @@ quote: ## Writes the marked tables of README and docs anew from the files in loa
 
 handovers: ## Five replicas that share 2000 minutely CronJobs, replaced and killed: the table of how long shards have no leader
 	$(LOADTEST) handovers
+
+takeovers: ## 20 kills of one of three replicas that know CRONJOBS=20000 CronJobs: how long its shards have no leader, and memory
+	$(LOADTEST) takeovers --cronjobs $(or $(CRONJOBS),20000) $(if $(JSON),--json $(JSON))
 
 size: ## Lines and code tokens of the controller without tests, by folder; REVISION= for another commit
 	python3 tests/size.py $(REVISION)

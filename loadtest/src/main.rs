@@ -44,6 +44,7 @@ use crate::{
         handovers::{Handovers, table::HandoverReport},
         minutely::Minutely,
         selection::Selection,
+        takeovers::{self, TakeoversArguments},
     },
     target::Target,
 };
@@ -65,6 +66,8 @@ enum Scenario {
     Burst(BurstArguments),
     /// Replaces and kills replicas of cronwheel that share the CronJobs: how long shards have no leader.
     Handovers(HandoversArguments),
+    /// Kills replicas of cronwheel one after the other: how long their shards have no leader, and the memory of replicas.
+    Takeovers(TakeoversArguments),
     /// How much replicas save if the API server selects CronJobs by shard: lists, watches and drains.
     Selection(SelectionArguments),
     /// Compares the built-in controller, with and without its limits, cronwheel, and bare creates, in turn on the same
@@ -206,6 +209,10 @@ async fn judge(scenario: Scenario) -> anyhow::Result<ExitCode> {
             } else {
                 ExitCode::FAILURE
             })
+        }
+        Scenario::Takeovers(arguments) => {
+            let scratch = Scratch::new()?;
+            takeovers::run(arguments, run_id(), build_cronwheel, &scratch.0).await
         }
         Scenario::Burst(arguments) => {
             let json = arguments.json.clone();

@@ -15,6 +15,7 @@ pub(crate) mod compare;
 pub(crate) mod handovers;
 pub(crate) mod minutely;
 pub(crate) mod selection;
+pub(crate) mod takeovers;
 
 /// Figures are taken this long before a slot, so that they never split a burst.
 const BEFORE_SLOT: SignedDuration = SignedDuration::from_secs(1);

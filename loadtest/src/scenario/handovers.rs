@@ -1,7 +1,7 @@
 //! Measures how long shards take to change hands while replicas run minutely CronJobs. Replicas are replaced at every
 //! part of the minute, killed and restarted, and killed for good. The figures include everything.
 
-mod fleet;
+pub(super) mod fleet;
 mod lease_probe;
 pub(crate) mod table;
 
@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// The priority of Lease requests, as installed in production.
-const FLOW_SCHEMA: &str = include_str!("../../../deploy/manifests/flow-schema.yaml");
+pub(super) const FLOW_SCHEMA: &str = include_str!("../../../deploy/manifests/flow-schema.yaml");
 
 /// Seconds after the start of a pass at which a replica is drained. They cover each part of the minute once, including
 /// the full minute. The next replica starts between two drains.
@@ -46,7 +46,7 @@ const N_LOST: usize = 2;
 const REST: SignedDuration = SignedDuration::from_secs(60);
 
 /// After the settle window, replicas rebalance shards, eight per donor at a time.
-const EVEN_WAIT: Duration = Duration::from_secs(30);
+pub(super) const EVEN_WAIT: Duration = Duration::from_secs(30);
 
 /// How long after the last slot a Job may be created before it counts as missed.
 const SETTLE_MAX: SignedDuration = SignedDuration::from_secs(60);
@@ -213,7 +213,7 @@ async fn lose_some(fleet: &mut Fleet) -> anyhow::Result<Vec<Duration>> {
     Ok(took)
 }
 
-async fn time_until_all_led(fleet: &Fleet, since: Timestamp) -> anyhow::Result<Duration> {
+pub(super) async fn time_until_all_led(fleet: &Fleet, since: Timestamp) -> anyhow::Result<Duration> {
     let last = fleet.wait_until_all_led().await?;
     Ok(Duration::try_from(last.duration_since(since)).unwrap_or_default())
 }

@@ -17,7 +17,7 @@ use testbed::replica::{
 };
 
 use super::table::Drain;
-use crate::controller::get;
+use crate::{controller::get, measure::ProcessUsage};
 
 const WAIT_MAX: Duration = Duration::from_mins(1);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -29,7 +29,7 @@ const END_POLL_INTERVAL: Duration = Duration::from_millis(2);
 const LOG_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The replicas of a run.
-pub(super) struct Fleet {
+pub(in crate::scenario) struct Fleet {
     template: ReplicaSetup,
     scratch: PathBuf,
     running: VecDeque<Replica>,
@@ -40,7 +40,7 @@ pub(super) struct Fleet {
 }
 
 impl Fleet {
-    pub(super) fn new(program: &Path, kubeconfig: &Path, scratch: &Path, n_shards: u32) -> Fleet {
+    pub(in crate::scenario) fn new(program: &Path, kubeconfig: &Path, scratch: &Path, n_shards: u32) -> Fleet {
         Fleet {
             template: ReplicaSetup {
                 program: program.to_owned(),
@@ -63,7 +63,7 @@ impl Fleet {
     }
 
     /// Starts a replica in a new Pod. Returns the port of its endpoints.
-    pub(super) fn add(&mut self, revision: &str) -> anyhow::Result<u16> {
+    pub(in crate::scenario) fn add(&mut self, revision: &str) -> anyhow::Result<u16> {
         let number = self.n_started;
         self.begin(ReplicaSetup {
             pod_name: format!("cw-{number}"),
@@ -74,7 +74,7 @@ impl Fleet {
     }
 
     /// Restarts the replica that was killed last, in the same Pod.
-    pub(super) fn restart_last_killed(&mut self) -> anyhow::Result<()> {
+    pub(in crate::scenario) fn restart_last_killed(&mut self) -> anyhow::Result<()> {
         let setup = self.last_killed.take().context("none was killed")?;
         self.begin(setup).map(drop)
     }
@@ -91,7 +91,7 @@ impl Fleet {
         Ok(port)
     }
 
-    pub(super) async fn wait_until_ready(&mut self, port: u16) -> anyhow::Result<()> {
+    pub(in crate::scenario) async fn wait_until_ready(&mut self, port: u16) -> anyhow::Result<()> {
         let begin = Instant::now();
         while get(port, "/readyz").is_err() {
             if let Some(replica) = self.running.back_mut()
@@ -108,7 +108,7 @@ impl Fleet {
     }
 
     /// Stops the oldest replica and waits for its exit.
-    pub(super) async fn drain_oldest(&mut self) -> anyhow::Result<Drain> {
+    pub(in crate::scenario) async fn drain_oldest(&mut self) -> anyhow::Result<Drain> {
         let mut replica = self.running.pop_front().context("there is no replica")?;
         let asked = Timestamp::now();
         let begin = Instant::now();
@@ -120,7 +120,7 @@ impl Fleet {
     }
 
     /// Kills the oldest replica as in a crash. Returns when.
-    pub(super) fn kill_oldest(&mut self) -> anyhow::Result<Timestamp> {
+    pub(in crate::scenario) fn kill_oldest(&mut self) -> anyhow::Result<Timestamp> {
         let mut replica = self.running.pop_front().context("there is no replica")?;
         let killed = Timestamp::now();
         replica.kill()?;
@@ -130,7 +130,7 @@ impl Fleet {
     }
 
     /// Waits until all shards are led. Returns when the last one got its leader.
-    pub(super) async fn wait_until_all_led(&self) -> anyhow::Result<Timestamp> {
+    pub(in crate::scenario) async fn wait_until_all_led(&self) -> anyhow::Result<Timestamp> {
         let begin = Instant::now();
         loop {
             let led = self.led()?;
@@ -156,8 +156,17 @@ impl Fleet {
         Ok(led_since(logs.iter().map(|(is_alive, turns)| (*is_alive, &turns[..]))))
     }
 
+    /// Returns the most memory that a running replica has used.
+    pub(in crate::scenario) fn resident_max_kib(&self) -> anyhow::Result<u64> {
+        let mut max_kib = 0;
+        for replica in &self.running {
+            max_kib = max_kib.max(ProcessUsage::of(replica.pid())?.resident_max_kib);
+        }
+        Ok(max_kib)
+    }
+
     /// Stops all replicas. Returns the turns in their logs.
-    pub(super) async fn end_all(mut self) -> anyhow::Result<Vec<Turn>> {
+    pub(in crate::scenario) async fn end_all(mut self) -> anyhow::Result<Vec<Turn>> {
         for replica in &self.running {
             replica.ask_to_end()?;
         }

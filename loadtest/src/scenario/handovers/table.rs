@@ -152,17 +152,17 @@ fn row(f: &mut Formatter<'_>, title: &str, quantiles: &Quantiles) -> fmt::Result
 }
 
 /// Durations in ascending order.
-struct Quantiles(Vec<Duration>);
+pub(in crate::scenario) struct Quantiles(Vec<Duration>);
 
 impl Quantiles {
-    fn of(durations: impl Iterator<Item = Duration>) -> Quantiles {
+    pub(in crate::scenario) fn of(durations: impl Iterator<Item = Duration>) -> Quantiles {
         let mut durations: Vec<Duration> = durations.collect();
         durations.sort_unstable();
         Quantiles(durations)
     }
 
     /// The quantile in milliseconds, by nearest rank.
-    fn ms(&self, share: f64) -> Option<f64> {
+    pub(in crate::scenario) fn ms(&self, share: f64) -> Option<f64> {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_precision_loss,

@@ -1,0 +1,195 @@
+//! Measures how long the shards of a killed replica have no leader, with CronJobs that are not due, and how much memory
+//! replicas use.
+
+use std::{
+    fmt::{self, Display, Formatter},
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
+
+use anyhow::Context as _;
+use clap::Args;
+use serde::Serialize;
+
+use super::{
+    handovers::{EVEN_WAIT, FLOW_SCHEMA, fleet::Fleet, table::Quantiles, time_until_all_led},
+    progress,
+};
+use crate::{
+    generator::{Load, Variety},
+    measure,
+    slots::Due,
+    target::Target,
+};
+
+#[derive(Debug, Args)]
+pub(crate) struct TakeoversArguments {
+    /// Number of CronJobs. None of them is due.
+    #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..))]
+    cronjobs: u32,
+    /// Number of replicas.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(2..))]
+    replicas: u32,
+    /// Number of kills. Each takes about a minute.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    kills: u32,
+    /// Number of shards: a power of two from 16 to 1024.
+    #[arg(long, default_value_t = 256)]
+    shards: u32,
+    /// Feature gates of the API server, such as `ShardedListAndWatch=true`, separated by commas.
+    #[arg(long, value_delimiter = ',')]
+    feature_gates: Vec<String>,
+    /// File for the result as JSON.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Executable of cronwheel. By default, the release build of this workspace, which is updated first.
+    #[arg(long)]
+    cronwheel: Option<PathBuf>,
+}
+
+/// Runs the scenario and prints its result.
+pub(crate) async fn run(
+    arguments: TakeoversArguments,
+    run_id: String,
+    build: impl FnOnce() -> anyhow::Result<PathBuf>,
+    scratch: &Path,
+) -> anyhow::Result<ExitCode> {
+    let json = arguments.json.clone();
+    let takeovers = Takeovers {
+        load: Load {
+            variety: Variety::Same(Due::Never),
+            ..Load::minutely(run_id, arguments.cronjobs, 5, 3)
+        },
+        program: arguments.cronwheel.map_or_else(build, Ok)?,
+        n_replicas: arguments.replicas.try_into()?,
+        n_shards: arguments.shards,
+        n_kills: arguments.kills,
+    };
+    let mut target = Target::start_with(arguments.feature_gates)?;
+    let report = takeovers.run(&mut target, scratch).await?;
+    println!("{report}");
+    if let Some(path) = json {
+        report.write(&path)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The parameters of a run.
+#[derive(Clone, Debug)]
+struct Takeovers {
+    load: Load,
+    /// The executable of cronwheel.
+    program: PathBuf,
+    n_replicas: usize,
+    n_shards: u32,
+    n_kills: u32,
+}
+
+/// The result of a run.
+#[derive(Clone, Debug, Serialize)]
+struct TakeoversReport {
+    /// The command that repeats the run.
+    command: Vec<String>,
+    revision: String,
+    machine: String,
+    n_replicas: usize,
+    n_cron_jobs: u32,
+    /// Seconds from each kill until all shards were led.
+    seconds: Vec<f64>,
+    /// The most memory of a replica.
+    resident_max_mib: f64,
+}
+
+impl Takeovers {
+    /// Kills replicas one after the other. Each is replaced after its shards have new leaders.
+    async fn run(&self, target: &mut Target, scratch: &Path) -> anyhow::Result<TakeoversReport> {
+        let kubectl = target.kubectl().clone();
+        kubectl.apply(&self.load.namespaces_manifest())?;
+        kubectl.apply(FLOW_SCHEMA)?;
+        let kubeconfig = target.candidate_kubeconfig(scratch)?;
+        progress(&format!("creating {} CronJobs", self.load.n_cron_jobs));
+        self.load.create(target.kubeconfig()).await?;
+        let mut fleet = Fleet::new(&self.program, &kubeconfig, scratch, self.n_shards);
+        for _ in 0..self.n_replicas {
+            fleet.add("r0")?;
+        }
+        fleet.wait_until_all_led().await?;
+        let (mut took, mut resident_max_kib) = (Vec::new(), 0);
+        for number in 1..=self.n_kills {
+            tokio::time::sleep(EVEN_WAIT).await;
+            resident_max_kib = resident_max_kib.max(fleet.resident_max_kib()?);
+            let killed = fleet.kill_oldest()?;
+            took.push(time_until_all_led(&fleet, killed).await?);
+            progress(&format!("kill {number}: all shards led after {:.1?}", took.last()));
+            let new = fleet.add("r0")?;
+            fleet.wait_until_ready(new).await?;
+        }
+        drop(fleet.end_all().await?);
+        Ok(TakeoversReport {
+            command: measure::command(),
+            revision: measure::revision(),
+            machine: measure::machine_line(&kubectl, Some(&self.program)),
+            n_replicas: self.n_replicas,
+            n_cron_jobs: self.load.n_cron_jobs,
+            seconds: took.iter().map(Duration::as_secs_f64).collect(),
+            #[expect(clippy::cast_precision_loss, reason = "memory in KiB is far below 2^52")]
+            resident_max_mib: resident_max_kib as f64 / 1_024.0,
+        })
+    }
+}
+
+impl TakeoversReport {
+    fn write(&self, path: &Path) -> anyhow::Result<()> {
+        let text = serde_json::to_string_pretty(self)? + "\n";
+        fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+impl Display for TakeoversReport {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let quantiles = Quantiles::of(self.seconds.iter().map(|seconds| Duration::from_secs_f64(*seconds)));
+        let seconds = |share| quantiles.ms(share).unwrap_or_default() / 1e3;
+        writeln!(
+            f,
+            "{} replicas, {} CronJobs that are not due; {}\n",
+            self.n_replicas, self.n_cron_jobs, self.machine
+        )?;
+        writeln!(f, "| kills | all shards led, p50 | most | memory of a replica, most |")?;
+        writeln!(f, "|---|---|---|---|")?;
+        write!(
+            f,
+            "| {} | {:.1} s | {:.1} s | {:.0} MiB |",
+            self.seconds.len(),
+            seconds(0.5),
+            seconds(1.0),
+            self.resident_max_mib
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_report_is_a_row() {
+        let report = TakeoversReport {
+            command: Vec::new(),
+            revision: String::new(),
+            machine: "2 cores".to_owned(),
+            n_replicas: 3,
+            n_cron_jobs: 20_000,
+            seconds: vec![10.2, 11.0, 10.4],
+            resident_max_mib: 84.4,
+        };
+        let expected = "\
+3 replicas, 20000 CronJobs that are not due; 2 cores
+
+| kills | all shards led, p50 | most | memory of a replica, most |
+|---|---|---|---|
+| 3 | 10.4 s | 11.0 s | 84 MiB |";
+        assert_eq!(report.to_string(), expected);
+    }
+}

@@ -3,6 +3,8 @@
 //! At every step the world checks that no shard acts in two replicas, that no request of a former leader can be alive
 //! when another replica takes the shard, and that terms increase by one.
 
+mod effects;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     time::Duration,
@@ -16,9 +18,7 @@ use crate::{
         Adoption, Election, ElectionConfig, ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey,
         MemberSettings, Overview, Preset, ProtocolRange, RejoinReason, StopReason,
     },
-    shard::{
-        BootInstant, ResourceVersion, ResourceVersions, ShardCommand, ShardCount, ShardId, ShardReport, ShardSet, Term,
-    },
+    shard::{BootInstant, ResourceVersion, ShardCount, ShardId, ShardReport, Term},
 };
 
 /// A small seeded generator (`SplitMix64`).
@@ -387,117 +387,6 @@ impl World {
             let effects = process.election.handle(input, now);
             self.carry_out(at, effects);
         }
-    }
-
-    fn carry_out(&mut self, at: usize, effects: Vec<ElectionEffect>) {
-        for effect in effects {
-            if self.trace {
-                eprintln!("{} -> {at} {effect:?}", self.now);
-            }
-            self.carry_out_one(at, effect);
-            if self.replicas[at].process.is_none() {
-                return;
-            }
-        }
-        let wakeup = self.process(at).election.next_wakeup();
-        let when = self.when(at, wakeup).max(self.now + 1);
-        self.process(at).woken_at = when;
-        self.post(at, when - self.now, Message::Wake { due: when });
-    }
-
-    fn carry_out_one(&mut self, at: usize, effect: ElectionEffect) {
-        let delay = self.latency();
-        match effect {
-            ElectionEffect::Patch { ref write, .. } if matches!(&write.key, LeaseKey::Member(uid) if *uid != self.replicas[at].config.pod_uid) =>
-            {
-                self.journal.evictions += 1;
-                self.post(at, delay, Message::Request(effect));
-            }
-            ElectionEffect::Create { .. }
-            | ElectionEffect::Patch { .. }
-            | ElectionEffect::Delete { .. }
-            | ElectionEffect::Read { .. } => self.post(at, delay, Message::Request(effect)),
-            ElectionEffect::Relist => {
-                self.journal.relists += 1;
-                let asked_at = self.local(at);
-                self.post(at, delay, Message::List { asked_at });
-            }
-            ElectionEffect::ActUntil(until) => {
-                self.process(at).act_until = until;
-                self.check_alone(at);
-            }
-            ElectionEffect::Fence => self.journal.fences.push((self.now, at)),
-            ElectionEffect::Lead {
-                shard,
-                term,
-                adoption,
-                is_quarantined,
-            } => {
-                self.journal.quarantined.push(is_quarantined);
-                self.lead(at, shard, term, adoption);
-            }
-            ElectionEffect::Stop { shard, term, reason } => {
-                self.journal.stops.push((self.now, at, shard, reason));
-                let acting = self.process(at).acting.remove(&shard);
-                assert!(
-                    acting.is_none_or(|acting| acting == term),
-                    "{shard:?} {acting:?} {term:?}"
-                );
-            }
-            ElectionEffect::Shards(ShardCommand::Load(shards)) => self.load_shards(at, shards, delay),
-            ElectionEffect::Shards(ShardCommand::Seal(order)) => {
-                let input = ElectionInput::Shards(ShardReport::Sealed {
-                    shard_term: order.shard_term,
-                    at: self.local(at),
-                    fired_through: Some(self.wall()),
-                    written_through: ResourceVersions::default(),
-                });
-                let closing = (self.when(at, order.close_by) - self.now).min(self.replicas[at].seal_delay);
-                self.post(at, delay + closing, Message::Input(input));
-            }
-            ElectionEffect::Shards(_) => {}
-            ElectionEffect::Rejoin(reason) => self.rejoin(at, reason, delay),
-            ElectionEffect::Left => {
-                self.replicas[at].has_left = true;
-                self.kill(at);
-            }
-            ElectionEffect::Exit(_) => {
-                self.replicas[at].exits += 1;
-                self.kill(at);
-            }
-        }
-    }
-
-    fn load_shards(&mut self, at: usize, shards: ShardSet, delay: u64) {
-        let replica = &self.replicas[at];
-        let delay = delay + replica.load_delay;
-        let n_loaded = if replica.loads_nothing { 0 } else { usize::MAX };
-        for shard in shards.iter().take(n_loaded) {
-            self.post(
-                at,
-                delay,
-                Message::Input(ElectionInput::Shards(ShardReport::Loaded(shard))),
-            );
-        }
-    }
-
-    fn rejoin(&mut self, at: usize, reason: RejoinReason, delay: u64) {
-        self.journal.rejoins.push((self.now, at, reason));
-        self.process(at).acting.clear();
-        let incarnation = Incarnation(self.random.below(u64::MAX));
-        self.post(at, delay, Message::Input(ElectionInput::Rejoined(incarnation)));
-        self.post(
-            at,
-            delay + 20,
-            Message::Input(ElectionInput::Shards(ShardReport::Synced)),
-        );
-    }
-
-    fn lead(&mut self, at: usize, shard: ShardId, term: Term, adoption: Adoption) {
-        self.journal.leads.push((self.now, at, shard, adoption));
-        let former = self.process(at).acting.insert(shard, term);
-        assert_eq!(former, None, "{shard:?} was led already");
-        self.check_alone(at);
     }
 
     /// Asserts that no shard that acts in this replica can act in another one, and that no request for it from another

@@ -134,7 +134,7 @@ fn without_all_a_listing_has_the_shards_in_trouble() {
     let listing = of(&known(fleet()));
     let lines: Vec<&str> = listing.lines().collect();
     assert!(lines[7].starts_with("1       64-127") && lines[7].ends_with("led, 1 crashed"));
-    assert_eq!(lines.last(), Some(&"1 other shards are led; --all lists them"));
+    assert_eq!(lines.last(), Some(&"1 other shard is led; --all lists it"));
 
     let mut all: Vec<LeaseRecord> = (0..16).map(|number| shard(number, &holder("a", 1), &[])).collect();
     all.push(member("a", TAKES));

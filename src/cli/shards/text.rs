@@ -86,6 +86,7 @@ fn listing(
         n if rows.is_empty() => {
             let _ = writeln!(text, "all {n} shards are led; --all lists them");
         }
+        1 => text += "\n1 other shard is led; --all lists it\n",
         n => {
             let _ = writeln!(text, "\n{n} other shards are led; --all lists them");
         }

@@ -10,6 +10,7 @@ pub mod client;
 pub mod events;
 pub mod http;
 pub mod leases;
+pub mod namespaces;
 pub mod objects;
 pub mod ordered_watch;
 pub mod other_controllers;

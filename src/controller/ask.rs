@@ -21,7 +21,7 @@ pub(super) async fn ask<T>(
     let duration = clock.boot().since(sent);
     metrics.record(call, answered.code, duration);
     if let (Some(code), Some(message)) = (answered.code, &answered.not_permitted) {
-        metrics.refusals.note(call.labels(), code, message, clock.boot());
+        metrics.failures.refused(call.labels(), code, message, clock.boot());
     }
     // A failure without an answer has no `Date` either. It must not count as an answer without a `Date`.
     if answered.code.is_some() {

@@ -219,14 +219,14 @@ impl LabelTask {
                 code: Some(code @ (401 | 403)),
             } => {
                 let right = ApiCall::WatchJobs.labels();
-                self.api_metrics.refusals.note(right, code, &message, self.clock.boot());
+                self.api_metrics
+                    .failures
+                    .refused(right, code, &message, self.clock.boot());
                 None
             }
             WatchItem::Error { message, .. } => {
-                tracing::warn!(
-                    error = message,
-                    "the watch of Jobs without a label failed and is reopened"
-                );
+                let request = "watch jobs without a label";
+                self.api_metrics.failures.failed(request, &message, self.clock.boot());
                 None
             }
         }

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use super::{
     clock::Clock,
-    permissions::RefusalLog,
+    permissions::FailureLog,
     shutdown::{Phase, PhaseReceiver},
 };
 use crate::{
@@ -68,7 +68,7 @@ pub struct ListTask {
     /// Counters of the side that selects, the API server or this replica.
     pub selection: SelectionMetrics,
     /// Log of lists that are not permitted.
-    pub refusals: RefusalLog,
+    pub failures: FailureLog,
     /// The clock.
     pub clock: Clock,
     /// Phase of the shutdown; it ends the task.
@@ -112,7 +112,7 @@ impl ListTask {
                     }
                     Err(Broken::Unwanted) => return,
                     Err(Broken::List(error)) => {
-                        self.warn(&error, n_shards);
+                        self.warn(&error);
                         retry.fail();
                         retry.wait().await;
                         // An API server that is far behind the watched one refuses a `NotOlderThan` list.
@@ -131,12 +131,14 @@ impl ListTask {
         }
     }
 
-    fn warn(&self, error: &ListError, n_shards: usize) {
+    fn warn(&self, error: &ListError) {
         if let Some(code @ (401 | 403)) = error.code {
             let right = ["list", error.resource];
-            self.refusals.note(right, code, &error.to_string(), self.clock.boot());
+            self.failures
+                .refused(right, code, &error.to_string(), self.clock.boot());
         } else {
-            tracing::warn!(%error, n_shards, "the list failed and is repeated");
+            self.failures
+                .failed(&format!("list {}", error.resource), &error.message, self.clock.boot());
         }
     }
 
@@ -148,7 +150,7 @@ impl ListTask {
                 Ok(through) => oldest = Some(oldest.map_or(through, |oldest| oldest.min(&through))),
                 // If other scopes are permitted, this scope does not delay them.
                 Err(Broken::List(error)) if error.code == Some(403) && self.progress.len() > 1 => {
-                    self.warn(&error, order.shards.len());
+                    self.warn(&error);
                     progress.cron_jobs.want_list();
                     progress.jobs.want_list();
                     let news = ListNews::LeftOut(progress.scope.clone());

@@ -18,6 +18,7 @@ use crate::{
     kube_api::{
         Answer, ApiClient,
         access_review::{AccessAnswer, AccessQuestion},
+        namespaces::NamespaceAnswer,
     },
     shard::Scope,
     telemetry::metrics::{ApiCall, ApiMetrics, PermissionSnapshot},
@@ -64,9 +65,12 @@ impl Shell {
     }
 }
 
-/// The API server did not review a permission.
-struct NotReviewed {
-    message: String,
+/// A permission was not reviewed.
+enum NotReviewed {
+    /// The API server does not review permissions.
+    Refused { message: String },
+    /// The request failed and is repeated.
+    Failed { message: String },
 }
 
 /// Results of reviews, by verb, resource and scope.
@@ -90,25 +94,31 @@ impl PermissionTask {
     /// Checks again while a permission is missing, and after a request was refused.
     async fn work(&self) {
         let mut is_logged_not_reviewed = false;
+        let mut are_namespaces_checked = false;
         let mut allowed = Allowed::new();
         loop {
-            let n_refused = self.api_metrics.refusals.n_total();
+            let n_refused = self.api_metrics.failures.n_refused();
             let checked = self.check(&mut allowed).await;
             let is_settled = checked.is_ok() && self.missing(&allowed).is_empty();
             self.report(self.missing(&allowed));
-            if let Err(NotReviewed { message }) = checked
-                && !std::mem::replace(&mut is_logged_not_reviewed, true)
-            {
-                tracing::warn!(
-                    error = message,
-                    "permissions cannot be checked: the API server does not review them"
-                );
+            match checked {
+                Ok(()) if std::mem::replace(&mut are_namespaces_checked, true) => {}
+                Ok(()) => self.check_namespaces().await,
+                Err(NotReviewed::Failed { message }) => self.report_failure(&message),
+                Err(NotReviewed::Refused { message }) => {
+                    if !std::mem::replace(&mut is_logged_not_reviewed, true) {
+                        tracing::warn!(
+                            error = message,
+                            "permissions cannot be checked: the API server does not review them"
+                        );
+                    }
+                }
             }
             tokio::time::sleep(CHECK_INTERVAL).await;
-            while is_settled && self.api_metrics.refusals.n_total() == n_refused {
+            while is_settled && self.api_metrics.failures.n_refused() == n_refused {
                 tokio::time::sleep(CHECK_INTERVAL).await;
             }
-            if self.api_metrics.refusals.n_total() != n_refused {
+            if self.api_metrics.failures.n_refused() != n_refused {
                 // The revoked permission is unknown, so all are reviewed again.
                 allowed.retain(|_, is_allowed| !*is_allowed);
             }
@@ -159,7 +169,7 @@ impl PermissionTask {
     }
 
     async fn is_allowed(&self, permission: &Permission, scope: &Scope) -> Result<bool, NotReviewed> {
-        let question = AccessQuestion {
+        self.review(&AccessQuestion {
             verb: permission.verb,
             group: permission.group,
             resource: permission.resource,
@@ -168,15 +178,55 @@ impl PermissionTask {
                 Scope::Cluster => None,
                 Scope::Namespace(name) => Some(name),
             },
-        };
-        let review = self.api.review_access(&question);
+        })
+        .await
+    }
+
+    async fn review(&self, question: &AccessQuestion<'_>) -> Result<bool, NotReviewed> {
+        let review = self.api.review_access(question);
         let (answered, _) = ask(&self.clock, &self.api_metrics, ApiCall::ReviewAccess, review).await;
         match answered.answer {
             Answer::Outcome(AccessAnswer::Allowed) => Ok(true),
             Answer::Outcome(AccessAnswer::Denied) => Ok(false),
-            Answer::Outcome(AccessAnswer::Unknown { message })
-            | Answer::Throttled { message, .. }
-            | Answer::Unavailable { message, .. } => Err(NotReviewed { message }),
+            Answer::Outcome(AccessAnswer::Unknown { message }) => Err(NotReviewed::Refused { message }),
+            Answer::Throttled { message, .. } | Answer::Unavailable { message, .. } => {
+                Err(NotReviewed::Failed { message })
+            }
+        }
+    }
+
+    fn report_failure(&self, message: &str) {
+        let [verb, resource] = ApiCall::ReviewAccess.labels();
+        let request = format!("{verb} {resource}");
+        self.api_metrics.failures.failed(&request, message, self.clock.boot());
+    }
+
+    /// Warns of each watched namespace that does not exist, if the account may read it. No Role grants that right: it
+    /// comes with the rights of an administrator, who is the one to mistype a namespace.
+    async fn check_namespaces(&self) {
+        let names = self.scopes.iter().filter_map(|scope| match scope {
+            Scope::Cluster => None,
+            Scope::Namespace(name) => Some(&**name),
+        });
+        for name in names {
+            let question = AccessQuestion {
+                verb: "get",
+                group: "",
+                resource: "namespaces",
+                name: Some(name),
+                namespace: Some(name),
+            };
+            if !matches!(self.review(&question).await, Ok(true)) {
+                continue;
+            }
+            let read = self.api.namespace_exists(name);
+            let (answered, _) = ask(&self.clock, &self.api_metrics, ApiCall::GetNamespace, read).await;
+            if answered.answer == Answer::Outcome(NamespaceAnswer::Absent) {
+                tracing::warn!(
+                    namespace = name,
+                    "the namespace does not exist, so no CronJob runs in it; check --namespace, or create it"
+                );
+            }
         }
     }
 

@@ -1,10 +1,10 @@
 //! The permissions that cronwheel needs: one table, equal to the rules of `deploy/manifests/rbac.yaml`.
 
-mod refusal_log;
+mod failure_log;
 
 use std::fmt;
 
-pub use self::refusal_log::{RefusalLog, Right};
+pub use self::failure_log::{FailureLog, Right};
 use crate::shard::Scope;
 
 /// The place in which a permission is needed.

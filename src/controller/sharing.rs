@@ -50,7 +50,7 @@ impl Shell {
             wanted,
             news: news_in,
             selection: self.metrics.selection.clone(),
-            refusals: self.metrics.dispatch.api.refusals.clone(),
+            failures: self.metrics.dispatch.api.failures.clone(),
             clock: self.clock.clone(),
             phase: self.phases.subscribe(),
         };

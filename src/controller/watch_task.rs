@@ -112,11 +112,9 @@ impl WatchChannels {
                 self.metrics.errors.inc();
                 // The refusal log already has requests that are not permitted.
                 if !matches!(code, Some(401 | 403)) {
-                    tracing::warn!(
-                        resource = self.resource,
-                        error = message,
-                        "the watch failed and is reopened"
-                    );
+                    let request = format!("watch {}", self.resource);
+                    let now = self.clock.boot();
+                    self.metrics.api.failures.failed(&request, &message, now);
                 }
                 self.health.failed(message);
                 None
@@ -182,8 +180,8 @@ impl WatchObserver for RequestObserver {
             if let Some(code @ (401 | 403)) = code {
                 metrics
                     .api
-                    .refusals
-                    .note(call.labels(), code, &format!("in {scope}"), now);
+                    .failures
+                    .refused(call.labels(), code, &format!("in {scope}"), now);
             }
         }
     }

@@ -28,7 +28,7 @@ use table::MetricSpec;
 use watch_health::WatchCollector;
 pub use watch_health::{WatchHealth, WatchHealths};
 
-use crate::controller::permissions::RefusalLog;
+use crate::controller::permissions::FailureLog;
 
 /// The buckets of B-15.1, in seconds.
 const CREATION_SKEW_BUCKETS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0];
@@ -346,7 +346,7 @@ impl Register<'_> {
         Ok(ApiMetrics {
             requests: api_calls::begun_at_zero(self.counters(&table::API_REQUESTS)?),
             durations: ApiCall::ALL.map(|call| durations.with_label_values(&call.labels())),
-            refusals: RefusalLog::default(),
+            failures: FailureLog::default(),
         })
     }
 

@@ -98,7 +98,7 @@ impl LeaseWatch {
                                 return ElectionInput::WatchLost;
                             }
                             self.pause(None, PAUSE);
-                            tracing::warn!(%error, "Leases cannot be listed");
+                            self.refusals.failed("list leases", &error);
                         }
                     }
                 }
@@ -110,7 +110,14 @@ impl LeaseWatch {
                             let is_refused = broken
                                 .as_ref()
                                 .is_some_and(|it| self.refusals.note(["watch", "leases"], it));
-                            let from = goes_on_from(broken, through, is_refused);
+                            let is_expired = matches!(broken, Some(Err(LeaseError::Expired { .. })));
+                            if let Some(Err(error)) = broken
+                                && !is_refused
+                                && !is_expired
+                            {
+                                self.refusals.failed("watch leases", &error);
+                            }
+                            let from = (!is_expired).then_some(through);
                             self.pause(from, if is_refused { REFUSED_PAUSE } else { PAUSE });
                             if std::mem::take(&mut self.is_believed) {
                                 return ElectionInput::WatchLost;
@@ -166,23 +173,6 @@ impl LeaseWatch {
             until: self.clock.boot() + pause,
             from,
         };
-    }
-}
-
-/// Returns the version at which a watch that ended is resumed; `None` if it cannot be resumed.
-fn goes_on_from(
-    broken: Option<Result<LeaseEvent, LeaseError>>,
-    through: ResourceVersion,
-    is_refused: bool,
-) -> Option<ResourceVersion> {
-    match broken {
-        Some(Err(LeaseError::Expired { .. })) => None,
-        Some(Err(_)) if is_refused => Some(through),
-        Some(Err(error)) => {
-            tracing::warn!(%error, "the watch of Leases failed and is reopened");
-            Some(through)
-        }
-        Some(Ok(_)) | None => Some(through),
     }
 }
 

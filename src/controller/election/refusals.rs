@@ -11,9 +11,9 @@ use std::{
 use crate::{
     controller::{
         clock::Clock,
-        permissions::{RefusalLog, Right},
+        permissions::{FailureLog, Right},
     },
-    kube_api::leases::LeaseError,
+    kube_api::{leases::LeaseError, objects::classify::cause_text},
     shard::BootInstant,
     telemetry::metrics::ApiMetrics,
 };
@@ -22,7 +22,7 @@ use crate::{
 #[derive(Clone)]
 pub(super) struct Refusals {
     messages: Arc<Mutex<BTreeMap<Right, String>>>,
-    log: RefusalLog,
+    log: FailureLog,
     clock: Clock,
     /// A replica with `--alone` continues without these permissions, so the log names them once.
     is_alone: bool,
@@ -38,7 +38,7 @@ impl Refusals {
     pub(super) fn new(metrics: &ApiMetrics, clock: &Clock, is_alone: bool) -> Refusals {
         Refusals {
             messages: Arc::default(),
-            log: metrics.refusals.clone(),
+            log: metrics.failures.clone(),
             clock: clock.clone(),
             is_alone,
             is_told: false,
@@ -57,12 +57,17 @@ impl Refusals {
         }
     }
 
+    /// Logs a request that failed and is repeated.
+    pub(super) fn failed(&self, request: &str, error: &LeaseError) {
+        self.log.failed(request, &cause_text(error), self.clock.boot());
+    }
+
     /// Records an answer by its HTTP status and message. Returns whether it was refused for lack of permission.
     pub(super) fn note_answer(&self, right: Right, code: Option<u16>, message: Option<&str>) -> bool {
         if let Some(code @ (401 | 403)) = code {
             let message = message.unwrap_or("no reason given");
             if !self.is_alone {
-                self.log.note(right, code, message, self.clock.boot());
+                self.log.refused(right, code, message, self.clock.boot());
             }
             self.lock().insert(right, format!("{message} ({code})"));
             return true;

@@ -106,7 +106,7 @@ impl LeaseRequests {
                 match known {
                     Ok(installation) => return ElectionInput::InstallationKnown(installation).into(),
                     Err(_) if is_refused => {}
-                    Err(error) => tracing::warn!(%error, "the installation's ConfigMap cannot be read yet"),
+                    Err(error) => lease_requests.refusals.failed("get configmaps", &error),
                 }
                 tokio::time::sleep(INSTALLATION_PAUSE).await;
             }

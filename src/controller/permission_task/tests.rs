@@ -23,11 +23,17 @@ struct Fake {
     denied: Vec<[&'static str; 3]>,
     does_not_review: bool,
     asked: Vec<String>,
+    /// The namespaces that were read.
+    read: Vec<String>,
 }
 
 impl FakeApi {
     fn respond(&self, received: &Received) -> Response {
         let mut fake = self.0.lock().unwrap();
+        if received.method == http::Method::GET {
+            fake.read.push(received.namespace().to_owned());
+            return Response::status(404, "NotFound", "no such namespace");
+        }
         let attributes = &received.body["spec"]["resourceAttributes"];
         let text = |field: &str| attributes[field].as_str().unwrap_or_default();
         let resource = match text("subresource") {
@@ -36,8 +42,12 @@ impl FakeApi {
         };
         let asked = [text("verb"), &resource, text("namespace")];
         fake.asked.push(asked.join(" "));
-        let is_named = asked[..2] == ["get", "configmaps"];
-        assert_eq!(text("name"), if is_named { "other-installation" } else { "" });
+        let name = match asked {
+            ["get", "configmaps", _] => "other-installation",
+            ["get", "namespaces", namespace] => namespace,
+            _ => "",
+        };
+        assert_eq!(text("name"), name);
         if fake.does_not_review {
             return Response::status(404, "NotFound", "no such resource");
         }
@@ -141,8 +151,8 @@ async fn while_nothing_is_missing_only_a_refused_request_causes_another_check() 
     pass(3_600).await;
     assert_eq!(bench.asked(), Vec::<String>::new());
     bench.api.0.lock().unwrap().denied = vec![["watch", "jobs", ""]];
-    let refusals = &bench.metrics.dispatch.api.refusals;
-    refusals.note(["watch", "jobs"], 403, "no", BootInstant::after_boot(Duration::ZERO));
+    let failures = &bench.metrics.dispatch.api.failures;
+    failures.refused(["watch", "jobs"], 403, "no", BootInstant::after_boot(Duration::ZERO));
     pass(11).await;
     assert_eq!(bench.missing(), ["watch jobs in all namespaces: no Job starts"]);
 }
@@ -171,4 +181,16 @@ async fn while_one_namespace_is_forbidden_only_that_is_asked_for_again() {
     bench.api.0.lock().unwrap().does_not_review = true;
     pass(20).await;
     assert_eq!(bench.missing().len(), 1, "what is known stays");
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_namespace_is_read_once_if_the_account_may() {
+    let bench = Bench::start(&[namespace("a"), namespace("b")], None, &[["get", "namespaces", "b"]]);
+    pass(3_600).await;
+    assert_eq!(bench.api.0.lock().unwrap().read, ["a"]);
+    assert_eq!(bench.missing(), Vec::<String>::new());
+
+    let cluster = Bench::start(&[Scope::Cluster], None, &[]);
+    pass(3_600).await;
+    assert!(cluster.api.0.lock().unwrap().read.is_empty());
 }

@@ -18,7 +18,10 @@ use jiff::Timestamp;
 use serde::Deserialize;
 
 pub(in crate::kube_api) use self::refusal::{Refusal, is_fenced, not_permitted};
-use self::{connection::connection_problem, refusal::DeniedBy};
+use self::{
+    connection::{UNREACHABLE, connection_problem},
+    refusal::DeniedBy,
+};
 pub use self::{
     cron_job::{CronJobOutcome, read_cron_job},
     order_outcome::OrderOutcome,
@@ -374,6 +377,11 @@ pub const RETRY_AFTER_MAX: Duration = Duration::from_mins(1);
 /// Maximum size of a message that is passed on: messages go into Events, whose size is limited.
 pub const MESSAGE_MAX_BYTES: usize = 1024;
 
+/// Returns why a connection failed, without the request that needed it, or else the text of the error.
+pub fn cause_text(error: &(dyn Error + 'static)) -> String {
+    connection_problem(error).unwrap_or_else(|| error_text(error))
+}
+
 /// Returns the text of an error and its sources, each once. From an error of the transport on, the text is its cause and
 /// what to do about it, if that is known.
 pub fn error_text(error: &(dyn Error + 'static)) -> String {
@@ -383,7 +391,11 @@ pub fn error_text(error: &(dyn Error + 'static)) -> String {
         let is_of_transport = error.is::<kube::Error>() || error.is::<io::Error>();
         let problem = is_of_transport.then(|| connection_problem(error)).flatten();
         let part = problem.clone().unwrap_or_else(|| error.to_string());
-        if !text.contains(&part) {
+        // The cause names the problem again, and more exactly.
+        if problem.is_some() && text.ends_with(UNREACHABLE) {
+            text.truncate(text.len() - UNREACHABLE.len());
+            text.push_str(&part);
+        } else if !text.contains(&part) {
             let separator = if text.is_empty() { "" } else { ": " };
             // Writing to a string does not fail.
             let _ = write!(text, "{separator}{part}");

@@ -31,7 +31,7 @@ pub struct ListError {
     /// The listed scope.
     pub scope: Scope,
     /// The message of the server or of the transport.
-    message: String,
+    pub message: String,
     /// The HTTP status; `None` if the server did not answer.
     pub code: Option<u16>,
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use prometheus::{Histogram, IntCounterVec};
 
-use crate::controller::permissions::RefusalLog;
+use crate::controller::permissions::FailureLog;
 
 /// The label value of a request without a response.
 const CODE_NONE: &str = "none";
@@ -52,10 +52,12 @@ pub enum ApiCall {
     LabelJob,
     /// POST a review of one of cronwheel's permissions.
     ReviewAccess,
+    /// GET a namespace.
+    GetNamespace,
 }
 
 impl ApiCall {
-    pub(super) const ALL: [ApiCall; 18] = [
+    pub(super) const ALL: [ApiCall; 19] = [
         ApiCall::CreateJob,
         ApiCall::DeleteJob,
         ApiCall::LookUpJob,
@@ -74,6 +76,7 @@ impl ApiCall {
         ApiCall::GetLease,
         ApiCall::LabelJob,
         ApiCall::ReviewAccess,
+        ApiCall::GetNamespace,
     ];
 
     /// The verb and the resource, as in Kubernetes audit logs and RBAC rules.
@@ -97,6 +100,7 @@ impl ApiCall {
             ApiCall::GetLease => ["get", "leases"],
             ApiCall::LabelJob => ["patch", "jobs"],
             ApiCall::ReviewAccess => ["create", "selfsubjectaccessreviews"],
+            ApiCall::GetNamespace => ["get", "namespaces"],
         }
     }
 }
@@ -117,8 +121,8 @@ pub(super) fn begun_at_zero(requests: IntCounterVec) -> IntCounterVec {
 pub struct ApiMetrics {
     pub(super) requests: IntCounterVec,
     pub(super) durations: [Histogram; ApiCall::ALL.len()],
-    /// The log of forbidden requests.
-    pub refusals: RefusalLog,
+    /// The log of failed and forbidden requests.
+    pub failures: FailureLog,
 }
 
 impl ApiMetrics {

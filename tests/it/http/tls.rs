@@ -164,7 +164,7 @@ async fn a_certificate_that_is_not_trusted_is_refused_and_the_reason_told() {
         let (answered, seen) = server.during(post(&api)).await;
         let message = unavailable(answered);
         assert!(
-            message.starts_with("the API server cannot be reached: ") && message.contains(reason),
+            message.starts_with("the certificate of the API server is ") && message.contains(reason),
             "{message}"
         );
         assert!(seen.versions.is_empty(), "{seen:?}");

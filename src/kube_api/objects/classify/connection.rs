@@ -4,8 +4,11 @@ use std::{error::Error, io};
 
 use rustls::CertificateError;
 
+/// The text of an error without a known cause.
+pub(super) const UNREACHABLE: &str = "the API server cannot be reached";
+
 /// Errors of a server that cannot be reached.
-const UNREACHABLE: [(io::ErrorKind, &str); 4] = [
+const UNREACHABLE_KINDS: [(io::ErrorKind, &str); 4] = [
     (io::ErrorKind::ConnectionRefused, "connection refused"),
     (io::ErrorKind::HostUnreachable, "no route to it"),
     (io::ErrorKind::NetworkUnreachable, "no route to it"),
@@ -38,10 +41,8 @@ fn io_problem(error: &io::Error) -> Option<String> {
     {
         return Some(problem);
     }
-    let (_, cause) = UNREACHABLE.iter().find(|(kind, _)| *kind == error.kind())?;
-    Some(format!(
-        "the API server cannot be reached: {cause}; check its address, and that it runs"
-    ))
+    let (_, cause) = UNREACHABLE_KINDS.iter().find(|(kind, _)| *kind == error.kind())?;
+    Some(format!("{UNREACHABLE}: {cause}; check its address, and that it runs"))
 }
 
 fn tls_problem(error: &rustls::Error) -> String {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{CronJobOutcome, EventOutcome, LabelOutcome};
 use crate::{
-    kube_api::access_review::AccessAnswer,
+    kube_api::{access_review::AccessAnswer, namespaces::NamespaceAnswer},
     shard::{CreateOutcome, DeleteOutcome, LookUpOutcome, StatusOutcome},
 };
 
@@ -63,6 +63,12 @@ impl OrderOutcome for EventOutcome {
 impl OrderOutcome for AccessAnswer {
     fn failed(message: String, _: Option<Duration>) -> AccessAnswer {
         AccessAnswer::Unknown { message }
+    }
+}
+
+impl OrderOutcome for NamespaceAnswer {
+    fn failed(_: String, _: Option<Duration>) -> NamespaceAnswer {
+        NamespaceAnswer::Unknown
     }
 }
 

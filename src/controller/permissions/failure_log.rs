@@ -1,0 +1,155 @@
+//! Log of the requests that fail or that the API server does not permit, of all tasks.
+//!
+//! A missing permission or an API server that is away can cause thousands of failures a minute. The log has one warning
+//! per minute for each verb and resource that is refused and for each error, with the number of suppressed warnings.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use super::remedy;
+use crate::shard::BootInstant;
+
+/// Minimum interval between two warnings about one verb and resource.
+const WARNING_INTERVAL: Duration = Duration::from_mins(1);
+
+/// A verb and a resource, as a Role names them.
+pub type Right = [&'static str; 2];
+
+/// Maximum number of errors that are remembered. A new error replaces the oldest.
+const ERRORS_MAX: usize = 64;
+
+/// The log of failed and refused requests. Clones share one log.
+#[derive(Clone, Debug, Default)]
+pub struct FailureLog(Arc<Mutex<Failures>>);
+
+#[derive(Debug, Default)]
+struct Failures {
+    n_refused: u64,
+    refused: Warnings<Right>,
+    failed: Warnings<String>,
+}
+
+impl FailureLog {
+    /// Records a refused request: its HTTP status, 401 or 403, and the server's message.
+    pub fn refused(&self, right: Right, code: u16, error: &str, now: BootInstant) {
+        let mut failures = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        failures.n_refused += 1;
+        let Some(n_suppressed) = failures.refused.take(right, now) else {
+            return;
+        };
+        let [verb, resource] = right;
+        tracing::warn!(
+            verb,
+            resource,
+            code,
+            n_suppressed,
+            error,
+            remedy = remedy(resource),
+            "the API server does not permit a request"
+        );
+    }
+
+    /// Records a request that failed and is repeated. Requests that fail for one reason, as while the API server is
+    /// away, share a warning, which names the first of them.
+    pub fn failed(&self, request: &str, error: &str, now: BootInstant) {
+        let mut failures = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(n_suppressed) = failures.failed.take(error.to_owned(), now) {
+            tracing::warn!(request, error, n_suppressed, "a request failed and is repeated");
+        }
+    }
+
+    /// Returns the number of refusals since the start of the process.
+    pub fn n_refused(&self) -> u64 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).n_refused
+    }
+}
+
+/// At most one warning per interval for each key.
+#[derive(Debug)]
+struct Warnings<K>(BTreeMap<K, Warned>);
+
+#[derive(Debug)]
+struct Warned {
+    at: BootInstant,
+    n_suppressed: u64,
+}
+
+impl<K> Default for Warnings<K> {
+    fn default() -> Warnings<K> {
+        Warnings(BTreeMap::new())
+    }
+}
+
+impl<K: Ord + Clone> Warnings<K> {
+    /// Returns the number of suppressed warnings since the last one if a warning is due.
+    fn take(&mut self, key: K, now: BootInstant) -> Option<u64> {
+        match self.0.get_mut(&key) {
+            Some(warned) if now.since(warned.at) < WARNING_INTERVAL => {
+                warned.n_suppressed += 1;
+                None
+            }
+            Some(warned) => {
+                warned.at = now;
+                Some(std::mem::take(&mut warned.n_suppressed))
+            }
+            None => {
+                if self.0.len() >= ERRORS_MAX {
+                    let oldest = self.0.iter().min_by_key(|(_, warned)| warned.at);
+                    let oldest = oldest.map(|(key, _)| key.clone());
+                    oldest.map(|key| self.0.remove(&key));
+                }
+                self.0.insert(
+                    key,
+                    Warned {
+                        at: now,
+                        n_suppressed: 0,
+                    },
+                );
+                Some(0)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> BootInstant {
+        BootInstant::after_boot(Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn one_warning_a_minute_for_each_key_counts_those_left_out() {
+        let mut warnings = Warnings::default();
+        let mut create = |seconds| warnings.take(["create", "jobs"], at(seconds));
+        assert_eq!(
+            [0, 1, 59, 60, 61].map(&mut create),
+            [Some(0), None, None, Some(2), None]
+        );
+        assert_eq!(create(3_600), Some(1));
+        assert_eq!(warnings.take(["delete", "jobs"], at(61)), Some(0));
+    }
+
+    #[test]
+    fn ever_new_errors_replace_the_oldest() {
+        let mut warnings = Warnings::default();
+        for n in 0..1_000 {
+            assert_eq!(warnings.take(format!("error {n}"), at(n)), Some(0));
+        }
+        assert_eq!(warnings.0.len(), ERRORS_MAX);
+        assert!(warnings.0.contains_key("error 999"));
+    }
+
+    #[test]
+    fn refusals_are_counted_and_failures_are_not() {
+        let log = FailureLog::default();
+        log.refused(["watch", "jobs"], 403, "no", at(0));
+        log.refused(["watch", "jobs"], 403, "no", at(1));
+        log.failed("list leases", "connection refused", at(1));
+        assert_eq!(log.n_refused(), 2);
+    }
+}

@@ -1,0 +1,38 @@
+//! Whether a namespace exists.
+
+use http::{Method, StatusCode};
+
+use crate::kube_api::{
+    client::{Answered, ApiClient, request},
+    objects::classify::{Answer, RawAnswer},
+    paths::push_segment,
+};
+
+/// The answer to the question whether a namespace exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NamespaceAnswer {
+    /// It exists.
+    Exists,
+    /// It does not exist.
+    Absent,
+    /// The API server did not say.
+    Unknown,
+}
+
+impl ApiClient {
+    /// Reads whether a namespace exists.
+    pub async fn namespace_exists(&self, name: &str) -> Answered<NamespaceAnswer> {
+        let mut path = String::from("/api/v1/namespaces/");
+        push_segment(&mut path, name);
+        let request = request(self.life(), Method::GET, path, "", Vec::new());
+        self.ask(request, answer).await
+    }
+}
+
+fn answer(answer: &RawAnswer) -> Answer<NamespaceAnswer> {
+    Answer::Outcome(match answer.status {
+        StatusCode::OK => NamespaceAnswer::Exists,
+        StatusCode::NOT_FOUND => NamespaceAnswer::Absent,
+        _ => NamespaceAnswer::Unknown,
+    })
+}

@@ -110,7 +110,12 @@ impl Controller {
             seen.is_some_and(&is_reached)
         })
         .await;
-        assert!(reached, "{name} {labels:?}: {seen:?}");
+        if !reached {
+            let text = exchange::get(&self.address, "/metrics").await.unwrap_or_default();
+            let series: Vec<&str> = text.lines().filter(|line| line.starts_with(name)).collect();
+            let readiness = self.readiness_or_nothing().await;
+            panic!("{name} {labels:?}: {seen:?}, of {series:?}; /readyz: {readiness}");
+        }
     }
 
     /// The body of `/readyz`.

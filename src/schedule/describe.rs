@@ -48,7 +48,7 @@ const STEPPED_FIELDS: [(usize, u32, &str, &str); 2] = [(0, 60, "minute", "hour")
 pub fn surprises(text: &str, schedule: &Schedule) -> Vec<String> {
     if let Some(seconds) = schedule.period_seconds() {
         let is_below = seconds < 60;
-        let sentence = "Jobs are named by the minute, so at most one Job a minute is started";
+        let sentence = "Jobs are named by the minute, so only the first instant of each minute starts one";
         return is_below.then(|| sentence.to_owned()).into_iter().collect();
     }
     let fields: Vec<&str> = text.split_whitespace().filter(|field| !field.contains("TZ=")).collect();
@@ -78,7 +78,11 @@ fn uneven_step(field: &str, cycle: u32, unit: &str, of: &str) -> Option<String> 
         return None;
     }
     Some(if step >= cycle {
-        format!("{field} matches {unit} 0 alone: steps start again with every {of}")
+        let letter = unit.chars().next().unwrap_or_default();
+        format!(
+            "{field} matches {unit} 0 alone: steps start again with every {of}; for every {step} {unit}s write @every \
+             {step}{letter}"
+        )
     } else {
         let rest = cycle - (cycle - 1) / step * step;
         let plural = if rest == 1 { "" } else { "s" };

@@ -74,6 +74,14 @@ fn the_utc_date_is_told_where_it_differs() {
 }
 
 #[test]
+fn the_zone_flag_has_the_names_that_people_try() {
+    for flag in ["--time-zone", "--tz", "--timezone"] {
+        let told = run_with(&["@daily", flag, "Asia/Tokyo", "-n", "1"], b"").unwrap();
+        assert!(told.starts_with("@daily in Asia/Tokyo: "), "{told}");
+    }
+}
+
+#[test]
 fn the_count_and_the_instant_have_defaults() {
     check(
         &["@hourly"],
@@ -107,7 +115,7 @@ fn surprises_are_told_before_the_runs() {
     check(
         &["@every 40s", "-n", "2"],
         "@every 40s: every 40s, counted from the last slot that was started, else from the creation\n\
-         note: Jobs are named by the minute, so at most one Job a minute is started\n\
+         note: Jobs are named by the minute, so only the first instant of each minute starts one\n\
          \n\
          in 40s, Fri 2026-03-27 12:00:40 UTC\n\
          in 1m 20s, Fri 2026-03-27 12:01:20 UTC\n",
@@ -202,12 +210,20 @@ fn errors_name_the_field_or_flag_and_the_fix() {
         "4 arguments instead of one schedule, because the shell expands * and splits at spaces; quote the schedule, such \
          as cronwheel next '*/5 * * * *'",
     );
+    check_error(
+        &["30 2 * * *", "Europe/Berlin"],
+        "\"Europe/Berlin\" is more than the schedule; give the time zone by --tz Europe/Berlin",
+    );
+    check_error(
+        &["30 2 * * *", "2026-11-21", "Berlin"],
+        "\"2026-11-21 Berlin\" is more than the schedule; give one schedule, the time zone by --tz, and the start by --from",
+    );
 }
 
 #[test]
 fn what_people_type_has_a_hint() {
-    let quartz = "L, W and # are Quartz's, and Kubernetes has nothing like them: list the days, such as 28-31, and let \
-                  the Job check the date";
+    let quartz = "L, W and # are Quartz's, and Kubernetes has nothing like them: list the days, such as 28-31 for L \
+                  or 1-7 for #1, and let the Job check the date";
     let form = "write five fields (minute, hour, day of month, month, day of week), or one of @yearly, @monthly, \
                 @weekly, @daily, @hourly, or @every with a duration such as 1h30m";
     for (text, advice) in [
@@ -232,6 +248,12 @@ fn what_people_type_has_a_hint() {
             "0 30 2 * * * 2026",
             "7 fields are Quartz's, with seconds first: leave the seconds and the year out, such as '30 2 * * *'",
         ),
+        (
+            "0 0 12 ? * MON#1",
+            "6 fields are Quartz's, with seconds first: leave the seconds and the year out, then '0 12 ? * MON#1' \
+             remains: L, W and # are Quartz's, and Kubernetes has nothing like them: list the days, such as 28-31 for L or 1-7 \
+             for #1, and let the Job check the date",
+        ),
         ("0 0 * * Monday", "names have three letters: write mon for Monday"),
         ("0 0 1 jan,march *", "names have three letters: write mar for march"),
         (
@@ -253,6 +275,8 @@ fn what_people_type_has_a_hint() {
     for (zone, advice) in [
         ("Europe/Berln", "did you mean Europe/Berlin?"),
         ("Berlin", "did you mean Europe/Berlin?"),
+        ("Berln", "did you mean Europe/Berlin?"),
+        ("New York", "did you mean America/New_York?"),
         ("CET+1", other),
         ("Mars/Base", other),
     ] {

@@ -94,7 +94,7 @@ fn b_7_7_surprises_are_told() {
         ),
         (
             "*/90 * * * *",
-            "*/90 matches minute 0 alone: steps start again with every hour",
+            "*/90 matches minute 0 alone: steps start again with every hour; for every 90 minutes write @every 90m",
         ),
         (
             "0 0 13 * 5",
@@ -103,7 +103,7 @@ fn b_7_7_surprises_are_told() {
         ("0 0 ? * 5", "? is Quartz's; here it means the same as *"),
         (
             "@every 5s",
-            "Jobs are named by the minute, so at most one Job a minute is started",
+            "Jobs are named by the minute, so only the first instant of each minute starts one",
         ),
     ] {
         assert_eq!(surprises(text), [sentence], "{text}");

@@ -81,7 +81,7 @@ fn man_page(command: Option<&str>, output: &mut impl io::Write) -> io::Result<()
 fn explain(args: &ExplainArgs) -> Result<(), CommandError> {
     let now = Clock::system(SignedDuration::ZERO, SignedDuration::ZERO).now();
     let (output, notes) = (io::stdout().lock(), io::stderr().lock());
-    let Some(wanted) = args.wanted() else {
+    let Some(wanted) = args.wanted()? else {
         return Ok(explain::run(args, now, io::stdin().lock(), output, notes)?);
     };
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -3,6 +3,7 @@
 //! The command uses the code of `run`: it feeds the objects to a shard and reports the requested actions instead of
 //! executing them. It writes nothing to the cluster.
 
+mod check;
 mod error;
 mod explanation;
 mod input;
@@ -40,29 +41,32 @@ use crate::schedule::Zone;
 #[derive(Args, Debug)]
 #[command(
     after_long_help = reasons(),
-    group = ArgGroup::new("question").required(true).args(["name", "file", "rule"]),
+    group = ArgGroup::new("question").required(true).multiple(true).args(["name", "file", "rule"]),
 )]
 pub struct ExplainArgs {
-    /// CronJob of the cluster, as NAME or cronjob/NAME. explain writes nothing
-    #[arg(value_parser = parse_cron_job)]
+    /// CronJob of the cluster or of the files of -f, as NAME or cronjob/NAME. explain writes nothing
+    #[arg(value_parser = parse_cron_job, conflicts_with = "rule")]
     name: Option<String>,
-    /// Namespace of the CronJob. Default: that of the context or of the service account
+    /// The name after a resource, as in `kubectl get cronjob NAME`
+    #[arg(hide = true, value_parser = parse_cron_job)]
+    name_after_resource: Option<String>,
+    /// Namespace of the CronJob. Default: that of the context or of the service account; all in files
     #[arg(short, long, value_name = "NAME", requires = "name", value_parser = parse_name)]
     namespace: Option<String>,
     /// Kubeconfig file. Default: the service account in a Pod, otherwise KUBECONFIG or ~/.kube/config
-    #[arg(long, value_name = "FILE", requires = "name")]
+    #[arg(long, value_name = "FILE", requires = "name", conflicts_with = "file")]
     kubeconfig: Option<PathBuf>,
     /// Context of the kubeconfig. Default: the current context
-    #[arg(long, value_name = "NAME", requires = "name")]
+    #[arg(long, value_name = "NAME", requires = "name", conflicts_with = "file")]
     context: Option<String>,
     /// Read CronJobs and Jobs from a YAML or JSON file, from the files of a directory, or from - for standard input,
     /// instead of a cluster; can be repeated. Jobs that are in none of the files do not exist
     #[arg(short, long = "file", value_name = "FILE")]
     file: Vec<String>,
     /// Print a rule of the built-in controller's behaviour, such as B-10.3
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", conflicts_with = "file")]
     rule: Option<String>,
-    /// Exit with 1 if a CronJob can never run or would be refused by the API server
+    /// List the CronJobs that can never run or would be refused by the API server, and exit with 1 if there are any
     #[arg(long)]
     check: bool,
     /// Instant of the question in RFC 3339, from 1973 to the end of 2099, e.g. 2026-11-21T10:30:00Z. Default: now
@@ -140,8 +144,22 @@ const RESOURCES: [&str; 5] = ["cronjob", "cronjobs", "cj", "cronjob.batch", "cro
 fn parse_cron_job(text: &str) -> Result<String, String> {
     match text.split_once('/') {
         Some((resource, name)) if RESOURCES.contains(&resource) => parse_name(name),
+        _ if is_file(text) => Err(format!("for a file or a directory write -f {text}")),
+        _ if text.starts_with("B-") => Err(format!("for a rule write --rule {text}")),
+        Some((namespace, name)) if parse_name(namespace).is_ok() && parse_name(name).is_ok() => {
+            Err(format!("for a CronJob in a namespace write {name} -n {namespace}"))
+        }
         _ => parse_name(text),
     }
+}
+
+/// Whether this names a file, or standard input, rather than a CronJob.
+fn is_file(text: &str) -> bool {
+    let has_extension = input::EXTENSIONS.iter().any(|extension| {
+        let stem = text.strip_suffix(extension);
+        stem.is_some_and(|stem| stem.ends_with('.'))
+    });
+    text == "-" || has_extension || text.contains('/') && Path::new(text).exists()
 }
 
 /// The accepted instants in Unix seconds, from 1973 to the end of 2099. Before, a zone had an offset with odd seconds;
@@ -183,14 +201,31 @@ pub struct Wanted<'a> {
 }
 
 impl ExplainArgs {
-    /// The CronJob of a cluster; `None` if a file is given.
-    pub fn wanted(&self) -> Option<Wanted<'_>> {
-        Some(Wanted {
-            name: self.name.as_deref()?,
+    /// The CronJob of a cluster; `None` if a file or a rule is given.
+    ///
+    /// # Errors
+    ///
+    /// If there are two names.
+    pub fn wanted(&self) -> Result<Option<Wanted<'_>>, ExplainError> {
+        let name = self.cron_job_name()?.filter(|_| self.file.is_empty());
+        Ok(name.map(|name| Wanted {
+            name,
             namespace: self.namespace.as_deref(),
             kubeconfig: self.kubeconfig.as_deref(),
             context: self.context.as_deref(),
-        })
+        }))
+    }
+
+    /// Returns the name, which may come after a resource.
+    fn cron_job_name(&self) -> Result<Option<&str>, ExplainError> {
+        match (&self.name, &self.name_after_resource) {
+            (Some(resource), Some(name)) if RESOURCES.contains(&resource.as_str()) => Ok(Some(name)),
+            (Some(first), Some(second)) => Err(ExplainError::TwoNames {
+                first: first.clone(),
+                second: second.clone(),
+            }),
+            (name, _) => Ok(name.as_deref()),
+        }
     }
 }
 
@@ -244,6 +279,15 @@ fn answer(
     if world.subjects.is_empty() {
         return Err(ExplainError::NoCronJob { input: name.to_owned() });
     }
+    if let Some(wanted) = args.cron_job_name()? {
+        world.select(wanted, args.namespace.as_deref());
+        if world.subjects.is_empty() {
+            return Err(ExplainError::NotInFiles {
+                input: name.to_owned(),
+                name: wanted.to_owned(),
+            });
+        }
+    }
     let explain = |subject| trial::explain(subject, &world, args.assume, now);
     let explanations: Vec<Explanation> = world.subjects.iter().map(explain).collect::<Result<_, _>>()?;
     for remark in &remarks {
@@ -254,6 +298,7 @@ fn answer(
             let document = json::document(&world.subjects, &explanations).map_err(ExplainError::Convert)?;
             writeln!(output, "{document}")
         }
+        OutputFormat::Text if args.check => check::write(&world, &explanations, &mut output),
         OutputFormat::Text => text::write(&world, &explanations, (now, false), &mut output),
         OutputFormat::Wide => text::write(&world, &explanations, (now, true), &mut output),
     };
@@ -262,22 +307,9 @@ fn answer(
         _ => {}
     }
     if args.check {
-        check(&world, &explanations)
+        check::check(&world, &explanations)
     } else {
         Ok(())
-    }
-}
-
-/// Fails if a CronJob can never run, or would be refused by the API server.
-fn check(world: &World, explanations: &[Explanation]) -> Result<(), ExplainError> {
-    let pairs = world.subjects.iter().zip(explanations);
-    let unfit = pairs.filter(|(subject, explanation)| !subject.refusals.is_empty() || explanation.reason.is_unfit());
-    match unfit.count() {
-        0 => Ok(()),
-        n_unfit => Err(ExplainError::Unfit {
-            n_unfit,
-            n_cron_jobs: explanations.len(),
-        }),
     }
 }
 

@@ -83,9 +83,10 @@ fn check_is_an_exit_code_and_a_rule_is_a_page() {
     let output = explain(&["-f", "-", "--check"], &refused);
     assert_eq!(output.status.code(), Some(1));
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        text.contains("problem      spec.timezone: unknown field; did you mean timeZone?\n"),
-        "{text}"
+    assert_eq!(
+        text,
+        "CronJob default/hello: refused by the API server: spec.timezone: unknown field; did you mean timeZone?\n\
+         0 of 1 CronJobs can run\n"
     );
     assert!(
         told(&output).contains("1 of 1 CronJobs can never run"),
@@ -128,6 +129,7 @@ fn bad_input_ends_with_a_failure_that_names_it_and_the_fix() {
     check(&["-f", "-", "--now", "noon"], HELLO, "--now", "2026-11-21T10:30:00Z");
     check(&["-f", "-", "--assume", "exists"], HELLO, "--assume", "create=exists");
     check(&[], "", "--file", "NAME");
-    check(&["hello", "-f", "-"], "", "cannot be used with", "--file");
+    check(&["other", "-f", "-"], HELLO, "no CronJob other", "check the name");
+    check(&["hello.yaml"], "", "NAME", "write -f hello.yaml");
     check(&["Hello"], "", "NAME", "lower-case");
 }

@@ -109,6 +109,22 @@ pub enum ExplainError {
         /// The name of the input.
         input: String,
     },
+    /// The input has no CronJob of the name.
+    #[error("{input}: no CronJob {name} in it; check the name and the namespace")]
+    NotInFiles {
+        /// The name of the input.
+        input: String,
+        /// The name of the CronJob.
+        name: String,
+    },
+    /// Two names are given.
+    #[error("{first} and {second} are two CronJobs; give one, or the files of several by -f")]
+    TwoNames {
+        /// The first name.
+        first: String,
+        /// The second name.
+        second: String,
+    },
     /// An object cannot be converted between forms of JSON.
     #[error("an object cannot be converted")]
     Convert(#[source] serde_json::Error),
@@ -120,8 +136,8 @@ pub enum ExplainError {
     },
     /// `--check` found CronJobs that cannot run.
     #[error(
-        "{n_unfit} of {n_cron_jobs} CronJobs can never run or would be refused by the API server; correct what is listed \
-         as reason and problem"
+        "{n_unfit} of {n_cron_jobs} CronJobs can never run or would be refused by the API server; correct what the \
+         answer lists"
     )]
     Unfit {
         /// Their number.

@@ -17,6 +17,10 @@ pub(super) struct Explanation {
     pub(super) cause: Option<String>,
     /// Jobs of the active list that the file lacks.
     pub(super) lacking: Vec<String>,
+    /// Whether a start depends on whether these Jobs still run.
+    pub(super) is_conditional: bool,
+    /// The explanation as if `spec.suspend` were false, for a suspended CronJob.
+    pub(super) resumed: Option<Box<Explanation>>,
     pub(super) slot: Option<Timestamp>,
     pub(super) job: Option<SentJob>,
     pub(super) deletes: Vec<Deletion>,
@@ -58,6 +62,8 @@ impl Explanation {
             reason: Reason::Undecodable,
             cause: Some(format!("{}: {}", error.field, error.problem)),
             lacking: Vec::new(),
+            is_conditional: false,
+            resumed: None,
             slot: None,
             job: None,
             deletes: Vec::new(),
@@ -70,13 +76,13 @@ impl Explanation {
 }
 
 impl Explanation {
-    /// The reason, with its cause in parentheses.
+    /// The reason, with its cause in parentheses, and the condition.
     pub(super) fn message(&self) -> String {
         let sentence = self.reason.meaning().sentence;
-        match &self.cause {
-            Some(cause) => format!("{sentence} ({cause})"),
-            None => sentence.to_owned(),
-        }
+        let cause = self.cause.as_ref().map(|cause| format!(" ({cause})"));
+        let lacking = self.is_conditional.then(|| self.lacking.join(", "));
+        let condition = lacking.map(|lacking| format!(", unless Job {lacking} still runs"));
+        [sentence, &cause.unwrap_or_default(), &condition.unwrap_or_default()].concat()
     }
 }
 

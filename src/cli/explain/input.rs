@@ -15,7 +15,7 @@ use super::{
 const FILE_BYTES_MAX: u64 = 1 << 30;
 
 /// The files of a directory that are read, as by `kubectl`.
-const EXTENSIONS: [&str; 3] = ["json", "yaml", "yml"];
+pub(super) const EXTENSIONS: [&str; 3] = ["json", "yaml", "yml"];
 
 /// Parses files, the files of directories, and `-` for standard input.
 pub(super) fn read_all(files: &[String], mut input: impl Read) -> Result<Objects, ExplainError> {

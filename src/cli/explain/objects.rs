@@ -124,7 +124,9 @@ fn yaml(input: &str, text: &str) -> Result<Vec<Value>, ExplainError> {
         ExplainError::Yaml {
             input: input.to_owned(),
             problem,
-            fix: if names_alias {
+            fix: if text.contains("{{") {
+                "render a Helm template first, such as helm template CHART | cronwheel explain -f -"
+            } else if names_alias {
                 "put a schedule that begins with * in quotes"
             } else {
                 "correct it there"

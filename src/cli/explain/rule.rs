@@ -6,16 +6,37 @@ use super::ExplainError;
 
 const PAGE: &str = include_str!("../../../docs/spec/cronjob-behaviour.md");
 
-/// Prints a rule with its paragraphs.
+const DIFFERENCES: &str = include_str!("../../../docs/differences.md");
+
+/// Prints a rule with its paragraphs, and the differences from it. The `B-` of the number may be
+/// left out.
 pub(super) fn print(number: &str, mut output: impl Write) -> Result<(), ExplainError> {
     let no_rule = || ExplainError::NoRule {
         number: number.to_owned(),
     };
-    let rule = rule(&number.to_ascii_uppercase()).ok_or_else(no_rule)?;
-    match writeln!(output, "{rule}").and_then(|()| output.flush()) {
+    let mut exact = number.to_ascii_uppercase();
+    if exact.starts_with(|first: char| first.is_ascii_digit()) {
+        exact.insert_str(0, "B-");
+    }
+    let rule = rule(&exact).ok_or_else(no_rule)?;
+    let mut lines = vec![rule.to_owned()];
+    let words = |(theirs, ours)| format!("\nDifference. Built-in: {theirs}. cronwheel: {ours}.");
+    lines.extend(differences(&exact).map(words));
+    match writeln!(output, "{}", lines.join("\n")).and_then(|()| output.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(ExplainError::Write(error)),
         _ => Ok(()),
     }
+}
+
+/// Returns what the built-in controller does and what cronwheel does, for each difference that names the rule.
+fn differences(number: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    DIFFERENCES.lines().filter_map(move |line| {
+        let mut cells = line.split(" | ");
+        let numbers = cells.next()?.strip_prefix("| ")?;
+        // The table of all rules has two columns alone.
+        let (theirs, ours) = (cells.next()?, cells.next()?);
+        numbers.split(", ").any(|one| one == number).then_some((theirs, ours))
+    })
 }
 
 /// Returns the text from the bold number to the next rule or heading.

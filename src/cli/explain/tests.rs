@@ -20,18 +20,25 @@ struct Printed {
 
 /// Runs a command line after `cronwheel explain -f -`, with `input` as the standard input.
 fn run_on(input: &str, arguments: &[&str]) -> Result<Printed, String> {
+    let mut output = Vec::new();
+    let notes = run_into(input, arguments, &mut output)?;
+    Ok(Printed {
+        output: String::from_utf8(output).unwrap(),
+        notes: String::from_utf8(notes).unwrap(),
+    })
+}
+
+/// Runs like [`run_on`] and returns the notes. The output is kept where the command fails.
+fn run_into(input: &str, arguments: &[&str], output: &mut Vec<u8>) -> Result<Vec<u8>, String> {
     use clap::Parser as _;
     let line = ["cronwheel", "explain", "-f", "-"].iter().chain(arguments);
     let Command::Explain(args) = Cli::try_parse_from(line).map_err(|error| error.to_string())?.command else {
         return Err("another command".to_owned());
     };
-    let (mut output, mut notes) = (Vec::new(), Vec::new());
+    let mut notes = Vec::new();
     let now = "2026-05-05T10:00:05Z".parse().unwrap();
-    run(&args, now, input.as_bytes(), &mut output, &mut notes).map_err(|error| error.to_string())?;
-    Ok(Printed {
-        output: String::from_utf8(output).unwrap(),
-        notes: String::from_utf8(notes).unwrap(),
-    })
+    run(&args, now, input.as_bytes(), output, &mut notes).map_err(|error| error.to_string())?;
+    Ok(notes)
 }
 
 /// The answer for these objects at 10:00:05 unless the arguments say otherwise.

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{
+    check::refusals,
     explanation::{EventLine, Explanation},
     reason::{Decision, Reason},
     world::{Subject, World},
@@ -21,6 +22,9 @@ use crate::{
 
 /// Number of printed activations.
 const NEXT_COUNT: usize = 3;
+
+/// A shorter `startingDeadlineSeconds` is a common worry, since the documentation of Kubernetes advises against it.
+const DEADLINE_SECONDS_MIN: i64 = 10;
 
 /// Writes one block per CronJob.
 pub(super) fn write(
@@ -56,16 +60,14 @@ impl Display for Block<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Subject { namespace, name, .. } = self.subject;
         writeln!(f, "CronJob {namespace}/{name} at {}", whole_seconds(self.now))?;
+        lines(f, "problem", &refusals(self.subject))?;
         if let Ok(record) = &self.subject.record {
             writeln!(f)?;
             self.schedule(f, record)?;
         }
         self.decision(f)?;
         self.consequences(f)?;
-        for note in &self.subject.notes {
-            line(f, "note", note)?;
-        }
-        lines(f, "problem", &self.subject.refusals)
+        lines(f, "note", &self.subject.notes)
     }
 }
 
@@ -97,34 +99,53 @@ impl Block<'_> {
         let since = due::earliest_time(record.created, record.status.last_schedule_time, None, self.now);
         let calendar = Calendar::new(schedule, parsed, (since, self.now), NEXT_COUNT);
         line(f, "schedule", calendar.schedule_words())?;
-        line(f, "last", last_words(record, &calendar))?;
+        lines(f, "last due", &last_words(record, &calendar))?;
         let reason = self.explanation.reason;
         if reason == Reason::Suspended {
             line(f, "next", "none while spec.suspend is true")?;
+            line(f, "", self.resumed_words(&calendar))?;
         } else if reason == Reason::Deleting {
             line(f, "next", "none, since the CronJob is being deleted")?;
         } else {
             lines(f, "next", &calendar.next_lines())?;
         }
-        lines(f, "note", &describe::surprises(&schedule.text, parsed))
+        let mut notes = describe::surprises(&schedule.text, parsed);
+        notes.extend(deadline_words(record));
+        lines(f, "note", &notes)
+    }
+
+    /// Says when it would run if `spec.suspend` became false now (B-6.6).
+    fn resumed_words(&self, calendar: &Calendar<'_>) -> String {
+        let Some(resumed) = &self.explanation.resumed else {
+            return String::new();
+        };
+        let in_words = |at: &Timestamp| format!("in {}, {}", span_words(self.now, *at), calendar.local(*at));
+        let next = calendar.next.first().map_or_else(|| "never".to_owned(), in_words);
+        let slot = resumed.slot.map(|slot| self.slot_words(slot)).unwrap_or_default();
+        match resumed.reason.decision() {
+            Decision::Fire => format!("if it were resumed now: at once{slot}; then {next}"),
+            Decision::Skip => format!(
+                "if it were resumed now: not at once, since {}; then {next}",
+                resumed.message()
+            ),
+            Decision::Wait => format!("if it were resumed now: {next}"),
+        }
     }
 
     fn decision(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let explanation = self.explanation;
         let meaning = explanation.reason.meaning();
         writeln!(f)?;
-        let decision = explanation.reason.decision();
         let mut condition = "";
         if !explanation.lacking.is_empty() {
             let lacking = explanation.lacking.join(", ");
-            let advice = "which status.active names; add it by kubectl get cronjobs,jobs -o yaml";
-            line(f, "lacks", format_args!("Job {lacking}, {advice}"))?;
-            // Only a start depends on whether that Job has ended.
-            if decision == Decision::Fire {
-                condition = "unknown; if that Job does not exist: ";
+            let advice = "named by status.active, in no file; add it by kubectl get cronjobs,jobs -o yaml";
+            line(f, "missing", format_args!("Job {lacking}, {advice}"))?;
+            if explanation.is_conditional {
+                condition = "unknown: skip if that Job still runs, otherwise ";
             }
         }
-        let decision = decision.as_str();
+        let decision = explanation.reason.decision().as_str();
         let slot = explanation.slot.map(|slot| self.slot_words(slot)).unwrap_or_default();
         let next = self.next_run_words().unwrap_or_default();
         line(f, "decision", format_args!("{condition}{decision}{slot}{next}"))?;
@@ -214,6 +235,9 @@ impl Block<'_> {
         match self.explanation.reason {
             Reason::CreateFailed => format!("in 100 ms, then by back-off{}", self.end_of_tries()),
             Reason::LookUpFailed => "in 1 s, then by back-off, until the Job can be looked up".to_owned(),
+            Reason::Forbidden | Reason::AlreadyActive if let Some(next) = next => {
+                format!("when that Job ends, at the latest at {next}")
+            }
             Reason::Created
             | Reason::Adopted
             | Reason::ForeignJob
@@ -296,13 +320,34 @@ fn list(names: impl Iterator<Item = String>) -> String {
     }
 }
 
-fn last_words(record: &CronJobRecord, calendar: &Calendar<'_>) -> String {
+/// Returns the last due slot, and the last one that was started if that is another.
+fn last_words(record: &CronJobRecord, calendar: &Calendar<'_>) -> Vec<String> {
     let local = |instant| Local::new(instant, zone_of(&record.schedule));
     match (calendar.last, record.status.last_schedule_time) {
-        (Some(last), _) => local(last).to_string(),
-        (None, Some(started)) => format!("{}, which was started", local(started)),
-        (None, None) => format!("none since the creation at {}", local(record.created)),
+        (Some(last), Some(started)) => vec![
+            local(last).to_string(),
+            format!("the last one that was started: {}", local(started)),
+        ],
+        (Some(last), None) => vec![local(last).to_string(), "none was started yet".to_owned()],
+        (None, Some(started)) => vec![format!("{}, which was started", local(started))],
+        (None, None) => vec![format!("none since the creation at {}", local(record.created))],
     }
+}
+
+/// Says what a short deadline does, with cronwheel and with the built-in controller (B-9.7).
+fn deadline_words(record: &CronJobRecord) -> Option<String> {
+    let deadline = record
+        .starting_deadline_seconds
+        .filter(|seconds| *seconds < DEADLINE_SECONDS_MIN)?;
+    let built_in = if deadline == 0 {
+        "starts nothing"
+    } else {
+        "also loses runs when it is that late"
+    };
+    Some(format!(
+        "startingDeadlineSeconds is {deadline}: enough for cronwheel, which misses only a run that it finds more than \
+         {deadline} s late, as after an outage; the built-in controller {built_in}"
+    ))
 }
 
 /// Returns the rule of an Event, and the difference from the built-in controller.

@@ -61,10 +61,19 @@ pub(super) fn explain(
     assumed: AssumedCreate,
     now: Timestamp,
 ) -> Result<Explanation, ExplainError> {
-    match &subject.record {
-        Ok(record) => Trial::new(record, world, assumed, now).run(),
-        Err(error) => Ok(Explanation::undecodable(error)),
+    let record = match &subject.record {
+        Ok(record) => record,
+        Err(error) => return Ok(Explanation::undecodable(error)),
+    };
+    let mut explanation = Trial::new(record, world, assumed, now).run()?;
+    if explanation.reason == Reason::Suspended {
+        let resumed = CronJobRecord {
+            is_suspended: false,
+            ..record.clone()
+        };
+        explanation.resumed = Some(Box::new(Trial::new(&resumed, world, assumed, now).run()?));
     }
+    Ok(explanation)
 }
 
 struct Trial<'a> {
@@ -290,10 +299,13 @@ impl<'a> Trial<'a> {
             .as_ref()
             .filter(|written| **written != self.record.status);
         let job = self.seen.order.as_ref().map(sent_job).transpose()?;
+        let lacking = self.lacking();
         Ok(Explanation {
             reason,
             cause,
-            lacking: self.lacking(),
+            is_conditional: self.is_start_conditional(&lacking),
+            lacking,
+            resumed: None,
             slot,
             job,
             deletes: self.seen.deletes.iter().map(Deletion::from).collect(),

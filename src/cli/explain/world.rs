@@ -90,6 +90,14 @@ impl World {
         Ok(world)
     }
 
+    /// Keeps the CronJobs of this name, in all namespaces or in one.
+    pub(super) fn select(&mut self, name: &str, namespace: Option<&str>) {
+        let is_wanted = |subject: &Subject| {
+            subject.name == name && namespace.is_none_or(|namespace| subject.namespace == namespace)
+        };
+        self.subjects.retain(is_wanted);
+    }
+
     fn add_job(&mut self, key: (Box<str>, Box<str>), record: JobRecord) {
         if let Some(owner) = &record.controller {
             let siblings = self.jobs_by_owner.entry(owner.clone()).or_default();

@@ -30,17 +30,34 @@ fn b_6_3_a_suspended_cron_job_has_no_next_run() {
 fn a_job_that_the_file_lacks_is_named() {
     let changes = json!({"spec": {"concurrencyPolicy": "Forbid"}, "status": {"active": [entry(29_632_910)]}});
     assert_eq!(
-        labelled(&["lacks", "decision"], changes.clone(), &[]),
+        labelled(&["missing", "decision", "reason"], changes.clone(), &[]),
         [
-            "lacks        Job hello-29632910, which status.active names; add it by kubectl get cronjobs,jobs -o yaml",
-            "decision     unknown; if that Job does not exist: fire, slot Tue 2026-05-05 10:00 UTC, 5s ago",
+            "missing      Job hello-29632910, named by status.active, in no file; add it by kubectl get cronjobs,jobs -o \
+             yaml",
+            "decision     unknown: skip if that Job still runs, otherwise fire, slot Tue 2026-05-05 10:00 UTC, 5s ago",
+            "reason       Created: the slot is due and nothing holds it back, unless Job hello-29632910 still runs",
         ]
     );
     check(
         &[cron_job(changes)],
         &[],
-        json!({"decision": "fire", "missingJobs": ["hello-29632910"]}),
+        json!({
+            "decision": "fire", "missingJobs": ["hello-29632910"],
+            "message": "the slot is due and nothing holds it back, unless Job hello-29632910 still runs",
+        }),
     );
+    // Under Allow it holds nothing back, unless it has the name of the slot's Job.
+    for (minutes, decision) in [
+        (29_632_910, "fire"),
+        (29_632_920, "unknown: skip if that Job still runs, otherwise fire"),
+    ] {
+        assert_eq!(
+            labelled(&["decision"], json!({"status": {"active": [entry(minutes)]}}), &[]),
+            [format!(
+                "decision     {decision}, slot Tue 2026-05-05 10:00 UTC, 5s ago"
+            )]
+        );
+    }
     let suspended = json!({"spec": {"suspend": true}, "status": {"active": [entry(29_632_910)]}});
     assert_eq!(labelled(&["decision"], suspended, &[]), ["decision     skip"]);
 }
@@ -147,7 +164,7 @@ fn what_the_api_server_refuses_is_pointed_out() {
         check(&[cron_job(changes.clone())], &[], json!({"problems": [problem]}));
         assert_eq!(
             labelled(&["problem"], changes, &[]),
-            [format!("problem      {problem}")]
+            [format!("problem      refused by the API server: {problem}")]
         );
     }
 }
@@ -168,7 +185,10 @@ fn check_fails_for_what_cannot_run_alone() {
         json!({"spec": {"suspend": true}}),
         json!({"spec": {"startingDeadlineSeconds": 2}}),
     ];
-    run_on(&list(&fit), &["--check"]).unwrap();
+    assert_eq!(
+        run_on(&list(&fit), &["--check"]).unwrap().output,
+        "3 of 3 CronJobs can run\n"
+    );
     let unfit = [
         json!({}),
         json!({"spec": {"schedule": "0 0 30 2 *"}}),
@@ -180,7 +200,22 @@ fn check_fails_for_what_cannot_run_alone() {
     run_on(&list(&unfit), &[]).unwrap();
     assert_eq!(
         run_on(&list(&unfit), &["--check"]).unwrap_err(),
-        "5 of 6 CronJobs can never run or would be refused by the API server; correct what is listed as reason and problem"
+        "5 of 6 CronJobs can never run or would be refused by the API server; correct what the answer lists"
+    );
+    let mut listed = Vec::new();
+    run_into(&list(&unfit), &["--check"], &mut listed).unwrap_err();
+    assert_eq!(
+        String::from_utf8(listed).unwrap(),
+        "CronJob default/a1: NeverRuns: no instant matches spec.schedule (correct its day of month or its month)\n\
+         CronJob default/a2: UnparseableSchedule: spec.schedule does not parse (unrecognized descriptor: @reboot; write \
+         five fields (minute, hour, day of month, month, day of week), or one of @yearly, @monthly, @weekly, @daily, \
+         @hourly, or @every with a duration such as 1h30m)\n\
+         CronJob default/a3: UnknownTimeZone: spec.timeZone is not a known time zone (unknown time zone Europe/Berln; did \
+         you mean Europe/Berlin?)\n\
+         CronJob default/a4: Undecodable: the object cannot be decoded: the CronJob starts nothing until it can, and then \
+         its latest slot (spec.suspend: expected a boolean, found a string)\n\
+         CronJob default/a5: refused by the API server: spec.timezone: unknown field; did you mean timeZone?\n\
+         1 of 6 CronJobs can run\n"
     );
 }
 
@@ -205,6 +240,11 @@ fn a_rule_is_printed_whole_and_alone() {
     let expected = "**B-6.3** `spec.suspend` true: stop. No event.\n";
     assert_eq!(printed("B-6.3").unwrap(), expected);
     assert_eq!(printed("b-6.3").unwrap(), expected);
+    assert_eq!(printed("6.3").unwrap(), expected);
+    let rule = printed("B-4.4").unwrap();
+    let difference = "\n\nDifference. Built-in: a delete that fails waits for the next event. cronwheel: tried again after \
+                      5 s, later 30 s.\n";
+    assert!(rule.starts_with("**B-4.4") && rule.ends_with(difference), "{rule}");
     assert_eq!(
         printed("B-99").unwrap_err(),
         "no rule B-99; the rules are in docs/spec/cronjob-behaviour.md, give a number such as B-10.3"
@@ -233,5 +273,104 @@ fn names_are_taken_as_kubectl_prints_them() {
     ] {
         assert_eq!(parse_cron_job(text), Ok("report".to_owned()), "{text}");
     }
-    assert!(parse_cron_job("job/report").is_err());
+    for (text, hint) in [
+        ("job/report", "for a CronJob in a namespace write report -n job"),
+        ("shop/report", "for a CronJob in a namespace write report -n shop"),
+        (
+            "manifests/report.yaml",
+            "for a file or a directory write -f manifests/report.yaml",
+        ),
+        ("report.yml", "for a file or a directory write -f report.yml"),
+        ("/", "for a file or a directory write -f /"),
+        ("-", "for a file or a directory write -f -"),
+        ("B-12.3", "for a rule write --rule B-12.3"),
+        (
+            "a/b/c",
+            "write a name as Kubernetes has it: lower-case letters, digits, '-' and '.', at most 253",
+        ),
+    ] {
+        assert_eq!(parse_cron_job(text), Err(hint.to_owned()), "{text}");
+    }
+}
+
+#[test]
+fn a_name_selects_from_files() {
+    let hello_of = |namespace: &str| cron_job(json!({"metadata": {"namespace": namespace, "uid": namespace}}));
+    let other = cron_job(json!({"metadata": {"name": "other", "uid": "other"}}));
+    let list = json!({"kind": "List", "items": [hello_of("a"), other, hello_of("b")]}).to_string();
+    let named = |arguments: &[&str]| {
+        let output = run_on(&list, arguments)?.output;
+        let heads = output.lines().filter_map(|line| line.strip_prefix("CronJob "));
+        Ok::<_, String>(
+            heads
+                .map(|head| head.split(' ').next().unwrap().to_owned())
+                .collect::<Vec<_>>(),
+        )
+    };
+    assert_eq!(named(&["hello"]).unwrap(), ["a/hello", "b/hello"]);
+    assert_eq!(named(&["cronjob/hello", "-n", "b"]).unwrap(), ["b/hello"]);
+    assert_eq!(named(&["cronjob", "other"]).unwrap(), ["default/other"]);
+    assert_eq!(
+        named(&["hello", "-n", "c"]).unwrap_err(),
+        "standard input: no CronJob hello in it; check the name and the namespace"
+    );
+    assert_eq!(
+        named(&["hello", "other"]).unwrap_err(),
+        "hello and other are two CronJobs; give one, or the files of several by -f"
+    );
+    for arguments in [["hello", "--context", "a"], ["--rule", "B-6.3", "hello"]] {
+        assert!(run_on(&list, &arguments).unwrap_err().contains("cannot be used with"));
+    }
+}
+
+#[test]
+fn b_6_6_a_suspended_cron_job_says_when_it_would_run() {
+    let resumed = |changes: Value| {
+        let changes = with(json!({"spec": {"suspend": true}}), changes);
+        let output = run_on(&cron_job(changes).to_string(), &[]).unwrap().output;
+        let line = output
+            .lines()
+            .find(|line| line.contains("resumed"))
+            .unwrap()
+            .trim()
+            .to_owned();
+        line.strip_prefix("if it were resumed now: ").unwrap().to_owned()
+    };
+    assert_eq!(
+        resumed(json!({})),
+        "at once, slot Tue 2026-05-05 10:00 UTC, 5s ago; then in 9m 55s, Tue 2026-05-05 10:10 UTC"
+    );
+    assert_eq!(
+        resumed(json!({"status": {"lastScheduleTime": "2026-05-05T10:00:00Z"}})),
+        "in 9m 55s, Tue 2026-05-05 10:10 UTC"
+    );
+    assert_eq!(
+        resumed(json!({"spec": {"startingDeadlineSeconds": 4}})),
+        "not at once, since the slot is older than startingDeadlineSeconds allows: it is missed (the slot is 5s old, and \
+         startingDeadlineSeconds is 4); then in 9m 55s, Tue 2026-05-05 10:10 UTC"
+    );
+    assert_eq!(
+        resumed(json!({"spec": {"schedule": "0 0 30 2 *"}})),
+        "not at once, since no instant matches spec.schedule (correct its day of month or its month); then never"
+    );
+}
+
+#[test]
+fn b_9_7_a_short_deadline_says_what_it_does() {
+    let note = |seconds: i64| labelled(&["note"], json!({"spec": {"startingDeadlineSeconds": seconds}}), &[]);
+    assert_eq!(
+        note(5),
+        [
+            "note         startingDeadlineSeconds is 5: enough for cronwheel, which misses only a run that it finds more \
+             than 5 s late, as after an outage; the built-in controller also loses runs when it is that late"
+        ]
+    );
+    assert_eq!(
+        note(0),
+        [
+            "note         startingDeadlineSeconds is 0: enough for cronwheel, which misses only a run that it finds more \
+             than 0 s late, as after an outage; the built-in controller starts nothing"
+        ]
+    );
+    assert!(note(10).is_empty());
 }

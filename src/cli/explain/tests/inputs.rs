@@ -234,6 +234,11 @@ fn input_that_cannot_be_used_is_refused_with_the_fix() {
     refuse("a: b: c", "standard input: not YAML", "line 1");
     refuse("spec:\n  schedule: * * * * *", "not YAML", "begins with * in quotes");
     refuse("spec:\n  schedule: */5 * * * *", "not YAML", "begins with * in quotes");
+    refuse(
+        "metadata:\n  name: {{ .Release.Name }}",
+        "not YAML",
+        "render a Helm template first, such as helm template CHART | cronwheel explain -f -",
+    );
     refuse("a: 1\na: 2", "not YAML", "line 2");
     refuse("{\"kind\": ", "standard input: not JSON", "line 1");
     refuse(

@@ -9,6 +9,7 @@ use crate::{
         calendar::{Local, span_words, zone_of},
         explain::reason::Reason,
     },
+    schedule::policy::ConcurrencyPolicy,
     shard::ActiveJob,
 };
 
@@ -47,6 +48,8 @@ impl Trial<'_> {
         let advice = match (reason, &schedule.time_zone) {
             (Reason::UnparseableSchedule, _) => schedule_advice(&schedule.text),
             (Reason::UnknownTimeZone, Some(name)) => zone_advice(name),
+            // The error of the built-in controller is about differences between slots.
+            (Reason::NeverRuns, _) => return "correct its day of month or its month".to_owned(),
             _ => return error,
         };
         format!("{error}; {advice}")
@@ -63,6 +66,14 @@ impl Trial<'_> {
             .filter(is_lacking)
             .map(|active| active.name.to_string())
             .collect()
+    }
+
+    /// Whether these Jobs of the active list would hold the start back if they still ran: under Forbid, and by the name
+    /// of the Job to be created.
+    pub(super) fn is_start_conditional(&self, lacking: &[String]) -> bool {
+        let is_forbid = self.record.concurrency_policy == ConcurrencyPolicy::Forbid;
+        let order = self.seen.order.as_ref();
+        order.is_some_and(|order| lacking.iter().any(|job| is_forbid || **job == *order.name))
     }
 
     fn namespace_of<'b>(&'b self, active: &'b ActiveJob) -> &'b str {

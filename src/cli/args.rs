@@ -75,7 +75,7 @@ pub enum Command {
     Next(NextArgs),
     /// Explain what the controller would do with a CronJob now
     Explain(ExplainArgs),
-    /// List replicas, shards and their leaders
+    /// List replicas, shards and their leaders, and other controllers of the same CronJobs
     Shards(ShardsArgs),
     /// Print the completion script of a shell
     Completions {

@@ -3,6 +3,7 @@
 //! The command only reads. `listing` computes the rows, and `text`, `json` and `changes` print them.
 
 mod changes;
+mod cron_job;
 mod json;
 mod known;
 mod listing;
@@ -17,7 +18,7 @@ use std::{
 
 use clap::{Args, ValueEnum};
 
-use self::{known::Known, listing::Listing, text::Shown, watch::Gathering};
+use self::{cron_job::CronJobName, known::Known, listing::Listing, text::Shown, watch::Gathering};
 use super::args::values::{parse_installation, parse_namespace, parse_zone};
 use crate::{
     controller::clock::Clock,
@@ -30,7 +31,7 @@ use crate::{
 /// Timeout of a request.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Lists replicas, shards and their leaders.
+/// Lists replicas, shards and their leaders, and other controllers of the same CronJobs.
 #[derive(Args, Debug)]
 pub struct ShardsArgs {
     /// Kubeconfig file. Default: the service account in a Pod, otherwise KUBECONFIG or ~/.kube/config
@@ -54,6 +55,9 @@ pub struct ShardsArgs {
     /// List all shards as text, not only those in trouble
     #[arg(short, long)]
     all: bool,
+    /// Print the shard of one CronJob, its leader and the next run instead
+    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = cron_job::parse, conflicts_with_all = ["all", "watch"])]
+    cronjob: Option<CronJobName>,
     /// Continue and print every change
     #[arg(short, long)]
     watch: bool,
@@ -72,10 +76,10 @@ enum OutputFormat {
 /// Why `shards` prints nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum ShardsError {
-    /// There are no Leases of the installation.
+    /// There is no ConfigMap of the installation.
     #[error(
-        "no replica of this installation has Leases in namespace {}; give --lease-namespace, or \
-         --installation where it has another name",
+        "no installation with shards in namespace {}; give --lease-namespace, or --installation where it has another \
+         name. A replica with --alone has no shards, nor has cronwheel dev",
         .namespaces.join(" or ")
     )]
     NoInstallation {
@@ -92,6 +96,14 @@ pub enum ShardsError {
         right: &'static str,
         /// The message of the server or of the transport.
         message: String,
+    },
+    /// The CronJob of `--cronjob` is not known.
+    #[error("CronJob {namespace}/{name} is not in the cluster, or cannot be decoded; check namespace and name")]
+    NoCronJob {
+        /// The namespace of the CronJob.
+        namespace: String,
+        /// The name of the CronJob.
+        name: String,
     },
     /// The answer cannot be written.
     #[error("cannot write the answer")]
@@ -163,7 +175,11 @@ async fn show(
     let (api, known) = find(&leases, &args.installation, namespaces).await?;
     known.other_controllers.begin(clock.now() - DECAY);
     let mut gathering = Gathering::begin(api, cron_jobs, args.default_time_zone.clone(), known).await?;
-    write(&mut output, &listing(args, &gathering.known, clock)).map_err(ShardsError::Write)?;
+    let answer = match &args.cronjob {
+        Some(wanted) => answer(args.output, wanted, &gathering.known, clock)?,
+        None => listing(args, &gathering.known, clock),
+    };
+    write(&mut output, &answer).map_err(ShardsError::Write)?;
     if args.watch {
         follow(args.output, &mut gathering, clock, output, notes).await?;
     }
@@ -210,6 +226,17 @@ async fn follow(
             write(&mut output, &line).map_err(ShardsError::Write)?;
         }
     }
+}
+
+fn answer(format: OutputFormat, wanted: &CronJobName, known: &Known, clock: &Clock) -> Result<String, ShardsError> {
+    let answer = match format {
+        OutputFormat::Text | OutputFormat::Wide => cron_job::text(known, wanted, clock.now()),
+        OutputFormat::Json => cron_job::document(known, wanted, clock.now()),
+    };
+    answer.ok_or_else(|| ShardsError::NoCronJob {
+        namespace: wanted.namespace.clone(),
+        name: wanted.name.clone(),
+    })
 }
 
 fn listing(args: &ShardsArgs, known: &Known, clock: &Clock) -> String {

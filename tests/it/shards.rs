@@ -133,12 +133,52 @@ async fn all_shards_and_what_is_in_them_are_shown() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_cron_job_has_a_shard_a_leader_and_a_next_run() {
+    let api = api();
+    fleet(&api).await;
+    create_cron_job(&client(&api), "broken", "@sometimes").await;
+    let asked = async |arguments: &[&str]| {
+        let printed = Printed::default();
+        show(&api, arguments, printed.clone())
+            .await
+            .map_err(|error| error.to_string())?;
+        Ok::<_, String>(printed.text())
+    };
+    let document = asked(&["--cronjob", "default/c3", "-o", "json"]).await.unwrap();
+    let document: Value = serde_json::from_str(&document).unwrap();
+    let number = &document["shard"];
+    assert_eq!(
+        document,
+        json!({
+            "at": "2026-01-02T03:04:30Z", "namespace": "default", "name": "c3", "shard": number, "isLed": true,
+            "holder": {"pod": "pod-a", "podUid": "a", "incarnation": "0000000000000001"},
+            "nextRun": "2026-01-02T03:05:00Z",
+        })
+    );
+    assert_eq!(
+        asked(&["--cronjob", "default/c3"]).await.unwrap(),
+        format!(
+            "CronJob default/c3: shard {number} of 256, led by pod-a; next run due in 30s, Fri 2026-01-02 03:05 UTC\n"
+        )
+    );
+    let text = asked(&["--cronjob", "default/broken"]).await.unwrap();
+    assert!(
+        text.ends_with(", led by pod-a; no run is due: cronwheel explain says why\n"),
+        "{text}"
+    );
+    assert_eq!(
+        asked(&["--cronjob", "shop/c3"]).await.unwrap_err(),
+        "CronJob shop/c3 is not in the cluster, or cannot be decoded; check namespace and name"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn without_an_installation_it_says_where_it_looked() {
     for (arguments, namespaces) in [(&[][..], "other or kube-system"), (&["--lease-namespace", "x"], "x")] {
         let error = show(&api(), arguments, Printed::default()).await.unwrap_err();
         let told = format!(
-            "no replica of this installation has Leases in namespace {namespaces}; give \
-             --lease-namespace, or --installation where it has another name"
+            "no installation with shards in namespace {namespaces}; give --lease-namespace, or --installation where it has \
+             another name. A replica with --alone has no shards, nor has cronwheel dev"
         );
         assert_eq!(error.to_string(), told);
     }

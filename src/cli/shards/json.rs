@@ -74,7 +74,7 @@ fn shard(row: &ShardRow, next_fire: Option<Timestamp>) -> Value {
     })
 }
 
-fn identity(member: Option<&MemberIdentity>) -> Value {
+pub(super) fn identity(member: Option<&MemberIdentity>) -> Value {
     member.map_or(Value::Null, |member| {
         json!({
             "pod": member.pod_name,
@@ -84,7 +84,7 @@ fn identity(member: Option<&MemberIdentity>) -> Value {
     })
 }
 
-fn time(at: Option<Timestamp>) -> Option<String> {
+pub(super) fn time(at: Option<Timestamp>) -> Option<String> {
     at.map(|at| at.to_string())
 }
 

@@ -1,14 +1,18 @@
 //! The Leases and CronJobs of an installation that were read.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use jiff::Timestamp;
 
+use super::cron_job::CronJobName;
 use crate::{
     coordination::{Installation, LeaseKey, LeaseRecord},
     kube_api::other_controllers::OtherControllers,
     schedule::due,
-    shard::{Bucket, CronJobRecord, CronJobSchedule, ShardId, Uid},
+    shard::{Bucket, CronJobIdentity, CronJobRecord, CronJobSchedule, ShardId, Uid},
 };
 
 /// The data of a listing.
@@ -26,7 +30,16 @@ pub(super) struct Known {
 /// The listed part of a CronJob; without a plan it starts nothing.
 struct Listed {
     shard: ShardId,
+    /// Unknown if it cannot be decoded.
+    identity: Option<Arc<CronJobIdentity>>,
     plan: Option<Plan>,
+}
+
+/// The shard of a CronJob, and when it runs next.
+pub(super) struct Place<'a> {
+    pub(super) shard: ShardId,
+    pub(super) schedule: Option<&'a CronJobSchedule>,
+    pub(super) next_run: Option<Timestamp>,
 }
 
 struct Plan {
@@ -57,20 +70,21 @@ impl Known {
             schedule: record.schedule.clone(),
             anchor: record.status.last_schedule_time.unwrap_or(record.created),
         });
-        self.put(&record.identity.uid, plan);
+        self.put(&record.identity.uid, Some(record.identity.clone()), plan);
     }
 
     /// Adds a CronJob that cannot be decoded.
     pub(super) fn put_cron_job_without_plan(&mut self, uid: &Uid) {
-        self.put(uid, None);
+        self.put(uid, None, None);
     }
 
-    fn put(&mut self, uid: &Uid, plan: Option<Plan>) {
+    fn put(&mut self, uid: &Uid, identity: Option<Arc<CronJobIdentity>>, plan: Option<Plan>) {
         if let Some(relisted) = &mut self.relisted {
             relisted.insert(uid.clone());
         }
         let shard = Bucket::of(uid).shard(self.installation.shard_count);
-        self.cron_jobs.insert(uid.clone(), Listed { shard, plan });
+        let listed = Listed { shard, identity, plan };
+        self.cron_jobs.insert(uid.clone(), listed);
     }
 
     pub(super) fn remove_cron_job(&mut self, uid: &Uid) {
@@ -86,6 +100,21 @@ impl Known {
         if let Some(relisted) = self.relisted.take() {
             self.cron_jobs.retain(|uid, _| relisted.contains(uid));
         }
+    }
+
+    /// Returns the shard of a CronJob and its next run; `None` if it is not known.
+    pub(super) fn place_of(&self, wanted: &CronJobName, now: Timestamp) -> Option<Place<'_>> {
+        let is_wanted = |identity: &Arc<CronJobIdentity>| {
+            *identity.namespace == *wanted.namespace && *identity.name == *wanted.name
+        };
+        let mut all = self.cron_jobs.values();
+        let listed = all.find(|listed| listed.identity.as_ref().is_some_and(is_wanted))?;
+        let plan = listed.plan.as_ref();
+        Some(Place {
+            shard: listed.shard,
+            schedule: plan.map(|plan| &plan.schedule),
+            next_run: plan.and_then(|plan| plan.next_after(now)),
+        })
     }
 
     /// Returns the number of CronJobs by shard.

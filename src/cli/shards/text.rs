@@ -83,6 +83,7 @@ fn listing(
     }
     match view.shards.len() - rows.len() {
         0 => {}
+        1 if !rows.is_empty() => text += "\n1 other shard is led; --all lists it\n",
         n if rows.is_empty() => {
             let _ = writeln!(text, "all {n} shards are led; --all lists them");
         }

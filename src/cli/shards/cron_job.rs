@@ -1,0 +1,93 @@
+//! `--cronjob`: the shard of one CronJob, its leader and the next run.
+
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::{
+    json::{identity, time},
+    known::{Known, Place},
+    listing::{Listing, MemberRow, MemberState, ShardRow},
+};
+use crate::cli::{
+    args::values::parse_namespace,
+    calendar::{Local, span_words, zone_of},
+};
+
+/// Namespace and name of a CronJob.
+#[derive(Clone, Debug)]
+pub(super) struct CronJobName {
+    pub(super) namespace: String,
+    pub(super) name: String,
+}
+
+pub(super) fn parse(text: &str) -> Result<CronJobName, String> {
+    let names = text.split_once('/').filter(|(_, name)| !name.is_empty());
+    let (namespace, name) = names.ok_or("write namespace and name, such as shop/report")?;
+    Ok(CronJobName {
+        namespace: parse_namespace(namespace)?,
+        name: name.to_owned(),
+    })
+}
+
+/// Returns a sentence for people; `None` if there is no such CronJob.
+pub(super) fn text(known: &Known, wanted: &CronJobName, now: Timestamp) -> Option<String> {
+    let place = known.place_of(wanted, now)?;
+    let view = Listing::of(known);
+    let CronJobName { namespace, name } = wanted;
+    let (shard, count) = (place.shard.0, view.installation.shard_count.get());
+    let next = match (place.next_run, place.schedule) {
+        (Some(at), Some(schedule)) => {
+            let span = span_words(now, at);
+            format!("next run due in {span}, {}", Local::new(at, zone_of(schedule)))
+        }
+        _ => "no run is due: cronwheel explain says why".to_owned(),
+    };
+    let leader = leader(&view, &place);
+    Some(format!(
+        "CronJob {namespace}/{name}: shard {shard} of {count}, {leader}; {next}\n"
+    ))
+}
+
+fn leader(view: &Listing, place: &Place<'_>) -> String {
+    if let Some(member) = alone(view) {
+        return format!("run by {}, which runs every CronJob alone", member.pod());
+    }
+    let Some(row) = row(view, place) else {
+        return "without a leader".to_owned();
+    };
+    let state = row.state();
+    match row.lease.as_ref().and_then(|lease| lease.holder.member()) {
+        Some(holder) if row.is_holder_member => {
+            let more = state.strip_prefix("led").unwrap_or_default();
+            format!("led by {}{more}", holder.pod_name)
+        }
+        _ => format!("without a leader ({state})"),
+    }
+}
+
+fn alone(view: &Listing) -> Option<&MemberRow> {
+    view.members.values().find(|row| row.state == MemberState::RunsAlone)
+}
+
+fn row<'a>(view: &'a Listing, place: &Place<'_>) -> Option<&'a ShardRow> {
+    view.shards.iter().find(|row| row.shard == place.shard)
+}
+
+/// Returns an object for programs; `None` if there is no such CronJob.
+pub(super) fn document(known: &Known, wanted: &CronJobName, now: Timestamp) -> Option<String> {
+    let place = known.place_of(wanted, now)?;
+    let view = Listing::of(known);
+    let row = row(&view, &place);
+    let holder = row.and_then(|row| row.lease.as_ref()?.holder.member());
+    let holder = alone(&view).and_then(|row| row.lease.holder.member()).or(holder);
+    let document = json!({
+        "at": now.to_string(),
+        "namespace": wanted.namespace,
+        "name": wanted.name,
+        "shard": place.shard.0,
+        "holder": identity(holder),
+        "isLed": alone(&view).is_some() || row.is_some_and(|row| row.is_holder_member),
+        "nextRun": time(place.next_run),
+    });
+    Some(format!("{document}\n"))
+}

@@ -1,7 +1,7 @@
 """Builds the image of cronwheel without a base image and without a container engine: an OCI layout with one layer.
 
-The layer holds the static release binary, its licences, its bill of materials (CycloneDX) and the files by which glibc
-resolves names. Times, owners and paths of the machine are left out of it.
+The layer holds the static release binary, its man pages and completions, its licences, its bill of materials
+(CycloneDX) and the files by which glibc resolves names. Times, owners and paths of the machine are left out of it.
 
     python3 deploy/image/build.py             # target/image/oci, and prints the digest
     python3 deploy/image/build.py --root DIR  # the files alone, for a Containerfile
@@ -155,11 +155,26 @@ def licence_texts(crates):
     return "\n".join([head, *parts])
 
 
+def printed_by(binary):
+    """The man pages and completions that the binary prints, by their usual paths."""
+    commands = {"usr/share/man/man1/cronwheel.1": ["man"]}
+    for command in ["run", "next", "explain", "shards"]:
+        commands[f"usr/share/man/man1/cronwheel-{command}.1"] = ["man", command]
+    commands["usr/share/bash-completion/completions/cronwheel"] = ["completions", "bash"]
+    commands["usr/share/fish/vendor_completions.d/cronwheel.fish"] = ["completions", "fish"]
+    commands["usr/share/zsh/site-functions/_cronwheel"] = ["completions", "zsh"]
+    # Help texts print the values of these variables.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("POD_")}
+    printed = lambda command: subprocess.run([binary, *command], check=True, stdout=subprocess.PIPE, env=environment).stdout
+    return {path: (0o644, printed(command)) for path, command in commands.items()}
+
+
 def files(target):
     """What the image holds: path, mode, contents."""
     crates = packages(target)
-    return {
-        "cronwheel": (0o755, build_binary(target).read_bytes()),
+    binary = build_binary(target)
+    return printed_by(binary) | {
+        "cronwheel": (0o755, binary.read_bytes()),
         "etc/passwd": (0o644, f"cronwheel:x:{USER}:{USER}::/:/sbin/nologin\n".encode()),
         "etc/group": (0o644, f"cronwheel:x:{USER}:\n".encode()),
         "etc/nsswitch.conf": (0o644, b"hosts: files dns\n"),

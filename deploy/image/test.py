@@ -1,8 +1,8 @@
 """Builds the image and runs the controller in it, as a container engine would, against the test bed.
 
-Checks the layout: size, user, labels, licences, bill of materials. Then unpacks the layer and starts the binary in that
-root: read-only, as the user of the image, with a host name of the API server that only a DNS server knows. A minutely
-CronJob must get its Job. Without root, only the layout is checked.
+Checks the layout: size, user, labels, licences, bill of materials, man pages, completions. Then unpacks the layer and
+starts the binary in that root: read-only, as the user of the image, with a host name of the API server that only a DNS
+server knows. A minutely CronJob must get its Job. Without root, only the layout is checked.
 """
 
 import base64
@@ -59,6 +59,13 @@ def check_layout():
     names = {component["name"] for component in bom["components"]}
     assert bom["bomFormat"] == "CycloneDX" and {"tokio", "rustls", "glibc"} <= names and "apisim" not in names, names
     assert all(component.get("licenses") for component in bom["components"])
+    for command in ["run", "next", "explain", "shards"]:
+        page = tar.extractfile(f"usr/share/man/man1/cronwheel-{command}.1").read().decode()
+        assert f".TH cronwheel-{command} 1" in page and page.count("\n") > 20, page
+    assert "cronwheel\\-shards(1)" in tar.extractfile("usr/share/man/man1/cronwheel.1").read().decode()
+    completions = ["bash-completion/completions/cronwheel", "fish/vendor_completions.d/cronwheel.fish"]
+    for path in [*completions, "zsh/site-functions/_cronwheel"]:
+        assert "explain" in tar.extractfile(f"usr/share/{path}").read().decode(), path
     texts = tar.extractfile("licenses/libraries").read().decode()
     missing = [name for name in names - {"rust-std"} if f"{name} " not in texts]
     assert not missing, missing

@@ -97,7 +97,7 @@ UNIT = {
     "all-shards-sealed-at-once": ("src/shard/held_shards/lifecycle.rs", "n_without_leader < SEALED_MAX", "n_without_leader < 9_999", "one_shard_at_a_time"),
     "a-replica-that-may-not-act-judges": ("src/shard/state/phase.rs", "        self.is_paused = true;", "        self.is_paused = false;", "while_it_may_not_act"),
     "lone-replica-beside-a-member-that-leaves": (f"{ELECTION}/members.rs", "is_any_alone && (lease.is_draining || leads())", "is_any_alone && lease.is_draining && !leads()", "alone::"),
-    "slow-admission-lowers-the-limit": ("src/controller/pacing.rs", "let is_delayed = latency >= RECENT_MAX;", "let is_delayed = latency >= RECENT_MAX * 99;", "answers_that_admission_delays"),
+    "slow-admission-lowers-the-limit": ("src/controller/pacing/limit.rs", "        if round.is_used && (self", "        if !round.is_quick() {\n            self.limit = (self.limit * DECREASE_FACTOR).max(START_MIN);\n        } else if round.is_used && (self", "answers_that_admission_delays"),
     "withdrawn-request-is-sent-again": ("src/controller/dispatcher/backlog.rs", "        if self.settle(&queued) {", "        if self.settle(&queued) && self.n_turns > 9_999 {", "withdrawal"),
     "sent-without-asking-who-leads": ("src/controller/lane.rs", "is_led.then(|| {", "(is_led || !now.since_boot().is_zero()).then(|| {", "asked_once_more"),
     "create-outlives-its-slot": (f"{STATE}/decision.rs", "expires_at.map_or(Timestamp::MAX, |expires_at| after(expires_at, -clock_skew_max))", "Timestamp::MAX", "a_job_may_be_stored_until"),

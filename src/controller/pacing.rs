@@ -17,6 +17,7 @@ mod limit;
 mod recent_sends;
 
 use limit::InflightLimit;
+#[cfg(test)]
 use recent_sends::RECENT_MAX;
 pub use recent_sends::{RecentSends, SendId};
 
@@ -168,11 +169,7 @@ impl Pacer {
         }
         self.lane = Lane::Open;
         self.n_incidents_in_row = 0;
-        // An admission webhook delayed the answer, which says nothing about the server's capacity.
-        let is_delayed = latency >= RECENT_MAX;
-        if !is_delayed && self.limit.on_outcome(latency, n_inflight) {
-            self.period += 1;
-        }
+        self.limit.on_outcome(latency, n_inflight);
     }
 
     /// An answer to a request from before the pause proves that the server answers. A pause that the server required

@@ -1,25 +1,22 @@
-//! The adaptive limit of requests in flight: additive increase, multiplicative decrease.
+//! The adaptive limit of requests in flight: additive increase, and multiplicative decrease on "too many requests" alone.
 //!
-//! Answers are judged in rounds. A round is as many answers as the limit, and [`ROUND_MIN`] at least. A round whose
-//! answers are mostly slow lowers the limit, and so does "too many requests". Any other round that used the limit raises
-//! it by one, above the start only if its answers are mostly quick.
+//! Answers are judged in rounds. A round is as many answers as the limit, and [`ROUND_MIN`] at least. A round that used
+//! the limit raises it by one, above the start only if its answers are mostly quick.
+//!
+//! Slow answers never lower the limit: an admission webhook of one namespace can delay as many of them as it wants. All
+//! that they can do is to keep the limit at its start.
 
 use std::time::Duration;
 
 /// Initial limit: enough to saturate the API server of a small cluster, whose throughput is flat from 64 on.
 const LIMIT_START: f64 = 64.0;
 
-/// Slow answers alone never lower the limit below this, where a healthy server idles between answers. Throttling can
-/// lower it to a single request: a server may have one place for this replica.
-const LIMIT_MIN: f64 = 8.0;
+/// Each replica starts with at least this limit, however many divide the start: a healthy server idles between so few
+/// requests. Throttling can lower the limit to a single request: a server may have one place for this replica.
+const START_MIN: f64 = 8.0;
 
-/// Factor on "too many requests" and on slow answers. It is small because an API server requires longer pauses the more
-/// it had to refuse.
+/// Factor on "too many requests". It is small because an API server requires longer pauses the more it had to refuse.
 const DECREASE_FACTOR: f64 = 0.25;
-
-/// The latency ceiling: answers slower than this, and than four times the quickest, indicate a queue in the server that
-/// this lane feeds.
-const SLOW: Duration = Duration::from_millis(250);
 
 /// Answers quicker than this, or than twice the quickest, let the limit grow above the start.
 const QUICK: Duration = Duration::from_millis(20);
@@ -34,7 +31,6 @@ pub(super) struct InflightLimit {
     limit: f64,
     /// This replica's part of [`LIMIT_START`]: what the server is assumed to handle before its answers prove otherwise.
     start: f64,
-    limit_min: f64,
     limit_max: f64,
     /// The quickest known answer, which tells how far away the server is.
     quickest: Duration,
@@ -45,9 +41,7 @@ pub(super) struct InflightLimit {
 #[derive(Debug)]
 struct Round {
     n_answers: u32,
-    n_slow: u32,
     n_quick: u32,
-    quickest: Duration,
     /// Whether the limit kept requests back.
     is_used: bool,
 }
@@ -55,15 +49,9 @@ struct Round {
 impl Round {
     const EMPTY: Round = Round {
         n_answers: 0,
-        n_slow: 0,
         n_quick: 0,
-        quickest: Duration::MAX,
         is_used: false,
     };
-
-    fn is_slow(&self) -> bool {
-        self.n_slow > self.n_answers / 2
-    }
 
     fn is_quick(&self) -> bool {
         self.n_quick > self.n_answers / 2
@@ -76,7 +64,6 @@ impl InflightLimit {
         InflightLimit {
             limit: LIMIT_START.min(limit_max),
             start: LIMIT_START,
-            limit_min: LIMIT_MIN.min(limit_max),
             limit_max,
             quickest: Duration::MAX,
             round: Round::EMPTY,
@@ -86,10 +73,10 @@ impl InflightLimit {
     /// Divides the start among `n_senders` replicas of the same server. The limit scales with the start, as far as it
     /// is not above it.
     pub(super) fn share_among(&mut self, n_senders: u32) {
-        let start = (LIMIT_START / f64::from(n_senders.max(1))).max(LIMIT_MIN);
+        let start = (LIMIT_START / f64::from(n_senders.max(1))).max(START_MIN);
         let scaled = self.limit.min(self.start) * start / self.start;
         if start < self.start {
-            self.limit = scaled.max(self.limit_min.min(self.limit));
+            self.limit = scaled.max(START_MIN.min(self.limit));
         } else if start > self.start {
             self.limit = scaled.max(self.limit).min(self.limit_max);
         }
@@ -105,46 +92,29 @@ impl InflightLimit {
         self.limit as u32
     }
 
-    /// Learns from an answer, while `n_inflight` others are in flight. Returns whether the limit was lowered, so that
-    /// answers to requests in flight do not count against the new limit.
-    pub(super) fn on_outcome(&mut self, latency: Duration, n_inflight: u32) -> bool {
+    /// Learns from an answer, while `n_inflight` others are in flight.
+    pub(super) fn on_outcome(&mut self, latency: Duration, n_inflight: u32) {
         self.quickest = self.quickest.min(latency);
-        let slow = SLOW.max(self.quickest.saturating_mul(4));
         let quick = QUICK.max(self.quickest.saturating_mul(2));
         let limit = self.get();
         let round = &mut self.round;
         round.n_answers += 1;
-        round.n_slow += u32::from(latency > slow);
         round.n_quick += u32::from(latency < quick);
-        round.quickest = round.quickest.min(latency);
         round.is_used |= n_inflight.saturating_add(1) >= limit;
-        round.n_answers >= limit.max(ROUND_MIN) && self.end_round()
+        if round.n_answers >= limit.max(ROUND_MIN) {
+            self.end_round();
+        }
     }
 
-    fn end_round(&mut self) -> bool {
+    fn end_round(&mut self) {
         let round = std::mem::replace(&mut self.round, Round::EMPTY);
-        if !round.is_slow() {
-            if round.is_used && (self.limit < self.start || round.is_quick()) {
-                self.limit = (self.limit + 1.0).min(self.limit_max);
-            }
-            return false;
+        if round.is_used && (self.limit < self.start || round.is_quick()) {
+            self.limit = (self.limit + 1.0).min(self.limit_max);
         }
-        let is_lowered = self.limit > self.limit_min;
-        if is_lowered {
-            self.lower(self.limit_min);
-        } else {
-            // So few requests make no queue: the server is farther away than its quickest answers tell.
-            self.quickest = round.quickest;
-        }
-        is_lowered
     }
 
     pub(super) fn on_throttled(&mut self) {
-        self.lower(1.0);
-    }
-
-    fn lower(&mut self, limit_min: f64) {
-        self.limit = (self.limit * DECREASE_FACTOR).max(limit_min.min(self.limit));
+        self.limit = (self.limit * DECREASE_FACTOR).max(1.0);
         self.round = Round::EMPTY;
     }
 }
@@ -173,11 +143,11 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_settles_where_the_server_is_busy_but_answers_soon() {
+    fn the_limit_grows_above_the_start_while_answers_are_quick() {
         check("a strong server close by", 128, 256, 3, 128..=128);
         check("a strong server far away", 128, 256, 300, 128..=128);
         check("a small server close by", 128, 6, 4, 60..=64);
-        check("a weak server", 128, 1, 20, 8..=13);
+        check("a weak server", 128, 1, 20, 64..=64);
         check("a limit below the least", 2, 16, 3, 2..=2);
     }
 
@@ -236,19 +206,6 @@ mod tests {
     }
 
     #[test]
-    fn slow_answers_do_not_raise_a_limit_that_throttling_took_below_the_least() {
-        let mut limit = InflightLimit::new(128);
-        for _ in 0..3 {
-            limit.on_throttled();
-        }
-        limit.on_outcome(Duration::from_millis(3), 0);
-        for _ in 0..100 {
-            limit.on_outcome(Duration::from_secs(1), 1);
-        }
-        assert!(limit.get() < 8, "{}", limit.get());
-    }
-
-    #[test]
     fn after_a_reduction_the_limit_comes_back_to_where_it_started() {
         let mut limit = InflightLimit::new(128);
         for _ in 0..3 {
@@ -264,23 +221,20 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_moves_farther_away_keeps_the_limit() {
-        let mut limit = InflightLimit::new(128);
-        limit.on_outcome(Duration::from_millis(3), 0);
-        for _ in 0..10_000 {
-            limit.on_outcome(Duration::from_millis(300), limit.get() - 1);
+    fn slow_answers_never_lower_the_limit_and_let_it_come_back_after_a_reduction() {
+        for millis in [300, 600, 1_000, 29_000] {
+            let mut limit = InflightLimit::new(128);
+            limit.on_outcome(Duration::from_millis(3), 0);
+            for _ in 0..10_000 {
+                limit.on_outcome(Duration::from_millis(millis), limit.get() - 1);
+                assert_eq!(limit.get(), 64, "{millis} ms");
+            }
+            limit.on_throttled();
+            for _ in 0..10_000 {
+                limit.on_outcome(Duration::from_millis(millis), limit.get() - 1);
+            }
+            assert_eq!(limit.get(), 64, "{millis} ms");
         }
-        assert!(limit.get() >= 64, "{}", limit.get());
-    }
-
-    #[test]
-    fn one_slow_answer_does_not_lower_the_limit() {
-        let mut limit = InflightLimit::new(128);
-        for number in 0..1_000 {
-            let millis = if number % 100 == 99 { 30_000 } else { 40 };
-            assert!(!limit.on_outcome(Duration::from_millis(millis), 63), "answer {number}");
-        }
-        assert!(limit.get() >= 64);
     }
 
     #[test]

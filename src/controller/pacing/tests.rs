@@ -213,11 +213,13 @@ fn a_request_that_was_given_up_neither_pauses_a_lane_nor_opens_it() {
 
 #[test]
 fn answers_that_admission_delays_do_not_lower_the_limit() {
-    let mut pacer = Pacer::new(128);
-    for number in 0..1_000 {
-        let sent = ticket(&mut pacer, at(number));
-        let latency = Duration::from_millis(if number < 20 { 3 } else { 10_000 });
-        pacer.on_outcome(sent, latency, 20);
+    for millis in [300, 600, 10_000] {
+        let mut pacer = Pacer::new(128);
+        for number in 0..1_000 {
+            let sent = ticket(&mut pacer, at(number));
+            let latency = Duration::from_millis(if number % 20 == 0 { 3 } else { millis });
+            pacer.on_outcome(sent, latency, 63);
+            assert_eq!(pacer.inflight_limit(), 64, "{millis} ms");
+        }
     }
-    assert_eq!(pacer.inflight_limit(), 64);
 }

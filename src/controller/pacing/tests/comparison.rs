@@ -7,7 +7,7 @@ mod servers;
 use std::{collections::BTreeMap, time::Duration};
 
 use self::{
-    rules::{Absolute, Fixed, Gradient},
+    rules::{Absolute, Fixed, SlowDecrease},
     servers::{NewServer, Reply, SERVERS, Server},
 };
 use super::super::{limit::InflightLimit, *};
@@ -32,7 +32,8 @@ impl Rule for InflightLimit {
     }
 
     fn on_outcome(&mut self, latency: Duration, n_inflight: u32) -> bool {
-        InflightLimit::on_outcome(self, latency, n_inflight)
+        InflightLimit::on_outcome(self, latency, n_inflight);
+        false
     }
 
     fn on_throttled(&mut self) {
@@ -50,7 +51,7 @@ const RULES: [(&str, NewRule); 4] = [
         limit.share_among(n_senders);
         Box::new(limit)
     }),
-    ("gradient", |n_senders| Box::new(Gradient::new(n_senders))),
+    ("former", |n_senders| Box::new(SlowDecrease::new(n_senders))),
     ("absolute ceiling", |n_senders| Box::new(Absolute::new(n_senders))),
     ("64, fixed", |n_senders| Box::new(Fixed(64 / n_senders))),
 ];
@@ -130,9 +131,8 @@ impl Sender {
         let is_of_period = sent.ticket.period == self.pacer.period;
         match reply {
             Reply::Created => {
-                // With this latency the limit of the pacer itself learns nothing.
-                self.pacer.on_outcome(sent.ticket, RECENT_MAX, n_recent);
-                if is_of_period && latency < RECENT_MAX && self.rule.on_outcome(latency, n_recent) {
+                self.pacer.on_outcome(sent.ticket, latency, n_recent);
+                if is_of_period && self.rule.on_outcome(latency, n_recent) {
                     self.pacer.period += 1;
                 }
             }

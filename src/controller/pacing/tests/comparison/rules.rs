@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Rule;
+use super::{super::super::RECENT_MAX, Rule};
 
 /// A limit that never changes.
 pub(super) struct Fixed(pub(super) u32);
@@ -55,6 +55,9 @@ impl Rule for Absolute {
     }
 
     fn on_outcome(&mut self, latency: Duration, n_inflight: u32) -> bool {
+        if latency >= RECENT_MAX {
+            return false;
+        }
         self.n_answers += 1;
         self.n_slow += u32::from(latency > Self::CEILING);
         self.is_used |= n_inflight + 1 >= self.limit();
@@ -76,69 +79,71 @@ impl Rule for Absolute {
     }
 }
 
-/// The former limit: a moving mean of latencies relative to the quickest answer.
-pub(super) struct Gradient {
+/// The former limit, which also decreases on rounds that are mostly slower than 250 ms and than four times the quickest
+/// answer. Answers that take a second or longer do not count.
+pub(super) struct SlowDecrease {
     limit: f64,
     start: f64,
-    quickest_seconds: Option<f64>,
-    mean_seconds: f64,
-    n_answers: u32,
+    quickest: Duration,
+    round: Vec<Duration>,
+    is_used: bool,
 }
 
-impl Gradient {
-    pub(super) fn new(n_senders: u32) -> Gradient {
-        Gradient {
+impl SlowDecrease {
+    pub(super) fn new(n_senders: u32) -> SlowDecrease {
+        SlowDecrease {
             limit: start(n_senders),
             start: start(n_senders),
-            quickest_seconds: None,
-            mean_seconds: 0.0,
-            n_answers: 0,
+            quickest: Duration::MAX,
+            round: Vec::new(),
+            is_used: false,
         }
     }
 
-    fn lower(&mut self, factor: f64, limit_min: f64) {
-        self.limit = (self.limit * factor).max(limit_min.min(self.limit));
-        self.mean_seconds = 0.0;
-        self.n_answers = 0;
+    fn lower(&mut self, limit_min: f64) {
+        self.limit = (self.limit * 0.25).max(limit_min.min(self.limit));
+        self.round.clear();
+        self.is_used = false;
     }
 }
 
-impl Rule for Gradient {
+impl Rule for SlowDecrease {
     fn limit(&self) -> u32 {
         whole(self.limit)
     }
 
     fn on_outcome(&mut self, latency: Duration, n_inflight: u32) -> bool {
-        let seconds = latency.as_secs_f64();
-        let mut quickest = self.quickest_seconds.map_or(seconds, |known| known.min(seconds));
-        if n_inflight < 8 {
-            quickest += (seconds - quickest) / 256.0;
-        }
-        self.quickest_seconds = Some(quickest);
-        self.n_answers += 1;
-        let weight = f64::max(1.0 / 16.0, 1.0 / f64::from(self.n_answers));
-        let slow_seconds = f64::max(0.25, 4.0 * quickest);
-        self.mean_seconds += (seconds.min(2.0 * slow_seconds) - self.mean_seconds) * weight;
-        if self.n_answers < 16 {
+        if latency >= RECENT_MAX {
             return false;
         }
-        if self.mean_seconds > slow_seconds {
-            self.lower(0.8, 8.0);
+        self.quickest = self.quickest.min(latency);
+        self.round.push(latency);
+        self.is_used |= n_inflight + 1 >= self.limit();
+        if self.round.len() < self.limit().max(32) as usize {
+            return false;
+        }
+        let (slow, quick) = (self.quickest * 4, self.quickest * 2);
+        let is_mostly = |is_so: &dyn Fn(Duration) -> bool| {
+            self.round.iter().filter(|latency| is_so(**latency)).count() > self.round.len() / 2
+        };
+        let is_slow = is_mostly(&|latency| latency > slow.max(Duration::from_millis(250)));
+        let is_quick = is_mostly(&|latency| latency < quick.max(Duration::from_millis(20)));
+        if is_slow && self.limit > 8.0 {
+            self.lower(8.0);
             return true;
         }
-        let growing_below_seconds = if self.limit < self.start {
-            slow_seconds
-        } else {
-            f64::max(0.02, 2.0 * quickest)
-        };
-        if n_inflight + 1 >= self.limit() && self.mean_seconds < growing_below_seconds {
-            self.limit = (self.limit + 1.0 / self.limit).min(128.0);
+        if is_slow {
+            self.quickest = self.round.iter().copied().min().unwrap_or(self.quickest);
+        } else if self.is_used && (self.limit < self.start || is_quick) {
+            self.limit = (self.limit + 1.0).min(128.0);
         }
+        self.round.clear();
+        self.is_used = false;
         false
     }
 
     fn on_throttled(&mut self) {
-        self.lower(0.25, 1.0);
+        self.lower(1.0);
     }
 }
 

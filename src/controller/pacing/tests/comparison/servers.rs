@@ -68,6 +68,9 @@ pub(super) const SERVERS: &[(&str, NewServer)] = &[
     ("6 workers, webhook of 600 ms for a quarter", || {
         workers(6, 3_750, UNLIMITED).with_webhook(600, 4)
     }),
+    ("6 workers, webhook of 600 ms for three quarters", || {
+        workers(6, 3_750, UNLIMITED).with_webhook_except(600, 4)
+    }),
     ("6 workers, webhook of 10 s for a tenth", || {
         workers(6, 3_750, UNLIMITED).with_webhook(10_000, 10)
     }),
@@ -89,8 +92,8 @@ fn shared(per_second: f64, n_half: usize) -> Server {
 pub(super) struct Server {
     capacity: Capacity,
     network: Duration,
-    /// An admission webhook delays one answer in so many.
-    webhook: (Duration, usize),
+    /// An admission webhook delays one answer in so many, or all others.
+    webhook: (Duration, usize, bool),
     /// While others use the server, only so many workers are left.
     others: Option<(Range<BootInstant>, usize)>,
     waiting: VecDeque<usize>,
@@ -108,7 +111,7 @@ impl Server {
         Server {
             capacity,
             network: Duration::from_micros(500),
-            webhook: (Duration::ZERO, 1),
+            webhook: (Duration::ZERO, 1, true),
             others: None,
             waiting: VecDeque::new(),
             executing: BTreeSet::new(),
@@ -127,7 +130,13 @@ impl Server {
 
     /// A webhook delays one answer in `n`.
     fn with_webhook(mut self, delay_ms: u64, n: usize) -> Server {
-        self.webhook = (Duration::from_millis(delay_ms), n);
+        self.webhook = (Duration::from_millis(delay_ms), n, true);
+        self
+    }
+
+    /// A webhook delays all answers but one in `n`.
+    fn with_webhook_except(mut self, delay_ms: u64, n: usize) -> Server {
+        self.webhook = (Duration::from_millis(delay_ms), n, false);
         self
     }
 
@@ -198,8 +207,9 @@ impl Server {
     }
 
     fn answer(&mut self, id: usize, at: BootInstant) {
-        let (delay, n) = self.webhook;
-        let delay = if id.is_multiple_of(n) { delay } else { Duration::ZERO };
+        let (delay, n, is_of_these) = self.webhook;
+        let is_delayed = id.is_multiple_of(n) == is_of_these;
+        let delay = if is_delayed { delay } else { Duration::ZERO };
         let at = at + self.network + delay;
         self.answers.insert((at, id, Reply::Created));
     }

@@ -30,10 +30,12 @@ use crate::{
 
 mod backlog;
 mod fair_queue;
+mod in_flight;
 mod request;
 mod withdrawable;
 
-use backlog::{BACKLOG_MAX, Backlog, InFlight, PutBackError};
+use backlog::{BACKLOG_MAX, Backlog, PutBackError};
+use in_flight::InFlight;
 use request::Reply;
 pub use request::{Queued, Request};
 
@@ -170,16 +172,18 @@ enum Stall {
 }
 
 impl Dispatcher {
-    /// Creates a dispatcher with at most `inflight_max` requests in flight.
+    /// Creates a dispatcher with at most `inflight_max` requests in flight, and in addition those of slow namespaces.
     pub fn new(api: ApiClient, clock: Clock, channels: DispatcherChannels, inflight_max: u32) -> Dispatcher {
         let metrics = channels.queue.shared.metrics.clone();
         let leadership = channels.leadership.clone();
+        let in_flight = InFlight::new(inflight_max);
+        let total_max = in_flight.total_max(inflight_max);
         Dispatcher {
-            lane: Lane::new(api, clock.clone(), leadership, metrics.api.clone(), inflight_max),
+            lane: Lane::new(api, clock.clone(), leadership, metrics.api.clone(), inflight_max).with_total(total_max),
             clock,
             channels,
             n_creates_in_flight: 0,
-            in_flight: InFlight::default(),
+            in_flight,
             metrics,
         }
     }
@@ -250,8 +254,8 @@ impl Dispatcher {
         Some(request.expired())
     }
 
-    fn send(&mut self, queued: Queued) {
-        self.in_flight.enter(&queued);
+    fn send(&mut self, mut queued: Queued) {
+        self.in_flight.enter(&mut queued, self.clock.boot());
         if queued.is_quarantined() {
             // If the process dies, the last request named in the log is the cause.
             tracing::info!(request = %queued.request, "sends a request of a shard in quarantine");
@@ -267,7 +271,7 @@ impl Dispatcher {
     /// Handles the result of a request: an answer for the shard, or a retry.
     async fn settle(&mut self, (mut queued, answer): Settled<Queued, Reply>) {
         self.n_creates_in_flight -= usize::from(queued.is_create());
-        self.in_flight.leave(&queued);
+        self.in_flight.leave(&queued, self.clock.boot());
         let Some(answer) = answer else {
             return self.put_back(queued).await;
         };
@@ -338,11 +342,16 @@ impl Dispatcher {
     }
 
     /// Publishes the queue and in-flight sizes to the gauges, and the burst to the lanes that wait for it. Creates that
-    /// wait for admission webhooks are no burst. Returns when a burst may end without an answer.
+    /// wait for admission webhooks, and those that are held back meanwhile, are no burst. Returns when a burst may end
+    /// without an answer.
     fn publish(&mut self) -> Option<BootInstant> {
-        let (n_creates, n_background) = {
-            let backlog = self.channels.queue.backlog();
-            (backlog.n_creates(), backlog.n_background())
+        let (n_creates, n_to_send, n_background) = {
+            let (backlog, room) = (self.channels.queue.backlog(), self.in_flight.room(self.clock.boot()));
+            (
+                backlog.n_creates(),
+                backlog.n_creates_to_send(room),
+                backlog.n_background(),
+            )
         };
         set(&self.metrics.creates_waiting, n_creates);
         set(&self.metrics.background_waiting, n_background);
@@ -350,7 +359,7 @@ impl Dispatcher {
         self.metrics.inflight_limit.set(self.lane.inflight_limit().into());
         let (n_recent, change) = self.lane.recent();
         let n_recent_creates = self.n_creates_in_flight.min(n_recent as usize);
-        let is_burst = n_creates + n_recent_creates > BURST_MIN;
+        let is_burst = n_to_send + n_recent_creates > BURST_MIN;
         self.channels.burst.set(is_burst);
         change.filter(|_| is_burst)
     }

@@ -53,7 +53,8 @@ pub(super) struct Lane<R: LaneRequest> {
     leadership: watch::Receiver<Leadership>,
     metrics: ApiMetrics,
     pacer: Pacer,
-    inflight_max: u32,
+    /// Maximum number of requests in flight, recent or not.
+    total_max: u32,
     recent: RecentSends,
     in_flight: FuturesUnordered<Exchange<R, R::Reply>>,
 }
@@ -82,10 +83,15 @@ impl<R: LaneRequest> Lane<R> {
             leadership,
             metrics,
             pacer: Pacer::new(inflight_max),
-            inflight_max,
+            total_max: inflight_max,
             recent: RecentSends::default(),
             in_flight: FuturesUnordered::new(),
         }
+    }
+
+    /// Allows more requests in flight in all than recent ones.
+    pub(super) fn with_total(self, total_max: u32) -> Lane<R> {
+        Lane { total_max, ..self }
     }
 
     /// Sets the initial limit to this replica's share among the replicas that send requests.
@@ -93,11 +99,11 @@ impl<R: LaneRequest> Lane<R> {
         self.pacer.share_among(self.leadership.borrow().n_senders());
     }
 
-    /// Returns whether one more request may be sent now. The adaptive limit counts recent requests; the configured
-    /// maximum counts all.
+    /// Returns whether one more request may be sent now. The adaptive limit counts recent requests; the maximum counts
+    /// all.
     pub(super) fn admission(&mut self) -> Admission {
         let now = self.clock.boot();
-        if self.n_in_flight() >= self.inflight_max {
+        if self.n_in_flight() >= self.total_max {
             return Admission::Full;
         }
         let admission = self.pacer.admission(now, self.recent.count(now));

@@ -17,9 +17,7 @@ mod limit;
 mod recent_sends;
 
 use limit::InflightLimit;
-#[cfg(test)]
-use recent_sends::RECENT_MAX;
-pub use recent_sends::{RecentSends, SendId};
+pub use recent_sends::{RECENT_MAX, RecentSends, SendId};
 
 /// The first pause if the server names none; each further incident in a row doubles it.
 const PAUSE_MIN: Duration = Duration::from_millis(100);

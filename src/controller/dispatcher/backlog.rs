@@ -5,12 +5,13 @@
 //! Overdue creates need tokens: after an outage of many CronJobs the API server receives a limited rate of them, and
 //! slots that become due meanwhile do not wait behind them.
 
-use std::{collections::HashMap, time::Duration};
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    fair_queue::{FairQueue, Namespaced},
+    fair_queue::FairQueue,
+    in_flight::{InFlight, Room},
     request::{Lane, Queued},
     withdrawable::{RequestKey, Withdrawable},
 };
@@ -30,75 +31,14 @@ const BACKGROUND_WAIT_MAX: SignedDuration = SignedDuration::from_secs(10);
 const BACKGROUND_TURNS: u32 = 8;
 
 /// While others wait, a namespace has at most one `SHARES`th of the places in flight, but always `SHARE_MIN` places: a
-/// tenant with slow webhooks does not take the places of all others.
-const SHARES: u32 = 4;
+/// tenant whose webhooks turn slow delays others by an eighth at most, until it counts as slow.
+const SHARES: u32 = 8;
 const SHARE_MIN: u32 = 8;
 
 /// Limit for creates that read their CronJob first, until they are answered: one `READING_SHARE`th of the places, and
 /// `READING_MAX` at most. Each holds the CronJob and the Job, up to 1.5 MiB each.
 const READING_SHARE: u32 = 8;
 const READING_MAX: u32 = 8;
-
-/// Numbers of requests in flight, by namespace.
-#[derive(Debug, Default)]
-pub(super) struct InFlight {
-    by_namespace: Counts,
-    /// Creates of shards in quarantine.
-    n_quarantined: u32,
-    /// Creates that read their CronJob first, including those that have read it.
-    reading: Counts,
-}
-
-/// Counts by namespace.
-#[derive(Debug, Default)]
-struct Counts {
-    counts: HashMap<Box<str>, u32>,
-    sum: u32,
-}
-
-impl Counts {
-    fn add(&mut self, namespace: &str) {
-        self.sum += 1;
-        match self.counts.get_mut(namespace) {
-            Some(count) => *count += 1,
-            None => {
-                self.counts.insert(namespace.into(), 1);
-            }
-        }
-    }
-
-    fn remove(&mut self, namespace: &str) {
-        if let Some(count) = self.counts.get_mut(namespace) {
-            self.sum -= 1;
-            *count -= 1;
-            if *count == 0 {
-                self.counts.remove(namespace);
-            }
-        }
-    }
-
-    fn of(&self, namespace: &str) -> u32 {
-        self.counts.get(namespace).copied().unwrap_or_default()
-    }
-}
-
-impl InFlight {
-    pub(super) fn enter(&mut self, queued: &Queued) {
-        self.n_quarantined += u32::from(queued.is_quarantined());
-        self.by_namespace.add(queued.namespace());
-        if queued.is_reading() {
-            self.reading.add(queued.namespace());
-        }
-    }
-
-    pub(super) fn leave(&mut self, queued: &Queued) {
-        self.n_quarantined -= u32::from(queued.is_quarantined());
-        self.by_namespace.remove(queued.namespace());
-        if queued.is_reading() {
-            self.reading.remove(queued.namespace());
-        }
-    }
-}
 
 /// A lane of the backlog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -229,7 +169,8 @@ impl Backlog {
     ) -> Result<Queued, Option<BootInstant>> {
         self.n_turns = self.n_turns.wrapping_add(1);
         let share = SHARE_MIN.max(places / SHARES);
-        let n_in_flight = |namespace: &str| in_flight.by_namespace.of(namespace);
+        let room = in_flight.room(boot);
+        let n_in_flight = |namespace: &str| room.n_of(namespace);
         let is_background_turn = self.n_turns.is_multiple_of(BACKGROUND_TURNS)
             && (is_old(&self.look_ups, now) || is_old(&self.background, now));
         // The create has expired, and the CronJob's next slot waits for its answer. It is not sent, so it needs no
@@ -243,13 +184,17 @@ impl Backlog {
         {
             return Ok(queued);
         }
-        if let Some(queued) = self.completed.pop(share, n_in_flight) {
+        // What was read is held in memory, so it is not held back.
+        if let Some(queued) = self
+            .completed
+            .pop(share, |namespace| n_in_flight(namespace).or(Some(share)))
+        {
             return Ok(queued);
         }
         let reading_max = (places / READING_SHARE).clamp(1, READING_MAX);
-        if in_flight.reading.sum < reading_max
+        if in_flight.n_reading < reading_max
             // At most half of the places for one namespace, whose webhooks may be slow.
-            && let Some(queued) = self.reading.pop((reading_max / 2).max(1), |namespace| in_flight.reading.of(namespace))
+            && let Some(queued) = self.reading.pop((reading_max / 2).max(1), |namespace| room.n_reading_of(namespace))
         {
             return Ok(queued);
         }
@@ -257,13 +202,17 @@ impl Backlog {
             return Ok(queued);
         }
         let mut wait = None;
-        if !is_background_turn && self.overdue.len() > 0 {
+        if !is_background_turn && self.overdue.has_next(n_in_flight) {
             match self.tokens.take(boot) {
                 Ok(()) => return self.overdue.pop(share, n_in_flight).ok_or(None),
                 Err(at) => wait = Some(at),
             }
         }
-        if let Some(queued) = self.look_ups.pop(share, n_in_flight) {
+        // No admission webhook delays a read.
+        if let Some(queued) = self
+            .look_ups
+            .pop(share, |namespace| n_in_flight(namespace).or(Some(share)))
+        {
             return Ok(queued);
         }
         self.background.pop(share, n_in_flight).ok_or(wait)
@@ -283,7 +232,7 @@ impl Backlog {
 
     /// Removes any queued request, to be abandoned.
     pub(super) fn take_any(&mut self) -> Option<Queued> {
-        let queued = self.lanes().into_iter().find_map(|lane| lane.pop(u32::MAX, |_| 0))?;
+        let queued = (self.lanes().into_iter()).find_map(|lane| lane.pop(u32::MAX, |_| Some(0)))?;
         self.withdrawable.send(&queued);
         self.withdrawable.settle(&queued);
         Some(queued)
@@ -291,6 +240,21 @@ impl Backlog {
 
     pub(super) fn n_creates(&self) -> usize {
         self.quarantined.len() + self.completed.len() + self.reading.len() + self.creates.len() + self.overdue.len()
+    }
+
+    /// Returns how many creates wait that are not held back.
+    pub(super) fn n_creates_to_send(&self, room: Room<'_>) -> usize {
+        let lanes = [
+            &self.quarantined,
+            &self.completed,
+            &self.reading,
+            &self.creates,
+            &self.overdue,
+        ];
+        let held_back = room
+            .held_back()
+            .flat_map(|namespace| lanes.map(|lane| lane.len_of(namespace)));
+        self.n_creates() - held_back.sum::<usize>()
     }
 
     pub(super) fn n_background(&self) -> usize {

@@ -5,7 +5,8 @@
 //! served at least once in 2 n turns. Equal deadlines take turns in the same way.
 //!
 //! A namespace that already has its share in flight is passed over and keeps its turn. If all waiting namespaces have
-//! their share in flight, the namespace with the fewest requests in flight is served, so that no place stays empty.
+//! their share in flight, the namespace with the fewest requests in flight is served, so that no place stays empty. A
+//! namespace that is held back is not served.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -97,13 +98,19 @@ impl<T: Namespaced> FairQueue<T> {
         item
     }
 
-    /// Removes the next item. `n_in_flight` returns the number in flight of a namespace, and `share` is the limit of it
-    /// while other namespaces wait.
-    pub(super) fn pop(&mut self, share: u32, n_in_flight: impl Fn(&str) -> u32) -> Option<T> {
+    /// Returns the number of items of a namespace.
+    pub(super) fn len_of(&self, namespace: &str) -> usize {
+        let number = self.names.get(namespace);
+        number.map_or(0, |number| self.namespaces[*number].waiting.len())
+    }
+
+    /// Removes the next item. `n_in_flight` returns the number in flight of a namespace, `None` if it is held back, and
+    /// `share` is the limit of it while other namespaces wait.
+    pub(super) fn pop(&mut self, share: u32, n_in_flight: impl Fn(&str) -> Option<u32>) -> Option<T> {
         self.turn += 1;
         let n_of = |number: usize| n_in_flight(&self.namespaces[number].name);
-        let has_room = |number: &usize| n_of(*number) < share;
-        // Few namespaces are passed over: each has its full share in flight, and the total in flight is limited.
+        let has_room = |number: &usize| n_of(*number).is_some_and(|n| n < share);
+        // Few namespaces are passed over: each has requests in flight, and the total in flight is limited.
         let next = if self.turn.is_multiple_of(2) {
             self.by_turn.iter().map(|(_, number)| *number).find(has_room)
         } else {
@@ -111,10 +118,17 @@ impl<T: Namespaced> FairQueue<T> {
         };
         let fewest = || {
             let numbers = self.by_turn.iter().map(|(_, number)| *number);
-            numbers.min_by_key(|number| n_of(*number))
+            let open = numbers.filter_map(|number| Some((n_of(number)?, number)));
+            open.min_by_key(|(n, _)| *n).map(|(_, number)| number)
         };
         let number = next.or_else(fewest)?;
         self.take_from(number)
+    }
+
+    /// Whether [`FairQueue::pop`] would return an item.
+    pub(super) fn has_next(&self, n_in_flight: impl Fn(&str) -> Option<u32>) -> bool {
+        let mut numbers = self.by_turn.iter().map(|(_, number)| *number);
+        numbers.any(|number| n_in_flight(&self.namespaces[number].name).is_some())
     }
 
     /// Serves a namespace: removes its first item and ends its turn.

@@ -12,8 +12,8 @@ use crate::{
     },
     kube_api::{Answered, ApiClient, CronJobOutcome},
     shard::{
-        CreateOutcome, CronJobRecord, DeleteOutcome, Input, JobDelete, JobLookUp, JobOrder, JobTemplate, LookUpOutcome,
-        ShardTerm,
+        BootInstant, CreateOutcome, CronJobRecord, DeleteOutcome, Input, JobDelete, JobLookUp, JobOrder, JobTemplate,
+        LookUpOutcome, ShardTerm,
     },
     telemetry::metrics::ApiCall,
 };
@@ -220,6 +220,8 @@ pub struct Queued {
     pub(super) is_completed: bool,
     /// Number of retries.
     pub(super) n_retries: u32,
+    /// When the request was last sent.
+    pub(super) sent: BootInstant,
 }
 
 impl Queued {
@@ -231,6 +233,7 @@ impl Queued {
             is_quarantined,
             is_completed: false,
             n_retries: 0,
+            sent: BootInstant::after_boot(Duration::ZERO),
         }
     }
 

@@ -21,6 +21,7 @@ use crate::{
 
 mod fence;
 mod reading;
+mod slow_tenant;
 mod withdrawal;
 
 /// A term of the only shard.
@@ -118,8 +119,9 @@ struct Seen {
     /// The image in the template of CronJobs that are read.
     image: &'static str,
     latency: Duration,
-    /// Requests whose names begin with it are answered after five seconds.
+    /// Requests whose names begin with it are answered after `slow_latency`.
     slow_prefix: &'static str,
+    slow_latency: Duration,
 }
 
 impl FakeApi {
@@ -133,7 +135,7 @@ impl FakeApi {
             seen.n_in_flight += 1;
             seen.n_in_flight_max = seen.n_in_flight_max.max(seen.n_in_flight);
             let is_slow = !seen.slow_prefix.is_empty() && name.starts_with(seen.slow_prefix);
-            let latency = if is_slow { Duration::from_secs(5) } else { seen.latency };
+            let latency = if is_slow { seen.slow_latency } else { seen.latency };
             (seen.script.pop_front().flatten(), latency, seen.image)
         };
         tokio::time::sleep(latency).await;
@@ -148,7 +150,7 @@ impl FakeApi {
 
     fn client(&self) -> ApiClient {
         let api = self.clone();
-        fake_server::client(&self.clock, 2, move |received| api.clone().respond(received))
+        fake_server::client(&self.clock, 4, move |received| api.clone().respond(received))
     }
 
     fn requests(&self) -> Vec<String> {
@@ -201,6 +203,7 @@ impl Bench {
             script: script.into(),
             image: IMAGE,
             latency: LATENCY,
+            slow_latency: Duration::from_secs(5),
             ..Seen::default()
         };
         let api = FakeApi {

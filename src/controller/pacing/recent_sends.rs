@@ -7,7 +7,7 @@ use crate::shard::BootInstant;
 
 /// A request is recent for this time. An API server with free capacity answers within it, unless an admission webhook
 /// delays the answer; one without capacity answers "too many requests".
-pub(super) const RECENT_MAX: Duration = Duration::from_secs(1);
+pub const RECENT_MAX: Duration = Duration::from_secs(1);
 
 /// Identifies a request among those sent at the same instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

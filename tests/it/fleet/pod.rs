@@ -197,7 +197,7 @@ impl Pod {
             listen: "127.0.0.1:0".parse().unwrap(),
             default_zone: self.default_zone.clone(),
             status_flush_interval: Duration::from_secs(1),
-            inflight_max: 64,
+            inflight_max: 128,
             template_memory_mib: TemplateMemory::MIB_DEFAULT,
             events: EventBudget::default(),
             sharding: (!self.is_alone).then(|| membership.clone()),

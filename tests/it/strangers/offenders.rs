@@ -1,5 +1,7 @@
 //! The scenarios: actions of offenders, and refusals that only affect them.
 
+use std::time::Duration;
+
 use apisim::{Fault, Resource, Rule, RuleId, Verb};
 use cronwheel::{controller::settings::RunSettings, shard::Scope};
 use futures::future::join_all;
@@ -86,6 +88,36 @@ fn creates_that_admission_refuses_cost_no_other_tenant_a_run_or_a_warning() {
         create_many(cluster, "Allow", &job_template("1s", "succeed")).await;
         cluster.until(cluster.start + SignedDuration::from_mins(9)).await;
         assert!(n_events(cluster, "Warning", "FailedCreate").await >= N_CRON_JOBS / 2);
+    });
+}
+
+/// Delays the creates of Jobs in the offender's namespace, and has many of them due every minute.
+async fn be_slow(cluster: &Cluster, admission: Duration) {
+    cluster.trouble_offender(Rule {
+        resource: Some(Resource::Job),
+        verbs: vec![Verb::Create],
+        ..Rule::new(Fault::Delay {
+            shortest: admission,
+            longest: admission,
+        })
+    });
+    create_many(cluster, "Allow", &job_template("1s", "succeed")).await;
+}
+
+#[test]
+fn creates_that_admission_delays_by_half_a_minute_delay_no_other_tenant() {
+    let aftermath = compare(&Scenario::default(), async |cluster| {
+        be_slow(cluster, Duration::from_secs(29)).await;
+    });
+    let n_created = aftermath.metric(r#"cronwheel_api_requests_total{code="201",resource="jobs",verb="create"}"#);
+    // 32 at a time, twice a minute, beside those of innocent tenants.
+    assert!(n_created >= 600.0, "{n_created}");
+}
+
+#[test]
+fn creates_that_admission_delays_by_less_than_a_second_delay_no_other_tenant() {
+    compare(&Scenario::default(), async |cluster| {
+        be_slow(cluster, Duration::from_millis(600)).await;
     });
 }
 

@@ -1,4 +1,6 @@
-//! Tests of the lanes, tokens and quarantine of queued requests.
+//! Tests of the lanes, tokens and quarantine of queued requests, and of the places of namespaces.
+
+mod places;
 
 use super::*;
 use crate::{
@@ -15,7 +17,7 @@ fn queued(request: Request) -> Queued {
 
 fn pop(backlog: &mut Backlog, now: Timestamp) -> Option<Queued> {
     let boot = BootInstant::after_boot(Duration::from_hours(1));
-    backlog.pop((now, boot), 64, &InFlight::default()).ok()
+    backlog.pop((now, boot), 64, &InFlight::new(128)).ok()
 }
 
 /// A create that was not ordered at the instant of its slot.
@@ -44,7 +46,7 @@ fn what_is_overdue_goes_by_tokens_and_behind_what_is_due() {
     let mut boot = BootInstant::after_boot(Duration::from_hours(1));
     let mut next = |boot| {
         backlog
-            .pop((now, boot), 64, &InFlight::default())
+            .pop((now, boot), 64, &InFlight::new(128))
             .map(|queued| name(&queued))
     };
     assert_eq!(next(boot), Ok("due".to_owned()));
@@ -72,7 +74,7 @@ fn what_is_overdue_goes_back_without_a_token_when_its_next_slot_has_come() {
         let order = JobOrder { expires_at, ..order };
         backlog.push(queued(Request::Create(order)), now).unwrap();
     }
-    let mut next = |now| backlog.pop((now, boot), 64, &InFlight::default());
+    let mut next = |now| backlog.pop((now, boot), 64, &InFlight::new(128));
     let sent: Vec<_> = std::iter::from_fn(|| next(now).ok()).collect();
     assert_eq!(sent.len(), 1_000);
     assert!(sent.iter().take(400).all(|queued| !queued.request.is_expired(now)));
@@ -93,7 +95,7 @@ fn what_is_overdue_goes_back_without_a_token_when_its_next_slot_has_come() {
         ..order
     };
     backlog.push(queued(Request::Create(order)), now).unwrap();
-    let mut next = |now| backlog.pop((now, boot), 64, &InFlight::default());
+    let mut next = |now| backlog.pop((now, boot), 64, &InFlight::new(128));
     assert!(next(now).is_err(), "there is no token");
     assert!(next(next_slot).is_ok_and(|queued| queued.request.is_expired(next_slot)));
 }
@@ -159,7 +161,7 @@ fn look_ups_go_after_creates_and_before_deletions_from_history() {
 #[test]
 fn of_shards_in_quarantine_one_create_is_on_the_way_at_a_time_and_holds_nobody_up() {
     let boot = BootInstant::after_boot(Duration::from_hours(1));
-    let (mut backlog, mut in_flight) = (Backlog::new(100), InFlight::default());
+    let (mut backlog, mut in_flight) = (Backlog::new(100), InFlight::new(128));
     for position in 0..3 {
         let quarantined = create("a", &format!("alone{position}"), 60);
         backlog.push(Queued::new(quarantined, WHOLE, true), epoch()).unwrap();
@@ -168,8 +170,8 @@ fn of_shards_in_quarantine_one_create_is_on_the_way_at_a_time_and_holds_nobody_u
             .unwrap();
     }
     let mut next = |in_flight: &mut InFlight| {
-        let queued = backlog.pop((epoch(), boot), 64, in_flight).ok()?;
-        in_flight.enter(&queued);
+        let mut queued = backlog.pop((epoch(), boot), 64, in_flight).ok()?;
+        in_flight.enter(&mut queued, boot);
         Some(queued)
     };
     let sent: Vec<Queued> = std::iter::from_fn(|| next(&mut in_flight)).collect();
@@ -177,7 +179,7 @@ fn of_shards_in_quarantine_one_create_is_on_the_way_at_a_time_and_holds_nobody_u
         sent.iter().map(name).collect::<Vec<_>>(),
         ["alone0", "free0", "free1", "free2"]
     );
-    in_flight.leave(&sent[0]);
+    in_flight.leave(&sent[0], boot);
     let sent: Vec<Queued> = std::iter::from_fn(|| next(&mut in_flight)).collect();
     assert_eq!(sent.iter().map(name).collect::<Vec<_>>(), ["alone1"]);
 }

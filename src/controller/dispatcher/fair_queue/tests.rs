@@ -32,7 +32,7 @@ fn queue_of(items: &[(&str, i64)]) -> FairQueue<Item> {
 }
 
 fn drain(mut queue: FairQueue<Item>) -> Vec<String> {
-    std::iter::from_fn(|| queue.pop(u32::MAX, |_| 0))
+    std::iter::from_fn(|| queue.pop(u32::MAX, |_| Some(0)))
         .map(|item| format!("{}{}", item.namespace, item.position))
         .collect()
 }
@@ -73,17 +73,35 @@ fn an_urgent_order_does_not_wait_behind_a_flood() {
     assert!(position <= 1, "served at {position}");
 }
 
+/// Pops with these numbers of requests in flight of the namespaces `a`, `b` and `c`.
+fn pop_with(queue: &mut FairQueue<Item>, [a, b, c]: [Option<u32>; 3]) -> Option<String> {
+    let item = queue.pop(8, |name| match name {
+        "a" => a,
+        "b" => b,
+        _ => c,
+    });
+    item.map(|item| format!("{}{}", item.namespace, item.position))
+}
+
+#[test]
+fn a_namespace_that_is_held_back_is_not_served_and_keeps_its_turn() {
+    let mut queue = queue_of(&[("a", 0), ("b", 9), ("b", 9)]);
+    assert_eq!(pop_with(&mut queue, [None, Some(0), None]).as_deref(), Some("b1"));
+    assert_eq!(
+        pop_with(&mut queue, [None, Some(90), None]).as_deref(),
+        Some("b2"),
+        "it has its share, but is the only one"
+    );
+    assert_eq!(pop_with(&mut queue, [None; 3]), None, "although places are free");
+    assert!(!queue.has_next(|_| None) && queue.has_next(|_| Some(90)));
+    assert_eq!((queue.len(), queue.len_of("a"), queue.len_of("b")), (1, 1, 0));
+    assert_eq!(pop_with(&mut queue, [Some(0); 3]).as_deref(), Some("a0"));
+}
+
 #[test]
 fn a_namespace_that_has_its_share_is_passed_over_and_keeps_its_turn() {
     let mut queue = queue_of(&[("a", 0), ("a", 0), ("b", 9), ("b", 9), ("c", 9)]);
-    let mut pop = |a: u32, b: u32, c: u32| {
-        let item = queue.pop(8, |name| match name {
-            "a" => a,
-            "b" => b,
-            _ => c,
-        });
-        item.map(|item| format!("{}{}", item.namespace, item.position))
-    };
+    let mut pop = |a: u32, b: u32, c: u32| pop_with(&mut queue, [Some(a), Some(b), Some(c)]);
     assert_eq!(pop(8, 0, 0).as_deref(), Some("b2"));
     assert_eq!(pop(8, 8, 0).as_deref(), Some("c4"));
     assert_eq!(pop(9, 8, 0).as_deref(), Some("b3"), "all have theirs: the fewest");
@@ -154,7 +172,7 @@ fn it_serves_in_the_order_of_a_naive_model() {
                 );
             } else {
                 assert_eq!(
-                    queue.pop(u32::MAX, |_| 0).map(|item| item.position),
+                    queue.pop(u32::MAX, |_| Some(0)).map(|item| item.position),
                     model.pop(),
                     "seed {seed}, operation {item}"
                 );

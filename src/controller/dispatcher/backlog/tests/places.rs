@@ -1,0 +1,121 @@
+//! Tests of the places that namespaces have in flight, and of turns within a namespace.
+
+use super::*;
+
+/// Sends as many requests as may be sent `millis` after the start, with 64 places.
+fn send_all(backlog: &mut Backlog, in_flight: &mut InFlight, millis: u64) -> Vec<Queued> {
+    let boot = BootInstant::after_boot(Duration::from_millis(millis));
+    let mut sent = Vec::new();
+    while sent.len() < 64
+        && let Ok(mut queued) = backlog.pop((epoch(), boot), 64, in_flight)
+    {
+        in_flight.enter(&mut queued, boot);
+        sent.push(queued);
+    }
+    sent
+}
+
+fn push_creates(backlog: &mut Backlog, namespace: &str, n: usize) {
+    for number in 0..n {
+        let name = format!("{namespace}-{number}");
+        backlog.push(queued(create(namespace, &name, 60)), epoch()).unwrap();
+    }
+}
+
+fn answer(in_flight: &mut InFlight, sent: &[Queued], millis: u64) {
+    for queued in sent {
+        in_flight.leave(queued, BootInstant::after_boot(Duration::from_millis(millis)));
+    }
+}
+
+fn n_of(sent: &[Queued], namespace: &str) -> usize {
+    sent.iter()
+        .filter(|queued| queued.request.namespace() == namespace)
+        .count()
+}
+
+#[test]
+fn a_slow_namespace_has_half_as_many_places_as_all_others_even_if_nobody_else_waits() {
+    let (mut backlog, mut in_flight) = (Backlog::new(1_000), InFlight::new(128));
+    push_creates(&mut backlog, "slow", 300);
+    let slow = send_all(&mut backlog, &mut in_flight, 0);
+    assert_eq!(slow.len(), 64);
+    assert_eq!(
+        send_all(&mut backlog, &mut in_flight, 999).len(),
+        64,
+        "nobody knows yet"
+    );
+    assert!(send_all(&mut backlog, &mut in_flight, 1_000).is_empty());
+    push_creates(&mut backlog, "quick", 40);
+    let quick = send_all(&mut backlog, &mut in_flight, 2_000);
+    assert_eq!((quick.len(), n_of(&quick, "quick")), (40, 40));
+    answer(&mut in_flight, &quick, 2_005);
+    answer(&mut in_flight, &slow, 3_000);
+    assert!(
+        send_all(&mut backlog, &mut in_flight, 3_000).is_empty(),
+        "64 are in flight"
+    );
+}
+
+#[test]
+fn a_namespace_whose_last_answer_was_slow_has_no_more_places_than_before() {
+    let (mut backlog, mut in_flight) = (Backlog::new(1_000), InFlight::new(64));
+    push_creates(&mut backlog, "slow", 300);
+    let mut slow = send_all(&mut backlog, &mut in_flight, 0);
+    answer(&mut in_flight, &slow.split_off(32), 29_000);
+    for answered in &slow {
+        answer(&mut in_flight, std::slice::from_ref(answered), 29_000);
+        assert_eq!(send_all(&mut backlog, &mut in_flight, 29_000).len(), 1, "one for each");
+    }
+}
+
+#[test]
+fn slow_namespaces_divide_their_places() {
+    let (mut backlog, mut in_flight) = (Backlog::new(1_000), InFlight::new(128));
+    push_creates(&mut backlog, "a", 300);
+    push_creates(&mut backlog, "b", 20);
+    let first = send_all(&mut backlog, &mut in_flight, 0);
+    assert_eq!((n_of(&first, "a"), n_of(&first, "b")), (44, 20));
+    push_creates(&mut backlog, "b", 300);
+    assert!(send_all(&mut backlog, &mut in_flight, 1_000).is_empty());
+    let (of_a, _): (Vec<Queued>, Vec<Queued>) = first.into_iter().partition(|queued| queued.request.namespace() == "a");
+    answer(&mut in_flight, &of_a[..24], 1_001);
+    let then = send_all(&mut backlog, &mut in_flight, 1_001);
+    assert_eq!((n_of(&then, "a"), n_of(&then, "b")), (12, 12));
+}
+
+#[test]
+fn a_namespace_is_no_longer_slow_when_all_its_requests_are_answered() {
+    let (mut backlog, mut in_flight) = (Backlog::new(1_000), InFlight::new(2));
+    push_creates(&mut backlog, "a", 2);
+    let sent = send_all(&mut backlog, &mut in_flight, 0);
+    push_creates(&mut backlog, "a", 5);
+    assert!(send_all(&mut backlog, &mut in_flight, 1_000).is_empty());
+    answer(&mut in_flight, &sent, 1_000);
+    assert_eq!(send_all(&mut backlog, &mut in_flight, 1_000).len(), 5);
+}
+
+#[test]
+fn a_namespace_that_is_held_back_is_no_burst_takes_no_tokens_and_looks_jobs_up() {
+    let (mut backlog, mut in_flight) = (Backlog::new(1_000), InFlight::new(2));
+    let now = epoch() + SignedDuration::from_hours(1);
+    let at = |millis| (now, BootInstant::after_boot(Duration::from_millis(millis)));
+    backlog.push(queued(create("a", "slow", 60)), now).unwrap();
+    send_all(&mut backlog, &mut in_flight, 0);
+    push_creates(&mut backlog, "a", 20);
+    backlog.push(queued(of_slot("overdue", epoch())), now).unwrap();
+    backlog.push(queued(look_up("a", "asked")), now).unwrap();
+    let room = |millis| in_flight.room(at(millis).1);
+    assert_eq!(backlog.n_creates_to_send(room(999)), 21);
+    assert_eq!(backlog.n_creates_to_send(room(1_000)), 0);
+    let tokens = backlog.tokens.clone();
+    assert_eq!(
+        backlog.pop(at(1_000), 64, &in_flight).map(|queued| name(&queued)),
+        Ok("asked".to_owned())
+    );
+    assert_eq!(
+        backlog.pop(at(1_000), 64, &in_flight).map(|queued| name(&queued)),
+        Err(None)
+    );
+    assert_eq!(backlog.tokens, tokens);
+}

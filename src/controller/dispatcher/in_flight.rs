@@ -1,0 +1,147 @@
+//! The requests in flight by namespace, and how many more a namespace may have.
+//!
+//! A namespace is slow while one of its requests has been in flight for [`RECENT_MAX`], as behind an admission webhook
+//! that does not respond, or while it has requests in flight and the last answer took as long. Such requests stay for up
+//! to half a minute. So slow namespaces have places of their own and never take those of the others, even while nobody
+//! else needs them.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::{fair_queue::Namespaced, request::Queued};
+use crate::{controller::pacing::RECENT_MAX, shard::BootInstant};
+
+/// All slow namespaces of a replica together have one `SLOW_PART`th of `--max-inflight` in flight, in addition to the
+/// requests of other namespaces.
+const SLOW_PART: u32 = 2;
+
+/// Maximum number of requests in flight, those of slow namespaces included: what the connections for writes carry beside
+/// statuses.
+const IN_FLIGHT_MAX: u32 = 320;
+
+/// The requests in flight.
+#[derive(Debug)]
+pub(super) struct InFlight {
+    /// The number of places for slow namespaces.
+    slow_max: u32,
+    by_namespace: HashMap<Box<str>, Sends>,
+    /// Creates of shards in quarantine.
+    pub(super) n_quarantined: u32,
+    /// Creates that read their CronJob first, including those that have read it.
+    pub(super) n_reading: u32,
+}
+
+/// The requests of a namespace in flight.
+#[derive(Debug, Default)]
+struct Sends {
+    n: u32,
+    n_reading: u32,
+    /// The number of requests that were sent at each instant.
+    by_instant: BTreeMap<BootInstant, u32>,
+    /// Whether the last answer was slow.
+    was_slow: bool,
+}
+
+impl Sends {
+    fn is_slow(&self, now: BootInstant) -> bool {
+        let oldest = self.by_instant.first_key_value();
+        self.was_slow || oldest.is_some_and(|(sent, _)| now.since(*sent) >= RECENT_MAX)
+    }
+}
+
+impl InFlight {
+    /// Creates the state without requests, for at most `inflight_max` requests of namespaces that are not slow.
+    pub(super) fn new(inflight_max: u32) -> InFlight {
+        InFlight {
+            slow_max: (inflight_max / SLOW_PART).max(1),
+            by_namespace: HashMap::new(),
+            n_quarantined: 0,
+            n_reading: 0,
+        }
+    }
+
+    /// Returns the maximum number of requests in flight: those of slow namespaces are in addition to `inflight_max`.
+    pub(super) fn total_max(&self, inflight_max: u32) -> u32 {
+        (inflight_max + self.slow_max).min(IN_FLIGHT_MAX.max(inflight_max))
+    }
+
+    /// Records that a request is sent now.
+    pub(super) fn enter(&mut self, queued: &mut Queued, now: BootInstant) {
+        queued.sent = now;
+        self.n_quarantined += u32::from(queued.is_quarantined());
+        self.n_reading += u32::from(queued.is_reading());
+        let sends = self.by_namespace.entry(queued.namespace().into()).or_default();
+        sends.n += 1;
+        sends.n_reading += u32::from(queued.is_reading());
+        *sends.by_instant.entry(now).or_default() += 1;
+    }
+
+    /// Records that a request is no longer in flight.
+    pub(super) fn leave(&mut self, queued: &Queued, now: BootInstant) {
+        self.n_quarantined -= u32::from(queued.is_quarantined());
+        self.n_reading -= u32::from(queued.is_reading());
+        let Some(sends) = self.by_namespace.get_mut(queued.namespace()) else {
+            return;
+        };
+        sends.n -= 1;
+        sends.n_reading -= u32::from(queued.is_reading());
+        sends.was_slow = now.since(queued.sent) >= RECENT_MAX;
+        if let Some(n) = sends.by_instant.get_mut(&queued.sent) {
+            *n -= 1;
+            if *n == 0 {
+                sends.by_instant.remove(&queued.sent);
+            }
+        }
+        if sends.n == 0 {
+            self.by_namespace.remove(queued.namespace());
+        }
+    }
+
+    /// Returns what namespaces may send at an instant.
+    pub(super) fn room(&self, now: BootInstant) -> Room<'_> {
+        let slow = self.by_namespace.values().filter(|sends| sends.is_slow(now));
+        Room {
+            in_flight: self,
+            now,
+            is_for_slow: slow.map(|sends| sends.n).sum::<u32>() < self.slow_max,
+        }
+    }
+}
+
+/// What namespaces may send at an instant.
+#[derive(Clone, Copy)]
+pub(super) struct Room<'a> {
+    in_flight: &'a InFlight,
+    now: BootInstant,
+    /// Whether a slow namespace may send a request.
+    is_for_slow: bool,
+}
+
+impl<'a> Room<'a> {
+    /// Returns how many requests of a namespace are in flight; `None` if it is held back.
+    pub(super) fn n_of(&self, namespace: &str) -> Option<u32> {
+        match self.in_flight.by_namespace.get(namespace) {
+            Some(sends) if self.holds_back(sends) => None,
+            sends => Some(sends.map_or(0, |sends| sends.n)),
+        }
+    }
+
+    /// Returns how many requests of a namespace are in flight that read their CronJob first; `None` if it is held back.
+    pub(super) fn n_reading_of(&self, namespace: &str) -> Option<u32> {
+        match self.in_flight.by_namespace.get(namespace) {
+            Some(sends) if self.holds_back(sends) => None,
+            sends => Some(sends.map_or(0, |sends| sends.n_reading)),
+        }
+    }
+
+    /// Returns the namespaces that are held back.
+    pub(super) fn held_back(self) -> impl Iterator<Item = &'a str> {
+        let namespaces = self.in_flight.by_namespace.iter();
+        namespaces
+            .filter(move |(_, sends)| self.holds_back(sends))
+            .map(|(name, _)| &**name)
+    }
+
+    fn holds_back(&self, sends: &Sends) -> bool {
+        !self.is_for_slow && sends.is_slow(self.now)
+    }
+}

@@ -101,6 +101,7 @@ UNIT = {
     "slow-tenant-takes-all-places": ("src/controller/dispatcher/in_flight.rs", "!self.is_for_slow && sends.is_slow(self.now)", "!self.is_for_slow && sends.n > 9_999", "slow_tenant"),
     "slow-tenant-is-quick-between-two-answers": ("src/controller/dispatcher/in_flight.rs", "self.was_slow || oldest", "oldest", "whose_last_answer_was_slow"),
     "creates-of-a-slow-tenant-are-a-burst": ("src/controller/dispatcher.rs", "n_to_send + n_recent_creates > BURST_MIN", "n_to_send.max(n_creates) + n_recent_creates > BURST_MIN", "slow_tenant"),
+    "daily-create-waits-for-ever": ("src/controller/dispatcher/backlog.rs", ".min(now + PRECEDENCE_MAX)", ".min(now + PRECEDENCE_MAX * 9_999)", "a_daily_create"),
     "withdrawn-request-is-sent-again": ("src/controller/dispatcher/backlog.rs", "        if self.settle(&queued) {", "        if self.settle(&queued) && self.n_turns > 9_999 {", "withdrawal"),
     "sent-without-asking-who-leads": ("src/controller/lane.rs", "is_led.then(|| {", "(is_led || !now.since_boot().is_zero()).then(|| {", "asked_once_more"),
     "create-outlives-its-slot": (f"{STATE}/decision.rs", "expires_at.map_or(Timestamp::MAX, |expires_at| after(expires_at, -clock_skew_max))", "Timestamp::MAX", "a_job_may_be_stored_until"),

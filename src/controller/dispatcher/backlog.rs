@@ -35,6 +35,10 @@ const BACKGROUND_TURNS: u32 = 8;
 const SHARES: u32 = 8;
 const SHARE_MIN: u32 = 8;
 
+/// A request goes before all requests of its namespace that come this much later, whatever their deadlines. Otherwise a
+/// daily CronJob would wait for as long as the minutely CronJobs of its namespace take all its places.
+const PRECEDENCE_MAX: SignedDuration = SignedDuration::from_mins(1);
+
 /// Limit for creates that read their CronJob first, until they are answered: one `READING_SHARE`th of the places, and
 /// `READING_MAX` at most. Each holds the CronJob and the Job, up to 1.5 MiB each.
 const READING_SHARE: u32 = 8;
@@ -106,7 +110,7 @@ impl Backlog {
         let deadline = if kind == LaneKind::Overdue {
             queued.request.futile_from(now)
         } else {
-            queued.request.deadline(now)
+            queued.request.deadline(now).min(now + PRECEDENCE_MAX)
         };
         let key = queued.key();
         let place = self.lane_mut(kind).push(deadline, queued);

@@ -119,3 +119,28 @@ fn a_namespace_that_is_held_back_is_no_burst_takes_no_tokens_and_looks_jobs_up()
     );
     assert_eq!(backlog.tokens, tokens);
 }
+
+#[test]
+fn a_daily_create_waits_for_two_minutes_at_most_behind_minutely_ones() {
+    let mut backlog = Backlog::new(10_000);
+    let mut served_at = None;
+    // 100 creates become due each minute, and 60 can be sent. Those left over are not given up.
+    for second in 0..600 {
+        let now = epoch() + SignedDuration::from_secs(second);
+        if second % 60 == 0 {
+            for number in 0..100 {
+                let minutely = create("a", &format!("minutely-{second}-{number}"), second + 60);
+                backlog.push(queued(minutely), now).unwrap();
+            }
+        }
+        if second == 0 {
+            backlog.push(queued(create("a", "daily", 86_400)), now).unwrap();
+        }
+        if pop(&mut backlog, now).is_some_and(|queued| name(&queued) == "daily") {
+            served_at = Some(second);
+            break;
+        }
+    }
+    let served_at = served_at.expect("it is served");
+    assert!(served_at <= 120, "after {served_at} s");
+}

@@ -31,7 +31,7 @@ pub(crate) enum Scenario {
     ApiServerAway,
     /// Minutely. Two replicas are added, and two others removed before the next minute.
     Scale,
-    /// Minutely. An admission webhook delays every Job of the first namespace by five seconds. The other namespaces are
+    /// Minutely. An admission webhook delays every Job of the first namespace by 29 seconds. The other namespaces are
     /// judged.
     SlowTenant,
 }

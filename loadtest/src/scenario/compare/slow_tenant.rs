@@ -5,8 +5,8 @@ use tokio::{net::TcpListener, task::JoinHandle};
 
 use crate::target::Target;
 
-/// The API server proceeds without the webhook after this time.
-const TIMEOUT_SECONDS: u32 = 5;
+/// The API server proceeds without the webhook after this time, just below the longest that it permits.
+const TIMEOUT_SECONDS: u32 = 29;
 
 /// The webhook, which exists until this value is dropped.
 pub(super) struct SlowTenant {

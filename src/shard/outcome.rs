@@ -46,6 +46,8 @@ pub enum CreateOutcome {
     Failed {
         /// The error text of the server or the transport.
         message: String,
+        /// The HTTP status, if the API server gave one that concerns this request alone.
+        status: Option<u16>,
         /// The wait that the server requested.
         retry_after: Option<Duration>,
     },

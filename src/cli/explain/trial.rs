@@ -199,6 +199,7 @@ impl<'a> Trial<'a> {
             AssumedCreate::Exists | AssumedCreate::Foreign => exists(),
             AssumedCreate::Error => CreateOutcome::Failed {
                 message: "the API server's error, as assumed".to_owned(),
+                status: None,
                 retry_after: None,
             },
         };

@@ -201,7 +201,7 @@ impl Request {
     /// The answer to a request that failed.
     pub(super) fn failed(&self, message: String, retry_after: Option<Duration>) -> Input {
         match self {
-            Request::Create(order) => created(order, CreateOutcome::Failed { message, retry_after }),
+            Request::Create(order) => created(order, create_failed(message, retry_after)),
             Request::Delete(delete) => deleted(delete, DeleteOutcome::Failed { message, retry_after }),
             Request::LookUp(look_up) => looked_up(look_up, LookUpOutcome::Failed { message, retry_after }),
         }
@@ -323,6 +323,15 @@ impl LaneRequest for Queued {
     }
 }
 
+/// The outcome of a create that failed without an answer to it.
+fn create_failed(message: String, retry_after: Option<Duration>) -> CreateOutcome {
+    CreateOutcome::Failed {
+        message,
+        status: None,
+        retry_after,
+    }
+}
+
 fn created(order: &JobOrder, answer: CreateOutcome) -> Input {
     Input::JobCreateAnswered {
         cron_job: order.cron_job.uid.clone(),
@@ -358,7 +367,7 @@ fn template_of(order: &JobOrder, outcome: CronJobOutcome<Box<CronJobRecord>>) ->
         // The slot is decided again once a watch has delivered the change.
         CronJobOutcome::Found(_) | CronJobOutcome::Gone => CreateOutcome::Abandoned,
         CronJobOutcome::NotPermitted { message } => CreateOutcome::NotPermitted { message },
-        CronJobOutcome::Failed { message, retry_after } => CreateOutcome::Failed { message, retry_after },
+        CronJobOutcome::Failed { message, retry_after } => create_failed(message, retry_after),
     };
     Reply::Fact(created(order, answer))
 }

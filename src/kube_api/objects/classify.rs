@@ -139,6 +139,7 @@ fn create_refused(status: StatusCode, refusal: Refusal) -> CreateOutcome {
         },
         _ => CreateOutcome::Failed {
             message: refusal.message,
+            status: Some(status.as_u16()),
             retry_after: refusal.retry_after,
         },
     }

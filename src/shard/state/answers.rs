@@ -63,7 +63,9 @@ impl ShardState {
                 }
                 self.retry_later(owner, None, now);
             }
-            CreateOutcome::Failed { message, retry_after } => {
+            CreateOutcome::Failed {
+                message, retry_after, ..
+            } => {
                 self.report_failed_create(owner, &message);
                 self.retry_later(owner, retry_after, now);
             }

@@ -42,7 +42,11 @@ impl<T> OrderOutcome for CronJobOutcome<T> {
 
 impl OrderOutcome for CreateOutcome {
     fn failed(message: String, retry_after: Option<Duration>) -> CreateOutcome {
-        CreateOutcome::Failed { message, retry_after }
+        CreateOutcome::Failed {
+            message,
+            status: None,
+            retry_after,
+        }
     }
 
     fn unanswered(message: String, _: Option<Duration>) -> CreateOutcome {

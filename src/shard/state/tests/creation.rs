@@ -228,6 +228,7 @@ fn b_12_4_the_next_slot_supersedes_one_that_fails() {
     world.effects();
     world.answer_create(CreateOutcome::Failed {
         message: "down".into(),
+        status: Some(500),
         retry_after: Some(Duration::from_mins(5)),
     });
     world.effects();

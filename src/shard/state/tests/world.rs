@@ -322,6 +322,7 @@ impl World {
     pub(super) fn refused(&mut self, message: &str) {
         self.answer_create(CreateOutcome::Failed {
             message: message.into(),
+            status: Some(403),
             retry_after: None,
         });
     }

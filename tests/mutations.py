@@ -108,6 +108,7 @@ UNIT = {
     "short-lived-job-outlives-its-term": ("src/shard/record.rs", "self.has_short_ttl() || limits.contains(&Some(0))", "self.has_short_ttl() && limits.contains(&Some(0))", "a_job_may_be_stored_until"),
     "refused-as-invalid-is-given-up": (f"{STATE}/answers.rs", "                self.retry_slowly(owner, now);", "                self.end_open(owner, InstantOutcome::Refused);", "refused_as_invalid"),
     "lost-to-a-former-deadline-stays-lost": ("src/shard/cron_job.rs", "(is_still_late || outcome != InstantOutcome::DeadlineExceeded)", "(is_still_late || outcome != InstantOutcome::Created)", "restarts"),
+    "known-job-is-created-again": (f"{STATE}/decision.rs", "if !replaces && self.has_ended_job(owner, slot) {", "if replaces && self.has_ended_job(owner, slot) {", "known_to_have_ended"),
     "refused-look-up-stops-later-slots": (f"{STATE}/decision.rs", "Some(_) if cron_job.awaits_answer(now) => return false,", "Some(open) if open.is_in_flight() => return false,", "a_look_up_that_is_not_permitted"),
 }
 

@@ -12,7 +12,7 @@ use super::{
     back_off::{after, spread},
 };
 use crate::shard::{
-    cron_job::{LookUp, LookUpProgress},
+    cron_job::{CronJobState, LookUp, LookUpProgress},
     effect::{Effect, EventReason, JobLookUp},
     ids::{CronJobIdentity, Uid},
     index::{Job, JobIndex, OwnerIndex},
@@ -137,6 +137,36 @@ impl ShardState {
         };
         job.scheduled()
             .is_some_and(|slot| naming::is_job_name(&job.name, &cron_job.record.identity.name, slot))
+    }
+
+    /// The running Jobs of the CronJob that Forbid and Replace count (B-5.1 and its difference).
+    pub(super) fn running(&self, owner: OwnerIndex) -> impl Iterator<Item = &Job> {
+        let listed = self.index.cron_job(owner).map(CronJobState::listed);
+        self.index.children_of(owner).map(|(_, job)| job).filter(move |job| {
+            job.finish.is_none()
+                && !job.is_delete_requested
+                && listed.as_ref().is_some_and(|listed| listed.contains(&job.uid))
+        })
+    }
+
+    /// Whether the Job of the last slot bears the name of this one too, since they are in the same minute, and is known to
+    /// have ended. A create would only meet it (B-12.3).
+    pub(super) fn has_ended_job(&self, owner: OwnerIndex, slot: Timestamp) -> bool {
+        let Some(cron_job) = self.index.cron_job(owner) else {
+            return false;
+        };
+        let Some(last) = cron_job.view.last_schedule_time else {
+            return false;
+        };
+        let name = &cron_job.record.identity.name;
+        let is_it = |job: &Job| {
+            job.finish.is_some()
+                && !job.is_delete_requested
+                && [last, slot]
+                    .iter()
+                    .all(|slot| naming::is_job_name(&job.name, name, *slot))
+        };
+        self.index.children_of(owner).any(|(_, job)| is_it(job))
     }
 
     /// The latest slot for which a Job can exist, given the permitted difference between the clocks of replicas. A Job

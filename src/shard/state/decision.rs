@@ -10,7 +10,7 @@ use crate::{
     },
     shard::{
         ShardPhase,
-        cron_job::{CronJobState, LookUpProgress, OpenSlot, SlotStage},
+        cron_job::{LookUpProgress, OpenSlot, SlotStage},
         effect::{Effect, EventReason, JobDelete, JobOrder},
         ids::Uid,
         index::OwnerIndex,
@@ -42,7 +42,7 @@ impl ShardState {
         self.complain(owner, &verdict.decision);
         match &verdict.decision {
             _ if is_given_up => {}
-            Decision::Start { slot, replaces } => self.start(owner, *slot, *replaces, &verdict),
+            Decision::Start { slot, replaces } => self.start(owner, *slot, *replaces, &verdict, now),
             Decision::Skip(reason) => self.skip(owner, reason, &verdict, passed, now),
         }
         self.arm_next(owner, verdict.next);
@@ -108,8 +108,13 @@ impl ShardState {
     }
 
     /// Begins to create the Job of a slot.
-    fn start(&mut self, owner: OwnerIndex, slot: Timestamp, replaces: bool, verdict: &Verdict) {
+    fn start(&mut self, owner: OwnerIndex, slot: Timestamp, replaces: bool, verdict: &Verdict, now: Timestamp) {
         self.open(owner, slot, SlotStage::Ordered, verdict);
+        if !replaces && self.has_ended_job(owner, slot) {
+            self.settle(owner, slot, InstantOutcome::Adopted);
+            // Its status is emitted by an evaluation.
+            return self.wake_at(owner, now);
+        }
         if self.phase == ShardPhase::Closing {
             self.unsettled.push(owner);
         }
@@ -385,15 +390,5 @@ impl ShardState {
             return;
         }
         self.arm(owner, next);
-    }
-
-    /// The running Jobs of the CronJob that Forbid and Replace count (B-5.1 and its difference).
-    pub(super) fn running(&self, owner: OwnerIndex) -> impl Iterator<Item = &crate::shard::index::Job> {
-        let listed = self.index.cron_job(owner).map(CronJobState::listed);
-        self.index.children_of(owner).map(|(_, job)| job).filter(move |job| {
-            job.finish.is_none()
-                && !job.is_delete_requested
-                && listed.as_ref().is_some_and(|listed| listed.contains(&job.uid))
-        })
     }
 }

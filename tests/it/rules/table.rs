@@ -307,6 +307,12 @@ pub(super) const DIFFERENCES: &[Difference] = &[
     },
     Difference {
         rules: &["B-12.3"],
+        built_in: "creates a Job for each slot, also where slots of one minute share its name",
+        ours: "a slot in the minute of the last one counts as started without a create if the Job of that minute is known to have ended",
+        tests: &["b_12_3_a_slot_whose_job_is_known_to_have_ended_needs_no_create"],
+    },
+    Difference {
+        rules: &["B-12.3"],
         built_in: "waits with back-off while the Job of the slot's name may not be read",
         ours: "Warning `FailedLookUp` once a slot; under Allow the slot ends as `look_up_refused` when the next one is due, under Forbid and Replace it waits",
         tests: &[

@@ -399,6 +399,32 @@ fn b_11_1_two_slots_of_one_minute_share_a_job() {
     );
 }
 
+#[test]
+fn b_12_3_a_slot_whose_job_is_known_to_have_ended_needs_no_create() {
+    let every = CronJobRecord {
+        schedule: schedule("@every 20s", None),
+        status: crate::shard::CronJobStatus {
+            last_schedule_time: Some(at("09:59:40")),
+            ..Default::default()
+        },
+        ..cron_job("hello")
+    };
+    let mut world = World::new("09:59:50", vec![every], vec![]);
+    world.advance_to("10:00:00");
+    world.created_all();
+    world.apply_job(super::world::complete(job("hello", "10:00:00"), "10:00:05"));
+    world.effects();
+    world.advance_to("10:00:21");
+    world.expect(&["status last=10:00:20 successful=10:00:05 active=[]"]);
+    let outcomes = world.shard.outcome_counts();
+    assert_eq!(outcomes.outcome(InstantOutcome::Adopted), 1);
+    world.advance_to("10:00:41");
+    world.stored("hello");
+    world.effects();
+    world.advance_to("10:01:00");
+    world.expect(&["create hello-29632921 for 2026-05-05T10:01:00Z"]);
+}
+
 impl World {
     /// Drains the effects and answers every create with success.
     pub(super) fn created_all(&mut self) {

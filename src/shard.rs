@@ -21,6 +21,7 @@ pub mod outcome;
 pub mod outcome_counts;
 pub mod phase;
 pub mod record;
+mod refused_creates;
 pub mod resource_versions;
 pub mod shard_set;
 pub mod state;
@@ -38,13 +39,14 @@ pub use held_shards::{HeldShards, ListOrder, Listed, Ordered, Partition};
 pub use ids::{CronJobIdentity, ResourceVersion, Uid};
 pub use input::{Input, Scope, SelectedKind};
 pub use labels::{SHARD_LABEL_PREFIX, ShardLabels};
-pub use outcome::{CreateOutcome, DeleteOutcome, LookUpOutcome, StatusOutcome};
+pub use outcome::{CreateOutcome, DeleteOutcome, LookUpOutcome, RefusalReason, StatusOutcome};
 pub use outcome_counts::{InstantOutcome, OutcomeCounts};
 pub use phase::ShardPhase;
 pub use record::{
     ActiveJob, ConcurrencyPolicy, CronJobRecord, CronJobSchedule, CronJobStatus, Finish, JobRecord, JobTemplate,
     KeptText,
 };
+pub use refused_creates::RefusedFigures;
 pub use resource_versions::ResourceVersions;
 pub use shard_set::ShardSet;
 pub use state::{Decided, ShardConfig, ShardState, Sizes, Wakeup};

@@ -290,6 +290,7 @@ impl ShardTask {
             figures.outcome_counts = shards.outcome_counts();
             figures.sizes = shards.sizes();
             figures.template_use = shards.template_memory().in_use();
+            figures.refused = shards.refused_figures();
             figures.is_synced = is_synced;
             figures.turned = Some(turned);
         });

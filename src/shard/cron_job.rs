@@ -9,6 +9,7 @@ use super::{
     ids::{ResourceVersion, Uid},
     outcome_counts::InstantOutcome,
     record::{ActiveJob, ConcurrencyPolicy, CronJobRecord, CronJobStatus},
+    refused_creates::RefusedCreate,
     template_memory::{KeptPart, Reservation, TemplateMemory},
 };
 use crate::schedule::policy::{Decision, SkipReason};
@@ -51,6 +52,8 @@ pub(crate) struct CronJobState {
     pub(crate) ask_unlabelled_at: Option<Timestamp>,
     /// When its Jobs were last evaluated; set only if there are very many.
     pub(crate) jobs_looked_at: Option<Timestamp>,
+    /// The refusal of its last create, if it was refused.
+    pub(crate) refused: Option<Box<RefusedCreate>>,
     /// Since when creates have been refused for lack of permission.
     pub(crate) not_permitted_since: Option<Timestamp>,
     /// No history delete before this instant, since one failed.
@@ -252,6 +255,7 @@ impl CronJobState {
             lookups: BTreeMap::new(),
             ask_unlabelled_at: None,
             jobs_looked_at: None,
+            refused: None,
             not_permitted_since: None,
             history_not_before: None,
             n_history_failures: 0,
@@ -334,6 +338,9 @@ impl CronJobState {
 
     /// Shortens every wait to end at `now`, since its end was computed from a wrong clock.
     pub(crate) fn end_waits(&mut self, now: Timestamp) {
+        if let Some(refused) = &mut self.refused {
+            refused.not_before = now.min(refused.not_before);
+        }
         if let Some(OpenSlot {
             stage: SlotStage::AskingLater { until, .. } | SlotStage::BackingOff { until },
             ..

@@ -12,6 +12,7 @@ mod list_order;
 mod listing;
 mod pause;
 mod progress;
+mod turns;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,6 +30,7 @@ use super::{
     ids::Uid,
     input::{Input, Scope, Selected, SelectionStage},
     outcome_counts::OutcomeCounts,
+    refused_creates::RefusedCreates,
     template_memory::TemplateMemory,
 };
 use crate::shard::{
@@ -84,6 +86,7 @@ pub struct HeldShards {
     /// Counts of released shards.
     retired: OutcomeCounts,
     template_memory: TemplateMemory,
+    refused_creates: RefusedCreates,
     is_paused: bool,
 }
 
@@ -100,6 +103,7 @@ impl HeldShards {
             with_effects: BTreeSet::new(),
             retired: OutcomeCounts::default(),
             template_memory: TemplateMemory::default(),
+            refused_creates: RefusedCreates::default(),
             is_paused: false,
         }
     }
@@ -113,21 +117,18 @@ impl HeldShards {
     pub fn whole(scopes: Vec<Scope>, clock_skew_max: SignedDuration, now: Timestamp) -> HeldShards {
         let ShardTerm { shard, term } = WHOLE;
         let mut shards = HeldShards::new(Partition::Whole, scopes, clock_skew_max);
-        let state = ShardState::new(shards.config(shard), now).with_template_memory(shards.template_memory.clone());
+        let state = shards.share(ShardState::new(shards.config(shard), now));
         shards.held.insert(shard, Held::new(state, Some(term)));
         shards
     }
 
     /// Adds a shard on standby and starts its own list. A second call restarts the list.
     fn stand_by(&mut self, shard: ShardId, now: Timestamp) {
-        let (config, memory) = (self.config(shard), &self.template_memory);
-        let begin = || {
-            Held::new(
-                ShardState::on_standby(config, now).with_template_memory(memory.clone()),
-                None,
-            )
-        };
-        let held = self.held.entry(shard).or_insert_with(begin);
+        if !self.held.contains_key(&shard) {
+            let state = self.share(ShardState::on_standby(self.config(shard), now));
+            self.held.insert(shard, Held::new(state, None));
+        }
+        let Some(held) = self.held.get_mut(&shard) else { return };
         if self.is_paused {
             held.state.pause();
         }
@@ -136,6 +137,13 @@ impl HeldShards {
             held.handle(input, now);
         }
         held.listing = Some(listing);
+    }
+
+    /// Lets a shard share with others what they share.
+    fn share(&self, state: ShardState) -> ShardState {
+        state
+            .with_template_memory(self.template_memory.clone())
+            .with_refused_creates(self.refused_creates.clone())
     }
 
     /// Adds an object found by the shard's own list.
@@ -189,7 +197,12 @@ impl HeldShards {
             return self.follow_selection(selected, now);
         }
         if let Some(shard) = self.concerned(&input) {
-            return self.hand_to(shard, input, now);
+            let may_give_turns = matches!(input, Input::JobCreateAnswered { .. });
+            self.hand_to(shard, input, now);
+            if may_give_turns {
+                self.give_turns(now);
+            }
+            return;
         }
         self.hand_to_each(&ShardSet::EVERY, &input, now);
     }
@@ -216,6 +229,7 @@ impl HeldShards {
             held.state.handle_timeout(now);
             self.with_effects.insert(*shard);
         }
+        self.give_turns(now);
     }
 
     /// The next effect to perform.
@@ -233,13 +247,14 @@ impl HeldShards {
 
     /// When to call [`HeldShards::handle_timeout`] next; may be early, never late.
     pub fn next_wakeup(&mut self) -> Option<Wakeup> {
+        let turn = self.next_turn();
         let wakeups = self.held.values_mut().filter_map(|held| {
             if std::mem::take(&mut held.is_wakeup_old) {
                 held.wakeup = held.state.next_wakeup();
             }
             held.wakeup
         });
-        wakeups.min_by_key(|wakeup| wakeup.at)
+        wakeups.chain(turn).min_by_key(|wakeup| wakeup.at)
     }
 
     /// The shards that are held, in any phase.

@@ -64,6 +64,24 @@ pub enum CreateOutcome {
     Abandoned,
 }
 
+/// Why a create was refused, without the text: refusals of one reason are expected to end together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RefusalReason {
+    /// [`CreateOutcome::NamespaceTerminating`].
+    NamespaceTerminating,
+    /// [`CreateOutcome::Refused`].
+    Invalid,
+    /// [`CreateOutcome::NotPermitted`].
+    NotPermitted,
+    /// [`CreateOutcome::Failed`] with this HTTP status.
+    Failed(Option<u16>),
+}
+
+impl RefusalReason {
+    /// The first of all reasons in their order.
+    pub(crate) const FIRST: RefusalReason = RefusalReason::NamespaceTerminating;
+}
+
 /// The answer to the deletion of a Job (B-4.4).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeleteOutcome {

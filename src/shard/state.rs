@@ -16,6 +16,7 @@ mod history;
 mod look_ups;
 mod looks;
 mod phase;
+mod refusals;
 mod relists;
 mod status;
 mod timers;
@@ -32,6 +33,7 @@ use super::{
     input::{Input, Scope},
     outcome_counts::OutcomeCounts,
     record::JobRecord,
+    refused_creates::RefusedCreates,
     template_memory::TemplateMemory,
 };
 use crate::shard::{ShardCount, ShardId, ShardPhase};
@@ -99,6 +101,7 @@ pub struct ShardState {
     /// Recorded decisions, for diagnosis; `None` in a run.
     decisions: Option<Vec<Decided>>,
     template_memory: TemplateMemory,
+    refused_creates: RefusedCreates,
 }
 
 impl ShardState {
@@ -115,6 +118,7 @@ impl ShardState {
             is_paused: false,
             decisions: None,
             template_memory: TemplateMemory::default(),
+            refused_creates: RefusedCreates::default(),
             config,
         }
     }
@@ -124,6 +128,15 @@ impl ShardState {
     pub fn with_template_memory(self, template_memory: TemplateMemory) -> ShardState {
         ShardState {
             template_memory,
+            ..self
+        }
+    }
+
+    /// Shares the account of refused creates with other shards.
+    #[must_use]
+    pub(crate) fn with_refused_creates(self, refused_creates: RefusedCreates) -> ShardState {
+        ShardState {
+            refused_creates,
             ..self
         }
     }

@@ -6,9 +6,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     ShardState,
-    back_off::{after, back_off, slow_back_off},
+    back_off::{after, back_off},
 };
-use crate::schedule::policy;
 use crate::shard::{
     ShardLabels,
     cron_job::{LookUpProgress, SlotStage},
@@ -16,7 +15,7 @@ use crate::shard::{
     ids::{ResourceVersion, Uid},
     index::{JobIndex, OwnerIndex},
     naming,
-    outcome::{CreateOutcome, DeleteOutcome},
+    outcome::{CreateOutcome, DeleteOutcome, RefusalReason},
     outcome_counts::InstantOutcome,
     record::JobRecord,
 };
@@ -44,6 +43,7 @@ impl ShardState {
         }
         self.note_permission(owner, &answer, now);
         self.note_refused(owner, &answer);
+        self.note_create_success(owner, &answer, now);
         match answer {
             CreateOutcome::Created {
                 uid,
@@ -52,22 +52,25 @@ impl ShardState {
                 ..
             } => self.created(owner, slot, (uid, shard_labels), &resource_version),
             CreateOutcome::AlreadyExists { message } => self.exists(owner, slot, message),
-            CreateOutcome::NamespaceTerminating => self.retry_later(owner, None, now),
+            CreateOutcome::NamespaceTerminating => {
+                self.retry_refused(owner, RefusalReason::NamespaceTerminating, None, now);
+            }
             CreateOutcome::Refused { message } => {
                 self.report_failed_create(owner, &message);
-                self.retry_slowly(owner, now);
+                self.retry_refused(owner, RefusalReason::Invalid, None, now);
             }
-            CreateOutcome::NotPermitted { message } => {
-                if self.is_without_permission(owner, now) {
-                    self.report_failed_create(owner, &message);
-                }
-                self.retry_later(owner, None, now);
+            CreateOutcome::NotPermitted { message } if self.is_without_permission(owner, now) => {
+                self.report_failed_create(owner, &message);
+                self.retry_refused(owner, RefusalReason::NotPermitted, None, now);
             }
+            CreateOutcome::NotPermitted { .. } => self.retry_later(owner, None, now),
             CreateOutcome::Failed {
-                message, retry_after, ..
+                message,
+                status,
+                retry_after,
             } => {
                 self.report_failed_create(owner, &message);
-                self.retry_later(owner, retry_after, now);
+                self.retry_refused(owner, RefusalReason::Failed(status), retry_after, now);
             }
             CreateOutcome::Unanswered { message } => self.ask_for_slot(owner, slot, message),
             CreateOutcome::Expired | CreateOutcome::Withdrawn => self.retry_at(owner, now),
@@ -210,6 +213,7 @@ impl ShardState {
         };
         cron_job.advance_cursor(slot);
         cron_job.note_short_life();
+        cron_job.refused = None;
         // Retained entries are looked up once per run (B-5.4).
         cron_job
             .lookups
@@ -255,23 +259,7 @@ impl ShardState {
         }
     }
 
-    /// Retries a slot whose Job was refused as invalid. The cause may be an admission webhook, which is mended sooner or
-    /// later; a CronJob that is mended is decided at once.
-    fn retry_slowly(&mut self, owner: OwnerIndex, now: Timestamp) {
-        let Some(cron_job) = self.index.cron_job_mut(owner) else {
-            return;
-        };
-        let deadline_secs = cron_job.record.starting_deadline_seconds;
-        let Some(open) = &mut cron_job.open else { return };
-        open.n_failures = open.n_failures.saturating_add(1);
-        let until = after(now, slow_back_off(open.n_failures, owner));
-        // A loss to the deadline is told when it occurs.
-        let lost =
-            policy::order_expiry(open.slot, deadline_secs).map(|last| after(last, SignedDuration::from_millis(1)));
-        self.retry_at(owner, lost.map_or(until, |lost| until.min(lost)).max(now));
-    }
-
-    fn retry_at(&mut self, owner: OwnerIndex, until: Timestamp) {
+    pub(super) fn retry_at(&mut self, owner: OwnerIndex, until: Timestamp) {
         if let Some(open) = self.open_slot_mut(owner) {
             open.stage = SlotStage::BackingOff { until };
         }

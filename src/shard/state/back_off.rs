@@ -9,18 +9,39 @@ use crate::shard::{back_off::BackOff, index::OwnerIndex};
 /// The wait after the first failure.
 const BACK_OFF_MIN: Duration = Duration::from_millis(100);
 
-/// The longest wait, so that a raised quota is noticed within half a minute; upstream may take a quarter of an hour
-/// (B-12.4).
+/// The longest wait after failed deletes and look-ups.
 const BACK_OFF_MAX: Duration = Duration::from_secs(30);
+
+/// The longest wait after a create was refused: a CronJob that runs every minute is tried once a slot. Upstream may wait
+/// for a quarter of an hour (B-12.4).
+const CREATE_BACK_OFF_MAX: Duration = Duration::from_mins(1);
+
+/// The time by which a refused create delays the create of a later slot, at most. A slot may start for longer than this,
+/// however short its starting deadline is.
+pub(super) const NEXT_SLOT_WAIT_MAX: SignedDuration = SignedDuration::from_secs(9);
 
 const BACK_OFF: BackOff = BackOff {
     first: BACK_OFF_MIN,
     longest: BACK_OFF_MAX,
 };
 
+const CREATE_BACK_OFF: BackOff = BackOff {
+    first: BACK_OFF_MIN,
+    longest: CREATE_BACK_OFF_MAX,
+};
+
 /// The wait of a CronJob after this number of failures.
 pub(super) fn back_off(n_failures: u32, owner: OwnerIndex) -> SignedDuration {
-    let wait = SignedDuration::try_from(BACK_OFF.after(n_failures)).unwrap_or(SignedDuration::MAX);
+    spread_wait(BACK_OFF, n_failures, owner)
+}
+
+/// The wait of a CronJob after this number of refused creates in a row.
+pub(super) fn create_back_off(n_refusals: u32, owner: OwnerIndex) -> SignedDuration {
+    spread_wait(CREATE_BACK_OFF, n_refusals, owner)
+}
+
+fn spread_wait(back_off: BackOff, n_failures: u32, owner: OwnerIndex) -> SignedDuration {
+    let wait = SignedDuration::try_from(back_off.after(n_failures)).unwrap_or(SignedDuration::MAX);
     let number = owner.wrapping_mul(0x9E37_79B9).wrapping_add(n_failures);
     spread(wait, number)
 }

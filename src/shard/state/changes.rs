@@ -134,7 +134,11 @@ impl ShardState {
 
     /// Waits no longer than after a first failure: what failed may be mended.
     fn forget_failures(&mut self, owner: OwnerIndex) {
-        if let Some(open) = self.open_slot_mut(owner) {
+        let Some(cron_job) = self.index.cron_job_mut(owner) else {
+            return;
+        };
+        cron_job.refused = None;
+        if let Some(open) = &mut cron_job.open {
             open.n_failures = 0;
         }
     }

@@ -115,6 +115,10 @@ impl ShardState {
             // Its status is emitted by an evaluation.
             return self.wake_at(owner, now);
         }
+        if let Some(until) = self.put_off_refused(owner, slot, now) {
+            self.retry_at(owner, until);
+            return self.wake_at(owner, until);
+        }
         if self.phase == ShardPhase::Closing {
             self.unsettled.push(owner);
         }

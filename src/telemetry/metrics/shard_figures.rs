@@ -12,7 +12,7 @@ use prometheus::{
 };
 
 use super::table::{self, MetricKind, MetricSpec};
-use crate::shard::{BootInstant, InstantOutcome, OutcomeCounts, Sizes, TemplateUse};
+use crate::shard::{BootInstant, InstantOutcome, OutcomeCounts, RefusedFigures, Sizes, TemplateUse};
 
 /// The published state of a shard.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +23,8 @@ pub struct ShardFigures {
     pub sizes: Sizes,
     /// The memory that templates and metadata use.
     pub template_use: TemplateUse,
+    /// The CronJobs whose creates are refused.
+    pub refused: RefusedFigures,
     /// Whether every list has been complete once.
     pub is_synced: bool,
     /// When the shard task last had a turn; `None` before the first.
@@ -51,7 +53,7 @@ pub(super) struct ShardCollector {
     descriptions: Vec<Desc>,
 }
 
-const COLLECTED: [&MetricSpec; 9] = [
+const COLLECTED: [&MetricSpec; 11] = [
     &table::DUE_INSTANTS,
     &table::INSTANT_OUTCOMES,
     &table::INSTANTS_OPEN,
@@ -61,6 +63,8 @@ const COLLECTED: [&MetricSpec; 9] = [
     &table::JOBS,
     &table::TEMPLATE_BYTES,
     &table::TEMPLATES_NOT_KEPT,
+    &table::CRON_JOBS_REFUSED,
+    &table::REFUSALS_IN_TURNS,
 ];
 
 impl ShardCollector {
@@ -84,6 +88,7 @@ impl Collector for ShardCollector {
             outcome_counts,
             sizes,
             template_use,
+            refused,
             ..
         } = self.snapshot.read();
         let outcomes = InstantOutcome::ALL.map(|outcome| {
@@ -102,6 +107,8 @@ impl Collector for ShardCollector {
             family(&table::JOBS, [(Vec::new(), sizes.jobs as u64)]),
             family(&table::TEMPLATE_BYTES, [(Vec::new(), template_use.n_bytes)]),
             family(&table::TEMPLATES_NOT_KEPT, [(Vec::new(), template_use.n_not_kept)]),
+            family(&table::CRON_JOBS_REFUSED, [(Vec::new(), refused.n_cron_jobs)]),
+            family(&table::REFUSALS_IN_TURNS, [(Vec::new(), refused.n_in_turns)]),
         ]
     }
 }

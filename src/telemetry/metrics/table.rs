@@ -106,6 +106,12 @@ table! {
     TEMPLATES_NOT_KEPT: Gauge "cronwheel_templates_not_kept" []
         "CronJobs whose template is not in memory. They run like all others, at the cost of one more request per run.",
         "One namespace has large CronJobs; the Events TemplateNotKept name them. If they are legitimate, raise --max-template-memory.";
+    CRON_JOBS_REFUSED: Gauge "cronwheel_cron_jobs_refused" []
+        "CronJobs whose last create the API server refused. Each is tried again by its own back-off, or in turns.",
+        "The Events FailedCreate name the causes: a quota, an admission webhook or policy, or a permission.";
+    REFUSALS_IN_TURNS: Gauge "cronwheel_refusals_in_turns" []
+        "Namespaces in which 60 or more CronJobs are refused for one reason, counted once for each reason. They take turns: one is tried per second in each namespace.",
+        "The cause concerns a whole namespace. When it is gone, all of them are tried within seconds.";
     EVENTS: Counter "cronwheel_events_total" ["result"]
         "Events by result: posted, count raised, or dropped with the reason.",
         "Dropped Events lose no runs. dropped_over_budget: above --max-events-per-second. dropped_too_many: too many of one CronJob. dropped_filtered: by --events. dropped_queue_full: too many at once. dropped_failed: the API server refused the Event or was down.";

@@ -39,6 +39,8 @@ const PARTS: &[(&str, &[&str])] = &[
         "Back-off of a CronJob",
         &[
             "shard/state/back_off.rs",
+            "shard/refused_creates.rs",
+            "shard/held_shards/turns.rs",
             "shard/state/answers.rs",
             "shard/state/status.rs",
         ],

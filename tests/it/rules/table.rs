@@ -288,12 +288,23 @@ pub(super) const DIFFERENCES: &[Difference] = &[
     Difference {
         rules: &["B-12.4"],
         built_in: "after a failed create only back-off, to 1000 s",
-        ours: "retried after 100 ms doubling to 30 s while the slot is the latest and within its deadline; after a refusal of the Job as invalid (400, 413, 422) after one minute doubling to five, and at once when the CronJob changes; the next slot is always armed",
+        ours: "retried after 100 ms doubling to 1 min while the slot is the latest and within its deadline; after a refusal of the Job as invalid (400, 413, 422) after one minute doubling to five, and at once when the CronJob changes; the back-off carries over to the next slot, which is always armed and waits for 9 s of it at most",
         tests: &[
             "b_12_4_a_failed_create_is_retried_with_back_off_until_the_next_slot",
             "b_12_4_the_next_slot_supersedes_one_that_fails",
+            "with_one_cron_job_in_each_namespace_each_slot_costs_one_request",
             "b_12_4_a_job_that_is_refused_as_invalid_is_tried_slowly_while_its_slot_is_the_latest",
             "b_12_4_a_job_that_is_refused_as_invalid_is_tried_at_once_with_another_template",
+        ],
+    },
+    Difference {
+        rules: &["B-12.4"],
+        built_in: "each CronJob is tried by its own back-off",
+        ours: "where 60 or more CronJobs of a namespace were refused for the same reason (outcome and HTTP status), and no create in it has succeeded for a minute, they take turns: one is tried per second, and a success lets others follow at once; slots of those that wait are superseded or lost to their deadlines as if they were refused, without the Event `FailedCreate`; a CronJob whose own last create was not refused is always tried",
+        tests: &[
+            "ten_namespaces_in_which_everything_is_refused_cost_ten_requests_a_second",
+            "all_start_within_seconds_when_the_cause_is_gone",
+            "who_was_not_refused_is_tried_at_its_slot",
         ],
     },
     Difference {

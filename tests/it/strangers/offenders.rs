@@ -122,6 +122,32 @@ fn creates_that_admission_delays_by_less_than_a_second_delay_no_other_tenant() {
 }
 
 #[test]
+fn refused_creates_cost_one_request_a_second_and_start_within_seconds_when_permitted() {
+    let aftermath = compare(&Scenario::default(), async |cluster| {
+        let quota = cluster.trouble_offender(Rule {
+            resource: Some(Resource::Job),
+            verbs: vec![Verb::Create],
+            ..Rule::new(Fault::Forbid("exceeded quota: jobs".to_owned()))
+        });
+        create_many(cluster, "Allow", &job_template("1s", "succeed")).await;
+        let mended = cluster.start + SignedDuration::from_secs(8 * 60 + 50);
+        cluster.until(mended).await;
+        cluster.api.faults().remove(quota);
+        cluster.until(mended + SignedDuration::from_secs(5)).await;
+        let path = format!("/apis/batch/v1/namespaces/{OFFENDER}/jobs");
+        let jobs = cluster.ask("GET", &path, &Value::Null).await;
+        assert_eq!(jobs["items"].as_array().unwrap().len(), N_CRON_JOBS);
+    });
+    // Each CronJob once, and one a second after that.
+    let n_refused = aftermath.metric(r#"cronwheel_api_requests_total{code="403",resource="jobs",verb="create"}"#);
+    assert!(
+        (700.0..1_300.0).contains(&n_refused),
+        "{n_refused} refusals in eight minutes"
+    );
+    assert!(aftermath.metric("cronwheel_cron_jobs_refused") < 1.0);
+}
+
+#[test]
 fn schedules_that_never_fire_or_fire_at_once_delay_nobody() {
     compare(&Scenario::default(), async |cluster| {
         let template = job_template("1s", "succeed");

@@ -47,12 +47,12 @@ pub(in crate::sim) enum TroubleKind {
 }
 
 impl Trouble {
-    /// How long the controller may need to recover afterwards. Deferred work returns within half a minute plus a
-    /// quarter. A watch that was refused for long is requested again within ten seconds, or within twenty if that
+    /// How long the controller may need to recover afterwards. Refused creates return within a minute plus a quarter, other
+    /// deferred work in half that time. A watch that was refused for long is requested again within ten seconds, or within twenty if that
     /// message is lost.
     pub(in crate::sim) fn recovery(&self) -> SignedDuration {
         SignedDuration::from_secs(match self.kind {
-            TroubleKind::InternalErrors | TroubleKind::Denied => 40,
+            TroubleKind::InternalErrors | TroubleKind::Denied => 80,
             TroubleKind::Outage | TroubleKind::Unavailable | TroubleKind::Expired | TroubleKind::Throttled { .. } => 25,
             TroubleKind::Slow | TroubleKind::WatchesStall | TroubleKind::WatchesSlow | TroubleKind::Behind => 5,
             TroubleKind::Conflicts | TroubleKind::WatchesEnd | TroubleKind::ClockStep { .. } => 0,

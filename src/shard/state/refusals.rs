@@ -1,0 +1,137 @@
+//! Creates that the API server refuses (B-12.4): the back-off of a CronJob, which carries over to its later slots, and
+//! the turns that CronJobs take if many of a namespace are refused ([`RefusedCreates`]).
+//!
+//! [`RefusedCreates`]: crate::shard::refused_creates::RefusedCreates
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{
+    ShardState,
+    back_off::{NEXT_SLOT_WAIT_MAX, after, create_back_off, slow_back_off},
+};
+use crate::{
+    schedule::policy,
+    shard::{
+        cron_job::{CronJobState, OpenSlot, SlotStage},
+        ids::Uid,
+        index::OwnerIndex,
+        outcome::{CreateOutcome, RefusalReason},
+    },
+};
+
+impl ShardState {
+    /// Retries a slot whose create was refused. A Job that is refused as invalid is tried slowly: the cause may be an
+    /// admission webhook, which is mended sooner or later, and a CronJob that is mended is decided at once.
+    pub(super) fn retry_refused(
+        &mut self,
+        owner: OwnerIndex,
+        reason: RefusalReason,
+        retry_after: Option<Duration>,
+        now: Timestamp,
+    ) {
+        let Some(cron_job) = self.index.cron_job_mut(owner) else {
+            return;
+        };
+        let Some(open) = &mut cron_job.open else { return };
+        open.n_failures = open.n_failures.saturating_add(1);
+        let (slot, n_failures) = (open.slot, open.n_failures);
+        let identity = &cron_job.record.identity;
+        let former = cron_job.refused.take().map(|refused| *refused);
+        let mut refused = self.refused_creates.refuse(identity, reason, former, now);
+        refused.n_refusals = refused.n_refusals.max(n_failures);
+        let wait = match reason {
+            RefusalReason::Invalid => slow_back_off(n_failures, owner),
+            RefusalReason::NamespaceTerminating | RefusalReason::NotPermitted | RefusalReason::Failed(_) => {
+                create_back_off(refused.n_refusals, owner)
+            }
+        };
+        refused.not_before = after(now, wait.min(NEXT_SLOT_WAIT_MAX));
+        cron_job.refused = Some(Box::new(refused));
+        let asked = retry_after.and_then(|asked| SignedDuration::try_from(asked).ok());
+        let until = after(now, wait.max(asked.unwrap_or_default()));
+        // A loss to the deadline is told when it occurs.
+        let until = until.min(lost_at(cron_job, slot)).max(now);
+        self.retry_at(owner, until);
+    }
+
+    /// Records that admission let a Job of the CronJob pass.
+    pub(super) fn note_create_success(&mut self, owner: OwnerIndex, answer: &CreateOutcome, now: Timestamp) {
+        let Some(cron_job) = self.index.cron_job_mut(owner) else {
+            return;
+        };
+        match answer {
+            CreateOutcome::Created { .. } | CreateOutcome::AlreadyExists { .. } => match cron_job.refused.take() {
+                Some(refused) => refused.succeed(now),
+                None => self
+                    .refused_creates
+                    .note_success(&cron_job.record.identity.namespace, now),
+            },
+            CreateOutcome::NamespaceTerminating
+            | CreateOutcome::Refused { .. }
+            | CreateOutcome::NotPermitted { .. }
+            | CreateOutcome::Failed { .. }
+            | CreateOutcome::Unanswered { .. }
+            | CreateOutcome::Expired
+            | CreateOutcome::Withdrawn
+            | CreateOutcome::Abandoned => {}
+        }
+    }
+
+    /// Returns until when the create of a slot is put off, if it is, because earlier creates of the CronJob were
+    /// refused. A create that is not put off is not put off later either, until its answer.
+    pub(super) fn put_off_refused(&mut self, owner: OwnerIndex, slot: Timestamp, now: Timestamp) -> Option<Timestamp> {
+        let cron_job = self.index.cron_job_mut(owner)?;
+        let lost_at = lost_at(cron_job, slot);
+        let refused = cron_job.refused.as_mut().filter(|refused| !refused.has_turn)?;
+        let until = if refused.waits_for_turn(now) {
+            // The turn comes earlier, or nobody needs one any more.
+            after(now, create_back_off(u32::MAX, owner)).min(lost_at)
+        } else {
+            refused.not_before
+        };
+        if now < until {
+            // Until a try of its own the slot counts as refused like those before it.
+            if let Some(open) = &mut cron_job.open {
+                open.is_refused |= refused.is_invalid();
+            }
+            return Some(until);
+        }
+        refused.has_turn = true;
+        None
+    }
+
+    /// Tries the open slot of a CronJob whose create was refused, although its back-off is not over and others wait for
+    /// their turn. Returns whether a request was ordered.
+    pub(crate) fn try_refused(&mut self, uid: &Uid, now: Timestamp) -> bool {
+        let Some(owner) = self.index.find_cron_job(uid) else {
+            return false;
+        };
+        let Some(cron_job) = self.index.cron_job_mut(owner) else {
+            return false;
+        };
+        let stage = cron_job.open.as_ref().map(|open| &open.stage);
+        let is_waiting = matches!(stage, Some(SlotStage::BackingOff { .. }));
+        let Some(refused) = cron_job.refused.as_mut().filter(|_| is_waiting) else {
+            return false;
+        };
+        refused.has_turn = true;
+        cron_job.must_look = true;
+        self.evaluate(owner, now);
+        let Some(cron_job) = self.index.cron_job_mut(owner) else {
+            return false;
+        };
+        let is_ordered = cron_job.open.as_ref().is_some_and(OpenSlot::is_in_flight);
+        if let Some(refused) = &mut cron_job.refused {
+            refused.has_turn = is_ordered;
+        }
+        is_ordered
+    }
+}
+
+/// The first instant at which a slot is lost to its starting deadline.
+fn lost_at(cron_job: &CronJobState, slot: Timestamp) -> Timestamp {
+    let last = policy::order_expiry(slot, cron_job.record.starting_deadline_seconds);
+    last.map_or(Timestamp::MAX, |last| after(last, SignedDuration::from_millis(1)))
+}

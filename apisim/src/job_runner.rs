@@ -6,8 +6,11 @@
 //! - `run-for: 5s` sets how long the Job runs.
 //! - `outcome` is `succeed`, `fail` or `hang`. A Job that hangs never ends.
 //!
+//! [`check_annotations`] refuses other values. Without it, they are ignored.
+//!
 //! The runner honours `suspend`, `managedBy`, `activeDeadlineSeconds` and `ttlSecondsAfterFinished`. There are no Pods.
 
+mod annotations;
 mod outline;
 mod status;
 
@@ -23,6 +26,7 @@ use std::{
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::{Instant, sleep_until};
 
+pub use self::annotations::check_annotations;
 use self::outline::{Outline, Specs};
 use crate::{
     api::Api,
@@ -219,17 +223,10 @@ impl JobRunner {
         } else {
             Outcome::Succeeds
         };
-        let run_for = job
-            .run_for()
-            .and_then(|said| Duration::try_from(said).ok())
-            .unwrap_or(drawn_run_for);
-        let outcome = match job.outcome() {
-            Some("succeed") => Outcome::Succeeds,
-            Some("fail") => Outcome::Fails,
-            Some("hang") => Outcome::Hangs,
-            _ => drawn_outcome,
-        };
-        (run_for, outcome)
+        (
+            job.run_for().unwrap_or(drawn_run_for),
+            job.outcome().unwrap_or(drawn_outcome),
+        )
     }
 
     fn do_next(&mut self) {

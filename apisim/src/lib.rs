@@ -27,7 +27,7 @@ pub use api::{Api, Options, Snapshot};
 pub use clock::WallClock;
 pub use failure::Failure;
 pub use faults::{Fault, Faults, Rule, RuleId};
-pub use job_runner::{JobRunner, JobRunnerOptions};
+pub use job_runner::{JobRunner, JobRunnerOptions, check_annotations};
 pub use objects::validation::Checks;
 pub use random::Random;
 pub use resource::Resource;

@@ -148,6 +148,7 @@ impl Registry {
         defaulting::prepare_for_create(resource, &mut object);
         defaulting::apply(resource, &mut object);
         refuse(resource, &name, &validation::create(resource, &object, &self.checks))?;
+        self.admit(resource, &name, &object)?;
         let warnings = validation::create_warnings(resource, &object);
         let version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
         if version.parse::<u64>().is_ok_and(|version| version > 0) {
@@ -182,6 +183,11 @@ impl Registry {
         let name = format!("{prefix}{}", self.random.suffix());
         metadata["name"] = name.as_str().into();
         name
+    }
+
+    /// Asks admission about a valid object.
+    fn admit(&self, resource: Resource, name: &str, object: &Value) -> Result<(), Failure> {
+        (self.checks.admission)(resource, object).map_err(|why| Failure::forbidden(resource, name, &why))
     }
 
     fn check_namespace(&self, target: Target<'_>, name: &str) -> Result<(), Failure> {

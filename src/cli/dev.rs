@@ -24,7 +24,7 @@ use std::{
     time::Duration,
 };
 
-use apisim::{Api, Checks, JobRunner, JobRunnerOptions, Options, Server, ServerError, WallClock};
+use apisim::{Api, Checks, JobRunner, JobRunnerOptions, Options, Server, ServerError, WallClock, check_annotations};
 use clap::{Args, value_parser};
 use futures::{
     FutureExt,
@@ -185,6 +185,7 @@ fn api(args: &DevArgs, clock: Clock) -> Api {
         checks: Checks {
             schedule: |text| parse_standard(text).map(drop).map_err(|error| error.to_string()),
             time_zone: |name| Zone::load(name).is_ok(),
+            admission: check_annotations,
         },
         ..Options::default()
     };

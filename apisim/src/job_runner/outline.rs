@@ -3,12 +3,13 @@
 //! The runner looks at a Job after each step. The spec is most of the text and seldom changes, so the parsed spec is
 //! cached.
 
-use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde::Deserialize;
 
+use super::{Outcome, annotations::parse_run_for};
 use crate::store::{Stored, Uid};
 
 const JOB_CONTROLLER: &str = "kubernetes.io/job-controller";
@@ -135,13 +136,13 @@ impl Outline<'_> {
     }
 
     /// The run time that the annotation sets.
-    pub(super) fn run_for(&self) -> Option<SignedDuration> {
-        self.annotations()?.run_for.as_deref()?.parse().ok()
+    pub(super) fn run_for(&self) -> Option<Duration> {
+        parse_run_for(self.annotations()?.run_for.as_deref()?)
     }
 
     /// The outcome that the annotation sets.
-    pub(super) fn outcome(&self) -> Option<&str> {
-        self.annotations()?.outcome.as_deref()
+    pub(super) fn outcome(&self) -> Option<Outcome> {
+        Outcome::parse(self.annotations()?.outcome.as_deref()?)
     }
 
     fn annotations(&self) -> Option<&Annotations> {

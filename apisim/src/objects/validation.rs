@@ -22,21 +22,24 @@ pub use self::field_error::FieldError;
 use self::{field_error::Errors, metadata::NameRule};
 use crate::Resource;
 
-/// Checks that the caller supplies: schedules and time zones.
+/// Checks that the caller supplies.
 #[derive(Clone, Copy, Debug)]
 pub struct Checks {
     /// Parses a schedule and returns the error if it is invalid.
     pub schedule: fn(&str) -> Result<(), String>,
     /// Returns whether a time zone of this name exists.
     pub time_zone: fn(&str) -> bool,
+    /// Validating admission: returns why a valid object is refused.
+    pub admission: fn(Resource, &Value) -> Result<(), String>,
 }
 
 impl Default for Checks {
-    /// Accepts every schedule and every time zone.
+    /// Accepts everything.
     fn default() -> Checks {
         Checks {
             schedule: |_| Ok(()),
             time_zone: |_| true,
+            admission: |_, _| Ok(()),
         }
     }
 }

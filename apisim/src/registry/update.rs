@@ -155,10 +155,13 @@ impl Registry {
             }
         };
         refuse(resource, target.name, &errors)?;
-        Ok(match part {
-            Part::Main => validation::update_warnings(resource, new),
-            Part::Status => Vec::new(),
-        })
+        match part {
+            Part::Main => {
+                self.admit(resource, target.name, new)?;
+                Ok(validation::update_warnings(resource, new))
+            }
+            Part::Status => Ok(Vec::new()),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::asking::ask;
-use apisim::{Api, ApiService, JobRunner, JobRunnerOptions, Options, WallClock};
+use apisim::{Api, ApiService, Checks, JobRunner, JobRunnerOptions, Options, WallClock, check_annotations};
 use serde_json::{Value, json};
 
 const JOBS: &str = "/apis/batch/v1/namespaces/default/jobs";
@@ -119,4 +119,35 @@ async fn what_annotations_leave_open_is_drawn_from_the_seed() {
     }
     let n_failed = outcomes.iter().filter(|kind| *kind == "Failed").count();
     assert!((8..32).contains(&n_failed), "{n_failed} of 40 failed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn admission_refuses_values_that_the_runner_does_not_know() {
+    let checks = Checks {
+        admission: check_annotations,
+        ..Checks::default()
+    };
+    let options = Options {
+        checks,
+        ..Options::default()
+    };
+    let clock = WallClock::starting_at("2026-01-02T03:04:05Z".parse().unwrap());
+    let client = Api::new(options, clock).client("a");
+    let template = json!({"metadata": {"annotations": {"outcome": "explode"}},
+        "spec": {"restartPolicy": "Never", "containers": [{"name": "work", "image": "work"}]}});
+    let mut job = json!({"metadata": {"name": "a"}, "spec": {"template": template}});
+    let (code, answer) = ask(&client, "POST", JOBS, &job).await;
+    let expected = "jobs.batch \"a\" is forbidden: spec.template.metadata.annotations[outcome]: \"explode\" is not one of \
+                    succeed, fail and hang";
+    assert_eq!((code, answer["message"].as_str()), (403, Some(expected)));
+    job["spec"]["template"]["metadata"]["annotations"]["outcome"] = "fail".into();
+    let cron_job = json!({"metadata": {"name": "a"}, "spec": {"schedule": "* * * * *", "jobTemplate": job}});
+    let cron_jobs = JOBS.replace("jobs", "cronjobs");
+    assert_eq!(ask(&client, "POST", &cron_jobs, &cron_job).await.0, 201);
+    let annotations = json!({"metadata": {"annotations": {"run-for": "soon"}}});
+    let patch = json!({"spec": {"jobTemplate": {"spec": {"template": annotations}}}});
+    let (code, answer) = ask(&client, "PATCH", &format!("{cron_jobs}/a"), &patch).await;
+    let expected = "cronjobs.batch \"a\" is forbidden: spec.jobTemplate.spec.template.metadata.annotations[run-for]: \
+                    \"soon\" is not a duration such as 90s or 1h30m";
+    assert_eq!((code, answer["message"].as_str()), (403, Some(expected)));
 }

@@ -168,7 +168,7 @@ impl Population {
 mod tests {
     use std::collections::BTreeSet;
 
-    use apisim::{Checks, Resource, objects::validation};
+    use apisim::{Checks, Resource, check_annotations, objects::validation};
 
     use super::*;
     use crate::schedule::{Zone, parse_standard};
@@ -203,6 +203,7 @@ mod tests {
         let checks = Checks {
             schedule: |text| parse_standard(text).map(drop).map_err(|error| error.to_string()),
             time_zone: |name| Zone::load(name).is_ok(),
+            admission: check_annotations,
         };
         let members = draw(1, 5_000);
         let mut names = BTreeSet::new();
@@ -211,6 +212,7 @@ mod tests {
             apisim::objects::defaulting::apply(Resource::CronJob, &mut object);
             let errors = validation::create(Resource::CronJob, &object, &checks);
             assert!(errors.is_empty(), "{errors:?}\n{object}");
+            assert_eq!((checks.admission)(Resource::CronJob, &object), Ok(()));
             assert!(namespaces().any(|namespace| namespace == member.namespace));
             assert!(names.insert(member.cron_job["metadata"]["name"].to_string()));
         }

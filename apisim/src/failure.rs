@@ -15,6 +15,10 @@ use crate::{
     resource::Resource,
 };
 
+/// Why nothing is in a list of Pods.
+pub(crate) const NO_PODS: &str =
+    "there are no Pods: this API server simulates Jobs, so no container runs and there are no logs";
+
 /// A failed request, as a `Status` describes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
@@ -75,8 +79,7 @@ impl Failure {
 
     /// 404: Jobs are simulated, so there are no Pods.
     pub fn no_pods() -> Failure {
-        let message = "there are no Pods: how Jobs go is played, nothing runs and nothing is logged";
-        Failure::new(StatusCode::NOT_FOUND, "NotFound", message)
+        Failure::new(StatusCode::NOT_FOUND, "NotFound", NO_PODS)
     }
 
     /// 409: an object with this name exists.

@@ -64,7 +64,7 @@ impl Asked {
         let (namespace, name) = match &self.call.route {
             Route::Object { namespace, name, .. } => (namespace.as_deref(), name.as_str()),
             Route::Collection { namespace, .. } => (namespace.as_deref(), ""),
-            Route::Document(_) | Route::AccessReviews => (None, ""),
+            Route::Document(_) | Route::AccessReviews | Route::Pods => (None, ""),
         };
         Asker {
             client: &self.client,
@@ -184,6 +184,7 @@ impl ApiService {
     async fn carry_out(&self, asked: &Asked, body: &[u8]) -> Result<Answer, Failure> {
         match asked.call.verb {
             Verb::Document if asked.call.route == Route::AccessReviews => self.review(asked, body),
+            Verb::Document if asked.call.route == Route::Pods => Ok(Answer::NoPods(self.api.version())),
             Verb::Document => documents::answer(asked),
             Verb::Get => self.get(asked),
             Verb::List => self.list(asked).await,

@@ -3,10 +3,16 @@
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{ApiBody, form::Form};
-use crate::{failure::Failure, json::to_json, objects::table, resource::Resource, times};
+use crate::{
+    failure::{Failure, NO_PODS},
+    json::to_json,
+    objects::table,
+    resource::Resource,
+    times,
+};
 
 /// The result of a request.
 pub(super) enum Answer {
@@ -16,6 +22,8 @@ pub(super) enum Answer {
     /// An object, with warnings for the client.
     Object(StatusCode, Resource, Bytes, Vec<String>),
     List(List),
+    /// The list of Pods at this version, which is empty.
+    NoPods(u64),
     Watch(ApiBody),
 }
 
@@ -44,6 +52,12 @@ impl Answer {
                 (code, JSON, ApiBody::whole(form.object(resource, bytes, now)))
             }
             Answer::List(list) => (StatusCode::OK, JSON, ApiBody::whole(list.json(form, now))),
+            Answer::NoPods(version) => {
+                told = vec![NO_PODS.to_owned()];
+                let metadata = json!({"resourceVersion": version.to_string()});
+                let list = json!({"kind": "PodList", "apiVersion": "v1", "metadata": metadata, "items": []});
+                (StatusCode::OK, JSON, ApiBody::whole(to_json(&list)))
+            }
             Answer::Watch(body) => (StatusCode::OK, JSON, body),
         };
         let mut response = Response::new(body);
@@ -111,7 +125,7 @@ impl List {
     }
 
     fn metadata(&self) -> Value {
-        let mut metadata = serde_json::json!({"resourceVersion": self.version.to_string()});
+        let mut metadata = json!({"resourceVersion": self.version.to_string()});
         if !self.continue_token.is_empty() {
             metadata["continue"] = self.continue_token.as_str().into();
         }

@@ -17,6 +17,8 @@ pub(super) enum Route {
     Document(String),
     /// Access reviews.
     AccessReviews,
+    /// The Pods of one namespace or of all. There are none.
+    Pods,
     /// All objects of a kind, in one namespace or in all.
     Collection {
         resource: Resource,
@@ -49,6 +51,9 @@ impl Route {
             ["apis", group, version, rest @ ..] if !rest.is_empty() => (*group, *version, rest),
             _ => return Ok(Route::Document(format!("/{}", parts.join("/")))),
         };
+        if group.is_empty() && matches!(rest, ["pods"] | ["namespaces", _, "pods"]) {
+            return Ok(Route::Pods);
+        }
         Route::in_group(group, version, rest).ok_or_else(|| {
             if rest.contains(&"pods") {
                 Failure::no_pods()
@@ -99,7 +104,7 @@ impl Route {
 
     pub(super) fn resource(&self) -> Option<Resource> {
         match self {
-            Route::Document(_) | Route::AccessReviews => None,
+            Route::Document(_) | Route::AccessReviews | Route::Pods => None,
             Route::Collection { resource, .. } | Route::Object { resource, .. } => Some(*resource),
         }
     }
@@ -112,6 +117,8 @@ impl Call {
         let verb = match (&route, method) {
             // A review is a POST, but it stores nothing.
             (Route::Document(_), &Method::GET) | (Route::AccessReviews, &Method::POST) => Verb::Document,
+            (Route::Pods, &Method::GET) if !is_watch => Verb::Document,
+            (Route::Pods, _) => return Err(Failure::no_pods()),
             (Route::Collection { .. }, &Method::GET) if is_watch => Verb::Watch,
             (Route::Collection { .. }, &Method::GET) => Verb::List,
             (Route::Collection { resource, namespace }, &Method::POST) if is_addressed(*resource, namespace) => {
@@ -134,7 +141,7 @@ impl Call {
     /// Returns the object, or the place of a new one.
     pub(super) fn target(&self) -> Result<(Target<'_>, Part), Failure> {
         match &self.route {
-            Route::Document(_) | Route::AccessReviews => Err(Failure::no_such_path()),
+            Route::Document(_) | Route::AccessReviews | Route::Pods => Err(Failure::no_such_path()),
             Route::Collection { resource, namespace } => {
                 let target = Target {
                     resource: *resource,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::asking::ask;
+use crate::asking::{ask, send};
 use apisim::{Api, ApiService, Checks, JobRunner, JobRunnerOptions, Options, WallClock, check_annotations};
 use serde_json::{Value, json};
 
@@ -150,4 +150,35 @@ async fn admission_refuses_values_that_the_runner_does_not_know() {
     let expected = "cronjobs.batch \"a\" is forbidden: spec.jobTemplate.spec.template.metadata.annotations[run-for]: \
                     \"soon\" is not a duration such as 90s or 1h30m";
     assert_eq!((code, answer["message"].as_str()), (403, Some(expected)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn lists_of_pods_are_empty_and_say_why() {
+    const NO_PODS: &str =
+        "there are no Pods: this API server simulates Jobs, so no container runs and there are no logs";
+    let client = begin(JobRunnerOptions::default());
+    for path in ["/api/v1/pods", "/api/v1/namespaces/default/pods?labelSelector=a"] {
+        let response = send(&client, "GET", path, &Value::Null).await.unwrap();
+        assert_eq!(response.status(), 200, "{path}");
+        assert_eq!(response.headers()["warning"], format!("299 - {NO_PODS:?}"), "{path}");
+        let (_, list) = ask(&client, "GET", path, &Value::Null).await;
+        assert_eq!(
+            (&list["kind"], &list["items"]),
+            (&json!("PodList"), &json!([])),
+            "{path}"
+        );
+    }
+    for (method, path) in [
+        ("GET", "/api/v1/pods?watch=1"),
+        ("GET", "/api/v1/namespaces/default/pods/a"),
+        ("GET", "/api/v1/namespaces/default/pods/a/log"),
+        ("POST", "/api/v1/namespaces/default/pods"),
+    ] {
+        let (code, answer) = ask(&client, method, path, &Value::Null).await;
+        assert_eq!(
+            (code, answer["message"].as_str()),
+            (404, Some(NO_PODS)),
+            "{method} {path}"
+        );
+    }
 }

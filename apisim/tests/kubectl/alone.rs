@@ -2,6 +2,7 @@
 
 use crate::session::Session;
 
+const NO_PODS: &str = "there are no Pods: this API server simulates Jobs, so no container runs and there are no logs";
 const HELLO: &str = include_str!("../../../examples/hello.yaml");
 
 pub(crate) fn play(session: &mut Session) {
@@ -13,6 +14,7 @@ pub(crate) fn play(session: &mut Session) {
         "configmaps cm v1 true ConfigMap",
         "events ev v1 true Event",
         "namespaces ns v1 false Namespace",
+        "pods po v1 true Pod",
         "cronjobs cj batch/v1 true CronJob",
         "jobs batch/v1 true Job",
         "leases coordination.k8s.io/v1 true Lease",
@@ -44,7 +46,11 @@ fn jobs_run(session: &mut Session) {
     assert_eq!(jobs, "once Complete 1/1 AGE AGE");
     let logs = session.ask("logs job/once");
     assert!(!logs.is_success);
-    assert!(logs.errors.contains("there are no Pods"), "{logs:?}");
+    assert_eq!(logs.errors, format!("Error from server (NotFound): {NO_PODS}"));
+    let pods = session.ask("get pods");
+    assert!(pods.is_success, "{pods:?}");
+    let expected = format!("Warning: {NO_PODS}\nNo resources found in default namespace.");
+    assert_eq!((pods.output.as_str(), pods.errors), ("", expected));
     let failed: Vec<_> = session
         .transcript
         .iter()

@@ -71,7 +71,7 @@ pub(super) fn plain(path: &str) -> Option<Value> {
     }
 }
 
-/// The kinds of a group.
+/// The kinds of a group, without Pods: their lists are empty and nothing else is served of them.
 pub(super) fn resources(group: &str) -> impl Iterator<Item = Resource> {
     let mut resources: Vec<_> = Resource::ALL
         .into_iter()
@@ -119,6 +119,12 @@ fn resource_list(group: &str) -> Value {
             }));
         }
     }
+    if group.is_empty() {
+        list.push(
+            json!({"name": "pods", "singularName": "pod", "namespaced": true, "kind": "Pod", "verbs": VERBS,
+            "shortNames": ["po"]}),
+        );
+    }
     let mut document = json!({"kind": "APIResourceList", "groupVersion": group_version, "resources": list});
     // The document of the core group predates versioned documents.
     if !group.is_empty() {
@@ -128,7 +134,14 @@ fn resource_list(group: &str) -> Value {
 }
 
 fn aggregated_group(group: &str) -> Value {
-    let resources: Vec<_> = resources(group).map(aggregated_resource).collect();
+    let mut resources: Vec<_> = resources(group).map(aggregated_resource).collect();
+    if group.is_empty() {
+        let kind = json!({"group": "", "version": "", "kind": "Pod"});
+        resources.push(
+            json!({"resource": "pods", "responseKind": kind, "scope": "Namespaced", "singularResource": "pod",
+            "verbs": VERBS, "shortNames": ["po"]}),
+        );
+    }
     let metadata = if group.is_empty() {
         json!({})
     } else {

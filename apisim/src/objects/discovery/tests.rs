@@ -73,7 +73,10 @@ fn older_clients_ask_one_by_one() {
         .iter()
         .map(|entry| &entry["name"])
         .collect();
-    assert_eq!(names, ["configmaps", "events", "namespaces", "namespaces/status"]);
+    assert_eq!(
+        names,
+        ["configmaps", "events", "namespaces", "namespaces/status", "pods"]
+    );
     assert_eq!(document("/version", "").1["minor"], "36");
 }
 

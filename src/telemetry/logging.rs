@@ -3,6 +3,7 @@
 //! Values can contain text of API servers, webhooks and tenants. [`escaped`] replaces their control characters.
 
 mod escaped;
+mod logfmt;
 
 use std::io::stderr;
 
@@ -10,13 +11,13 @@ use clap::ValueEnum;
 use tracing::Subscriber;
 use tracing_subscriber::{EnvFilter, fmt::MakeWriter, util::SubscriberInitExt};
 
-use self::escaped::Escaped;
 pub use self::escaped::escaped;
+use self::{escaped::Escaped, logfmt::Logfmt};
 
 /// How a line looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// Text for people
+    /// Text in logfmt: key=value pairs
     #[default]
     Text,
     /// One JSON object per line
@@ -82,7 +83,7 @@ where
         .with_ansi(false)
         .with_writer(Escaped(writer));
     match format {
-        LogFormat::Text => Box::new(lines.finish()),
+        LogFormat::Text => Box::new(lines.fmt_fields(Logfmt).event_format(Logfmt).finish()),
         LogFormat::Json => Box::new(lines.json().flatten_event(true).finish()),
     }
 }

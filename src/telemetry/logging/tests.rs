@@ -14,7 +14,7 @@ use crate::kube_api::objects::classify::error_text;
 /// A tenant's text: a forged line, a coloured one, and every other control character.
 fn hostile() -> String {
     let controls = (0..=0x9f).filter_map(char::from_u32).filter(|c| c.is_control());
-    let forged = "quota\n2026-01-01T00:00:00Z ERROR cronwheel: forged\r\n\u{1b}[2J\u{9b}31m";
+    let forged = "quota=\"\\\n2026-01-01T00:00:00Z ERROR cronwheel: forged\r\n\u{1b}[2J\u{9b}31m";
     forged.chars().chain(controls).chain("ünï€🦀".chars()).collect()
 }
 
@@ -99,4 +99,63 @@ fn a_line_of_json_says_the_text_that_was_logged() {
     let (_, text) = logged(LogFormat::Json);
     let line: serde_json::Value = serde_json::from_str(text.lines().nth(5).unwrap()).unwrap();
     assert_eq!(line["text"], hostile());
+}
+
+/// Splits a line in logfmt into its pairs. Quotes within a value are escaped.
+#[track_caller]
+fn pairs(line: &str) -> Vec<(&str, String)> {
+    let (mut pairs, mut rest) = (Vec::new(), line);
+    while !rest.is_empty() {
+        let (key, after) = rest.split_once('=').expect(line);
+        assert!(!key.is_empty() && !key.contains([' ', '"']), "{key:?} in {line}");
+        let (value, after) = if let Some(quoted) = after.strip_prefix('"') {
+            let (mut value, mut chars) = (String::new(), quoted.chars());
+            loop {
+                match chars.next().expect(line) {
+                    '\\' => value.extend(['\\', chars.next().expect(line)]),
+                    '"' => break (value, chars.as_str()),
+                    c => value.push(c),
+                }
+            }
+        } else {
+            let (value, after) = after.split_at(after.find(' ').unwrap_or(after.len()));
+            assert!(!value.contains(['"', '=']), "{value:?} in {line}");
+            (value.to_owned(), after)
+        };
+        assert!(after.is_empty() || after.starts_with(' '), "{after:?} in {line}");
+        pairs.push((key, value));
+        rest = after.trim_start();
+    }
+    pairs
+}
+
+#[test]
+fn every_line_of_text_is_logfmt() {
+    let (_, text) = logged(LogFormat::Text);
+    for line in text.lines() {
+        let keys: Vec<&str> = pairs(line).into_iter().map(|(key, _)| key).collect();
+        assert_eq!(keys[..4], ["time", "level", "target", "msg"], "{line}");
+    }
+}
+
+#[test]
+fn values_are_quoted_where_logfmt_needs_it() {
+    let lines = Lines::default();
+    let subscriber = subscriber(LogFormat::Text, LogLevel::Info, lines.clone());
+    tracing::subscriber::with_default(subscriber, || {
+        let error = io::Error::other("reset by peer");
+        tracing::info_span!("shard", shard = 3).in_scope(|| {
+            tracing::warn!(error = &error as &dyn Error, resource = "jobs", empty = "", names = ?["a"], "the watch failed");
+        });
+        tracing::info!("ended");
+    });
+    let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+    let without_time: Vec<&str> = text.lines().map(|line| line.split_once(' ').unwrap().1).collect();
+    assert_eq!(
+        without_time,
+        [
+            r#"level=warn target=cronwheel::telemetry::logging::tests msg="the watch failed" shard=3 error="reset by peer" resource=jobs empty="" names="[\"a\"]""#,
+            "level=info target=cronwheel::telemetry::logging::tests msg=ended",
+        ]
+    );
 }

@@ -117,6 +117,9 @@ UNIT = {
     "turns-although-others-succeed": ("src/shard/refused_creates.rs", "is_some_and(|at| is_recent(at, SUCCESS_MEMORY, now))", "is_some_and(|at| is_recent(at, SUCCESS_MEMORY - SUCCESS_MEMORY, now))", "turns"),
     "never-refused-waits-for-its-turn": (f"{STATE}/refusals.rs", "        let lost_at = lost_at(cron_job, slot);\n", "        let lost_at = lost_at(cron_job, slot);\n        if cron_job.refused.is_none() && self.refused_creates.figures().n_in_turns > 0 {\n            return Some(lost_at);\n        }\n", "not_refused_is_tried"),
     "known-job-is-created-again": (f"{STATE}/decision.rs", "if !replaces && self.has_ended_job(owner, slot) {", "if replaces && self.has_ended_job(owner, slot) {", "known_to_have_ended"),
+    "faults-hit-every-client": ("src/cli/dev/faults.rs", "client: Some(CONTROLLER.to_owned()),", "client: None,", "dev::faults"),
+    "missed-runs-are-not-counted": ("src/cli/dev/audit.rs", "        self.counts.missed += 1;\n", "        self.counts.held_back += 1;\n", "dev::audit"),
+    "doubled-runs-are-not-counted": ("src/cli/dev/audit.rs", "            self.counts.doubled += 1;\n", "            self.counts.started += 1;\n", "dev::audit"),
     "refused-look-up-stops-later-slots": (f"{STATE}/decision.rs", "Some(_) if cron_job.awaits_answer(now) => return false,", "Some(open) if open.is_in_flight() => return false,", "a_look_up_that_is_not_permitted"),
 }
 

@@ -4,10 +4,13 @@
 //! Invariant: however the process ends, except by SIGKILL, the port and the terminal are released and the kubeconfig is
 //! removed.
 
+mod audit;
 mod board;
 mod ending;
 mod faults;
+mod figures;
 mod filling;
+mod hints;
 mod kubeconfig;
 mod lateness;
 mod log_tail;
@@ -15,12 +18,13 @@ mod population;
 mod screen;
 mod terminal;
 mod view;
+mod words;
 
 use std::{
     io::{self, Stdout},
     net::{Ipv4Addr, SocketAddr},
-    path::{Path, PathBuf},
-    sync::{Arc, atomic::AtomicU32},
+    path::PathBuf,
+    sync::Arc,
     time::Duration,
 };
 
@@ -36,9 +40,11 @@ use tokio::sync::Notify;
 
 use self::{
     ending::Ending,
+    faults::Injection,
+    hints::Hints,
     kubeconfig::{KubeconfigError, KubeconfigFile},
     screen::Guide,
-    view::{Face, View},
+    view::{Face, Observed, View},
 };
 use super::args::values::{parse_listen_here, parse_run_time};
 use crate::{
@@ -57,8 +63,8 @@ const PORT: u16 = 6440;
 /// Ten times as many as the largest clusters have; they take 8 GB.
 const CRON_JOBS_MAX: i64 = 1_000_000;
 
-/// The example in the repository.
-const EXAMPLE: &str = "examples/hello.yaml";
+/// The client name of the controller, which has a port of its own: faults hit no other client.
+const CONTROLLER: &str = "controller";
 
 /// The default duration of a Job, long enough to be seen by kubectl.
 const RUN_FOR: std::ops::Range<Duration> = Duration::from_secs(2)..Duration::from_secs(5);
@@ -90,8 +96,8 @@ pub struct DevArgs {
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
 
-    /// Inject faults into the requests of the controller, drawn from the seed: slow and lost answers, errors,
-    /// interrupted watches
+    /// Inject faults into the requests of the controller alone, drawn from the seed: lost and slow answers, lost
+    /// requests, errors, broken watches. The screen counts them, and the runs that they cost
     #[arg(long)]
     faults: bool,
 
@@ -134,32 +140,37 @@ pub enum DevError {
 }
 
 /// Runs until a signal or the end of its time. Requires a multi-threaded tokio runtime.
+///
+/// # Errors
+///
+/// [`DevError`] if a port, the kubeconfig or the output cannot be used, or if the controller fails.
 pub async fn run(args: &DevArgs, output: Stdout) -> Result<(), DevError> {
     let output_is_gone = Arc::new(Notify::new());
     let mut ending = Ending::listen(args.run_for, Arc::clone(&output_is_gone)).map_err(RuntimeError::Signals)?;
     let clock = Clock::system(SignedDuration::ZERO, SKEW_MAX);
     let api = api(args, clock.clone());
-    let server = listen(args.port, &api).await?;
+    let server = listen(args.port, &api, "user").await?;
+    let controllers_server = listen(0, &api, CONTROLLER).await?;
     let endpoints = bind(args.listen).await?;
-    let connections = Connections::open(&config(server.address())?)
+    let connections = Connections::open(&config(controllers_server.address())?)
         .await
         .map_err(RuntimeError::Connect)?;
     let _removed_in_the_end = KubeconfigFile::write(&args.kubeconfig, server.address())?;
+    let injection = args.faults.then(|| Injection::begin(&api));
+    let observed = Arc::new(Observed::begin(clock.clone(), injection, args.cronjobs));
     let guide = Guide {
         api_server: format!("http://{}", server.address()),
         metrics: endpoints
             .local_addr()
             .map_or_else(|error| error.to_string(), |address| format!("http://{address}/metrics")),
-        commands: commands(args),
+        hints: hints(args),
     };
     let face = Face::begin(output, &guide, args.log_level).map_err(DevError::Output)?;
     let view = View {
         face: face.clone(),
         guide,
         client: in_process(&api, "view"),
-        begun: clock.now(),
-        clock: clock.clone(),
-        n_to_fill: Arc::new(AtomicU32::new(args.cronjobs)),
+        observed: Arc::clone(&observed),
         output_is_gone,
     };
     let controller = Controller {
@@ -168,14 +179,15 @@ pub async fn run(args: &DevArgs, output: Stdout) -> Result<(), DevError> {
         connections,
         metrics: Metrics::register().map_err(RuntimeError::from)?,
     };
-    let companions = companions(args.seed, &api, server, view, &controller.metrics);
+    let companions = companions(args.seed, &api, [server, controllers_server], view, &controller.metrics);
     let next_signal = async || {
         let reason = ending.next().await;
+        observed.end();
         face.release();
         reason
     };
     let outcome = controller.run(Some(endpoints), companions, next_signal).await;
-    face.end(outcome.is_err()).map_err(DevError::Output)?;
+    face.end(outcome.is_err(), &observed.picture(0).totals_line());
     Ok(outcome?)
 }
 
@@ -193,23 +205,18 @@ fn api(args: &DevArgs, clock: Clock) -> Api {
         options.namespaces.extend(population::namespaces().map(str::to_owned));
     }
     // The raw clock: a clock behind the guard could not show a step to the guard.
-    let api = Api::new(options, WallClock::new(move || clock.wall()));
-    if args.faults {
-        for rule in faults::rules() {
-            api.faults().add(rule);
-        }
-    }
-    api
+    Api::new(options, WallClock::new(move || clock.wall()))
 }
 
-async fn listen(port: u16, api: &Api) -> Result<Server, DevError> {
+/// Serves the API to one client, so that its faults hit no other.
+async fn listen(port: u16, api: &Api, client: &str) -> Result<Server, DevError> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    Server::bind(address, api.client("kubectl").named_by_user_agent())
+    Server::bind(address, api.client(client))
         .await
         .map_err(|source| DevError::Port { port, source })
 }
 
-/// Returns the controller's connection to the API server, through the port like any client.
+/// Returns the controller's connection to the API server, through a port like any client.
 fn config(address: SocketAddr) -> Result<Config, DevError> {
     let mut config = Config::new(format!("http://{address}").parse().map_err(DevError::Address)?);
     config.proxy_url = None;
@@ -234,62 +241,30 @@ fn settings(listen: SocketAddr) -> RunSettings {
     }
 }
 
-fn companions(seed: u64, api: &Api, server: Server, view: View, metrics: &Metrics) -> Vec<Companion> {
+fn companions(seed: u64, api: &Api, servers: [Server; 2], view: View, metrics: &Metrics) -> Vec<Companion> {
     let job_lives = JobRunnerOptions {
         seed,
         run_for: RUN_FOR,
         ..JobRunnerOptions::default()
     };
-    let filling = filling::fill(in_process(api, "filling"), seed, Arc::clone(&view.n_to_fill));
+    let n_to_fill = Arc::clone(&view.observed.n_to_fill);
+    let filling = filling::fill(in_process(api, "filling"), seed, n_to_fill);
     let companion = |name, run: BoxFuture<'static, ()>| Companion { name, run };
-    vec![
-        companion("API server", server.run(pending()).boxed()),
+    let servers = servers.map(|server| companion("API server", server.run(pending()).boxed()));
+    let mut companions = Vec::from(servers);
+    companions.extend([
         companion("Job runner", JobRunner::new(api.clone(), job_lives).run().boxed()),
         companion("view", view.run(metrics.clone()).boxed()),
         companion("filling", filling.then(|()| pending()).boxed()),
-    ]
+    ]);
+    companions
 }
 
-/// Returns the first two commands to try.
-fn commands(args: &DevArgs) -> Vec<String> {
-    let kubectl = format!("kubectl --kubeconfig {}", quoted(&args.kubeconfig));
-    let begin = if Path::new(EXAMPLE).exists() {
-        format!("apply -f {EXAMPLE}")
-    } else {
-        "create cronjob hello --image=busybox --schedule='* * * * *' -- echo hello".to_owned()
-    };
-    let scope = if args.cronjobs > 0 { " -A" } else { "" };
-    vec![
-        format!("{kubectl} {begin}"),
-        format!("{kubectl} get cronjobs,jobs{scope}"),
-    ]
-}
-
-/// Quotes a path for a shell.
-fn quoted(path: &Path) -> String {
-    let text = path.display().to_string();
-    let is_plain = |character: char| character.is_alphanumeric() || "-_./+,:@".contains(character);
-    if text.chars().all(is_plain) {
-        text
-    } else {
-        format!("'{}'", text.replace('\'', r"'\''"))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_path_is_quoted_where_a_shell_would_take_it_apart() {
-        for (path, expected) in [
-            ("cronwheel-dev.kubeconfig", "cronwheel-dev.kubeconfig"),
-            ("/tmp/a_b/c+d", "/tmp/a_b/c+d"),
-            ("my files/k", "'my files/k'"),
-            ("it's", r"'it'\''s'"),
-            ("$HOME/k", "'$HOME/k'"),
-        ] {
-            assert_eq!(quoted(Path::new(path)), expected);
-        }
-    }
+fn hints(args: &DevArgs) -> Hints {
+    let program = std::env::args().next();
+    Hints::new(
+        program.as_deref().unwrap_or("cronwheel"),
+        &args.kubeconfig,
+        args.cronjobs > 0,
+    )
 }

@@ -15,10 +15,12 @@ use std::{
 };
 
 use futures::StreamExt as _;
+use http::{HeaderValue, header::USER_AGENT};
+use jiff::SignedDuration;
 use k8s_openapi::api::batch::v1::{CronJob, Job};
 use kube::{
     Api, Client, Config,
-    api::PostParams,
+    api::{ListParams, PostParams},
     config::{KubeConfigOptions, Kubeconfig},
     runtime::watcher,
 };
@@ -125,6 +127,22 @@ impl Drop for Dev {
     }
 }
 
+/// The last line: how long it ran, and its runs.
+#[track_caller]
+fn check_totals(line: &str) {
+    let (_, rest) = line.split_once("cronwheel dev ran for ").expect(line);
+    let (up, runs) = rest.split_once(": runs ").expect(line);
+    up.replace(' ', "").parse::<SignedDuration>().expect(line);
+    let counts: Vec<&str> = runs.split(", ").collect();
+    let has = |position: usize, name: &str| {
+        counts[position]
+            .strip_suffix(name)
+            .is_some_and(|n| n.parse::<u64>().is_ok())
+    };
+    assert!(has(0, " started") && has(counts.len() - 2, " missed"), "{line}");
+    assert_eq!(counts.last(), Some(&"0 doubled"), "{line}");
+}
+
 fn ticking() -> CronJob {
     let template = json!({
         "metadata": {"annotations": {"run-for": "1s"}},
@@ -169,13 +187,32 @@ async fn a_cron_job_runs_on_it_and_nothing_is_left_in_the_end() {
     let job = wait_for_complete_job(&client).await;
     assert_eq!(job.metadata.owner_references.unwrap()[0].name, "tick");
     let told = dev.end(Signal::INT);
-    assert!(
-        told.iter()
-            .any(|line| line.contains("--kubeconfig cronwheel-dev.kubeconfig get cronjobs,jobs")),
-        "{told:?}"
-    );
+    let create = "  kubectl --kubeconfig cronwheel-dev.kubeconfig create cronjob hello --image=busybox --schedule='* * * * *' \
+                  -- echo hello";
+    assert!(told.iter().any(|line| line == create), "{told:?}");
+    check_totals(told.last().unwrap());
     assert!(TcpStream::connect(address).is_err(), "the port is open still");
     assert!(!folder.kubeconfig().exists());
+}
+
+/// Requests by the name of cronwheel's own commands, such as `explain`.
+#[tokio::test(flavor = "multi_thread")]
+async fn faults_hit_no_other_client() {
+    let folder = Folder::new("faults");
+    let dev = Dev::start(&folder, &["--port", "0", "--faults", "--cronjobs", "20"]);
+    let kubeconfig = Kubeconfig::read_from(folder.kubeconfig()).unwrap();
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
+        .await
+        .unwrap();
+    config.headers = vec![(USER_AGENT, HeaderValue::from_static("cronwheel/0.1.0"))];
+    let cron_jobs: Api<CronJob> = Api::all(Client::try_from(config).unwrap());
+    for _ in 0..200 {
+        cron_jobs.list(&ListParams::default()).await.unwrap();
+    }
+    let told = dev.end(Signal::INT);
+    let (runs, faults) = told.last().unwrap().split_once("; ").unwrap();
+    check_totals(runs);
+    assert!(faults.contains(" fault"), "{faults}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -256,6 +293,8 @@ fn it_ends_by_itself_when_its_time_is_up() {
     let folder = Folder::new("time");
     let output = folder.run(&["--port", "0", "--for", "1s"]);
     assert!(output.status.success(), "{output:?}");
+    let told = String::from_utf8_lossy(&output.stdout);
+    check_totals(told.lines().last().unwrap());
     assert!(!folder.kubeconfig().exists());
 }
 

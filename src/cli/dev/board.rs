@@ -9,44 +9,62 @@ use std::{
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::{
+    audit::Audit,
+    figures::{Figures, LatestJob, NextRun, NextState, Subject},
+    words::local_time,
+};
 use crate::{
-    schedule::due,
-    shard::{CronJobRecord, CronJobSchedule, Finish, Input, JobRecord, SelectedKind, Uid, input::SelectionStage},
+    cli::calendar::zone_of,
+    schedule::{Zone, due},
+    shard::{
+        CronJobIdentity, CronJobRecord, CronJobSchedule, Finish, Input, JobRecord, SelectedKind, Uid,
+        input::SelectionStage,
+    },
 };
 
-/// Period over which fires are counted.
+/// Period over which started Jobs are counted.
 pub(super) const WINDOW: SignedDuration = SignedDuration::from_mins(1);
 
-/// Number of the latest fires that are stored by name: enough for a large screen.
-const LATEST_MAX: usize = 50;
+/// Number of the latest Jobs that are stored by name: enough for a large screen.
+const LATEST_MAX: usize = 100;
 
-/// Maximum number of counted fires: a burst of all CronJobs of the largest clusters. Beyond it the count stays.
-const FIRES_MAX: usize = 1_000_000;
+/// Maximum number of counted starts: a burst of all CronJobs of the largest clusters. Beyond it the count stays.
+const STARTS_MAX: usize = 1_000_000;
 
 /// The known state of the cluster.
+#[derive(Default)]
 pub(super) struct Board {
     cron_jobs: HashMap<Uid, Listed>,
-    /// Each CronJob that will fire, by its next activation. Names alone do not distinguish a CronJob from its successor
-    /// in a list.
+    /// Each CronJob with a next run, by its instant. Names alone do not distinguish a CronJob from its successor in a
+    /// list.
     agenda: BTreeSet<Planned>,
+    /// Each CronJob without a next run.
+    idle: BTreeSet<(Arc<str>, Uid)>,
     n_suspended: usize,
     jobs: HashMap<Uid, Run>,
     n_running: usize,
     n_complete: u64,
     n_failed: u64,
     /// The instant at which the Job of each slot was first seen, oldest first.
-    fires: VecDeque<Timestamp>,
-    latest: VecDeque<Fire>,
+    starts: VecDeque<Timestamp>,
+    latest: VecDeque<Latest>,
     lists: Lists,
+    audit: Audit,
+    /// The CronJob that the hints name.
+    subject: Option<Uid>,
+    has_manual_job: bool,
 }
 
 type Planned = (Timestamp, Arc<str>, Uid);
 
 struct Listed {
+    identity: Arc<CronJobIdentity>,
     /// Namespace and name.
     name: Arc<str>,
     schedule: CronJobSchedule,
     is_suspended: bool,
+    is_deleting: bool,
     /// The start of the chain of `@every`.
     anchor: Timestamp,
     next: Option<Timestamp>,
@@ -54,14 +72,16 @@ struct Listed {
 }
 
 struct Run {
+    controller: Uid,
     finish: Option<Finish>,
     list: u64,
 }
 
-struct Fire {
+struct Latest {
     uid: Uid,
     name: Box<str>,
     slot: Timestamp,
+    zone: Zone,
     finish: Option<Finish>,
     is_gone: bool,
 }
@@ -73,57 +93,11 @@ struct Lists {
     jobs: u64,
 }
 
-/// The figures to show.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Figures {
-    pub(super) n_cron_jobs: usize,
-    pub(super) n_suspended: usize,
-    /// Within [`WINDOW`].
-    pub(super) n_fires: usize,
-    pub(super) n_running: usize,
-    /// Since the start, like the next field.
-    pub(super) n_complete: u64,
-    pub(super) n_failed: u64,
-    /// In the order of their instants.
-    pub(super) next_fires: Vec<NextFire>,
-    /// The newest first.
-    pub(super) latest_fires: Vec<LatestFire>,
-}
-
-/// A CronJob that will fire.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct NextFire {
-    pub(super) name: String,
-    pub(super) schedule: String,
-    pub(super) at: Timestamp,
-}
-
-/// A Job that was started.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct LatestFire {
-    pub(super) name: String,
-    pub(super) slot: Timestamp,
-    pub(super) state: &'static str,
-}
-
 impl Board {
-    pub(super) fn new() -> Board {
-        Board {
-            cron_jobs: HashMap::new(),
-            agenda: BTreeSet::new(),
-            n_suspended: 0,
-            jobs: HashMap::new(),
-            n_running: 0,
-            n_complete: 0,
-            n_failed: 0,
-            fires: VecDeque::new(),
-            latest: VecDeque::new(),
-            lists: Lists::default(),
-        }
-    }
-
     /// Applies an item of a watch.
     pub(super) fn take(&mut self, input: Input, now: Timestamp) {
+        // Slots are judged by the terms at their instant.
+        self.pass_time(now);
         match input {
             Input::CronJobApplied(record) => self.apply_cron_job(&record, now),
             Input::CronJobDeleted(uid) => self.remove_cron_job(&uid),
@@ -133,7 +107,7 @@ impl Board {
                     listed.list = self.lists.cron_jobs;
                 }
             }
-            Input::JobApplied(record) => self.apply_job(*record, now),
+            Input::JobApplied(record) => self.apply_job(&record, now),
             Input::JobDeleted(uid) | Input::JobUnselected(uid) => self.remove_job(&uid),
             Input::JobSeen(uid) => {
                 if let Some(run) = self.jobs.get_mut(&uid) {
@@ -158,77 +132,132 @@ impl Board {
         }
     }
 
-    /// Returns the figures, with at most this number of fires of each kind.
+    /// Returns the figures, with at most this number of entries in each list.
     pub(super) fn figures(&mut self, now: Timestamp, n_listed: usize) -> Figures {
         self.pass_time(now);
-        let next_fire = |(at, name, uid): &Planned| NextFire {
-            name: name.to_string(),
-            schedule: self.cron_jobs.get(uid).map(Listed::schedule_text).unwrap_or_default(),
-            at: *at,
-        };
+        let subject = self.subject();
+        let next_run = |uid: &Uid| self.cron_jobs.get(uid).map(|listed| self.next_run(uid, listed, now));
+        let planned = self.agenda.iter().take(n_listed);
+        let idle = self.idle.iter().take(n_listed);
+        let latest = self.latest.iter().take(n_listed);
         Figures {
             n_cron_jobs: self.cron_jobs.len(),
             n_suspended: self.n_suspended,
-            n_fires: self.fires.len(),
+            n_blocked: self.audit.n_blocked(),
+            n_never: self.idle.len() - self.n_suspended,
+            n_starts: self.starts.len(),
             n_running: self.n_running,
             n_complete: self.n_complete,
             n_failed: self.n_failed,
-            next_fires: self.agenda.iter().take(n_listed).map(next_fire).collect(),
-            latest_fires: self.latest.iter().take(n_listed).map(Fire::latest_fire).collect(),
+            runs: self.audit.counts(),
+            next_runs: planned.filter_map(|(_, _, uid)| next_run(uid)).collect(),
+            idle: idle.filter_map(|(_, uid)| next_run(uid)).collect(),
+            latest_jobs: latest.map(|job| job.latest_job(now)).collect(),
+            subject,
         }
+    }
+
+    fn next_run(&self, uid: &Uid, listed: &Listed, now: Timestamp) -> NextRun {
+        let state = match (self.audit.blocking_job(uid), listed.next) {
+            _ if listed.is_deleting => NextState::Deleting,
+            _ if listed.is_suspended => NextState::Suspended,
+            (Some(job), _) => NextState::WaitsFor(job.to_owned()),
+            (None, Some(at)) => NextState::At {
+                at,
+                local: local_time(at, now, zone_of(&listed.schedule)),
+            },
+            (None, None) => NextState::Never,
+        };
+        NextRun {
+            name: listed.name.to_string(),
+            schedule: listed.schedule_text(),
+            state,
+        }
+    }
+
+    /// The first CronJob that was created, or another one after its deletion.
+    fn subject(&mut self) -> Option<Subject> {
+        if self.subject.is_none() {
+            let planned = self.agenda.first().map(|(_, _, uid)| uid);
+            self.subject = planned.or(self.idle.first().map(|(_, uid)| uid)).cloned();
+        }
+        let uid = self.subject.as_ref()?;
+        let listed = self.cron_jobs.get(uid)?;
+        Some(Subject {
+            namespace: listed.identity.namespace.to_string(),
+            name: listed.identity.name.to_string(),
+            is_suspended: listed.is_suspended,
+            has_run: self.audit.has_started(uid),
+            has_manual_job: self.has_manual_job,
+        })
     }
 
     fn pass_time(&mut self, now: Timestamp) {
         while self.agenda.first().is_some_and(|(at, ..)| *at <= now) {
-            if let Some((_, _, uid)) = self.agenda.pop_first() {
+            if let Some((slot, _, uid)) = self.agenda.pop_first() {
                 self.plan(&uid, now);
+                let next = self.cron_jobs.get(&uid).and_then(|listed| listed.next);
+                self.audit.open(&uid, slot, next);
             }
         }
+        self.audit.pass_time(now);
         while self
-            .fires
+            .starts
             .front()
             .is_some_and(|seen| now.duration_since(*seen) >= WINDOW)
         {
-            self.fires.pop_front();
+            self.starts.pop_front();
         }
     }
 
     fn apply_cron_job(&mut self, record: &CronJobRecord, now: Timestamp) {
-        let identity = &record.identity;
-        self.remove_cron_job(&identity.uid);
-        let is_suspended = record.is_suspended || record.is_deleting;
-        self.n_suspended += usize::from(is_suspended);
+        let uid = &record.identity.uid;
+        self.unlist(uid);
+        self.audit.apply(record);
         let listed = Listed {
-            name: format!("{}/{}", identity.namespace, identity.name).into(),
+            identity: Arc::clone(&record.identity),
+            name: format!("{}/{}", record.identity.namespace, record.identity.name).into(),
             schedule: record.schedule.clone(),
-            is_suspended,
+            is_suspended: record.is_suspended,
+            is_deleting: record.is_deleting,
             anchor: record.status.last_schedule_time.unwrap_or(record.created),
             next: None,
             list: self.lists.cron_jobs,
         };
-        self.cron_jobs.insert(identity.uid.clone(), listed);
-        self.plan(&identity.uid, now);
+        self.n_suspended += usize::from(listed.is_at_rest());
+        self.cron_jobs.insert(uid.clone(), listed);
+        self.subject.get_or_insert_with(|| uid.clone());
+        self.plan(uid, now);
     }
 
-    /// Adds a CronJob to the agenda if it will fire and is not there.
+    /// Adds a CronJob to the agenda if it has a next run.
     fn plan(&mut self, uid: &Uid, now: Timestamp) {
         let Some(listed) = self.cron_jobs.get_mut(uid) else {
             return;
         };
         listed.next = listed.next_after(now);
-        if let Some(next) = listed.next {
-            self.agenda.insert((next, Arc::clone(&listed.name), uid.clone()));
-        }
+        let name = Arc::clone(&listed.name);
+        match listed.next {
+            Some(next) => self.agenda.insert((next, name, uid.clone())),
+            None => self.idle.insert((name, uid.clone())),
+        };
     }
 
-    fn remove_cron_job(&mut self, uid: &Uid) {
+    fn unlist(&mut self, uid: &Uid) {
         let Some(listed) = self.cron_jobs.remove(uid) else {
             return;
         };
-        self.n_suspended -= usize::from(listed.is_suspended);
-        if let Some(next) = listed.next {
-            self.agenda.remove(&(next, listed.name, uid.clone()));
-        }
+        self.n_suspended -= usize::from(listed.is_at_rest());
+        match listed.next {
+            Some(next) => self.agenda.remove(&(next, listed.name, uid.clone())),
+            None => self.idle.remove(&(listed.name, uid.clone())),
+        };
+    }
+
+    fn remove_cron_job(&mut self, uid: &Uid) {
+        self.unlist(uid);
+        self.audit.remove(uid);
+        self.subject.take_if(|subject| subject == uid);
     }
 
     fn retire_cron_jobs(&mut self) {
@@ -240,54 +269,66 @@ impl Board {
         }
     }
 
-    /// Records a Job of a CronJob; other Jobs are not fires.
-    fn apply_job(&mut self, record: JobRecord, now: Timestamp) {
-        if record.controller.is_none() {
+    /// Records a Job of a CronJob; other Jobs do not count.
+    fn apply_job(&mut self, record: &JobRecord, now: Timestamp) {
+        let Some(controller) = record.controller.clone() else {
             return;
-        }
-        let list = self.lists.jobs;
+        };
         let finish = record.finish;
-        let former = self.jobs.insert(record.uid.clone(), Run { finish, list });
-        match &former {
-            Some(former) => self.n_running -= usize::from(former.finish.is_none()),
-            None => self.note_fire(&record, now),
+        let run = Run {
+            controller: controller.clone(),
+            finish,
+            list: self.lists.jobs,
+        };
+        let former = self.jobs.insert(record.uid.clone(), run);
+        match (&former, record.scheduled) {
+            (Some(former), _) => self.n_running -= usize::from(former.finish.is_none()),
+            (None, Some(slot)) => self.note_start(record, &controller, slot, now),
+            (None, None) => self.has_manual_job = true,
         }
         self.n_running += usize::from(finish.is_none());
+        if record.scheduled.is_some() {
+            let name = finish.is_none().then_some(&*record.name);
+            self.audit.set_running(&controller, &record.uid, name);
+        }
         if former.is_none_or(|former| former.finish.is_none()) {
             match finish {
                 Some(Finish::Complete) => self.n_complete += 1,
                 Some(Finish::Failed) => self.n_failed += 1,
                 None => return,
             }
-            self.update_latest(&record.uid, |fire| fire.finish = finish);
+            self.update_latest(&record.uid, |job| job.finish = finish);
         }
     }
 
-    fn note_fire(&mut self, record: &JobRecord, now: Timestamp) {
-        let Some(slot) = record.scheduled else { return };
-        if self.fires.len() < FIRES_MAX {
-            self.fires.push_back(now);
+    fn note_start(&mut self, record: &JobRecord, controller: &Uid, slot: Timestamp, now: Timestamp) {
+        self.audit.start(controller, slot);
+        if self.starts.len() < STARTS_MAX {
+            self.starts.push_back(now);
         }
+        let cron_job = self.cron_jobs.get(controller);
         self.latest.truncate(LATEST_MAX - 1);
-        self.latest.push_front(Fire {
+        self.latest.push_front(Latest {
             uid: record.uid.clone(),
             name: format!("{}/{}", record.namespace, record.name).into(),
             slot,
+            zone: cron_job.map_or_else(Zone::utc, |listed| zone_of(&listed.schedule).clone()),
             finish: record.finish,
             is_gone: false,
         });
     }
 
-    fn update_latest(&mut self, uid: &Uid, change: impl FnOnce(&mut Fire)) {
-        if let Some(fire) = self.latest.iter_mut().find(|fire| fire.uid == *uid) {
-            change(fire);
+    fn update_latest(&mut self, uid: &Uid, change: impl FnOnce(&mut Latest)) {
+        if let Some(job) = self.latest.iter_mut().find(|job| job.uid == *uid) {
+            change(job);
         }
     }
 
     fn remove_job(&mut self, uid: &Uid) {
         if let Some(run) = self.jobs.remove(uid) {
             self.n_running -= usize::from(run.finish.is_none());
-            self.update_latest(uid, |fire| fire.is_gone = true);
+            self.audit.set_running(&run.controller, uid, None);
+            self.update_latest(uid, |job| job.is_gone = true);
         }
     }
 
@@ -302,11 +343,15 @@ impl Board {
 }
 
 impl Listed {
+    fn is_at_rest(&self) -> bool {
+        self.is_suspended || self.is_deleting
+    }
+
     fn next_after(&self, now: Timestamp) -> Option<Timestamp> {
         let CronJobSchedule {
             parsed, default_zone, ..
         } = &self.schedule;
-        let is_good = !self.is_suspended && !matches!(self.schedule.zone, Some(Err(_)));
+        let is_good = !self.is_at_rest() && !matches!(self.schedule.zone, Some(Err(_)));
         let schedule = parsed.as_ref().ok().filter(|_| is_good)?;
         if schedule.is_every() {
             due::next_in_chain(schedule, default_zone, self.anchor, now)
@@ -323,11 +368,11 @@ impl Listed {
     }
 }
 
-impl Fire {
-    fn latest_fire(&self) -> LatestFire {
-        LatestFire {
+impl Latest {
+    fn latest_job(&self, now: Timestamp) -> LatestJob {
+        LatestJob {
             name: self.name.to_string(),
-            slot: self.slot,
+            slot: local_time(self.slot, now, &self.zone),
             state: match (self.finish, self.is_gone) {
                 (Some(finish), _) => finish.as_str(),
                 (None, false) => "Running",

@@ -1,56 +1,143 @@
 //! The faults of `--faults`. They affect the controller alone, so that a person can watch it lose nothing.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
-use apisim::{Fault, Rule, Verb};
+use apisim::{Api, Fault, Faults, Rule, RuleId, Verb};
 
-use crate::kube_api::http::USER_AGENT;
+use super::{
+    CONTROLLER,
+    words::{counted, grouped},
+};
 
-/// Probabilities per million requests or watch events. Together they affect a few percent of the controller's requests.
-const RULES: [(Fault, u32); 7] = [
+/// A kind of fault as totals name it: one, and several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Kind(&'static str, &'static str);
+
+const LOST_ANSWER: Kind = Kind("lost answer", "lost answers");
+const BROKEN_WATCH: Kind = Kind("broken watch", "broken watches");
+const LOST_REQUEST: Kind = Kind("lost request", "lost requests");
+const ERROR: Kind = Kind("error", "errors");
+const SLOW_ANSWER: Kind = Kind("slow answer", "slow answers");
+
+/// In the order in which totals name them.
+const KINDS: [Kind; 5] = [LOST_ANSWER, BROKEN_WATCH, LOST_REQUEST, ERROR, SLOW_ANSWER];
+
+/// Probabilities per million requests or watch events. Together they affect a fifth of the controller's requests.
+const RULES: [(Kind, Fault, u32); 7] = [
     (
+        SLOW_ANSWER,
         Fault::Delay {
             shortest: Duration::from_millis(10),
             longest: Duration::from_millis(300),
         },
         100_000,
     ),
-    (Fault::InternalError, 10_000),
-    (Fault::Unavailable, 10_000),
-    (Fault::Throttle { retry_after_seconds: 1 }, 5_000),
-    (Fault::DropBefore, 10_000),
+    (ERROR, Fault::InternalError, 10_000),
+    (ERROR, Fault::Unavailable, 10_000),
+    (ERROR, Fault::Throttle { retry_after_seconds: 1 }, 5_000),
+    (LOST_REQUEST, Fault::DropBefore, 20_000),
     // The worst case: the request is executed, and its answer is lost.
-    (Fault::DropAfter, 20_000),
-    (Fault::CloseWatch, 2_000),
+    (LOST_ANSWER, Fault::DropAfter, 40_000),
+    (BROKEN_WATCH, Fault::CloseWatch, 10_000),
 ];
 
-/// Returns the rules for the API server.
-pub(super) fn rules() -> impl Iterator<Item = Rule> {
-    RULES.into_iter().map(|(fault, per_million)| {
-        let is_of_watches = fault == Fault::CloseWatch;
-        Rule {
-            client: USER_AGENT.split('/').next().map(str::to_owned),
-            per_million,
-            verbs: if is_of_watches { vec![Verb::Watch] } else { Vec::new() },
-            ..Rule::new(fault)
+/// The faults that an API server injects.
+pub(super) struct Injection {
+    faults: Faults,
+    rules: Vec<(Kind, RuleId)>,
+}
+
+/// Number of injected faults of each kind, in the order of [`KINDS`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct FaultCounts([u64; KINDS.len()]);
+
+impl Injection {
+    /// Begins to inject faults into the requests of the controller.
+    pub(super) fn begin(api: &Api) -> Injection {
+        let faults = api.faults().clone();
+        let add = |(kind, fault, per_million): (Kind, Fault, u32)| (kind, faults.add(rule(fault, per_million)));
+        let rules = RULES.into_iter().map(add).collect();
+        Injection { faults, rules }
+    }
+
+    pub(super) fn counts(&self) -> FaultCounts {
+        let count_of = |kind: Kind| {
+            let rules = self.rules.iter().filter(|(of_rule, _)| *of_rule == kind);
+            rules.map(|(_, id)| self.faults.count(*id)).sum()
+        };
+        FaultCounts(KINDS.map(count_of))
+    }
+}
+
+fn rule(fault: Fault, per_million: u32) -> Rule {
+    let is_of_watches = fault == Fault::CloseWatch;
+    Rule {
+        client: Some(CONTROLLER.to_owned()),
+        per_million,
+        verbs: if is_of_watches { vec![Verb::Watch] } else { Vec::new() },
+        ..Rule::new(fault)
+    }
+}
+
+/// `107 faults: 31 lost answers, 22 broken watches`.
+impl fmt::Display for FaultCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&counted(self.0.iter().sum(), "fault"))?;
+        let mut separator = ": ";
+        for (Kind(one, several), count) in KINDS.iter().zip(self.0).filter(|(_, count)| *count > 0) {
+            let name = if count == 1 { one } else { several };
+            write!(f, "{separator}{} {name}", grouped(count))?;
+            separator = ", ";
         }
-    })
+        Ok(())
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use apisim::{Options, WallClock};
+    use http::Request;
+    use kube::client::Body;
+    use tower::ServiceExt as _;
+
     use super::*;
 
-    #[test]
-    fn nothing_goes_wrong_for_anybody_but_the_controller() {
-        for rule in rules() {
-            assert_eq!(rule.client.as_deref(), Some("cronwheel"), "{rule:?}");
+    async fn n_failures(api: &Api, client: &str) -> usize {
+        let mut n_failures = 0;
+        for _ in 0..200 {
+            let request = Request::get("/api/v1/namespaces/default").body(Body::empty()).unwrap();
+            let answer = api.client(client).oneshot(request).await;
+            n_failures += usize::from(!answer.is_ok_and(|answer| answer.status().is_success()));
         }
+        n_failures
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn faults_hit_the_controller_alone_and_are_counted() {
+        let clock = WallClock::starting_at("2026-05-05T10:00:00Z".parse().unwrap());
+        let api = Api::new(Options::default(), clock);
+        let injection = Injection::begin(&api);
+        assert_eq!(injection.counts().to_string(), "0 faults");
+        assert_eq!(n_failures(&api, "cronwheel").await, 0);
+        assert_eq!(injection.counts(), FaultCounts::default());
+        let n_failures = n_failures(&api, CONTROLLER).await;
+        let FaultCounts([n_lost_answers, 0, n_lost_requests, n_errors, n_slow]) = injection.counts() else {
+            panic!("a watch was closed");
+        };
+        assert!(n_failures > 0 && n_slow > 0);
+        assert_eq!(n_lost_answers + n_lost_requests + n_errors, n_failures as u64);
     }
 
     #[test]
-    fn most_requests_are_answered_well_and_at_once() {
-        let n_bad: u32 = rules().map(|rule| rule.per_million).sum();
-        assert!((50_000..250_000).contains(&n_bad), "{n_bad} of a million");
+    fn counts_are_named_by_what_went_wrong() {
+        for (counts, expected) in [
+            ([0, 0, 0, 0, 1], "1 fault: 1 slow answer"),
+            (
+                [31, 22, 4, 1_020, 30],
+                "1,107 faults: 31 lost answers, 22 broken watches, 4 lost requests, 1,020 errors, 30 slow answers",
+            ),
+        ] {
+            assert_eq!(FaultCounts(counts).to_string(), expected);
+        }
     }
 }

@@ -12,6 +12,10 @@ use tracing_subscriber::fmt::MakeWriter;
 /// Maximum number of lines: some screens full.
 const LINES_MAX: usize = 200;
 
+/// The beginning of lines about lists and watches, which have no place on a screen: they report the start and each
+/// reopened watch.
+const LISTS: &str = " level=info target=cronwheel::controller::watch_task ";
+
 /// The last lines. Clones share them.
 #[derive(Clone, Debug)]
 pub(super) struct LogTail {
@@ -47,17 +51,19 @@ impl LogTail {
 /// Adds the text of one event.
 impl Write for LogTail {
     fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        let n_bytes = text.len();
         if self.is_copied {
             stderr().write_all(text)?;
         }
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        for line in String::from_utf8_lossy(text).lines() {
+        let text = String::from_utf8_lossy(text);
+        for line in text.lines().filter(|line| !line.contains(LISTS)) {
             if lines.len() == LINES_MAX {
                 lines.pop_front();
             }
             lines.push_back(line.to_owned());
         }
-        Ok(text.len())
+        Ok(n_bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -84,6 +90,9 @@ mod tests {
             ..LogTail::new()
         };
         assert_eq!(tail.last(2), [""; 0]);
+        let list = "time=2026-05-05T10:00:01Z level=info target=cronwheel::controller::watch_task msg=\"list begun\"\n";
+        tail.write_all(list.as_bytes()).unwrap();
+        assert_eq!(tail.last(2), [""; 0], "no lists");
         for number in 0..=LINES_MAX {
             tail.write_all(format!("line {number}\n").as_bytes()).unwrap();
         }

@@ -111,7 +111,8 @@ impl Population {
             74..86 => format!("{minute} {hour} * * *"),
             86..92 => format!("{minute} {hour} * * 1-5"),
             92..95 => format!("{minute} {hour} {} * *", 1 + self.random.below(28)),
-            _ => format!("@every {}", self.pick(&["30s", "45s", "90s", "10m", "1h30m"])),
+            // Not below a minute: Jobs are named by the minute.
+            _ => format!("@every {}", self.pick(&["1m", "90s", "5m", "10m", "1h30m"])),
         }
     }
 
@@ -171,7 +172,7 @@ mod tests {
     use apisim::{Checks, Resource, check_annotations, objects::validation};
 
     use super::*;
-    use crate::schedule::{Zone, parse_standard};
+    use crate::schedule::{Zone, describe::surprises, parse_standard};
 
     fn draw(seed: u64, n_members: usize) -> Vec<Member> {
         let mut population = Population::new(seed);
@@ -215,6 +216,17 @@ mod tests {
             assert_eq!((checks.admission)(Resource::CronJob, &object), Ok(()));
             assert!(namespaces().any(|namespace| namespace == member.namespace));
             assert!(names.insert(member.cron_job["metadata"]["name"].to_string()));
+        }
+    }
+
+    #[test]
+    fn no_interval_is_shorter_than_a_minute() {
+        for member in draw(1, 5_000) {
+            let schedule = member.cron_job["spec"]["schedule"].as_str().unwrap();
+            let parsed = parse_standard(schedule).unwrap();
+            if parsed.is_every() {
+                assert_eq!(surprises(schedule, &parsed), [""; 0], "{schedule}");
+            }
         }
     }
 

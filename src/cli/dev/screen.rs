@@ -1,12 +1,24 @@
-//! Formats the figures: as a screen of a given size, or as one line without a screen.
+//! Arranges the figures as lines for a screen of a given size, or as one line without a screen.
+
+mod log_line;
+mod table;
+
+use std::iter;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{
-    board::{Figures, LatestFire, NextFire},
-    lateness::Lateness,
+use self::{
+    log_line::log_line,
+    table::{Row, table},
 };
-use crate::shard::{InstantOutcome, OutcomeCounts};
+use super::{
+    audit::RunCounts,
+    faults::FaultCounts,
+    figures::{Figures, NextRun, NextState},
+    hints::{Hints, wrapped},
+    lateness::Lateness,
+    words::{at_most, counted, cut, duration_text, grouped, wrapped_at_commas},
+};
 
 /// The constant part.
 #[derive(Clone, Debug)]
@@ -16,7 +28,7 @@ pub(super) struct Guide {
     /// The address of the metrics.
     pub(super) metrics: String,
     /// The commands to try.
-    pub(super) commands: Vec<String>,
+    pub(super) hints: Hints,
 }
 
 /// The variable part.
@@ -24,9 +36,11 @@ pub(super) struct Guide {
 pub(super) struct Picture {
     pub(super) now: Timestamp,
     pub(super) up: SignedDuration,
+    pub(super) is_ending: bool,
     pub(super) figures: Figures,
     pub(super) lateness: Option<Lateness>,
-    pub(super) outcome_counts: OutcomeCounts,
+    /// The faults that were injected, with `--faults`.
+    pub(super) faults: Option<FaultCounts>,
     /// Number of CronJobs that are still to be created.
     pub(super) n_to_fill: u32,
     /// Lines of the log, the newest last.
@@ -47,62 +61,78 @@ pub(super) struct Line {
     pub(super) is_title: bool,
 }
 
-/// The title and the empty line under it.
-const HEAD_LINES: usize = 2;
-
-const FIGURE_LINES: usize = 4;
-
-/// Number of log lines on a screen with room for them.
+/// Number of log lines that have as much right to the room as the entries of the lists.
 const LOG_LINES: usize = 4;
 
-/// Number of fires of each kind that are listed even if the log then has no room.
+/// Number of entries of each part for which less important parts are left out.
 const LISTED_MIN: usize = 2;
 
+/// The width of the names of figures.
+const NAME_COLUMNS: usize = 13;
+
+/// What a screen shows besides the figures and the lists.
+#[derive(Clone, Copy)]
+struct Detail {
+    has_addresses: bool,
+    n_hints_max: usize,
+    has_log: bool,
+}
+
+const fn detail(has_addresses: bool, n_hints_max: usize, has_log: bool) -> Detail {
+    Detail {
+        has_addresses,
+        n_hints_max,
+        has_log,
+    }
+}
+
+/// From large screens to small ones.
+const DETAILS: [Detail; 5] = [
+    detail(true, 2, true),
+    detail(true, 2, false),
+    detail(true, 1, false),
+    detail(false, 1, false),
+    detail(false, 0, false),
+];
+
 impl Guide {
-    /// Returns the first lines, wrapped to this number of columns. Commands can be copied as they are.
-    pub(super) fn lines(&self, columns: usize) -> Vec<String> {
-        let mut lines = vec![
-            field("API server", &self.api_server),
-            field("metrics", &self.metrics),
-            "Try, in another terminal:".to_owned(),
-        ];
-        lines.extend(self.commands.iter().flat_map(|command| wrapped(command, columns)));
+    /// Returns the first lines of an output that is no screen.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let mut lines = self.address_lines().to_vec();
+        lines.extend(hint_lines(&self.hints.commands(&Figures::default()), usize::MAX));
         lines
+    }
+
+    fn address_lines(&self) -> [String; 2] {
+        [field("API server", &self.api_server), field("metrics", &self.metrics)]
     }
 }
 
 impl Picture {
-    /// Returns how many fires of each kind fit on a screen.
-    pub(super) fn n_listed(size: Size, guide: &Guide) -> usize {
-        let head = HEAD_LINES + guide.lines(size.columns).len();
-        // Each part begins with an empty line; lists and log also have titles.
-        let parts = (1 + FIGURE_LINES) + 2 + 2 + (2 + LOG_LINES);
-        (size.rows.saturating_sub(head + parts) / 2).max(LISTED_MIN)
-    }
-
     /// Returns the whole screen. No line is wider than the screen, and there are no more lines than rows.
     pub(super) fn screen(&self, guide: &Guide, size: Size) -> Vec<Line> {
-        let mut lines = vec![title(&format!(
-            "cronwheel dev, up {}. Ctrl-C ends it.",
-            duration_text(self.up)
-        ))];
-        lines.push(plain(""));
-        lines.extend(guide.lines(size.columns).iter().map(|line| plain(line)));
-        lines.push(plain(""));
-        lines.extend(self.figure_lines().iter().map(|line| plain(line)));
-        lines.push(plain(""));
-        lines.push(title(&row("NEXT FIRES", "SCHEDULE", "IN")));
-        lines.extend(self.figures.next_fires.iter().map(|fire| plain(&self.next_line(fire))));
-        lines.push(plain(""));
-        lines.push(title(&row("LATEST JOBS", "SLOT", "STATE")));
-        lines.extend(self.figures.latest_fires.iter().map(|fire| plain(&latest_line(fire))));
-        let n_log_lines = size.rows.saturating_sub(lines.len() + 2).min(LOG_LINES);
-        if n_log_lines > 0 && !self.log.is_empty() {
-            lines.push(plain(""));
-            lines.push(title("LOG"));
-            let first = self.log.len().saturating_sub(n_log_lines);
-            lines.extend(self.log.iter().skip(first).map(|line| plain(&log_line(line))));
-        }
+        let tables = self.tables(size);
+        let wanted = |detail: Detail| {
+            let log = if detail.has_log { self.log.len() } else { 0 };
+            let n_rows = |table: &Vec<String>| table.len().saturating_sub(1);
+            [n_rows(&tables[0]), n_rows(&tables[1]), log]
+        };
+        let needed = |detail: &Detail| {
+            let parts = wanted(*detail).into_iter().filter(|n_lines| *n_lines > 0);
+            let listed: usize = parts.map(|n_lines| 2 + n_lines.min(LISTED_MIN)).sum();
+            self.head(guide, *detail, size.columns).len() + listed
+        };
+        let smallest = DETAILS[DETAILS.len() - 1];
+        let fitting = DETAILS.into_iter().find(|detail| needed(detail) <= size.rows);
+        let detail = fitting.unwrap_or(smallest);
+        let mut lines = self.head(guide, detail, size.columns);
+        let n_lines = shares(size.rows.saturating_sub(lines.len()), wanted(detail));
+        let [next_runs, latest_jobs] = tables;
+        let log = self.log.iter().skip(self.log.len().saturating_sub(n_lines[2]));
+        let log = iter::once("LOG".to_owned()).chain(log.map(|line| log_line(line)));
+        push_part(&mut lines, self.selected(next_runs, n_lines[0]));
+        push_part(&mut lines, latest_jobs.into_iter().take(1 + n_lines[1]).collect());
+        push_part(&mut lines, log.collect());
         lines.truncate(size.rows);
         for line in &mut lines {
             line.text = cut(&line.text, size.columns);
@@ -112,92 +142,156 @@ impl Picture {
 
     /// Returns everything in one line.
     pub(super) fn log_line(&self) -> String {
-        let Figures {
-            n_cron_jobs,
-            n_fires,
-            n_running,
-            n_complete,
-            n_failed,
-            next_fires,
-            ..
-        } = &self.figures;
-        let next = match next_fires.first() {
-            Some(fire) => format!(", next {} in {}", fire.name, self.until(fire.at)),
+        let figures = &self.figures;
+        let next = match figures.next_runs.first() {
+            Some(run) => format!(", next {} {}", run.name, self.state_text(&run.state)),
             None => String::new(),
         };
+        let faults = self.faults.map(|faults| format!("; {faults}")).unwrap_or_default();
         let text = format!(
-            "{:.0} {}; last minute {}; Jobs {} running, {} complete, {} failed{next}",
+            "{:.0} {}; last minute {}; Jobs {}; runs {}{faults}{next}",
             self.now,
-            counted(*n_cron_jobs as u64, "CronJob"),
-            self.fires_text(*n_fires),
-            grouped(*n_running as u64),
-            grouped(*n_complete),
-            grouped(*n_failed),
+            counted(figures.n_cron_jobs as u64, "CronJob"),
+            self.starts_text(),
+            self.jobs_text(),
+            runs_text(&figures.runs),
         );
         cut(&text, usize::MAX)
     }
 
-    fn figure_lines(&self) -> [String; FIGURE_LINES] {
+    /// Returns the line that remains at the end.
+    pub(super) fn totals_line(&self) -> String {
+        let faults = self.faults.map(|faults| format!("; {faults}")).unwrap_or_default();
+        let (up, runs) = (duration_text(self.up), runs_text(&self.figures.runs));
+        format!("cronwheel dev ran for {up}: runs {runs}{faults}")
+    }
+}
+
+/// The parts of the screen.
+impl Picture {
+    fn head(&self, guide: &Guide, detail: Detail, columns: usize) -> Vec<Line> {
+        let end = if self.is_ending {
+            "Ending; Ctrl-C ends it at once."
+        } else {
+            "Ctrl-C ends it."
+        };
+        let up = duration_text(self.up);
+        let mut lines = vec![title(&format!("cronwheel dev, up {up}. {end}")), plain("")];
+        if detail.has_addresses {
+            lines.extend(guide.address_lines().iter().map(|line| plain(line)));
+        }
+        if detail.n_hints_max > 0 {
+            let mut commands = guide.hints.commands(&self.figures);
+            commands.drain(..commands.len().saturating_sub(detail.n_hints_max));
+            lines.extend(hint_lines(&commands, columns).iter().map(|line| plain(line)));
+        }
+        if detail.has_addresses || detail.n_hints_max > 0 {
+            lines.push(plain(""));
+        }
+        lines.extend(self.figure_lines(columns).iter().map(|line| plain(line)));
+        lines
+    }
+
+    fn figure_lines(&self, columns: usize) -> Vec<String> {
+        let mut fields = vec![
+            ("CronJobs", self.cron_jobs_text()),
+            ("last minute", self.starts_text()),
+            ("Jobs", self.jobs_text()),
+            ("runs", runs_text(&self.figures.runs)),
+        ];
+        fields.extend(self.faults.map(|faults| ("injected", faults.to_string())));
+        let lines = fields.into_iter().flat_map(|(name, value)| {
+            let names = iter::once(name).chain(iter::repeat(""));
+            let values = wrapped_at_commas(&value, columns.saturating_sub(NAME_COLUMNS));
+            names
+                .zip(values)
+                .map(|(name, value)| field(name, &value))
+                .collect::<Vec<_>>()
+        });
+        lines.collect()
+    }
+
+    fn cron_jobs_text(&self) -> String {
         let figures = &self.figures;
         let extra = |count: u64, what: &str| match count {
             0 => String::new(),
             count => format!(", {} {what}", grouped(count)),
         };
-        let cron_jobs = format!(
-            "{}{}{}",
+        [
             grouped(figures.n_cron_jobs as u64),
             extra(figures.n_suspended as u64, "suspended"),
-            extra(self.n_to_fill.into(), "more to come")
-        );
-        let jobs = format!(
+            extra(figures.n_blocked as u64, "blocked by Forbid"),
+            extra(figures.n_never as u64, "never due"),
+            extra(self.n_to_fill.into(), "more to come"),
+        ]
+        .concat()
+    }
+
+    fn jobs_text(&self) -> String {
+        let figures = &self.figures;
+        format!(
             "{} running, {} complete, {} failed",
             grouped(figures.n_running as u64),
             grouped(figures.n_complete),
             grouped(figures.n_failed)
-        );
-        [
-            field("CronJobs", &cron_jobs),
-            field("last minute", &self.fires_text(figures.n_fires)),
-            field("Jobs", &jobs),
-            field("due instants", &self.instants_text()),
-        ]
+        )
     }
 
-    fn fires_text(&self, n_fires: usize) -> String {
-        let fires = counted(n_fires as u64, "fire");
+    fn starts_text(&self) -> String {
+        let starts = counted(self.figures.n_starts as u64, "start");
         match self.lateness {
-            None => fires,
+            None => starts,
             Some(Lateness {
                 p50_seconds,
                 max_seconds,
             }) => format!(
-                "{fires}, lateness p50 {}, max {}",
+                "{starts}, lateness p50 {}, max {}",
                 at_most("", p50_seconds),
                 at_most("<= ", max_seconds)
             ),
         }
     }
 
-    /// Returns the account of the controller: the outcomes of due instants.
-    fn instants_text(&self) -> String {
-        let outcome_counts = &self.outcome_counts;
-        let ended = InstantOutcome::ALL
-            .into_iter()
-            .map(|outcome| (outcome_counts.outcome(outcome), outcome.as_str()));
-        let all = ended.chain([(outcome_counts.open_instants, "open")]);
-        let duration_text: Vec<String> = all
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, name)| format!("{} {}", grouped(count), name.replace('_', " ")))
-            .collect();
-        if duration_text.is_empty() {
-            "none yet".to_owned()
-        } else {
-            format!("{}: {}", grouped(outcome_counts.due_instants), duration_text.join(", "))
+    /// Returns the tables of next runs and of latest Jobs, each with its header if it has rows.
+    fn tables(&self, size: Size) -> [Vec<String>; 2] {
+        let figures = &self.figures;
+        let next = figures.next_runs.iter().chain(&figures.idle);
+        let next = next.map(|run| self.next_row(run)).collect();
+        let latest = figures.latest_jobs.iter().map(|job| {
+            let cells = [job.name.as_str(), job.slot.as_str(), job.state];
+            cells.map(str::to_owned)
+        });
+        let titles: [Row; 2] = [
+            ["CRONJOB", "SCHEDULE", "NEXT RUN"].map(str::to_owned),
+            ["LATEST JOB", "SLOT", "STATE"].map(str::to_owned),
+        ];
+        table(titles, [next, latest.collect()], size.columns)
+    }
+
+    fn next_row(&self, run: &NextRun) -> Row {
+        [run.name.clone(), run.schedule.clone(), self.state_text(&run.state)]
+    }
+
+    fn state_text(&self, state: &NextState) -> String {
+        match state {
+            NextState::At { at, local } => format!("in {}, {local}", self.until(*at)),
+            NextState::WaitsFor(job) => format!("Forbid: {job} runs"),
+            NextState::Suspended => "suspended".to_owned(),
+            NextState::Deleting => "being deleted".to_owned(),
+            NextState::Never => "never".to_owned(),
         }
     }
 
-    fn next_line(&self, fire: &NextFire) -> String {
-        row(&fire.name, &fire.schedule, &self.until(fire.at))
+    /// Selects rows of the table of next runs. A quarter of them is for CronJobs without a next run.
+    fn selected(&self, table: Vec<String>, n_rows: usize) -> Vec<String> {
+        let (n_next, n_idle) = (self.figures.next_runs.len(), self.figures.idle.len());
+        let n_idle = n_idle.min((n_rows / 4).max(n_rows.saturating_sub(n_next)));
+        let n_next_shown = n_rows - n_idle;
+        let rows = table.into_iter().enumerate();
+        let is_shown = |position: usize| position <= n_next_shown || (n_next < position && position <= n_next + n_idle);
+        rows.filter(|(position, _)| is_shown(*position))
+            .map(|(_, row)| row)
+            .collect()
     }
 
     /// In whole seconds, rounded up: nothing is due before its instant.
@@ -208,53 +302,52 @@ impl Picture {
     }
 }
 
-fn latest_line(fire: &LatestFire) -> String {
-    row(&fire.name, &format!("{:.0}", fire.slot), fire.state)
+fn runs_text(runs: &RunCounts) -> String {
+    let started = format!("{} started", grouped(runs.started));
+    let others = [(runs.held_back, "held back"), (runs.waiting, "waiting")];
+    let others = others.into_iter().filter(|(count, _)| *count > 0);
+    let ends = [(runs.missed, "missed"), (runs.doubled, "doubled")];
+    let parts = others
+        .chain(ends)
+        .map(|(count, what)| format!(", {} {what}", grouped(count)));
+    iter::once(started).chain(parts).collect()
 }
 
-/// Shortens a line of the log for a narrow screen: without the date and the source.
-fn log_line(line: &str) -> String {
-    let mut words = line.split_whitespace();
-    let time = words
-        .next()
-        .and_then(|time| Some((time.parse::<Timestamp>().ok()?, words.next()?, words.next()?)));
-    match time {
-        Some((time, level, from)) if from.ends_with(':') => {
-            let words: Vec<&str> = words.collect();
-            format!("{} {level:<5} {}", time.strftime("%H:%M:%S"), words.join(" "))
-        }
-        _ => line.to_owned(),
+fn hint_lines(commands: &[String], columns: usize) -> Vec<String> {
+    let title = iter::once("Try, in another terminal:".to_owned());
+    title
+        .chain(commands.iter().flat_map(|command| wrapped(command, columns)))
+        .collect()
+}
+
+/// Adds an empty line and a part whose first line is its title. A part without other lines is left out.
+fn push_part(lines: &mut Vec<Line>, part: Vec<String>) {
+    if part.len() > 1 {
+        lines.push(plain(""));
+        lines.extend(part.into_iter().enumerate().map(|(position, text)| Line {
+            text,
+            is_title: position == 0,
+        }));
     }
 }
 
-/// Wraps a command into lines that a shell reads as one: broken at spaces outside quotes, indented.
-fn wrapped(command: &str, columns: usize) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut line = "  ".to_owned();
-    for word in words(command) {
-        // The space before the word, and the space and the backslash after it.
-        let has_room = line.len() + 1 + word.len() + 2 <= columns;
-        if !has_room && !line.trim().is_empty() {
-            lines.push(format!("{line} \\"));
-            line = String::from("    ");
-        }
-        if !line.trim().is_empty() {
-            line.push(' ');
-        }
-        line += word;
+/// Divides rows between parts that need these numbers of lines, each with an empty line and a title. Small parts get
+/// all that they need, and the log gets what the lists leave.
+fn shares(n_rows: usize, wanted: [usize; 3]) -> [usize; 3] {
+    let n_parts = wanted.iter().filter(|n_lines| **n_lines > 0).count();
+    let mut left = n_rows.saturating_sub(2 * n_parts);
+    let limits = [wanted[0], wanted[1], wanted[2].min(LOG_LINES)];
+    let mut shares = [0; 3];
+    while left > 0 {
+        let open = (0..shares.len()).filter(|part| shares[*part] < limits[*part]);
+        let Some(smallest) = open.min_by_key(|part| shares[*part]) else {
+            break;
+        };
+        shares[smallest] += 1;
+        left -= 1;
     }
-    lines.push(line);
-    lines
-}
-
-/// Splits at spaces outside single quotes.
-fn words(command: &str) -> Vec<&str> {
-    let mut is_quoted = false;
-    let splits = command.split(move |character| {
-        is_quoted ^= character == '\'';
-        character == ' ' && !is_quoted
-    });
-    splits.collect()
+    shares[2] += left.min(wanted[2] - shares[2]);
+    shares
 }
 
 fn title(text: &str) -> Line {
@@ -272,56 +365,7 @@ fn plain(text: &str) -> Line {
 }
 
 fn field(name: &str, value: &str) -> String {
-    format!("{name:<13}{value}")
-}
-
-fn row(name: &str, middle: &str, end: &str) -> String {
-    format!("{name:<38} {middle:<28} {end}")
-}
-
-/// Formats a duration in whole seconds, with days apart: `2d 3h`, `4m 5s`.
-fn duration_text(duration: SignedDuration) -> String {
-    let seconds = duration.as_secs().max(0);
-    let (days, rest) = (seconds / 86_400, SignedDuration::from_secs(seconds % 86_400));
-    match days {
-        0 => format!("{rest:#}"),
-        _ => format!("{days}d {}h", rest.as_hours()),
-    }
-}
-
-/// Formats seconds in a suitable unit.
-fn at_most(sign: &str, seconds: f64) -> String {
-    if seconds.is_infinite() {
-        "over 1 min".to_owned()
-    } else if seconds < 1.0 {
-        format!("{sign}{:.1} ms", seconds * 1e3)
-    } else {
-        format!("{sign}{seconds:.1} s")
-    }
-}
-
-fn counted(count: u64, what: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{} {what}{plural}", grouped(count))
-}
-
-/// Formats a number with commas between thousands.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (position, digit) in digits.chars().enumerate() {
-        if position > 0 && (digits.len() - position).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// Fits text into this number of columns. Control characters become spaces.
-fn cut(text: &str, columns: usize) -> String {
-    let harmless = |character: char| if character.is_control() { ' ' } else { character };
-    text.chars().take(columns).map(harmless).collect()
+    format!("{name:<NAME_COLUMNS$}{value}")
 }
 
 #[cfg(test)]

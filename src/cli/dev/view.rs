@@ -1,10 +1,10 @@
 //! Shows the state once a second on a screen, or every ten seconds as a line. The state comes from two watches, like
-//! any client's, and from the controller's metrics.
+//! any client's; the lateness comes from the controller's metrics.
 
 use std::{
-    io::{self, Stdout, Write, stderr},
+    io::{self, Stdout, Write, stderr, stdout},
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicU32, Ordering},
     },
     time::Duration,
@@ -21,6 +21,7 @@ use tokio::{
 
 use super::{
     board::Board,
+    faults::Injection,
     lateness::{Buckets, LatenessWindow},
     log_tail::LogTail,
     screen::{Guide, Picture},
@@ -45,9 +46,6 @@ const LOOKS_PER_LINE: u64 = 10;
 /// Maximum number of watch items per update of the time.
 const FACTS_MAX: usize = 512;
 
-/// Maximum number of log lines on a screen.
-const LOG_LINES_MAX: usize = 10;
-
 /// The form of the output.
 #[derive(Clone)]
 pub(super) enum Face {
@@ -67,7 +65,7 @@ impl Face {
             return Ok(Face::Screen(Terminal::open(output)?, log));
         }
         logging::start(LogFormat::Text, log_level);
-        for line in guide.lines(usize::MAX) {
+        for line in guide.lines() {
             writeln!(output.lock(), "{line}")?;
         }
         Ok(Face::Lines(Arc::new(output)))
@@ -80,18 +78,83 @@ impl Face {
         }
     }
 
-    /// Restores the terminal; after a failure prints the last lines of the log.
-    pub(super) fn end(&self, is_failed: bool) -> io::Result<()> {
-        let Face::Screen(terminal, log) = self else {
-            return Ok(());
-        };
-        terminal.close();
-        if is_failed {
-            for line in log.all() {
-                writeln!(stderr(), "{line}")?;
+    /// Restores the terminal, after a failure prints the last lines of the log, and prints the last line. Nobody may be
+    /// there to read them.
+    pub(super) fn end(&self, is_failed: bool, last_line: &str) {
+        match self {
+            Face::Screen(terminal, log) => {
+                terminal.close();
+                let lines = if is_failed { log.all() } else { Vec::new() };
+                for line in lines {
+                    let _written = writeln!(stderr(), "{line}");
+                }
+                let _written = writeln!(stdout(), "{last_line}");
+            }
+            Face::Lines(output) => drop(writeln!(output.lock(), "{last_line}")),
+        }
+    }
+}
+
+/// What the view and the line at the end show.
+pub(super) struct Observed {
+    board: Mutex<Board>,
+    clock: Clock,
+    begun: Timestamp,
+    /// When the end began. Later slots do not count.
+    ended: OnceLock<Timestamp>,
+    injection: Option<Injection>,
+    /// Number of CronJobs that are still to be created.
+    pub(super) n_to_fill: Arc<AtomicU32>,
+}
+
+impl Observed {
+    pub(super) fn begin(clock: Clock, injection: Option<Injection>, n_to_fill: u32) -> Observed {
+        Observed {
+            board: Mutex::default(),
+            begun: clock.now(),
+            clock,
+            ended: OnceLock::new(),
+            injection,
+            n_to_fill: Arc::new(AtomicU32::new(n_to_fill)),
+        }
+    }
+
+    /// From now on no slot becomes due.
+    pub(super) fn end(&self) {
+        let _is_first = self.ended.set(self.clock.now());
+    }
+
+    fn now(&self) -> Timestamp {
+        self.ended.get().copied().unwrap_or_else(|| self.clock.now())
+    }
+
+    fn board(&self) -> MutexGuard<'_, Board> {
+        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self, items: Vec<WatchItem>) {
+        let (now, mut board) = (self.now(), self.board());
+        for item in items {
+            // The controller reports undecodable objects; a broken watch restarts.
+            if let WatchItem::Input(input) = item {
+                board.take(input, now);
             }
         }
-        Ok(())
+    }
+
+    /// Returns the current state, with at most this number of entries in each list.
+    pub(super) fn picture(&self, n_listed: usize) -> Picture {
+        let now = self.now();
+        Picture {
+            now,
+            up: now.duration_since(self.begun),
+            is_ending: self.ended.get().is_some(),
+            figures: self.board().figures(now, n_listed),
+            lateness: None,
+            faults: self.injection.as_ref().map(Injection::counts),
+            n_to_fill: self.n_to_fill.load(Ordering::Relaxed),
+            log: Vec::new(),
+        }
     }
 }
 
@@ -100,10 +163,7 @@ pub(super) struct View {
     pub(super) face: Face,
     pub(super) guide: Guide,
     pub(super) client: Client,
-    pub(super) clock: Clock,
-    pub(super) begun: Timestamp,
-    /// Number of CronJobs that are still to be created.
-    pub(super) n_to_fill: Arc<AtomicU32>,
+    pub(super) observed: Arc<Observed>,
     /// Notified when the output is closed.
     pub(super) output_is_gone: Arc<Notify>,
 }
@@ -111,7 +171,6 @@ pub(super) struct View {
 impl View {
     /// Shows the state until it is dropped.
     pub(super) async fn run(self, metrics: Metrics) {
-        let mut board = Board::new();
         let mut window = LatenessWindow::default();
         let decoder = Arc::new(Decoder {
             default_zone: Zone::utc(),
@@ -128,54 +187,39 @@ impl View {
             tokio::select! {
                 biased;
                 _ = looks.tick() => {
-                    window.look(self.clock.now(), Buckets::read(&metrics.dispatch.lateness));
-                    if self.show(&mut board, &window, &metrics, n_looks).is_err() {
+                    window.look(self.observed.now(), Buckets::read(&metrics.dispatch.lateness));
+                    if self.show(&window, n_looks).is_err() {
                         self.output_is_gone.notify_one();
                         return pending().await;
                     }
                     n_looks += 1;
                 }
-                Some(items) = facts.next() => {
-                    let now = self.clock.now();
-                    for item in items {
-                        // The controller reports undecodable objects; a broken watch restarts.
-                        if let WatchItem::Input(input) = item {
-                            board.take(input, now);
-                        }
-                    }
-                }
+                Some(items) = facts.next() => self.observed.take(items),
             }
         }
     }
 
-    fn show(&self, board: &mut Board, window: &LatenessWindow, metrics: &Metrics, n_looks: u64) -> io::Result<()> {
+    fn show(&self, window: &LatenessWindow, n_looks: u64) -> io::Result<()> {
+        let picture = |n_listed| Picture {
+            lateness: window.lateness(),
+            ..self.observed.picture(n_listed)
+        };
         match &self.face {
             Face::Screen(terminal, log) => {
                 let size = terminal.size();
-                let mut picture = self.picture(board, window, metrics, Picture::n_listed(size, &self.guide));
-                picture.log = log.last(LOG_LINES_MAX);
+                let picture = Picture {
+                    log: log.last(size.rows),
+                    ..picture(size.rows)
+                };
                 let lines = picture.screen(&self.guide, size);
                 // The user may stop a terminal with Ctrl-S, and the write then blocks.
                 block_in_place(|| terminal.draw(&lines))
             }
             Face::Lines(output) if n_looks > 0 && n_looks.is_multiple_of(LOOKS_PER_LINE) => {
-                let line = self.picture(board, window, metrics, 1).log_line();
+                let line = picture(1).log_line();
                 block_in_place(|| writeln!(output.lock(), "{line}"))
             }
             Face::Lines(_) => Ok(()),
-        }
-    }
-
-    fn picture(&self, board: &mut Board, window: &LatenessWindow, metrics: &Metrics, n_listed: usize) -> Picture {
-        let now = self.clock.now();
-        Picture {
-            now,
-            up: now.duration_since(self.begun),
-            figures: board.figures(now, n_listed),
-            lateness: window.lateness(),
-            outcome_counts: metrics.shard.read().outcome_counts,
-            n_to_fill: self.n_to_fill.load(Ordering::Relaxed),
-            log: Vec::new(),
         }
     }
 }

@@ -29,6 +29,18 @@ fn a_newcomer_applies_and_sees_the_job_complete() {
     let succeeded = "--for=jsonpath={.status.lastSuccessfulTime}";
     run(&["wait", succeeded, "cronjob/hello", "--timeout=300s"]);
 
+    assert_eq!(run(&["get", "pods"]), "");
+    let misspelt =
+        r#"{"spec":{"jobTemplate":{"spec":{"template":{"metadata":{"annotations":{"outcome":"failure"}}}}}}}"#;
+    let refusal = kubectl
+        .run(&["patch", "cronjob", "hello", "-p", misspelt])
+        .unwrap_err()
+        .to_string();
+    let expected = "cronjobs.batch \"hello\" is forbidden: \
+                    spec.jobTemplate.spec.template.metadata.annotations[outcome]: \"failure\" is not one of succeed, fail and \
+                    hang";
+    assert!(refusal.contains(expected), "{refusal}");
+
     let jobs = run(&["get", "jobs"]);
     assert_eq!(
         jobs.split_whitespace().take(5).collect::<Vec<_>>(),

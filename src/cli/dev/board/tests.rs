@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     schedule::Zone,
-    shard::{CronJobIdentity, ResourceVersion, Scope, ShardLabels, state::test_record},
+    shard::{ConcurrencyPolicy, CronJobIdentity, ResourceVersion, Scope, ShardLabels, state::test_record},
 };
 
 fn at(time: &str) -> Timestamp {
@@ -40,12 +40,17 @@ fn job(name: &str, slot: &str, finish: Option<Finish>) -> Input {
     }))
 }
 
-fn next_fires(board: &mut Board, now: &str) -> Vec<String> {
-    let fires = board.figures(at(now), 10).next_fires;
-    fires
-        .iter()
-        .map(|fire| format!("{} {}", fire.name, fire.at.strftime("%T")))
-        .collect()
+fn next_runs(board: &mut Board, now: &str) -> Vec<String> {
+    let figures = board.figures(at(now), 10);
+    let runs = figures.next_runs.iter().chain(&figures.idle);
+    runs.map(|run| match &run.state {
+        NextState::At { at, .. } => format!("{} {}", run.name, at.strftime("%T")),
+        NextState::WaitsFor(job) => format!("{} waits for {job}", run.name),
+        NextState::Suspended => format!("{} suspended", run.name),
+        NextState::Deleting => format!("{} deleting", run.name),
+        NextState::Never => format!("{} never", run.name),
+    })
+    .collect()
 }
 
 /// Running, complete, failed.
@@ -55,41 +60,41 @@ fn jobs(board: &mut Board, now: &str) -> (usize, u64, u64) {
 }
 
 #[test]
-fn the_next_fires_are_the_soonest_and_move_on() {
-    let mut board = Board::new();
+fn the_next_runs_are_the_soonest_and_move_on() {
+    let mut board = Board::default();
     for (name, schedule) in [("hourly", "0 * * * *"), ("b", "* * * * *"), ("a", "* * * * *")] {
         board.take(applied(cron_job(name, schedule)), at("10:00:30"));
     }
     assert_eq!(
-        next_fires(&mut board, "10:00:30"),
+        next_runs(&mut board, "10:00:30"),
         ["default/a 10:01:00", "default/b 10:01:00", "default/hourly 11:00:00"]
     );
-    assert_eq!(next_fires(&mut board, "10:01:00")[0], "default/a 10:02:00");
+    assert_eq!(next_runs(&mut board, "10:01:00")[0], "default/a 10:02:00");
     let figures = board.figures(at("10:59:59"), 1);
-    assert_eq!((figures.n_cron_jobs, figures.next_fires.len()), (3, 1));
+    assert_eq!((figures.n_cron_jobs, figures.next_runs.len()), (3, 1));
     assert_eq!(
-        next_fires(&mut board, "10:59:59").last().unwrap(),
+        next_runs(&mut board, "10:59:59").last().unwrap(),
         "default/hourly 11:00:00"
     );
 }
 
 #[test]
 fn a_changed_schedule_replaces_the_former_and_a_deletion_ends_it() {
-    let mut board = Board::new();
+    let mut board = Board::default();
     board.take(applied(cron_job("a", "* * * * *")), at("10:00:30"));
     board.take(applied(cron_job("a", "30 12 * * *")), at("10:00:31"));
-    assert_eq!(next_fires(&mut board, "10:00:31"), ["default/a 12:30:00"]);
+    assert_eq!(next_runs(&mut board, "10:00:31"), ["default/a 12:30:00"]);
     board.take(
         Input::CronJobDeleted(cron_job("a", "").identity.uid.clone()),
         at("10:00:32"),
     );
-    assert_eq!(next_fires(&mut board, "10:00:32"), [""; 0]);
+    assert_eq!(next_runs(&mut board, "10:00:32"), [""; 0]);
     assert_eq!(board.figures(at("10:00:32"), 10), Figures::default());
 }
 
 #[test]
 fn one_that_was_made_anew_while_no_watch_was_open_takes_the_place_of_the_former() {
-    let mut board = Board::new();
+    let mut board = Board::default();
     board.take(applied(cron_job("a", "* * * * *")), at("10:00:30"));
     let mut anew = cron_job("a", "* * * * *");
     anew.identity = Arc::new(CronJobIdentity {
@@ -102,30 +107,30 @@ fn one_that_was_made_anew_while_no_watch_was_open_takes_the_place_of_the_former(
     );
     board.take(applied(anew), at("10:00:40"));
     board.take(Input::list_done(SelectedKind::CronJobs, Scope::Cluster), at("10:00:40"));
-    assert_eq!(next_fires(&mut board, "10:00:40"), ["default/a 10:01:00"]);
+    assert_eq!(next_runs(&mut board, "10:00:40"), ["default/a 10:01:00"]);
 }
 
 #[test]
 fn b_9_1_every_counts_from_the_last_slot_or_the_creation() {
-    let mut board = Board::new();
+    let mut board = Board::default();
     let mut record = cron_job("a", "@every 45s");
     record.status.last_schedule_time = None;
     record.created = at("10:00:10");
     board.take(applied(record.clone()), at("10:00:20"));
-    assert_eq!(next_fires(&mut board, "10:00:20"), ["default/a 10:00:55"]);
-    assert_eq!(next_fires(&mut board, "10:00:55"), ["default/a 10:01:40"]);
+    assert_eq!(next_runs(&mut board, "10:00:20"), ["default/a 10:00:55"]);
+    assert_eq!(next_runs(&mut board, "10:00:55"), ["default/a 10:01:40"]);
     record.status.last_schedule_time = Some(at("10:00:55"));
     board.take(applied(record), at("10:03:00"));
-    assert_eq!(next_fires(&mut board, "10:03:00"), ["default/a 10:03:10"]);
+    assert_eq!(next_runs(&mut board, "10:03:00"), ["default/a 10:03:10"]);
 }
 
 #[test]
-fn what_will_not_fire_is_not_among_the_next() {
+fn cron_jobs_that_never_run_are_listed_as_such() {
     let mut suspended = cron_job("suspended", "* * * * *");
     suspended.is_suspended = true;
     let mut zoneless = cron_job("zoneless", "* * * * *");
     zoneless.schedule = CronJobSchedule::new("* * * * *", Some("Mars/Base"), &Zone::utc());
-    let mut board = Board::new();
+    let mut board = Board::default();
     for record in [
         suspended,
         zoneless,
@@ -135,8 +140,16 @@ fn what_will_not_fire_is_not_among_the_next() {
         board.take(applied(record), at("10:00:00"));
     }
     let figures = board.figures(at("10:00:00"), 10);
-    assert_eq!((figures.n_cron_jobs, figures.n_suspended), (4, 1));
-    assert_eq!(figures.next_fires, []);
+    assert_eq!((figures.n_cron_jobs, figures.n_suspended, figures.n_never), (4, 1, 3));
+    assert_eq!(
+        next_runs(&mut board, "10:00:00"),
+        [
+            "default/bad never",
+            "default/never never",
+            "default/suspended suspended",
+            "default/zoneless never"
+        ]
+    );
     let mut awake = cron_job("suspended", "* * * * *");
     awake.identity = Arc::new(CronJobIdentity {
         namespace: "shop".into(),
@@ -147,18 +160,73 @@ fn what_will_not_fire_is_not_among_the_next() {
     let figures = board.figures(at("10:00:01"), 10);
     assert_eq!((figures.n_cron_jobs, figures.n_suspended), (4, 0));
     assert_eq!(
-        figures.next_fires,
-        [NextFire {
+        figures.next_runs,
+        [NextRun {
             name: "shop/suspended".to_owned(),
             schedule: "* * * * * Asia/Tokyo".to_owned(),
-            at: at("10:01:00")
+            state: NextState::At {
+                at: at("10:01:00"),
+                local: "19:01 JST".to_owned()
+            }
         }]
     );
 }
 
 #[test]
+fn a_cron_job_that_forbid_blocks_names_the_running_job() {
+    let mut board = Board::default();
+    let mut record = cron_job("a", "* * * * *");
+    record.concurrency_policy = ConcurrencyPolicy::Forbid;
+    let owner = record.identity.uid.clone();
+    board.take(applied(record), at("10:00:00"));
+    let run = |finish| {
+        let Input::JobApplied(record) = job("a-1", "10:01:00", finish) else {
+            panic!("no Job")
+        };
+        Input::JobApplied(Box::new(JobRecord {
+            controller: Some(owner.clone()),
+            ..*record
+        }))
+    };
+    board.take(run(None), at("10:01:00"));
+    assert_eq!(board.figures(at("10:01:59"), 10).n_blocked, 0);
+    assert_eq!(next_runs(&mut board, "10:02:00"), ["default/a waits for a-1"]);
+    assert_eq!(board.figures(at("10:02:00"), 10).n_blocked, 1);
+    board.take(run(Some(Finish::Complete)), at("10:02:10"));
+    assert_eq!(board.figures(at("10:02:10"), 10).n_blocked, 0);
+    assert_eq!(next_runs(&mut board, "10:02:10"), ["default/a 10:03:00"]);
+}
+
+#[test]
+fn slots_are_in_the_zone_of_their_cron_job() {
+    let mut board = Board::default();
+    let mut record = cron_job("owner", "* * * * *");
+    record.identity = Arc::new(CronJobIdentity {
+        uid: uid("owner"),
+        ..(*record.identity).clone()
+    });
+    record.schedule = CronJobSchedule::new("* * * * *", Some("Europe/Berlin"), &Zone::utc());
+    board.take(applied(record), at("09:59:00"));
+    board.take(job("a-1", "10:00:00", None), at("10:00:00"));
+    assert_eq!(board.figures(at("10:00:01"), 10).latest_jobs[0].slot, "12:00 CEST");
+}
+
+#[test]
+fn the_hints_name_the_first_cron_job_and_after_its_deletion_another() {
+    let mut board = Board::default();
+    assert_eq!(board.figures(at("10:00:00"), 0).subject, None);
+    board.take(applied(cron_job("first", "0 3 * * *")), at("10:00:00"));
+    board.take(applied(cron_job("second", "* * * * *")), at("10:00:00"));
+    let name = |board: &mut Board| board.figures(at("10:00:00"), 0).subject.map(|subject| subject.name);
+    assert_eq!(name(&mut board).as_deref(), Some("first"));
+    let first = cron_job("first", "").identity.uid.clone();
+    board.take(Input::CronJobDeleted(first), at("10:00:00"));
+    assert_eq!(name(&mut board).as_deref(), Some("second"));
+}
+
+#[test]
 fn a_job_runs_and_ends_once() {
-    let mut board = Board::new();
+    let mut board = Board::default();
     board.take(job("a-1", "10:00:00", None), at("10:00:00.002"));
     board.take(job("b-1", "10:00:00", None), at("10:00:00.002"));
     assert_eq!(jobs(&mut board, "10:00:01"), (2, 0, 0));
@@ -173,38 +241,38 @@ fn a_job_runs_and_ends_once() {
 
 #[test]
 fn a_running_job_that_is_deleted_runs_no_more() {
-    let mut board = Board::new();
+    let mut board = Board::default();
     board.take(job("a-1", "10:00:00", None), at("10:00:00.002"));
     board.take(Input::JobDeleted(uid("a-1")), at("10:00:01"));
     assert_eq!(jobs(&mut board, "10:00:02"), (0, 0, 0));
-    let latest = board.figures(at("10:00:02"), 10).latest_fires;
+    let latest = board.figures(at("10:00:02"), 10).latest_jobs;
     assert_eq!((latest[0].name.as_str(), latest[0].state), ("default/a-1", "Deleted"));
 }
 
 #[test]
-fn fires_count_for_a_minute_and_the_newest_are_listed_first() {
-    let mut board = Board::new();
+fn starts_count_for_a_minute_and_the_newest_are_listed_first() {
+    let mut board = Board::default();
     board.take(job("a-1", "10:00:00", None), at("10:00:00"));
     board.take(job("a-2", "10:00:30", None), at("10:00:30"));
-    // Another look at the same is no other fire.
+    // Another look at the same is no other start.
     board.take(job("a-1", "10:00:00", Some(Finish::Failed)), at("10:00:40"));
-    assert_eq!(board.figures(at("10:00:59"), 10).n_fires, 2);
+    assert_eq!(board.figures(at("10:00:59"), 10).n_starts, 2);
     let figures = board.figures(at("10:01:00"), 10);
-    assert_eq!(figures.n_fires, 1);
+    assert_eq!(figures.n_starts, 1);
     let latest: Vec<_> = figures
-        .latest_fires
+        .latest_jobs
         .iter()
-        .map(|fire| (fire.name.as_str(), fire.state))
+        .map(|job| (job.name.as_str(), job.state))
         .collect();
     assert_eq!(latest, [("default/a-2", "Running"), ("default/a-1", "Failed")]);
     for number in 0..2 * LATEST_MAX {
         board.take(job(&format!("b-{number}"), "10:01:00", None), at("10:01:00"));
     }
-    assert_eq!(board.figures(at("10:01:00"), usize::MAX).latest_fires.len(), LATEST_MAX);
+    assert_eq!(board.figures(at("10:01:00"), usize::MAX).latest_jobs.len(), LATEST_MAX);
 }
 
 #[test]
-fn b_5_1_what_no_slot_started_is_no_fire_but_its_jobs_count_if_a_cron_job_has_them() {
+fn b_5_1_what_no_slot_started_is_no_start_but_its_jobs_count_if_a_cron_job_has_them() {
     fn without(input: Input, change: impl FnOnce(&mut JobRecord)) -> Input {
         let Input::JobApplied(mut record) = input else {
             return input;
@@ -212,19 +280,19 @@ fn b_5_1_what_no_slot_started_is_no_fire_but_its_jobs_count_if_a_cron_job_has_th
         change(&mut record);
         Input::JobApplied(record)
     }
-    let mut board = Board::new();
+    let mut board = Board::default();
     let manual = without(job("manual", "10:00:00", None), |job| job.scheduled = None);
     let foreign = without(job("foreign", "10:00:00", None), |job| job.controller = None);
     board.take(manual, at("10:00:00"));
     board.take(foreign, at("10:00:00"));
     assert_eq!(jobs(&mut board, "10:00:01"), (1, 0, 0));
     let figures = board.figures(at("10:00:01"), 10);
-    assert_eq!((figures.n_fires, figures.latest_fires), (0, Vec::new()));
+    assert_eq!((figures.n_starts, figures.latest_jobs), (0, Vec::new()));
 }
 
 #[test]
 fn a_new_list_ends_what_is_not_in_it() {
-    let mut board = Board::new();
+    let mut board = Board::default();
     let scope = || Scope::Cluster;
     for name in ["a", "b", "c"] {
         board.take(applied(cron_job(name, "* * * * *")), at("10:00:00"));
@@ -243,7 +311,7 @@ fn a_new_list_ends_what_is_not_in_it() {
         board.take(input, at("10:00:10"));
     }
     assert_eq!(
-        next_fires(&mut board, "10:00:10"),
+        next_runs(&mut board, "10:00:10"),
         ["default/b 10:01:00", "default/c 10:01:00"]
     );
     assert_eq!(jobs(&mut board, "10:00:10"), (1, 0, 0));

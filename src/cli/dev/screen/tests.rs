@@ -1,6 +1,9 @@
 //! Numbers in, lines out.
 
+use std::path::Path;
+
 use super::*;
+use crate::cli::dev::figures::{LatestJob, Subject};
 
 fn at(time: &str) -> Timestamp {
     format!("2026-05-05T{time}Z").parse().unwrap()
@@ -10,10 +13,15 @@ fn guide() -> Guide {
     Guide {
         api_server: "http://127.0.0.1:6440".to_owned(),
         metrics: "http://127.0.0.1:41951/metrics".to_owned(),
-        commands: vec![
-            "kubectl --kubeconfig cronwheel-dev.kubeconfig apply -f examples/hello.yaml".to_owned(),
-            "kubectl --kubeconfig cronwheel-dev.kubeconfig get cronjobs,jobs".to_owned(),
-        ],
+        hints: Hints::new("cronwheel", Path::new("cronwheel-dev.kubeconfig"), true),
+    }
+}
+
+fn run(name: &str, schedule: &str, state: NextState) -> NextRun {
+    NextRun {
+        name: name.to_owned(),
+        schedule: schedule.to_owned(),
+        state,
     }
 }
 
@@ -21,57 +29,67 @@ fn picture() -> Picture {
     Picture {
         now: at("10:00:23.25"),
         up: SignedDuration::from_secs(133),
+        is_ending: false,
         figures: Figures {
             n_cron_jobs: 1_000,
             n_suspended: 20,
-            n_fires: 412,
+            n_blocked: 3,
+            n_never: 1,
+            n_starts: 412,
             n_running: 37,
             n_complete: 1_204,
             n_failed: 12,
-            next_fires: vec![
-                NextFire {
-                    name: "default/hello".to_owned(),
-                    schedule: "* * * * * Europe/Berlin".to_owned(),
-                    at: at("10:01:00"),
-                },
-                NextFire {
-                    name: "shop/nightly".to_owned(),
-                    schedule: "@daily".to_owned(),
-                    at: "2026-05-08T12:30:24Z".parse().unwrap(),
-                },
+            runs: RunCounts {
+                started: 1_216,
+                held_back: 80,
+                waiting: 4,
+                missed: 0,
+                doubled: 0,
+            },
+            next_runs: vec![
+                run(
+                    "default/hello",
+                    "* * * * * Europe/Berlin",
+                    NextState::At {
+                        at: at("10:01:00"),
+                        local: "12:01 CEST".to_owned(),
+                    },
+                ),
+                run(
+                    "shop/slow",
+                    "* * * * *",
+                    NextState::WaitsFor("slow-29632920".to_owned()),
+                ),
             ],
-            latest_fires: vec![LatestFire {
+            idle: vec![
+                run("shop/off", "@daily", NextState::Suspended),
+                run("shop/odd", "0 0 30 2 *", NextState::Never),
+            ],
+            latest_jobs: vec![LatestJob {
                 name: "default/hello-29632920".to_owned(),
-                slot: at("10:00:00"),
+                slot: "12:00 CEST".to_owned(),
                 state: "Complete",
             }],
+            subject: Some(Subject {
+                namespace: "default".to_owned(),
+                name: "hello".to_owned(),
+                is_suspended: false,
+                has_run: true,
+                has_manual_job: false,
+            }),
         },
         lateness: Some(Lateness {
             p50_seconds: 0.00123,
             max_seconds: 0.0075,
         }),
-        outcome_counts: outcome_counts(
-            1_300,
-            &[(InstantOutcome::Created, 1_216), (InstantOutcome::AlreadyActive, 80)],
-            4,
-        ),
+        faults: None,
         n_to_fill: 0,
         log: vec![
-            "2026-05-05T10:00:01.743938Z  INFO cronwheel::runtime::tasks: going down signal=\"SIGINT\"".to_owned(),
+            "time=2026-05-05T10:00:01.743938Z level=info target=cronwheel::controller::tasks msg=\"going down\" \
+             signal=SIGINT"
+                .to_owned(),
         ],
     }
-}
-
-fn outcome_counts(due_instants: u64, outcomes: &[(InstantOutcome, u64)], open_instants: u64) -> OutcomeCounts {
-    let mut outcome_counts = OutcomeCounts {
-        due_instants,
-        open_instants,
-        ..OutcomeCounts::default()
-    };
-    for (outcome, count) in outcomes {
-        outcome_counts.outcomes[*outcome as usize] = *count;
-    }
-    outcome_counts
 }
 
 fn text(picture: &Picture, columns: usize, rows: usize) -> Vec<String> {
@@ -80,36 +98,97 @@ fn text(picture: &Picture, columns: usize, rows: usize) -> Vec<String> {
 }
 
 #[test]
-fn a_screen_says_it_all() {
+fn a_screen_has_everything() {
     let expected = "\
 cronwheel dev, up 2m 13s. Ctrl-C ends it.
 
 API server   http://127.0.0.1:6440
 metrics      http://127.0.0.1:41951/metrics
 Try, in another terminal:
-  kubectl --kubeconfig cronwheel-dev.kubeconfig apply -f examples/hello.yaml
-  kubectl --kubeconfig cronwheel-dev.kubeconfig get cronjobs,jobs
+  kubectl --kubeconfig cronwheel-dev.kubeconfig get cronjobs,jobs -A
+  kubectl --kubeconfig cronwheel-dev.kubeconfig create job manual \\
+    --from=cronjob/hello
 
-CronJobs     1,000, 20 suspended
-last minute  412 fires, lateness p50 1.2 ms, max <= 7.5 ms
+CronJobs     1,000, 20 suspended, 3 blocked by Forbid, 1 never due
+last minute  412 starts, lateness p50 1.2 ms, max <= 7.5 ms
 Jobs         37 running, 1,204 complete, 12 failed
-due instants 1,300: 1,216 created, 80 already active, 4 open
+runs         1,216 started, 80 held back, 4 waiting, 0 missed, 0 doubled
 
-NEXT FIRES                             SCHEDULE                     IN
-default/hello                          * * * * * Europe/Berlin      37s
-shop/nightly                           @daily                       3d 2h
+CRONJOB                 SCHEDULE                 NEXT RUN
+default/hello           * * * * * Europe/Berlin  in 37s, 12:01 CEST
+shop/slow               * * * * *                Forbid: slow-29632920 runs
+shop/off                @daily                   suspended
+shop/odd                0 0 30 2 *               never
 
-LATEST JOBS                            SLOT                         STATE
-default/hello-29632920                 2026-05-05T10:00:00Z         Complete
+LATEST JOB              SLOT                     STATE
+default/hello-29632920  12:00 CEST               Complete
 
 LOG
-10:00:01 INFO  going down signal=\"SIGINT\"";
-    assert_eq!(text(&picture(), 80, 24).join("\n"), expected);
+10:00:01 INFO  going down signal=SIGINT";
+    assert_eq!(text(&picture(), 80, 25).join("\n"), expected);
 }
 
 #[test]
-fn a_small_screen_is_never_overrun() {
-    for (columns, rows) in [(80, 24), (79, 20), (40, 12), (20, 5), (1, 1), (200, 60), (0, 0)] {
+fn a_small_screen_leaves_out_what_matters_least() {
+    let expected = "\
+cronwheel dev, up 2m 13s. Ctrl-C ends it.
+
+CronJobs     1,000, 20 suspended,
+             3 blocked by Forbid, 1 never due
+last minute  412 starts, lateness p50 1.2 ms,
+             max <= 7.5 ms
+Jobs         37 running, 1,204 complete, 12 failed
+runs         1,216 started, 80 held back,
+             4 waiting, 0 missed, 0 doubled
+
+CRONJOB      SCHEDULE    NEXT RUN
+default/he…  * * * * *…  in 37s, 12:01 CEST
+shop/slow    * * * * *   Forbid: slow-29632920 runs
+
+LATEST JOB   SLOT        STATE
+default/he…  12:00 CEST  Complete";
+    assert_eq!(text(&picture(), 51, 16).join("\n"), expected);
+}
+
+#[test]
+fn with_faults_it_shows_which_were_injected() {
+    let mut picture = picture();
+    picture.faults = Some(FaultCounts::default());
+    let lines = text(&picture, 80, 40);
+    assert!(lines.contains(&"injected     0 faults".to_owned()), "{lines:?}");
+}
+
+#[test]
+fn the_totals_are_one_line() {
+    let mut picture = picture();
+    let expected = "cronwheel dev ran for 2m 13s: runs 1,216 started, 80 held back, 4 waiting, 0 missed, 0 doubled";
+    assert_eq!(picture.totals_line(), expected);
+    picture.faults = Some(FaultCounts::default());
+    assert_eq!(picture.totals_line(), format!("{expected}; 0 faults"));
+}
+
+#[test]
+fn the_title_says_that_it_ends() {
+    let mut picture = picture();
+    picture.is_ending = true;
+    assert_eq!(
+        text(&picture, 80, 1),
+        ["cronwheel dev, up 2m 13s. Ending; Ctrl-C ends it at once."]
+    );
+}
+
+#[test]
+fn no_screen_is_overrun() {
+    for (columns, rows) in [
+        (80, 24),
+        (79, 20),
+        (60, 15),
+        (40, 12),
+        (20, 5),
+        (1, 1),
+        (200, 60),
+        (0, 0),
+    ] {
         let lines = text(&picture(), columns, rows);
         assert!(lines.len() <= rows, "{columns} x {rows}: {} lines", lines.len());
         for line in &lines {
@@ -120,17 +199,37 @@ fn a_small_screen_is_never_overrun() {
 
 #[test]
 fn lists_and_log_fill_a_screen() {
-    let size = Size { columns: 80, rows: 50 };
-    let n_listed = Picture::n_listed(size, &guide());
     let mut picture = picture();
-    picture.figures.next_fires = vec![picture.figures.next_fires[0].clone(); n_listed];
-    picture.figures.latest_fires = vec![picture.figures.latest_fires[0].clone(); n_listed];
-    picture.log = vec![picture.log[0].clone(); 10];
-    let n_lines = text(&picture, 80, 50).len();
-    assert!((49..=50).contains(&n_lines), "{n_lines}");
-    // What is at the end is not cut off.
-    let last = text(&picture, 80, 50).pop().unwrap();
-    assert!(last.contains("going down"), "{last}");
+    picture.figures.next_runs = vec![picture.figures.next_runs[0].clone(); 50];
+    picture.figures.latest_jobs = vec![picture.figures.latest_jobs[0].clone(); 50];
+    picture.log = vec![picture.log[0].clone(); 50];
+    let lines = text(&picture, 80, 50);
+    assert_eq!(lines.len(), 50);
+    let count = |part: &str| lines.iter().filter(|line| line.contains(part)).count();
+    assert_eq!(
+        [count("in 37s"), count("Complete"), count("going down")],
+        [12, 13, 4],
+        "{lines:?}"
+    );
+    assert_eq!(
+        [count("suspended"), count("never")],
+        [2, 2],
+        "with those of the figures"
+    );
+}
+
+#[test]
+fn rows_are_divided_by_need() {
+    #[track_caller]
+    fn check(n_rows: usize, wanted: [usize; 3], expected: [usize; 3]) {
+        assert_eq!(shares(n_rows, wanted), expected);
+    }
+    check(26, [50, 50, 50], [8, 8, 4]);
+    check(26, [2, 50, 50], [2, 14, 4]);
+    check(26, [2, 3, 50], [2, 3, 15]);
+    check(26, [0, 0, 0], [0, 0, 0]);
+    check(9, [50, 50, 0], [3, 2, 0]);
+    check(3, [50, 50, 50], [0, 0, 0]);
 }
 
 #[test]
@@ -140,83 +239,46 @@ fn a_quiet_beginning_says_so() {
         n_to_fill: 66_000,
         ..Picture::default()
     };
-    let lines = text(&quiet, 80, 24);
-    let figures = &lines[8..12];
-    assert_eq!(
-        figures,
-        [
-            "CronJobs     0, 66,000 more to come",
-            "last minute  0 fires",
-            "Jobs         0 running, 0 complete, 0 failed",
-            "due instants none yet"
-        ]
-    );
-    assert!(!lines.contains(&"LOG".to_owned()));
+    let expected = "\
+cronwheel dev, up 0s. Ctrl-C ends it.
+
+API server   http://127.0.0.1:6440
+metrics      http://127.0.0.1:41951/metrics
+Try, in another terminal:
+  kubectl --kubeconfig cronwheel-dev.kubeconfig get cronjobs,jobs -A
+
+CronJobs     0, 66,000 more to come
+last minute  0 starts
+Jobs         0 running, 0 complete, 0 failed
+runs         0 started, 0 missed, 0 doubled";
+    assert_eq!(text(&quiet, 80, 24).join("\n"), expected);
     assert_eq!(
         quiet.log_line(),
-        "2026-05-05T10:00:00Z 0 CronJobs; last minute 0 fires; Jobs 0 running, 0 complete, 0 failed"
+        "2026-05-05T10:00:00Z 0 CronJobs; last minute 0 starts; Jobs 0 running, 0 complete, 0 failed; runs 0 started, 0 \
+         missed, 0 doubled"
     );
 }
 
 #[test]
 fn without_a_screen_it_is_one_line() {
+    let mut picture = picture();
+    picture.faults = Some(FaultCounts::default());
     assert_eq!(
-        picture().log_line(),
-        "2026-05-05T10:00:23Z 1,000 CronJobs; last minute 412 fires, lateness p50 1.2 ms, max <= 7.5 ms; Jobs 37 running, \
-         1,204 complete, 12 failed, next default/hello in 37s"
+        picture.log_line(),
+        "2026-05-05T10:00:23Z 1,000 CronJobs; last minute 412 starts, lateness p50 1.2 ms, max <= 7.5 ms; Jobs 37 \
+         running, 1,204 complete, 12 failed; runs 1,216 started, 80 held back, 4 waiting, 0 missed, 0 doubled; 0 faults, \
+         next default/hello in 37s, 12:01 CEST"
     );
 }
 
 #[test]
 fn what_could_speak_to_the_terminal_does_not() {
     let mut picture = picture();
-    picture.figures.next_fires[0].schedule = "\x1b[2J*\t*\r\n* * *".to_owned();
+    picture.figures.next_runs[0].name = "\x1b[2J*\t*\r\n* * *".to_owned();
+    picture.figures.next_runs[1].schedule = "\x1b[2J*\t*\r\n* * *".to_owned();
     picture.log = vec!["\x1b]0;title\x07".to_owned()];
     for line in text(&picture, 80, 24) {
         assert!(!line.contains(char::is_control), "{line:?}");
     }
     assert!(!picture.log_line().contains(char::is_control));
-}
-
-#[test]
-fn a_command_that_is_too_wide_is_broken_as_a_shell_takes_it() {
-    let command = "kubectl --kubeconfig k create cronjob hello --schedule='* * * * *' -- echo hello";
-    assert_eq!(
-        wrapped(command, 40),
-        [
-            "  kubectl --kubeconfig k create \\",
-            "    cronjob hello \\",
-            "    --schedule='* * * * *' -- echo \\",
-            "    hello"
-        ]
-    );
-    assert_eq!(wrapped(command, 200), [format!("  {command}")]);
-    for columns in 0..100 {
-        let joined = wrapped(command, columns).join("\n").replace(" \\\n    ", " ");
-        assert_eq!(joined, format!("  {command}"), "{columns}");
-    }
-}
-
-#[test]
-fn durations_numbers_and_seconds_read_well() {
-    for (seconds, expected) in [
-        (0, "0s"),
-        (59, "59s"),
-        (3_661, "1h 1m 1s"),
-        (86_400, "1d 0h"),
-        (-5, "0s"),
-    ] {
-        assert_eq!(duration_text(SignedDuration::from_secs(seconds)), expected);
-    }
-    for (number, expected) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")] {
-        assert_eq!(grouped(number), expected);
-    }
-    for (seconds, expected) in [
-        (0.0005, "<= 0.5 ms"),
-        (0.25, "<= 250.0 ms"),
-        (2.5, "<= 2.5 s"),
-        (f64::INFINITY, "over 1 min"),
-    ] {
-        assert_eq!(at_most("<= ", seconds), expected);
-    }
 }

@@ -1,0 +1,258 @@
+//! Judges runs by the objects of the API server alone: every slot of a CronJob has one Job, unless `Forbid` or another
+//! Job of the same minute held it back. What the controller reports about itself is not used.
+//!
+//! Invariant: each slot is counted once.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::shard::{ConcurrencyPolicy, CronJobIdentity, CronJobRecord, Uid};
+
+/// Maximum number of missed slots that a late look at their Jobs can correct: an hour of a minutely CronJob.
+const MISSED_MAX: usize = 60;
+
+/// Runs since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct RunCounts {
+    /// Slots whose Job was created.
+    pub(super) started: u64,
+    /// Slots without a Job because of `Forbid`, or because another Job had the name.
+    pub(super) held_back: u64,
+    /// Due slots that may still start.
+    pub(super) waiting: u64,
+    /// Slots without a Job at the next slot or at their starting deadline, and without a reason.
+    pub(super) missed: u64,
+    /// Jobs of slots that had a Job before.
+    pub(super) doubled: u64,
+}
+
+/// The slots and Jobs of all CronJobs, as far as they are needed for the judgement.
+#[derive(Default)]
+pub(super) struct Audit {
+    entries: HashMap<Uid, Entry>,
+    /// When each open slot is judged.
+    judgements: BTreeSet<(Timestamp, Uid)>,
+    /// The CronJobs with a due slot that waits for a running Job because of `Forbid`.
+    blocked: BTreeSet<Uid>,
+    counts: RunCounts,
+}
+
+struct Entry {
+    identity: Arc<CronJobIdentity>,
+    terms: Terms,
+    open: Option<Open>,
+    /// The newest slot with a Job. Slots start in order, so a Job of this slot or of an older one doubles a run.
+    last_started: Option<Timestamp>,
+    /// Slots after that one that were judged as missed. Their Jobs may only be seen late.
+    missed: Vec<Timestamp>,
+    /// Uid and name of the unfinished Jobs of slots.
+    running: Vec<(Uid, Box<str>)>,
+}
+
+/// The parts of a CronJob on which its slots depend. An open slot of other terms is not judged.
+#[derive(PartialEq)]
+struct Terms {
+    schedule: Box<str>,
+    time_zone: Option<Box<str>>,
+    is_suspended: bool,
+    policy: ConcurrencyPolicy,
+    deadline_seconds: Option<i64>,
+}
+
+struct Open {
+    slot: Timestamp,
+    judged_at: Timestamp,
+    is_held_back: bool,
+}
+
+impl Audit {
+    pub(super) fn counts(&self) -> RunCounts {
+        RunCounts {
+            waiting: self.judgements.len() as u64,
+            ..self.counts
+        }
+    }
+
+    /// Records the current form of a CronJob.
+    pub(super) fn apply(&mut self, record: &CronJobRecord) {
+        let terms = Terms {
+            schedule: record.schedule.text.clone(),
+            time_zone: record.schedule.time_zone.clone(),
+            is_suspended: record.is_suspended || record.is_deleting,
+            policy: record.concurrency_policy,
+            deadline_seconds: record.starting_deadline_seconds,
+        };
+        let uid = &record.identity.uid;
+        let Some(entry) = self.entries.get_mut(uid) else {
+            let entry = Entry {
+                identity: Arc::clone(&record.identity),
+                terms,
+                open: None,
+                last_started: None,
+                missed: Vec::new(),
+                running: Vec::new(),
+            };
+            self.entries.insert(uid.clone(), entry);
+            return;
+        };
+        if entry.terms != terms {
+            entry.terms = terms;
+            self.close(uid);
+        }
+    }
+
+    pub(super) fn remove(&mut self, cron_job: &Uid) {
+        self.close(cron_job);
+        self.entries.remove(cron_job);
+    }
+
+    /// Records that a slot is due. `next` is the following slot.
+    pub(super) fn open(&mut self, cron_job: &Uid, slot: Timestamp, next: Option<Timestamp>) {
+        if let Some(former) = self.close(cron_job) {
+            self.judge(cron_job, &former);
+        }
+        let Some(entry) = self.entries.get_mut(cron_job) else {
+            return;
+        };
+        if entry.last_started >= Some(slot) {
+            return;
+        }
+        let deadline = entry
+            .terms
+            .deadline_seconds
+            .and_then(|seconds| slot.checked_add(SignedDuration::from_secs(seconds)).ok());
+        let judged_at = [next, deadline].into_iter().flatten().min().unwrap_or(Timestamp::MAX);
+        entry.open = Some(Open {
+            slot,
+            judged_at,
+            is_held_back: entry.holds_back(slot),
+        });
+        self.judgements.insert((judged_at, cron_job.clone()));
+        self.note_blocked(cron_job);
+    }
+
+    /// Judges the slots whose next slot or deadline has come.
+    pub(super) fn pass_time(&mut self, now: Timestamp) {
+        while let Some((at, cron_job)) = self.judgements.first().cloned()
+            && at <= now
+        {
+            // Each judgement belongs to an open slot.
+            let Some(open) = self.close(&cron_job) else { return };
+            self.judge(&cron_job, &open);
+        }
+    }
+
+    /// Records a new Job of a slot.
+    pub(super) fn start(&mut self, cron_job: &Uid, slot: Timestamp) {
+        let Some(entry) = self.entries.get_mut(cron_job) else {
+            return;
+        };
+        if entry.last_started >= Some(slot) {
+            self.counts.doubled += 1;
+            entry.warn(slot, "a second Job was created for a slot");
+            return;
+        }
+        entry.last_started = Some(slot);
+        self.counts.started += 1;
+        if entry.missed.contains(&slot) {
+            self.counts.missed -= 1;
+        }
+        entry.missed.retain(|missed| *missed > slot);
+        match &mut entry.open {
+            Some(open) if open.slot == slot => {
+                self.close(cron_job);
+            }
+            Some(open) => open.is_held_back |= is_same_minute(open.slot, slot),
+            None => {}
+        }
+    }
+
+    /// Records whether a Job of a slot runs.
+    pub(super) fn set_running(&mut self, cron_job: &Uid, job: &Uid, name: Option<&str>) {
+        let Some(entry) = self.entries.get_mut(cron_job) else {
+            return;
+        };
+        entry.running.retain(|(running, _)| running != job);
+        entry.running.extend(name.map(|name| (job.clone(), name.into())));
+        if let Some(slot) = entry.open.as_ref().map(|open| open.slot) {
+            let is_held_back = entry.holds_back(slot);
+            if let Some(open) = &mut entry.open {
+                open.is_held_back |= is_held_back;
+            }
+        }
+        self.note_blocked(cron_job);
+    }
+
+    /// Whether a Job of a slot of this CronJob was created.
+    pub(super) fn has_started(&self, cron_job: &Uid) -> bool {
+        self.entries
+            .get(cron_job)
+            .is_some_and(|entry| entry.last_started.is_some())
+    }
+
+    /// Returns the running Job for which a due slot waits because of `Forbid`.
+    pub(super) fn blocking_job(&self, cron_job: &Uid) -> Option<&str> {
+        let entry = self.entries.get(cron_job)?;
+        let is_waiting = entry.open.is_some() && entry.terms.policy == ConcurrencyPolicy::Forbid;
+        let (_, name) = entry.running.first().filter(|_| is_waiting)?;
+        Some(name)
+    }
+
+    pub(super) fn n_blocked(&self) -> usize {
+        self.blocked.len()
+    }
+
+    fn note_blocked(&mut self, cron_job: &Uid) {
+        if self.blocking_job(cron_job).is_some() {
+            self.blocked.insert(cron_job.clone());
+        } else {
+            self.blocked.remove(cron_job);
+        }
+    }
+
+    fn close(&mut self, cron_job: &Uid) -> Option<Open> {
+        let open = self.entries.get_mut(cron_job)?.open.take()?;
+        self.judgements.remove(&(open.judged_at, cron_job.clone()));
+        self.blocked.remove(cron_job);
+        Some(open)
+    }
+
+    fn judge(&mut self, cron_job: &Uid, open: &Open) {
+        if open.is_held_back {
+            self.counts.held_back += 1;
+            return;
+        }
+        self.counts.missed += 1;
+        let Some(entry) = self.entries.get_mut(cron_job) else {
+            return;
+        };
+        entry.warn(open.slot, "a slot was missed");
+        if entry.missed.len() < MISSED_MAX {
+            entry.missed.push(open.slot);
+        }
+    }
+}
+
+impl Entry {
+    fn warn(&self, slot: Timestamp, what: &'static str) {
+        let CronJobIdentity { namespace, name, .. } = &*self.identity;
+        tracing::warn!(%namespace, cron_job = %name, %slot, "{what}");
+    }
+
+    fn holds_back(&self, slot: Timestamp) -> bool {
+        let is_forbidden = self.terms.policy == ConcurrencyPolicy::Forbid && !self.running.is_empty();
+        is_forbidden || self.last_started.is_some_and(|last| is_same_minute(last, slot))
+    }
+}
+
+/// Jobs are named by the minute of their slot.
+fn is_same_minute(slot: Timestamp, other: Timestamp) -> bool {
+    slot.as_second().div_euclid(60) == other.as_second().div_euclid(60)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,178 @@
+//! Objects in, counts of runs out.
+
+use jiff::Timestamp;
+
+use super::*;
+use crate::{
+    cli::dev::board::Board,
+    schedule::Zone,
+    shard::{CronJobSchedule, Finish, Input, JobRecord, ResourceVersion, ShardLabels, state::test_record},
+};
+
+fn at(time: &str) -> Timestamp {
+    format!("2026-05-05T{time}Z").parse().unwrap()
+}
+
+/// A minutely CronJob with changed fields.
+fn cron_job(change: impl FnOnce(&mut CronJobRecord)) -> CronJobRecord {
+    let mut record = test_record("a");
+    record.status.last_schedule_time = None;
+    record.created = at("10:00:00");
+    change(&mut record);
+    record
+}
+
+fn applied(record: CronJobRecord) -> Input {
+    Input::CronJobApplied(Box::new(record))
+}
+
+/// A Job of the CronJob with this uid for a slot.
+fn job(uid: &str, slot: &str, finish: Option<Finish>) -> Input {
+    Input::JobApplied(Box::new(JobRecord {
+        uid: Uid::new(uid),
+        namespace: "default".into(),
+        name: uid.into(),
+        resource_version: ResourceVersion(1),
+        controller: Some(test_record("a").identity.uid.clone()),
+        scheduled: Some(at(slot)),
+        finish,
+        started: None,
+        completed: None,
+        shard_labels: ShardLabels::default(),
+    }))
+}
+
+/// Gives the CronJob at 10:00:10 and each item at its time to a board that looks each second, and returns the counts at
+/// the last time.
+#[track_caller]
+fn check(record: CronJobRecord, items: Vec<(&str, Input)>, until: &str, expected: RunCounts) {
+    let mut board = Board::default();
+    let mut now = at("10:00:10");
+    board.take(applied(record), now);
+    let mut items = items.into_iter().peekable();
+    while now < at(until) {
+        now += SignedDuration::from_secs(1);
+        while let Some((time, item)) = items.next_if(|(time, _)| at(time) <= now) {
+            board.take(item, at(time));
+        }
+        board.figures(now, 0);
+    }
+    assert_eq!(board.figures(now, 0).runs, expected);
+}
+
+const NONE: RunCounts = RunCounts {
+    started: 0,
+    held_back: 0,
+    waiting: 0,
+    missed: 0,
+    doubled: 0,
+};
+
+#[test]
+fn a_slot_waits_for_its_job_and_is_missed_when_the_next_one_comes() {
+    check(cron_job(|_| {}), vec![], "10:00:59", NONE);
+    let waiting = RunCounts { waiting: 1, ..NONE };
+    check(cron_job(|_| {}), vec![], "10:01:59", waiting);
+    let missed = RunCounts { missed: 1, ..waiting };
+    check(cron_job(|_| {}), vec![], "10:02:01", missed);
+    let started = RunCounts { started: 1, ..NONE };
+    let items = vec![("10:01:00.003", job("1", "10:01:00", None))];
+    check(cron_job(|_| {}), items, "10:01:59", started);
+}
+
+#[test]
+fn a_starting_deadline_ends_the_wait() {
+    let record = || cron_job(|record| record.starting_deadline_seconds = Some(10));
+    let missed = RunCounts { missed: 1, ..NONE };
+    check(record(), vec![], "10:01:10", missed);
+    let waiting = RunCounts { waiting: 1, ..NONE };
+    check(record(), vec![], "10:01:09", waiting);
+}
+
+#[test]
+fn a_job_that_is_seen_late_was_not_missed() {
+    let items = vec![
+        ("10:03:30", job("1", "10:01:00", None)),
+        ("10:03:30", job("2", "10:02:00", None)),
+        ("10:03:30", job("3", "10:03:00", None)),
+    ];
+    let started = RunCounts { started: 3, ..NONE };
+    check(cron_job(|_| {}), items, "10:03:40", started);
+}
+
+#[test]
+fn a_second_job_of_a_slot_doubles_it() {
+    let items = vec![
+        ("10:01:00", job("1", "10:01:00", None)),
+        ("10:01:01", job("1", "10:01:00", Some(Finish::Complete))),
+        ("10:01:02", Input::JobDeleted(Uid::new("1"))),
+        ("10:01:03", job("2", "10:01:00", None)),
+    ];
+    let expected = RunCounts {
+        started: 1,
+        doubled: 1,
+        ..NONE
+    };
+    check(cron_job(|_| {}), items, "10:01:59", expected);
+}
+
+#[test]
+fn forbid_holds_slots_back_while_a_job_runs_and_not_longer() {
+    let forbid = |record: &mut CronJobRecord| record.concurrency_policy = ConcurrencyPolicy::Forbid;
+    let items = || {
+        vec![
+            ("10:01:00", job("1", "10:01:00", None)),
+            ("10:03:30", job("1", "10:01:00", Some(Finish::Complete))),
+            ("10:03:30", job("3", "10:03:00", None)),
+            ("10:03:40", job("3", "10:03:00", Some(Finish::Complete))),
+        ]
+    };
+    let expected = RunCounts {
+        started: 2,
+        held_back: 1,
+        ..NONE
+    };
+    check(cron_job(forbid), items(), "10:03:59", expected);
+    let missed = RunCounts {
+        missed: 1,
+        waiting: 1,
+        ..expected
+    };
+    check(cron_job(forbid), items(), "10:05:01", missed);
+    let allowed = RunCounts {
+        held_back: 0,
+        missed: 1,
+        ..expected
+    };
+    check(cron_job(|_| {}), items(), "10:03:59", allowed);
+}
+
+#[test]
+fn a_slot_in_the_minute_of_a_job_is_held_back_by_its_name() {
+    let record = cron_job(|record| record.schedule = CronJobSchedule::new("@every 20s", None, &Zone::utc()));
+    let items = vec![
+        ("10:00:20", job("1", "10:00:20", None)),
+        ("10:00:45", Input::JobDeleted(Uid::new("other"))),
+        ("10:01:00", job("2", "10:01:00", None)),
+    ];
+    let expected = RunCounts {
+        started: 2,
+        held_back: 1,
+        ..NONE
+    };
+    check(record, items, "10:01:10", expected);
+}
+
+#[test]
+fn a_slot_of_former_terms_is_not_judged() {
+    let suspended = || applied(cron_job(|record| record.is_suspended = true));
+    check(cron_job(|_| {}), vec![("10:01:00.001", suspended())], "10:09:00", NONE);
+    let deletion = Input::CronJobDeleted(test_record("a").identity.uid.clone());
+    check(cron_job(|_| {}), vec![("10:01:00.001", deletion)], "10:09:00", NONE);
+    // A new status is no change.
+    let told = applied(cron_job(|record| {
+        record.status.last_schedule_time = Some(at("10:00:00"));
+    }));
+    let waiting = RunCounts { waiting: 1, ..NONE };
+    check(cron_job(|_| {}), vec![("10:01:00.001", told)], "10:01:30", waiting);
+}

@@ -14,7 +14,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use go_build::{CLOCKED_REFERENCE, CONTROL_PLANE, Go, HELM, Module, PROMETHEUS, SCHEDULE_ORACLE, build};
+use go_build::{CLOCKED_REFERENCE, CONTROL_PLANE, Go, HELM, Module, PROMETHEUS, SCHEDULE_ORACLE, SCHEDULER, build};
 
 /// The folder of envtest. Programs in it are used as they are.
 const ASSETS_VARIABLE: &str = "KUBEBUILDER_ASSETS";
@@ -95,6 +95,9 @@ pub struct Binaries {
     pub kubectl: PathBuf,
     /// kwok.
     pub kwok: PathBuf,
+    /// kube-scheduler. Only control planes for Deployments have it.
+    #[serde(default)]
+    pub kube_scheduler: Option<PathBuf>,
 }
 
 impl Binaries {
@@ -127,6 +130,7 @@ impl Binaries {
             kube_controller_manager: take("kube-controller-manager"),
             kubectl: take("kubectl"),
             kwok: take("kwok"),
+            kube_scheduler: None,
         })
     }
 
@@ -144,6 +148,12 @@ impl Binaries {
         folders.dedup();
         folders
     }
+}
+
+/// Finds kube-scheduler of the release of the control plane. Builds it if it is missing, which takes a minute if the
+/// control plane was built before.
+pub(crate) fn find_or_build_scheduler() -> Result<PathBuf, BinariesError> {
+    Ok(find_or_build_module(&SCHEDULER, &|_| false)?.join("kube-scheduler"))
 }
 
 /// Finds the program that answers queries about schedules with the library that Kubernetes uses. Builds it if it is
@@ -265,6 +275,7 @@ mod tests {
             kube_controller_manager: "/cache/kube-controller-manager".into(),
             kubectl: "/assets/kubectl".into(),
             kwok: "/cache/kwok".into(),
+            kube_scheduler: None,
         };
         assert_eq!(binaries.folders(), [Path::new("/assets"), Path::new("/cache")]);
     }

@@ -48,7 +48,7 @@ struct Leaf {
     subject_alt_names: &'static [&'static str],
 }
 
-const LEAVES: [Leaf; 5] = [
+const LEAVES: [Leaf; 6] = [
     Leaf {
         name: "apiserver",
         common_name: "kube-apiserver",
@@ -76,6 +76,12 @@ const LEAVES: [Leaf; 5] = [
     Leaf {
         name: "kcm",
         common_name: "system:kube-controller-manager",
+        organization: None,
+        subject_alt_names: &[],
+    },
+    Leaf {
+        name: "scheduler",
+        common_name: "system:kube-scheduler",
         organization: None,
         subject_alt_names: &[],
     },

@@ -19,6 +19,8 @@ pub enum Component {
     ApiServer,
     /// kube-controller-manager without its `CronJob` controller.
     ControllerManager,
+    /// kube-scheduler, which binds Pods to nodes.
+    Scheduler,
     /// kwok, which completes Jobs or simulates Pods.
     Kwok,
     /// A second kube-controller-manager that runs only the `CronJob` controller, as the reference.
@@ -27,10 +29,11 @@ pub enum Component {
 
 impl Component {
     /// All components in start order. They stop in reverse order, clients first.
-    pub const ALL: [Component; 5] = [
+    pub const ALL: [Component; 6] = [
         Component::Etcd,
         Component::ApiServer,
         Component::ControllerManager,
+        Component::Scheduler,
         Component::Kwok,
         Component::Reference,
     ];
@@ -41,6 +44,7 @@ impl Component {
             Component::Etcd => "etcd",
             Component::ApiServer => "kube-apiserver",
             Component::ControllerManager => "kube-controller-manager",
+            Component::Scheduler => "kube-scheduler",
             Component::Kwok => "kwok",
             Component::Reference => "reference-cronjob-controller",
         }
@@ -51,6 +55,10 @@ impl Component {
             Component::Etcd => &binaries.etcd,
             Component::ApiServer => &binaries.kube_apiserver,
             Component::ControllerManager | Component::Reference => &binaries.kube_controller_manager,
+            Component::Scheduler => binaries
+                .kube_scheduler
+                .as_deref()
+                .unwrap_or(Path::new("kube-scheduler")),
             Component::Kwok => &binaries.kwok,
         }
     }
@@ -113,12 +121,21 @@ const BASE_CONTROLLERS: [&str; 8] = [
     "ttl-after-finished-controller",
 ];
 
+/// What kube-controller-manager runs in addition, so that Deployments work and evictions respect disruption budgets.
+const WORKLOAD_CONTROLLERS: [&str; 3] = [
+    "deployment-controller",
+    "replicaset-controller",
+    "disruption-controller",
+];
+
 /// The settings that determine the arguments of all processes.
 #[derive(Debug)]
 pub(crate) struct Setup<'a> {
     pub(crate) folder: &'a Path,
     pub(crate) ports: &'a Ports,
     pub(crate) jobs: JobLife,
+    /// Whether Deployments work.
+    pub(crate) workloads: bool,
     pub(crate) audit: bool,
     pub(crate) feature_gates: &'a [String],
     /// Whether etcd syncs to disk and the API server keeps its default request limits.
@@ -210,6 +227,9 @@ impl Setup<'_> {
         if self.jobs == JobLife::Pods {
             controllers.push("job-controller");
         }
+        if self.workloads {
+            controllers.extend(WORKLOAD_CONTROLLERS);
+        }
         let mut arguments = self.shared_controller_manager_arguments(self.ports.controller_manager);
         arguments.extend([
             format!("--controllers={}", controllers.join(",")),
@@ -231,8 +251,23 @@ impl Setup<'_> {
         arguments
     }
 
+    pub(crate) fn scheduler_arguments(&self) -> Vec<String> {
+        self.controller_arguments("scheduler.kubeconfig", self.ports.scheduler)
+    }
+
     fn shared_controller_manager_arguments(&self, port: u16) -> Vec<String> {
-        let kubeconfig = self.path("kcm.kubeconfig");
+        let mut arguments = self.controller_arguments("kcm.kubeconfig", port);
+        arguments.extend([
+            "--use-service-account-credentials=true".to_owned(),
+            format!("--service-account-private-key-file={}", self.key("sa.key")),
+            format!("--root-ca-file={}", self.key("ca.crt")),
+        ]);
+        arguments
+    }
+
+    /// What kube-controller-manager and kube-scheduler have in common.
+    fn controller_arguments(&self, kubeconfig: &str, port: u16) -> Vec<String> {
+        let kubeconfig = self.path(kubeconfig);
         vec![
             format!("--kubeconfig={kubeconfig}"),
             format!("--authentication-kubeconfig={kubeconfig}"),
@@ -243,9 +278,6 @@ impl Setup<'_> {
             format!("--tls-private-key-file={}", self.key("kcm-serving.key")),
             format!("--client-ca-file={}", self.key("ca.crt")),
             "--leader-elect=false".to_owned(),
-            "--use-service-account-credentials=true".to_owned(),
-            format!("--service-account-private-key-file={}", self.key("sa.key")),
-            format!("--root-ca-file={}", self.key("ca.crt")),
         ]
     }
 
@@ -260,98 +292,4 @@ impl Setup<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const PORTS: Ports = Ports {
-        etcd_client: 1,
-        etcd_peer: 2,
-        api_server: 3,
-        controller_manager: 4,
-        reference: 5,
-    };
-
-    fn setup(jobs: JobLife, audit: bool) -> Setup<'static> {
-        Setup {
-            folder: Path::new("/s"),
-            ports: &PORTS,
-            jobs,
-            audit,
-            feature_gates: &[],
-            server_defaults: false,
-        }
-    }
-
-    fn value<'a>(arguments: &'a [String], flag: &str) -> Option<&'a str> {
-        let prefix = format!("--{flag}=");
-        arguments.iter().find_map(|argument| argument.strip_prefix(&prefix))
-    }
-
-    #[test]
-    fn everything_listens_on_loopback_only() {
-        let setup = setup(JobLife::Kwok, false);
-        let etcd = setup.etcd_arguments();
-        assert_eq!(value(&etcd, "listen-client-urls"), Some("http://127.0.0.1:1"));
-        assert_eq!(value(&etcd, "listen-peer-urls"), Some("http://127.0.0.1:2"));
-        let servers = [
-            (setup.api_server_arguments(), "3"),
-            (setup.controller_manager_arguments(), "4"),
-            (setup.reference_arguments(ReferenceLimits::default()), "5"),
-        ];
-        for (arguments, port) in &servers {
-            assert_eq!(value(arguments, "bind-address"), Some("127.0.0.1"));
-            assert_eq!(value(arguments, "secure-port"), Some(*port));
-        }
-    }
-
-    #[test]
-    fn the_cron_job_controller_runs_in_the_reference_alone() {
-        let controllers = |arguments: &[String]| value(arguments, "controllers").unwrap().to_owned();
-        let base = controllers(&setup(JobLife::Kwok, false).controller_manager_arguments());
-        assert!(
-            !base.contains("cronjob-controller") && !base.contains("job-controller"),
-            "{base}"
-        );
-        let with_pods = controllers(&setup(JobLife::Pods, false).controller_manager_arguments());
-        assert_eq!(with_pods, format!("{base},job-controller"));
-        let reference = setup(JobLife::Kwok, false).reference_arguments(ReferenceLimits::default());
-        assert_eq!(controllers(&reference), "cronjob-controller");
-        assert_eq!(value(&reference, "kube-api-qps"), Some("20"));
-        assert_eq!(value(&reference, "kube-api-burst"), Some("30"));
-        assert_eq!(value(&reference, "concurrent-cron-job-syncs"), Some("5"));
-    }
-
-    #[test]
-    fn the_audit_log_is_written_only_where_asked_for_and_never_rotated() {
-        let without = setup(JobLife::None, false).api_server_arguments();
-        assert!(!without.iter().any(|argument| argument.contains("audit")));
-        let with = setup(JobLife::None, true).api_server_arguments();
-        assert_eq!(value(&with, "audit-log-path"), Some("/s/audit.log"));
-        assert_eq!(value(&with, "audit-log-mode"), Some("batch"));
-        assert_eq!(value(&with, "audit-log-maxsize"), Some("0"));
-    }
-
-    #[test]
-    fn feature_gates_are_those_that_were_asked_for() {
-        let mut setup = setup(JobLife::None, false);
-        assert_eq!(value(&setup.api_server_arguments(), "feature-gates"), None);
-        let gates = ["A=true".to_owned(), "B=false".to_owned()];
-        setup.feature_gates = &gates;
-        let arguments = setup.api_server_arguments();
-        assert_eq!(value(&arguments, "feature-gates"), Some("A=true,B=false"));
-    }
-
-    #[test]
-    fn the_defaults_of_the_servers_are_left_alone_where_asked_for() {
-        let mut setup = setup(JobLife::None, false);
-        let has = |setup: &Setup<'_>| {
-            (
-                setup.etcd_arguments().contains(&"--unsafe-no-fsync".to_owned()),
-                value(&setup.api_server_arguments(), "max-mutating-requests-inflight").is_some(),
-            )
-        };
-        assert_eq!(has(&setup), (true, true));
-        setup.server_defaults = true;
-        assert_eq!(has(&setup), (false, false));
-    }
-}
+mod tests;

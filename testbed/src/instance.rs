@@ -2,6 +2,8 @@
 //!
 //! The folder alone is enough to stop everything. The owner, a later command and a sweep can all use it.
 
+mod records;
+
 use std::{
     fs::{self, DirBuilder, File},
     io,
@@ -13,6 +15,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
+use self::records::{read_json, write_json};
 use crate::{
     binaries::Binaries,
     component::{Component, JobLife, Setup},
@@ -74,6 +77,14 @@ pub enum InstanceError {
         /// The cause.
         source: ProcessError,
     },
+    /// A process of the caller cannot be inspected or killed.
+    #[error("{name} cannot be controlled")]
+    Attached {
+        /// The name of its pid file.
+        name: String,
+        /// The cause.
+        source: ProcessError,
+    },
 }
 
 /// The manifest of a control plane, stored in `instance.json`.
@@ -83,6 +94,8 @@ pub(crate) struct Manifest {
     pub(crate) owner: Option<ProcessRecord>,
     pub(crate) ports: Ports,
     pub(crate) jobs: JobLife,
+    #[serde(default)]
+    pub(crate) workloads: bool,
     pub(crate) audit: bool,
     #[serde(default)]
     pub(crate) feature_gates: Vec<String>,
@@ -103,7 +116,7 @@ impl Instance {
         let instance = Instance { folder, manifest };
         let mut builder = DirBuilder::new();
         builder.mode(0o700);
-        for sub_folder in ["", "pids", "logs", "pki"] {
+        for sub_folder in ["", "pids", "attached", "logs", "pki"] {
             let path = instance.path(sub_folder);
             builder
                 .create(&path)
@@ -188,6 +201,7 @@ impl Instance {
     pub fn is_complete(&self) -> bool {
         let is_expected = |component: &Component| match component {
             Component::Etcd | Component::ApiServer | Component::ControllerManager => true,
+            Component::Scheduler => self.manifest.workloads,
             Component::Kwok => self.manifest.jobs != JobLife::None,
             Component::Reference => false,
         };
@@ -219,7 +233,13 @@ impl Instance {
 
     /// Stops all processes: first the clients together, then the API server, then etcd.
     pub fn stop_all(&self) -> Result<(), InstanceError> {
-        for component in [Component::Reference, Component::Kwok, Component::ControllerManager] {
+        self.kill_attached()?;
+        for component in [
+            Component::Reference,
+            Component::Kwok,
+            Component::Scheduler,
+            Component::ControllerManager,
+        ] {
             self.control(component, ProcessRecord::ask_to_end)?;
         }
         Component::ALL
@@ -315,6 +335,7 @@ impl Instance {
             folder: &self.folder,
             ports: &self.manifest.ports,
             jobs: self.manifest.jobs,
+            workloads: self.manifest.workloads,
             audit: self.manifest.audit,
             feature_gates: &self.manifest.feature_gates,
             server_defaults: self.manifest.server_defaults,
@@ -369,31 +390,4 @@ impl Instance {
     fn write_manifest(&self) -> Result<(), InstanceError> {
         write_json(&self.path("instance.json"), &self.manifest)
     }
-}
-
-/// Reads a JSON file. Returns `None` if it does not exist.
-fn read_json<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<Option<T>, InstanceError> {
-    let path = path.to_owned();
-    match fs::read(&path) {
-        Ok(bytes) => serde_json::from_slice(&bytes)
-            .map(Some)
-            .map_err(|source| InstanceError::Malformed { path, source }),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(InstanceError::Access { path, source }),
-    }
-}
-
-/// Writes a JSON file atomically, so that readers and crashes never see a partial file.
-fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), InstanceError> {
-    let text = serde_json::to_vec_pretty(value).map_err(|source| InstanceError::Malformed {
-        path: path.to_owned(),
-        source,
-    })?;
-    let new_path = path.with_extension("new");
-    fs::write(&new_path, text)
-        .and_then(|()| fs::rename(&new_path, path))
-        .map_err(|source| InstanceError::Access {
-            path: path.to_owned(),
-            source,
-        })
 }

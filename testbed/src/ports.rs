@@ -18,6 +18,8 @@ pub(crate) struct Ports {
     pub(crate) api_server: u16,
     pub(crate) controller_manager: u16,
     pub(crate) reference: u16,
+    #[serde(default)]
+    pub(crate) scheduler: u16,
 }
 
 impl Ports {
@@ -40,16 +42,18 @@ impl Ports {
             api_server: free.next()?,
             controller_manager: free.next()?,
             reference: free.next()?,
+            scheduler: free.next()?,
         })
     }
 
-    pub(crate) fn all(&self) -> [u16; 5] {
+    pub(crate) fn all(&self) -> [u16; 6] {
         [
             self.etcd_client,
             self.etcd_peer,
             self.api_server,
             self.controller_manager,
             self.reference,
+            self.scheduler,
         ]
     }
 }
@@ -62,7 +66,7 @@ mod tests {
     fn ports_are_distinct_and_neither_taken_nor_in_use() {
         let taken = BTreeSet::from([20_010, 20_012]);
         let ports = Ports::choose_by(&taken, 1, |port| port != 20_013).unwrap();
-        assert_eq!(ports.all(), [20_011, 20_014, 20_015, 20_016, 20_017]);
+        assert_eq!(ports.all(), [20_011, 20_014, 20_015, 20_016, 20_017, 20_018]);
     }
 
     #[test]

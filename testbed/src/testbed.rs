@@ -8,7 +8,7 @@ use std::{
 };
 
 use crate::{
-    binaries::{Binaries, BinariesError},
+    binaries::{Binaries, BinariesError, find_or_build_scheduler},
     certificates::{self, CertificatesError},
     component::{Component, JobLife, ReferenceLimits},
     instance::{Instance, InstanceError, Manifest},
@@ -30,6 +30,8 @@ rules:
   - {group: '', resources: [events]}
   - {group: events.k8s.io, resources: [events]}
   - {group: coordination.k8s.io, resources: [leases]}
+- level: Metadata
+  userGroups: ['system:serviceaccounts:cronwheel']
 - level: None
 ";
 
@@ -72,7 +74,11 @@ pub enum TestbedError {
 pub struct Options {
     /// What completes Jobs.
     pub jobs: JobLife,
-    /// Whether the API server writes an audit log of Jobs, CronJobs, their status, Events and Leases.
+    /// Whether Deployments work: kube-scheduler and the controllers of Deployments, `ReplicaSets` and disruption budgets
+    /// run. The caller provides the nodes. It does not go with [`JobLife::Pods`], which binds all Pods by itself.
+    pub workloads: bool,
+    /// Whether the API server writes an audit log of Jobs, CronJobs, their status, Events and Leases, and of all requests
+    /// of service accounts in the namespace `cronwheel`.
     pub audit: bool,
     /// Feature gates of the API server, as `Name=true`.
     pub feature_gates: Vec<String>,
@@ -99,7 +105,10 @@ pub struct Testbed {
 impl Testbed {
     /// Builds missing programs, sweeps what killed owners left, starts all processes and waits until they are ready.
     pub fn start(options: Options) -> Result<Testbed, TestbedError> {
-        let binaries = Binaries::find_or_build()?;
+        let mut binaries = Binaries::find_or_build()?;
+        if options.workloads {
+            binaries.kube_scheduler = Some(find_or_build_scheduler()?);
+        }
         let root = match options.state_root {
             Some(folder) => StateRoot::at(folder)?,
             None => StateRoot::usual()?,
@@ -111,6 +120,7 @@ impl Testbed {
             owner: Some(owner),
             ports,
             jobs: options.jobs,
+            workloads: options.workloads,
             audit: options.audit,
             feature_gates: options.feature_gates,
             server_defaults: options.server_defaults,
@@ -210,6 +220,10 @@ impl Testbed {
             Component::ControllerManager,
             &self.instance.setup().controller_manager_arguments(),
         )?;
+        if self.instance.setup().workloads {
+            self.spawn(Component::Scheduler, &self.instance.setup().scheduler_arguments())?;
+            self.wait_for_server(Component::Scheduler, self.instance.ports().scheduler, "/healthz")?;
+        }
         if self.instance.jobs() != JobLife::None {
             self.spawn(Component::Kwok, &self.instance.setup().kwok_arguments())?;
         }
@@ -260,6 +274,7 @@ impl Testbed {
         for (file, user) in [
             ("kubeconfig", "admin"),
             ("kcm.kubeconfig", "kcm"),
+            ("scheduler.kubeconfig", "scheduler"),
             ("kwok.kubeconfig", "kwok"),
         ] {
             self.instance

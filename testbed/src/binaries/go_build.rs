@@ -99,6 +99,16 @@ pub(super) const CONTROL_PLANE: [Module; 3] = [
     },
 ];
 
+/// Binds Pods to nodes. It is a separate module with the same versions as Kubernetes, since few tests need it.
+pub(super) const SCHEDULER: Module = Module {
+    name: "k8s/scheduler",
+    programs: &[Program {
+        file_name: "kube-scheduler",
+        package: "k8s.io/kubernetes/cmd/kube-scheduler",
+    }],
+    ..CONTROL_PLANE[2]
+};
+
 /// Answers queries about schedules with the library that Kubernetes uses.
 pub(super) const SCHEDULE_ORACLE: Module = Module {
     name: "schedule-oracle",

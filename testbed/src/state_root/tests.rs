@@ -30,11 +30,13 @@ impl TemporaryRoot {
             kube_controller_manager: sleep.clone(),
             kubectl: sleep.clone(),
             kwok: sleep,
+            kube_scheduler: None,
         };
         let manifest = |ports| Manifest {
             owner,
             ports,
             jobs: JobLife::Kwok,
+            workloads: false,
             audit: false,
             feature_gates: Vec::new(),
             server_defaults: false,
@@ -141,4 +143,14 @@ fn a_link_in_the_place_of_the_folder_is_not_followed() {
     let link = root.0.folder.join("link");
     std::os::unix::fs::symlink(Path::new("/"), &link).unwrap();
     assert!(matches!(StateRoot::at(link), Err(StateRootError::Foreign { .. })));
+}
+
+#[test]
+fn a_sweep_kills_the_processes_that_a_dead_owner_attached() {
+    let root = TemporaryRoot::new("attached");
+    let abandoned = root.claim("abandoned", Some(record_of_ended_process()));
+    let mut attached = Command::new("sleep").arg("600").spawn().unwrap();
+    abandoned.attach("container", attached.id()).unwrap();
+    root.0.sweep().unwrap();
+    assert!(!attached.wait().unwrap().success());
 }

@@ -1,0 +1,153 @@
+//! The lives of a release.
+
+use std::{thread::sleep, time::Duration};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::{
+    audit::Audit,
+    cluster::{Cluster, now, wait_for, wait_for_second},
+    node,
+    release::{CHART, OLD_CHART, name_of},
+    tenant::{OTHER, TENANT},
+};
+
+/// The second at which a rollout begins, so that a slot is due in its midst.
+const BEFORE_THE_SLOT: u64 = 52;
+/// Longer than it takes the others to evict a replica that is silent.
+const FREEZE: Duration = Duration::from_secs(15);
+
+/// Set to run the cases, which take minutes.
+const WANTED: &str = "CRONWHEEL_INSTALL_TEST";
+
+/// Whether the cases are to run. Says why not where they are wanted.
+fn is_wanted() -> bool {
+    let is_wanted = std::env::var_os(WANTED).is_some();
+    if is_wanted && !node::is_permitted() {
+        eprintln!(
+            "Not tested: nodes of the test bed need root, to mount the root of a container and to change the user."
+        );
+        return false;
+    }
+    is_wanted
+}
+
+/// The first slot that a release which is ready must not miss.
+fn next_minute() -> u64 {
+    now() / 60 + 1
+}
+
+/// The last slot of which the Job must have been created.
+fn last_minute() -> u64 {
+    (now() - 10) / 60
+}
+
+#[test]
+fn a_release_of_an_older_chart_is_upgraded_rolled_back_and_removed_by_client_side_apply() {
+    if !is_wanted() {
+        return;
+    }
+    let cluster = Cluster::start();
+    cluster.create_namespace();
+    cluster.create_cron_jobs();
+    let before = cluster.objects();
+    cluster.release("install", &[OLD_CHART, "--server-side=false"]);
+    cluster.check_pods();
+    let first = next_minute();
+
+    wait_for_second(BEFORE_THE_SLOT);
+    cluster.release(
+        "upgrade",
+        &[CHART, "--server-side=false", "--set=controller.logFormat=json"],
+    );
+    cluster.check_pods();
+    evictions_respect_the_budget(&cluster);
+
+    wait_for_second(BEFORE_THE_SLOT);
+    cluster.release("rollback", &["1"]);
+    cluster.check_pods();
+    // While it is removed, its rights go before its Pods.
+    Audit::read(&cluster).demand_nothing_forbidden();
+    let last = last_minute();
+    cluster.uninstall(&before);
+    Audit::read(&cluster).demand_runs(first..=last);
+}
+
+#[test]
+fn a_release_changes_time_zone_and_scope_and_uses_all_its_rights_by_server_side_apply() {
+    if !is_wanted() {
+        return;
+    }
+    let cluster = Cluster::start();
+    cluster.create_namespace();
+    cluster.create_cron_jobs();
+    let before = cluster.objects();
+    cluster.release(
+        "install",
+        &[CHART, "--server-side=true", "--set=controller.maxTemplateMemory=1"],
+    );
+    cluster.check_pods();
+    let first = next_minute();
+    cluster.create_rarities();
+
+    wait_for_second(BEFORE_THE_SLOT);
+    let zone = "--set=controller.defaultTimeZone=Europe/Berlin";
+    cluster.release("upgrade", &[CHART, "--reuse-values", zone]);
+    cluster.check_pods();
+    a_silent_replica_is_evicted_and_returns(&cluster);
+    cluster.demand_rights();
+
+    wait_for_second(BEFORE_THE_SLOT);
+    let scope = format!("--set=controller.namespaces={{{TENANT}}}");
+    cluster.release("upgrade", &[CHART, "--reuse-values", &scope]);
+    cluster.check_pods();
+    the_scope_is_one_namespace(&cluster);
+
+    wait_for_second(BEFORE_THE_SLOT);
+    cluster.release("rollback", &["1"]);
+    cluster.check_pods();
+    let last = last_minute();
+    cluster.uninstall(&before);
+    Audit::read(&cluster).demand_runs(first..=last);
+}
+
+/// One replica may be evicted, and another one only when the first is replaced.
+fn evictions_respect_the_budget(cluster: &Cluster) {
+    let pods = cluster.pods();
+    let names: Vec<&str> = pods.iter().map(name_of).collect();
+    wait_for("the first eviction", || cluster.evict(names[0]).ok());
+    let refused = cluster.evict(names[1]).unwrap_err();
+    assert!(
+        refused.contains("would violate the pod's disruption budget"),
+        "{refused}"
+    );
+    wait_for("the second eviction", || cluster.evict(names[1]).ok());
+    cluster.check_pods();
+}
+
+fn a_silent_replica_is_evicted_and_returns(cluster: &Cluster) {
+    let pods = cluster.pods();
+    let process = cluster.nodes.process(name_of(&pods[0])).unwrap();
+    let pid = Pid::from_raw(process.pid.try_into().unwrap()).unwrap();
+    kill_process(pid, Signal::STOP).unwrap();
+    sleep(FREEZE);
+    kill_process(pid, Signal::CONT).unwrap();
+    cluster.check_pods();
+}
+
+/// With another scope, new replicas use their rights alone and start nothing in other namespaces.
+fn the_scope_is_one_namespace(cluster: &Cluster) {
+    let since = next_minute();
+    let pods = cluster.pods();
+    sleep(Duration::from_secs((since * 60 + 10).saturating_sub(now())));
+    let audit = Audit::read(cluster);
+    assert!(!audit.created_in(TENANT, since).is_empty());
+    assert!(audit.created_in(OTHER, since).is_empty());
+    let is_present = |pod: &str| pods.iter().any(|present| name_of(present) == pod);
+    let missing: Vec<_> = audit
+        .forbidden()
+        .into_iter()
+        .filter(|(pod, _)| is_present(pod))
+        .collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}

@@ -1,0 +1,94 @@
+//! A control plane with nodes, and how a test asks it.
+
+use std::{
+    path::Path,
+    process::Command,
+    thread::sleep,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use serde_json::Value;
+use testbed::{Kubectl, Options, Testbed};
+
+use super::node::Nodes;
+
+/// The longest wait for what takes seconds, such as the replacement of a Pod.
+const WAIT_MAX: Duration = Duration::from_mins(2);
+const POLL: Duration = Duration::from_millis(500);
+
+pub(crate) struct Cluster {
+    // Dropped in this order: containers before the control plane.
+    pub(crate) nodes: Nodes,
+    pub(crate) kubectl: Kubectl,
+    pub(crate) testbed: Testbed,
+}
+
+impl Cluster {
+    /// Starts a control plane with nodes, on which the binary of this build stands for the image.
+    pub(crate) fn start() -> Cluster {
+        let testbed = Testbed::start(Options {
+            workloads: true,
+            audit: true,
+            ..Options::default()
+        });
+        let testbed = testbed.unwrap();
+        Cluster {
+            nodes: Nodes::start(&testbed, Path::new(env!("CARGO_BIN_EXE_cronwheel"))),
+            kubectl: testbed.kubectl(),
+            testbed,
+        }
+    }
+
+    pub(crate) fn kubectl(&self, arguments: &[&str]) -> String {
+        self.kubectl.run(arguments).unwrap()
+    }
+
+    /// What kubectl prints as JSON.
+    pub(crate) fn get(&self, arguments: &[&str]) -> Value {
+        let text = self.kubectl(&[&["get", "--output=json"], arguments].concat());
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// The items of a list.
+    pub(crate) fn list(&self, arguments: &[&str]) -> Vec<Value> {
+        self.get(arguments)["items"].as_array().unwrap().clone()
+    }
+
+    /// Runs helm as an administrator. Returns what it prints.
+    pub(crate) fn helm(&self, arguments: &[&str]) -> String {
+        let folder = self.testbed.folder().join("helm");
+        let output = Command::new(testbed::find_or_build_helm().unwrap())
+            .args(arguments)
+            .env("KUBECONFIG", self.testbed.kubeconfig())
+            .env("HELM_CACHE_HOME", &folder)
+            .env("HELM_CONFIG_HOME", &folder)
+            .env("HELM_DATA_HOME", &folder)
+            .output()
+            .unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "helm {arguments:?}: {error}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+}
+
+/// Waits until the condition returns something.
+pub(crate) fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+    let begin = Instant::now();
+    loop {
+        if let Some(found) = condition() {
+            return found;
+        }
+        assert!(begin.elapsed() < WAIT_MAX, "not within {WAIT_MAX:?}: {what}");
+        sleep(POLL);
+    }
+}
+
+/// The time in seconds.
+pub(crate) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
+}
+
+/// Waits until this second of a minute.
+pub(crate) fn wait_for_second(second: u64) {
+    sleep(Duration::from_secs((60 + second - now() % 60) % 60));
+}

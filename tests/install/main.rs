@@ -1,0 +1,15 @@
+//! The chart in `deploy/helm/cronwheel`, installed, upgraded, rolled back and removed by helm while CronJobs run. Its
+//! Pods are made and placed by the controllers and the scheduler of Kubernetes, and run on nodes of the test bed.
+//!
+//! The cases take minutes and need root: `make install-test`.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::disallowed_methods, reason = "a real server keeps real time")]
+
+mod audit;
+mod cases;
+mod cluster;
+mod node;
+mod objects;
+mod release;
+mod tenant;

@@ -1,0 +1,156 @@
+//! A probe of a container by HTTP, with the period and thresholds that the Pod declares.
+
+use std::{net::Ipv4Addr, time::Duration};
+
+use k8s_openapi::{
+    api::core::v1::{Container, Probe as Declared},
+    apimachinery::pkg::util::intstr::IntOrString,
+};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    task::JoinHandle,
+    time::{Instant, timeout},
+};
+
+/// A probe and its verdict.
+#[derive(Debug)]
+pub(super) struct Probe {
+    path: String,
+    port: u16,
+    period: Duration,
+    limit: Duration,
+    tally: Tally,
+    next_at: Instant,
+    /// The request in flight.
+    asked: Option<JoinHandle<bool>>,
+}
+
+impl Probe {
+    /// Takes what the Pod declares. A container counts as `is_positive` until the probe has shown otherwise.
+    pub(super) fn new(declared: &Declared, container: &Container, is_positive: bool) -> Result<Probe, String> {
+        let get = declared.http_get.as_ref().ok_or("a probe other than httpGet")?;
+        let seconds = |given: Option<i32>, default: u32| {
+            let given = given.and_then(|given| u32::try_from(given).ok());
+            Duration::from_secs(given.unwrap_or(default).into())
+        };
+        let threshold =
+            |given: Option<i32>, default: u32| given.and_then(|given| u32::try_from(given).ok()).unwrap_or(default);
+        Ok(Probe {
+            path: get.path.clone().unwrap_or_else(|| "/".to_owned()),
+            port: port_of(&get.port, container)?,
+            period: seconds(declared.period_seconds, 10),
+            limit: seconds(declared.timeout_seconds, 1),
+            tally: Tally {
+                is_positive,
+                n_contrary: 0,
+                success_threshold: threshold(declared.success_threshold, 1),
+                failure_threshold: threshold(declared.failure_threshold, 3),
+            },
+            next_at: Instant::now() + seconds(declared.initial_delay_seconds, 0),
+            asked: None,
+        })
+    }
+
+    /// Asks when it is time, and returns the verdict.
+    pub(super) async fn poll(&mut self, address: Ipv4Addr) -> bool {
+        if let Some(asked) = self.asked.take_if(|asked| asked.is_finished()) {
+            self.tally.note(asked.await.unwrap_or(false));
+        }
+        let now = Instant::now();
+        if now >= self.next_at && self.asked.is_none() {
+            self.next_at = now + self.period;
+            let (path, port, limit) = (self.path.clone(), self.port, self.limit);
+            let answer = async move { timeout(limit, is_answered(address, port, &path)).await.unwrap_or(false) };
+            self.asked = Some(tokio::spawn(answer));
+        }
+        self.tally.is_positive
+    }
+}
+
+/// The number of a port that may be given by its name.
+fn port_of(port: &IntOrString, container: &Container) -> Result<u16, String> {
+    let number = match port {
+        IntOrString::Int(number) => Some(*number),
+        IntOrString::String(name) => {
+            let mut ports = container.ports.iter().flatten();
+            let port = ports.find(|port| port.name.as_ref() == Some(name));
+            port.map(|port| port.container_port)
+        }
+    };
+    let number = number.and_then(|number| u16::try_from(number).ok());
+    number.ok_or_else(|| format!("port {port:?}"))
+}
+
+/// Whether the answer has a code from 200 to 399.
+async fn is_answered(address: Ipv4Addr, port: u16, path: &str) -> bool {
+    let exchange = async {
+        let mut stream = TcpStream::connect((address, port)).await?;
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {address}:{port}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await?;
+        let mut head = [0; "HTTP/1.1 200".len()];
+        stream.read_exact(&mut head).await?;
+        std::io::Result::Ok(matches!(head[9], b'2' | b'3'))
+    };
+    exchange.await.unwrap_or(false)
+}
+
+/// Counts results. The verdict changes after as many results against it as the threshold says.
+#[derive(Debug)]
+struct Tally {
+    is_positive: bool,
+    /// Results against the verdict in a row.
+    n_contrary: u32,
+    success_threshold: u32,
+    failure_threshold: u32,
+}
+
+impl Tally {
+    fn note(&mut self, is_success: bool) {
+        if is_success == self.is_positive {
+            self.n_contrary = 0;
+            return;
+        }
+        self.n_contrary += 1;
+        let threshold = if is_success {
+            self.success_threshold
+        } else {
+            self.failure_threshold
+        };
+        if self.n_contrary >= threshold {
+            self.is_positive = is_success;
+            self.n_contrary = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verdict_changes_after_the_threshold_in_a_row() {
+        let mut tally = Tally {
+            is_positive: false,
+            n_contrary: 0,
+            success_threshold: 1,
+            failure_threshold: 3,
+        };
+        let results = [true, false, false, true, false, false, false, false, true];
+        let verdicts = results.map(|result| {
+            tally.note(result);
+            tally.is_positive
+        });
+        assert_eq!(verdicts, [true, true, true, true, true, true, false, false, true]);
+    }
+
+    #[test]
+    fn a_port_is_a_number_or_the_name_of_one() {
+        let container: Container =
+            serde_json::from_value(serde_json::json!({"name": "a", "ports": [{"name": "http", "containerPort": 80}]}))
+                .unwrap();
+        assert_eq!(port_of(&IntOrString::Int(9), &container), Ok(9));
+        assert_eq!(port_of(&IntOrString::String("http".to_owned()), &container), Ok(80));
+        assert!(port_of(&IntOrString::String("other".to_owned()), &container).is_err());
+    }
+}

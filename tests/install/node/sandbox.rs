@@ -1,0 +1,63 @@
+//! Starts a container as a process: a root of its own that holds the program, `/proc` and the Pod's token.
+//!
+//! The root is in a mount namespace of the process, so it is gone when the process is. The program is linked to the
+//! libraries of this machine, which are mounted too. Network and limits are those of the machine.
+
+use std::{
+    fs::{self, File},
+    io,
+    os::unix::process::CommandExt as _,
+    path::Path,
+    process::{Child, Command, Stdio},
+};
+
+use super::container::ContainerSpec;
+
+/// Arguments: root, folder of the token, program, mode of the root, user and group; then the command.
+const SCRIPT: &str = r#"
+set -e
+root=$1 secrets=$2 program=$3 mode=$4 user=$5
+shift 5
+mount -t tmpfs -o mode=0755 tmpfs "$root"
+mkdir -p "$root/proc" "$root/run/secrets/kubernetes.io/serviceaccount" "$root/var"
+ln -s ../run "$root/var/run"
+mount -t proc proc "$root/proc"
+for folder in /lib /lib64 /usr/lib; do
+    [ -d "$folder" ] || continue
+    mkdir -p "$root$folder"
+    mount --bind "$folder" "$root$folder"
+done
+touch "$root/cronwheel"
+mount --bind "$program" "$root/cronwheel"
+mount --bind "$secrets" "$root/run/secrets/kubernetes.io/serviceaccount"
+mount -o "remount,bind,$mode" "$root"
+exec chroot --userspec="$user" "$root" "$@"
+"#;
+
+/// Whether this process may start containers: mounts and other users need root.
+pub(super) fn is_permitted() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Starts a container of `program`, the image. `folder` has the Pod's token in `secrets` and gets an empty folder for
+/// the root. The output is appended to `log`.
+pub(super) fn start(spec: &ContainerSpec, program: &Path, folder: &Path, log: &Path) -> io::Result<Child> {
+    let root = folder.join("root");
+    fs::create_dir_all(&root)?;
+    let log = File::options().create(true).append(true).open(log)?;
+    let mode = if spec.has_read_only_root { "ro" } else { "rw" };
+    Command::new("unshare")
+        .args(["--mount", "sh", "-c", SCRIPT, "sh"])
+        .args([&root, &folder.join("secrets")])
+        .arg(program)
+        .args([mode, &format!("{}:{}", spec.user, spec.group)])
+        .args(&spec.command)
+        .env_clear()
+        .envs(spec.environment.iter().cloned())
+        // An interrupt in the terminal reaches only the test.
+        .process_group(0)
+        .stdin(Stdio::null())
+        .stdout(log.try_clone()?)
+        .stderr(log)
+        .spawn()
+}

@@ -1,0 +1,70 @@
+//! All objects of a cluster, to see what an installation leaves behind.
+
+use std::collections::BTreeSet;
+
+use super::{
+    cluster::{Cluster, wait_for},
+    release::NAMESPACE,
+};
+
+/// Events, what is of tenants, and what is no object.
+const RESTLESS: [&str; 5] = [
+    "events",
+    "events.events.k8s.io",
+    "cronjobs.batch",
+    "jobs.batch",
+    "componentstatuses",
+];
+
+/// Kind, namespace and name.
+type Object = [String; 3];
+
+impl Cluster {
+    /// Every object of every resource, but for those that come and go meanwhile.
+    pub(crate) fn objects(&self) -> BTreeSet<Object> {
+        let resources = self.kubectl(&["api-resources", "--verbs=list", "--output=name"]);
+        let resources: Vec<&str> = resources
+            .lines()
+            .filter(|resource| !RESTLESS.contains(resource))
+            .collect();
+        let columns = "--output=custom-columns=KIND:kind,NAMESPACE:metadata.namespace,NAME:metadata.name";
+        let text = self.kubectl(&["get", &resources.join(","), "--all-namespaces", "--no-headers", columns]);
+        let object = |line: &str| {
+            let mut words = line.split_ascii_whitespace().map(str::to_owned);
+            Some([words.next()?, words.next()?, words.next()?])
+        };
+        text.lines().filter_map(object).collect()
+    }
+
+    /// Removes the release. What is left is what its notes name, and their commands remove it.
+    pub(crate) fn uninstall(&self, before: &BTreeSet<Object>) {
+        let notes = self.helm(&["get", "notes", "cronwheel", "--namespace", NAMESPACE]);
+        self.helm(&[
+            "uninstall",
+            "cronwheel",
+            "--namespace",
+            NAMESPACE,
+            "--wait",
+            "--timeout=2m",
+        ]);
+        self.wait_for_pods(0);
+        let is_named = |[kind, namespace, name]: &Object| {
+            namespace == NAMESPACE && (kind == "Lease" || kind == "ConfigMap" && name == "cronwheel-installation")
+        };
+        wait_for("nothing is left but Leases and the ConfigMap", || {
+            let now = self.objects();
+            let left: Vec<&Object> = now.difference(before).collect();
+            eprintln!("left: {} objects", left.len());
+            (!left.is_empty() && left.iter().all(|object| is_named(object))).then_some(())
+        });
+        let commands = notes.lines().filter_map(|line| line.trim().strip_prefix("kubectl "));
+        let commands: Vec<&str> = commands.filter(|command| command.contains(" delete ")).collect();
+        assert_eq!(commands.len(), 2, "{notes}");
+        for command in commands {
+            self.kubectl(&command.split(' ').collect::<Vec<_>>());
+        }
+        let now = self.objects();
+        let left: Vec<&Object> = now.difference(before).collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
+}

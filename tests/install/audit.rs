@@ -6,6 +6,7 @@ use std::{
     ops::RangeInclusive,
 };
 
+use cronwheel::controller::permissions::{PERMISSIONS, Permission, Place};
 use serde_json::Value;
 
 use super::{
@@ -94,9 +95,8 @@ impl Audit {
         told.collect()
     }
 
-    /// The rights that the requests used, as [`granted`] names them.
-    fn used(&self) -> BTreeSet<String> {
-        let allowed = self.requests.iter().filter(|request| code(request) != 403);
+    /// The rights that the requests asked for, as [`named`] names them.
+    fn asked_for(&self) -> BTreeSet<String> {
         let right = |request: &Value| {
             let target = &request["objectRef"];
             let text = |member: &str| target[member].as_str().unwrap_or_default();
@@ -113,7 +113,7 @@ impl Audit {
                 place,
             )
         };
-        allowed.filter_map(right).collect()
+        self.requests.iter().filter_map(right).collect()
     }
 
     fn of(&self, verb: &str, resource: &str) -> impl Iterator<Item = &Value> {
@@ -137,7 +137,17 @@ fn named(verb: &str, group: &str, resource: &str, place: &str) -> Option<String>
     } else {
         ""
     };
-    is_own.then(|| format!("{verb} {group} {resource}{place}"))
+    let words = [verb, group, resource].into_iter().filter(|word| !word.is_empty());
+    is_own.then(|| words.collect::<Vec<_>>().join(" ") + place)
+}
+
+/// The rights that the program may need.
+fn needed() -> BTreeSet<String> {
+    let name = |it: &Permission| {
+        let place = if it.place == Place::Cluster { CLUSTER } else { NAMESPACE };
+        named(it.verb, it.group, it.resource, place)
+    };
+    PERMISSIONS.iter().filter_map(name).collect()
 }
 
 impl Cluster {
@@ -159,17 +169,22 @@ impl Cluster {
         granted
     }
 
-    /// Demands that no request was forbidden, and waits until every right of the release was used.
+    /// Waits until every right that the program may need was asked for. Demands that none was refused, and that the
+    /// release has no other.
     pub(crate) fn demand_rights(&self) {
-        let granted = self.granted();
-        wait_for("every right was used", || {
+        let needed = needed();
+        let asked_for = wait_for("every right was asked for", || {
             let audit = Audit::read(self);
             audit.demand_nothing_forbidden();
-            let used = audit.used();
-            let unused: Vec<&String> = granted.difference(&used).collect();
-            eprintln!("{} rights, of which {unused:?} are not used", granted.len());
-            (unused == UNUSED).then_some(())
+            let asked_for = audit.asked_for();
+            let others: Vec<&String> = needed.difference(&asked_for).collect();
+            eprintln!("not asked for: {others:?}");
+            (others == UNUSED).then_some(asked_for)
         });
+        let granted = self.granted();
+        let unused: Vec<&String> = granted.difference(&asked_for).collect();
+        assert_eq!(unused, UNUSED, "granted, and not used");
+        eprintln!("{} rights, none missing, all used but {UNUSED:?}", granted.len());
     }
 }
 
@@ -234,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_right_is_used_by_a_request_that_was_not_forbidden() {
+    fn rights_are_named_by_what_was_asked_for() {
         let mut everywhere = request("list", "leases", "", 200);
         everywhere["objectRef"] = json!({"apiGroup": "coordination.k8s.io", "resource": "leases"});
         let mut status = request("update", "cronjobs", "a", 200);
@@ -243,9 +258,12 @@ mod tests {
         review["objectRef"]["apiGroup"] = json!("authorization.k8s.io");
         let requests = vec![everywhere, status, review, request("delete", "jobs", "a", 403)];
         let expected = [
+            "delete batch jobs",
             "list coordination.k8s.io leases in all namespaces",
             "update batch cronjobs/status",
         ];
-        assert_eq!(Audit { requests }.used(), expected.map(str::to_owned).into());
+        let asked_for = Audit { requests }.asked_for();
+        assert_eq!(asked_for, expected.map(str::to_owned).into());
+        assert!(asked_for.is_subset(&needed()));
     }
 }

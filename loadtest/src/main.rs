@@ -87,6 +87,9 @@ struct HandoversArguments {
     /// Number of CronJobs.
     #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..))]
     cronjobs: u32,
+    /// Number of suspended Jobs that belong to no CronJob, created before the replicas start.
+    #[arg(long, default_value_t = 0)]
+    foreign_jobs: u32,
     /// Number of replicas. Three of them are killed and restarted, then two are killed for good.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(4..))]
     replicas: u32,
@@ -281,6 +284,7 @@ async fn run_handovers(arguments: HandoversArguments) -> anyhow::Result<Handover
     let scratch = Scratch::new()?;
     let handovers = Handovers {
         load: Load::minutely(run_id(), arguments.cronjobs, 5, 3),
+        n_foreign_jobs: arguments.foreign_jobs,
         program: arguments.cronwheel.map_or_else(build_cronwheel, Ok)?,
         n_replicas: arguments.replicas.try_into()?,
         n_shards: arguments.shards,

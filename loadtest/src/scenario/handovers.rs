@@ -2,6 +2,7 @@
 //! part of the minute, killed and restarted, and killed for good. The figures include everything.
 
 pub(super) mod fleet;
+mod foreign_jobs;
 mod lease_probe;
 pub(crate) mod table;
 
@@ -15,7 +16,7 @@ use self::{
     lease_probe::{LeaseProbe, PROBE_LEASE},
     table::{Drain, HandoverReport},
 };
-use super::{create_between_slots, progress, sleep_until, whole_audit_log};
+use super::{client, create_between_slots, progress, sleep_until, whole_audit_log};
 use crate::{
     audit::Request,
     bare_client::BareClient,
@@ -55,6 +56,8 @@ const SETTLE_MAX: SignedDuration = SignedDuration::from_secs(60);
 #[derive(Clone, Debug)]
 pub(crate) struct Handovers {
     pub(crate) load: Load,
+    /// The number of Jobs that belong to no CronJob.
+    pub(crate) n_foreign_jobs: u32,
     /// The executable of cronwheel.
     pub(crate) program: PathBuf,
     pub(crate) n_replicas: usize,
@@ -68,6 +71,7 @@ impl Handovers {
     pub(crate) async fn run(&self, target: &mut Target, scratch: &Path) -> anyhow::Result<HandoverReport> {
         let kubectl = target.kubectl().clone();
         kubectl.apply(&self.load.namespaces_manifest())?;
+        self.create_foreign_jobs(target).await?;
         let kubeconfig = target.candidate_kubeconfig(scratch)?;
         kubectl.apply(FLOW_SCHEMA)?;
         let mut fleet = Fleet::new(&self.program, &kubeconfig, scratch, self.n_shards);
@@ -104,6 +108,7 @@ impl Handovers {
             n_replicas: self.n_replicas,
             n_shards: self.n_shards,
             n_cron_jobs: self.load.n_cron_jobs,
+            n_foreign_jobs: self.n_foreign_jobs,
             handovers,
             n_without,
             lease_writes,
@@ -114,6 +119,20 @@ impl Handovers {
             about_missed: requests_about(&tally.missed, &requests),
             tally,
         })
+    }
+
+    async fn create_foreign_jobs(&self, target: &Target) -> anyhow::Result<()> {
+        if self.n_foreign_jobs == 0 {
+            return Ok(());
+        }
+        progress(&format!(
+            "creating {} Jobs that belong to no CronJob",
+            self.n_foreign_jobs
+        ));
+        let run_id = &self.load.run_id;
+        target.kubectl().apply(&foreign_jobs::namespace_manifest(run_id))?;
+        let client = client(target.kubeconfig()).await?;
+        foreign_jobs::create(client, run_id, self.n_foreign_jobs).await
     }
 
     /// Replaces replicas as rollouts do: a new one starts and is ready before an old one drains.

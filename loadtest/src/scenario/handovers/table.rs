@@ -28,6 +28,7 @@ pub(crate) struct HandoverReport {
     pub(crate) n_replicas: usize,
     pub(crate) n_shards: u32,
     pub(crate) n_cron_jobs: u32,
+    pub(crate) n_foreign_jobs: u32,
     pub(crate) handovers: Vec<Handover>,
     /// The number of seals without a following handover.
     pub(crate) n_without: usize,
@@ -72,8 +73,8 @@ impl Display for HandoverReport {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{} replicas, {} shards, {} CronJobs `* * * * *`; {}\n",
-            self.n_replicas, self.n_shards, self.n_cron_jobs, self.machine
+            "{} replicas, {} shards, {} CronJobs `* * * * *`, {} Jobs of no CronJob; {}\n",
+            self.n_replicas, self.n_shards, self.n_cron_jobs, self.n_foreign_jobs, self.machine
         )?;
         writeln!(f, "| | n | p50 | p99 | most |\n|---|---|---|---|---|")?;
         let all = self.handovers(|_| true);
@@ -198,6 +199,7 @@ mod tests {
             n_replicas: 5,
             n_shards: 256,
             n_cron_jobs: 2_000,
+            n_foreign_jobs: 7,
             handovers: vec![
                 handover(60, 40),
                 handover(62, 1_500),
@@ -217,7 +219,7 @@ mod tests {
             about_missed: Vec::new(),
         };
         let expected = "\
-5 replicas, 256 shards, 2000 CronJobs `* * * * *`; 2 cores
+5 replicas, 256 shards, 2000 CronJobs `* * * * *`, 7 Jobs of no CronJob; 2 cores
 
 | | n | p50 | p99 | most |
 |---|---|---|---|---|

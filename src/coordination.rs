@@ -25,6 +25,7 @@ mod effect;
 mod election;
 mod identity;
 mod input;
+mod jobs_labelled;
 mod leadership;
 mod placement;
 mod protocol;
@@ -37,6 +38,7 @@ pub use effect::{Adoption, ElectionEffect, ExitReason, RejoinReason, RequestId, 
 pub use election::{CLOSE_MAX, Election, ElectionConfig, NotOwning, Overview};
 pub use identity::{Incarnation, InstallationName, LEASE_LABEL, LeaseKey, LeaseNames, MemberIdentity};
 pub use input::{ElectionInput, ReadAnswer, WriteAnswer};
+pub use jobs_labelled::JobsLabelled;
 pub use leadership::{Leadership, Stamp, WriteLife, WriteTerms};
 pub use placement::{Candidate, Placement, Pull, Situation};
 pub use protocol::{Installation, MemberSettings, ProtocolRange};

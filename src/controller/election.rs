@@ -29,10 +29,14 @@ use super::{
 use crate::{
     controller::settings::Incarnations,
     coordination::{
-        Adoption, Election, ElectionConfig, ElectionEffect, ElectionInput, Incarnation, Leadership, LeaseKey,
-        NotOwning, RejoinReason, StopReason,
+        Adoption, Election, ElectionConfig, ElectionEffect, ElectionInput, Incarnation, JobsLabelled, Leadership,
+        LeaseKey, NotOwning, RejoinReason, StopReason,
     },
-    kube_api::{ApiClient, leases::LeaseApi, ordered_watch::OrderedSender},
+    kube_api::{
+        ApiClient,
+        leases::LeaseApi,
+        ordered_watch::{OrderedReceiver, OrderedSender},
+    },
     shard::{BootInstant, ShardCommand, ShardId, ShardReport, ShardTerm, Term, held_shards::WHOLE},
     telemetry::metrics::{ElectionMetrics, ElectionSnapshot},
 };
@@ -43,6 +47,10 @@ pub struct ElectionChannels {
     pub commands: mpsc::Sender<ShardCommand>,
     /// Reports of the shards.
     pub reports: mpsc::Receiver<ShardReport>,
+    /// The proofs of this replica that every Job of a CronJob has its label.
+    pub proofs: OrderedReceiver<Option<JobsLabelled>>,
+    /// Receives the latest such proof of any replica.
+    pub jobs_labelled: OrderedSender<Option<JobsLabelled>>,
     /// The shards and terms in which this replica may write.
     pub leadership: watch::Sender<Leadership>,
     /// Whether a replica with `--alone` starts Jobs.
@@ -180,6 +188,7 @@ impl ElectionTask {
                 Some(response) = self.requests.next() => Some(self.take_response(response)),
                 Some(report) = self.channels.reports.recv() => Some(self.note_report(report)),
                 input = self.leases.next() => Some(input),
+                Ok(()) = self.channels.proofs.changed() => self.channels.proofs.get().map(ElectionInput::JobsLabelled),
                 _ = verdict.changed() => Some(ElectionInput::Willing(self.clock.verdict() == ClockVerdict::Fine)),
                 () = tokio::time::sleep(pause) => None,
                 () = self.notices.deliver() => None,

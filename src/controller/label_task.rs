@@ -4,8 +4,13 @@
 //!
 //! A Job whose label is refused, for example by an admission policy, waits for its next attempt and delays no other
 //! Job.
+//!
+//! Every few seconds the task tries to prove that every Job of a CronJob has its label. The member Leases carry the
+//! proof to all replicas. A replica that takes shards then lists no Jobs without a label, and one that takes shard 0
+//! watches them from the version of the proof.
 
 mod refused;
+mod unlabelled;
 
 use std::{pin::pin, time::Duration};
 
@@ -13,18 +18,24 @@ use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use prometheus::IntCounter;
 use tokio::sync::watch;
 
-use self::refused::{PAUSE_MAX, Refused, RefusedJobs};
+use self::{
+    refused::{PAUSE_MAX, Refused, RefusedJobs},
+    unlabelled::UnlabelledJobs,
+};
 use super::{
     ask::ask,
-    clock::Clock,
+    clock::{Clock, ClockVerdict},
     shutdown::{Phase, PhaseReceiver},
 };
 use crate::{
-    coordination::{Leadership, WriteTerms},
+    coordination::{JobsLabelled, Leadership, WriteTerms},
     kube_api::{
-        Answer, ApiClient, LabelOutcome, WatchItem, other_controllers::OtherControllers, watch::unlabelled_jobs,
+        Answer, ApiClient, LabelOutcome, WatchItem,
+        ordered_watch::{OrderedReceiver, OrderedSender},
+        other_controllers::OtherControllers,
+        watch::{UnlabelledWatch, lists::current_job_version, unlabelled_jobs},
     },
-    shard::{BootInstant, Input, JobRecord, Partition, Scope, ShardCount, ShardId, ShardTerm},
+    shard::{BootInstant, Input, JobRecord, Partition, ResourceVersion, Scope, ShardCount, ShardId, ShardTerm},
     telemetry::metrics::{ApiCall, ApiMetrics},
 };
 
@@ -33,6 +44,11 @@ const LABELLING_SHARD: ShardId = ShardId(0);
 
 /// Interval of checks whether this replica leads that shard.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Interval of attempts to prove that every Job of a CronJob has its label, and duration of a watch request, in seconds.
+/// A quiet watch gets a bookmark two seconds before its end. So the latest proof is some twelve seconds old at most when
+/// it is published, at two requests in this time.
+const PROOF_SECS: u32 = 5;
 
 /// Minimum interval between two warnings about refused Jobs.
 const REPORT_INTERVAL: Duration = Duration::from_mins(1);
@@ -57,6 +73,10 @@ pub struct LabelTask {
     pub clock: Clock,
     /// Metrics of requests and answers.
     pub api_metrics: ApiMetrics,
+    /// Receives the proofs that every Job of a CronJob has its label.
+    pub proofs: OrderedSender<Option<JobsLabelled>>,
+    /// The latest proof of any replica.
+    pub jobs_labelled: OrderedReceiver<Option<JobsLabelled>>,
     /// Receives Jobs that another controller created.
     pub other_controllers: OtherControllers,
     /// Counter of labelled Jobs.
@@ -114,25 +134,56 @@ impl LabelTask {
         leadership.write_terms(shard_term, now, Duration::ZERO)
     }
 
+    /// Whether this replica tries to prove that every Job of a CronJob has its label. The watches of several namespaces
+    /// reach no common version.
+    fn proves(&self) -> bool {
+        self.scopes.len() == 1
+    }
+
     /// Labels the Jobs of a scope; never returns.
     async fn label_scope(&self, scope: Scope) {
+        let proof = self.jobs_labelled.get().filter(|_| self.proves());
+        let proof = proof.filter(|proof| proof.counts_at(self.clock.now()));
+        let mut from = proof.map(|proof| proof.version);
         loop {
-            self.label_listed(scope.clone()).await;
+            self.label_listed(scope.clone(), from.take()).await;
         }
     }
 
-    /// Labels the Jobs that one list and the watch after it deliver. Dropped Jobs need a new list, so this returns once
-    /// no other Job waits, or after [`PAUSE_MAX`].
-    async fn label_listed(&self, scope: Scope) {
-        let mut items = pin!(unlabelled_jobs(self.client.clone(), scope, self.count));
+    /// Reads the current version of the Jobs in a scope after a pause. Returns `None` if that fails, or while the clock
+    /// is in doubt.
+    async fn next_target(&self, scope: &Scope) -> Option<JobsLabelled> {
+        if !self.proves() {
+            std::future::pending::<()>().await;
+        }
+        tokio::time::sleep(Duration::from_secs(PROOF_SECS.into())).await;
+        let at = self.clock.now();
+        if self.clock.verdict() != ClockVerdict::Fine {
+            return None;
+        }
+        let version = current_job_version(self.client.clone(), scope).await.ok()?;
+        Some(JobsLabelled { at, version })
+    }
+
+    /// Labels the Jobs that one list and the watch after it deliver, or the watch from a version. Jobs that were dropped
+    /// or are not known need a new list, so this returns once no other Job waits, or after [`PAUSE_MAX`].
+    async fn label_listed(&self, scope: Scope, from: Option<ResourceVersion>) {
+        let watch = UnlabelledWatch {
+            count: self.count,
+            from,
+            watch_secs: self.proves().then_some(PROOF_SECS),
+        };
+        let mut items = pin!(unlabelled_jobs(self.client.clone(), scope.clone(), watch));
         let mut in_flight: FuturesUnordered<BoxFuture<'_, Attempt>> = FuturesUnordered::new();
-        let mut refused = RefusedJobs::default();
+        let (mut refused, mut unlabelled) = (RefusedJobs::default(), UnlabelledJobs::default());
+        let mut next_target = pin!(self.next_target(&scope));
         let mut n_dropped: u64 = 0;
         let mut reported = None;
         let (begun, list_again_at) = (self.clock.now(), self.clock.boot() + PAUSE_MAX);
         loop {
             let is_idle = refused.len() == 0 && in_flight.is_empty();
-            if n_dropped > 0 && (is_idle || self.clock.boot() >= list_again_at) {
+            let lacks_some = n_dropped > 0 && (is_idle || self.clock.boot() >= list_again_at);
+            if lacks_some || (is_idle && unlabelled.needs_list()) {
                 return;
             }
             let has_room = in_flight.len() < IN_FLIGHT_MAX;
@@ -150,6 +201,9 @@ impl LabelTask {
                 }
                 item = items.next(), if has_room => {
                     let Some(item) = item else { return };
+                    if let Some(proof) = unlabelled.observe(&item) {
+                        self.proofs.set(Some(proof));
+                    }
                     if let Some(job) = self.wanted(item) {
                         self.other_controllers.note_unlabelled(&job, begun);
                         let n_refusals = refused.take(&job.uid);
@@ -160,6 +214,12 @@ impl LabelTask {
                     if let Some(job) = refused.pop_due(self.clock.boot()) {
                         in_flight.push(Box::pin(self.attempt(job)));
                     }
+                }
+                target = &mut next_target => {
+                    if let Some(target) = target {
+                        unlabelled.aim_at(target);
+                    }
+                    next_target.set(self.next_target(&scope));
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! Lists the shards that are loaded, with one list at a time for all shards that need one. Unless the list must be
 //! consistent, it need be no newer than what the watches have delivered. CronJobs in the cache are not listed at all, if
-//! the cache is as new as the list would be.
+//! the cache is as new as the list would be. Jobs without the label of a shard are not listed, if there is a recent proof
+//! that none of them belongs to a CronJob.
 //!
 //! A list that fails is restarted after a pause, and the shard task is notified of the restart.
 
@@ -15,8 +16,10 @@ use super::{
     shutdown::{Phase, PhaseReceiver},
 };
 use crate::{
+    coordination::JobsLabelled,
     kube_api::{
         Decoder,
+        ordered_watch::OrderedReceiver,
         retry::{LIST_PAUSES, Retry},
         watch::{
             lists::{
@@ -61,6 +64,8 @@ pub struct ListTask {
     pub progress: Vec<WatchProgress>,
     /// Number of shards.
     pub count: ShardCount,
+    /// The latest proof that every Job of a CronJob has the label of its shard.
+    pub jobs_labelled: OrderedReceiver<Option<JobsLabelled>>,
     /// Requests for lists.
     pub wanted: mpsc::Receiver<ListOrder>,
     /// Progress of the lists, for the shard task.
@@ -174,21 +179,33 @@ impl ListTask {
         progress: &WatchProgress,
     ) -> Result<ResourceVersions, Broken> {
         let shards = &order.shards;
-        // Jobs without the label may belong to these shards as well.
+        let proof = self.jobs_labelled.get();
+        let proof = proof.filter(|proof| proof.counts_at(self.clock.now()));
+        // The watches select by label: they do not report the deletion of a Job that is deleted before it is labelled.
+        let mut source = self.source(must_be_new, progress, &progress.jobs);
+        if let (Some(proof), Freshness::NotOlderThan(version)) = (proof, &mut source.freshness) {
+            // In an older version, a Job may lack the label that the proof is about.
+            *version = proof.version.max(*version);
+        }
+        let jobs = |labels| self.forward(shards, list_jobs(source.clone(), labels));
         let unlabelled = format!("!{}", self.count.label_key());
         let labelled = self.count.label_selector(shards).unwrap_or_else(|| unlabelled.clone());
-        // The watches select by label: they do not report the deletion of a Job that is deleted before it is labelled.
-        let source = self.source(must_be_new, progress, &progress.jobs);
-        let jobs = |labels| self.forward(shards, list_jobs(source.clone(), labels));
+        // Without a proof, Jobs without the label may belong to these shards as well.
+        let unlabelled = async {
+            match proof {
+                Some(_) => Ok(()),
+                None => jobs(unlabelled).await.map(drop),
+            }
+        };
         // Concurrently, since each list may wait until the server knows that it is not behind. The CronJobs come last:
         // reading the cache is work for this process while the server prepares the Jobs.
         let lists = tokio::try_join!(
             biased;
             jobs(labelled),
-            jobs(unlabelled),
+            unlabelled,
             self.cron_jobs(order, must_be_new, progress)
         );
-        let ((jobs, _), _, cron_jobs) = lists?;
+        let ((jobs, _), (), cron_jobs) = lists?;
         Ok(ResourceVersions { cron_jobs, jobs })
     }
 

@@ -16,8 +16,12 @@ use super::{
 };
 use crate::{
     controller::settings::ShardingSettings,
-    coordination::{LeaseKey, LeaseWrite, MemberSettings, ReadAnswer, WriteAnswer},
-    kube_api::{leases::LeaseApi, watch::bounded_pages::bounded_pages},
+    coordination::{JobsLabelled, LeaseKey, LeaseWrite, MemberSettings, ReadAnswer, WriteAnswer},
+    kube_api::{
+        leases::LeaseApi,
+        ordered_watch::{OrderedReceiver, OrderedSender},
+        watch::bounded_pages::bounded_pages,
+    },
     shard::{Bucket, ShardCommand, ShardReport},
 };
 
@@ -26,6 +30,9 @@ const NEWS_MAX: usize = 4;
 
 /// Capacity of the channel for reports to the election: per shard one that it is loaded and one that it is sealed.
 const REPORTS_MAX: usize = 2 * Bucket::COUNT as usize;
+
+/// The latest proof that every Job of a CronJob has its label.
+type LatestProof = OrderedReceiver<Option<JobsLabelled>>;
 
 /// How long a process with a failed task tries to give up its membership before it ends.
 const ABANDON_TIMEOUT: Duration = Duration::from_millis(500);
@@ -40,13 +47,17 @@ impl Shell {
         let (lists, wanted) = mpsc::channel(1);
         let (news_in, news) = mpsc::channel(NEWS_MAX);
         let settings = MemberSettings::of(&self.settings.scopes, self.settings.default_zone.name());
-        let election = self.election(sharding, settings, commands_in, reports);
+        let proofs = OrderedSender::new(None);
+        let jobs_labelled = OrderedSender::new(None);
+        let labels = (proofs.subscribe(), jobs_labelled.clone());
+        let election = self.election(sharding, settings, commands_in, reports, labels);
         let election = self.start("election", Phase::HandOver, election.run());
         let list = ListTask {
             client: bounded_pages(self.watch_client.clone()),
             decoder: self.decoder(),
             progress: self.progress.clone(),
             count: sharding.shard_count,
+            jobs_labelled: jobs_labelled.subscribe(),
             wanted,
             news: news_in,
             selection: self.metrics.selection.clone(),
@@ -62,6 +73,8 @@ impl Shell {
             leadership: self.leadership.subscribe(),
             clock: self.clock.clone(),
             api_metrics: self.metrics.election.api.clone(),
+            proofs,
+            jobs_labelled: jobs_labelled.subscribe(),
             other_controllers: self.metrics.other_controllers.evidence.clone(),
             labelled: self.metrics.election.labelled.clone(),
             dropped: self.metrics.election.labels_dropped.clone(),
@@ -129,10 +142,11 @@ impl Shell {
         let alone = self.settings.alone.as_ref()?;
         let (scopes, zone) = (&self.settings.scopes, self.settings.default_zone.name());
         let settings = MemberSettings::alone(&alone.pod_uid, scopes, zone);
-        // This election commands no shards, and none report to it.
+        // This election commands no shards, and none report to it. Nobody labels Jobs.
         let (commands, _) = mpsc::channel(1);
         let (_, reports) = mpsc::channel(1);
-        let election = self.election(alone, settings, commands, reports);
+        let labels = (OrderedSender::new(None).subscribe(), OrderedSender::new(None));
+        let election = self.election(alone, settings, commands, reports, labels);
         Some(self.start("election", ElectionTask::ENDS_ALONE_IN, election.run()))
     }
 
@@ -157,10 +171,13 @@ impl Shell {
         settings: MemberSettings,
         commands: mpsc::Sender<ShardCommand>,
         reports: mpsc::Receiver<ShardReport>,
+        (proofs, jobs_labelled): (LatestProof, OrderedSender<Option<JobsLabelled>>),
     ) -> ElectionTask {
         let channels = ElectionChannels {
             commands,
             reports,
+            proofs,
+            jobs_labelled,
             leadership: self.leadership.clone(),
             acts_alone: self.acts_alone.clone(),
             went_back: self.went_back.clone(),

@@ -31,8 +31,8 @@ use self::{
 };
 pub use self::{leaving::CLOSE_MAX, not_owning::NotOwning};
 use super::{
-    Adoption, ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey, MemberIdentity, MemberSettings,
-    ProtocolRange, ReadAnswer, RejoinReason, Timing, WriteAnswer,
+    Adoption, ElectionEffect, ElectionInput, Incarnation, Installation, JobsLabelled, LeaseKey, MemberIdentity,
+    MemberSettings, ProtocolRange, ReadAnswer, RejoinReason, Timing, WriteAnswer,
 };
 use crate::shard::{BootInstant, ShardId, ShardPhase, ShardReport, ShardSet, Term};
 
@@ -104,6 +104,8 @@ pub struct Election {
     last_look: Option<Look>,
     /// The installation's constants, when they are known.
     installation: Option<Installation>,
+    /// The last proof of this replica that every Job of a CronJob has its label.
+    jobs_labelled: Option<JobsLabelled>,
     is_synced: bool,
     is_willing: bool,
     /// When this replica began to leave.
@@ -139,6 +141,7 @@ impl Election {
             members: Members::default(),
             last_look: None,
             installation: None,
+            jobs_labelled: None,
             is_synced: false,
             is_willing: true,
             drain: None,
@@ -173,6 +176,7 @@ impl Election {
             ElectionInput::Read { request, answer } => self.read(request, answer, now),
             ElectionInput::InstallationKnown(installation) => self.installation = Some(installation),
             ElectionInput::Shards(report) => self.take_report(report),
+            ElectionInput::JobsLabelled(proof) => self.jobs_labelled = self.jobs_labelled.max(Some(proof)),
             ElectionInput::Willing(is_willing) => self.set_willing(is_willing, now),
             ElectionInput::DrainRequested => self.drain(now),
             ElectionInput::Rejoined(incarnation) => self.rejoined(incarnation, now),

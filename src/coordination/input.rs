@@ -1,6 +1,6 @@
 //! Every fact that an election can receive.
 
-use super::{Incarnation, Installation, LeaseKey, LeaseRecord, RequestId};
+use super::{Incarnation, Installation, JobsLabelled, LeaseKey, LeaseRecord, RequestId};
 use crate::shard::{BootInstant, ResourceVersion, ShardReport};
 
 /// A fact.
@@ -42,6 +42,8 @@ pub enum ElectionInput {
     InstallationKnown(Installation),
     /// A report of this replica's shards.
     Shards(ShardReport),
+    /// This replica proved that every Job of a CronJob has its label. The next renewal publishes it.
+    JobsLabelled(JobsLabelled),
     /// Whether this replica may lead. It may not while its clock is in doubt, for example.
     Willing(bool),
     /// The process is asked to end.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::{LeaseKey, MemberIdentity, MemberSettings, ProtocolRange};
+use super::{JobsLabelled, LeaseKey, MemberIdentity, MemberSettings, ProtocolRange};
 use crate::shard::{ResourceVersion, ResourceVersions, ShardCount, ShardId, ShardSet, Term};
 
 /// The annotations that cronwheel reads and writes; all others are preserved.
@@ -28,6 +28,8 @@ pub mod annotation {
     pub const PLAN: &str = "cronwheel.dev/plan";
     /// Member: the shards that it has loaded and is ready to lead.
     pub const LOADED: &str = "cronwheel.dev/loaded";
+    /// Member: the latest proof that every Job of a CronJob has its label, its own or one that it has read.
+    pub const JOBS_LABELLED: &str = "cronwheel.dev/jobs-labelled";
     /// Member: the number of its last renewal.
     pub const RENEWAL: &str = "cronwheel.dev/renewal";
     /// Member: the member that evicted it.
@@ -155,6 +157,8 @@ pub struct MemberLease {
     pub plan: Plan,
     /// The shards that it has loaded.
     pub loaded: ShardSet,
+    /// The latest proof that it has that every Job of a CronJob has its label.
+    pub jobs_labelled: Option<JobsLabelled>,
 }
 
 impl MemberLease {
@@ -182,6 +186,7 @@ impl MemberLease {
                 .map(|text| Plan::parse(text, count))
                 .unwrap_or_default(),
             loaded: sets(annotation::LOADED).unwrap_or_default(),
+            jobs_labelled: text(annotation::JOBS_LABELLED).and_then(JobsLabelled::parse),
         }
     }
 }
@@ -192,18 +197,20 @@ impl MemberLease {
         self.acceptance == Acceptance::Now
     }
 
-    /// Whether `other` differs from this Lease only by renewals.
+    /// Whether `other` differs from this Lease only by what every renewal changes.
     pub(super) fn is_renewed_by(&self, other: &MemberLease) -> bool {
         let MemberLease {
             resource_version,
             renewed_at,
             renewal,
+            jobs_labelled,
             ..
         } = self;
         let same_but = MemberLease {
             resource_version: *resource_version,
             renewed_at: *renewed_at,
             renewal: *renewal,
+            jobs_labelled: *jobs_labelled,
             ..other.clone()
         };
         *self == same_but
@@ -353,6 +360,7 @@ mod tests {
             (annotation::PROTOCOL, "two"),
             (annotation::INSTALLATION, "17/x"),
             (annotation::LOADED, "ff"),
+            (annotation::JOBS_LABELLED, "yes"),
             (annotation::RENEWAL, "-1"),
             (annotation::CRASHES, "many"),
             (annotation::FIRED_THROUGH, "noon"),
@@ -373,6 +381,7 @@ mod tests {
         assert_eq!(member.protocol, ProtocolRange { min: 1, max: 1 });
         assert_eq!((&*member.installation, member.renewal), ("17/x", 0));
         assert!(!member.accepts() && !member.is_draining && member.loaded.is_empty());
+        assert_eq!(member.jobs_labelled, None);
         let shard = ShardLease::read(&record);
         assert_eq!((shard.term, shard.crashes, shard.fired_through), (Term(3), 0, None));
     }

@@ -89,7 +89,7 @@ pub fn cron_jobs(
 ) -> impl Stream<Item = WatchItem> + Send {
     let of_all = CronJobs { decoder };
     match shards {
-        None => everything(client, scope, of_all).left_stream(),
+        None => everything(client, scope, of_all, None).left_stream(),
         Some(WatchedShards {
             count,
             wanted,
@@ -97,7 +97,7 @@ pub fn cron_jobs(
         }) => {
             let cache = progress.cache;
             let kind = ShardCronJobs { of_all, count, cache };
-            list_and_watch(client, scope, kind, wanted, progress.cron_jobs).right_stream()
+            list_and_watch(client, scope, kind, wanted, progress.cron_jobs, None).right_stream()
         }
     }
 }
@@ -105,22 +105,44 @@ pub fn cron_jobs(
 /// Lists and watches the Jobs of a scope: all, or those with the label of some shards. Never ends.
 pub fn jobs(client: Client, scope: Scope, shards: Option<WatchedShards>) -> impl Stream<Item = WatchItem> + Send {
     match shards {
-        None => everything(client, scope, Jobs::All).left_stream(),
+        None => everything(client, scope, Jobs::All, None).left_stream(),
         Some(WatchedShards {
             count,
             wanted,
             progress,
-        }) => list_and_watch(client, scope, Jobs::Labelled(count), wanted, progress.jobs).right_stream(),
+        }) => list_and_watch(client, scope, Jobs::Labelled(count), wanted, progress.jobs, None).right_stream(),
     }
 }
 
-/// Lists and watches the Jobs of a scope that have no label of any shard. Never ends.
-pub fn unlabelled_jobs(client: Client, scope: Scope, count: ShardCount) -> impl Stream<Item = WatchItem> + Send {
-    everything(client, scope, Jobs::Unlabelled(count))
+/// The watch of the Jobs that have no label of any shard.
+#[derive(Clone, Copy, Debug)]
+pub struct UnlabelledWatch {
+    /// The number of shards.
+    pub count: ShardCount,
+    /// The version to watch from; `None` lists first.
+    pub from: Option<ResourceVersion>,
+    /// The duration of one watch request, in seconds. The API server sends a bookmark two seconds before the end.
+    pub watch_secs: Option<u32>,
+}
+
+/// Lists and watches the Jobs of a scope that have no label of any shard. After every event and bookmark follows its
+/// version. Never ends.
+pub fn unlabelled_jobs(client: Client, scope: Scope, watch: UnlabelledWatch) -> impl Stream<Item = WatchItem> + Send {
+    let UnlabelledWatch {
+        count,
+        from,
+        watch_secs,
+    } = watch;
+    everything(client, scope, Jobs::Unlabelled { count, watch_secs }, from)
 }
 
 /// Lists and watches with a selection that never changes.
-fn everything<K: Kind>(client: Client, scope: Scope, kind: K) -> impl Stream<Item = WatchItem> + Send {
+fn everything<K: Kind>(
+    client: Client,
+    scope: Scope,
+    kind: K,
+    from: Option<ResourceVersion>,
+) -> impl Stream<Item = WatchItem> + Send {
     let wanted = OrderedSender::new(ShardSet::EVERY).subscribe();
-    list_and_watch(client, scope, kind, wanted, ObservedVersion::default())
+    list_and_watch(client, scope, kind, wanted, ObservedVersion::default(), from)
 }

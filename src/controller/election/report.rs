@@ -32,6 +32,7 @@ impl ElectionTask {
                 .send_if_modified(|it| it.share_among(n_senders));
             let n_led = overview.led.len().try_into().unwrap_or(i64::MAX);
             self.channels.metrics.led.set(n_led);
+            self.channels.jobs_labelled.set(self.election.jobs_labelled());
         }
         if overview.not_owning != self.logged_not_owning {
             self.logged_not_owning.clone_from(&overview.not_owning);

@@ -1,9 +1,12 @@
 //! The members among which shards are placed, whether this replica is one, and how long they have been unchanged.
 
+use jiff::SignedDuration;
+
 use super::{Election, MemberIdentity, NotOwning, ProtocolRange, membership::Membership};
 use crate::{
     coordination::{
-        Acceptance, Candidate, Installation, MemberLease, MemberRing, MemberSettings, Placement, Pull, Situation,
+        Acceptance, Candidate, Installation, JobsLabelled, MemberLease, MemberRing, MemberSettings, Placement, Pull,
+        Situation,
     },
     shard::{BootInstant, ShardCount, ShardId, ShardSet},
 };
@@ -204,6 +207,24 @@ impl Election {
     /// Whether this replica's view contains no other member that takes shards with other settings.
     pub(super) fn is_without_other_settings(&self) -> bool {
         self.other_settings().next().is_none()
+    }
+
+    /// The latest proof in this replica's view that every Job of a CronJob has its label. A proof of another member
+    /// counts if both have the same settings and so the same Jobs. A replica that runs alone creates Jobs without a
+    /// label, so a proof counts only if it is later than the last Lease of such a replica.
+    pub fn jobs_labelled(&self) -> Option<JobsLabelled> {
+        let leases = || self.view.members.values().map(|seen| &seen.lease);
+        let is_alike = |lease: &&MemberLease| {
+            lease.installation == self.own_installation && lease.settings.as_ref() == Some(&self.config.settings)
+        };
+        let proofs = leases().filter(is_alike).filter_map(|lease| lease.jobs_labelled);
+        let latest = proofs.chain(self.jobs_labelled).max()?;
+        let is_alone = |lease: &&MemberLease| lease.settings.as_ref().is_some_and(MemberSettings::is_alone);
+        let ends = leases().filter(is_alone).filter_map(|lease| {
+            let duration = SignedDuration::from_secs(lease.duration_secs.into());
+            lease.renewed_at?.checked_add(duration).ok()
+        });
+        (ends.max() < Some(latest.at)).then_some(latest)
     }
 
     /// Whether a shard may be handed over: this replica and the members that take shards share a protocol version and

@@ -54,6 +54,10 @@ impl Election {
         .annotate(annotation::GENESIS, flag(self.view.is_genesis))
         .annotate(annotation::PLAN, text(published.plan.to_text(count)))
         .annotate(annotation::LOADED, loaded)
+        .annotate(
+            annotation::JOBS_LABELLED,
+            self.jobs_labelled().map(|proof| proof.to_string()),
+        )
         .annotate(annotation::EVICTED_BY, None::<&str>)
     }
 

@@ -33,6 +33,18 @@ pub(super) trait Kind: Send + 'static {
         Selector::default()
     }
 
+    /// The duration of one watch request, in seconds; `None` leaves it to the API server.
+    fn watch_secs(&self) -> Option<u32> {
+        None
+    }
+
+    /// Whether the version of every event and bookmark is announced, as [`SelectionStage::Watching`].
+    ///
+    /// [`SelectionStage::Watching`]: crate::shard::input::SelectionStage::Watching
+    fn tells_versions(&self) -> bool {
+        false
+    }
+
     /// The cache of everything that a watch of all shards receives, if there is one.
     fn cache(&self) -> Option<&CronJobCache> {
         None
@@ -198,7 +210,11 @@ pub(super) enum Jobs {
     /// Those with the label of a wanted shard.
     Labelled(ShardCount),
     /// Those without a label of any shard.
-    Unlabelled(ShardCount),
+    Unlabelled {
+        count: ShardCount,
+        /// The duration of one watch request.
+        watch_secs: Option<u32>,
+    },
 }
 
 impl Kind for Jobs {
@@ -208,7 +224,7 @@ impl Kind for Jobs {
 
     fn selection(&self) -> Selection {
         match self {
-            Jobs::All | Jobs::Unlabelled(_) => Selection::Fixed,
+            Jobs::All | Jobs::Unlabelled { .. } => Selection::Fixed,
             Jobs::Labelled(count) => Selection::ByLabel(*count),
         }
     }
@@ -216,13 +232,24 @@ impl Kind for Jobs {
     fn selector(&self, shards: &ShardSet) -> Selector {
         let labels = match self {
             Jobs::All => String::new(),
-            Jobs::Unlabelled(count) => format!("!{}", count.label_key()),
+            Jobs::Unlabelled { count, .. } => format!("!{}", count.label_key()),
             Jobs::Labelled(count) => match count.label_selector(shards) {
                 Some(labels) => labels,
                 None => return selector_of_nothing(*count),
             },
         };
         Selector { labels, shards: None }
+    }
+
+    fn watch_secs(&self) -> Option<u32> {
+        match self {
+            Jobs::Unlabelled { watch_secs, .. } => *watch_secs,
+            Jobs::All | Jobs::Labelled(_) => None,
+        }
+    }
+
+    fn tells_versions(&self) -> bool {
+        matches!(self, Jobs::Unlabelled { .. })
     }
 
     fn applied(&self, object: SlimJob, _: impl Fn(&Uid) -> bool) -> Option<WatchItem> {
@@ -243,7 +270,7 @@ impl Kind for Jobs {
         Some(WatchItem::Input(match self {
             Jobs::All => Input::JobDeleted(uid),
             // The Job is gone, or its label changed.
-            Jobs::Labelled(_) | Jobs::Unlabelled(_) => Input::JobUnselected(uid),
+            Jobs::Labelled(_) | Jobs::Unlabelled { .. } => Input::JobUnselected(uid),
         }))
     }
 }

@@ -43,13 +43,14 @@ use crate::{
 /// How long shards remain selected after they are no longer wanted.
 const NARROWING_DELAY: Duration = Duration::from_secs(10);
 
-/// Lists and watches the wanted objects. Never ends.
+/// Lists and watches the wanted objects, or watches them from a version. Never ends.
 pub(super) fn list_and_watch<K: Kind>(
     client: Client,
     scope: Scope,
     kind: K,
     wanted: OrderedReceiver<ShardSet>,
     observed_version: ObservedVersion,
+    from: Option<ResourceVersion>,
 ) -> impl Stream<Item = WatchItem> + Send {
     let watch = ListWatch {
         collection: Collection::new::<K::Object>(client, &scope),
@@ -60,7 +61,9 @@ pub(super) fn list_and_watch<K: Kind>(
         selected: ShardSet::EMPTY,
         selected_by: SelectedBy::Replica,
         narrowing: None,
-        stage: WatchStep::Begin,
+        stage: from.map_or(WatchStep::Begin, |from| WatchStep::Open {
+            through: from.to_string(),
+        }),
         ready: VecDeque::new(),
         retry: Retry::new(WATCH_DELAYS),
     };
@@ -242,7 +245,8 @@ impl<K: Kind> ListWatch<K> {
         } else {
             (Selector::default(), ShardSet::EVERY)
         };
-        match self.collection.watch(&selector, &through).await {
+        let watch_secs = self.kind.watch_secs();
+        match self.collection.watch(&selector, &through, watch_secs).await {
             Ok(events) => {
                 if let Some(cache) = self.kind.cache().filter(|_| self.is_selected()) {
                     cache.forget_all();
@@ -352,6 +356,9 @@ impl<K: Kind> ListWatch<K> {
             cache.come_to(version);
         }
         self.ready.extend(taken);
+        if self.kind.tells_versions() {
+            self.announce(SelectionStage::Watching(version), self.selected);
+        }
         // `list_task` may have read the former version for a shard that was added meanwhile: reopen the watch there.
         self.stage = if self.observed_version.is_list_wanted() {
             WatchStep::Begin

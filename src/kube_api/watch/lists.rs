@@ -99,6 +99,20 @@ pub async fn current_version(client: Client, scope: &Scope, count: ShardCount) -
     }
 }
 
+/// Returns the current version of the Jobs in a scope, from the quorum of etcd.
+///
+/// # Errors
+///
+/// [`ListError`] if the server does not answer or does not permit it.
+pub async fn current_job_version(client: Client, scope: &Scope) -> Result<ResourceVersion, ListError> {
+    let collection = Collection::new::<SlimJob>(client, scope);
+    // One Job, whichever: to find one that a selector matches, the server might look at all.
+    match collection.probe::<SlimJob>(&Selector::default()).await {
+        Ok((version, _)) => Ok(ResourceVersion::read(&version)),
+        Err(error) => Err(list_error("jobs", scope.clone(), &error)),
+    }
+}
+
 /// Returns the CronJobs of some shards from the cache, in pages like those of a list; `None` if the cache is
 /// incomplete.
 pub fn recall_cron_jobs(

@@ -196,14 +196,16 @@ impl Collection {
         })
     }
 
-    /// Opens a watch at a version.
+    /// Opens a watch at a version. The API server ends it after `watch_secs` seconds, or after minutes.
     pub(super) async fn watch<O: Clone + DeserializeOwned + 'static>(
         &self,
         selector: &Selector,
         version: &str,
+        watch_secs: Option<u32>,
     ) -> kube::Result<impl Stream<Item = kube::Result<WatchEvent<O>>> + use<O>> {
         let params = WatchParams {
             label_selector: selector.label_selector(),
+            timeout: watch_secs,
             ..WatchParams::default()
         };
         let request = self.request.watch(&params, version);

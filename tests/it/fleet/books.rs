@@ -34,6 +34,10 @@ pub(super) struct Books {
     /// Processes that run with `--alone`.
     pub(super) alone: BTreeSet<u64>,
     pub(super) n_lease_writes: u64,
+    /// How many pages of Jobs without the label of a shard replicas requested.
+    pub(super) n_unlabelled_pages: u64,
+    /// The least version that replicas requested for each list of Jobs that may be from a cache, in order.
+    pub(super) cached_job_lists: Vec<u64>,
     /// How often replicas tried to create a Job that already existed.
     pub(super) n_exists: u64,
 }
@@ -141,6 +145,8 @@ impl Books {
             led_twice: Vec::new(),
             alone: BTreeSet::new(),
             n_lease_writes: 0,
+            n_unlabelled_pages: 0,
+            cached_job_lists: Vec::new(),
             n_exists: 0,
         }
     }

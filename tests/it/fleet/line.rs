@@ -78,13 +78,22 @@ impl Balanced {
     }
 }
 
+/// A request for a page of Jobs.
+#[derive(Clone, Copy, Debug)]
+struct JobList {
+    /// Whether it is of the Jobs without the label of a shard.
+    is_unlabelled: bool,
+    /// The version that it must not be older than, if it may be from a cache.
+    least_version: Option<u64>,
+}
+
 /// The properties of a request that are recorded.
 #[derive(Clone, Debug)]
 struct Asked {
     write: Option<WriteKind>,
     is_lease_write: bool,
     is_watch: bool,
-    is_job_list: bool,
+    job_list: Option<JobList>,
     /// The name of its CronJob or Job.
     name: String,
     patience: Duration,
@@ -105,11 +114,15 @@ impl Asked {
             [.., name, "status"] | [.., "jobs", name] => (*name).to_owned(),
             _ => String::new(),
         };
+        let is_job_list = is_get && path.ends_with("/jobs") && !query.contains("watch=");
         Asked {
             write,
             is_lease_write: path.contains("/leases") && !is_get,
             is_watch: query.contains("watch="),
-            is_job_list: is_get && path.ends_with("/jobs") && !query.contains("watch="),
+            job_list: is_job_list.then(|| JobList {
+                is_unlabelled: query.contains("labelSelector=%21"),
+                least_version: least_version(query),
+            }),
             name,
             patience: patience(query),
         }
@@ -119,6 +132,13 @@ impl Asked {
 /// Returns the name of the CronJob from the name of a Job.
 fn cron_job_of(job: &str) -> &str {
     job.rsplit_once('-').map_or("", |(cron_job, _)| cron_job)
+}
+
+/// Returns the version that a list must not be older than, if the request names one.
+fn least_version(query: &str) -> Option<u64> {
+    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    let (_, version) = pairs.find(|(name, _)| *name == "resourceVersion")?;
+    version.parse().ok()
 }
 
 /// Returns the server's deadline for the request.
@@ -194,7 +214,7 @@ impl Line {
         if let Some((_, front_end)) = &balanced {
             self.service = self.service.clone().at_front_end(*front_end);
         }
-        let elsewhere = self.job_lists.as_mut().filter(|_| asked.is_job_list);
+        let elsewhere = self.job_lists.as_mut().filter(|_| asked.job_list.is_some());
         let answer = elsewhere.unwrap_or(&mut self.service).call(request);
         if asked.is_watch {
             return answer.await;
@@ -233,6 +253,10 @@ impl Line {
     fn note(&self, asked: &Asked, status: StatusCode) {
         let mut books = self.books.lock().unwrap();
         books.n_lease_writes += u64::from(asked.is_lease_write);
+        if let Some(list) = asked.job_list {
+            books.n_unlabelled_pages += u64::from(list.is_unlabelled);
+            books.cached_job_lists.extend(list.least_version);
+        }
         let Some(kind) = asked.write else { return };
         if kind == WriteKind::Create && status == StatusCode::CONFLICT {
             books.n_exists += 1;

@@ -13,6 +13,7 @@ const PARTS: &[(&str, &[&str])] = &[
             "coordination/election/handover.rs",
             "coordination/election/leaving.rs",
             "coordination/election/adoption.rs",
+            "coordination/jobs_labelled.rs",
         ],
     ),
     (
@@ -28,7 +29,9 @@ const PARTS: &[(&str, &[&str])] = &[
             "controller/event_task/budget.rs",
             "controller/event_task/deliveries.rs",
             "controller/event_task/request.rs",
+            "controller/label_task.rs",
             "controller/label_task/refused.rs",
+            "controller/label_task/unlabelled.rs",
         ],
     ),
     (

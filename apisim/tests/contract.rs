@@ -86,6 +86,7 @@ const CASES: &[Case] = cases![
     watching::initial_events_end_with_a_bookmark,
     watching::a_watch_by_label_tells_what_comes_and_leaves,
     watching::a_watch_ends_after_its_time,
+    watching::a_quiet_watch_gets_a_bookmark_before_its_end,
     watching::a_version_that_is_lost_is_told_as_an_event,
     writing::a_cron_job_is_created_with_what_the_server_adds,
     writing::b_16_3_a_new_object_has_no_status,

@@ -101,6 +101,22 @@ pub(super) async fn a_watch_ends_after_its_time(server: Server) {
     assert_eq!(server.watch_lines(&path, usize::MAX).await, []);
 }
 
+pub(super) async fn a_quiet_watch_gets_a_bookmark_before_its_end(server: Server) {
+    let path = server.path("jobs");
+    let begun = list_version(&server, "jobs").await;
+    // No Job changes, but the version does.
+    let created = server.create_config_map("a", json!({})).await;
+    let current = version(&server.get(&format!("{path}?limit=1")).await.expect(200));
+    assert!(current.parse::<u64>().unwrap() >= number(&created));
+    let query = "watch=true&timeoutSeconds=5&allowWatchBookmarks=true&labelSelector=none%3Dnone";
+    let events = server
+        .watch(&format!("{path}?{query}&resourceVersion={begun}"), 1)
+        .await;
+    let (kind, bookmark) = &events[0];
+    assert_eq!(kind, "BOOKMARK");
+    assert!(number(bookmark) >= current.parse::<u64>().unwrap(), "{bookmark}");
+}
+
 pub(super) async fn a_version_that_is_lost_is_told_as_an_event(server: Server) {
     // Before anything of a server's own life.
     let path = format!("{}?watch=1&resourceVersion=1", server.path("configmaps"));

@@ -219,6 +219,12 @@ impl Failure {
         failure
     }
 
+    /// 504: the request was not complete at its deadline.
+    pub fn timed_out() -> Failure {
+        let message = "Timeout: request did not complete within requested timeout - context deadline exceeded";
+        Failure::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message)
+    }
+
     /// 429: the client must retry later.
     pub fn too_many_requests(retry_after_seconds: u64) -> Failure {
         let message = "too many requests, please try again later";

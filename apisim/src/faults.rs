@@ -28,6 +28,21 @@ pub enum Fault {
     DropBefore,
     /// The request is processed, and the connection breaks before the response.
     DropAfter,
+    /// Admission webhooks delay a create.
+    SlowAdmission {
+        /// The delay by mutating webhooks, before the object gets its `creationTimestamp`.
+        mutating: Duration,
+        /// The delay by validating webhooks, after policies were evaluated and before the object is stored.
+        validating: Duration,
+    },
+    /// 403: a `ValidatingAdmissionPolicy` denies a create whose `creationTimestamp` is later than the time in one of its
+    /// annotations. Objects without the annotation pass.
+    DenyLate {
+        /// The name of the policy and of its binding.
+        policy: String,
+        /// The name of the annotation.
+        annotation: String,
+    },
     /// 403: admission denies the request, with this message.
     Forbid(String),
     /// 403: the authorizer denies the request, and access reviews report this.
@@ -146,10 +161,20 @@ pub(crate) struct Asker<'a> {
     pub(crate) name: &'a str,
 }
 
+/// The combined effect of the rules on the admission of a create.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Admission {
+    pub(crate) mutating: Duration,
+    pub(crate) validating: Duration,
+    /// Policies that deny late creates: the name of each, and the annotation with the latest time.
+    pub(crate) latest: Vec<(String, String)>,
+}
+
 /// The combined effect of the rules on a request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Verdict {
     pub(crate) delay: Duration,
+    pub(crate) admission: Admission,
     pub(crate) refusal: Option<Failure>,
     pub(crate) is_dropped_before: bool,
     pub(crate) is_dropped_after: bool,
@@ -265,6 +290,8 @@ impl Faults {
                 Fault::StallWatch => state.is_stalled = true,
                 Fault::SlowWatch { pause } => state.pause += pause,
                 Fault::Delay { .. }
+                | Fault::SlowAdmission { .. }
+                | Fault::DenyLate { .. }
                 | Fault::DropBefore
                 | Fault::DropAfter
                 | Fault::Forbid(_)
@@ -330,6 +357,13 @@ impl Verdict {
         let resource = asker.resource.unwrap_or(Resource::Namespace);
         match fault {
             Fault::Delay { shortest, longest } => self.delay += random.between(*shortest, *longest),
+            Fault::SlowAdmission { mutating, validating } => {
+                self.admission.mutating += *mutating;
+                self.admission.validating += *validating;
+            }
+            Fault::DenyLate { policy, annotation } => {
+                self.admission.latest.push((policy.clone(), annotation.clone()));
+            }
             Fault::DropBefore | Fault::Outage => self.is_dropped_before = true,
             Fault::DropAfter => self.is_dropped_after = true,
             Fault::Forbid(why) => self.refusal = Some(Failure::forbidden(resource, asker.name, why)),

@@ -3,6 +3,7 @@
 //! An error of the service is a broken connection: the client does not learn the result of its request.
 
 mod access;
+mod admission;
 mod answer;
 mod body;
 mod documents;
@@ -24,7 +25,8 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response, header, request::Parts};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use tokio::time::sleep;
+use jiff::Timestamp;
+use tokio::time::{sleep, timeout};
 use tower::{BoxError, Service};
 
 pub use self::body::{ApiBody, ConnectionLost};
@@ -38,6 +40,12 @@ use crate::{api::Api, clock::instant, failure::Failure, faults::Asker, verb::Ver
 
 /// The maximum size of a request body, as in the API server.
 const BODY_MAX_BYTES: usize = 3 << 20;
+
+/// The maximum time of a request other than a watch, as in the API server.
+const REQUEST_TIME_MAX: Duration = Duration::from_mins(1);
+
+/// The maximum time of a write, as in the API server.
+const WRITE_TIME_MAX: Duration = Duration::from_secs(34);
 
 /// A client of the API. Cheap to clone.
 #[derive(Clone)]
@@ -57,6 +65,8 @@ struct Asked {
     front_end: usize,
     /// A fault: lists return a state of this age.
     stale_by: Option<Duration>,
+    /// When the mutating admission of a create ended.
+    created: Option<Timestamp>,
 }
 
 impl Asked {
@@ -74,6 +84,19 @@ impl Asked {
             namespace,
             name,
         }
+    }
+
+    /// The time after which the server gives the request up. `None` for a watch.
+    fn time_max(&self) -> Result<Option<Duration>, Failure> {
+        if self.call.verb == Verb::Watch {
+            return Ok(None);
+        }
+        let most = if self.call.verb.is_write() {
+            WRITE_TIME_MAX
+        } else {
+            REQUEST_TIME_MAX
+        };
+        Ok(Some(self.query.timeout()?.map_or(most, |timeout| timeout.min(most))))
     }
 }
 
@@ -133,6 +156,7 @@ impl ApiService {
             headers: parts.headers,
             front_end: self.front_end,
             stale_by: None,
+            created: None,
         })
     }
 
@@ -147,7 +171,7 @@ impl ApiService {
         agent.split('/').next().unwrap_or_default().into()
     }
 
-    async fn ask<B>(&self, mut asked: Asked, body: B) -> Result<Answer, ConnectionLost>
+    async fn ask<B>(&self, asked: Asked, body: B) -> Result<Answer, ConnectionLost>
     where
         B: http_body::Body + Send + 'static,
         B::Data: Send,
@@ -157,6 +181,21 @@ impl ApiService {
             Ok(body) => body,
             Err(failure) => return Ok(Answer::Failure(failure)),
         };
+        let time_max = match asked.time_max() {
+            Ok(time_max) => time_max,
+            Err(failure) => return Ok(Answer::Failure(failure)),
+        };
+        let processed = self.process(asked, &body);
+        match time_max {
+            None => processed.await,
+            Some(time_max) => {
+                let in_time = timeout(time_max, processed).await;
+                in_time.unwrap_or_else(|_| Ok(Answer::Failure(Failure::timed_out())))
+            }
+        }
+    }
+
+    async fn process(&self, mut asked: Asked, body: &[u8]) -> Result<Answer, ConnectionLost> {
         let shared = &self.api.shared;
         let verdict = shared.faults.verdict(&asked.asker(), instant());
         if !verdict.delay.is_zero() {
@@ -169,11 +208,17 @@ impl ApiService {
             return Ok(Answer::Failure(failure));
         }
         asked.stale_by = verdict.stale_by;
+        if asked.call.verb == Verb::Create {
+            match self.admit(&asked, body, &verdict.admission).await {
+                Ok(created) => asked.created = Some(created),
+                Err(failure) => return Ok(Answer::Failure(failure)),
+            }
+        }
         let in_flight = match shared.queue.serve(asked.call.verb.is_write()).await {
             Ok(in_flight) => in_flight,
             Err(failure) => return Ok(Answer::Failure(failure)),
         };
-        let answered = self.carry_out(&asked, &body).await;
+        let answered = self.carry_out(&asked, body).await;
         drop(in_flight);
         if verdict.is_dropped_after {
             return Err(ConnectionLost);

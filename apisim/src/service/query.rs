@@ -1,5 +1,9 @@
 //! The query parameters of a request, and the continue tokens of lists.
 
+use std::time::Duration;
+
+use jiff::SignedDuration;
+
 use crate::{
     failure::Failure,
     objects::{decoding::FieldValidation, validation::FieldError},
@@ -21,6 +25,7 @@ pub(super) struct Query {
     pub(super) limit: Option<usize>,
     pub(super) continue_token: String,
     pub(super) timeout_seconds: Option<u64>,
+    timeout: String,
     pub(super) propagation_policy: Option<String>,
     pub(super) field_manager: String,
     pub(super) is_forced: Option<bool>,
@@ -52,6 +57,7 @@ impl Query {
                 "limit" => query.limit = value.parse().ok().filter(|limit| *limit > 0),
                 "continue" => query.continue_token = value.into_owned(),
                 "timeoutSeconds" => query.timeout_seconds = value.parse().ok(),
+                "timeout" => query.timeout = value.into_owned(),
                 "propagationPolicy" => query.propagation_policy = Some(value.into_owned()),
                 _ => {}
             }
@@ -79,6 +85,20 @@ impl Query {
                 supported,
             )
         })
+    }
+
+    /// Returns the time after which the server gives the request up. `None` means no limit of the client's own, as do zero
+    /// and negative times.
+    pub(super) fn timeout(&self) -> Result<Option<Duration>, Failure> {
+        if self.timeout.is_empty() {
+            return Ok(None);
+        }
+        let Ok(timeout) = self.timeout.parse::<SignedDuration>() else {
+            let shown = &self.timeout;
+            let message = format!("invalid timeout specified in the request URL - time: invalid duration {shown:?}");
+            return Err(Failure::bad_request(message));
+        };
+        Ok(Duration::try_from(timeout).ok().filter(|timeout| !timeout.is_zero()))
     }
 
     /// Returns the selector. Without `serves_shards`, `shardSelector` is ignored like any unknown parameter.

@@ -16,7 +16,7 @@ use crate::{
         protobuf,
         validation::FieldError,
     },
-    registry::{DeleteOptions, Outcome, Part, Propagation, Target, Written},
+    registry::{DeleteOptions, Moment, Outcome, Part, Propagation, Target, Written},
     resource::Resource,
     rules::{self, BodyForm, Patch},
     store::{Key, Table},
@@ -31,6 +31,10 @@ impl ApiService {
         let written = match asked.call.verb {
             Verb::Create => {
                 let Decoded { object, warnings } = object(asked, target.resource, body)?;
+                let moment = Moment {
+                    wall: asked.created.unwrap_or(moment.wall),
+                    ..moment
+                };
                 let mut state = self.api.shared.state();
                 let written = state.registry.create(target, object, is_dry_run, moment)?;
                 written.warned_before(warnings)
@@ -142,7 +146,7 @@ fn options_of(verb: Verb) -> &'static str {
     }
 }
 
-fn object(asked: &Asked, resource: Resource, body: &[u8]) -> Result<Decoded, Failure> {
+pub(super) fn object(asked: &Asked, resource: Resource, body: &[u8]) -> Result<Decoded, Failure> {
     let validation = asked.query.field_validation(options_of(asked.call.verb))?;
     rules::object(resource, body_form(asked)?, body, validation)
 }

@@ -50,7 +50,6 @@ MUTATIONS = {
     "wrong-clock-believed": ("src/controller/clock/guard.rs", "server.excess_of(self.offset).abs() <= self.skew_max", "server.excess_of(self.offset).abs() <= self.skew_max || self.skew_max.is_positive()"),
     "outcome-told-wrong": ("src/shard/cron_job.rs", "SlotStage::Forbidden => InstantOutcome::Forbidden,", "SlotStage::Forbidden => InstantOutcome::Superseded,"),
     "template-not-kept-is-no-template": ("src/controller/dispatcher/request.rs", "CronJobOutcome::Found(record) if is_same(&record) =>", "CronJobOutcome::Found(record) if is_same(&record) && record.is_deleting =>"),
-    "queued-create-not-withdrawn": (f"{STATE}/changes.rs", "            Some(SlotStage::Ordered) => self.outbox.push_back(withdrawal(None)),", "            Some(SlotStage::Ordered) => drop(withdrawal(None)),"),
     "foreign-job-waited-for": (f"{STATE}/look_ups.rs", "                    self.end_open(owner, InstantOutcome::ForeignJob);", "                    self.retry_later(owner, None, now);"),
 }
 
@@ -90,6 +89,11 @@ FLEET = {
     "one-wrong-api-server-alarms": ("src/controller/clock/guard.rs", "2 * self.n_believed(is_so) > self.fresh().count()", "self.n_believed(is_so) > 0", "f_28"),
     "fenced-create-is-not-sent-elsewhere": ("src/kube_api/client.rs", "fenced_over: classify::is_fenced(&answer).then_some(connection)", "fenced_over: classify::is_fenced(&answer).then_some(connection).filter(|_| false)", "f_28"),
     "creates-die-with-the-leadership": ("src/controller/dispatcher/request.rs", "left.unwrap_or_default().min(STORE_TIME_MAX)", "left.unwrap_or_default().min(STORE_TIME_MAX - STORE_TIME_MAX)", "f_29_slow"),
+    "create-before-ends-with-the-leadership": ("src/coordination/leadership.rs", "create_before: rival.create_before.map(later),", "create_before: rival.create_before,", "f_29_slow"),
+    "create-before-is-not-sent": ("src/coordination/leadership.rs", "create_before: rival.create_before.map(later),", "create_before: rival.create_before.map(later).filter(|_| false),", "f_29_the_fence"),
+    "timeout-of-requests-is-too-long": ("src/kube_api/client.rs", "path.push_str(&life.as_millis().to_string());", "path.push_str(&(life * 99).as_millis().to_string());", "f_29_short"),
+    "lost-create-is-not-reported": (f"{STATE}/look_ups.rs", "if open.n_lost_creates > 1 {", "if open.n_lost_creates > 99 {", "f_29_short"),
+    "queued-create-not-withdrawn": (f"{STATE}/changes.rs", "            Some(SlotStage::Ordered) => self.outbox.push_back(withdrawal(None)),", "            Some(SlotStage::Ordered) => drop(withdrawal(None)),", "f_31"),
     "slow-admission-takes-places": ("src/controller/pacing/recent_sends.rs", "RECENT_MAX: Duration = Duration::from_secs(1)", "RECENT_MAX: Duration = Duration::from_secs(99)", "f_29_many"),
 }
 

@@ -10,11 +10,12 @@
 //!
 //! The same oracle ([`oracle`]) judges every scenario by what the API server saw. Each due instant has exactly one Job.
 //! Forbid never overlaps. No write of a shard's term follows one of a later term, and terms only grow. No shard has two
-//! leaders at any instant. No replica requests a write for a shard that another replica has held for 100 ms.
+//! leaders at any instant. No replica requests a write for a shard that another replica has held for 100 ms. A
+//! short-lived Job may be missing if an Event reports it.
 //! `CRONWHEEL_FLEET_SEED` and `CRONWHEEL_FLEET_SEEDS` run more of the random fleets.
 //!
 //! Limits: kernel sockets that deliver buffered data after a process was stopped or cut off (`TCP_USER_TIMEOUT`,
-//! linger), the admission policy that refuses such a late create, and real durations are not covered.
+//! linger) and real durations are not covered.
 
 mod books;
 mod cluster;

@@ -6,9 +6,12 @@ use cronwheel::{
     coordination::ShardLease,
     shard::{Bucket, ShardCount, Uid},
 };
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::load::Plan;
+
+/// An Event may wait this long behind a burst of creates.
+const REPORTED_WITHIN: SignedDuration = SignedDuration::from_secs(10);
 
 /// Everything recorded about a fleet.
 #[derive(Debug)]
@@ -40,13 +43,18 @@ pub(super) struct Books {
     pub(super) cached_job_lists: Vec<u64>,
     /// How often replicas tried to create a Job that already existed.
     pub(super) n_exists: u64,
+    /// How often admission denied a create.
+    pub(super) n_denied: u64,
+    /// The Warnings of each CronJob: time and reason.
+    pub(super) warnings: BTreeMap<String, Vec<(Timestamp, String)>>,
 }
 
 #[derive(Debug)]
 pub(super) struct CronJob {
     pub(super) plan: Plan,
     pub(super) created: Timestamp,
-    pub(super) deleted: Option<Timestamp>,
+    /// When it was deleted, suspended or rescheduled, and therefore runs no more.
+    pub(super) ended: Option<Timestamp>,
     pub(super) shard: u16,
     pub(super) cursor: Option<Timestamp>,
 }
@@ -148,6 +156,8 @@ impl Books {
             n_unlabelled_pages: 0,
             cached_job_lists: Vec::new(),
             n_exists: 0,
+            n_denied: 0,
+            warnings: BTreeMap::new(),
         }
     }
 
@@ -155,7 +165,7 @@ impl Books {
         let shard = Bucket::of(&Uid::new(uid)).shard(self.shard_count).0;
         let cron_job = CronJob {
             created,
-            deleted: None,
+            ended: None,
             shard,
             cursor: None,
             plan,
@@ -177,6 +187,15 @@ impl Books {
     pub(super) fn holders(&self) -> BTreeMap<u16, Holder> {
         let holder = |(shard, changes): (&u16, &Vec<ShardChange>)| Some((*shard, changes.last()?.holder?));
         self.shards.iter().filter_map(holder).collect()
+    }
+
+    /// Whether an Event reported that a create failed, after this slot was due and before its successor could fail.
+    pub(super) fn is_reported(&self, plan: &Plan, slot: Timestamp) -> bool {
+        let until = slot + plan.period() + REPORTED_WITHIN;
+        let is_it = |(at, reason): &(Timestamp, String)| reason == "FailedCreate" && (slot..until).contains(at);
+        self.warnings
+            .get(&plan.name)
+            .is_some_and(|warnings| warnings.iter().any(is_it))
     }
 
     pub(super) fn held_by(&self, process: u64) -> Vec<u16> {

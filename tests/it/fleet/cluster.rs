@@ -11,8 +11,8 @@ use std::{
     time::Duration,
 };
 
-use apisim::{Api, Fault, JobRunner, JobRunnerOptions, Options, Rule, WallClock};
-use cronwheel::shard::ShardCount;
+use apisim::{Api, Fault, JobRunner, JobRunnerOptions, Options, Resource, Rule, Verb, WallClock};
+use cronwheel::{kube_api::objects::encode::CREATE_BEFORE_ANNOTATION, shard::ShardCount};
 use futures::future::join_all;
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
@@ -129,6 +129,19 @@ impl Fleet {
             body.to_string().into_bytes()
         };
         self.user.request(request.body(body).unwrap()).await
+    }
+
+    /// Evaluates the fence policy of `deploy/manifests` for every create from now on.
+    pub(super) fn add_fence_policy(&self) {
+        let fault = Fault::DenyLate {
+            policy: "cronwheel-fence".to_owned(),
+            annotation: CREATE_BEFORE_ANNOTATION.to_owned(),
+        };
+        self.api.faults().add(Rule {
+            resource: Some(Resource::Job),
+            verbs: vec![Verb::Create],
+            ..Rule::new(fault)
+        });
     }
 
     pub(super) fn keep_ledger(&self) -> impl Future<Output = Infallible> + use<> {

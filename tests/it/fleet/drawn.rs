@@ -222,6 +222,9 @@ fn play_drawn(seed: u64) -> String {
         for (front_end, serves) in serves.into_iter().enumerate() {
             fleet.api.set_serves_shard_selectors(front_end, serves);
         }
+        if seed.is_multiple_of(2) {
+            fleet.add_fence_policy();
+        }
         let pods: Vec<String> = (0..n_pods).map(|number| format!("p{number}")).collect();
         for (number, pod) in pods.iter().enumerate() {
             fleet.add(pod);

@@ -1,4 +1,4 @@
-//! Follows the API server and records every Job, every status cursor and every Lease.
+//! Follows the API server and records every Job, every status cursor, every Lease and every Warning.
 
 use std::{
     convert::Infallible,
@@ -21,6 +21,7 @@ enum Kind {
     Jobs,
     CronJobs,
     Leases,
+    Events,
 }
 
 /// Records everything after a version, forever.
@@ -32,6 +33,7 @@ pub(super) async fn keep(api: Api, clock: WallClock, books: Arc<Mutex<Books>>, v
         never = follow(Kind::Leases, "/apis/coordination.k8s.io/v1/leases") => never,
         never = follow(Kind::Jobs, "/apis/batch/v1/jobs") => never,
         never = follow(Kind::CronJobs, "/apis/batch/v1/cronjobs") => never,
+        never = follow(Kind::Events, "/api/v1/events") => never,
     }
 }
 
@@ -67,6 +69,7 @@ async fn follow(
                 Kind::Jobs => books.see_job(&seen),
                 Kind::CronJobs => books.see_cron_job(&seen),
                 Kind::Leases => books.see_lease(&seen),
+                Kind::Events => books.see_event(&seen),
             }
         }
     }
@@ -133,7 +136,7 @@ impl Books {
             return;
         };
         if seen.is_deleted {
-            cron_job.deleted = Some(seen.at);
+            cron_job.ended.get_or_insert(seen.at);
             return;
         }
         let cursor = instant(&seen.object["status"]["lastScheduleTime"]);
@@ -147,6 +150,17 @@ impl Books {
             self.cursors_back.push(gone_back);
         }
         cron_job.cursor = cursor;
+    }
+
+    /// A repeated Event raises the count of the first one.
+    fn see_event(&mut self, seen: &Seen<'_>) {
+        let (about, text) = (&seen.object["involvedObject"], |value: &Value| {
+            value.as_str().unwrap_or_default().to_owned()
+        });
+        if seen.object["type"] == "Warning" && about["kind"] == "CronJob" && !seen.is_deleted {
+            let warnings = self.warnings.entry(text(&about["name"])).or_default();
+            warnings.push((seen.at, text(&seen.object["reason"])));
+        }
     }
 
     fn see_lease(&mut self, seen: &Seen<'_>) {

@@ -27,9 +27,6 @@ use super::books::{Books, Write, WriteKind};
 /// A connection without traffic is closed after this time.
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
 
-/// The API server's deadline for a request without `timeout`.
-const SERVER_PATIENCE: Duration = Duration::from_mins(1);
-
 /// The number of creates until the process is frozen. Zero means never.
 pub(super) type FreezeAtCreate = Arc<AtomicU64>;
 
@@ -96,7 +93,6 @@ struct Asked {
     job_list: Option<JobList>,
     /// The name of its CronJob or Job.
     name: String,
-    patience: Duration,
 }
 
 impl Asked {
@@ -124,7 +120,6 @@ impl Asked {
                 least_version: least_version(query),
             }),
             name,
-            patience: patience(query),
         }
     }
 }
@@ -139,16 +134,6 @@ fn least_version(query: &str) -> Option<u64> {
     let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
     let (_, version) = pairs.find(|(name, _)| *name == "resourceVersion")?;
     version.parse().ok()
-}
-
-/// Returns the server's deadline for the request.
-fn patience(query: &str) -> Duration {
-    let named = query.split('&').find_map(|pair| pair.strip_prefix("timeout="));
-    let Some(named) = named else { return SERVER_PATIENCE };
-    let millis = named.strip_suffix("ms").and_then(|millis| millis.parse().ok());
-    let seconds = || named.strip_suffix('s')?.parse().ok().map(Duration::from_secs);
-    let patience = millis.map(Duration::from_millis).or_else(seconds);
-    patience.unwrap_or_else(|| panic!("timeout={named}"))
 }
 
 /// A create whose sender waits for the response.
@@ -219,8 +204,7 @@ impl Line {
         if asked.is_watch {
             return answer.await;
         }
-        let answered = tokio::time::timeout(asked.patience, answer).await;
-        let mut answer = answered.unwrap_or(Err(ConnectionLost))?;
+        let mut answer = answer.await?;
         if let Some((connection, _)) = balanced {
             answer.extensions_mut().insert(connection);
         }
@@ -260,6 +244,9 @@ impl Line {
         let Some(kind) = asked.write else { return };
         if kind == WriteKind::Create && status == StatusCode::CONFLICT {
             books.n_exists += 1;
+        }
+        if kind == WriteKind::Create && status == StatusCode::FORBIDDEN {
+            books.n_denied += 1;
         }
         if !status.is_success() {
             return;

@@ -12,6 +12,17 @@ pub(super) enum Policy {
     Replace,
 }
 
+/// How long its Jobs stay after their end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Life {
+    /// Until history deletes them.
+    Kept,
+    /// For `ttlSecondsAfterFinished`.
+    Seconds(i64),
+    /// Until the status is stored: the history limits are 0.
+    NoHistory,
+}
+
 /// The specification of a CronJob.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
@@ -22,6 +33,7 @@ pub(super) struct Plan {
     /// The run time of its Jobs.
     pub(super) run_seconds: i64,
     pub(super) deadline_seconds: Option<i64>,
+    pub(super) life: Life,
 }
 
 impl Plan {
@@ -42,6 +54,7 @@ impl Plan {
             minutes,
             run_seconds: random.pick(&[1, 5, 20, 40, 40, 75]),
             deadline_seconds: random.pick(&[None, None, Some(600)]),
+            life: Life::Kept,
         }
     }
 
@@ -58,6 +71,7 @@ impl Plan {
             minutes,
             run_seconds: 1,
             deadline_seconds: None,
+            life: Life::Kept,
         }
     }
 
@@ -67,6 +81,7 @@ impl Plan {
         } else {
             format!("*/{} * * * *", self.minutes)
         };
+        let history_limit = u8::from(self.life != Life::NoHistory);
         json!({
             "apiVersion": "batch/v1",
             "kind": "CronJob",
@@ -75,15 +90,20 @@ impl Plan {
                 "schedule": schedule,
                 "concurrencyPolicy": format!("{:?}", self.policy),
                 "startingDeadlineSeconds": self.deadline_seconds,
-                "successfulJobsHistoryLimit": 1,
-                "failedJobsHistoryLimit": 1,
+                "successfulJobsHistoryLimit": history_limit,
+                "failedJobsHistoryLimit": history_limit,
                 "jobTemplate": {"spec": self.job_spec()},
             },
         })
     }
 
     pub(super) fn job_spec(&self) -> Value {
+        let ttl_seconds = match self.life {
+            Life::Seconds(seconds) => Some(seconds),
+            Life::Kept | Life::NoHistory => None,
+        };
         json!({
+            "ttlSecondsAfterFinished": ttl_seconds,
             "template": {
                 "metadata": {"annotations": {"run-for": format!("{}s", self.run_seconds)}},
                 "spec": {"restartPolicy": "Never", "containers": [{"name": "work", "image": "work"}]},

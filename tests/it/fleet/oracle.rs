@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     books::{Books, CronJob, Holder, Job, ShardChange, Write, WriteKind},
     cluster::DELAY_MAX,
-    load::Policy,
+    load::{Life, Policy},
 };
 
 /// The maximum lateness of a Job when nothing interferes.
@@ -17,7 +17,7 @@ const ORDINARY_LATENESS: SignedDuration = SignedDuration::from_millis(500);
 pub(super) const AFTERMATH: SignedDuration = SignedDuration::from_secs(25);
 
 /// The maximum time until a living process knows that a shard has moved to another one.
-const NEWS: SignedDuration = SignedDuration::from_millis(100);
+pub(super) const NEWS: SignedDuration = SignedDuration::from_millis(100);
 
 /// Exceptions to the rules, and the judged period.
 #[derive(Clone, Debug)]
@@ -65,11 +65,8 @@ fn judge_jobs(books: &Books, cron_job: &CronJob, jobs: &[&Job], terms: &Terms, p
         {
             problems.push(format!("{}: early, at {}", job.name, job.created));
         }
-        if cron_job
-            .deleted
-            .is_some_and(|deleted| job.created > later(deleted, NEWS))
-        {
-            problems.push(format!("{}: its CronJob was gone, at {}", job.name, job.created));
+        if cron_job.ended.is_some_and(|ended| job.created > later(ended, NEWS)) {
+            problems.push(format!("{}: its CronJob runs no more, at {}", job.name, job.created));
         }
     }
     problems.extend(
@@ -86,8 +83,8 @@ fn judge_jobs(books: &Books, cron_job: &CronJob, jobs: &[&Job], terms: &Terms, p
         }
     }
     let until = cron_job
-        .deleted
-        .map_or(terms.end, |deleted| terms.end.min(deleted - ORDINARY_LATENESS));
+        .ended
+        .map_or(terms.end, |ended| terms.end.min(ended - ORDINARY_LATENESS));
     for slot in plan.slots(cron_job.created.max(terms.judged_from), until) {
         judge_slot(books, cron_job, jobs, slot, terms, problems);
     }
@@ -135,7 +132,9 @@ fn judge_slot(
         None => {
             let is_superseded = soon >= next && free_at > Timestamp::MIN
                 || is_in(&terms.skipped, slot).is_some_and(|until| until >= next - ORDINARY_LATENESS);
-            if !is_superseded && by <= terms.end {
+            let is_over = cron_job.ended.is_some_and(|ended| ended <= by);
+            let is_reported = plan.life != Life::Kept && books.is_reported(plan, slot);
+            if !is_superseded && !is_over && !is_reported && by <= terms.end {
                 problems.push(format!("{}: missed, due at {slot}", plan.job_name(slot)));
             }
         }

@@ -1,10 +1,11 @@
-//! The scenarios F1 to F30 of `docs/spec/sharding.md`, each with the figures that it must show.
+//! The scenarios F1 to F31 of `docs/spec/sharding.md`, each with the figures that it must show.
 
 mod admission;
 mod alone;
 mod beginnings;
 mod clocks;
 mod crashes;
+mod edits;
 mod foreign_jobs;
 mod freezes;
 mod handovers;

@@ -2,7 +2,6 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use apisim::{Fault, Resource, Rule, Verb};
 use cronwheel::controller::clock::SimulatedWall;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -194,15 +193,9 @@ fn f_28_a_create_that_one_api_server_fences_goes_to_another() {
         begin(fleet, &FOUR).await;
         fleet.at(0, 59.5).await;
         fleet.api.set_clock_ahead(2, SignedDuration::from_secs(60));
-        let text =
-            "ValidatingAdmissionPolicy 'cronwheel-fence' with binding 'cronwheel-fence' denied request: too late";
-        let mut refusal = Rule::new(Fault::Forbid(text.to_owned()));
-        refusal.front_end = Some(2);
-        refusal.resource = Some(Resource::Job);
-        refusal.verbs = vec![Verb::Create];
-        let refusal = fleet.api.faults().add(refusal);
+        fleet.add_fence_policy();
         fleet.at(3, 20.0).await;
-        assert!(fleet.api.faults().count(refusal) > 0, "no create was refused");
+        assert!(fleet.books().n_denied > 0, "no create was refused");
         let events = fleet.ask("GET", "/api/v1/events", &Value::Null).await.unwrap();
         let warnings: Vec<&Value> = events["items"]
             .as_array()

@@ -211,7 +211,7 @@ fn f_14_a_cron_job_that_was_deleted_is_not_there_for_the_next_leader() {
         fleet.drain("b").await;
         fleet.at(3, 20.0).await;
         let books = fleet.books();
-        let n_deleted = books.cron_jobs.values().filter(|cron_job| cron_job.deleted.is_some());
+        let n_deleted = books.cron_jobs.values().filter(|cron_job| cron_job.ended.is_some());
         assert_eq!(n_deleted.count(), names.len());
     });
 }

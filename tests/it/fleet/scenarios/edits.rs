@@ -1,0 +1,144 @@
+//! CronJobs that users change while their runs wait to be sent.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use apisim::{Fault, Resource, Rule, Verb};
+use futures::future::join_all;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use super::begin;
+use crate::fleet::{Size, cluster::Fleet, load::Plan, oracle::NEWS, play};
+
+/// CronJobs whose runs wait during the outage.
+const N_WAITING: usize = 1_600;
+
+/// CronJobs that users change meanwhile.
+const N_CHANGED: usize = 160;
+
+/// The image of the Jobs after their template was changed.
+const NEW_IMAGE: &str = "new-work";
+
+/// What a user does to a CronJob.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Edit {
+    Suspend,
+    Delete,
+    Reschedule,
+    ChangeTemplate,
+}
+
+impl Edit {
+    const ALL: [Edit; 4] = [Edit::Suspend, Edit::Delete, Edit::Reschedule, Edit::ChangeTemplate];
+
+    /// Makes the change, and records it for the oracle: from now on, the CronJob has no run, except with a new template.
+    async fn make(self, fleet: &Fleet, name: &str) {
+        let path = format!("/apis/batch/v1/namespaces/default/cronjobs/{name}");
+        let image = json!([{"name": "work", "image": NEW_IMAGE}]);
+        let (method, body) = match self {
+            Edit::Suspend => ("PATCH", json!({"spec": {"suspend": true}})),
+            Edit::Delete => ("DELETE", json!({})),
+            Edit::Reschedule => ("PATCH", json!({"spec": {"schedule": "0 0 1 1 *"}})),
+            Edit::ChangeTemplate => (
+                "PATCH",
+                json!({"spec": {"jobTemplate": {"spec": {"template": {"spec": {"containers": image}}}}}}),
+            ),
+        };
+        fleet.ask(method, &path, &body).await.unwrap();
+        let now = fleet.now();
+        if self != Edit::ChangeTemplate {
+            let mut books = fleet.books();
+            books.cron_jobs.get_mut(name).unwrap().ended.get_or_insert(now);
+        }
+    }
+}
+
+/// Lets the runs of 12:03 wait during an outage until 12:05, changes CronJobs during it and while the runs are sent, and
+/// judges that nothing outdated was created.
+fn change_what_waits(seed: u64, outage: &Rule) {
+    let size = Size {
+        n_cron_jobs: 12,
+        n_shards: 16,
+    };
+    play(seed, size, async |fleet| {
+        let plans = (0..N_WAITING).map(|number| Plan::every(3, &format!("waits-{number:04}")));
+        join_all(plans.map(|plan| fleet.create_cron_job(plan))).await;
+        begin(fleet, &["a"]).await;
+        fleet.at(2, 50.0).await;
+        let began = fleet.now();
+        let outage = fleet.trouble(outage.clone());
+        fleet.at(4, 30.0).await;
+        let before_end = change_some(fleet, 0..N_CHANGED / 2, Duration::from_secs(30)).await;
+        fleet.end_trouble(outage);
+        let ended = fleet.now();
+        let after_end = change_some(fleet, N_CHANGED / 2..N_CHANGED, Duration::from_secs(3)).await;
+        fleet.allow_skipped(began, ended + SignedDuration::from_secs(10));
+        fleet.at(5, 50.0).await;
+        let changed = before_end.into_iter().chain(after_end).collect();
+        judge_templates(fleet, &changed).await;
+        judge_what_waited(fleet, &changed, ended);
+    });
+}
+
+/// Changes CronJobs one after another within this time. Returns the instant and the kind of each change.
+async fn change_some(
+    fleet: &Fleet,
+    numbers: std::ops::Range<usize>,
+    within: Duration,
+) -> BTreeMap<String, (Timestamp, Edit)> {
+    let pause = within / u32::try_from(numbers.len()).unwrap();
+    let mut changed = BTreeMap::new();
+    for number in numbers {
+        tokio::time::sleep(pause).await;
+        // Not in the order in which they were created.
+        let name = format!("waits-{:04}", number * 7_919 % N_WAITING);
+        let edit = Edit::ALL[number % Edit::ALL.len()];
+        edit.make(fleet, &name).await;
+        changed.insert(name, (fleet.now(), edit));
+    }
+    changed
+}
+
+/// No Job has an outdated template. The oracle judges the other changes.
+async fn judge_templates(fleet: &Fleet, changed: &BTreeMap<String, (Timestamp, Edit)>) {
+    let jobs = fleet.ask("GET", "/apis/batch/v1/jobs", &Value::Null).await.unwrap();
+    let images = jobs["items"].as_array().unwrap().iter().map(|job| {
+        let image = &job["spec"]["template"]["spec"]["containers"][0]["image"];
+        (job["metadata"]["uid"].as_str().unwrap(), image.as_str().unwrap())
+    });
+    let images: BTreeMap<&str, &str> = images.collect();
+    let books = fleet.books();
+    let mut n_new = 0;
+    for (uid, job) in &books.jobs {
+        let Some((at, Edit::ChangeTemplate)) = changed.get(&job.owner) else {
+            continue;
+        };
+        let is_new = images[uid.as_str()] == NEW_IMAGE;
+        assert!(is_new || job.created <= *at + NEWS, "{}: changed at {at}", job.name);
+        n_new += usize::from(is_new);
+    }
+    assert!(n_new >= N_CHANGED / 8, "{n_new}");
+}
+
+/// Changes were made before a run was sent, during the outage and after it.
+fn judge_what_waited(fleet: &Fleet, changed: &BTreeMap<String, (Timestamp, Edit)>, outage_ended: Timestamp) {
+    let books = fleet.books();
+    let ran: BTreeMap<&str, Timestamp> = books.jobs.values().map(|job| (&*job.owner, job.created)).collect();
+    let waited = changed
+        .iter()
+        .filter(|(name, (at, _))| ran.get(name.as_str()).is_none_or(|ran| ran > at));
+    let (before, after): (Vec<_>, Vec<_>) = waited.partition(|(_, (at, _))| *at <= outage_ended);
+    assert!(before.len() >= N_CHANGED / 2, "{} during the outage", before.len());
+    assert!(after.len() >= N_CHANGED / 20, "{} after it", after.len());
+}
+
+#[test]
+fn f_31_runs_that_wait_while_creates_are_throttled_obey_the_latest_change() {
+    let throttle = Fault::Throttle { retry_after_seconds: 1 };
+    let creates = Rule {
+        resource: Some(Resource::Job),
+        verbs: vec![Verb::Create],
+        ..Rule::new(throttle)
+    };
+    change_what_waits(301, &creates);
+}

@@ -198,20 +198,12 @@ async fn judge(scenario: Scenario) -> anyhow::Result<ExitCode> {
         Scenario::Minutely(arguments) => {
             let report = run(arguments).await?;
             println!("{report}");
-            Ok(if report.is_clean() {
-                ExitCode::SUCCESS
-            } else {
-                ExitCode::FAILURE
-            })
+            Ok(ExitCode::from(u8::from(!report.is_clean())))
         }
         Scenario::Handovers(arguments) => {
             let report = run_handovers(arguments).await?;
             println!("{report}");
-            Ok(if report.is_clean() {
-                ExitCode::SUCCESS
-            } else {
-                ExitCode::FAILURE
-            })
+            Ok(ExitCode::from(u8::from(!report.is_clean())))
         }
         Scenario::Takeovers(arguments) => {
             let scratch = Scratch::new()?;

@@ -43,7 +43,7 @@ use self::{
     clock::Clock,
     dispatcher::{DispatchQueue, Dispatcher, DispatcherChannels},
     event_task::{EventChannels, EventQueue, EventTask},
-    settings::RunSettings,
+    settings::{CronJobMetrics, RunSettings},
     shard_task::{ShardChannels, ShardTask},
     shutdown::{Phase, PhaseSender},
     status_batcher::{StatusBatcher, StatusChannels, StatusQueue},
@@ -301,12 +301,13 @@ impl Shell {
         let now = self.clock.now();
         let scopes = self.settings.scopes.clone();
         let clock_skew_max = self.clock.skew_max();
-        let shards = match &self.settings.sharding {
+        let mut shards = match &self.settings.sharding {
             None => HeldShards::whole(scopes, clock_skew_max, now),
             Some(sharding) => HeldShards::new(Partition::Shards(sharding.shard_count), scopes, clock_skew_max),
         };
         let template_bytes_max = u64::from(self.settings.template_memory_mib) << 20;
         shards.template_memory().set_bytes_max(template_bytes_max);
+        shards.survey_cron_jobs(self.settings.cron_job_metrics == CronJobMetrics::Trouble);
         let task = ShardTask::new(shards, self.clock.clone(), now, channels);
         self.start("shard", Phase::EndShards, task.run())
     }

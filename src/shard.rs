@@ -27,6 +27,7 @@ pub mod shard_set;
 pub mod state;
 pub mod template_memory;
 pub mod term;
+pub mod trouble;
 
 pub use boot_instant::{BootInstant, Clocks};
 pub use bucket::{Bucket, HashRange, ShardCount, ShardCountError};
@@ -52,3 +53,7 @@ pub use shard_set::ShardSet;
 pub use state::{Decided, ShardConfig, ShardState, Sizes, Wakeup};
 pub use template_memory::{TemplateMemory, TemplateUse};
 pub use term::{ShardId, ShardTerm, Term};
+pub use trouble::{
+    Threshold, TroubleKind, TroubleThresholds,
+    selection::{Trouble, TroubleReport},
+};

@@ -134,6 +134,19 @@ UNIT = {
     "missed-runs-are-not-counted": ("src/cli/dev/audit.rs", "        self.counts.missed += 1;\n", "        self.counts.held_back += 1;\n", "dev::audit"),
     "doubled-runs-are-not-counted": ("src/cli/dev/audit.rs", "            self.counts.doubled += 1;\n", "            self.counts.started += 1;\n", "dev::audit"),
     "refused-look-up-stops-later-slots": (f"{STATE}/decision.rs", "Some(_) if cron_job.awaits_answer(now) => return false,", "Some(open) if open.is_in_flight() => return false,", "a_look_up_that_is_not_permitted"),
+    "suspended-is-in-trouble": ("src/shard/trouble.rs", "    if facts.is_stopped {", "    if facts.is_stopped && facts.is_unschedulable {", "trouble"),
+    "failure-outlasts-a-success": ("src/shard/trouble.rs", "facts.last_successful_time <= Some(*started)", "facts.last_successful_time <= Some(*started) || facts.created < *started", "trouble"),
+    "late-counts-from-the-open-slot": ("src/shard/trouble.rs", "let first = facts.after_start?.first()?.min(pending);", "let first = facts.after_start?.first()?.max(pending);", "trouble"),
+    "no-success-a-period-early": ("src/shard/trouble.rs", "let third = first.and_then(next).and_then(next);", "let third = first.and_then(next);", "trouble"),
+    "blocked-by-nothing": ("src/shard/trouble.rs", "facts.after_start.filter(|_| facts.is_held_back)?", "facts.after_start?", "trouble"),
+    "never-fires-is-valid": ("src/shard/trouble.rs", "facts.is_unschedulable || facts.after_success.third().is_none()", "facts.is_unschedulable", "trouble"),
+    "one-namespace-hides-the-others": ("src/shard/trouble/selection.rs", "Some((troubles.len(), troubles.last()?))", "Some((1, troubles.last()?))", "selection"),
+    "trouble-of-a-shard-given-away": ("src/shard/trouble/selection.rs", "shards.contains(trouble.shard)", "!shards.is_empty() || shards.contains(trouble.shard)", "survey"),
+    "every-replica-names-500": ("src/shard/held_shards/survey.rs", "NAMED_MAX * acting.len() / usize::from(count.get())", "NAMED_MAX.min(NAMED_MAX * acting.len() / usize::from(count.get()) * 99)", "survey"),
+    "examines-all-at-once": ("src/shard/held_shards/survey.rs", "if n_examined >= STEP_MAX {", "if n_examined >= STEP_MAX * 99 {", "survey"),
+    "trouble-by-a-stranger": (f"{STATE}/troubles.rs", "job.is_in_namespace_of(identity) && !job", "!job", "troubles"),
+    "activations-of-a-former-schedule": (f"{STATE}/changes.rs", "        (cron_job.after_start, cron_job.after_success) = (None, None);\n", "", "troubles"),
+    "activations-of-a-former-success": (f"{STATE}/troubles.rs", "Some(known) if known.are_after(instant) => known,", "Some(known) if known.are_after(instant) || instant > Timestamp::MIN => known,", "troubles"),
 }
 
 # As `make fleet` builds it, but for what is broken each time: most are red after a second, and wait for the build. It has

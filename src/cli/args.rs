@@ -16,7 +16,10 @@ use self::values::{
 use super::dev::DevArgs;
 use super::{explain::ExplainArgs, next::NextArgs, shards::ShardsArgs};
 use crate::{
-    controller::event_task::{EventBudget, EventFilter},
+    controller::{
+        event_task::{EventBudget, EventFilter},
+        settings::CronJobMetrics,
+    },
     coordination::InstallationName,
     schedule::{Zone, zone::tzdb_version},
     shard::{ShardCount, TemplateMemory},
@@ -136,6 +139,10 @@ pub struct RunArgs {
     /// namespaces share the budget fairly
     #[arg(long, value_name = "COUNT", default_value_t = EventBudget::PER_SECOND_DEFAULT, value_parser = value_parser!(u32).range(1..=EVENTS_PER_SECOND_MAX))]
     pub max_events_per_second: u32,
+
+    /// Which metrics name CronJobs and their namespaces. Whoever can read /metrics can read these names
+    #[arg(long, value_enum, default_value_t)]
+    pub cron_job_metrics: CronJobMetrics,
 
     /// Maximum difference from the API server's clock, from 1s. Beyond it no Job is started
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = parse_clock_skew, allow_hyphen_values = true)]

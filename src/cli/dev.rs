@@ -49,8 +49,10 @@ use self::{
 use super::args::values::{parse_listen_here, parse_run_time};
 use crate::{
     controller::{
-        Companion, Connections, Controller, RuntimeError, bind, clock::Clock, event_task::EventBudget,
-        settings::RunSettings,
+        Companion, Connections, Controller, RuntimeError, bind,
+        clock::Clock,
+        event_task::EventBudget,
+        settings::{CronJobMetrics, RunSettings},
     },
     schedule::{Zone, parse_standard},
     shard::{Scope, TemplateMemory},
@@ -238,6 +240,7 @@ fn settings(listen: SocketAddr) -> RunSettings {
         inflight_max: INFLIGHT_MAX,
         template_memory_mib: TemplateMemory::MIB_DEFAULT,
         events: EventBudget::default(),
+        cron_job_metrics: CronJobMetrics::default(),
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
 
+use clap::ValueEnum;
+
 use super::event_task::EventBudget;
 use crate::{
     coordination::{
@@ -29,10 +31,22 @@ pub struct RunSettings {
     pub template_memory_mib: u32,
     /// Budget for Events, shared by all replicas.
     pub events: EventBudget,
+    /// The metrics that name CronJobs.
+    pub cron_job_metrics: CronJobMetrics,
     /// How CronJobs are shared with other replicas; `None` with `--alone`.
     pub sharding: Option<ShardingSettings>,
     /// Membership of a replica with `--alone`, by which it and other replicas detect each other.
     pub alone: Option<ShardingSettings>,
+}
+
+/// The metrics that name CronJobs and their namespaces.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum CronJobMetrics {
+    /// CronJobs in trouble
+    #[default]
+    Trouble,
+    /// No metric names a CronJob
+    None,
 }
 
 /// How CronJobs are divided into shards, and the identity of this replica.

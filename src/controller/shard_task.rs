@@ -142,6 +142,7 @@ impl ShardTask {
                 // A full lane answers at once, and the lifecycle of a shard may have waited for that answer.
                 self.attend();
             }
+            self.shards.survey(self.now());
             self.publish();
         }
         self.wind_up().await;
@@ -172,7 +173,10 @@ impl ShardTask {
 
     /// Returns the maximum time until the next turn.
     fn lifecycle_pause(&self) -> Duration {
-        let wakeup = self.shards.next_follow();
+        let wakeup = [self.shards.next_follow(), self.shards.next_survey()]
+            .into_iter()
+            .flatten()
+            .min();
         let pause = wakeup.map(|at| at.since(self.clock.boot()));
         pause.unwrap_or(TURN_INTERVAL_MAX).min(TURN_INTERVAL_MAX)
     }
@@ -278,6 +282,7 @@ impl ShardTask {
     }
 
     fn publish(&mut self) {
+        let troubles = self.shards.trouble_report();
         let (shards, turned) = (&self.shards, self.clock.boot());
         // Loading one shard by a list does not make this replica unready. Neither does a namespace that may not be
         // listed, if others may be.
@@ -291,6 +296,7 @@ impl ShardTask {
             figures.sizes = shards.sizes();
             figures.template_use = shards.template_memory().in_use();
             figures.refused = shards.refused_figures();
+            figures.troubles = troubles;
             figures.is_synced = is_synced;
             figures.turned = Some(turned);
         });

@@ -11,6 +11,7 @@ use super::{
     record::{ActiveJob, ConcurrencyPolicy, CronJobRecord, CronJobStatus},
     refused_creates::RefusedCreate,
     template_memory::{KeptPart, Reservation, TemplateMemory},
+    trouble::Activations,
 };
 use crate::schedule::policy::{Decision, SkipReason};
 
@@ -64,6 +65,10 @@ pub(crate) struct CronJobState {
     pub(crate) reported: Reported,
     /// The limit of Events about Jobs that belong to no run.
     pub(crate) unexpected_events: UnexpectedEvents,
+    /// The activations after the last start, when they were last needed.
+    pub(crate) after_start: Option<Activations>,
+    /// The activations after the last success, when they were last needed.
+    pub(crate) after_success: Option<Activations>,
 }
 
 /// Limits the Events of a CronJob about Jobs that belong to no run to a number per hour. Anyone who may create Jobs in
@@ -225,6 +230,7 @@ pub(crate) struct Reported {
     pub(crate) reserved_annotations: bool,
     pub(crate) future_cursor: bool,
     pub(crate) template_not_kept: bool,
+    pub(crate) invalid_threshold: bool,
 }
 
 impl LookUp {
@@ -261,6 +267,8 @@ impl CronJobState {
             n_history_failures: 0,
             reported: Reported::default(),
             unexpected_events: UnexpectedEvents::default(),
+            after_start: None,
+            after_success: None,
         }
     }
 

@@ -169,6 +169,8 @@ pub enum EventReason {
     LastScheduleTimeInFuture,
     /// Added by cronwheel: annotations of the template were omitted.
     ReservedAnnotations,
+    /// Added by cronwheel: an annotation of the CronJob has an invalid value.
+    InvalidAnnotation,
     /// Added by cronwheel: the template is too large to be held in memory.
     TemplateNotKept,
     /// Added by cronwheel: watches do not deliver a Job.
@@ -200,6 +202,7 @@ impl EventReason {
             EventReason::UndecodableCronJob => "UndecodableCronJob",
             EventReason::LastScheduleTimeInFuture => "LastScheduleTimeInFuture",
             EventReason::ReservedAnnotations => "ReservedAnnotations",
+            EventReason::InvalidAnnotation => "InvalidAnnotation",
             EventReason::TemplateNotKept => "TemplateNotKept",
             EventReason::ShardLabelMissing => "ShardLabelMissing",
             EventReason::FailedStatusUpdate => "FailedStatusUpdate",
@@ -228,6 +231,7 @@ impl EventReason {
             | EventReason::UndecodableCronJob
             | EventReason::LastScheduleTimeInFuture
             | EventReason::ReservedAnnotations
+            | EventReason::InvalidAnnotation
             | EventReason::TemplateNotKept
             | EventReason::ShardLabelMissing
             | EventReason::FailedStatusUpdate => EventType::Warning,

@@ -12,6 +12,7 @@ mod list_order;
 mod listing;
 mod pause;
 mod progress;
+pub mod survey;
 mod turns;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +24,7 @@ use self::{
     lifecycle::Lifecycle,
     listing::Listing,
     progress::{Progress, note_written},
+    survey::Survey,
 };
 pub use self::{list_order::ListOrder, listing::Listed};
 use super::{
@@ -88,6 +90,7 @@ pub struct HeldShards {
     template_memory: TemplateMemory,
     refused_creates: RefusedCreates,
     is_paused: bool,
+    survey: Survey,
 }
 
 impl HeldShards {
@@ -105,6 +108,7 @@ impl HeldShards {
             template_memory: TemplateMemory::default(),
             refused_creates: RefusedCreates::default(),
             is_paused: false,
+            survey: Survey::default(),
         }
     }
 

@@ -92,7 +92,7 @@ impl fmt::Debug for Uid {
 }
 
 /// Namespace, name and uid of a CronJob, shared by all its orders.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CronJobIdentity {
     /// Its namespace.
     pub namespace: Box<str>,

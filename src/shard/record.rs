@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::ids::{CronJobIdentity, ResourceVersion, Uid};
 pub use crate::schedule::{ConcurrencyPolicy, CronJobSchedule};
-use crate::shard::ShardLabels;
+use crate::shard::{ShardLabels, TroubleThresholds};
 
 /// A CronJob in its last observed form.
 #[derive(Clone, Debug)]
@@ -38,6 +38,8 @@ pub struct CronJobRecord {
     pub template: Arc<JobTemplate>,
     /// The metadata that a status write must send back unchanged (B-16.4).
     pub retained_metadata: Arc<RetainedMetadata>,
+    /// The thresholds in its annotations.
+    pub trouble_thresholds: TroubleThresholds,
     /// `status`.
     pub status: CronJobStatus,
 }

@@ -20,6 +20,7 @@ mod refusals;
 mod relists;
 mod status;
 mod timers;
+mod troubles;
 
 use std::collections::VecDeque;
 
@@ -260,6 +261,7 @@ impl ShardState {
         }
         self.report_reserved_annotations(owner);
         self.report_future_cursor(owner, now);
+        self.report_invalid_threshold(owner);
         self.report_template_not_kept(owner);
         self.clean_history(owner, now);
         self.reconcile_active(owner, now);

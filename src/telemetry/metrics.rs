@@ -1,4 +1,5 @@
-//! Metrics: a struct of handles for each component, registered here. Labels have few values and never name an object.
+//! Metrics: a struct of handles for each component, registered here. Labels have few values, and one metric alone names
+//! objects: that of CronJobs in trouble.
 
 use prometheus::{
     Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,

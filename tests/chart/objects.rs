@@ -46,7 +46,8 @@ fn the_program_accepts_what_the_chart_passes() {
     let controller = json!({
         "namespaces": ["team-a", "team-b"], "defaultTimeZone": "Europe/Berlin", "shards": 64, "installation": "team",
         "leaseNamespace": "leases", "timing": "safe", "maxInflight": 320, "maxTemplateMemory": 2048,
-        "statusFlushInterval": "500ms", "events": "none", "maxEventsPerSecond": 1, "maxClockSkew": "1m30s",
+        "statusFlushInterval": "500ms", "events": "none", "maxEventsPerSecond": 1, "cronJobMetrics": "none",
+        "maxClockSkew": "1m30s",
         "logFormat": "json", "logLevel": "trace", "listenAddress": "[::]", "port": 9090,
         "extraArgs": ["--pod-name=a"],
     });

@@ -13,7 +13,7 @@ static DEFAULTS: LazyLock<Value> =
 const UNUSED: [&str; 1] = ["global"];
 
 /// Other values for strings whose form is prescribed.
-const OTHERS: [(&str, &str); 16] = [
+const OTHERS: [(&str, &str); 17] = [
     (
         "image.digest",
         "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
@@ -23,6 +23,7 @@ const OTHERS: [(&str, &str); 16] = [
     ("controller.timing", "safe"),
     ("controller.statusFlushInterval", "500ms"),
     ("controller.events", "warnings"),
+    ("controller.cronJobMetrics", "none"),
     ("controller.maxClockSkew", "1500ms"),
     ("controller.logFormat", "json"),
     ("controller.logLevel", "debug"),

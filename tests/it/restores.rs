@@ -17,7 +17,7 @@ use cronwheel::{
         Connections, Controller,
         clock::{Clock, SimulatedWall},
         event_task::EventBudget,
-        settings::{RunSettings, ShardingSettings},
+        settings::{CronJobMetrics, RunSettings, ShardingSettings},
     },
     coordination::{InstallationName, Preset, ProtocolRange},
     kube_api::WriteConnections,
@@ -145,6 +145,7 @@ impl Cluster {
             inflight_max: 64,
             template_memory_mib: TemplateMemory::MIB_DEFAULT,
             events: EventBudget::default(),
+            cron_job_metrics: CronJobMetrics::default(),
             sharding: (!is_alone).then(|| membership.clone()),
             alone: is_alone.then_some(membership),
         };

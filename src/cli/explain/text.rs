@@ -367,9 +367,10 @@ fn rule_of(reason: EventReason) -> &'static str {
         EventReason::SuccessfulDelete | EventReason::FailedDelete => "B-4.4",
         EventReason::SuccessfulCreate => "B-12.1",
         EventReason::FailedCreate => "B-12.3, B-12.4",
-        EventReason::FailedLookUp | EventReason::UndecodableCronJob | EventReason::TemplateNotKept => {
-            "of cronwheel alone"
-        }
+        EventReason::FailedLookUp
+        | EventReason::UndecodableCronJob
+        | EventReason::TemplateNotKept
+        | EventReason::InvalidAnnotation => "of cronwheel alone",
         EventReason::FailedStatusUpdate => "B-13.1; the built-in logs it alone",
         EventReason::ShardLabelMissing => "B-11.2; the built-in adds no label",
         EventReason::ReservedAnnotations => "B-11.3; the built-in has no annotations of its own to protect",

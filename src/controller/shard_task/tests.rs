@@ -18,7 +18,7 @@ use crate::{
     schedule::Zone,
     shard::{
         ConcurrencyPolicy, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus, ResourceVersion, Scope,
-        SelectedKind, Uid, held_shards::WHOLE, record::RetainedMetadata,
+        SelectedKind, TroubleThresholds, Uid, held_shards::WHOLE, record::RetainedMetadata,
     },
     telemetry::metrics::Metrics,
 };
@@ -46,6 +46,7 @@ fn cron_job(name: &str, schedule: &str) -> Input {
         failed_jobs_history_limit: Some(1),
         template: record(&fake_server::cron_job("a", name, 1, "image")).template,
         retained_metadata: Arc::new(RetainedMetadata { members: "".into() }),
+        trouble_thresholds: TroubleThresholds::default(),
         status: CronJobStatus {
             last_schedule_time: Some(epoch() - SignedDuration::from_secs(30)),
             ..CronJobStatus::default()
@@ -135,7 +136,8 @@ impl Bench {
             acts_alone: crate::kube_api::ordered_watch::OrderedSender::new(false).subscribe(),
             lifecycle: None,
         };
-        let shards = HeldShards::whole(vec![Scope::Cluster], SignedDuration::from_secs(2), epoch());
+        let mut shards = HeldShards::whole(vec![Scope::Cluster], SignedDuration::from_secs(2), epoch());
+        shards.survey_cron_jobs(true);
         let shard = ShardTask::new(shards, clock.clone(), epoch(), channels);
         Bench {
             clock,
@@ -199,6 +201,28 @@ async fn a_job_is_created_at_the_slot_and_its_status_follows() {
         ),
         (1, 0)
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn cron_jobs_in_trouble_are_published_while_the_replica_may_act() {
+    let bench = Bench::new();
+    bench.compare_clocks(SignedDuration::ZERO);
+    bench
+        .list(vec![cron_job("one", "nonsense"), cron_job("two", "*/5 * * * *")])
+        .await;
+    let named = || {
+        let report = bench.snapshot.read().troubles;
+        let lines = report.named.iter().map(|trouble| {
+            let (name, kind) = (&trouble.cron_job.name, trouble.kind.as_str());
+            format!("{name} {kind}")
+        });
+        lines.collect::<Vec<_>>()
+    };
+    pass(12).await;
+    assert_eq!(named(), ["two no_success", "one invalid"]);
+    bench.compare_clocks(SignedDuration::from_hours(1));
+    pass(2).await;
+    assert_eq!(named(), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -63,6 +63,7 @@ impl ShardState {
             return;
         }
         let change = SpecChange::between(&cron_job.record, &record);
+        let has_other_thresholds = cron_job.record.trouble_thresholds != record.trouble_thresholds;
         let is_status_news = cron_job.take_status(&record.status);
         let was_undecodable = std::mem::take(&mut cron_job.is_undecodable);
         cron_job.record = record;
@@ -75,7 +76,7 @@ impl ShardState {
             self.withdraw(owner);
             self.forget_failures(owner);
         }
-        if change.is_any || is_status_news || was_undecodable {
+        if change.is_any || is_status_news || was_undecodable || has_other_thresholds {
             if let Some(cron_job) = self.index.cron_job_mut(owner) {
                 cron_job.must_look = true;
             }
@@ -94,6 +95,7 @@ impl ShardState {
         cron_job.schedule_changed = Some(now);
         cron_job.reported = Reported::default();
         cron_job.ended_slot = None;
+        (cron_job.after_start, cron_job.after_success) = (None, None);
         let is_unparseable = cron_job.record.schedule.parsed.is_err();
         let message = format!("unparseable schedule for cronjob: {}", cron_job.record.schedule.text);
         self.disarm(owner);

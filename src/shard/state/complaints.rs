@@ -48,6 +48,25 @@ impl ShardState {
         }
     }
 
+    /// Reports an annotation whose value is invalid, once until no annotation has one.
+    pub(super) fn report_invalid_threshold(&mut self, owner: OwnerIndex) {
+        let Some(cron_job) = self.index.cron_job_mut(owner) else {
+            return;
+        };
+        let invalid = cron_job.record.trouble_thresholds.invalid();
+        let was_reported = std::mem::replace(&mut cron_job.reported.invalid_threshold, invalid.is_some());
+        if let Some(threshold) = invalid
+            && !was_reported
+        {
+            let message = format!(
+                "the value of the annotation {} is invalid: write a whole number of seconds from 1 to {}; the default applies",
+                threshold.annotation(),
+                u32::MAX
+            );
+            self.emit_event(owner, EventReason::InvalidAnnotation, message);
+        }
+    }
+
     /// Reports that the template is read from the API server for each run, once for each schedule.
     pub(super) fn report_template_not_kept(&mut self, owner: OwnerIndex) {
         let Some(cron_job) = self.index.cron_job_mut(owner) else {

@@ -21,5 +21,6 @@ mod restarts;
 mod schedule_changes;
 mod status_writes;
 mod template_memory;
+mod troubles;
 mod unlabelled;
 mod withdrawals;

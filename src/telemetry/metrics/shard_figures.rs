@@ -12,7 +12,9 @@ use prometheus::{
 };
 
 use super::table::{self, MetricKind, MetricSpec};
-use crate::shard::{BootInstant, InstantOutcome, OutcomeCounts, RefusedFigures, Sizes, TemplateUse};
+use crate::shard::{
+    BootInstant, InstantOutcome, OutcomeCounts, RefusedFigures, Sizes, TemplateUse, Trouble, TroubleKind, TroubleReport,
+};
 
 /// The published state of a shard.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +27,8 @@ pub struct ShardFigures {
     pub template_use: TemplateUse,
     /// The CronJobs whose creates are refused.
     pub refused: RefusedFigures,
+    /// The CronJobs in trouble that are named.
+    pub troubles: Arc<TroubleReport>,
     /// Whether every list has been complete once.
     pub is_synced: bool,
     /// When the shard task last had a turn; `None` before the first.
@@ -53,7 +57,7 @@ pub(super) struct ShardCollector {
     descriptions: Vec<Desc>,
 }
 
-const COLLECTED: [&MetricSpec; 11] = [
+const COLLECTED: [&MetricSpec; 13] = [
     &table::DUE_INSTANTS,
     &table::INSTANT_OUTCOMES,
     &table::INSTANTS_OPEN,
@@ -65,6 +69,8 @@ const COLLECTED: [&MetricSpec; 11] = [
     &table::TEMPLATES_NOT_KEPT,
     &table::CRON_JOBS_REFUSED,
     &table::REFUSALS_IN_TURNS,
+    &table::CRON_JOB_TROUBLE,
+    &table::CRON_JOB_TROUBLE_OMITTED,
 ];
 
 impl ShardCollector {
@@ -89,13 +95,16 @@ impl Collector for ShardCollector {
             sizes,
             template_use,
             refused,
+            troubles,
             ..
         } = self.snapshot.read();
         let outcomes = InstantOutcome::ALL.map(|outcome| {
-            let mut label = LabelPair::default();
-            label.set_name("outcome".to_owned());
-            label.set_value(outcome.as_str().to_owned());
+            let label = label("outcome", outcome.as_str());
             (vec![label], outcome_counts.outcome(outcome))
+        });
+        let omitted = TroubleKind::ALL.map(|kind| {
+            let label = label("kind", kind.as_str());
+            (vec![label], troubles.n_omitted[kind as usize])
         });
         vec![
             family(&table::DUE_INSTANTS, [(Vec::new(), outcome_counts.due_instants)]),
@@ -109,8 +118,27 @@ impl Collector for ShardCollector {
             family(&table::TEMPLATES_NOT_KEPT, [(Vec::new(), template_use.n_not_kept)]),
             family(&table::CRON_JOBS_REFUSED, [(Vec::new(), refused.n_cron_jobs)]),
             family(&table::REFUSALS_IN_TURNS, [(Vec::new(), refused.n_in_turns)]),
+            family(&table::CRON_JOB_TROUBLE, troubles.named.iter().map(named)),
+            family(&table::CRON_JOB_TROUBLE_OMITTED, omitted),
         ]
     }
+}
+
+/// A series of [`table::CRON_JOB_TROUBLE`], with its labels in the order of their names.
+fn named(trouble: &Trouble) -> (Vec<LabelPair>, u64) {
+    let labels = [
+        ("cronjob", &*trouble.cron_job.name),
+        ("kind", trouble.kind.as_str()),
+        ("namespace", &*trouble.cron_job.namespace),
+    ];
+    (labels.map(|(name, value)| label(name, value)).into(), 1)
+}
+
+fn label(name: &str, value: &str) -> LabelPair {
+    let mut label = LabelPair::default();
+    label.set_name(name.to_owned());
+    label.set_value(value.to_owned());
+    label
 }
 
 pub(super) fn family(spec: &MetricSpec, values: impl IntoIterator<Item = (Vec<LabelPair>, u64)>) -> MetricFamily {

@@ -8,7 +8,7 @@ pub struct MetricSpec {
     pub name: &'static str,
     /// The kind of the metric.
     pub kind: MetricKind,
-    /// The names of the labels; each label has a small, fixed set of values.
+    /// The names of the labels; each label has a small, fixed set of values, except those that name a CronJob.
     pub labels: &'static [&'static str],
     /// The help text.
     pub help: &'static str,
@@ -112,6 +112,12 @@ table! {
     REFUSALS_IN_TURNS: Gauge "cronwheel_refusals_in_turns" []
         "Namespaces in which 60 or more CronJobs are refused for one reason, counted once for each reason. They take turns: one is tried per second in each namespace.",
         "The cause concerns a whole namespace. When it is gone, all of them are tried within seconds.";
+    CRON_JOB_TROUBLE: Gauge "cronwheel_cron_job_trouble" ["namespace", "cronjob", "kind"]
+        "1 for a CronJob in trouble, by kind; no series while it is in none. At most 500 series in an installation.",
+        "Tell the owner of the namespace, and look at the Events of the CronJob. The section below describes the kinds.";
+    CRON_JOB_TROUBLE_OMITTED: Gauge "cronwheel_cron_job_trouble_omitted" ["kind"]
+        "CronJobs in trouble without a series in cronwheel_cron_job_trouble, by kind, because there are too many.",
+        "Very many CronJobs fail at once: look for one cause, such as an image registry, a quota or an admission webhook.";
     EVENTS: Counter "cronwheel_events_total" ["result"]
         "Events by result: posted, count raised, or dropped with the reason.",
         "Dropped Events lose no runs. dropped_over_budget: above --max-events-per-second. dropped_too_many: too many of one CronJob. dropped_filtered: by --events. dropped_queue_full: too many at once. dropped_failed: the API server refused the Event or was down.";

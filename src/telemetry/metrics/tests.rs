@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    sync::Arc,
     time::Duration,
 };
 
@@ -11,7 +12,7 @@ use crate::{
     coordination::{
         Election, ElectionConfig, Incarnation, Installation, MemberSettings, Overview, Preset, ProtocolRange,
     },
-    shard::{InstantOutcome, Scope, ShardCount, ShardId},
+    shard::{CronJobIdentity, InstantOutcome, Scope, ShardCount, ShardId, Trouble, TroubleKind, TroubleReport, Uid},
 };
 
 /// The value of a series in the text format.
@@ -30,6 +31,7 @@ async fn every_row_of_the_table_is_registered_and_nothing_else() {
     let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
     metrics.watch_health.begin("jobs", Scope::Cluster, clock.clone());
     metrics.election_snapshot.publish(figures(&clock));
+    metrics.shard.publish(|figures| figures.troubles = troubles());
     let text = metrics.render().unwrap();
     let names = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
     let registered: BTreeSet<String> = names.map(str::to_owned).collect();
@@ -81,6 +83,45 @@ async fn ages_grow_between_what_the_election_publishes() {
         assert_eq!(value(&text, "cronwheel_shards_unowned"), 2);
         tokio::time::sleep(Duration::from_secs(if age == 0 { 3 } else { 9 })).await;
     }
+}
+
+/// One CronJob in trouble, and two that are not named.
+fn troubles() -> Arc<TroubleReport> {
+    let trouble = Trouble {
+        since: "2026-11-01T12:00:00Z".parse().unwrap(),
+        cron_job: Arc::new(CronJobIdentity {
+            namespace: "shop".into(),
+            name: "backup".into(),
+            uid: Uid::new("1"),
+        }),
+        kind: TroubleKind::NoSuccess,
+        shard: ShardId(0),
+    };
+    Arc::new(TroubleReport {
+        named: vec![trouble],
+        n_omitted: [0, 2, 0, 0, 0],
+    })
+}
+
+#[test]
+fn a_cron_job_has_a_series_while_it_is_in_trouble() {
+    let metrics = Metrics::register().unwrap();
+    let is_any_named = || metrics.render().unwrap().contains("cronwheel_cron_job_trouble{");
+    assert!(!is_any_named());
+    assert_eq!(
+        value(
+            &metrics.render().unwrap(),
+            "cronwheel_cron_job_trouble_omitted{kind=\"late\"}"
+        ),
+        0
+    );
+    metrics.shard.publish(|figures| figures.troubles = troubles());
+    let text = metrics.render().unwrap();
+    let series = "cronwheel_cron_job_trouble{cronjob=\"backup\",kind=\"no_success\",namespace=\"shop\"}";
+    assert_eq!(value(&text, series), 1);
+    assert_eq!(value(&text, "cronwheel_cron_job_trouble_omitted{kind=\"late\"}"), 2);
+    metrics.shard.publish(|figures| figures.troubles = Arc::default());
+    assert!(!is_any_named());
 }
 
 #[test]

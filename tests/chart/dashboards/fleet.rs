@@ -10,7 +10,7 @@ pub(super) fn dashboard() -> Dashboard {
         name: "fleet",
         title: "cronwheel / Fleet",
         description: "Are Jobs on time, and if not, why?",
-        rows: vec![on_time(), outcomes(), waiting(), errors(), objects()],
+        rows: vec![on_time(), outcomes(), trouble(), waiting(), errors(), objects()],
     }
 }
 
@@ -104,6 +104,33 @@ fn outcomes() -> super::model::Row {
                 "Due runs that have not ended: ordered, retried, or held back by a running Job. Falls after each burst.",
             )
             .query("open", "sum(cronwheel_instants_open{@})"),
+        ],
+    )
+}
+
+fn trouble() -> super::model::Row {
+    row(
+        "CronJobs in trouble",
+        [
+            lines(
+                "CronJobs in trouble, by kind",
+                "short",
+                "CronJobs that fail, are late, without success, blocked or invalid. Those without a series of their own \
+                 count too.",
+            )
+            .query(
+                "{{kind}}",
+                "sum by (kind) (cronwheel_cron_job_trouble{@} or cronwheel_cron_job_trouble_omitted{@})",
+            ),
+            lines(
+                "Which CronJobs",
+                "short",
+                "One line for each CronJob in trouble and each kind. At most 500 are named, and namespaces take turns.",
+            )
+            .query(
+                "{{exported_namespace}}/{{cronjob}} {{kind}}",
+                "max by (exported_namespace, cronjob, kind) (cronwheel_cron_job_trouble{@})",
+            ),
         ],
     )
 }

@@ -15,7 +15,7 @@ use cronwheel::{
         Connections, Controller, RuntimeError,
         clock::{Clock, SimulatedWall},
         event_task::EventBudget,
-        settings::{RunSettings, ShardingSettings},
+        settings::{CronJobMetrics, RunSettings, ShardingSettings},
         shutdown::phases,
     },
     coordination::{InstallationName, Preset, ProtocolRange},
@@ -200,6 +200,7 @@ impl Pod {
             inflight_max: 128,
             template_memory_mib: TemplateMemory::MIB_DEFAULT,
             events: EventBudget::default(),
+            cron_job_metrics: CronJobMetrics::default(),
             sharding: (!self.is_alone).then(|| membership.clone()),
             alone: self.is_alone.then_some(membership),
         }

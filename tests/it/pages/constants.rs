@@ -62,6 +62,14 @@ const PARTS: &[(&str, &[&str])] = &[
             "controller/list_task.rs",
         ],
     ),
+    (
+        "CronJobs in trouble",
+        &[
+            "shard/trouble.rs",
+            "shard/state/troubles.rs",
+            "shard/held_shards/survey.rs",
+        ],
+    ),
     ("Shutdown", &["controller/shutdown.rs"]),
 ];
 

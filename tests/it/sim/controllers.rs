@@ -4,7 +4,12 @@
 use std::{cell::RefCell, future::pending, time::Duration};
 
 use cronwheel::{
-    controller::{Connections, Controller, clock::Clock, event_task::EventBudget, settings::RunSettings},
+    controller::{
+        Connections, Controller,
+        clock::Clock,
+        event_task::EventBudget,
+        settings::{CronJobMetrics, RunSettings},
+    },
     kube_api::WriteConnections,
     schedule::Zone,
     shard::{Scope, TemplateMemory},
@@ -79,6 +84,7 @@ fn settings(number: usize) -> RunSettings {
             TemplateMemory::MIB_DEFAULT
         },
         events: EventBudget::default(),
+        cron_job_metrics: CronJobMetrics::default(),
         sharding: None,
         alone: None,
     }

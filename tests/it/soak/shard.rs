@@ -7,7 +7,7 @@ use cronwheel::{
     shard::{
         ConcurrencyPolicy, CreateOutcome, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus,
         DeleteOutcome, Effect, EventReason, Finish, Input, JobOrder, JobRecord, JobTemplate, ResourceVersion, Scope,
-        SelectedKind, ShardConfig, ShardId, ShardLabels, ShardState, StatusOutcome, Uid, naming,
+        SelectedKind, ShardConfig, ShardId, ShardLabels, ShardState, StatusOutcome, TroubleThresholds, Uid, naming,
         record::RetainedMetadata,
     },
 };
@@ -253,6 +253,7 @@ fn record(number: usize, cron_job: &CronJob, created: Timestamp) -> CronJobRecor
             had_reserved_annotations: false,
         }),
         retained_metadata: Arc::new(RetainedMetadata { members: "".into() }),
+        trouble_thresholds: TroubleThresholds::default(),
         status: CronJobStatus::default(),
     }
 }

@@ -8,7 +8,7 @@ use cronwheel::{
         Connections, Controller,
         clock::{Clock, SimulatedWall},
         event_task::EventBudget,
-        settings::{RunSettings, ShardingSettings},
+        settings::{CronJobMetrics, RunSettings, ShardingSettings},
     },
     coordination::{Preset, ProtocolRange},
     kube_api::WriteConnections,
@@ -170,6 +170,7 @@ impl Cluster {
             inflight_max: 64,
             template_memory_mib: TemplateMemory::MIB_DEFAULT,
             events: EventBudget::default(),
+            cron_job_metrics: CronJobMetrics::default(),
             sharding: None,
             alone: None,
         };

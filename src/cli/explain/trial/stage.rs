@@ -41,6 +41,7 @@ impl Trial<'_> {
             | EventReason::UnParseableCronJobSchedule
             | EventReason::UndecodableCronJob
             | EventReason::ReservedAnnotations
+            | EventReason::InvalidAnnotation
             | EventReason::TemplateNotKept
             | EventReason::ShardLabelMissing
             | EventReason::LastScheduleTimeInFuture => SyncStage::Schedule,

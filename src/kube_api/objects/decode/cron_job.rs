@@ -19,7 +19,7 @@ use crate::{
     kube_api::{objects::encode::push_raw_member, other_controllers::StatusWriter},
     shard::{
         ActiveJob, ConcurrencyPolicy, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus, JobTemplate,
-        ResourceVersion, Uid, record::RetainedMetadata,
+        ResourceVersion, Threshold, TroubleThresholds, Uid, record::RetainedMetadata,
     },
 };
 
@@ -41,6 +41,7 @@ struct Parts {
     spec: Spec,
     template: Arc<JobTemplate>,
     retained_metadata: Arc<RetainedMetadata>,
+    trouble_thresholds: TroubleThresholds,
     status: CronJobStatus,
 }
 
@@ -112,6 +113,7 @@ impl CronJobContent {
             failed_jobs_history_limit: parts.spec.failed_jobs_history_limit,
             template,
             retained_metadata: parts.retained_metadata,
+            trouble_thresholds: parts.trouble_thresholds,
             status: parts.status,
         })
     }
@@ -148,6 +150,7 @@ fn parts(
         retained_metadata: Arc::new(RetainedMetadata {
             members: metadata.retained_members.into(),
         }),
+        trouble_thresholds: metadata.trouble_thresholds,
         status: status(raw_status)?,
     })
 }
@@ -168,6 +171,7 @@ struct RawMetadata<'a> {
     /// server does not maintain itself, so labels, annotations, finalizers and owner references, but also
     /// `generateName` and unknown members.
     retained_members: String,
+    trouble_thresholds: TroubleThresholds,
 }
 
 impl<'de> Value<'de> for RawMetadata<'de> {
@@ -184,12 +188,42 @@ impl<'de> Value<'de> for RawMetadata<'de> {
                 "managedFields" => raw.status_writer = members.next_value()?,
                 name => {
                     if let Some(value) = raw_value(&mut members)? {
+                        if name == "annotations" {
+                            raw.trouble_thresholds = trouble_thresholds(value.get());
+                        }
                         push_raw_member(&mut raw.retained_members, name, value.get());
                     }
                 }
             }
         }
         Ok(Some(raw))
+    }
+}
+
+/// Decodes the annotations with thresholds. Most CronJobs have none, which is a cheap check.
+fn trouble_thresholds(annotations: &str) -> TroubleThresholds {
+    if !annotations.contains("-after-seconds") {
+        return TroubleThresholds::default();
+    }
+    let read: Option<Field<ThresholdAnnotations>> = serde_json::from_str(annotations).ok();
+    read.and_then(Field::if_read).unwrap_or_default().0
+}
+
+#[derive(Default)]
+struct ThresholdAnnotations(TroubleThresholds);
+
+impl<'de> Value<'de> for ThresholdAnnotations {
+    const EXPECTED: &'static str = "an object";
+
+    fn from_members<A: MapAccess<'de>>(mut members: A) -> Result<Option<Self>, A::Error> {
+        let mut thresholds = TroubleThresholds::default();
+        while let Some(Name(name)) = members.next_key()? {
+            let value: Field<Cow<'de, str>> = members.next_value()?;
+            if let Some(threshold) = Threshold::ALL.into_iter().find(|known| known.annotation() == name) {
+                thresholds.set(threshold, &value.if_read().unwrap_or_default());
+            }
+        }
+        Ok(Some(ThresholdAnnotations(thresholds)))
     }
 }
 

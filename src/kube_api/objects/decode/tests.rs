@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use super::*;
-use crate::shard::{ActiveJob, ConcurrencyPolicy, CronJobStatus, Finish, ShardId, ShardLabels};
+use crate::shard::{
+    ActiveJob, ConcurrencyPolicy, CronJobStatus, Finish, ShardId, ShardLabels, Threshold, TroubleThresholds,
+};
 
 const UID: &str = "0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0";
 
@@ -244,6 +246,47 @@ fn a_status_write_is_given_all_metadata_that_the_server_would_take_from_it() {
         with_spec(r#""suspend":false"#).retained_metadata.members.as_str(),
         Some("")
     );
+}
+
+#[test]
+fn thresholds_of_trouble_are_read_from_annotations() {
+    let read = |annotations: &str| {
+        let metadata = format!(r#","annotations":{annotations}"#);
+        cron_job(&cron_job_text(&metadata, TEMPLATE, "")).unwrap()
+    };
+    let expected = |values: &[(Threshold, &str)]| {
+        let mut thresholds = TroubleThresholds::default();
+        for (threshold, value) in values {
+            thresholds.set(*threshold, value);
+        }
+        thresholds
+    };
+    for (annotations, values) in [
+        ("{}", &[][..]),
+        ("null", &[]),
+        (
+            r#"{"late-after-seconds":"5","cronwheel.dev/failing-after-seconds":"5"}"#,
+            &[],
+        ),
+        (
+            r#"{"a":"b","cronwheel.dev/late-after-seconds":"90"}"#,
+            &[(Threshold::Late, "90")],
+        ),
+        (
+            r#"{"cronwheel.dev/blocked-after-seconds":"1","cronwheel.dev/no-success-after-seconds":"2"}"#,
+            &[(Threshold::Blocked, "1"), (Threshold::NoSuccess, "2")],
+        ),
+        (
+            r#"{"cronwheel.dev/late-after-seconds":"soon"}"#,
+            &[(Threshold::Late, "soon")],
+        ),
+        (r#"{"cronwheel.dev/late-after-seconds":90}"#, &[(Threshold::Late, "")]),
+    ] {
+        let record = read(annotations);
+        assert_eq!(record.trouble_thresholds, expected(values), "{annotations}");
+        let is_kept = annotations == "null" || record.retained_metadata.members.as_str().unwrap().contains(annotations);
+        assert!(is_kept, "a status write sends them back: {annotations}");
+    }
 }
 
 #[test]

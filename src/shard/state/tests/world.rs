@@ -10,7 +10,7 @@ use crate::{
         ActiveJob, ConcurrencyPolicy, CreateOutcome, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus,
         DeleteOutcome, Effect, Finish, Input, JobDelete, JobLookUp, JobOrder, JobRecord, JobTemplate, LookUpOutcome,
         ResourceVersion, Scope, SelectedKind, ShardConfig, ShardCount, ShardId, ShardLabels, ShardState, StatusOutcome,
-        StatusWrite, Uid, naming, record::RetainedMetadata,
+        StatusWrite, TroubleThresholds, Uid, naming, record::RetainedMetadata,
     },
 };
 
@@ -53,6 +53,7 @@ pub(crate) fn cron_job(name: &str) -> CronJobRecord {
             had_reserved_annotations: false,
         }),
         retained_metadata: Arc::new(RetainedMetadata { members: "".into() }),
+        trouble_thresholds: TroubleThresholds::default(),
         status: CronJobStatus {
             last_schedule_time: Some(at("09:59:00")),
             ..CronJobStatus::default()

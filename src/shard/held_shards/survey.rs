@@ -1,0 +1,157 @@
+//! The pass over the CronJobs of all led shards that finds those in trouble.
+//!
+//! A pass takes many short steps, between which the replica starts Jobs. Its report replaces the one of the pass before.
+//! Each replica names at most its share of what the installation may name, by the shards that it leads.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{HeldShards, Partition};
+use crate::shard::{
+    BootInstant, Clocks, ShardId, ShardSet, TroubleKind,
+    index::OwnerIndex,
+    trouble::selection::{Selection, Trouble, TroubleReport},
+};
+
+/// The maximum number of troubles that all replicas of an installation name together. Each is a time series of
+/// Prometheus.
+pub const NAMED_MAX: usize = 500;
+
+/// Maximum number of CronJobs and Jobs that a step examines: some hundred microseconds of work, by which it can delay a
+/// due slot.
+const STEP_MAX: usize = 4_096;
+
+/// Interval between the steps of a pass. A pass over 100,000 CronJobs with 400,000 Jobs takes twelve seconds.
+const STEP_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Minimum interval between the beginnings of two passes, shorter than the interval of most scrapes.
+const PASS_INTERVAL: Duration = Duration::from_secs(10);
+
+/// The pass, and the report of the last one.
+#[derive(Default)]
+pub(super) struct Survey {
+    is_on: bool,
+    /// The pass under way.
+    pass: Option<Pass>,
+    /// No step before this instant.
+    next_at: Option<BootInstant>,
+    report: Arc<TroubleReport>,
+    /// The shards to which the report is restricted.
+    shards: Option<ShardSet>,
+}
+
+struct Pass {
+    begun: BootInstant,
+    /// The next place to examine.
+    next: (ShardId, OwnerIndex),
+    selection: Selection,
+}
+
+impl HeldShards {
+    /// Switches the survey of CronJobs on or off. It is off at first.
+    pub fn survey_cron_jobs(&mut self, is_on: bool) {
+        self.survey.is_on = is_on;
+    }
+
+    /// Makes the next step of the survey if its time has come. A replica that may not act has no report.
+    pub fn survey(&mut self, now: Clocks) {
+        if !self.survey.is_on {
+            return;
+        }
+        if self.is_paused {
+            self.survey = Survey {
+                is_on: true,
+                ..Survey::default()
+            };
+            return;
+        }
+        if self.survey.next_at.is_some_and(|next_at| now.boot < next_at) {
+            return;
+        }
+        let mut pass = self.survey.pass.take().unwrap_or_else(|| Pass {
+            begun: now.boot,
+            next: (ShardId(0), OwnerIndex::MIN),
+            selection: Selection::new(self.named_max(&self.acting())),
+        });
+        if let Some(next) = self.examine(&mut pass, now) {
+            pass.next = next;
+            self.survey.pass = Some(pass);
+            self.survey.next_at = Some(now.boot + STEP_INTERVAL);
+        } else {
+            self.survey.next_at = Some((pass.begun + PASS_INTERVAL).max(now.boot + STEP_INTERVAL));
+            self.survey.report = Arc::new(pass.selection.into_report());
+            self.survey.shards = None;
+        }
+    }
+
+    /// When to call [`HeldShards::survey`] next; `None` if once a second is often enough.
+    pub fn next_survey(&self) -> Option<BootInstant> {
+        self.survey.next_at.filter(|_| self.survey.pass.is_some())
+    }
+
+    /// The CronJobs in trouble, as of the last pass, of the shards for which this replica still acts.
+    pub fn trouble_report(&mut self) -> Arc<TroubleReport> {
+        let acting = self.acting();
+        // Shards may have changed hands since the pass began.
+        if self.survey.shards != Some(acting) {
+            let named_max = self.named_max(&acting);
+            Arc::make_mut(&mut self.survey.report).keep(&acting, named_max);
+            self.survey.shards = Some(acting);
+        }
+        self.survey.report.clone()
+    }
+
+    /// The shards for which this replica acts.
+    fn acting(&self) -> ShardSet {
+        let held = self.held.iter().filter(|_| !self.is_paused);
+        let acting = held.filter(|(_, held)| held.state.phase().acts());
+        acting.map(|(shard, _)| *shard).collect()
+    }
+
+    /// The maximum number of troubles that this replica names while it acts for these shards.
+    fn named_max(&self, acting: &ShardSet) -> usize {
+        match self.partition {
+            Partition::Whole => NAMED_MAX,
+            Partition::Shards(count) => NAMED_MAX * acting.len() / usize::from(count.get()),
+        }
+    }
+
+    /// Examines the places from the next one of a pass. Returns where the next step begins; `None` after the last place.
+    fn examine(&mut self, pass: &mut Pass, now: Clocks) -> Option<(ShardId, OwnerIndex)> {
+        let (first_shard, first_place) = pass.next;
+        let mut n_examined = 0;
+        for (&shard, held) in self.held.range_mut(first_shard..) {
+            let state = &mut held.state;
+            if !state.phase().acts() {
+                continue;
+            }
+            let first = if shard == first_shard {
+                first_place
+            } else {
+                OwnerIndex::MIN
+            };
+            for place in first..state.places().end {
+                if n_examined >= STEP_MAX {
+                    return Some((shard, place));
+                }
+                let found = state.examine(place, now.wall);
+                n_examined += found.n_examined;
+                for kind in TroubleKind::ALL {
+                    if let Some(since) = found.since[kind as usize]
+                        && let Some(cron_job) = state.identity(place)
+                    {
+                        pass.selection.add(Trouble {
+                            since,
+                            cron_job,
+                            kind,
+                            shard,
+                        });
+                    }
+                }
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests;

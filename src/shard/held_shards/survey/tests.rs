@@ -1,0 +1,203 @@
+//! Tests of the passes over the CronJobs of a replica, and of their reports.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::*;
+use crate::{
+    schedule::Zone,
+    shard::{
+        Bucket, CronJobRecord, CronJobSchedule, Input, Scope, SealOrder, SelectedKind, ShardCommand, ShardCount,
+        ShardTerm, Term, state::test_record,
+    },
+};
+
+fn now(seconds: u64) -> Clocks {
+    let wall: Timestamp = "2026-05-05T09:59:00Z".parse().unwrap();
+    Clocks {
+        wall: wall + Duration::from_secs(seconds),
+        boot: BootInstant::after_boot(Duration::from_secs(seconds)),
+    }
+}
+
+fn count() -> ShardCount {
+    ShardCount::new(16).unwrap()
+}
+
+/// A CronJob whose schedule is invalid, and one that is in no trouble.
+fn invalid(number: usize) -> CronJobRecord {
+    CronJobRecord {
+        schedule: CronJobSchedule::new("nonsense", None, &Zone::utc()),
+        ..test_record(&format!("hello-{number}"))
+    }
+}
+
+fn healthy(number: usize) -> CronJobRecord {
+    let mut record = test_record(&format!("hello-{number}"));
+    record.status.last_successful_time = record.status.last_schedule_time;
+    record
+}
+
+/// The first CronJobs of a shard.
+fn of_shard(shard: ShardId, n_cron_jobs: usize) -> Vec<CronJobRecord> {
+    let all = (0..).map(invalid);
+    let of_shard = all.filter(|record| Bucket::of(&record.identity.uid).shard(count()) == shard);
+    of_shard.take(n_cron_jobs).collect()
+}
+
+fn list(shards: &mut HeldShards, records: Vec<CronJobRecord>) {
+    let now = now(0).wall;
+    for kind in [SelectedKind::CronJobs, SelectedKind::Jobs] {
+        shards.handle(Input::list_begun(kind, Scope::Cluster), now);
+    }
+    for record in records {
+        shards.handle(Input::CronJobApplied(Box::new(record)), now);
+    }
+    for kind in [SelectedKind::CronJobs, SelectedKind::Jobs] {
+        shards.handle(Input::list_done(kind, Scope::Cluster), now);
+    }
+}
+
+/// A replica with `--alone` and these CronJobs.
+fn alone(records: Vec<CronJobRecord>) -> HeldShards {
+    let mut shards = HeldShards::whole(vec![Scope::Cluster], SignedDuration::from_secs(2), now(0).wall);
+    shards.survey_cron_jobs(true);
+    list(&mut shards, records);
+    shards
+}
+
+/// A replica that leads some of sixteen shards.
+fn leading(led: &[u16], records: Vec<CronJobRecord>) -> HeldShards {
+    let scopes = vec![Scope::Cluster];
+    let mut shards = HeldShards::new(Partition::Shards(count()), scopes, SignedDuration::from_secs(2));
+    shards.survey_cron_jobs(true);
+    for shard in 0..3 {
+        shards.stand_by(ShardId(shard), now(0).wall);
+    }
+    list(&mut shards, records);
+    for &shard in led {
+        let (shard, term) = (ShardId(shard), Term(1));
+        shards.lead(ShardTerm { shard, term }, now(0).wall);
+    }
+    shards
+}
+
+fn n_named(shards: &mut HeldShards) -> usize {
+    shards.trouble_report().named.len()
+}
+
+fn n_omitted(shards: &mut HeldShards) -> u64 {
+    shards.trouble_report().n_omitted.iter().sum()
+}
+
+#[test]
+fn a_pass_replaces_the_report_of_the_one_before() {
+    let mut shards = alone(vec![invalid(1), healthy(2)]);
+    assert_eq!(n_named(&mut shards), 0, "before the first pass");
+    shards.survey(now(1));
+    let report = shards.trouble_report();
+    let names: Vec<(&str, TroubleKind)> = report
+        .named
+        .iter()
+        .map(|trouble| (&*trouble.cron_job.name, trouble.kind))
+        .collect();
+    assert_eq!(names, [("hello-1", TroubleKind::Invalid)]);
+    let repaired = CronJobRecord {
+        resource_version: crate::shard::ResourceVersion(99),
+        ..healthy(1)
+    };
+    shards.handle(Input::CronJobApplied(Box::new(repaired)), now(2).wall);
+    shards.survey(now(10));
+    assert_eq!(
+        n_named(&mut shards),
+        1,
+        "the next pass begins ten seconds after the last"
+    );
+    shards.survey(now(11));
+    assert_eq!(n_named(&mut shards), 0);
+    assert_eq!(shards.next_survey(), None);
+}
+
+#[test]
+fn a_pass_takes_steps() {
+    const N_CRON_JOBS: usize = 2 * STEP_MAX + 1;
+    let mut shards = alone((0..N_CRON_JOBS).map(invalid).collect());
+    let mut n_steps = 0;
+    let mut time = now(1);
+    loop {
+        shards.survey(time);
+        n_steps += 1;
+        let Some(next) = shards.next_survey() else { break };
+        assert_eq!(n_named(&mut shards), 0, "a pass is reported whole");
+        assert_eq!(next, time.boot + STEP_INTERVAL);
+        shards.survey(time);
+        assert_eq!(shards.next_survey(), Some(next), "no step before its time");
+        time.boot = next;
+    }
+    assert_eq!(n_steps, 3);
+    assert_eq!(n_named(&mut shards), NAMED_MAX);
+    assert_eq!(n_omitted(&mut shards), (N_CRON_JOBS - NAMED_MAX) as u64);
+}
+
+#[test]
+fn a_replica_names_its_share_of_the_shards_it_leads_alone() {
+    let records = [
+        of_shard(ShardId(0), 40),
+        of_shard(ShardId(1), 40),
+        of_shard(ShardId(2), 40),
+    ]
+    .concat();
+    let mut shards = leading(&[0, 1], records);
+    shards.survey(now(1));
+    // Two sixteenths of 500.
+    assert_eq!((n_named(&mut shards), n_omitted(&mut shards)), (62, 18));
+    let report = shards.trouble_report();
+    assert!(report.named.iter().all(|trouble| trouble.shard < ShardId(2)));
+}
+
+#[test]
+fn what_a_replica_gives_away_leaves_its_report_at_once() {
+    let records = [of_shard(ShardId(0), 40), of_shard(ShardId(1), 3)].concat();
+    let mut shards = leading(&[0, 1], records);
+    shards.survey(now(1));
+    assert_eq!(n_named(&mut shards), 43);
+    shards.command(
+        ShardCommand::Seal(SealOrder {
+            shard_term: ShardTerm {
+                shard: ShardId(1),
+                term: Term(1),
+            },
+            close_by: now(0).boot,
+            has_successor: false,
+        }),
+        now(2),
+    );
+    let report = shards.trouble_report();
+    assert!(report.named.iter().all(|trouble| trouble.shard == ShardId(0)));
+    // A sixteenth of 500.
+    assert_eq!((report.named.len(), report.n_omitted.iter().sum::<u64>()), (31, 9));
+    shards.command(ShardCommand::Release(ShardId(0)), now(3));
+    assert_eq!(n_named(&mut shards), 0);
+}
+
+#[test]
+fn a_replica_that_may_not_act_reports_nothing() {
+    let mut shards = alone(vec![invalid(1)]);
+    shards.survey(now(1));
+    assert_eq!(n_named(&mut shards), 1);
+    shards.pause();
+    shards.survey(now(2));
+    assert_eq!(n_named(&mut shards), 0);
+    shards.resume(now(3).wall);
+    shards.survey(now(3));
+    assert_eq!(n_named(&mut shards), 1, "a pass begins at once");
+}
+
+#[test]
+fn without_the_survey_nothing_is_named() {
+    let mut shards = alone(vec![invalid(1)]);
+    shards.survey_cron_jobs(false);
+    shards.survey(now(1));
+    assert_eq!((n_named(&mut shards), shards.next_survey()), (0, None));
+}

@@ -1,0 +1,133 @@
+//! The facts about a CronJob for [`trouble`](crate::shard::trouble).
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::ShardState;
+use crate::shard::{
+    cron_job::{CronJobState, SlotStage},
+    ids::CronJobIdentity,
+    index::{Job, OwnerIndex},
+    record::{ConcurrencyPolicy, CronJobSchedule, Finish},
+    trouble::{Activations, TroubleFacts, Troubles, troubles},
+};
+
+/// Of a CronJob with more Jobs, only those that became known last are examined. History limits keep most far below.
+const N_JOBS_EXAMINED_MAX: usize = 1_000;
+
+/// What an examination of a place found.
+pub(crate) struct Examined {
+    /// The kinds of trouble of its CronJob.
+    pub(crate) since: Troubles,
+    /// The number of objects examined.
+    pub(crate) n_examined: usize,
+}
+
+impl ShardState {
+    /// All places that may contain a CronJob.
+    pub(crate) fn places(&self) -> std::ops::Range<OwnerIndex> {
+        self.index.owner_indexes()
+    }
+
+    /// The identity of the CronJob in a place.
+    pub(crate) fn identity(&self, owner: OwnerIndex) -> Option<Arc<CronJobIdentity>> {
+        Some(self.index.cron_job(owner)?.record.identity.clone())
+    }
+
+    /// Examines a place. A CronJob that is not known completely is in no trouble.
+    pub(crate) fn examine(&mut self, owner: OwnerIndex, now: Timestamp) -> Examined {
+        let facts = if self.is_listed(owner) {
+            self.trouble_facts(owner, now)
+        } else {
+            None
+        };
+        let n_jobs = usize::try_from(self.index.n_jobs_of(owner)).unwrap_or(usize::MAX);
+        Examined {
+            since: facts.map_or_else(Troubles::default, |facts| troubles(&facts, now)),
+            n_examined: 1 + n_jobs.min(N_JOBS_EXAMINED_MAX),
+        }
+    }
+
+    fn trouble_facts(&mut self, owner: OwnerIndex, now: Timestamp) -> Option<TroubleFacts> {
+        let failed_start = self.last_failed_start(owner, now);
+        let is_held_back = self.is_held_back(owner);
+        let cron_job = self.index.cron_job_mut(owner).filter(|known| !known.is_undecodable)?;
+        let pending = cron_job.pending(now);
+        let CronJobState {
+            record,
+            view,
+            after_start,
+            after_success,
+            ..
+        } = cron_job;
+        let (created, schedule) = (record.created, &record.schedule);
+        let (started, succeeded) = (view.last_schedule_time, view.last_successful_time);
+        let after_success = found_after(after_success, schedule, succeeded.unwrap_or(created));
+        let after_start =
+            (is_held_back || pending.is_some()).then(|| found_after(after_start, schedule, started.unwrap_or(created)));
+        Some(TroubleFacts {
+            is_stopped: record.is_suspended || record.is_deleting,
+            is_unschedulable: schedule.parsed.is_err() || matches!(schedule.zone, Some(Err(_))),
+            created,
+            last_schedule_time: started,
+            last_successful_time: succeeded,
+            after_start,
+            after_success,
+            failed_start,
+            pending,
+            is_held_back,
+            thresholds: record.trouble_thresholds,
+        })
+    }
+
+    /// Whether Forbid holds runs back: a Job on the active list is running.
+    fn is_held_back(&self, owner: OwnerIndex) -> bool {
+        let Some(cron_job) = self.index.cron_job(owner) else {
+            return false;
+        };
+        let is_running = |uid| {
+            let job = self.index.find_job(uid).and_then(|job| self.index.job(job));
+            job.is_some_and(|job| job.finish.is_none() && !job.is_delete_requested)
+        };
+        let mut listed = cron_job.view.active.iter().take(N_JOBS_EXAMINED_MAX);
+        cron_job.record.concurrency_policy == ConcurrencyPolicy::Forbid
+            && listed.any(|active| is_running(&active.uid) && self.index.is_child_of(owner, &active.uid))
+    }
+
+    /// The latest start of a Job of the CronJob that failed. A Job that was never started counts from its slot.
+    fn last_failed_start(&self, owner: OwnerIndex, now: Timestamp) -> Option<Timestamp> {
+        let identity = &self.index.cron_job(owner)?.record.identity;
+        let latest_slot = self.latest_slot_of_jobs(now);
+        let is_child = |job: &Job| job.is_in_namespace_of(identity) && !job.is_scheduled_after(latest_slot);
+        let jobs = self.index.jobs_of(owner).map(|(_, job)| job);
+        let jobs = jobs.take(N_JOBS_EXAMINED_MAX);
+        let failed = jobs.filter(|job| job.finish == Some(Finish::Failed) && is_child(job));
+        failed.filter_map(|job| job.started().or_else(|| job.scheduled())).max()
+    }
+}
+
+impl CronJobState {
+    /// The latest due slot without a Job, unless `spec.suspend` or Forbid holds it back.
+    fn pending(&self, now: Timestamp) -> Option<Timestamp> {
+        let armed_due = self.armed.filter(|armed| *armed <= now);
+        let Some(open) = &self.open else { return armed_due };
+        match open.stage {
+            SlotStage::Suspended | SlotStage::Forbidden => None,
+            SlotStage::AlreadyActive
+            | SlotStage::Replacing { .. }
+            | SlotStage::Ordered
+            | SlotStage::LookingUp { .. }
+            | SlotStage::AskingLater { .. }
+            | SlotStage::BackingOff { .. } => armed_due.max(Some(open.slot)),
+        }
+    }
+}
+
+/// The activations after an instant, from the last search if that began there.
+fn found_after(known: &mut Option<Activations>, schedule: &CronJobSchedule, instant: Timestamp) -> Activations {
+    match *known {
+        Some(known) if known.are_after(instant) => known,
+        Some(_) | None => *known.insert(Activations::after(schedule, instant)),
+    }
+}

@@ -1,0 +1,123 @@
+//! Tests of what is named when too many CronJobs are in trouble.
+
+use super::*;
+use crate::shard::Uid;
+
+fn trouble(namespace: &str, name: &str, minute: i64) -> Trouble {
+    Trouble {
+        since: Timestamp::from_second(60 * minute).unwrap(),
+        cron_job: Arc::new(CronJobIdentity {
+            namespace: namespace.into(),
+            name: name.into(),
+            uid: Uid::new(name),
+        }),
+        kind: TroubleKind::Failing,
+        shard: ShardId(0),
+    }
+}
+
+fn select(n_max: usize, troubles: impl IntoIterator<Item = Trouble>) -> TroubleReport {
+    let mut selection = Selection::new(n_max);
+    for trouble in troubles {
+        selection.add(trouble);
+    }
+    selection.into_report()
+}
+
+fn names(report: &TroubleReport) -> Vec<&str> {
+    report.named.iter().map(|trouble| &*trouble.cron_job.name).collect()
+}
+
+#[test]
+fn namespaces_take_turns_and_the_longest_in_trouble_come_first() {
+    // Of the large namespace, each is in trouble longer than those of the others.
+    let large = (0..100).map(|number| trouble("large", &format!("large-{number}"), 100 - number));
+    let others = [
+        trouble("b", "b-1", 500),
+        trouble("b", "b-2", 400),
+        trouble("c", "c-1", 600),
+    ];
+    let report = select(5, large.chain(others));
+    assert_eq!(names(&report), ["large-99", "b-2", "c-1", "large-98", "b-1"]);
+    assert_eq!(report.n_omitted, [98, 0, 0, 0, 0]);
+}
+
+#[test]
+fn what_fits_is_named_whole() {
+    let mut invalid = trouble("a", "x", 1);
+    invalid.kind = TroubleKind::Invalid;
+    let report = select(3, [trouble("a", "x", 2), invalid, trouble("a", "y", 3)]);
+    assert_eq!(names(&report), ["x", "x", "y"]);
+    assert_eq!(report.n_omitted, [0; 5]);
+    let nothing = select(0, [trouble("a", "x", 1), trouble("a", "y", 1)]);
+    assert_eq!((nothing.named.len(), nothing.n_omitted[0]), (0, 2));
+}
+
+#[test]
+fn a_cron_job_that_was_created_again_is_named_once() {
+    let (former, mut later) = (trouble("a", "x", 1), trouble("a", "x", 2));
+    later.shard = ShardId(1);
+    assert_eq!(select(9, [former, later]).named.len(), 1);
+}
+
+/// The first places by turn and age, of all troubles together.
+fn expected(n_max: usize, troubles: &[Trouble]) -> Vec<Trouble> {
+    let mut sorted = troubles.to_vec();
+    sorted.sort();
+    let mut n_of: BTreeMap<Box<str>, usize> = BTreeMap::new();
+    let mut placed: Vec<(usize, Trouble)> = Vec::new();
+    for trouble in sorted {
+        let n_before = n_of.entry(trouble.cron_job.namespace.clone()).or_default();
+        placed.push((*n_before, trouble));
+        *n_before += 1;
+    }
+    placed.sort();
+    placed.truncate(n_max);
+    placed.into_iter().map(|(_, trouble)| trouble).collect()
+}
+
+#[test]
+fn the_selection_equals_that_of_a_sorted_list_in_any_order() {
+    let mut random = 7_u64;
+    let mut draw = |below: u64| {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) % below
+    };
+    for round in 0..300 {
+        let (n_namespaces, n_max) = (1 + draw(6), draw(12));
+        let mut troubles: Vec<Trouble> = (0..draw(40))
+            .map(|number| {
+                let minute = i64::try_from(draw(20)).unwrap();
+                trouble(&format!("n{}", draw(n_namespaces)), &format!("c{number}"), minute)
+            })
+            .collect();
+        let n_max = usize::try_from(n_max).unwrap();
+        let expected = expected(n_max, &troubles);
+        for _ in 0..3 {
+            let report = select(n_max, troubles.iter().cloned());
+            assert_eq!(report.named, expected, "round {round}");
+            assert_eq!(
+                report.named.len() as u64 + report.n_omitted[0],
+                troubles.len() as u64,
+                "round {round}"
+            );
+            let middle = troubles.len() / 3;
+            troubles.rotate_left(middle);
+            troubles.reverse();
+        }
+    }
+}
+
+#[test]
+fn shards_that_are_given_away_are_left_out_of_a_report() {
+    let on = |shard, name: &str, minute| Trouble {
+        shard: ShardId(shard),
+        ..trouble("a", name, minute)
+    };
+    let mut report = select(9, [on(1, "x", 1), on(2, "y", 2), on(1, "z", 3)]);
+    report.keep(&[ShardId(1)].into_iter().collect(), 1);
+    assert_eq!(names(&report), ["x"]);
+    assert_eq!(report.n_omitted[0], 1, "of the shards that are left");
+}

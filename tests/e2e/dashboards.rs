@@ -116,7 +116,10 @@ fn cron_jobs() -> String {
             "spec": {"schedule": "* * * * *", "jobTemplate": {"spec": {"template": pod}}},
         })
     };
-    let items: Vec<Value> = (0..N_CRON_JOBS).map(job).collect();
+    // It never fires, which is trouble.
+    let mut invalid = job(N_CRON_JOBS);
+    invalid["spec"]["schedule"] = json!("0 0 31 2 *");
+    let items: Vec<Value> = (0..N_CRON_JOBS).map(job).chain([invalid]).collect();
     json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string()
 }
 
@@ -267,7 +270,8 @@ fn demand_equal_counts(prometheus: &str, audit_log: &Path) {
             audited(audit_log, ["delete", "jobs", ""], 200),
         ),
         ("max(cronwheel_dispatch_backlog)".to_owned(), 0),
-        ("sum(cronwheel_cron_jobs)".to_owned(), N_CRON_JOBS),
+        ("sum(cronwheel_cron_jobs)".to_owned(), N_CRON_JOBS + 1),
+        ("sum(cronwheel_cron_job_trouble)".to_owned(), 1),
         ("sum(cronwheel_leader)".to_owned(), 64),
     ] {
         let expected = f64::from(u32::try_from(expected).unwrap());

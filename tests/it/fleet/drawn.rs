@@ -198,6 +198,26 @@ async fn end(fleet: &mut Fleet, begun: Begun) {
     }
 }
 
+/// Configures the API servers and starts the replicas. The choices have no influence on other draws.
+fn set_up(fleet: &mut Fleet, seed: u64, pods: &[String], protocols: &[ProtocolRange]) {
+    // Neither API server selects CronJobs by shard, one does, or both.
+    let serves = [[false, false], [true, false], [true, true]][usize::try_from(seed % 3).unwrap()];
+    for (front_end, serves) in serves.into_iter().enumerate() {
+        fleet.api.set_serves_shard_selectors(front_end, serves);
+    }
+    if seed.is_multiple_of(2) {
+        fleet.add_fence_policy();
+    }
+    for (number, pod) in pods.iter().enumerate() {
+        fleet.add(pod);
+        fleet.change(pod, |pod| {
+            pod.front_end = number % 2;
+            pod.protocol = protocols[number % protocols.len()];
+        });
+        fleet.start(pod);
+    }
+}
+
 /// Runs one seed. Returns the record of all events.
 fn play_drawn(seed: u64) -> String {
     let mut random = Random::new(seed);
@@ -215,25 +235,10 @@ fn play_drawn(seed: u64) -> String {
     } else {
         &[ProtocolRange::OURS]
     };
-    // Neither API server selects CronJobs by shard, one does, or both. The choice has no influence on other draws.
-    let serves = [[false, false], [true, false], [true, true]][usize::try_from(seed % 3).unwrap()];
+    let pods: Vec<String> = (0..n_pods).map(|number| format!("p{number}")).collect();
     let shown = std::env::var("CRONWHEEL_FLEET_SHOW").is_ok();
     let played = play_recorded(seed, size, async |fleet| {
-        for (front_end, serves) in serves.into_iter().enumerate() {
-            fleet.api.set_serves_shard_selectors(front_end, serves);
-        }
-        if seed.is_multiple_of(2) {
-            fleet.add_fence_policy();
-        }
-        let pods: Vec<String> = (0..n_pods).map(|number| format!("p{number}")).collect();
-        for (number, pod) in pods.iter().enumerate() {
-            fleet.add(pod);
-            fleet.change(pod, |pod| {
-                pod.front_end = number % 2;
-                pod.protocol = protocols[number % protocols.len()];
-            });
-            fleet.start(pod);
-        }
+        set_up(fleet, seed, &pods, protocols);
         fleet.at(0, 50.0).await;
         let last = fleet.now() + LENGTH;
         // The end of each fault, with its beginning.

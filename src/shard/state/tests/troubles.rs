@@ -140,11 +140,11 @@ fn a_minutely_run_whose_create_is_refused_is_late_from_the_next_slot() {
     refuse_until(&mut world, 100..110);
     assert_eq!(troubles(&mut world), ["late"], "whichever slot is tried");
     refuse_until(&mut world, 110..121);
-    world.advance_to("10:02:30");
+    world.advance_to("10:03:10");
     world.effects();
     world.created();
     assert_eq!(troubles(&mut world), ["no_success"]);
-    world.apply_job(complete(job("hello", "10:02:00"), "10:02:31"));
+    world.apply_job(complete(job("hello", "10:03:00"), "10:03:11"));
     assert_eq!(troubles(&mut world), [""; 0]);
 }
 

@@ -70,8 +70,7 @@ enum Scenario {
     Takeovers(TakeoversArguments),
     /// How much replicas save if the API server selects CronJobs by shard: lists, watches and drains.
     Selection(SelectionArguments),
-    /// Compares the built-in controller, with and without its limits, cronwheel, and bare creates, in turn on the same
-    /// load.
+    /// Compares the built-in controller, with and without its limits, cronwheel, and bare creates on the same load.
     Compare(CompareArguments),
     /// Regenerates the marked tables in README and docs from the files in loadtest/results.
     Quote,
@@ -206,8 +205,7 @@ async fn judge(scenario: Scenario) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::from(u8::from(!report.is_clean())))
         }
         Scenario::Takeovers(arguments) => {
-            let scratch = Scratch::new()?;
-            takeovers::run(arguments, run_id(), build_cronwheel, &scratch.0).await
+            takeovers::run(arguments, run_id(), build_cronwheel, &Scratch::new()?.0).await
         }
         Scenario::Burst(arguments) => {
             let json = arguments.json.clone();

@@ -46,7 +46,10 @@ fn jobs_run(session: &mut Session) {
     assert_eq!(jobs, "once Complete 1/1 AGE AGE");
     let logs = session.ask("logs job/once");
     assert!(!logs.is_success);
-    assert_eq!(logs.errors, format!("Error from server (NotFound): {NO_PODS}"));
+    assert_eq!(
+        logs.errors,
+        format!("Warning: {NO_PODS}\nError from server (NotFound): {NO_PODS}")
+    );
     let pods = session.ask("get pods");
     assert!(pods.is_success, "{pods:?}");
     let expected = format!("Warning: {NO_PODS}\nNo resources found in default namespace.");

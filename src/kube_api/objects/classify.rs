@@ -5,26 +5,28 @@
 
 mod connection;
 mod cron_job;
+mod error_text;
 mod order_outcome;
 mod refusal;
 #[cfg(test)]
 mod tests;
 
-use std::{borrow::Cow, collections::BTreeMap, error::Error, fmt::Write as _, io, time::Duration};
+use std::{borrow::Cow, collections::BTreeMap, error::Error, time::Duration};
 
 use bytes::Bytes;
 use http::StatusCode;
 use jiff::Timestamp;
 use serde::Deserialize;
 
-pub(in crate::kube_api) use self::refusal::{Refusal, is_fenced, not_permitted};
-use self::{
-    connection::{UNREACHABLE, connection_problem},
-    refusal::DeniedBy,
-};
+use self::refusal::DeniedBy;
 pub use self::{
     cron_job::{CronJobOutcome, read_cron_job},
+    error_text::{MESSAGE_MAX_BYTES, cause_text, error_text},
     order_outcome::OrderOutcome,
+};
+pub(in crate::kube_api) use self::{
+    error_text::bounded,
+    refusal::{Refusal, is_fenced, not_permitted},
 };
 use super::decode::SlimJob;
 use crate::shard::{CreateOutcome, DeleteOutcome, LookUpOutcome, ResourceVersion, ShardLabels, StatusOutcome};
@@ -374,39 +376,3 @@ struct StoredMetadata<'a> {
 
 /// Maximum `Retry-After` that is passed on: an absurd value must not lose a run or overflow an instant.
 pub const RETRY_AFTER_MAX: Duration = Duration::from_mins(1);
-
-/// Maximum size of a message that is passed on: messages go into Events, whose size is limited.
-pub const MESSAGE_MAX_BYTES: usize = 1024;
-
-/// Returns why a connection failed, without the request that needed it, or else the text of the error.
-pub fn cause_text(error: &(dyn Error + 'static)) -> String {
-    connection_problem(error).unwrap_or_else(|| error_text(error))
-}
-
-/// Returns the text of an error and its sources, each once. From an error of the transport on, the text is its cause and
-/// what to do about it, if that is known.
-pub fn error_text(error: &(dyn Error + 'static)) -> String {
-    let mut text = String::new();
-    let mut next = Some(error);
-    while let Some(error) = next {
-        let is_of_transport = error.is::<kube::Error>() || error.is::<io::Error>();
-        let problem = is_of_transport.then(|| connection_problem(error)).flatten();
-        let part = problem.clone().unwrap_or_else(|| error.to_string());
-        // The cause names the problem again, and more exactly.
-        if problem.is_some() && text.ends_with(UNREACHABLE) {
-            text.truncate(text.len() - UNREACHABLE.len());
-            text.push_str(&part);
-        } else if !text.contains(&part) {
-            let separator = if text.is_empty() { "" } else { ": " };
-            // Writing to a string does not fail.
-            let _ = write!(text, "{separator}{part}");
-        }
-        next = error.source().filter(|_| problem.is_none());
-    }
-    bounded(&text)
-}
-
-/// Cuts a message to [`MESSAGE_MAX_BYTES`].
-pub(in crate::kube_api) fn bounded(message: &str) -> String {
-    message[..message.floor_char_boundary(MESSAGE_MAX_BYTES)].to_owned()
-}

@@ -166,6 +166,13 @@ fn errors() -> super::model::Row {
         "Errors",
         [
             lines(
+                "Refused creates",
+                "short",
+                "CronJobs whose last create the API server refused, and namespaces in which those take turns.",
+            )
+            .query("CronJobs", "sum(cronwheel_cron_jobs_refused{@})")
+            .query("namespaces that take turns", "sum(cronwheel_refusals_in_turns{@})"),
+            lines(
                 "Full queues",
                 "ops",
                 "Requests that found their queue full and are retried later, by queue.",

@@ -1,0 +1,41 @@
+//! The text of errors.
+
+use std::{error::Error, fmt::Write as _, io};
+
+use super::connection::{UNREACHABLE, connection_problem};
+
+/// Maximum size of a message that is passed on: messages go into Events, whose size is limited.
+pub const MESSAGE_MAX_BYTES: usize = 1024;
+
+/// Returns why a connection failed, without the request that needed it, or else the text of the error.
+pub fn cause_text(error: &(dyn Error + 'static)) -> String {
+    connection_problem(error).unwrap_or_else(|| error_text(error))
+}
+
+/// Returns the text of an error and its sources, each once. From an error of the transport on, the text is its cause and
+/// what to do about it, if that is known.
+pub fn error_text(error: &(dyn Error + 'static)) -> String {
+    let mut text = String::new();
+    let mut next = Some(error);
+    while let Some(error) = next {
+        let is_of_transport = error.is::<kube::Error>() || error.is::<io::Error>();
+        let problem = is_of_transport.then(|| connection_problem(error)).flatten();
+        let part = problem.clone().unwrap_or_else(|| error.to_string());
+        // The cause names the problem again, and more exactly.
+        if problem.is_some() && text.ends_with(UNREACHABLE) {
+            text.truncate(text.len() - UNREACHABLE.len());
+            text.push_str(&part);
+        } else if !text.contains(&part) {
+            let separator = if text.is_empty() { "" } else { ": " };
+            // Writing to a string does not fail.
+            let _ = write!(text, "{separator}{part}");
+        }
+        next = error.source().filter(|_| problem.is_none());
+    }
+    bounded(&text)
+}
+
+/// Cuts a message to [`MESSAGE_MAX_BYTES`].
+pub(in crate::kube_api) fn bounded(message: &str) -> String {
+    message[..message.floor_char_boundary(MESSAGE_MAX_BYTES)].to_owned()
+}

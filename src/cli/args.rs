@@ -140,7 +140,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "COUNT", default_value_t = EventBudget::PER_SECOND_DEFAULT, value_parser = value_parser!(u32).range(1..=EVENTS_PER_SECOND_MAX))]
     pub max_events_per_second: u32,
 
-    /// Which metrics name CronJobs and their namespaces. Whoever can read /metrics can read these names
+    /// Which metrics name CronJobs and their namespaces. Every reader of /metrics sees these names
     #[arg(long, value_enum, default_value_t)]
     pub cron_job_metrics: CronJobMetrics,
 

@@ -46,8 +46,8 @@ const LABELLING_SHARD: ShardId = ShardId(0);
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Interval of attempts to prove that every Job of a CronJob has its label, and duration of a watch request, in seconds.
-/// A quiet watch gets a bookmark two seconds before its end. So the latest proof is some twelve seconds old at most when
-/// it is published, at two requests in this time.
+/// A quiet watch gets a bookmark two seconds before its end, unless the API server is too busy. Then the next watch gets
+/// one.
 const PROOF_SECS: u32 = 5;
 
 /// Minimum interval between two warnings about refused Jobs.

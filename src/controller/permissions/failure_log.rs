@@ -5,7 +5,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -35,9 +35,7 @@ struct Failures {
 impl FailureLog {
     /// Records a refused request: its HTTP status, 401 or 403, and the server's message.
     pub fn refused(&self, right: Right, code: u16, error: &str, now: BootInstant) {
-        let mut failures = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        failures.n_refused += 1;
-        let Some(n_suppressed) = failures.refused.take(right, now) else {
+        let Some(n_suppressed) = self.take_refused(right, now) else {
             return;
         };
         let [verb, resource] = right;
@@ -55,15 +53,27 @@ impl FailureLog {
     /// Records a request that failed and is repeated. Requests that fail for one reason, as while the API server is
     /// away, share a warning, which names the first of them.
     pub fn failed(&self, request: &str, error: &str, now: BootInstant) {
-        let mut failures = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(n_suppressed) = failures.failed.take(error.to_owned(), now) {
+        let due = self.lock().failed.take(error.to_owned(), now);
+        if let Some(n_suppressed) = due {
             tracing::warn!(request, error, n_suppressed, "a request failed and is repeated");
         }
     }
 
     /// Returns the number of refusals since the start of the process.
     pub fn n_refused(&self) -> u64 {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).n_refused
+        self.lock().n_refused
+    }
+
+    /// Counts a refusal. If a warning is due, returns the number of suppressed warnings since the last one.
+    fn take_refused(&self, right: Right, now: BootInstant) -> Option<u64> {
+        let mut failures = self.lock();
+        failures.n_refused += 1;
+        failures.refused.take(right, now)
+    }
+
+    /// Locked for one record, not while the log is written: every lane waits for this lock.
+    fn lock(&self) -> MutexGuard<'_, Failures> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

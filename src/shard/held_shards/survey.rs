@@ -16,8 +16,7 @@ use crate::shard::{
 /// Prometheus.
 pub const NAMED_MAX: usize = 500;
 
-/// Maximum number of CronJobs and Jobs that a step examines: some hundred microseconds of work, by which it can delay a
-/// due slot.
+/// Maximum number of CronJobs and Jobs that a step examines. A due slot waits for the end of a step.
 const STEP_MAX: usize = 4_096;
 
 /// Interval between the steps of a pass. A pass over 100,000 CronJobs with 400,000 Jobs takes twelve seconds.

@@ -15,7 +15,7 @@ use cronwheel::{
     kube_api::{Decoder, SlimCronJob},
     schedule::Zone,
     shard::{
-        Effect, Input, JobRecord, ResourceVersion, Scope, SelectedKind, ShardConfig, ShardCount, ShardId, ShardLabels,
+        Effect, Input, JobRecord, ResourceVersion, Scope, WatchedResource, ShardConfig, ShardCount, ShardId, ShardLabels,
         ShardState, Uid, naming,
     },
 };
@@ -93,13 +93,13 @@ fn listed(n_cron_jobs: u32) -> ShardState {
         },
         now,
     );
-    shard.handle(Input::list_begun(SelectedKind::CronJobs, Scope::Cluster), now);
+    shard.handle(Input::list_begun(WatchedResource::CronJobs, Scope::Cluster), now);
     for number in 0..n_cron_jobs {
         shard.handle(cron_job(number), now);
     }
-    shard.handle(Input::list_done(SelectedKind::CronJobs, Scope::Cluster), now);
-    shard.handle(Input::list_begun(SelectedKind::Jobs, Scope::Cluster), now);
-    shard.handle(Input::list_done(SelectedKind::Jobs, Scope::Cluster), now);
+    shard.handle(Input::list_done(WatchedResource::CronJobs, Scope::Cluster), now);
+    shard.handle(Input::list_begun(WatchedResource::Jobs, Scope::Cluster), now);
+    shard.handle(Input::list_done(WatchedResource::Jobs, Scope::Cluster), now);
     shard
 }
 

@@ -38,7 +38,7 @@ pub use effect::{
 pub use hash::{HASH_SCHEME, fnv1a_64};
 pub use held_shards::{HeldShards, ListOrder, Listed, Ordered, Partition};
 pub use ids::{CronJobIdentity, ResourceVersion, Uid};
-pub use input::{Input, Scope, SelectedKind};
+pub use input::{Input, Scope, WatchedResource};
 pub use labels::{SHARD_LABEL_PREFIX, ShardLabels};
 pub use outcome::{CreateOutcome, DeleteOutcome, LookUpOutcome, RefusalReason, StatusOutcome};
 pub use outcome_counts::{InstantOutcome, OutcomeCounts};

@@ -17,7 +17,7 @@ use crate::{
         DecodeError, WatchItem,
         watch::{WatchObserver, WatchRequest, selection::SelectedBy},
     },
-    shard::{CronJobEvent, CronJobIdentity, EventReason, Input, ResourceVersion, input::SelectionStage},
+    shard::{CronJobEvent, CronJobIdentity, EventReason, Input, ResourceVersion, input::WatchStage},
     telemetry::metrics::{SelectionMetrics, WatchHealth, WatchMetrics},
 };
 
@@ -124,16 +124,16 @@ impl WatchChannels {
 
     fn note_relist(&self, input: &Input) {
         match input {
-            Input::Selected(selected) => {
-                let (resource, scope) = (self.resource, &selected.scope);
-                match selected.stage {
-                    SelectionStage::ListBegun => {
+            Input::WatchUpdated(update) => {
+                let (resource, scope) = (self.resource, &update.scope);
+                match update.stage {
+                    WatchStage::ListBegun => {
                         self.metrics.relists.inc();
                         tracing::info!(resource, ?scope, "list begun");
                     }
-                    SelectionStage::ListDone => tracing::info!(resource, ?scope, "list complete"),
-                    stage @ (SelectionStage::Watching(_) | SelectionStage::NotPermitted) => {
-                        let n_shards = selected.shards.len();
+                    WatchStage::ListDone => tracing::info!(resource, ?scope, "list complete"),
+                    stage @ (WatchStage::Watching(_) | WatchStage::NotPermitted) => {
+                        let n_shards = update.shards.len();
                         tracing::debug!(resource, n_shards, ?stage, "shards selected");
                     }
                 }

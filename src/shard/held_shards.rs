@@ -30,7 +30,7 @@ pub use self::{list_order::ListOrder, listing::Listed};
 use super::{
     effect::Effect,
     ids::Uid,
-    input::{Input, Scope, Selected, SelectionStage},
+    input::{Input, Scope, WatchUpdate, WatchStage},
     outcome_counts::OutcomeCounts,
     refused_creates::RefusedCreates,
     template_memory::TemplateMemory,
@@ -197,8 +197,8 @@ impl HeldShards {
     /// Handles a fact from a watch, or an answer.
     pub fn handle(&mut self, input: Input, now: Timestamp) {
         self.progress.observe(&input);
-        if let Input::Selected(selected) = input {
-            return self.follow_selection(selected, now);
+        if let Input::WatchUpdated(update) = input {
+            return self.forward_watch_update(update, now);
         }
         if let Some(shard) = self.concerned(&input) {
             let may_give_turns = matches!(input, Input::JobCreateAnswered { .. });
@@ -212,10 +212,10 @@ impl HeldShards {
     }
 
     /// Forwards a list to the shards that it covers. Other shards ignore it.
-    fn follow_selection(&mut self, selected: Box<Selected>, now: Timestamp) {
-        if let SelectionStage::ListBegun | SelectionStage::ListDone = selected.stage {
-            let shards = selected.shards;
-            self.hand_to_each(&shards, &Input::Selected(selected), now);
+    fn forward_watch_update(&mut self, update: Box<WatchUpdate>, now: Timestamp) {
+        if let WatchStage::ListBegun | WatchStage::ListDone = update.stage {
+            let shards = update.shards;
+            self.hand_to_each(&shards, &Input::WatchUpdated(update), now);
         }
     }
 
@@ -282,9 +282,9 @@ impl HeldShards {
     }
 
     /// Whether the watches, or the shard's own list, have reached the versions that another leader wrote.
-    fn has_seen(&self, shard: ShardId, written: &ResourceVersions) -> bool {
+    fn has_observed(&self, shard: ShardId, written: &ResourceVersions) -> bool {
         let loaded = self.held.get(&shard).map(|held| held.loaded).unwrap_or_default();
-        written.is_within(&self.progress.seen(shard).max(&loaded))
+        written.is_within(&self.progress.observed_through(shard).max(&loaded))
     }
 
     /// Minimum versions that the next leader of a shard must observe: those that this replica wrote, and those that it
@@ -346,7 +346,7 @@ impl HeldShards {
             | Input::JobDeleteAnswered { cron_job, .. }
             | Input::StatusAnswered { cron_job, .. } => cron_job,
             Input::JobLookedUp { look_up, .. } => &look_up.cron_job.uid,
-            Input::Selected(_) | Input::JobSeen(_) | Input::JobDeleted(_) | Input::JobUnselected(_) => return None,
+            Input::WatchUpdated(_) | Input::JobSeen(_) | Input::JobDeleted(_) | Input::JobUnselected(_) => return None,
         };
         Some(self.partition.shard_of(cron_job))
     }

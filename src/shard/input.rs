@@ -42,27 +42,27 @@ impl fmt::Display for Scope {
 
 /// A step of a list or of a watch of the CronJobs or Jobs of some shards.
 #[derive(Clone, Debug)]
-pub struct Selected {
+pub struct WatchUpdate {
     /// The resource that is listed or watched.
-    pub kind: SelectedKind,
+    pub resource: WatchedResource,
     /// The scope of the list or watch.
     pub scope: Scope,
     /// The shards that are listed or watched.
     pub shards: ShardSet,
     /// The step that the list or the watch has reached.
-    pub stage: SelectionStage,
+    pub stage: WatchStage,
 }
 
-impl Selected {
+impl WatchUpdate {
     /// Whether a list of these shards begins.
     pub fn begins_list(&self) -> bool {
-        self.stage == SelectionStage::ListBegun
+        self.stage == WatchStage::ListBegun
     }
 }
 
 /// The resource of a list or watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SelectedKind {
+pub enum WatchedResource {
     /// CronJobs.
     CronJobs,
     /// Jobs.
@@ -71,7 +71,7 @@ pub enum SelectedKind {
 
 /// The step of a list or watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SelectionStage {
+pub enum WatchStage {
     /// A list of these shards begins. An object of theirs that is neither applied nor seen before the end of the list
     /// is gone.
     ListBegun,
@@ -87,7 +87,7 @@ pub enum SelectionStage {
 #[derive(Clone, Debug)]
 pub enum Input {
     /// A step of a list or watch.
-    Selected(Box<Selected>),
+    WatchUpdated(Box<WatchUpdate>),
     /// A CronJob exists in this form.
     CronJobApplied(Box<CronJobRecord>),
     /// A CronJob exists but cannot be decoded. The state of its last decoded form remains, and the CronJob starts
@@ -143,18 +143,18 @@ pub enum Input {
 
 impl Input {
     /// A list of all shards begins.
-    pub fn list_begun(kind: SelectedKind, scope: Scope) -> Input {
-        Input::of_every_shard(kind, scope, SelectionStage::ListBegun)
+    pub fn list_begun(resource: WatchedResource, scope: Scope) -> Input {
+        Input::of_every_shard(resource, scope, WatchStage::ListBegun)
     }
 
     /// A list of all shards is complete.
-    pub fn list_done(kind: SelectedKind, scope: Scope) -> Input {
-        Input::of_every_shard(kind, scope, SelectionStage::ListDone)
+    pub fn list_done(resource: WatchedResource, scope: Scope) -> Input {
+        Input::of_every_shard(resource, scope, WatchStage::ListDone)
     }
 
-    fn of_every_shard(kind: SelectedKind, scope: Scope, stage: SelectionStage) -> Input {
-        Input::Selected(Box::new(Selected {
-            kind,
+    fn of_every_shard(resource: WatchedResource, scope: Scope, stage: WatchStage) -> Input {
+        Input::WatchUpdated(Box::new(WatchUpdate {
+            resource,
             scope,
             shards: ShardSet::EVERY,
             stage,

@@ -146,7 +146,7 @@ impl ShardState {
     pub fn handle(&mut self, input: Input, now: Timestamp) {
         self.follow_clock(now);
         match input {
-            Input::Selected(selected) => self.follow_list(&selected, now),
+            Input::WatchUpdated(update) => self.follow_list(&update, now),
             Input::CronJobApplied(record) => self.apply_cron_job(*record, now),
             Input::CronJobSeen(uid) => self.hold_undecodable(&uid),
             Input::CronJobDeleted(uid) => self.delete_cron_job(&uid),

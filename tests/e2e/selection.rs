@@ -16,7 +16,7 @@ use cronwheel::{
         watch_client,
     },
     schedule::Zone,
-    shard::{Input, Partition, Scope, ShardCount, ShardId, ShardSet, Uid, input::SelectionStage},
+    shard::{Input, Partition, Scope, ShardCount, ShardId, ShardSet, Uid, input::WatchStage},
 };
 use futures::{Stream, StreamExt as _, TryStreamExt as _, stream};
 use kube::{
@@ -181,8 +181,8 @@ async fn next(items: &mut (impl Stream<Item = WatchItem> + Unpin)) -> Told {
         match item.expect("it never ends") {
             WatchItem::Input(Input::CronJobApplied(record)) => return Told::Has(record.identity.uid.clone()),
             WatchItem::Input(Input::CronJobDeleted(uid)) => return Told::Lost(uid),
-            WatchItem::Input(Input::Selected(selected)) => {
-                if let SelectionStage::Watching(_) = selected.stage {
+            WatchItem::Input(Input::WatchUpdated(selected)) => {
+                if let WatchStage::Watching(_) = selected.stage {
                     return Told::Watching;
                 }
             }

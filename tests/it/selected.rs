@@ -12,7 +12,7 @@ use cronwheel::{
         ordered_watch::OrderedSender,
         watch::{self, WatchedShards, cron_job_cache::CACHE_BYTES_MAX, progress::WatchProgress},
     },
-    shard::{Input, ResourceVersion, Scope, ShardCount, ShardId, ShardSet, Uid, input::SelectionStage},
+    shard::{Input, ResourceVersion, Scope, ShardCount, ShardId, ShardSet, Uid, input::WatchStage},
 };
 use futures::{Stream, StreamExt};
 use http::Request;
@@ -125,8 +125,8 @@ async fn until_watching(items: &mut (impl Stream<Item = WatchItem> + Unpin), wan
     loop {
         let item = tokio::time::timeout(PATIENCE, items.next()).await.expect("it goes on");
         match item.expect("it never ends") {
-            WatchItem::Input(Input::Selected(selected)) => {
-                if matches!(selected.stage, SelectionStage::Watching(_)) && selected.shards == *wanted {
+            WatchItem::Input(Input::WatchUpdated(update)) => {
+                if matches!(update.stage, WatchStage::Watching(_)) && update.shards == *wanted {
                     return seen;
                 }
             }

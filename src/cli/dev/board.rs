@@ -18,8 +18,8 @@ use crate::{
     cli::calendar::zone_of,
     schedule::{Zone, due},
     shard::{
-        CronJobIdentity, CronJobRecord, CronJobSchedule, Finish, Input, JobRecord, SelectedKind, Uid,
-        input::SelectionStage,
+        CronJobIdentity, CronJobRecord, CronJobSchedule, Finish, Input, JobRecord, WatchedResource, Uid,
+        input::WatchStage,
     },
 };
 
@@ -101,7 +101,7 @@ impl Board {
         match input {
             Input::CronJobApplied(record) => self.apply_cron_job(&record, now),
             Input::CronJobDeleted(uid) => self.remove_cron_job(&uid),
-            Input::Selected(selected) => self.follow_list(selected.kind, selected.stage),
+            Input::WatchUpdated(update) => self.follow_list(update.resource, update.stage),
             Input::CronJobSeen(uid) => {
                 if let Some(listed) = self.cron_jobs.get_mut(&uid) {
                     listed.list = self.lists.cron_jobs;
@@ -122,13 +122,13 @@ impl Board {
         }
     }
 
-    fn follow_list(&mut self, kind: SelectedKind, stage: SelectionStage) {
-        match (kind, stage) {
-            (SelectedKind::CronJobs, SelectionStage::ListBegun) => self.lists.cron_jobs += 1,
-            (SelectedKind::CronJobs, SelectionStage::ListDone) => self.retire_cron_jobs(),
-            (SelectedKind::Jobs, SelectionStage::ListBegun) => self.lists.jobs += 1,
-            (SelectedKind::Jobs, SelectionStage::ListDone) => self.retire_jobs(),
-            (_, SelectionStage::Watching(_) | SelectionStage::NotPermitted) => {}
+    fn follow_list(&mut self, resource: WatchedResource, stage: WatchStage) {
+        match (resource, stage) {
+            (WatchedResource::CronJobs, WatchStage::ListBegun) => self.lists.cron_jobs += 1,
+            (WatchedResource::CronJobs, WatchStage::ListDone) => self.retire_cron_jobs(),
+            (WatchedResource::Jobs, WatchStage::ListBegun) => self.lists.jobs += 1,
+            (WatchedResource::Jobs, WatchStage::ListDone) => self.retire_jobs(),
+            (_, WatchStage::Watching(_) | WatchStage::NotPermitted) => {}
         }
     }
 

@@ -22,7 +22,7 @@ use crate::{
     schedule::policy::{Decision, SkipReason, Verdict},
     shard::{
         CreateOutcome, CronJobEvent, CronJobRecord, CronJobStatus, DeleteOutcome, Effect, Input, InstantOutcome,
-        JobDelete, JobLookUp, JobOrder, JobRecord, LookUpOutcome, ResourceVersion, Scope, SelectedKind, ShardConfig,
+        JobDelete, JobLookUp, JobOrder, JobRecord, LookUpOutcome, ResourceVersion, Scope, WatchedResource, ShardConfig,
         ShardId, ShardLabels, ShardState, StatusOutcome, StatusWrite, TemplateMemory, Uid,
     },
 };
@@ -153,15 +153,15 @@ impl<'a> Trial<'a> {
 
     /// Sends both lists, as at the start of a run.
     fn list(&mut self) {
-        self.input(Input::list_begun(SelectedKind::CronJobs, Scope::Cluster));
+        self.input(Input::list_begun(WatchedResource::CronJobs, Scope::Cluster));
         self.input(Input::CronJobApplied(Box::new(self.record.clone())));
-        self.input(Input::list_done(SelectedKind::CronJobs, Scope::Cluster));
-        self.input(Input::list_begun(SelectedKind::Jobs, Scope::Cluster));
+        self.input(Input::list_done(WatchedResource::CronJobs, Scope::Cluster));
+        self.input(Input::list_begun(WatchedResource::Jobs, Scope::Cluster));
         let world = self.world;
         for job in world.jobs_of(&self.record.identity.uid) {
             self.input(Input::JobApplied(Box::new(job.clone())));
         }
-        self.input(Input::list_done(SelectedKind::Jobs, Scope::Cluster));
+        self.input(Input::list_done(WatchedResource::Jobs, Scope::Cluster));
     }
 
     fn input(&mut self, input: Input) {

@@ -8,7 +8,7 @@ use super::{ANSWER_TIMEOUT, Known, ShardsError};
 use crate::{
     kube_api::{Decoder, LeaseApi, LeaseError, LeaseEvent, WatchItem, objects::classify::error_text, watch},
     schedule::Zone,
-    shard::{Input, ResourceVersion, input::SelectionStage},
+    shard::{Input, ResourceVersion, input::WatchStage},
 };
 
 /// Pause before a retry.
@@ -57,7 +57,7 @@ impl Gathering {
                 };
                 return Err(ShardsError::CronJobs { right, message });
             }
-            let is_complete = stage(&item) == Some(SelectionStage::ListDone);
+            let is_complete = stage(&item) == Some(WatchStage::ListDone);
             gathering.take_cron_job(item);
             if is_complete {
                 break;
@@ -130,10 +130,10 @@ impl Gathering {
                 input: Some(Input::CronJobSeen(uid)),
                 ..
             } => self.known.put_cron_job_without_plan(&uid),
-            WatchItem::Input(Input::Selected(selected)) => match selected.stage {
-                SelectionStage::ListBegun => self.known.begin_relist(),
-                SelectionStage::ListDone => self.known.end_relist(),
-                SelectionStage::Watching(_) | SelectionStage::NotPermitted => {}
+            WatchItem::Input(Input::WatchUpdated(update)) => match update.stage {
+                WatchStage::ListBegun => self.known.begin_relist(),
+                WatchStage::ListDone => self.known.end_relist(),
+                WatchStage::Watching(_) | WatchStage::NotPermitted => {}
             },
             WatchItem::Error { message, .. } => return Some(format!("watching CronJobs: {message}")),
             // CronJob watches have no other items.
@@ -148,9 +148,9 @@ impl Gathering {
 }
 
 /// The step of a list in an item, if there is one.
-fn stage(item: &WatchItem) -> Option<SelectionStage> {
-    if let WatchItem::Input(Input::Selected(selected)) = item {
-        Some(selected.stage)
+fn stage(item: &WatchItem) -> Option<WatchStage> {
+    if let WatchItem::Input(Input::WatchUpdated(update)) = item {
+        Some(update.stage)
     } else {
         None
     }

@@ -10,7 +10,7 @@ use crate::{
     kube_api::WatchItem,
     shard::{
         Input, ResourceVersion, Uid,
-        input::{Selected, SelectionStage},
+        input::{WatchUpdate, WatchStage},
     },
 };
 
@@ -48,7 +48,7 @@ impl UnlabelledJobs {
             WatchItem::Input(Input::JobUnselected(uid)) => {
                 self.uids.remove(uid);
             }
-            WatchItem::Input(Input::Selected(selected)) => return self.follow(selected),
+            WatchItem::Input(Input::WatchUpdated(update)) => return self.follow(update),
             WatchItem::Input(_)
             | WatchItem::Undecodable { .. }
             | WatchItem::Listed(_)
@@ -67,20 +67,20 @@ impl UnlabelledJobs {
         }
     }
 
-    fn follow(&mut self, selected: &Selected) -> Option<JobsLabelled> {
-        match selected.stage {
-            SelectionStage::ListBegun => {
+    fn follow(&mut self, update: &WatchUpdate) -> Option<JobsLabelled> {
+        match update.stage {
+            WatchStage::ListBegun => {
                 *self = UnlabelledJobs {
                     target: self.target,
                     ..UnlabelledJobs::default()
                 };
                 None
             }
-            SelectionStage::Watching(version) => {
+            WatchStage::Watching(version) => {
                 self.is_complete = true;
                 self.prove(version)
             }
-            SelectionStage::ListDone | SelectionStage::NotPermitted => None,
+            WatchStage::ListDone | WatchStage::NotPermitted => None,
         }
     }
 
@@ -102,7 +102,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::shard::{JobRecord, Scope, SelectedKind, ShardLabels, ShardSet};
+    use crate::shard::{JobRecord, Scope, WatchedResource, ShardLabels, ShardSet};
 
     const AT: &str = "2026-05-05T12:00:00Z";
 
@@ -115,9 +115,9 @@ mod tests {
         JobsLabelled { at: at(), version }
     }
 
-    fn stage(stage: SelectionStage) -> WatchItem {
-        WatchItem::Input(Input::Selected(Box::new(Selected {
-            kind: SelectedKind::Jobs,
+    fn stage(stage: WatchStage) -> WatchItem {
+        WatchItem::Input(Input::WatchUpdated(Box::new(WatchUpdate {
+            resource: WatchedResource::Jobs,
             scope: Scope::Cluster,
             shards: ShardSet::EVERY,
             stage,
@@ -125,7 +125,7 @@ mod tests {
     }
 
     fn reached(version: u64) -> WatchItem {
-        stage(SelectionStage::Watching(ResourceVersion(version)))
+        stage(WatchStage::Watching(ResourceVersion(version)))
     }
 
     fn job(name: &str, cron_job: Option<&str>) -> WatchItem {
@@ -174,8 +174,8 @@ mod tests {
     fn nothing_is_proved_before_the_list_is_complete() {
         let mut jobs = UnlabelledJobs::default();
         jobs.aim_at(target(5));
-        let begun = stage(SelectionStage::ListBegun);
-        let done = stage(SelectionStage::ListDone);
+        let begun = stage(WatchStage::ListBegun);
+        let done = stage(WatchStage::ListDone);
         assert_eq!(observe_all(&mut jobs, vec![begun, job("foreign", None), done]), None);
         assert_eq!(observe_all(&mut jobs, vec![reached(9)]), Some(9));
     }
@@ -189,15 +189,15 @@ mod tests {
         assert_eq!(observe_all(&mut jobs, vec![reached(11)]), Some(11));
         jobs.aim_at(target(12));
         let again = vec![
-            stage(SelectionStage::ListBegun),
+            stage(WatchStage::ListBegun),
             job("hello-2", Some("hello")),
-            stage(SelectionStage::ListDone),
+            stage(WatchStage::ListDone),
             reached(20),
         ];
         assert_eq!(observe_all(&mut jobs, again), None, "a list is as good as an event");
         let relisted = vec![
-            stage(SelectionStage::ListBegun),
-            stage(SelectionStage::ListDone),
+            stage(WatchStage::ListBegun),
+            stage(WatchStage::ListDone),
             reached(30),
         ];
         assert_eq!(observe_all(&mut jobs, relisted), Some(30), "it is gone");
@@ -230,7 +230,7 @@ mod tests {
         }
         assert_eq!(observe_all(&mut jobs, vec![reached(7)]), None);
         assert!(jobs.needs_list());
-        jobs.observe(&stage(SelectionStage::ListBegun));
+        jobs.observe(&stage(WatchStage::ListBegun));
         assert!(!jobs.needs_list());
         assert_eq!(observe_all(&mut jobs, vec![reached(8)]), Some(8));
     }

@@ -18,7 +18,7 @@ use crate::{
     schedule::Zone,
     shard::{
         ConcurrencyPolicy, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus, ResourceVersion, Scope,
-        SelectedKind, TroubleThresholds, Uid, held_shards::WHOLE, record::RetainedMetadata,
+        WatchedResource, TroubleThresholds, Uid, held_shards::WHOLE, record::RetainedMetadata,
     },
     telemetry::metrics::Metrics,
 };
@@ -154,12 +154,12 @@ impl Bench {
 
     async fn list(&self, cron_jobs: Vec<Input>) {
         let begun = [
-            Input::list_begun(SelectedKind::CronJobs, Scope::Cluster),
-            Input::list_begun(SelectedKind::Jobs, Scope::Cluster),
+            Input::list_begun(WatchedResource::CronJobs, Scope::Cluster),
+            Input::list_begun(WatchedResource::Jobs, Scope::Cluster),
         ];
         let done = [
-            Input::list_done(SelectedKind::CronJobs, Scope::Cluster),
-            Input::list_done(SelectedKind::Jobs, Scope::Cluster),
+            Input::list_done(WatchedResource::CronJobs, Scope::Cluster),
+            Input::list_done(WatchedResource::Jobs, Scope::Cluster),
         ];
         for input in begun.into_iter().chain(cron_jobs).chain(done) {
             self.inputs.send(input).await.unwrap();

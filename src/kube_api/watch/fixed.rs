@@ -48,9 +48,9 @@ fn show<K: Kind + Sync>(client: Client, kind: K) -> impl Stream<Item = WatchItem
     });
     events.default_backoff().filter_map(move |event| {
         ready(match event {
-            Ok(Event::Init) => Some(WatchItem::Input(Input::list_begun(K::KIND, Scope::Cluster))),
+            Ok(Event::Init) => Some(WatchItem::Input(Input::list_begun(K::RESOURCE, Scope::Cluster))),
             Ok(Event::InitApply(object) | Event::Apply(object)) => kind.applied(object, |_| true),
-            Ok(Event::InitDone) => Some(WatchItem::Input(Input::list_done(K::KIND, Scope::Cluster))),
+            Ok(Event::InitDone) => Some(WatchItem::Input(Input::list_done(K::RESOURCE, Scope::Cluster))),
             Ok(Event::Delete(object)) => kind.deleted(&object, |_| true),
             Err(error) => Some(failed(&error)),
         })

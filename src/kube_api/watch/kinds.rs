@@ -11,7 +11,7 @@ use crate::{
         objects::decode::{Decoder, SlimCronJob, SlimJob, UndecodedCronJob},
         watch::{cron_job_cache::CronJobCache, selection::Selector},
     },
-    shard::{Input, Partition, SelectedKind, ShardCount, ShardSet, Uid},
+    shard::{Input, Partition, WatchedResource, ShardCount, ShardSet, Uid},
 };
 
 /// The requests for the objects of some shards, and their conversion to inputs.
@@ -23,7 +23,7 @@ pub(super) trait Kind: Send + 'static {
         + Send
         + 'static;
 
-    const KIND: SelectedKind;
+    const RESOURCE: WatchedResource;
 
     /// Who selects.
     fn selection(&self) -> Selection;
@@ -38,9 +38,9 @@ pub(super) trait Kind: Send + 'static {
         None
     }
 
-    /// Whether the version of every event and bookmark is announced, as [`SelectionStage::Watching`].
+    /// Whether the version of every event and bookmark is announced, as [`WatchStage::Watching`].
     ///
-    /// [`SelectionStage::Watching`]: crate::shard::input::SelectionStage::Watching
+    /// [`WatchStage::Watching`]: crate::shard::input::WatchStage::Watching
     fn tells_versions(&self) -> bool {
         false
     }
@@ -128,7 +128,7 @@ impl CronJobs {
 impl Kind for CronJobs {
     type Object = SlimCronJob;
 
-    const KIND: SelectedKind = SelectedKind::CronJobs;
+    const RESOURCE: WatchedResource = WatchedResource::CronJobs;
 
     fn selection(&self) -> Selection {
         Selection::Fixed
@@ -157,7 +157,7 @@ pub(super) struct ShardCronJobs {
 impl Kind for ShardCronJobs {
     type Object = UndecodedCronJob;
 
-    const KIND: SelectedKind = SelectedKind::CronJobs;
+    const RESOURCE: WatchedResource = WatchedResource::CronJobs;
 
     fn selection(&self) -> Selection {
         Selection::ByHash(self.count)
@@ -220,7 +220,7 @@ pub(super) enum Jobs {
 impl Kind for Jobs {
     type Object = SlimJob;
 
-    const KIND: SelectedKind = SelectedKind::Jobs;
+    const RESOURCE: WatchedResource = WatchedResource::Jobs;
 
     fn selection(&self) -> Selection {
         match self {

@@ -36,7 +36,7 @@ use crate::{
     },
     shard::{
         Input, ResourceVersion, Scope, ShardSet, Uid,
-        input::{Selected, SelectionStage},
+        input::{WatchUpdate, WatchStage},
     },
 };
 
@@ -179,7 +179,7 @@ impl<K: Kind> ListWatch<K> {
         let is_of_all = self.kind.cache().is_some_and(|cache| cache.begin(!self.is_selected()));
         self.select();
         // Announce the list before requesting it: the relist must not remove objects that are created meanwhile.
-        self.announce(SelectionStage::ListBegun, self.selected);
+        self.announce(WatchStage::ListBegun, self.selected);
         let selector = if is_of_all {
             Selector::default()
         } else {
@@ -218,7 +218,7 @@ impl<K: Kind> ListWatch<K> {
         if let Some(cache) = self.kind.cache() {
             cache.complete(ResourceVersion::read(&through));
         }
-        self.announce(SelectionStage::ListDone, self.selected);
+        self.announce(WatchStage::ListDone, self.selected);
         if let Selection::ByHash(_) = self.kind.selection() {
             self.ready.push_back(WatchItem::Listed(self.selected_by));
         }
@@ -251,7 +251,7 @@ impl<K: Kind> ListWatch<K> {
                 if let Some(cache) = self.kind.cache().filter(|_| self.is_selected()) {
                     cache.forget_all();
                 }
-                self.announce(SelectionStage::Watching(ResourceVersion::read(&through)), shown);
+                self.announce(WatchStage::Watching(ResourceVersion::read(&through)), shown);
                 self.stage = WatchStep::Events {
                     events: Box::pin(events),
                     through,
@@ -266,14 +266,14 @@ impl<K: Kind> ListWatch<K> {
         }
     }
 
-    fn announce(&mut self, stage: SelectionStage, shards: ShardSet) {
-        let selected = Selected {
-            kind: K::KIND,
+    fn announce(&mut self, stage: WatchStage, shards: ShardSet) {
+        let update = WatchUpdate {
+            resource: K::RESOURCE,
             scope: self.scope.clone(),
             shards,
             stage,
         };
-        let input = Input::Selected(Box::new(selected));
+        let input = Input::WatchUpdated(Box::new(update));
         self.ready.push_back(WatchItem::Input(input));
     }
 
@@ -357,7 +357,7 @@ impl<K: Kind> ListWatch<K> {
         }
         self.ready.extend(taken);
         if self.kind.tells_versions() {
-            self.announce(SelectionStage::Watching(version), self.selected);
+            self.announce(WatchStage::Watching(version), self.selected);
         }
         // `list_task` may have read the former version for a shard that was added meanwhile: reopen the watch there.
         self.stage = if self.observed_version.is_list_wanted() {
@@ -379,7 +379,7 @@ impl<K: Kind> ListWatch<K> {
     /// A version that is too old (410) does not indicate an unhealthy server: a list follows soon.
     fn refuse(&mut self, message: &str, code: u16, next: WatchStep<K::Object>) {
         if code == 403 {
-            self.announce(SelectionStage::NotPermitted, ShardSet::EMPTY);
+            self.announce(WatchStage::NotPermitted, ShardSet::EMPTY);
         }
         let is_too_old = code == 410;
         let next = if is_too_old { WatchStep::Begin } else { next };

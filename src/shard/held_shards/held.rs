@@ -9,7 +9,7 @@ use super::{
 use crate::shard::{
     ResourceVersions, Term,
     ids::ResourceVersion,
-    input::{Input, Scope, SelectedKind},
+    input::{Input, Scope, WatchedResource},
     state::{ShardState, Wakeup},
 };
 
@@ -78,8 +78,8 @@ impl Held {
 
     /// Handles the start of a list by a watch, which replaces the shard's own list and may be older.
     pub(super) fn note_relist(&mut self, input: &Input) {
-        if let Input::Selected(selected) = input
-            && selected.begins_list()
+        if let Input::WatchUpdated(update) = input
+            && update.begins_list()
         {
             self.loaded = ResourceVersions::default();
         }
@@ -96,7 +96,7 @@ impl Held {
             Input::CronJobApplied(record) => {
                 self.listed_at > ResourceVersion(0) && !self.state.has_cron_job(&record.identity.uid)
             }
-            Input::Selected(selected) if selected.begins_list() && selected.kind == SelectedKind::CronJobs => {
+            Input::WatchUpdated(update) if update.begins_list() && update.resource == WatchedResource::CronJobs => {
                 self.listed_at = ResourceVersion(0);
                 false
             }
@@ -106,7 +106,7 @@ impl Held {
             | Input::JobSeen(_)
             | Input::JobDeleted(_)
             | Input::JobUnselected(_)
-            | Input::Selected(_)
+            | Input::WatchUpdated(_)
             | Input::JobCreateAnswered { .. }
             | Input::JobDeleteAnswered { .. }
             | Input::JobLookedUp { .. }

@@ -14,7 +14,7 @@ use std::{
 use crate::shard::{
     ResourceVersions,
     ids::{CronJobIdentity, ResourceVersion, Uid},
-    input::{Input, Scope, SelectedKind, SelectionStage},
+    input::{Input, Scope, WatchedResource, WatchStage},
     record::{CronJobRecord, JobRecord},
 };
 
@@ -55,7 +55,7 @@ impl Listed {
 
 /// One resource in one scope.
 struct Part {
-    kind: SelectedKind,
+    resource: WatchedResource,
     scope: Scope,
     /// A watch began to list it; the watch's list counts instead of this one.
     is_left_to_watch: bool,
@@ -82,9 +82,9 @@ pub(super) struct Listing {
 
 impl Listing {
     pub(super) fn new(scopes: &[Scope]) -> Listing {
-        let part = |kind| {
+        let part = |resource| {
             move |scope: &Scope| Part {
-                kind,
+                resource,
                 scope: scope.clone(),
                 is_left_to_watch: false,
                 is_left_out: false,
@@ -93,8 +93,8 @@ impl Listing {
         Listing {
             parts: scopes
                 .iter()
-                .map(part(SelectedKind::CronJobs))
-                .chain(scopes.iter().map(part(SelectedKind::Jobs)))
+                .map(part(WatchedResource::CronJobs))
+                .chain(scopes.iter().map(part(WatchedResource::Jobs)))
                 .collect(),
             gone: BTreeSet::new(),
             shown: BTreeMap::new(),
@@ -104,22 +104,22 @@ impl Listing {
 
     /// The versions covered by this list; zero for a resource that a watch has begun to list instead.
     pub(super) fn ours(&self, through: &ResourceVersions) -> ResourceVersions {
-        let ours = |kind, version| {
-            if self.is_ours(kind) {
+        let ours = |resource, version| {
+            if self.is_ours(resource) {
                 version
             } else {
                 ResourceVersion(0)
             }
         };
         ResourceVersions {
-            cron_jobs: ours(SelectedKind::CronJobs, through.cron_jobs),
-            jobs: ours(SelectedKind::Jobs, through.jobs),
+            cron_jobs: ours(WatchedResource::CronJobs, through.cron_jobs),
+            jobs: ours(WatchedResource::Jobs, through.jobs),
         }
     }
 
     /// Whether this list counts for a resource, rather than a watch's list.
-    fn is_ours(&self, kind: SelectedKind) -> bool {
-        let is_left = |part: &Part| part.kind == kind && part.is_left_to_watch;
+    fn is_ours(&self, resource: WatchedResource) -> bool {
+        let is_left = |part: &Part| part.resource == resource && part.is_left_to_watch;
         !self.parts.iter().any(is_left)
     }
 
@@ -132,7 +132,7 @@ impl Listing {
 
     /// The scopes that the list left out.
     pub(super) fn left_out(&self) -> Vec<Scope> {
-        let of_cron_jobs = self.parts.iter().filter(|part| part.kind == SelectedKind::CronJobs);
+        let of_cron_jobs = self.parts.iter().filter(|part| part.resource == WatchedResource::CronJobs);
         let left_out = of_cron_jobs.filter(|part| part.is_left_out);
         left_out.map(|part| part.scope.clone()).collect()
     }
@@ -141,12 +141,12 @@ impl Listing {
     pub(super) fn begun(&self) -> impl Iterator<Item = Input> {
         self.parts
             .iter()
-            .map(|part| Input::list_begun(part.kind, part.scope.clone()))
+            .map(|part| Input::list_begun(part.resource, part.scope.clone()))
     }
 
     /// The inputs for the shard at the end of the list, whose version is `at`.
     pub(super) fn done(self, at: ResourceVersion) -> impl Iterator<Item = Input> {
-        let is_ours = self.is_ours(SelectedKind::CronJobs);
+        let is_ours = self.is_ours(WatchedResource::CronJobs);
         let left_out = self.left_out();
         let Listing { shown, found, .. } = self;
         let is_past = move |(uid, last): &(Uid, Sighting)| {
@@ -158,7 +158,7 @@ impl Listing {
             .parts
             .into_iter()
             .filter(|part| !part.is_left_to_watch && !part.is_left_out);
-        let done = ours.map(|part| Input::list_done(part.kind, part.scope));
+        let done = ours.map(|part| Input::list_done(part.resource, part.scope));
         past.map(|(uid, _)| Input::CronJobDeleted(uid)).chain(done)
     }
 
@@ -167,14 +167,14 @@ impl Listing {
         if let Listed::CronJob(_) | Listed::UndecodableCronJob(_) = listed {
             self.found.insert(listed.cron_job().clone());
         }
-        let (kind, uid, namespace): (_, &Uid, &str) = match listed {
-            Listed::CronJob(record) => (SelectedKind::CronJobs, &record.identity.uid, &record.identity.namespace),
+        let (resource, uid, namespace): (_, &Uid, &str) = match listed {
+            Listed::CronJob(record) => (WatchedResource::CronJobs, &record.identity.uid, &record.identity.namespace),
             // Its namespace is unknown. Treating a deleted CronJob as existing does no harm.
             Listed::UndecodableCronJob(uid) => return !self.gone.contains(uid),
-            Listed::Job { job, .. } => (SelectedKind::Jobs, &job.uid, &job.namespace),
+            Listed::Job { job, .. } => (WatchedResource::Jobs, &job.uid, &job.namespace),
         };
         let is_left_to_watch =
-            |part: &Part| part.kind == kind && part.is_left_to_watch && part.scope.contains(namespace);
+            |part: &Part| part.resource == resource && part.is_left_to_watch && part.scope.contains(namespace);
         !self.gone.contains(uid) && !self.parts.iter().any(is_left_to_watch)
     }
 
@@ -185,10 +185,10 @@ impl Listing {
                 self.gone.insert(uid.clone());
                 true
             }
-            Input::Selected(selected) => match selected.stage {
-                SelectionStage::ListBegun => self.leave_to_watch(selected.kind, &selected.scope),
-                SelectionStage::ListDone => self.is_left_to_watch(selected.kind, &selected.scope),
-                SelectionStage::Watching(_) | SelectionStage::NotPermitted => true,
+            Input::WatchUpdated(update) => match update.stage {
+                WatchStage::ListBegun => self.leave_to_watch(update.resource, &update.scope),
+                WatchStage::ListDone => self.is_left_to_watch(update.resource, &update.scope),
+                WatchStage::Watching(_) | WatchStage::NotPermitted => true,
             },
             Input::CronJobApplied(record) => {
                 let sighting = Sighting {
@@ -208,15 +208,15 @@ impl Listing {
         }
     }
 
-    fn leave_to_watch(&mut self, kind: SelectedKind, scope: &Scope) -> bool {
+    fn leave_to_watch(&mut self, resource: WatchedResource, scope: &Scope) -> bool {
         for part in &mut self.parts {
-            part.is_left_to_watch |= part.kind == kind && part.scope == *scope;
+            part.is_left_to_watch |= part.resource == resource && part.scope == *scope;
         }
         true
     }
 
-    fn is_left_to_watch(&self, kind: SelectedKind, scope: &Scope) -> bool {
-        let is_it = |part: &&Part| part.kind == kind && part.scope == *scope;
+    fn is_left_to_watch(&self, resource: WatchedResource, scope: &Scope) -> bool {
+        let is_it = |part: &&Part| part.resource == resource && part.scope == *scope;
         self.parts.iter().find(is_it).is_some_and(|part| part.is_left_to_watch)
     }
 }

@@ -3,7 +3,7 @@
 use crate::shard::{
     ResourceVersions, ShardId, ShardSet,
     ids::ResourceVersion,
-    input::{Input, Scope, Selected, SelectedKind, SelectionStage},
+    input::{Input, Scope, WatchUpdate, WatchedResource, WatchStage},
     outcome::{CreateOutcome, StatusOutcome},
 };
 
@@ -29,10 +29,10 @@ impl ScopeProgress {
         self.cron_jobs.is_refused || self.jobs.is_refused
     }
 
-    fn select(&mut self, selected: &Selected) {
-        match selected.kind {
-            SelectedKind::CronJobs => self.cron_jobs.select(selected),
-            SelectedKind::Jobs => self.jobs.select(selected),
+    fn apply(&mut self, update: &WatchUpdate) {
+        match update.resource {
+            WatchedResource::CronJobs => self.cron_jobs.apply(update),
+            WatchedResource::Jobs => self.jobs.apply(update),
         }
     }
 }
@@ -46,11 +46,11 @@ struct KindProgress {
     highest: ResourceVersion,
     through: ResourceVersion,
     /// The shards that the watch selects.
-    shown: ShardSet,
+    selected: ShardSet,
 }
 
 impl KindProgress {
-    fn show(&mut self, version: ResourceVersion) {
+    fn observe(&mut self, version: ResourceVersion) {
         self.highest = self.highest.max(version);
         if !self.is_listing {
             self.through = self.highest;
@@ -58,29 +58,29 @@ impl KindProgress {
     }
 
     /// Follows a watch of some shards. It delivers their events from some version on; earlier ones are unknown.
-    fn select(&mut self, selected: &Selected) {
-        match selected.stage {
-            SelectionStage::NotPermitted => {
+    fn apply(&mut self, update: &WatchUpdate) {
+        match update.stage {
+            WatchStage::NotPermitted => {
                 self.is_refused = true;
                 return;
             }
-            SelectionStage::ListBegun => self.is_listing = true,
-            SelectionStage::ListDone => {
+            WatchStage::ListBegun => self.is_listing = true,
+            WatchStage::ListDone => {
                 self.was_listed = true;
                 self.is_refused = false;
             }
-            SelectionStage::Watching(version) => {
+            WatchStage::Watching(version) => {
                 self.is_listing = false;
                 self.highest = version;
                 self.through = version;
             }
         }
-        self.shown = selected.shards;
+        self.selected = update.shards;
     }
 
     /// The version up to which every event of a shard has been observed.
-    fn seen(&self, shard: ShardId) -> ResourceVersion {
-        if self.shown.contains(shard) && !self.is_listing {
+    fn observed_through(&self, shard: ShardId) -> ResourceVersion {
+        if self.selected.contains(shard) && !self.is_listing {
             self.through
         } else {
             ResourceVersion::default()
@@ -103,12 +103,12 @@ impl Progress {
     /// Updates the progress from a watch event.
     pub(super) fn observe(&mut self, input: &Input) {
         match input {
-            Input::Selected(selected) => self.in_scope(&selected.scope, |watches| watches.select(selected)),
+            Input::WatchUpdated(update) => self.in_scope(&update.scope, |watches| watches.apply(update)),
             Input::CronJobApplied(record) => self.around(&record.identity.namespace, |watches| {
-                watches.cron_jobs.show(record.resource_version);
+                watches.cron_jobs.observe(record.resource_version);
             }),
             Input::JobApplied(record) => self.around(&record.namespace, |watches| {
-                watches.jobs.show(record.resource_version);
+                watches.jobs.observe(record.resource_version);
             }),
             Input::CronJobSeen(_)
             | Input::CronJobDeleted(_)
@@ -135,11 +135,11 @@ impl Progress {
 
     /// The versions up to which every event of a shard has been observed. Zero with several scopes, since the scope of
     /// a version is not known.
-    pub(super) fn seen(&self, shard: ShardId) -> ResourceVersions {
+    pub(super) fn observed_through(&self, shard: ShardId) -> ResourceVersions {
         match self.scopes.as_slice() {
             [watches] => ResourceVersions {
-                cron_jobs: watches.cron_jobs.seen(shard),
-                jobs: watches.jobs.seen(shard),
+                cron_jobs: watches.cron_jobs.observed_through(shard),
+                jobs: watches.jobs.observed_through(shard),
             },
             _ => ResourceVersions::default(),
         }
@@ -169,7 +169,7 @@ pub(super) fn note_written(written: &mut ResourceVersions, input: &Input) {
             answer: StatusOutcome::Stored { resource_version },
             ..
         } => written.note_status(*resource_version),
-        Input::Selected(_)
+        Input::WatchUpdated(_)
         | Input::CronJobApplied(_)
         | Input::CronJobSeen(_)
         | Input::CronJobDeleted(_)

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::shard::{
-    CreateOutcome, CronJobStatus, Finish, InstantOutcome, JobRecord, LookUpOutcome, ResourceVersion, SelectedKind,
+    CreateOutcome, CronJobStatus, Finish, InstantOutcome, JobRecord, LookUpOutcome, ResourceVersion, WatchedResource,
     ShardLabels, StatusOutcome, naming,
     record::{ConcurrencyPolicy, CronJobRecord},
     state::test_record,
@@ -75,13 +75,13 @@ fn applied(record: &CronJobRecord) -> Input {
 }
 
 fn list(shards: &mut HeldShards, records: &[CronJobRecord], now: Timestamp) {
-    shards.handle(Input::list_begun(SelectedKind::CronJobs, Scope::Cluster), now);
-    shards.handle(Input::list_begun(SelectedKind::Jobs, Scope::Cluster), now);
+    shards.handle(Input::list_begun(WatchedResource::CronJobs, Scope::Cluster), now);
+    shards.handle(Input::list_begun(WatchedResource::Jobs, Scope::Cluster), now);
     for record in records {
         shards.handle(applied(record), now);
     }
-    shards.handle(Input::list_done(SelectedKind::CronJobs, Scope::Cluster), now);
-    shards.handle(Input::list_done(SelectedKind::Jobs, Scope::Cluster), now);
+    shards.handle(Input::list_done(WatchedResource::CronJobs, Scope::Cluster), now);
+    shards.handle(Input::list_done(WatchedResource::Jobs, Scope::Cluster), now);
 }
 
 /// Polls the effects and returns the creates, as shard term and name.
@@ -271,12 +271,12 @@ fn a_list_that_a_watch_began_before_does_not_end_ours() {
     let [first, _] = two();
     let (shard, now) = (shard_of(&first), at("10:00:05"));
     let mut shards = sixteen();
-    shards.handle(Input::list_begun(SelectedKind::CronJobs, Scope::Cluster), now);
-    shards.handle(Input::list_begun(SelectedKind::Jobs, Scope::Cluster), now);
+    shards.handle(Input::list_begun(WatchedResource::CronJobs, Scope::Cluster), now);
+    shards.handle(Input::list_begun(WatchedResource::Jobs, Scope::Cluster), now);
     // The watch's list has already passed this CronJob and will not deliver it.
     shards.lead(shard_term(shard), now);
-    shards.handle(Input::list_done(SelectedKind::CronJobs, Scope::Cluster), now);
-    shards.handle(Input::list_done(SelectedKind::Jobs, Scope::Cluster), now);
+    shards.handle(Input::list_done(WatchedResource::CronJobs, Scope::Cluster), now);
+    shards.handle(Input::list_done(WatchedResource::Jobs, Scope::Cluster), now);
     assert!(!shards.is_shard_synced(shard));
     shards.add_listed(Listed::CronJob(Box::new(first)), now);
     shards.end_list(&only(shard), &ResourceVersions::default(), now);
@@ -289,12 +289,12 @@ fn a_list_that_a_watch_begins_takes_the_place_of_ours() {
     let (shard, now) = (shard_of(&first), at("10:00:05"));
     let mut shards = sixteen();
     shards.lead(shard_term(shard), now);
-    shards.handle(Input::list_begun(SelectedKind::CronJobs, Scope::Cluster), now);
+    shards.handle(Input::list_begun(WatchedResource::CronJobs, Scope::Cluster), now);
     // Deleted between the two lists, without an event.
     shards.add_listed(Listed::CronJob(Box::new(first)), now);
     shards.end_list(&only(shard), &ResourceVersions::default(), now);
     assert!(!shards.is_shard_synced(shard), "the watch's list is still going on");
-    shards.handle(Input::list_done(SelectedKind::CronJobs, Scope::Cluster), now);
+    shards.handle(Input::list_done(WatchedResource::CronJobs, Scope::Cluster), now);
     assert!(shards.is_shard_synced(shard));
     assert_eq!(shards.sizes().cron_jobs, 0);
 }
@@ -497,17 +497,17 @@ fn when_a_watch_lists_a_shard_anew_its_list_counts_however_old_what_it_shows() {
     shards.lead(shard_term(shard), now);
     let listed_at = ResourceVersion(restored.resource_version.0 + 5);
     shards.end_list(&only(shard), &through(listed_at), now);
-    shards.handle(Input::list_begun(SelectedKind::CronJobs, Scope::Cluster), now);
+    shards.handle(Input::list_begun(WatchedResource::CronJobs, Scope::Cluster), now);
     shards.handle(applied(&restored), now);
-    shards.handle(Input::list_done(SelectedKind::CronJobs, Scope::Cluster), now);
+    shards.handle(Input::list_done(WatchedResource::CronJobs, Scope::Cluster), now);
     assert_eq!(creates(&mut shards).len(), 1);
 }
 
 /// An input of this stage for each resource of a scope.
-fn selected(scope: &Scope, shards: ShardSet, stage: SelectionStage) -> [Input; 2] {
-    [SelectedKind::CronJobs, SelectedKind::Jobs].map(|kind| {
-        Input::Selected(Box::new(Selected {
-            kind,
+fn watch_update(scope: &Scope, shards: ShardSet, stage: WatchStage) -> [Input; 2] {
+    [WatchedResource::CronJobs, WatchedResource::Jobs].map(|resource| {
+        Input::WatchUpdated(Box::new(WatchUpdate {
+            resource,
             scope: scope.clone(),
             shards,
             stage,
@@ -523,16 +523,16 @@ fn a_shard_is_led_without_a_scope_that_may_not_be_listed_and_with_it_once_it_may
     let own = Scope::Namespace((*record.identity.namespace).into());
     let scopes = vec![other.clone(), own.clone()];
     let mut shards = HeldShards::new(Partition::Shards(count()), scopes, SignedDuration::from_secs(2));
-    let watch = |shards: &mut HeldShards, scope: &Scope, stages: &[SelectionStage]| {
+    let watch = |shards: &mut HeldShards, scope: &Scope, stages: &[WatchStage]| {
         for stage in stages {
-            for input in selected(scope, only(shard), *stage) {
+            for input in watch_update(scope, only(shard), *stage) {
                 shards.handle(input, now);
             }
         }
     };
-    let list = [SelectionStage::ListBegun, SelectionStage::ListDone];
+    let list = [WatchStage::ListBegun, WatchStage::ListDone];
 
-    watch(&mut shards, &own, &[SelectionStage::NotPermitted]);
+    watch(&mut shards, &own, &[WatchStage::NotPermitted]);
     assert!(!shards.are_permitted_watches_synced(), "nothing is permitted yet");
     watch(&mut shards, &other, &list);
     assert!(shards.are_permitted_watches_synced());
@@ -547,10 +547,10 @@ fn a_shard_is_led_without_a_scope_that_may_not_be_listed_and_with_it_once_it_may
     shards.lead(shard_term(shard), now);
     assert_eq!(creates(&mut shards), [], "its Jobs are not known");
 
-    watch(&mut shards, &own, &[SelectionStage::ListBegun]);
+    watch(&mut shards, &own, &[WatchStage::ListBegun]);
     shards.handle(Input::CronJobApplied(Box::new(record)), now);
     assert_eq!(creates(&mut shards), []);
-    watch(&mut shards, &own, &[SelectionStage::ListDone]);
+    watch(&mut shards, &own, &[WatchStage::ListDone]);
     assert!(shards.is_watch_synced());
     assert_eq!(creates(&mut shards), [(shard_term(shard), "first-29632920".to_owned())]);
 }

@@ -8,7 +8,7 @@ use super::ShardState;
 use crate::shard::{
     ids::Uid,
     index::OwnerIndex,
-    input::{Scope, Selected, SelectedKind, SelectionStage},
+    input::{Scope, WatchUpdate, WatchedResource, WatchStage},
     outcome_counts::InstantOutcome,
 };
 
@@ -53,10 +53,10 @@ impl Relists {
         self.is_synced.contains(&true)
     }
 
-    fn of(&mut self, kind: SelectedKind) -> &mut [ScopeRelist] {
-        match kind {
-            SelectedKind::CronJobs => &mut self.cron_jobs,
-            SelectedKind::Jobs => &mut self.jobs,
+    fn of(&mut self, resource: WatchedResource) -> &mut [ScopeRelist] {
+        match resource {
+            WatchedResource::CronJobs => &mut self.cron_jobs,
+            WatchedResource::Jobs => &mut self.jobs,
         }
     }
 }
@@ -73,29 +73,29 @@ impl ShardState {
     }
 
     /// Handles the beginning or the end of a list that covers this shard.
-    pub(super) fn follow_list(&mut self, selected: &Selected, now: Timestamp) {
-        let Selected { kind, scope, stage, .. } = selected;
+    pub(super) fn follow_list(&mut self, update: &WatchUpdate, now: Timestamp) {
+        let WatchUpdate { resource, scope, stage, .. } = update;
         let Some(position) = self.config.scopes.iter().position(|known| known == scope) else {
             return;
         };
         let next_mark = self.relists.mark + 1;
-        let relist = &mut self.relists.of(*kind)[position];
+        let relist = &mut self.relists.of(*resource)[position];
         match stage {
-            SelectionStage::ListBegun => {
+            WatchStage::ListBegun => {
                 relist.begun = Some(next_mark);
                 self.relists.mark = next_mark;
             }
-            SelectionStage::ListDone => {
+            WatchStage::ListDone => {
                 relist.was_done = true;
                 let begun = relist.begun.take();
-                match (begun, kind) {
-                    (Some(mark), SelectedKind::CronJobs) => self.remove_unlisted_cron_jobs(scope, mark),
-                    (Some(mark), SelectedKind::Jobs) => self.lose_unlisted_jobs(scope, mark, now),
+                match (begun, resource) {
+                    (Some(mark), WatchedResource::CronJobs) => self.remove_unlisted_cron_jobs(scope, mark),
+                    (Some(mark), WatchedResource::Jobs) => self.lose_unlisted_jobs(scope, mark, now),
                     (None, _) => {}
                 }
                 self.sync(now);
             }
-            SelectionStage::Watching(_) | SelectionStage::NotPermitted => {}
+            WatchStage::Watching(_) | WatchStage::NotPermitted => {}
         }
     }
 

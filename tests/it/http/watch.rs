@@ -11,7 +11,7 @@ use cronwheel::{
         watch::{self, WatchObserver, WatchRequest},
     },
     schedule::Zone,
-    shard::{Input, Scope, input::SelectionStage},
+    shard::{Input, Scope, input::WatchStage},
 };
 use futures::{Stream, StreamExt};
 use serde_json::json;
@@ -64,13 +64,13 @@ fn bookmark(version: &str) -> String {
 /// Describes an item in a few words. Returns `None` for the opening of a watch, and for missing permissions, which an
 /// error reports too.
 fn told(item: &WatchItem) -> Option<String> {
-    let WatchItem::Input(Input::Selected(selected)) = item else {
+    let WatchItem::Input(Input::WatchUpdated(update)) = item else {
         return Some(told_object(item));
     };
-    match selected.stage {
-        SelectionStage::ListBegun => Some("begun".to_owned()),
-        SelectionStage::ListDone => Some("done".to_owned()),
-        SelectionStage::Watching(_) | SelectionStage::NotPermitted => None,
+    match update.stage {
+        WatchStage::ListBegun => Some("begun".to_owned()),
+        WatchStage::ListDone => Some("done".to_owned()),
+        WatchStage::Watching(_) | WatchStage::NotPermitted => None,
     }
 }
 
@@ -107,7 +107,7 @@ fn told_input(input: &Input) -> String {
         Input::JobApplied(record) => format!("{}@{}", record.name, record.resource_version),
         Input::CronJobSeen(uid) | Input::JobSeen(uid) => format!("{uid} seen"),
         Input::CronJobDeleted(uid) | Input::JobDeleted(uid) => format!("{uid} gone"),
-        Input::Selected(_)
+        Input::WatchUpdated(_)
         | Input::JobUnselected(_)
         | Input::JobCreateAnswered { .. }
         | Input::JobDeleteAnswered { .. }

@@ -19,7 +19,7 @@ use cronwheel::{
     },
     schedule::Zone,
     shard::{
-        Input, Listed, Partition, ResourceVersion, Scope, ShardCount, ShardId, ShardSet, Uid, input::SelectionStage,
+        Input, Listed, Partition, ResourceVersion, Scope, ShardCount, ShardId, ShardSet, Uid, input::WatchStage,
     },
 };
 use futures::{Stream, StreamExt, TryStreamExt as _};
@@ -148,14 +148,14 @@ async fn next(items: &mut (impl Stream<Item = WatchItem> + Unpin)) -> String {
     match item {
         WatchItem::Input(Input::CronJobApplied(record)) => format!("has {}", record.identity.uid),
         WatchItem::Input(Input::CronJobDeleted(uid)) => format!("lost {uid}"),
-        WatchItem::Input(Input::Selected(selected)) => {
-            let of: Vec<u16> = selected.shards.iter().map(|shard| shard.0).collect();
-            match selected.stage {
-                SelectionStage::ListBegun => format!("lists {of:?}"),
-                SelectionStage::ListDone => format!("listed {of:?}"),
-                SelectionStage::Watching(_) if selected.shards == ShardSet::EVERY => "watches all".to_owned(),
-                SelectionStage::Watching(_) => format!("watches {of:?}"),
-                SelectionStage::NotPermitted => "not permitted".to_owned(),
+        WatchItem::Input(Input::WatchUpdated(update)) => {
+            let of: Vec<u16> = update.shards.iter().map(|shard| shard.0).collect();
+            match update.stage {
+                WatchStage::ListBegun => format!("lists {of:?}"),
+                WatchStage::ListDone => format!("listed {of:?}"),
+                WatchStage::Watching(_) if update.shards == ShardSet::EVERY => "watches all".to_owned(),
+                WatchStage::Watching(_) => format!("watches {of:?}"),
+                WatchStage::NotPermitted => "not permitted".to_owned(),
             }
         }
         WatchItem::Listed(selected_by) => format!("by {selected_by:?}"),

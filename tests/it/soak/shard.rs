@@ -7,7 +7,7 @@ use cronwheel::{
     shard::{
         ConcurrencyPolicy, CreateOutcome, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus,
         DeleteOutcome, Effect, EventReason, Finish, Input, JobOrder, JobRecord, JobTemplate, ResourceVersion, Scope,
-        SelectedKind, ShardConfig, ShardId, ShardLabels, ShardState, StatusOutcome, TroubleThresholds, Uid, naming,
+        WatchedResource, ShardConfig, ShardId, ShardLabels, ShardState, StatusOutcome, TroubleThresholds, Uid, naming,
         record::RetainedMetadata,
     },
 };
@@ -115,13 +115,13 @@ impl Cluster {
             n_deleted: 0,
             version: 1,
         };
-        cluster.tell(Input::list_begun(SelectedKind::CronJobs, Scope::Cluster));
+        cluster.tell(Input::list_begun(WatchedResource::CronJobs, Scope::Cluster));
         for (number, (_, cron_job)) in cron_jobs.iter().enumerate() {
             cluster.tell(Input::CronJobApplied(Box::new(record(number, cron_job, begin))));
         }
-        cluster.tell(Input::list_done(SelectedKind::CronJobs, Scope::Cluster));
-        cluster.tell(Input::list_begun(SelectedKind::Jobs, Scope::Cluster));
-        cluster.tell(Input::list_done(SelectedKind::Jobs, Scope::Cluster));
+        cluster.tell(Input::list_done(WatchedResource::CronJobs, Scope::Cluster));
+        cluster.tell(Input::list_begun(WatchedResource::Jobs, Scope::Cluster));
+        cluster.tell(Input::list_done(WatchedResource::Jobs, Scope::Cluster));
         cluster
     }
 

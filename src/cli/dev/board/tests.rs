@@ -102,11 +102,11 @@ fn one_that_was_made_anew_while_no_watch_was_open_takes_the_place_of_the_former(
         ..(*anew.identity).clone()
     });
     board.take(
-        Input::list_begun(SelectedKind::CronJobs, Scope::Cluster),
+        Input::list_begun(WatchedResource::CronJobs, Scope::Cluster),
         at("10:00:40"),
     );
     board.take(applied(anew), at("10:00:40"));
-    board.take(Input::list_done(SelectedKind::CronJobs, Scope::Cluster), at("10:00:40"));
+    board.take(Input::list_done(WatchedResource::CronJobs, Scope::Cluster), at("10:00:40"));
     assert_eq!(next_runs(&mut board, "10:00:40"), ["default/a 10:01:00"]);
 }
 
@@ -300,13 +300,13 @@ fn a_new_list_ends_what_is_not_in_it() {
     board.take(job("a-1", "10:00:00", None), at("10:00:00"));
     board.take(job("b-1", "10:00:00", None), at("10:00:00"));
     for input in [
-        Input::list_begun(SelectedKind::CronJobs, scope()),
+        Input::list_begun(WatchedResource::CronJobs, scope()),
         applied(cron_job("b", "* * * * *")),
         Input::CronJobSeen(cron_job("c", "").identity.uid.clone()),
-        Input::list_done(SelectedKind::CronJobs, scope()),
-        Input::list_begun(SelectedKind::Jobs, scope()),
+        Input::list_done(WatchedResource::CronJobs, scope()),
+        Input::list_begun(WatchedResource::Jobs, scope()),
         Input::JobSeen(uid("b-1")),
-        Input::list_done(SelectedKind::Jobs, scope()),
+        Input::list_done(WatchedResource::Jobs, scope()),
     ] {
         board.take(input, at("10:00:10"));
     }

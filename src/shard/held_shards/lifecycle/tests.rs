@@ -6,7 +6,7 @@ use super::*;
 use crate::shard::{
     Bucket, CreateOutcome, Effect, Input, Partition, ResourceVersion, Scope, ShardCount, ShardLabels, StatusOutcome,
     Uid,
-    input::{Selected, SelectedKind, SelectionStage},
+    input::{WatchUpdate, WatchedResource, WatchStage},
     naming,
     record::{CronJobRecord, JobRecord},
     state::test_record,
@@ -55,17 +55,17 @@ fn written(cron_jobs: u64, jobs: u64) -> ResourceVersions {
 }
 
 /// The watch after a list, of all shards.
-fn watching(kind: SelectedKind) -> Input {
-    of_kind(kind, ShardSet::EVERY, SelectionStage::Watching(ResourceVersion(0)))
+fn watching(resource: WatchedResource) -> Input {
+    of_resource(resource, ShardSet::EVERY, WatchStage::Watching(ResourceVersion(0)))
 }
 
-fn selected(shards: ShardSet, stage: SelectionStage) -> Input {
-    of_kind(SelectedKind::Jobs, shards, stage)
+fn watch_update(shards: ShardSet, stage: WatchStage) -> Input {
+    of_resource(WatchedResource::Jobs, shards, stage)
 }
 
-fn of_kind(kind: SelectedKind, shards: ShardSet, stage: SelectionStage) -> Input {
-    Input::Selected(Box::new(Selected {
-        kind,
+fn of_resource(resource: WatchedResource, shards: ShardSet, stage: WatchStage) -> Input {
+    Input::WatchUpdated(Box::new(WatchUpdate {
+        resource,
         scope: Scope::Cluster,
         shards,
         stage,
@@ -124,12 +124,12 @@ impl Replica {
             boot: BootInstant::after_boot(Duration::from_secs(100)),
         };
         for input in [
-            Input::list_begun(SelectedKind::CronJobs, Scope::Cluster),
-            Input::list_begun(SelectedKind::Jobs, Scope::Cluster),
-            Input::list_done(SelectedKind::CronJobs, Scope::Cluster),
-            Input::list_done(SelectedKind::Jobs, Scope::Cluster),
-            watching(SelectedKind::CronJobs),
-            watching(SelectedKind::Jobs),
+            Input::list_begun(WatchedResource::CronJobs, Scope::Cluster),
+            Input::list_begun(WatchedResource::Jobs, Scope::Cluster),
+            Input::list_done(WatchedResource::CronJobs, Scope::Cluster),
+            Input::list_done(WatchedResource::Jobs, Scope::Cluster),
+            watching(WatchedResource::CronJobs),
+            watching(WatchedResource::Jobs),
         ] {
             replica.shards.handle(input, replica.wall);
         }
@@ -307,17 +307,17 @@ fn a_handed_over_shard_is_led_at_once_when_it_was_loaded_after_its_leader_wrote(
 #[test]
 fn what_was_loaded_counts_for_nothing_when_a_watch_lists_it_anew() {
     for begun in [
-        Input::list_begun(SelectedKind::CronJobs, Scope::Cluster),
-        Input::list_begun(SelectedKind::Jobs, Scope::Cluster),
+        Input::list_begun(WatchedResource::CronJobs, Scope::Cluster),
+        Input::list_begun(WatchedResource::Jobs, Scope::Cluster),
     ] {
         let mut replica = Replica::new();
         replica.command(ShardCommand::Load(ShardSet::from_iter([shard()])));
         replica.list_through(vec![], written(1_030, 1_020));
         replica.watch(begun);
-        replica.watch(Input::list_done(SelectedKind::CronJobs, Scope::Cluster));
-        replica.watch(Input::list_done(SelectedKind::Jobs, Scope::Cluster));
-        replica.watch(watching(SelectedKind::CronJobs));
-        replica.watch(watching(SelectedKind::Jobs));
+        replica.watch(Input::list_done(WatchedResource::CronJobs, Scope::Cluster));
+        replica.watch(Input::list_done(WatchedResource::Jobs, Scope::Cluster));
+        replica.watch(watching(WatchedResource::CronJobs));
+        replica.watch(watching(WatchedResource::Jobs));
         replica.reports();
         replica.command(ShardCommand::Lead {
             shard_term: shard_term(8),
@@ -418,9 +418,9 @@ fn what_is_wanted_while_a_list_goes_on_is_of_the_next_one() {
 #[test]
 fn a_watch_that_does_not_show_the_shard_yet_has_not_seen_what_was_written_in_it() {
     let mut replica = Replica::new();
-    replica.watch(selected(
+    replica.watch(watch_update(
         ShardSet::EMPTY,
-        SelectionStage::Watching(ResourceVersion(900)),
+        WatchStage::Watching(ResourceVersion(900)),
     ));
     replica.hand_over(written(0, 1_020));
     // A Job of another shard, with a later version than the required one.
@@ -431,7 +431,7 @@ fn a_watch_that_does_not_show_the_shard_yet_has_not_seen_what_was_written_in_it(
     replica.watch(Input::JobApplied(Box::new(other)));
     assert_eq!(replica.reports(), []);
     let only = [shard()].into_iter().collect();
-    replica.watch(selected(only, SelectionStage::Watching(ResourceVersion(1_000))));
+    replica.watch(watch_update(only, WatchStage::Watching(ResourceVersion(1_000))));
     assert_eq!(replica.reports(), [], "it shows the shard, and has come to 1000");
     replica.watch(Input::JobApplied(Box::new(job(at("10:00:00"), 1_020))));
     assert_eq!(replica.reports(), [ShardReport::Leading(shard_term(8))]);
@@ -444,12 +444,12 @@ fn a_list_of_some_shards_says_nothing_of_others() {
     replica.creates();
     replica.watch(Input::JobApplied(Box::new(job(at("10:00:00"), 1_020))));
     let others: ShardSet = count().shards().filter(|other| *other != shard()).collect();
-    for stage in [SelectionStage::ListBegun, SelectionStage::ListDone] {
-        replica.watch(selected(others, stage));
+    for stage in [WatchStage::ListBegun, WatchStage::ListDone] {
+        replica.watch(watch_update(others, stage));
     }
     assert_eq!(replica.shards.sizes().jobs, 1);
-    for stage in [SelectionStage::ListBegun, SelectionStage::ListDone] {
-        replica.watch(selected(ShardSet::all(count()), stage));
+    for stage in [WatchStage::ListBegun, WatchStage::ListDone] {
+        replica.watch(watch_update(ShardSet::all(count()), stage));
     }
     assert_eq!(
         replica.shards.sizes().jobs,

@@ -8,7 +8,7 @@ use super::*;
 use crate::{
     schedule::Zone,
     shard::{
-        Bucket, CronJobRecord, CronJobSchedule, Input, Scope, SealOrder, SelectedKind, ShardCommand, ShardCount,
+        Bucket, CronJobRecord, CronJobSchedule, Input, Scope, SealOrder, WatchedResource, ShardCommand, ShardCount,
         ShardTerm, Term, state::test_record,
     },
 };
@@ -48,13 +48,13 @@ fn of_shard(shard: ShardId, n_cron_jobs: usize) -> Vec<CronJobRecord> {
 
 fn list(shards: &mut HeldShards, records: Vec<CronJobRecord>) {
     let now = now(0).wall;
-    for kind in [SelectedKind::CronJobs, SelectedKind::Jobs] {
+    for kind in [WatchedResource::CronJobs, WatchedResource::Jobs] {
         shards.handle(Input::list_begun(kind, Scope::Cluster), now);
     }
     for record in records {
         shards.handle(Input::CronJobApplied(Box::new(record)), now);
     }
-    for kind in [SelectedKind::CronJobs, SelectedKind::Jobs] {
+    for kind in [WatchedResource::CronJobs, WatchedResource::Jobs] {
         shards.handle(Input::list_done(kind, Scope::Cluster), now);
     }
 }

@@ -10,7 +10,7 @@ use jiff::SignedDuration;
 use super::*;
 use crate::shard::{
     CreateOutcome, CronJobIdentity, CronJobRecord, CronJobSchedule, Effect, Input, JobOrder, Partition, Scope,
-    SelectedKind, ShardCount, ShardLabels, ShardTerm, Term, state::test_record,
+    WatchedResource, ShardCount, ShardLabels, ShardTerm, Term, state::test_record,
 };
 
 const SHARDS: u64 = 16;
@@ -76,13 +76,13 @@ impl Flood {
             shards.lead(ShardTerm { shard, term }, now);
             shards.with(shard, |held| held.listing = None);
         }
-        for kind in [SelectedKind::CronJobs, SelectedKind::Jobs] {
+        for kind in [WatchedResource::CronJobs, WatchedResource::Jobs] {
             shards.handle(Input::list_begun(kind, Scope::Cluster), now);
         }
         for record in records {
             shards.handle(Input::CronJobApplied(Box::new(record)), now);
         }
-        for kind in [SelectedKind::CronJobs, SelectedKind::Jobs] {
+        for kind in [WatchedResource::CronJobs, WatchedResource::Jobs] {
             shards.handle(Input::list_done(kind, Scope::Cluster), now);
         }
         Flood {

@@ -5,7 +5,7 @@ use crate::{
     schedule::Zone,
     shard::{
         ConcurrencyPolicy, CronJobRecord, CronJobSchedule, CronJobStatus, Input, InstantOutcome, ResourceVersion,
-        Scope, SelectedKind, ShardConfig, ShardId, ShardState,
+        Scope, WatchedResource, ShardConfig, ShardId, ShardState,
     },
 };
 use jiff::SignedDuration;
@@ -32,14 +32,14 @@ fn b_1_3_nothing_is_decided_before_both_lists_are_complete() {
         },
         now,
     );
-    shard.handle(Input::list_begun(SelectedKind::CronJobs, Scope::Cluster), now);
+    shard.handle(Input::list_begun(WatchedResource::CronJobs, Scope::Cluster), now);
     shard.handle(Input::CronJobApplied(Box::new(cron_job("hello"))), now);
-    shard.handle(Input::list_done(SelectedKind::CronJobs, Scope::Cluster), now);
-    shard.handle(Input::list_begun(SelectedKind::Jobs, Scope::Cluster), now);
+    shard.handle(Input::list_done(WatchedResource::CronJobs, Scope::Cluster), now);
+    shard.handle(Input::list_begun(WatchedResource::Jobs, Scope::Cluster), now);
     shard.handle_timeout(now);
     assert!(shard.poll_effect().is_none());
     assert_eq!(shard.next_wakeup(), None);
-    shard.handle(Input::list_done(SelectedKind::Jobs, Scope::Cluster), now);
+    shard.handle(Input::list_done(WatchedResource::Jobs, Scope::Cluster), now);
     assert!(shard.poll_effect().is_some());
 }
 
@@ -58,10 +58,10 @@ fn every_namespace_must_be_listed() {
     );
     for scope in scopes {
         assert!(!shard.is_synced());
-        shard.handle(Input::list_begun(SelectedKind::CronJobs, scope.clone()), now);
-        shard.handle(Input::list_done(SelectedKind::CronJobs, scope.clone()), now);
-        shard.handle(Input::list_begun(SelectedKind::Jobs, scope.clone()), now);
-        shard.handle(Input::list_done(SelectedKind::Jobs, scope), now);
+        shard.handle(Input::list_begun(WatchedResource::CronJobs, scope.clone()), now);
+        shard.handle(Input::list_done(WatchedResource::CronJobs, scope.clone()), now);
+        shard.handle(Input::list_begun(WatchedResource::Jobs, scope.clone()), now);
+        shard.handle(Input::list_done(WatchedResource::Jobs, scope), now);
     }
     assert!(shard.is_synced());
 }
@@ -178,10 +178,10 @@ fn a_relist_keeps_what_it_shows_in_a_form_that_is_not_understood() {
         ..cron_job("hello")
     };
     let mut world = World::new("09:59:30", vec![record], vec![running.clone()]);
-    world.input(Input::list_begun(SelectedKind::Jobs, Scope::Cluster));
+    world.input(Input::list_begun(WatchedResource::Jobs, Scope::Cluster));
     world.input(Input::JobSeen(running.uid.clone()));
     world.input(Input::JobSeen(uid("unknown")));
-    world.input(Input::list_done(SelectedKind::Jobs, Scope::Cluster));
+    world.input(Input::list_done(WatchedResource::Jobs, Scope::Cluster));
     assert_eq!(world.shard.sizes().jobs, 1);
     world.advance_to("10:00:00");
     world.expect(&[
@@ -192,10 +192,10 @@ fn a_relist_keeps_what_it_shows_in_a_form_that_is_not_understood() {
 #[test]
 fn a_cron_job_that_is_not_understood_starts_nothing_until_it_is_and_then_its_latest_slot() {
     let mut world = World::new("09:59:30", vec![cron_job("hello")], vec![]);
-    world.input(Input::list_begun(SelectedKind::CronJobs, Scope::Cluster));
+    world.input(Input::list_begun(WatchedResource::CronJobs, Scope::Cluster));
     world.input(Input::CronJobSeen(uid("hello")));
     world.input(Input::CronJobSeen(uid("unknown")));
-    world.input(Input::list_done(SelectedKind::CronJobs, Scope::Cluster));
+    world.input(Input::list_done(WatchedResource::CronJobs, Scope::Cluster));
     world.advance_to("10:03:00");
     world.apply_job(job("hello", "10:00:00"));
     world.expect(&[]);
@@ -216,9 +216,9 @@ fn a_job_created_during_a_relist_survives_it() {
     let mut world = World::new("09:59:30", vec![cron_job("hello")], vec![]);
     world.advance_to("10:00:00");
     world.effects();
-    world.input(Input::list_begun(SelectedKind::Jobs, Scope::Cluster));
+    world.input(Input::list_begun(WatchedResource::Jobs, Scope::Cluster));
     world.created();
-    world.input(Input::list_done(SelectedKind::Jobs, Scope::Cluster));
+    world.input(Input::list_done(WatchedResource::Jobs, Scope::Cluster));
     world.expect(&[
         "Normal SuccessfulCreate: Created job hello-29632920",
         "status last=10:00:00 successful=- active=[hello-29632920]",

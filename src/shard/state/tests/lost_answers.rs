@@ -3,7 +3,7 @@
 use super::world::{World, at, complete, cron_job, entry, job, schedule, uid};
 use crate::shard::{
     ConcurrencyPolicy, CreateOutcome, CronJobRecord, CronJobStatus, DeleteOutcome, Input, InstantOutcome, JobRecord,
-    JobTemplate, LookUpOutcome, ResourceVersion, Scope, SelectedKind,
+    JobTemplate, LookUpOutcome, ResourceVersion, Scope, WatchedResource,
 };
 
 const BLOCKED: &str =
@@ -182,8 +182,8 @@ fn b_5_4_a_job_that_a_relist_leaves_out_is_asked_for_before_it_is_missing() {
     let mut world = World::new("09:59:30", vec![CronJobRecord { status, ..forbid() }], vec![before]);
     world.advance_to("10:00:00");
     world.expect(&[BLOCKED]);
-    world.input(Input::list_begun(SelectedKind::Jobs, Scope::Cluster));
-    world.input(Input::list_done(SelectedKind::Jobs, Scope::Cluster));
+    world.input(Input::list_begun(WatchedResource::Jobs, Scope::Cluster));
+    world.input(Input::list_done(WatchedResource::Jobs, Scope::Cluster));
     world.expect(&["look up hello-29632919"]);
     world.answer_look_up(LookUpOutcome::Found(Box::new(job("hello", "09:59:00"))));
     world.expect(&[]);

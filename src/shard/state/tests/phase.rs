@@ -101,7 +101,7 @@ fn to_lead_twice_is_to_lead_once() {
 
 #[test]
 fn before_all_is_listed_who_leads_decides_nothing() {
-    use crate::shard::{Input, Scope, SelectedKind, ShardConfig, ShardId, ShardState};
+    use crate::shard::{Input, Scope, WatchedResource, ShardConfig, ShardId, ShardState};
     let config = ShardConfig {
         clock_skew_max: SignedDuration::from_secs(2),
         shard: ShardId(0),
@@ -113,8 +113,8 @@ fn before_all_is_listed_who_leads_decides_nothing() {
     shard.lead(now);
     shard.handle(Input::CronJobApplied(Box::new(cron_job("hello"))), now);
     assert!(shard.poll_effect().is_none());
-    shard.handle(Input::list_done(SelectedKind::CronJobs, Scope::Cluster), now);
-    shard.handle(Input::list_done(SelectedKind::Jobs, Scope::Cluster), now);
+    shard.handle(Input::list_done(WatchedResource::CronJobs, Scope::Cluster), now);
+    shard.handle(Input::list_done(WatchedResource::Jobs, Scope::Cluster), now);
     assert!(shard.poll_effect().is_some());
 }
 

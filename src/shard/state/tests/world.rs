@@ -9,7 +9,7 @@ use crate::{
     shard::{
         ActiveJob, ConcurrencyPolicy, CreateOutcome, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus,
         DeleteOutcome, Effect, Finish, Input, JobDelete, JobLookUp, JobOrder, JobRecord, JobTemplate, LookUpOutcome,
-        ResourceVersion, Scope, SelectedKind, ShardConfig, ShardCount, ShardId, ShardLabels, ShardState, StatusOutcome,
+        ResourceVersion, Scope, WatchedResource, ShardConfig, ShardCount, ShardId, ShardLabels, ShardState, StatusOutcome,
         StatusWrite, TroubleThresholds, Uid, naming, record::RetainedMetadata,
     },
 };
@@ -177,16 +177,16 @@ impl World {
     }
 
     pub(super) fn list(&mut self, cron_jobs: Vec<CronJobRecord>, jobs: Vec<JobRecord>) {
-        self.input(Input::list_begun(SelectedKind::CronJobs, Scope::Cluster));
+        self.input(Input::list_begun(WatchedResource::CronJobs, Scope::Cluster));
         for record in cron_jobs {
             self.apply(record);
         }
-        self.input(Input::list_done(SelectedKind::CronJobs, Scope::Cluster));
-        self.input(Input::list_begun(SelectedKind::Jobs, Scope::Cluster));
+        self.input(Input::list_done(WatchedResource::CronJobs, Scope::Cluster));
+        self.input(Input::list_begun(WatchedResource::Jobs, Scope::Cluster));
         for record in jobs {
             self.apply_job(record);
         }
-        self.input(Input::list_done(SelectedKind::Jobs, Scope::Cluster));
+        self.input(Input::list_done(WatchedResource::Jobs, Scope::Cluster));
     }
 
     pub(super) fn lead(&mut self) {

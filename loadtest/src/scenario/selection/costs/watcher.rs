@@ -18,7 +18,7 @@ use cronwheel::{
         ordered_watch::OrderedSender,
         watch::{WatchedShards, cron_job_cache::CACHE_BYTES_MAX, cron_jobs, progress::WatchProgress},
     },
-    shard::{Input, Scope, ShardCount, ShardSet, input::SelectionStage},
+    shard::{Input, Scope, ShardCount, ShardSet, input::WatchStage},
 };
 use futures::StreamExt as _;
 use tokio::{runtime::Runtime, sync::watch};
@@ -114,8 +114,8 @@ async fn watched(
             _ = ended.changed() => return Ok(()),
             () = tokio::time::sleep(TELL_INTERVAL) => None,
         };
-        if let Some(WatchItem::Input(Input::Selected(selected))) = &item
-            && matches!(selected.stage, SelectionStage::Watching(_))
+        if let Some(WatchItem::Input(Input::WatchUpdated(selected))) = &item
+            && matches!(selected.stage, WatchStage::Watching(_))
         {
             opened.send_replace(true);
         }

@@ -56,7 +56,7 @@ use crate::{
         ApiClient, ApiServer,
         http::ConnectError,
         ordered_watch::OrderedSender,
-        watch::{cron_job_cache::CACHE_BYTES_MAX, progress::WatchProgress},
+        watch::{cron_job_cache::CACHE_BYTES_MAX, delivered_versions::DeliveredVersions},
     },
     shard::{HeldShards, Input, Partition, Scope, ShardSet, held_shards::WHOLE},
     telemetry::{admin::Admin, metrics::Metrics},
@@ -140,13 +140,13 @@ struct Shell {
     leadership: watch::Sender<Leadership>,
     /// The shards that this replica holds, where CronJobs are shared with other replicas.
     held_shards: OrderedSender<ShardSet>,
-    /// Progress of the watches of each scope, where CronJobs are shared. The scopes divide the memory of the CronJob
-    /// cache.
-    progress: Vec<WatchProgress>,
+    /// What the watches of each scope have delivered, where CronJobs are shared. The scopes divide the memory of the
+    /// CronJob cache.
+    delivered: Vec<DeliveredVersions>,
     burst: OrderedSender<bool>,
     /// Whether a replica with `--alone` starts Jobs.
     acts_alone: OrderedSender<bool>,
-    /// Whether the history of the API server went back, which ends this session.
+    /// Whether the API server returned to an older history, as after a restore of etcd. That ends this session.
     went_back: OrderedSender<bool>,
     api: ApiClient,
     event_api: ApiClient,
@@ -169,13 +169,13 @@ impl Shell {
             (None, None) => Leadership::of_one(WHOLE),
         };
         metrics.election.led.set(i64::from(leadership.until().is_none()));
-        let progress = settings.sharding.as_ref().map_or_else(Vec::new, |sharding| {
+        let delivered = settings.sharding.as_ref().map_or_else(Vec::new, |sharding| {
             let bytes_max = CACHE_BYTES_MAX / settings.scopes.len().max(1);
-            let begin = |scope: &Scope| WatchProgress::new(scope.clone(), sharding.shard_count, bytes_max);
+            let begin = |scope: &Scope| DeliveredVersions::new(scope.clone(), sharding.shard_count, bytes_max);
             settings.scopes.iter().map(begin).collect()
         });
         Shell {
-            progress,
+            delivered,
             settings,
             clock,
             metrics,

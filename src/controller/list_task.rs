@@ -26,7 +26,7 @@ use crate::{
                 ListError, ListSource, PART_SIZE_MAX, Page, current_version, list_cron_jobs, list_jobs,
                 recall_cron_jobs,
             },
-            progress::{ObservedVersion, WatchProgress},
+            delivered_versions::{DeliveredVersion, DeliveredVersions},
             selection::{Freshness, SelectedBy},
         },
     },
@@ -60,8 +60,8 @@ pub struct ListTask {
     pub client: kube::Client,
     /// Decoder of the objects.
     pub decoder: Arc<Decoder>,
-    /// Progress of the watches, per scope.
-    pub progress: Vec<WatchProgress>,
+    /// What the watches have delivered, per scope.
+    pub delivered: Vec<DeliveredVersions>,
     /// Number of shards.
     pub count: ShardCount,
     /// The latest proof that every Job of a CronJob has the label of its shard.
@@ -150,15 +150,15 @@ impl ListTask {
     /// Lists every scope. Returns the versions of the oldest lists.
     async fn list(&self, order: &ListOrder, must_be_new: bool) -> Result<ResourceVersions, Broken> {
         let (mut oldest, mut refused): (Option<ResourceVersions>, _) = (None, None);
-        for progress in &self.progress {
-            match self.list_scope(order, must_be_new, progress).await {
+        for delivered in &self.delivered {
+            match self.list_scope(order, must_be_new, delivered).await {
                 Ok(through) => oldest = Some(oldest.map_or(through, |oldest| oldest.min(&through))),
                 // If other scopes are permitted, this scope does not delay them.
-                Err(Broken::List(error)) if error.code == Some(403) && self.progress.len() > 1 => {
+                Err(Broken::List(error)) if error.code == Some(403) && self.delivered.len() > 1 => {
                     self.warn(&error);
-                    progress.cron_jobs.want_list();
-                    progress.jobs.want_list();
-                    let news = ListNews::LeftOut(progress.scope.clone());
+                    delivered.cron_jobs.request_list();
+                    delivered.jobs.request_list();
+                    let news = ListNews::LeftOut(delivered.scope.clone());
                     self.news.send(news).await.map_err(|_| Broken::Unwanted)?;
                     refused = Some(error);
                 }
@@ -176,13 +176,13 @@ impl ListTask {
         &self,
         order: &ListOrder,
         must_be_new: bool,
-        progress: &WatchProgress,
+        delivered: &DeliveredVersions,
     ) -> Result<ResourceVersions, Broken> {
         let shards = &order.shards;
         let proof = self.jobs_labelled.get();
         let proof = proof.filter(|proof| proof.counts_at(self.clock.now()));
         // The watches select by label: they do not report the deletion of a Job that is deleted before it is labelled.
-        let mut source = self.source(must_be_new, progress, &progress.jobs);
+        let mut source = self.source(must_be_new, delivered, &delivered.jobs);
         if let (Some(proof), Freshness::NotOlderThan(version)) = (proof, &mut source.freshness) {
             // In an older version, a Job may lack the label that the proof is about.
             *version = proof.version.max(*version);
@@ -203,18 +203,18 @@ impl ListTask {
             biased;
             jobs(labelled),
             unlabelled,
-            self.cron_jobs(order, must_be_new, progress)
+            self.cron_jobs(order, must_be_new, delivered)
         );
         let ((jobs, _), (), cron_jobs) = lists?;
         Ok(ResourceVersions { cron_jobs, jobs })
     }
 
     /// The shards are held already, so the watches deliver every later change of them.
-    fn source(&self, must_be_new: bool, progress: &WatchProgress, through: &ObservedVersion) -> ListSource {
+    fn source(&self, must_be_new: bool, delivered: &DeliveredVersions, through: &DeliveredVersion) -> ListSource {
         let through = through.get().filter(|_| !must_be_new);
         ListSource {
             client: self.client.clone(),
-            scope: progress.scope.clone(),
+            scope: delivered.scope.clone(),
             freshness: through.map_or(Freshness::Consistent, Freshness::NotOlderThan),
         }
     }
@@ -222,10 +222,10 @@ impl ListTask {
     /// Whether the cache contains every write so far: the watch has reached a version that was read from the quorum
     /// after this call. Other changes soon show that in a busy cluster; a quiet watch learns its version about once a
     /// minute, and is not waited for.
-    async fn is_cache_current(&self, progress: &WatchProgress) -> bool {
-        let cache = &progress.cache;
+    async fn is_cache_current(&self, delivered: &DeliveredVersions) -> bool {
+        let cache = &delivered.cache;
         let Some(before) = cache.version() else { return false };
-        let current = current_version(self.client.clone(), &progress.scope, self.count);
+        let current = current_version(self.client.clone(), &delivered.scope, self.count);
         // A failure of the list that follows is reported. A lower version is one of another history of etcd.
         let Ok(current) = current.await else { return false };
         for _ in 0..CATCH_UP_LOOKS {
@@ -242,11 +242,11 @@ impl ListTask {
         &self,
         order: &ListOrder,
         must_be_new: bool,
-        progress: &WatchProgress,
+        delivered: &DeliveredVersions,
     ) -> Result<ResourceVersion, Broken> {
         let (shards, decoder) = (&order.shards, || Arc::clone(&self.decoder));
-        let is_new_enough = !order.is_consistent || self.is_cache_current(progress).await;
-        let recalled = is_new_enough.then(|| recall_cron_jobs(&progress.cache, decoder(), shards));
+        let is_new_enough = !order.is_consistent || self.is_cache_current(delivered).await;
+        let recalled = is_new_enough.then(|| recall_cron_jobs(&delivered.cache, decoder(), shards));
         if let Some(pages) = recalled.flatten() {
             let pages = futures::stream::unfold(pages, |mut pages| async {
                 // Yields first, so that other tasks of this thread can send the requests that were just made.
@@ -255,7 +255,7 @@ impl ListTask {
             });
             return Ok(self.forward(shards, pages).await?.0);
         }
-        let source = self.source(must_be_new, progress, &progress.cron_jobs);
+        let source = self.source(must_be_new, delivered, &delivered.cron_jobs);
         let list = list_cron_jobs(source, decoder(), self.count, *shards);
         let (version, selected_by) = self.forward(shards, list).await?;
         self.selection.note_list(selected_by);

@@ -55,7 +55,7 @@ impl Shell {
         let list = ListTask {
             client: bounded_pages(self.watch_client.clone()),
             decoder: self.decoder(),
-            progress: self.progress.clone(),
+            delivered: self.delivered.clone(),
             count: sharding.shard_count,
             jobs_labelled: jobs_labelled.subscribe(),
             wanted,

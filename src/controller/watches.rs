@@ -18,11 +18,11 @@ impl Shell {
     /// The shards whose objects the watches of a scope select; `None` if this replica has everything.
     fn watched_shards(&self, scope: &Scope) -> Option<WatchedShards> {
         let sharding = self.settings.sharding.as_ref()?;
-        let progress = self.progress.iter().find(|progress| progress.scope == *scope)?;
+        let delivered = self.delivered.iter().find(|delivered| delivered.scope == *scope)?;
         Some(WatchedShards {
             count: sharding.shard_count,
             wanted: self.held_shards.subscribe(),
-            progress: progress.clone(),
+            delivered: delivered.clone(),
         })
     }
 

@@ -13,7 +13,7 @@ mod kinds;
 mod list_watch;
 pub mod lists;
 mod observed;
-pub mod progress;
+pub mod delivered_versions;
 pub mod selection;
 
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub use self::{
 use self::{
     kinds::{CronJobs, Jobs, Kind, ShardCronJobs},
     list_watch::list_and_watch,
-    progress::{ObservedVersion, WatchProgress},
+    delivered_versions::{DeliveredVersion, DeliveredVersions},
 };
 use crate::{
     kube_api::{
@@ -75,8 +75,8 @@ pub struct WatchedShards {
     pub count: ShardCount,
     /// The wanted shards.
     pub wanted: OrderedReceiver<ShardSet>,
-    /// The progress of the watches of the scope.
-    pub progress: WatchProgress,
+    /// The versions that the watches of the scope have delivered.
+    pub delivered: DeliveredVersions,
 }
 
 /// Lists and watches the CronJobs of a scope: all, or those of some shards. Caches all if the server does not select.
@@ -93,11 +93,11 @@ pub fn cron_jobs(
         Some(WatchedShards {
             count,
             wanted,
-            progress,
+            delivered,
         }) => {
-            let cache = progress.cache;
+            let cache = delivered.cache;
             let kind = ShardCronJobs { of_all, count, cache };
-            list_and_watch(client, scope, kind, wanted, progress.cron_jobs, None).right_stream()
+            list_and_watch(client, scope, kind, wanted, delivered.cron_jobs, None).right_stream()
         }
     }
 }
@@ -109,8 +109,8 @@ pub fn jobs(client: Client, scope: Scope, shards: Option<WatchedShards>) -> impl
         Some(WatchedShards {
             count,
             wanted,
-            progress,
-        }) => list_and_watch(client, scope, Jobs::Labelled(count), wanted, progress.jobs, None).right_stream(),
+            delivered,
+        }) => list_and_watch(client, scope, Jobs::Labelled(count), wanted, delivered.jobs, None).right_stream(),
     }
 }
 
@@ -144,5 +144,5 @@ fn everything<K: Kind>(
     from: Option<ResourceVersion>,
 ) -> impl Stream<Item = WatchItem> + Send {
     let wanted = OrderedSender::new(ShardSet::EVERY).subscribe();
-    list_and_watch(client, scope, kind, wanted, ObservedVersion::default(), from)
+    list_and_watch(client, scope, kind, wanted, DeliveredVersion::default(), from)
 }

@@ -10,7 +10,7 @@ use cronwheel::{
             self, WatchedShards,
             cron_job_cache::CACHE_BYTES_MAX,
             lists::{ListSource, list_cron_jobs},
-            progress::WatchProgress,
+            progress::DeliveredVersions,
             selection::{Freshness, SelectedBy},
         },
         watch_client,
@@ -207,7 +207,7 @@ async fn a_watch_follows_the_shards(
     let shards = WatchedShards {
         count,
         wanted: receiver,
-        progress: WatchProgress::new(Scope::Cluster, count, CACHE_BYTES_MAX),
+        progress: DeliveredVersions::new(Scope::Cluster, count, CACHE_BYTES_MAX),
     };
     let mut items = pin!(watch::cron_jobs(
         client.clone(),

@@ -10,7 +10,7 @@ use cronwheel::{
     kube_api::{
         WatchItem,
         ordered_watch::OrderedSender,
-        watch::{self, WatchedShards, cron_job_cache::CACHE_BYTES_MAX, progress::WatchProgress},
+        watch::{self, WatchedShards, cron_job_cache::CACHE_BYTES_MAX, delivered_versions::DeliveredVersions},
     },
     shard::{Input, ResourceVersion, Scope, ShardCount, ShardId, ShardSet, Uid, input::WatchStage},
 };
@@ -28,7 +28,7 @@ struct Bench {
     client: Client,
     count: ShardCount,
     wanted: OrderedSender<ShardSet>,
-    progress: WatchProgress,
+    delivered: DeliveredVersions,
 }
 
 fn shards(numbers: &[u16]) -> ShardSet {
@@ -49,7 +49,7 @@ impl Bench {
             api,
             count,
             wanted: OrderedSender::new(ShardSet::EMPTY),
-            progress: WatchProgress::new(Scope::Cluster, count, CACHE_BYTES_MAX),
+            delivered: DeliveredVersions::new(Scope::Cluster, count, CACHE_BYTES_MAX),
         }
     }
 
@@ -59,14 +59,14 @@ impl Bench {
     }
 
     fn jobs(&self, client: Client) -> impl Stream<Item = WatchItem> + Send + use<> {
-        watch::jobs(client, Scope::Cluster, Some(self.shards(&self.progress)))
+        watch::jobs(client, Scope::Cluster, Some(self.shards(&self.delivered)))
     }
 
-    fn shards(&self, progress: &WatchProgress) -> WatchedShards {
+    fn shards(&self, delivered: &DeliveredVersions) -> WatchedShards {
         WatchedShards {
             count: self.count,
             wanted: self.wanted.subscribe(),
-            progress: progress.clone(),
+            delivered: delivered.clone(),
         }
     }
 
@@ -252,12 +252,12 @@ async fn a_watch_says_how_far_it_has_come_while_it_has_a_place() {
     bench.create("before", Some(1)).await;
     let listed = bench.version("before").await;
     let mut items = pin!(bench.watch());
-    assert_eq!(bench.progress.jobs.get(), None);
+    assert_eq!(bench.delivered.jobs.get(), None);
     until_watching(&mut items, &shards(&[1])).await;
-    assert_eq!(bench.progress.jobs.get(), Some(listed));
+    assert_eq!(bench.delivered.jobs.get(), Some(listed));
     bench.create("later", Some(1)).await;
     assert_eq!(next_job(&mut items).await, "later");
-    assert_eq!(bench.progress.jobs.get(), Some(bench.version("later").await));
+    assert_eq!(bench.delivered.jobs.get(), Some(bench.version("later").await));
     // The watch will continue from a later version than this one, and does not know it yet.
     bench.api.faults().add(Rule {
         resource: Some(Resource::Job),
@@ -268,10 +268,10 @@ async fn a_watch_says_how_far_it_has_come_while_it_has_a_place() {
     bench.wanted.set(shards(&[1, 2]));
     while !matches!(items.next().await, Some(WatchItem::Error { .. })) {}
     while !matches!(items.next().await, Some(WatchItem::Error { .. })) {}
-    assert_eq!(bench.progress.jobs.get(), None);
+    assert_eq!(bench.delivered.jobs.get(), None);
     bench.create("meanwhile", Some(1)).await;
     until_watching(&mut items, &shards(&[1, 2])).await;
-    assert_eq!(bench.progress.jobs.get(), Some(bench.version("meanwhile").await));
+    assert_eq!(bench.delivered.jobs.get(), Some(bench.version("meanwhile").await));
 }
 
 /// A task that adds a shard reads the position of the watch and lists the shard at that version. An event that is being
@@ -299,7 +299,7 @@ async fn what_comes_while_a_shard_is_added_is_before_where_it_is_shown_from() {
     });
     let mut items = pin!(bench.jobs(Client::new(on_the_way, "default")));
     until_watching(&mut items, &shards(&[1])).await;
-    let listed_at = bench.progress.jobs.get().unwrap();
+    let listed_at = bench.delivered.jobs.get().unwrap();
     bench.create("two", Some(2)).await;
     bench.create("one", Some(1)).await;
     assert_eq!(until_watching(&mut items, &shards(&[1, 2])).await, ["one"]);

@@ -155,7 +155,7 @@ impl CronJobCache {
     }
 
     /// Advances the cache to the version that the watch has delivered.
-    pub(super) fn come_to(&self, version: ResourceVersion) {
+    pub(super) fn advance_to(&self, version: ResourceVersion) {
         let mut contents = self.contents();
         if let CacheState::Everything(through) = &mut contents.stage {
             *through = version.max(*through);
@@ -212,15 +212,15 @@ mod tests {
         contents.begin(true);
         contents.keep(&cron_job("a", 5));
         contents.keep(&cron_job("b", 6));
-        contents.come_to(ResourceVersion(6));
+        contents.advance_to(ResourceVersion(6));
         assert_eq!(all(&contents), None);
         contents.complete(ResourceVersion(4));
-        contents.come_to(ResourceVersion(6));
+        contents.advance_to(ResourceVersion(6));
         contents.keep(&cron_job("a", 9));
-        contents.come_to(ResourceVersion(9));
+        contents.advance_to(ResourceVersion(9));
         contents.forget(&Uid::new("b"));
-        contents.come_to(ResourceVersion(10));
-        contents.come_to(ResourceVersion(3));
+        contents.advance_to(ResourceVersion(10));
+        contents.advance_to(ResourceVersion(3));
         assert_eq!(all(&contents), Some((10, vec![("a".into(), 9)])));
         contents.forget_all();
         assert_eq!(all(&contents), None);

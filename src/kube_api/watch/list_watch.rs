@@ -3,8 +3,8 @@
 //!
 //! The selection of a watch can follow a changing set of shards, which the selector of `kube`'s watcher cannot. When a
 //! shard is added, this module reopens the watch at its current version with the new selection. `list_task` lists the
-//! added shard at `observed_version` or later. That list and the watch together miss no change, because the watch
-//! delivers every change after `observed_version`. Therefore the module checks the wanted shards before and after every
+//! added shard at `delivered_version` or later. That list and the watch together miss no change, because the watch
+//! delivers every change after `delivered_version`. Therefore the module checks the wanted shards before and after every
 //! event. Before its own list, the module requests the version from which it will watch: the version of the list may be
 //! later than that of a list of an added shard. A selection that never changes needs no such request, and the watch
 //! begins at the version of the list. Objects of unwanted shards do no harm, so removals are delayed.
@@ -30,7 +30,7 @@ use crate::{
         retry::{Retry, WATCH_DELAYS},
         watch::{
             cron_job_cache::CronJobCache,
-            progress::ObservedVersion,
+            delivered_versions::DeliveredVersion,
             selection::{Collection, Freshness, Pager, SelectedBy, Selector, is_refusal},
         },
     },
@@ -49,7 +49,7 @@ pub(super) fn list_and_watch<K: Kind>(
     scope: Scope,
     kind: K,
     wanted: OrderedReceiver<ShardSet>,
-    observed_version: ObservedVersion,
+    delivered_version: DeliveredVersion,
     from: Option<ResourceVersion>,
 ) -> impl Stream<Item = WatchItem> + Send {
     let watch = ListWatch {
@@ -57,7 +57,7 @@ pub(super) fn list_and_watch<K: Kind>(
         scope,
         kind,
         wanted,
-        observed_version,
+        delivered_version,
         selected: ShardSet::EMPTY,
         selected_by: SelectedBy::Replica,
         narrowing: None,
@@ -97,7 +97,7 @@ struct ListWatch<K: Kind> {
     kind: K,
     wanted: OrderedReceiver<ShardSet>,
     /// The version up to which the watch has delivered everything, for lists that run beside it.
-    observed_version: ObservedVersion,
+    delivered_version: DeliveredVersion,
     /// The selection of the open watch or of the current list.
     selected: ShardSet,
     /// Who leaves out objects of other shards, as the last answer showed.
@@ -165,14 +165,14 @@ impl<K: Kind> ListWatch<K> {
     }
 
     async fn begin(&mut self) {
-        self.observed_version.begin_anew();
+        self.delivered_version.reset();
         let mut from = None;
         if self.kind.selection() != Selection::Fixed {
             let version = match self.probe().await {
                 Ok(version) => version,
                 Err(error) => return self.fail(&error, WatchStep::Begin),
             };
-            self.observed_version.come_to(ResourceVersion::read(&version));
+            self.delivered_version.advance_to(ResourceVersion::read(&version));
             from = Some(version);
         }
         // Clear the cache before reading the wanted shards: this list then covers all shards loaded from the old cache.
@@ -338,9 +338,9 @@ impl<K: Kind> ListWatch<K> {
             }
         };
         self.retry.reset();
-        // Publish the version before reading the wanted shards, as `ObservedVersion` requires.
+        // Publish the version before reading the wanted shards, as `DeliveredVersion` requires.
         let version = ResourceVersion::read(&through);
-        self.observed_version.come_to(version);
+        self.delivered_version.advance_to(version);
         let taken = match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => {
                 self.keep(&object);
@@ -353,14 +353,14 @@ impl<K: Kind> ListWatch<K> {
             WatchEvent::Bookmark(_) | WatchEvent::Error(_) => None,
         };
         if let Some(cache) = self.kind.cache() {
-            cache.come_to(version);
+            cache.advance_to(version);
         }
         self.ready.extend(taken);
         if self.kind.tells_versions() {
             self.announce(WatchStage::Watching(version), self.selected);
         }
         // `list_task` may have read the former version for a shard that was added meanwhile: reopen the watch there.
-        self.stage = if self.observed_version.is_list_wanted() {
+        self.stage = if self.delivered_version.is_list_requested() {
             WatchStep::Begin
         } else if self.lacks_any() {
             WatchStep::Open { through: before }

@@ -13,7 +13,7 @@ use cronwheel::{
             self,
             cron_job_cache::{CACHE_BYTES_MAX, CronJobCache},
             lists::{ListSource, list_cron_jobs, recall_cron_jobs},
-            progress::WatchProgress,
+            delivered_versions::DeliveredVersions,
             selection::{Freshness, SelectedBy},
         },
     },
@@ -120,16 +120,16 @@ impl Bench {
     }
 
     fn cron_jobs(&self, ways: &Ways) -> impl Stream<Item = WatchItem> + Send + use<> {
-        self.cron_jobs_shown(ways, &self.progress_with(CACHE_BYTES_MAX))
+        self.cron_jobs_shown(ways, &self.delivered_with(CACHE_BYTES_MAX))
     }
 
-    fn cron_jobs_shown(&self, ways: &Ways, progress: &WatchProgress) -> impl Stream<Item = WatchItem> + Send + use<> {
-        let shards = Some(self.shards(progress));
+    fn cron_jobs_shown(&self, ways: &Ways, delivered: &DeliveredVersions) -> impl Stream<Item = WatchItem> + Send + use<> {
+        let shards = Some(self.shards(delivered));
         watch::cron_jobs(ways.client.clone(), Scope::Cluster, decoder(self.count), shards)
     }
 
-    fn progress_with(&self, bytes_max: usize) -> WatchProgress {
-        WatchProgress::new(Scope::Cluster, self.count, bytes_max)
+    fn delivered_with(&self, bytes_max: usize) -> DeliveredVersions {
+        DeliveredVersions::new(Scope::Cluster, self.count, bytes_max)
     }
 }
 
@@ -243,13 +243,13 @@ async fn what_a_watch_of_everything_shows_can_be_recalled_as_it_is() {
     let bench = bench([false, false]);
     let [(first_name, first), (other_name, other)] = bench.create_two().await;
     bench.wanted.set([bench.shard_of(&first)].into_iter().collect());
-    let (ways, progress) = (bench.ways(), bench.progress_with(CACHE_BYTES_MAX));
-    let mut items = pin!(bench.cron_jobs_shown(&ways, &progress));
-    assert_eq!(recall(&bench, &progress.cache), None);
+    let (ways, delivered) = (bench.ways(), bench.delivered_with(CACHE_BYTES_MAX));
+    let mut items = pin!(bench.cron_jobs_shown(&ways, &delivered));
+    assert_eq!(recall(&bench, &delivered.cache), None);
     while next(&mut items).await != "watches all" {}
     let mut both = vec![first.to_string(), other.to_string()];
     both.sort();
-    let (listed_at, found) = recall(&bench, &progress.cache).unwrap();
+    let (listed_at, found) = recall(&bench, &delivered.cache).unwrap();
     assert_eq!(found, both);
     bench.touch(&other_name).await;
     bench.send_to("cronjobs", "DELETE", &first_name, None).await;
@@ -257,14 +257,14 @@ async fn what_a_watch_of_everything_shows_can_be_recalled_as_it_is() {
         take(2, &mut items).await,
         ["PassedOver".to_owned(), format!("lost {first}")]
     );
-    let (version, found) = recall(&bench, &progress.cache).unwrap();
+    let (version, found) = recall(&bench, &delivered.cache).unwrap();
     assert_eq!(found, [other.to_string()]);
     assert_eq!(
         version.0,
         listed_at.0 + 2,
         "it knows how far it has come, whoever is concerned"
     );
-    let mut pages = recall_cron_jobs(&progress.cache, decoder(bench.count), &ShardSet::all(bench.count)).unwrap();
+    let mut pages = recall_cron_jobs(&delivered.cache, decoder(bench.count), &ShardSet::all(bench.count)).unwrap();
     assert!(
         matches!(&pages.next().unwrap().found[..], [Listed::CronJob(record)] if record.is_suspended),
         "as it is now"
@@ -276,21 +276,21 @@ async fn what_a_server_selects_is_not_all_that_there_is_and_is_not_recalled() {
     let bench = bench([true, true]);
     let [(_, first), _] = bench.create_two().await;
     bench.wanted.set([bench.shard_of(&first)].into_iter().collect());
-    let (ways, progress) = (bench.ways(), bench.progress_with(CACHE_BYTES_MAX));
-    let mut items = pin!(bench.cron_jobs_shown(&ways, &progress));
+    let (ways, delivered) = (bench.ways(), bench.delivered_with(CACHE_BYTES_MAX));
+    let mut items = pin!(bench.cron_jobs_shown(&ways, &delivered));
     while !next(&mut items).await.starts_with("watches") {}
-    assert_eq!(recall(&bench, &progress.cache), None);
+    assert_eq!(recall(&bench, &delivered.cache), None);
 }
 
 #[tokio::test(start_paused = true)]
 async fn more_cron_jobs_than_there_is_room_for_are_not_recalled_and_that_is_told_once() {
     let bench = bench([false, false]);
     bench.create_two().await;
-    let (ways, progress) = (bench.ways(), bench.progress_with(1_000));
-    let mut items = pin!(bench.cron_jobs_shown(&ways, &progress));
+    let (ways, delivered) = (bench.ways(), bench.delivered_with(1_000));
+    let mut items = pin!(bench.cron_jobs_shown(&ways, &delivered));
     let told = take(6, &mut items).await;
     assert_eq!(told.iter().filter(|item| *item == "KeepsNoMore").count(), 1, "{told:?}");
-    assert_eq!(recall(&bench, &progress.cache), None);
+    assert_eq!(recall(&bench, &delivered.cache), None);
 }
 
 /// The recalled CronJobs, and their version.
@@ -471,7 +471,7 @@ async fn a_server_that_refuses_our_selector_is_asked_without() {
         }
     });
     let client = Client::new(refusing, "default");
-    let shards = Some(bench.shards(&bench.progress_with(CACHE_BYTES_MAX)));
+    let shards = Some(bench.shards(&bench.delivered_with(CACHE_BYTES_MAX)));
     let mut items = pin!(watch::cron_jobs(client, Scope::Cluster, decoder(bench.count), shards));
     let told = take(6, &mut items).await;
     assert!(

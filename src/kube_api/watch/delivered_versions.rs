@@ -13,27 +13,27 @@ use crate::{
     shard::{ResourceVersion, Scope, ShardCount},
 };
 
-/// The progress of the watches of one scope. Clones share it.
+/// The versions that the watches of one scope have delivered, and the cache of what they delivered. Clones share them.
 #[derive(Clone, Debug)]
-pub struct WatchProgress {
+pub struct DeliveredVersions {
     /// The watched scope.
     pub scope: Scope,
     /// The cache of all CronJobs, if the watch receives all.
     pub cache: CronJobCache,
     /// The version that the watch of CronJobs has delivered.
-    pub cron_jobs: ObservedVersion,
+    pub cron_jobs: DeliveredVersion,
     /// The version that the watch of Jobs has delivered.
-    pub jobs: ObservedVersion,
+    pub jobs: DeliveredVersion,
 }
 
-impl WatchProgress {
-    /// Creates the progress of a scope, with a cache of at most this many bytes.
-    pub fn new(scope: Scope, count: ShardCount, bytes_max: usize) -> WatchProgress {
-        WatchProgress {
+impl DeliveredVersions {
+    /// Creates an instance for watches that have delivered nothing, with a cache of at most this many bytes.
+    pub fn new(scope: Scope, count: ShardCount, bytes_max: usize) -> DeliveredVersions {
+        DeliveredVersions {
             scope,
             cache: CronJobCache::new(count, bytes_max),
-            cron_jobs: ObservedVersion::default(),
-            jobs: ObservedVersion::default(),
+            cron_jobs: DeliveredVersion::default(),
+            jobs: DeliveredVersion::default(),
         }
     }
 }
@@ -42,40 +42,40 @@ impl WatchProgress {
 ///
 /// Writes and reads are in one order with those of the wanted shards, as the module requires.
 #[derive(Clone, Debug, Default)]
-pub struct ObservedVersion(Arc<Place>);
+pub struct DeliveredVersion(Arc<Shared>);
 
 #[derive(Debug, Default)]
-struct Place {
+struct Shared {
     through: AtomicU64,
     /// Whether a list of some shards omitted this scope.
-    is_list_wanted: AtomicBool,
+    is_list_requested: AtomicBool,
 }
 
-impl ObservedVersion {
+impl DeliveredVersion {
     /// Returns the version; `None` until the watch knows from which version on it delivers everything.
     pub fn get(&self) -> Option<ResourceVersion> {
         Some(ResourceVersion(self.0.through.load(Ordering::SeqCst))).filter(|version| *version > ResourceVersion(0))
     }
 
     /// Advances the version. A reopened watch replays the past, so the version never decreases.
-    pub(super) fn come_to(&self, version: ResourceVersion) {
+    pub(super) fn advance_to(&self, version: ResourceVersion) {
         self.0.through.fetch_max(version.0, Ordering::SeqCst);
     }
 
     /// Resets the version: the watch lost its place and delivers only what is later than any version read before.
-    pub(super) fn begin_anew(&self) {
-        self.0.is_list_wanted.store(false, Ordering::SeqCst);
+    pub(super) fn reset(&self) {
+        self.0.is_list_requested.store(false, Ordering::SeqCst);
         self.0.through.store(0, Ordering::SeqCst);
     }
 
     /// Requests a list from the watch, because a list of some shards omitted this scope.
-    pub fn want_list(&self) {
-        self.0.is_list_wanted.store(true, Ordering::SeqCst);
+    pub fn request_list(&self) {
+        self.0.is_list_requested.store(true, Ordering::SeqCst);
     }
 
     /// Whether a list was requested and none has begun since. Checked at each event; a bookmark arrives about once a
     /// minute.
-    pub(super) fn is_list_wanted(&self) -> bool {
-        self.0.is_list_wanted.load(Ordering::SeqCst)
+    pub(super) fn is_list_requested(&self) -> bool {
+        self.0.is_list_requested.load(Ordering::SeqCst)
     }
 }

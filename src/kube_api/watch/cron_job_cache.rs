@@ -37,7 +37,7 @@ pub struct CronJobCache {
 struct Contents {
     shards: BTreeMap<ShardId, BTreeMap<Uid, UndecodedCronJob>>,
     n_bytes: usize,
-    stage: CacheState,
+    state: CacheState,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,7 +66,7 @@ impl CronJobCache {
     /// Returns the CronJobs of these shards and the version of the cache; `None` if the cache is incomplete.
     pub fn of_shards(&self, shards: &ShardSet) -> Option<(ResourceVersion, Vec<UndecodedCronJob>)> {
         let contents = self.contents();
-        let CacheState::Everything(through) = contents.stage else {
+        let CacheState::Everything(through) = contents.state else {
             return None;
         };
         let of_shard = |shard| contents.shards.get(&shard).into_iter().flat_map(BTreeMap::values);
@@ -75,7 +75,7 @@ impl CronJobCache {
 
     /// The version of the cache; `None` if it is incomplete.
     pub fn version(&self) -> Option<ResourceVersion> {
-        if let CacheState::Everything(through) = self.contents().stage {
+        if let CacheState::Everything(through) = self.contents().state {
             Some(through)
         } else {
             None
@@ -84,7 +84,7 @@ impl CronJobCache {
 
     /// Whether the capacity was exceeded.
     pub(super) fn is_full(&self) -> bool {
-        self.contents().stage == CacheState::Full
+        self.contents().state == CacheState::Full
     }
 
     /// Stores an object. Returns whether the capacity was exceeded.
@@ -92,7 +92,7 @@ impl CronJobCache {
         let Some(uid) = object.uid() else { return false };
         let shard = self.partition.shard_of(uid);
         let mut contents = self.contents();
-        if let CacheState::Nothing | CacheState::Full = contents.stage {
+        if let CacheState::Nothing | CacheState::Full = contents.state {
             return false;
         }
         let of_shard = contents.shards.entry(shard).or_default();
@@ -108,7 +108,7 @@ impl CronJobCache {
             return false;
         }
         *contents = Contents {
-            stage: CacheState::Full,
+            state: CacheState::Full,
             ..Contents::default()
         };
         true
@@ -134,13 +134,13 @@ impl CronJobCache {
 
     /// Starts again, with a list of everything if the watch will receive everything. Returns whether it will.
     pub(super) fn begin(&self, receives_all: bool) -> bool {
-        let stage = if receives_all {
+        let state = if receives_all {
             CacheState::Listing
         } else {
             CacheState::Nothing
         };
         *self.contents() = Contents {
-            stage,
+            state,
             ..Contents::default()
         };
         receives_all
@@ -149,15 +149,15 @@ impl CronJobCache {
     /// Completes the list, whose objects are of this version or later.
     pub(super) fn complete(&self, at: ResourceVersion) {
         let mut contents = self.contents();
-        if contents.stage == CacheState::Listing {
-            contents.stage = CacheState::Everything(at);
+        if contents.state == CacheState::Listing {
+            contents.state = CacheState::Everything(at);
         }
     }
 
     /// Advances the cache to the version that the watch has delivered.
     pub(super) fn advance_to(&self, version: ResourceVersion) {
         let mut contents = self.contents();
-        if let CacheState::Everything(through) = &mut contents.stage {
+        if let CacheState::Everything(through) = &mut contents.state {
             *through = version.max(*through);
         }
     }

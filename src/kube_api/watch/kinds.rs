@@ -41,7 +41,7 @@ pub(super) trait Kind: Send + 'static {
     /// Whether the version of every event and bookmark is announced, as [`WatchStage::Watching`].
     ///
     /// [`WatchStage::Watching`]: crate::shard::input::WatchStage::Watching
-    fn tells_versions(&self) -> bool {
+    fn announces_versions(&self) -> bool {
         false
     }
 
@@ -51,12 +51,12 @@ pub(super) trait Kind: Send + 'static {
     }
 
     /// Caches an object. Returns whether that exceeded the capacity.
-    fn keep(&self, _object: &Self::Object) -> bool {
+    fn cache_object(&self, _object: &Self::Object) -> bool {
         false
     }
 
     /// Removes an object from the cache.
-    fn forget(&self, _object: &Self::Object) {}
+    fn forget_object(&self, _object: &Self::Object) {}
 
     /// Converts an existing object; `None` if no shard needs it. `is_wanted` tells of which CronJobs objects are
     /// wanted.
@@ -177,11 +177,11 @@ impl Kind for ShardCronJobs {
         Some(&self.cache)
     }
 
-    fn keep(&self, object: &UndecodedCronJob) -> bool {
+    fn cache_object(&self, object: &UndecodedCronJob) -> bool {
         self.cache.keep(object)
     }
 
-    fn forget(&self, object: &UndecodedCronJob) {
+    fn forget_object(&self, object: &UndecodedCronJob) {
         if let Some(uid) = object.uid() {
             self.cache.forget(uid);
         }
@@ -248,7 +248,7 @@ impl Kind for Jobs {
         }
     }
 
-    fn tells_versions(&self) -> bool {
+    fn announces_versions(&self) -> bool {
         matches!(self, Jobs::Unlabelled { .. })
     }
 

@@ -1,21 +1,22 @@
-//! The list and watch of CronJobs or Jobs: it lists page by page, then watches from a version, resumes a watch that
-//! ends at its last version, and lists again when a version is too old (410).
+//! Lists and watches CronJobs or Jobs. It lists page by page and watches from a version. It resumes an interrupted watch
+//! at its last version, and lists again if that version is too old (410).
 //!
-//! The selection of a watch can follow a changing set of shards, which the selector of `kube`'s watcher cannot. When a
-//! shard is added, this module reopens the watch at its current version with the new selection. `list_task` lists the
-//! added shard at `delivered_version` or later. That list and the watch together miss no change, because the watch
-//! delivers every change after `delivered_version`. Therefore the module checks the wanted shards before and after every
-//! event. Before its own list, the module requests the version from which it will watch: the version of the list may be
-//! later than that of a list of an added shard. A selection that never changes needs no such request, and the watch
-//! begins at the version of the list. Objects of unwanted shards do no harm, so removals are delayed.
+//! The watch selects the objects of the wanted shards. These change, which the selector of `kube`'s watcher cannot.
 //!
-//! If the server does not select, the watch receives everything and needs no reopening: objects of other shards are
-//! ignored if their shard is not wanted when they arrive. The request for the version also shows whether the server
-//! selects. The module makes it before each list, and before each watch while the server does not select.
+//! - When a shard is added, the watch is reopened at its current version with the new selection, and `list_task` lists
+//!   the shard at `delivered_version` or later. The watch delivers every change after `delivered_version`, so the two
+//!   together miss none. For this the wanted shards are read before and after every event.
+//! - When a shard is removed, its objects do no harm. The selection shrinks later.
+//! - The watch begins at a version that is requested before the list. The version of the list may be too new: a list of
+//!   an added shard may be older. A selection that never changes needs no such request.
+//!
+//! If the server does not select, the watch receives all objects and is not reopened. Objects of shards that are not
+//! wanted when they arrive are ignored. The request for the version also detects whether the server selects; it precedes
+//! each list, and each watch while the server does not select.
 
 use std::{collections::VecDeque, pin::Pin, time::Duration};
 
-use futures::{Stream, StreamExt};
+use futures::{Stream, StreamExt, future::OptionFuture};
 use kube::{Client, core::WatchEvent};
 use tokio::time::Sleep;
 
@@ -61,7 +62,7 @@ pub(super) fn list_and_watch<K: Kind>(
         selected: ShardSet::EMPTY,
         selected_by: SelectedBy::Replica,
         narrowing: None,
-        stage: from.map_or(WatchStep::Begin, |from| WatchStep::Open {
+        next_step: from.map_or(WatchStep::Begin, |from| WatchStep::Open {
             through: from.to_string(),
         }),
         ready: VecDeque::new(),
@@ -75,7 +76,7 @@ pub(super) fn list_and_watch<K: Kind>(
 
 type Events<O> = Pin<Box<dyn Stream<Item = kube::Result<WatchEvent<O>>> + Send>>;
 
-/// The next step of the watch.
+/// A step of the watch.
 enum WatchStep<O> {
     /// Request the version to watch from if one is needed, then list.
     Begin,
@@ -104,14 +105,14 @@ struct ListWatch<K: Kind> {
     selected_by: SelectedBy,
     /// The delay before unwanted shards are deselected.
     narrowing: Option<Pin<Box<Sleep>>>,
-    stage: WatchStep<K::Object>,
+    next_step: WatchStep<K::Object>,
     /// Items of the last answer, delivered first.
     ready: VecDeque<WatchItem>,
     retry: Retry,
 }
 
-/// What ends the wait of an open watch.
-enum Heard<O> {
+/// A reason to end the wait for an event.
+enum WatchWakeup<O> {
     Selection,
     Narrow,
     Event(Option<kube::Result<Box<WatchEvent<O>>>>),
@@ -124,11 +125,11 @@ impl<K: Kind> ListWatch<K> {
                 return item;
             }
             self.retry.wait().await;
-            match std::mem::replace(&mut self.stage, WatchStep::Begin) {
+            match std::mem::replace(&mut self.next_step, WatchStep::Begin) {
                 WatchStep::Begin => self.begin().await,
                 WatchStep::Page { pages, from } => self.list(pages, from).await,
                 WatchStep::Open { through } => self.open(through).await,
-                WatchStep::Events { events, through } => self.hear(events, through).await,
+                WatchStep::Events { events, through } => self.wait_for_event(events, through).await,
             }
         }
     }
@@ -139,7 +140,8 @@ impl<K: Kind> ListWatch<K> {
         self.selected = self.wanted.see();
     }
 
-    fn is_selected(&self) -> bool {
+    /// Whether the API server leaves out objects of other shards.
+    fn is_selected_by_server(&self) -> bool {
         match self.kind.selection() {
             Selection::Fixed | Selection::ByLabel(_) => true,
             Selection::ByHash(_) => self.selected_by == SelectedBy::Server,
@@ -176,7 +178,7 @@ impl<K: Kind> ListWatch<K> {
             from = Some(version);
         }
         // Clear the cache before reading the wanted shards: this list then covers all shards loaded from the old cache.
-        let is_of_all = self.kind.cache().is_some_and(|cache| cache.begin(!self.is_selected()));
+        let is_of_all = self.kind.cache().is_some_and(|cache| cache.begin(!self.is_selected_by_server()));
         self.select();
         // Announce the list before requesting it: the relist must not remove objects that are created meanwhile.
         self.announce(WatchStage::ListBegun, self.selected);
@@ -186,14 +188,14 @@ impl<K: Kind> ListWatch<K> {
             self.kind.selector(&self.selected)
         };
         let pages = self.collection.list(selector, Freshness::Consistent);
-        self.stage = WatchStep::Page { pages, from };
+        self.next_step = WatchStep::Page { pages, from };
     }
 
     async fn list(&mut self, mut pages: Pager, from: Option<String>) {
         let page = match pages.next_page().await {
             Ok(Some(page)) => page,
             // Not reached: the step after the last page is `Open`.
-            Ok(None) => return self.stage = WatchStep::Begin,
+            Ok(None) => return self.next_step = WatchStep::Begin,
             Err(error) => return self.fail(&error, WatchStep::Begin),
         };
         self.retry.reset();
@@ -201,7 +203,7 @@ impl<K: Kind> ListWatch<K> {
             self.selected_by = self.selected_by.and(page.selected_by);
         }
         for object in &page.items {
-            self.keep(object);
+            self.cache_object(object);
         }
         let is_wanted = self.is_wanted(true);
         let taken = page
@@ -211,7 +213,7 @@ impl<K: Kind> ListWatch<K> {
         self.ready.extend(taken);
         let is_in_vain = self.selected.is_empty() && self.kind.cache().is_some_and(CronJobCache::is_full);
         if !pages.is_at_end() && !is_in_vain {
-            self.stage = WatchStep::Page { pages, from };
+            self.next_step = WatchStep::Page { pages, from };
             return;
         }
         let through = from.unwrap_or(page.version);
@@ -222,25 +224,25 @@ impl<K: Kind> ListWatch<K> {
         if let Selection::ByHash(_) = self.kind.selection() {
             self.ready.push_back(WatchItem::Listed(self.selected_by));
         }
-        self.stage = WatchStep::Open { through };
+        self.next_step = WatchStep::Open { through };
     }
 
     /// Caches an object before the wanted shards are checked, so that a shard that is added later finds it.
-    fn keep(&mut self, object: &K::Object) {
-        if self.kind.keep(object) {
+    fn cache_object(&mut self, object: &K::Object) {
+        if self.kind.cache_object(object) {
             self.ready.push_back(WatchItem::CacheFull);
         }
     }
 
     /// Opens a watch of the wanted shards at the version of the last one.
     async fn open(&mut self, through: String) {
-        if !self.is_selected()
+        if !self.is_selected_by_server()
             && let Err(error) = self.probe().await
         {
             return self.fail(&error, WatchStep::Open { through });
         }
         self.select();
-        let (selector, shown) = if self.is_selected() {
+        let (selector, shown) = if self.is_selected_by_server() {
             (self.kind.selector(&self.selected), self.selected)
         } else {
             (Selector::default(), ShardSet::EVERY)
@@ -248,11 +250,11 @@ impl<K: Kind> ListWatch<K> {
         let watch_secs = self.kind.watch_secs();
         match self.collection.watch(&selector, &through, watch_secs).await {
             Ok(events) => {
-                if let Some(cache) = self.kind.cache().filter(|_| self.is_selected()) {
+                if let Some(cache) = self.kind.cache().filter(|_| self.is_selected_by_server()) {
                     cache.forget_all();
                 }
                 self.announce(WatchStage::Watching(ResourceVersion::read(&through)), shown);
-                self.stage = WatchStep::Events {
+                self.next_step = WatchStep::Events {
                     events: Box::pin(events),
                     through,
                 }
@@ -277,30 +279,23 @@ impl<K: Kind> ListWatch<K> {
         self.ready.push_back(WatchItem::Input(input));
     }
 
-    async fn hear(&mut self, mut events: Events<K::Object>, through: String) {
-        let (wanted, narrowing) = (&mut self.wanted, &mut self.narrowing);
-        let changed = async {
-            if wanted.changed().await.is_err() {
-                std::future::pending::<()>().await;
-            }
-        };
-        let narrow = async {
-            match narrowing {
-                Some(sleep) => sleep.await,
-                None => std::future::pending().await,
-            }
-        };
-        let heard = tokio::select! {
+    async fn wait_for_event(&mut self, mut events: Events<K::Object>, through: String) {
+        let wakeup = tokio::select! {
             biased;
-            () = changed => Heard::Selection,
-            event = events.next() => Heard::Event(event.map(|event| event.map(Box::new))),
-            () = narrow => Heard::Narrow,
+            Ok(()) = self.wanted.changed() => WatchWakeup::Selection,
+            event = events.next() => WatchWakeup::Event(event.map(|event| event.map(Box::new))),
+            Some(()) = OptionFuture::from(self.narrowing.as_mut()) => WatchWakeup::Narrow,
         };
-        match heard {
-            Heard::Selection if self.lacks_nothing() => self.stage = WatchStep::Events { events, through },
-            Heard::Selection | Heard::Narrow | Heard::Event(None) => self.stage = WatchStep::Open { through },
-            Heard::Event(Some(Ok(event))) => self.take(*event, events, through),
-            Heard::Event(Some(Err(error))) => {
+        match wakeup {
+            WatchWakeup::Selection if !self.lacks_wanted_shards() => {
+                self.schedule_narrowing();
+                self.next_step = WatchStep::Events { events, through };
+            }
+            WatchWakeup::Selection | WatchWakeup::Narrow | WatchWakeup::Event(None) => {
+                self.next_step = WatchStep::Open { through };
+            }
+            WatchWakeup::Event(Some(Ok(event))) => self.handle_event(*event, events, through),
+            WatchWakeup::Event(Some(Err(error))) => {
                 let is_lost = matches!(error, kube::Error::SerdeError(_));
                 let next = if is_lost {
                     WatchStep::Begin
@@ -313,20 +308,18 @@ impl<K: Kind> ListWatch<K> {
     }
 
     /// Whether a wanted shard is not selected.
-    fn lacks_any(&self) -> bool {
-        self.is_selected() && !self.wanted.get().is_within(&self.selected)
+    fn lacks_wanted_shards(&self) -> bool {
+        self.is_selected_by_server() && !self.wanted.get().is_within(&self.selected)
     }
 
-    /// Whether all wanted shards are selected. Superfluous shards are deselected later.
-    fn lacks_nothing(&mut self) -> bool {
-        let lacks_nothing = !self.lacks_any();
-        if lacks_nothing && self.is_selected() && self.wanted.get() != self.selected {
+    /// Deselects superfluous shards after a delay, if there are any.
+    fn schedule_narrowing(&mut self) {
+        if self.is_selected_by_server() && self.wanted.get() != self.selected {
             self.narrowing = Some(Box::pin(tokio::time::sleep(NARROWING_DELAY)));
         }
-        lacks_nothing
     }
 
-    fn take(&mut self, event: WatchEvent<K::Object>, events: Events<K::Object>, before: String) {
+    fn handle_event(&mut self, event: WatchEvent<K::Object>, events: Events<K::Object>, before: String) {
         let through = match &event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object) => {
                 let version = kube::Resource::meta(object).resource_version.as_ref();
@@ -334,7 +327,7 @@ impl<K: Kind> ListWatch<K> {
             }
             WatchEvent::Bookmark(bookmark) => bookmark.metadata.resource_version.clone(),
             WatchEvent::Error(status) => {
-                return self.refuse(&status.message, status.code, WatchStep::Open { through: before });
+                return self.fail_with_code(&status.message, status.code, WatchStep::Open { through: before });
             }
         };
         self.retry.reset();
@@ -343,11 +336,11 @@ impl<K: Kind> ListWatch<K> {
         self.delivered_version.advance_to(version);
         let taken = match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                self.keep(&object);
+                self.cache_object(&object);
                 self.kind.applied(object, self.is_wanted(false))
             }
             WatchEvent::Deleted(object) => {
-                self.kind.forget(&object);
+                self.kind.forget_object(&object);
                 self.kind.deleted(&object, self.is_wanted(false))
             }
             WatchEvent::Bookmark(_) | WatchEvent::Error(_) => None,
@@ -356,13 +349,13 @@ impl<K: Kind> ListWatch<K> {
             cache.advance_to(version);
         }
         self.ready.extend(taken);
-        if self.kind.tells_versions() {
+        if self.kind.announces_versions() {
             self.announce(WatchStage::Watching(version), self.selected);
         }
         // `list_task` may have read the former version for a shard that was added meanwhile: reopen the watch there.
-        self.stage = if self.delivered_version.is_list_requested() {
+        self.next_step = if self.delivered_version.is_list_requested() {
             WatchStep::Begin
-        } else if self.lacks_any() {
+        } else if self.lacks_wanted_shards() {
             WatchStep::Open { through: before }
         } else {
             WatchStep::Events { events, through }
@@ -371,13 +364,13 @@ impl<K: Kind> ListWatch<K> {
 
     fn fail(&mut self, error: &kube::Error, next: WatchStep<K::Object>) {
         let kube::Error::Api(status) = error else {
-            return self.tell(error_text(error), None, next);
+            return self.report_failure(error_text(error), None, next);
         };
-        self.refuse(&status.message, status.code, next);
+        self.fail_with_code(&status.message, status.code, next);
     }
 
     /// A version that is too old (410) does not indicate an unhealthy server: a list follows soon.
-    fn refuse(&mut self, message: &str, code: u16, next: WatchStep<K::Object>) {
+    fn fail_with_code(&mut self, message: &str, code: u16, next: WatchStep<K::Object>) {
         if code == 403 {
             self.announce(WatchStage::NotPermitted, ShardSet::EMPTY);
         }
@@ -386,12 +379,12 @@ impl<K: Kind> ListWatch<K> {
         if is_too_old {
             self.retry.reset();
         }
-        self.tell(bounded(&format!("{message} ({code})")), Some(code), next);
+        self.report_failure(bounded(&format!("{message} ({code})")), Some(code), next);
     }
 
-    fn tell(&mut self, message: String, code: Option<u16>, next: WatchStep<K::Object>) {
+    fn report_failure(&mut self, message: String, code: Option<u16>, next: WatchStep<K::Object>) {
         self.retry.fail();
         self.ready.push_back(WatchItem::Error { message, code });
-        self.stage = next;
+        self.next_step = next;
     }
 }

@@ -17,7 +17,7 @@ use tokio::sync::{Notify, mpsc, watch};
 
 use super::{
     clock::{Clock, ClockVerdict},
-    lane::{Lane, Settled},
+    lane::{Lane, RequestResult},
     pacing::Admission,
     shutdown::{INFLIGHT_GRACE, Phase, PhaseReceiver},
 };
@@ -269,7 +269,7 @@ impl Dispatcher {
     }
 
     /// Handles the result of a request: an answer for the shard, or a retry.
-    async fn settle(&mut self, (mut queued, answer): Settled<Queued, Reply>) {
+    async fn settle(&mut self, (mut queued, answer): RequestResult<Queued, Reply>) {
         self.n_creates_in_flight -= usize::from(queued.is_create());
         self.in_flight.leave(&queued, self.clock.boot());
         let Some(answer) = answer else {

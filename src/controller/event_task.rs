@@ -15,7 +15,7 @@ use tokio::sync::{
 
 use super::{
     clock::Clock,
-    lane::{Lane, Settled},
+    lane::{Lane, RequestResult},
     pacing::Admission,
     shutdown::{EVENT_GRACE, Phase, PhaseReceiver},
 };
@@ -234,7 +234,7 @@ impl EventTask {
         }
     }
 
-    fn settle(&mut self, (attempt, answer): Settled<Attempt, EventOutcome>) {
+    fn settle(&mut self, (attempt, answer): RequestResult<Attempt, EventOutcome>) {
         let now = self.clock.boot();
         match answer {
             Some(Answer::Outcome(outcome)) => self.deliveries.conclude(attempt.id, outcome, now),

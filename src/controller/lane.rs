@@ -44,7 +44,7 @@ pub(super) trait LaneRequest: Send + Sync + Sized + 'static {
 }
 
 /// A request and its answer; `None` if the check before the send failed.
-pub(super) type Settled<R, Reply> = (R, Option<Answer<Reply>>);
+pub(super) type RequestResult<R, Reply> = (R, Option<Answer<Reply>>);
 
 /// The requests of one kind in flight.
 pub(super) struct Lane<R: LaneRequest> {
@@ -56,12 +56,12 @@ pub(super) struct Lane<R: LaneRequest> {
     /// Maximum number of requests in flight, recent or not.
     total_max: u32,
     recent: RecentSends,
-    in_flight: FuturesUnordered<Exchange<R, R::Reply>>,
+    in_flight: FuturesUnordered<PendingSend<R, R::Reply>>,
 }
 
-type Exchange<R, Reply> = Pin<Box<dyn Future<Output = Exchanged<R, Reply>> + Send>>;
+type PendingSend<R, Reply> = Pin<Box<dyn Future<Output = CompletedSend<R, Reply>> + Send>>;
 
-struct Exchanged<R, Reply> {
+struct CompletedSend<R, Reply> {
     request: R,
     ticket: Ticket,
     send_id: SendId,
@@ -143,8 +143,8 @@ impl<R: LaneRequest> Lane<R> {
         };
         let api = self.api.clone();
         self.in_flight.push(Box::pin(async move {
-            let answered = guard.exchange(&api, &request).await;
-            Exchanged {
+            let answered = guard.send(&api, &request).await;
+            CompletedSend {
                 request,
                 ticket,
                 send_id,
@@ -154,8 +154,8 @@ impl<R: LaneRequest> Lane<R> {
     }
 
     /// Returns the next request that was answered or could not be sent; `None` if no request is in flight.
-    pub(super) async fn next(&mut self) -> Option<Settled<R, R::Reply>> {
-        let Exchanged {
+    pub(super) async fn next(&mut self) -> Option<RequestResult<R, R::Reply>> {
+        let CompletedSend {
             request,
             ticket,
             send_id,
@@ -180,17 +180,17 @@ struct SendGuard {
 }
 
 impl SendGuard {
-    async fn exchange<R: LaneRequest>(&self, api: &ApiClient, request: &R) -> Option<(Answered<R::Reply>, Duration)> {
-        let (answered, duration) = self.send(api, request).await?;
+    async fn send<R: LaneRequest>(&self, api: &ApiClient, request: &R) -> Option<(Answered<R::Reply>, Duration)> {
+        let (answered, duration) = self.send_once(api, request).await?;
         let Some(connection) = answered.fenced_over else {
             return Some((answered, duration));
         };
         // The fence policy refused the create. This API server may have a wrong clock, so ask another one once.
-        let again = self.send(&api.beside(connection), request).await;
+        let again = self.send_once(&api.beside(connection), request).await;
         Some(again.unwrap_or((answered, duration)))
     }
 
-    async fn send<R: LaneRequest>(&self, api: &ApiClient, request: &R) -> Option<(Answered<R::Reply>, Duration)> {
+    async fn send_once<R: LaneRequest>(&self, api: &ApiClient, request: &R) -> Option<(Answered<R::Reply>, Duration)> {
         if !request.may_be_sent(&self.clock) {
             return None;
         }

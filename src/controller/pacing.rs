@@ -63,7 +63,7 @@ pub enum Admission {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lane {
+enum PacerState {
     Open,
     Paused {
         until: BootInstant,
@@ -82,7 +82,7 @@ enum Lane {
 #[derive(Debug)]
 pub struct Pacer {
     limit: InflightLimit,
-    lane: Lane,
+    state: PacerState,
     period: u64,
     n_incidents_in_row: u32,
     last_answer: Option<BootInstant>,
@@ -96,7 +96,7 @@ impl Pacer {
     pub fn new(inflight_max: u32) -> Pacer {
         Pacer {
             limit: InflightLimit::new(inflight_max),
-            lane: Lane::Open,
+            state: PacerState::Open,
             period: 0,
             n_incidents_in_row: 0,
             last_answer: None,
@@ -117,22 +117,22 @@ impl Pacer {
 
     /// Returns whether one more request may be sent while `n_inflight` are in flight.
     pub fn admission(&self, now: BootInstant, n_inflight: u32) -> Admission {
-        match self.lane {
-            Lane::Paused { until, .. } | Lane::Probing { until } if now < until => Admission::Wait(until),
+        match self.state {
+            PacerState::Paused { until, .. } | PacerState::Probing { until } if now < until => Admission::Wait(until),
             // Requests in flight from before the incident do not delay the probe.
-            Lane::Paused { then_probe: true, .. } | Lane::Probing { .. } => Admission::Now,
-            Lane::Paused { .. } | Lane::Open if n_inflight >= self.limit.get() => Admission::Full,
-            Lane::Paused { .. } | Lane::Open => Admission::Now,
+            PacerState::Paused { then_probe: true, .. } | PacerState::Probing { .. } => Admission::Now,
+            PacerState::Paused { .. } | PacerState::Open if n_inflight >= self.limit.get() => Admission::Full,
+            PacerState::Paused { .. } | PacerState::Open => Admission::Now,
         }
     }
 
     /// Records that an admitted request is sent.
     pub fn on_sent(&mut self, now: BootInstant) -> Ticket {
-        self.lane = match self.lane {
-            Lane::Paused { then_probe: true, .. } | Lane::Probing { .. } => Lane::Probing {
+        self.state = match self.state {
+            PacerState::Paused { then_probe: true, .. } | PacerState::Probing { .. } => PacerState::Probing {
                 until: now + PROBE_PATIENCE,
             },
-            Lane::Paused { then_probe: false, .. } | Lane::Open => Lane::Open,
+            PacerState::Paused { then_probe: false, .. } | PacerState::Open => PacerState::Open,
         };
         Ticket {
             period: self.period,
@@ -165,7 +165,7 @@ impl Pacer {
         if ticket.period != self.period {
             return self.end_probing();
         }
-        self.lane = Lane::Open;
+        self.state = PacerState::Open;
         self.n_incidents_in_row = 0;
         self.limit.on_outcome(latency, n_inflight);
     }
@@ -173,16 +173,16 @@ impl Pacer {
     /// An answer to a request from before the pause proves that the server answers. A pause that the server required
     /// continues.
     fn end_probing(&mut self) {
-        self.lane = match self.lane {
-            Lane::Paused {
+        self.state = match self.state {
+            PacerState::Paused {
                 until, is_asked: true, ..
-            } => Lane::Paused {
+            } => PacerState::Paused {
                 until,
                 is_asked: true,
                 then_probe: false,
             },
-            Lane::Probing { .. } | Lane::Paused { then_probe: true, .. } => Lane::Open,
-            lane @ (Lane::Paused { .. } | Lane::Open) => lane,
+            PacerState::Probing { .. } | PacerState::Paused { then_probe: true, .. } => PacerState::Open,
+            state @ (PacerState::Paused { .. } | PacerState::Open) => state,
         };
     }
 
@@ -198,14 +198,14 @@ impl Pacer {
     /// Another incident is in progress, or the limit has just been lowered. The server's `Retry-After` is respected in
     /// any case.
     fn wait_as_asked(&mut self, asked: BootInstant) {
-        let until = match self.lane {
-            Lane::Paused { until, .. } | Lane::Probing { until } => until.max(asked),
-            Lane::Open => asked,
+        let until = match self.state {
+            PacerState::Paused { until, .. } | PacerState::Probing { until } => until.max(asked),
+            PacerState::Open => asked,
         };
-        self.lane = Lane::Paused {
+        self.state = PacerState::Paused {
             until,
             is_asked: true,
-            then_probe: matches!(self.lane, Lane::Probing { .. } | Lane::Paused { then_probe: true, .. }),
+            then_probe: matches!(self.state, PacerState::Probing { .. } | PacerState::Paused { then_probe: true, .. }),
         };
         // The requests in flight were sent before the pause was required, so their answers do not open the lane.
         self.period += 1;
@@ -250,7 +250,7 @@ impl Pacer {
         self.n_incidents_in_row = self.n_incidents_in_row.saturating_add(1);
         let chosen = PAUSES.after(self.n_incidents_in_row);
         let pause = retry_after.map_or(chosen, |asked| asked.clamp(PAUSE_MIN, RETRY_AFTER_MAX));
-        self.lane = Lane::Paused {
+        self.state = PacerState::Paused {
             until: now + pause,
             is_asked: retry_after.is_some(),
             then_probe,

@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::{
     clock::Clock,
-    lane::{Lane, Settled},
+    lane::{Lane, RequestResult},
     pacing::Admission,
     shutdown::{Phase, PhaseReceiver, STATUS_GRACE},
 };
@@ -201,7 +201,7 @@ impl StatusBatcher {
         self.answer(pending.write, StatusOutcome::Abandoned).await;
     }
 
-    async fn settle(&mut self, (pending, answer): Settled<Pending, Reply>) {
+    async fn settle(&mut self, (pending, answer): RequestResult<Pending, Reply>) {
         let uid = pending.write.cron_job.uid.clone();
         self.busy.remove(&uid);
         self.n_reading -= usize::from(pending.must_read());

@@ -28,7 +28,7 @@ use super::{
     shutdown::{Phase, PhaseReceiver},
 };
 use crate::{
-    coordination::{JobsLabelled, Leadership, WriteTerms},
+    coordination::{JobsLabelled, Leadership, WriteLimits},
     kube_api::{
         Answer, ApiClient, LabelOutcome, WatchItem,
         ordered_watch::{OrderedReceiver, OrderedSender},
@@ -108,7 +108,7 @@ impl LabelTask {
 
     async fn work(&self) {
         loop {
-            while self.terms().is_none() {
+            while self.limits().is_none() {
                 tokio::time::sleep(LOOK_INTERVAL).await;
             }
             let watches = self.scopes.iter().map(|scope| self.label_scope(scope.clone()));
@@ -122,16 +122,16 @@ impl LabelTask {
     }
 
     async fn leads_no_more(&self) {
-        while self.terms().is_some() {
+        while self.limits().is_some() {
             tokio::time::sleep(LOOK_INTERVAL).await;
         }
     }
 
-    /// Returns the terms of label patches, if this replica leads the labelling shard.
-    fn terms(&self) -> Option<WriteTerms> {
+    /// Returns the limits of label patches, if this replica leads the labelling shard.
+    fn limits(&self) -> Option<WriteLimits> {
         let (leadership, now) = (self.leadership.borrow(), self.clock.boot());
         let shard_term: ShardTerm = leadership.shard_term(LABELLING_SHARD, now)?;
-        leadership.write_terms(shard_term, now, Duration::ZERO)
+        leadership.write_limits(shard_term, now, Duration::ZERO)
     }
 
     /// Whether this replica tries to prove that every Job of a CronJob has its label. The watches of several namespaces
@@ -241,12 +241,12 @@ impl LabelTask {
 
     /// Makes one attempt to label a Job.
     async fn attempt(&self, Refused { job, n_refusals }: Refused) -> Attempt {
-        let (Some(cron_job), Some(terms)) = (&job.controller, self.terms()) else {
+        let (Some(cron_job), Some(limits)) = (&job.controller, self.limits()) else {
             return Attempt::Settled;
         };
         let shard = Partition::Shards(self.count).shard_of(cron_job);
         let (key, value) = (self.count.label_key(), self.count.label_value(shard));
-        let api = self.api.under(&terms);
+        let api = self.api.with_limits(&limits);
         let request = api.label_job(&job, &key, &value);
         let (answered, _) = ask(&self.clock, &self.api_metrics, ApiCall::LabelJob, request).await;
         let message = match answered.answer {

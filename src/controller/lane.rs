@@ -195,21 +195,21 @@ impl SendGuard {
             return None;
         }
         let api = match request.shard_term() {
-            Some(shard_term) => self.under_terms(api, shard_term, request.store_within(self.clock.now()))?,
+            Some(shard_term) => self.limited_client(api, shard_term, request.store_within(self.clock.now()))?,
             None => api.clone(),
         };
         Some(ask(&self.clock, &self.metrics, request.call(), request.send(&api)).await)
     }
 
-    /// Returns the client for a request that is sent now, if the shard is still led. [`Leadership::write_terms`] limits
+    /// Returns the client for a request that is sent now, if the shard is still led. [`Leadership::write_limits`] limits
     /// the lifetime of the request: the older the last renewal of the member Lease, the shorter the lifetime, but never
     /// under `life_min`.
-    fn under_terms(&self, api: &ApiClient, shard_term: ShardTerm, life_min: Duration) -> Option<ApiClient> {
+    fn limited_client(&self, api: &ApiClient, shard_term: ShardTerm, life_min: Duration) -> Option<ApiClient> {
         let (leadership, now) = (self.leadership.borrow(), self.clock.boot());
         let is_led = leadership.covers(shard_term, now);
         is_led.then(|| {
-            let terms = leadership.write_terms(shard_term, now, life_min);
-            terms.map_or_else(|| api.clone(), |terms| api.under(&terms))
+            let limits = leadership.write_limits(shard_term, now, life_min);
+            limits.map_or_else(|| api.clone(), |limits| api.with_limits(&limits))
         })
     }
 }

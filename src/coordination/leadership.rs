@@ -6,9 +6,9 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::shard::{BootInstant, ShardId, ShardSet, ShardTerm, Term};
 
-/// The terms of a write when other replicas might lead: its lifetime and its audit stamp.
+/// The limits of a write when other replicas might lead: its lifetime, and the stamp with the latest time of creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WriteTerms {
+pub struct WriteLimits {
     /// The lifetime, after which the request must be dead, answered or not.
     pub life: Duration,
     /// The stamp of a new Job.
@@ -125,15 +125,15 @@ impl Leadership {
         std::mem::replace(&mut self.n_senders, n_senders.max(1)) != n_senders.max(1)
     }
 
-    /// The terms of a write that is sent now; `None` without competitors. A write that may outlive the leadership of
+    /// The limits of a write that is sent now; `None` without competitors. A write that may outlive the leadership of
     /// this replica gets at least `life_min`; all others pass zero.
-    pub fn write_terms(&self, shard_term: ShardTerm, now: BootInstant, life_min: Duration) -> Option<WriteTerms> {
+    pub fn write_limits(&self, shard_term: ShardTerm, now: BootInstant, life_min: Duration) -> Option<WriteLimits> {
         let rival = self.rival?;
         let left = self.until?.since(now);
         // `create_before` is an instant before the end of the leadership, by the API server's clock.
         let beyond_end = SignedDuration::try_from(life_min.saturating_sub(left)).unwrap_or(SignedDuration::MAX);
         let later = |instant: Timestamp| instant.checked_add(beyond_end).unwrap_or(Timestamp::MAX);
-        Some(WriteTerms {
+        Some(WriteLimits {
             life: rival.write_life.with_left(left).max(life_min),
             stamp: Stamp {
                 shard_term,
@@ -215,15 +215,15 @@ mod tests {
         let at = |seconds| BootInstant::after_boot(Duration::from_secs(seconds));
         let leadership = Leadership::of_none_until(at(107), 1, LIFE);
         let life = |now, life_min| {
-            let terms = leadership.write_terms(shard_term(0, 1), at(now), Duration::from_secs(life_min));
-            terms.unwrap().life
+            let limits = leadership.write_limits(shard_term(0, 1), at(now), Duration::from_secs(life_min));
+            limits.unwrap().life
         };
         for (now, expected) in [(100, 9), (103, 6), (107, 2), (120, 2)] {
             assert_eq!(life(now, 0), Duration::from_secs(expected), "{now}");
             assert_eq!(life(now, 30), Duration::from_secs(30), "{now}");
         }
         let alone = Leadership::of_one(shard_term(0, 1));
-        assert_eq!(alone.write_terms(shard_term(0, 1), at(100), Duration::ZERO), None);
+        assert_eq!(alone.write_limits(shard_term(0, 1), at(100), Duration::ZERO), None);
     }
 
     #[test]
@@ -238,8 +238,8 @@ mod tests {
             (100, 34, "2026-01-01T00:00:33Z"),
             (105, 34, "2026-01-01T00:00:38Z"),
         ] {
-            let terms = leadership.write_terms(shard_term(0, 1), at(now), Duration::from_secs(life_min));
-            let create_before = terms.unwrap().stamp.create_before.unwrap();
+            let limits = leadership.write_limits(shard_term(0, 1), at(now), Duration::from_secs(life_min));
+            let create_before = limits.unwrap().stamp.create_before.unwrap();
             assert_eq!(create_before.to_string(), expected, "{now} {life_min}");
         }
     }
@@ -250,7 +250,7 @@ mod tests {
         let mut leadership = Leadership::of_none_until(at, 0xab, LIFE);
         let stamp = |leadership: &Leadership| {
             leadership
-                .write_terms(shard_term(7, 3), at, Duration::ZERO)
+                .write_limits(shard_term(7, 3), at, Duration::ZERO)
                 .unwrap()
                 .stamp
         };

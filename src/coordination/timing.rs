@@ -140,7 +140,7 @@ mod tests {
             term: Term(1),
         };
         leadership
-            .write_terms(shard_term, renewed + age, Duration::ZERO)
+            .write_limits(shard_term, renewed + age, Duration::ZERO)
             .unwrap()
             .life
     }

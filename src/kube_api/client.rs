@@ -10,7 +10,7 @@ use http_body_util::{BodyExt, Limited};
 use kube::client::Body;
 
 use crate::{
-    coordination::WriteTerms,
+    coordination::WriteLimits,
     kube_api::{
         http::{ServerDate, USER_AGENT, WriteConnections, retry_after, server_date},
         objects::{
@@ -88,8 +88,8 @@ impl<T> Answered<T> {
 #[derive(Clone)]
 pub struct ApiClient {
     connections: WriteConnections,
-    /// The terms of writes; `None` without competing replicas.
-    terms: Option<WriteTerms>,
+    /// The limits of writes; `None` without competing replicas.
+    limits: Option<WriteLimits>,
     /// A connection to use only if no other has a place.
     avoided: Option<usize>,
     /// Decodes the CronJobs that are read.
@@ -101,7 +101,7 @@ impl ApiClient {
     pub fn new(connections: WriteConnections) -> ApiClient {
         ApiClient {
             connections,
-            terms: None,
+            limits: None,
             avoided: None,
             decoder: Decoder::default(),
         }
@@ -113,18 +113,18 @@ impl ApiClient {
         ApiClient { decoder, ..self }
     }
 
-    /// Returns a client whose requests end with their terms: the server gets a timeout, and the answer is not awaited
+    /// Returns a client whose requests have a limited lifetime: the server gets a timeout, and the answer is not awaited
     /// longer.
     #[must_use]
-    pub fn under(&self, terms: &WriteTerms) -> ApiClient {
+    pub fn with_limits(&self, limits: &WriteLimits) -> ApiClient {
         ApiClient {
-            terms: Some(*terms),
+            limits: Some(*limits),
             ..self.clone()
         }
     }
 
     pub(super) fn life(&self) -> Option<Duration> {
-        self.terms.map(|terms| terms.life.min(REQUEST_TIMEOUT))
+        self.limits.map(|limits| limits.life.min(REQUEST_TIMEOUT))
     }
 
     /// Returns a client that avoids a connection if another one has a place.
@@ -143,7 +143,7 @@ impl ApiClient {
 
     /// Creates a Job (B-12).
     pub async fn create_job(&self, order: &JobOrder) -> Answered<CreateOutcome> {
-        let Some(body) = encode::job_body(order, self.terms.map(|terms| terms.stamp)) else {
+        let Some(body) = encode::job_body(order, self.limits.map(|limits| limits.stamp)) else {
             return Answered::not_sent(CreateOutcome::Abandoned);
         };
         let path = jobs_path(&order.cron_job.namespace);

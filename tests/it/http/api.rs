@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use cronwheel::{
-    coordination::{Stamp, WriteTerms},
+    coordination::{Stamp, WriteLimits},
     kube_api::{Answer, Answered, ApiClient, CronJobOutcome, EventOutcome, http::WriteConnections},
     shard::{
         CreateOutcome, CronJobIdentity, CronJobStatus, DeleteOutcome, JobDelete, JobLookUp, JobOrder, JobTemplate,
@@ -128,9 +128,9 @@ async fn a_job_is_posted_as_spliced() {
     );
 }
 
-/// The terms of a write by a replica that shares CronJobs.
-fn terms() -> WriteTerms {
-    WriteTerms {
+/// The limits of a write by a replica that shares CronJobs.
+fn limits() -> WriteLimits {
+    WriteLimits {
         life: Duration::from_secs(5),
         stamp: Stamp {
             shard_term: WHOLE,
@@ -149,7 +149,7 @@ async fn a_create_that_the_fence_refuses_names_the_connection_that_the_next_can_
     let wrong_clock = Script::default().answer(403, status(403, "Forbidden", FENCED));
     let right_clock = Script::default().answer(201, stored("backup-29600000"));
     let clients = vec![wrong_clock.client(), right_clock.client()];
-    let api = ApiClient::new(WriteConnections::from_clients(clients)).under(&terms());
+    let api = ApiClient::new(WriteConnections::from_clients(clients)).with_limits(&limits());
     let refused = api.create_job(&order()).await;
     assert!(
         matches!(refused.answer, Answer::Outcome(CreateOutcome::Failed { .. })),
@@ -167,7 +167,7 @@ async fn a_create_that_the_fence_refuses_names_the_connection_that_the_next_can_
 async fn a_create_that_another_policy_refuses_is_not_fenced() {
     let other = FENCED.replace("cronwheel-fence", "limits");
     let script = Script::default().answer(403, status(403, "Forbidden", &other));
-    let answered = api(&script).under(&terms()).create_job(&order()).await;
+    let answered = api(&script).with_limits(&limits()).create_job(&order()).await;
     assert_eq!(answered.fenced_over, None);
 }
 

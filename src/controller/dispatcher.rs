@@ -206,7 +206,7 @@ impl Dispatcher {
                 () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => {}
             }
         }
-        self.wind_up().await;
+        self.finish().await;
     }
 
     /// Sends requests until there is a reason to stop.
@@ -365,7 +365,7 @@ impl Dispatcher {
     }
 
     /// Abandons the queued requests, and waits a limited time for those in flight.
-    async fn wind_up(mut self) {
+    async fn finish(mut self) {
         self.abandon_backlog().await;
         let deadline = self.clock.boot() + INFLIGHT_GRACE;
         while self.lane.n_in_flight() > 0 {

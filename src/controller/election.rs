@@ -286,7 +286,7 @@ impl ElectionTask {
                 self.channels
                     .leadership
                     .send_modify(|leadership| leadership.renew(until));
-                self.command(ShardCommand::Look)?;
+                self.command(ShardCommand::Wake)?;
             }
             ElectionEffect::Fence => {
                 self.channels.metrics.fences.inc();

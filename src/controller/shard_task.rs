@@ -83,9 +83,9 @@ pub struct ShardTask {
 enum Turn {
     End,
     Due,
-    Facts,
+    Inputs,
     Lifecycle(LifecycleNews),
-    Look,
+    Check,
 }
 
 impl ShardTask {
@@ -121,11 +121,11 @@ impl ShardTask {
                 () = phase.reached(Phase::StopIntake) => Turn::End,
                 () = self.sleeper.sleep_until(due_at.unwrap_or_default()), if due_at.is_some() => Turn::Due,
                 news = LifecycleChannels::next(self.channels.lifecycle.as_mut()) => Turn::Lifecycle(news),
-                1.. = self.channels.answers.recv_many(&mut self.answers, BATCH_MAX) => Turn::Facts,
-                1.. = self.channels.inputs.recv_many(&mut self.inputs, BATCH_MAX) => Turn::Facts,
-                _ = verdict.changed() => Turn::Look,
-                Ok(()) = acts_alone.changed() => Turn::Look,
-                () = tokio::time::sleep(pause) => Turn::Look,
+                1.. = self.channels.answers.recv_many(&mut self.answers, BATCH_MAX) => Turn::Inputs,
+                1.. = self.channels.inputs.recv_many(&mut self.inputs, BATCH_MAX) => Turn::Inputs,
+                _ = verdict.changed() => Turn::Check,
+                Ok(()) = acts_alone.changed() => Turn::Check,
+                () = tokio::time::sleep(pause) => Turn::Check,
             };
             match turn {
                 Turn::End => break,
@@ -133,19 +133,19 @@ impl ShardTask {
                     tracing::debug!(timer = wakeup.map(|wakeup| wakeup.timer), "woken");
                     self.pass_time();
                 }
-                Turn::Look => self.pass_time(),
-                Turn::Facts => self.take_facts(),
-                Turn::Lifecycle(news) => self.take_lifecycle_news(news),
+                Turn::Check => self.pass_time(),
+                Turn::Inputs => self.handle_inputs(),
+                Turn::Lifecycle(news) => self.handle_lifecycle_news(news),
             }
-            self.attend();
+            self.advance_lifecycles();
             if self.perform_effects() {
                 // A full lane answers at once, and the lifecycle of a shard may have waited for that answer.
-                self.attend();
+                self.advance_lifecycles();
             }
             self.shards.survey(self.now());
             self.publish();
         }
-        self.wind_up().await;
+        self.finish().await;
     }
 
     /// Waits for the clock verdict to become fine. Returns false if the intake stops first.
@@ -173,7 +173,7 @@ impl ShardTask {
 
     /// Returns the maximum time until the next turn.
     fn lifecycle_pause(&self) -> Duration {
-        let wakeup = [self.shards.next_follow(), self.shards.next_survey()]
+        let wakeup = [self.shards.next_lifecycle_step(), self.shards.next_survey()]
             .into_iter()
             .flatten()
             .min();
@@ -208,7 +208,7 @@ impl ShardTask {
     }
 
     /// Processes a command of the election, or progress of a list.
-    fn take_lifecycle_news(&mut self, news: LifecycleNews) {
+    fn handle_lifecycle_news(&mut self, news: LifecycleNews) {
         self.update_time();
         let now = self.now();
         match news {
@@ -225,17 +225,17 @@ impl ShardTask {
     }
 
     /// Advances the lifecycle of loading and handed-over shards, and sends the resulting list requests and reports.
-    fn attend(&mut self) {
+    fn advance_lifecycles(&mut self) {
         let now = self.now();
         let Some(channels) = &self.channels.lifecycle else {
             return;
         };
-        self.shards.follow(now);
+        self.shards.advance_lifecycles(now);
         channels.publish_held(&self.shards.shards().collect());
-        channels.tell(&mut self.shards);
+        channels.send_pending(&mut self.shards);
     }
 
-    fn take_facts(&mut self) {
+    fn handle_inputs(&mut self) {
         self.update_time();
         for input in self.answers.drain(..).chain(self.inputs.drain(..)) {
             self.shards.handle(input, self.time);
@@ -312,7 +312,7 @@ impl ShardTask {
     }
 
     /// Processes answers until every lane whose answers cause status writes has ended.
-    async fn wind_up(mut self) {
+    async fn finish(mut self) {
         let mut phase = self.channels.phase.clone();
         loop {
             let is_over = tokio::select! {
@@ -320,7 +320,7 @@ impl ShardTask {
                 1.. = self.channels.answers.recv_many(&mut self.answers, BATCH_MAX) => false,
                 () = phase.reached(Phase::EndShards) => true,
             };
-            self.take_facts();
+            self.handle_inputs();
             self.perform_effects();
             self.publish();
             if is_over {

@@ -24,7 +24,7 @@ pub enum ShardCommand {
     /// Drop all shards.
     ReleaseAll,
     /// Check for pending work: the instant until which the replica may act has moved.
-    Look,
+    Wake,
 }
 
 /// The order to seal a shard. The shard starts Jobs until everything that it began is answered and stored, then stops.

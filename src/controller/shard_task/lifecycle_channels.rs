@@ -55,7 +55,7 @@ impl LifecycleChannels {
     }
 
     /// Sends the pending list request and reports, as far as the channels have room. The next turn sends the rest.
-    pub(super) fn tell(&self, shards: &mut HeldShards) {
+    pub(super) fn send_pending(&self, shards: &mut HeldShards) {
         if self.lists.capacity() > 0
             && let Some(order) = shards.poll_list()
         {

@@ -114,9 +114,9 @@ impl HeldShards {
                     self.release(shard);
                 }
             }
-            ShardCommand::Look => {}
+            ShardCommand::Wake => {}
         }
-        self.follow(now);
+        self.advance_lifecycles(now);
     }
 
     /// The next list to make, if none is in progress. The caller passes its objects to [`HeldShards::take_listed`] and
@@ -169,21 +169,21 @@ impl HeldShards {
                 self.lifecycle.reports.push_back(ShardReport::Loaded(shard));
             }
         }
-        self.follow(now);
+        self.advance_lifecycles(now);
     }
 
-    /// Leads, lists, seals or reports each ready shard. Call after every turn, and at [`HeldShards::next_follow`].
-    pub fn follow(&mut self, now: Clocks) {
+    /// Leads, lists, seals or reports each ready shard. Call every turn, and at [`HeldShards::next_lifecycle_step`].
+    pub fn advance_lifecycles(&mut self, now: Clocks) {
         if !self.lifecycle.is_synced_reported && self.are_permitted_watches_synced() {
             self.lifecycle.is_synced_reported = true;
             self.lifecycle.reports.push_back(ShardReport::Synced);
         }
-        self.follow_entering(now);
-        self.follow_sealing(now);
+        self.advance_entering(now);
+        self.advance_sealing(now);
     }
 
-    /// When to call [`HeldShards::follow`] next; may be early, never late.
-    pub fn next_follow(&self) -> Option<BootInstant> {
+    /// When to call [`HeldShards::advance_lifecycles`] next; may be early, never late.
+    pub fn next_lifecycle_step(&self) -> Option<BootInstant> {
         let list_at = |held: &Held| held.entering.and_then(|entering| entering.list_at);
         let until = |held: &Held| match held.sealing?.step {
             SealStep::Settle { until } | SealStep::Report { until, .. } => Some(until),
@@ -238,7 +238,7 @@ impl HeldShards {
         }
     }
 
-    fn follow_entering(&mut self, now: Clocks) {
+    fn advance_entering(&mut self, now: Clocks) {
         let with_entering = |(shard, held): (&ShardId, &Held)| Some((*shard, held.entering?));
         let entering: Vec<(ShardId, Entering)> = self.held.iter().filter_map(with_entering).collect();
         for (shard, mut entering) in entering {
@@ -301,7 +301,7 @@ impl HeldShards {
         });
     }
 
-    fn follow_sealing(&mut self, now: Clocks) {
+    fn advance_sealing(&mut self, now: Clocks) {
         let mut n_without_leader = self.held.values().filter(|held| held.is_without_leader()).count();
         let is_sealing = |(shard, held): (&ShardId, &Held)| held.sealing.map(|_| *shard);
         let sealing: Vec<ShardId> = self.held.iter().filter_map(is_sealing).collect();

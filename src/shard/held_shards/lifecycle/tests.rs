@@ -148,7 +148,7 @@ impl Replica {
         self.boot = self.boot + Duration::from_millis(millis);
         self.shards.handle_timeout(self.wall);
         let now = self.now();
-        self.shards.follow(now);
+        self.shards.advance_lifecycles(now);
     }
 
     fn command(&mut self, command: ShardCommand) {
@@ -188,7 +188,7 @@ impl Replica {
     fn watch(&mut self, input: Input) {
         let now = self.now();
         self.shards.handle(input, self.wall);
-        self.shards.follow(now);
+        self.shards.advance_lifecycles(now);
     }
 
     /// Makes the next list, with this result.
@@ -337,7 +337,7 @@ fn a_watch_that_does_not_show_it_in_time_is_not_waited_for() {
         shard_term: shard_term(8),
         entry: Entry::Watch(written(0, 1_020)),
     });
-    let wakeup = replica.shards.next_follow().unwrap();
+    let wakeup = replica.shards.next_lifecycle_step().unwrap();
     assert_eq!(wakeup.since(replica.boot), WATCH_PATIENCE);
     replica.pass(500);
     assert_eq!(replica.reports(), []);

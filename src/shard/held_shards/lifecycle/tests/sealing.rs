@@ -159,7 +159,7 @@ fn one_shard_at_a_time_is_without_a_leader() {
         replica.command(ShardCommand::Release(ShardId(shard)));
         assert_eq!(sealed(&mut replica), [shard + 1]);
     }
-    assert_eq!(replica.shards.next_follow(), None);
+    assert_eq!(replica.shards.next_lifecycle_step(), None);
 }
 
 #[test]
@@ -249,5 +249,5 @@ fn what_was_never_led_is_given_up_at_once_and_what_is_let_go_is_forgotten() {
     replica.pass(10_000);
     assert_eq!(replica.reports(), []);
     assert_eq!(replica.shards.shards().count(), 0);
-    assert_eq!(replica.shards.next_follow(), None);
+    assert_eq!(replica.shards.next_lifecycle_step(), None);
 }

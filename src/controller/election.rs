@@ -97,7 +97,7 @@ enum Ending {
     /// Another process has the identity of this replica.
     Exit,
     /// The shard task accepts no more commands.
-    Deaf,
+    ShardTaskEnded,
 }
 
 impl ElectionTask {
@@ -142,28 +142,28 @@ impl ElectionTask {
 
     /// Runs until every shard has been handed over or the time for that is over.
     pub async fn run(mut self) {
-        let ending = self.take_part().await;
+        let ending = self.participate().await;
         // Requests that remain are not sent: another replica may lead their shards by then.
-        self.channels.leadership.send_replace(self.nothing());
+        self.channels.leadership.send_replace(self.no_leadership());
         let _ = self.channels.commands.try_send(ShardCommand::ReleaseAll);
         match ending {
             Ending::Left => tracing::info!("left the election"),
             Ending::Exit => tracing::error!("another process has the identity of this replica: this process ends"),
-            Ending::Deaf => tracing::error!("the shard task does not accept commands"),
+            Ending::ShardTaskEnded => tracing::error!("the shard task does not accept commands"),
         }
     }
 
-    async fn take_part(&mut self) -> Ending {
-        self.channels.leadership.send_replace(self.nothing());
+    async fn participate(&mut self) -> Ending {
+        self.channels.leadership.send_replace(self.no_leadership());
         if self.is_alone {
             self.is_synced = true;
         } else {
             self.requests
                 .push(self.lease_requests.installation(self.config.installation.clone()));
         }
-        let mut result = self.take(ElectionInput::Willing(self.clock.verdict() == ClockVerdict::Fine));
+        let mut result = self.handle(ElectionInput::Willing(self.clock.verdict() == ClockVerdict::Fine));
         if self.is_synced {
-            result = result.and_then(|()| self.take(ElectionInput::Shards(ShardReport::Synced)));
+            result = result.and_then(|()| self.handle(ElectionInput::Shards(ShardReport::Synced)));
         }
         let ends_in = if self.is_alone {
             Self::ENDS_ALONE_IN
@@ -198,28 +198,28 @@ impl ElectionTask {
                 return Ending::Left;
             }
             result = match input {
-                Some(input) => self.take(input),
+                Some(input) => self.handle(input),
                 None => self.pass_time(),
             };
         }
     }
 
-    fn take(&mut self, input: ElectionInput) -> Result<(), Ending> {
+    fn handle(&mut self, input: ElectionInput) -> Result<(), Ending> {
         if self.election.is_contradicted_by(&input) {
             tracing::warn!("Leases returned to older versions, as after a restore of etcd");
             self.channels.went_back.set(true);
         }
         let effects = self.election.handle(input, self.clock.boot());
-        self.follow(effects)
+        self.execute(effects)
     }
 
     fn pass_time(&mut self) -> Result<(), Ending> {
         let effects = self.election.handle_timeout(self.clock.boot());
-        self.follow(effects)
+        self.execute(effects)
     }
 
     /// Executes effects, and handles the inputs that result from them at once.
-    fn follow(&mut self, effects: Vec<ElectionEffect>) -> Result<(), Ending> {
+    fn execute(&mut self, effects: Vec<ElectionEffect>) -> Result<(), Ending> {
         // Before any shard in quarantine starts to act.
         let quarantined = self.election.quarantined();
         self.channels
@@ -229,7 +229,7 @@ impl ElectionTask {
         for effect in effects {
             self.perform(effect, &mut inputs)?;
         }
-        inputs.into_iter().try_for_each(|input| self.take(input))
+        inputs.into_iter().try_for_each(|input| self.handle(input))
     }
 
     /// Handles a report of the shards and returns it as an input of the election.
@@ -352,7 +352,7 @@ impl ElectionTask {
         tracing::warn!(?reason, "lost the membership: releases all shards and joins again");
         self.channels.metrics.rejoins.inc();
         self.incarnation = Incarnation((self.incarnations)());
-        self.channels.leadership.send_replace(self.nothing());
+        self.channels.leadership.send_replace(self.no_leadership());
         self.channels.writes.reset_connections();
         self.requests.clear();
         self.handovers.forget_all();
@@ -369,7 +369,7 @@ impl ElectionTask {
         Ok(())
     }
 
-    fn nothing(&self) -> Leadership {
+    fn no_leadership(&self) -> Leadership {
         if self.is_alone {
             return Leadership::of_one_until(WHOLE, self.clock.boot());
         }
@@ -380,6 +380,6 @@ impl ElectionTask {
         if self.is_alone {
             return Ok(());
         }
-        self.channels.commands.try_send(command).map_err(|_| Ending::Deaf)
+        self.channels.commands.try_send(command).map_err(|_| Ending::ShardTaskEnded)
     }
 }

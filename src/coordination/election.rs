@@ -22,7 +22,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use self::{
     guards::Guards,
-    handover::Look,
+    handover::OfferInputs,
     lease_view::LeaseView,
     led_shard::LedShard,
     members::Members,
@@ -101,7 +101,7 @@ pub struct Election {
     loading: BTreeMap<ShardId, bool>,
     members: Members,
     /// The inputs of the last check for shards to give away.
-    last_look: Option<Look>,
+    last_offer_inputs: Option<OfferInputs>,
     /// The installation's constants, when they are known.
     installation: Option<Installation>,
     /// The last proof of this replica that every Job of a CronJob has its label.
@@ -139,7 +139,7 @@ impl Election {
             recreating: ShardSet::EMPTY,
             loading: BTreeMap::new(),
             members: Members::default(),
-            last_look: None,
+            last_offer_inputs: None,
             installation: None,
             jobs_labelled: None,
             is_synced: false,
@@ -163,12 +163,12 @@ impl Election {
             } => self.listed(asked_at, resource_version, &leases, now),
             ElectionInput::Applied(record) => {
                 self.view.apply(&record, now);
-                self.view.watched(record.resource_version);
-                self.echoed(&record, now);
+                self.view.observe_version(record.resource_version);
+                self.observe_own_renewal(&record, now);
             }
             ElectionInput::Deleted(key, version) => {
                 self.view.delete(&key, version, now);
-                self.view.watched(version);
+                self.view.observe_version(version);
             }
             ElectionInput::WatchLost => self.view.is_connected = false,
             ElectionInput::WatchResumed => self.view.is_connected = true,
@@ -181,7 +181,7 @@ impl Election {
             ElectionInput::DrainRequested => self.drain(now),
             ElectionInput::Rejoined(incarnation) => self.rejoined(incarnation, now),
         }
-        self.work_out(now);
+        self.derive_effects(now);
         std::mem::take(&mut self.effects)
     }
 
@@ -220,7 +220,7 @@ impl Election {
     /// Takes the passing of time and returns the effects. An early or repeated call is harmless.
     pub fn handle_timeout(&mut self, now: BootInstant) -> Vec<ElectionEffect> {
         self.notice_thaw(now);
-        self.work_out(now);
+        self.derive_effects(now);
         std::mem::take(&mut self.effects)
     }
 
@@ -263,7 +263,7 @@ impl Election {
     }
 
     /// Derives all consequences of what is known.
-    fn work_out(&mut self, now: BootInstant) {
+    fn derive_effects(&mut self, now: BootInstant) {
         self.wakeup = now + self.config.timing.parts().renew_interval;
         for purpose in self.requests.expire(now, self.config.timing.parts().attempt_timeout) {
             self.unanswered(&purpose, now);
@@ -278,10 +278,10 @@ impl Election {
                 self.adopt(now);
                 self.hand_over(now);
                 self.load_announced();
-                self.pardon(now);
+                self.reset_crash_counts(now);
             }
         }
-        self.live(now);
+        self.maintain_membership(now);
         if let Some(expiry) = self.requests.next_expiry(self.config.timing.parts().attempt_timeout) {
             self.wake_at(expiry);
         }
@@ -295,7 +295,7 @@ impl Election {
             .last_handled
             .is_some_and(|last| now.since(last) > self.fence_after());
         if is_thaw && self.membership.is_joined_or_joining() {
-            self.end_life(RejoinReason::Thawed);
+            self.end_incarnation(RejoinReason::Thawed);
         }
     }
 
@@ -351,7 +351,7 @@ impl Election {
                     self.retry_victim_later(&victim, now);
                 }
             },
-            Purpose::Take(shard) | Purpose::HandOver(shard) | Purpose::Pardon(shard) => {
+            Purpose::Take(shard) | Purpose::HandOver(shard) | Purpose::ResetCrashCount(shard) => {
                 self.shard_write_answered(shard, &answer, now);
             }
             Purpose::ReadOwn | Purpose::ReadShard(_) | Purpose::ReadVictim { .. } => {}

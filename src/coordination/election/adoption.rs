@@ -249,7 +249,7 @@ impl Election {
     }
 
     /// Resets the crash count of shards that this replica has led for the whole crash window without crashing.
-    pub(super) fn pardon(&mut self, now: BootInstant) {
+    pub(super) fn reset_crash_counts(&mut self, now: BootInstant) {
         let busy = self.requests.busy_shards();
         let led: Vec<(ShardId, BootInstant)> = self
             .led_shards
@@ -266,7 +266,7 @@ impl Election {
                 self.wake_at(at);
             } else if !busy.contains(shard) {
                 let write = LeaseWrite::to(LeaseKey::Shard(shard)).annotate(annotation::CRASHES, None::<&str>);
-                let request = self.requests.sent(Purpose::Pardon(shard), now);
+                let request = self.requests.sent(Purpose::ResetCrashCount(shard), now);
                 self.effects.push(ElectionEffect::Patch {
                     request,
                     precondition,

@@ -38,7 +38,7 @@ const TARGETS_MAX: usize = 2;
 /// The inputs of the choice of shards to offer. While they are unchanged, the election does not compute the placement
 /// again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Look {
+pub(super) struct OfferInputs {
     generation: u64,
     pull: Pull,
     is_leaving: bool,
@@ -104,7 +104,7 @@ impl Election {
         for led_shard in self.led_shards.values_mut() {
             if matches!(&led_shard.handover, Handover::Offered { target, .. } if !takers.contains(target)) {
                 led_shard.handover = Handover::None;
-                self.last_look = None;
+                self.last_offer_inputs = None;
             }
         }
     }
@@ -128,7 +128,7 @@ impl Election {
     /// [`PULLS_MAX`] at a time.
     fn announce(&mut self, now: BootInstant) {
         let may_go = self.may_go(now);
-        let look = Look {
+        let inputs = OfferInputs {
             generation: self.view.generation,
             pull: self.pull(now),
             is_leaving: self.is_leaving(),
@@ -139,21 +139,21 @@ impl Election {
                 .count(),
             n_may_go: may_go.len(),
         };
-        let has_reason = look.is_leaving || look.pull == Pull::Allowed || !self.view.quarantined().is_empty();
-        if may_go.is_empty() || !has_reason || self.last_look == Some(look) {
+        let has_reason = inputs.is_leaving || inputs.pull == Pull::Allowed || !self.view.quarantined().is_empty();
+        if may_go.is_empty() || !has_reason || self.last_offer_inputs == Some(inputs) {
             return;
         }
-        self.last_look = Some(look);
+        self.last_offer_inputs = Some(inputs);
         let placed = self.place(false, now);
         let Some(us) = placed.member(&self.config.pod_uid) else {
             return;
         };
         let moves = placed.placement.moves_from(us, &placed.holders);
         let targets: BTreeMap<ShardId, usize> = moves.into_iter().collect();
-        let room = if look.is_leaving {
+        let room = if inputs.is_leaving {
             usize::MAX
         } else {
-            PULLS_MAX.saturating_sub(look.n_moving)
+            PULLS_MAX.saturating_sub(inputs.n_moving)
         };
         let mut n_offered = 0;
         for shard in may_go {
@@ -161,7 +161,7 @@ impl Election {
                 .get(&shard)
                 .and_then(|target| placed.pod_uid(*target))
                 .map(Into::into);
-            if n_offered < room && (target.is_some() || look.is_leaving) {
+            if n_offered < room && (target.is_some() || inputs.is_leaving) {
                 n_offered += 1;
                 self.offer(shard, target, Vec::new(), now);
             }

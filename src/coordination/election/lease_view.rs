@@ -66,7 +66,7 @@ pub(super) struct LeaseView {
     pub(super) is_genesis: bool,
     n_lists: u64,
     /// The watch has delivered everything up to this version. Responses can be ahead of it, each for one Lease.
-    watched: ResourceVersion,
+    observed_version: ResourceVersion,
     /// Increases with every change that placement depends on; a mere renewal is none.
     pub(super) generation: u64,
 }
@@ -89,7 +89,7 @@ impl LeaseView {
             trusted_since: None,
             is_genesis: false,
             n_lists: 0,
-            watched: ResourceVersion(0),
+            observed_version: ResourceVersion(0),
             generation: 0,
         }
     }
@@ -137,19 +137,19 @@ impl LeaseView {
     }
 
     /// Whether the watch, or a list, has delivered everything up to this version.
-    pub(super) fn has_shown(&self, version: ResourceVersion) -> bool {
-        self.watched >= version
+    pub(super) fn has_observed(&self, version: ResourceVersion) -> bool {
+        self.observed_version >= version
     }
 
     /// Records that the watch, which delivers events in order, has reached this version.
-    pub(super) fn watched(&mut self, version: ResourceVersion) {
-        self.watched = self.watched.max(version);
+    pub(super) fn observe_version(&mut self, version: ResourceVersion) {
+        self.observed_version = self.observed_version.max(version);
     }
 
     /// Whether everything that happened before the known version of a shard's Lease is in the view. Until then its
     /// holder may be an incarnation that began without this replica having observed it.
     pub(super) fn is_caught_up_with(&self, seen: &SeenShard) -> bool {
-        seen.version <= self.watched
+        seen.version <= self.observed_version
     }
 
     /// Applies an observed Lease.
@@ -271,7 +271,7 @@ impl LeaseView {
             };
             known.is_some_and(|(known, since)| record.resource_version < known && since <= requested_at)
         };
-        version < self.watched || leases.iter().any(is_older)
+        version < self.observed_version || leases.iter().any(is_older)
     }
 
     /// Applies a complete list of the Leases at a version. Newer known versions stay.
@@ -299,7 +299,7 @@ impl LeaseView {
         }
         self.n_lists += 1;
         self.is_connected = true;
-        self.watched(version);
+        self.observe_version(version);
     }
 
     /// If many absences are recorded, drops those of members that hold no shard.

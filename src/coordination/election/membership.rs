@@ -187,7 +187,7 @@ impl Election {
     ) {
         self.view.replace(version, leases, now);
         for record in leases {
-            self.echoed(record, now);
+            self.observe_own_renewal(record, now);
         }
         let asked_at = if self.guards().fence_from_send { asked_at } else { now };
         match &mut self.membership {
@@ -216,7 +216,7 @@ impl Election {
     }
 
     /// Handles this replica's own Lease as delivered by the watch or a list: the view has reached that renewal.
-    pub(super) fn echoed(&mut self, record: &LeaseRecord, now: BootInstant) {
+    pub(super) fn observe_own_renewal(&mut self, record: &LeaseRecord, now: BootInstant) {
         if record.key != self.own_key() || *record.holder != *self.identity.to_string() {
             return;
         }
@@ -241,7 +241,7 @@ impl Election {
             return;
         };
         let Some(seen) = self.view.members.get(&self.config.pod_uid) else {
-            return self.end_life(RejoinReason::LeaseDeleted);
+            return self.end_incarnation(RejoinReason::LeaseDeleted);
         };
         if seen.lease.holder.is(&self.identity) {
             if !active.knows(seen.lease.renewal) {
@@ -252,12 +252,12 @@ impl Election {
         }
         match seen.lease.holder.member() {
             Some(other) if other.pod_uid == self.identity.pod_uid => self.exit(ExitReason::Superseded),
-            _ => self.end_life(RejoinReason::Evicted),
+            _ => self.end_incarnation(RejoinReason::Evicted),
         }
     }
 
     /// Ends the incarnation: it holds no shards any more, whatever the Leases say.
-    pub(super) fn end_life(&mut self, reason: RejoinReason) {
+    pub(super) fn end_incarnation(&mut self, reason: RejoinReason) {
         self.drop_everything();
         if self.is_draining() {
             self.membership = Membership::Gone;
@@ -297,7 +297,7 @@ impl Election {
     }
 
     /// Joins, renews, reports the fence, and leaves.
-    pub(super) fn live(&mut self, now: BootInstant) {
+    pub(super) fn maintain_membership(&mut self, now: BootInstant) {
         self.emit_fence(now);
         if self.is_draining()
             && self.led_shards.is_empty()
@@ -322,7 +322,7 @@ impl Election {
             Membership::Member(active) => {
                 let is_urgent = self.publication().is_urgent(&active.published) || self.may_leave();
                 let at = if is_urgent { now } else { active.renew_at }.max(active.retry_at);
-                self.ask_for_a_list(now);
+                self.request_list(now);
                 if at > now {
                     self.wake_at(at);
                 } else if self.may_leave() {
@@ -355,7 +355,7 @@ impl Election {
     }
 
     /// Requests a list if the watch does not deliver this replica's renewals, to update the view before the fence.
-    fn ask_for_a_list(&mut self, now: BootInstant) {
+    fn request_list(&mut self, now: BootInstant) {
         let patience = self.fence_after() / 2;
         let timeout = self.config.timing.parts().attempt_timeout;
         let Membership::Member(active) = &mut self.membership else {

@@ -150,7 +150,7 @@ impl Election {
             }
             (_, WriteAnswer::Exists) => self.read_own(now),
             (_, WriteAnswer::Missing) => self.view.missing(&self.own_key(), now),
-            (_, WriteAnswer::Unknown | WriteAnswer::Refused) => self.try_own_again(now),
+            (_, WriteAnswer::Unknown | WriteAnswer::Refused) => self.retry_own_write(now),
             (_, WriteAnswer::Done(_)) => {}
         }
     }
@@ -163,8 +163,8 @@ impl Election {
             active.published = self.published(record);
             self.membership = Membership::Member(Box::new(active));
             // The watch may have been faster than the response.
-            if self.view.has_shown(record.resource_version) {
-                self.echoed(record, now);
+            if self.view.has_observed(record.resource_version) {
+                self.observe_own_renewal(record, now);
             }
         }
     }
@@ -202,7 +202,7 @@ impl Election {
     }
 
     /// Retries soon after a request on this replica's Lease had no response: it may have been executed or not.
-    pub(super) fn try_own_again(&mut self, now: BootInstant) {
+    pub(super) fn retry_own_write(&mut self, now: BootInstant) {
         let soon = now + self.config.timing.parts().renew_interval / 4;
         match &mut self.membership {
             Membership::Joining { retry_at, .. } => *retry_at = soon,

@@ -27,7 +27,7 @@ pub(super) enum Purpose {
     /// Transfer a shard to another member, or to no holder.
     HandOver(ShardId),
     /// Reset the crash count of a shard.
-    Pardon(ShardId),
+    ResetCrashCount(ShardId),
     /// Read a shard's Lease.
     ReadShard(ShardId),
 }
@@ -36,7 +36,7 @@ impl Purpose {
     /// The shard that the request concerns.
     pub(super) fn shard(&self) -> Option<ShardId> {
         match self {
-            Purpose::Take(shard) | Purpose::HandOver(shard) | Purpose::Pardon(shard) | Purpose::ReadShard(shard) => {
+            Purpose::Take(shard) | Purpose::HandOver(shard) | Purpose::ResetCrashCount(shard) | Purpose::ReadShard(shard) => {
                 Some(*shard)
             }
             Purpose::Join
@@ -66,7 +66,7 @@ impl Purpose {
             | Purpose::ReadOwn
             | Purpose::Take(_)
             | Purpose::HandOver(_)
-            | Purpose::Pardon(_)
+            | Purpose::ResetCrashCount(_)
             | Purpose::ReadShard(_) => None,
         }
     }

@@ -40,7 +40,7 @@ MUTATIONS = {
     "past-of-a-new-schedule-started": (f"{STATE}/changes.rs", "cron_job.schedule_changed = Some(now);", "cron_job.schedule_changed = None;"),
     "relist-forgets-jobs": (f"{STATE}/relists.rs", "|known| known.mark < mark", "|known| known.mark <= mark"),
     "relist-keeps-what-is-gone": (f"{STATE}/relists.rs", "|known| known.mark < mark", "|known| known.mark > mark"),
-    "unanswered-create-is-given-up": (f"{STATE}/answers.rs", "CreateOutcome::Unanswered { message } => self.ask_for_slot(owner, slot, message),", "CreateOutcome::Unanswered { .. } => self.end_open(owner, InstantOutcome::Refused),"),
+    "unanswered-create-is-given-up": (f"{STATE}/answers.rs", "CreateOutcome::Unanswered { message } => self.look_up_slot(owner, slot, message),", "CreateOutcome::Unanswered { .. } => self.end_open(owner, InstantOutcome::Refused),"),
     "failed-create-not-repeated": (f"{STATE}/answers.rs", "self.retry_refused(owner, RefusalReason::Failed(status), retry_after, now);", "let _ = (status, retry_after);\n                self.end_open(owner, InstantOutcome::Refused);"),
     "failed-status-write-forgotten": (f"{STATE}/status.rs", "                cron_job.n_status_failures = cron_job.n_status_failures.saturating_add(1);", "                cron_job.record.status = sent;\n                cron_job.n_status_failures = cron_job.n_status_failures.saturating_add(1);"),
     "conflict-taken-for-success": (f"{STATE}/status.rs", "            StatusOutcome::Conflict => {\n", "            StatusOutcome::Conflict => {\n                cron_job.record.status = sent;\n"),

@@ -55,7 +55,7 @@ pub struct Facts<'a> {
     pub armed: Option<Timestamp>,
     /// Whether this process waited for `armed`: it came off the wheel or is being retried. A deadline under
     /// [`LATENESS_ALLOWED_SECS`] then counts as that.
-    pub is_held: bool,
+    pub was_awaited: bool,
 }
 
 /// A decision, and the results of the same evaluation of the schedule.
@@ -232,10 +232,10 @@ fn admit(slot: Timestamp, facts: &Facts<'_>, now: Timestamp) -> Decision {
 fn last_start(slot: Timestamp, facts: &Facts<'_>) -> Option<Timestamp> {
     let deadline_secs = facts.starting_deadline_seconds?;
     // A slot that was armed in time is judged at its instant, so latency of cronwheel does not lose it.
-    let is_held = facts.is_held && facts.armed == Some(slot);
+    let was_awaited = facts.was_awaited && facts.armed == Some(slot);
     Some(add_secs(
         slot,
-        if is_held {
+        if was_awaited {
             deadline_secs.max(LATENESS_ALLOWED_SECS)
         } else {
             deadline_secs

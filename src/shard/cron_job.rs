@@ -26,7 +26,7 @@ pub(crate) struct CronJobState {
     /// The current object cannot be decoded: its former form must not run, and nothing can be stored.
     pub(crate) is_undecodable: bool,
     /// The status with every unstored change applied, on which decisions are based (B-5.3 and its difference).
-    pub(crate) view: CronJobStatus,
+    pub(crate) current_status: CronJobStatus,
     /// The emitted status write that is not answered yet.
     pub(crate) emitted: Option<Box<EmittedStatus>>,
     /// No status write before this instant, since the last one failed or met a conflict.
@@ -38,7 +38,7 @@ pub(crate) struct CronJobState {
     /// The first undecided activation; a timer is set for it.
     pub(crate) armed: Option<Timestamp>,
     /// A fact relevant to the decision changed: evaluate even if the armed slot is in the future.
-    pub(crate) must_look: bool,
+    pub(crate) must_decide: bool,
     /// Instants up to this one are counted.
     pub(crate) counted_until: Option<Timestamp>,
     /// The due slot that has not ended.
@@ -50,9 +50,9 @@ pub(crate) struct CronJobState {
     /// Look-ups of entries of `status.active` without a known Job, by uid (B-5.4).
     pub(crate) lookups: BTreeMap<Uid, LookUp>,
     /// When to look up its running Jobs that no watch delivers; `None` if there are none.
-    pub(crate) ask_unlabelled_at: Option<Timestamp>,
+    pub(crate) look_up_unlabelled_at: Option<Timestamp>,
     /// When its Jobs were last evaluated; set only if there are very many.
-    pub(crate) jobs_looked_at: Option<Timestamp>,
+    pub(crate) jobs_evaluated_at: Option<Timestamp>,
     /// The refusal of its last create, if it was refused.
     pub(crate) refused: Option<Box<RefusedCreate>>,
     /// Since when creates have been refused for lack of permission.
@@ -137,7 +137,7 @@ pub(crate) enum SlotStage {
     /// A Job of its name exists and is being looked up. Holds the server's refusal.
     LookingUp { message: String },
     /// The look-up failed and will be repeated at `until`.
-    AskingLater { message: String, until: Timestamp },
+    LookingUpLater { message: String, until: Timestamp },
     /// Will be decided again at `until`.
     BackingOff { until: Timestamp },
 }
@@ -149,7 +149,7 @@ impl OpenSlot {
             SlotStage::Replacing { .. }
             | SlotStage::Ordered
             | SlotStage::LookingUp { .. }
-            | SlotStage::AskingLater { .. } => true,
+            | SlotStage::LookingUpLater { .. } => true,
             SlotStage::Suspended | SlotStage::Forbidden | SlotStage::AlreadyActive | SlotStage::BackingOff { .. } => {
                 false
             }
@@ -174,7 +174,7 @@ impl OpenSlot {
             | SlotStage::Ordered
             | SlotStage::LookingUp { .. }
             | SlotStage::BackingOff { .. } => InstantOutcome::Superseded,
-            SlotStage::AskingLater { .. } => InstantOutcome::LookUpRefused,
+            SlotStage::LookingUpLater { .. } => InstantOutcome::LookUpRefused,
         }
     }
 }
@@ -243,7 +243,7 @@ impl LookUp {
 impl CronJobState {
     pub(crate) fn new(record: CronJobRecord, mark: u32) -> CronJobState {
         CronJobState {
-            view: record.status.clone(),
+            current_status: record.status.clone(),
             record,
             reservation: None,
             mark,
@@ -253,14 +253,14 @@ impl CronJobState {
             n_status_failures: 0,
             is_status_urgent: false,
             armed: None,
-            must_look: false,
+            must_decide: false,
             counted_until: None,
             open: None,
             ended_slot: None,
             schedule_changed: None,
             lookups: BTreeMap::new(),
-            ask_unlabelled_at: None,
-            jobs_looked_at: None,
+            look_up_unlabelled_at: None,
+            jobs_evaluated_at: None,
             refused: None,
             not_permitted_since: None,
             history_not_before: None,
@@ -300,7 +300,7 @@ impl CronJobState {
     /// look-up that is not permitted, since no earlier Job could hold it back.
     pub(crate) fn awaits_answer(&self, now: Timestamp) -> bool {
         let Some(open) = &self.open else { return false };
-        let is_look_up_refused = open.n_look_up_refusals > 0 && matches!(open.stage, SlotStage::AskingLater { .. });
+        let is_look_up_refused = open.n_look_up_refusals > 0 && matches!(open.stage, SlotStage::LookingUpLater { .. });
         let is_later_due = self.armed.is_some_and(|armed| open.slot < armed && armed <= now);
         let is_allow = self.record.concurrency_policy == ConcurrencyPolicy::Allow;
         open.is_in_flight() && !(is_look_up_refused && is_later_due && is_allow)
@@ -308,33 +308,33 @@ impl CronJobState {
 
     /// Whether the stored status is up to date.
     pub(crate) fn is_status_stored(&self) -> bool {
-        self.view == self.record.status
+        self.current_status == self.record.status
     }
 
     /// The uids of the active list, for repeated look-ups.
     pub(crate) fn listed(&self) -> Listed<'_> {
-        if self.view.active.len() > N_LISTED_SEARCHED_MAX {
-            Listed::Many(self.view.active.iter().map(|active| &active.uid).collect())
+        if self.current_status.active.len() > N_LISTED_SEARCHED_MAX {
+            Listed::Many(self.current_status.active.iter().map(|active| &active.uid).collect())
         } else {
-            Listed::Few(&self.view.active)
+            Listed::Few(&self.current_status.active)
         }
     }
 
     pub(crate) fn is_listed_active(&self, uid: &Uid) -> bool {
-        self.view.active.iter().any(|active| active.uid == *uid)
+        self.current_status.active.iter().any(|active| active.uid == *uid)
     }
 
     /// Removes a Job from the active list. Returns whether it was listed.
     pub(crate) fn remove_active(&mut self, uid: &Uid) -> bool {
-        let n_before = self.view.active.len();
-        self.view.active.retain(|active| active.uid != *uid);
-        self.view.active.len() != n_before
+        let n_before = self.current_status.active.len();
+        self.current_status.active.retain(|active| active.uid != *uid);
+        self.current_status.active.len() != n_before
     }
 
     /// Adds a Job to the active list (B-12.5).
     pub(crate) fn add_active(&mut self, active: ActiveJob) {
         if !self.is_listed_active(&active.uid) {
-            self.view.active.push(active);
+            self.current_status.active.push(active);
         }
     }
 
@@ -350,7 +350,7 @@ impl CronJobState {
             refused.not_before = now.min(refused.not_before);
         }
         if let Some(OpenSlot {
-            stage: SlotStage::AskingLater { until, .. } | SlotStage::BackingOff { until },
+            stage: SlotStage::LookingUpLater { until, .. } | SlotStage::BackingOff { until },
             ..
         }) = &mut self.open
         {
@@ -365,8 +365,8 @@ impl CronJobState {
 
     /// Moves the cursor forward, never back (B-12.5).
     pub(crate) fn advance_cursor(&mut self, slot: Timestamp) {
-        if self.view.last_schedule_time.is_none_or(|last| last < slot) {
-            self.view.last_schedule_time = Some(slot);
+        if self.current_status.last_schedule_time.is_none_or(|last| last < slot) {
+            self.current_status.last_schedule_time = Some(slot);
         }
     }
 
@@ -376,14 +376,14 @@ impl CronJobState {
     /// Otherwise the unstored change is applied on top.
     pub(crate) fn take_status(&mut self, seen: &CronJobStatus) -> bool {
         if self.is_status_stored() {
-            let is_news = self.view != *seen;
-            self.view = seen.clone();
+            let is_news = self.current_status != *seen;
+            self.current_status = seen.clone();
             return is_news;
         }
-        let is_cursor_news = seen.last_schedule_time > self.view.last_schedule_time;
-        self.view.last_schedule_time = self.view.last_schedule_time.max(seen.last_schedule_time);
-        self.view.last_successful_time = self.view.last_successful_time.max(seen.last_successful_time);
-        self.view.unknown_members.clone_from(&seen.unknown_members);
+        let is_cursor_news = seen.last_schedule_time > self.current_status.last_schedule_time;
+        self.current_status.last_schedule_time = self.current_status.last_schedule_time.max(seen.last_schedule_time);
+        self.current_status.last_successful_time = self.current_status.last_successful_time.max(seen.last_successful_time);
+        self.current_status.unknown_members.clone_from(&seen.unknown_members);
         is_cursor_news
     }
 

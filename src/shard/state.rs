@@ -11,10 +11,10 @@ mod back_off;
 mod changes;
 mod complaints;
 mod decision;
-mod decisions;
+mod decision_log;
 mod history;
 mod look_ups;
-mod looks;
+mod evaluation_interval;
 mod phase;
 mod refusals;
 mod relists;
@@ -38,7 +38,7 @@ use super::{
     template_memory::TemplateMemory,
 };
 use crate::shard::{ShardCount, ShardId, ShardPhase};
-pub use decisions::Decided;
+pub use decision_log::Decided;
 use relists::Relists;
 use timers::Timers;
 
@@ -153,7 +153,7 @@ impl ShardState {
             Input::JobApplied(record) => self.apply_job(*record, now),
             Input::JobSeen(uid) => self.mark_job(&uid),
             Input::JobDeleted(uid) => self.delete_job(&uid, now),
-            Input::JobUnselected(uid) => self.lose_sight_of_job(&uid, now),
+            Input::JobUnselected(uid) => self.unselect_job(&uid, now),
             Input::JobCreateAnswered { cron_job, slot, answer } => self.create_answered(&cron_job, slot, answer, now),
             Input::JobDeleteAnswered {
                 cron_job,
@@ -284,7 +284,7 @@ impl ShardState {
     }
 
     /// Handles a Job that a watch no longer selects. A running Job is looked up first: only its label may be gone.
-    fn lose_sight_of_job(&mut self, uid: &Uid, now: Timestamp) {
+    fn unselect_job(&mut self, uid: &Uid, now: Timestamp) {
         let Some(index) = self.index.find_job(uid) else { return };
         let is_running = self
             .index

@@ -66,7 +66,7 @@ struct Shared {
     /// The size of the map, whose own `len` would lock every part of it.
     n_pending: AtomicUsize,
     arrivals: Mutex<Arrivals>,
-    /// Notified when the batcher must look before its next wakeup.
+    /// Notified when the batcher must wake up early.
     news: Notify,
     metrics: StatusMetrics,
 }
@@ -148,7 +148,7 @@ impl StatusQueue {
     }
 
     fn list(&self, uid: Uid, is_urgent: bool, now: BootInstant, pushed: &Pushed) {
-        let must_look = match (pushed, is_urgent) {
+        let must_wake = match (pushed, is_urgent) {
             (Pushed::Merged, _) => false,
             (Pushed::New, false) => {
                 let mut arrivals = self.arrivals();
@@ -161,7 +161,7 @@ impl StatusQueue {
                 true
             }
         };
-        if must_look {
+        if must_wake {
             self.shared.news.notify_one();
         }
     }
@@ -287,7 +287,7 @@ impl StatusQueue {
         self.len() == 0
     }
 
-    /// Returns when the batcher must look at the queue.
+    /// Returns when the batcher must wake up early.
     pub(super) async fn news(&self) {
         self.shared.news.notified().await;
     }

@@ -20,7 +20,7 @@ struct Case {
     n_active_jobs: usize,
     changed: Option<&'static str>,
     armed: Option<&'static str>,
-    is_held: bool,
+    was_awaited: bool,
 }
 
 fn case(text: &str) -> Case {
@@ -32,7 +32,7 @@ fn case(text: &str) -> Case {
         n_active_jobs: 0,
         changed: None,
         armed: None,
-        is_held: false,
+        was_awaited: false,
     }
 }
 
@@ -49,7 +49,7 @@ fn verdict(case: &Case, now: &str) -> Verdict {
         is_active_slot: &|_| false,
         schedule_changed: case.changed.map(at),
         armed: case.armed.map(at),
-        is_held: case.is_held,
+        was_awaited: case.was_awaited,
     };
     decide(&facts, at(now))
 }
@@ -90,7 +90,7 @@ fn the_armed_slot_gives_the_same_verdict_as_the_whole_rule() {
         let plain = case("0 * * * *");
         let armed = Case {
             armed: Some("10:00:00"),
-            is_held: true,
+            was_awaited: true,
             ..case("0 * * * *")
         };
         assert_eq!(verdict(&plain, now), verdict(&armed, now), "{now}");
@@ -139,7 +139,7 @@ fn b_9_7_deadlines() {
     check(&with(0), "10:00:00", "start 10:00:00, next 11:00:00");
     let held = Case {
         armed: Some("10:00:00"),
-        is_held: true,
+        was_awaited: true,
         ..with(0)
     };
     check(&held, "10:00:10", "start 10:00:00, next 11:00:00");

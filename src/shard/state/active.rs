@@ -71,16 +71,16 @@ impl ShardState {
             return;
         };
         if doubtful.is_empty() {
-            cron_job.ask_unlabelled_at = None;
+            cron_job.look_up_unlabelled_at = None;
             return;
         }
         let number = owner.wrapping_add(self.config.shard.0.into());
         let wait = spread(UNLABELLED_WAIT, number.wrapping_mul(0x9E37_79B9));
-        let ask_at = *cron_job.ask_unlabelled_at.get_or_insert(after(now, wait));
-        if now < ask_at {
-            return self.wake_at(owner, ask_at);
+        let look_up_at = *cron_job.look_up_unlabelled_at.get_or_insert(after(now, wait));
+        if now < look_up_at {
+            return self.wake_at(owner, look_up_at);
         }
-        cron_job.ask_unlabelled_at = None;
+        cron_job.look_up_unlabelled_at = None;
         for job in doubtful {
             self.index.remove_job(job);
         }
@@ -155,7 +155,7 @@ impl ShardState {
         let Some(cron_job) = self.index.cron_job(owner) else {
             return false;
         };
-        let Some(last) = cron_job.view.last_schedule_time else {
+        let Some(last) = cron_job.current_status.last_schedule_time else {
             return false;
         };
         let name = &cron_job.record.identity.name;
@@ -183,10 +183,10 @@ impl ShardState {
         };
         cron_job.add_active(active);
         if let Some(slot) = scheduled
-            && cron_job.view.last_schedule_time.is_none_or(|last| last < slot)
+            && cron_job.current_status.last_schedule_time.is_none_or(|last| last < slot)
         {
             cron_job.advance_cursor(slot);
-            cron_job.must_look = true;
+            cron_job.must_decide = true;
             cron_job.note_short_life();
         }
     }
@@ -203,7 +203,7 @@ impl ShardState {
         if let Some(slot) = latest {
             cron_job.advance_cursor(slot);
         }
-        cron_job.view.last_schedule_time
+        cron_job.current_status.last_schedule_time
     }
 
     /// The entry of `status.active` for a Job (B-12.5).
@@ -257,7 +257,7 @@ impl ShardState {
         let children = children.filter(|job| !job.is_scheduled_after(latest_slot));
         let latest = children.filter_map(Job::completed).max();
         if let Some(cron_job) = self.index.cron_job_mut(owner) {
-            cron_job.view.last_successful_time = cron_job.view.last_successful_time.max(latest);
+            cron_job.current_status.last_successful_time = cron_job.current_status.last_successful_time.max(latest);
         }
     }
 
@@ -304,7 +304,7 @@ impl ShardState {
         let Some(cron_job) = self.index.cron_job(owner) else {
             return (uids, questions);
         };
-        for active in &cron_job.view.active {
+        for active in &cron_job.current_status.active {
             if !self.index.is_child_of(owner, &active.uid)
                 && let Entry::Vacant(vacant) = questions.entry(active.uid.clone())
             {

@@ -72,7 +72,7 @@ impl ShardState {
                 self.report_failed_create(owner, &message);
                 self.retry_refused(owner, RefusalReason::Failed(status), retry_after, now);
             }
-            CreateOutcome::Unanswered { message } => self.ask_for_slot(owner, slot, message),
+            CreateOutcome::Unanswered { message } => self.look_up_slot(owner, slot, message),
             CreateOutcome::Expired | CreateOutcome::Withdrawn => self.retry_at(owner, now),
             CreateOutcome::Abandoned => self.retry_at(owner, after(now, ABANDONED_RETRY)),
         }
@@ -190,7 +190,7 @@ impl ShardState {
             self.adopt_existing(owner, slot, job);
             return;
         }
-        self.ask_for_slot(owner, slot, message);
+        self.look_up_slot(owner, slot, message);
     }
 
     pub(super) fn adopt_existing(&mut self, owner: OwnerIndex, slot: Timestamp, job: JobIndex) {

@@ -78,7 +78,7 @@ impl ShardState {
         }
         if change.is_any || is_status_news || was_undecodable || has_other_thresholds {
             if let Some(cron_job) = self.index.cron_job_mut(owner) {
-                cron_job.must_look = true;
+                cron_job.must_decide = true;
             }
             self.evaluate(owner, now);
         } else {
@@ -167,7 +167,7 @@ impl ShardState {
                 | SlotStage::Forbidden
                 | SlotStage::AlreadyActive
                 | SlotStage::LookingUp { .. }
-                | SlotStage::AskingLater { .. }
+                | SlotStage::LookingUpLater { .. }
                 | SlotStage::BackingOff { .. },
             )
             | None => {}

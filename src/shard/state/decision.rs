@@ -25,7 +25,7 @@ impl ShardState {
     pub(super) fn decide(&mut self, owner: OwnerIndex, now: Timestamp) {
         self.close_behind_cursor(owner);
         self.close_of_former_schedule(owner);
-        self.ask_again(owner, now);
+        self.retry_look_up(owner, now);
         if !self.may_decide(owner, now) {
             return;
         }
@@ -36,7 +36,7 @@ impl ShardState {
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return;
         };
-        cron_job.must_look = false;
+        cron_job.must_decide = false;
         let passed = cron_job.armed.filter(|armed| *armed <= now);
         let is_given_up = cron_job.has_given_up(&verdict.decision);
         self.complain(owner, &verdict.decision);
@@ -52,7 +52,7 @@ impl ShardState {
         let Some(cron_job) = self.index.cron_job(owner) else {
             return false;
         };
-        let may_be_due = cron_job.must_look || cron_job.armed.is_none_or(|armed| armed <= now);
+        let may_be_due = cron_job.must_decide || cron_job.armed.is_none_or(|armed| armed <= now);
         match &cron_job.open {
             Some(_) if cron_job.awaits_answer(now) => return false,
             Some(OpenSlot {
@@ -68,11 +68,11 @@ impl ShardState {
             Some(_) | None => {}
         }
         // Except under Allow, the decision depends on whether an unknown entry of the active list still runs.
-        let is_asking = cron_job
+        let is_looking_up = cron_job
             .lookups
             .values()
             .any(|look_up| look_up.progress != LookUpProgress::Kept);
-        !(is_asking && cron_job.record.concurrency_policy != ConcurrencyPolicy::Allow)
+        !(is_looking_up && cron_job.record.concurrency_policy != ConcurrencyPolicy::Allow)
     }
 
     fn verdict(&self, owner: OwnerIndex, now: Timestamp) -> Option<Verdict> {
@@ -81,9 +81,9 @@ impl ShardState {
         // A slot that the cursor has passed is not due, even if it was armed.
         let armed = cron_job
             .armed
-            .filter(|armed| cron_job.view.last_schedule_time < Some(*armed));
+            .filter(|armed| cron_job.current_status.last_schedule_time < Some(*armed));
         let armed_due = armed.filter(|armed| *armed <= now);
-        let armed_later = armed.filter(|_| !cron_job.must_look);
+        let armed_later = armed.filter(|_| !cron_job.must_decide);
         let open = cron_job.open.as_ref();
         let is_retry = open.is_some_and(|open| matches!(open.stage, SlotStage::BackingOff { .. }));
         let is_active_slot = |slot: Timestamp| {
@@ -95,14 +95,14 @@ impl ShardState {
             is_deleting: record.is_deleting,
             is_suspended: record.is_suspended,
             created: record.created,
-            last_schedule_time: cron_job.view.last_schedule_time,
+            last_schedule_time: cron_job.current_status.last_schedule_time,
             starting_deadline_seconds: record.starting_deadline_seconds,
             concurrency_policy: record.concurrency_policy,
             n_active_jobs: self.running(owner).count(),
             is_active_slot: &is_active_slot,
             schedule_changed: cron_job.schedule_changed,
             armed: armed_due.or(open.map(|open| open.slot)).or(armed_later),
-            is_held: armed_due.is_some() || is_retry,
+            was_awaited: armed_due.is_some() || is_retry,
         };
         Some(policy::decide(&facts, now))
     }
@@ -163,10 +163,10 @@ impl ShardState {
             }
             SkipReason::DeadlineExceeded { slot } => self.lose_to_deadline(owner, slot, verdict),
             SkipReason::AlreadyActive { slot } => {
-                self.hold(owner, slot, SlotStage::AlreadyActive, verdict, now);
+                self.leave_open(owner, slot, SlotStage::AlreadyActive, verdict, now);
             }
             SkipReason::Forbidden { slot } => {
-                let is_new = self.hold(owner, slot, SlotStage::Forbidden, verdict, now);
+                let is_new = self.leave_open(owner, slot, SlotStage::Forbidden, verdict, now);
                 if is_new {
                     let message =
                         "Not starting job because prior execution is running and concurrency policy is Forbid";
@@ -188,7 +188,7 @@ impl ShardState {
 
     /// Leaves a slot that cannot start yet open, until the Job in its way ends or its deadline passes. Returns whether
     /// the slot or its stage is new.
-    fn hold(
+    fn leave_open(
         &mut self,
         owner: OwnerIndex,
         slot: Timestamp,
@@ -229,7 +229,7 @@ impl ShardState {
         let n_passed = if cron_job.armed == Some(slot) {
             0
         } else {
-            let cursor = cron_job.view.last_schedule_time.unwrap_or(cron_job.record.created);
+            let cursor = cron_job.current_status.last_schedule_time.unwrap_or(cron_job.record.created);
             // Slots of the new schedule before its change were never due; a slot at the change itself is.
             let changed = cron_job
                 .schedule_changed
@@ -298,7 +298,7 @@ impl ShardState {
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return;
         };
-        let cursor = cron_job.view.last_schedule_time;
+        let cursor = cron_job.current_status.last_schedule_time;
         if cron_job
             .open
             .take_if(|open| !open.is_in_flight() && cursor >= Some(open.slot))
@@ -322,7 +322,7 @@ impl ShardState {
             .running(owner)
             .map(|job| (job.name.clone(), job.uid.clone(), job.namespace.clone()))
             .collect();
-        let place = |uid: &Uid| cron_job.view.active.iter().position(|active| active.uid == *uid);
+        let place = |uid: &Uid| cron_job.current_status.active.iter().position(|active| active.uid == *uid);
         jobs.sort_by_cached_key(|(_, uid, _)| place(uid));
         let uids: Vec<Uid> = jobs.iter().map(|(_, uid, _)| uid.clone()).collect();
         for uid in &uids {

@@ -36,7 +36,7 @@ fn retry_after_of(answer: &LookUpOutcome) -> SignedDuration {
 
 impl ShardState {
     /// Looks up the Job of the slot's name. Nothing is decided until the answer arrives.
-    pub(super) fn ask_for_slot(&mut self, owner: OwnerIndex, slot: Timestamp, message: String) {
+    pub(super) fn look_up_slot(&mut self, owner: OwnerIndex, slot: Timestamp, message: String) {
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return;
         };
@@ -56,7 +56,7 @@ impl ShardState {
         let Some(owner) = self.index.find_cron_job(&asked.cron_job.uid) else {
             return;
         };
-        let answer = self.believe(owner, asked, answer);
+        let answer = self.accept_found_job(owner, asked, answer);
         if asked.listed_uid.is_none() {
             self.answer_for_slot(owner, &asked.name, &answer, now);
         } else {
@@ -66,11 +66,11 @@ impl ShardState {
     }
 
     /// Schedules another look-up. While it is unknown whether the slot has its Job, nothing may be created.
-    fn ask_later(&mut self, owner: OwnerIndex, asked: SignedDuration, message: String, now: Timestamp) {
+    fn look_up_later(&mut self, owner: OwnerIndex, asked: SignedDuration, message: String, now: Timestamp) {
         let Some(open) = self.open_slot_mut(owner) else { return };
         open.n_failures = open.n_failures.saturating_add(1);
         let until = after(now, back_off(open.n_failures, owner).max(asked));
-        open.stage = SlotStage::AskingLater { message, until };
+        open.stage = SlotStage::LookingUpLater { message, until };
         self.wake_at(owner, until);
     }
 
@@ -96,24 +96,24 @@ impl ShardState {
     }
 
     /// Repeats the look-up when its wait is over.
-    pub(super) fn ask_again(&mut self, owner: OwnerIndex, now: Timestamp) {
+    pub(super) fn retry_look_up(&mut self, owner: OwnerIndex, now: Timestamp) {
         let Some(open) = self.open_slot_mut(owner) else { return };
         let slot = open.slot;
-        let SlotStage::AskingLater { message, until } = &mut open.stage else {
+        let SlotStage::LookingUpLater { message, until } = &mut open.stage else {
             return;
         };
         let (message, until) = (std::mem::take(message), *until);
         if now < until {
-            open.stage = SlotStage::AskingLater { message, until };
+            open.stage = SlotStage::LookingUpLater { message, until };
             self.wake_at(owner, until);
         } else {
-            self.ask_for_slot(owner, slot, message);
+            self.look_up_slot(owner, slot, message);
         }
     }
 
     /// Stores a Job of this CronJob that was found, but only while its look-up is outstanding and the watch has not
     /// delivered its deletion since: no later event would remove the Job again.
-    fn believe(&mut self, owner: OwnerIndex, asked: &JobLookUp, answer: LookUpOutcome) -> LookUpOutcome {
+    fn accept_found_job(&mut self, owner: OwnerIndex, asked: &JobLookUp, answer: LookUpOutcome) -> LookUpOutcome {
         let LookUpOutcome::Found(job) = answer else {
             return answer;
         };
@@ -180,7 +180,7 @@ impl ShardState {
                 self.retry_later(owner, None, now);
             }
             LookUpOutcome::NotPermitted { .. } | LookUpOutcome::Failed { .. } | LookUpOutcome::Abandoned => {
-                self.ask_later(owner, retry_after_of(answer), message, now);
+                self.look_up_later(owner, retry_after_of(answer), message, now);
             }
         }
     }
@@ -210,9 +210,9 @@ impl ShardState {
             LookUpOutcome::Gone => {
                 let identity = cron_job.record.identity.clone();
                 let is_meant = |active: &ActiveJob| question(&identity, active) == *asked;
-                let n_before = cron_job.view.active.len();
-                cron_job.view.active.retain(|active| !is_meant(active));
-                if cron_job.view.active.len() < n_before {
+                let n_before = cron_job.current_status.active.len();
+                cron_job.current_status.active.retain(|active| !is_meant(active));
+                if cron_job.current_status.active.len() < n_before {
                     let message = format!("Active job went missing: {}", asked.name);
                     self.emit_event(owner, EventReason::MissingJob, message);
                 }

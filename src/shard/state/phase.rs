@@ -46,7 +46,7 @@ impl ShardState {
         self.follow_clock(now);
         for owner in self.index.owner_indexes() {
             if let Some(cron_job) = self.index.cron_job_mut(owner) {
-                cron_job.must_look = true;
+                cron_job.must_decide = true;
             }
             self.evaluate(owner, now);
         }
@@ -147,7 +147,7 @@ fn is_under_way(open: &OpenSlot) -> bool {
         SlotStage::Suspended
         | SlotStage::Forbidden
         | SlotStage::AlreadyActive
-        | SlotStage::AskingLater { .. }
+        | SlotStage::LookingUpLater { .. }
         | SlotStage::BackingOff { .. } => false,
     }
 }

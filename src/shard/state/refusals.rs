@@ -117,7 +117,7 @@ impl ShardState {
             return false;
         };
         refused.has_turn = true;
-        cron_job.must_look = true;
+        cron_job.must_decide = true;
         self.evaluate(owner, now);
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return false;

@@ -46,7 +46,7 @@ impl ShardState {
         }
         let is_urgent = cron_job.is_status_urgent;
         let is_emitted = cron_job.emitted.as_ref().is_some_and(|emitted| {
-            emitted.status == cron_job.view
+            emitted.status == cron_job.current_status
                 && emitted.resource_version == cron_job.record.resource_version
                 && emitted.is_urgent >= is_urgent
         });
@@ -57,7 +57,7 @@ impl ShardState {
             cron_job: cron_job.record.identity.clone(),
             resource_version: cron_job.record.resource_version,
             retained_metadata: cron_job.record.retained_metadata.clone(),
-            status: cron_job.view.clone(),
+            status: cron_job.current_status.clone(),
             is_urgent,
         };
         cron_job.emitted = Some(Box::new(EmittedStatus {

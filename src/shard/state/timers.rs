@@ -132,7 +132,7 @@ impl ShardState {
             cron_job.schedule_changed = cron_job.schedule_changed.map(|changed| changed.min(now));
             cron_job.status_not_before = None;
             cron_job.history_not_before = None;
-            cron_job.ask_unlabelled_at = None;
+            cron_job.look_up_unlabelled_at = None;
             cron_job.end_waits(now);
             self.evaluate(owner, now);
         }

@@ -56,13 +56,13 @@ impl ShardState {
         let pending = cron_job.pending(now);
         let CronJobState {
             record,
-            view,
+            current_status,
             after_start,
             after_success,
             ..
         } = cron_job;
         let (created, schedule) = (record.created, &record.schedule);
-        let (started, succeeded) = (view.last_schedule_time, view.last_successful_time);
+        let (started, succeeded) = (current_status.last_schedule_time, current_status.last_successful_time);
         let after_success = found_after(after_success, schedule, succeeded.unwrap_or(created));
         let after_start =
             (is_held_back || pending.is_some()).then(|| found_after(after_start, schedule, started.unwrap_or(created)));
@@ -90,7 +90,7 @@ impl ShardState {
             let job = self.index.find_job(uid).and_then(|job| self.index.job(job));
             job.is_some_and(|job| job.finish.is_none() && !job.is_delete_requested)
         };
-        let mut listed = cron_job.view.active.iter().take(N_JOBS_EXAMINED_MAX);
+        let mut listed = cron_job.current_status.active.iter().take(N_JOBS_EXAMINED_MAX);
         cron_job.record.concurrency_policy == ConcurrencyPolicy::Forbid
             && listed.any(|active| is_running(&active.uid) && self.index.is_child_of(owner, &active.uid))
     }
@@ -118,7 +118,7 @@ impl CronJobState {
             | SlotStage::Replacing { .. }
             | SlotStage::Ordered
             | SlotStage::LookingUp { .. }
-            | SlotStage::AskingLater { .. }
+            | SlotStage::LookingUpLater { .. }
             | SlotStage::BackingOff { .. } => armed_due.max(Some(open.slot)),
         }
     }

@@ -12,7 +12,7 @@ use crate::shard::index::OwnerIndex;
 const N_JOBS_ORDINARY: u32 = 1_000;
 
 /// How long changes of Jobs wait for an evaluation: a second for each 10,000 Jobs of the CronJob.
-fn interval_of_looks(n_jobs: u32) -> SignedDuration {
+fn evaluation_interval(n_jobs: u32) -> SignedDuration {
     if n_jobs <= N_JOBS_ORDINARY {
         return SignedDuration::ZERO;
     }
@@ -22,16 +22,16 @@ fn interval_of_looks(n_jobs: u32) -> SignedDuration {
 impl ShardState {
     /// Evaluates a CronJob after one of its Jobs changed, or schedules the evaluation.
     pub(super) fn evaluate_jobs(&mut self, owner: OwnerIndex, now: Timestamp) {
-        let interval = interval_of_looks(self.index.n_jobs_of(owner));
+        let interval = evaluation_interval(self.index.n_jobs_of(owner));
         if !interval.is_zero()
             && let Some(cron_job) = self.index.cron_job_mut(owner)
         {
-            if let Some(last) = cron_job.jobs_looked_at.filter(|last| *last <= now)
+            if let Some(last) = cron_job.jobs_evaluated_at.filter(|last| *last <= now)
                 && now < after(last, interval)
             {
                 return self.wake_at(owner, after(last, interval));
             }
-            cron_job.jobs_looked_at = Some(now);
+            cron_job.jobs_evaluated_at = Some(now);
         }
         self.evaluate(owner, now);
     }
@@ -45,7 +45,7 @@ mod tests {
     fn changes_wait_where_there_are_very_many_jobs() {
         for (n_jobs, millis) in [(0, 0), (1_000, 0), (1_001, 100), (20_000, 2_000), (100_000, 10_000)] {
             assert_eq!(
-                interval_of_looks(n_jobs),
+                evaluation_interval(n_jobs),
                 SignedDuration::from_millis(millis),
                 "{n_jobs} Jobs"
             );

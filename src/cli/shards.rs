@@ -241,12 +241,12 @@ fn answer(format: OutputFormat, wanted: &CronJobName, known: &Known, clock: &Clo
 
 fn listing(args: &ShardsArgs, known: &Known, clock: &Clock) -> String {
     let (view, now) = (Listing::of(known), clock.now());
-    let next_fires = known.next_fires(now);
+    let next_runs = known.next_runs(now);
     let shown = if args.all { Shown::All } else { Shown::InTrouble };
     match args.output {
-        OutputFormat::Text => text::narrow(&view, &next_fires, shown, now),
-        OutputFormat::Wide => text::wide(&view, &next_fires, shown, now),
-        OutputFormat::Json => json::document(&view, &next_fires, now),
+        OutputFormat::Text => text::narrow(&view, &next_runs, shown, now),
+        OutputFormat::Wide => text::wide(&view, &next_runs, shown, now),
+        OutputFormat::Json => json::document(&view, &next_runs, now),
     }
 }
 

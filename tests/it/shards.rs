@@ -128,7 +128,7 @@ async fn all_shards_and_what_is_in_them_are_shown() {
     assert_eq!(n_cron_jobs, 20);
     for shard in shards {
         let next = (shard["cronJobs"] != 0).then_some("2026-01-02T03:05:00Z");
-        assert_eq!(shard["nextFire"], json!(next), "{shard}");
+        assert_eq!(shard["nextRun"], json!(next), "{shard}");
     }
 }
 
@@ -221,7 +221,7 @@ async fn changes_are_printed_as_they_come_and_outlive_a_watch() {
     tokio::time::sleep(Duration::from_secs(2)).await;
     let told = printed.last_line();
     assert!(
-        told.ends_with("shard 255: holder - -> pod-a; epoch - -> 1; state no Lease -> led"),
+        told.ends_with("shard 255: holder - -> pod-a; term - -> 1; state no Lease -> led"),
         "{told}"
     );
     assert_eq!(printed.text().lines().count(), n_before + 1);
@@ -239,7 +239,7 @@ async fn changes_are_printed_as_they_come_and_outlive_a_watch() {
     tokio::time::sleep(Duration::from_secs(30)).await;
     let told = printed.last_line();
     assert!(
-        told.ends_with("shard 255: holder pod-a -> -; epoch 1 -> 2; state led -> nobody's"),
+        told.ends_with("shard 255: holder pod-a -> -; term 1 -> 2; state led -> no holder"),
         "{told}"
     );
     assert!(!watched.is_finished());

@@ -73,7 +73,7 @@ fn shard_fields(row: &ShardRow) -> Fields<4> {
     let lease = row.lease.as_ref();
     [
         ("holder", text::holder(lease)),
-        ("epoch", text::epoch(lease)),
+        ("term", text::term(lease)),
         ("state", row.state()),
         ("cronJobs", row.n_cron_jobs.to_string()),
     ]

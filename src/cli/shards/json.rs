@@ -12,9 +12,9 @@ use crate::{
 };
 
 /// The whole document.
-pub(super) fn document(view: &Listing, next_fires: &BTreeMap<ShardId, Timestamp>, now: Timestamp) -> String {
+pub(super) fn document(view: &Listing, next_runs: &BTreeMap<ShardId, Timestamp>, now: Timestamp) -> String {
     let member = |row| member(row, now);
-    let shard = |row: &ShardRow| shard(row, next_fires.get(&row.shard).copied());
+    let shard = |row: &ShardRow| shard(row, next_runs.get(&row.shard).copied());
     let document = json!({
         "at": now.to_string(),
         "namespace": view.namespace,
@@ -51,7 +51,7 @@ fn member(row: &MemberRow, now: Timestamp) -> Value {
     })
 }
 
-fn shard(row: &ShardRow, next_fire: Option<Timestamp>) -> Value {
+fn shard(row: &ShardRow, next_run: Option<Timestamp>) -> Value {
     let lease = row.lease.as_ref();
     let stranger = match lease.map(|lease| &lease.holder) {
         Some(Holder::Stranger(text)) => Some(text),
@@ -64,9 +64,9 @@ fn shard(row: &ShardRow, next_fire: Option<Timestamp>) -> Value {
         "holder": identity(lease.and_then(|lease| lease.holder.member())),
         "stranger": stranger,
         "isLed": row.is_holder_member,
-        "epoch": lease.map(|lease| lease.term.0),
+        "term": lease.map(|lease| lease.term.0),
         "cronJobs": row.n_cron_jobs,
-        "nextFire": time(next_fire),
+        "nextRun": time(next_run),
         "acquiredAt": time(lease.and_then(|lease| lease.acquired_at)),
         "firedThrough": time(lease.and_then(|lease| lease.fired_through)),
         "crashes": lease.map_or(0, |lease| lease.crashes),

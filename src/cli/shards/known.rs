@@ -127,7 +127,7 @@ impl Known {
     }
 
     /// Returns the next activation by shard.
-    pub(super) fn next_fires(&self, now: Timestamp) -> BTreeMap<ShardId, Timestamp> {
+    pub(super) fn next_runs(&self, now: Timestamp) -> BTreeMap<ShardId, Timestamp> {
         let mut next = BTreeMap::new();
         for listed in self.cron_jobs.values() {
             if let Some(at) = listed.plan.as_ref().and_then(|plan| plan.next_after(now)) {

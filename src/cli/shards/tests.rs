@@ -92,7 +92,7 @@ fn fleet() -> Vec<LeaseRecord> {
     ]
 }
 
-fn next_fires() -> BTreeMap<ShardId, Timestamp> {
+fn next_runs() -> BTreeMap<ShardId, Timestamp> {
     [(ShardId(0), "2026-03-01T10:01:00Z".parse().unwrap())].into()
 }
 
@@ -103,7 +103,7 @@ fn first_lines(listing: &str) -> Vec<&str> {
 
 #[test]
 fn a_listing_says_who_lives_and_who_leads_what() {
-    let listing = text::narrow(&Listing::of(&known(fleet())), &next_fires(), Shown::All, now());
+    let listing = text::narrow(&Listing::of(&known(fleet())), &next_runs(), Shown::All, now());
     assert_eq!(
         first_lines(&listing),
         [
@@ -113,24 +113,24 @@ fn a_listing_says_who_lives_and_who_leads_what() {
             "cronwheel-a   2        1s        takes shards",
             "cronwheel-b   1        75s       takes shards, silent",
             "",
-            "SHARD   BUCKETS    HOLDER        EPOCH   CRONJOBS   NEXT FIRE              AGE     STATE",
-            "0       0-63       cronwheel-a   3       0          2026-03-01T10:01:00Z   6m40s   led",
-            "1       64-127     cronwheel-a   3       0          -                      6m40s   led, 1 crashed",
-            "2       128-191    cronwheel-b   3       0          -                      6m40s   led, quarantined",
-            "3       192-255    cronwheel-b   3       0          -                      6m40s   holder gone",
-            "4       256-319    -             3       0          -                      6m40s   nobody's",
-            "5       320-383    somebody      3       0          -                      6m40s   held by no member",
+            "SHARD   BUCKETS    HOLDER        TERM   CRONJOBS   NEXT RUN               AGE     STATE",
+            "0       0-63       cronwheel-a   3      0          2026-03-01T10:01:00Z   6m40s   led",
+            "1       64-127     cronwheel-a   3      0          -                      6m40s   led, 1 crashed",
+            "2       128-191    cronwheel-b   3      0          -                      6m40s   led, quarantined",
+            "3       192-255    cronwheel-b   3      0          -                      6m40s   holder gone",
+            "4       256-319    -             3      0          -                      6m40s   no holder",
+            "5       320-383    somebody      3      0          -                      6m40s   held by no member",
         ]
     );
     assert!(
         listing
-            .ends_with("15      960-1023   -             -       0          -                      -       no Lease\n")
+            .ends_with("15      960-1023   -             -      0          -                      -       no Lease\n")
     );
 }
 
 #[test]
 fn without_all_a_listing_has_the_shards_in_trouble() {
-    let of = |known: &Known| text::narrow(&Listing::of(known), &next_fires(), Shown::InTrouble, now());
+    let of = |known: &Known| text::narrow(&Listing::of(known), &next_runs(), Shown::InTrouble, now());
     let listing = of(&known(fleet()));
     let lines: Vec<&str> = listing.lines().collect();
     assert!(lines[7].starts_with("1       64-127") && lines[7].ends_with("led, 1 crashed"));
@@ -158,7 +158,7 @@ fn without_all_a_listing_has_the_shards_in_trouble() {
 
 #[test]
 fn a_wide_listing_has_more_columns() {
-    let listing = text::wide(&Listing::of(&known(fleet())), &next_fires(), Shown::All, now());
+    let listing = text::wide(&Listing::of(&known(fleet())), &next_runs(), Shown::All, now());
     let lines = first_lines(&listing);
     assert!(lines[2].ends_with("STATE                  INCARNATION        REVISION   PROTOCOL   POD UID"));
     assert!(
@@ -194,7 +194,7 @@ fn a_member_that_takes_none_says_why() {
         usurped,
         member("i", &declines),
     ];
-    let listing = text::narrow(&Listing::of(&known(members)), &next_fires(), Shown::All, now());
+    let listing = text::narrow(&Listing::of(&known(members)), &next_runs(), Shown::All, now());
     let states: Vec<&str> = listing.lines().skip(3).take(9).map(|line| line[33..].trim()).collect();
     assert_eq!(
         states,
@@ -218,7 +218,7 @@ fn a_member_that_waits_says_for_whom() {
     let with = |settings| [TAKES, &[(annotation::SETTINGS, settings)]].concat();
     let waits = [(annotation::SETTINGS, "time-zone=UTC namespaces=b"), TAKES[1], TAKES[2]];
     let states = |members| {
-        let listing = text::narrow(&Listing::of(&known(members)), &next_fires(), Shown::All, now());
+        let listing = text::narrow(&Listing::of(&known(members)), &next_runs(), Shown::All, now());
         let lines = listing.lines().skip(3).take(2);
         lines.map(|line| line[33..].trim().to_owned()).collect::<Vec<_>>()
     };
@@ -245,7 +245,7 @@ fn a_member_that_waits_says_for_whom() {
 
 #[test]
 fn a_document_has_everything() {
-    let document = json::document(&Listing::of(&known(fleet())), &next_fires(), now());
+    let document = json::document(&Listing::of(&known(fleet())), &next_runs(), now());
     let document: Value = serde_json::from_str(&document).unwrap();
     assert_eq!(
         document["installation"],
@@ -267,12 +267,12 @@ fn a_document_has_everything() {
         json!({
             "shard": 2, "buckets": {"first": 128, "last": 191}, "hasLease": true, "stranger": null, "isLed": true,
             "holder": {"pod": "cronwheel-b", "podUid": "uid-b", "incarnation": "0000000000000001"},
-            "epoch": 3, "cronJobs": 0, "nextFire": null, "acquiredAt": "2026-03-01T09:53:20Z",
+            "term": 3, "cronJobs": 0, "nextRun": null, "acquiredAt": "2026-03-01T09:53:20Z",
             "firedThrough": "2026-03-01T09:58:00Z", "crashes": 3, "isQuarantined": true,
         })
     );
     assert_eq!(document["shards"][5]["stranger"], "somebody");
-    assert_eq!(document["shards"][6]["epoch"], Value::Null);
+    assert_eq!(document["shards"][6]["term"], Value::Null);
 }
 
 #[test]
@@ -295,7 +295,7 @@ fn only_what_does_not_change_by_itself_is_a_change() {
             "2026-03-01T10:00:00.000Z  member cronwheel-a: state takes shards -> drains\n",
             "2026-03-01T10:00:00.000Z  member cronwheel-b: state takes shards -> -; incarnation 0000000000000001 -> -; \
              revision 7f9c -> -\n",
-            "2026-03-01T10:00:00.000Z  shard 0: holder cronwheel-a -> cronwheel-b; epoch 3 -> 4; state led -> holder gone\n",
+            "2026-03-01T10:00:00.000Z  shard 0: holder cronwheel-a -> cronwheel-b; term 3 -> 4; state led -> holder gone\n",
             "2026-03-01T10:00:00.000Z  shard 2: state led, quarantined -> holder gone, quarantined\n",
         ]
     );

@@ -13,7 +13,7 @@ use crate::{
 /// The text of an empty cell.
 pub(super) const NOTHING: &str = "-";
 
-type NextFires = BTreeMap<ShardId, Timestamp>;
+type NextRuns = BTreeMap<ShardId, Timestamp>;
 
 /// The listed shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,9 +35,9 @@ impl Shown {
 const LED: &str = "led";
 
 /// Formats the default listing.
-pub(super) fn narrow(view: &Listing, next_fires: &NextFires, shown: Shown, now: Timestamp) -> String {
+pub(super) fn narrow(view: &Listing, next_runs: &NextRuns, shown: Shown, now: Timestamp) -> String {
     let member = |row: &MemberRow| member_cells(row, now).to_vec();
-    let shard = |row: &ShardRow| shard_cells(row, next_fires, now).to_vec();
+    let shard = |row: &ShardRow| shard_cells(row, next_runs, now).to_vec();
     let members = table(&MEMBER_HEADS, view.members.values().map(member));
     listing(view, &members, shown, now, |rows| {
         table(&SHARD_HEADS, rows.iter().map(|row| shard(row)))
@@ -45,11 +45,11 @@ pub(super) fn narrow(view: &Listing, next_fires: &NextFires, shown: Shown, now: 
 }
 
 /// Formats the wide listing.
-pub(super) fn wide(view: &Listing, next_fires: &NextFires, shown: Shown, now: Timestamp) -> String {
+pub(super) fn wide(view: &Listing, next_runs: &NextRuns, shown: Shown, now: Timestamp) -> String {
     let member = |row: &MemberRow| [member_cells(row, now).to_vec(), more_of_member(row).to_vec()].concat();
     let shard = |row: &ShardRow| {
         let more = more_of_shard(row, view).to_vec();
-        [shard_cells(row, next_fires, now).to_vec(), more].concat()
+        [shard_cells(row, next_runs, now).to_vec(), more].concat()
     };
     let member_heads = [&MEMBER_HEADS[..], &MORE_MEMBER_HEADS].concat();
     let members = table(&member_heads, view.members.values().map(member));
@@ -126,23 +126,23 @@ const SHARD_HEADS: [&str; 8] = [
     "SHARD",
     "BUCKETS",
     "HOLDER",
-    "EPOCH",
+    "TERM",
     "CRONJOBS",
-    "NEXT FIRE",
+    "NEXT RUN",
     "AGE",
     "STATE",
 ];
 
-fn shard_cells(row: &ShardRow, next_fires: &NextFires, now: Timestamp) -> [String; 8] {
-    let next_fire = next_fires.get(&row.shard).map(Timestamp::to_string);
+fn shard_cells(row: &ShardRow, next_runs: &NextRuns, now: Timestamp) -> [String; 8] {
+    let next_run = next_runs.get(&row.shard).map(Timestamp::to_string);
     let lease = row.lease.as_ref();
     [
         row.shard.0.to_string(),
         format!("{}-{}", row.buckets.0, row.buckets.1),
         holder(lease),
-        epoch(lease),
+        term(lease),
         row.n_cron_jobs.to_string(),
-        next_fire.unwrap_or_else(|| NOTHING.to_owned()),
+        next_run.unwrap_or_else(|| NOTHING.to_owned()),
         age(lease.and_then(|lease| lease.acquired_at), now),
         row.state(),
     ]
@@ -175,7 +175,7 @@ pub(super) fn holder(lease: Option<&ShardLease>) -> String {
 }
 
 /// Returns the term of a shard.
-pub(super) fn epoch(lease: Option<&ShardLease>) -> String {
+pub(super) fn term(lease: Option<&ShardLease>) -> String {
     lease.map_or_else(|| NOTHING.to_owned(), |lease| lease.term.0.to_string())
 }
 
@@ -186,7 +186,7 @@ impl ShardRow {
             return "no Lease".to_owned();
         };
         let mut state = match &lease.holder {
-            Holder::Nobody => "nobody's",
+            Holder::Nobody => "no holder",
             Holder::Stranger(_) => "held by no member",
             Holder::Member(_) if self.is_holder_member => LED,
             Holder::Member(_) => "holder gone",

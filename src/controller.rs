@@ -1,6 +1,7 @@
 //! Layer 5, the shell: starts and joins every task. No other file of the controller spawns tasks.
 //!
-//! A task that ends before its phase of the shutdown ends the process: half a controller is worse than a restart.
+//! If a task ends before its phase of the shutdown, the process ends too: a restart is better than a controller without
+//! one of its tasks.
 
 use std::net::SocketAddr;
 

@@ -2,8 +2,8 @@
 //!
 //! [`objects`] and [`events`] are pure. [`http`] holds the connections, [`client`] the calls about CronJobs, Jobs and
 //! Events, [`leases`] those about Leases, and [`watch`] lists and watches. [`ordered_watch`] holds values that tasks wait
-//! for: this is the lowest layer that waits.
-//! Most objects are never typed: what cronwheel does not know it passes on as the bytes that came.
+//! for; the layers below never wait.
+//! Most objects are not decoded into typed structs. Fields that cronwheel does not know are passed on unchanged.
 
 pub mod access_review;
 pub mod client;

@@ -1,6 +1,7 @@
 //! Layer 2, pure: the CronJobs and Jobs of one shard as data, their transitions, and the set of shards of a replica.
 //!
-//! Facts enter as [`Input`] and decisions leave as [`Effect`]; nothing else crosses. No clock, no network, no log.
+//! Facts enter as [`Input`] and decisions leave as [`Effect`]. The election adds commands and receives reports
+//! ([`command`]). This layer uses no clock, no network and no log.
 //! [`bucket`] maps a CronJob to its shard, [`state`] implements one shard, and [`held_shards`] the shards of a replica:
 //! it loads, leads, seals and releases them.
 

@@ -1,5 +1,5 @@
-//! One lane of requests to the API server: the requests in flight, their limit, and the one check before a request is
-//! written to a connection.
+//! A lane: the requests of one kind that are in flight, their limit, and the one check before a request is written to a
+//! connection.
 //!
 //! A request is sent only in the shard term in which it was ordered, and only while [`LaneRequest::may_be_sent`]
 //! returns true. A request may wait between its admission and its send, so the lane checks both conditions in the
@@ -89,7 +89,7 @@ impl<R: LaneRequest> Lane<R> {
         }
     }
 
-    /// Allows more requests in flight in all than recent ones.
+    /// Sets the maximum number of requests in flight. Only recent ones count against the adaptive limit.
     pub(super) fn with_total(self, total_max: u32) -> Lane<R> {
         Lane { total_max, ..self }
     }

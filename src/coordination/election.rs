@@ -107,6 +107,7 @@ pub struct Election {
     /// The last proof of this replica that every Job of a CronJob has its label.
     jobs_labelled: Option<JobsLabelled>,
     is_synced: bool,
+    /// Whether this replica wants to lead: false while its clock is in doubt.
     is_willing: bool,
     /// When this replica began to leave.
     drain: Option<BootInstant>,
@@ -314,7 +315,7 @@ impl Election {
         self.drain.is_some()
     }
 
-    /// Whether this replica gives its shards away.
+    /// Whether this replica gives all its shards away.
     fn is_leaving(&self) -> bool {
         self.is_draining() || !self.is_willing || self.disagreement().is_some() || self.settings_differ().is_some()
     }

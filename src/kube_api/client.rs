@@ -1,6 +1,6 @@
 //! The requests of the controller. `encode` prepares bodies, and `classify` turns answers into outcomes.
 //!
-//! There are no retries: the caller knows the deadline and the leadership.
+//! The client does not retry. Only the caller knows the deadline and the leadership.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ use send_error::SendError;
 /// Timeout of a request. An API server gives an admission webhook up to 30 seconds.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(35);
 
-/// Maximum size of an answer. With a larger body the request counts as unanswered, which says nothing about the server.
+/// Maximum size of an answer. A request with a larger answer counts as unanswered.
 const BODY_MAX_BYTES: usize = 4 << 20;
 
 /// Maximum size of a CronJob that is read for its template: etcd stores 1.5 MiB, and an API server writes each `<`, `>`
@@ -277,7 +277,7 @@ impl ApiClient {
     }
 }
 
-/// An answer and its connection.
+/// An answer with the connection that it came over.
 struct Sent {
     answer: RawAnswer,
     server_date: Option<ServerDate>,

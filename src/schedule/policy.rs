@@ -22,8 +22,8 @@ pub enum ConcurrencyPolicy {
     Replace,
 }
 
-/// A starting deadline of fewer seconds counts as this number of seconds for a slot that came off the wheel or whose
-/// create waits in a queue. The deadline bounds the age of a run, not the latency of cronwheel (B-9.7 and its
+/// The minimum starting deadline of a slot that this process was waiting for, or whose create waits in a queue. A
+/// shorter deadline limits the age of missed runs; it must not lose runs to the latency of cronwheel (B-9.7 and its
 /// difference).
 pub const LATENESS_ALLOWED_SECS: i64 = 10;
 
@@ -51,9 +51,9 @@ pub struct Facts<'a> {
     /// When the schedule last changed, if this process observed it. No earlier slot is started (B-2.2 and its
     /// difference).
     pub schedule_changed: Option<Timestamp>,
-    /// The first activation after the cursor that is not decided, if it is on the wheel or is the open slot.
+    /// The next undecided activation after the cursor: the slot on the wheel, or the open slot.
     pub armed: Option<Timestamp>,
-    /// Whether this process waited for `armed`: it came off the wheel or is being retried. A deadline under
+    /// Whether this process was waiting for `armed`: its timer fired, or its create is retried. A deadline under
     /// [`LATENESS_ALLOWED_SECS`] then counts as that.
     pub was_awaited: bool,
 }
@@ -179,8 +179,8 @@ fn skip(reason: SkipReason, next: Option<Timestamp>) -> Verdict {
     }
 }
 
-/// The next slot of a suspended CronJob: cronwheel counts the slots that it misses. `None` if another gate stops the
-/// CronJob.
+/// The next slot of a suspended CronJob, whose missed slots are counted. `None` if the CronJob starts nothing for
+/// another reason too.
 fn next_while_gated(facts: &Facts<'_>, now: Timestamp) -> Option<Timestamp> {
     let schedule = facts.schedule.parsed.as_ref().ok()?;
     let is_only_suspended = facts.is_suspended && !facts.is_deleting && !matches!(facts.schedule.zone, Some(Err(_)));
@@ -280,8 +280,8 @@ fn due_slot(schedule: &Schedule, facts: &Facts<'_>, now: Timestamp) -> Result<Du
     let earliest = due::earliest_time(facts.created, facts.last_schedule_time, deadline_secs, now);
     let estimate = due::estimate(schedule, local, earliest, now)?;
     let slot = match deadline_secs {
-        // The search does not begin at the deadline: `@every` would lose its phase, and `admit` judges a short deadline
-        // (B-9.7).
+        // Search from the cursor and not from the deadline: `@every` would lose its phase, and `admit` judges a short
+        // deadline (B-9.7).
         Some(secs) if schedule.is_every() || secs < LATENESS_ALLOWED_SECS => {
             due::most_recent(schedule, local, since, now)
         }

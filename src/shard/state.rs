@@ -2,8 +2,8 @@
 //!
 //! It has four verbs: [`ShardState::handle`] handles a fact, [`ShardState::handle_timeout`] advances time,
 //! [`ShardState::poll_effect`] returns the next effect, and [`ShardState::next_wakeup`] the next timer. Nothing is
-//! decided before both lists are complete, and nothing about a CronJob while an answer about its slot is outstanding;
-//! so a slot is ordered once at a time.
+//! decided before the lists of CronJobs and Jobs are complete. Nothing is decided about a CronJob while an answer about
+//! its slot is outstanding, so a slot never has two unanswered orders.
 
 mod active;
 mod answers;
@@ -53,7 +53,7 @@ pub struct ShardConfig {
     /// CronJobs.
     pub count: Option<ShardCount>,
     /// The maximum difference between the clocks of replicas (`--max-clock-skew`). A Job of a slot further in the
-    /// future stands for no run.
+    /// future is not a run.
     pub clock_skew_max: SignedDuration,
 }
 
@@ -95,7 +95,7 @@ pub struct ShardState {
     outcome_counts: OutcomeCounts,
     relists: Relists,
     phase: ShardPhase,
-    /// CronJobs that may not be settled since the shard was closed or sealed.
+    /// CronJobs that may still wait for an answer or a stored status, since the shard was closed or sealed.
     unsettled: Vec<OwnerIndex>,
     /// Whether the shard records facts without evaluating CronJobs.
     is_paused: bool,
@@ -247,11 +247,11 @@ impl ShardState {
 
     /// Evaluates a CronJob, in the order of B-3.1. Idempotent: repeated with the same facts it does nothing.
     fn evaluate(&mut self, owner: OwnerIndex, now: Timestamp) {
-        let may_look = self
+        let is_decodable = self
             .index
             .cron_job(owner)
             .is_some_and(|cron_job| !cron_job.is_undecodable);
-        if !self.is_listed(owner) || !may_look || self.is_paused {
+        if !self.is_listed(owner) || !is_decodable || self.is_paused {
             return;
         }
         match self.phase {

@@ -112,7 +112,7 @@ impl ShardState {
         self.open(owner, slot, SlotStage::Ordered, verdict);
         if !replaces && self.has_ended_job(owner, slot) {
             self.settle(owner, slot, InstantOutcome::Adopted);
-            // Its status is emitted by an evaluation.
+            // An evaluation emits the status.
             return self.wake_at(owner, now);
         }
         if let Some(until) = self.put_off_refused(owner, slot, now) {

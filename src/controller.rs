@@ -12,7 +12,7 @@ use tokio::{
     task::JoinError,
 };
 
-mod ask;
+mod recorded_send;
 pub mod clock;
 pub mod clock_task;
 pub mod connections;
@@ -133,7 +133,7 @@ pub async fn bind(address: SocketAddr) -> Result<TcpListener, RuntimeError> {
 }
 
 /// State that the tasks of one session share.
-struct Shell {
+struct Session {
     settings: RunSettings,
     clock: Clock,
     metrics: Metrics,
@@ -156,8 +156,8 @@ struct Shell {
     api_server: Option<ApiServer>,
 }
 
-impl Shell {
-    fn new(controller: Controller, phases: PhaseSender) -> Shell {
+impl Session {
+    fn new(controller: Controller, phases: PhaseSender) -> Session {
         let Controller {
             settings,
             clock,
@@ -175,7 +175,7 @@ impl Shell {
             let begin = |scope: &Scope| DeliveredVersions::new(scope.clone(), sharding.shard_count, bytes_max);
             settings.scopes.iter().map(begin).collect()
         });
-        Shell {
+        Session {
             delivered,
             settings,
             clock,

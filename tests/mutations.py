@@ -44,7 +44,7 @@ MUTATIONS = {
     "failed-create-not-repeated": (f"{STATE}/answers.rs", "self.retry_refused(owner, RefusalReason::Failed(status), retry_after, now);", "let _ = (status, retry_after);\n                self.end_open(owner, InstantOutcome::Refused);"),
     "failed-status-write-forgotten": (f"{STATE}/status.rs", "                cron_job.n_status_failures = cron_job.n_status_failures.saturating_add(1);", "                cron_job.record.status = sent;\n                cron_job.n_status_failures = cron_job.n_status_failures.saturating_add(1);"),
     "conflict-taken-for-success": (f"{STATE}/status.rs", "            StatusOutcome::Conflict => {\n", "            StatusOutcome::Conflict => {\n                cron_job.record.status = sent;\n"),
-    "retry-after-ignored": ("src/controller/pacing.rs", "let pause = retry_after.map_or(chosen, |asked| asked.clamp(PAUSE_MIN, RETRY_AFTER_MAX));", "let pause = chosen;"),
+    "retry-after-ignored": ("src/controller/pacing.rs", "let pause = retry_after.map_or(chosen, |required| required.clamp(PAUSE_MIN, RETRY_AFTER_MAX));", "let pause = chosen;"),
     "late-orders-sent": ("src/controller/dispatcher/request.rs", "order.expires_at.is_some_and(|expires_at| now >= expires_at)", "order.expires_at.is_some_and(|expires_at| now > expires_at + jiff::SignedDuration::from_hours(1))"),
     "clock-steps-followed": ("src/controller/clock/guard.rs", "pub const STEP_MAX: SignedDuration = SignedDuration::from_secs(1);", "pub const STEP_MAX: SignedDuration = SignedDuration::from_hours(2);"),
     "wrong-clock-believed": ("src/controller/clock/guard.rs", "server.excess_of(self.offset).abs() <= self.skew_max", "server.excess_of(self.offset).abs() <= self.skew_max || self.skew_max.is_positive()"),

@@ -9,8 +9,8 @@ use std::time::Duration;
 use futures::future::join_all;
 
 use super::{
-    Shell,
-    ask::ask,
+    Session,
+    recorded_send::send_recorded,
     clock::{Clock, ClockVerdict},
     shutdown::{Phase, PhaseReceiver},
     tasks::Task,
@@ -57,7 +57,7 @@ pub struct ClockTask {
     retired_due: BootInstant,
 }
 
-impl Shell {
+impl Session {
     pub(super) fn spawn_clock(&self) -> Task {
         let metrics = self.metrics.clock.clone();
         let task = ClockTask::new(
@@ -142,7 +142,7 @@ impl ClockTask {
     }
 
     async fn probe(&self) {
-        ask(&self.clock, &self.metrics.api, ApiCall::Probe, self.api.probe()).await;
+        send_recorded(&self.clock, &self.metrics.api, ApiCall::Probe, self.api.probe()).await;
     }
 
     fn tell(&mut self) {

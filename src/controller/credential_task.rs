@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use super::{
-    Shell,
+    Session,
     clock::Clock,
     shutdown::{Phase, PhaseReceiver},
     tasks::Task,
@@ -29,7 +29,7 @@ pub(super) struct CredentialTask {
     phase: PhaseReceiver,
 }
 
-impl Shell {
+impl Session {
     /// Returns `None` if the configuration names no files to read again.
     pub(super) fn spawn_credentials(&self) -> Option<Task> {
         let server = self.api_server.clone().filter(ApiServer::has_files)?;

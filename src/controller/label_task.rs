@@ -23,7 +23,7 @@ use self::{
     unlabelled::UnlabelledJobs,
 };
 use super::{
-    ask::ask,
+    recorded_send::send_recorded,
     clock::{Clock, ClockVerdict},
     shutdown::{Phase, PhaseReceiver},
 };
@@ -248,7 +248,7 @@ impl LabelTask {
         let (key, value) = (self.count.label_key(), self.count.label_value(shard));
         let api = self.api.with_limits(&limits);
         let request = api.label_job(&job, &key, &value);
-        let (answered, _) = ask(&self.clock, &self.api_metrics, ApiCall::LabelJob, request).await;
+        let (answered, _) = send_recorded(&self.clock, &self.api_metrics, ApiCall::LabelJob, request).await;
         let message = match answered.answer {
             Answer::Outcome(LabelOutcome::Labelled) => {
                 self.labelled.inc();

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::{
-    ask::ask,
+    recorded_send::send_recorded,
     clock::Clock,
     pacing::{Admission, Pacer, RecentSends, SendId, Ticket},
 };
@@ -186,7 +186,7 @@ impl SendGuard {
             return Some((answered, duration));
         };
         // The fence policy refused the create. This API server may have a wrong clock, so ask another one once.
-        let again = self.send_once(&api.beside(connection), request).await;
+        let again = self.send_once(&api.avoiding(connection), request).await;
         Some(again.unwrap_or((answered, duration)))
     }
 
@@ -198,7 +198,7 @@ impl SendGuard {
             Some(shard_term) => self.limited_client(api, shard_term, request.store_within(self.clock.now()))?,
             None => api.clone(),
         };
-        Some(ask(&self.clock, &self.metrics, request.call(), request.send(&api)).await)
+        Some(send_recorded(&self.clock, &self.metrics, request.call(), request.send(&api)).await)
     }
 
     /// Returns the client for a request that is sent now, if the shard is still led. [`Leadership::write_limits`] limits

@@ -68,7 +68,7 @@ enum PacerState {
     Paused {
         until: BootInstant,
         /// Whether the server required the pause.
-        is_asked: bool,
+        is_required: bool,
         /// Whether the server did not answer or was unable to: a probe follows the pause.
         then_probe: bool,
     },
@@ -175,10 +175,10 @@ impl Pacer {
     fn end_probing(&mut self) {
         self.state = match self.state {
             PacerState::Paused {
-                until, is_asked: true, ..
+                until, is_required: true, ..
             } => PacerState::Paused {
                 until,
-                is_asked: true,
+                is_required: true,
                 then_probe: false,
             },
             PacerState::Probing { .. } | PacerState::Paused { then_probe: true, .. } => PacerState::Open,
@@ -190,21 +190,21 @@ impl Pacer {
     fn on_throttled(&mut self, ticket: Ticket, now: BootInstant, retry_after: Option<Duration>) {
         if self.begin_incident(ticket, now, retry_after, false) {
             self.limit.on_throttled();
-        } else if let Some(asked) = retry_after {
-            self.wait_as_asked(now + asked.clamp(PAUSE_MIN, RETRY_AFTER_MAX));
+        } else if let Some(required) = retry_after {
+            self.wait_as_required(now + required.clamp(PAUSE_MIN, RETRY_AFTER_MAX));
         }
     }
 
     /// Another incident is in progress, or the limit has just been lowered. The server's `Retry-After` is respected in
     /// any case.
-    fn wait_as_asked(&mut self, asked: BootInstant) {
+    fn wait_as_required(&mut self, required: BootInstant) {
         let until = match self.state {
-            PacerState::Paused { until, .. } | PacerState::Probing { until } => until.max(asked),
-            PacerState::Open => asked,
+            PacerState::Paused { until, .. } | PacerState::Probing { until } => until.max(required),
+            PacerState::Open => required,
         };
         self.state = PacerState::Paused {
             until,
-            is_asked: true,
+            is_required: true,
             then_probe: matches!(self.state, PacerState::Probing { .. } | PacerState::Paused { then_probe: true, .. }),
         };
         // The requests in flight were sent before the pause was required, so their answers do not open the lane.
@@ -249,10 +249,10 @@ impl Pacer {
         }
         self.n_incidents_in_row = self.n_incidents_in_row.saturating_add(1);
         let chosen = PAUSES.after(self.n_incidents_in_row);
-        let pause = retry_after.map_or(chosen, |asked| asked.clamp(PAUSE_MIN, RETRY_AFTER_MAX));
+        let pause = retry_after.map_or(chosen, |required| required.clamp(PAUSE_MIN, RETRY_AFTER_MAX));
         self.state = PacerState::Paused {
             until: now + pause,
-            is_asked: retry_after.is_some(),
+            is_required: retry_after.is_some(),
             then_probe,
         };
         self.period += 1;

@@ -7,8 +7,8 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use super::{
-    Shell,
-    ask::ask,
+    Session,
+    recorded_send::send_recorded,
     clock::Clock,
     permissions::{MissingPermission, PERMISSIONS, Permission, Place, Purpose},
     shutdown::{Phase, PhaseReceiver},
@@ -47,7 +47,7 @@ pub struct PermissionTask {
     pub phase: PhaseReceiver,
 }
 
-impl Shell {
+impl Session {
     pub(super) fn spawn_permissions(&self) -> Task {
         let sharding = self.settings.sharding.as_ref();
         let task = PermissionTask {
@@ -184,7 +184,7 @@ impl PermissionTask {
 
     async fn review(&self, question: &AccessQuestion<'_>) -> Result<bool, NotReviewed> {
         let review = self.api.review_access(question);
-        let (answered, _) = ask(&self.clock, &self.api_metrics, ApiCall::ReviewAccess, review).await;
+        let (answered, _) = send_recorded(&self.clock, &self.api_metrics, ApiCall::ReviewAccess, review).await;
         match answered.answer {
             Answer::Outcome(AccessAnswer::Allowed) => Ok(true),
             Answer::Outcome(AccessAnswer::Denied) => Ok(false),
@@ -220,7 +220,7 @@ impl PermissionTask {
                 continue;
             }
             let read = self.api.namespace_exists(name);
-            let (answered, _) = ask(&self.clock, &self.api_metrics, ApiCall::GetNamespace, read).await;
+            let (answered, _) = send_recorded(&self.clock, &self.api_metrics, ApiCall::GetNamespace, read).await;
             if answered.answer == Answer::Outcome(NamespaceAnswer::Absent) {
                 tracing::warn!(
                     namespace = name,

@@ -9,7 +9,7 @@
 use tokio::net::TcpListener;
 
 use super::{
-    Companion, Connections, RuntimeError, Shell,
+    Companion, Connections, RuntimeError, Session,
     clock::Clock,
     shutdown::phases,
     tasks::{Ended, end_at_once, supervise},
@@ -47,14 +47,14 @@ impl Controller {
         }
         self.metrics.other_controllers.evidence.begin(self.clock.now());
         let phases = phases();
-        let mut shell = Shell::new(self.clone(), phases.clone());
+        let mut session = Session::new(self.clone(), phases.clone());
         // Companions start first because the API server may be one of them. They last through all sessions.
-        let mut lasting = shell.spawn_companions(companions);
-        lasting.extend(endpoints.map(|listener| shell.spawn_admin(listener)));
+        let mut lasting = session.spawn_companions(companions);
+        lasting.extend(endpoints.map(|listener| session.spawn_admin(listener)));
         loop {
-            let tasks = shell.spawn_session();
-            let mut went_back = shell.went_back.subscribe();
-            match supervise(lasting, tasks, &shell.phases, &mut went_back, &mut next_signal).await {
+            let tasks = session.spawn_session();
+            let mut went_back = session.went_back.subscribe();
+            match supervise(lasting, tasks, &session.phases, &mut went_back, &mut next_signal).await {
                 Ok(Ended::Process) => return Ok(()),
                 Ok(Ended::Session { lasting: still, ended }) => {
                     end_at_once(ended).await;
@@ -63,12 +63,12 @@ impl Controller {
                     tracing::warn!(
                         "starts over: discards its state, lists everything and joins the election as a new member"
                     );
-                    shell = Shell::new(self.clone(), phases.clone());
+                    session = Session::new(self.clone(), phases.clone());
                     lasting = still;
                 }
                 Err(error) => {
                     if let RuntimeError::TaskFailed { .. } = &error {
-                        Box::pin(shell.abandon_membership()).await;
+                        Box::pin(session.abandon_membership()).await;
                     }
                     return Err(error);
                 }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 
 use super::{
-    Shell,
+    Session,
     election::{ElectionChannels, ElectionTask},
     label_task::LabelTask,
     list_task::ListTask,
@@ -37,7 +37,7 @@ type LatestProof = OrderedReceiver<Option<JobsLabelled>>;
 /// How long a process with a failed task tries to give up its membership before it ends.
 const ABANDON_TIMEOUT: Duration = Duration::from_millis(500);
 
-impl Shell {
+impl Session {
     /// Starts the election, the list task and the label task, and returns the channels that connect them with the
     /// shards. Returns `None` if CronJobs are not shared.
     pub(super) fn spawn_sharing(&self) -> Option<(LifecycleChannels, Vec<Task>)> {

@@ -139,10 +139,10 @@ impl WatchChannels {
                 }
             }
             Input::CronJobApplied(_)
-            | Input::CronJobSeen(_)
+            | Input::CronJobUndecodable(_)
             | Input::CronJobDeleted(_)
             | Input::JobApplied(_)
-            | Input::JobSeen(_)
+            | Input::JobUndecodable(_)
             | Input::JobDeleted(_)
             | Input::JobUnselected(_)
             | Input::JobCreateAnswered { .. }

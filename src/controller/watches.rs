@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use super::{Shell, event_task::EventQueue, shutdown::Phase, tasks::Task, watch_task::WatchChannels};
+use super::{Session, event_task::EventQueue, shutdown::Phase, tasks::Task, watch_task::WatchChannels};
 use crate::{
     kube_api::{
         ApiClient, Decoder,
@@ -14,7 +14,7 @@ use crate::{
     telemetry::metrics::WatchMetrics,
 };
 
-impl Shell {
+impl Session {
     /// The shards whose objects the watches of a scope select; `None` if this replica has everything.
     fn watched_shards(&self, scope: &Scope) -> Option<WatchedShards> {
         let sharding = self.settings.sharding.as_ref()?;

@@ -46,7 +46,7 @@ impl ApiClient {
     pub async fn review_access(&self, question: &AccessQuestion<'_>) -> Answered<AccessAnswer> {
         let review = body(question);
         let request = request(self.life(), Method::POST, PATH.to_owned(), "application/json", review);
-        self.ask(request, answer).await
+        self.execute(request, answer).await
     }
 }
 

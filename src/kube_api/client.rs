@@ -129,7 +129,7 @@ impl ApiClient {
 
     /// Returns a client that avoids a connection if another one has a place.
     #[must_use]
-    pub fn beside(&self, connection: usize) -> ApiClient {
+    pub fn avoiding(&self, connection: usize) -> ApiClient {
         ApiClient {
             avoided: Some(connection),
             ..self.clone()
@@ -148,7 +148,7 @@ impl ApiClient {
         };
         let path = jobs_path(&order.cron_job.namespace);
         let request = request(self.life(), Method::POST, path, "application/json", body);
-        self.ask(request, classify::create).await
+        self.execute(request, classify::create).await
     }
 
     /// Deletes a Job (B-4.4).
@@ -161,7 +161,7 @@ impl ApiClient {
             "application/json",
             encode::delete_body(delete),
         );
-        self.ask(request, classify::delete).await
+        self.execute(request, classify::delete).await
     }
 
     /// Labels a Job, if it is still this one.
@@ -169,14 +169,14 @@ impl ApiClient {
         let path = job_path(&job.namespace, &job.name);
         let body = encode::label_patch(&job.uid, key, value);
         let request = request(self.life(), Method::PATCH, path, "application/merge-patch+json", body);
-        self.ask(request, classify::label).await
+        self.execute(request, classify::label).await
     }
 
     /// Looks a Job up by name (B-5.4, B-12.3).
     pub async fn look_up_job(&self, look_up: &JobLookUp) -> Answered<LookUpOutcome> {
         let path = job_path(&look_up.namespace, &look_up.name);
         let request = request(self.life(), Method::GET, path, "", Vec::new());
-        self.ask(request, classify::look_up).await
+        self.execute(request, classify::look_up).await
     }
 
     /// Writes a CronJob's status (B-13).
@@ -186,7 +186,7 @@ impl ApiClient {
         };
         let path = cron_job_path(&write.cron_job) + "/status";
         let request = request(self.life(), Method::PUT, path, "application/json", body);
-        self.ask(request, classify::status_write).await
+        self.execute(request, classify::status_write).await
     }
 
     /// Reads a CronJob whose template or metadata is not in memory.
@@ -217,7 +217,7 @@ impl ApiClient {
             "application/json",
             body,
         );
-        self.ask(request, classify::event).await
+        self.execute(request, classify::event).await
     }
 
     /// Patches an Event (B-14.1).
@@ -226,16 +226,16 @@ impl ApiClient {
         path.push('/');
         push_segment(&mut path, name);
         let request = request(self.life(), Method::PATCH, path, "application/merge-patch+json", body);
-        self.ask(request, classify::event).await
+        self.execute(request, classify::event).await
     }
 
     /// Requests the server's version for the `Date` of the answer. Any answer is a success.
     pub async fn probe(&self) -> Answered<()> {
         let request = request(self.life(), Method::GET, "/version".to_owned(), "", Vec::new());
-        self.ask(request, |_| Answer::Outcome(())).await
+        self.execute(request, |_| Answer::Outcome(())).await
     }
 
-    pub(super) async fn ask<T: OrderOutcome>(
+    pub(super) async fn execute<T: OrderOutcome>(
         &self,
         request: Result<Request<Body>, http::Error>,
         classify: fn(&RawAnswer) -> Answer<T>,
@@ -248,10 +248,10 @@ impl ApiClient {
         &self,
         request: Result<Request<Body>, http::Error>,
         body_max_bytes: usize,
-    ) -> Result<Sent, SendError> {
+    ) -> Result<ReceivedAnswer, SendError> {
         let request = request?;
         let life = self.life().unwrap_or(REQUEST_TIMEOUT);
-        let permit = self.connections.acquire_beside(self.avoided).await;
+        let permit = self.connections.acquire_avoiding(self.avoided).await;
         let exchange = async {
             let response = permit.client().send(request).await.map_err(SendError::Transport)?;
             let (parts, body) = response.into_parts();
@@ -269,7 +269,7 @@ impl ApiClient {
             retry_after: retry_after(&parts.headers),
             body,
         };
-        Ok(Sent {
+        Ok(ReceivedAnswer {
             answer,
             server_date: server_date(&parts),
             connection: permit.connection(),
@@ -278,18 +278,18 @@ impl ApiClient {
 }
 
 /// An answer with the connection that it came over.
-struct Sent {
+struct ReceivedAnswer {
     answer: RawAnswer,
     server_date: Option<ServerDate>,
     connection: usize,
 }
 
 fn answered<T: OrderOutcome>(
-    sent: Result<Sent, SendError>,
+    sent: Result<ReceivedAnswer, SendError>,
     classify: impl FnOnce(&RawAnswer) -> Answer<T>,
 ) -> Answered<T> {
     match sent {
-        Ok(Sent {
+        Ok(ReceivedAnswer {
             answer,
             server_date,
             connection,

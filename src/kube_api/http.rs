@@ -169,7 +169,7 @@ impl WriteConnections {
 
     /// Waits for a place on the least busy connection, first come, first served; on `avoided` only if no other
     /// connection has one.
-    pub async fn acquire_beside(&self, avoided: Option<usize>) -> ConnectionPermit {
+    pub async fn acquire_avoiding(&self, avoided: Option<usize>) -> ConnectionPermit {
         let room = Arc::clone(&self.shared.room).acquire_owned().await;
         let room = room.expect("the semaphore is never closed");
         let connection = self.shared.enter_least_busy(avoided);

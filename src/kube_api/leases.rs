@@ -26,7 +26,7 @@ use tokio::sync::Semaphore;
 
 use self::{
     answer::{Sorted, WriteKind},
-    exchange::{Exchange, Request, Sent},
+    exchange::{Exchange, Request, ReceivedAnswer},
     object::selector,
 };
 pub use self::{
@@ -295,7 +295,7 @@ impl LeaseApi {
     }
 
     /// Sends a request about one Lease.
-    async fn send(&self, key: &LeaseKey, request: Request, timeout: Duration) -> Result<Sent, ExchangeError> {
+    async fn send(&self, key: &LeaseKey, request: Request, timeout: Duration) -> Result<ReceivedAnswer, ExchangeError> {
         let exchange = async {
             let _permit = match key {
                 LeaseKey::Member(_) => None,
@@ -322,7 +322,7 @@ impl LeaseApi {
     }
 }
 
-fn written(key: &LeaseKey, kind: WriteKind, sent: Result<Sent, ExchangeError>) -> LeaseReply<WriteAnswer> {
+fn written(key: &LeaseKey, kind: WriteKind, sent: Result<ReceivedAnswer, ExchangeError>) -> LeaseReply<WriteAnswer> {
     match sent {
         Ok(sent) => reply(answer::write(&sent.answer, kind, key), &sent),
         Err(error @ ExchangeError::Request(_)) => unanswered(WriteAnswer::Refused, &error),
@@ -330,7 +330,7 @@ fn written(key: &LeaseKey, kind: WriteKind, sent: Result<Sent, ExchangeError>) -
     }
 }
 
-fn reply<T>(sorted: Sorted<T>, sent: &Sent) -> LeaseReply<T> {
+fn reply<T>(sorted: Sorted<T>, sent: &ReceivedAnswer) -> LeaseReply<T> {
     LeaseReply {
         answer: sorted.answer,
         code: Some(sent.answer.status.as_u16()),
@@ -349,7 +349,7 @@ fn unanswered<T>(answer: T, error: &ExchangeError) -> LeaseReply<T> {
 }
 
 /// Returns the answer if the request succeeded.
-fn answered(what: &str, sent: Result<Sent, ExchangeError>) -> Result<RawAnswer, LeaseError> {
+fn answered(what: &str, sent: Result<ReceivedAnswer, ExchangeError>) -> Result<RawAnswer, LeaseError> {
     let request = what.to_owned();
     let sent = match sent {
         Ok(sent) => sent,

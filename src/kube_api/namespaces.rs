@@ -25,7 +25,7 @@ impl ApiClient {
         let mut path = String::from("/api/v1/namespaces/");
         push_segment(&mut path, name);
         let request = request(self.life(), Method::GET, path, "", Vec::new());
-        self.ask(request, answer).await
+        self.execute(request, answer).await
     }
 }
 

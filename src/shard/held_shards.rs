@@ -340,13 +340,13 @@ impl HeldShards {
     fn concerned(&self, input: &Input) -> Option<ShardId> {
         let cron_job = match input {
             Input::CronJobApplied(record) => &record.identity.uid,
-            Input::CronJobSeen(uid) | Input::CronJobDeleted(uid) => uid,
+            Input::CronJobUndecodable(uid) | Input::CronJobDeleted(uid) => uid,
             Input::JobApplied(record) => record.controller.as_ref()?,
             Input::JobCreateAnswered { cron_job, .. }
             | Input::JobDeleteAnswered { cron_job, .. }
             | Input::StatusAnswered { cron_job, .. } => cron_job,
             Input::JobLookedUp { look_up, .. } => &look_up.cron_job.uid,
-            Input::WatchUpdated(_) | Input::JobSeen(_) | Input::JobDeleted(_) | Input::JobUnselected(_) => return None,
+            Input::WatchUpdated(_) | Input::JobUndecodable(_) | Input::JobDeleted(_) | Input::JobUnselected(_) => return None,
         };
         Some(self.partition.shard_of(cron_job))
     }

@@ -92,13 +92,13 @@ pub enum Input {
     CronJobApplied(Box<CronJobRecord>),
     /// A CronJob exists but cannot be decoded. The state of its last decoded form remains, and the CronJob starts
     /// nothing until it can be decoded.
-    CronJobSeen(Uid),
+    CronJobUndecodable(Uid),
     /// A CronJob is gone.
     CronJobDeleted(Uid),
     /// A Job exists in this form.
     JobApplied(Box<JobRecord>),
     /// A Job exists but cannot be decoded. The state of its last decoded form remains.
-    JobSeen(Uid),
+    JobUndecodable(Uid),
     /// A Job is gone.
     JobDeleted(Uid),
     /// A watch by label no longer selects a Job: the Job is gone, or its label was removed.

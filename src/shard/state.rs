@@ -148,10 +148,10 @@ impl ShardState {
         match input {
             Input::WatchUpdated(update) => self.follow_list(&update, now),
             Input::CronJobApplied(record) => self.apply_cron_job(*record, now),
-            Input::CronJobSeen(uid) => self.hold_undecodable(&uid),
+            Input::CronJobUndecodable(uid) => self.hold_undecodable(&uid),
             Input::CronJobDeleted(uid) => self.delete_cron_job(&uid),
             Input::JobApplied(record) => self.apply_job(*record, now),
-            Input::JobSeen(uid) => self.mark_job(&uid),
+            Input::JobUndecodable(uid) => self.mark_job(&uid),
             Input::JobDeleted(uid) => self.delete_job(&uid, now),
             Input::JobUnselected(uid) => self.unselect_job(&uid, now),
             Input::JobCreateAnswered { cron_job, slot, answer } => self.create_answered(&cron_job, slot, answer, now),

@@ -102,14 +102,14 @@ impl Board {
             Input::CronJobApplied(record) => self.apply_cron_job(&record, now),
             Input::CronJobDeleted(uid) => self.remove_cron_job(&uid),
             Input::WatchUpdated(update) => self.follow_list(update.resource, update.stage),
-            Input::CronJobSeen(uid) => {
+            Input::CronJobUndecodable(uid) => {
                 if let Some(listed) = self.cron_jobs.get_mut(&uid) {
                     listed.list = self.lists.cron_jobs;
                 }
             }
             Input::JobApplied(record) => self.apply_job(&record, now),
             Input::JobDeleted(uid) | Input::JobUnselected(uid) => self.remove_job(&uid),
-            Input::JobSeen(uid) => {
+            Input::JobUndecodable(uid) => {
                 if let Some(run) = self.jobs.get_mut(&uid) {
                     run.list = self.lists.jobs;
                 }

@@ -125,9 +125,9 @@ impl Gathering {
         match item {
             WatchItem::Input(Input::CronJobApplied(record)) => self.known.put_cron_job(&record),
             WatchItem::Input(Input::CronJobDeleted(uid)) => self.known.remove_cron_job(&uid),
-            WatchItem::Input(Input::CronJobSeen(uid))
+            WatchItem::Input(Input::CronJobUndecodable(uid))
             | WatchItem::Undecodable {
-                input: Some(Input::CronJobSeen(uid)),
+                input: Some(Input::CronJobUndecodable(uid)),
                 ..
             } => self.known.put_cron_job_without_plan(&uid),
             WatchItem::Input(Input::WatchUpdated(update)) => match update.stage {

@@ -103,12 +103,12 @@ async fn a_cron_job_that_cannot_be_understood_is_told_on_itself_counted_and_hand
     let item = WatchItem::Undecodable {
         error,
         cron_job: Some((Arc::new(identity), ResourceVersion(7))),
-        input: Some(Input::CronJobSeen(Uid::new("c1"))),
+        input: Some(Input::CronJobUndecodable(Uid::new("c1"))),
     };
     channels.run(futures::stream::iter([item])).await;
     let input = received.try_recv().unwrap();
     assert!(
-        matches!(&input, Input::CronJobSeen(uid) if *uid == Uid::new("c1")),
+        matches!(&input, Input::CronJobUndecodable(uid) if *uid == Uid::new("c1")),
         "{input:?}"
     );
     assert_eq!(metrics.cron_job_watch.undecodable.get(), 1);

@@ -85,7 +85,7 @@ impl Request {
 }
 
 /// An answer.
-pub(super) struct Sent {
+pub(super) struct ReceivedAnswer {
     pub(super) answer: RawAnswer,
     pub(super) server_date: Option<ServerDate>,
 }
@@ -107,12 +107,12 @@ impl Exchange {
         request: Request,
         body_max_bytes: usize,
         timeout: Duration,
-    ) -> Result<Sent, ExchangeError> {
+    ) -> Result<ReceivedAnswer, ExchangeError> {
         let exchange = async {
             let (parts, body) = self.begin(request).await?.into_parts();
             let body = Limited::new(body, body_max_bytes);
             let body = body.collect().await.map_err(ExchangeError::Body)?.to_bytes();
-            Ok(Sent {
+            Ok(ReceivedAnswer {
                 answer: RawAnswer {
                     status: parts.status,
                     retry_after: retry_after(&parts.headers),

@@ -119,7 +119,7 @@ impl CronJobs {
             Err(error) => WatchItem::Undecodable {
                 error,
                 cron_job,
-                input: uid.map(Input::CronJobSeen),
+                input: uid.map(Input::CronJobUndecodable),
             },
         }
     }
@@ -260,7 +260,7 @@ impl Kind for Jobs {
                 error,
                 cron_job: None,
                 // If the Job counted as deleted, another run could start beside it (B-10.3).
-                input: uid.map(Input::JobSeen),
+                input: uid.map(Input::JobUndecodable),
             },
         })
     }

@@ -100,10 +100,10 @@ impl Held {
                 self.listed_at = ResourceVersion(0);
                 false
             }
-            Input::CronJobSeen(_)
+            Input::CronJobUndecodable(_)
             | Input::CronJobDeleted(_)
             | Input::JobApplied(_)
-            | Input::JobSeen(_)
+            | Input::JobUndecodable(_)
             | Input::JobDeleted(_)
             | Input::JobUnselected(_)
             | Input::WatchUpdated(_)

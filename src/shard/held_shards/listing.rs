@@ -47,7 +47,7 @@ impl Listed {
     pub(super) fn into_input(self) -> Input {
         match self {
             Listed::CronJob(record) => Input::CronJobApplied(record),
-            Listed::UndecodableCronJob(uid) => Input::CronJobSeen(uid),
+            Listed::UndecodableCronJob(uid) => Input::CronJobUndecodable(uid),
             Listed::Job { job, .. } => Input::JobApplied(job),
         }
     }
@@ -198,9 +198,9 @@ impl Listing {
                 self.shown.insert(record.identity.uid.clone(), sighting);
                 true
             }
-            Input::CronJobSeen(_)
+            Input::CronJobUndecodable(_)
             | Input::JobApplied(_)
-            | Input::JobSeen(_)
+            | Input::JobUndecodable(_)
             | Input::JobCreateAnswered { .. }
             | Input::JobDeleteAnswered { .. }
             | Input::JobLookedUp { .. }

@@ -110,9 +110,9 @@ impl Progress {
             Input::JobApplied(record) => self.around(&record.namespace, |watches| {
                 watches.jobs.observe(record.resource_version);
             }),
-            Input::CronJobSeen(_)
+            Input::CronJobUndecodable(_)
             | Input::CronJobDeleted(_)
-            | Input::JobSeen(_)
+            | Input::JobUndecodable(_)
             | Input::JobDeleted(_)
             | Input::JobUnselected(_)
             | Input::JobCreateAnswered { .. }
@@ -171,10 +171,10 @@ pub(super) fn note_written(written: &mut ResourceVersions, input: &Input) {
         } => written.note_status(*resource_version),
         Input::WatchUpdated(_)
         | Input::CronJobApplied(_)
-        | Input::CronJobSeen(_)
+        | Input::CronJobUndecodable(_)
         | Input::CronJobDeleted(_)
         | Input::JobApplied(_)
-        | Input::JobSeen(_)
+        | Input::JobUndecodable(_)
         | Input::JobDeleted(_)
         | Input::JobUnselected(_)
         | Input::JobCreateAnswered { .. }

@@ -105,7 +105,7 @@ fn told_input(input: &Input) -> String {
     match input {
         Input::CronJobApplied(record) => format!("{}@{}", record.identity.name, record.resource_version),
         Input::JobApplied(record) => format!("{}@{}", record.name, record.resource_version),
-        Input::CronJobSeen(uid) | Input::JobSeen(uid) => format!("{uid} seen"),
+        Input::CronJobUndecodable(uid) | Input::JobUndecodable(uid) => format!("{uid} seen"),
         Input::CronJobDeleted(uid) | Input::JobDeleted(uid) => format!("{uid} gone"),
         Input::WatchUpdated(_)
         | Input::JobUnselected(_)

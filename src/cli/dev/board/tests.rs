@@ -302,10 +302,10 @@ fn a_new_list_ends_what_is_not_in_it() {
     for input in [
         Input::list_begun(WatchedResource::CronJobs, scope()),
         applied(cron_job("b", "* * * * *")),
-        Input::CronJobSeen(cron_job("c", "").identity.uid.clone()),
+        Input::CronJobUndecodable(cron_job("c", "").identity.uid.clone()),
         Input::list_done(WatchedResource::CronJobs, scope()),
         Input::list_begun(WatchedResource::Jobs, scope()),
-        Input::JobSeen(uid("b-1")),
+        Input::JobUndecodable(uid("b-1")),
         Input::list_done(WatchedResource::Jobs, scope()),
     ] {
         board.take(input, at("10:00:10"));

@@ -179,8 +179,8 @@ fn a_relist_keeps_what_it_shows_in_a_form_that_is_not_understood() {
     };
     let mut world = World::new("09:59:30", vec![record], vec![running.clone()]);
     world.input(Input::list_begun(WatchedResource::Jobs, Scope::Cluster));
-    world.input(Input::JobSeen(running.uid.clone()));
-    world.input(Input::JobSeen(uid("unknown")));
+    world.input(Input::JobUndecodable(running.uid.clone()));
+    world.input(Input::JobUndecodable(uid("unknown")));
     world.input(Input::list_done(WatchedResource::Jobs, Scope::Cluster));
     assert_eq!(world.shard.sizes().jobs, 1);
     world.advance_to("10:00:00");
@@ -193,8 +193,8 @@ fn a_relist_keeps_what_it_shows_in_a_form_that_is_not_understood() {
 fn a_cron_job_that_is_not_understood_starts_nothing_until_it_is_and_then_its_latest_slot() {
     let mut world = World::new("09:59:30", vec![cron_job("hello")], vec![]);
     world.input(Input::list_begun(WatchedResource::CronJobs, Scope::Cluster));
-    world.input(Input::CronJobSeen(uid("hello")));
-    world.input(Input::CronJobSeen(uid("unknown")));
+    world.input(Input::CronJobUndecodable(uid("hello")));
+    world.input(Input::CronJobUndecodable(uid("unknown")));
     world.input(Input::list_done(WatchedResource::CronJobs, Scope::Cluster));
     world.advance_to("10:03:00");
     world.apply_job(job("hello", "10:00:00"));

@@ -203,7 +203,7 @@ fn one_that_is_suspended_deleted_or_not_decodable_is_in_no_trouble() {
         );
     }
     let mut world = World::new("09:59:30", vec![never.clone()], vec![failing]);
-    world.input(Input::CronJobSeen(uid("hello")));
+    world.input(Input::CronJobUndecodable(uid("hello")));
     assert_eq!(troubles(&mut world), [""; 0]);
     world.apply(changed(&never));
     assert_eq!(troubles(&mut world), ["failing", "no_success"]);

@@ -103,7 +103,7 @@ fn a_create_that_waits_is_withdrawn_when_its_cron_job_is_gone() {
 #[test]
 fn a_create_that_waits_is_withdrawn_when_its_cron_job_cannot_be_decoded() {
     let mut world = ordered();
-    world.input(Input::CronJobSeen(uid("hello")));
+    world.input(Input::CronJobUndecodable(uid("hello")));
     world.expect(&[WITHDRAW]);
     world.answer_create(CreateOutcome::Withdrawn);
     world.expect(&[]);

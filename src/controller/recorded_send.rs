@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Sends a request and returns its answer and duration. The future must not have been polled before.
-pub(super) async fn ask<T>(
+pub(super) async fn send_recorded<T>(
     clock: &Clock,
     metrics: &ApiMetrics,
     call: ApiCall,

@@ -1,6 +1,6 @@
 //! cronwheel runs the `batch/v1` CronJobs of a Kubernetes cluster, at the instant.
 //!
-//! Six layers, each of which may use those before it and none after it; a test over the tree holds this.
+//! Six layers. Each may use only itself and the layers before it; a test over the source tree checks this.
 //!
 //! 1. [`schedule`]: schedule text, activations, the due slot, the decision, the timer wheel. Pure.
 //! 2. [`shard`]: one shard of CronJobs and their Jobs: facts in, effects out; the shards of a replica. Pure.

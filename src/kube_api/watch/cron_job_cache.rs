@@ -88,7 +88,7 @@ impl CronJobCache {
     }
 
     /// Stores an object. Returns whether the capacity was exceeded.
-    pub(super) fn keep(&self, object: &UndecodedCronJob) -> bool {
+    pub(super) fn insert(&self, object: &UndecodedCronJob) -> bool {
         let Some(uid) = object.uid() else { return false };
         let shard = self.partition.shard_of(uid);
         let mut contents = self.contents();
@@ -115,7 +115,7 @@ impl CronJobCache {
     }
 
     /// Removes a deleted object.
-    pub(super) fn forget(&self, uid: &Uid) {
+    pub(super) fn remove(&self, uid: &Uid) {
         let shard = self.partition.shard_of(uid);
         let mut contents = self.contents();
         if let Some(former) = contents
@@ -128,7 +128,7 @@ impl CronJobCache {
     }
 
     /// Discards everything: from now on the received objects are not complete.
-    pub(super) fn forget_all(&self) {
+    pub(super) fn clear(&self) {
         *self.contents() = Contents::default();
     }
 
@@ -206,23 +206,23 @@ mod tests {
     fn nothing_is_kept_until_a_list_is_complete_and_everything_from_then_on() {
         let contents = CronJobCache::new(count(), CACHE_BYTES_MAX);
         assert!(
-            !contents.keep(&cron_job("c", 4)) && contents.contents().n_bytes == 0,
+            !contents.insert(&cron_job("c", 4)) && contents.contents().n_bytes == 0,
             "it is not all"
         );
         contents.begin(true);
-        contents.keep(&cron_job("a", 5));
-        contents.keep(&cron_job("b", 6));
+        contents.insert(&cron_job("a", 5));
+        contents.insert(&cron_job("b", 6));
         contents.advance_to(ResourceVersion(6));
         assert_eq!(all(&contents), None);
         contents.complete(ResourceVersion(4));
         contents.advance_to(ResourceVersion(6));
-        contents.keep(&cron_job("a", 9));
+        contents.insert(&cron_job("a", 9));
         contents.advance_to(ResourceVersion(9));
-        contents.forget(&Uid::new("b"));
+        contents.remove(&Uid::new("b"));
         contents.advance_to(ResourceVersion(10));
         contents.advance_to(ResourceVersion(3));
         assert_eq!(all(&contents), Some((10, vec![("a".into(), 9)])));
-        contents.forget_all();
+        contents.clear();
         assert_eq!(all(&contents), None);
     }
 
@@ -230,9 +230,9 @@ mod tests {
     fn what_a_watch_repeats_does_not_bring_an_older_form_back() {
         let contents = CronJobCache::new(count(), CACHE_BYTES_MAX);
         contents.begin(true);
-        contents.keep(&cron_job("a", 9));
+        contents.insert(&cron_job("a", 9));
         contents.complete(ResourceVersion(4));
-        contents.keep(&cron_job("a", 7));
+        contents.insert(&cron_job("a", 7));
         assert_eq!(all(&contents), Some((4, vec![("a".into(), 9)])));
     }
 
@@ -241,7 +241,7 @@ mod tests {
         let contents = CronJobCache::new(count(), CACHE_BYTES_MAX);
         contents.begin(true);
         for number in 0..100 {
-            contents.keep(&cron_job(&format!("uid-{number}"), 7));
+            contents.insert(&cron_job(&format!("uid-{number}"), 7));
         }
         contents.complete(ResourceVersion(7));
         let partition = Partition::Shards(count());
@@ -261,19 +261,19 @@ mod tests {
         let contents = CronJobCache::new(count(), 3 * n_bytes(&cron_job("a", 1)));
         contents.begin(true);
         for uid in ["a", "b", "c"] {
-            assert!(!contents.keep(&cron_job(uid, 1)));
+            assert!(!contents.insert(&cron_job(uid, 1)));
         }
         assert!(
-            !contents.keep(&cron_job("a", 2)),
+            !contents.insert(&cron_job("a", 2)),
             "it takes the place of its former self"
         );
         contents.complete(ResourceVersion(2));
-        assert!(contents.keep(&cron_job("d", 3)), "told once");
-        assert!(!contents.keep(&cron_job("e", 4)));
+        assert!(contents.insert(&cron_job("d", 3)), "told once");
+        assert!(!contents.insert(&cron_job("e", 4)));
         contents.complete(ResourceVersion(4));
         assert_eq!(all(&contents), None);
         contents.begin(true);
-        contents.keep(&cron_job("a", 5));
+        contents.insert(&cron_job("a", 5));
         contents.complete(ResourceVersion(5));
         assert_eq!(all(&contents), Some((5, vec![("a".into(), 5)])));
     }

@@ -178,12 +178,12 @@ impl Kind for ShardCronJobs {
     }
 
     fn cache_object(&self, object: &UndecodedCronJob) -> bool {
-        self.cache.keep(object)
+        self.cache.insert(object)
     }
 
     fn forget_object(&self, object: &UndecodedCronJob) {
         if let Some(uid) = object.uid() {
-            self.cache.forget(uid);
+            self.cache.remove(uid);
         }
     }
 

@@ -251,7 +251,7 @@ impl<K: Kind> ListWatch<K> {
         match self.collection.watch(&selector, &through, watch_secs).await {
             Ok(events) => {
                 if let Some(cache) = self.kind.cache().filter(|_| self.is_selected_by_server()) {
-                    cache.forget_all();
+                    cache.clear();
                 }
                 self.announce(WatchStage::Watching(ResourceVersion::read(&through)), shown);
                 self.next_step = WatchStep::Events {

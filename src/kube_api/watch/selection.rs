@@ -179,11 +179,11 @@ impl Collection {
             }
             (None, Freshness::Consistent) => params,
         };
-        let asked = selector.shards.as_deref();
-        let page = match self.client.request(self.list_request(&params, asked)?).await {
-            Ok(List { metadata, .. }) if metadata.is_of_others_than(asked) => None,
+        let requested = selector.shards.as_deref();
+        let page = match self.client.request(self.list_request(&params, requested)?).await {
+            Ok(List { metadata, .. }) if metadata.is_of_others_than(requested) => None,
             Ok(list) => Some(list),
-            Err(error) if asked.is_some() && is_refusal(&error) => None,
+            Err(error) if requested.is_some() && is_refusal(&error) => None,
             Err(error) => return Err(error),
         };
         if let Some(list) = page {
@@ -256,9 +256,9 @@ struct ListMetadata {
 
 impl ListMetadata {
     /// Whether the server applied a different selection than requested.
-    fn is_of_others_than(&self, asked: Option<&str>) -> bool {
-        let told = self.shard_info.as_ref();
-        told.is_some_and(|told| told.get("selector").and_then(Value::as_str) != asked)
+    fn is_of_others_than(&self, requested: Option<&str>) -> bool {
+        let reported = self.shard_info.as_ref();
+        reported.is_some_and(|reported| reported.get("selector").and_then(Value::as_str) != requested)
     }
 }
 

@@ -110,6 +110,7 @@ UNIT = {
     "creates-of-a-slow-tenant-are-a-burst": ("src/controller/dispatcher.rs", "n_to_send + n_recent_creates > BURST_MIN", "n_to_send.max(n_creates) + n_recent_creates > BURST_MIN", "slow_tenant"),
     "daily-create-waits-for-ever": ("src/controller/dispatcher/backlog.rs", ".min(now + PRECEDENCE_MAX)", ".min(now + PRECEDENCE_MAX * 9_999)", "a_daily_create"),
     "withdrawn-request-is-sent-again": ("src/controller/dispatcher/backlog.rs", "        if self.settle(&queued) {", "        if self.settle(&queued) && self.n_turns > 9_999 {", "withdrawal"),
+    "shards-taken-over-are-listed-one-by-one": ("src/shard/held_shards/list_queue.rs", "self.next.is_empty() || is_early", "self.next.is_empty()", "list_queue"),
     "sent-without-asking-who-leads": ("src/controller/lane.rs", "is_led.then(|| {", "(is_led || !now.since_boot().is_zero()).then(|| {", "asked_once_more"),
     "create-outlives-its-slot": (f"{STATE}/decision.rs", "expires_at.map_or(Timestamp::MAX, |expires_at| after(expires_at, -clock_skew_max))", "Timestamp::MAX", "a_job_may_be_stored_until"),
     "short-lived-job-outlives-its-term": ("src/shard/record.rs", "self.has_short_ttl() || limits.contains(&Some(0))", "self.has_short_ttl() && limits.contains(&Some(0))", "a_job_may_be_stored_until"),

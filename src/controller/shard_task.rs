@@ -232,7 +232,7 @@ impl ShardTask {
         };
         self.shards.advance_lifecycles(now);
         channels.publish_held(&self.shards.shards().collect());
-        channels.send_pending(&mut self.shards);
+        channels.send_pending(&mut self.shards, now);
     }
 
     fn handle_inputs(&mut self) {

@@ -8,7 +8,7 @@
 mod account;
 mod held;
 pub mod lifecycle;
-mod list_order;
+mod list_queue;
 mod listing;
 mod pause;
 mod progress;
@@ -26,7 +26,7 @@ use self::{
     progress::{Progress, note_written},
     survey::Survey,
 };
-pub use self::{list_order::ListOrder, listing::Listed};
+pub use self::{list_queue::ListOrder, listing::Listed};
 use super::{
     effect::Effect,
     ids::Uid,

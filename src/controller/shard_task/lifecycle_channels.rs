@@ -5,7 +5,7 @@ use tokio::sync::mpsc;
 use crate::{
     controller::list_task::ListNews,
     kube_api::ordered_watch::OrderedSender,
-    shard::{Bucket, HeldShards, ListOrder, ShardCommand, ShardReport, ShardSet},
+    shard::{Bucket, Clocks, HeldShards, ListOrder, ShardCommand, ShardReport, ShardSet},
 };
 
 /// Capacity of the channel for commands. Per shard: lead, seal, seal earlier and release, for the maximum number of
@@ -55,9 +55,9 @@ impl LifecycleChannels {
     }
 
     /// Sends the pending list request and reports, as far as the channels have room. The next turn sends the rest.
-    pub(super) fn send_pending(&self, shards: &mut HeldShards) {
+    pub(super) fn send_pending(&self, shards: &mut HeldShards, now: Clocks) {
         if self.lists.capacity() > 0
-            && let Some(order) = shards.poll_list()
+            && let Some(order) = shards.poll_list(now)
         {
             // The capacity was checked, and no other task sends. An error means that the list task has ended.
             let _ = self.lists.try_send(order);

@@ -11,7 +11,7 @@ use std::{collections::VecDeque, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{HeldShards, ListOrder, Listed, held::Held};
+use super::{HeldShards, ListOrder, Listed, held::Held, list_queue::ListQueue};
 use crate::shard::{
     BootInstant, Clocks, Entry, ResourceVersions, Scope, SealOrder, ShardCommand, ShardId, ShardPhase, ShardReport,
     ShardSet, ShardTerm, Term,
@@ -36,13 +36,7 @@ pub(super) struct Lifecycle {
     is_synced_reported: bool,
     /// Shards whose loading is to be reported.
     loading: ShardSet,
-    /// Shards for the next list.
-    to_list: ShardSet,
-    /// Whether the next list must be consistent.
-    must_be_consistent: bool,
-    is_listing: bool,
-    /// Shards of the list in progress that still need it.
-    listing: ShardSet,
+    lists: ListQueue,
     reports: VecDeque<ShardReport>,
 }
 
@@ -84,13 +78,7 @@ enum SealStep {
 impl Lifecycle {
     fn forget(&mut self, shard: ShardId) {
         self.loading.remove(shard);
-        self.to_list.remove(shard);
-        self.listing.remove(shard);
-    }
-
-    /// Whether a list of the shard is ordered or in progress.
-    fn is_to_be_listed(&self, shard: ShardId) -> bool {
-        self.to_list.contains(shard) || self.listing.contains(shard)
+        self.lists.remove(shard);
     }
 }
 
@@ -119,24 +107,15 @@ impl HeldShards {
         self.advance_lifecycles(now);
     }
 
-    /// The next list to make, if none is in progress. The caller passes its objects to [`HeldShards::take_listed`] and
-    /// its end to [`HeldShards::listed`].
-    pub fn poll_list(&mut self) -> Option<ListOrder> {
-        let lists = &mut self.lifecycle;
-        if lists.is_listing || lists.to_list.is_empty() {
-            return None;
-        }
-        lists.is_listing = true;
-        lists.listing = std::mem::take(&mut lists.to_list);
-        Some(ListOrder {
-            shards: lists.listing,
-            is_consistent: std::mem::take(&mut lists.must_be_consistent),
-        })
+    /// The next list to make, if it is due and none is in progress. The caller passes its objects to
+    /// [`HeldShards::take_listed`] and its end to [`HeldShards::listed`].
+    pub fn poll_list(&mut self, now: Clocks) -> Option<ListOrder> {
+        self.lifecycle.lists.begin(now.boot)
     }
 
     /// Restarts the list in progress. Objects found so far may be outdated.
     pub fn list_again(&mut self, now: Clocks) {
-        let listing = self.lifecycle.listing;
+        let listing = self.lifecycle.lists.in_progress();
         for shard in listing.iter() {
             self.stand_by(shard, now.wall);
         }
@@ -145,7 +124,7 @@ impl HeldShards {
     /// Handles an object found by the list.
     pub fn take_listed(&mut self, listed: Listed, now: Clocks) {
         let shard = self.shard_of(listed.cron_job());
-        if self.lifecycle.listing.contains(shard) {
+        if self.lifecycle.lists.in_progress().contains(shard) {
             self.add_listed(listed, now.wall);
         }
     }
@@ -153,7 +132,7 @@ impl HeldShards {
     /// Leaves a scope out of the list, because the API server does not permit it. The shards are led without it; once
     /// it is permitted, the watch of the scope lists it for them.
     pub fn leave_out(&mut self, scope: &Scope) {
-        let listing = self.lifecycle.listing;
+        let listing = self.lifecycle.lists.in_progress();
         for shard in listing.iter() {
             self.leave_out_of(shard, scope);
         }
@@ -161,8 +140,7 @@ impl HeldShards {
 
     /// Handles the end of the list, which covers writes up to these versions.
     pub fn listed(&mut self, through: &ResourceVersions, now: Clocks) {
-        self.lifecycle.is_listing = false;
-        let listed = std::mem::take(&mut self.lifecycle.listing);
+        let listed = self.lifecycle.lists.end();
         self.end_list(&listed, through, now.wall);
         for shard in listed.iter() {
             if self.lifecycle.loading.remove(shard) {
@@ -190,7 +168,8 @@ impl HeldShards {
             SealStep::Release => None,
         };
         let held = self.held.values();
-        held.flat_map(|held| [list_at(held), until(held)]).flatten().min()
+        let of_held = held.flat_map(|held| [list_at(held), until(held)]).flatten();
+        of_held.chain(self.lifecycle.lists.due_at()).min()
     }
 
     /// The next report to the election.
@@ -203,15 +182,11 @@ impl HeldShards {
         self.lifecycle.reports.push_front(report);
     }
 
-    /// Orders a list of a shard. A list that is already in progress may miss changes from before this order, so the
-    /// shard waits for the next list. That list must be consistent if the shard is to be led.
+    /// Orders a list of a shard, which must be consistent if the shard is to be led.
     fn list(&mut self, shard: ShardId, now: Clocks) {
         self.stand_by(shard, now.wall);
         let is_entering = self.held.get(&shard).is_some_and(|held| held.entering.is_some());
-        let lists = &mut self.lifecycle;
-        lists.listing.remove(shard);
-        lists.to_list.insert(shard);
-        lists.must_be_consistent |= is_entering;
+        self.lifecycle.lists.add(shard, is_entering, now.boot);
     }
 
     fn enter(&mut self, shard_term: ShardTerm, entry: Entry, now: Clocks) {
@@ -244,7 +219,7 @@ impl HeldShards {
         for (shard, mut entering) in entering {
             let is_late = entering.list_at.is_some_and(|list_at| list_at <= now.boot);
             let is_synced = self.is_shard_synced(shard);
-            let is_listed = entering.list_at.is_none() && !self.lifecycle.is_to_be_listed(shard);
+            let is_listed = entering.list_at.is_none() && !self.lifecycle.lists.contains(shard);
             let has_observed = || entering.written.is_some_and(|written| self.has_observed(shard, &written));
             if is_synced && (is_listed || has_observed()) {
                 self.begin_to_lead(shard, entering, now);

@@ -191,6 +191,15 @@ impl Replica {
         self.shards.advance_lifecycles(now);
     }
 
+    /// The next list to make.
+    fn poll_list(&mut self) -> Option<ListOrder> {
+        let now = self.now();
+        let due_at = self.shards.lifecycle.lists.due_at().unwrap_or(now.boot);
+        // The list of a shard that is taken over waits for others.
+        let boot = now.boot.max(due_at);
+        self.shards.poll_list(Clocks { boot, ..now })
+    }
+
     /// Makes the next list, with this result.
     fn list(&mut self, found: Vec<Listed>) {
         self.list_through(found, written(0, 0));
@@ -198,8 +207,8 @@ impl Replica {
 
     /// Makes the next list, with this result and these versions. Returns whether it had to be consistent.
     fn list_through(&mut self, found: Vec<Listed>, through: ResourceVersions) -> bool {
+        let order = self.poll_list().expect("a list is wanted");
         let now = self.now();
-        let order = self.shards.poll_list().expect("a list is wanted");
         for listed in found {
             self.shards.take_listed(listed, now);
         }
@@ -358,7 +367,7 @@ fn a_watch_that_shows_it_while_it_is_listed_is_enough() {
     let mut replica = Replica::new();
     replica.hand_over(written(0, 1_020));
     replica.pass(500);
-    assert!(replica.shards.poll_list().is_some());
+    assert!(replica.poll_list().is_some());
     replica.watch(Input::JobApplied(Box::new(job(at("10:00:00"), 1_020))));
     assert_eq!(replica.reports(), [ShardReport::Leading(shard_term(8))]);
     let now = replica.now();
@@ -389,7 +398,7 @@ fn a_shard_that_was_not_loaded_or_was_led_before_is_listed_whatever_was_said() {
 fn what_is_wanted_while_a_list_goes_on_is_of_the_next_one() {
     let mut replica = Replica::new();
     replica.command(ShardCommand::Load(ShardSet::from_iter([shard()])));
-    let order = replica.shards.poll_list().unwrap();
+    let order = replica.poll_list().unwrap();
     assert_eq!(
         (order.shards, order.is_consistent),
         ([shard()].into_iter().collect(), false)
@@ -399,7 +408,7 @@ fn what_is_wanted_while_a_list_goes_on_is_of_the_next_one() {
         shard_term: shard_term(5),
         entry: Entry::List,
     });
-    assert_eq!(replica.shards.poll_list(), None, "one at a time");
+    assert_eq!(replica.poll_list(), None, "one at a time");
     let now = replica.now();
     let early = Listed::CronJob(Box::new(record()));
     replica.shards.take_listed(early, now);

@@ -1,0 +1,135 @@
+//! The shards that are to be listed.
+
+use std::time::Duration;
+
+use crate::shard::{BootInstant, ShardId, ShardSet};
+
+/// How long a list of shards that are taken over waits for the next such shard. A replica takes the shards of one that
+/// died one after another, a few milliseconds apart, and one list of all of them is no slower than that of one shard.
+const GATHER_PAUSE: Duration = Duration::from_millis(50);
+
+/// How long such a list waits in all.
+const GATHER_MAX: Duration = Duration::from_millis(500);
+
+/// A list to be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListOrder {
+    /// The shards whose CronJobs and Jobs are to be listed.
+    pub shards: ShardSet,
+    /// Whether the list must contain every earlier write. Otherwise the versions that this replica's watches have
+    /// reached suffice.
+    pub is_consistent: bool,
+}
+
+/// The shards of the next list, and of the list in progress.
+#[derive(Debug, Default)]
+pub(super) struct ListQueue {
+    next: ShardSet,
+    /// While a consistent list is to be made: when its first shard was added, and the earliest instant of the list.
+    consistent: Option<(BootInstant, BootInstant)>,
+    is_listing: bool,
+    /// Shards of the list in progress that still need it.
+    listing: ShardSet,
+}
+
+impl ListQueue {
+    /// Adds a shard to the next list. A list in progress no longer counts for it, since it may miss changes from before
+    /// this order.
+    pub(super) fn add(&mut self, shard: ShardId, must_be_consistent: bool, now: BootInstant) {
+        self.listing.remove(shard);
+        self.next.insert(shard);
+        if must_be_consistent {
+            let began = self.consistent.map_or(now, |(began, _)| began);
+            let at = (now + GATHER_PAUSE).min(began + GATHER_MAX);
+            self.consistent = Some((began, at));
+        }
+    }
+
+    pub(super) fn remove(&mut self, shard: ShardId) {
+        self.next.remove(shard);
+        self.listing.remove(shard);
+    }
+
+    /// Whether a list of the shard is ordered or in progress.
+    pub(super) fn contains(&self, shard: ShardId) -> bool {
+        self.next.contains(shard) || self.listing.contains(shard)
+    }
+
+    /// Begins the next list, if it is due and none is in progress.
+    pub(super) fn begin(&mut self, now: BootInstant) -> Option<ListOrder> {
+        let is_early = self.consistent.is_some_and(|(_, at)| now < at);
+        if self.is_listing || self.next.is_empty() || is_early {
+            return None;
+        }
+        self.is_listing = true;
+        self.listing = std::mem::take(&mut self.next);
+        Some(ListOrder {
+            shards: self.listing,
+            is_consistent: self.consistent.take().is_some(),
+        })
+    }
+
+    /// When to call [`ListQueue::begin`], if the next list only waits for time.
+    pub(super) fn due_at(&self) -> Option<BootInstant> {
+        let (_, at) = self.consistent?;
+        (!self.is_listing && !self.next.is_empty()).then_some(at)
+    }
+
+    /// The shards of the list in progress that still need it.
+    pub(super) fn in_progress(&self) -> ShardSet {
+        self.listing
+    }
+
+    /// Ends the list in progress. Returns its shards that still needed it.
+    pub(super) fn end(&mut self) -> ShardSet {
+        self.is_listing = false;
+        std::mem::take(&mut self.listing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> BootInstant {
+        BootInstant::after_boot(Duration::from_millis(millis))
+    }
+
+    fn n_shards(queue: &mut ListQueue, now: BootInstant) -> Option<usize> {
+        queue.begin(now).map(|order| order.shards.len())
+    }
+
+    #[test]
+    fn a_list_for_a_planned_handover_begins_at_once() {
+        let mut queue = ListQueue::default();
+        queue.add(ShardId(1), false, at(0));
+        let order = queue.begin(at(0)).unwrap();
+        assert_eq!((order.shards.len(), order.is_consistent), (1, false));
+    }
+
+    #[test]
+    fn shards_that_are_taken_over_shortly_after_each_other_share_a_list() {
+        let mut queue = ListQueue::default();
+        for number in 0..6 {
+            queue.add(ShardId(number), true, at(40 * u64::from(number)));
+        }
+        assert_eq!(n_shards(&mut queue, at(249)), None);
+        assert_eq!(queue.due_at(), Some(at(250)));
+        let order = queue.begin(at(250)).unwrap();
+        assert_eq!((order.shards.len(), order.is_consistent), (6, true));
+        queue.add(ShardId(9), true, at(260));
+        assert_eq!(n_shards(&mut queue, at(900)), None, "one at a time");
+        assert_eq!(queue.end().len(), 6);
+        assert_eq!(n_shards(&mut queue, at(900)), Some(1));
+    }
+
+    #[test]
+    fn a_list_waits_for_half_a_second_at_most() {
+        let mut queue = ListQueue::default();
+        for number in 0..14 {
+            queue.add(ShardId(number), true, at(40 * u64::from(number)));
+        }
+        assert_eq!(n_shards(&mut queue, at(499)), None);
+        assert_eq!(n_shards(&mut queue, at(500)), Some(14));
+    }
+}

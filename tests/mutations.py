@@ -110,6 +110,8 @@ UNIT = {
     "creates-of-a-slow-tenant-are-a-burst": ("src/controller/dispatcher.rs", "n_to_send + n_recent_creates > BURST_MIN", "n_to_send.max(n_creates) + n_recent_creates > BURST_MIN", "slow_tenant"),
     "daily-create-waits-for-ever": ("src/controller/dispatcher/backlog.rs", ".min(now + PRECEDENCE_MAX)", ".min(now + PRECEDENCE_MAX * 9_999)", "a_daily_create"),
     "withdrawn-request-is-sent-again": ("src/controller/dispatcher/backlog.rs", "        if self.settle(&queued) {", "        if self.settle(&queued) && self.n_turns > 9_999 {", "withdrawal"),
+    "overdue-jobs-do-not-wait-for-the-watch": ("src/shard/held_shards/pause.rs", "self.progress.are_cron_jobs_interrupted() && now.boot < ends_at", "self.progress.are_cron_jobs_interrupted() && now.boot >= ends_at", "held_shards::pause"),
+    "outage-withdraws-nothing": ("src/shard/held_shards/pause.rs", "held.state.withdraw_all();", "held.state.pause();", "held_shards::pause"),
     "shards-taken-over-are-listed-one-by-one": ("src/shard/held_shards/list_queue.rs", "self.next.is_empty() || is_early", "self.next.is_empty()", "list_queue"),
     "sent-without-asking-who-leads": ("src/controller/lane.rs", "is_led.then(|| {", "(is_led || !now.since_boot().is_zero()).then(|| {", "asked_once_more"),
     "create-outlives-its-slot": (f"{STATE}/decision.rs", "expires_at.map_or(Timestamp::MAX, |expires_at| after(expires_at, -clock_skew_max))", "Timestamp::MAX", "a_job_may_be_stored_until"),

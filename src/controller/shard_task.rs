@@ -163,7 +163,7 @@ impl ShardTask {
     /// Returns the next wakeup of the shards; `None` while this replica may not act.
     fn wakeup(&mut self) -> Option<Wakeup> {
         let wakeup = self.shards.next_wakeup()?;
-        self.may_act().then_some(wakeup)
+        (self.may_act() && !self.shards.is_paused()).then_some(wakeup)
     }
 
     /// Whether the clock verdict is fine and the leadership permits actions.
@@ -190,12 +190,12 @@ impl ShardTask {
         if fall_back <= SignedDuration::ZERO || fall_back > FALL_BACK_MAX {
             self.time = now;
         }
-        self.shards.resume(self.time);
+        self.shards.resume(self.now());
     }
 
     fn pass_time(&mut self) {
         self.update_time();
-        if self.may_act() {
+        if !self.shards.is_paused() {
             self.shards.handle_timeout(self.time);
         }
     }
@@ -240,6 +240,8 @@ impl ShardTask {
         for input in self.answers.drain(..).chain(self.inputs.drain(..)) {
             self.shards.handle(input, self.time);
         }
+        // A watch that is open again ends a pause.
+        self.update_time();
     }
 
     /// Hands every effect to its lane. A full lane answers at once, and the answer may cause further effects. Returns

@@ -10,6 +10,10 @@ const WATCH_DELAY_MIN: Duration = Duration::from_millis(200);
 /// Maximum delay after a failure of a watch: changes during it take effect late.
 const WATCH_DELAY_MAX: Duration = Duration::from_secs(10);
 
+/// Maximum delay after a failure of a watch without an answer. After an outage, shards wait for the watch of CronJobs
+/// before they create the Jobs that are overdue.
+pub(super) const UNREACHABLE_DELAY_MAX: Duration = Duration::from_secs(2);
+
 pub(super) const WATCH_DELAYS: BackOff = BackOff {
     first: WATCH_DELAY_MIN,
     longest: WATCH_DELAY_MAX,
@@ -47,8 +51,13 @@ impl Retry {
 
     /// Records a failure.
     pub fn fail(&mut self) {
+        self.fail_within(self.back_off.longest);
+    }
+
+    /// Records a failure, and pauses at most this long after it.
+    pub fn fail_within(&mut self, longest: Duration) {
         self.n_failures = self.n_failures.saturating_add(1);
-        self.due = Some(self.back_off.after(self.n_failures));
+        self.due = Some(self.back_off.after(self.n_failures).min(longest));
     }
 
     /// Records a success: the next failure counts as the first.

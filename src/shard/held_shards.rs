@@ -23,6 +23,7 @@ use self::{
     held::Held,
     lifecycle::Lifecycle,
     listing::Listing,
+    pause::Pause,
     progress::{Progress, note_written},
     survey::Survey,
 };
@@ -30,7 +31,7 @@ pub use self::{list_queue::ListOrder, listing::Listed};
 use super::{
     effect::Effect,
     ids::Uid,
-    input::{Input, Scope, WatchUpdate, WatchStage},
+    input::{Input, Scope, WatchStage, WatchUpdate},
     outcome_counts::OutcomeCounts,
     refused_creates::RefusedCreates,
     template_memory::TemplateMemory,
@@ -89,7 +90,7 @@ pub struct HeldShards {
     retired: OutcomeCounts,
     template_memory: TemplateMemory,
     refused_creates: RefusedCreates,
-    is_paused: bool,
+    pause: Pause,
     survey: Survey,
 }
 
@@ -107,7 +108,7 @@ impl HeldShards {
             retired: OutcomeCounts::default(),
             template_memory: TemplateMemory::default(),
             refused_creates: RefusedCreates::default(),
-            is_paused: false,
+            pause: Pause::default(),
             survey: Survey::default(),
         }
     }
@@ -133,7 +134,7 @@ impl HeldShards {
             self.held.insert(shard, Held::new(state, None));
         }
         let Some(held) = self.held.get_mut(&shard) else { return };
-        if self.is_paused {
+        if self.pause.is_on {
             held.state.pause();
         }
         let listing = Listing::new(&self.scopes);
@@ -201,9 +202,13 @@ impl HeldShards {
             return self.forward_watch_update(update, now);
         }
         if let Some(shard) = self.concerned(&input) {
-            let may_give_turns = matches!(input, Input::JobCreateAnswered { .. });
+            let is_answer = matches!(input, Input::JobCreateAnswered { .. });
+            let is_outage = self.is_outage(&input);
             self.hand_to(shard, input, now);
-            if may_give_turns {
+            if is_outage {
+                self.pause_in_outage();
+            }
+            if is_answer {
                 self.give_turns(now);
             }
             return;
@@ -346,7 +351,9 @@ impl HeldShards {
             | Input::JobDeleteAnswered { cron_job, .. }
             | Input::StatusAnswered { cron_job, .. } => cron_job,
             Input::JobLookedUp { look_up, .. } => &look_up.cron_job.uid,
-            Input::WatchUpdated(_) | Input::JobUndecodable(_) | Input::JobDeleted(_) | Input::JobUnselected(_) => return None,
+            Input::WatchUpdated(_) | Input::JobUndecodable(_) | Input::JobDeleted(_) | Input::JobUnselected(_) => {
+                return None;
+            }
         };
         Some(self.partition.shard_of(cron_job))
     }

@@ -81,6 +81,8 @@ pub enum WatchStage {
     NotPermitted,
     /// All events of these shards after this version follow, in order.
     Watching(ResourceVersion),
+    /// The API server did not answer the list or watch, which is retried. Events are late until a watch is open again.
+    Interrupted,
 }
 
 /// A fact. Inputs are handled in the order in which the process learned them.

@@ -128,7 +128,7 @@ impl Board {
             (WatchedResource::CronJobs, WatchStage::ListDone) => self.retire_cron_jobs(),
             (WatchedResource::Jobs, WatchStage::ListBegun) => self.lists.jobs += 1,
             (WatchedResource::Jobs, WatchStage::ListDone) => self.retire_jobs(),
-            (_, WatchStage::Watching(_) | WatchStage::NotPermitted) => {}
+            (_, WatchStage::Watching(_) | WatchStage::NotPermitted | WatchStage::Interrupted) => {}
         }
     }
 

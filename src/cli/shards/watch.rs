@@ -133,7 +133,7 @@ impl Gathering {
             WatchItem::Input(Input::WatchUpdated(update)) => match update.stage {
                 WatchStage::ListBegun => self.known.begin_relist(),
                 WatchStage::ListDone => self.known.end_relist(),
-                WatchStage::Watching(_) | WatchStage::NotPermitted => {}
+                WatchStage::Watching(_) | WatchStage::NotPermitted | WatchStage::Interrupted => {}
             },
             WatchItem::Error { message, .. } => return Some(format!("watching CronJobs: {message}")),
             // CronJob watches have no other items.

@@ -80,7 +80,7 @@ impl UnlabelledJobs {
                 self.is_complete = true;
                 self.prove(version)
             }
-            WatchStage::ListDone | WatchStage::NotPermitted => None,
+            WatchStage::ListDone | WatchStage::NotPermitted | WatchStage::Interrupted => None,
         }
     }
 

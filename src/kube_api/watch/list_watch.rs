@@ -28,7 +28,7 @@ use crate::{
     kube_api::{
         objects::classify::{bounded, error_text},
         ordered_watch::OrderedReceiver,
-        retry::{Retry, WATCH_DELAYS},
+        retry::{Retry, UNREACHABLE_DELAY_MAX, WATCH_DELAYS},
         watch::{
             cron_job_cache::CronJobCache,
             delivered_versions::DeliveredVersion,
@@ -383,7 +383,12 @@ impl<K: Kind> ListWatch<K> {
     }
 
     fn report_failure(&mut self, message: String, code: Option<u16>, next: WatchStep<K::Object>) {
-        self.retry.fail();
+        if code.is_none() {
+            self.retry.fail_within(UNREACHABLE_DELAY_MAX);
+            self.announce(WatchStage::Interrupted, ShardSet::EMPTY);
+        } else {
+            self.retry.fail();
+        }
         self.ready.push_back(WatchItem::Error { message, code });
         self.next_step = next;
     }

@@ -220,7 +220,11 @@ impl HeldShards {
             let is_late = entering.list_at.is_some_and(|list_at| list_at <= now.boot);
             let is_synced = self.is_shard_synced(shard);
             let is_listed = entering.list_at.is_none() && !self.lifecycle.lists.contains(shard);
-            let has_observed = || entering.written.is_some_and(|written| self.has_observed(shard, &written));
+            let has_observed = || {
+                entering
+                    .written
+                    .is_some_and(|written| self.has_observed(shard, &written))
+            };
             if is_synced && (is_listed || has_observed()) {
                 self.begin_to_lead(shard, entering, now);
             } else if is_late {

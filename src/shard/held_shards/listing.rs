@@ -14,7 +14,7 @@ use std::{
 use crate::shard::{
     ResourceVersions,
     ids::{CronJobIdentity, ResourceVersion, Uid},
-    input::{Input, Scope, WatchedResource, WatchStage},
+    input::{Input, Scope, WatchStage, WatchedResource},
     record::{CronJobRecord, JobRecord},
 };
 
@@ -132,7 +132,10 @@ impl Listing {
 
     /// The scopes that the list left out.
     pub(super) fn left_out(&self) -> Vec<Scope> {
-        let of_cron_jobs = self.parts.iter().filter(|part| part.resource == WatchedResource::CronJobs);
+        let of_cron_jobs = self
+            .parts
+            .iter()
+            .filter(|part| part.resource == WatchedResource::CronJobs);
         let left_out = of_cron_jobs.filter(|part| part.is_left_out);
         left_out.map(|part| part.scope.clone()).collect()
     }
@@ -168,7 +171,11 @@ impl Listing {
             self.found.insert(listed.cron_job().clone());
         }
         let (resource, uid, namespace): (_, &Uid, &str) = match listed {
-            Listed::CronJob(record) => (WatchedResource::CronJobs, &record.identity.uid, &record.identity.namespace),
+            Listed::CronJob(record) => (
+                WatchedResource::CronJobs,
+                &record.identity.uid,
+                &record.identity.namespace,
+            ),
             // Its namespace is unknown. Treating a deleted CronJob as existing does no harm.
             Listed::UndecodableCronJob(uid) => return !self.gone.contains(uid),
             Listed::Job { job, .. } => (WatchedResource::Jobs, &job.uid, &job.namespace),
@@ -188,7 +195,7 @@ impl Listing {
             Input::WatchUpdated(update) => match update.stage {
                 WatchStage::ListBegun => self.leave_to_watch(update.resource, &update.scope),
                 WatchStage::ListDone => self.is_left_to_watch(update.resource, &update.scope),
-                WatchStage::Watching(_) | WatchStage::NotPermitted => true,
+                WatchStage::Watching(_) | WatchStage::NotPermitted | WatchStage::Interrupted => true,
             },
             Input::CronJobApplied(record) => {
                 let sighting = Sighting {

@@ -1,27 +1,84 @@
-//! Pauses the shards while the replica may not act.
+//! Pauses the shards while the replica may not act, and during an outage of the API server.
+//!
+//! After an outage, requests succeed a little earlier than the watch of CronJobs. Jobs that were due during the outage
+//! would then be created from outdated CronJobs, for example from one that was suspended meanwhile. Therefore the shards
+//! decide again once the watch is open, but wait for it only for a limited time.
 
-use jiff::Timestamp;
+use std::time::Duration;
 
 use super::HeldShards;
+use crate::shard::{BootInstant, Clocks, input::Input, outcome::CreateOutcome};
+
+/// How long the shards wait for the watch of CronJobs although the replica may act. Half the shortest period of a
+/// schedule, so that no slot is superseded meanwhile. A watch that cannot reach the API server is retried every two
+/// seconds.
+const WATCH_WAIT_MAX: Duration = Duration::from_secs(30);
+
+/// The pause of all shards.
+#[derive(Debug, Default)]
+pub(super) struct Pause {
+    pub(super) is_on: bool,
+    /// When the shards decide again although the watch of CronJobs is interrupted; `None` until the replica may act.
+    ends_at: Option<BootInstant>,
+}
 
 impl HeldShards {
-    /// Lets every shard record facts without deciding, while the replica may not act.
+    /// Lets every shard record facts without deciding. Call while the replica may not act.
     pub fn pause(&mut self) {
-        if !std::mem::replace(&mut self.is_paused, true) {
+        self.pause.ends_at = None;
+        if !std::mem::replace(&mut self.pause.is_on, true) {
             for held in self.held.values_mut() {
                 held.state.pause();
             }
         }
     }
 
-    /// Lets every shard decide again.
-    pub fn resume(&mut self, now: Timestamp) {
-        if std::mem::take(&mut self.is_paused) {
-            for (shard, held) in &mut self.held {
-                held.is_wakeup_old = true;
-                held.state.resume(now);
-                self.with_effects.insert(*shard);
+    /// Lets every shard decide again, unless it waits for the watch of CronJobs. Call while the replica may act.
+    pub fn resume(&mut self, now: Clocks) {
+        if !self.pause.is_on {
+            return;
+        }
+        let ends_at = *self.pause.ends_at.get_or_insert(now.boot + WATCH_WAIT_MAX);
+        if self.progress.are_cron_jobs_interrupted() && now.boot < ends_at {
+            return;
+        }
+        self.pause = Pause::default();
+        for (shard, held) in &mut self.held {
+            held.is_wakeup_old = true;
+            held.state.resume(now.wall);
+            self.with_effects.insert(*shard);
+        }
+    }
+
+    /// Whether the shards are paused.
+    pub fn is_paused(&self) -> bool {
+        self.pause.is_on
+    }
+
+    /// Whether neither this create nor the watch of CronJobs reached the API server.
+    pub(super) fn is_outage(&self, input: &Input) -> bool {
+        let is_unanswered = matches!(
+            input,
+            Input::JobCreateAnswered {
+                answer: CreateOutcome::Unanswered { .. } | CreateOutcome::Failed { status: None, .. },
+                ..
             }
+        );
+        is_unanswered && self.progress.are_cron_jobs_interrupted()
+    }
+
+    /// Pauses until the watch of CronJobs is open again. What waits to be sent is withdrawn, and decided again then.
+    pub(super) fn pause_in_outage(&mut self) {
+        if self.pause.is_on {
+            return;
+        }
+        self.pause();
+        for (shard, held) in &mut self.held {
+            held.state.withdraw_all();
+            self.with_effects.insert(*shard);
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,7 @@
 use crate::shard::{
     ResourceVersions, ShardId, ShardSet,
     ids::ResourceVersion,
-    input::{Input, Scope, WatchUpdate, WatchedResource, WatchStage},
+    input::{Input, Scope, WatchStage, WatchUpdate, WatchedResource},
     outcome::{CreateOutcome, StatusOutcome},
 };
 
@@ -26,7 +26,8 @@ impl ScopeProgress {
     }
 
     fn is_refused(&self) -> bool {
-        self.cron_jobs.is_refused || self.jobs.is_refused
+        let is_it = |resource: &KindProgress| resource.failure == Some(WatchFailure::NotPermitted);
+        is_it(&self.cron_jobs) || is_it(&self.jobs)
     }
 
     fn apply(&mut self, update: &WatchUpdate) {
@@ -37,12 +38,21 @@ impl ScopeProgress {
     }
 }
 
+/// Why a list or watch fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WatchFailure {
+    /// The API server does not permit it. Only a list ends this.
+    NotPermitted,
+    /// The API server does not answer.
+    Interrupted,
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 struct KindProgress {
     is_listing: bool,
     was_listed: bool,
-    /// Whether the API server refused the list or watch.
-    is_refused: bool,
+    /// Why the list or watch fails at present.
+    failure: Option<WatchFailure>,
     highest: ResourceVersion,
     through: ResourceVersion,
     /// The shards that the watch selects.
@@ -61,16 +71,21 @@ impl KindProgress {
     fn apply(&mut self, update: &WatchUpdate) {
         match update.stage {
             WatchStage::NotPermitted => {
-                self.is_refused = true;
+                self.failure = Some(WatchFailure::NotPermitted);
+                return;
+            }
+            WatchStage::Interrupted => {
+                self.failure.get_or_insert(WatchFailure::Interrupted);
                 return;
             }
             WatchStage::ListBegun => self.is_listing = true,
             WatchStage::ListDone => {
                 self.was_listed = true;
-                self.is_refused = false;
+                self.failure = None;
             }
             WatchStage::Watching(version) => {
                 self.is_listing = false;
+                self.failure = self.failure.filter(|failure| *failure == WatchFailure::NotPermitted);
                 self.highest = version;
                 self.through = version;
             }
@@ -131,6 +146,13 @@ impl Progress {
     pub(super) fn is_listed_as_permitted(&self) -> bool {
         let is_done = |watches: &ScopeProgress| watches.is_listed() || watches.is_refused();
         self.scopes.iter().any(ScopeProgress::is_listed) && self.scopes.iter().all(is_done)
+    }
+
+    /// Whether a list or watch of CronJobs was not answered and has not succeeded again, except where the API server
+    /// does not permit it.
+    pub(super) fn are_cron_jobs_interrupted(&self) -> bool {
+        let is_interrupted = |watches: &ScopeProgress| watches.cron_jobs.failure == Some(WatchFailure::Interrupted);
+        self.scopes.iter().any(is_interrupted)
     }
 
     /// The versions up to which every event of a shard has been observed. Zero with several scopes, since the scope of

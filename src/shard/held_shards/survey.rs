@@ -56,7 +56,7 @@ impl HeldShards {
         if !self.survey.is_on {
             return;
         }
-        if self.is_paused {
+        if self.is_paused() {
             self.survey = Survey {
                 is_on: true,
                 ..Survey::default()
@@ -101,7 +101,7 @@ impl HeldShards {
 
     /// The shards for which this replica acts.
     fn acting(&self) -> ShardSet {
-        let held = self.held.iter().filter(|_| !self.is_paused);
+        let held = self.held.iter().filter(|_| !self.is_paused());
         let acting = held.filter(|(_, held)| held.state.phase().acts());
         acting.map(|(shard, _)| *shard).collect()
     }

@@ -12,7 +12,7 @@ const CANDIDATES_MAX: usize = 128;
 impl HeldShards {
     /// Tries one CronJob for each turn that is due.
     pub(super) fn give_turns(&mut self, now: Timestamp) {
-        if self.is_paused {
+        if self.is_paused() {
             return;
         }
         while let Some(cause) = self.refused_creates.take_turn(now) {

@@ -145,6 +145,13 @@ impl ShardState {
         }
     }
 
+    /// Withdraws the requests of all CronJobs that are not sent yet.
+    pub fn withdraw_all(&mut self) {
+        for owner in self.index.owner_indexes() {
+            self.withdraw(owner);
+        }
+    }
+
     /// Withdraws the requests that the open slot waits for and that are not sent yet: its create, or the deletes before
     /// it. The slot is decided again after the answer.
     pub(super) fn withdraw(&mut self, owner: OwnerIndex) {

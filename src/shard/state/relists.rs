@@ -95,7 +95,7 @@ impl ShardState {
                 }
                 self.sync(now);
             }
-            WatchStage::Watching(_) | WatchStage::NotPermitted => {}
+            WatchStage::Watching(_) | WatchStage::NotPermitted | WatchStage::Interrupted => {}
         }
     }
 

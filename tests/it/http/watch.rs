@@ -70,7 +70,7 @@ fn told(item: &WatchItem) -> Option<String> {
     match update.stage {
         WatchStage::ListBegun => Some("begun".to_owned()),
         WatchStage::ListDone => Some("done".to_owned()),
-        WatchStage::Watching(_) | WatchStage::NotPermitted => None,
+        WatchStage::Watching(_) | WatchStage::NotPermitted | WatchStage::Interrupted => None,
     }
 }
 

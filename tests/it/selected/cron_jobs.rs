@@ -156,6 +156,7 @@ async fn next(items: &mut (impl Stream<Item = WatchItem> + Unpin)) -> String {
                 WatchStage::Watching(_) if update.shards == ShardSet::EVERY => "watches all".to_owned(),
                 WatchStage::Watching(_) => format!("watches {of:?}"),
                 WatchStage::NotPermitted => "not permitted".to_owned(),
+                WatchStage::Interrupted => "interrupted".to_owned(),
             }
         }
         WatchItem::Listed(selected_by) => format!("by {selected_by:?}"),

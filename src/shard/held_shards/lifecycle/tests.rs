@@ -6,7 +6,7 @@ use super::*;
 use crate::shard::{
     Bucket, CreateOutcome, Effect, Input, Partition, ResourceVersion, Scope, ShardCount, ShardLabels, StatusOutcome,
     Uid,
-    input::{WatchUpdate, WatchedResource, WatchStage},
+    input::{WatchStage, WatchUpdate, WatchedResource},
     naming,
     record::{CronJobRecord, JobRecord},
     state::test_record,

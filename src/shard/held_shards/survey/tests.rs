@@ -189,7 +189,7 @@ fn a_replica_that_may_not_act_reports_nothing() {
     shards.pause();
     shards.survey(now(2));
     assert_eq!(n_named(&mut shards), 0);
-    shards.resume(now(3).wall);
+    shards.resume(now(3));
     shards.survey(now(3));
     assert_eq!(n_named(&mut shards), 1, "a pass begins at once");
 }

@@ -114,7 +114,12 @@ async fn judge_templates(fleet: &Fleet, changed: &BTreeMap<String, (Timestamp, E
             continue;
         };
         let is_new = images[uid.as_str()] == NEW_IMAGE;
-        assert!(is_new || job.created <= *at + NEWS, "{}: changed at {at}", job.name);
+        assert!(
+            is_new || job.created <= *at + NEWS,
+            "{}: changed at {at}, created at {}",
+            job.name,
+            job.created
+        );
         n_new += usize::from(is_new);
     }
     assert!(n_new >= N_CHANGED / 8, "{n_new}");
@@ -141,4 +146,9 @@ fn f_31_runs_that_wait_while_creates_are_throttled_obey_the_latest_change() {
         ..Rule::new(throttle)
     };
     change_what_waits(301, &creates);
+}
+
+#[test]
+fn f_31_runs_that_wait_during_an_outage_obey_the_latest_change() {
+    change_what_waits(300, &Rule::new(Fault::Outage));
 }

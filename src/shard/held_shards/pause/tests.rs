@@ -1,0 +1,164 @@
+//! Pauses: overdue Jobs wait until the watch of CronJobs is open again, but not forever.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::*;
+use crate::shard::{
+    Effect, JobOrder, ResourceVersion, Scope, ShardSet, WatchedResource,
+    input::{WatchStage, WatchUpdate},
+    state::test_record,
+};
+
+/// The instant this number of seconds after 09:59:30. The CronJobs are due every minute, first at 30 seconds.
+fn at(seconds: u64) -> Clocks {
+    let start: Timestamp = "2026-05-05T09:59:30Z".parse().unwrap();
+    Clocks {
+        wall: start + Duration::from_secs(seconds),
+        boot: BootInstant::after_boot(Duration::from_secs(seconds)),
+    }
+}
+
+fn stage_of(kind: WatchedResource, stage: WatchStage) -> Input {
+    Input::WatchUpdated(Box::new(WatchUpdate {
+        resource: kind,
+        scope: Scope::Cluster,
+        shards: ShardSet::EVERY,
+        stage,
+    }))
+}
+
+fn cron_job_watch(stage: WatchStage) -> Input {
+    stage_of(WatchedResource::CronJobs, stage)
+}
+
+/// A replica with `--alone` that has listed two minutely CronJobs.
+fn replica() -> HeldShards {
+    let now = at(0).wall;
+    let mut shards = HeldShards::whole(vec![Scope::Cluster], SignedDuration::from_secs(2), now);
+    let kinds = [WatchedResource::CronJobs, WatchedResource::Jobs];
+    for kind in kinds {
+        shards.handle(stage_of(kind, WatchStage::ListBegun), now);
+    }
+    for name in ["one", "two"] {
+        shards.handle(Input::CronJobApplied(Box::new(test_record(name))), now);
+    }
+    for kind in kinds {
+        shards.handle(stage_of(kind, WatchStage::ListDone), now);
+        shards.handle(stage_of(kind, WatchStage::Watching(ResourceVersion(10))), now);
+    }
+    shards
+}
+
+fn poll(shards: &mut HeldShards) -> Vec<Effect> {
+    let ordered = std::iter::from_fn(|| shards.poll_effect());
+    ordered.map(|ordered| ordered.effect).collect()
+}
+
+/// The creates that a replica orders at an instant at which it may act.
+fn creates(shards: &mut HeldShards, now: Clocks) -> Vec<JobOrder> {
+    shards.resume(now);
+    if !shards.is_paused() {
+        shards.handle_timeout(now.wall);
+    }
+    let effects = poll(shards).into_iter();
+    let create = |effect| {
+        if let Effect::CreateJob(order) = effect {
+            Some(order)
+        } else {
+            None
+        }
+    };
+    effects.filter_map(create).collect()
+}
+
+fn unanswered(order: &JobOrder) -> Input {
+    Input::JobCreateAnswered {
+        cron_job: order.cron_job.uid.clone(),
+        slot: order.slot,
+        answer: CreateOutcome::Failed {
+            message: "connection refused".to_owned(),
+            status: None,
+            retry_after: None,
+        },
+    }
+}
+
+#[test]
+fn after_an_outage_overdue_jobs_wait_until_the_watch_is_open() {
+    let mut shards = replica();
+    shards.pause();
+    shards.handle(cron_job_watch(WatchStage::Interrupted), at(20).wall);
+    assert!(creates(&mut shards, at(50)).is_empty(), "the watch is interrupted");
+    shards.handle(cron_job_watch(WatchStage::Watching(ResourceVersion(10))), at(51).wall);
+    assert_eq!(creates(&mut shards, at(51)).len(), 2);
+}
+
+#[test]
+fn a_list_ends_the_interruption_too() {
+    let mut shards = replica();
+    shards.pause();
+    shards.handle(cron_job_watch(WatchStage::Interrupted), at(20).wall);
+    shards.handle(cron_job_watch(WatchStage::ListBegun), at(50).wall);
+    assert!(creates(&mut shards, at(50)).is_empty());
+    for name in ["one", "two"] {
+        shards.handle(Input::CronJobApplied(Box::new(test_record(name))), at(51).wall);
+    }
+    shards.handle(cron_job_watch(WatchStage::ListDone), at(51).wall);
+    assert_eq!(creates(&mut shards, at(51)).len(), 2);
+}
+
+#[test]
+fn a_watch_that_stays_interrupted_delays_jobs_by_half_a_minute_at_most() {
+    let mut shards = replica();
+    shards.pause();
+    shards.handle(cron_job_watch(WatchStage::Interrupted), at(20).wall);
+    for seconds in [40, 50, 69] {
+        assert!(creates(&mut shards, at(seconds)).is_empty());
+    }
+    assert_eq!(creates(&mut shards, at(70)).len(), 2);
+}
+
+#[test]
+fn an_interrupted_watch_of_jobs_delays_nothing() {
+    let mut shards = replica();
+    shards.pause();
+    shards.handle(stage_of(WatchedResource::Jobs, WatchStage::Interrupted), at(20).wall);
+    assert_eq!(creates(&mut shards, at(40)).len(), 2);
+}
+
+#[test]
+fn in_an_outage_what_waits_is_withdrawn_and_decided_again() {
+    let mut shards = replica();
+    let ordered = creates(&mut shards, at(30));
+    shards.handle(cron_job_watch(WatchStage::Interrupted), at(31).wall);
+    shards.handle(unanswered(&ordered[0]), at(31).wall);
+    assert!(shards.is_paused());
+    let effects = poll(&mut shards);
+    let withdraw = |effect| {
+        if let Effect::Withdraw(withdrawal) = effect {
+            Some(withdrawal)
+        } else {
+            None
+        }
+    };
+    let withdrawn: Vec<_> = effects.into_iter().filter_map(withdraw).collect();
+    assert_eq!(withdrawn.len(), 1);
+    assert_eq!(withdrawn[0].cron_job.uid, ordered[1].cron_job.uid);
+    let answer = Input::JobCreateAnswered {
+        cron_job: ordered[1].cron_job.uid.clone(),
+        slot: ordered[1].slot,
+        answer: CreateOutcome::Withdrawn,
+    };
+    shards.handle(answer, at(31).wall);
+    assert!(creates(&mut shards, at(40)).is_empty());
+    shards.handle(cron_job_watch(WatchStage::Watching(ResourceVersion(10))), at(41).wall);
+    assert_eq!(creates(&mut shards, at(41)).len(), 2);
+}
+
+#[test]
+fn an_unanswered_create_alone_is_no_outage() {
+    let mut shards = replica();
+    let ordered = creates(&mut shards, at(30));
+    shards.handle(unanswered(&ordered[0]), at(31).wall);
+    assert!(!shards.is_paused());
+}

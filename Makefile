@@ -131,8 +131,8 @@ quote: ## Writes the marked tables of README and docs anew from the files in loa
 handovers: ## Five replicas that share 2000 minutely CronJobs, replaced and killed: the table of how long shards have no leader
 	$(LOADTEST) handovers
 
-takeovers: ## 20 kills of one of three replicas that know CRONJOBS=20000 CronJobs: how long its shards have no leader, and memory
-	$(LOADTEST) takeovers --cronjobs $(or $(CRONJOBS),20000) $(if $(JSON),--json $(JSON))
+takeovers: ## 20 kills of one of three replicas that know CRONJOBS=20000 CronJobs, of which CHANGES=0 change in a second: how long its shards have no leader, and memory
+	$(LOADTEST) takeovers --cronjobs $(or $(CRONJOBS),20000) --changes-per-second $(or $(CHANGES),0) $(if $(JSON),--json $(JSON))
 
 size: ## Lines and code tokens of the controller without tests, by folder; REVISION= for another commit
 	python3 tests/size.py $(REVISION)

@@ -22,11 +22,11 @@ use crate::{
         ordered_watch::OrderedReceiver,
         retry::{LIST_PAUSES, Retry},
         watch::{
+            delivered_versions::{DeliveredVersion, DeliveredVersions},
             lists::{
                 ListError, ListSource, PART_SIZE_MAX, Page, current_version, list_cron_jobs, list_jobs,
                 recall_cron_jobs,
             },
-            delivered_versions::{DeliveredVersion, DeliveredVersions},
             selection::{Freshness, SelectedBy},
         },
     },
@@ -34,9 +34,9 @@ use crate::{
     telemetry::metrics::SelectionMetrics,
 };
 
-/// Number of looks whether the watch has reached the current version, before CronJobs are listed instead: a tenth of a
-/// second. A cluster with some tens of changes a second needs a few.
-const CATCH_UP_LOOKS: u32 = 20;
+/// How long the watch may take to reach the current version before CronJobs are listed as well. A cluster with some tens
+/// of changes a second needs less.
+const CATCH_UP_WAIT: Duration = Duration::from_millis(100);
 
 /// Interval between two looks.
 const CATCH_UP_INTERVAL: Duration = Duration::from_millis(5);
@@ -219,45 +219,73 @@ impl ListTask {
         }
     }
 
-    /// Whether the cache contains every write so far: the watch has reached a version that was read from the quorum
-    /// after this call. Other changes soon show that in a busy cluster; a quiet watch learns its version about once a
-    /// minute, and is not waited for.
-    async fn is_cache_current(&self, delivered: &DeliveredVersions) -> bool {
+    /// Ends once the cache contains every write from before this call: the watch has reached a version that was read from
+    /// the quorum. In a busy cluster the next change of a CronJob proves that; a quiet watch learns its version about
+    /// once a minute. Does not end without a complete cache, or if the version cannot be read.
+    async fn cache_is_current(&self, delivered: &DeliveredVersions) {
         let cache = &delivered.cache;
-        let Some(before) = cache.version() else { return false };
-        let current = current_version(self.client.clone(), &delivered.scope, self.count);
-        // A failure of the list that follows is reported. A lower version is one of another history of etcd.
-        let Ok(current) = current.await else { return false };
-        for _ in 0..CATCH_UP_LOOKS {
-            if current < before || cache.version() >= Some(current) {
-                break;
+        if let Some(before) = cache.version() {
+            let current = current_version(self.client.clone(), &delivered.scope, self.count).await;
+            // A failure of the list is reported. A lower version is one of another history of etcd.
+            if let Some(current) = current.ok().filter(|current| *current >= before) {
+                while cache.version().is_some() {
+                    if cache.version() >= Some(current) {
+                        return;
+                    }
+                    tokio::time::sleep(CATCH_UP_INTERVAL).await;
+                }
             }
-            tokio::time::sleep(CATCH_UP_INTERVAL).await;
         }
-        current >= before && cache.version() >= Some(current)
+        std::future::pending::<()>().await;
     }
 
-    /// Reads the CronJobs from the cache if it is complete and as new as the order requires; otherwise lists them.
+    /// Reads the CronJobs from the cache if it is complete and as new as the order requires, or becomes so before a list
+    /// is complete; otherwise lists them.
     async fn cron_jobs(
         &self,
         order: &ListOrder,
         must_be_new: bool,
         delivered: &DeliveredVersions,
     ) -> Result<ResourceVersion, Broken> {
-        let (shards, decoder) = (&order.shards, || Arc::clone(&self.decoder));
-        let is_new_enough = !order.is_consistent || self.is_cache_current(delivered).await;
-        let recalled = is_new_enough.then(|| recall_cron_jobs(&delivered.cache, decoder(), shards));
-        if let Some(pages) = recalled.flatten() {
-            let pages = futures::stream::unfold(pages, |mut pages| async {
-                // Yields first, so that other tasks of this thread can send the requests that were just made.
-                tokio::task::yield_now().await;
-                pages.next().map(|page| (Ok(page), pages))
-            });
-            return Ok(self.forward(shards, pages).await?.0);
+        let mut current = pin!(self.cache_is_current(delivered));
+        let is_new_enough = !order.is_consistent || tokio::time::timeout(CATCH_UP_WAIT, &mut current).await.is_ok();
+        if !is_new_enough {
+            tokio::select! {
+                biased;
+                () = current => {}
+                listed = Box::pin(self.list_cron_jobs(order, must_be_new, delivered)) => return listed,
+            }
         }
+        match self.recall(order, delivered).await {
+            Some(recalled) => recalled,
+            None => Box::pin(self.list_cron_jobs(order, must_be_new, delivered)).await,
+        }
+    }
+
+    /// Reads the CronJobs from the cache; `None` if the cache is incomplete.
+    async fn recall(
+        &self,
+        order: &ListOrder,
+        delivered: &DeliveredVersions,
+    ) -> Option<Result<ResourceVersion, Broken>> {
+        let pages = recall_cron_jobs(&delivered.cache, Arc::clone(&self.decoder), &order.shards)?;
+        let pages = futures::stream::unfold(pages, |mut pages| async {
+            // Yields first, so that other tasks of this thread can send the requests that were just made.
+            tokio::task::yield_now().await;
+            pages.next().map(|page| (Ok(page), pages))
+        });
+        Some(self.forward(&order.shards, pages).await.map(|(version, _)| version))
+    }
+
+    async fn list_cron_jobs(
+        &self,
+        order: &ListOrder,
+        must_be_new: bool,
+        delivered: &DeliveredVersions,
+    ) -> Result<ResourceVersion, Broken> {
         let source = self.source(must_be_new, delivered, &delivered.cron_jobs);
-        let list = list_cron_jobs(source, decoder(), self.count, *shards);
-        let (version, selected_by) = self.forward(shards, list).await?;
+        let list = list_cron_jobs(source, Arc::clone(&self.decoder), self.count, order.shards);
+        let (version, selected_by) = self.forward(&order.shards, list).await?;
         self.selection.note_list(selected_by);
         Ok(version)
     }

@@ -6,6 +6,7 @@
 //! it.
 
 pub mod bounded_pages;
+mod compressed_cron_job;
 pub mod cron_job_cache;
 mod fixed;
 pub mod history;

@@ -11,9 +11,16 @@ use std::{
 
 use anyhow::Context as _;
 use clap::Args;
+use k8s_openapi::api::batch::v1::CronJob;
+use kube::{
+    Api, Client,
+    api::{Patch, PatchParams},
+};
 use serde::Serialize;
+use serde_json::json;
 
 use super::{
+    client,
     handovers::{EVEN_WAIT, FLOW_SCHEMA, fleet::Fleet, table::Quantiles, time_until_all_led},
     progress,
 };
@@ -38,6 +45,9 @@ pub(crate) struct TakeoversArguments {
     /// Number of shards: a power of two from 16 to 1024.
     #[arg(long, default_value_t = 256)]
     shards: u32,
+    /// Changes of CronJobs in a second, by a user. With 0, their watch is quiet.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=1_000))]
+    changes_per_second: u32,
     /// Feature gates of the API server, such as `ShardedListAndWatch=true`, separated by commas.
     #[arg(long, value_delimiter = ',')]
     feature_gates: Vec<String>,
@@ -66,9 +76,14 @@ pub(crate) async fn run(
         n_replicas: arguments.replicas.try_into()?,
         n_shards: arguments.shards,
         n_kills: arguments.kills,
+        changes_per_second: arguments.changes_per_second,
     };
     let mut target = Target::start_with(arguments.feature_gates)?;
-    let report = takeovers.run(&mut target, scratch).await?;
+    let user = client(target.kubeconfig()).await?;
+    let report = tokio::select! {
+        report = takeovers.run(&mut target, scratch) => report?,
+        failed = takeovers.change_cron_jobs(user) => failed?,
+    };
     println!("{report}");
     if let Some(path) = json {
         report.write(&path)?;
@@ -85,6 +100,7 @@ struct Takeovers {
     n_replicas: usize,
     n_shards: u32,
     n_kills: u32,
+    changes_per_second: u32,
 }
 
 /// The result of a run.
@@ -96,6 +112,7 @@ struct TakeoversReport {
     machine: String,
     n_replicas: usize,
     n_cron_jobs: u32,
+    changes_per_second: u32,
     /// Seconds from each kill until all shards were led.
     seconds: Vec<f64>,
     /// The most memory of a replica.
@@ -133,10 +150,36 @@ impl Takeovers {
             machine: measure::machine_line(&kubectl, Some(&self.program)),
             n_replicas: self.n_replicas,
             n_cron_jobs: self.load.n_cron_jobs,
+            changes_per_second: self.changes_per_second,
             seconds: took.iter().map(Duration::as_secs_f64).collect(),
             #[expect(clippy::cast_precision_loss, reason = "memory in KiB is far below 2^52")]
             resident_max_mib: resident_max_kib as f64 / 1_024.0,
         })
+    }
+}
+
+impl Takeovers {
+    /// Changes an annotation of one CronJob after the other. Ends only with an error.
+    async fn change_cron_jobs(&self, user: Client) -> anyhow::Result<TakeoversReport> {
+        if self.changes_per_second == 0 {
+            return std::future::pending().await;
+        }
+        let mut ticks = tokio::time::interval(Duration::from_secs(1) / self.changes_per_second);
+        let cron_jobs = self.load.cron_jobs();
+        for (number, cron_job) in cron_jobs.iter().cycle().enumerate() {
+            ticks.tick().await;
+            let api: Api<CronJob> = Api::namespaced(user.clone(), &cron_job.namespace);
+            let change = json!({"metadata": {"annotations": {"change": number.to_string()}}});
+            match api
+                .patch(&cron_job.name, &PatchParams::default(), &Patch::Merge(change))
+                .await
+            {
+                // It is not created yet.
+                Err(kube::Error::Api(status)) if status.code == 404 => {}
+                changed => drop(changed.with_context(|| format!("cannot change {}", cron_job.name))?),
+            }
+        }
+        std::future::pending().await
     }
 }
 
@@ -153,8 +196,8 @@ impl Display for TakeoversReport {
         let seconds = |share| quantiles.ms(share).unwrap_or_default() / 1e3;
         writeln!(
             f,
-            "{} replicas, {} CronJobs that are not due; {}\n",
-            self.n_replicas, self.n_cron_jobs, self.machine
+            "{} replicas, {} CronJobs that are not due, {} changes a second; {}\n",
+            self.n_replicas, self.n_cron_jobs, self.changes_per_second, self.machine
         )?;
         writeln!(f, "| kills | all shards led, p50 | most | memory of a replica, most |")?;
         writeln!(f, "|---|---|---|---|")?;
@@ -181,11 +224,12 @@ mod tests {
             machine: "2 cores".to_owned(),
             n_replicas: 3,
             n_cron_jobs: 20_000,
+            changes_per_second: 1,
             seconds: vec![10.2, 11.0, 10.4],
             resident_max_mib: 84.4,
         };
         let expected = "\
-3 replicas, 20000 CronJobs that are not due; 2 cores
+3 replicas, 20000 CronJobs that are not due, 1 changes a second; 2 cores
 
 | kills | all shards led, p50 | most | memory of a replica, most |
 |---|---|---|---|

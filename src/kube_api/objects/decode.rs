@@ -119,9 +119,9 @@ impl UndecodedCronJob {
         self.content.uid()
     }
 
-    /// Returns the size of the text in bytes.
-    pub fn text_len(&self) -> usize {
-        self.content.text_len()
+    /// Returns the text.
+    pub fn text(&self) -> &str {
+        self.content.text()
     }
 
     /// Decodes the whole object.

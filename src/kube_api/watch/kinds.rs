@@ -11,7 +11,7 @@ use crate::{
         objects::decode::{Decoder, SlimCronJob, SlimJob, UndecodedCronJob},
         watch::{cron_job_cache::CronJobCache, selection::Selector},
     },
-    shard::{Input, Partition, WatchedResource, ShardCount, ShardSet, Uid},
+    shard::{Input, Partition, ShardCount, ShardSet, Uid, WatchedResource},
 };
 
 /// The requests for the objects of some shards, and their conversion to inputs.

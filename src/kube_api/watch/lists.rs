@@ -15,11 +15,11 @@ use crate::{
     kube_api::{
         objects::{
             classify::error_text,
-            decode::{Decoder, SlimJob, UndecodedCronJob},
+            decode::{Decoder, SlimCronJob, SlimJob, UndecodedCronJob},
         },
         watch::cron_job_cache::CronJobCache,
     },
-    shard::{Listed, Partition, ResourceVersion, Scope, ShardCount, ShardSet},
+    shard::{Listed, Partition, ResourceVersion, Scope, ShardCount, ShardSet, Uid},
 };
 
 /// A list failed. The pages that it delivered are not complete.
@@ -130,7 +130,9 @@ pub fn recall_cron_jobs(
             .take(RECALLED_PART_SIZE);
         Page {
             version,
-            found: objects.filter_map(|object| understand(object, &decoder)).collect(),
+            found: objects
+                .filter_map(|object| Some(listed(object.uid(), object.decode()?, &decoder)))
+                .collect(),
             selected_by: SelectedBy::Replica,
             n_passed_over: 0,
         }
@@ -139,11 +141,14 @@ pub fn recall_cron_jobs(
 
 /// Decodes a listed CronJob; `None` if it has no uid.
 fn understand(object: &UndecodedCronJob, decoder: &Decoder) -> Option<Listed> {
-    let uid = object.uid()?.clone();
-    Some(match object.decode()?.into_record(decoder) {
+    Some(listed(object.uid()?, object.decode()?, decoder))
+}
+
+fn listed(uid: &Uid, object: SlimCronJob, decoder: &Decoder) -> Listed {
+    match object.into_record(decoder) {
         Ok(record) => Listed::CronJob(Box::new(record)),
-        Err(_) => Listed::UndecodableCronJob(uid),
-    })
+        Err(_) => Listed::UndecodableCronJob(uid.clone()),
+    }
 }
 
 /// Lists the Jobs of a scope that match a label selector and have a CronJob as controller.

@@ -287,7 +287,7 @@ async fn what_a_server_selects_is_not_all_that_there_is_and_is_not_recalled() {
 async fn more_cron_jobs_than_there_is_room_for_are_not_recalled_and_that_is_told_once() {
     let bench = bench([false, false]);
     bench.create_two().await;
-    let (ways, delivered) = (bench.ways(), bench.delivered_with(1_000));
+    let (ways, delivered) = (bench.ways(), bench.delivered_with(500));
     let mut items = pin!(bench.cron_jobs_shown(&ways, &delivered));
     let told = take(6, &mut items).await;
     assert_eq!(told.iter().filter(|item| *item == "KeepsNoMore").count(), 1, "{told:?}");

@@ -26,8 +26,8 @@ impl UndecodedCronJobContent {
         self.uid.as_ref()
     }
 
-    pub(super) fn text_len(&self) -> usize {
-        self.text.len()
+    pub(super) fn text(&self) -> &str {
+        &self.text
     }
 
     /// Decodes the CronJob; `None` for invalid JSON, which was already refused when the text was received.

@@ -1,0 +1,125 @@
+//! CronJobs as compressed text.
+//!
+//! The CronJobs of a cluster resemble each other, so the text of the first ones is the dictionary of all others.
+
+use std::{fmt, sync::Arc};
+
+use lz4_flex::block::{compress_prepend_size_with_dict, decompress_size_prepended_with_dict};
+
+use crate::{
+    kube_api::objects::decode::{SlimCronJob, UndecodedCronJob},
+    shard::{ResourceVersion, Uid},
+};
+
+/// Size of the dictionary in bytes: a few CronJobs. A longer one takes longer to read for each CronJob.
+const DICTIONARY_BYTES_MAX: usize = 8 << 10;
+
+/// The text that CronJobs are expected to have in common.
+#[derive(Clone, Default)]
+pub(super) struct Dictionary(Arc<[u8]>);
+
+impl Dictionary {
+    /// Returns the dictionary for CronJobs after this one, or `None` if the dictionary is complete.
+    pub(super) fn extended(&self, object: &UndecodedCronJob) -> Option<Dictionary> {
+        let room = DICTIONARY_BYTES_MAX - self.0.len();
+        let text = object.text().as_bytes();
+        let added = text.get(..room).unwrap_or(text);
+        (!added.is_empty()).then(|| Dictionary([&*self.0, added].concat().into()))
+    }
+}
+
+/// Without the text, which can contain values of tenants.
+impl fmt::Debug for Dictionary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Dictionary").field(&self.0.len()).finish()
+    }
+}
+
+/// A CronJob as compressed text.
+#[derive(Clone, Debug)]
+pub struct CompressedCronJob {
+    uid: Uid,
+    version: ResourceVersion,
+    compressed: Arc<[u8]>,
+    dictionary: Dictionary,
+}
+
+impl CompressedCronJob {
+    pub(super) fn new(uid: Uid, object: &UndecodedCronJob, dictionary: &Dictionary) -> CompressedCronJob {
+        CompressedCronJob {
+            uid,
+            version: version(object),
+            compressed: compress_prepend_size_with_dict(object.text().as_bytes(), &dictionary.0).into(),
+            dictionary: dictionary.clone(),
+        }
+    }
+
+    /// Returns the uid.
+    pub fn uid(&self) -> &Uid {
+        &self.uid
+    }
+
+    pub(super) fn version(&self) -> ResourceVersion {
+        self.version
+    }
+
+    /// Returns the size of the compressed text in bytes.
+    pub(super) fn n_bytes(&self) -> usize {
+        self.compressed.len()
+    }
+
+    /// Decodes the CronJob; `None` for invalid JSON, which was already refused when the text was received.
+    pub fn decode(&self) -> Option<SlimCronJob> {
+        let text = decompress_size_prepended_with_dict(&self.compressed, &self.dictionary.0).ok()?;
+        serde_json::from_slice(&text).ok()
+    }
+}
+
+/// Returns the version of a received CronJob; zero if it has none.
+pub(super) fn version(object: &UndecodedCronJob) -> ResourceVersion {
+    let version = kube::Resource::meta(object).resource_version.as_deref();
+    version.map_or(ResourceVersion(0), ResourceVersion::read)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn cron_job(number: usize) -> UndecodedCronJob {
+        let uid = format!("uid-{number}");
+        let labels = json!({ "app": format!("app-{number}"), "team": "reports" });
+        let metadata =
+            json!({ "name": uid, "namespace": "default", "uid": uid, "resourceVersion": "7", "labels": labels });
+        let container = json!({ "name": "work", "image": "busybox", "args": ["sh", "-c", format!("report {number}")] });
+        let template =
+            json!({ "spec": { "template": { "spec": { "containers": [container], "restartPolicy": "Never" } } } });
+        let spec = json!({ "schedule": "* * * * *", "jobTemplate": template });
+        serde_json::from_str(&json!({ "metadata": metadata, "spec": spec }).to_string()).unwrap()
+    }
+
+    #[test]
+    fn a_cron_job_decodes_to_what_it_was_with_any_dictionary() {
+        let mut dictionary = Dictionary::default();
+        for number in 0..100 {
+            let object = cron_job(number);
+            let compressed = CompressedCronJob::new(object.uid().unwrap().clone(), &object, &dictionary);
+            let [before, after] = [object.decode(), compressed.decode()].map(|slim| format!("{:?}", slim.unwrap()));
+            assert_eq!(before, after);
+            if let Some(extended) = dictionary.extended(&object) {
+                dictionary = extended;
+            }
+        }
+        assert_eq!(dictionary.0.len(), DICTIONARY_BYTES_MAX);
+    }
+
+    #[test]
+    fn cron_jobs_that_resemble_each_other_become_short() {
+        let dictionary = Dictionary::default().extended(&cron_job(1)).unwrap();
+        let object = cron_job(2_000);
+        let compressed = CompressedCronJob::new(object.uid().unwrap().clone(), &object, &dictionary);
+        let (before, after) = (object.text().len(), compressed.n_bytes());
+        assert!(after * 4 < before, "{after} of {before}");
+    }
+}

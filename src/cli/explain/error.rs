@@ -2,8 +2,6 @@
 
 use std::io;
 
-use super::live::GetError;
-
 /// Why `explain` gives no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ExplainError {
@@ -93,15 +91,16 @@ pub enum ExplainError {
         name: String,
     },
     /// The cluster does not return an object.
-    #[error("cannot get the {what} {name}; the account needs get on cronjobs, get and list on jobs")]
+    #[error("cannot get the {what} {name}: {message}{right}")]
     Fetch {
         /// The requested object.
         what: &'static str,
         /// The namespace and name of the CronJob.
         name: String,
         /// The error of the API server or of the transport.
-        #[source]
-        error: Box<GetError>,
+        message: String,
+        /// The missing rights, if they are the cause.
+        right: &'static str,
     },
     /// The input has no CronJob.
     #[error("{input}: no batch/v1 CronJob in it; give at least one")]

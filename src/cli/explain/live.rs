@@ -12,7 +12,7 @@ use super::{
     objects::{Document, Objects},
     parse_name,
 };
-use crate::kube_api::page_sizes::PAGE_SIZE;
+use crate::kube_api::{objects::classify::error_text, page_sizes::PAGE_SIZE};
 
 /// Maximum number of pages of one list: more Jobs than an API server can hold.
 const PAGES_MAX: usize = 10_000;
@@ -77,7 +77,7 @@ fn parse(text: &str) -> Result<Document<'_>, GetError> {
 
 /// Why an object cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum GetError {
+enum GetError {
     /// Its path is invalid.
     #[error("the request cannot be built")]
     Request(#[from] http::Error),
@@ -102,10 +102,19 @@ fn fetch_error(what: &'static str, namespace: &str, name: &str, error: GetError)
             name: name.to_owned(),
         };
     }
+    let is_forbidden = matches!(&error, GetError::Api(kube::Error::Api(status)) if status.code == 403);
     ExplainError::Fetch {
         what,
         name: format!("{namespace}/{name}"),
-        error: Box::new(error),
+        message: match &error {
+            GetError::Api(error) => error_text(error),
+            GetError::Request(_) | GetError::Json(_) => error_text(&error),
+        },
+        right: if is_forbidden {
+            "; the account needs get on cronjobs, get and list on jobs"
+        } else {
+            ""
+        },
     }
 }
 

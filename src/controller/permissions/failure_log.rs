@@ -18,6 +18,9 @@ const WARNING_INTERVAL: Duration = Duration::from_mins(1);
 /// A verb and a resource, as a Role names them.
 pub type Right = [&'static str; 2];
 
+/// The key of refusals that do not depend on a right.
+const CREDENTIALS: Right = ["authenticate", ""];
+
 /// Maximum number of errors that are remembered. A new error replaces the oldest.
 const ERRORS_MAX: usize = 64;
 
@@ -35,6 +38,9 @@ struct Failures {
 impl FailureLog {
     /// Records a refused request: its HTTP status, 401 or 403, and the server's message.
     pub fn refused(&self, right: Right, code: u16, error: &str, now: BootInstant) {
+        if code == 401 {
+            return self.unauthenticated(error, now);
+        }
         let Some(n_suppressed) = self.take_refused(right, now) else {
             return;
         };
@@ -47,6 +53,20 @@ impl FailureLog {
             error,
             remedy = remedy(resource),
             "the API server does not permit a request"
+        );
+    }
+
+    /// Records a request whose credentials the API server does not accept. All requests have the same.
+    fn unauthenticated(&self, error: &str, now: BootInstant) {
+        let Some(n_suppressed) = self.take_refused(CREDENTIALS, now) else {
+            return;
+        };
+        tracing::warn!(
+            code = 401,
+            n_suppressed,
+            error,
+            remedy = "check the token or the client certificate of the kubeconfig, or the ServiceAccount of the Pod",
+            "the API server does not accept the credentials"
         );
     }
 
@@ -159,7 +179,8 @@ mod tests {
         let log = FailureLog::default();
         log.refused(["watch", "jobs"], 403, "no", at(0));
         log.refused(["watch", "jobs"], 403, "no", at(1));
+        log.refused(["watch", "jobs"], 401, "Unauthorized", at(1));
         log.failed("list leases", "connection refused", at(1));
-        assert_eq!(log.n_refused(), 2);
+        assert_eq!(log.n_refused(), 3);
     }
 }

@@ -25,6 +25,15 @@ pub(super) fn connection_problem(error: &(dyn Error + 'static)) -> Option<String
         if let Some(error) = error.downcast_ref::<io::Error>() {
             return io_problem(error);
         }
+        // The request waited for a connection that another request opens.
+        if error
+            .downcast_ref::<hyper::Error>()
+            .is_some_and(hyper::Error::is_canceled)
+        {
+            return Some(format!(
+                "{UNREACHABLE}: the connection that the request waited for failed"
+            ));
+        }
         // Resolvers have no error type of their own.
         if error.to_string() == "dns error" {
             return Some("the name of the API server cannot be resolved; check its address, and the DNS".to_owned());
@@ -45,21 +54,35 @@ fn io_problem(error: &io::Error) -> Option<String> {
     Some(format!("{UNREACHABLE}: {cause}; check its address, and that it runs"))
 }
 
-fn tls_problem(error: &rustls::Error) -> String {
-    if let rustls::Error::InvalidCertificate(
-        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-    ) = error
-    {
-        return format!(
-            "the certificate of the API server is for another name: {error}; use a name of the certificate as address, \
-             or set tls-server-name in the kubeconfig"
-        );
+/// Returns what is wrong with the certificate of the API server. The texts of rustls have `Debug` output.
+fn certificate_problem(error: &CertificateError) -> String {
+    use CertificateError as Is;
+    if let Is::NotValidForName | Is::NotValidForNameContext { .. } = error {
+        return "the certificate of the API server is for another name than its address has; use a name of the \
+                certificate as address, or set tls-server-name in the kubeconfig"
+            .to_owned();
     }
-    if let rustls::Error::InvalidCertificate(_) = error {
-        return format!(
-            "the certificate of the API server is not trusted: {error}; set the cluster's CA as certificate-authority in \
-             the kubeconfig"
-        );
+    if let Is::Expired | Is::ExpiredContext { .. } = error {
+        return "the certificate of the API server has expired; renew it, or correct the clock of this machine"
+            .to_owned();
+    }
+    if let Is::NotValidYet | Is::NotValidYetContext { .. } = error {
+        return "the certificate of the API server is not valid yet; correct the clock of this machine".to_owned();
+    }
+    if let Is::UnknownIssuer = error {
+        return "the certificate of the API server is not trusted, since its issuer is unknown; set the cluster's CA as \
+                certificate-authority in the kubeconfig"
+            .to_owned();
+    }
+    format!(
+        "the certificate of the API server is not accepted: {error}; issue another one, or set the cluster's CA as \
+         certificate-authority in the kubeconfig"
+    )
+}
+
+fn tls_problem(error: &rustls::Error) -> String {
+    if let rustls::Error::InvalidCertificate(error) = error {
+        return certificate_problem(error);
     }
     if let rustls::Error::InvalidMessage(_) = error {
         return "the API server does not speak TLS at this address; check scheme and port of its address".to_owned();
@@ -104,13 +127,17 @@ mod tests {
         );
         check(
             tls(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)),
-            "the certificate of the API server is not trusted: invalid peer certificate: UnknownIssuer; set the \
-             cluster's CA as certificate-authority in the kubeconfig",
+            "the certificate of the API server is not trusted, since its issuer is unknown; set the cluster's CA as \
+             certificate-authority in the kubeconfig",
         );
         check(
             tls(rustls::Error::InvalidCertificate(CertificateError::NotValidForName)),
-            "the certificate of the API server is for another name: invalid peer certificate: NotValidForName; \
-             use a name of the certificate as address, or set tls-server-name in the kubeconfig",
+            "the certificate of the API server is for another name than its address has; use a name of the certificate \
+             as address, or set tls-server-name in the kubeconfig",
+        );
+        check(
+            tls(rustls::Error::InvalidCertificate(CertificateError::Expired)),
+            "the certificate of the API server has expired; renew it, or correct the clock of this machine",
         );
         check(
             tls(rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType)),
@@ -126,5 +153,13 @@ mod tests {
     fn another_error_keeps_its_text() {
         let error = kube::Error::Service(Box::new(io::Error::other("broken")));
         assert_eq!(error_text(&error), "ServiceError: broken");
+    }
+
+    #[test]
+    fn an_answer_of_the_api_server_has_its_message_and_code() {
+        let status = kube::core::Status::failure("Unauthorized", "Unauthorized").with_code(401);
+        let error = kube::Error::Api(Box::new(status));
+        assert_eq!(error_text(&error), "Unauthorized (401)");
+        assert_eq!(error_text(&Listing(error)), "listing Leases: Unauthorized (401)");
     }
 }

@@ -20,7 +20,9 @@ pub fn error_text(error: &(dyn Error + 'static)) -> String {
     while let Some(error) = next {
         let is_of_transport = error.is::<kube::Error>() || error.is::<io::Error>();
         let problem = is_of_transport.then(|| connection_problem(error)).flatten();
-        let part = problem.clone().unwrap_or_else(|| error.to_string());
+        let answer = error.downcast_ref::<kube::Error>().and_then(answer_text);
+        let is_complete = problem.is_some() || answer.is_some();
+        let part = problem.clone().or(answer).unwrap_or_else(|| error.to_string());
         // The cause names the problem again, and more exactly.
         if problem.is_some() && text.ends_with(UNREACHABLE) {
             text.truncate(text.len() - UNREACHABLE.len());
@@ -30,9 +32,17 @@ pub fn error_text(error: &(dyn Error + 'static)) -> String {
             // Writing to a string does not fail.
             let _ = write!(text, "{separator}{part}");
         }
-        next = error.source().filter(|_| problem.is_none());
+        next = error.source().filter(|_| !is_complete);
     }
     bounded(&text)
+}
+
+/// Returns the message and the code of an answer of the API server. The text of `kube` repeats them as `Debug` output.
+fn answer_text(error: &kube::Error) -> Option<String> {
+    if let kube::Error::Api(status) = error {
+        return Some(format!("{} ({})", status.message, status.code));
+    }
+    None
 }
 
 /// Cuts a message to [`MESSAGE_MAX_BYTES`].

@@ -15,8 +15,8 @@ use cronwheel::{
     kube_api::{Decoder, SlimCronJob},
     schedule::Zone,
     shard::{
-        Effect, Input, JobRecord, ResourceVersion, Scope, WatchedResource, ShardConfig, ShardCount, ShardId, ShardLabels,
-        ShardState, Uid, naming,
+        Effect, Input, JobRecord, ResourceVersion, Scope, ShardConfig, ShardCount, ShardId, ShardLabels, ShardState,
+        Uid, WatchedResource, naming,
     },
 };
 use jiff::{SignedDuration, Timestamp};

@@ -12,7 +12,6 @@ use tokio::{
     task::JoinError,
 };
 
-mod recorded_send;
 pub mod clock;
 pub mod clock_task;
 pub mod connections;
@@ -27,6 +26,7 @@ pub mod overlap_task;
 pub mod pacing;
 pub mod permission_task;
 pub mod permissions;
+mod recorded_send;
 mod sessions;
 pub mod settings;
 pub mod shard_task;

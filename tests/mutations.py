@@ -73,7 +73,7 @@ FLEET = {
     "labels-not-proved": ("src/controller/list_task.rs", "                Some(_) => Ok(()),", "                Some(_) => jobs(unlabelled).await.map(drop),", "cost_nothing"),
     "labelling-begins-with-a-list": ("src/controller/label_task.rs", "let mut from = proof.map(|proof| proof.version);", "let mut from = proof.map(|proof| proof.version).filter(|_| false);", "cost_nothing"),
     "unlabelled-is-believed": ("src/shard/state/active.rs", "        if doubtful.is_empty() {\n", "        if doubtful.len() < 9_999 {\n", "f_14_a_job_that_goes"),
-    "handed-over-is-led-unseen": ("src/shard/held_shards/lifecycle.rs", "written.is_some_and(|written| self.has_observed(shard, &written));", "written.is_some();", "f_12"),
+    "handed-over-is-led-unseen": ("src/shard/held_shards/lifecycle.rs", ".is_some_and(|written| self.has_observed(shard, &written))", ".is_some()", "f_12"),
     "adoption-in-the-same-term": (f"{ELECTION}/adoption.rs", "        Term(last.0 + 1)\n    }", "        Term(last.0.max(1))\n    }", "f_05"),
     "transfer-in-the-same-term": (f"{ELECTION}/handover.rs", "heir.is_some().then_some(Term(led_shard.term.0 + 1)),", "heir.is_some().then_some(led_shard.term),", "f_01"),
     "writes-without-a-precondition": ("src/kube_api/leases/body.rs", '    let mut metadata = json!({\n        "resourceVersion": precondition.to_string(),\n', "    let _ = precondition;\n    let mut metadata = json!({\n", "f_20"),

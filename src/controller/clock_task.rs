@@ -10,8 +10,8 @@ use futures::future::join_all;
 
 use super::{
     Session,
-    recorded_send::send_recorded,
     clock::{Clock, ClockVerdict},
+    recorded_send::send_recorded,
     shutdown::{Phase, PhaseReceiver},
     tasks::Task,
 };

@@ -380,6 +380,9 @@ impl ElectionTask {
         if self.is_alone {
             return Ok(());
         }
-        self.channels.commands.try_send(command).map_err(|_| Ending::ShardTaskEnded)
+        self.channels
+            .commands
+            .try_send(command)
+            .map_err(|_| Ending::ShardTaskEnded)
     }
 }

@@ -23,8 +23,8 @@ use self::{
     unlabelled::UnlabelledJobs,
 };
 use super::{
-    recorded_send::send_recorded,
     clock::{Clock, ClockVerdict},
+    recorded_send::send_recorded,
     shutdown::{Phase, PhaseReceiver},
 };
 use crate::{

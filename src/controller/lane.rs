@@ -12,9 +12,9 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::{
-    recorded_send::send_recorded,
     clock::Clock,
     pacing::{Admission, Pacer, RecentSends, SendId, Ticket},
+    recorded_send::send_recorded,
 };
 use crate::{
     coordination::Leadership,

@@ -175,7 +175,9 @@ impl Pacer {
     fn end_probing(&mut self) {
         self.state = match self.state {
             PacerState::Paused {
-                until, is_required: true, ..
+                until,
+                is_required: true,
+                ..
             } => PacerState::Paused {
                 until,
                 is_required: true,
@@ -205,7 +207,10 @@ impl Pacer {
         self.state = PacerState::Paused {
             until,
             is_required: true,
-            then_probe: matches!(self.state, PacerState::Probing { .. } | PacerState::Paused { then_probe: true, .. }),
+            then_probe: matches!(
+                self.state,
+                PacerState::Probing { .. } | PacerState::Paused { then_probe: true, .. }
+            ),
         };
         // The requests in flight were sent before the pause was required, so their answers do not open the lane.
         self.period += 1;

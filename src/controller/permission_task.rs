@@ -8,9 +8,9 @@ use std::{collections::BTreeMap, time::Duration};
 
 use super::{
     Session,
-    recorded_send::send_recorded,
     clock::Clock,
     permissions::{MissingPermission, PERMISSIONS, Permission, Place, Purpose},
+    recorded_send::send_recorded,
     shutdown::{Phase, PhaseReceiver},
     tasks::Task,
 };

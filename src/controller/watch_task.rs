@@ -132,9 +132,7 @@ impl WatchChannels {
                         tracing::info!(resource, ?scope, "list begun");
                     }
                     WatchStage::ListDone => tracing::info!(resource, ?scope, "list complete"),
-                    stage @ (WatchStage::Watching(_)
-                    | WatchStage::NotPermitted
-                    | WatchStage::Interrupted) => {
+                    stage @ (WatchStage::Watching(_) | WatchStage::NotPermitted | WatchStage::Interrupted) => {
                         let n_shards = update.shards.len();
                         tracing::debug!(resource, n_shards, ?stage, "shards selected");
                     }

@@ -26,7 +26,7 @@ use tokio::sync::Semaphore;
 
 use self::{
     answer::{Sorted, WriteKind},
-    exchange::{Exchange, Request, ReceivedAnswer},
+    exchange::{Exchange, ReceivedAnswer, Request},
     object::selector,
 };
 pub use self::{

@@ -8,13 +8,13 @@
 pub mod bounded_pages;
 mod compressed_cron_job;
 pub mod cron_job_cache;
+pub mod delivered_versions;
 mod fixed;
 pub mod history;
 mod kinds;
 mod list_watch;
 pub mod lists;
 mod observed;
-pub mod delivered_versions;
 pub mod selection;
 
 use std::sync::Arc;
@@ -22,14 +22,14 @@ use std::sync::Arc;
 use futures::{Stream, StreamExt as _};
 use kube::Client;
 
+use self::{
+    delivered_versions::{DeliveredVersion, DeliveredVersions},
+    kinds::{CronJobs, Jobs, Kind, ShardCronJobs},
+    list_watch::list_and_watch,
+};
 pub use self::{
     fixed::{show_cron_jobs, show_jobs},
     observed::{WatchObserver, WatchRequest, observed},
-};
-use self::{
-    kinds::{CronJobs, Jobs, Kind, ShardCronJobs},
-    list_watch::list_and_watch,
-    delivered_versions::{DeliveredVersion, DeliveredVersions},
 };
 use crate::{
     kube_api::{

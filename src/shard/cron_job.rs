@@ -382,7 +382,8 @@ impl CronJobState {
         }
         let is_cursor_news = seen.last_schedule_time > self.current_status.last_schedule_time;
         self.current_status.last_schedule_time = self.current_status.last_schedule_time.max(seen.last_schedule_time);
-        self.current_status.last_successful_time = self.current_status.last_successful_time.max(seen.last_successful_time);
+        self.current_status.last_successful_time =
+            self.current_status.last_successful_time.max(seen.last_successful_time);
         self.current_status.unknown_members.clone_from(&seen.unknown_members);
         is_cursor_news
     }

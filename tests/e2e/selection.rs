@@ -9,8 +9,8 @@ use cronwheel::{
         watch::{
             self, WatchedShards,
             cron_job_cache::CACHE_BYTES_MAX,
+            delivered_versions::DeliveredVersions,
             lists::{ListSource, list_cron_jobs},
-            progress::DeliveredVersions,
             selection::{Freshness, SelectedBy},
         },
         watch_client,
@@ -207,7 +207,7 @@ async fn a_watch_follows_the_shards(
     let shards = WatchedShards {
         count,
         wanted: receiver,
-        progress: DeliveredVersions::new(Scope::Cluster, count, CACHE_BYTES_MAX),
+        delivered: DeliveredVersions::new(Scope::Cluster, count, CACHE_BYTES_MAX),
     };
     let mut items = pin!(watch::cron_jobs(
         client.clone(),

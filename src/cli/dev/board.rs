@@ -18,7 +18,7 @@ use crate::{
     cli::calendar::zone_of,
     schedule::{Zone, due},
     shard::{
-        CronJobIdentity, CronJobRecord, CronJobSchedule, Finish, Input, JobRecord, WatchedResource, Uid,
+        CronJobIdentity, CronJobRecord, CronJobSchedule, Finish, Input, JobRecord, Uid, WatchedResource,
         input::WatchStage,
     },
 };

@@ -22,8 +22,8 @@ use crate::{
     schedule::policy::{Decision, SkipReason, Verdict},
     shard::{
         CreateOutcome, CronJobEvent, CronJobRecord, CronJobStatus, DeleteOutcome, Effect, Input, InstantOutcome,
-        JobDelete, JobLookUp, JobOrder, JobRecord, LookUpOutcome, ResourceVersion, Scope, WatchedResource, ShardConfig,
-        ShardId, ShardLabels, ShardState, StatusOutcome, StatusWrite, TemplateMemory, Uid,
+        JobDelete, JobLookUp, JobOrder, JobRecord, LookUpOutcome, ResourceVersion, Scope, ShardConfig, ShardId,
+        ShardLabels, ShardState, StatusOutcome, StatusWrite, TemplateMemory, Uid, WatchedResource,
     },
 };
 

@@ -123,14 +123,7 @@ fn more_of_member(row: &MemberRow) -> [String; 4] {
 }
 
 const SHARD_HEADS: [&str; 8] = [
-    "SHARD",
-    "BUCKETS",
-    "HOLDER",
-    "TERM",
-    "CRONJOBS",
-    "NEXT RUN",
-    "AGE",
-    "STATE",
+    "SHARD", "BUCKETS", "HOLDER", "TERM", "CRONJOBS", "NEXT RUN", "AGE", "STATE",
 ];
 
 fn shard_cells(row: &ShardRow, next_runs: &NextRuns, now: Timestamp) -> [String; 8] {

@@ -10,7 +10,7 @@ use crate::{
     kube_api::WatchItem,
     shard::{
         Input, ResourceVersion, Uid,
-        input::{WatchUpdate, WatchStage},
+        input::{WatchStage, WatchUpdate},
     },
 };
 
@@ -102,7 +102,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::shard::{JobRecord, Scope, WatchedResource, ShardLabels, ShardSet};
+    use crate::shard::{JobRecord, Scope, ShardLabels, ShardSet, WatchedResource};
 
     const AT: &str = "2026-05-05T12:00:00Z";
 
@@ -195,11 +195,7 @@ mod tests {
             reached(20),
         ];
         assert_eq!(observe_all(&mut jobs, again), None, "a list is as good as an event");
-        let relisted = vec![
-            stage(WatchStage::ListBegun),
-            stage(WatchStage::ListDone),
-            reached(30),
-        ];
+        let relisted = vec![stage(WatchStage::ListBegun), stage(WatchStage::ListDone), reached(30)];
         assert_eq!(observe_all(&mut jobs, relisted), Some(30), "it is gone");
     }
 

@@ -18,7 +18,7 @@ use crate::{
     schedule::Zone,
     shard::{
         ConcurrencyPolicy, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus, ResourceVersion, Scope,
-        WatchedResource, TroubleThresholds, Uid, held_shards::WHOLE, record::RetainedMetadata,
+        TroubleThresholds, Uid, WatchedResource, held_shards::WHOLE, record::RetainedMetadata,
     },
     telemetry::metrics::Metrics,
 };

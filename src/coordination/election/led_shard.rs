@@ -188,8 +188,12 @@ impl Election {
     /// Handles a request without a usable response in time.
     pub(super) fn unanswered(&mut self, purpose: &Purpose, now: BootInstant) {
         match purpose {
-            Purpose::Join | Purpose::Renew { .. } | Purpose::Leave { .. } | Purpose::ReadOwn => self.retry_own_write(now),
-            Purpose::Take(shard) | Purpose::HandOver(shard) | Purpose::ResetCrashCount(shard) => self.read_shard(*shard, now),
+            Purpose::Join | Purpose::Renew { .. } | Purpose::Leave { .. } | Purpose::ReadOwn => {
+                self.retry_own_write(now);
+            }
+            Purpose::Take(shard) | Purpose::HandOver(shard) | Purpose::ResetCrashCount(shard) => {
+                self.read_shard(*shard, now);
+            }
             Purpose::ReadShard(shard) => self.retry_shard_later(*shard, now),
             Purpose::ReadVictim { victim, .. } | Purpose::Evict(victim) => self.retry_victim_later(victim, now),
         }

@@ -36,9 +36,10 @@ impl Purpose {
     /// The shard that the request concerns.
     pub(super) fn shard(&self) -> Option<ShardId> {
         match self {
-            Purpose::Take(shard) | Purpose::HandOver(shard) | Purpose::ResetCrashCount(shard) | Purpose::ReadShard(shard) => {
-                Some(*shard)
-            }
+            Purpose::Take(shard)
+            | Purpose::HandOver(shard)
+            | Purpose::ResetCrashCount(shard)
+            | Purpose::ReadShard(shard) => Some(*shard),
             Purpose::Join
             | Purpose::Renew { .. }
             | Purpose::Leave { .. }

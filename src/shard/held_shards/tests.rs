@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::shard::{
-    CreateOutcome, CronJobStatus, Finish, InstantOutcome, JobRecord, LookUpOutcome, ResourceVersion, WatchedResource,
-    ShardLabels, StatusOutcome, naming,
+    CreateOutcome, CronJobStatus, Finish, InstantOutcome, JobRecord, LookUpOutcome, ResourceVersion, ShardLabels,
+    StatusOutcome, WatchedResource, naming,
     record::{ConcurrencyPolicy, CronJobRecord},
     state::test_record,
 };

@@ -183,7 +183,10 @@ impl ShardState {
         };
         cron_job.add_active(active);
         if let Some(slot) = scheduled
-            && cron_job.current_status.last_schedule_time.is_none_or(|last| last < slot)
+            && cron_job
+                .current_status
+                .last_schedule_time
+                .is_none_or(|last| last < slot)
         {
             cron_job.advance_cursor(slot);
             cron_job.must_decide = true;

@@ -229,7 +229,10 @@ impl ShardState {
         let n_passed = if cron_job.armed == Some(slot) {
             0
         } else {
-            let cursor = cron_job.current_status.last_schedule_time.unwrap_or(cron_job.record.created);
+            let cursor = cron_job
+                .current_status
+                .last_schedule_time
+                .unwrap_or(cron_job.record.created);
             // Slots of the new schedule before its change were never due; a slot at the change itself is.
             let changed = cron_job
                 .schedule_changed
@@ -322,7 +325,13 @@ impl ShardState {
             .running(owner)
             .map(|job| (job.name.clone(), job.uid.clone(), job.namespace.clone()))
             .collect();
-        let place = |uid: &Uid| cron_job.current_status.active.iter().position(|active| active.uid == *uid);
+        let place = |uid: &Uid| {
+            cron_job
+                .current_status
+                .active
+                .iter()
+                .position(|active| active.uid == *uid)
+        };
         jobs.sort_by_cached_key(|(_, uid, _)| place(uid));
         let uids: Vec<Uid> = jobs.iter().map(|(_, uid, _)| uid.clone()).collect();
         for uid in &uids {

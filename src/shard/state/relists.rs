@@ -8,7 +8,7 @@ use super::ShardState;
 use crate::shard::{
     ids::Uid,
     index::OwnerIndex,
-    input::{Scope, WatchUpdate, WatchedResource, WatchStage},
+    input::{Scope, WatchStage, WatchUpdate, WatchedResource},
     outcome_counts::InstantOutcome,
 };
 
@@ -74,7 +74,9 @@ impl ShardState {
 
     /// Handles the beginning or the end of a list that covers this shard.
     pub(super) fn follow_list(&mut self, update: &WatchUpdate, now: Timestamp) {
-        let WatchUpdate { resource, scope, stage, .. } = update;
+        let WatchUpdate {
+            resource, scope, stage, ..
+        } = update;
         let Some(position) = self.config.scopes.iter().position(|known| known == scope) else {
             return;
         };

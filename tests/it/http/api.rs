@@ -155,7 +155,7 @@ async fn a_create_that_the_fence_refuses_names_the_connection_that_the_next_can_
         matches!(refused.answer, Answer::Outcome(CreateOutcome::Failed { .. })),
         "{refused:?}"
     );
-    let answered = api.beside(refused.fenced_over.unwrap()).create_job(&order()).await;
+    let answered = api.avoiding(refused.fenced_over.unwrap()).create_job(&order()).await;
     assert!(
         matches!(answered.answer, Answer::Outcome(CreateOutcome::Created { .. })),
         "{answered:?}"

@@ -32,20 +32,20 @@ async fn server(address: &str) -> ApiServer {
 async fn connections_are_filled_evenly_and_never_over_their_bound() {
     let connections = WriteConnections::connect(&server("127.0.0.1:1").await, 3).unwrap();
     let capacity = 3 * MAX_IN_FLIGHT_PER_CONNECTION;
-    let mut permits = join_all((0..capacity).map(|_| connections.acquire_beside(None))).await;
-    assert!(connections.acquire_beside(None).now_or_never().is_none());
+    let mut permits = join_all((0..capacity).map(|_| connections.acquire_avoiding(None))).await;
+    assert!(connections.acquire_avoiding(None).now_or_never().is_none());
     permits.pop();
-    let permit = connections.acquire_beside(None).now_or_never();
+    let permit = connections.acquire_avoiding(None).now_or_never();
     assert!(permit.is_some());
     permits.clear();
     drop(permit);
-    join_all((0..capacity).map(|_| connections.acquire_beside(None))).await;
+    join_all((0..capacity).map(|_| connections.acquire_avoiding(None))).await;
 }
 
 #[tokio::test]
 async fn there_is_at_least_one_connection() {
     let connections = WriteConnections::connect(&server("127.0.0.1:1").await, 0).unwrap();
-    assert!(connections.acquire_beside(None).now_or_never().is_some());
+    assert!(connections.acquire_avoiding(None).now_or_never().is_some());
 }
 
 #[tokio::test]

@@ -12,15 +12,13 @@ use cronwheel::{
         watch::{
             self,
             cron_job_cache::{CACHE_BYTES_MAX, CronJobCache},
-            lists::{ListSource, list_cron_jobs, recall_cron_jobs},
             delivered_versions::DeliveredVersions,
+            lists::{ListSource, list_cron_jobs, recall_cron_jobs},
             selection::{Freshness, SelectedBy},
         },
     },
     schedule::Zone,
-    shard::{
-        Input, Listed, Partition, ResourceVersion, Scope, ShardCount, ShardId, ShardSet, Uid, input::WatchStage,
-    },
+    shard::{Input, Listed, Partition, ResourceVersion, Scope, ShardCount, ShardId, ShardSet, Uid, input::WatchStage},
 };
 use futures::{Stream, StreamExt, TryStreamExt as _};
 use http::Request;
@@ -123,7 +121,11 @@ impl Bench {
         self.cron_jobs_shown(ways, &self.delivered_with(CACHE_BYTES_MAX))
     }
 
-    fn cron_jobs_shown(&self, ways: &Ways, delivered: &DeliveredVersions) -> impl Stream<Item = WatchItem> + Send + use<> {
+    fn cron_jobs_shown(
+        &self,
+        ways: &Ways,
+        delivered: &DeliveredVersions,
+    ) -> impl Stream<Item = WatchItem> + Send + use<> {
         let shards = Some(self.shards(delivered));
         watch::cron_jobs(ways.client.clone(), Scope::Cluster, decoder(self.count), shards)
     }

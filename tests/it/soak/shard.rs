@@ -7,7 +7,7 @@ use cronwheel::{
     shard::{
         ConcurrencyPolicy, CreateOutcome, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus,
         DeleteOutcome, Effect, EventReason, Finish, Input, JobOrder, JobRecord, JobTemplate, ResourceVersion, Scope,
-        WatchedResource, ShardConfig, ShardId, ShardLabels, ShardState, StatusOutcome, TroubleThresholds, Uid, naming,
+        ShardConfig, ShardId, ShardLabels, ShardState, StatusOutcome, TroubleThresholds, Uid, WatchedResource, naming,
         record::RetainedMetadata,
     },
 };

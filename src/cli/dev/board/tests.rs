@@ -106,7 +106,10 @@ fn one_that_was_made_anew_while_no_watch_was_open_takes_the_place_of_the_former(
         at("10:00:40"),
     );
     board.take(applied(anew), at("10:00:40"));
-    board.take(Input::list_done(WatchedResource::CronJobs, Scope::Cluster), at("10:00:40"));
+    board.take(
+        Input::list_done(WatchedResource::CronJobs, Scope::Cluster),
+        at("10:00:40"),
+    );
     assert_eq!(next_runs(&mut board, "10:00:40"), ["default/a 10:01:00"]);
 }
 

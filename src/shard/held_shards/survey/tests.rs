@@ -8,8 +8,8 @@ use super::*;
 use crate::{
     schedule::Zone,
     shard::{
-        Bucket, CronJobRecord, CronJobSchedule, Input, Scope, SealOrder, WatchedResource, ShardCommand, ShardCount,
-        ShardTerm, Term, state::test_record,
+        Bucket, CronJobRecord, CronJobSchedule, Input, Scope, SealOrder, ShardCommand, ShardCount, ShardTerm, Term,
+        WatchedResource, state::test_record,
     },
 };
 

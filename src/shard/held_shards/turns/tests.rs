@@ -10,7 +10,7 @@ use jiff::SignedDuration;
 use super::*;
 use crate::shard::{
     CreateOutcome, CronJobIdentity, CronJobRecord, CronJobSchedule, Effect, Input, JobOrder, Partition, Scope,
-    WatchedResource, ShardCount, ShardLabels, ShardTerm, Term, state::test_record,
+    ShardCount, ShardLabels, ShardTerm, Term, WatchedResource, state::test_record,
 };
 
 const SHARDS: u64 = 16;

@@ -5,7 +5,7 @@ use crate::{
     schedule::Zone,
     shard::{
         ConcurrencyPolicy, CronJobRecord, CronJobSchedule, CronJobStatus, Input, InstantOutcome, ResourceVersion,
-        Scope, WatchedResource, ShardConfig, ShardId, ShardState,
+        Scope, ShardConfig, ShardId, ShardState, WatchedResource,
     },
 };
 use jiff::SignedDuration;

@@ -101,7 +101,7 @@ fn to_lead_twice_is_to_lead_once() {
 
 #[test]
 fn before_all_is_listed_who_leads_decides_nothing() {
-    use crate::shard::{Input, Scope, WatchedResource, ShardConfig, ShardId, ShardState};
+    use crate::shard::{Input, Scope, ShardConfig, ShardId, ShardState, WatchedResource};
     let config = ShardConfig {
         clock_skew_max: SignedDuration::from_secs(2),
         shard: ShardId(0),

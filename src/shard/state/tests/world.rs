@@ -9,8 +9,8 @@ use crate::{
     shard::{
         ActiveJob, ConcurrencyPolicy, CreateOutcome, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus,
         DeleteOutcome, Effect, Finish, Input, JobDelete, JobLookUp, JobOrder, JobRecord, JobTemplate, LookUpOutcome,
-        ResourceVersion, Scope, WatchedResource, ShardConfig, ShardCount, ShardId, ShardLabels, ShardState, StatusOutcome,
-        StatusWrite, TroubleThresholds, Uid, naming, record::RetainedMetadata,
+        ResourceVersion, Scope, ShardConfig, ShardCount, ShardId, ShardLabels, ShardState, StatusOutcome, StatusWrite,
+        TroubleThresholds, Uid, WatchedResource, naming, record::RetainedMetadata,
     },
 };
 

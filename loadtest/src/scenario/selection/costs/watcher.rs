@@ -16,7 +16,7 @@ use cronwheel::{
     kube_api::{
         WatchItem,
         ordered_watch::OrderedSender,
-        watch::{WatchedShards, cron_job_cache::CACHE_BYTES_MAX, cron_jobs, progress::DeliveredVersions},
+        watch::{WatchedShards, cron_job_cache::CACHE_BYTES_MAX, cron_jobs, delivered_versions::DeliveredVersions},
     },
     shard::{Input, Scope, ShardCount, ShardSet, input::WatchStage},
 };
@@ -105,7 +105,7 @@ async fn watched(
     let shards = WatchedShards {
         count,
         wanted: held.subscribe(),
-        progress: DeliveredVersions::new(Scope::Cluster, count, CACHE_BYTES_MAX),
+        delivered: DeliveredVersions::new(Scope::Cluster, count, CACHE_BYTES_MAX),
     };
     let mut items = pin!(cron_jobs(client, Scope::Cluster, decoder(count), Some(shards)));
     loop {

@@ -6,6 +6,7 @@ mod command;
 mod contestant;
 mod difference;
 mod doubts;
+mod failing_namespaces;
 mod figures;
 pub(crate) mod floor;
 mod html;

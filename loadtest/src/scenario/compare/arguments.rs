@@ -20,8 +20,11 @@ const SETTLE_SECONDS: u32 = 60;
 /// The same with `--quick`, so that four turns fit into ten minutes.
 const QUICK_SETTLE_SECONDS: u32 = 30;
 
+/// The number of namespaces, unless the command line sets it. Those that fail are in addition.
+const NAMESPACES: u32 = 5;
+
 /// The arguments of a measurement, which are not allowed when printing existing results.
-const MEASUREMENT: [&str; 14] = [
+const MEASUREMENT: [&str; 15] = [
     "scenario",
     "controllers",
     "target",
@@ -31,6 +34,7 @@ const MEASUREMENT: [&str; 14] = [
     "rounds",
     "seed",
     "cronjobs",
+    "failing_namespaces",
     "warm_up_minutes",
     "minutes",
     "replicas",
@@ -68,12 +72,15 @@ pub(crate) struct CompareArguments {
     /// Determines which controller starts, and the CronJobs of a mix.
     #[arg(long, default_value_t = 0)]
     seed: u32,
-    /// Number of CronJobs.
-    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..))]
-    cronjobs: u32,
-    /// Number of namespaces that the CronJobs are distributed over.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
-    namespaces: u32,
+    /// Number of CronJobs. By default 1000 in the scenario failing-namespaces, otherwise 500.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    cronjobs: Option<u32>,
+    /// Number of namespaces that the CronJobs are distributed over. By default five, and those that fail in addition.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    namespaces: Option<u32>,
+    /// How many of the namespaces fail in the scenario failing-namespaces.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    failing_namespaces: u32,
     /// Run time of a Job.
     #[arg(long, default_value_t = 3)]
     job_seconds: u32,
@@ -113,14 +120,16 @@ impl CompareArguments {
     }
 
     pub(super) fn plan(&self) -> Plan {
+        let failing_namespaces = self.scenario.n_failing(self.failing_namespaces);
         Plan {
             is_quick: self.quick,
             scenario: self.scenario,
             target: self.target_kind(),
             rounds: if self.quick { 1 } else { self.rounds },
             seed: self.seed,
-            cronjobs: self.cronjobs,
-            namespaces: self.namespaces,
+            cronjobs: self.cronjobs.unwrap_or_else(|| self.scenario.cron_jobs()),
+            namespaces: self.namespaces.unwrap_or(NAMESPACES + failing_namespaces),
+            failing_namespaces,
             job_seconds: self.job_seconds,
             warm_up_minutes: self
                 .scenario
@@ -139,6 +148,13 @@ impl CompareArguments {
         &self,
         build: impl FnOnce() -> anyhow::Result<PathBuf>,
     ) -> anyhow::Result<Vec<Contestant>> {
+        let plan = self.plan();
+        ensure!(
+            plan.failing_namespaces < plan.namespaces,
+            "of {} namespaces, {} cannot fail beside others",
+            plan.namespaces,
+            plan.failing_namespaces
+        );
         let names = self.controller_names()?;
         let mut contestants = Vec::new();
         if names.contains(&NAMES[0]) {
@@ -288,6 +304,28 @@ mod tests {
         check("--scenario leader-killed", (3, Vec::new()));
         check("--scenario leader-killed --replicas 5", (5, Vec::new()));
         check("--scenario slow-tenant", (1, vec!["--alone".to_owned()]));
+    }
+
+    #[test]
+    fn namespaces_that_fail_are_beside_others() {
+        let check = |line: &str, expected: Option<[u32; 3]>| {
+            let arguments = arguments(line);
+            let plan = arguments.plan();
+            let is_possible = arguments.contestants(|| Ok(PathBuf::from("cronwheel"))).is_ok();
+            let sizes = [plan.cronjobs, plan.namespaces, plan.failing_namespaces];
+            assert_eq!(is_possible.then_some(sizes), expected, "{line}");
+        };
+        check("", Some([500, 5, 0]));
+        check("--scenario failing-namespaces", Some([1_000, 15, 10]));
+        check(
+            "--scenario failing-namespaces --failing-namespaces 2",
+            Some([1_000, 7, 2]),
+        );
+        check(
+            "--scenario failing-namespaces --cronjobs 11000 --namespaces 11",
+            Some([11_000, 11, 10]),
+        );
+        check("--scenario failing-namespaces --namespaces 10", None);
     }
 
     #[test]

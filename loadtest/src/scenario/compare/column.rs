@@ -25,10 +25,18 @@ pub(crate) enum Column {
     CpuMsPerSecond,
     PeakMemoryMib,
     StatusAgeP99Ms,
+    /// The lateness p99 in the minutes before the failing namespaces fail.
+    LatenessWithoutRefusalsP99Ms,
+    /// The lateness p99 while they fail, relative to before.
+    LatenessP99Ratio,
+    /// Creates in all failing namespaces while they fail.
+    CreatesPerSecondOfFailing,
+    /// From the end of the refusals to the first create of the last CronJob that was refused.
+    RecoveryMs,
 }
 
 /// All columns, in the order of the table.
-pub(crate) const COLUMNS: [Column; 16] = [
+pub(crate) const COLUMNS: [Column; 20] = [
     Column::LatenessP50Ms,
     Column::LatenessP90Ms,
     Column::LatenessP99Ms,
@@ -45,6 +53,10 @@ pub(crate) const COLUMNS: [Column; 16] = [
     Column::CpuMsPerSecond,
     Column::PeakMemoryMib,
     Column::StatusAgeP99Ms,
+    Column::LatenessWithoutRefusalsP99Ms,
+    Column::LatenessP99Ratio,
+    Column::CreatesPerSecondOfFailing,
+    Column::RecoveryMs,
 ];
 
 impl Column {
@@ -67,6 +79,10 @@ impl Column {
             Column::CpuMsPerSecond => "processor time per second, ms",
             Column::PeakMemoryMib => "peak memory, MiB",
             Column::StatusAgeP99Ms => "status age p99, ms",
+            Column::LatenessWithoutRefusalsP99Ms => "lateness p99 before the refusals, ms",
+            Column::LatenessP99Ratio => "lateness p99 relative to before the refusals",
+            Column::CreatesPerSecondOfFailing => "creates per second in failing namespaces",
+            Column::RecoveryMs => "from the end of the refusals to the last start, ms",
         }
     }
 
@@ -106,7 +122,8 @@ impl Column {
             | Column::EventWritesPerRun
             | Column::AllWritesPerRun
             | Column::CpuMsPerRun
-            | Column::CpuMsPerSecond => format!("{figure:.2}"),
+            | Column::CpuMsPerSecond
+            | Column::LatenessP99Ratio => format!("{figure:.2}"),
             Column::LatenessP50Ms
             | Column::LatenessP90Ms
             | Column::LatenessP99Ms
@@ -114,7 +131,10 @@ impl Column {
             | Column::FirstOfMinuteMs
             | Column::LastOfMinuteMs
             | Column::PeakMemoryMib
-            | Column::StatusAgeP99Ms => format!("{figure:.*}", usize::from(figure.abs() < 100.0)),
+            | Column::StatusAgeP99Ms
+            | Column::LatenessWithoutRefusalsP99Ms
+            | Column::CreatesPerSecondOfFailing
+            | Column::RecoveryMs => format!("{figure:.*}", usize::from(figure.abs() < 100.0)),
         }
     }
 }
@@ -149,6 +169,8 @@ mod tests {
         check(Column::CpuMsPerRun, 1.515, "1.51 ms");
         check(Column::PeakMemoryMib, 21.7, "21.7 MiB");
         check(Column::AllWritesPerRun, 5.06, "5.06");
+        check(Column::CreatesPerSecondOfFailing, 14.25, "14.2");
+        check(Column::RecoveryMs, 4_100.0, "4.10 s");
         assert_eq!(Column::LatenessP999Ms.name(), "lateness p99.9");
     }
 

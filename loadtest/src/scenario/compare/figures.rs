@@ -203,7 +203,7 @@ impl Evidence<'_> {
 }
 
 /// The namespace and name of the CronJob of a created Job. The name of a Job ends with its minute.
-fn cron_job_of(create: &Request) -> (&str, &str) {
+pub(super) fn cron_job_of(create: &Request) -> (&str, &str) {
     let name = create
         .name
         .rsplit_once('-')
@@ -228,12 +228,12 @@ fn curve(ascending_ms: &[f64]) -> Vec<(f64, f64)> {
     shares.into_iter().filter_map(point).collect()
 }
 
-fn milliseconds(duration: SignedDuration) -> f64 {
+pub(super) fn milliseconds(duration: SignedDuration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
 
 /// Converts a count, or the microseconds of some minutes. Both are far below 2^52.
-fn count(number: impl TryInto<i64>) -> f64 {
+pub(super) fn count(number: impl TryInto<i64>) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "see above")]
     let float = number.try_into().unwrap_or(i64::MAX) as f64;
     float

@@ -45,6 +45,9 @@ pub(crate) struct Plan {
     pub(crate) seed: u32,
     pub(crate) cronjobs: u32,
     pub(crate) namespaces: u32,
+    /// How many of the namespaces have their creates refused.
+    #[serde(default)]
+    pub(crate) failing_namespaces: u32,
     pub(crate) job_seconds: u32,
     pub(crate) warm_up_minutes: u32,
     pub(crate) minutes: u32,

@@ -13,6 +13,7 @@ use testbed::ReferenceLimits;
 
 use super::{
     contestant::{Contestant, floor_flags, is_alone, replica_flags},
+    failing_namespaces::FailingNamespaces,
     samples::GroupUsage,
     scenario::Step,
 };
@@ -90,7 +91,12 @@ impl Running {
     }
 
     /// Executes a step of a scenario. Standby replicas of the built-in controller are idle, so it has none.
-    pub(super) async fn step(&mut self, step: Step, target: &mut Target) -> anyhow::Result<()> {
+    pub(super) async fn step(
+        &mut self,
+        step: Step,
+        failing: &mut FailingNamespaces,
+        target: &mut Target,
+    ) -> anyhow::Result<()> {
         let is_single = match &self.contestant {
             Contestant::Cronwheel { arguments, .. } => is_alone(arguments),
             Contestant::Floor { .. } | Contestant::BuiltIn | Contestant::BuiltInUnthrottled => true,
@@ -98,6 +104,8 @@ impl Running {
         match step {
             Step::StopApiServer => Ok(own(target)?.stop_api_server()?),
             Step::StartApiServer => Ok(own(target)?.start_api_server()?),
+            Step::RefuseCreates => failing.refuse_creates(target).await,
+            Step::AllowCreates => failing.allow_creates(target),
             Step::Add | Step::Remove if is_single => Ok(()),
             Step::Add => self.add(target).await,
             Step::Remove => self.remove(target).await,

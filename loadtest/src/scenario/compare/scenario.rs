@@ -34,7 +34,23 @@ pub(crate) enum Scenario {
     /// Minutely. An admission webhook delays every Job of the first namespace by 29 seconds. The other namespaces are
     /// judged.
     SlowTenant,
+    /// Minutely. A quota refuses every Job of the first namespaces, and is removed half a minute before the end. The
+    /// other namespaces are judged.
+    FailingNamespaces,
 }
+
+/// The number of CronJobs, unless the command line sets it.
+const CRON_JOBS: u32 = 500;
+
+/// Of 1,000 CronJobs in fifteen namespaces, each has 66, and cronwheel treats refusals as those of a whole namespace
+/// from 60 on.
+const CRON_JOBS_BESIDE_FAILING: u32 = 1_000;
+
+/// The quota has to be in force before the first measured instant, and after the Jobs of the minute before.
+const REFUSED_BEFORE_SECONDS: i32 = 20;
+
+/// Between two full minutes, so that CronJobs that were refused start late runs first.
+const ALLOWED_BEFORE_END_SECONDS: i32 = 30;
 
 /// An action in the middle of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +66,9 @@ pub(super) enum Step {
     Remove,
     StopApiServer,
     StartApiServer,
+    /// Refuses the creates in the failing namespaces.
+    RefuseCreates,
+    AllowCreates,
 }
 
 impl Step {
@@ -63,41 +82,65 @@ impl Step {
             Step::Remove => "removed",
             Step::StopApiServer => "API server stops",
             Step::StartApiServer => "API server starts",
+            Step::RefuseCreates => "creates refused",
+            Step::AllowCreates => "creates allowed",
         }
     }
 }
 
 impl Scenario {
-    /// The steps by seconds after the first measured instant, in ascending order.
-    pub(super) fn steps(self) -> &'static [(u32, Step)] {
+    /// The steps by seconds after the first of `minutes` measured instants, in ascending order.
+    pub(super) fn steps(self, minutes: u32) -> Vec<(i32, Step)> {
         match self {
-            Scenario::RollingRestart => &[(25, Step::Replace), (40, Step::Replace), (57, Step::Replace)],
-            Scenario::LeaderKilled => &[(58, Step::Kill), (63, Step::Restart)],
-            Scenario::ApiServerAway => &[(55, Step::StopApiServer), (70, Step::StartApiServer)],
-            Scenario::Scale => &[(15, Step::Add), (20, Step::Add), (45, Step::Remove), (57, Step::Remove)],
-            Scenario::Minutely | Scenario::Burst | Scenario::Mixed | Scenario::AtRest | Scenario::SlowTenant => &[],
+            Scenario::RollingRestart => vec![(25, Step::Replace), (40, Step::Replace), (57, Step::Replace)],
+            Scenario::LeaderKilled => vec![(58, Step::Kill), (63, Step::Restart)],
+            Scenario::ApiServerAway => vec![(55, Step::StopApiServer), (70, Step::StartApiServer)],
+            Scenario::Scale => vec![(15, Step::Add), (20, Step::Add), (45, Step::Remove), (57, Step::Remove)],
+            Scenario::FailingNamespaces => {
+                let end = i32::try_from(60 * minutes).unwrap_or(i32::MAX);
+                vec![
+                    (-REFUSED_BEFORE_SECONDS, Step::RefuseCreates),
+                    (end - ALLOWED_BEFORE_END_SECONDS, Step::AllowCreates),
+                ]
+            }
+            Scenario::Minutely | Scenario::Burst | Scenario::Mixed | Scenario::AtRest | Scenario::SlowTenant => {
+                Vec::new()
+            }
         }
     }
 
-    /// The number of measured minutes. Scenarios with steps need one minute before the steps and one after.
+    /// The number of measured minutes. Scenarios with steps need one minute before the steps and one after. Refusals
+    /// last for two and a half minutes, since the first minute has a create of every CronJob.
     pub(super) fn minutes(self, wanted: u32) -> u32 {
-        if self == Scenario::Burst {
-            1
-        } else if self.steps().is_empty() {
-            wanted
-        } else {
-            wanted.max(2)
+        match self {
+            Scenario::Burst => 1,
+            Scenario::Minutely | Scenario::Mixed | Scenario::AtRest | Scenario::SlowTenant => wanted,
+            Scenario::RollingRestart | Scenario::LeaderKilled | Scenario::ApiServerAway | Scenario::Scale => {
+                wanted.max(2)
+            }
+            Scenario::FailingNamespaces => wanted.max(3),
         }
     }
 
-    /// A burst has nothing to warm up with. Replicas need some time to distribute the shards.
+    /// A burst has nothing to warm up with. Replicas need some time to distribute the shards. The minutes from the
+    /// second one on are those without refusals.
     pub(super) fn warm_up_minutes(self, wanted: u32) -> u32 {
-        if self == Scenario::Burst {
-            0
-        } else if self.steps().is_empty() {
-            wanted
+        match self {
+            Scenario::Burst => 0,
+            Scenario::Minutely | Scenario::Mixed | Scenario::AtRest | Scenario::SlowTenant => wanted,
+            Scenario::RollingRestart | Scenario::LeaderKilled | Scenario::ApiServerAway | Scenario::Scale => {
+                wanted.max(1)
+            }
+            Scenario::FailingNamespaces => wanted.max(2),
+        }
+    }
+
+    /// The number of CronJobs, unless the command line sets it.
+    pub(super) fn cron_jobs(self) -> u32 {
+        if self == Scenario::FailingNamespaces {
+            CRON_JOBS_BESIDE_FAILING
         } else {
-            wanted.max(1)
+            CRON_JOBS
         }
     }
 
@@ -110,7 +153,8 @@ impl Scenario {
             | Scenario::Mixed
             | Scenario::AtRest
             | Scenario::ApiServerAway
-            | Scenario::SlowTenant => 1,
+            | Scenario::SlowTenant
+            | Scenario::FailingNamespaces => 1,
         }
     }
 
@@ -121,7 +165,10 @@ impl Scenario {
 
     /// Whether the scenario needs its own control plane.
     pub(super) fn needs_own_server(self) -> bool {
-        matches!(self, Scenario::ApiServerAway | Scenario::SlowTenant)
+        matches!(
+            self,
+            Scenario::ApiServerAway | Scenario::SlowTenant | Scenario::FailingNamespaces
+        )
     }
 
     pub(super) fn variety(self, seed: u32, first: Slot) -> Variety {
@@ -134,17 +181,26 @@ impl Scenario {
             | Scenario::LeaderKilled
             | Scenario::ApiServerAway
             | Scenario::Scale
-            | Scenario::SlowTenant => Variety::Same(Due::EveryMinutes(1)),
+            | Scenario::SlowTenant
+            | Scenario::FailingNamespaces => Variety::Same(Due::EveryMinutes(1)),
         }
     }
 
-    /// The CronJobs to judge. `slow` is the namespace of the slow tenant.
-    pub(super) fn judged(self, mut cron_jobs: Vec<SyntheticCronJob>, slow: &str) -> Vec<SyntheticCronJob> {
-        if self == Scenario::SlowTenant {
-            cron_jobs.retain(|one| one.namespace != slow);
-        }
-        cron_jobs
+    /// How many namespaces fail, if that many are wanted.
+    pub(super) fn n_failing(self, wanted: u32) -> u32 {
+        if self == Scenario::FailingNamespaces { wanted } else { 0 }
     }
+
+    /// How many of the namespaces, the first ones, are disturbed, of which some fail.
+    pub(super) fn n_disturbed(self, n_failing: u32) -> u32 {
+        if self == Scenario::SlowTenant { 1 } else { n_failing }
+    }
+}
+
+/// The CronJobs to judge: those outside the disturbed namespaces.
+pub(super) fn judged(mut cron_jobs: Vec<SyntheticCronJob>, disturbed: &[String]) -> Vec<SyntheticCronJob> {
+    cron_jobs.retain(|one| !disturbed.contains(&one.namespace));
+    cron_jobs
 }
 
 impl Display for Scenario {
@@ -159,6 +215,7 @@ impl Display for Scenario {
             Scenario::ApiServerAway => "minutely CronJobs, API server away",
             Scenario::Scale => "minutely CronJobs, scale out and in",
             Scenario::SlowTenant => "minutely CronJobs, beside a slow tenant",
+            Scenario::FailingNamespaces => "minutely CronJobs, some in failing namespaces",
         })
     }
 }
@@ -171,18 +228,28 @@ mod tests {
     #[test]
     fn steps_are_in_order_and_within_the_measured_minutes() {
         for scenario in Scenario::value_variants() {
-            let seconds: Vec<u32> = scenario.steps().iter().map(|step| step.0).collect();
+            let minutes = scenario.minutes(1);
+            let seconds: Vec<i32> = scenario.steps(minutes).iter().map(|step| step.0).collect();
             assert!(seconds.is_sorted(), "{scenario:?}");
-            let end = scenario.minutes(1) * 60;
-            assert!(seconds.iter().all(|second| *second < end), "{scenario:?}");
+            let begin = -60 * i32::try_from(scenario.warm_up_minutes(0)).unwrap();
+            let end = 60 * i32::try_from(minutes).unwrap();
+            assert!(
+                seconds.iter().all(|second| (begin..end).contains(second)),
+                "{scenario:?}"
+            );
         }
     }
 
     #[test]
-    fn a_slow_tenant_is_not_judged() {
+    fn disturbed_namespaces_are_not_judged() {
         let load = Load::minutely("load".into(), 10, 5, 3);
-        let n_judged = |scenario: Scenario| scenario.judged(load.cron_jobs(), &load.namespace(0)).len();
+        let n_judged = |scenario: Scenario| {
+            let n_failing = scenario.n_failing(3);
+            let n_disturbed = usize::try_from(scenario.n_disturbed(n_failing)).unwrap();
+            judged(load.cron_jobs(), &load.namespaces()[..n_disturbed]).len()
+        };
         assert_eq!(n_judged(Scenario::SlowTenant), 8);
+        assert_eq!(n_judged(Scenario::FailingNamespaces), 4);
         assert_eq!(n_judged(Scenario::Minutely), 10);
     }
 
@@ -192,5 +259,6 @@ mod tests {
         assert_eq!(minutes(Scenario::Burst), (0, 1));
         assert_eq!(minutes(Scenario::Mixed), (1, 3));
         assert_eq!(Scenario::Scale.minutes(1), 2);
+        assert_eq!(minutes(Scenario::FailingNamespaces), (2, 3));
     }
 }

@@ -108,9 +108,14 @@ mod tests {
     }
 
     #[test]
-    fn the_file_for_everyday_use_is_valid() {
+    fn the_files_for_everyday_use_are_valid() {
         let controllers = ["floor", "built-in", "built-in-unthrottled", "cronwheel"];
-        let slo = Slo::parse(include_str!("../../../slo.yaml"), &controllers).unwrap();
-        assert!(!slo.thresholds.is_empty());
+        for text in [
+            include_str!("../../../slo.yaml"),
+            include_str!("../../../slo-failing-namespaces.yaml"),
+        ] {
+            let slo = Slo::parse(text, &controllers).unwrap();
+            assert!(!slo.thresholds.is_empty());
+        }
     }
 }

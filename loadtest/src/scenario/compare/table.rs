@@ -105,9 +105,13 @@ pub(super) fn heading(result: &ComparisonResult) -> String {
         1 => "1 round".to_owned(),
         several => format!("{several} rounds"),
     };
+    let failing = match plan.failing_namespaces {
+        0 => String::new(),
+        some => format!(" ({some} of {})", plan.namespaces),
+    };
     let quick = if plan.is_quick { " (quick: indicative)" } else { "" };
     format!(
-        "{} {}, {rounds} of {} min after {} min of warm-up{quick}, started {:.0}",
+        "{} {}{failing}, {rounds} of {} min after {} min of warm-up{quick}, started {:.0}",
         plan.cronjobs, plan.scenario, plan.minutes, plan.warm_up_minutes, result.started
     )
 }
@@ -183,11 +187,12 @@ pub(super) fn no_verdict_line(result: &ComparisonResult) -> String {
     format!("No verdict, figures are indicative: {reason}.")
 }
 
-/// The header, and a row for each column and each kind of write.
+/// The header, and a row for each column that was measured and each kind of write.
 pub(super) fn figure_rows(result: &ComparisonResult) -> Vec<Vec<String>> {
     let names = || result.controllers.iter().map(|controller| controller.name.as_str());
     let mut rows = vec![[""].into_iter().chain(names()).map(str::to_owned).collect()];
-    for column in COLUMNS {
+    let is_measured = |column: &Column| names().any(|name| result.summary(name, *column).is_some());
+    for column in COLUMNS.into_iter().filter(is_measured) {
         let subject = result.summary(SUBJECT, column);
         let cell = |name: &str| {
             let is_subject = name == SUBJECT || !result.has_verdict();

@@ -10,12 +10,13 @@ use super::{
     super::{BEFORE_SLOT, sleep_until, wait_for_room, whole_audit_log},
     contestant::Contestant,
     doubts,
+    failing_namespaces::FailingNamespaces,
     figures::{Evidence, Figures},
     progress::Progress,
     result::{Mark, Phase, Plan, Sample, Turn},
     running::Running,
     samples::{GroupUsage, MachineTicks},
-    scenario::{Scenario, Step},
+    scenario::{self, Scenario, Step},
     slow_tenant::SlowTenant,
 };
 use crate::{
@@ -32,6 +33,7 @@ const SAMPLE_INTERVAL: SignedDuration = SignedDuration::from_secs(1);
 struct Notes<'a> {
     first: Timestamp,
     running: Running,
+    failing: FailingNamespaces,
     steps: VecDeque<(Timestamp, Step)>,
     samples: Vec<Sample>,
     peak_memory_kib: u64,
@@ -81,11 +83,11 @@ async fn play(
     // Namespaces do not depend on the first instant, which is not known yet.
     let namespaces = Load::minutely(run_id.to_owned(), plan.cronjobs, plan.namespaces, plan.job_seconds);
     target.kubectl().apply(&namespaces.namespaces_manifest())?;
-    let slow = namespaces.namespace(0);
-    let _webhook = if plan.scenario == Scenario::SlowTenant {
-        Some(SlowTenant::install(target, &slow).await?)
-    } else {
-        None
+    let n_disturbed = plan.scenario.n_disturbed(plan.failing_namespaces);
+    let disturbed: Vec<String> = (0..n_disturbed).map(|number| namespaces.namespace(number)).collect();
+    let _webhook = match (plan.scenario, &disturbed[..]) {
+        (Scenario::SlowTenant, [slow]) => Some(SlowTenant::install(target, slow).await?),
+        _ => None,
     };
     let probe = doubts::probe_clock(target)?;
     let running = Running::start(contestant, target, scratch).await?;
@@ -97,10 +99,15 @@ async fn play(
     };
     let load = plan.load(run_id.to_owned(), first);
     load.create(target.kubeconfig()).await?;
-    let cron_jobs = plan.scenario.judged(load.cron_jobs(), &slow);
+    let cron_jobs = scenario::judged(load.cron_jobs(), &disturbed);
     let slots = slots(plan, &cron_jobs)?;
     let measured = Slots::starting_at(slots.first_measured().start(), 0, plan.minutes);
-    let mut notes = Notes::begin(plan, &measured, slots.first().start(), running, progress);
+    let failing = if plan.failing_namespaces > 0 {
+        FailingNamespaces::new(disturbed, load.cron_jobs())
+    } else {
+        FailingNamespaces::default()
+    };
+    let mut notes = Notes::begin(plan, &slots, running, failing, progress);
 
     notes
         .phase("before", slots.first().start() - BEFORE_SLOT, target)
@@ -120,7 +127,7 @@ async fn play(
     running.stop(target).await?;
 
     let requests = whole_audit_log(target, &user).await?;
-    let figures = Figures::of(&Evidence {
+    let evidence = Evidence {
         cron_jobs: &cron_jobs,
         slots: &measured,
         requests: &requests,
@@ -129,7 +136,10 @@ async fn play(
         window: (begin.taken, end.taken),
         cpu: end.controller.cpu.saturating_sub(begin.controller.cpu),
         peak_memory_kib: finished.peak_memory_kib,
-    });
+    };
+    let mut figures = Figures::of(&evidence);
+    let before = after_first_minute(&slots);
+    figures.columns.extend(finished.failing.columns(&evidence, &before));
     let warnings = doubts::warnings(plan.scenario, target, &begin, &end, probe)?;
     Ok(finished.into_turn(round, contestant.name(), figures, warnings))
 }
@@ -149,6 +159,13 @@ fn slots(plan: &Plan, cron_jobs: &[SyntheticCronJob]) -> anyhow::Result<Slots> {
     Ok(slots)
 }
 
+/// The minutes of the warm-up without the first, in which connections are still being opened.
+fn after_first_minute(slots: &Slots) -> Slots {
+    let n_before = slots.all().filter(|slot| !slots.is_measured(*slot)).count();
+    let second = slots.first().start() + SignedDuration::from_mins(1);
+    Slots::starting_at(second, 0, u32::try_from(n_before.saturating_sub(1)).unwrap_or(u32::MAX))
+}
+
 impl Moment {
     fn take(running: &Running, target: &Target) -> anyhow::Result<Moment> {
         let controller = running.usage(target)?;
@@ -166,6 +183,7 @@ impl Moment {
 /// The records of a turn after the controller has been stopped.
 struct Finished {
     first: Timestamp,
+    failing: FailingNamespaces,
     samples: Vec<Sample>,
     peak_memory_kib: u64,
     phases: Vec<Phase>,
@@ -175,17 +193,18 @@ struct Finished {
 impl<'a> Notes<'a> {
     fn begin(
         plan: &Plan,
-        measured: &Slots,
-        first: Timestamp,
+        slots: &Slots,
         running: Running,
+        failing: FailingNamespaces,
         progress: &'a mut Progress,
     ) -> Notes<'a> {
-        let at = |second: u32| measured.first().start() + SignedDuration::from_secs(i64::from(second));
-        let steps = plan.scenario.steps().iter();
+        let at = |second: i32| slots.first_measured().start() + SignedDuration::from_secs(i64::from(second));
+        let steps = plan.scenario.steps(plan.minutes).into_iter();
         Notes {
-            first,
+            first: slots.first().start(),
             running,
-            steps: steps.map(|(second, step)| (at(*second), *step)).collect(),
+            failing,
+            steps: steps.map(|(second, step)| (at(second), step)).collect(),
             samples: Vec::new(),
             peak_memory_kib: 0,
             phases: Vec::new(),
@@ -216,7 +235,7 @@ impl<'a> Notes<'a> {
                     name: step.title().to_owned(),
                     second: self.second(Timestamp::now()),
                 });
-                self.running.step(step, target).await?;
+                self.running.step(step, &mut self.failing, target).await?;
             }
             let next_step = self.steps.front().map_or(end, |step| step.0);
             sleep_until(end.min(next_step).min(Timestamp::now() + SAMPLE_INTERVAL)).await;
@@ -237,7 +256,7 @@ impl<'a> Notes<'a> {
         });
     }
 
-    /// Waits until every run has started, or until the time for late runs is over.
+    /// Waits until every run has started, also of the CronJobs that were refused, or until the time for late runs is over.
     async fn settle(
         &mut self,
         plan: &Plan,
@@ -251,8 +270,9 @@ impl<'a> Notes<'a> {
         while Timestamp::now() < deadline {
             self.progress.say_until("late runs", deadline);
             self.sample(target)?;
-            let tally = Tally::of(cron_jobs, measured, &target.requests(&user)?, &JobNames::new());
-            if tally.missed.is_empty() {
+            let requests = target.requests(&user)?;
+            let tally = Tally::of(cron_jobs, measured, &requests, &JobNames::new());
+            if tally.missed.is_empty() && self.failing.have_recovered(&requests) {
                 break;
             }
             tokio::time::sleep(SAMPLE_INTERVAL.unsigned_abs()).await;
@@ -266,6 +286,7 @@ impl<'a> Notes<'a> {
         let of_the_last = self.running.usage(target)?.resident_max_kib;
         let finished = Finished {
             first: self.first,
+            failing: self.failing,
             samples: self.samples,
             peak_memory_kib: self.peak_memory_kib.max(of_the_last),
             phases: self.phases,

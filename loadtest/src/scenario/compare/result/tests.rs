@@ -68,6 +68,7 @@ pub(crate) fn result(cronwheel: &[f64], builtin: &[f64]) -> ComparisonResult {
             seed: 0,
             cronjobs: 500,
             namespaces: 5,
+            failing_namespaces: 0,
             job_seconds: 3,
             warm_up_minutes: 1,
             minutes: 2,

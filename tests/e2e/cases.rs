@@ -7,6 +7,7 @@ mod deletions;
 mod edits;
 mod explaining;
 mod extremes;
+mod failing_namespace;
 mod firing;
 mod garbage;
 pub(super) mod installing;
@@ -48,7 +49,7 @@ macro_rules! cases {
 
 const DURATION_MAX: Duration = Duration::from_secs(90);
 
-const CASES: [Case; 70] = cases![
+const CASES: [Case; 71] = cases![
     credentials::a_client_certificate_that_is_replaced_counts_without_a_restart,
     credentials::a_controller_without_permission_says_so_and_begins_when_it_has_it,
     credentials::a_permission_withdrawn_and_given_back_costs_no_run,
@@ -70,6 +71,7 @@ const CASES: [Case; 70] = cases![
     extremes::a_job_too_large_to_be_stored_is_told_and_does_not_stop_the_next_slot,
     explaining::explain_foretells_what_the_controller_does,
     explaining::explain_says_which_cron_job_is_not_there,
+    failing_namespace::a_namespace_whose_creates_are_refused_is_probed_and_recovers,
     firing::a_cron_job_fires_on_the_minute_and_its_job_completes,
     firing::history_keeps_to_its_limits,
     firing::a_suspended_cron_job_starts_its_latest_slot_when_resumed,

@@ -27,13 +27,13 @@ pub(super) enum Purpose {
 impl Purpose {
     fn options(self) -> Options {
         match self {
-            Purpose::Beside | Purpose::Cases | Purpose::Parity => Options::default(),
+            Purpose::Beside | Purpose::Parity => Options::default(),
             Purpose::Outages => Options {
                 jobs: JobLife::None,
                 audit: true,
                 ..Options::default()
             },
-            Purpose::Replicas => Options {
+            Purpose::Cases | Purpose::Replicas => Options {
                 audit: true,
                 ..Options::default()
             },

@@ -11,18 +11,18 @@ use crate::{
     kubernetes::{Namespace, from_json, job_name, merge, own_job, wait},
 };
 
-fn hanging() -> Value {
+pub(super) fn hanging() -> Value {
     json!({"outcome": "hang", "run-for": "0s"})
 }
 
-const REQUESTS: &str = "cronwheel_api_requests_total";
-const REFUSED_CREATES: [(&str, &str); 3] = [("verb", "create"), ("resource", "jobs"), ("code", "403")];
+pub(super) const REQUESTS: &str = "cronwheel_api_requests_total";
+pub(super) const REFUSED_CREATES: [(&str, &str); 3] = [("verb", "create"), ("resource", "jobs"), ("code", "403")];
 
-fn at_most(n_jobs: &str) -> Value {
+pub(super) fn at_most(n_jobs: &str) -> Value {
     json!({"spec": {"hard": {"count/jobs.batch": n_jobs}}})
 }
 
-async fn allow_no_jobs(namespace: &Namespace) {
+pub(super) async fn allow_no_jobs(namespace: &Namespace) {
     let mut quota = at_most("0");
     let head = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "jobs"}});
     merge(&mut quota, head);

@@ -1,0 +1,111 @@
+//! A namespace in which a quota refuses every Job, beside another one (B-12.4).
+
+use std::{collections::BTreeSet, rc::Rc, time::Instant};
+
+use futures::future::join_all;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+
+use super::refusals::{REFUSED_CREATES, REQUESTS, allow_no_jobs, at_most, hanging};
+use crate::{
+    audit::Audit,
+    controller::Controller,
+    kubernetes::{Namespace, job_name, wait},
+};
+
+/// Enough for turns: from 60 on, one is tried per second.
+const N_REFUSED: usize = 70;
+
+const N_BESIDE: usize = 3;
+
+pub(super) async fn a_namespace_whose_creates_are_refused_is_probed_and_recovers(refused: Namespace) {
+    let control_plane = Rc::clone(&refused.control_plane);
+    let beside = Namespace::create_for("beside_a_namespace_whose_creates_are_refused", control_plane).await;
+    allow_no_jobs(&refused).await;
+    create(&refused, N_REFUSED, refused.minute(-1)).await;
+    create(&beside, N_BESIDE, refused.minute(-1)).await;
+
+    let controller = Controller::start(&refused, 0, &["--namespace", &beside.name]);
+    let is_told = wait(async || n_told(&refused).await == N_REFUSED).await;
+    assert!(is_told, "{} of {N_REFUSED} were told", n_told(&refused).await);
+    let n_before = controller.metric(REQUESTS, &REFUSED_CREATES).await.expect("a count");
+    let begun = Instant::now();
+    controller
+        .wait_for_metric(REQUESTS, &REFUSED_CREATES, |n| n >= n_before + 6)
+        .await;
+    assert!(
+        begun.elapsed().as_secs_f64() > 4.0,
+        "six tries in {:?}",
+        begun.elapsed()
+    );
+
+    refused.patch("ResourceQuota", "jobs", at_most("100")).await;
+    let begun = Instant::now();
+    let n_all = u64::try_from(N_REFUSED + N_BESIDE).expect("few");
+    controller.wait_for_account(&[("created", n_all)]).await;
+    assert!(
+        begun.elapsed().as_secs_f64() < 10.0,
+        "recovered in {:?}",
+        begun.elapsed()
+    );
+    let slot = refused.minute(0);
+    let expected: Vec<String> = names(N_REFUSED).map(|name| job_name(&name, slot)).collect();
+    refused.wait_for_jobs(&expected).await;
+    controller.terminate().await;
+    judge(&refused, &beside).await;
+}
+
+fn names(n_cron_jobs: usize) -> impl Iterator<Item = String> {
+    (0..n_cron_jobs).map(|number| format!("hello-{number:02}"))
+}
+
+/// Creates CronJobs that last ran at an instant.
+async fn create(namespace: &Namespace, n_cron_jobs: usize, last_run: Timestamp) {
+    let all: Vec<String> = names(n_cron_jobs).collect();
+    for some in all.chunks(20) {
+        join_all(some.iter().map(async |name| {
+            let changes = json!({"metadata": {"name": name}});
+            namespace.create_cron_job(hanging(), changes).await;
+            namespace.set_last_run(name, last_run).await;
+        }))
+        .await;
+    }
+}
+
+/// The number of CronJobs with an Event `FailedCreate`.
+async fn n_told(namespace: &Namespace) -> usize {
+    let events = namespace.events().await;
+    let failed = events.iter().filter(|event| event["reason"] == "FailedCreate");
+    let names: BTreeSet<&str> = failed
+        .filter_map(|event| event["involvedObject"]["name"].as_str())
+        .collect();
+    names.len()
+}
+
+/// Judges both namespaces by the audit log.
+async fn judge(refused: &Namespace, beside: &Namespace) {
+    let audit = Audit::read(refused).await;
+    audit.demand_no_job_twice();
+    let (received, _) = audit.received_and_refused(["create", "jobs"]);
+    let first = *received.iter().min().expect("creates");
+    let created = audit.created_jobs();
+    let recovered = *created.values().flatten().min().expect("Jobs");
+    // One of each, one more before there were enough for turns, and one per second.
+    let n_seconds = usize::try_from(recovered.duration_since(first).as_secs()).expect("some seconds");
+    let n_refused = received.len() - created.len();
+    assert!(
+        n_refused <= 2 * N_REFUSED + n_seconds,
+        "{n_refused} refused in {n_seconds} s"
+    );
+
+    let beside = Audit::read(beside).await;
+    let created = beside.created_jobs();
+    assert_eq!(created.len(), N_BESIDE);
+    // Both namespaces are due at the same instant of the controller's clock.
+    let last = *created.values().flatten().max().expect("Jobs");
+    let lateness = last.duration_since(first);
+    assert!(
+        lateness < SignedDuration::from_secs(2),
+        "{lateness} after the first create"
+    );
+}

@@ -66,12 +66,28 @@ pub struct Leadership {
     n_senders: u32,
 }
 
+/// The answer to a renewal of the member Lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RenewalAnswer {
+    /// Its `Date`: the API server's clock, in whole seconds.
+    pub date: Timestamp,
+    /// When the renewal was sent.
+    pub sent: BootInstant,
+    /// When the answer arrived.
+    pub answered: BootInstant,
+}
+
+/// `creationTimestamp` has whole seconds, so a Job may be created up to a second after its own.
+const WHOLE_SECOND: Duration = Duration::from_secs(1);
+
 /// The data for writes where another replica might lead next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Rivalry {
     write_life: WriteLife,
     incarnation: u64,
     create_before: Option<Timestamp>,
+    /// One fence after the send of the renewal that `create_before` counts from.
+    renewed_until: BootInstant,
 }
 
 impl Leadership {
@@ -110,6 +126,7 @@ impl Leadership {
                 write_life,
                 incarnation,
                 create_before: None,
+                renewed_until: until,
             }),
             n_senders: 1,
         }
@@ -130,8 +147,9 @@ impl Leadership {
     pub fn write_limits(&self, shard_term: ShardTerm, now: BootInstant, life_min: Duration) -> Option<WriteLimits> {
         let rival = self.rival?;
         let left = self.until?.since(now);
-        // `create_before` is an instant before the end of the leadership, by the API server's clock.
-        let beyond_end = SignedDuration::try_from(life_min.saturating_sub(left)).unwrap_or(SignedDuration::MAX);
+        // `create_before` is a second before the fence, by the API server's clock.
+        let beyond_fence = life_min.saturating_sub(rival.renewed_until.since(now));
+        let beyond_end = SignedDuration::try_from(beyond_fence).unwrap_or(SignedDuration::MAX);
         let later = |instant: Timestamp| instant.checked_add(beyond_end).unwrap_or(Timestamp::MAX);
         Some(WriteLimits {
             life: rival.write_life.with_left(left).max(life_min),
@@ -143,10 +161,17 @@ impl Leadership {
         })
     }
 
-    /// Allows Jobs to be created until this instant of the API server's clock. The limit never moves back.
-    pub fn allow_creates_before(&mut self, instant: Timestamp) {
-        if let Some(rival) = &mut self.rival {
-            rival.create_before = rival.create_before.max(Some(instant));
+    /// Allows Jobs to be created until a second before the fence, by the API server's clock. The limit never moves back.
+    pub fn renewal_answered(&mut self, answer: &RenewalAnswer) {
+        let Some(rival) = &mut self.rival else { return };
+        let (fence_after, round_trip) = (rival.write_life.fence_after, answer.answered.since(answer.sent));
+        // Like the fence, it counts from the send. The server's clock showed no less than this by then.
+        let received = answer.date.checked_sub(round_trip);
+        let lasts = fence_after.saturating_sub(WHOLE_SECOND);
+        let until = received.and_then(|received| received.checked_add(lasts)).ok();
+        if until > rival.create_before {
+            rival.create_before = until;
+            rival.renewed_until = answer.sent + fence_after;
         }
     }
 
@@ -226,11 +251,24 @@ mod tests {
         assert_eq!(alone.write_limits(shard_term(0, 1), at(100), Duration::ZERO), None);
     }
 
+    fn at_millis(millis: u64) -> BootInstant {
+        BootInstant::after_boot(Duration::from_millis(millis))
+    }
+
+    /// A renewal that is answered after some milliseconds.
+    fn renewal(date: &str, sent_millis: u64, round_trip: u64) -> RenewalAnswer {
+        RenewalAnswer {
+            date: date.parse().unwrap(),
+            sent: at_millis(sent_millis),
+            answered: at_millis(sent_millis + round_trip),
+        }
+    }
+
     #[test]
     fn a_job_may_be_created_for_as_long_as_its_request_lives_beyond_the_leadership() {
         let at = |seconds| BootInstant::after_boot(Duration::from_secs(seconds));
         let mut leadership = Leadership::of_none_until(at(107), 1, LIFE);
-        leadership.allow_creates_before("2026-01-01T00:00:06Z".parse().unwrap());
+        leadership.renewal_answered(&renewal("2026-01-01T00:00:00Z", 100_000, 0));
         // (now, least lifetime, latest creation): the leadership ends at 107 s, and one second is subtracted.
         for (now, life_min, expected) in [
             (100, 0, "2026-01-01T00:00:06Z"),
@@ -241,6 +279,46 @@ mod tests {
             let limits = leadership.write_limits(shard_term(0, 1), at(now), Duration::from_secs(life_min));
             let create_before = limits.unwrap().stamp.create_before.unwrap();
             assert_eq!(create_before.to_string(), expected, "{now} {life_min}");
+        }
+    }
+
+    /// The time in milliseconds, from the send of a create, until the fence policy refuses its Job. The clock of the API
+    /// server shows a multiple of ten seconds when that of this machine does.
+    fn admission_time(renewed: u64, create: u64, until: u64, life_min: Duration) -> i64 {
+        let round_trip = 3;
+        let date = |millis: u64| Timestamp::from_second(i64::try_from(millis / 1_000).unwrap()).unwrap();
+        let mut leadership = Leadership::of_none_until(at_millis(until), 1, LIFE);
+        leadership.renewal_answered(&RenewalAnswer {
+            date: date(renewed + round_trip),
+            sent: at_millis(renewed),
+            answered: at_millis(renewed + round_trip),
+        });
+        let terms = leadership.write_terms(shard_term(0, 1), at_millis(create), life_min);
+        // The annotation has whole seconds, and so has `creationTimestamp`.
+        let create_before = terms.unwrap().stamp.create_before.unwrap().as_second();
+        (create_before + 1) * 1_000 - i64::try_from(create).unwrap()
+    }
+
+    #[test]
+    fn mutating_webhooks_have_three_to_six_seconds_within_the_leadership_and_32_to_34_beyond_it() {
+        let times = |life_min: u64, view_age: u64| {
+            let renewals = (100_000..101_000).step_by(50);
+            let creates = renewals.flat_map(|renewed| (5..2_000).step_by(45).map(move |age| (renewed, renewed + age)));
+            let times = creates.map(|(renewed, create)| {
+                let until = renewed + 7_000 - view_age;
+                admission_time(renewed, create, until, Duration::from_secs(life_min))
+            });
+            let times: Vec<i64> = times.collect();
+            (*times.iter().min().unwrap(), *times.iter().max().unwrap())
+        };
+        // With a watch that shows renewals at once, and one that is three seconds behind.
+        for view_age in [0, 3_000] {
+            let (shortest, longest) = times(0, view_age);
+            assert!((3_000..3_200).contains(&shortest), "{shortest}");
+            assert!((5_800..=6_000).contains(&longest), "{longest}");
+            let (shortest, longest) = times(34, view_age);
+            assert!((32_000..32_200).contains(&shortest), "{shortest}");
+            assert!((33_800..=34_000).contains(&longest), "{longest}");
         }
     }
 
@@ -256,10 +334,11 @@ mod tests {
         };
         assert_eq!(stamp(&leadership).create_before, None);
         assert_eq!(stamp(&leadership).to_string(), "7/3/00000000000000ab");
-        let [early, late] = ["2026-01-01T00:00:05Z", "2026-01-01T00:00:07Z"].map(|time| time.parse().unwrap());
-        leadership.allow_creates_before(late);
-        leadership.allow_creates_before(early);
-        assert_eq!(stamp(&leadership).create_before, Some(late));
+        for date in ["2026-01-01T00:00:01Z", "2026-01-01T00:00:00Z"] {
+            leadership.renewal_answered(&renewal(date, 100_000, 0));
+        }
+        let latest = "2026-01-01T00:00:07Z".parse().unwrap();
+        assert_eq!(stamp(&leadership).create_before, Some(latest), "it never moves back");
     }
 
     fn shard_term(shard: u16, term: u64) -> ShardTerm {

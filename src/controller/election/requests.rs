@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use jiff::Timestamp;
 
 use super::{ElectionTask, refusals::Refusals};
 use crate::{
     controller::clock::Clock,
-    coordination::{ElectionInput, Installation, LeaseKey, LeaseWrite, ReadAnswer, RequestId, WriteAnswer},
+    coordination::{
+        ElectionInput, Installation, LeaseKey, LeaseWrite, ReadAnswer, RenewalAnswer, RequestId, WriteAnswer,
+    },
     kube_api::leases::{LeaseApi, LeaseReply},
     shard::{BootInstant, ResourceVersion},
     telemetry::metrics::{ApiCall, ApiMetrics},
@@ -23,32 +24,23 @@ pub(super) type LeaseRequest = BoxFuture<'static, LeaseResponse>;
 /// The result of a request.
 pub(super) struct LeaseResponse {
     pub(super) input: ElectionInput,
-    /// For a successful renewal of this replica's Lease: an instant of the server's clock, no later than the send.
-    pub(super) renewal_received: Option<Timestamp>,
+    /// For a successful renewal of this replica's Lease.
+    pub(super) renewal: Option<RenewalAnswer>,
 }
 
 impl From<ElectionInput> for LeaseResponse {
     fn from(input: ElectionInput) -> LeaseResponse {
-        LeaseResponse {
-            input,
-            renewal_received: None,
-        }
+        LeaseResponse { input, renewal: None }
     }
 }
 
 impl ElectionTask {
     /// Handles the response to a request and returns it as an input of the election.
     pub(super) fn take_response(&mut self, response: LeaseResponse) -> ElectionInput {
-        // Counted from the send, like the fence. One second is subtracted because creation timestamps have whole
-        // seconds.
-        if let Some(received) = response.renewal_received {
-            let self_fence = self.config.timing.parts().self_fence;
-            let lasts = self_fence.saturating_sub(Duration::from_secs(1));
-            if let Ok(until) = received.checked_add(lasts) {
-                self.channels
-                    .leadership
-                    .send_modify(|leadership| leadership.allow_creates_before(until));
-            }
+        if let Some(renewal) = response.renewal {
+            self.channels
+                .leadership
+                .send_modify(|leadership| leadership.renewal_answered(&renewal));
         }
         response.input
     }
@@ -131,10 +123,10 @@ impl LeaseRequests {
                 .filter(|_| is_renewal && is_done)
                 .map(|date| date.at);
             let answer = lease_requests.note(call, sent, reply);
-            let round_trip = lease_requests.clock.boot().since(sent);
+            let answered = lease_requests.clock.boot();
             LeaseResponse {
                 input: ElectionInput::Written { request, answer },
-                renewal_received: date.and_then(|date| date.checked_sub(round_trip).ok()),
+                renewal: date.map(|date| RenewalAnswer { date, sent, answered }),
             }
         })
     }

@@ -293,9 +293,9 @@ mod tests {
             sent: at_millis(renewed),
             answered: at_millis(renewed + round_trip),
         });
-        let terms = leadership.write_terms(shard_term(0, 1), at_millis(create), life_min);
+        let limits = leadership.write_limits(shard_term(0, 1), at_millis(create), life_min);
         // The annotation has whole seconds, and so has `creationTimestamp`.
-        let create_before = terms.unwrap().stamp.create_before.unwrap().as_second();
+        let create_before = limits.unwrap().stamp.create_before.unwrap().as_second();
         (create_before + 1) * 1_000 - i64::try_from(create).unwrap()
     }
 

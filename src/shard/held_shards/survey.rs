@@ -16,11 +16,12 @@ use crate::shard::{
 /// Prometheus.
 pub const NAMED_MAX: usize = 500;
 
-/// Maximum number of CronJobs and Jobs that a step examines. A due slot waits for the end of a step.
-const STEP_MAX: usize = 4_096;
+/// Maximum number of CronJobs and Jobs that a step examines. A due slot waits for the end of a step: less than a
+/// millisecond.
+const STEP_MAX: usize = 1_024;
 
 /// Interval between the steps of a pass. A pass over 100,000 CronJobs with 400,000 Jobs takes twelve seconds.
-const STEP_INTERVAL: Duration = Duration::from_millis(100);
+const STEP_INTERVAL: Duration = Duration::from_millis(25);
 
 /// Minimum interval between the beginnings of two passes, shorter than the interval of most scrapes.
 const PASS_INTERVAL: Duration = Duration::from_secs(10);

@@ -229,10 +229,8 @@ impl ShardState {
         let n_passed = if cron_job.armed == Some(slot) {
             0
         } else {
-            let cursor = cron_job
-                .current_status
-                .last_schedule_time
-                .unwrap_or(cron_job.record.created);
+            let stored = cron_job.current_status.last_schedule_time;
+            let cursor = stored.unwrap_or(cron_job.record.created);
             // Slots of the new schedule before its change were never due; a slot at the change itself is.
             let changed = cron_job
                 .schedule_changed
@@ -325,13 +323,8 @@ impl ShardState {
             .running(owner)
             .map(|job| (job.name.clone(), job.uid.clone(), job.namespace.clone()))
             .collect();
-        let place = |uid: &Uid| {
-            cron_job
-                .current_status
-                .active
-                .iter()
-                .position(|active| active.uid == *uid)
-        };
+        let listed = &cron_job.current_status.active;
+        let place = |uid: &Uid| listed.iter().position(|active| active.uid == *uid);
         jobs.sort_by_cached_key(|(_, uid, _)| place(uid));
         let uids: Vec<Uid> = jobs.iter().map(|(_, uid, _)| uid.clone()).collect();
         for uid in &uids {

@@ -43,9 +43,14 @@ impl ShardState {
             None
         };
         let n_jobs = usize::try_from(self.index.n_jobs_of(owner)).unwrap_or(usize::MAX);
+        // Jobs on the active list need not exist.
+        let n_active = self
+            .index
+            .cron_job(owner)
+            .map_or(0, |known| known.current_status.active.len());
         Examined {
             since: facts.map_or_else(Troubles::default, |facts| troubles(&facts, now)),
-            n_examined: 1 + n_jobs.min(N_JOBS_EXAMINED_MAX),
+            n_examined: 1 + n_jobs.min(N_JOBS_EXAMINED_MAX) + n_active.min(N_JOBS_EXAMINED_MAX),
         }
     }
 

@@ -50,10 +50,10 @@ impl TroubleReport {
 pub(crate) struct Selection {
     n_max: usize,
     by_namespace: BTreeMap<Box<str>, BTreeSet<Trouble>>,
+    /// The last trouble of each namespace, by its place there. The last of these is the last of the selection.
+    lasts: BTreeSet<(usize, Trouble)>,
     n_selected: usize,
     n_omitted: [u64; TroubleKind::ALL.len()],
-    /// The last of a full selection: its place in its namespace, and the trouble.
-    last: Option<(usize, Trouble)>,
 }
 
 impl Selection {
@@ -65,48 +65,57 @@ impl Selection {
     }
 
     pub(crate) fn add(&mut self, trouble: Trouble) {
-        let namespace = &trouble.cron_job.namespace;
-        let selected = self.by_namespace.get(namespace);
-        if self.is_beyond(&trouble, selected) {
+        if self.is_beyond(&trouble) {
             self.n_omitted[trouble.kind as usize] += 1;
             return;
         }
-        let namespace = namespace.clone();
-        self.n_selected += usize::from(self.by_namespace.entry(namespace).or_default().insert(trouble));
+        let cron_job = trouble.cron_job.clone();
+        self.change(&cron_job.namespace, |troubles| {
+            troubles.insert(trouble);
+        });
         if self.n_selected > self.n_max {
             self.remove_last();
-            self.last = self.find_last();
         }
     }
 
-    /// Whether the trouble would be the last of a full selection. False also means that it is not known without a search.
-    fn is_beyond(&self, trouble: &Trouble, of_namespace: Option<&BTreeSet<Trouble>>) -> bool {
+    /// Whether the trouble would be the last one, and the selection is full.
+    fn is_beyond(&self, trouble: &Trouble) -> bool {
+        let Some((place, last)) = self.lasts.last().filter(|_| self.n_selected == self.n_max) else {
+            return false;
+        };
+        let of_namespace = self.by_namespace.get(&trouble.cron_job.namespace);
         let n_before = of_namespace.map_or(0, BTreeSet::len);
         let is_last_of_namespace = of_namespace.and_then(BTreeSet::last) < Some(trouble);
-        self.last
-            .as_ref()
-            .is_some_and(|(place, last)| is_last_of_namespace && (n_before + 1, trouble) > (*place, last))
-    }
-
-    fn find_last(&self) -> Option<(usize, Trouble)> {
-        let lasts = self.by_namespace.values();
-        let last = lasts
-            .filter_map(|troubles| Some((troubles.len(), troubles.last()?)))
-            .max();
-        last.map(|(place, last)| (place, last.clone()))
+        is_last_of_namespace && (n_before + 1, trouble) > (*place, last)
     }
 
     fn remove_last(&mut self) {
-        let Some((_, last)) = self.find_last() else { return };
-        let namespace = &last.cron_job.namespace;
-        if let Some(troubles) = self.by_namespace.get_mut(namespace) {
+        let Some((_, last)) = self.lasts.last().cloned() else {
+            return;
+        };
+        self.change(&last.cron_job.namespace, |troubles| {
             troubles.remove(&last);
-            if troubles.is_empty() {
-                self.by_namespace.remove(namespace);
-            }
-        }
-        self.n_selected -= 1;
+        });
         self.n_omitted[last.kind as usize] += 1;
+    }
+
+    /// Changes what is selected of a namespace.
+    fn change(&mut self, namespace: &str, change: impl FnOnce(&mut BTreeSet<Trouble>)) {
+        let troubles = match self.by_namespace.get_mut(namespace) {
+            Some(troubles) => troubles,
+            None => self.by_namespace.entry(namespace.into()).or_default(),
+        };
+        self.n_selected -= troubles.len();
+        if let Some(last) = last_of(troubles) {
+            self.lasts.remove(&last);
+        }
+        change(troubles);
+        self.n_selected += troubles.len();
+        if let Some(last) = last_of(troubles) {
+            self.lasts.insert(last);
+        } else {
+            self.by_namespace.remove(namespace);
+        }
     }
 
     pub(crate) fn into_report(self) -> TroubleReport {
@@ -127,6 +136,11 @@ impl Selection {
             n_omitted: self.n_omitted,
         }
     }
+}
+
+/// The place of the last trouble of a namespace, and the trouble.
+fn last_of(troubles: &BTreeSet<Trouble>) -> Option<(usize, Trouble)> {
+    Some((troubles.len(), troubles.last()?.clone()))
 }
 
 #[cfg(test)]

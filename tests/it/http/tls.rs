@@ -157,8 +157,8 @@ async fn a_certificate_that_is_not_trusted_is_refused_and_the_reason_told() {
     untrusted.config.root_cert = Some(vec![certificate("127.0.0.1").cert.der().to_vec()]);
     let of_another_name = Server::new(&certificate("elsewhere"), &["h2"]).await;
     for (server, reason) in [
-        (untrusted, "invalid peer certificate: "),
-        (of_another_name, "certificate not valid for name \"127.0.0.1\""),
+        (untrusted, "not trusted, since the configured CA did not sign it; "),
+        (of_another_name, "for another name than its address has; "),
     ] {
         let api = api(&server.config, 1).await;
         let (answered, seen) = server.during(post(&api)).await;

@@ -69,8 +69,8 @@ fn certificate_problem(error: &CertificateError) -> String {
     if let Is::NotValidYet | Is::NotValidYetContext { .. } = error {
         return "the certificate of the API server is not valid yet; correct the clock of this machine".to_owned();
     }
-    if let Is::UnknownIssuer = error {
-        return "the certificate of the API server is not trusted, since its issuer is unknown; set the cluster's CA as \
+    if let Is::UnknownIssuer | Is::BadSignature = error {
+        return "the certificate of the API server is not trusted, since the configured CA did not sign it; set the cluster's CA as \
                 certificate-authority in the kubeconfig"
             .to_owned();
     }
@@ -127,7 +127,7 @@ mod tests {
         );
         check(
             tls(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)),
-            "the certificate of the API server is not trusted, since its issuer is unknown; set the cluster's CA as \
+            "the certificate of the API server is not trusted, since the configured CA did not sign it; set the cluster's CA as \
              certificate-authority in the kubeconfig",
         );
         check(

@@ -8,8 +8,8 @@ use super::*;
 use crate::{
     schedule::Zone,
     shard::{
-        Bucket, CronJobRecord, CronJobSchedule, Input, Scope, SealOrder, ShardCommand, ShardCount, ShardTerm, Term,
-        WatchedResource, state::test_record,
+        ActiveJob, Bucket, CronJobRecord, CronJobSchedule, Input, Scope, SealOrder, ShardCommand, ShardCount,
+        ShardTerm, Term, Uid, WatchedResource, state::test_record,
     },
 };
 
@@ -138,6 +138,27 @@ fn a_pass_takes_steps() {
     assert_eq!(n_steps, 3);
     assert_eq!(n_named(&mut shards), NAMED_MAX);
     assert_eq!(n_omitted(&mut shards), (N_CRON_JOBS - NAMED_MAX) as u64);
+}
+
+#[test]
+fn a_long_active_list_counts_as_so_many_objects() {
+    let active = |number: usize| ActiveJob {
+        name: format!("job-{number}").into(),
+        namespace: "default".into(),
+        uid: Uid::new(&format!("job-{number}")),
+        resource_version: "1".into(),
+    };
+    let with_active = |number: usize| {
+        let mut record = healthy(number);
+        record.status.active = (0..STEP_MAX / 2).map(active).collect();
+        record
+    };
+    let mut shards = alone((0..3).map(with_active).collect());
+    let mut time = now(1);
+    shards.survey(time);
+    time.boot = shards.next_survey().expect("a second step, for the third CronJob");
+    shards.survey(time);
+    assert_eq!(shards.next_survey(), None);
 }
 
 #[test]

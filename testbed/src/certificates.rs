@@ -87,27 +87,45 @@ const LEAVES: [Leaf; 6] = [
     },
 ];
 
+/// With this certificate the API server passes requests on to the servers of aggregated APIs.
+const FRONT_PROXY: Leaf = Leaf {
+    name: "front-proxy",
+    common_name: "front-proxy",
+    organization: None,
+    subject_alt_names: &[],
+};
+
 /// Writes all keys and certificates into `folder`: `<name>.crt` and `<name>.key` for the CA and for each leaf,
 /// `fp-ca.crt`, `sa.key` and `sa.pub`.
 pub(crate) fn write_all(folder: &Path) -> Result<(), CertificatesError> {
     let ca = authority("ca")?;
     write(folder, "ca.crt", &ca.pem())?;
-    // A second CA, for a front proxy that does not exist here. The API server refuses to start if both CAs are the
+    // A second CA, for the requests that the API server passes on to others. It refuses to start if both CAs are the
     // same.
-    write(folder, "fp-ca.crt", &authority("fp-ca")?.pem())?;
+    let front_proxy_ca = authority("fp-ca")?;
+    write(folder, "fp-ca.crt", &front_proxy_ca.pem())?;
+    write_leaf(folder, &FRONT_PROXY, &front_proxy_ca)?;
     for leaf in &LEAVES {
-        let make = |source| CertificatesError::Make {
-            name: leaf.name,
-            source,
-        };
-        let key = KeyPair::generate().map_err(make)?;
-        let certificate = leaf_params(leaf).map_err(make)?.signed_by(&key, &ca).map_err(make)?;
-        write(folder, &format!("{}.crt", leaf.name), &certificate.pem())?;
-        write(folder, &format!("{}.key", leaf.name), &key.serialize_pem())?;
+        write_leaf(folder, leaf, &ca)?;
     }
     let service_accounts = KeyPair::generate().map_err(|source| CertificatesError::Make { name: "sa", source })?;
     write(folder, "sa.key", &service_accounts.serialize_pem())?;
     write(folder, "sa.pub", &service_accounts.public_key_pem())
+}
+
+fn write_leaf(
+    folder: &Path,
+    leaf: &Leaf,
+    authority: &CertifiedIssuer<'static, KeyPair>,
+) -> Result<(), CertificatesError> {
+    let make = |source| CertificatesError::Make {
+        name: leaf.name,
+        source,
+    };
+    let key = KeyPair::generate().map_err(make)?;
+    let certificate = leaf_params(leaf).map_err(make)?.signed_by(&key, authority);
+    write(folder, &format!("{}.crt", leaf.name), &certificate.map_err(make)?.pem())?;
+    write(folder, &format!("{}.key", leaf.name), &key.serialize_pem())
 }
 
 fn authority(name: &'static str) -> Result<CertifiedIssuer<'static, KeyPair>, CertificatesError> {

@@ -84,6 +84,33 @@ pub enum JobLife {
     None,
 }
 
+/// Whether `HorizontalPodAutoscalers` work, and how fast.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Autoscaling {
+    /// They do not.
+    #[default]
+    Off,
+    /// With the periods of kube-controller-manager: metrics are read every 15 s.
+    Usual,
+    /// With shorter periods, for tests: metrics are read every second.
+    Fast,
+}
+
+impl Autoscaling {
+    /// The arguments of kube-controller-manager.
+    fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Autoscaling::Off | Autoscaling::Usual => &[],
+            Autoscaling::Fast => &[
+                "--horizontal-pod-autoscaler-sync-period=1s",
+                // The usual values are 5 minutes and 30 seconds.
+                "--horizontal-pod-autoscaler-cpu-initialization-period=5s",
+                "--horizontal-pod-autoscaler-initial-readiness-delay=1s",
+            ],
+        }
+    }
+}
+
 /// Client limits of the reference. The defaults are those of kube-controller-manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::Args)]
 pub struct ReferenceLimits {
@@ -128,6 +155,9 @@ const WORKLOAD_CONTROLLERS: [&str; 3] = [
     "disruption-controller",
 ];
 
+/// What kube-controller-manager runs in addition, so that `HorizontalPodAutoscalers` work.
+const AUTOSCALING_CONTROLLER: &str = "horizontal-pod-autoscaler-controller";
+
 /// The settings that determine the arguments of all processes.
 #[derive(Debug)]
 pub(crate) struct Setup<'a> {
@@ -136,6 +166,7 @@ pub(crate) struct Setup<'a> {
     pub(crate) jobs: JobLife,
     /// Whether Deployments work.
     pub(crate) workloads: bool,
+    pub(crate) autoscaling: Autoscaling,
     pub(crate) audit: bool,
     pub(crate) feature_gates: &'a [String],
     /// Whether etcd syncs to disk and the API server keeps its default request limits.
@@ -184,7 +215,14 @@ impl Setup<'_> {
             format!("--tls-cert-file={}", self.key("apiserver.crt")),
             format!("--tls-private-key-file={}", self.key("apiserver.key")),
             format!("--client-ca-file={}", self.key("ca.crt")),
+            // How this server identifies itself and its clients to API servers behind an APIService.
+            format!("--proxy-client-cert-file={}", self.key("front-proxy.crt")),
+            format!("--proxy-client-key-file={}", self.key("front-proxy.key")),
             format!("--requestheader-client-ca-file={}", self.key("fp-ca.crt")),
+            "--requestheader-allowed-names=front-proxy".to_owned(),
+            "--requestheader-username-headers=X-Remote-User".to_owned(),
+            "--requestheader-group-headers=X-Remote-Group".to_owned(),
+            "--requestheader-extra-headers-prefix=X-Remote-Extra-".to_owned(),
             "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
             format!("--service-account-key-file={}", self.key("sa.pub")),
             format!("--service-account-signing-key-file={}", self.key("sa.key")),
@@ -230,6 +268,9 @@ impl Setup<'_> {
         if self.workloads {
             controllers.extend(WORKLOAD_CONTROLLERS);
         }
+        if self.autoscaling != Autoscaling::Off {
+            controllers.push(AUTOSCALING_CONTROLLER);
+        }
         let mut arguments = self.shared_controller_manager_arguments(self.ports.controller_manager);
         arguments.extend([
             format!("--controllers={}", controllers.join(",")),
@@ -237,6 +278,7 @@ impl Setup<'_> {
             "--kube-api-burst=4000".to_owned(),
             "--concurrent-job-syncs=10".to_owned(),
         ]);
+        arguments.extend(self.autoscaling.arguments().iter().map(|&argument| argument.to_owned()));
         arguments
     }
 

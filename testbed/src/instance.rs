@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use self::records::{read_json, write_json};
 use crate::{
     binaries::Binaries,
-    component::{Component, JobLife, Setup},
+    component::{Autoscaling, Component, JobLife, Setup},
     kubectl::Kubectl,
     ports::Ports,
     process::{ProcessError, ProcessRecord},
@@ -96,6 +96,8 @@ pub(crate) struct Manifest {
     pub(crate) jobs: JobLife,
     #[serde(default)]
     pub(crate) workloads: bool,
+    #[serde(default)]
+    pub(crate) autoscaling: Autoscaling,
     pub(crate) audit: bool,
     #[serde(default)]
     pub(crate) feature_gates: Vec<String>,
@@ -336,6 +338,7 @@ impl Instance {
             ports: &self.manifest.ports,
             jobs: self.manifest.jobs,
             workloads: self.manifest.workloads,
+            autoscaling: self.manifest.autoscaling,
             audit: self.manifest.audit,
             feature_gates: &self.manifest.feature_gates,
             server_defaults: self.manifest.server_defaults,

@@ -33,7 +33,7 @@ pub use binaries::{
     Binaries, BinariesError, find_or_build_clocked_reference, find_or_build_helm, find_or_build_prometheus,
     find_or_build_promtool, find_or_build_schedule_oracle,
 };
-pub use component::{Component, JobLife, ReferenceLimits};
+pub use component::{Autoscaling, Component, JobLife, ReferenceLimits};
 pub use instance::{Instance, InstanceError};
 pub use kubectl::{Kubectl, KubectlError};
 pub use process::{ProcessError, ask_to_end};

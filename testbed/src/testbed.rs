@@ -10,7 +10,7 @@ use std::{
 use crate::{
     binaries::{Binaries, BinariesError, find_or_build_scheduler},
     certificates::{self, CertificatesError},
-    component::{Component, JobLife, ReferenceLimits},
+    component::{Autoscaling, Component, JobLife, ReferenceLimits},
     instance::{Instance, InstanceError, Manifest},
     kubeconfig::{self, Credential},
     kubectl::KubectlError,
@@ -77,6 +77,8 @@ pub struct Options {
     /// Whether Deployments work: kube-scheduler and the controllers of Deployments, `ReplicaSets` and disruption budgets
     /// run. The caller provides the nodes. It does not go with [`JobLife::Pods`], which binds all Pods by itself.
     pub workloads: bool,
+    /// Whether `HorizontalPodAutoscalers` work. The caller provides the metrics, by an `APIService` of its own.
+    pub autoscaling: Autoscaling,
     /// Whether the API server writes an audit log of Jobs, CronJobs, their status, Events and Leases, and of all requests
     /// of service accounts in the namespace `cronwheel`.
     pub audit: bool,
@@ -121,6 +123,7 @@ impl Testbed {
             ports,
             jobs: options.jobs,
             workloads: options.workloads,
+            autoscaling: options.autoscaling,
             audit: options.audit,
             feature_gates: options.feature_gates,
             server_defaults: options.server_defaults,

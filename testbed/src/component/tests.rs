@@ -17,6 +17,7 @@ fn setup(jobs: JobLife, audit: bool) -> Setup<'static> {
         ports: &PORTS,
         jobs,
         workloads: false,
+        autoscaling: Autoscaling::Off,
         audit,
         feature_gates: &[],
         server_defaults: false,
@@ -77,6 +78,23 @@ fn deployments_work_where_asked_for() {
         assert!(runs(&setup, controller), "{controller}");
     }
     assert!(!runs(&setup, "cronjob-controller"));
+}
+
+#[test]
+fn autoscalers_work_where_asked_for() {
+    let mut setup = setup(JobLife::Kwok, false);
+    let of = |setup: &Setup<'_>| {
+        let arguments = setup.controller_manager_arguments();
+        let controllers = value(&arguments, "controllers").unwrap();
+        let runs = controllers.split(',').any(|name| name == AUTOSCALING_CONTROLLER);
+        let period = value(&arguments, "horizontal-pod-autoscaler-sync-period");
+        (runs, period.map(str::to_owned))
+    };
+    assert_eq!(of(&setup), (false, None));
+    setup.autoscaling = Autoscaling::Usual;
+    assert_eq!(of(&setup), (true, None));
+    setup.autoscaling = Autoscaling::Fast;
+    assert_eq!(of(&setup), (true, Some("1s".to_owned())));
 }
 
 #[test]

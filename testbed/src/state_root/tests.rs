@@ -8,7 +8,7 @@ use std::{
 use super::*;
 use crate::{
     binaries::Binaries,
-    component::{Component, JobLife},
+    component::{Autoscaling, Component, JobLife},
     process::ProcessRecord,
 };
 
@@ -37,6 +37,7 @@ impl TemporaryRoot {
             ports,
             jobs: JobLife::Kwok,
             workloads: false,
+            autoscaling: Autoscaling::Off,
             audit: false,
             feature_gates: Vec::new(),
             server_defaults: false,

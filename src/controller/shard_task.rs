@@ -296,6 +296,7 @@ impl ShardTask {
         self.channels.snapshot.publish(|figures| {
             figures.outcome_counts = shards.outcome_counts();
             figures.sizes = shards.sizes();
+            figures.led = shards.led();
             figures.template_use = shards.template_memory().in_use();
             figures.refused = shards.refused_figures();
             figures.troubles = troubles;

@@ -19,6 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
+pub use self::{account::LedFigures, list_queue::ListOrder, listing::Listed};
 use self::{
     held::Held,
     lifecycle::Lifecycle,
@@ -27,7 +28,6 @@ use self::{
     progress::{Progress, note_written},
     survey::Survey,
 };
-pub use self::{list_queue::ListOrder, listing::Listed};
 use super::{
     effect::Effect,
     ids::Uid,

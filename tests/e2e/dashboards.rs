@@ -271,6 +271,8 @@ fn demand_equal_counts(prometheus: &str, audit_log: &Path) {
         ),
         ("max(cronwheel_dispatch_backlog)".to_owned(), 0),
         ("sum(cronwheel_cron_jobs)".to_owned(), N_CRON_JOBS + 1),
+        ("sum(cronwheel_cron_jobs_led)".to_owned(), N_CRON_JOBS + 1),
+        ("sum(cronwheel_led_ratio)".to_owned(), 1),
         ("sum(cronwheel_cron_job_trouble)".to_owned(), 1),
         ("sum(cronwheel_leader)".to_owned(), 64),
     ] {

@@ -1,7 +1,27 @@
-//! Totals over the shards of a replica: due instants and sizes.
+//! Totals over the shards of a replica: due instants, sizes, and the part of the installation that it leads.
 
-use super::HeldShards;
+use super::{HeldShards, Partition};
 use crate::shard::{outcome_counts::OutcomeCounts, state::Sizes};
+
+/// What a replica leads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LedFigures {
+    /// The CronJobs of the shards that it leads.
+    pub cron_jobs: usize,
+    /// The shards that it leads, each with all its CronJobs known.
+    pub shards: usize,
+    /// The shards of the installation; zero before the first turn.
+    pub all_shards: usize,
+}
+
+impl LedFigures {
+    /// The part of the installation that the replica leads. It is exact, since the number of shards is a power of two:
+    /// the parts of all replicas add up to exactly 1.
+    #[expect(clippy::cast_precision_loss, reason = "there are at most 1024 shards")]
+    pub fn ratio(&self) -> f64 {
+        self.shards as f64 / self.all_shards.max(1) as f64
+    }
+}
 
 impl HeldShards {
     /// The counts of all due instants since the process started.
@@ -21,6 +41,26 @@ impl HeldShards {
             jobs: sum.jobs + sizes.jobs,
             wheel_entries: sum.wheel_entries + sizes.wheel_entries,
             outbox: sum.outbox + sizes.outbox,
+        })
+    }
+
+    /// What this replica leads: nothing while it may not act. A shard whose list is incomplete does not count yet.
+    pub fn led(&self) -> LedFigures {
+        let led = self.held.values().filter(|held| {
+            let is_led = !self.is_paused && held.state.phase().acts();
+            is_led && held.is_synced()
+        });
+        let none = LedFigures {
+            all_shards: match self.partition {
+                Partition::Whole => 1,
+                Partition::Shards(count) => usize::from(count.get()),
+            },
+            ..LedFigures::default()
+        };
+        led.fold(none, |sum, held| LedFigures {
+            cron_jobs: sum.cron_jobs + held.state.sizes().cron_jobs,
+            shards: sum.shards + 1,
+            ..sum
         })
     }
 }

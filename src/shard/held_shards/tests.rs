@@ -189,6 +189,30 @@ fn facts_reach_their_shard_and_effects_bear_its_term() {
 }
 
 #[test]
+fn a_shard_counts_as_led_once_all_its_cron_jobs_are_known_and_until_it_is_sealed() {
+    let [first, _] = two();
+    let (shard, now) = (shard_of(&first), at("10:00:05"));
+    let mut shards = sixteen();
+    let led = |shards: &HeldShards| {
+        let led = shards.led();
+        (led.cron_jobs, led.shards, led.ratio())
+    };
+    shards.stand_by(shard, now);
+    shards.add_listed(Listed::CronJob(Box::new(first)), now);
+    assert_eq!(led(&shards), (0, 0, 0.0));
+    shards.lead(shard_term(shard), now);
+    assert_eq!(led(&shards), (0, 0, 0.0), "its list is not complete");
+    shards.end_list(&only(shard), &ResourceVersions::default(), now);
+    assert_eq!(led(&shards), (1, 1, 1.0 / 16.0));
+    shards.pause();
+    assert_eq!(led(&shards), (0, 0, 0.0), "it may not act");
+    shards.resume(now);
+    assert_eq!(led(&shards), (1, 1, 1.0 / 16.0));
+    shards.with(shard, |held| held.state.seal(now));
+    assert_eq!(led(&shards), (0, 0, 0.0));
+}
+
+#[test]
 fn nothing_is_ordered_on_standby_or_before_the_list_is_complete() {
     let [first, _] = two();
     let (shard, now) = (shard_of(&first), at("10:00:05"));

@@ -13,7 +13,8 @@ use prometheus::{
 
 use super::table::{self, MetricKind, MetricSpec};
 use crate::shard::{
-    BootInstant, InstantOutcome, OutcomeCounts, RefusedFigures, Sizes, TemplateUse, Trouble, TroubleKind, TroubleReport,
+    BootInstant, InstantOutcome, LedFigures, OutcomeCounts, RefusedFigures, Sizes, TemplateUse, Trouble, TroubleKind,
+    TroubleReport,
 };
 
 /// The published state of a shard.
@@ -23,6 +24,8 @@ pub struct ShardFigures {
     pub outcome_counts: OutcomeCounts,
     /// The numbers of its objects.
     pub sizes: Sizes,
+    /// What it leads.
+    pub led: LedFigures,
     /// The memory that templates and metadata use.
     pub template_use: TemplateUse,
     /// The CronJobs whose creates are refused.
@@ -57,13 +60,15 @@ pub(super) struct ShardCollector {
     descriptions: Vec<Desc>,
 }
 
-const COLLECTED: [&MetricSpec; 13] = [
+const COLLECTED: [&MetricSpec; 15] = [
     &table::DUE_INSTANTS,
     &table::INSTANT_OUTCOMES,
     &table::INSTANTS_OPEN,
     &table::UNEXPECTED_JOBS,
     &table::WHEEL_ENTRIES,
     &table::CRON_JOBS,
+    &table::CRON_JOBS_LED,
+    &table::LED_RATIO,
     &table::JOBS,
     &table::TEMPLATE_BYTES,
     &table::TEMPLATES_NOT_KEPT,
@@ -93,6 +98,7 @@ impl Collector for ShardCollector {
         let ShardFigures {
             outcome_counts,
             sizes,
+            led,
             template_use,
             refused,
             troubles,
@@ -113,6 +119,8 @@ impl Collector for ShardCollector {
             family(&table::UNEXPECTED_JOBS, [(Vec::new(), outcome_counts.unexpected_jobs)]),
             family(&table::WHEEL_ENTRIES, [(Vec::new(), sizes.wheel_entries as u64)]),
             family(&table::CRON_JOBS, [(Vec::new(), sizes.cron_jobs as u64)]),
+            family(&table::CRON_JOBS_LED, [(Vec::new(), led.cron_jobs as u64)]),
+            ratio(&table::LED_RATIO, led.ratio()),
             family(&table::JOBS, [(Vec::new(), sizes.jobs as u64)]),
             family(&table::TEMPLATE_BYTES, [(Vec::new(), template_use.n_bytes)]),
             family(&table::TEMPLATES_NOT_KEPT, [(Vec::new(), template_use.n_not_kept)]),
@@ -141,7 +149,18 @@ fn label(name: &str, value: &str) -> LabelPair {
     label
 }
 
-pub(super) fn family(spec: &MetricSpec, values: impl IntoIterator<Item = (Vec<LabelPair>, u64)>) -> MetricFamily {
+/// A gauge whose value is no whole number.
+fn ratio(spec: &MetricSpec, value: f64) -> MetricFamily {
+    let mut gauge = Gauge::default();
+    gauge.set_value(value);
+    let mut metric = Metric::default();
+    metric.set_gauge(gauge);
+    let mut family = empty_family(spec);
+    family.set_metric(vec![metric]);
+    family
+}
+
+fn empty_family(spec: &MetricSpec) -> MetricFamily {
     let mut family = MetricFamily::default();
     family.set_name(spec.name.to_owned());
     family.set_help(spec.help.to_owned());
@@ -150,6 +169,11 @@ pub(super) fn family(spec: &MetricSpec, values: impl IntoIterator<Item = (Vec<La
         MetricKind::Gauge => MetricType::GAUGE,
         MetricKind::Histogram => MetricType::HISTOGRAM,
     });
+    family
+}
+
+pub(super) fn family(spec: &MetricSpec, values: impl IntoIterator<Item = (Vec<LabelPair>, u64)>) -> MetricFamily {
+    let mut family = empty_family(spec);
     let metrics = values
         .into_iter()
         .map(|(labels, value)| metric(spec.kind, labels, value));

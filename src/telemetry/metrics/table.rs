@@ -97,6 +97,12 @@ table! {
     CRON_JOBS: Gauge "cronwheel_cron_jobs" []
         "CronJobs in memory.",
         "Follows the cluster.";
+    CRON_JOBS_LED: Gauge "cronwheel_cron_jobs_led" []
+        "CronJobs of the shards that this replica leads. 0 while it may not act.",
+        "Follows the cluster and the number of replicas. An autoscaler uses it: docs/operations.md.";
+    LED_RATIO: Gauge "cronwheel_led_ratio" []
+        "Part of the installation's shards that this replica leads with all their CronJobs known. The sum over all replicas is 1 unless a shard has no leader or a replica was not scraped.",
+        "Changes when replicas come and go. A sum below 1 for long: look at cronwheel_shards_unowned, and at the scrapes.";
     JOBS: Gauge "cronwheel_jobs" []
         "Jobs of CronJobs in memory.",
         "Follows the cluster. History limits and ttlSecondsAfterFinished bound it.";

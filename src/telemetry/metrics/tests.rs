@@ -12,7 +12,10 @@ use crate::{
     coordination::{
         Election, ElectionConfig, Incarnation, Installation, MemberSettings, Overview, Preset, ProtocolRange,
     },
-    shard::{CronJobIdentity, InstantOutcome, Scope, ShardCount, ShardId, Trouble, TroubleKind, TroubleReport, Uid},
+    shard::{
+        CronJobIdentity, InstantOutcome, LedFigures, Scope, ShardCount, ShardId, Trouble, TroubleKind, TroubleReport,
+        Uid,
+    },
 };
 
 /// The value of a series in the text format.
@@ -122,6 +125,21 @@ fn a_cron_job_has_a_series_while_it_is_in_trouble() {
     assert_eq!(value(&text, "cronwheel_cron_job_trouble_omitted{kind=\"late\"}"), 2);
     metrics.shard.publish(|figures| figures.troubles = Arc::default());
     assert!(!is_any_named());
+}
+
+#[test]
+fn what_is_led_is_a_part_of_the_installation() {
+    let metrics = Metrics::register().unwrap();
+    let shown = |line: &str| metrics.render().unwrap().lines().any(|shown| shown == line);
+    assert!(shown("cronwheel_led_ratio 0"), "nothing before the first turn");
+    let led = LedFigures {
+        cron_jobs: 30,
+        shards: 96,
+        all_shards: 256,
+    };
+    metrics.shard.publish(|figures| figures.led = led);
+    assert!(shown("cronwheel_led_ratio 0.375"));
+    assert!(shown("cronwheel_cron_jobs_led 30"));
 }
 
 #[test]

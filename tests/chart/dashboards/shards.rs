@@ -18,6 +18,18 @@ fn leadership() -> Row {
             lines("Shards led", "short", "Shards that each replica leads. Nearly equal while no replica comes or goes.")
                 .query("{{instance}}", "cronwheel_leader{@}"),
             lines(
+                "CronJobs led",
+                "short",
+                "CronJobs of the shards that each replica leads. Their sum is what an autoscaler divides by the CronJobs per replica.",
+            )
+            .query("{{instance}}", "cronwheel_cron_jobs_led{@}"),
+            lines(
+                "Part of the shards led",
+                "percentunit",
+                "Part of the shards that the scraped replicas lead together. Below 1, a shard has no leader or a replica was not scraped.",
+            )
+            .query("all replicas", "sum(cronwheel_led_ratio{@})"),
+            lines(
                 "Shards without a leader",
                 "short",
                 "Shards without a leader, and shards in quarantine because their leaders crashed, as a replica observes.",

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod alerts;
+mod autoscaling;
 mod dashboards;
 mod manifests;
 mod objects;

@@ -6,7 +6,7 @@ use clap::Parser as _;
 use cronwheel::cli::args::{Cli, Command, RunArgs};
 use serde_json::{Value, json};
 
-use super::{chart, everything, objects, objects_of, render, render_as, the};
+use super::{chart, everything, objects, objects_of, render_as, the};
 
 fn container(objects: &[Value]) -> &Value {
     let containers = &the(objects, "Deployment")["spec"]["template"]["spec"]["containers"];
@@ -57,21 +57,6 @@ fn the_program_accepts_what_the_chart_passes() {
     assert_eq!(read.listen.to_string(), "[::]:9090");
     assert_eq!(read.max_template_memory, 2048);
     assert_eq!(read.pod_name.as_deref(), Some("a"));
-}
-
-#[test]
-fn the_autoscaler_alone_sets_the_number_of_replicas() {
-    let fixed = objects_of(&json!({}));
-    assert_eq!(the(&fixed, "Deployment")["spec"]["replicas"], 3);
-    let scaled = objects_of(&everything());
-    assert!(the(&scaled, "Deployment")["spec"].get("replicas").is_none());
-    let spec = &the(&scaled, "HorizontalPodAutoscaler")["spec"];
-    assert_eq!(
-        spec["scaleTargetRef"]["name"],
-        the(&scaled, "Deployment")["metadata"]["name"]
-    );
-    let error = render(&json!({"autoscaling": {"enabled": true, "targetCPUUtilizationPercentage": 0}})).unwrap_err();
-    assert!(error.contains("autoscaling needs a metric"), "{error}");
 }
 
 #[test]

@@ -1,0 +1,114 @@
+//! The autoscaler of the chart, and the examples in `deploy/autoscaling`, which must agree with it and with each other.
+
+use std::fs;
+
+use cronwheel::telemetry::metrics::table;
+use serde_json::{Value, json};
+
+use super::{alerts, everything, objects_of, render, root, the};
+
+/// A file of `deploy/autoscaling`.
+fn example(file: &str) -> Value {
+    let text = fs::read_to_string(root().join("deploy/autoscaling").join(file)).unwrap();
+    serde_saphyr::from_str(&text).unwrap()
+}
+
+/// The trigger of a `ScaledObject`.
+fn trigger<'o>(object: &'o Value, kind: &str) -> &'o Value {
+    let mut triggers = object["spec"]["triggers"].as_array().unwrap().iter();
+    triggers.find(|trigger| trigger["type"] == kind).unwrap()
+}
+
+#[test]
+fn the_autoscaler_alone_sets_the_number_of_replicas() {
+    let fixed = objects_of(&json!({}));
+    assert_eq!(the(&fixed, "Deployment")["spec"]["replicas"], 3);
+    let scaled = objects_of(&everything());
+    assert!(the(&scaled, "Deployment")["spec"].get("replicas").is_none());
+    let spec = &the(&scaled, "HorizontalPodAutoscaler")["spec"];
+    assert_eq!(
+        spec["scaleTargetRef"]["name"],
+        the(&scaled, "Deployment")["metadata"]["name"]
+    );
+    let error = render(&json!({"autoscaling": {"enabled": true, "targetCPUUtilizationPercentage": 0}})).unwrap_err();
+    assert!(error.contains("autoscaling needs a metric"), "{error}");
+}
+
+#[test]
+fn another_autoscaler_may_take_the_place_of_the_charts() {
+    let objects = objects_of(&json!({"autoscaling": {"enabled": true, "create": false}}));
+    assert!(the(&objects, "Deployment")["spec"].get("replicas").is_none());
+    assert!(objects.iter().all(|object| object["kind"] != "HorizontalPodAutoscaler"));
+}
+
+#[test]
+fn processor_time_is_the_only_metric_unless_cron_jobs_are_asked_for() {
+    let metrics = |values: Value| {
+        let objects = objects_of(&json!({"autoscaling": values}));
+        the(&objects, "HorizontalPodAutoscaler")["spec"]["metrics"].clone()
+    };
+    let cpu = json!({
+        "type": "Resource",
+        "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}},
+    });
+    let cron_jobs = json!({
+        "type": "External",
+        "external": {
+            "metric": {"name": table::CRON_JOBS_LED.name},
+            "target": {"type": "AverageValue", "averageValue": "7000"},
+        },
+    });
+    assert_eq!(metrics(json!({"enabled": true})), json!([cpu]));
+    let both = json!({"enabled": true, "targetCronJobsPerReplica": 7000});
+    assert_eq!(metrics(both), json!([cpu, cron_jobs]));
+    let one = json!({"enabled": true, "targetCronJobsPerReplica": 7000, "targetCPUUtilizationPercentage": 0});
+    assert_eq!(metrics(one), json!([cron_jobs]));
+}
+
+#[test]
+fn the_example_for_keda_scales_as_the_chart_does() {
+    let keda = example("keda.yaml");
+    let values = json!({"autoscaling": {"enabled": true, "targetCronJobsPerReplica": 7000}});
+    let objects = objects_of(&values);
+    let chart = &the(&objects, "HorizontalPodAutoscaler")["spec"];
+    let spec = &keda["spec"];
+    assert_eq!(spec["minReplicaCount"], chart["minReplicas"]);
+    assert_eq!(spec["maxReplicaCount"], chart["maxReplicas"]);
+    assert_eq!(spec["scaleTargetRef"]["name"], chart["scaleTargetRef"]["name"]);
+    assert_eq!(
+        spec["advanced"]["horizontalPodAutoscalerConfig"]["behavior"],
+        chart["behavior"]
+    );
+    let cpu = &chart["metrics"][0]["resource"]["target"]["averageUtilization"];
+    assert_eq!(trigger(&keda, "cpu")["metadata"]["value"], json!(cpu.to_string()));
+    let prometheus = trigger(&keda, "prometheus");
+    let target = &chart["metrics"][1]["external"]["target"];
+    assert_eq!(prometheus["metadata"]["threshold"], target["averageValue"]);
+    assert_eq!(prometheus["metricType"], target["type"]);
+    // An answer without a value is an error, and no error scales in.
+    assert_eq!(prometheus["metadata"]["ignoreNullValues"], "false");
+    assert_eq!(spec["fallback"]["behavior"], "currentReplicasIfHigher");
+    assert_eq!(spec["fallback"]["replicas"], chart["minReplicas"]);
+}
+
+#[test]
+fn both_examples_ask_the_same_query_of_registered_metrics() {
+    let keda = example("keda.yaml");
+    let query = trigger(&keda, "prometheus")["metadata"]["query"].as_str().unwrap();
+    let adapter = example("prometheus-adapter.yaml");
+    let rule = &adapter["externalRules"][0];
+    let template = rule["metricsQuery"].as_str().unwrap();
+    assert_eq!(
+        template.replace("<<.LabelMatchers>>", r#"namespace="kube-system""#),
+        query
+    );
+    for metric in alerts::metrics_in(query) {
+        assert!(alerts::registered_name(&metric).is_some(), "{metric}");
+    }
+    // The adapter names the metric after the series.
+    let series = rule["seriesQuery"].as_str().unwrap();
+    assert!(
+        series.starts_with(&format!("{}{{", table::CRON_JOBS_LED.name)),
+        "{series}"
+    );
+}

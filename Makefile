@@ -4,7 +4,7 @@
 LOADTEST = cargo run --release --quiet --package loadtest --
 RESULTS = loadtest/results/$(or $(RUN),$(shell date +%F)-two-cores)
 
-.PHONY: help demo check format lint test test-fast chart-test alerts-test dashboards-test image image-test install-test e2e simulate fleet strangers mutations fuzz-schedules fuzz parity audit bench bench-smoke loadtest burst soak replicas selection handovers takeovers versions size compare at-rest idle figures quote
+.PHONY: help demo check format lint test test-fast chart-test alerts-test dashboards-test image image-test install-test hpa-test e2e simulate fleet strangers mutations fuzz-schedules fuzz parity audit bench bench-smoke loadtest burst soak replicas selection handovers takeovers versions size compare at-rest idle figures quote
 
 help: ## Lists these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ image-test: ## The image, unpacked, runs the controller read-only as its user ag
 
 install-test: ## helm installs, upgrades and removes the chart on nodes of the test bed while CronJobs run, some seven minutes; needs root
 	CRONWHEEL_INSTALL_TEST=1 cargo test --test install cases:: -- --nocapture
+
+hpa-test: ## The chart's autoscaler from one replica to five to two, with and without metrics, while CronJobs run, some ten minutes; needs root
+	CRONWHEEL_HPA_TEST=1 cargo test --test install autoscaling:: -- --skip ::tests:: --nocapture --test-threads=1
 
 e2e: ## The controller as a process on a real kube-apiserver; or CASE=firing
 	cargo test --test e2e -- $(CASE)

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
+    fmt, fs,
     ops::RangeInclusive,
 };
 
@@ -45,6 +45,11 @@ impl Audit {
 
     /// Demands exactly one Job of each minutely CronJob for each of these minutes.
     pub(crate) fn demand_runs(&self, minutes: RangeInclusive<u64>) {
+        self.demand_runs_of(&MINUTELY, minutes);
+    }
+
+    /// Demands exactly one Job of each of these CronJobs for each of these minutes.
+    pub(crate) fn demand_runs_of(&self, cron_jobs: &[impl fmt::Display], minutes: RangeInclusive<u64>) {
         let mut created: BTreeMap<&str, usize> = BTreeMap::new();
         for request in self.of("create", "jobs").filter(|request| code(request) == 201) {
             *created
@@ -53,7 +58,7 @@ impl Audit {
         }
         let doubled: Vec<_> = created.iter().filter(|(_, count)| **count > 1).collect();
         assert!(doubled.is_empty(), "created twice: {doubled:?}");
-        let slots = minutes.flat_map(|minute| MINUTELY.map(|name| format!("{name}-{minute}")));
+        let slots = minutes.flat_map(|minute| cron_jobs.iter().map(move |name| format!("{name}-{minute}")));
         let slots: Vec<String> = slots.collect();
         let missed: Vec<&String> = slots
             .iter()

@@ -6,8 +6,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::{
     audit::Audit,
-    cluster::{Cluster, now, wait_for, wait_for_second},
-    node,
+    cluster::{Cluster, is_wanted, last_minute, next_minute, now, wait_for, wait_for_second},
     release::{CHART, OLD_CHART, name_of},
     tenant::{OTHER, TENANT},
 };
@@ -20,31 +19,9 @@ const FREEZE: Duration = Duration::from_secs(15);
 /// Set to run the cases, which take minutes.
 const WANTED: &str = "CRONWHEEL_INSTALL_TEST";
 
-/// Whether the cases are to run. Says why not where they are wanted.
-fn is_wanted() -> bool {
-    let is_wanted = std::env::var_os(WANTED).is_some();
-    if is_wanted && !node::is_permitted() {
-        eprintln!(
-            "Not tested: nodes of the test bed need root, to mount the root of a container and to change the user."
-        );
-        return false;
-    }
-    is_wanted
-}
-
-/// The first slot that a release which is ready must not miss.
-fn next_minute() -> u64 {
-    now() / 60 + 1
-}
-
-/// The last slot of which the Job must have been created.
-fn last_minute() -> u64 {
-    (now() - 10) / 60
-}
-
 #[test]
 fn a_release_of_an_older_chart_is_upgraded_rolled_back_and_removed_by_client_side_apply() {
-    if !is_wanted() {
+    if !is_wanted(WANTED) {
         return;
     }
     let cluster = Cluster::start();
@@ -75,7 +52,7 @@ fn a_release_of_an_older_chart_is_upgraded_rolled_back_and_removed_by_client_sid
 
 #[test]
 fn a_release_changes_time_zone_and_scope_and_uses_all_its_rights_by_server_side_apply() {
-    if !is_wanted() {
+    if !is_wanted(WANTED) {
         return;
     }
     let cluster = Cluster::start();

@@ -8,14 +8,15 @@ use std::{
 };
 
 use serde_json::Value;
-use testbed::{Kubectl, Options, Testbed};
+use testbed::{Autoscaling, Kubectl, Options, Testbed};
 
-use super::node::Nodes;
+use super::node::{self, Nodes};
 
 /// The longest wait for what takes seconds, such as the replacement of a Pod.
 const WAIT_MAX: Duration = Duration::from_mins(2);
 const POLL: Duration = Duration::from_millis(500);
 
+#[derive(Debug)]
 pub(crate) struct Cluster {
     // Dropped in this order: containers before the control plane.
     pub(crate) nodes: Nodes,
@@ -26,8 +27,14 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// Starts a control plane with nodes, on which the binary of this build stands for the image.
     pub(crate) fn start() -> Cluster {
+        Cluster::start_with(Autoscaling::Off)
+    }
+
+    /// The same, with autoscalers at this pace.
+    pub(crate) fn start_with(autoscaling: Autoscaling) -> Cluster {
         let testbed = Testbed::start(Options {
             workloads: true,
+            autoscaling,
             audit: true,
             ..Options::default()
         });
@@ -86,6 +93,28 @@ pub(crate) fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) 
 /// The time in seconds.
 pub(crate) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
+}
+
+/// Whether cases are to run, by this environment variable. Says why not where they are wanted.
+pub(crate) fn is_wanted(variable: &str) -> bool {
+    let is_wanted = std::env::var_os(variable).is_some();
+    if is_wanted && !node::is_permitted() {
+        eprintln!(
+            "Not tested: nodes of the test bed need root, to mount the root of a container and to change the user."
+        );
+        return false;
+    }
+    is_wanted
+}
+
+/// The first slot that a release which is ready must not miss.
+pub(crate) fn next_minute() -> u64 {
+    now() / 60 + 1
+}
+
+/// The last slot of which the Job must have been created.
+pub(crate) fn last_minute() -> u64 {
+    (now() - 10) / 60
 }
 
 /// Waits until this second of a minute.

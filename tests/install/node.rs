@@ -74,7 +74,7 @@ pub(crate) struct Process {
 }
 
 /// The processes by the names of their Pods.
-type Processes = Arc<Mutex<BTreeMap<String, Process>>>;
+pub(crate) type Processes = Arc<Mutex<BTreeMap<String, Process>>>;
 
 /// The nodes of a control plane. Dropping them kills all containers.
 #[derive(Debug)]
@@ -113,6 +113,11 @@ impl Nodes {
             stop: Some(stop),
             thread: Some(thread),
         }
+    }
+
+    /// The processes of all Pods, as they come and go.
+    pub(crate) fn processes(&self) -> Processes {
+        Arc::clone(&self.processes)
     }
 
     /// The process of a Pod.

@@ -16,7 +16,8 @@ pub(crate) const MINUTELY: [&str; 4] = ["minutely-0", "minutely-1", "minutely-2"
 /// A template that does not fit into the smallest memory for templates.
 const LARGE_BYTES: usize = 700 << 10;
 
-fn cron_job(namespace: &str, name: &str) -> Value {
+/// A CronJob that starts a Job every minute.
+pub(crate) fn cron_job(namespace: &str, name: &str) -> Value {
     json!({
         "apiVersion": "batch/v1",
         "kind": "CronJob",
@@ -29,7 +30,7 @@ fn cron_job(namespace: &str, name: &str) -> Value {
 }
 
 impl Cluster {
-    fn create(&self, objects: &[Value]) {
+    pub(crate) fn create(&self, objects: &[Value]) {
         let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
         self.kubectl
             .run_with_input(&["create", "--filename=-"], &list.to_string())
@@ -37,12 +38,17 @@ impl Cluster {
     }
 
     pub(crate) fn create_cron_jobs(&self) {
-        let namespaces =
-            [TENANT, OTHER].map(|name| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));
-        self.create(&namespaces);
+        self.create_tenants();
         let mut all: Vec<Value> = MINUTELY.iter().map(|name| cron_job(TENANT, name)).collect();
         all.push(cron_job(OTHER, "elsewhere"));
         self.create(&all);
+    }
+
+    /// Creates the namespaces of tenants.
+    pub(crate) fn create_tenants(&self) {
+        let namespaces =
+            [TENANT, OTHER].map(|name| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));
+        self.create(&namespaces);
         // What every namespace has a moment after its creation.
         for namespace in [NAMESPACE, TENANT, OTHER] {
             let objects = ["serviceaccount/default", "configmap/kube-root-ca.crt"];

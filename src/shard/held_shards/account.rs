@@ -47,7 +47,7 @@ impl HeldShards {
     /// What this replica leads: nothing while it may not act. A shard whose list is incomplete does not count yet.
     pub fn led(&self) -> LedFigures {
         let led = self.held.values().filter(|held| {
-            let is_led = !self.is_paused && held.state.phase().acts();
+            let is_led = !self.is_paused() && held.state.phase().acts();
             is_led && held.is_synced()
         });
         let none = LedFigures {

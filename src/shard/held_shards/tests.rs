@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::shard::{
-    CreateOutcome, CronJobStatus, Finish, InstantOutcome, JobRecord, LookUpOutcome, ResourceVersion, ShardLabels,
-    StatusOutcome, WatchedResource, naming,
+    BootInstant, Clocks, CreateOutcome, CronJobStatus, Finish, InstantOutcome, JobRecord, LookUpOutcome,
+    ResourceVersion, ShardLabels, StatusOutcome, WatchedResource, naming,
     record::{ConcurrencyPolicy, CronJobRecord},
     state::test_record,
 };
@@ -206,7 +206,10 @@ fn a_shard_counts_as_led_once_all_its_cron_jobs_are_known_and_until_it_is_sealed
     assert_eq!(led(&shards), (1, 1, 1.0 / 16.0));
     shards.pause();
     assert_eq!(led(&shards), (0, 0, 0.0), "it may not act");
-    shards.resume(now);
+    shards.resume(Clocks {
+        wall: now,
+        boot: BootInstant::after_boot(std::time::Duration::ZERO),
+    });
     assert_eq!(led(&shards), (1, 1, 1.0 / 16.0));
     shards.with(shard, |held| held.state.seal(now));
     assert_eq!(led(&shards), (0, 0, 0.0));

@@ -1,0 +1,176 @@
+//! The chart's `HorizontalPodAutoscaler`, with the controller of Kubernetes and metrics of a real Prometheus: from one
+//! replica to five and to two, while minutely CronJobs run. It never scales in for lack of metrics.
+//!
+//! Windows and periods are a sixtieth of the chart's, and the least number of replicas is lower; one case leaves them as
+//! they are. The cases take minutes and need root: `make hpa-test`.
+
+mod metrics_api;
+mod prometheus;
+mod rig;
+mod shards;
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use testbed::Autoscaling;
+
+use self::{
+    metrics_api::Answers,
+    rig::{Kill, Rig},
+    shards::Shares,
+};
+use super::{
+    audit::Audit,
+    cluster::{is_wanted, last_minute, next_minute},
+    release::name_of,
+};
+
+/// Set to run the cases, which take minutes.
+const WANTED: &str = "CRONWHEEL_HPA_TEST";
+/// Longer than the window and the period of a scale-in together.
+const HOLD: Duration = Duration::from_secs(45);
+/// The longest time for a scale-in from five replicas to two.
+const SCALE_IN_MAX: Duration = Duration::from_mins(3);
+/// The processor time of any replica is above the first and below the second, in percent of the request.
+const ALWAYS_ABOVE: u32 = 1;
+const ALWAYS_BELOW: u32 = 100_000;
+/// The chart's pace: one Pod a minute; less what the test itself takes to notice.
+const SCALE_OUT_MIN: Duration = Duration::from_secs(57);
+/// CronJobs per replica, and those that make five replicas and two.
+const PER_REPLICA: usize = 40;
+const FOR_FIVE: usize = 5 * PER_REPLICA;
+const FOR_THREE: usize = 3 * PER_REPLICA;
+const FOR_TWO: usize = 2 * PER_REPLICA;
+
+#[test]
+fn processor_time_alone_scales_from_one_to_five_to_two() {
+    if !is_wanted(WANTED) {
+        return;
+    }
+    let rig = Rig::start(Autoscaling::Fast);
+    rig.install(&json!({"targetCPUUtilizationPercentage": ALWAYS_BELOW}));
+    rig.wait_for_replicas(1);
+    let minutely = rig.create_minutely("kept", FOR_TWO);
+    let first = next_minute();
+    let one = rig.cluster.wait_until_even(1);
+
+    rig.set("autoscaling.targetCPUUtilizationPercentage", ALWAYS_ABOVE);
+    rig.wait_for_replicas(5);
+    let five = rig.cluster.wait_until_even(5);
+    five.demand_moves("1 to 5", &one, one.moves_needed_to_share(5));
+
+    rig.wait_for_cron_jobs_led(FOR_TWO);
+    // Where the others are busy, the loss of one does not look like less work.
+    rig.lose_a_replica();
+    assert_eq!(rig.pods_with_processor_time(), 4);
+    rig.demand_replicas("processor time of one replica is missing", 5, HOLD);
+    rig.prometheus.lose(None);
+
+    rig.metrics_api.answer(Answers::Empty);
+    rig.wait_for_failure("FailedGetResourceMetric");
+    rig.set("autoscaling.minReplicas", 2);
+    rig.set("autoscaling.targetCPUUtilizationPercentage", ALWAYS_BELOW);
+    rig.demand_replicas("no Pod has metrics", 5, HOLD);
+    rig.demand_failure("FailedGetResourceMetric");
+    rig.metrics_api.answer(Answers::None);
+    rig.demand_replicas("no API for metrics", 5, HOLD);
+    rig.demand_failure("FailedGetResourceMetric");
+
+    rig.metrics_api.answer(Answers::Real);
+    scale_in_to_two(&rig);
+    Audit::read(&rig.cluster).demand_runs_of(&minutely, first..=last_minute());
+}
+
+#[test]
+fn cron_jobs_led_and_processor_time_scale_from_one_to_five_to_two() {
+    if !is_wanted(WANTED) {
+        return;
+    }
+    let rig = Rig::start(Autoscaling::Fast);
+    rig.install(&json!({
+        "targetCPUUtilizationPercentage": ALWAYS_BELOW,
+        "targetCronJobsPerReplica": PER_REPLICA,
+    }));
+    rig.wait_for_replicas(1);
+    let one = rig.cluster.wait_until_even(1);
+
+    let minutely = rig.create_minutely("kept", FOR_TWO);
+    let first = next_minute();
+    rig.create_spare(FOR_FIVE - FOR_TWO);
+    rig.wait_for_replicas(5);
+    let five = rig.cluster.wait_until_even(5);
+    five.demand_moves("1 to 5", &one, one.moves_needed_to_share(5));
+    rig.wait_for_cron_jobs_led(FOR_FIVE);
+
+    rig.lose_a_replica();
+    rig.wait_for_failure("FailedGetExternalMetric");
+    rig.delete_spare();
+    rig.demand_replicas("one replica is not scraped", 5, HOLD);
+    rig.demand_failure("FailedGetExternalMetric");
+    rig.metrics_api.answer(Answers::Empty);
+    rig.prometheus.lose(None);
+    // Prometheus knows what would scale in.
+    rig.wait_for_cron_jobs_led(FOR_TWO);
+    rig.demand_replicas("no metric has a value", 5, HOLD);
+    rig.demand_failure("FailedGet");
+    rig.metrics_api.answer(Answers::None);
+    rig.demand_replicas("no API for metrics", 5, HOLD);
+    rig.demand_failure("FailedGet");
+
+    rig.metrics_api.answer(Answers::Real);
+    scale_in_to_two(&rig);
+    rig.wait_for_cron_jobs_led(FOR_TWO);
+    Audit::read(&rig.cluster).demand_runs_of(&minutely, first..=last_minute());
+}
+
+#[test]
+fn with_the_windows_and_periods_of_the_chart_three_replicas_become_five() {
+    if !is_wanted(WANTED) {
+        return;
+    }
+    let rig = Rig::start(Autoscaling::Usual);
+    rig.install(&json!({
+        "targetCPUUtilizationPercentage": ALWAYS_BELOW,
+        "targetCronJobsPerReplica": PER_REPLICA,
+    }));
+    rig.wait_for_replicas(3);
+    let minutely = rig.create_minutely("kept", FOR_THREE);
+    let first = next_minute();
+    let three = rig.cluster.wait_until_even(3);
+    rig.wait_for_cron_jobs_led(FOR_THREE);
+
+    rig.create_spare(FOR_FIVE - FOR_THREE);
+    let begin = Instant::now();
+    rig.wait_for_replicas(4);
+    let fourth = begin.elapsed();
+    let four = rig.cluster.wait_until_even(4);
+    rig.wait_for_replicas(5);
+    let fifth = begin.elapsed();
+    let five = rig.cluster.wait_until_even(5);
+    eprintln!("4 replicas after {fourth:.0?}, 5 after {fifth:.0?}");
+    assert!(fifth >= fourth + SCALE_OUT_MIN, "{fourth:?}, {fifth:?}");
+    let n_shards = three.len();
+    four.demand_moves("3 to 4", &three, n_shards / 4);
+    five.demand_moves("4 to 5", &four, n_shards / 5);
+    Audit::read(&rig.cluster).demand_runs_of(&minutely, first..=last_minute());
+}
+
+/// Follows a scale-in from five replicas to two, kills another replica while the first leaves, and counts the moves.
+fn scale_in_to_two(rig: &Rig) {
+    let begin = Instant::now();
+    let before = rig.cluster.shards();
+    let mut shares = Shares::default();
+    let mut kill: Option<Kill> = None;
+    while !rig.has_two_replicas() {
+        let state = rig.state();
+        shares.note(&state, kill.as_ref());
+        if kill.is_none() && state.n_replicas < 5 {
+            kill = Some(rig.kill_a_replica());
+        }
+        assert!(state.n_replicas >= 2 && begin.elapsed() < SCALE_IN_MAX, "{state:?}");
+    }
+    let after = rig.cluster.wait_until_even(2);
+    let kill = kill.unwrap();
+    let stay: Vec<String> = rig.cluster.pods().iter().map(|pod| name_of(pod).to_owned()).collect();
+    after.demand_moves("5 to 2", &before, shares.moves_needed(&kill, &stay));
+}

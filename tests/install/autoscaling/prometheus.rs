@@ -1,0 +1,173 @@
+//! A Prometheus that scrapes the Pods on the nodes every second.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::{Read as _, Write as _},
+    net::{TcpListener, TcpStream},
+    path::Path,
+    process::{Child, Command, Stdio},
+    sync::{
+        Arc, Mutex,
+        mpsc::{self, RecvTimeoutError},
+    },
+    thread,
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use testbed::Instance;
+
+use crate::{cluster::wait_for, node::Processes, release::NAMESPACE};
+
+/// Where the Pods listen, and where nobody does.
+const PORT: u16 = 8080;
+const NO_ADDRESS: &str = "127.0.0.1:9";
+/// Time between two looks at the Pods.
+const DISCOVERY_INTERVAL: Duration = Duration::from_millis(300);
+
+/// A series of an answer: its labels and its value.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Sample {
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) value: f64,
+}
+
+/// Asks Prometheus.
+#[derive(Clone, Debug)]
+pub(crate) struct Queries {
+    address: String,
+}
+
+impl Queries {
+    /// The series that a query returns. `None` if Prometheus does not answer.
+    pub(crate) fn ask(&self, expression: &str) -> Option<Vec<Sample>> {
+        let query: String = form_urlencoded::byte_serialize(expression.as_bytes()).collect();
+        let answer: Value = serde_json::from_str(&self.get(&format!("/api/v1/query?query={query}"))?).ok()?;
+        let series = answer["data"]["result"].as_array()?;
+        series.iter().map(sample).collect()
+    }
+
+    /// The body of a 200 response.
+    fn get(&self, path: &str) -> Option<String> {
+        let mut stream = TcpStream::connect(&self.address).ok()?;
+        write!(stream, "GET {path} HTTP/1.0\r\nHost: {}\r\n\r\n", self.address).ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        let (head, body) = answer.split_once("\r\n\r\n")?;
+        (head.split(' ').nth(1) == Some("200")).then(|| body.to_owned())
+    }
+}
+
+fn sample(series: &Value) -> Option<Sample> {
+    let labels = series["metric"].as_object()?.iter();
+    let labels = labels.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())));
+    Some(Sample {
+        labels: labels.collect(),
+        value: series["value"][1].as_str()?.parse().ok()?,
+    })
+}
+
+/// The process, and the discovery of its targets. Dropping it ends both.
+#[derive(Debug)]
+pub(crate) struct Prometheus {
+    pub(crate) queries: Queries,
+    child: Child,
+    lost: Arc<Mutex<Option<String>>>,
+    stop: Option<mpsc::Sender<()>>,
+    discovery: Option<thread::JoinHandle<()>>,
+}
+
+impl Prometheus {
+    /// Starts it and waits until it answers. Its targets are the containers on the nodes, as long as they run.
+    pub(crate) fn start(instance: &Instance, processes: Processes) -> Prometheus {
+        let folder = instance.folder().join("prometheus");
+        fs::create_dir_all(&folder).unwrap();
+        let targets = folder.join("targets.json");
+        write_targets(&targets, &json!([]));
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        drop(listener);
+        let child = spawn(&folder, &targets, &address);
+        instance.attach("prometheus", child.id()).unwrap();
+        let lost = Arc::<Mutex<Option<String>>>::default();
+        let (stop, stopped) = mpsc::channel();
+        let shared = Arc::clone(&lost);
+        let discovery = thread::spawn(move || discover(&targets, &processes, &shared, &stopped));
+        let queries = Queries { address };
+        wait_for("Prometheus", || queries.get("/-/ready"));
+        Prometheus {
+            queries,
+            child,
+            lost,
+            stop: Some(stop),
+            discovery: Some(discovery),
+        }
+    }
+
+    /// Lets every scrape of a Pod fail, or of none.
+    pub(crate) fn lose(&self, pod: Option<&str>) {
+        *self.lost.lock().unwrap() = pod.map(str::to_owned);
+    }
+}
+
+impl Drop for Prometheus {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(discovery) = self.discovery.take() {
+            let _ = discovery.join();
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn spawn(folder: &Path, targets: &Path, address: &str) -> Child {
+    let config = json!({
+        "global": {"scrape_interval": "1s", "scrape_timeout": "1s"},
+        "scrape_configs": [{
+            "job_name": "cronwheel",
+            "file_sd_configs": [{"files": [targets], "refresh_interval": "1s"}],
+        }],
+    });
+    let file = folder.join("prometheus.yaml");
+    fs::write(&file, config.to_string()).unwrap();
+    let child = Command::new(testbed::find_or_build_prometheus().unwrap())
+        .arg(format!("--config.file={}", file.display()))
+        .arg(format!("--storage.tsdb.path={}", folder.join("data").display()))
+        .arg(format!("--web.listen-address={address}"))
+        .arg("--log.level=error")
+        .current_dir(folder)
+        .stdout(Stdio::null())
+        .spawn();
+    child.unwrap()
+}
+
+/// Writes the targets whenever they change, with the labels that a `PodMonitor` gives them.
+fn discover(file: &Path, processes: &Processes, lost: &Mutex<Option<String>>, stopped: &mpsc::Receiver<()>) {
+    let mut written = json!([]);
+    while stopped.recv_timeout(DISCOVERY_INTERVAL) == Err(RecvTimeoutError::Timeout) {
+        let lost = lost.lock().unwrap().clone();
+        let processes = processes.lock().unwrap().clone();
+        let targets = processes.iter().map(|(pod, process)| {
+            let address = if lost.as_ref() == Some(pod) {
+                NO_ADDRESS.to_owned()
+            } else {
+                format!("{}:{PORT}", process.address)
+            };
+            json!({"targets": [address], "labels": {"namespace": NAMESPACE, "pod": pod}})
+        });
+        let targets: Value = targets.collect();
+        if targets != written {
+            write_targets(file, &targets);
+            written = targets;
+        }
+    }
+}
+
+/// Writes the file at once, so that Prometheus never reads a part of it.
+fn write_targets(file: &Path, targets: &Value) {
+    let new = file.with_extension("new");
+    fs::write(&new, targets.to_string()).unwrap();
+    fs::rename(&new, file).unwrap();
+}

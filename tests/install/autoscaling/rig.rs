@@ -1,0 +1,260 @@
+//! A cluster with the release, an autoscaler, and metrics, and what a test does to it.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use testbed::{Autoscaling, Instance};
+
+use super::{metrics_api::MetricsApi, prometheus::Prometheus, shards::Shards};
+use crate::{
+    cluster::{Cluster, wait_for},
+    release::{CHART, NAMESPACE, name_of},
+    tenant::{TENANT, cron_job},
+};
+
+/// The example that has our query.
+const KEDA: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/autoscaling/keda.yaml"));
+const POLL: Duration = Duration::from_secs(1);
+/// The periods and windows of the chart, divided by sixty.
+const PACE: u64 = 60;
+
+/// Dropped in this order: what uses the cluster before the cluster.
+#[derive(Debug)]
+pub(crate) struct Rig {
+    pub(crate) metrics_api: MetricsApi,
+    pub(crate) prometheus: Prometheus,
+    pub(crate) cluster: Cluster,
+    pace: Autoscaling,
+}
+
+/// The release at one moment.
+#[derive(Debug)]
+pub(crate) struct State {
+    /// What the Deployment asks for.
+    pub(crate) n_replicas: u64,
+    /// The number of shards of each Pod.
+    pub(crate) shares: BTreeMap<String, usize>,
+}
+
+/// A replica that was killed.
+#[derive(Debug)]
+pub(crate) struct Kill {
+    pub(crate) at: Instant,
+    pub(crate) pod: String,
+}
+
+/// Our query, as it stands in the example for KEDA.
+fn query() -> String {
+    let keda: Value = serde_saphyr::from_str(KEDA).unwrap();
+    let triggers = keda["spec"]["triggers"].as_array().unwrap();
+    let query = triggers
+        .iter()
+        .find_map(|trigger| trigger["metadata"]["query"].as_str());
+    query.unwrap().to_owned()
+}
+
+/// The behaviour that the chart has by default, at [`PACE`].
+fn behavior() -> Value {
+    let values = fs::read_to_string(format!("{CHART}/values.yaml")).unwrap();
+    let values: Value = serde_saphyr::from_str(&values).unwrap();
+    let mut behavior = values["autoscaling"]["behavior"].clone();
+    for direction in ["scaleUp", "scaleDown"] {
+        let rules = &mut behavior[direction];
+        shorten(&mut rules["stabilizationWindowSeconds"]);
+        for policy in rules["policies"].as_array_mut().unwrap() {
+            shorten(&mut policy["periodSeconds"]);
+        }
+    }
+    behavior
+}
+
+fn shorten(seconds: &mut Value) {
+    *seconds = json!(seconds.as_u64().unwrap() / PACE);
+}
+
+impl Rig {
+    pub(crate) fn start(pace: Autoscaling) -> Rig {
+        let cluster = Cluster::start_with(pace);
+        let instance = Instance::clone(&cluster.testbed);
+        let prometheus = Prometheus::start(&instance, cluster.nodes.processes());
+        let metrics_api = MetricsApi::start(&cluster, prometheus.queries.clone(), query());
+        Rig {
+            metrics_api,
+            prometheus,
+            cluster,
+            pace,
+        }
+    }
+
+    /// Installs the release with these values for the autoscaler. At a fast pace it has one to five replicas and short
+    /// windows and periods; otherwise those of the chart.
+    pub(crate) fn install(&self, autoscaling: &Value) {
+        let range = match self.pace {
+            Autoscaling::Fast => json!({"minReplicas": 1, "maxReplicas": 5, "behavior": behavior()}),
+            Autoscaling::Usual | Autoscaling::Off => json!({}),
+        };
+        let mut values = json!({
+            "autoscaling": {"enabled": true},
+            // So that the autoscaler measures processor time in small steps.
+            "resources": {"requests": {"cpu": "10m"}},
+            "controller": {"shards": 64},
+        });
+        let all = values["autoscaling"].as_object_mut().unwrap();
+        for more in [&range, autoscaling] {
+            all.extend(more.as_object().unwrap().clone());
+        }
+        let file = self.cluster.testbed.folder().join("values.json");
+        fs::write(&file, values.to_string()).unwrap();
+        self.cluster.create_namespace();
+        self.cluster.create_tenants();
+        let values = format!("--values={}", file.display());
+        self.cluster.release("install", &[CHART, &values]);
+    }
+
+    /// Changes a value of the release.
+    pub(crate) fn set(&self, path: &str, value: u32) {
+        let value = format!("--set={path}={value}");
+        self.cluster.release("upgrade", &[CHART, "--reuse-values", &value]);
+    }
+
+    /// Creates CronJobs that start a Job every minute. Returns their names.
+    pub(crate) fn create_minutely(&self, name: &str, n_cron_jobs: usize) -> Vec<String> {
+        let names: Vec<String> = (0..n_cron_jobs).map(|number| format!("{name}-{number}")).collect();
+        let all: Vec<Value> = names.iter().map(|name| cron_job(TENANT, name)).collect();
+        self.cluster.create(&all);
+        names
+    }
+
+    /// Creates CronJobs that start nothing meanwhile.
+    pub(crate) fn create_spare(&self, n_cron_jobs: usize) {
+        let spare = |number: usize| {
+            let mut spare = cron_job(TENANT, &format!("spare-{number}"));
+            spare["metadata"]["labels"] = json!({"spare": "true"});
+            spare["spec"]["schedule"] = json!("0 0 29 2 *");
+            spare
+        };
+        self.cluster.create(&(0..n_cron_jobs).map(spare).collect::<Vec<_>>());
+    }
+
+    pub(crate) fn delete_spare(&self) {
+        let selector = "--selector=spare=true";
+        self.cluster
+            .kubectl(&["delete", "cronjobs", "--namespace", TENANT, selector, "--wait=false"]);
+    }
+
+    /// The number of replicas that the Deployment asks for.
+    pub(crate) fn replicas(&self) -> u64 {
+        let deployment = self.cluster.get(&["deployment", "cronwheel", "--namespace", NAMESPACE]);
+        deployment["spec"]["replicas"].as_u64().unwrap()
+    }
+
+    /// Waits until this many replicas are asked for and ready.
+    pub(crate) fn wait_for_replicas(&self, n_replicas: u64) {
+        wait_for("the number of replicas", || {
+            (self.replicas() == n_replicas).then_some(())
+        });
+        self.cluster.wait_for_pods(usize::try_from(n_replicas).unwrap());
+    }
+
+    /// Demands this number of replicas for as long.
+    pub(crate) fn demand_replicas(&self, why: &str, n_replicas: u64, duration: Duration) {
+        let begin = Instant::now();
+        while begin.elapsed() < duration {
+            assert_eq!(self.replicas(), n_replicas, "{why}, after {:?}", begin.elapsed());
+            sleep(POLL);
+        }
+        eprintln!("{why}: {n_replicas} replicas for {duration:?}");
+    }
+
+    /// Why the autoscaler cannot scale; empty if it can.
+    fn failure(&self) -> String {
+        let autoscaler = self
+            .cluster
+            .get(&["horizontalpodautoscaler", "cronwheel", "--namespace", NAMESPACE]);
+        let conditions = autoscaler["status"]["conditions"].as_array();
+        let active = conditions
+            .into_iter()
+            .flatten()
+            .find(|condition| condition["type"] == "ScalingActive");
+        let failure = active.filter(|condition| condition["status"] == "False");
+        failure.map_or_else(String::new, |condition| {
+            condition["reason"].as_str().unwrap().to_owned()
+        })
+    }
+
+    /// Demands that the autoscaler cannot scale for a reason that begins so.
+    pub(crate) fn demand_failure(&self, reason: &str) {
+        let failure = self.failure();
+        assert!(failure.starts_with(reason), "{failure:?}");
+    }
+
+    pub(crate) fn wait_for_failure(&self, reason: &str) {
+        wait_for(reason, || self.failure().starts_with(reason).then_some(()));
+    }
+
+    /// Waits until our query returns this number.
+    pub(crate) fn wait_for_cron_jobs_led(&self, n_cron_jobs: usize) {
+        let query = query().replace("kube-system", NAMESPACE);
+        let expected = f64::from(u32::try_from(n_cron_jobs).unwrap());
+        wait_for("CronJobs led", || {
+            let samples = self.prometheus.queries.ask(&query)?;
+            let is_it = matches!(&samples[..], [only] if (only.value - expected).abs() < 0.5);
+            is_it.then_some(())
+        });
+    }
+
+    /// The number of Pods of which the cluster's API has processor time.
+    pub(crate) fn pods_with_processor_time(&self) -> usize {
+        let path = format!("/apis/metrics.k8s.io/v1beta1/namespaces/{NAMESPACE}/pods");
+        let answer: Value = serde_json::from_str(&self.cluster.kubectl(&["get", "--raw", &path])).unwrap();
+        answer["items"].as_array().unwrap().len()
+    }
+
+    /// Lets the scrapes of one replica fail, and waits until our query notices.
+    pub(crate) fn lose_a_replica(&self) {
+        let pods = self.cluster.pods();
+        self.prometheus.lose(Some(name_of(&pods[0])));
+        let query = query().replace("kube-system", NAMESPACE);
+        wait_for("a query without a result", || {
+            self.prometheus.queries.ask(&query)?.is_empty().then_some(())
+        });
+    }
+
+    /// Kills the process of a replica that stays for now. Its container starts again.
+    pub(crate) fn kill_a_replica(&self) -> Kill {
+        let pods = self.cluster.pods();
+        let pod = name_of(&pods[0]).to_owned();
+        let process = self.cluster.nodes.process(&pod).unwrap();
+        let pid = Pid::from_raw(process.pid.try_into().unwrap()).unwrap();
+        kill_process(pid, Signal::KILL).unwrap();
+        Kill {
+            at: Instant::now(),
+            pod,
+        }
+    }
+
+    /// Whether two replicas are asked for and no other Pod is left.
+    pub(crate) fn has_two_replicas(&self) -> bool {
+        self.replicas() == 2 && self.cluster.list(&["pods", "--namespace", NAMESPACE]).len() == 2
+    }
+
+    pub(crate) fn state(&self) -> State {
+        let kinds = "deployments.apps,leases.coordination.k8s.io";
+        let objects = self.cluster.list(&[kinds, "--namespace", NAMESPACE]);
+        let is = |object: &Value, kind: &str| object["kind"] == kind;
+        let deployment = objects.iter().find(|object| is(object, "Deployment")).unwrap();
+        let leases: Vec<Value> = objects.iter().filter(|object| is(object, "Lease")).cloned().collect();
+        let held = Shards::of(&leases);
+        let shares = held.shares().into_iter();
+        State {
+            n_replicas: deployment["spec"]["replicas"].as_u64().unwrap(),
+            shares: shares.map(|(pod, share)| (pod.to_owned(), share)).collect(),
+        }
+    }
+}

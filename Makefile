@@ -4,7 +4,7 @@
 LOADTEST = cargo run --release --quiet --package loadtest --
 RESULTS = loadtest/results/$(or $(RUN),$(shell date +%F)-two-cores)
 
-.PHONY: help demo check format lint test test-fast chart-test alerts-test dashboards-test image image-test install-test hpa-test e2e simulate fleet strangers mutations fuzz-schedules fuzz parity audit bench bench-smoke loadtest burst soak replicas selection handovers takeovers versions size compare at-rest idle figures quote
+.PHONY: help demo check format lint test test-fast chart-test alerts-test dashboards-test image image-test image-reproducible install-test hpa-test e2e simulate fleet strangers mutations fuzz-schedules fuzz parity audit bench bench-smoke loadtest burst soak replicas selection handovers takeovers versions size compare at-rest idle figures quote
 
 help: ## Lists these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ image: ## The image as an OCI layout in target/image/oci, without a base image o
 
 image-test: ## The image, unpacked, runs the controller read-only as its user against the test bed; without root, its layout alone
 	python3 deploy/image/test.py
+
+image-reproducible: ## Builds the image in two folders, each from nothing, and demands one digest; some twenty minutes
+	python3 deploy/image/reproduce.py
 
 install-test: ## helm installs, upgrades and removes the chart on nodes of the test bed while CronJobs run, some seven minutes; needs root
 	CRONWHEEL_INSTALL_TEST=1 cargo test --test install cases:: -- --nocapture

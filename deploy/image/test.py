@@ -54,6 +54,8 @@ def check_layout():
     labels = config["config"]["Labels"]
     for label in ["title", "licenses", "version", "revision"]:
         assert labels[f"org.opencontainers.image.{label}"], label
+    version = f'org.opencontainers.image.version="{labels["org.opencontainers.image.version"]}"'
+    assert version in (SOURCE / "deploy/image/Containerfile").read_text(), version
     tar = tarfile.open(fileobj=io.BytesIO(archive))
     bom = json.load(tar.extractfile("sbom.cdx.json"))
     names = {component["name"] for component in bom["components"]}

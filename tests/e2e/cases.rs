@@ -19,6 +19,7 @@ mod refusals;
 mod restarts;
 mod strangers;
 mod templates;
+mod troubles;
 
 use std::{pin::Pin, time::Duration};
 
@@ -49,7 +50,7 @@ macro_rules! cases {
 
 const DURATION_MAX: Duration = Duration::from_secs(90);
 
-const CASES: [Case; 71] = cases![
+const CASES: [Case; 73] = cases![
     credentials::a_client_certificate_that_is_replaced_counts_without_a_restart,
     credentials::a_controller_without_permission_says_so_and_begins_when_it_has_it,
     credentials::a_permission_withdrawn_and_given_back_costs_no_run,
@@ -121,6 +122,8 @@ const CASES: [Case; 71] = cases![
     strangers::a_status_not_written_yet_does_not_reach_a_namesake,
     templates::a_field_that_cronwheel_does_not_know_reaches_the_job,
     templates::metadata_survives_status_writes,
+    troubles::a_cron_job_is_named_with_its_trouble_until_the_cause_is_gone,
+    troubles::a_controller_without_the_metric_names_no_cron_job,
 ];
 
 pub(super) fn trials() -> impl Iterator<Item = Trial> {

@@ -103,6 +103,15 @@ impl Controller {
         Some(samples.sum())
     }
 
+    /// The series of a metric with their values, as the endpoint writes them. None before it responds.
+    pub(super) async fn series(&self, name: &str) -> Vec<String> {
+        let text = exchange::get(&self.address, "/metrics").await.unwrap_or_default();
+        let is_it = |line: &&str| line.split(['{', ' ']).next() == Some(name);
+        let mut series: Vec<String> = text.lines().filter(is_it).map(ToOwned::to_owned).collect();
+        series.sort();
+        series
+    }
+
     pub(super) async fn wait_for_metric(&self, name: &str, labels: &[(&str, &str)], is_reached: impl Fn(u64) -> bool) {
         let mut seen = None;
         let reached = wait(async || {

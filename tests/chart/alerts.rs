@@ -1,6 +1,8 @@
 //! The alerts: each fires, clears and stays silent, asks for metrics that there are, and has a runbook.
 
-use std::{collections::BTreeSet, fs, process::Command};
+mod changed;
+
+use std::{collections::BTreeSet, fs, path::PathBuf, process::Command, sync::LazyLock};
 
 use cronwheel::telemetry::metrics::table;
 use serde_json::{Value, json};
@@ -11,6 +13,8 @@ use super::{chart, everything, objects_of, render, root, the};
 const SELECTOR: &str = "namespace=\"kube-system\"";
 /// Metrics without a series while all is well: their absence means nothing.
 const ABSENT_WHILE_WELL: [&str; 1] = ["cronwheel_takes_no_shards"];
+
+static PROMTOOL: LazyLock<PathBuf> = LazyLock::new(|| testbed::find_or_build_promtool().unwrap());
 
 fn yaml(path: &std::path::Path) -> Value {
     serde_saphyr::from_str(&fs::read_to_string(path).unwrap()).unwrap()
@@ -59,12 +63,14 @@ pub(super) fn registered_name(metric: &str) -> Option<&'static str> {
 
 #[test]
 fn promtool_accepts_the_rules_and_their_tests_pass() {
-    let promtool = testbed::find_or_build_promtool().unwrap();
     for arguments in [
         ["check", "rules", "deploy/helm/cronwheel/files/alerts.yaml"],
         ["test", "rules", "tests/chart/alerts_test.yaml"],
+        ["test", "rules", "tests/chart/burn_rates_test.yaml"],
+        ["test", "rules", "tests/chart/slow_burn_rates_test.yaml"],
+        ["test", "rules", "tests/chart/records_test.yaml"],
     ] {
-        let output = Command::new(&promtool)
+        let output = Command::new(&*PROMTOOL)
             .args(arguments)
             .current_dir(root())
             .output()

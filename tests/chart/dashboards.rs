@@ -1,9 +1,12 @@
 //! The dashboards of Grafana in `deploy/helm/cronwheel/files/dashboards`, written from the descriptions here.
 
 mod api_cost;
+mod expected;
+mod fixture;
 mod fleet;
 mod load_test;
 mod model;
+mod queries;
 mod shards;
 
 use std::collections::BTreeSet;

@@ -6,11 +6,14 @@ mod alerts;
 mod autoscaling;
 mod dashboards;
 mod manifests;
+mod mutants;
 mod objects;
 mod permissions;
+mod prometheus;
 mod readme;
 mod schema;
 mod values;
+mod vector;
 
 use std::{
     fs,

@@ -1,0 +1,248 @@
+//! What the panels must show of the fixture, computed from its samples without Prometheus.
+
+use super::fixture::{Fixture, NOW, RANGE, RATE_INTERVAL};
+use crate::vector::{Labels, Vector};
+
+const LATENESS: &str = "cronwheel_lateness_seconds";
+const OUTCOMES: &str = "cronwheel_instant_outcomes_total";
+const REQUESTS: &str = "cronwheel_api_requests_total";
+const CPU: &str = "process_cpu_seconds_total";
+const WRITES: [&str; 4] = ["create", "update", "patch", "delete"];
+
+/// What each query of a panel must return, in their order.
+pub(super) fn of(fixture: &Fixture, dashboard: &str, panel: &str) -> Vec<Vector> {
+    let samples = Samples(fixture);
+    let answers = match dashboard {
+        "fleet" => samples.fleet(panel),
+        "shards" => samples.shards(panel),
+        "api_cost" => samples.api_cost(panel),
+        "load_test" => samples.load_test(panel),
+        other => panic!("what must {other} show?"),
+    };
+    answers.unwrap_or_else(|| panic!("what must {dashboard} / {panel} show?"))
+}
+
+struct Samples<'f>(&'f Fixture);
+
+impl Samples<'_> {
+    /// The latest values.
+    fn each(&self, metric: &str) -> Vector {
+        self.0.of(metric).now()
+    }
+
+    /// The latest values of processes of cronwheel.
+    fn process(&self, metric: &str) -> Vector {
+        self.0.of(metric).of_replicas().now()
+    }
+
+    fn processor(&self) -> Vector {
+        self.0.of(CPU).of_replicas().rate(RATE_INTERVAL)
+    }
+
+    fn sum(&self, metric: &str) -> Vector {
+        self.each(metric).sum(&[])
+    }
+
+    fn max(&self, metric: &str) -> Vector {
+        self.each(metric).max(&[])
+    }
+
+    /// The growth per second of all series together, or of those with the same labels.
+    fn rate(&self, metric: &str, by: &[&str]) -> Vector {
+        self.0.of(metric).rate(RATE_INTERVAL).sum(by)
+    }
+
+    /// The median and the 99th percentile of a histogram, or of each with the same labels.
+    fn quantiles(&self, histogram: &str, by: &[&str]) -> Vec<Vector> {
+        let buckets = self.rate(&format!("{histogram}_bucket"), &[&["le"][..], by].concat());
+        [0.5, 0.99].map(|quantile| buckets.quantile(quantile)).into()
+    }
+
+    fn lateness_of_all_starts(&self) -> Vector {
+        self.0
+            .of(&format!("{LATENESS}_bucket"))
+            .increase(RATE_INTERVAL)
+            .sum(&["le"])
+    }
+
+    fn fleet(&self, panel: &str) -> Option<Vec<Vector>> {
+        Some(match panel {
+            "Punctual starts" => {
+                let buckets = self.0.of(&format!("{LATENESS}_bucket")).with("le", &["5"]);
+                let all = self.0.of(&format!("{LATENESS}_count")).increase(RANGE).sum(&[]);
+                vec![buckets.increase(RANGE).sum(&[]).divided_by(&all)]
+            }
+            "Lost runs" => {
+                let lost = ["superseded", "deadline_exceeded", "look_up_refused"];
+                vec![self.0.of(OUTCOMES).with("outcome", &lost).increase(RANGE).sum(&[])]
+            }
+            "Replicas" => vec![self.each("cronwheel_leader").count(&[])],
+            "Shards without a leader" => vec![self.max("cronwheel_shards_unowned")],
+            "Clock alarms" => vec![self.sum("cronwheel_clock_alarm")],
+            "Missing permissions" => {
+                let missing = self.each("cronwheel_permissions_missing");
+                vec![missing.max(&["verb", "resource"]).sum(&[])]
+            }
+            "Lateness" => self.quantiles(LATENESS, &[]),
+            "Lateness of all starts" => vec![self.lateness_of_all_starts()],
+            "Creation skew" => self.quantiles("cronjob_controller_job_creation_skew_duration_seconds", &[]),
+            "Runs that become due" => vec![self.rate("cronwheel_due_instants_total", &[])],
+            "Outcomes" => vec![self.rate(OUTCOMES, &["outcome"])],
+            "Open runs" => vec![self.sum("cronwheel_instants_open")],
+            "CronJobs in trouble, by kind" => {
+                let named = self.each("cronwheel_cron_job_trouble");
+                vec![
+                    named
+                        .and_also(self.each("cronwheel_cron_job_trouble_omitted"))
+                        .sum(&["kind"]),
+                ]
+            }
+            "Which CronJobs" => {
+                let named = self.each("cronwheel_cron_job_trouble");
+                vec![named.max(&["exported_namespace", "cronjob", "kind"])]
+            }
+            "Backlog of requests" => vec![self.each("cronwheel_dispatch_backlog").sum(&["lane"])],
+            "Statuses that wait" => vec![self.sum("cronwheel_status_pending")],
+            "Age of statuses" => self.quantiles("cronwheel_status_age_seconds", &[]),
+            "Refused creates" => vec![
+                self.sum("cronwheel_cron_jobs_refused"),
+                self.sum("cronwheel_refusals_in_turns"),
+            ],
+            "Full queues" => vec![self.rate("cronwheel_queue_overflows_total", &["queue"])],
+            "Objects that cannot be decoded" => {
+                vec![self.rate("cronwheel_undecodable_objects_total", &["resource"])]
+            }
+            "Jobs that no run explains" => vec![self.rate("cronwheel_unexpected_jobs_total", &[])],
+            "CronJobs and Jobs" => ["cronwheel_cron_jobs", "cronwheel_jobs", "cronwheel_wheel_entries"]
+                .map(|metric| self.sum(metric))
+                .into(),
+            "Memory of templates" => vec![self.each("cronwheel_template_bytes")],
+            "Templates that do not fit" => vec![self.sum("cronwheel_templates_not_kept")],
+            _ => return None,
+        })
+    }
+
+    fn shards(&self, panel: &str) -> Option<Vec<Vector>> {
+        let rates = |metrics: &[&str]| metrics.iter().map(|metric| self.rate(metric, &[])).collect();
+        Some(match panel {
+            "Shards led" => vec![self.each("cronwheel_leader")],
+            "CronJobs led" => vec![self.each("cronwheel_cron_jobs_led")],
+            "Part of the shards led" => vec![self.sum("cronwheel_led_ratio")],
+            "Shards without a leader" => vec![
+                self.max("cronwheel_shards_unowned"),
+                self.max("cronwheel_shards_quarantined"),
+            ],
+            "Longest time without a leader" => vec![self.max("cronwheel_shards_unowned_age_seconds")],
+            "Replicas that take no shards" => {
+                let none = Labels::from([("reason".to_owned(), "none".to_owned())]);
+                let reasons = self.each("cronwheel_takes_no_shards").sum(&["reason"]);
+                vec![reasons.and_also(Vector::from([(none, 0.0)]))]
+            }
+            "Age of the last renewal" => vec![self.each("cronwheel_lease_renew_age_seconds")],
+            "Other installations in the same namespaces" => vec![self.max("cronwheel_overlapping_installations")],
+            "Other controllers" => vec![self.each("cronwheel_other_controller_active").max(&["evidence"])],
+            "Handovers" => self.quantiles("cronwheel_handover_duration_seconds", &["side"]),
+            "Lost leadership" => rates(&[
+                "cronwheel_fences_total",
+                "cronwheel_evictions_total",
+                "cronwheel_rejoins_total",
+            ]),
+            "Requests that were not sent" => vec![self.rate("cronwheel_fenced_requests_total", &["queue"])],
+            "Lists of CronJobs" => vec![self.rate("cronwheel_cron_job_lists_total", &["selected_by"])],
+            "CronJobs of other replicas" => rates(&[
+                "cronwheel_cron_jobs_passed_over_total",
+                "cronwheel_cron_jobs_keep_overflows_total",
+            ]),
+            "Jobs that were labelled" => rates(&["cronwheel_jobs_labelled_total"]),
+            "Clock against the API server's" => vec![self.each("cronwheel_clock_skew_seconds")],
+            "Clock alarms" => vec![self.each("cronwheel_clock_alarm")],
+            "Connections to API servers with another clock" => rates(&["cronwheel_clock_retired_connections_total"]),
+            "Silence of watches" => vec![self.each("cronwheel_watch_silence_seconds")],
+            "Failed watches" => vec![self.rate("cronwheel_watch_errors_total", &["resource"])],
+            "Complete lists and new beginnings" => vec![
+                self.rate("cronwheel_relists_total", &["resource"]),
+                self.rate("cronwheel_start_overs_total", &[]),
+            ],
+            _ => return self.processes(panel),
+        })
+    }
+
+    fn processes(&self, panel: &str) -> Option<Vec<Vector>> {
+        let each = |metrics: &[&str]| metrics.iter().map(|metric| self.process(metric)).collect();
+        Some(match panel {
+            "Processor" => vec![self.processor()],
+            "Memory" => each(&["process_resident_memory_bytes", "process_virtual_memory_bytes"]),
+            "File descriptors and threads" => each(&["process_open_fds", "process_max_fds", "process_threads"]),
+            "Time since the start" => {
+                let now = f64::from(u32::try_from(NOW).unwrap());
+                let started = self.process("process_start_time_seconds").without_name();
+                vec![started.map(|started| now - started)]
+            }
+            "Versions" => vec![self.each("cronwheel_build_info").count(&["version", "tzdb"])],
+            _ => return None,
+        })
+    }
+
+    fn api_cost(&self, panel: &str) -> Option<Vec<Vector>> {
+        let per_run = |cost: Vector| {
+            let runs = self.0.of(OUTCOMES).with("outcome", &["created"]);
+            vec![cost.divided_by(&runs.increase(RANGE).sum(&[]))]
+        };
+        Some(match panel {
+            "Writes per run" => {
+                let writes = self.0.of(REQUESTS).with("verb", &WRITES);
+                let writes = writes.with("resource", &["jobs", "cronjobs/status"]);
+                per_run(writes.increase(RANGE).sum(&[]))
+            }
+            "Processor time per run" => per_run(self.0.of(CPU).of_replicas().increase(RANGE).sum(&[])),
+            "Throttled requests" => {
+                let throttled = self.0.of(REQUESTS).with("code", &["429"]);
+                let all = self.0.of(REQUESTS).increase(RANGE).sum(&[]);
+                vec![throttled.increase(RANGE).sum(&[]).divided_by(&all)]
+            }
+            "Requests by kind" => vec![self.rate(REQUESTS, &["verb", "resource"])],
+            "Writes" => {
+                let writes = self.0.of(REQUESTS).with("verb", &WRITES);
+                vec![writes.rate(RATE_INTERVAL).sum(&[])]
+            }
+            "Answers by code" => vec![self.rate(REQUESTS, &["code"])],
+            "Time until the answer" => self.quantiles("cronwheel_api_request_duration_seconds", &["verb", "resource"]),
+            "Requests in flight" => vec![
+                self.sum("cronwheel_dispatch_inflight"),
+                self.sum("cronwheel_dispatch_inflight_limit"),
+            ],
+            "Events" => vec![self.rate("cronwheel_events_total", &["result"])],
+            _ => return None,
+        })
+    }
+
+    fn load_test(&self, panel: &str) -> Option<Vec<Vector>> {
+        Some(match panel {
+            "Load" => {
+                let created = self.0.of(OUTCOMES).with("outcome", &["created"]);
+                vec![
+                    self.rate("cronwheel_due_instants_total", &[]),
+                    created.rate(RATE_INTERVAL).sum(&[]),
+                ]
+            }
+            "Lateness" => vec![self.lateness_of_all_starts()],
+            "Waiting requests and those in flight" => {
+                let waiting = self.0.of("cronwheel_dispatch_backlog").with("lane", &["creates"]);
+                vec![
+                    waiting.now().sum(&[]),
+                    self.sum("cronwheel_dispatch_inflight"),
+                    self.sum("cronwheel_dispatch_inflight_limit"),
+                ]
+            }
+            "Time of a create" => {
+                let buckets = self.0.of("cronwheel_api_request_duration_seconds_bucket");
+                let creates = buckets.with("verb", &["create"]).with("resource", &["jobs"]);
+                let creates = creates.rate(RATE_INTERVAL).sum(&["le"]);
+                [0.5, 0.99].map(|quantile| creates.quantile(quantile)).into()
+            }
+            "Processor" => vec![self.processor()],
+            "Memory" => vec![self.process("process_resident_memory_bytes")],
+            _ => return None,
+        })
+    }
+}

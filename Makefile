@@ -4,7 +4,7 @@
 LOADTEST = cargo run --release --quiet --package loadtest --
 RESULTS = loadtest/results/$(or $(RUN),$(shell date +%F)-two-cores)
 
-.PHONY: help demo check format lint test test-fast chart-test alerts-test dashboards-test image image-test image-reproducible install-test hpa-test e2e simulate fleet strangers mutations fuzz-schedules fuzz parity audit bench bench-smoke loadtest burst soak replicas selection handovers takeovers versions size compare at-rest idle figures quote
+.PHONY: help demo check format lint test test-fast chart-test alerts-test dashboards-test dashboard-pictures image image-test image-reproducible install-test hpa-test e2e simulate fleet strangers mutations fuzz-schedules fuzz parity audit bench bench-smoke loadtest burst soak replicas selection handovers takeovers versions size compare at-rest idle figures quote
 
 help: ## Lists these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,8 +35,12 @@ chart-test: ## What the Helm chart renders; helm is built on first use, four min
 alerts-test: ## Every alert fires, clears and stays silent, and any changed expression makes a test fail; some five minutes, and two to build promtool
 	CRONWHEEL_ALL_CHANGED_ALERTS=1 cargo test --quiet --test chart alerts::
 
-dashboards-test: ## Every query of dashboards and alerts on a real Prometheus, its counts against the audit log, some seven minutes
+dashboards-test: ## Every query of dashboards and alerts on a real Prometheus, its counts against the audit log, and every metric moves, some seven minutes
 	cargo test --test e2e -- --ignored --nocapture dashboards::
+
+dashboard-pictures: ## The same, and draws the dashboards with what they showed into docs/dashboards
+	CRONWHEEL_DASHBOARD_RESULTS=$(CURDIR)/target/dashboards.json $(MAKE) dashboards-test
+	python3 tests/dashboard_pictures.py target/dashboards.json docs/dashboards
 
 image: ## The image as an OCI layout in target/image/oci, without a base image or a container engine
 	python3 deploy/image/build.py

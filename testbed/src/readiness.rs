@@ -10,13 +10,13 @@ use std::{
 use crate::{component::Component, instance::Instance};
 
 /// Poll interval.
-const POLL_INTERVAL: Duration = Duration::from_millis(50);
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Maximum wait for one process. Seconds are usual, but a loaded machine may need much longer.
-const READY_WAIT_MAX: Duration = Duration::from_mins(1);
+pub(crate) const READY_WAIT_MAX: Duration = Duration::from_mins(1);
 
-/// Timeout of one request to a process on loopback.
-const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(2);
+/// Timeout of one request to a process on loopback. A query of Prometheus can take seconds on a loaded machine.
+const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why a process is not ready.
 #[derive(Debug, thiserror::Error)]
@@ -68,15 +68,19 @@ pub(crate) fn wait_until(
 
 /// Returns whether etcd reports that it is healthy. Here it serves plain HTTP.
 pub(crate) fn is_etcd_healthy(port: u16) -> bool {
-    let exchange = || -> std::io::Result<String> {
-        let mut stream = TcpStream::connect(("127.0.0.1", port))?;
-        stream.set_read_timeout(Some(EXCHANGE_TIMEOUT))?;
-        stream.write_all(b"GET /health HTTP/1.0\r\n\r\n")?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        Ok(answer)
-    };
-    exchange().is_ok_and(|answer| answer.contains(r#""health":"true""#))
+    let answer = http_get(&format!("127.0.0.1:{port}"), "/health");
+    answer.is_some_and(|(_, body)| body.contains(r#""health":"true""#))
+}
+
+/// Returns the status code and the body of an answer to a plain HTTP request; `None` without an answer.
+pub fn http_get(address: &str, path: &str) -> Option<(u16, String)> {
+    let mut stream = TcpStream::connect(address).ok()?;
+    stream.set_read_timeout(Some(EXCHANGE_TIMEOUT)).ok()?;
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    Some((head.split(' ').nth(1)?.parse().ok()?, body.to_owned()))
 }
 
 /// Returns whether a Kubernetes server answers 200. The TCP connection detects a closed port without starting kubectl.

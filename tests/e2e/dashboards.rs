@@ -16,11 +16,11 @@ use std::{
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 use testbed::{
-    Options, Testbed,
+    Options, Testbed, http_get,
     replica::{Replica, ReplicaSetup},
 };
 
-use self::prometheus::{Prometheus, get};
+use self::prometheus::Prometheus;
 
 const RBAC: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/manifests/rbac.yaml"));
 const N_CRON_JOBS: usize = 20;
@@ -32,6 +32,11 @@ const WINDOW: &str = "4m";
 fn free_address() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().to_string()
+}
+
+/// Whether the replica at an address is ready.
+fn is_ready(address: &str) -> bool {
+    http_get(address, "/readyz").is_some_and(|(code, _)| code == 200)
 }
 
 fn wait_for(what: &str, condition: impl Fn() -> bool) {
@@ -144,12 +149,11 @@ fn every_query_returns_data_and_counts_agree_with_the_audit_log() {
     .unwrap();
     testbed.kubectl().apply(RBAC).unwrap();
     let kubeconfig = testbed.token_kubeconfig("kube-system", "cronwheel").unwrap();
-    let address = free_address();
     let replicas: Vec<String> = (0..4).map(|_| free_address()).collect();
-    let prometheus = Prometheus::start(&folder, &address, &replicas);
+    let prometheus = Prometheus::start(&folder, &replicas);
     let begun = unix_seconds();
     let first = start_replica(1, &kubeconfig, &folder, &replicas[0]);
-    wait_for("the first replica", || get(&replicas[0], "/readyz").is_some());
+    wait_for("the first replica", || is_ready(&replicas[0]));
     testbed.kubectl().apply(&cron_jobs()).unwrap();
     sleep(Duration::from_secs(5));
     // It takes over half of the shards.

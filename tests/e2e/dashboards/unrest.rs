@@ -6,11 +6,7 @@ use cronwheel::telemetry::metrics::table::{self, MetricKind, MetricSpec};
 use serde_json::{Value, json};
 use testbed::{Component, Testbed, replica::Replica};
 
-use super::{
-    await_second, post_json,
-    prometheus::{Prometheus, get},
-    start_replica_with, wait_for,
-};
+use super::{await_second, is_ready, post_json, prometheus::Prometheus, start_replica_with, wait_for};
 
 /// Metrics that this run does not move, and what would.
 const STILL: [(&str, &str); 5] = [
@@ -100,7 +96,7 @@ pub(super) fn play(testbed: &mut Testbed, folder: &Path, addresses: [&str; 2], r
     let [lone, other] = addresses;
     let _without_rights = start_replica_with(3, &no_rights, folder, lone, &[]);
     let _other = start_replica_with(4, &testbed.kubeconfig(), folder, other, &["--installation=other"]);
-    wait_for("the other installation", || get(other, "/readyz").is_some());
+    wait_for("the other installation", || is_ready(other));
     // The frozen replica is evicted, and comes back as another member.
     replicas[1].freeze().unwrap();
     sleep(Duration::from_secs(20));
@@ -121,7 +117,7 @@ pub(super) fn play(testbed: &mut Testbed, folder: &Path, addresses: [&str; 2], r
 
 /// After three crashes in a row, the shards of the replicas are in quarantine.
 fn crash_again_and_again(replicas: &mut [Replica; 2]) {
-    let is_ready = |replica: &Replica| get(&replica.setup().address, "/readyz").is_some();
+    let is_ready = |replica: &Replica| is_ready(&replica.setup().address);
     for _ in 0..3 {
         for replica in &mut *replicas {
             replica.kill().unwrap();

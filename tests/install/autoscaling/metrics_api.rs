@@ -18,6 +18,7 @@ use http::{StatusCode, Uri, header::CONTENT_TYPE};
 use jiff::Timestamp;
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use serde_json::{Value, json};
+use testbed::PrometheusClient;
 use tokio::{
     net::{TcpListener, TcpStream},
     select,
@@ -34,7 +35,7 @@ use tokio_rustls::{
     server::TlsStream,
 };
 
-use super::prometheus::{Queries, Sample};
+use super::prometheus::{Sample, samples};
 use crate::cluster::{Cluster, wait_for};
 
 /// The namespace and the name of the Service.
@@ -59,7 +60,7 @@ pub(crate) enum Answers {
 /// What requests are answered from.
 #[derive(Debug)]
 struct Site {
-    queries: Queries,
+    prometheus: PrometheusClient,
     /// The query of the External metric, for a namespace in place of `kube-system`.
     external_query: String,
     answers: AtomicU8,
@@ -75,9 +76,9 @@ pub(crate) struct MetricsApi {
 
 impl MetricsApi {
     /// Starts the server and registers both groups. Returns when the cluster reports them available.
-    pub(crate) fn start(cluster: &Cluster, queries: Queries, external_query: String) -> MetricsApi {
+    pub(crate) fn start(cluster: &Cluster, prometheus: PrometheusClient, external_query: String) -> MetricsApi {
         let site = Arc::new(Site {
-            queries,
+            prometheus,
             external_query,
             answers: AtomicU8::new(Answers::Real as u8),
         });
@@ -285,7 +286,7 @@ impl Site {
     }
 
     fn ask(&self, expression: &str) -> Result<Vec<Sample>, StatusCode> {
-        self.queries.ask(expression).ok_or(StatusCode::BAD_GATEWAY)
+        samples(&self.prometheus, expression).ok_or(StatusCode::BAD_GATEWAY)
     }
 }
 

@@ -3,10 +3,7 @@
 use std::{
     collections::BTreeMap,
     fs,
-    io::{Read as _, Write as _},
-    net::{TcpListener, TcpStream},
     path::Path,
-    process::{Child, Command, Stdio},
     sync::{
         Arc, Mutex,
         mpsc::{self, RecvTimeoutError},
@@ -16,9 +13,9 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use testbed::Instance;
+use testbed::{Instance, PrometheusClient};
 
-use crate::{cluster::wait_for, node::Processes, release::NAMESPACE};
+use crate::{node::Processes, release::NAMESPACE};
 
 /// Where the Pods listen, and where nobody does.
 const PORT: u16 = 8080;
@@ -33,30 +30,12 @@ pub(crate) struct Sample {
     pub(crate) value: f64,
 }
 
-/// Asks Prometheus.
-#[derive(Clone, Debug)]
-pub(crate) struct Queries {
-    address: String,
-}
-
-impl Queries {
-    /// The series that a query returns. `None` if Prometheus does not answer.
-    pub(crate) fn ask(&self, expression: &str) -> Option<Vec<Sample>> {
-        let query: String = form_urlencoded::byte_serialize(expression.as_bytes()).collect();
-        let answer: Value = serde_json::from_str(&self.get(&format!("/api/v1/query?query={query}"))?).ok()?;
-        let series = answer["data"]["result"].as_array()?;
-        series.iter().map(sample).collect()
-    }
-
-    /// The body of a 200 response.
-    fn get(&self, path: &str) -> Option<String> {
-        let mut stream = TcpStream::connect(&self.address).ok()?;
-        write!(stream, "GET {path} HTTP/1.0\r\nHost: {}\r\n\r\n", self.address).ok()?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).ok()?;
-        let (head, body) = answer.split_once("\r\n\r\n")?;
-        (head.split(' ').nth(1) == Some("200")).then(|| body.to_owned())
-    }
+/// The series that a query returns. `None` if Prometheus does not answer.
+pub(crate) fn samples(client: &PrometheusClient, expression: &str) -> Option<Vec<Sample>> {
+    let (code, body) = client.query("query", expression, "")?;
+    let answer: Value = serde_json::from_str(&body).ok().filter(|_| code == 200)?;
+    let series = answer["data"]["result"].as_array()?;
+    series.iter().map(sample).collect()
 }
 
 fn sample(series: &Value) -> Option<Sample> {
@@ -71,8 +50,7 @@ fn sample(series: &Value) -> Option<Sample> {
 /// The process, and the discovery of its targets. Dropping it ends both.
 #[derive(Debug)]
 pub(crate) struct Prometheus {
-    pub(crate) queries: Queries,
-    child: Child,
+    server: testbed::Prometheus,
     lost: Arc<Mutex<Option<String>>>,
     stop: Option<mpsc::Sender<()>>,
     discovery: Option<thread::JoinHandle<()>>,
@@ -85,24 +63,29 @@ impl Prometheus {
         fs::create_dir_all(&folder).unwrap();
         let targets = folder.join("targets.json");
         write_targets(&targets, &json!([]));
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap().to_string();
-        drop(listener);
-        let child = spawn(&folder, &targets, &address);
-        instance.attach("prometheus", child.id()).unwrap();
+        let configuration = json!({
+            "global": {"scrape_interval": "1s", "scrape_timeout": "1s"},
+            "scrape_configs": [{
+                "job_name": "cronwheel",
+                "file_sd_configs": [{"files": [targets], "refresh_interval": "1s"}],
+            }],
+        });
+        let server = testbed::Prometheus::start(&folder, &configuration.to_string(), &[]).unwrap();
+        instance.attach("prometheus", server.id()).unwrap();
         let lost = Arc::<Mutex<Option<String>>>::default();
         let (stop, stopped) = mpsc::channel();
         let shared = Arc::clone(&lost);
         let discovery = thread::spawn(move || discover(&targets, &processes, &shared, &stopped));
-        let queries = Queries { address };
-        wait_for("Prometheus", || queries.get("/-/ready"));
         Prometheus {
-            queries,
-            child,
+            server,
             lost,
             stop: Some(stop),
             discovery: Some(discovery),
         }
+    }
+
+    pub(crate) fn client(&self) -> &PrometheusClient {
+        self.server.client()
     }
 
     /// Lets every scrape of a Pod fail, or of none.
@@ -117,30 +100,7 @@ impl Drop for Prometheus {
         if let Some(discovery) = self.discovery.take() {
             let _ = discovery.join();
         }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
-}
-
-fn spawn(folder: &Path, targets: &Path, address: &str) -> Child {
-    let config = json!({
-        "global": {"scrape_interval": "1s", "scrape_timeout": "1s"},
-        "scrape_configs": [{
-            "job_name": "cronwheel",
-            "file_sd_configs": [{"files": [targets], "refresh_interval": "1s"}],
-        }],
-    });
-    let file = folder.join("prometheus.yaml");
-    fs::write(&file, config.to_string()).unwrap();
-    let child = Command::new(testbed::find_or_build_prometheus().unwrap())
-        .arg(format!("--config.file={}", file.display()))
-        .arg(format!("--storage.tsdb.path={}", folder.join("data").display()))
-        .arg(format!("--web.listen-address={address}"))
-        .arg("--log.level=error")
-        .current_dir(folder)
-        .stdout(Stdio::null())
-        .spawn();
-    child.unwrap()
 }
 
 /// Writes the targets whenever they change, with the labels that a `PodMonitor` gives them.

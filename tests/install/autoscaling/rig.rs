@@ -11,7 +11,11 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use testbed::{Autoscaling, Instance};
 
-use super::{metrics_api::MetricsApi, prometheus::Prometheus, shards::Shards};
+use super::{
+    metrics_api::MetricsApi,
+    prometheus::{Prometheus, samples},
+    shards::Shards,
+};
 use crate::{
     cluster::{Cluster, wait_for},
     release::{CHART, NAMESPACE, name_of},
@@ -83,7 +87,7 @@ impl Rig {
         let cluster = Cluster::start_with(pace);
         let instance = Instance::clone(&cluster.testbed);
         let prometheus = Prometheus::start(&instance, cluster.nodes.processes());
-        let metrics_api = MetricsApi::start(&cluster, prometheus.queries.clone(), query());
+        let metrics_api = MetricsApi::start(&cluster, prometheus.client().clone(), query());
         Rig {
             metrics_api,
             prometheus,
@@ -203,7 +207,7 @@ impl Rig {
         let query = query().replace("kube-system", NAMESPACE);
         let expected = f64::from(u32::try_from(n_cron_jobs).unwrap());
         wait_for("CronJobs led", || {
-            let samples = self.prometheus.queries.ask(&query)?;
+            let samples = samples(self.prometheus.client(), &query)?;
             let is_it = matches!(&samples[..], [only] if (only.value - expected).abs() < 0.5);
             is_it.then_some(())
         });
@@ -222,7 +226,7 @@ impl Rig {
         self.prometheus.lose(Some(name_of(&pods[0])));
         let query = query().replace("kube-system", NAMESPACE);
         wait_for("a query without a result", || {
-            self.prometheus.queries.ask(&query)?.is_empty().then_some(())
+            samples(self.prometheus.client(), &query)?.is_empty().then_some(())
         });
     }
 

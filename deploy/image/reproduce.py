@@ -30,10 +30,9 @@ def copy_source(folder):
             shutil.copy2(source, target, follow_symlinks=False)
 
 
-def build_in(folder):
+def build_in(folder, commit):
     """Returns the digest of the image, and its files."""
-    copy_source(folder)
-    environment = os.environ | {"CRONWHEEL_COMMIT": build.commit()}
+    environment = os.environ | {"CRONWHEEL_COMMIT": commit}
     subprocess.run([sys.executable, folder / "deploy/image/build.py"], check=True, env=environment)
     layout = folder / "target/image/oci"
     blob = lambda descriptor: (layout / "blobs" / descriptor["digest"].replace(":", "/")).read_bytes()
@@ -46,8 +45,12 @@ def build_in(folder):
 
 def main():
     root = pathlib.Path(tempfile.mkdtemp(prefix="cronwheel-reproduce-"))
+    commit, folders = build.commit(), [root / folder for folder in FOLDERS]
     try:
-        (first, files), (second, others) = [build_in(root / folder) for folder in FOLDERS]
+        # Both copies are made before the first build, which takes minutes: the files may change meanwhile.
+        for folder in folders:
+            copy_source(folder)
+        (first, files), (second, others) = [build_in(folder, commit) for folder in folders]
     finally:
         shutil.rmtree(root)
     if first != second:

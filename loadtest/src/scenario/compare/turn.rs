@@ -108,18 +108,7 @@ async fn play(
         FailingNamespaces::default()
     };
     let mut notes = Notes::begin(plan, &slots, running, failing, progress);
-
-    notes
-        .phase("before", slots.first().start() - BEFORE_SLOT, target)
-        .await?;
-    notes
-        .phase("warm-up", measured.first().start() - BEFORE_SLOT, target)
-        .await?;
-    let begin = Moment::take(&notes.running, target)?;
-    notes
-        .phase("measured", measured.end().start() - BEFORE_SLOT, target)
-        .await?;
-    let end = Moment::take(&notes.running, target)?;
+    let (begin, end) = notes.measure(&slots, &measured, target).await?;
     notes.settle(plan, &cron_jobs, &measured, target).await?;
     let last = Timestamp::now();
     let user = notes.running.user();
@@ -222,6 +211,21 @@ impl<'a> Notes<'a> {
         self.peak_memory_kib = self.peak_memory_kib.max(usage.resident_kib);
         self.samples.push(usage.sample(self.first, Timestamp::now()));
         Ok(())
+    }
+
+    /// Waits for the warm-up and then for the measured minutes. Returns the usage at the begin and the end of the latter.
+    async fn measure(
+        &mut self,
+        slots: &Slots,
+        measured: &Slots,
+        target: &mut Target,
+    ) -> anyhow::Result<(Moment, Moment)> {
+        let before = |slot: Slot| slot.start() - BEFORE_SLOT;
+        self.phase("before", before(slots.first()), target).await?;
+        self.phase("warm-up", before(measured.first()), target).await?;
+        let begin = Moment::take(&self.running, target)?;
+        self.phase("measured", before(measured.end()), target).await?;
+        Ok((begin, Moment::take(&self.running, target)?))
     }
 
     /// Waits until `end`, executes due steps, and takes samples.

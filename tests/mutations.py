@@ -67,7 +67,7 @@ FLEET = {
     "adoption-without-a-list-of-jobs": ("src/controller/list_task.rs", "            jobs(labelled),\n            unlabelled,\n", "            async { drop(jobs(labelled)); Ok::<_, Broken>((ResourceVersion(u64::MAX), SelectedBy::Server)) },\n            async { drop(unlabelled); Ok::<_, Broken>(()) },\n", "f_05"),
     "listed-from-before-the-watch": ("src/controller/list_task.rs", "Freshness::NotOlderThan)", "|_| Freshness::NotOlderThan(ResourceVersion(1)))", "f_12"),
     "kept-without-a-list-of-all": ("src/kube_api/watch/list_watch.rs", "let selector = if is_of_all {", "let selector = if is_of_all && false {", "f_08"),
-    "recalled-before-the-watch-is-current": ("src/controller/list_task.rs", "if cache.version() >= Some(current) {", "if cache.version() >= Some(before) {", "where_nothing_changes"),
+    "recalled-before-the-watch-is-current": ("src/controller/list_task.rs", "if version >= current {", "if version >= before {", "where_nothing_changes"),
     "what-is-gone-stays-kept": ("src/kube_api/watch/list_watch.rs", "                self.kind.forget_object(&object);\n", "", "f_14"),
     "list-older-than-the-proof-of-labels": ("src/controller/list_task.rs", "*version = proof.version.max(*version);", "*version = proof.version.min(*version);", "is_not_older_than_the_proof"),
     "labels-not-proved": ("src/controller/list_task.rs", "                Some(_) => Ok(()),", "                Some(_) => jobs(unlabelled).await.map(drop),", "cost_nothing"),

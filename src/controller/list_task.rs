@@ -228,8 +228,8 @@ impl ListTask {
             let current = current_version(self.client.clone(), &delivered.scope, self.count).await;
             // A failure of the list is reported. A lower version is one of another history of etcd.
             if let Some(current) = current.ok().filter(|current| *current >= before) {
-                while cache.version().is_some() {
-                    if cache.version() >= Some(current) {
+                while let Some(version) = cache.version() {
+                    if version >= current {
                         return;
                     }
                     tokio::time::sleep(CATCH_UP_INTERVAL).await;

@@ -64,7 +64,7 @@ impl CompressedCronJob {
     }
 
     /// Returns the size of the compressed text in bytes.
-    pub(super) fn n_bytes(&self) -> usize {
+    pub(super) fn compressed_len(&self) -> usize {
         self.compressed.len()
     }
 
@@ -119,7 +119,7 @@ mod tests {
         let dictionary = Dictionary::default().extended(&cron_job(1)).unwrap();
         let object = cron_job(2_000);
         let compressed = CompressedCronJob::new(object.uid().unwrap().clone(), &object, &dictionary);
-        let (before, after) = (object.text().len(), compressed.n_bytes());
+        let (before, after) = (object.text().len(), compressed.compressed_len());
         assert!(after * 4 < before, "{after} of {before}");
     }
 }

@@ -175,7 +175,7 @@ impl CronJobCache {
 }
 
 fn n_bytes(object: &CompressedCronJob) -> usize {
-    object.n_bytes() + OVERHEAD_BYTES
+    object.compressed_len() + OVERHEAD_BYTES
 }
 
 #[cfg(test)]

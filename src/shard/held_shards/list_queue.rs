@@ -8,7 +8,7 @@ use crate::shard::{BootInstant, ShardId, ShardSet};
 /// died one after another, a few milliseconds apart, and one list of all of them is no slower than that of one shard.
 const GATHER_PAUSE: Duration = Duration::from_millis(50);
 
-/// How long such a list waits in all.
+/// Maximum time that such a list waits: a twentieth of the ten seconds after which a member is evicted.
 const GATHER_MAX: Duration = Duration::from_millis(500);
 
 /// A list to be made.
@@ -21,12 +21,21 @@ pub struct ListOrder {
     pub is_consistent: bool,
 }
 
+/// A consistent list that waits for further shards.
+#[derive(Clone, Copy, Debug)]
+struct Gathering {
+    /// When its first shard was added.
+    began: BootInstant,
+    /// The earliest instant of the list.
+    due_at: BootInstant,
+}
+
 /// The shards of the next list, and of the list in progress.
 #[derive(Debug, Default)]
 pub(super) struct ListQueue {
     next: ShardSet,
-    /// While a consistent list is to be made: when its first shard was added, and the earliest instant of the list.
-    consistent: Option<(BootInstant, BootInstant)>,
+    /// Set if the next list must be consistent.
+    gathering: Option<Gathering>,
     is_listing: bool,
     /// Shards of the list in progress that still need it.
     listing: ShardSet,
@@ -39,9 +48,9 @@ impl ListQueue {
         self.listing.remove(shard);
         self.next.insert(shard);
         if must_be_consistent {
-            let began = self.consistent.map_or(now, |(began, _)| began);
-            let at = (now + GATHER_PAUSE).min(began + GATHER_MAX);
-            self.consistent = Some((began, at));
+            let began = self.gathering.map_or(now, |gathering| gathering.began);
+            let due_at = (now + GATHER_PAUSE).min(began + GATHER_MAX);
+            self.gathering = Some(Gathering { began, due_at });
         }
     }
 
@@ -57,7 +66,7 @@ impl ListQueue {
 
     /// Begins the next list, if it is due and none is in progress.
     pub(super) fn begin(&mut self, now: BootInstant) -> Option<ListOrder> {
-        let is_early = self.consistent.is_some_and(|(_, at)| now < at);
+        let is_early = self.gathering.is_some_and(|gathering| now < gathering.due_at);
         if self.is_listing || self.next.is_empty() || is_early {
             return None;
         }
@@ -65,14 +74,14 @@ impl ListQueue {
         self.listing = std::mem::take(&mut self.next);
         Some(ListOrder {
             shards: self.listing,
-            is_consistent: self.consistent.take().is_some(),
+            is_consistent: self.gathering.take().is_some(),
         })
     }
 
     /// When to call [`ListQueue::begin`], if the next list only waits for time.
     pub(super) fn due_at(&self) -> Option<BootInstant> {
-        let (_, at) = self.consistent?;
-        (!self.is_listing && !self.next.is_empty()).then_some(at)
+        let Gathering { due_at, .. } = self.gathering?;
+        (!self.is_listing && !self.next.is_empty()).then_some(due_at)
     }
 
     /// The shards of the list in progress that still need it.

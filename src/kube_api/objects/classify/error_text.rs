@@ -13,18 +13,17 @@ pub fn cause_text(error: &(dyn Error + 'static)) -> String {
 }
 
 /// Returns the text of an error and its sources, each once. From an error of the transport on, the text is its cause and
-/// what to do about it, if that is known.
+/// what to do about it, if that is known. The text of an answer of the API server is its message and code.
 pub fn error_text(error: &(dyn Error + 'static)) -> String {
     let mut text = String::new();
     let mut next = Some(error);
     while let Some(error) = next {
         let is_of_transport = error.is::<kube::Error>() || error.is::<io::Error>();
         let problem = is_of_transport.then(|| connection_problem(error)).flatten();
-        let answer = error.downcast_ref::<kube::Error>().and_then(answer_text);
-        let is_complete = problem.is_some() || answer.is_some();
-        let part = problem.clone().or(answer).unwrap_or_else(|| error.to_string());
+        let known = problem.or_else(|| error.downcast_ref::<kube::Error>().and_then(answer_text));
+        let part = known.clone().unwrap_or_else(|| error.to_string());
         // The cause names the problem again, and more exactly.
-        if problem.is_some() && text.ends_with(UNREACHABLE) {
+        if known.is_some() && text.ends_with(UNREACHABLE) {
             text.truncate(text.len() - UNREACHABLE.len());
             text.push_str(&part);
         } else if !text.contains(&part) {
@@ -32,7 +31,7 @@ pub fn error_text(error: &(dyn Error + 'static)) -> String {
             // Writing to a string does not fail.
             let _ = write!(text, "{separator}{part}");
         }
-        next = error.source().filter(|_| !is_complete);
+        next = error.source().filter(|_| known.is_none());
     }
     bounded(&text)
 }

@@ -29,7 +29,7 @@ test-fast: ## Tests that need neither Go nor Python
 	cargo test --workspace --quiet --lib
 	cargo test --quiet --test it -- --skip differential --skip dev::kubectl
 
-chart-test: ## What the Helm chart renders; helm is built on first use, four minutes
+chart-test: ## What the Helm chart renders and what its dashboards show; helm and Prometheus are built on first use, some six minutes
 	cargo test --quiet --test chart
 
 alerts-test: ## Every alert fires, clears and stays silent, and any changed expression makes a test fail; some five minutes, and two to build promtool

@@ -1,8 +1,8 @@
 //! The steps of the survey of CronJobs in trouble, which run in the shard task: a due slot waits for the end of a step.
 //!
 //! Expected growth: a step examines a fixed number of objects, so its duration does not grow with the number of CronJobs.
-//! The first pass also searches the activations of each schedule, and later ones use what is stored. Each figure is of
-//! one core. `--test` runs the smallest size once.
+//! The first pass searches the activations of each schedule and stores them; later passes read them. Each figure is of one
+//! core. `--test` runs the smallest size once.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its table")]
 #![expect(clippy::disallowed_methods, reason = "a bench measures time")]
@@ -49,8 +49,8 @@ struct Population {
     n_namespaces: u32,
     jobs_per_cron_job: u32,
     schedules: &'static [&'static str],
-    /// Whether the last Job failed. Those that failed longest ago are examined last, so that each replaces another one in
-    /// the report.
+    /// Whether the last Job of each CronJob failed. A pass examines them in the order of their failures, the latest first.
+    /// The report prefers early failures, so each CronJob replaces another one in it.
     are_failing: bool,
 }
 

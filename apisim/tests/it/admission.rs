@@ -94,7 +94,7 @@ async fn play(case: Case) -> Outcome {
     let begun = now();
     let (code, answer) = post(&client, case.query, &annotations).await;
     let answered = begun.elapsed().as_millis();
-    // What is given up must not be stored later either.
+    // An object whose request was cut off is not stored later either.
     advance(Duration::from_mins(1)).await;
     let (found, object) = ask(&client, "GET", &format!("{MAPS}/a"), &Value::Null).await;
     assert_eq!(found, if code == 201 { 200 } else { 404 }, "{case:?}: {answer}");
@@ -156,7 +156,7 @@ async fn a_timeout_bounds_the_whole_admission_up_to_34_seconds() {
         (with(4_000, 4_000, "?timeout=7s"), refused(504, 7_000)),
         (with(8_000, 0, "?timeout=7s"), refused(504, 7_000)),
         (with(0, 8_000, "?timeout=6890ms"), refused(504, 6_890)),
-        // No timeout, none of the client's own, and one that is longer than the server's.
+        // The server's limit of 34 s holds without `timeout`, with zero, and with a longer one.
         (with(3_000, 30_000, ""), stored(33_000, 3_000)),
         (with(0, 35_000, ""), refused(504, 34_000)),
         (with(35_000, 0, "?timeout=0s"), refused(504, 34_000)),

@@ -23,7 +23,7 @@ use std::{
     env, fs,
     os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
-    process::{Command, ExitCode, Stdio},
+    process::{ExitCode, Stdio},
 };
 
 use anyhow::{Context as _, bail};
@@ -322,7 +322,7 @@ fn run_id() -> String {
 /// unnoticed.
 fn build_cronwheel() -> anyhow::Result<PathBuf> {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let output = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+    let output = testbed::cargo()
         .args([
             "build",
             "--release",

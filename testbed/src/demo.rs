@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use testbed::{Options, Testbed, ask_to_end};
+use testbed::{Options, Testbed, ask_to_end, cargo};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// The service account and its permissions.
@@ -71,8 +71,7 @@ async fn wait(mut controller: Child) -> anyhow::Result<()> {
 }
 
 fn build_cronwheel() -> anyhow::Result<PathBuf> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo)
+    let status = cargo()
         .args([
             "build",
             "--quiet",

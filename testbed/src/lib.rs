@@ -15,6 +15,7 @@
 )]
 
 mod binaries;
+mod cargo;
 mod certificates;
 mod component;
 mod instance;
@@ -34,6 +35,7 @@ pub use binaries::{
     Binaries, BinariesError, find_or_build_clocked_reference, find_or_build_helm, find_or_build_prometheus,
     find_or_build_promtool, find_or_build_schedule_oracle,
 };
+pub use cargo::cargo;
 pub use component::{Autoscaling, Component, JobLife, ReferenceLimits};
 pub use instance::{Instance, InstanceError};
 pub use kubectl::{Kubectl, KubectlError};

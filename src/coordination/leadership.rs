@@ -61,7 +61,7 @@ pub struct Leadership {
     quarantined: ShardSet,
     /// The first instant at which all leadership is over unless it is renewed; `None` without competitors.
     until: Option<BootInstant>,
-    rival: Option<Rivalry>,
+    fencing: Option<Fencing>,
     /// The number of replicas, this one included, that send requests.
     n_senders: u32,
 }
@@ -80,9 +80,9 @@ pub struct RenewalAnswer {
 /// `creationTimestamp` has whole seconds, so a Job may be created up to a second after its own.
 const WHOLE_SECOND: Duration = Duration::from_secs(1);
 
-/// The data for writes where another replica might lead next.
+/// What writes need where another replica might lead next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Rivalry {
+struct Fencing {
     write_life: WriteLife,
     incarnation: u64,
     create_before: Option<Timestamp>,
@@ -97,7 +97,7 @@ impl Leadership {
             terms: BTreeMap::from([(shard_term.shard, shard_term.term)]),
             quarantined: ShardSet::EMPTY,
             until: None,
-            rival: None,
+            fencing: None,
             n_senders: 1,
         }
     }
@@ -122,7 +122,7 @@ impl Leadership {
             terms: BTreeMap::new(),
             quarantined: ShardSet::EMPTY,
             until: Some(until),
-            rival: Some(Rivalry {
+            fencing: Some(Fencing {
                 write_life,
                 incarnation,
                 create_before: None,
@@ -145,33 +145,33 @@ impl Leadership {
     /// The limits of a write that is sent now; `None` without competitors. A write that may outlive the leadership of
     /// this replica gets at least `life_min`; all others pass zero.
     pub fn write_limits(&self, shard_term: ShardTerm, now: BootInstant, life_min: Duration) -> Option<WriteLimits> {
-        let rival = self.rival?;
+        let fencing = self.fencing?;
         let left = self.until?.since(now);
         // `create_before` is a second before the fence, by the API server's clock.
-        let beyond_fence = life_min.saturating_sub(rival.renewed_until.since(now));
+        let beyond_fence = life_min.saturating_sub(fencing.renewed_until.since(now));
         let beyond_end = SignedDuration::try_from(beyond_fence).unwrap_or(SignedDuration::MAX);
         let later = |instant: Timestamp| instant.checked_add(beyond_end).unwrap_or(Timestamp::MAX);
         Some(WriteLimits {
-            life: rival.write_life.with_left(left).max(life_min),
+            life: fencing.write_life.with_left(left).max(life_min),
             stamp: Stamp {
                 shard_term,
-                incarnation: rival.incarnation,
-                create_before: rival.create_before.map(later),
+                incarnation: fencing.incarnation,
+                create_before: fencing.create_before.map(later),
             },
         })
     }
 
     /// Allows Jobs to be created until a second before the fence, by the API server's clock. The limit never moves back.
     pub fn renewal_answered(&mut self, answer: &RenewalAnswer) {
-        let Some(rival) = &mut self.rival else { return };
-        let (fence_after, round_trip) = (rival.write_life.fence_after, answer.answered.since(answer.sent));
+        let Some(fencing) = &mut self.fencing else { return };
+        let (fence_after, round_trip) = (fencing.write_life.fence_after, answer.answered.since(answer.sent));
         // Like the fence, it counts from the send. The server's clock showed no less than this by then.
         let received = answer.date.checked_sub(round_trip);
         let lasts = fence_after.saturating_sub(WHOLE_SECOND);
         let until = received.and_then(|received| received.checked_add(lasts)).ok();
-        if until > rival.create_before {
-            rival.create_before = until;
-            rival.renewed_until = answer.sent + fence_after;
+        if until > fencing.create_before {
+            fencing.create_before = until;
+            fencing.renewed_until = answer.sent + fence_after;
         }
     }
 

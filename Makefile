@@ -112,7 +112,7 @@ loadtest: ## 500 minutely CronJobs for three minutes, judged by the API server's
 compare: ## Controllers in turn on the same load, 36 minutes; QUICK=1 for eight; SCENARIO=mixed; TARGET=server-defaults
 	$(LOADTEST) compare $(if $(QUICK),--quick,--rounds $(or $(ROUNDS),3) --minutes 1) --scenario $(or $(SCENARIO),minutely) --target $(or $(TARGET),testbed) \
 		$(if $(CRONJOBS),--cronjobs $(CRONJOBS)) $(if $(NAMESPACES),--namespaces $(NAMESPACES)) $(if $(CONTROLLERS),--controllers $(CONTROLLERS)) \
-		--slo $(if $(filter failing-namespaces,$(SCENARIO)),loadtest/slo-failing-namespaces.yaml,loadtest/slo.yaml) \
+		--slo loadtest/slo$(if $(filter failing-namespaces slow-tenant,$(SCENARIO)),-$(SCENARIO)).yaml \
 		--json $(or $(JSON),target/compare.json) --html $(or $(HTML),target/compare.html)
 
 at-rest: ## Memory of controllers that know CRONJOBS=20000 CronJobs, of which none is due
@@ -135,6 +135,8 @@ figures: ## All results that README and docs quote, into loadtest/results, nearl
 	-$(MAKE) compare TARGET=server-defaults ROUNDS=1 JSON=$(RESULTS)-server-defaults.json HTML=target/server-defaults.html
 	$(MAKE) burst CRONJOBS=5000 BURSTS=3 JSON=$(RESULTS)-burst-5000.json
 	-$(MAKE) compare SCENARIO=failing-namespaces CRONJOBS=11000 NAMESPACES=11 CONTROLLERS=cronwheel ROUNDS=1 JSON=$(RESULTS)-failing-namespaces.json HTML=target/failing-namespaces.html
+	-$(MAKE) compare SCENARIO=slow-tenant CRONJOBS=1500 CONTROLLERS=cronwheel ROUNDS=3 JSON=$(RESULTS)-slow-tenant.json HTML=target/slow-tenant.html
+	-$(MAKE) compare SCENARIO=slow-tenant CRONJOBS=1500 CONTROLLERS=cronwheel ROUNDS=3 TARGET=server-defaults JSON=$(RESULTS)-slow-tenant-server-defaults.json HTML=target/slow-tenant-server-defaults.html
 	$(MAKE) quote
 
 quote: ## Writes the marked tables of README and docs anew from the files in loadtest/results

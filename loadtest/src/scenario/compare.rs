@@ -5,6 +5,7 @@ mod column;
 mod command;
 mod contestant;
 mod difference;
+mod disturbed;
 mod doubts;
 mod failing_namespaces;
 mod figures;

@@ -25,9 +25,9 @@ pub(crate) enum Column {
     CpuMsPerSecond,
     PeakMemoryMib,
     StatusAgeP99Ms,
-    /// The lateness p99 in the minutes before the failing namespaces fail.
-    LatenessWithoutRefusalsP99Ms,
-    /// The lateness p99 while they fail, relative to before.
+    /// The lateness p99 in the minutes before namespaces are disturbed.
+    LatenessUndisturbedP99Ms,
+    /// The lateness p99 of the others while they are disturbed, relative to before.
     LatenessP99Ratio,
     /// Creates in all failing namespaces while they fail.
     CreatesPerSecondOfFailing,
@@ -53,7 +53,7 @@ pub(crate) const COLUMNS: [Column; 20] = [
     Column::CpuMsPerSecond,
     Column::PeakMemoryMib,
     Column::StatusAgeP99Ms,
-    Column::LatenessWithoutRefusalsP99Ms,
+    Column::LatenessUndisturbedP99Ms,
     Column::LatenessP99Ratio,
     Column::CreatesPerSecondOfFailing,
     Column::RecoveryMs,
@@ -79,8 +79,8 @@ impl Column {
             Column::CpuMsPerSecond => "processor time per second, ms",
             Column::PeakMemoryMib => "peak memory, MiB",
             Column::StatusAgeP99Ms => "status age p99, ms",
-            Column::LatenessWithoutRefusalsP99Ms => "lateness p99 before the refusals, ms",
-            Column::LatenessP99Ratio => "lateness p99 relative to before the refusals",
+            Column::LatenessUndisturbedP99Ms => "lateness p99 before the disturbance, ms",
+            Column::LatenessP99Ratio => "lateness p99 relative to before the disturbance",
             Column::CreatesPerSecondOfFailing => "creates per second in failing namespaces",
             Column::RecoveryMs => "from the end of the refusals to the last start, ms",
         }
@@ -132,7 +132,7 @@ impl Column {
             | Column::LastOfMinuteMs
             | Column::PeakMemoryMib
             | Column::StatusAgeP99Ms
-            | Column::LatenessWithoutRefusalsP99Ms
+            | Column::LatenessUndisturbedP99Ms
             | Column::CreatesPerSecondOfFailing
             | Column::RecoveryMs => format!("{figure:.*}", usize::from(figure.abs() < 100.0)),
         }

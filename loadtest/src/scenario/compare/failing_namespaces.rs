@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 
 use super::{
     column::Column,
-    figures::{Evidence, Figures, count, milliseconds},
+    figures::{Evidence, count, milliseconds},
 };
-use crate::{audit::Request, generator::SyntheticCronJob, slots::Slots, target::Target};
+use crate::{audit::Request, generator::SyntheticCronJob, target::Target};
 
 /// The resource that the quota limits.
 const LIMITED: &str = "count/jobs.batch";
@@ -73,9 +73,8 @@ impl FailingNamespaces {
         self.cron_jobs.iter().all(|one| first_starts.contains_key(&key(one)))
     }
 
-    /// The figures of the refusals. `evidence` is that of the minutes in which creates are refused, and `before` are the
-    /// minutes before them.
-    pub(super) fn columns(&self, evidence: &Evidence<'_>, before: &Slots) -> BTreeMap<Column, f64> {
+    /// The figures of the refusals. `evidence` is that of the minutes in which creates are refused.
+    pub(super) fn columns(&self, evidence: &Evidence<'_>) -> BTreeMap<Column, f64> {
         let Some(allowed) = self.allowed else {
             return BTreeMap::new();
         };
@@ -95,19 +94,10 @@ impl FailingNamespaces {
             .map(|one| first_starts.get(&key(one)).copied().unwrap_or(evidence.end))
             .max()
             .unwrap_or(allowed);
-        let p99 = |slots: &Slots| {
-            let figures = Figures::of(&Evidence { slots, ..*evidence });
-            figures.columns.get(&Column::LatenessP99Ms).copied()
-        };
-        let mut columns = BTreeMap::from([
+        BTreeMap::from([
             (Column::CreatesPerSecondOfFailing, count(n_creates) / seconds),
             (Column::RecoveryMs, milliseconds(last_start.duration_since(allowed))),
-        ]);
-        if let (Some(p99), Some(p99_before)) = (p99(evidence.slots), p99(before)) {
-            columns.insert(Column::LatenessWithoutRefusalsP99Ms, p99_before);
-            columns.insert(Column::LatenessP99Ratio, p99 / p99_before);
-        }
-        columns
+        ])
     }
 
     fn quotas(&self) -> String {
@@ -154,7 +144,7 @@ fn first_starts(requests: &[Request], since: Timestamp) -> HashMap<(&str, &str),
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::generator::Load;
+    use crate::{generator::Load, slots::Slots};
 
     /// The first minute with refusals.
     const MINUTE: i64 = 100;
@@ -175,12 +165,9 @@ mod tests {
         }
     }
 
-    /// Two CronJobs of the failing namespace and one of another, from the minute before the refusals to their end after
-    /// 30 s.
+    /// Two CronJobs of the failing namespace and one of another, whose refusals end after 30 s.
     fn requests() -> Vec<Request> {
         vec![
-            create("run-0", "load-00000", 99, -60_000, 201),
-            create("run-1", "load-00001", 99, -59_900, 201),
             create("run-0", "load-00002", 99, -60_000, 201),
             create("run-0", "load-00000", 100, 5, 403),
             create("run-1", "load-00001", 100, 130, 201),
@@ -213,7 +200,7 @@ mod tests {
             cpu: Duration::from_millis(10),
             peak_memory_kib: 2_048,
         };
-        failing.columns(&evidence, &Slots::starting_at(at(-60_000), 0, 1))
+        failing.columns(&evidence)
     }
 
     #[test]
@@ -222,8 +209,6 @@ mod tests {
         requests.push(create("run-0", "load-00002", 100, 34_000, 201));
         assert!(failing().have_recovered(&requests));
         let expected = BTreeMap::from([
-            (Column::LatenessWithoutRefusalsP99Ms, 100.0),
-            (Column::LatenessP99Ratio, 1.3),
             // Three in thirty seconds.
             (Column::CreatesPerSecondOfFailing, 0.1),
             (Column::RecoveryMs, 4_000.0),

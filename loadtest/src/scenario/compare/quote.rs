@@ -39,21 +39,31 @@ pub(crate) fn ratios(path: &Path, items: &[&str]) -> anyhow::Result<String> {
     Ok(rows.join("\n") + "\n")
 }
 
-/// A table with a row per `COLUMN<=AIM` of cronwheel.
+/// A table with a row per `COLUMN<=AIM`, or `COLUMN` without an aim, of cronwheel.
 pub(crate) fn aims(path: &Path, items: &[&str]) -> anyhow::Result<String> {
     let result = whole(path)?;
     let mut rows = vec![row("", &[SUBJECT, "Aim, at most"]), "|---|---|---|".to_owned()];
     for item in items {
-        let (name, aim) = item.split_once("<=").with_context(|| format!("{item}: no aim"))?;
-        let aim: f64 = aim.parse().with_context(|| format!("{item}: the aim is no number"))?;
+        let (name, aim) = item
+            .split_once("<=")
+            .map_or((*item, None), |(name, aim)| (name, Some(aim)));
         let column = column(name)?;
         let summary = result.summary(SUBJECT, column);
         let summary = summary.with_context(|| format!("{item}: not measured"))?;
-        let missed = if summary.median > aim { ": **missed**" } else { "" };
-        let cells = [cell(column, summary), format!("{}{missed}", column.quoted(aim))];
+        let cells = [cell(column, summary), aim_cell(column, summary.median, aim, item)?];
         rows.push(row(column.name(), &cells));
     }
     Ok(rows.join("\n") + "\n")
+}
+
+/// Formats an aim, which is empty where there is none.
+fn aim_cell(column: Column, median: f64, aim: Option<&str>, item: &str) -> anyhow::Result<String> {
+    let Some(aim) = aim else {
+        return Ok(String::new());
+    };
+    let aim: f64 = aim.parse().with_context(|| format!("{item}: the aim is no number"))?;
+    let missed = if median > aim { ": **missed**" } else { "" };
+    Ok(format!("{}{missed}", column.quoted(aim)))
 }
 
 fn ratio(result: &ComparisonResult, item: &str) -> anyhow::Result<String> {
@@ -153,13 +163,14 @@ mod tests {
 
     #[test]
     fn an_aim_stands_beside_its_figure() {
-        let table = aims(&file(), &["lateness_p50_ms<=2", "missed<=0"]).unwrap();
+        let table = aims(&file(), &["lateness_p50_ms<=2", "missed<=0", "peak_memory_mib"]).unwrap();
         let rows: Vec<&str> = table.lines().skip(2).collect();
         assert_eq!(
             rows,
             [
                 "| lateness p50 | 228 ms | 2.0 ms: **missed** |",
-                "| missed runs | 0 | 0 |"
+                "| missed runs | 0 | 0 |",
+                "| peak memory | 21.7 MiB | |",
             ]
         );
     }

@@ -13,7 +13,7 @@ use testbed::ReferenceLimits;
 
 use super::{
     contestant::{Contestant, floor_flags, is_alone, replica_flags},
-    failing_namespaces::FailingNamespaces,
+    disturbed::DisturbedNamespaces,
     samples::GroupUsage,
     scenario::Step,
 };
@@ -94,7 +94,7 @@ impl Running {
     pub(super) async fn step(
         &mut self,
         step: Step,
-        failing: &mut FailingNamespaces,
+        disturbed: &mut DisturbedNamespaces,
         target: &mut Target,
     ) -> anyhow::Result<()> {
         let is_single = match &self.contestant {
@@ -104,8 +104,9 @@ impl Running {
         match step {
             Step::StopApiServer => Ok(own(target)?.stop_api_server()?),
             Step::StartApiServer => Ok(own(target)?.start_api_server()?),
-            Step::RefuseCreates => failing.refuse_creates(target).await,
-            Step::AllowCreates => failing.allow_creates(target),
+            Step::DelayCreates => disturbed.delay_creates(target).await,
+            Step::RefuseCreates => disturbed.failing.refuse_creates(target).await,
+            Step::AllowCreates => disturbed.failing.allow_creates(target),
             Step::Add | Step::Remove if is_single => Ok(()),
             Step::Add => self.add(target).await,
             Step::Remove => self.remove(target).await,

@@ -31,8 +31,8 @@ pub(crate) enum Scenario {
     ApiServerAway,
     /// Minutely. Two replicas are added, and two others removed before the next minute.
     Scale,
-    /// Minutely. An admission webhook delays every Job of the first namespace by 29 seconds. The other namespaces are
-    /// judged.
+    /// Minutely. From the first measured minute on, an admission webhook delays every Job of the first namespace by 29
+    /// seconds. The other namespaces are judged.
     SlowTenant,
     /// Minutely. A quota refuses every Job of the first namespaces, and is removed half a minute before the end. The
     /// other namespaces are judged.
@@ -46,8 +46,8 @@ const CRON_JOBS: u32 = 500;
 /// from 60 on.
 const CRON_JOBS_BESIDE_FAILING: u32 = 1_000;
 
-/// The quota has to be in force before the first measured instant, and after the Jobs of the minute before.
-const REFUSED_BEFORE_SECONDS: i32 = 20;
+/// Webhook and quota have to be in force before the first measured instant, and after the Jobs of the minute before.
+const DISTURBED_BEFORE_SECONDS: i32 = 20;
 
 /// Between two full minutes, so that CronJobs that were refused start late runs first.
 const ALLOWED_BEFORE_END_SECONDS: i32 = 30;
@@ -66,6 +66,8 @@ pub(super) enum Step {
     Remove,
     StopApiServer,
     StartApiServer,
+    /// Delays the creates of the slow tenant.
+    DelayCreates,
     /// Refuses the creates in the failing namespaces.
     RefuseCreates,
     AllowCreates,
@@ -82,6 +84,7 @@ impl Step {
             Step::Remove => "removed",
             Step::StopApiServer => "API server stops",
             Step::StartApiServer => "API server starts",
+            Step::DelayCreates => "creates delayed",
             Step::RefuseCreates => "creates refused",
             Step::AllowCreates => "creates allowed",
         }
@@ -96,16 +99,15 @@ impl Scenario {
             Scenario::LeaderKilled => vec![(58, Step::Kill), (63, Step::Restart)],
             Scenario::ApiServerAway => vec![(55, Step::StopApiServer), (70, Step::StartApiServer)],
             Scenario::Scale => vec![(15, Step::Add), (20, Step::Add), (45, Step::Remove), (57, Step::Remove)],
+            Scenario::SlowTenant => vec![(-DISTURBED_BEFORE_SECONDS, Step::DelayCreates)],
             Scenario::FailingNamespaces => {
                 let end = i32::try_from(60 * minutes).unwrap_or(i32::MAX);
                 vec![
-                    (-REFUSED_BEFORE_SECONDS, Step::RefuseCreates),
+                    (-DISTURBED_BEFORE_SECONDS, Step::RefuseCreates),
                     (end - ALLOWED_BEFORE_END_SECONDS, Step::AllowCreates),
                 ]
             }
-            Scenario::Minutely | Scenario::Burst | Scenario::Mixed | Scenario::AtRest | Scenario::SlowTenant => {
-                Vec::new()
-            }
+            Scenario::Minutely | Scenario::Burst | Scenario::Mixed | Scenario::AtRest => Vec::new(),
         }
     }
 
@@ -123,15 +125,15 @@ impl Scenario {
     }
 
     /// A burst has nothing to warm up with. Replicas need some time to distribute the shards. The minutes from the
-    /// second one on are those without refusals.
+    /// second one on are those before namespaces are disturbed.
     pub(super) fn warm_up_minutes(self, wanted: u32) -> u32 {
         match self {
             Scenario::Burst => 0,
-            Scenario::Minutely | Scenario::Mixed | Scenario::AtRest | Scenario::SlowTenant => wanted,
+            Scenario::Minutely | Scenario::Mixed | Scenario::AtRest => wanted,
             Scenario::RollingRestart | Scenario::LeaderKilled | Scenario::ApiServerAway | Scenario::Scale => {
                 wanted.max(1)
             }
-            Scenario::FailingNamespaces => wanted.max(2),
+            Scenario::SlowTenant | Scenario::FailingNamespaces => wanted.max(2),
         }
     }
 
@@ -259,6 +261,7 @@ mod tests {
         assert_eq!(minutes(Scenario::Burst), (0, 1));
         assert_eq!(minutes(Scenario::Mixed), (1, 3));
         assert_eq!(Scenario::Scale.minutes(1), 2);
+        assert_eq!(minutes(Scenario::SlowTenant), (2, 3));
         assert_eq!(minutes(Scenario::FailingNamespaces), (2, 3));
     }
 }

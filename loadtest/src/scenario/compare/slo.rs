@@ -113,6 +113,7 @@ mod tests {
         for text in [
             include_str!("../../../slo.yaml"),
             include_str!("../../../slo-failing-namespaces.yaml"),
+            include_str!("../../../slo-slow-tenant.yaml"),
         ] {
             let slo = Slo::parse(text, &controllers).unwrap();
             assert!(!slo.thresholds.is_empty());

@@ -14,8 +14,8 @@ pub(super) struct SlowTenant {
 }
 
 impl SlowTenant {
-    /// Delays the creates of Jobs in one namespace.
-    pub(super) async fn install(target: &Target, namespace: &str) -> anyhow::Result<SlowTenant> {
+    /// Delays the creates of Jobs in some namespaces.
+    pub(super) async fn install(target: &Target, namespaces: &[String]) -> anyhow::Result<SlowTenant> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
         let endpoint = tokio::spawn(async move {
@@ -27,11 +27,13 @@ impl SlowTenant {
         let configuration = json!({
             "apiVersion": "admissionregistration.k8s.io/v1",
             "kind": "ValidatingWebhookConfiguration",
-            "metadata": {"name": format!("slow-{namespace}")},
+            "metadata": {"name": format!("slow-{}", namespaces.join("-"))},
             "webhooks": [{
                 "name": "slow.example.com",
                 "clientConfig": {"url": format!("https://{address}/")},
-                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+                "namespaceSelector": {"matchExpressions": [
+                    {"key": "kubernetes.io/metadata.name", "operator": "In", "values": namespaces},
+                ]},
                 "rules": [{"apiGroups": ["batch"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["jobs"]}],
                 "failurePolicy": "Ignore",
                 "timeoutSeconds": TIMEOUT_SECONDS,

@@ -9,15 +9,14 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     super::{BEFORE_SLOT, sleep_until, wait_for_room, whole_audit_log},
     contestant::Contestant,
+    disturbed::DisturbedNamespaces,
     doubts,
-    failing_namespaces::FailingNamespaces,
     figures::{Evidence, Figures},
     progress::Progress,
     result::{Mark, Phase, Plan, Sample, Turn},
     running::Running,
     samples::{GroupUsage, MachineTicks},
     scenario::{self, Scenario, Step},
-    slow_tenant::SlowTenant,
 };
 use crate::{
     clean,
@@ -33,7 +32,7 @@ const SAMPLE_INTERVAL: SignedDuration = SignedDuration::from_secs(1);
 struct Notes<'a> {
     first: Timestamp,
     running: Running,
-    failing: FailingNamespaces,
+    disturbed: DisturbedNamespaces,
     steps: VecDeque<(Timestamp, Step)>,
     samples: Vec<Sample>,
     peak_memory_kib: u64,
@@ -85,10 +84,6 @@ async fn play(
     target.kubectl().apply(&namespaces.namespaces_manifest())?;
     let n_disturbed = plan.scenario.n_disturbed(plan.failing_namespaces);
     let disturbed: Vec<String> = (0..n_disturbed).map(|number| namespaces.namespace(number)).collect();
-    let _webhook = match (plan.scenario, &disturbed[..]) {
-        (Scenario::SlowTenant, [slow]) => Some(SlowTenant::install(target, slow).await?),
-        _ => None,
-    };
     let probe = doubts::probe_clock(target)?;
     let running = Running::start(contestant, target, scratch).await?;
     progress.say("creating CronJobs");
@@ -102,12 +97,8 @@ async fn play(
     let cron_jobs = scenario::judged(load.cron_jobs(), &disturbed);
     let slots = slots(plan, &cron_jobs)?;
     let measured = Slots::starting_at(slots.first_measured().start(), 0, plan.minutes);
-    let failing = if plan.failing_namespaces > 0 {
-        FailingNamespaces::new(disturbed, load.cron_jobs())
-    } else {
-        FailingNamespaces::default()
-    };
-    let mut notes = Notes::begin(plan, &slots, running, failing, progress);
+    let disturbed = DisturbedNamespaces::new(plan.scenario, disturbed, load.cron_jobs());
+    let mut notes = Notes::begin(plan, &slots, running, disturbed, progress);
     let (begin, end) = notes.measure(&slots, &measured, target).await?;
     notes.settle(plan, &cron_jobs, &measured, target).await?;
     let last = Timestamp::now();
@@ -128,7 +119,7 @@ async fn play(
     };
     let mut figures = Figures::of(&evidence);
     let before = after_first_minute(&slots);
-    figures.columns.extend(finished.failing.columns(&evidence, &before));
+    figures.columns.extend(finished.disturbed.columns(&evidence, &before));
     let warnings = doubts::warnings(plan.scenario, target, &begin, &end, probe)?;
     Ok(finished.into_turn(round, contestant.name(), figures, warnings))
 }
@@ -172,7 +163,7 @@ impl Moment {
 /// The records of a turn after the controller has been stopped.
 struct Finished {
     first: Timestamp,
-    failing: FailingNamespaces,
+    disturbed: DisturbedNamespaces,
     samples: Vec<Sample>,
     peak_memory_kib: u64,
     phases: Vec<Phase>,
@@ -184,7 +175,7 @@ impl<'a> Notes<'a> {
         plan: &Plan,
         slots: &Slots,
         running: Running,
-        failing: FailingNamespaces,
+        disturbed: DisturbedNamespaces,
         progress: &'a mut Progress,
     ) -> Notes<'a> {
         let at = |second: i32| slots.first_measured().start() + SignedDuration::from_secs(i64::from(second));
@@ -192,7 +183,7 @@ impl<'a> Notes<'a> {
         Notes {
             first: slots.first().start(),
             running,
-            failing,
+            disturbed,
             steps: steps.map(|(second, step)| (at(second), step)).collect(),
             samples: Vec::new(),
             peak_memory_kib: 0,
@@ -239,7 +230,7 @@ impl<'a> Notes<'a> {
                     name: step.title().to_owned(),
                     second: self.second(Timestamp::now()),
                 });
-                self.running.step(step, &mut self.failing, target).await?;
+                self.running.step(step, &mut self.disturbed, target).await?;
             }
             let next_step = self.steps.front().map_or(end, |step| step.0);
             sleep_until(end.min(next_step).min(Timestamp::now() + SAMPLE_INTERVAL)).await;
@@ -276,7 +267,7 @@ impl<'a> Notes<'a> {
             self.sample(target)?;
             let requests = target.requests(&user)?;
             let tally = Tally::of(cron_jobs, measured, &requests, &JobNames::new());
-            if tally.missed.is_empty() && self.failing.have_recovered(&requests) {
+            if tally.missed.is_empty() && self.disturbed.have_recovered(&requests) {
                 break;
             }
             tokio::time::sleep(SAMPLE_INTERVAL.unsigned_abs()).await;
@@ -290,7 +281,7 @@ impl<'a> Notes<'a> {
         let of_the_last = self.running.usage(target)?.resident_max_kib;
         let finished = Finished {
             first: self.first,
-            failing: self.failing,
+            disturbed: self.disturbed,
             samples: self.samples,
             peak_memory_kib: self.peak_memory_kib.max(of_the_last),
             phases: self.phases,

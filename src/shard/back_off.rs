@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn delays_double_up_to_the_longest() {
+    fn delays_double_up_to_the_maximum() {
         let back_off = BackOff {
             first: Duration::from_millis(200),
             longest: Duration::from_secs(10),

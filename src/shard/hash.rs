@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fnv1a_64_has_its_published_values() {
+    fn fnv1a_64_matches_published_values() {
         for (text, hash) in [
             ("", 0xcbf2_9ce4_8422_2325),
             ("a", 0xaf63_dc4c_8601_ec8c),
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_of_the_ring_is_the_same_in_every_process() {
+    fn ring_hash_is_stable() {
         for (text, hash) in [
             ("", 0xefd0_1f60_ba99_2926),
             ("a", 0x82a2_a958_a9be_ce5b),

@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_uid_prints_as_it_was_read() {
+    fn uid_round_trips() {
         for text in [
             "0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0",
             "0B1C2D3E-4F50-6172-8394-A5B6C7D8E9F0",
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_uuid_takes_no_heap() {
+    fn uuid_is_stored_inline() {
         assert!(std::mem::size_of::<Uid>() <= 24);
         assert!(matches!(
             Uid::new("0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0").0,

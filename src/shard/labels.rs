@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_is_shown_by_the_watch_whose_selector_takes_its_label() {
+    fn shard_label_names_its_own_shard_only() {
         for level in 4..=10 {
             let count = ShardCount::new(1 << level).unwrap();
             for shard in count.shards() {
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_of_other_counts_and_of_others_say_nothing() {
+    fn foreign_and_malformed_shard_labels_are_ignored() {
         let (count, shard) = (ShardCount::default(), ShardId(7));
         for labels in [
             &[][..],

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn b_11_1_a_name_counts_minutes() {
+    fn b_11_1_job_name_ends_in_the_minute_of_the_slot() {
         let slot = at("2026-05-19T10:00:59Z");
         assert_eq!(&*job_name("hello", slot), "hello-29653080");
         for (name, expected) in [
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn b_11_1_a_slot_before_the_epoch_has_its_own_name_too() {
+    fn b_11_1_a_slot_before_the_epoch_has_a_job_name() {
         let slot = at("1950-01-01T00:00:00Z");
         assert!(is_job_name(&job_name("hello", slot), "hello", slot));
     }

@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn outcomes_stand_in_the_order_of_their_numbers() {
+    fn outcomes_are_listed_in_discriminant_order() {
         for (position, outcome) in InstantOutcome::ALL.into_iter().enumerate() {
             assert_eq!(outcome as usize, position, "{outcome:?}");
         }

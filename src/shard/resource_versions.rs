@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_read_as_it_was_written_and_compares_part_by_part() {
+    fn resource_versions_round_trip_and_compare_by_part() {
         let mut written = ResourceVersions::default();
         written.note_job(ResourceVersion(30));
         written.note_job(ResourceVersion(20));

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_keeps_as_much_as_stays_free() {
+    fn a_namespace_uses_at_most_as_much_memory_as_stays_free() {
         let memory = TemplateMemory::new(1_000);
         let (_first, n_first) = fill(&memory, "a", 200);
         let (_second, n_second) = fill(&memory, "b", 200);
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn namespaces_that_grow_together_have_equal_parts() {
+    fn namespaces_that_grow_together_get_equal_shares() {
         let memory = TemplateMemory::new(1_000);
         let mut kept = [0, 0, 0];
         let mut reservations = Vec::new();
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_dropped_is_free_again_and_leaves_nothing_behind() {
+    fn dropped_reservations_free_their_memory() {
         let memory = TemplateMemory::new(1_000);
         let (reservations, _) = fill(&memory, "a", 100);
         drop(reservations);
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_is_kept_where_the_template_is_too_large() {
+    fn metadata_is_kept_if_the_template_is_too_large() {
         let memory = TemplateMemory::new(1_000);
         let mut reservation = memory.reservation("a");
         assert_eq!(reservation.renew(900, 100), KeptPart::Metadata);
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_stays_kept_while_it_does_not_grow() {
+    fn a_reservation_that_does_not_grow_is_kept() {
         let memory = TemplateMemory::new(1_000);
         let (mut early, _) = reserve(&memory, "a", 400);
         let (_others, n_kept) = fill(&memory, "b", 100);

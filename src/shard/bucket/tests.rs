@@ -27,7 +27,7 @@ fn a_uid_is_in_the_same_bucket_in_every_process_and_version() {
 }
 
 #[test]
-fn a_shard_is_a_run_of_buckets_whatever_the_count() {
+fn every_shard_is_a_contiguous_range_of_buckets() {
     for number in [16, 64, 256, 1024] {
         let count = count(number);
         for bucket in (0..Bucket::COUNT).map(Bucket) {
@@ -66,7 +66,7 @@ fn a_shard_count_is_a_power_of_two_from_16_to_1024() {
 }
 
 #[test]
-fn ranges_are_half_open_with_the_digits_that_an_api_server_takes() {
+fn shard_selector_has_half_open_hex_ranges() {
     let count = count(16);
     assert_eq!(
         count.shard_selector(&shards(&[0])).unwrap(),
@@ -85,7 +85,7 @@ fn ranges_are_half_open_with_the_digits_that_an_api_server_takes() {
 }
 
 #[test]
-fn every_hash_is_in_the_range_of_one_shard() {
+fn hash_ranges_of_shards_cover_all_hashes_without_overlap() {
     for number in [16, 256, 1024] {
         let count = count(number);
         let ranges: Vec<HashRange> = count.shards().map(|shard| count.hash_range(shard)).collect();
@@ -96,7 +96,7 @@ fn every_hash_is_in_the_range_of_one_shard() {
 }
 
 #[test]
-fn jobs_are_selected_by_the_shard_in_their_label() {
+fn label_selector_lists_the_shards() {
     let count = count(256);
     assert_eq!(count.label_key(), "cronwheel.dev/shard-256");
     assert_eq!(
@@ -107,7 +107,7 @@ fn jobs_are_selected_by_the_shard_in_their_label() {
 }
 
 #[test]
-fn a_set_of_shards_is_written_with_a_digit_for_four_of_them() {
+fn shard_set_is_encoded_as_hex() {
     let count16 = count(16);
     let set = shards(&[0, 5, 6, 15]);
     assert_eq!(set.to_hex(count16), "8601");
@@ -119,7 +119,7 @@ fn a_set_of_shards_is_written_with_a_digit_for_four_of_them() {
 }
 
 #[test]
-fn a_set_of_shards_takes_only_shards_that_can_be() {
+fn shard_set_ignores_out_of_range_shards() {
     let mut set = shards(&[1023, 1024, u16::MAX]);
     assert_eq!(set.iter().collect::<Vec<_>>(), [ShardId(1023)]);
     assert!(!set.insert(ShardId(1023)) && set.insert(ShardId(0)));

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn shards_that_are_taken_over_shortly_after_each_other_share_a_list() {
+    fn shards_taken_over_within_250_ms_share_a_list() {
         let mut queue = ListQueue::default();
         for number in 0..6 {
             queue.add(ShardId(number), true, at(40 * u64::from(number)));
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_waits_for_half_a_second_at_most() {
+    fn a_shared_list_waits_at_most_500_ms() {
         let mut queue = ListQueue::default();
         for number in 0..14 {
             queue.add(ShardId(number), true, at(40 * u64::from(number)));

@@ -100,7 +100,7 @@ fn only(shard: ShardId) -> ShardSet {
 }
 
 #[test]
-fn the_next_leader_must_have_seen_what_we_go_by_also_where_we_wrote_nothing() {
+fn written_through_includes_versions_read_without_any_write() {
     let [record, other] = two();
     let (shard, now) = (shard_of(&record), at("10:00:05"));
     let mut shards = sixteen();
@@ -118,7 +118,7 @@ fn the_next_leader_must_have_seen_what_we_go_by_also_where_we_wrote_nothing() {
 }
 
 #[test]
-fn the_next_leader_must_have_seen_what_we_had_to_and_the_jobs_that_we_know() {
+fn written_through_includes_required_versions_and_known_jobs() {
     let [record, _] = two();
     let (shard, now) = (shard_of(&record), at("10:00:05"));
     let written = |cron_jobs, jobs| ResourceVersions {
@@ -142,7 +142,7 @@ fn the_next_leader_must_have_seen_what_we_had_to_and_the_jobs_that_we_know() {
 
 /// A list may come from an API server that is behind the watched one, and takes time.
 #[test]
-fn what_a_watch_has_shown_of_a_job_is_not_undone_by_an_older_list() {
+fn an_older_list_does_not_undo_a_watch_event_of_a_job() {
     let [first, _] = two();
     let (shard, now) = (shard_of(&first), at("10:00:05"));
     let mut shards = sixteen();
@@ -173,7 +173,7 @@ fn what_a_watch_has_shown_of_a_job_is_not_undone_by_an_older_list() {
 }
 
 #[test]
-fn facts_reach_their_shard_and_effects_bear_its_term() {
+fn inputs_are_routed_to_held_shards_and_effects_carry_the_term() {
     let [first, other] = two();
     let mut shards = sixteen();
     let now = at("10:00:05");
@@ -189,7 +189,7 @@ fn facts_reach_their_shard_and_effects_bear_its_term() {
 }
 
 #[test]
-fn a_shard_counts_as_led_once_all_its_cron_jobs_are_known_and_until_it_is_sealed() {
+fn shard_counts_as_led_from_the_complete_list_to_the_seal() {
     let [first, _] = two();
     let (shard, now) = (shard_of(&first), at("10:00:05"));
     let mut shards = sixteen();
@@ -216,7 +216,7 @@ fn a_shard_counts_as_led_once_all_its_cron_jobs_are_known_and_until_it_is_sealed
 }
 
 #[test]
-fn nothing_is_ordered_on_standby_or_before_the_list_is_complete() {
+fn no_jobs_are_created_on_standby_or_before_the_list_is_complete() {
     let [first, _] = two();
     let (shard, now) = (shard_of(&first), at("10:00:05"));
     let mut shards = sixteen();
@@ -234,7 +234,7 @@ fn nothing_is_ordered_on_standby_or_before_the_list_is_complete() {
 }
 
 #[test]
-fn what_a_watch_has_shown_gone_is_not_brought_back_by_the_list() {
+fn a_list_does_not_restore_objects_that_the_watch_saw_deleted() {
     let [first, _] = two();
     let (shard, now) = (shard_of(&first), at("10:00:05"));
     let mut shards = sixteen();
@@ -253,7 +253,7 @@ fn what_a_watch_has_shown_gone_is_not_brought_back_by_the_list() {
 }
 
 #[test]
-fn a_running_job_out_of_sight_is_asked_for_before_another_run_begins_beside_it() {
+fn unselected_running_job_is_looked_up_before_the_next_start() {
     let forbid = CronJobRecord {
         concurrency_policy: ConcurrencyPolicy::Forbid,
         status: CronJobStatus {
@@ -294,7 +294,7 @@ fn a_running_job_out_of_sight_is_asked_for_before_another_run_begins_beside_it()
 }
 
 #[test]
-fn a_list_that_a_watch_began_before_does_not_end_ours() {
+fn a_watch_list_begun_before_the_lead_does_not_complete_the_shard() {
     let [first, _] = two();
     let (shard, now) = (shard_of(&first), at("10:00:05"));
     let mut shards = sixteen();
@@ -311,7 +311,7 @@ fn a_list_that_a_watch_began_before_does_not_end_ours() {
 }
 
 #[test]
-fn a_list_that_a_watch_begins_takes_the_place_of_ours() {
+fn a_watch_list_replaces_the_running_list_of_the_shard() {
     let [first, _] = two();
     let (shard, now) = (shard_of(&first), at("10:00:05"));
     let mut shards = sixteen();
@@ -327,7 +327,7 @@ fn a_list_that_a_watch_begins_takes_the_place_of_ours() {
 }
 
 #[test]
-fn a_shard_that_is_let_go_orders_nothing_and_stays_in_the_account() {
+fn dropped_shard_creates_nothing_and_stays_in_the_counts() {
     let records = two();
     let mut shards = sixteen();
     let now = at("10:00:05");
@@ -401,7 +401,7 @@ impl Follower {
 }
 
 #[test]
-fn sixteen_shards_do_what_one_does() {
+fn sixteen_shards_act_like_one() {
     let mut seed = 0x5eed_u64;
     let mut chance = move |one_in: u64| {
         seed = seed
@@ -462,7 +462,7 @@ fn sixteen_shards_do_what_one_does() {
 }
 
 #[test]
-fn what_a_watch_repeats_of_a_cron_job_that_was_gone_when_the_list_was_made_starts_nothing() {
+fn replayed_events_of_a_cron_job_absent_from_a_newer_list_are_ignored() {
     let [gone, _] = two();
     let (shard, now) = (shard_of(&gone), at("10:01:05"));
     let listed_at = ResourceVersion(gone.resource_version.0 + 5);
@@ -484,7 +484,7 @@ fn what_a_watch_repeats_of_a_cron_job_that_was_gone_when_the_list_was_made_start
 }
 
 #[test]
-fn what_the_list_found_and_what_is_newer_than_it_is_there() {
+fn listed_cron_jobs_and_newer_events_are_kept() {
     let [found, _] = two();
     let newer = CronJobRecord {
         resource_version: ResourceVersion(found.resource_version.0 + 9),
@@ -517,7 +517,7 @@ fn what_the_list_found_and_what_is_newer_than_it_is_there() {
 }
 
 #[test]
-fn when_a_watch_lists_a_shard_anew_its_list_counts_however_old_what_it_shows() {
+fn a_relist_by_the_watch_accepts_older_versions() {
     let [restored, _] = two();
     let (shard, now) = (shard_of(&restored), at("10:00:05"));
     let mut shards = sixteen();
@@ -543,7 +543,7 @@ fn watch_update(scope: &Scope, shards: ShardSet, stage: WatchStage) -> [Input; 2
 }
 
 #[test]
-fn a_shard_is_led_without_a_scope_that_may_not_be_listed_and_with_it_once_it_may() {
+fn a_forbidden_scope_does_not_block_leading_and_joins_once_permitted() {
     let [record, _] = two();
     let (shard, now) = (shard_of(&record), at("10:00:05"));
     let other = Scope::Namespace("other".into());
@@ -583,7 +583,7 @@ fn a_shard_is_led_without_a_scope_that_may_not_be_listed_and_with_it_once_it_may
 }
 
 #[test]
-fn a_list_takes_nothing_for_gone_in_a_scope_that_it_left_out() {
+fn a_list_removes_nothing_from_a_skipped_scope() {
     let [record, _] = two();
     let (shard, now) = (shard_of(&record), at("10:00:05"));
     let own = Scope::Namespace((*record.identity.namespace).into());

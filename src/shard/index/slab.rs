@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_keeps_its_record_until_it_is_taken() {
+    fn slab_matches_a_map() {
         let (mut slab, mut model) = (Slab::new(), BTreeMap::new());
         let mut random = 0x5EED_u64;
         for record in 0..2_000_u64 {

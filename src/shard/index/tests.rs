@@ -73,7 +73,7 @@ fn template() -> CronJobRecord {
 }
 
 #[test]
-fn random_operations_agree_with_maps() {
+fn index_matches_a_model_under_random_operations() {
     for seed in 1..=20 {
         let mut random = Random(u64::wrapping_mul(seed, 0x9E37_79B9_7F4A_7C15));
         let (mut index, mut model) = (Index::new(None), Model::default());
@@ -115,7 +115,7 @@ fn random_operations_agree_with_maps() {
 }
 
 #[test]
-fn an_echo_is_not_relevant_and_an_end_is() {
+fn a_finished_job_is_relevant_and_an_echo_is_not() {
     let mut index = Index::new(None);
     assert!(index.apply_job(job(1, Some(1)), 0).is_relevant);
     assert!(
@@ -144,7 +144,7 @@ fn an_echo_is_not_relevant_and_an_end_is() {
 }
 
 #[test]
-fn an_older_form_of_a_job_says_only_that_it_is_there() {
+fn an_older_version_of_a_job_only_marks_it_as_present() {
     let mut index = Index::new(None);
     let ended = JobRecord {
         resource_version: ResourceVersion(150),
@@ -167,7 +167,7 @@ fn an_older_form_of_a_job_says_only_that_it_is_there() {
 }
 
 #[test]
-fn a_job_fits_its_budget() {
+fn job_record_fits_its_memory_budget() {
     // The element, a name of thirty bytes with the allocator's overhead, and its share of the table.
     let table_bytes = 10;
     assert!(

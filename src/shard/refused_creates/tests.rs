@@ -37,7 +37,7 @@ fn turns(creates: &RefusedCreates, now: Timestamp) -> Vec<Uid> {
 }
 
 #[test]
-fn sixty_that_are_refused_for_one_reason_take_turns() {
+fn sixty_cron_jobs_refused_for_one_reason_take_turns() {
     for (count, reason, waits) in [
         (59, QUOTA, false),
         (60, QUOTA, true),
@@ -53,7 +53,7 @@ fn sixty_that_are_refused_for_one_reason_take_turns() {
 }
 
 #[test]
-fn each_second_has_one_turn_and_it_is_that_of_the_last_try_longest_ago() {
+fn one_turn_a_second_goes_to_the_least_recent_try() {
     let creates = RefusedCreates::default();
     let mut refused = refuse(&creates, "a", 100, at(0));
     assert_eq!(turns(&creates, at(0)), []);
@@ -77,7 +77,7 @@ fn a_success_gives_two_others_a_turn_at_once() {
 }
 
 #[test]
-fn a_success_of_any_lets_nobody_wait_for_a_minute() {
+fn after_a_success_no_create_waits_for_a_turn_for_a_minute() {
     let creates = RefusedCreates::default();
     let refused = refuse(&creates, "a", 100, at(0));
     creates.note_success("a", at(10));
@@ -89,7 +89,7 @@ fn a_success_of_any_lets_nobody_wait_for_a_minute() {
 }
 
 #[test]
-fn without_a_refusal_for_two_minutes_nobody_waits() {
+fn creates_stop_taking_turns_two_minutes_after_the_last_refusal() {
     let creates = RefusedCreates::default();
     let refused = refuse(&creates, "a", 100, at(0));
     assert!(refused[0].waits_for_turn(at(120)));
@@ -122,7 +122,7 @@ fn the_next_turn_does_not_wait_for_a_clock_that_was_set_back() {
 }
 
 #[test]
-fn who_is_not_refused_any_more_takes_no_room() {
+fn dropped_refusals_leave_no_state() {
     let creates = RefusedCreates::default();
     let mut refused = refuse(&creates, "a", 100, at(0));
     refused.extend(refuse(&creates, "b", 10, at(0)));

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_wait_where_there_are_very_many_jobs() {
+    fn evaluation_interval_grows_with_the_number_of_jobs() {
         for (n_jobs, millis) in [(0, 0), (1_000, 0), (1_001, 100), (20_000, 2_000), (100_000, 10_000)] {
             assert_eq!(
                 evaluation_interval(n_jobs),

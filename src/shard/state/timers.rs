@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_minute_is_its_own_tick() {
+    fn minute_ticks_are_whole_minutes() {
         let instant = at("2026-05-01T00:01:00Z");
         assert_eq!(from_minute(minute_floor(instant)), instant);
         assert_eq!(minute_floor(at("2026-05-01T00:01:59.999Z")), minute_floor(instant));

@@ -253,7 +253,7 @@ fn a_cron_job_is_without_success_from_the_third_activation_after_the_last() {
 }
 
 #[test]
-fn a_cron_job_is_blocked_from_the_third_run_that_is_held_back() {
+fn a_cron_job_is_blocked_from_the_third_run_held_back() {
     let without_success = "no_success 05T12:00:00";
     check(
         "Forbid",
@@ -304,7 +304,7 @@ fn a_cron_job_is_blocked_from_the_third_run_that_is_held_back() {
 }
 
 #[test]
-fn a_cron_job_that_can_have_no_run_is_invalid_and_in_no_other_trouble_but_failing() {
+fn a_cron_job_without_activations_is_invalid_and_at_most_failing() {
     let invalid = Case {
         failed_start: Some("05T10:30:00"),
         pending: Some("05T11:00:00"),
@@ -384,7 +384,7 @@ fn a_threshold_is_a_whole_number_of_seconds() {
 }
 
 #[test]
-fn activations_are_small_and_known_for_one_instant() {
+fn activations_are_24_bytes_and_belong_to_one_instant() {
     assert_eq!(size_of::<Activations>(), 24);
     let schedule = CronJobSchedule::new("0 * * * *", None, &Zone::utc());
     let activations = Activations::after(&schedule, at("05T10:30:00"));

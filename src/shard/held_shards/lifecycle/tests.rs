@@ -259,7 +259,7 @@ impl Replica {
 }
 
 #[test]
-fn a_shard_that_was_nobodys_is_led_when_it_has_been_listed() {
+fn unowned_shard_is_led_after_a_list() {
     let mut replica = Replica::new();
     replica.command(ShardCommand::Lead {
         shard_term: shard_term(4),
@@ -274,7 +274,7 @@ fn a_shard_that_was_nobodys_is_led_when_it_has_been_listed() {
 }
 
 #[test]
-fn a_handed_over_shard_is_led_when_the_watch_has_shown_what_its_last_leader_wrote() {
+fn handed_over_shard_is_led_after_the_watch_shows_the_last_writes() {
     let mut replica = Replica::new();
     replica.command(ShardCommand::Load(ShardSet::from_iter([shard()])));
     replica.list(vec![Listed::CronJob(Box::new(record()))]);
@@ -294,7 +294,7 @@ fn a_handed_over_shard_is_led_when_the_watch_has_shown_what_its_last_leader_wrot
 }
 
 #[test]
-fn a_handed_over_shard_is_led_at_once_when_it_was_loaded_after_its_leader_wrote() {
+fn handed_over_shard_is_led_at_once_if_its_list_contains_the_last_writes() {
     for (through, is_led) in [
         (written(1_030, 1_020), true),
         (written(1_029, 1_020), false),
@@ -314,7 +314,7 @@ fn a_handed_over_shard_is_led_at_once_when_it_was_loaded_after_its_leader_wrote(
 }
 
 #[test]
-fn what_was_loaded_counts_for_nothing_when_a_watch_lists_it_anew() {
+fn a_relist_by_the_watch_voids_the_version_of_the_load() {
     for begun in [
         Input::list_begun(WatchedResource::CronJobs, Scope::Cluster),
         Input::list_begun(WatchedResource::Jobs, Scope::Cluster),
@@ -337,7 +337,7 @@ fn what_was_loaded_counts_for_nothing_when_a_watch_lists_it_anew() {
 }
 
 #[test]
-fn a_watch_that_does_not_show_it_in_time_is_not_waited_for() {
+fn shard_is_listed_if_the_watch_is_too_slow() {
     let mut replica = Replica::new();
     replica.command(ShardCommand::Load(ShardSet::from_iter([shard()])));
     replica.list(vec![]);
@@ -363,7 +363,7 @@ fn a_watch_that_does_not_show_it_in_time_is_not_waited_for() {
 }
 
 #[test]
-fn a_watch_that_shows_it_while_it_is_listed_is_enough() {
+fn shard_is_led_if_the_watch_catches_up_during_the_list() {
     let mut replica = Replica::new();
     replica.hand_over(written(0, 1_020));
     replica.pass(500);
@@ -378,7 +378,7 @@ fn a_watch_that_shows_it_while_it_is_listed_is_enough() {
 }
 
 #[test]
-fn a_shard_that_was_not_loaded_or_was_led_before_is_listed_whatever_was_said() {
+fn shard_without_a_current_load_is_listed_before_it_is_led() {
     let mut cold = Replica::new();
     let lead = |term| ShardCommand::Lead {
         shard_term: shard_term(term),
@@ -395,7 +395,7 @@ fn a_shard_that_was_not_loaded_or_was_led_before_is_listed_whatever_was_said() {
 }
 
 #[test]
-fn what_is_wanted_while_a_list_goes_on_is_of_the_next_one() {
+fn a_lead_command_during_a_list_waits_for_the_next_list() {
     let mut replica = Replica::new();
     replica.command(ShardCommand::Load(ShardSet::from_iter([shard()])));
     let order = replica.poll_list().unwrap();
@@ -425,7 +425,7 @@ fn what_is_wanted_while_a_list_goes_on_is_of_the_next_one() {
 }
 
 #[test]
-fn a_watch_that_does_not_show_the_shard_yet_has_not_seen_what_was_written_in_it() {
+fn versions_from_a_watch_count_only_for_the_shards_it_selects() {
     let mut replica = Replica::new();
     replica.watch(watch_update(
         ShardSet::EMPTY,
@@ -448,7 +448,7 @@ fn a_watch_that_does_not_show_the_shard_yet_has_not_seen_what_was_written_in_it(
 }
 
 #[test]
-fn a_list_of_some_shards_says_nothing_of_others() {
+fn a_relist_of_other_shards_removes_nothing() {
     let mut replica = Replica::leading();
     replica.creates();
     replica.watch(Input::JobApplied(Box::new(job(at("10:00:00"), 1_020))));

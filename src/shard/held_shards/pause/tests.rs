@@ -84,7 +84,7 @@ fn unanswered(order: &JobOrder) -> Input {
 }
 
 #[test]
-fn after_an_outage_overdue_jobs_wait_until_the_watch_is_open() {
+fn overdue_jobs_wait_for_the_cron_job_watch_after_an_outage() {
     let mut shards = replica();
     shards.pause();
     shards.handle(cron_job_watch(WatchStage::Interrupted), at(20).wall);
@@ -94,7 +94,7 @@ fn after_an_outage_overdue_jobs_wait_until_the_watch_is_open() {
 }
 
 #[test]
-fn a_list_ends_the_interruption_too() {
+fn a_complete_list_ends_the_interruption() {
     let mut shards = replica();
     shards.pause();
     shards.handle(cron_job_watch(WatchStage::Interrupted), at(20).wall);
@@ -108,7 +108,7 @@ fn a_list_ends_the_interruption_too() {
 }
 
 #[test]
-fn a_watch_that_stays_interrupted_delays_jobs_by_half_a_minute_at_most() {
+fn an_interrupted_watch_delays_jobs_by_at_most_30_seconds() {
     let mut shards = replica();
     shards.pause();
     shards.handle(cron_job_watch(WatchStage::Interrupted), at(20).wall);
@@ -127,7 +127,7 @@ fn an_interrupted_watch_of_jobs_delays_nothing() {
 }
 
 #[test]
-fn in_an_outage_what_waits_is_withdrawn_and_decided_again() {
+fn queued_creates_are_withdrawn_in_an_outage_and_decided_again() {
     let mut shards = replica();
     let ordered = creates(&mut shards, at(30));
     shards.handle(cron_job_watch(WatchStage::Interrupted), at(31).wall);

@@ -92,7 +92,7 @@ fn n_omitted(shards: &mut HeldShards) -> u64 {
 }
 
 #[test]
-fn a_pass_replaces_the_report_of_the_one_before() {
+fn each_survey_pass_replaces_the_report() {
     let mut shards = alone(vec![invalid(1), healthy(2)]);
     assert_eq!(n_named(&mut shards), 0, "before the first pass");
     shards.survey(now(1));
@@ -120,7 +120,7 @@ fn a_pass_replaces_the_report_of_the_one_before() {
 }
 
 #[test]
-fn a_pass_takes_steps() {
+fn survey_pass_runs_in_steps() {
     const N_CRON_JOBS: usize = 2 * STEP_MAX + 1;
     let mut shards = alone((0..N_CRON_JOBS).map(invalid).collect());
     let mut n_steps = 0;
@@ -141,7 +141,7 @@ fn a_pass_takes_steps() {
 }
 
 #[test]
-fn a_long_active_list_counts_as_so_many_objects() {
+fn entries_of_the_active_list_count_towards_a_step() {
     let active = |number: usize| ActiveJob {
         name: format!("job-{number}").into(),
         namespace: "default".into(),
@@ -162,7 +162,7 @@ fn a_long_active_list_counts_as_so_many_objects() {
 }
 
 #[test]
-fn a_replica_names_its_share_of_the_shards_it_leads_alone() {
+fn replica_names_its_share_of_troubles() {
     let records = [
         of_shard(ShardId(0), 40),
         of_shard(ShardId(1), 40),
@@ -178,7 +178,7 @@ fn a_replica_names_its_share_of_the_shards_it_leads_alone() {
 }
 
 #[test]
-fn what_a_replica_gives_away_leaves_its_report_at_once() {
+fn sealed_and_released_shards_leave_the_report_at_once() {
     let records = [of_shard(ShardId(0), 40), of_shard(ShardId(1), 3)].concat();
     let mut shards = leading(&[0, 1], records);
     shards.survey(now(1));
@@ -203,7 +203,7 @@ fn what_a_replica_gives_away_leaves_its_report_at_once() {
 }
 
 #[test]
-fn a_replica_that_may_not_act_reports_nothing() {
+fn paused_replica_reports_no_troubles() {
     let mut shards = alone(vec![invalid(1)]);
     shards.survey(now(1));
     assert_eq!(n_named(&mut shards), 1);
@@ -216,7 +216,7 @@ fn a_replica_that_may_not_act_reports_nothing() {
 }
 
 #[test]
-fn without_the_survey_nothing_is_named() {
+fn disabled_survey_reports_nothing() {
     let mut shards = alone(vec![invalid(1)]);
     shards.survey_cron_jobs(false);
     shards.survey(now(1));

@@ -163,7 +163,7 @@ impl Flood {
 }
 
 #[test]
-fn ten_namespaces_in_which_everything_is_refused_cost_ten_requests_a_second() {
+fn ten_namespaces_where_everything_is_refused_cost_ten_requests_a_second() {
     let mut flood = Flood::new(many(10, 1_000), |_, _| true);
     flood.run_until("10:05:00");
     let n_cron_jobs = flood.tries.iter().map(|(_, name)| name).collect::<BTreeSet<_>>().len();
@@ -177,7 +177,7 @@ fn ten_namespaces_in_which_everything_is_refused_cost_ten_requests_a_second() {
 }
 
 #[test]
-fn all_start_within_seconds_when_the_cause_is_gone() {
+fn all_jobs_start_within_seconds_after_the_cause_is_gone() {
     let mut flood = Flood::new(many(10, 1_000), |_, now| now < at("10:03:20.5"));
     flood.run_until("10:03:25.5");
     let n_started = flood.jobs.iter().map(|(_, name)| name).collect::<BTreeSet<_>>().len();
@@ -201,7 +201,7 @@ fn with_one_cron_job_in_each_namespace_each_slot_costs_one_request() {
 }
 
 #[test]
-fn who_was_not_refused_is_tried_at_its_slot() {
+fn a_cron_job_that_was_not_refused_is_tried_at_its_slot() {
     let mut records = many(1, 200);
     records.push(by_schedule("3 * * * *", minutely("ns-0", "hourly")));
     let mut flood = Flood::new(records, |order, _| &*order.cron_job.name != "hourly");
@@ -211,7 +211,7 @@ fn who_was_not_refused_is_tried_at_its_slot() {
 }
 
 #[test]
-fn one_whose_cause_is_gone_is_tried_although_others_stay_refused() {
+fn a_create_succeeds_within_two_minutes_although_others_stay_refused() {
     let refuses: Refuses = |order, now| &*order.cron_job.name != "job-0-77" || now < at("10:02:00");
     let mut flood = Flood::new(many(1, 100), refuses);
     flood.run_until("10:04:00");
@@ -221,7 +221,7 @@ fn one_whose_cause_is_gone_is_tried_although_others_stay_refused() {
 }
 
 #[test]
-fn where_some_are_refused_each_of_them_is_tried_at_each_slot() {
+fn with_some_successes_each_refused_create_is_tried_at_each_slot() {
     let refuses: Refuses = |order, _| order.cron_job.name.ends_with(['1', '3', '5', '7', '9']);
     let mut flood = Flood::new(many(1, 200), refuses);
     flood.run_until("10:05:00");
@@ -233,7 +233,7 @@ fn where_some_are_refused_each_of_them_is_tried_at_each_slot() {
 }
 
 #[test]
-fn slots_of_every_second_are_tried_every_nine_seconds() {
+fn refused_creates_of_every_second_are_tried_every_nine_seconds() {
     let mut flood = Flood::new(vec![by_schedule("@every 1s", minutely("a", "often"))], |_, _| true);
     flood.run_until("10:05:00");
     let n_tries = flood.n_tries_between("10:02:00", "10:05:00");
@@ -241,7 +241,7 @@ fn slots_of_every_second_are_tried_every_nine_seconds() {
 }
 
 #[test]
-fn no_slot_is_put_off_beyond_its_deadline() {
+fn back_off_does_not_starve_slots_with_a_short_deadline() {
     let with_deadline = CronJobRecord {
         starting_deadline_seconds: Some(1),
         ..by_schedule("@every 10s", minutely("a", "short"))

@@ -12,7 +12,7 @@ fn edited(record: CronJobRecord) -> CronJobRecord {
 }
 
 #[test]
-fn slots_that_passed_behind_an_order_are_counted_once() {
+fn slots_passed_during_a_pending_create_are_counted_once() {
     let mut world = World::new("09:59:30", vec![cron_job("hello")], vec![]);
     world.advance_to("10:00:00");
     world.effects();
@@ -25,7 +25,7 @@ fn slots_that_passed_behind_an_order_are_counted_once() {
 }
 
 #[test]
-fn slots_that_a_deadline_hides_are_counted() {
+fn slots_past_their_deadline_are_counted() {
     let record = CronJobRecord {
         starting_deadline_seconds: Some(120),
         ..cron_job("hello")
@@ -35,7 +35,7 @@ fn slots_that_a_deadline_hides_are_counted() {
 }
 
 #[test]
-fn slots_that_pass_in_one_step_while_suspended_are_counted() {
+fn suspended_slots_passed_in_one_step_are_counted() {
     let suspended = CronJobRecord {
         is_suspended: true,
         ..cron_job("hello")
@@ -52,7 +52,7 @@ fn slots_that_pass_in_one_step_while_suspended_are_counted() {
 }
 
 #[test]
-fn a_minute_after_a_minute_is_counted_one_by_one() {
+fn each_minutely_slot_is_counted() {
     let mut world = World::new("09:59:30", vec![cron_job("hello")], vec![]);
     for minute in 0..10 {
         world.advance_to(&format!("10:{minute:02}:00"));
@@ -63,7 +63,7 @@ fn a_minute_after_a_minute_is_counted_one_by_one() {
 }
 
 #[test]
-fn a_slot_that_was_lost_to_its_deadline_is_taken_up_again_when_the_deadline_grows() {
+fn a_longer_deadline_revives_a_missed_slot_held_back_by_forbid() {
     let before = job("hello", "09:59:00");
     let status = CronJobStatus {
         active: vec![entry(&before)],
@@ -97,7 +97,7 @@ fn a_slot_that_was_lost_to_its_deadline_is_taken_up_again_when_the_deadline_grow
 }
 
 #[test]
-fn forbid_with_a_deadline_of_zero_tells_the_loss_soon() {
+fn forbid_with_deadline_zero_reports_the_missed_slot_within_a_second() {
     let before = job("hello", "09:59:00");
     let status = CronJobStatus {
         active: vec![entry(&before)],

@@ -23,20 +23,20 @@ fn world(active: &[&JobRecord], jobs: Vec<JobRecord>) -> World {
 }
 
 #[test]
-fn b_5_1_a_running_job_on_the_list_changes_nothing() {
+fn b_5_1_a_running_job_on_the_active_list_changes_nothing() {
     let running = job("hello", "09:59:00");
     world(&[&running], vec![running.clone()]).expect(&[]);
 }
 
 #[test]
-fn b_5_1_a_running_job_of_ours_is_adopted_and_moves_the_cursor() {
+fn b_5_1_a_running_job_is_adopted_and_moves_the_cursor() {
     let jobs = vec![job("hello", "09:58:00"), job("hello", "10:00:00")];
     let mut world = World::new("10:00:00", vec![cron_job("hello")], jobs);
     world.expect(&["status last=10:00:00 successful=- active=[hello-29632918 hello-29632920]"]);
 }
 
 #[test]
-fn b_5_1_a_manual_run_is_told_once_and_left_alone() {
+fn b_5_1_a_manual_run_gets_one_event_and_is_not_adopted() {
     let by_hand = manual_job("hello", "by-hand");
     let mut world = world(&[], vec![by_hand.clone()]);
     world.expect(&["Warning UnexpectedJob: Saw a job that the controller did not create or forgot: by-hand"]);
@@ -63,7 +63,7 @@ fn b_5_1_a_job_whose_annotation_and_name_disagree_is_not_adopted() {
 }
 
 #[test]
-fn b_5_1_a_listed_job_that_ended_is_told_and_taken_off() {
+fn b_5_1_a_finished_job_gets_an_event_and_leaves_the_active_list() {
     let running = job("hello", "09:59:00");
     let mut completed = world(&[&running], vec![running.clone()]);
     completed.apply_job(complete(running.clone(), "09:59:20"));
@@ -80,14 +80,14 @@ fn b_5_1_a_listed_job_that_ended_is_told_and_taken_off() {
 }
 
 #[test]
-fn b_5_1_the_latest_completion_counts() {
+fn b_5_1_last_successful_time_is_the_latest_completion() {
     let early = complete(job("hello", "09:57:00"), "09:57:30");
     let late = complete(job("hello", "09:56:00"), "09:58:30");
     world(&[], vec![early, late]).expect(&["status last=09:59:00 successful=09:58:30 active=[]"]);
 }
 
 #[test]
-fn b_5_4_an_entry_without_a_job_is_looked_up_and_dropped_when_gone() {
+fn b_5_4_an_active_entry_without_a_job_is_looked_up_and_removed() {
     let gone = job("hello", "09:58:00");
     let mut world = world(&[&gone], vec![]);
     world.expect(&["look up hello-29632918"]);
@@ -99,7 +99,7 @@ fn b_5_4_an_entry_without_a_job_is_looked_up_and_dropped_when_gone() {
 }
 
 #[test]
-fn b_5_4_an_entry_whose_name_lives_on_is_kept_and_not_asked_again() {
+fn b_5_4_a_found_active_entry_is_kept_and_not_looked_up_again() {
     let released = JobRecord {
         controller: None,
         ..job("hello", "09:58:00")
@@ -113,7 +113,7 @@ fn b_5_4_an_entry_whose_name_lives_on_is_kept_and_not_asked_again() {
 }
 
 #[test]
-fn b_5_4_entries_of_one_name_are_asked_for_and_answered_one_by_one() {
+fn b_5_4_active_entries_of_one_name_are_looked_up_separately() {
     let listed = job("hello", "09:58:00");
     let of_other_uid = JobRecord {
         uid: uid("other"),
@@ -140,7 +140,7 @@ fn b_5_4_entries_of_one_name_are_asked_for_and_answered_one_by_one() {
 }
 
 #[test]
-fn b_5_4_an_entry_that_changes_while_it_is_asked_for_is_asked_for_anew() {
+fn b_5_4_an_active_entry_changed_during_its_look_up_is_looked_up_again() {
     let listed = job("hello", "09:58:00");
     let mut world = world(&[&listed], vec![]);
     world.expect(&["look up hello-29632918"]);
@@ -162,7 +162,7 @@ fn b_5_4_an_entry_that_changes_while_it_is_asked_for_is_asked_for_anew() {
 }
 
 #[test]
-fn b_5_4_a_look_up_that_failed_is_repeated() {
+fn b_5_4_a_failed_look_up_is_retried() {
     let gone = job("hello", "09:58:00");
     let mut world = world(&[&gone], vec![]);
     world.effects();
@@ -176,7 +176,7 @@ fn b_5_4_a_look_up_that_failed_is_repeated() {
 }
 
 #[test]
-fn b_5_2_a_look_up_that_fails_holds_no_other_change_back() {
+fn b_5_2_a_failed_look_up_does_not_delay_other_changes() {
     let (gone, running) = (job("hello", "09:57:00"), job("hello", "09:58:00"));
     let mut world = world(&[&gone, &running], vec![complete(running.clone(), "09:58:20")]);
     world.expect(&[
@@ -199,7 +199,7 @@ fn b_5_2_a_look_up_that_fails_holds_no_other_change_back() {
 }
 
 #[test]
-fn b_5_4_a_listed_job_that_the_watch_shows_deleted_went_missing() {
+fn b_5_4_a_deleted_active_job_is_reported_missing() {
     let running = job("hello", "09:59:00");
     let mut world = world(&[&running], vec![running.clone()]);
     world.input(Input::JobDeleted(uid("hello-29632919")));
@@ -210,7 +210,7 @@ fn b_5_4_a_listed_job_that_the_watch_shows_deleted_went_missing() {
 }
 
 #[test]
-fn b_5_6_a_job_that_went_before_it_was_seen_to_end_is_no_success() {
+fn b_5_6_a_missing_job_is_no_success() {
     let gone = job("hello", "09:58:00");
     let mut world = world(&[&gone], vec![]);
     world.effects();
@@ -219,7 +219,7 @@ fn b_5_6_a_job_that_went_before_it_was_seen_to_end_is_no_success() {
 }
 
 #[test]
-fn b_3_2_jobs_of_a_cron_job_of_the_same_name_and_another_uid_are_not_ours() {
+fn b_3_2_jobs_of_another_cron_job_uid_are_ignored() {
     let other = JobRecord {
         controller: Some(uid("hello-of-old")),
         ..job("hello", "09:58:00")
@@ -228,7 +228,7 @@ fn b_3_2_jobs_of_a_cron_job_of_the_same_name_and_another_uid_are_not_ours() {
 }
 
 #[test]
-fn b_2_1_a_job_that_changes_owner_is_taken_from_the_old_one() {
+fn b_2_1_a_released_job_is_removed_from_its_owner() {
     let running = job("hello", "09:59:00");
     let mut world = world(&[&running], vec![running.clone()]);
     world.apply_job(JobRecord {
@@ -245,7 +245,7 @@ fn b_2_1_a_job_that_changes_owner_is_taken_from_the_old_one() {
 }
 
 #[test]
-fn b_5_4_entries_that_repeat_a_uid_are_asked_for_one_after_the_other() {
+fn b_5_4_active_entries_with_the_same_uid_are_looked_up_in_sequence() {
     let listed = job("hello", "09:58:00");
     let of_its_uid = JobRecord {
         name: "hello-1".into(),
@@ -258,7 +258,7 @@ fn b_5_4_entries_that_repeat_a_uid_are_asked_for_one_after_the_other() {
 }
 
 #[test]
-fn a_long_active_list_is_looked_at_as_a_short_one() {
+fn a_long_active_list_is_handled_like_a_short_one() {
     let slots: Vec<String> = (10..50).map(|minute| format!("09:{minute}:00")).collect();
     let running: Vec<JobRecord> = slots.iter().map(|slot| job("hello", slot)).collect();
     let listed: Vec<&JobRecord> = running.iter().collect();
@@ -310,7 +310,7 @@ fn b_3_2_a_job_of_another_namespace_is_reported_once_and_has_no_effect() {
 }
 
 #[test]
-fn b_3_2_forbid_does_not_wait_for_a_job_of_another_namespace_that_the_active_list_names() {
+fn b_3_2_forbid_ignores_an_active_job_of_another_namespace() {
     let elsewhere = JobRecord {
         namespace: "offender".into(),
         ..job("hello", "09:59:00")
@@ -335,7 +335,7 @@ fn b_3_2_forbid_does_not_wait_for_a_job_of_another_namespace_that_the_active_lis
 }
 
 #[test]
-fn b_5_1_a_job_of_a_future_slot_moves_no_cursor() {
+fn b_5_1_a_job_of_a_future_slot_does_not_move_the_cursor() {
     let future = job("hello", "2090-01-01T00:00:00Z");
     let mut world = world(
         &[],
@@ -378,7 +378,7 @@ fn a_last_schedule_time_in_the_future_is_reported_once() {
 }
 
 #[test]
-fn very_many_jobs_of_strangers_make_few_events_and_are_all_counted() {
+fn events_about_unexpected_jobs_are_limited_and_all_are_counted() {
     let mut world = World::new("10:00:30", vec![cron_job("hello")], vec![]);
     world.effects();
     let events_of_strangers = |world: &mut World, from: usize| {

@@ -44,7 +44,7 @@ fn b_1_3_nothing_is_decided_before_both_lists_are_complete() {
 }
 
 #[test]
-fn every_namespace_must_be_listed() {
+fn shard_is_synced_after_every_namespace_is_listed() {
     let now = at("10:00:00");
     let scopes = vec![Scope::Namespace("a".into()), Scope::Namespace("b".into())];
     let mut shard = ShardState::new(
@@ -67,7 +67,7 @@ fn every_namespace_must_be_listed() {
 }
 
 #[test]
-fn b_9_4_after_a_time_away_only_the_latest_slot_is_started() {
+fn b_9_4_only_the_latest_missed_slot_is_started() {
     let mut world = World::new("10:05:30", vec![cron_job("hello")], vec![]);
     world.expect(&["create hello-29632925 for 2026-05-05T10:05:00Z"]);
     assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Superseded), 5);
@@ -75,7 +75,7 @@ fn b_9_4_after_a_time_away_only_the_latest_slot_is_started() {
 }
 
 #[test]
-fn b_9_4_more_than_a_hundred_missed_slots_are_a_warning_and_no_more() {
+fn b_9_4_more_than_100_missed_slots_cause_only_a_warning() {
     let mut world = World::new("12:00:30", vec![cron_job("hello")], vec![]);
     world.expect(&[
         "Warning TooManyMissedTimes: too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew",
@@ -97,7 +97,7 @@ fn b_9_3_an_irregular_schedule_loses_no_slot() {
 }
 
 #[test]
-fn b_9_1_one_that_never_ran_counts_from_its_creation() {
+fn b_9_1_first_slot_is_counted_from_the_creation() {
     let new = last(
         CronJobRecord {
             created: at("10:00:10"),
@@ -112,7 +112,7 @@ fn b_9_1_one_that_never_ran_counts_from_its_creation() {
 }
 
 #[test]
-fn b_16_4_a_cursor_in_the_future_is_waited_for() {
+fn b_16_4_no_job_starts_before_a_future_cursor() {
     let mut world = World::new("10:00:30", vec![last(cron_job("hello"), Some("11:00:00"))], vec![]);
     world.advance_to("11:00:30");
     world.expect(&[
@@ -124,13 +124,13 @@ fn b_16_4_a_cursor_in_the_future_is_waited_for() {
 }
 
 #[test]
-fn a_slot_that_a_crash_left_unrecorded_is_not_started_again() {
+fn a_slot_not_recorded_before_a_crash_is_not_started_again() {
     let mut world = World::new("10:00:30", vec![cron_job("hello")], vec![job("hello", "10:00:00")]);
     world.expect(&["status last=10:00:00 successful=- active=[hello-29632920]"]);
 }
 
 #[test]
-fn b_10_1_a_slot_whose_job_has_ended_unrecorded_is_recorded_and_not_told_as_missed() {
+fn b_10_1_an_unrecorded_finished_job_is_recorded_and_not_missed() {
     let record = CronJobRecord {
         schedule: schedule("*/30 * * * *", None),
         starting_deadline_seconds: Some(0),
@@ -146,7 +146,7 @@ fn b_10_1_a_slot_whose_job_has_ended_unrecorded_is_recorded_and_not_told_as_miss
 }
 
 #[test]
-fn a_slot_whose_job_has_ended_unrecorded_is_recorded_while_suspended() {
+fn an_unrecorded_finished_job_is_recorded_while_suspended() {
     let record = CronJobRecord {
         is_suspended: true,
         ..cron_job("hello")
@@ -157,7 +157,7 @@ fn a_slot_whose_job_has_ended_unrecorded_is_recorded_while_suspended() {
 }
 
 #[test]
-fn a_relist_takes_out_what_is_gone() {
+fn a_relist_removes_deleted_objects() {
     let mut world = World::new("09:59:30", vec![cron_job("hello"), cron_job("gone")], vec![]);
     world.list(vec![cron_job("hello")], vec![]);
     world.advance_to("10:00:00");
@@ -166,7 +166,7 @@ fn a_relist_takes_out_what_is_gone() {
 }
 
 #[test]
-fn a_relist_keeps_what_it_shows_in_a_form_that_is_not_understood() {
+fn a_relist_keeps_undecodable_jobs() {
     // B-10.3: if the Job were considered gone, another run would start beside it.
     let running = job("hello", "09:59:00");
     let record = CronJobRecord {
@@ -190,7 +190,7 @@ fn a_relist_keeps_what_it_shows_in_a_form_that_is_not_understood() {
 }
 
 #[test]
-fn a_cron_job_that_is_not_understood_starts_nothing_until_it_is_and_then_its_latest_slot() {
+fn an_undecodable_cron_job_starts_nothing_until_it_is_fixed() {
     let mut world = World::new("09:59:30", vec![cron_job("hello")], vec![]);
     world.input(Input::list_begun(WatchedResource::CronJobs, Scope::Cluster));
     world.input(Input::CronJobUndecodable(uid("hello")));
@@ -260,7 +260,7 @@ fn a_clock_that_is_set_back_starts_nothing_twice() {
 }
 
 #[test]
-fn an_every_fires_on_its_grid_after_a_clock_that_was_wrong_at_the_start_was_set_back() {
+fn every_fires_on_its_grid_after_the_clock_is_set_back() {
     let record = CronJobRecord {
         schedule: schedule("@every 30s", None),
         created: at("10:00:00"),
@@ -276,7 +276,7 @@ fn an_every_fires_on_its_grid_after_a_clock_that_was_wrong_at_the_start_was_set_
 }
 
 #[test]
-fn an_every_fires_in_time_after_the_clock_was_set_back_by_less_than_a_minute() {
+fn every_fires_on_time_after_the_clock_is_set_back_by_seconds() {
     let record = CronJobRecord {
         schedule: schedule("@every 30s", None),
         created: at("10:00:00"),
@@ -297,7 +297,7 @@ fn an_every_fires_in_time_after_the_clock_was_set_back_by_less_than_a_minute() {
 }
 
 #[test]
-fn a_new_cron_job_fires_after_the_clock_was_set_back() {
+fn a_new_cron_job_fires_after_the_clock_is_set_back() {
     let mut world = World::new("12:00:00", vec![cron_job("hello")], vec![]);
     world.created_all();
     world.jump_to("11:00:00");
@@ -314,13 +314,13 @@ fn a_new_cron_job_fires_after_the_clock_was_set_back() {
 }
 
 #[test]
-fn b_9_6_the_wake_up_is_at_the_slot() {
+fn b_9_6_next_wakeup_is_the_slot() {
     let mut world = World::new("09:59:30", vec![cron_job("hello")], vec![]);
     assert_eq!(world.shard.next_wakeup().map(|wakeup| wakeup.at), Some(at("10:00:00")));
 }
 
 #[test]
-fn b_7_2_the_zone_of_a_schedule_without_one_is_the_default() {
+fn b_7_2_schedule_without_a_zone_uses_the_default_zone() {
     let in_tokyo = CronJobRecord {
         schedule: CronJobSchedule::new("0 19 * * *", None, &Zone::load("Asia/Tokyo").expect("a zone")),
         ..cron_job("hello")

@@ -32,7 +32,7 @@ fn b_12_1_a_job_is_created_at_its_slot_and_recorded() {
 }
 
 #[test]
-fn b_11_3_the_slot_is_written_in_the_zone_of_the_cron_job() {
+fn b_11_3_scheduled_timestamp_is_in_the_zone_of_the_cron_job() {
     let record = CronJobRecord {
         schedule: schedule("0 12 * * *", Some("Europe/Berlin")),
         ..cron_job("hello")
@@ -78,7 +78,7 @@ fn exists(world: &mut World) {
 }
 
 #[test]
-fn b_12_3_a_job_of_ours_that_exists_is_adopted() {
+fn b_12_3_an_existing_owned_job_is_adopted() {
     let mut world = world();
     exists(&mut world);
     world.expect(&["look up hello-29632920"]);
@@ -88,7 +88,7 @@ fn b_12_3_a_job_of_ours_that_exists_is_adopted() {
 }
 
 #[test]
-fn b_12_3_a_known_job_of_ours_is_adopted_without_asking() {
+fn b_12_3_a_known_owned_job_is_adopted_without_a_look_up() {
     let mut world = world();
     world.advance_to("10:00:00");
     world.effects();
@@ -105,7 +105,7 @@ fn b_12_3_a_known_job_of_ours_is_adopted_without_asking() {
 }
 
 #[test]
-fn b_12_3_a_foreign_job_costs_the_slot_and_the_next_is_armed() {
+fn b_12_3_a_foreign_job_loses_the_slot_but_not_the_next() {
     let mut world = world();
     exists(&mut world);
     world.effects();
@@ -123,7 +123,7 @@ fn b_12_3_a_foreign_job_costs_the_slot_and_the_next_is_armed() {
 }
 
 #[test]
-fn b_12_3_a_job_that_is_gone_again_is_created() {
+fn b_12_3_a_create_is_retried_if_the_existing_job_is_gone() {
     let mut world = world();
     exists(&mut world);
     world.effects();
@@ -179,7 +179,7 @@ fn not_permitted_until(world: &mut World, text: &str) -> Vec<String> {
 }
 
 #[test]
-fn b_12_4_a_lack_of_permission_for_a_moment_is_not_told() {
+fn b_12_4_a_brief_lack_of_permission_is_not_reported() {
     let mut world = world();
     world.advance_to("10:00:00");
     let told = not_permitted_until(&mut world, "10:00:03");
@@ -194,7 +194,7 @@ fn b_12_4_a_lack_of_permission_for_a_moment_is_not_told() {
 }
 
 #[test]
-fn b_12_4_a_lack_of_permission_that_lasts_is_told() {
+fn b_12_4_a_lasting_lack_of_permission_is_reported() {
     let mut world = world();
     world.advance_to("10:00:00");
     let told = not_permitted_until(&mut world, "10:01:30");
@@ -208,7 +208,7 @@ fn b_12_4_a_lack_of_permission_that_lasts_is_told() {
 }
 
 #[test]
-fn b_12_4_a_lack_of_permission_is_told_where_each_slot_is_short() {
+fn b_12_4_a_lack_of_permission_is_reported_with_short_slots() {
     let mut world = World::new(
         "09:59:30",
         vec![CronJobRecord {
@@ -222,7 +222,7 @@ fn b_12_4_a_lack_of_permission_is_told_where_each_slot_is_short() {
 }
 
 #[test]
-fn b_12_4_the_next_slot_supersedes_one_that_fails() {
+fn b_12_4_the_next_slot_supersedes_a_failed_create() {
     let mut world = world();
     world.advance_to("10:00:00");
     world.effects();
@@ -245,7 +245,7 @@ fn refuse_as_invalid(world: &mut World) {
 }
 
 #[test]
-fn b_12_4_a_job_that_is_refused_as_invalid_is_tried_once_a_minute_at_most() {
+fn b_12_4_a_job_refused_as_invalid_is_tried_once_per_minutely_slot() {
     let mut world = world();
     for minute in 0..10 {
         world.advance_to(&format!("10:0{minute}:00"));
@@ -257,7 +257,7 @@ fn b_12_4_a_job_that_is_refused_as_invalid_is_tried_once_a_minute_at_most() {
 }
 
 #[test]
-fn a_refused_slot_whose_next_try_is_not_sent_in_time_ends_as_refused() {
+fn a_refused_slot_whose_retry_expires_ends_as_refused() {
     let record = CronJobRecord {
         schedule: schedule("0 * * * *", None),
         ..cron_job("hello")
@@ -282,7 +282,7 @@ fn daily() -> CronJobRecord {
 }
 
 #[test]
-fn b_12_4_a_job_that_is_refused_as_invalid_is_tried_slowly_while_its_slot_is_the_latest() {
+fn b_12_4_a_job_refused_as_invalid_is_retried_with_long_back_off() {
     let mut world = World::new("09:59:30", vec![daily()], vec![]);
     world.advance_to("10:00:00");
     let mut tries = Vec::new();
@@ -307,7 +307,7 @@ fn b_12_4_a_job_that_is_refused_as_invalid_is_tried_slowly_while_its_slot_is_the
 }
 
 #[test]
-fn b_12_4_a_job_that_is_refused_as_invalid_is_tried_at_once_with_another_template() {
+fn b_12_4_a_job_refused_as_invalid_is_retried_at_once_with_a_new_template() {
     let mut world = World::new("09:59:30", vec![daily()], vec![]);
     world.advance_to("10:00:00");
     world.effects();
@@ -326,7 +326,7 @@ fn b_12_4_a_job_that_is_refused_as_invalid_is_tried_at_once_with_another_templat
 }
 
 #[test]
-fn b_12_4_a_job_that_is_refused_as_invalid_until_its_deadline_is_told_as_missed() {
+fn b_12_4_a_job_refused_as_invalid_until_its_deadline_is_missed() {
     let record = CronJobRecord {
         starting_deadline_seconds: Some(30),
         ..daily()
@@ -340,7 +340,7 @@ fn b_12_4_a_job_that_is_refused_as_invalid_until_its_deadline_is_told_as_missed(
 }
 
 #[test]
-fn an_order_that_expired_in_the_queue_is_superseded_by_the_latest_slot() {
+fn an_expired_create_is_superseded_by_the_latest_slot() {
     let mut world = world();
     world.advance_to("10:00:00");
     world.effects();
@@ -353,7 +353,7 @@ fn an_order_that_expired_in_the_queue_is_superseded_by_the_latest_slot() {
 }
 
 #[test]
-fn an_order_that_was_not_sent_comes_back() {
+fn an_unsent_create_is_ordered_again() {
     let mut world = world();
     world.advance_to("10:00:00");
     world.effects();
@@ -364,7 +364,7 @@ fn an_order_that_was_not_sent_comes_back() {
 }
 
 #[test]
-fn b_12_6_a_create_whose_answer_was_lost_makes_no_second_job() {
+fn b_12_6_a_create_with_a_lost_response_makes_no_second_job() {
     let mut world = world();
     world.advance_to("10:00:00");
     world.effects();
@@ -400,7 +400,7 @@ fn b_11_1_two_slots_of_one_minute_share_a_job() {
 }
 
 #[test]
-fn b_12_3_a_slot_whose_job_is_known_to_have_ended_needs_no_create() {
+fn b_12_3_a_slot_whose_job_is_known_to_have_ended_is_not_created_again() {
     let every = CronJobRecord {
         schedule: schedule("@every 20s", None),
         status: crate::shard::CronJobStatus {
@@ -437,7 +437,7 @@ impl World {
 }
 
 #[test]
-fn a_job_that_came_and_went_before_the_answer_leaves_no_ghost() {
+fn a_job_deleted_before_the_create_response_is_not_kept() {
     let mut world = world();
     world.advance_to("10:00:00");
     world.effects();
@@ -455,7 +455,7 @@ fn a_job_that_came_and_went_before_the_answer_leaves_no_ghost() {
 }
 
 #[test]
-fn b_13_1_a_short_lived_job_has_its_slot_stored_at_once() {
+fn b_13_1_the_slot_of_a_short_lived_job_is_stored_at_once() {
     let mut record = cron_job("hello");
     record.template = std::sync::Arc::new(crate::shard::JobTemplate {
         body: "".into(),

@@ -40,14 +40,14 @@ fn a_slot_may_start_until_its_deadline_and_not_after() {
 }
 
 #[test]
-fn b_9_7_a_deadline_of_zero_starts_at_its_slot_however_late_the_wake_up_is() {
+fn b_9_7_deadline_zero_tolerates_a_late_wake_up() {
     let mut world = World::new("09:59:30", vec![with_deadline(0)], vec![]);
     world.jump_to("10:00:00.250");
     world.expect(&[STARTED]);
 }
 
 #[test]
-fn b_9_7_a_process_that_slept_through_does_not_start_it() {
+fn b_9_7_deadline_zero_misses_the_slot_after_a_long_sleep() {
     let mut world = World::new("09:59:30", vec![with_deadline(0)], vec![]);
     world.jump_to("10:00:10.001");
     world.expect(&[MISSED]);
@@ -67,7 +67,7 @@ fn b_9_7_every_with_a_deadline_below_its_period_fires_on_its_grid() {
 }
 
 #[test]
-fn b_9_7_every_keeps_its_grid_when_it_is_late_beyond_the_deadline() {
+fn b_9_7_every_keeps_its_grid_after_a_missed_deadline() {
     let every = CronJobRecord {
         schedule: schedule("@every 10m", None),
         ..with_deadline(60)
@@ -79,7 +79,7 @@ fn b_9_7_every_keeps_its_grid_when_it_is_late_beyond_the_deadline() {
 }
 
 #[test]
-fn b_10_1_a_loss_is_told_once() {
+fn b_10_1_a_missed_slot_is_reported_once() {
     let mut world = World::new("10:00:30", vec![with_deadline(20)], vec![]);
     world.expect(&[MISSED]);
     world.apply(CronJobRecord {
@@ -95,7 +95,7 @@ fn b_10_1_a_loss_is_told_once() {
 }
 
 #[test]
-fn b_9_7_an_order_lives_for_ten_seconds_at_least_and_not_beyond_its_deadline() {
+fn b_9_7_a_create_expires_at_its_deadline_but_not_within_ten_seconds() {
     for (secs, expires) in [
         (0, "10:00:10.000000001"),
         (3, "10:00:10.000000001"),
@@ -118,7 +118,7 @@ fn b_9_7_an_order_lives_for_ten_seconds_at_least_and_not_beyond_its_deadline() {
 }
 
 #[test]
-fn a_retry_within_ten_seconds_is_allowed_whatever_the_deadline() {
+fn a_create_is_retried_within_ten_seconds_despite_deadline_zero() {
     let mut world = World::new("09:59:30", vec![with_deadline(0)], vec![]);
     world.advance_to("10:00:00");
     world.effects();
@@ -129,7 +129,7 @@ fn a_retry_within_ten_seconds_is_allowed_whatever_the_deadline() {
 }
 
 #[test]
-fn an_order_that_expired_at_its_deadline_is_told_as_missed() {
+fn a_create_that_expires_at_its_deadline_is_reported_as_missed() {
     let mut world = World::new("09:59:30", vec![with_deadline(30)], vec![]);
     world.advance_to("10:00:00");
     world.effects();
@@ -139,7 +139,7 @@ fn an_order_that_expired_at_its_deadline_is_told_as_missed() {
 }
 
 #[test]
-fn without_a_deadline_the_next_slot_gives_the_order() {
+fn without_a_deadline_the_next_slot_is_the_deadline_of_a_create() {
     let mut world = World::new("09:59:30", vec![cron_job("hello")], vec![]);
     world.advance_to("10:00:00");
     world.effects();
@@ -147,7 +147,7 @@ fn without_a_deadline_the_next_slot_gives_the_order() {
 }
 
 #[test]
-fn a_job_may_be_stored_until_the_next_slot_unless_it_may_be_deleted_before_its_slot_is_stored() {
+fn a_job_may_be_stored_until_the_next_slot_or_its_deadline() {
     #[track_caller]
     fn check(name: &str, record: CronJobRecord, store_by: Option<&str>) {
         let mut world = World::new("09:59:30", vec![record], vec![]);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::shard::{CronJobRecord, CronJobStatus, InstantOutcome, JobTemplate, ResourceVersion};
 
 #[test]
-fn b_6_1_one_that_is_being_deleted_starts_nothing() {
+fn b_6_1_a_cron_job_being_deleted_starts_nothing() {
     let deleting = CronJobRecord {
         is_deleting: true,
         ..cron_job("hello")
@@ -17,7 +17,7 @@ fn b_6_1_one_that_is_being_deleted_starts_nothing() {
 }
 
 #[test]
-fn b_6_2_an_unknown_zone_is_told_once_even_when_suspended() {
+fn b_6_2_an_unknown_zone_is_reported_once_even_when_suspended() {
     let bad = CronJobRecord {
         schedule: schedule("* * * * *", Some("Mars/Base")),
         is_suspended: true,
@@ -83,7 +83,7 @@ fn b_6_6_every_keeps_its_grid_while_suspended() {
 }
 
 #[test]
-fn b_16_4_a_cursor_in_the_future_is_waited_for_while_suspended() {
+fn b_16_4_no_slot_is_due_before_a_future_cursor_while_suspended() {
     let suspended = CronJobRecord {
         is_suspended: true,
         status: CronJobStatus {
@@ -121,7 +121,7 @@ fn b_6_6_resuming_starts_nothing_when_the_deadline_has_passed() {
 }
 
 #[test]
-fn b_6_4_a_text_that_does_not_parse_is_told_once() {
+fn b_6_4_an_unparseable_schedule_is_reported_once() {
     let bad = CronJobRecord {
         schedule: schedule("* * * *", None),
         ..cron_job("hello")
@@ -139,7 +139,7 @@ fn b_6_4_a_text_that_does_not_parse_is_told_once() {
 }
 
 #[test]
-fn b_6_5_a_date_that_never_comes_is_told_once() {
+fn b_6_5_a_schedule_without_activations_is_reported_once() {
     let never = CronJobRecord {
         schedule: schedule("0 0 31 2 *", None),
         ..cron_job("hello")
@@ -152,7 +152,7 @@ fn b_6_5_a_date_that_never_comes_is_told_once() {
 }
 
 #[test]
-fn b_7_1_a_zone_in_the_text_is_told_once_and_used() {
+fn b_7_1_a_zone_in_the_schedule_is_reported_once_and_used() {
     let legacy = CronJobRecord {
         schedule: schedule("TZ=Europe/Berlin 0 12 * * *", None),
         ..cron_job("hello")
@@ -169,7 +169,7 @@ fn b_7_1_a_zone_in_the_text_is_told_once_and_used() {
 }
 
 #[test]
-fn one_that_begins_to_be_deleted_ends_its_open_slot() {
+fn deleting_a_cron_job_ends_its_open_slot() {
     let record = CronJobRecord {
         is_suspended: true,
         ..cron_job("hello")
@@ -187,7 +187,7 @@ fn one_that_begins_to_be_deleted_ends_its_open_slot() {
 }
 
 #[test]
-fn b_9_a_last_run_of_years_ago_is_decided() {
+fn b_9_a_cron_job_last_run_years_ago_starts_its_latest_slot() {
     let old = CronJobRecord {
         status: CronJobStatus {
             last_schedule_time: Some(at("2001-01-01T00:00:00Z")),
@@ -201,7 +201,7 @@ fn b_9_a_last_run_of_years_ago_is_decided() {
 }
 
 #[test]
-fn annotations_of_a_template_that_are_left_out_are_reported_once() {
+fn reserved_template_annotations_are_reported_once() {
     let template = JobTemplate {
         had_reserved_annotations: true,
         ..JobTemplate::clone(&cron_job("hello").template)

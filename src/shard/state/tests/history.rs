@@ -19,7 +19,7 @@ fn stored(record: CronJobRecord) -> CronJobRecord {
 }
 
 #[test]
-fn b_4_3_the_oldest_successful_jobs_go_first() {
+fn b_4_3_the_oldest_successful_jobs_are_deleted_first() {
     let mut world = World::new("09:59:30", vec![stored(cron_job("hello"))], finished(&FIVE));
     world.expect(&["delete hello-29632910", "delete hello-29632912"]);
     world.answer_delete(DeleteOutcome::Deleted);
@@ -31,7 +31,7 @@ fn b_4_3_the_oldest_successful_jobs_go_first() {
 }
 
 #[test]
-fn b_4_3_failed_jobs_have_a_limit_of_their_own_and_come_second() {
+fn b_4_3_failed_jobs_have_their_own_limit_and_are_deleted_second() {
     let mut jobs = finished(&FIVE[..4]);
     jobs.push(failed(job("hello", "09:51:00")));
     jobs.push(failed(job("hello", "09:53:00")));
@@ -40,7 +40,7 @@ fn b_4_3_failed_jobs_have_a_limit_of_their_own_and_come_second() {
 }
 
 #[test]
-fn b_4_3_jobs_without_a_start_go_last_and_ties_by_name() {
+fn b_4_3_jobs_are_deleted_by_start_time_then_name() {
     let mut jobs = finished(&FIVE);
     jobs[0].started = None;
     jobs[2].started = jobs[1].started;
@@ -49,7 +49,7 @@ fn b_4_3_jobs_without_a_start_go_last_and_ties_by_name() {
 }
 
 #[test]
-fn b_4_3_a_job_that_ends_while_replace_deletes_it_takes_no_other_s_place() {
+fn b_4_3_a_job_being_replaced_does_not_push_others_out_of_history() {
     let running = job("hello", "09:59:00");
     let record = CronJobRecord {
         concurrency_policy: ConcurrencyPolicy::Replace,
@@ -70,7 +70,7 @@ fn b_4_3_a_job_that_ends_while_replace_deletes_it_takes_no_other_s_place() {
 }
 
 #[test]
-fn b_4_1_without_limits_everything_is_kept() {
+fn b_4_1_without_limits_all_jobs_are_kept() {
     let record = CronJobRecord {
         successful_jobs_history_limit: None,
         failed_jobs_history_limit: None,
@@ -80,7 +80,7 @@ fn b_4_1_without_limits_everything_is_kept() {
 }
 
 #[test]
-fn b_4_4_a_manual_run_counts_as_well() {
+fn b_4_4_manual_runs_count_towards_the_limit() {
     let mut jobs = finished(&FIVE[2..]);
     jobs.push(complete(manual_job("hello", "by-hand"), "09:40:00"));
     let mut world = World::new("09:59:30", vec![stored(cron_job("hello"))], jobs);
@@ -102,7 +102,7 @@ fn b_4_5_a_delete_is_not_repeated_and_404_is_success() {
 }
 
 #[test]
-fn b_4_4_a_delete_that_fails_is_told_and_tried_again() {
+fn b_4_4_a_failed_delete_is_reported_and_retried() {
     let mut world = World::new("09:59:30", vec![stored(cron_job("hello"))], finished(&FIVE[1..]));
     world.effects();
     world.answer_delete(DeleteOutcome::Failed {
@@ -136,7 +136,7 @@ fn b_3_1_history_is_cleaned_when_suspended_deleting_or_unparseable() {
 }
 
 #[test]
-fn b_4_6_with_a_limit_of_zero_a_job_goes_without_saw_completed_and_counts_as_success() {
+fn b_4_6_with_limit_zero_a_job_is_deleted_without_a_completed_event() {
     let record = CronJobRecord {
         successful_jobs_history_limit: Some(0),
         ..cron_job("hello")
@@ -169,7 +169,7 @@ fn no_job_is_deleted_before_its_slot_is_stored() {
 }
 
 #[test]
-fn a_finished_job_that_a_crash_left_unrecorded_moves_the_cursor_before_it_goes() {
+fn an_unrecorded_finished_job_moves_the_cursor_before_its_deletion() {
     let record = CronJobRecord {
         successful_jobs_history_limit: Some(0),
         ..cron_job("hello")
@@ -182,7 +182,7 @@ fn a_finished_job_that_a_crash_left_unrecorded_moves_the_cursor_before_it_goes()
 }
 
 #[test]
-fn b_4_3_who_waits_for_the_cursor_holds_up_those_behind_it() {
+fn b_4_3_a_job_waiting_for_the_cursor_delays_later_deletions() {
     let record = CronJobRecord {
         successful_jobs_history_limit: Some(0),
         failed_jobs_history_limit: Some(0),

@@ -30,7 +30,7 @@ fn ordered(record: CronJobRecord) -> World {
 }
 
 #[test]
-fn b_12_6_a_create_without_an_answer_is_looked_up_and_not_repeated() {
+fn b_12_6_an_unanswered_create_is_looked_up_before_any_retry() {
     let mut world = ordered(cron_job("hello"));
     unanswered(&mut world);
     world.expect(&["look up hello-29632920"]);
@@ -40,7 +40,7 @@ fn b_12_6_a_create_without_an_answer_is_looked_up_and_not_repeated() {
 }
 
 #[test]
-fn a_create_that_is_lost_twice_is_reported() {
+fn a_create_lost_twice_is_reported() {
     let mut world = ordered(cron_job("hello"));
     unanswered(&mut world);
     world.expect(&["look up hello-29632920"]);
@@ -55,7 +55,7 @@ fn a_create_that_is_lost_twice_is_reported() {
 }
 
 #[test]
-fn an_answer_about_an_entry_of_the_active_list_is_none_about_the_slot() {
+fn a_look_up_for_the_active_list_does_not_answer_for_the_slot() {
     // The entry was looked up before the create, so its answer says nothing about the create.
     let mut record = cron_job("hello");
     record.status.active = vec![entry(&job("hello", "10:00:00"))];
@@ -74,7 +74,7 @@ fn an_answer_about_an_entry_of_the_active_list_is_none_about_the_slot() {
 }
 
 #[test]
-fn a_create_without_an_answer_and_without_a_job_is_repeated() {
+fn an_unanswered_create_without_a_job_is_retried() {
     let mut world = ordered(cron_job("hello"));
     unanswered(&mut world);
     world.effects();
@@ -84,7 +84,7 @@ fn a_create_without_an_answer_and_without_a_job_is_repeated() {
 }
 
 #[test]
-fn a_question_about_a_slot_is_put_again_until_it_is_answered() {
+fn a_failed_look_up_of_a_slot_is_retried() {
     let mut world = ordered(cron_job("hello"));
     unanswered(&mut world);
     world.effects();
@@ -101,7 +101,7 @@ fn a_question_about_a_slot_is_put_again_until_it_is_answered() {
 }
 
 #[test]
-fn forbid_starts_no_later_slot_before_it_knows_of_the_one_without_an_answer() {
+fn forbid_starts_no_later_slot_while_a_create_is_unanswered() {
     let mut world = ordered(forbid());
     world.advance_to("10:01:00");
     unanswered(&mut world);
@@ -111,7 +111,7 @@ fn forbid_starts_no_later_slot_before_it_knows_of_the_one_without_an_answer() {
 }
 
 #[test]
-fn history_keeps_a_job_whose_create_is_not_answered() {
+fn history_keeps_a_job_whose_create_is_unanswered() {
     let mut world = ordered(CronJobRecord {
         successful_jobs_history_limit: Some(0),
         ..cron_job("hello")
@@ -127,7 +127,7 @@ fn history_keeps_a_job_whose_create_is_not_answered() {
 }
 
 #[test]
-fn a_job_that_came_and_went_while_it_was_asked_for_is_not_created_again() {
+fn a_job_deleted_during_its_look_up_is_not_created_again() {
     let mut world = ordered(cron_job("hello"));
     unanswered(&mut world);
     world.effects();
@@ -142,7 +142,7 @@ fn a_job_that_came_and_went_while_it_was_asked_for_is_not_created_again() {
 }
 
 #[test]
-fn a_late_answer_does_not_bring_a_deleted_job_back() {
+fn a_late_look_up_response_does_not_restore_a_deleted_job() {
     let mut world = ordered(forbid());
     unanswered(&mut world);
     world.effects();
@@ -160,7 +160,7 @@ fn a_late_answer_does_not_bring_a_deleted_job_back() {
 }
 
 #[test]
-fn b_12_5_our_job_counts_even_if_its_annotation_was_stripped() {
+fn b_12_5_a_created_job_without_its_annotation_counts_as_running() {
     let mut world = ordered(forbid());
     world.apply_job(JobRecord {
         scheduled: None,
@@ -173,7 +173,7 @@ fn b_12_5_our_job_counts_even_if_its_annotation_was_stripped() {
 }
 
 #[test]
-fn b_5_4_a_job_that_a_relist_leaves_out_is_asked_for_before_it_is_missing() {
+fn b_5_4_a_job_absent_from_a_relist_is_looked_up_first() {
     let before = job("hello", "09:59:00");
     let status = CronJobStatus {
         active: vec![entry(&before)],
@@ -190,7 +190,7 @@ fn b_5_4_a_job_that_a_relist_leaves_out_is_asked_for_before_it_is_missing() {
 }
 
 #[test]
-fn every_goes_on_when_a_retry_and_the_next_slot_fall_into_one_look() {
+fn every_goes_on_when_a_retry_and_the_next_slot_coincide() {
     let status = CronJobStatus {
         last_schedule_time: Some(at("10:00:00")),
         ..CronJobStatus::default()
@@ -212,7 +212,7 @@ fn every_goes_on_when_a_retry_and_the_next_slot_fall_into_one_look() {
 }
 
 #[test]
-fn an_edit_at_the_instant_does_not_lose_a_slot_with_a_short_deadline() {
+fn an_edit_at_the_slot_does_not_lose_a_short_deadline_slot() {
     let record = CronJobRecord {
         starting_deadline_seconds: Some(0),
         ..cron_job("hello")
@@ -228,7 +228,7 @@ fn an_edit_at_the_instant_does_not_lose_a_slot_with_a_short_deadline() {
 }
 
 #[test]
-fn an_edit_while_replace_deletes_leaves_the_order_its_expiry() {
+fn an_edit_during_a_replace_delete_keeps_the_expiry_of_the_create() {
     let before = job("hello", "09:59:00");
     let status = CronJobStatus {
         active: vec![entry(&before)],
@@ -253,7 +253,7 @@ fn an_edit_while_replace_deletes_leaves_the_order_its_expiry() {
 }
 
 #[test]
-fn b_13_1_an_adopted_job_of_a_short_life_has_its_slot_stored_at_once() {
+fn b_13_1_the_slot_of_an_adopted_short_lived_job_is_stored_at_once() {
     let template = JobTemplate {
         body: "".into(),
         splice_offsets: [0; 3],
@@ -271,7 +271,7 @@ fn b_13_1_an_adopted_job_of_a_short_life_has_its_slot_stored_at_once() {
 }
 
 #[test]
-fn one_that_is_taken_out_and_in_again_while_its_order_is_under_way_does_no_harm() {
+fn a_cron_job_removed_and_re_added_during_a_create_gets_one_job() {
     let mut world = ordered(cron_job("hello"));
     world.input(Input::CronJobDeleted(uid("hello")));
     world.apply(cron_job("hello"));
@@ -287,7 +287,7 @@ fn one_that_is_taken_out_and_in_again_while_its_order_is_under_way_does_no_harm(
 }
 
 #[test]
-fn a_clock_set_back_behind_a_change_of_schedule_does_not_hide_the_slots_after_it() {
+fn a_clock_set_back_before_a_schedule_change_loses_no_slots() {
     let status = CronJobStatus {
         last_schedule_time: Some(at("10:00:00")),
         ..CronJobStatus::default()
@@ -310,7 +310,7 @@ fn a_clock_set_back_behind_a_change_of_schedule_does_not_hide_the_slots_after_it
 }
 
 #[test]
-fn a_failed_history_delete_does_not_hold_a_replace_back() {
+fn a_failed_history_delete_does_not_delay_a_replace() {
     let before = job("hello", "09:59:00");
     let old = [
         complete(job("hello", "09:50:00"), "09:50:00"),
@@ -345,7 +345,7 @@ fn a_failed_history_delete_does_not_hold_a_replace_back() {
 }
 
 #[test]
-fn a_clock_set_back_ends_waits_that_the_wrong_time_began() {
+fn a_clock_set_back_retries_pending_look_ups_at_once() {
     let failed = || LookUpOutcome::Failed {
         message: "no".into(),
         retry_after: None,

@@ -8,7 +8,7 @@ fn running(name: &str) -> JobRecord {
 }
 
 #[test]
-fn changes_of_the_jobs_of_such_a_cron_job_are_looked_at_together() {
+fn job_changes_of_a_cron_job_with_many_jobs_are_evaluated_in_batches() {
     let record = CronJobRecord {
         is_suspended: true,
         successful_jobs_history_limit: None,

@@ -15,14 +15,14 @@ fn fired() -> World {
 }
 
 #[test]
-fn b_3_3_the_echo_of_our_job_changes_nothing() {
+fn b_3_3_the_echo_of_a_created_job_changes_nothing() {
     let mut world = fired();
     world.apply_job(job("hello", "10:00:00"));
     world.expect(&[]);
 }
 
 #[test]
-fn b_5_3_an_event_from_before_our_status_write_decides_nothing() {
+fn b_5_3_an_event_with_an_older_status_keeps_the_pending_cursor() {
     let mut world = fired();
     let renamed_label = CronJobRecord {
         resource_version: ResourceVersion(11),
@@ -38,7 +38,7 @@ fn b_5_3_an_event_from_before_our_status_write_decides_nothing() {
 }
 
 #[test]
-fn b_3_3_the_echo_of_our_status_write_changes_nothing_before_or_after_the_answer() {
+fn b_3_3_the_echo_of_a_status_write_changes_nothing() {
     let echo = |world: &World| CronJobRecord {
         status: world.pending_write("hello").expect("a write").status.clone(),
         resource_version: ResourceVersion(101),
@@ -59,7 +59,7 @@ fn b_3_3_the_echo_of_our_status_write_changes_nothing_before_or_after_the_answer
 }
 
 #[test]
-fn an_event_that_is_older_than_what_we_stored_is_passed_over() {
+fn an_event_older_than_the_stored_status_is_ignored() {
     let mut world = fired();
     world.stored("hello");
     world.apply(CronJobRecord {
@@ -73,7 +73,7 @@ fn an_event_that_is_older_than_what_we_stored_is_passed_over() {
 }
 
 #[test]
-fn b_13_2_a_conflict_waits_for_the_event_and_is_rebuilt_on_it() {
+fn b_13_2_a_conflicting_write_is_rebuilt_on_the_next_event() {
     let mut world = fired();
     world.answer_status("hello", StatusOutcome::Conflict);
     world.expect(&[]);
@@ -85,7 +85,7 @@ fn b_13_2_a_conflict_waits_for_the_event_and_is_rebuilt_on_it() {
 }
 
 #[test]
-fn a_conflict_whose_event_came_before_is_rebuilt_at_once() {
+fn a_conflicting_write_is_rebuilt_if_its_event_came_first() {
     let mut world = fired();
     let first = world.pending_write("hello").expect("a write").status.clone();
     world.apply(CronJobRecord {
@@ -103,7 +103,7 @@ fn a_conflict_whose_event_came_before_is_rebuilt_at_once() {
 }
 
 #[test]
-fn b_13_2_a_status_that_could_not_be_written_is_tried_again() {
+fn b_13_2_a_failed_status_write_is_retried() {
     let mut world = fired();
     world.answer_status(
         "hello",
@@ -156,7 +156,7 @@ fn refused_until(world: &mut World, until: &str) -> usize {
 }
 
 #[test]
-fn b_13_2_a_status_that_is_always_refused_is_tried_ever_less() {
+fn b_13_2_a_refused_status_write_backs_off() {
     let hourly = CronJobRecord {
         schedule: schedule("0 * * * *", None),
         ..cron_job("hello")
@@ -182,7 +182,7 @@ fn b_13_2_a_status_that_is_always_refused_is_tried_ever_less() {
 }
 
 #[test]
-fn a_cursor_that_somebody_else_moved_back_comes_forward_to_the_job_that_runs() {
+fn a_cursor_moved_back_by_another_writer_returns_to_the_running_job() {
     let mut world = fired();
     world.stored("hello");
     world.effects();
@@ -199,7 +199,7 @@ fn a_cursor_that_somebody_else_moved_back_comes_forward_to_the_job_that_runs() {
 }
 
 #[test]
-fn b_16_4_a_cursor_that_somebody_else_moved_back_is_the_truth() {
+fn b_16_4_a_cursor_moved_back_by_another_writer_is_followed() {
     let mut world = fired();
     world.apply_job(complete(job("hello", "10:00:00"), "10:00:05"));
     world.effects();
@@ -217,7 +217,7 @@ fn b_16_4_a_cursor_that_somebody_else_moved_back_is_the_truth() {
 }
 
 #[test]
-fn one_that_is_deleted_takes_its_timers_along() {
+fn a_deleted_cron_job_leaves_no_timers() {
     let mut world = fired();
     world.input(crate::shard::Input::CronJobDeleted(super::world::uid("hello")));
     assert_eq!(world.shard.sizes().wheel_entries, 0);
@@ -228,7 +228,7 @@ fn one_that_is_deleted_takes_its_timers_along() {
 }
 
 #[test]
-fn a_status_write_that_was_not_sent_comes_back_and_not_at_once() {
+fn an_unsent_status_write_is_retried_after_a_delay() {
     let mut world = fired();
     world.answer_status("hello", StatusOutcome::Abandoned);
     world.expect(&[]);

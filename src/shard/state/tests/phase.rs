@@ -28,7 +28,7 @@ fn settle(world: &mut World) {
 }
 
 #[test]
-fn on_standby_it_learns_and_has_no_effects() {
+fn standby_shard_takes_inputs_without_effects() {
     let mut world = World::on_standby("10:00:05", vec![cron_job("hello")], vec![job("hello", "09:58:00")]);
     assert!(world.shard.is_synced());
     assert!(!world.shard.phase().acts());
@@ -45,7 +45,7 @@ fn on_standby_it_learns_and_has_no_effects() {
 }
 
 #[test]
-fn who_begins_to_lead_starts_the_latest_slot_and_adopts_what_runs() {
+fn a_new_leader_starts_the_latest_slot_and_adopts_running_jobs() {
     let mut world = World::on_standby("10:00:30", vec![cron_job("hello")], vec![]);
     world.apply_job(job("hello", "10:00:00"));
     world.jump_to("10:03:10");
@@ -66,7 +66,7 @@ fn who_begins_to_lead_starts_the_latest_slot_and_adopts_what_runs() {
 }
 
 #[test]
-fn while_it_may_not_act_it_takes_facts_in_and_judges_none_by_a_time_that_stands_still() {
+fn a_paused_shard_takes_inputs_without_decisions() {
     let mut world = World::new("10:00:30", vec![cron_job("hello")], vec![]);
     assert_eq!(world.effects().len(), 1);
     world.created();
@@ -91,7 +91,7 @@ fn while_it_may_not_act_it_takes_facts_in_and_judges_none_by_a_time_that_stands_
 }
 
 #[test]
-fn to_lead_twice_is_to_lead_once() {
+fn lead_is_idempotent() {
     let mut world = World::on_standby("10:00:30", vec![cron_job("hello")], vec![]);
     world.lead();
     assert_eq!(world.effects().len(), 1);
@@ -100,7 +100,7 @@ fn to_lead_twice_is_to_lead_once() {
 }
 
 #[test]
-fn before_all_is_listed_who_leads_decides_nothing() {
+fn a_leader_decides_nothing_before_both_lists_are_complete() {
     use crate::shard::{Input, Scope, ShardConfig, ShardId, ShardState, WatchedResource};
     let config = ShardConfig {
         clock_skew_max: SignedDuration::from_secs(2),
@@ -119,7 +119,7 @@ fn before_all_is_listed_who_leads_decides_nothing() {
 }
 
 #[test]
-fn the_seal_decides_what_is_due_and_nothing_later() {
+fn seal_starts_due_slots_and_no_later_ones() {
     let mut world = World::new("09:59:30", vec![cron_job("hello")], vec![]);
     world.expect(&[]);
     world.now = at("10:00:00");
@@ -133,7 +133,7 @@ fn the_seal_decides_what_is_due_and_nothing_later() {
 }
 
 #[test]
-fn while_it_closes_it_acts_and_has_statuses_written_at_once() {
+fn a_closing_shard_still_creates_jobs() {
     let mut world = World::new("10:00:00", vec![cron_job("hello")], vec![]);
     world.effects();
     world.close();
@@ -150,7 +150,7 @@ fn while_it_closes_it_acts_and_has_statuses_written_at_once() {
 }
 
 #[test]
-fn a_status_that_was_refused_holds_no_shard_up() {
+fn a_refused_status_write_does_not_delay_the_seal() {
     let mut world = World::new("10:00:00", vec![cron_job("hello")], vec![]);
     world.effects();
     world.created();
@@ -163,7 +163,7 @@ fn a_status_that_was_refused_holds_no_shard_up() {
 }
 
 #[test]
-fn a_status_that_waits_for_its_flush_is_written_at_once() {
+fn seal_makes_pending_status_writes_urgent() {
     let mut world = World::new("10:00:00", vec![cron_job("hello")], vec![]);
     world.effects();
     world.created();
@@ -176,7 +176,7 @@ fn a_status_that_waits_for_its_flush_is_written_at_once() {
 }
 
 #[test]
-fn b_10_4_a_slot_whose_deletes_end_behind_the_seal_is_left_to_the_next() {
+fn b_10_4_a_slot_whose_deletes_end_after_the_seal_is_not_started() {
     let runs = running(ConcurrencyPolicy::Replace);
     let mut world = World::new("09:59:30", vec![runs], vec![job("hello", "09:59:00")]);
     world.now = at("10:00:00");
@@ -193,7 +193,7 @@ fn b_10_4_a_slot_whose_deletes_end_behind_the_seal_is_left_to_the_next() {
 }
 
 #[test]
-fn b_10_3_a_slot_that_forbid_holds_back_is_left_to_the_next() {
+fn b_10_3_a_slot_held_back_by_forbid_is_handed_over() {
     let mut world = World::new(
         "10:00:00",
         vec![running(ConcurrencyPolicy::Forbid)],
@@ -216,7 +216,7 @@ fn b_10_3_a_slot_that_forbid_holds_back_is_left_to_the_next() {
 }
 
 #[test]
-fn b_12_4_a_create_in_back_off_is_left_to_the_next() {
+fn b_12_4_a_refused_create_is_not_retried_after_the_seal() {
     let mut world = World::new("10:00:00", vec![cron_job("hello")], vec![]);
     world.effects();
     world.seal();
@@ -228,7 +228,7 @@ fn b_12_4_a_create_in_back_off_is_left_to_the_next() {
 }
 
 #[test]
-fn who_is_sealed_may_lead_again() {
+fn a_sealed_shard_can_lead_again() {
     let mut world = World::new("10:00:00", vec![cron_job("hello")], vec![]);
     world.effects();
     world.created();
@@ -244,7 +244,7 @@ fn who_is_sealed_may_lead_again() {
 }
 
 #[test]
-fn a_status_that_cannot_be_stored_is_not_settled() {
+fn a_shard_is_not_settled_after_a_status_conflict() {
     let mut world = World::new("10:00:00", vec![cron_job("hello")], vec![]);
     world.effects();
     world.answer_create(CreateOutcome::AlreadyExists {
@@ -260,7 +260,7 @@ fn a_status_that_cannot_be_stored_is_not_settled() {
 }
 
 #[test]
-fn a_replace_that_begins_while_closing_is_waited_for() {
+fn a_closing_shard_waits_for_a_replace_delete() {
     let record = running(ConcurrencyPolicy::Replace);
     let mut world = World::new("09:59:30", vec![record], vec![job("hello", "09:59:00")]);
     world.shard.close(world.now);

@@ -50,7 +50,7 @@ fn b_10_3_forbid_waits_and_starts_when_the_job_ends() {
 }
 
 #[test]
-fn b_10_4_an_order_of_every_expires_at_the_next_slot_of_its_grid() {
+fn b_10_4_a_create_of_every_expires_at_the_next_slot_of_its_grid() {
     let before = job("hello", "09:59:00");
     let status = CronJobStatus {
         active: vec![entry(&before)],
@@ -72,7 +72,7 @@ fn b_10_4_an_order_of_every_expires_at_the_next_slot_of_its_grid() {
 }
 
 #[test]
-fn b_15_1_an_order_tells_whether_it_came_off_the_wheel_at_its_instant() {
+fn b_15_1_is_on_time_is_false_for_delayed_creates() {
     #[track_caller]
     fn check(name: &str, world: &mut World, is_on_time: bool) {
         world.effects();
@@ -104,7 +104,7 @@ fn b_10_3_forbid_starts_only_the_latest_slot() {
 }
 
 #[test]
-fn b_10_3_forbid_gives_a_slot_up_when_its_deadline_passes() {
+fn b_10_3_forbid_misses_a_slot_when_its_deadline_passes() {
     let before = job("hello", "09:59:00");
     let record = CronJobRecord {
         concurrency_policy: ConcurrencyPolicy::Forbid,
@@ -130,7 +130,7 @@ fn b_10_3_forbid_gives_a_slot_up_when_its_deadline_passes() {
 }
 
 #[test]
-fn b_10_3_a_manual_run_does_not_hold_forbid_back() {
+fn b_10_3_forbid_ignores_a_manual_run() {
     let record = CronJobRecord {
         concurrency_policy: ConcurrencyPolicy::Forbid,
         ..cron_job("hello")
@@ -142,7 +142,7 @@ fn b_10_3_a_manual_run_does_not_hold_forbid_back() {
 }
 
 #[test]
-fn b_10_3_an_emptied_active_list_does_not_let_forbid_overlap() {
+fn b_10_3_forbid_counts_a_running_job_missing_from_the_active_list() {
     let record = CronJobRecord {
         concurrency_policy: ConcurrencyPolicy::Forbid,
         ..cron_job("hello")
@@ -154,7 +154,7 @@ fn b_10_3_an_emptied_active_list_does_not_let_forbid_overlap() {
 }
 
 #[test]
-fn b_10_3_forbid_waits_for_word_of_an_unknown_active_job() {
+fn b_10_3_forbid_waits_for_the_look_up_of_an_unknown_active_job() {
     let unknown = job("hello", "09:59:00");
     let record = CronJobRecord {
         concurrency_policy: ConcurrencyPolicy::Forbid,
@@ -208,7 +208,7 @@ fn b_10_4_replace_deletes_in_the_order_of_the_active_list() {
 }
 
 #[test]
-fn b_10_4_replace_takes_a_job_that_is_gone_as_deleted() {
+fn b_10_4_replace_treats_a_missing_job_as_deleted() {
     let mut world = running(ConcurrencyPolicy::Replace);
     world.advance_to("10:00:00");
     world.effects();
@@ -233,7 +233,7 @@ fn b_10_4_replace_does_not_create_while_a_delete_fails() {
 }
 
 #[test]
-fn b_10_4_replace_starts_the_latest_slot_when_its_deletes_took_long() {
+fn b_10_4_replace_starts_the_latest_slot_after_slow_deletes() {
     let mut world = running(ConcurrencyPolicy::Replace);
     world.advance_to("10:00:00");
     world.expect(&["delete hello-29632919"]);
@@ -245,7 +245,7 @@ fn b_10_4_replace_starts_the_latest_slot_when_its_deletes_took_long() {
 }
 
 #[test]
-fn b_10_4_replace_starts_nothing_that_was_suspended_while_it_deleted() {
+fn b_10_4_replace_starts_nothing_if_suspended_during_the_delete() {
     let mut world = running(ConcurrencyPolicy::Replace);
     world.advance_to("10:00:00");
     world.effects();
@@ -261,7 +261,7 @@ fn b_10_4_replace_starts_nothing_that_was_suspended_while_it_deleted() {
 }
 
 #[test]
-fn b_10_2_a_running_job_of_the_slot_s_name_holds_it_back() {
+fn b_10_2_a_running_job_with_the_name_of_the_slot_blocks_it() {
     let unmarked = JobRecord {
         scheduled: None,
         ..job("hello", "10:00:00")
@@ -283,7 +283,7 @@ fn b_10_2_a_running_job_of_the_slot_s_name_holds_it_back() {
 }
 
 #[test]
-fn b_10_3_a_manual_run_on_the_active_list_holds_forbid_back() {
+fn b_10_3_forbid_waits_for_a_manual_run_on_the_active_list() {
     let by_hand = manual_job("hello", "by-hand");
     let record = CronJobRecord {
         concurrency_policy: ConcurrencyPolicy::Forbid,

@@ -51,7 +51,7 @@ fn a_look_up_that_is_not_permitted_does_not_stop_later_slots_under_allow() {
 }
 
 #[test]
-fn a_look_up_that_is_not_permitted_is_reported_once_a_slot() {
+fn a_look_up_that_is_not_permitted_is_reported_once_per_slot() {
     let mut world = looked_up(ConcurrencyPolicy::Allow);
     let told = refuse_look_ups_until(&mut world, "10:00:59");
     assert_eq!(
@@ -72,7 +72,7 @@ fn forbid_waits_for_a_look_up_that_is_not_permitted_and_reports_it() {
 }
 
 #[test]
-fn a_look_up_of_an_entry_of_the_active_list_that_is_not_permitted_is_reported_once() {
+fn a_forbidden_look_up_of_an_active_entry_is_reported_once() {
     let listed = job("hello", "09:58:00");
     let record = CronJobRecord {
         status: CronJobStatus {

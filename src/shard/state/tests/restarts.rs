@@ -69,7 +69,7 @@ fn with_deadline(secs: i64) -> CronJobRecord {
 }
 
 #[test]
-fn a_slot_that_was_lost_to_its_deadline_starts_when_the_deadline_grows() {
+fn a_missed_slot_starts_when_its_deadline_is_extended() {
     let jobs = created(&["10:00:35", "10:00:45"], |restart| {
         let mut shard = Restartable::new("09:59:30", &with_deadline(30), &[]);
         shard.world.now = "2026-05-05T10:00:31Z".parse().unwrap();
@@ -90,7 +90,7 @@ fn a_slot_that_was_lost_to_its_deadline_starts_when_the_deadline_grows() {
 }
 
 #[test]
-fn a_slot_that_was_refused_as_invalid_starts_when_the_cause_is_gone() {
+fn a_slot_refused_as_invalid_starts_when_the_cause_is_gone() {
     let refused = CreateOutcome::Refused { message: "no".into() };
     let jobs = created(&["10:02:00"], |restart| {
         let mut shard = Restartable::new("09:59:30", &with_deadline(3_600), &[]);
@@ -107,7 +107,7 @@ fn a_slot_that_was_refused_as_invalid_starts_when_the_cause_is_gone() {
 }
 
 #[test]
-fn a_slot_whose_name_a_foreign_job_has_starts_nothing() {
+fn a_slot_whose_job_name_is_taken_starts_nothing() {
     let jobs = created(&["10:02:00"], |restart| {
         let mut shard = Restartable::new("09:59:30", &with_deadline(3_600), &[]);
         let meet = |shard: &mut Restartable| {
@@ -133,7 +133,7 @@ fn a_slot_whose_name_a_foreign_job_has_starts_nothing() {
 }
 
 #[test]
-fn a_create_without_permission_is_retried_after_a_restart_as_before() {
+fn a_forbidden_create_is_retried_after_a_restart() {
     let refused = CreateOutcome::NotPermitted { message: "no".into() };
     let jobs = created(&["10:00:20"], |restart| {
         let mut shard = Restartable::new("09:59:30", &with_deadline(300), &[]);

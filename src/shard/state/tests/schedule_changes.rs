@@ -33,7 +33,7 @@ fn b_2_3_a_slot_of_the_new_schedule_before_the_change_is_not_started() {
 }
 
 #[test]
-fn b_2_3_an_earlier_schedule_wakes_earlier() {
+fn b_2_3_an_earlier_schedule_fires_earlier() {
     let mut world = World::new("10:10:30", vec![hourly()], vec![]);
     world.apply(changed("*/15 * * * *"));
     world.advance_to("10:15:00");
@@ -41,13 +41,13 @@ fn b_2_3_an_earlier_schedule_wakes_earlier() {
 }
 
 #[test]
-fn b_2_3_after_a_restart_it_is_as_the_built_in_has_it() {
+fn b_2_3_after_a_restart_the_new_schedule_applies_to_the_past() {
     let mut world = World::new("10:59:00", vec![changed("30 * * * *")], vec![]);
     world.expect(&["create hello-29632950 for 2026-05-05T10:30:00Z"]);
 }
 
 #[test]
-fn b_2_2_a_change_to_a_text_that_does_not_parse_is_told_in_both_spellings() {
+fn b_2_2_a_change_to_an_unparseable_schedule_emits_both_events() {
     let mut world = World::new("10:10:30", vec![hourly()], vec![]);
     world.apply(changed("nonsense"));
     world.expect(&[
@@ -58,7 +58,7 @@ fn b_2_2_a_change_to_a_text_that_does_not_parse_is_told_in_both_spellings() {
 }
 
 #[test]
-fn a_zone_that_changes_is_a_change_of_the_schedule() {
+fn a_time_zone_change_is_a_schedule_change() {
     let mut world = World::new("10:10:30", vec![hourly()], vec![]);
     world.apply(CronJobRecord {
         schedule: schedule("0 12 * * *", Some("Europe/Berlin")),
@@ -71,7 +71,7 @@ fn a_zone_that_changes_is_a_change_of_the_schedule() {
 }
 
 #[test]
-fn an_open_slot_of_the_old_schedule_ends_with_it() {
+fn a_schedule_change_ends_the_open_slot() {
     let suspended = CronJobRecord {
         is_suspended: true,
         ..hourly()
@@ -85,7 +85,7 @@ fn an_open_slot_of_the_old_schedule_ends_with_it() {
 }
 
 #[test]
-fn instants_that_the_new_schedule_has_before_the_change_were_never_due() {
+fn slots_of_the_new_schedule_before_the_change_are_not_counted() {
     let mut world = World::new("10:30:30", vec![hourly()], vec![]);
     world.apply(changed("* * * * *"));
     world.jump_to("10:33:30");
@@ -95,7 +95,7 @@ fn instants_that_the_new_schedule_has_before_the_change_were_never_due() {
 }
 
 #[test]
-fn an_order_under_way_is_not_taken_back() {
+fn a_create_in_flight_survives_a_schedule_change() {
     let mut world = World::new("10:59:00", vec![hourly()], vec![]);
     world.advance_to("11:00:00");
     world.expect(&["create hello-29632980 for 2026-05-05T11:00:00Z"]);

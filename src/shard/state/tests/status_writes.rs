@@ -18,7 +18,7 @@ fn b_13_1_nothing_is_written_when_nothing_changed() {
 }
 
 #[test]
-fn b_13_1_a_run_that_ends_before_the_flush_needs_one_write() {
+fn b_13_1_a_run_that_ends_before_the_flush_is_one_status_write() {
     let mut world = World::new("09:59:30", vec![cron_job("hello")], vec![]);
     world.advance_to("10:00:00");
     world.effects();
@@ -35,7 +35,7 @@ fn b_13_1_a_run_that_ends_before_the_flush_needs_one_write() {
 }
 
 #[test]
-fn b_13_3_members_of_a_newer_server_survive() {
+fn b_13_3_unknown_status_fields_are_preserved() {
     let unknown: Option<Box<str>> = Some(",\"nextScheduleTime\":\"2026-05-05T10:00:00Z\"".into());
     let status = CronJobStatus {
         unknown_members: unknown.clone(),

@@ -31,7 +31,7 @@ const REPORT: &str = "Warning TemplateNotKept: the jobTemplate is not kept in me
                       take too much: it is read again for each run";
 
 #[test]
-fn a_template_that_does_not_fit_is_not_kept_and_is_reported_once() {
+fn a_template_over_the_memory_limit_is_dropped_and_reported_once() {
     let (mut world, memory) = world(vec![with_template("small", 100), with_template("large", 501)]);
     world.expect(&[REPORT]);
     assert_eq!(
@@ -76,7 +76,7 @@ fn a_template_is_kept_as_soon_as_it_fits() {
 }
 
 #[test]
-fn the_memory_of_a_shard_is_free_when_it_is_let_go() {
+fn dropping_a_shard_frees_its_template_memory() {
     let (world, memory) = world(vec![with_template("a", 400), with_template("b", 400)]);
     drop(world);
     assert_eq!(memory.in_use(), TemplateUse::default());

@@ -41,7 +41,7 @@ fn changed(record: &CronJobRecord) -> CronJobRecord {
 }
 
 #[test]
-fn a_failed_job_is_told_until_a_later_one_succeeds() {
+fn a_failed_job_is_reported_until_a_later_success() {
     let mut world = World::new("09:59:30", vec![healthy()], vec![]);
     assert_eq!(troubles(&mut world), [""; 0]);
     world.advance_to("10:00:00");
@@ -69,7 +69,7 @@ fn a_failed_job_is_told_until_a_later_one_succeeds() {
 }
 
 #[test]
-fn a_failed_job_that_belongs_to_no_run_of_the_cron_job_is_no_trouble_of_it() {
+fn foreign_and_future_failed_jobs_are_not_reported() {
     let foreign = JobRecord {
         namespace: "other".into(),
         ..failed(job("hello", "10:00:00"))
@@ -92,7 +92,7 @@ fn a_failed_job_that_belongs_to_no_run_of_the_cron_job_is_no_trouble_of_it() {
 }
 
 #[test]
-fn runs_that_forbid_holds_back_are_told_until_the_job_ends() {
+fn runs_blocked_by_forbid_are_reported_until_the_job_ends() {
     let running = job("hello", "09:59:00");
     let mut record = with_status(cron_job("hello"), "09:59:00", "09:58:10");
     record.concurrency_policy = ConcurrencyPolicy::Forbid;
@@ -149,7 +149,7 @@ fn a_minutely_run_whose_create_is_refused_is_late_from_the_next_slot() {
 }
 
 #[test]
-fn a_run_whose_create_is_not_answered_is_late_from_the_next_slot() {
+fn a_run_whose_create_is_unanswered_is_late_from_the_next_slot() {
     let mut world = World::new("09:59:30", vec![healthy()], vec![]);
     world.advance_to("10:00:59");
     assert_eq!(troubles(&mut world), [""; 0]);
@@ -158,7 +158,7 @@ fn a_run_whose_create_is_not_answered_is_late_from_the_next_slot() {
 }
 
 #[test]
-fn a_cron_job_that_was_just_created_is_in_no_trouble() {
+fn a_new_cron_job_has_no_trouble_before_its_third_activation() {
     let record = CronJobRecord {
         created: at("10:00:10"),
         status: CronJobStatus::default(),
@@ -180,7 +180,7 @@ fn a_cron_job_that_was_just_created_is_in_no_trouble() {
 }
 
 #[test]
-fn one_that_is_suspended_deleted_or_not_decodable_is_in_no_trouble() {
+fn a_stopped_or_undecodable_cron_job_has_no_trouble() {
     let failing = failed(job("hello", "09:59:00"));
     let never = cron_job("hello");
     assert_eq!(
@@ -210,7 +210,7 @@ fn one_that_is_suspended_deleted_or_not_decodable_is_in_no_trouble() {
 }
 
 #[test]
-fn a_changed_schedule_decides_from_then_on() {
+fn troubles_follow_a_schedule_change() {
     let hourly = CronJobRecord {
         schedule: schedule("0 * * * *", None),
         ..with_status(cron_job("hello"), "09:00:00", "09:05:00")
@@ -231,7 +231,7 @@ fn a_changed_schedule_decides_from_then_on() {
 }
 
 #[test]
-fn an_invalid_annotation_is_reported_until_it_is_put_right() {
+fn an_invalid_threshold_annotation_is_reported_until_it_is_fixed() {
     let with_threshold = |record: &CronJobRecord, value: &str| {
         let mut thresholds = TroubleThresholds::default();
         thresholds.set(Threshold::NoSuccess, value);
@@ -261,7 +261,7 @@ fn an_invalid_annotation_is_reported_until_it_is_put_right() {
 }
 
 #[test]
-fn of_very_many_jobs_a_thousand_are_examined() {
+fn at_most_a_thousand_jobs_of_a_cron_job_are_examined() {
     let record = CronJobRecord {
         is_suspended: true,
         failed_jobs_history_limit: None,

@@ -33,7 +33,7 @@ fn found(job: JobRecord) -> LookUpOutcome {
 }
 
 #[test]
-fn one_that_goes_before_it_has_a_label_holds_nothing_back_for_ever() {
+fn a_deleted_unlabelled_job_does_not_block_forbid_for_ever() {
     let mut world = World::among_others("09:59:40", vec![forbid()], vec![unlabelled()]);
     world.advance_to("10:00:09");
     world.expect(&[BLOCKED]);
@@ -48,7 +48,7 @@ fn one_that_goes_before_it_has_a_label_holds_nothing_back_for_ever() {
 }
 
 #[test]
-fn one_that_runs_is_asked_for_again_until_it_has_one() {
+fn a_running_unlabelled_job_is_looked_up_until_it_has_a_label() {
     let mut world = World::among_others("09:59:10", vec![forbid()], vec![unlabelled()]);
     for (before, at) in [("09:59:39", "09:59:40"), ("10:00:09", "10:00:10")] {
         world.advance_to(before);
@@ -68,7 +68,7 @@ fn one_that_runs_is_asked_for_again_until_it_has_one() {
 }
 
 #[test]
-fn while_it_is_asked_for_it_holds_back_what_it_did() {
+fn an_unlabelled_job_blocks_forbid_during_its_look_up() {
     let mut world = World::among_others("09:59:40", vec![forbid()], vec![unlabelled()]);
     world.advance_to("10:00:10");
     world.expect(&[BLOCKED, LOOK_UP]);
@@ -83,7 +83,7 @@ fn while_it_is_asked_for_it_holds_back_what_it_did() {
 }
 
 #[test]
-fn a_manual_run_and_one_that_has_ended_are_not_asked_for() {
+fn manual_and_finished_unlabelled_jobs_are_not_looked_up() {
     let by_hand = JobRecord {
         shard_labels: ShardLabels::default(),
         ..manual_job("hello", "by-hand")
@@ -97,14 +97,14 @@ fn a_manual_run_and_one_that_has_ended_are_not_asked_for() {
 }
 
 #[test]
-fn who_has_all_sees_every_job_and_asks_for_none() {
+fn unlabelled_jobs_are_not_looked_up_without_shards() {
     let mut world = World::new("09:59:10", vec![forbid()], vec![unlabelled()]);
     world.advance_to("09:59:59");
     world.expect(&[]);
 }
 
 #[test]
-fn one_with_the_label_of_another_shard_or_of_another_number_of_them_is_as_one_without() {
+fn jobs_with_a_wrong_shard_label_are_looked_up() {
     let former = ShardCount::new(64).unwrap();
     for labels in [
         ShardLabels::of(count(), ShardId(9)),
@@ -121,7 +121,7 @@ fn one_with_the_label_of_another_shard_or_of_another_number_of_them_is_as_one_wi
 }
 
 #[test]
-fn one_that_replace_deletes_is_not_asked_for() {
+fn a_job_that_replace_deletes_is_not_looked_up() {
     let replace = CronJobRecord {
         concurrency_policy: ConcurrencyPolicy::Replace,
         ..forbid()
@@ -140,7 +140,7 @@ fn one_that_replace_deletes_is_not_asked_for() {
 }
 
 #[test]
-fn when_the_clock_was_set_back_it_is_asked_for_in_time_all_the_same() {
+fn an_unlabelled_job_is_looked_up_after_the_clock_is_set_back() {
     let mut world = World::among_others("10:30:00", vec![forbid()], vec![unlabelled()]);
     world.effects();
     world.jump_to("09:59:05");
@@ -149,7 +149,7 @@ fn when_the_clock_was_set_back_it_is_asked_for_in_time_all_the_same() {
 }
 
 #[test]
-fn a_shard_that_is_sealed_asks_for_nothing() {
+fn a_sealed_shard_looks_nothing_up() {
     let mut world = World::among_others("09:59:10", vec![forbid()], vec![unlabelled()]);
     world.seal();
     world.effects();

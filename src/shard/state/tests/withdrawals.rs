@@ -53,7 +53,7 @@ fn check_ends(change: CronJobRecord, outcome: InstantOutcome) {
 }
 
 #[test]
-fn a_create_that_waits_is_withdrawn_when_its_cron_job_is_suspended() {
+fn a_queued_create_is_withdrawn_when_its_cron_job_is_suspended() {
     let suspended = CronJobRecord {
         is_suspended: true,
         ..cron_job("hello")
@@ -62,7 +62,7 @@ fn a_create_that_waits_is_withdrawn_when_its_cron_job_is_suspended() {
 }
 
 #[test]
-fn a_create_that_waits_is_withdrawn_when_the_deletion_of_its_cron_job_begins() {
+fn a_queued_create_is_withdrawn_when_its_cron_job_is_being_deleted() {
     let deleting = CronJobRecord {
         is_deleting: true,
         ..cron_job("hello")
@@ -71,7 +71,7 @@ fn a_create_that_waits_is_withdrawn_when_the_deletion_of_its_cron_job_begins() {
 }
 
 #[test]
-fn a_create_that_waits_is_withdrawn_when_the_schedule_changes() {
+fn a_queued_create_is_withdrawn_when_the_schedule_changes() {
     let rescheduled = CronJobRecord {
         schedule: schedule("30 * * * *", None),
         ..cron_job("hello")
@@ -91,7 +91,7 @@ fn a_create_that_waits_is_withdrawn_when_the_schedule_changes() {
 }
 
 #[test]
-fn a_create_that_waits_is_withdrawn_when_its_cron_job_is_gone() {
+fn a_queued_create_is_withdrawn_when_its_cron_job_is_gone() {
     let mut world = ordered();
     world.input(Input::CronJobDeleted(uid("hello")));
     world.expect(&[WITHDRAW]);
@@ -101,7 +101,7 @@ fn a_create_that_waits_is_withdrawn_when_its_cron_job_is_gone() {
 }
 
 #[test]
-fn a_create_that_waits_is_withdrawn_when_its_cron_job_cannot_be_decoded() {
+fn a_queued_create_is_withdrawn_when_its_cron_job_is_undecodable() {
     let mut world = ordered();
     world.input(Input::CronJobUndecodable(uid("hello")));
     world.expect(&[WITHDRAW]);
@@ -114,7 +114,7 @@ fn a_create_that_waits_is_withdrawn_when_its_cron_job_cannot_be_decoded() {
 }
 
 #[test]
-fn a_create_that_waits_is_decided_again_with_a_new_template() {
+fn a_queued_create_is_replaced_when_the_template_changes() {
     let mut world = ordered();
     world.apply(with_template("new"));
     world.expect(&[WITHDRAW]);
@@ -127,7 +127,7 @@ fn a_create_that_waits_is_decided_again_with_a_new_template() {
 }
 
 #[test]
-fn a_create_that_waits_is_decided_again_by_a_new_deadline() {
+fn a_queued_create_is_decided_again_when_the_deadline_changes() {
     let mut world = ordered();
     world.apply(changed(CronJobRecord {
         starting_deadline_seconds: Some(15),
@@ -139,7 +139,7 @@ fn a_create_that_waits_is_decided_again_by_a_new_deadline() {
 }
 
 #[test]
-fn a_create_that_was_sent_stays_the_only_one() {
+fn a_create_already_sent_is_not_repeated_for_a_new_template() {
     let mut world = ordered();
     world.apply(with_template("new"));
     world.expect(&[WITHDRAW]);
@@ -153,7 +153,7 @@ fn a_create_that_was_sent_stays_the_only_one() {
 }
 
 #[test]
-fn a_create_that_was_sent_and_failed_is_not_repeated_for_a_former_schedule() {
+fn a_failed_create_is_not_retried_after_a_schedule_change() {
     let mut world = ordered();
     world.apply(changed(CronJobRecord {
         schedule: schedule("30 * * * *", None),
@@ -168,7 +168,7 @@ fn a_create_that_was_sent_and_failed_is_not_repeated_for_a_former_schedule() {
 }
 
 #[test]
-fn nothing_is_withdrawn_when_the_status_alone_changes() {
+fn a_status_change_withdraws_nothing() {
     let mut world = ordered();
     world.apply(changed(CronJobRecord {
         status: CronJobStatus {
@@ -181,7 +181,7 @@ fn nothing_is_withdrawn_when_the_status_alone_changes() {
 }
 
 #[test]
-fn a_delete_for_replace_that_waits_is_withdrawn_and_the_job_runs_on() {
+fn a_queued_replace_delete_is_withdrawn_when_suspended() {
     let before = job("hello", "09:59:00");
     let record = CronJobRecord {
         concurrency_policy: ConcurrencyPolicy::Replace,

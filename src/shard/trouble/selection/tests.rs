@@ -29,7 +29,7 @@ fn names(report: &TroubleReport) -> Vec<&str> {
 }
 
 #[test]
-fn namespaces_take_turns_and_the_longest_in_trouble_come_first() {
+fn troubles_are_selected_by_namespace_in_turn_longest_first() {
     // Of the large namespace, each is in trouble longer than those of the others.
     let large = (0..100).map(|number| trouble("large", &format!("large-{number}"), 100 - number));
     let others = [
@@ -43,7 +43,7 @@ fn namespaces_take_turns_and_the_longest_in_trouble_come_first() {
 }
 
 #[test]
-fn what_fits_is_named_whole() {
+fn all_troubles_are_named_if_they_fit() {
     let mut invalid = trouble("a", "x", 1);
     invalid.kind = TroubleKind::Invalid;
     let report = select(3, [trouble("a", "x", 2), invalid, trouble("a", "y", 3)]);
@@ -54,7 +54,7 @@ fn what_fits_is_named_whole() {
 }
 
 #[test]
-fn a_cron_job_that_was_created_again_is_named_once() {
+fn a_recreated_cron_job_is_named_once() {
     let (former, mut later) = (trouble("a", "x", 1), trouble("a", "x", 2));
     later.shard = ShardId(1);
     assert_eq!(select(9, [former, later]).named.len(), 1);
@@ -77,7 +77,7 @@ fn expected(n_max: usize, troubles: &[Trouble]) -> Vec<Trouble> {
 }
 
 #[test]
-fn the_selection_equals_that_of_a_sorted_list_in_any_order() {
+fn selection_does_not_depend_on_the_order() {
     let mut random = 7_u64;
     let mut draw = |below: u64| {
         random = random
@@ -111,7 +111,7 @@ fn the_selection_equals_that_of_a_sorted_list_in_any_order() {
 }
 
 #[test]
-fn shards_that_are_given_away_are_left_out_of_a_report() {
+fn troubles_of_other_shards_are_removed_from_a_report() {
     let on = |shard, name: &str, minute| Trouble {
         shard: ShardId(shard),
         ..trouble("a", name, minute)

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_shard_is_sealed_when_its_answers_are_there_and_says_what_it_wrote() {
+fn shard_is_sealed_after_all_responses_and_reports_its_versions() {
     let mut replica = Replica::leading();
     assert_eq!(replica.creates(), [(Term(1), at("10:00:00"))]);
     replica.seal(1);
@@ -25,7 +25,7 @@ fn a_shard_is_sealed_when_its_answers_are_there_and_says_what_it_wrote() {
 }
 
 #[test]
-fn a_shard_acts_until_what_it_has_begun_is_answered() {
+fn closing_shard_still_creates_due_jobs() {
     let mut replica = Replica::leading();
     replica.creates();
     replica.pass(52_000);
@@ -40,7 +40,7 @@ fn a_shard_acts_until_what_it_has_begun_is_answered() {
 }
 
 #[test]
-fn a_shard_acts_until_what_it_ordered_while_closing_is_answered() {
+fn shard_stays_closing_while_a_create_is_unanswered() {
     let mut replica = Replica::leading();
     replica.creates();
     replica.pass(52_000);
@@ -60,7 +60,7 @@ fn a_shard_acts_until_what_it_ordered_while_closing_is_answered() {
 }
 
 #[test]
-fn answers_are_waited_for_as_long_as_they_may_be_and_two_seconds_behind_the_seal_and_no_longer() {
+fn shard_reports_sealed_two_seconds_after_the_seal_without_responses() {
     let mut replica = Replica::leading();
     replica.creates();
     replica.seal(1);
@@ -74,7 +74,7 @@ fn answers_are_waited_for_as_long_as_they_may_be_and_two_seconds_behind_the_seal
 }
 
 #[test]
-fn a_shard_that_is_told_to_close_sooner_does_and_one_that_is_sealed_stays_so() {
+fn a_second_seal_command_can_bring_the_seal_forward() {
     let mut replica = Replica::leading();
     assert_eq!(replica.creates().len(), 1);
     replica.seal(1);
@@ -96,7 +96,7 @@ fn a_shard_that_is_told_to_close_sooner_does_and_one_that_is_sealed_stays_so() {
 }
 
 #[test]
-fn a_create_that_was_not_sent_in_time_is_left_to_the_next_leader() {
+fn unsent_create_is_left_to_the_next_leader() {
     let mut replica = Replica::leading();
     assert_eq!(replica.creates().len(), 1);
     replica.seal(1);
@@ -163,7 +163,7 @@ fn one_shard_at_a_time_is_without_a_leader() {
 }
 
 #[test]
-fn shards_without_a_next_leader_or_that_are_late_are_all_sealed_at_once() {
+fn shards_without_a_successor_or_past_their_time_are_sealed_together() {
     let mut replica = sealing_four(false);
     assert_eq!(sealed(&mut replica), [0, 1, 2, 3]);
     let mut replica = sealing_four(true);
@@ -185,7 +185,7 @@ fn shards_without_a_next_leader_or_that_are_late_are_all_sealed_at_once() {
 }
 
 #[test]
-fn a_shard_that_is_about_to_fire_fires_before_it_is_sealed() {
+fn shard_about_to_fire_fires_before_it_is_sealed() {
     let mut replica = Replica::leading();
     replica.creates();
     replica.watch(created());
@@ -208,7 +208,7 @@ fn a_shard_that_is_about_to_fire_fires_before_it_is_sealed() {
 }
 
 #[test]
-fn a_shard_whose_answers_come_just_before_it_is_due_fires_before_it_is_sealed() {
+fn shard_with_late_responses_fires_before_it_is_sealed() {
     let mut replica = Replica::leading();
     replica.creates();
     replica.pass(52_000);
@@ -222,7 +222,7 @@ fn a_shard_whose_answers_come_just_before_it_is_due_fires_before_it_is_sealed() 
 }
 
 #[test]
-fn what_was_never_led_is_given_up_at_once_and_what_is_let_go_is_forgotten() {
+fn shard_that_was_never_led_is_sealed_at_once() {
     let mut replica = Replica::new();
     replica.command(ShardCommand::Lead {
         shard_term: shard_term(5),

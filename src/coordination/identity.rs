@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_identity_is_read_as_it_was_written() {
+    fn member_identity_round_trips() {
         let identity = MemberIdentity {
             pod_name: "cronwheel-6d5f7-abcde".into(),
             pod_uid: "9f0c1a52-8d7e-4b1f-9a53-6c2d1e0b7f48".into(),
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_has_one_name_and_that_of_another_count_is_not_ours() {
+    fn lease_names_round_trip_and_other_names_are_rejected() {
         let names = names("cronwheel");
         for (key, name) in [
             (LeaseKey::Member("uid".into()), "cronwheel-member-uid"),
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn installations_have_leases_and_a_config_map_of_their_own() {
+    fn installations_have_their_own_leases_and_config_map() {
         let (ours, theirs) = (names("team-a"), names("team-a-b"));
         let name = theirs.name(&LeaseKey::Member("uid".into()));
         assert_eq!(name, "team-a-b-member-uid");

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_proof_is_read_as_it_was_written() {
+    fn a_proof_round_trips() {
         let proof = JobsLabelled {
             at: "2026-05-05T12:00:30.25Z".parse().unwrap(),
             version: ResourceVersion(1_234),
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proof_counts_for_less_than_the_interval_of_any_cron_schedule() {
+    fn a_proof_is_valid_for_45_seconds() {
         let at = |text: &str| -> Timestamp { format!("2026-05-05T{text}Z").parse().unwrap() };
         let proof = JobsLabelled {
             at: at("12:01:00"),

@@ -236,7 +236,7 @@ mod tests {
     };
 
     #[test]
-    fn a_write_is_dead_before_another_may_lead() {
+    fn a_write_expires_before_another_replica_may_lead() {
         let at = |seconds| BootInstant::after_boot(Duration::from_secs(seconds));
         let leadership = Leadership::of_none_until(at(107), 1, LIFE);
         let life = |now, life_min| {
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_may_be_created_for_as_long_as_its_request_lives_beyond_the_leadership() {
+    fn create_before_covers_the_lifetime_of_the_request() {
         let at = |seconds| BootInstant::after_boot(Duration::from_secs(seconds));
         let mut leadership = Leadership::of_none_until(at(107), 1, LIFE);
         leadership.renewal_answered(&renewal("2026-01-01T00:00:00Z", 100_000, 0));
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn mutating_webhooks_have_three_to_six_seconds_within_the_leadership_and_32_to_34_beyond_it() {
+    fn mutating_webhooks_have_three_to_six_or_32_to_34_seconds() {
         let times = |life_min: u64, view_age: u64| {
             let renewals = (100_000..101_000).step_by(50);
             let creates = renewals.flat_map(|renewed| (5..2_000).step_by(45).map(move |age| (renewed, renewed + age)));
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_says_who_made_it_and_until_when_that_could_be() {
+    fn a_job_is_stamped_with_its_creator_and_latest_creation_time() {
         let at = BootInstant::after_boot(Duration::from_secs(100));
         let mut leadership = Leadership::of_none_until(at, 0xab, LIFE);
         let stamp = |leadership: &Leadership| {
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_quarantine_is_so_until_another_word() {
+    fn a_quarantine_lasts_until_the_next_set() {
         let mut leadership = Leadership::of_none_until(BootInstant::after_boot(Duration::ZERO), 1, LIFE);
         let shards: ShardSet = [ShardId(3), ShardId(5)].into_iter().collect();
         assert!(leadership.quarantine(&shards) && !leadership.quarantine(&shards));
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn it_covers_the_terms_that_it_is_of_until_its_end() {
+    fn leadership_covers_its_own_terms_until_it_ends() {
         let at = |seconds| BootInstant::after_boot(Duration::from_secs(seconds));
         let lasting = Leadership::of_one(shard_term(0, 3));
         let mut ending = Leadership::of_none_until(at(10), 1, LIFE);

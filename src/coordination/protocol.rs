@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_version_that_all_can_follow_is_followed() {
+    fn effective_protocol_is_the_newest_that_all_support() {
         let range = |(min, max)| ProtocolRange { min, max };
         for (ranges, effective) in [
             (vec![], None),
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_equal_when_scope_and_zone_are() {
+    fn settings_are_equal_if_scope_and_time_zone_are() {
         let scopes =
             |names: &[&str]| -> Vec<Scope> { names.iter().map(|name| Scope::Namespace((*name).into())).collect() };
         let of = |names: &[&str], zone: &str| MemberSettings::of(&scopes(names), zone);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn scopes_overlap_where_a_namespace_is_in_both() {
+    fn settings_overlap_if_they_share_a_namespace() {
         let of = |names: &[&str]| {
             let scopes: Vec<Scope> = names.iter().map(|name| Scope::Namespace((*name).into())).collect();
             MemberSettings::of(&scopes, "UTC")
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_must_agree_is_read_as_it_was_written() {
+    fn installation_and_protocol_range_round_trip() {
         assert_eq!(
             Installation::of(ShardCount::default()).to_string(),
             "256/fnv1a64-uid-10"

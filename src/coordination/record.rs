@@ -327,7 +327,7 @@ mod tests {
     const ANNOTATIONS_MAX_BYTES: usize = 256 * 1024;
 
     #[test]
-    fn a_plan_is_read_as_it_was_written_and_is_never_long() {
+    fn a_plan_round_trips_and_its_text_is_short() {
         for n_targets in [1, 2, 5, 50, 300, 1024] {
             let target = |shard: ShardId| format!("9f0c1a52-8d7e-4b1f-9a53-{:012}", usize::from(shard.0) % n_targets);
             let plan = Plan(COUNT.shards().map(|shard| (shard, target(shard).into())).collect());
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_plan_plans_nothing() {
+    fn invalid_parts_of_a_plan_are_ignored() {
         for text in ["", "a", "a=", "a=x", "a=#12", "=;;=", "a=1024,70000"] {
             assert_eq!(Plan::parse(text, COUNT), Plan::default(), "{text}");
         }
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_with_foreign_annotations_is_one_without() {
+    fn invalid_lease_annotations_are_treated_as_absent() {
         let annotations = [
             (annotation::PROTOCOL, "two"),
             (annotation::INSTALLATION, "17/x"),

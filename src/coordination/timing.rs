@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn the_presets_hold_their_invariant() {
+    fn timing_presets_satisfy_the_invariants() {
         for preset in [Preset::Default, Preset::Fast, Preset::Safe] {
             let timing = preset.timing();
             assert_eq!(Timing::checked(*timing.parts()), timing, "{preset:?}");
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_lives_as_long_as_nobody_may_take_the_shard() {
+    fn the_lifetime_of_a_write_ends_before_eviction() {
         let timing = Preset::Default.timing();
         let life = |age: u64| life_at(&timing, Duration::from_millis(age)).as_millis();
         assert_eq!([life(0), life(2_200), life(7_000)], [9_090, 6_890, 2_090]);

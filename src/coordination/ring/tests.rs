@@ -7,7 +7,7 @@ fn ring(identities: &[&str]) -> MemberRing {
 }
 
 #[test]
-fn the_order_is_the_same_in_every_process_and_version() {
+fn ring_order_is_stable() {
     let ring = ring(&["pod-a", "pod-b", "pod-c", "pod-d"]);
     for (shard, order) in [
         (0, [1, 3, 2, 0]),
@@ -25,7 +25,7 @@ fn the_order_is_the_same_in_every_process_and_version() {
 }
 
 #[test]
-fn each_shard_prefers_every_member_once() {
+fn each_shard_ranks_every_member_once() {
     let identities: Vec<String> = (0..50).map(|number| format!("member-{number}")).collect();
     let ring = ring(&identities.iter().map(String::as_str).collect::<Vec<_>>());
     for shard in ShardCount::default().shards() {
@@ -39,7 +39,7 @@ fn each_shard_prefers_every_member_once() {
 }
 
 #[test]
-fn an_empty_ring_prefers_nobody() {
+fn an_empty_ring_has_no_preferences() {
     let ring = ring(&[]);
     assert_eq!(
         (ring.preference(ShardId(0)).count(), ring.quarantine_hosts().count()),
@@ -48,7 +48,7 @@ fn an_empty_ring_prefers_nobody() {
 }
 
 #[test]
-fn a_member_that_comes_leaves_the_order_of_the_others() {
+fn a_new_member_does_not_change_the_order_of_the_others() {
     let before = ring(&["a", "b", "d"]);
     let after = ring(&["a", "b", "c", "d"]);
     let former = [0, 1, 3];

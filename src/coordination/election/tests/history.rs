@@ -35,7 +35,7 @@ fn election() -> Election {
 }
 
 #[test]
-fn a_list_that_is_older_than_what_was_shown_is_of_another_history() {
+fn a_list_older_than_the_view_contradicts_it() {
     let election = election();
     assert!(election.is_contradicted_by(&listed(102, 59, vec![them(50), shard(55)])));
     assert!(!election.is_contradicted_by(&listed(102, 60, vec![them(50), shard(55)])));
@@ -46,14 +46,14 @@ fn a_list_that_is_older_than_what_was_shown_is_of_another_history() {
 }
 
 #[test]
-fn a_lease_that_went_back_is_of_another_history_although_versions_were_bumped() {
+fn an_older_lease_in_a_newer_list_contradicts_the_view() {
     let election = election();
     assert!(election.is_contradicted_by(&listed(102, 1_000_060, vec![them(49), shard(55)])));
     assert!(election.is_contradicted_by(&listed(102, 1_000_060, vec![them(50), shard(54)])));
 }
 
 #[test]
-fn a_change_that_came_after_the_list_was_requested_proves_nothing() {
+fn changes_after_the_list_request_do_not_contradict_the_view() {
     let mut election = election();
     election.view.apply(&shard(65), at(104));
     assert!(!election.is_contradicted_by(&listed(103, 62, vec![them(50), shard(55)])));

@@ -24,7 +24,7 @@ fn known(world: &World, at: usize) -> Option<JobsLabelled> {
 }
 
 #[test]
-fn a_proof_reaches_every_replica_and_outlasts_the_member_lease_of_its_author() {
+fn a_proof_reaches_all_replicas_and_outlives_its_author() {
     let mut world = World::new(16, 95);
     let [author, other] = ["a", "b"].map(|name| world.start(name));
     world.run(15_000);
@@ -46,7 +46,7 @@ fn a_proof_reaches_every_replica_and_outlasts_the_member_lease_of_its_author() {
 }
 
 #[test]
-fn a_proof_is_no_news_that_placement_depends_on() {
+fn a_proof_does_not_change_the_generation_of_the_view() {
     let mut world = World::new(16, 96);
     let [author, other] = ["a", "b"].map(|name| world.start(name));
     world.run(15_000);
@@ -80,7 +80,7 @@ fn known_of(leases: Vec<LeaseRecord>) -> Option<JobsLabelled> {
 }
 
 #[test]
-fn a_proof_of_a_member_with_other_settings_is_of_other_jobs() {
+fn a_proof_of_a_member_with_other_settings_is_ignored() {
     let (early, late) = (proof("12:00:00", 7), proof("12:00:10", 8));
     let (ours, theirs) = (config().settings, MemberSettings::of(&[Scope::Cluster], "Europe/Rome"));
     assert_eq!(known_of(vec![member("a", &theirs, Some(late))]), None);
@@ -98,7 +98,7 @@ fn a_proof_of_a_member_with_other_settings_is_of_other_jobs() {
 }
 
 #[test]
-fn a_proof_from_before_the_end_of_a_replica_that_ran_alone_is_void() {
+fn a_proof_older_than_the_lease_of_a_lone_replica_is_ignored() {
     let alone = MemberSettings::alone("lone", &[Scope::Cluster], "UTC");
     let renewed_at: Timestamp = "2026-05-05T12:00:00Z".parse().unwrap();
     let lone = LeaseRecord {

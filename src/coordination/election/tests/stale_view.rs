@@ -103,7 +103,7 @@ fn takes_from_the_living(guards: Guards) -> bool {
 }
 
 #[test]
-fn a_life_that_the_watch_has_not_shown_yet_is_not_taken_for_gone() {
+fn a_member_not_yet_seen_by_the_watch_is_not_considered_gone() {
     assert!(!takes_from_the_living(Guards::ALL));
     let guards = Guards {
         whole_view: false,

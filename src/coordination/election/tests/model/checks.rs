@@ -28,7 +28,7 @@ fn finds(protocol: Protocol, property: &'static str) {
 }
 
 #[test]
-fn two_leaders_cannot_be_reached_by_any_fault() {
+fn no_fault_leads_to_two_leaders() {
     let deep = std::env::var("CRONWHEEL_MODEL_FAULTS")
         .ok()
         .and_then(|budget| budget.parse().ok());
@@ -52,7 +52,7 @@ fn is_needed(guards: Guards, protocol: Protocol) {
 }
 
 #[test]
-fn without_the_wait_for_the_duration_there_are_two_leaders() {
+fn without_waiting_out_the_lease_duration_there_are_two_leaders() {
     let guards = Guards {
         wait_out_duration: false,
         ..Guards::ALL
@@ -61,7 +61,7 @@ fn without_the_wait_for_the_duration_there_are_two_leaders() {
 }
 
 #[test]
-fn without_a_fence_from_the_send_there_are_two_leaders() {
+fn without_a_fence_from_the_send_time_there_are_two_leaders() {
     let guards = Guards {
         fence_from_send: false,
         ..Guards::ALL
@@ -108,7 +108,7 @@ fn without_preconditions_there_are_two_leaders() {
 
 /// The precondition makes an eviction from an outdated view fail; the quorum read prevents it from being sent.
 #[test]
-fn without_the_read_from_the_quorum_evictions_are_blind() {
+fn without_the_quorum_read_evictions_are_blind() {
     let guards = Guards {
         quorum_read: false,
         ..Guards::ALL
@@ -125,7 +125,7 @@ fn without_the_read_from_the_quorum_evictions_are_blind() {
 }
 
 #[test]
-fn without_a_trusted_watch_an_outage_evicts_who_could_not_be_heard() {
+fn without_a_trusted_watch_an_outage_evicts_live_members() {
     let guards = Guards {
         trusted_watch: false,
         ..Guards::ALL

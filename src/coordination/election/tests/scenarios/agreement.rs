@@ -10,7 +10,7 @@ use crate::{
 };
 
 #[test]
-fn f22_of_two_that_come_at_once_and_cannot_follow_each_other_the_newer_gives_way() {
+fn f22_of_two_incompatible_newcomers_the_newer_protocol_gives_way() {
     for seed in 0..8 {
         let mut world = World::new(16, seed);
         for (name, min, max) in [("pod-a", 2, 3), ("pod-b", 1, 1)] {
@@ -24,7 +24,7 @@ fn f22_of_two_that_come_at_once_and_cannot_follow_each_other_the_newer_gives_way
 }
 
 #[test]
-fn f22_a_replica_that_no_member_can_follow_owns_nothing_and_says_so() {
+fn f22_a_replica_with_an_incompatible_protocol_owns_nothing() {
     let mut world = fleet(16, 2, 47);
     let mut config = world.config("newer");
     config.protocol = ProtocolRange { min: 3, max: 4 };
@@ -40,7 +40,7 @@ fn f22_a_replica_that_no_member_can_follow_owns_nothing_and_says_so() {
 }
 
 #[test]
-fn a_replica_with_another_shard_count_or_hash_owns_nothing_and_says_so() {
+fn a_replica_with_another_shard_count_or_hash_owns_nothing() {
     let mut world = fleet(16, 2, 53);
     let mut config = world.config("wrong");
     config.installation = Installation::of(ShardCount::new(32).unwrap());
@@ -70,7 +70,7 @@ fn settings(zone: &str) -> MemberSettings {
 }
 
 #[test]
-fn a_newcomer_with_another_time_zone_takes_no_shards_beside_members() {
+fn a_newcomer_with_another_time_zone_takes_no_shards() {
     // Both orders of the two texts.
     for zone in ["Europe/Berlin", "Zulu"] {
         let mut world = fleet(16, 2, 61);
@@ -86,7 +86,7 @@ fn a_newcomer_with_another_time_zone_takes_no_shards_beside_members() {
 }
 
 #[test]
-fn a_rolling_update_of_the_time_zone_ends_and_hands_nothing_over_between_two_zones() {
+fn a_rolling_update_of_the_time_zone_hands_over_no_shard_between_zones() {
     for (zone, seed) in [("Europe/Berlin", 0), ("Zulu", 1), ("Europe/Berlin", 2), ("Zulu", 3)] {
         let mut world = fleet(16, 3, seed);
         for old in 0..3 {
@@ -114,7 +114,7 @@ fn a_rolling_update_of_the_time_zone_ends_and_hands_nothing_over_between_two_zon
 }
 
 #[test]
-fn of_two_zones_that_start_at_once_one_leads_everything() {
+fn of_two_time_zones_started_at_once_one_leads_everything() {
     for seed in 0..8 {
         let mut world = World::new(16, seed);
         for zone in ["UTC", "Europe/Berlin"] {
@@ -132,7 +132,7 @@ fn of_two_zones_that_start_at_once_one_leads_everything() {
 }
 
 #[test]
-fn annotations_of_others_survive_our_writes() {
+fn foreign_annotations_are_preserved() {
     let mut world = fleet(16, 2, 83);
     let key = world.member_key(0);
     let mut lease = world.store.leases[&key].clone();

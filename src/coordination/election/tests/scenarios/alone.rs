@@ -30,7 +30,7 @@ fn run_one_at_a_time(world: &mut World, alone: &[usize], millis: u64) {
 }
 
 #[test]
-fn one_waits_while_members_take_shards_and_runs_when_they_have_stopped() {
+fn a_lone_replica_waits_for_members_and_runs_after_they_stop() {
     let mut world = fleet(16, 2, 91);
     let alone = start_alone(&mut world, "alone");
     // The members start Jobs for two seconds after they were asked to end.
@@ -48,7 +48,7 @@ fn one_waits_while_members_take_shards_and_runs_when_they_have_stopped() {
 }
 
 #[test]
-fn members_wait_while_one_runs_alone_and_take_its_place_when_it_crashes() {
+fn members_wait_for_a_lone_replica_and_take_over_after_its_crash() {
     let mut world = World::new(16, 92);
     let alone = start_alone(&mut world, "alone");
     run_one_at_a_time(&mut world, &[alone], 2_000);
@@ -66,7 +66,7 @@ fn members_wait_while_one_runs_alone_and_take_its_place_when_it_crashes() {
 }
 
 #[test]
-fn of_those_that_start_at_once_one_kind_runs() {
+fn lone_replicas_and_members_started_at_once_never_run_together() {
     for seed in 0..40 {
         let mut world = World::new(16, seed);
         let first = start_alone(&mut world, "first");
@@ -83,7 +83,7 @@ fn of_those_that_start_at_once_one_kind_runs() {
 }
 
 #[test]
-fn one_that_is_cut_off_stops_before_another_runs() {
+fn a_partitioned_lone_replica_stops_before_another_runs() {
     let mut world = World::new(16, 93);
     let first = start_alone(&mut world, "first");
     world.run(2_000);

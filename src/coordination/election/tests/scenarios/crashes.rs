@@ -27,7 +27,7 @@ fn f5_a_killed_process_that_restarts_leads_again_within_three_seconds() {
 }
 
 #[test]
-fn f5_a_killed_process_that_stays_away_is_replaced_within_ten_and_a_half_seconds() {
+fn f5_a_killed_process_that_stays_down_is_replaced_within_10600_ms() {
     for seed in 0..2 {
         let mut world = fleet(64, 3, seed);
         let had = world.load()[1];
@@ -54,7 +54,7 @@ fn f6_a_short_freeze_moves_nothing() {
 }
 
 #[test]
-fn f6_a_freeze_beyond_the_fence_ends_that_life() {
+fn f6_a_replica_frozen_beyond_its_fence_rejoins() {
     for (frozen, is_evicted) in [(9_000, false), (12_000, true), (60_000, true), (600_000, true)] {
         let mut world = fleet(64, 3, 17);
         let had = world.load()[1];
@@ -96,7 +96,7 @@ fn f8_an_outage_of_the_api_server_fences_all_and_moves_nothing() {
 }
 
 #[test]
-fn f9_a_replica_that_is_cut_off_fences_itself_before_it_is_replaced() {
+fn f9_a_partitioned_replica_fences_itself_before_it_is_replaced() {
     let mut world = fleet(64, 3, 19);
     let (cut_at, had) = (world.now, world.load()[0]);
     world.replicas[0].cut_until = world.now + 30_000;
@@ -113,7 +113,7 @@ fn f9_a_replica_that_is_cut_off_fences_itself_before_it_is_replaced() {
 }
 
 #[test]
-fn f10_a_slow_server_that_loses_a_fifth_of_the_requests_costs_no_lease() {
+fn f10_no_lease_is_lost_at_a_slow_and_lossy_api_server() {
     for seed in 0..2 {
         let mut world = fleet(64, 3, seed);
         world.latency_max = 700;
@@ -130,7 +130,7 @@ fn f10_a_slow_server_that_loses_a_fifth_of_the_requests_costs_no_lease() {
 }
 
 #[test]
-fn f12_a_replica_whose_watch_is_behind_evicts_nobody_and_keeps_what_it_has() {
+fn f12_a_replica_with_a_lagging_watch_evicts_nobody() {
     let mut world = fleet(64, 3, 23);
     world.replicas[2].watch_lag = 5_000;
     world.run(60_000);
@@ -145,7 +145,7 @@ fn f12_a_replica_whose_watch_is_behind_evicts_nobody_and_keeps_what_it_has() {
 }
 
 #[test]
-fn f15_a_member_whose_lease_is_deleted_comes_back_as_another_life() {
+fn f15_a_member_rejoins_after_its_lease_is_deleted() {
     let mut world = fleet(64, 3, 29);
     world.delete(&world.member_key(1));
     world.run(300);
@@ -157,7 +157,7 @@ fn f15_a_member_whose_lease_is_deleted_comes_back_as_another_life() {
 }
 
 #[test]
-fn f15_a_shard_whose_lease_is_deleted_is_made_anew_by_its_leader_in_a_later_term() {
+fn f15_a_leader_recreates_a_deleted_shard_lease_in_a_later_term() {
     let mut world = fleet(64, 3, 31);
     let leader = world.leaders()[&ShardId(5)];
     let term = world.store.terms[&ShardId(5)];
@@ -172,7 +172,7 @@ fn f15_a_shard_whose_lease_is_deleted_is_made_anew_by_its_leader_in_a_later_term
 }
 
 #[test]
-fn f15_all_leases_deleted_at_once_are_back_in_time_and_no_term_goes_down() {
+fn f15_all_shards_are_led_again_after_all_leases_are_deleted() {
     let mut world = fleet(64, 3, 37);
     for key in world.store.leases.keys().cloned().collect::<Vec<_>>() {
         world.delete(&key);
@@ -184,7 +184,7 @@ fn f15_all_leases_deleted_at_once_are_back_in_time_and_no_term_goes_down() {
 }
 
 #[test]
-fn f15_a_lease_that_is_deleted_again_begins_above_the_terms_that_nobody_there_has_seen() {
+fn f15_terms_grow_after_repeated_deletion_of_a_shard_lease() {
     let mut world = fleet(16, 2, 39);
     for _ in 0..3 {
         for at in [0, 1] {
@@ -199,7 +199,7 @@ fn f15_a_lease_that_is_deleted_again_begins_above_the_terms_that_nobody_there_ha
 }
 
 #[test]
-fn f16_clocks_of_any_offset_and_of_rates_five_percent_apart_do_no_harm() {
+fn f16_clocks_with_a_rate_error_of_five_percent_do_no_harm() {
     for seed in 0..2 {
         let mut world = World::new(16, seed);
         for (number, rate) in [950, 1_000, 1_050].into_iter().enumerate() {
@@ -222,7 +222,7 @@ fn f16_clocks_of_any_offset_and_of_rates_five_percent_apart_do_no_harm() {
 }
 
 #[test]
-fn f18_a_shard_that_kills_its_leaders_is_alone_on_one_replica_after_three() {
+fn f18_a_shard_that_kills_its_leaders_is_quarantined() {
     let mut world = fleet(32, 4, 41);
     let deadly = ShardId(9);
     let mut killed = Vec::new();
@@ -263,7 +263,7 @@ fn f18_a_shard_that_kills_its_leaders_is_alone_on_one_replica_after_three() {
 }
 
 #[test]
-fn f19_a_process_that_runs_on_after_its_pod_was_deleted_is_not_taken_for_dead_before_it_fenced() {
+fn f19_a_process_that_outlives_its_pod_loses_its_shards_safely() {
     let mut world = fleet(16, 3, 43);
     // Garbage collection of the Pod deletes the Lease while the process is cut off and believes that it leads.
     world.replicas[1].cut_until = world.now + 60_000;
@@ -292,7 +292,7 @@ fn f23_a_watch_that_breaks_during_a_handover_loses_nothing() {
 }
 
 #[test]
-fn f24_a_target_that_dies_after_the_transfer_is_replaced() {
+fn f24_a_target_killed_after_the_transfer_is_replaced() {
     let mut world = fleet(16, 3, 59);
     world.drain(0);
     world.run(12);
@@ -304,7 +304,7 @@ fn f24_a_target_that_dies_after_the_transfer_is_replaced() {
 }
 
 #[test]
-fn f26_of_two_processes_with_one_identity_one_ends_itself() {
+fn f26_of_two_processes_with_one_identity_one_exits() {
     let mut world = fleet(16, 2, 61);
     let twin = world.replicas[0].clone();
     world.replicas.push(twin);
@@ -319,7 +319,7 @@ fn f26_of_two_processes_with_one_identity_one_ends_itself() {
 }
 
 #[test]
-fn f16_a_replica_whose_clock_is_in_doubt_gives_its_shards_away_and_stays() {
+fn f16_a_replica_with_a_doubtful_clock_gives_its_shards_away() {
     let mut world = fleet(16, 2, 73);
     world.input(0, ElectionInput::Willing(false));
     world.run(1_000);
@@ -330,7 +330,7 @@ fn f16_a_replica_whose_clock_is_in_doubt_gives_its_shards_away_and_stays() {
 }
 
 #[test]
-fn f16_a_clock_that_is_in_doubt_ends_what_a_drain_still_waits_for() {
+fn f16_a_doubtful_clock_ends_the_waiting_of_a_drain() {
     let mut world = fleet(16, 2, 73);
     world.replicas[0].seal_delay = 5_000;
     world.input(0, ElectionInput::DrainRequested);

@@ -4,7 +4,7 @@ use super::{super::world::World, assert_balanced, fleet};
 use crate::coordination::{Adoption, ElectionInput, StopReason};
 
 #[test]
-fn f1_a_replica_that_drains_hands_everything_over_and_is_gone_within_five_seconds() {
+fn f1_a_drain_hands_everything_over_within_five_seconds() {
     for seed in 0..2 {
         let mut world = fleet(64, 5, seed);
         let had = world.load()[2];
@@ -52,7 +52,7 @@ fn drained(world: &mut World, leaver: usize) -> u64 {
 }
 
 #[test]
-fn f1_a_drain_at_a_slow_server_is_done_within_five_seconds() {
+fn f1_a_drain_at_a_slow_api_server_takes_less_than_five_seconds() {
     for latency_max in [4, 40, 400] {
         let mut world = fleet(256, 5, 3);
         world.latency_max = latency_max;
@@ -62,7 +62,7 @@ fn f1_a_drain_at_a_slow_server_is_done_within_five_seconds() {
 }
 
 #[test]
-fn f4_shards_that_fire_their_last_for_long_keep_no_others_from_being_sealed() {
+fn f4_shards_that_seal_slowly_do_not_delay_a_drain() {
     let mut world = fleet(256, 5, 3);
     world.replicas[1].seal_delay = 2_000;
     let took = drained(&mut world, 1);
@@ -70,7 +70,7 @@ fn f4_shards_that_fire_their_last_for_long_keep_no_others_from_being_sealed() {
 }
 
 #[test]
-fn f4_a_replica_with_many_shards_gives_more_of_them_at_a_time() {
+fn f4_a_replica_with_many_shards_hands_over_more_at_a_time() {
     let mut world = fleet(512, 2, 3);
     world.replicas[1].seal_delay = 2_000;
     let begun = world.now;
@@ -83,7 +83,7 @@ fn f4_a_replica_with_many_shards_gives_more_of_them_at_a_time() {
 }
 
 #[test]
-fn a_target_that_loads_nothing_is_passed_over_after_three_seconds() {
+fn a_target_that_loads_nothing_is_replaced_after_three_seconds() {
     let mut world = fleet(16, 3, 67);
     world.replicas[1].loads_nothing = true;
     world.drain(0);
@@ -100,7 +100,7 @@ fn a_target_that_loads_nothing_is_passed_over_after_three_seconds() {
 }
 
 #[test]
-fn a_leaver_whose_targets_are_all_slow_waits_for_two_and_leaves_the_shards_to_whoever_takes_them() {
+fn a_drain_releases_its_shards_after_two_slow_targets() {
     let mut world = fleet(16, 5, 69);
     for slow in 1..5 {
         world.replicas[slow].loads_nothing = true;
@@ -116,7 +116,7 @@ fn a_leaver_whose_targets_are_all_slow_waits_for_two_and_leaves_the_shards_to_wh
 }
 
 #[test]
-fn the_last_replica_leaves_with_one_write_and_the_next_takes_all_at_once() {
+fn the_last_replica_releases_all_shards_without_shard_writes() {
     let mut world = fleet(64, 1, 71);
     world.store.n_writes = [0, 0];
     world.drain(0);

@@ -4,7 +4,7 @@ use super::{super::world::World, assert_balanced, fleet};
 use crate::coordination::MemberLease;
 
 #[test]
-fn f27_five_replicas_that_start_at_once_lead_everything_within_two_seconds() {
+fn f27_five_replicas_started_at_once_lead_all_shards_within_two_seconds() {
     for seed in 0..2 {
         let mut world = World::new(64, seed);
         for number in 0..5 {
@@ -23,7 +23,7 @@ fn f27_five_replicas_that_start_at_once_lead_everything_within_two_seconds() {
 }
 
 #[test]
-fn at_rest_members_are_renewed_and_nothing_else_is_written() {
+fn an_idle_fleet_writes_only_member_leases() {
     let mut world = fleet(64, 5, 1);
     world.store.n_writes = [0, 0];
     world.run(60_000);
@@ -56,7 +56,7 @@ fn f2_a_rolling_update_moves_each_shard_once() {
 }
 
 #[test]
-fn f2_a_newcomer_is_ready_when_those_who_leave_then_can_give_theirs_to_it() {
+fn f2_a_newcomer_that_may_own_shards_already_accepts_handovers() {
     for seed in 0..8 {
         let mut world = fleet(64, 3, seed);
         let newcomer = world.start("new");
@@ -69,7 +69,7 @@ fn f2_a_newcomer_is_ready_when_those_who_leave_then_can_give_theirs_to_it() {
 }
 
 #[test]
-fn f3_those_who_leave_together_leave_even_shares() {
+fn f3_replicas_that_drain_together_leave_even_shares() {
     let (mut n_uneven, n_seeds) = (0, 60);
     for seed in 0..n_seeds {
         let mut world = fleet(64, 6, seed);
@@ -88,7 +88,7 @@ fn f3_those_who_leave_together_leave_even_shares() {
 }
 
 #[test]
-fn f3_replicas_that_come_take_their_share_and_those_that_go_leave_it() {
+fn f3_scaling_up_and_down_balances_the_shards() {
     let mut world = fleet(64, 1, 3);
     for number in 1..5 {
         world.start(&format!("pod-{number}"));
@@ -113,7 +113,7 @@ fn f3_replicas_that_come_take_their_share_and_those_that_go_leave_it() {
 }
 
 #[test]
-fn a_member_that_comes_waits_for_the_settle_window_and_then_gets_floor_of_its_share() {
+fn a_new_member_gets_its_share_after_the_settle_window() {
     let mut world = fleet(64, 4, 5);
     let came = world.now;
     world.start("pod-4");
@@ -126,7 +126,7 @@ fn a_member_that_comes_waits_for_the_settle_window_and_then_gets_floor_of_its_sh
 }
 
 #[test]
-fn f20_random_changes_of_the_members_end_in_rest_with_few_moves() {
+fn f20_random_membership_changes_settle_with_few_moves() {
     for seed in 0..2 {
         let mut world = fleet(32, 4, seed);
         let mut live: Vec<usize> = (0..4).collect();
@@ -155,7 +155,7 @@ fn f20_random_changes_of_the_members_end_in_rest_with_few_moves() {
 }
 
 #[test]
-fn a_newcomer_that_loads_slowly_gets_its_share_all_the_same() {
+fn a_newcomer_that_loads_slowly_still_gets_its_share() {
     let mut world = fleet(16, 2, 5);
     let newcomer = world.start("new");
     world.replicas[newcomer].load_delay = 20_000;
@@ -165,7 +165,7 @@ fn a_newcomer_that_loads_slowly_gets_its_share_all_the_same() {
 }
 
 #[test]
-fn at_most_eight_shards_are_on_their_way_from_one_member() {
+fn a_member_hands_over_at_most_eight_shards_at_a_time() {
     let mut world = fleet(64, 1, 89);
     world.start("pod-1");
     for replica in &mut world.replicas {

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn it_asks_soon_until_the_clock_is_known_and_then_when_idle() {
+    async fn probes_are_frequent_until_the_clock_is_known() {
         let clock = Clock::simulated("2026-11-01T12:00:00Z".parse::<Timestamp>().unwrap());
         let api = FakeApi {
             clock: clock.clone(),
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn every_connection_is_asked_over_whatever_is_answered_over_others() {
+    async fn every_connection_is_probed_despite_answers_over_others() {
         let clock = Clock::simulated("2026-11-01T12:00:00Z".parse::<Timestamp>().unwrap());
         let api = FakeApi {
             clock: clock.clone(),
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_answer_that_is_wanted_sooner_is_asked_for_within_a_second() {
+    async fn a_clock_step_is_probed_within_a_second() {
         let clock = Clock::simulated("2026-11-01T12:00:00Z".parse::<Timestamp>().unwrap());
         let api = FakeApi {
             clock: clock.clone(),
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_question_that_hangs_is_given_up() {
+    async fn a_hanging_probe_times_out() {
         let clock = Clock::simulated("2026-11-01T12:00:00Z".parse::<Timestamp>().unwrap());
         let api = FakeApi {
             clock: clock.clone(),

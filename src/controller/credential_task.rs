@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_is_reported_at_its_second_reading_and_once_a_minute() {
+    fn a_credential_fault_is_reported_at_its_second_reading() {
         let mut log = FileLog::default();
         let mut kind = |seconds, result| {
             let now = BootInstant::after_boot(Duration::from_secs(seconds));

@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_overlap_is_reported_once_an_hour_and_no_more_than_sixteen_are() {
+    fn at_most_sixteen_overlaps_an_hour_are_reported() {
         let at = |minutes| BootInstant::after_boot(Duration::from_mins(minutes));
         let installation = |number: usize| OverlappingInstallation {
             namespace: format!("team-{number}"),

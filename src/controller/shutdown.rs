@@ -137,7 +137,7 @@ mod tests {
     use super::{Phase, Signals, phases};
 
     #[tokio::test]
-    async fn a_phase_is_reached_by_it_and_by_every_later_one() {
+    async fn a_phase_is_reached_once_a_later_phase_begins() {
         let phases = phases();
         let mut receiver = phases.subscribe();
         assert!(receiver.reached(Phase::StopIntake).now_or_never().is_none());
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_signal_is_received_and_named_the_second_too() {
+    async fn repeated_signals_are_received_and_named() {
         let mut signals = Signals::listen().unwrap();
         for (signal, name) in [
             (Signal::TERM, "SIGTERM"),

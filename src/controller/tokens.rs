@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bucket_gives_what_it_holds_and_then_what_comes() {
+    fn token_bucket_is_limited_to_its_capacity_and_rate() {
         let at = |millis| BootInstant::after_boot(Duration::from_millis(millis));
         let mut tokens = Tokens::new(3, 10, at(100_000));
         let taken: Vec<_> = (0..4).map(|_| tokens.take(at(100_000))).collect();

@@ -10,7 +10,7 @@ fn epoch() -> Timestamp {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sleeper_returns_at_its_instant_and_not_before() {
+async fn a_sleeper_wakes_at_its_instant() {
     let clock = Clock::simulated(epoch());
     let mut sleeper = clock.sleeper();
     for after in [
@@ -30,7 +30,7 @@ async fn a_sleeper_returns_at_its_instant_and_not_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sleeper_returns_at_once_for_an_instant_that_is_past() {
+async fn a_sleeper_returns_at_once_for_a_past_instant() {
     let clock = Clock::simulated(epoch());
     clock
         .sleeper()
@@ -40,7 +40,7 @@ async fn a_sleeper_returns_at_once_for_an_instant_that_is_past() {
 }
 
 #[tokio::test]
-async fn the_kernel_timer_serves_again_after_a_sleep_was_given_up() {
+async fn the_kernel_timer_can_be_reused_after_a_cancelled_sleep() {
     let clock = Clock::system(SignedDuration::ZERO, SignedDuration::from_secs(2));
     let mut sleeper = clock.sleeper();
     let far = clock.now() + SignedDuration::from_hours(1);
@@ -55,7 +55,7 @@ async fn the_kernel_timer_serves_again_after_a_sleep_was_given_up() {
 }
 
 #[test]
-fn the_offset_is_in_the_time_given_and_not_in_the_comparison() {
+fn the_clock_offset_does_not_count_as_skew() {
     let clock = Clock::system(SignedDuration::from_hours(-2), SignedDuration::from_secs(2));
     let machine = system_wall();
     let behind = machine.duration_since(clock.now());
@@ -70,7 +70,7 @@ fn the_offset_is_in_the_time_given_and_not_in_the_comparison() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_of_the_verdict_is_told() {
+async fn verdict_watchers_are_notified_of_changes_only() {
     let clock = Clock::simulated(epoch());
     let mut verdict = clock.watch_verdict();
     for _ in 0..2 {
@@ -83,7 +83,7 @@ async fn a_change_of_the_verdict_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_frozen_machine_does_nothing_while_time_goes_on() {
+async fn a_frozen_process_does_nothing_while_time_goes_on() {
     let wall = SimulatedWall::starting_at(epoch()).with_boot_rate(1_050_000);
     let ticks = Arc::new(AtomicI64::new(0));
     let process = {

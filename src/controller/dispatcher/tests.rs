@@ -282,7 +282,7 @@ fn trust(clock: &Clock) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_request_is_answered_once_and_the_limit_is_kept() {
+async fn every_request_is_answered_once_within_the_inflight_limit() {
     let mut bench = Bench::new(Vec::new());
     for number in 0..500 {
         bench.push(create("a", &format!("job{number}"), 60));
@@ -303,7 +303,7 @@ async fn every_request_is_answered_once_and_the_limit_is_kept() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tenant_whose_creates_are_slow_does_not_take_the_places_of_others() {
+async fn slow_creates_of_one_tenant_do_not_delay_other_tenants() {
     let mut bench = Bench::new(Vec::new());
     bench.seen().slow_prefix = "slow";
     for number in 0..200 {
@@ -321,7 +321,7 @@ async fn a_tenant_whose_creates_are_slow_does_not_take_the_places_of_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lateness_is_that_of_starts_that_were_not_held_back() {
+async fn lateness_excludes_creates_that_were_held_back() {
     let mut bench = Bench::new(Vec::new());
     let held = JobOrder {
         is_on_time: false,
@@ -336,7 +336,7 @@ async fn lateness_is_that_of_starts_that_were_not_held_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_burst_is_told_while_it_lasts() {
+async fn a_burst_is_signalled_while_it_lasts() {
     let mut bench = Bench::new(Vec::new());
     for number in 0..100 {
         bench.push(create("a", &format!("job{number}"), 60));
@@ -348,7 +348,7 @@ async fn a_burst_is_told_while_it_lasts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_throttled_request_is_sent_again_when_the_server_said() {
+async fn a_throttled_request_is_retried_after_retry_after() {
     let mut bench = Bench::new(vec![Some(Response::throttled(Some(3)))]);
     bench.push(create("a", "one", 60));
     bench.start();
@@ -382,7 +382,7 @@ async fn an_unreachable_server_is_probed_by_one_request_at_a_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_order_that_was_never_sent_expires() {
+async fn an_unsent_create_expires() {
     let mut bench = Bench::new(vec![Some(Response::throttled(Some(20)))]);
     bench.push(expiring("one", 15));
     bench.start();
@@ -391,7 +391,7 @@ async fn an_order_that_was_never_sent_expires() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_create_whose_sending_was_not_answered_is_not_sent_again() {
+async fn an_unanswered_create_is_not_sent_again() {
     let mut bench = Bench::new(vec![Some(Response::Unreachable)]);
     bench.push(expiring("one", 15));
     bench.start();
@@ -400,7 +400,7 @@ async fn a_create_whose_sending_was_not_answered_is_not_sent_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_order_without_an_end_fails_after_many_sendings() {
+async fn a_create_without_expiry_fails_after_65_requests() {
     let mut bench = Bench::new((0..1_000).map(|_| Some(Response::throttled(None))).collect());
     bench.push(create("a", "one", 60));
     bench.start();
@@ -409,7 +409,7 @@ async fn an_order_without_an_end_fails_after_many_sendings() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_sent_outside_the_term_in_which_it_was_ordered() {
+async fn nothing_is_sent_outside_the_term_of_its_order() {
     let mut bench = Bench::new(Vec::new());
     bench.leadership.send_modify(|leadership| leadership.begin(of_term(2)));
     bench.push(create("a", "one", 60));
@@ -421,7 +421,7 @@ async fn nothing_is_sent_outside_the_term_in_which_it_was_ordered() {
 
 /// The full channel of answers blocks the task between the decision and the send.
 #[tokio::test(start_paused = true)]
-async fn leadership_expiry_and_clock_are_asked_once_more_at_the_write() {
+async fn leadership_and_expiry_are_checked_again_before_the_send() {
     async fn check(spoil: impl FnOnce(&Bench), expected: &str) {
         let mut bench = Bench::new(Vec::new());
         let dispatcher = bench.dispatcher.take().unwrap();
@@ -458,7 +458,7 @@ async fn leadership_expiry_and_clock_are_asked_once_more_at_the_write() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_sent_before_the_clock_may_be_acted_by() {
+async fn nothing_is_sent_before_the_clock_is_trusted() {
     let mut bench = Bench::with_clock(Clock::simulated(epoch()), Vec::new());
     bench.push(create("a", "one", 60));
     bench.start();
@@ -469,7 +469,7 @@ async fn nothing_is_sent_before_the_clock_may_be_acted_by() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_order_of_a_clock_that_was_set_back_is_given_back() {
+async fn a_create_for_a_future_slot_is_abandoned() {
     let mut bench = Bench::new(Vec::new());
     let early = JobOrder {
         slot: after(1),
@@ -481,7 +481,7 @@ async fn an_order_of_a_clock_that_was_set_back_is_given_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn at_the_end_what_is_on_the_way_is_answered_and_what_waits_is_abandoned() {
+async fn shutdown_answers_requests_in_flight_and_abandons_queued_ones() {
     let mut bench = Bench::new(vec![Some(Response::throttled(Some(1)))]);
     for number in 0..100 {
         bench.push(create("a", &format!("job{number}"), 60));
@@ -501,7 +501,7 @@ async fn at_the_end_what_is_on_the_way_is_answered_and_what_waits_is_abandoned()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_hangs_does_not_hold_up_the_end() {
+async fn a_hanging_server_does_not_delay_the_shutdown() {
     let mut bench = Bench::new(Vec::new());
     bench.seen().latency = Duration::from_hours(1);
     bench.push(create("a", "one", 60));

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_missing_right_is_named_with_the_role_until_it_is_given() {
+    async fn a_missing_permission_names_its_role_until_it_is_granted() {
         let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
         let refusals = Refusals::new(&Metrics::register().unwrap().election.api, &clock, false);
         assert_eq!(refusals.text("kube-system"), None);
@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(refusals.text("kube-system"), None);
     }
     #[tokio::test(start_paused = true)]
-    async fn a_replica_with_alone_goes_on_without_rights_that_it_never_had() {
+    async fn a_lone_replica_goes_on_without_permissions_it_never_had() {
         let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
         let mut refusals = Refusals::new(&Metrics::register().unwrap().election.api, &clock, true);
         let patience = Duration::from_secs(10);

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn priorities_go_first_and_namespaces_take_turns() {
+    fn events_are_sent_by_priority_and_namespaces_take_turns() {
         let mut backlog = Backlog::new(100);
         for number in 0..3 {
             backlog.push(Priority::Normal, ("a", number));
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_backlog_drops_the_newest_of_the_longest_of_the_lowest_priority() {
+    fn a_full_backlog_drops_the_lowest_priority_of_the_largest_namespace() {
         let mut backlog = Backlog::new(4);
         for number in 0..3 {
             assert_eq!(backlog.push(Priority::Normal, ("a", number)), None);

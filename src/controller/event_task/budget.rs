@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn replicas_divide_the_budget_and_nobody_spends_twice_what_was_saved() {
+    fn replicas_divide_the_event_budget() {
         let at = |seconds| BootInstant::after_boot(Duration::from_secs(seconds));
         let spend_all = |share: &mut Share, now| (0_u32..10_000).take_while(|_| share.spend(now).is_ok()).count();
         let mut share = Share::new(EventBudget::default(), at(100));
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_leaves_out_what_it_says() {
+    fn event_filter_selects_by_type() {
         for (filter, admitted) in [
             (EventFilter::All, [true, true]),
             (EventFilter::Warnings, [true, false]),

@@ -157,7 +157,7 @@ async fn pass(seconds: u64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_of_a_cron_job_are_sent_one_after_the_other_and_equal_ones_raise_a_count() {
+async fn equal_events_of_a_cron_job_raise_the_count() {
     let bench = Bench::new(Vec::new(), Duration::from_millis(5));
     bench.push("one", "Created job x");
     bench.push("two", "Created job y");
@@ -168,7 +168,7 @@ async fn events_of_a_cron_job_are_sent_one_after_the_other_and_equal_ones_raise_
 }
 
 #[tokio::test(start_paused = true)]
-async fn few_events_are_on_the_way_at_a_time() {
+async fn at_most_four_events_are_in_flight() {
     let bench = Bench::new(Vec::new(), Duration::from_millis(5));
     for number in 0..10 {
         bench.push(&format!("job{number}"), "Created job x");
@@ -179,7 +179,7 @@ async fn few_events_are_on_the_way_at_a_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn b_14_1_events_without_an_answer_hold_up_no_others() {
+async fn b_14_1_unanswered_events_do_not_delay_other_cron_jobs() {
     let bench = Bench::new(Vec::new(), Duration::from_millis(5));
     bench.api.seen.lock().unwrap().silent_namespace = "silent";
     for number in 0..8 {
@@ -199,7 +199,7 @@ async fn b_14_1_events_without_an_answer_hold_up_no_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn b_14_1_what_is_told_behind_an_event_without_an_answer_keeps_its_order_and_is_bounded() {
+async fn b_14_1_events_queued_behind_an_unanswered_event_are_bounded() {
     let bench = Bench::new(Vec::new(), Duration::from_millis(5));
     bench.api.seen.lock().unwrap().silent_namespace = "silent";
     for _ in 0..=BEHIND_MAX + 1 {
@@ -221,7 +221,7 @@ async fn b_14_1_what_is_told_behind_an_event_without_an_answer_keeps_its_order_a
 }
 
 #[tokio::test(start_paused = true)]
-async fn b_14_1_of_a_long_outage_only_the_events_that_were_begun_are_dropped() {
+async fn b_14_1_a_long_outage_drops_only_events_in_flight() {
     let bench = Bench::new(Vec::new(), Duration::from_millis(5));
     bench.api.seen.lock().unwrap().down_until = 300_000;
     for number in 0..1_000 {
@@ -234,7 +234,7 @@ async fn b_14_1_of_a_long_outage_only_the_events_that_were_begun_are_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_to_patch_that_is_gone_is_created() {
+async fn a_patched_event_that_is_gone_is_created_again() {
     let script = vec![stored(), Response::not_found()];
     let bench = Bench::new(script, Duration::from_millis(5));
     bench.push("one", "Created job x");
@@ -245,7 +245,7 @@ async fn an_event_to_patch_that_is_gone_is_created() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn b_14_1_an_event_that_is_not_answered_is_sent_again() {
+async fn b_14_1_an_unanswered_event_is_retried() {
     let script = vec![unanswered(), stored(), unanswered(), stored()];
     let bench = Bench::new(script, Duration::from_secs(3));
     bench.push("one", "Created job x");
@@ -260,7 +260,7 @@ async fn b_14_1_an_event_that_is_not_answered_is_sent_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn b_14_1_an_event_that_an_unanswered_try_has_stored_is_created() {
+async fn b_14_1_already_exists_after_an_unanswered_try_counts_as_created() {
     let script = vec![unanswered(), Response::status(409, "AlreadyExists", "it exists")];
     let bench = Bench::new(script, Duration::from_millis(5));
     bench.push("one", "Created job x");
@@ -273,7 +273,7 @@ async fn b_14_1_an_event_that_an_unanswered_try_has_stored_is_created() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn b_14_1_a_refusal_is_not_sent_again() {
+async fn b_14_1_a_refused_event_is_not_retried() {
     let bench = Bench::new(vec![Response::status(403, "Forbidden", "no")], Duration::from_millis(5));
     bench.push("one", "Created job x");
     pass(60).await;
@@ -282,7 +282,7 @@ async fn b_14_1_a_refusal_is_not_sent_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn b_14_1_an_event_that_does_not_get_through_is_tried_for_two_minutes_dropped_and_counted() {
+async fn b_14_1_a_failing_event_is_dropped_after_two_minutes() {
     for failure in [unreachable, unanswered] {
         let bench = Bench::new((0..1_000).map(|_| failure()).collect(), Duration::from_millis(5));
         bench.push("one", "Created job x");
@@ -297,7 +297,7 @@ async fn b_14_1_an_event_that_does_not_get_through_is_tried_for_two_minutes_drop
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_wait_behind_a_burst_but_not_for_ever() {
+async fn events_wait_at_most_ten_seconds_behind_a_burst() {
     let bench = Bench::new(Vec::new(), Duration::from_millis(5));
     bench.burst.set(true);
     bench.push("one", "Created job x");
@@ -311,7 +311,7 @@ async fn events_wait_behind_a_burst_but_not_for_ever() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_queue_cannot_hold_is_dropped_and_counted() {
+async fn events_over_the_queue_limit_are_dropped_and_counted() {
     let bench = Bench::new(Vec::new(), Duration::from_millis(5));
     for number in 0..=QUEUE_MAX {
         bench.push(&format!("job{number}"), "Created job x");
@@ -320,7 +320,7 @@ async fn what_the_queue_cannot_hold_is_dropped_and_counted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn at_the_end_what_is_left_is_sent_for_a_short_time() {
+async fn shutdown_flushes_events_for_a_limited_time() {
     let mut bench = Bench::new(Vec::new(), Duration::from_millis(300));
     for number in 0..90 {
         bench.push(&format!("job{number}"), "Created job x");
@@ -335,7 +335,7 @@ async fn at_the_end_what_is_left_is_sent_for_a_short_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn five_thousand_failing_cron_jobs_stay_within_the_budget_and_hide_no_other_tenant() {
+async fn failing_cron_jobs_of_one_tenant_hide_no_events_of_others() {
     const MINUTES: u64 = 20;
     let bench = Bench::new(Vec::new(), Duration::from_millis(5));
     for minute in 0..MINUTES {

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_comes_back_after_a_pause_that_doubles_up_to_its_maximum() {
+    fn a_refused_job_is_retried_with_doubling_back_off() {
         for (n_refusals, millis) in [
             (1, 250),
             (2, 500),
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_waits_once_and_the_one_that_is_due_for_longest_comes_first() {
+    fn a_job_is_queued_once_and_the_longest_due_comes_first() {
         let mut jobs = RefusedJobs::default();
         jobs.put(refused("a", 3), at(0));
         jobs.put(refused("b", 1), at(0));
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_drops_a_job_of_the_namespace_with_the_most() {
+    fn a_full_queue_drops_a_job_of_the_largest_namespace() {
         let mut jobs = RefusedJobs::default();
         for number in 0..WAITING_MAX {
             assert!(jobs.put(refused(&number.to_string(), 1), at(0)));

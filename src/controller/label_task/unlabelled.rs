@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proof_is_of_a_version_that_the_watch_has_reached() {
+    fn a_proof_has_the_version_that_the_watch_has_reached() {
         let mut jobs = UnlabelledJobs::default();
         assert_eq!(observe_all(&mut jobs, vec![reached(10)]), None, "nothing to reach");
         jobs.aim_at(target(20));
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn one_job_of_a_cron_job_without_a_label_prevents_the_proof_until_it_has_left() {
+    fn an_unlabelled_job_prevents_the_proof_until_it_is_gone() {
         let mut jobs = UnlabelledJobs::default();
         jobs.aim_at(target(5));
         let items = vec![job("hello-1", Some("hello")), reached(9), reached(10), left("hello-1")];
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_of_no_cron_job_are_not_kept() {
+    fn jobs_without_a_cron_job_are_ignored() {
         let mut jobs = UnlabelledJobs::default();
         for number in 0..2 * UNLABELLED_MAX {
             assert_eq!(jobs.observe(&job(&number.to_string(), None)), None);
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn of_more_than_there_is_room_for_nothing_is_proved_until_another_list() {
+    fn an_overflow_of_unlabelled_jobs_prevents_proofs_until_a_relist() {
         let mut jobs = UnlabelledJobs::default();
         jobs.aim_at(target(5));
         for number in 0..=UNLABELLED_MAX {

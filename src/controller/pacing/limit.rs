@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_grows_above_the_start_while_answers_are_quick() {
+    fn the_limit_adapts_to_the_capacity_of_the_api_server() {
         check("a strong server close by", 128, 256, 3, 128..=128);
         check("a strong server far away", 128, 256, 300, 128..=128);
         check("a small server close by", 128, 6, 4, 60..=64);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn replicas_share_what_the_server_carries() {
+    fn replicas_share_the_inflight_limit() {
         let mut limit = InflightLimit::new(128);
         let mut shared_among = |n_senders| {
             limit.share_among(n_senders);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_has_one_place_for_us_refuses_rarely_once_that_is_learnt() {
+    fn a_server_with_one_place_rarely_throttles_after_a_while() {
         let mut limit = InflightLimit::new(128);
         let n_refused = (0..1_000)
             .filter(|_| {
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_reduction_the_limit_comes_back_to_where_it_started() {
+    fn the_limit_recovers_to_its_start_after_throttling() {
         let mut limit = InflightLimit::new(128);
         for _ in 0..3 {
             limit.on_throttled();
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_answers_never_lower_the_limit_and_let_it_come_back_after_a_reduction() {
+    fn slow_answers_do_not_lower_the_limit_or_stop_its_recovery() {
         for millis in [300, 600, 1_000, 29_000] {
             let mut limit = InflightLimit::new(128);
             limit.on_outcome(Duration::from_millis(3), 0);
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_is_not_used_does_not_grow() {
+    fn an_unused_limit_does_not_grow() {
         let mut limit = InflightLimit::new(128);
         for _ in 0..10_000 {
             limit.on_outcome(Duration::from_millis(3), 2);

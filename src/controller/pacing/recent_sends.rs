@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_recent_until_it_is_answered_and_for_a_second_at_most() {
+    fn a_request_is_recent_until_its_answer_or_for_one_second() {
         let mut recent = RecentSends::default();
         assert_eq!((recent.count(at(0)), recent.next_change()), (0, None));
         let ids = [0, 0, 400].map(|millis| recent.enter(at(millis)));

@@ -14,14 +14,14 @@ fn ticket(pacer: &mut Pacer, now: BootInstant) -> Ticket {
 }
 
 #[test]
-fn no_more_are_in_flight_than_the_limit() {
+fn admission_is_full_at_the_inflight_limit() {
     let pacer = Pacer::new(16);
     assert_eq!(pacer.admission(at(0), 15), Admission::Now);
     assert_eq!(pacer.admission(at(0), 16), Admission::Full);
 }
 
 #[test]
-fn a_throttled_lane_waits_for_as_long_as_the_server_asks_within_reason() {
+fn a_throttled_lane_waits_for_a_bounded_retry_after() {
     #[track_caller]
     fn check(asked_ms: Option<u64>, expected_ms: u64) {
         let mut pacer = Pacer::new(128);
@@ -57,7 +57,7 @@ fn failures_of_one_burst_are_one_incident() {
 }
 
 #[test]
-fn what_the_server_asks_for_is_kept_to_whatever_incident_came_before() {
+fn retry_after_extends_the_pause_of_an_earlier_incident() {
     let mut pacer = Pacer::new(128);
     let (lost, throttled) = (ticket(&mut pacer, at(0)), ticket(&mut pacer, at(0)));
     pacer.on_unavailable(lost, at(1), None);
@@ -66,7 +66,7 @@ fn what_the_server_asks_for_is_kept_to_whatever_incident_came_before() {
 }
 
 #[test]
-fn an_answer_to_what_was_sent_before_the_server_asked_for_a_pause_does_not_end_it() {
+fn an_answer_to_an_earlier_request_does_not_end_a_retry_after_pause() {
     let mut pacer = Pacer::new(128);
     let (lost, throttled) = (ticket(&mut pacer, at(0)), ticket(&mut pacer, at(0)));
     pacer.on_unavailable(lost, at(1), None);
@@ -110,7 +110,7 @@ fn an_unreachable_server_is_probed_by_single_requests_at_doubling_intervals() {
 }
 
 #[test]
-fn an_answer_to_a_request_from_before_the_pause_ends_it_unless_the_server_asked_for_it() {
+fn an_answer_to_an_earlier_request_ends_a_pause_without_retry_after() {
     #[track_caller]
     fn check(name: &str, fail: impl Fn(&mut Pacer, Ticket), expected: Admission, then: Admission) {
         let mut pacer = Pacer::new(128);
@@ -149,7 +149,7 @@ fn an_answer_to_a_request_from_before_the_pause_ends_it_unless_the_server_asked_
 }
 
 #[test]
-fn a_probe_that_hangs_is_followed_by_another_after_a_second() {
+fn a_hanging_probe_is_followed_by_another_after_a_second() {
     let mut pacer = Pacer::new(128);
     let early = ticket(&mut pacer, at(0));
     let sent = ticket(&mut pacer, at(0));
@@ -164,7 +164,7 @@ fn a_probe_that_hangs_is_followed_by_another_after_a_second() {
 }
 
 #[test]
-fn a_lost_connection_is_no_incident_while_the_server_answers_over_others() {
+fn a_lost_connection_is_no_incident_while_others_are_answered() {
     #[track_caller]
     fn check(name: &str, answered_ms: u64, lost_ms: u64, expected: Admission) {
         let mut pacer = Pacer::new(128);
@@ -179,7 +179,7 @@ fn a_lost_connection_is_no_incident_while_the_server_answers_over_others() {
 }
 
 #[test]
-fn many_lost_requests_within_a_second_are_an_incident_all_the_same() {
+fn more_than_96_lost_requests_within_a_second_are_an_incident() {
     let mut pacer = Pacer::new(128);
     let n_passed_over = (0..200)
         .take_while(|_| {
@@ -193,7 +193,7 @@ fn many_lost_requests_within_a_second_are_an_incident_all_the_same() {
 }
 
 #[test]
-fn a_request_that_was_given_up_neither_pauses_a_lane_nor_opens_it() {
+fn a_timed_out_request_neither_pauses_nor_opens_a_lane() {
     let given_up = Answered {
         answer: Answer::Outcome(()),
         code: None,

@@ -114,7 +114,7 @@ fn namespace(name: &str) -> Scope {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_missing_permission_is_published_until_it_is_given() {
+async fn a_missing_permission_is_published_until_it_is_granted() {
     let denied = [["create", "jobs", "b"]];
     let bench = Bench::start(&[namespace("a"), namespace("b")], None, &denied);
     pass(1).await;
@@ -128,7 +128,7 @@ async fn a_missing_permission_is_published_until_it_is_given() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replica_that_runs_alone_needs_no_leases_and_one_that_shares_does() {
+async fn lease_permissions_are_checked_only_with_sharding() {
     let alone = Bench::start(&[Scope::Cluster], None, &[]);
     pass(1).await;
     let asked = alone.asked();
@@ -144,7 +144,7 @@ async fn a_replica_that_runs_alone_needs_no_leases_and_one_that_shares_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_nothing_is_missing_only_a_refused_request_causes_another_check() {
+async fn without_missing_permissions_only_a_refusal_triggers_a_check() {
     let bench = Bench::start(&[Scope::Cluster], None, &[]);
     pass(1).await;
     bench.asked();
@@ -158,7 +158,7 @@ async fn while_nothing_is_missing_only_a_refused_request_causes_another_check() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_does_not_review_costs_one_request_a_check_and_takes_nothing_for_missing() {
+async fn without_access_reviews_nothing_counts_as_missing() {
     let bench = Bench::start(&[Scope::Cluster], None, &[["create", "jobs", ""]]);
     bench.api.0.lock().unwrap().does_not_review = true;
     pass(15).await;
@@ -167,7 +167,7 @@ async fn a_server_that_does_not_review_costs_one_request_a_check_and_takes_nothi
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_one_namespace_is_forbidden_only_that_is_asked_for_again() {
+async fn only_missing_permissions_are_checked_again() {
     let scopes: Vec<Scope> = (0..100).map(|number| namespace(&format!("team-{number}"))).collect();
     let bench = Bench::start(&scopes, None, &[["create", "jobs", "team-7"]]);
     pass(1).await;
@@ -184,7 +184,7 @@ async fn while_one_namespace_is_forbidden_only_that_is_asked_for_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_namespace_is_read_once_if_the_account_may() {
+async fn each_namespace_is_read_once_if_permitted() {
     let bench = Bench::start(&[namespace("a"), namespace("b")], None, &[["get", "namespaces", "b"]]);
     pass(3_600).await;
     assert_eq!(bench.api.0.lock().unwrap().read, ["a"]);

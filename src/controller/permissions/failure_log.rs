@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn one_warning_a_minute_for_each_key_counts_those_left_out() {
+    fn one_warning_a_minute_per_key_counts_the_omitted_ones() {
         let mut warnings = Warnings::default();
         let mut create = |seconds| warnings.take(["create", "jobs"], at(seconds));
         assert_eq!(
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn ever_new_errors_replace_the_oldest() {
+    fn new_errors_replace_the_oldest() {
         let mut warnings = Warnings::default();
         for n in 0..1_000 {
             assert_eq!(warnings.take(format!("error {n}"), at(n)), Some(0));

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::*;
 
 #[test]
-fn a_missing_permission_is_named_with_its_consequence_and_its_role() {
+fn a_missing_permission_names_its_consequence_and_role() {
     let find = |verb: &str, resource: &str| {
         let is_it = |it: &&Permission| (it.verb, it.resource) == (verb, resource);
         *PERMISSIONS.iter().find(is_it).unwrap()
@@ -64,7 +64,7 @@ fn rules(document: &str, is_for_leases: bool) -> Vec<Row> {
 }
 
 #[test]
-fn the_table_is_equal_to_the_rules_that_are_installed() {
+fn permission_table_matches_the_installed_rbac_rules() {
     let manifest = include_str!("../../../deploy/manifests/rbac.yaml");
     let is_role = |document: &&str| document.contains("\nrules:\n");
     let roles = manifest.split("\n---\n").filter(is_role);

@@ -204,7 +204,7 @@ async fn a_job_is_created_at_the_slot_and_its_status_follows() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn cron_jobs_in_trouble_are_published_while_the_replica_may_act() {
+async fn cron_jobs_in_trouble_are_published_until_a_clock_alarm() {
     let bench = Bench::new();
     bench.compare_clocks(SignedDuration::ZERO);
     bench
@@ -226,7 +226,7 @@ async fn cron_jobs_in_trouble_are_published_while_the_replica_may_act() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_becomes_due_while_the_clock_is_in_doubt() {
+async fn no_job_is_created_while_the_clock_is_in_doubt() {
     let mut bench = Bench::new();
     bench.list(vec![cron_job("one", "* * * * *")]).await;
     pass(120).await;
@@ -247,7 +247,7 @@ async fn nothing_becomes_due_while_the_clock_is_in_doubt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_waits_for_answers_and_starts_nothing_new() {
+async fn shutdown_creates_no_jobs_and_waits_for_answers() {
     let mut bench = Bench::new();
     bench.compare_clocks(SignedDuration::ZERO);
     bench.list(vec![cron_job("one", "* * * * *")]).await;

@@ -201,7 +201,7 @@ fn throttled(seconds: u64) -> Response {
 }
 
 #[tokio::test(start_paused = true)]
-async fn changes_within_the_flush_interval_are_one_write_and_the_last_wins() {
+async fn changes_within_the_flush_interval_are_merged_into_one_write() {
     let mut bench = Bench::new(Vec::new());
     bench.push(write("one", 7, 1));
     bench.pass(400).await;
@@ -215,7 +215,7 @@ async fn changes_within_the_flush_interval_are_one_write_and_the_last_wins() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_urgent_write_goes_at_once_and_urgency_is_not_lost_by_merging() {
+async fn an_urgent_write_is_sent_at_once_also_after_a_merge() {
     let bench = Bench::new(Vec::new());
     bench.push(urgent("one", 7, 1));
     bench.push(write("one", 7, 2));
@@ -227,7 +227,7 @@ async fn an_urgent_write_goes_at_once_and_urgency_is_not_lost_by_merging() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn statuses_wait_behind_a_burst_but_not_for_ever() {
+async fn statuses_wait_at_most_ten_seconds_behind_a_burst() {
     let bench = Bench::new(Vec::new());
     bench.burst.set(true);
     bench.push(write("one", 7, 1));
@@ -245,7 +245,7 @@ async fn statuses_wait_behind_a_burst_but_not_for_ever() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn in_a_burst_of_creates_fewer_urgent_statuses_are_in_flight() {
+async fn fewer_urgent_statuses_are_in_flight_during_a_burst() {
     for (is_burst, n_at_once) in [(true, 8), (false, 32)] {
         let bench = Bench::with_latency(Vec::new(), Duration::from_secs(5));
         bench.burst.set(is_burst);
@@ -278,7 +278,7 @@ async fn old_statuses_take_turns_with_urgent_ones() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cron_job_has_one_write_on_the_way_and_the_next_is_built_on_it() {
+async fn a_cron_job_has_at_most_one_status_write_in_flight() {
     let mut bench = Bench::with_latency(Vec::new(), Duration::from_secs(3));
     bench.push(write("one", 7, 1));
     bench.pass(1_500).await;
@@ -292,7 +292,7 @@ async fn a_cron_job_has_one_write_on_the_way_and_the_next_is_built_on_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_that_says_what_has_just_been_stored_is_not_sent() {
+async fn a_write_equal_to_the_stored_status_is_not_sent() {
     let mut bench = Bench::with_latency(Vec::new(), Duration::from_secs(3));
     bench.push(write("one", 7, 1));
     bench.pass(1_500).await;
@@ -304,7 +304,7 @@ async fn a_write_that_says_what_has_just_been_stored_is_not_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_conflict_is_the_answer_to_what_is_built_on_the_same_version_too() {
+async fn a_conflict_also_answers_the_next_write_of_the_same_version() {
     let conflict = || vec![Response::status(409, "Conflict", "the object has been modified")];
     for (version, n_requests, expected) in [(7, 1, ["2 Conflict", "1 Conflict"]), (8, 2, ["1 Conflict", "2 Stored"])] {
         let mut bench = Bench::with_latency(conflict(), Duration::from_secs(3));
@@ -319,7 +319,7 @@ async fn a_conflict_is_the_answer_to_what_is_built_on_the_same_version_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_throttled_write_is_sent_again_as_the_newest_that_waits() {
+async fn a_throttled_write_is_retried_with_the_newest_status() {
     let mut bench = Bench::new(vec![throttled(4), throttled(1)]);
     bench.push(write("one", 7, 1));
     bench.pass(3_000).await;
@@ -337,7 +337,7 @@ async fn a_throttled_write_is_sent_again_as_the_newest_that_waits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_that_never_gets_through_fails_at_last() {
+async fn a_write_that_is_always_throttled_fails_after_65_requests() {
     let mut bench = Bench::new((0..100).map(|_| throttled(1)).collect());
     bench.push(write("one", 7, 1));
     bench.pass(200_000).await;
@@ -346,7 +346,7 @@ async fn a_write_that_never_gets_through_fails_at_last() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_writes_keep_within_their_limit() {
+async fn status_writes_stay_within_their_inflight_limit() {
     let mut bench = Bench::new(Vec::new());
     for number in 0..300 {
         bench.push(write(&format!("job{number}"), 7, number));
@@ -357,7 +357,7 @@ async fn many_writes_keep_within_their_limit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_written_outside_the_term_in_which_it_was_ordered() {
+async fn nothing_is_written_outside_the_term_of_its_order() {
     let mut bench = Bench::new(Vec::new());
     bench.push(write("one", 7, 1));
     bench.leadership.send_modify(|leadership| leadership.begin(of_term(2)));
@@ -368,7 +368,7 @@ async fn nothing_is_written_outside_the_term_in_which_it_was_ordered() {
 
 /// The full channel of answers blocks the task between the decision and the send.
 #[tokio::test(start_paused = true)]
-async fn leadership_is_asked_once_more_at_the_write() {
+async fn leadership_is_checked_again_before_the_write() {
     let bench = Bench::new(Vec::new());
     bench.batcher.abort();
     let (answers_in, mut answers) = mpsc::channel(1);
@@ -404,7 +404,7 @@ async fn leadership_is_asked_once_more_at_the_write() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn at_the_end_everything_is_written_whatever_its_age() {
+async fn shutdown_writes_all_pending_statuses() {
     let mut bench = Bench::new(vec![throttled(1)]);
     for number in 0..100 {
         bench.push(write(&format!("job{number}"), 7, number));
@@ -417,7 +417,7 @@ async fn at_the_end_everything_is_written_whatever_its_age() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_hangs_does_not_hold_up_the_end() {
+async fn a_hanging_server_does_not_delay_the_shutdown() {
     let mut bench = Bench::with_latency(Vec::new(), Duration::from_hours(1));
     bench.push(write("one", 7, 1));
     bench.phases.advance(Phase::FlushStatuses);
@@ -440,7 +440,7 @@ fn without_metadata(name: &str, version: u64, cursor: i64) -> StatusWrite {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_whose_metadata_is_not_kept_reads_the_cron_job_first() {
+async fn a_write_without_cached_metadata_reads_the_cron_job_first() {
     let mut bench = Bench::new(Vec::new());
     bench.api.seen.lock().unwrap().read_version = 7;
     bench.push(without_metadata("one", 7, 1));
@@ -454,7 +454,7 @@ async fn a_write_whose_metadata_is_not_kept_reads_the_cron_job_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_is_not_sent_when_the_cron_job_that_was_read_is_another_version() {
+async fn a_write_conflicts_if_the_read_returns_another_version() {
     let mut bench = Bench::new(Vec::new());
     bench.api.seen.lock().unwrap().read_version = 8;
     bench.push(without_metadata("one", 7, 1));
@@ -464,7 +464,7 @@ async fn a_write_is_not_sent_when_the_cron_job_that_was_read_is_another_version(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_write_is_not_sent_when_the_shard_was_lost_while_the_cron_job_was_read() {
+async fn a_write_is_abandoned_if_the_shard_is_lost_during_the_read() {
     let mut bench = Bench::new(Vec::new());
     bench.api.seen.lock().unwrap().read_version = 7;
     bench.push(without_metadata("one", 7, 1));
@@ -476,7 +476,7 @@ async fn a_write_is_not_sent_when_the_shard_was_lost_while_the_cron_job_was_read
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_urgent_writes_that_read_their_cron_jobs_few_hold_metadata_at_a_time() {
+async fn at_most_eight_urgent_writes_with_a_read_are_in_flight() {
     let bench = Bench::with_latency(Vec::new(), Duration::from_millis(100));
     bench.api.seen.lock().unwrap().read_version = 7;
     for number in 0..40 {

@@ -90,7 +90,7 @@ async fn a_second_signal_ends_the_process_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_ends_by_itself_ends_the_process() {
+async fn a_task_that_ends_unexpectedly_ends_the_process() {
     let mut bench = Bench::new();
     let lasting = bench.task("lasting", Phase::End, Duration::ZERO);
     let ending = spawn("brief", Phase::End, async {});
@@ -102,7 +102,7 @@ async fn a_task_that_ends_by_itself_ends_the_process() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_life_that_ends_leaves_the_tasks_that_last() {
+async fn ending_a_session_keeps_the_lasting_tasks() {
     let mut bench = Bench::new();
     let lasting = bench.task("lasting", Phase::End, Duration::ZERO);
     let (alive, mut ended) = mpsc::channel::<()>(1);
@@ -126,7 +126,7 @@ async fn a_life_that_ends_leaves_the_tasks_that_last() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_is_dropped_ends() {
+async fn dropping_a_task_ends_it() {
     let (alive, mut ended) = tokio::sync::mpsc::channel::<()>(1);
     let handle = tokio::spawn(async move {
         let _alive = alive;

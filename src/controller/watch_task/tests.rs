@@ -37,7 +37,7 @@ fn clock() -> Clock {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_requests_of_a_watch_are_counted_by_verb_resource_and_code_and_timed() {
+async fn watch_requests_are_counted_by_verb_resource_and_code() {
     let metrics = Metrics::register().unwrap();
     let health = &metrics.watch_health;
     let observer = |metrics: &WatchMetrics| RequestObserver {
@@ -66,7 +66,7 @@ async fn the_requests_of_a_watch_are_counted_by_verb_resource_and_code_and_timed
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cron_job_that_cannot_be_understood_is_told_on_itself_counted_and_handed_on_as_seen() {
+async fn an_undecodable_cron_job_gets_an_event_and_is_counted() {
     let metrics = Metrics::register().unwrap();
     let (phases, burst, api) = (phases(), OrderedSender::new(false), FakeApi::default());
     let event_links = EventChannels {

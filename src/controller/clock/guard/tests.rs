@@ -90,7 +90,7 @@ fn millis(count: i64) -> SignedDuration {
 }
 
 #[test]
-fn nothing_is_fired_before_two_answers_agree() {
+fn the_clock_is_unknown_before_two_answers_agree() {
     let mut world = World::new(SignedDuration::ZERO);
     assert_eq!(world.guard.verdict(), ClockVerdict::Unknown);
     world.ask(Duration::from_millis(4));
@@ -100,7 +100,7 @@ fn nothing_is_fired_before_two_answers_agree() {
 }
 
 #[test]
-fn a_clock_too_far_from_the_servers_is_an_alarm() {
+fn a_clock_too_far_from_the_api_server_raises_an_alarm() {
     #[track_caller]
     fn check(wall_ahead_ms: i64, expected: ClockVerdict) {
         let mut world = World::new(millis(wall_ahead_ms));
@@ -116,7 +116,7 @@ fn a_clock_too_far_from_the_servers_is_an_alarm() {
 }
 
 #[test]
-fn many_answers_tell_the_skew_better_than_whole_seconds() {
+fn many_answers_measure_the_skew_within_100_ms() {
     for ahead in [-700, 0, 250, 1_300] {
         let mut world = World::new(millis(ahead));
         world.ask_often(40);
@@ -126,7 +126,7 @@ fn many_answers_tell_the_skew_better_than_whole_seconds() {
 }
 
 #[test]
-fn a_slow_answer_is_no_alarm() {
+fn slow_answers_raise_no_alarm() {
     let mut world = World::new(SignedDuration::ZERO);
     for _ in 0..5 {
         world.ask(Duration::from_secs(40));
@@ -135,7 +135,7 @@ fn a_slow_answer_is_no_alarm() {
 }
 
 #[test]
-fn one_odd_answer_changes_nothing() {
+fn one_wrong_answer_raises_no_alarm() {
     let mut world = World::new(SignedDuration::ZERO);
     world.ask_often(5);
     world.server_ahead = SignedDuration::from_hours(1);
@@ -147,7 +147,7 @@ fn one_odd_answer_changes_nothing() {
 }
 
 #[test]
-fn a_wrong_step_is_never_followed() {
+fn a_clock_step_without_confirmation_is_never_followed() {
     for step in [
         millis(1_100),
         SignedDuration::from_hours(1),
@@ -168,7 +168,7 @@ fn a_wrong_step_is_never_followed() {
 }
 
 #[test]
-fn a_right_step_is_followed_once_answers_bear_it_out() {
+fn a_clock_step_is_followed_once_answers_confirm_it() {
     for wrong_by in [
         SignedDuration::from_hours(1),
         SignedDuration::from_hours(-1),
@@ -185,7 +185,7 @@ fn a_right_step_is_followed_once_answers_bear_it_out() {
 }
 
 #[test]
-fn a_small_step_and_a_slow_drift_are_followed_at_once() {
+fn small_clock_steps_are_followed_at_once() {
     let mut world = World::new(SignedDuration::ZERO);
     for _ in 0..100 {
         world.wall_ahead += millis(90);
@@ -195,7 +195,7 @@ fn a_small_step_and_a_slow_drift_are_followed_at_once() {
 }
 
 #[test]
-fn the_alarm_ends_by_itself_when_the_clocks_agree_again() {
+fn the_alarm_ends_when_the_clocks_agree_again() {
     let mut world = World::new(SignedDuration::ZERO);
     world.ask_often(5);
     world.server_ahead = SignedDuration::from_secs(30);
@@ -212,7 +212,7 @@ fn the_alarm_ends_by_itself_when_the_clocks_agree_again() {
 }
 
 #[test]
-fn a_server_that_tells_no_time_is_not_waited_for() {
+fn answers_without_a_date_do_not_block_the_guard() {
     let mut world = World::new(SignedDuration::ZERO);
     let now = BootInstant::after_boot(world.boot);
     for _ in 0..3 {
@@ -224,7 +224,7 @@ fn a_server_that_tells_no_time_is_not_waited_for() {
 }
 
 #[test]
-fn a_majority_of_connections_decides_and_our_clock_counts_with_half_of_them() {
+fn the_alarm_needs_a_majority_of_connections() {
     #[track_caller]
     fn check(wrong_ms: [i64; 4], expected: ClockVerdict) {
         let mut world = World::new(SignedDuration::ZERO);
@@ -247,7 +247,7 @@ fn a_majority_of_connections_decides_and_our_clock_counts_with_half_of_them() {
 }
 
 #[test]
-fn a_wrong_server_that_answers_first_raises_no_alarm_while_others_have_answered_once() {
+fn a_wrong_server_raises_no_alarm_before_others_answer_twice() {
     let mut world = World::new(SignedDuration::ZERO);
     for connection in [1, 2, 3] {
         let ahead = if connection == 1 {
@@ -264,7 +264,7 @@ fn a_wrong_server_that_answers_first_raises_no_alarm_while_others_have_answered_
 }
 
 #[test]
-fn a_connection_that_contradicts_is_replaced_once_in_ten_seconds_and_its_past_is_forgotten() {
+fn at_most_one_contradicting_connection_is_replaced_in_ten_seconds() {
     let mut world = World::new(SignedDuration::ZERO);
     world.ask_all(&[(1, 5_000), (2, 5_000), (3, 5_000), (4, 0)]);
     assert_eq!(world.guard.verdict(), ClockVerdict::Alarm);
@@ -279,7 +279,7 @@ fn a_connection_that_contradicts_is_replaced_once_in_ten_seconds_and_its_past_is
 }
 
 #[test]
-fn a_connection_that_is_silent_for_half_a_minute_does_not_count() {
+fn a_connection_silent_for_30_seconds_does_not_count() {
     let mut world = World::new(SignedDuration::ZERO);
     world.ask_all(&[(1, 5_000), (2, 0)]);
     assert_eq!(world.guard.verdict(), ClockVerdict::Fine);
@@ -292,7 +292,7 @@ fn a_connection_that_is_silent_for_half_a_minute_does_not_count() {
 }
 
 #[test]
-fn a_step_is_followed_when_a_majority_bears_it_out() {
+fn a_clock_step_is_followed_if_a_majority_confirms_it() {
     for (n_right, is_followed) in [(1, false), (2, false), (3, true)] {
         let mut world = World::new(SignedDuration::ZERO);
         let servers: Vec<(u64, i64)> = (1..=4).map(|id| (id, if id <= n_right { 5_000 } else { 0 })).collect();
@@ -305,7 +305,7 @@ fn a_step_is_followed_when_a_majority_bears_it_out() {
 }
 
 #[test]
-fn connections_are_forgotten_as_others_take_their_place() {
+fn old_connections_are_forgotten() {
     let mut world = World::new(SignedDuration::ZERO);
     for connection in 0..1_000 {
         world.ask_over(

@@ -33,7 +33,7 @@ fn of_slot(name: &str, slot: Timestamp) -> Request {
 }
 
 #[test]
-fn what_is_overdue_goes_by_tokens_and_behind_what_is_due() {
+fn overdue_creates_need_tokens_and_go_after_due_ones() {
     let now = epoch() + SignedDuration::from_hours(1);
     let mut backlog = Backlog::new(10_000);
     for position in 0..1_500 {
@@ -60,7 +60,7 @@ fn what_is_overdue_goes_by_tokens_and_behind_what_is_due() {
 }
 
 #[test]
-fn what_is_overdue_goes_back_without_a_token_when_its_next_slot_has_come() {
+fn an_expired_overdue_create_is_returned_without_a_token() {
     let boot = BootInstant::after_boot(Duration::from_hours(1));
     let now = epoch() + SignedDuration::from_hours(1);
     let next_slot = now + SignedDuration::from_secs(5);
@@ -109,7 +109,7 @@ fn name(queued: &Queued) -> String {
 }
 
 #[test]
-fn deletes_for_replace_go_with_creates_and_other_deletes_behind() {
+fn replace_deletes_go_with_creates_and_history_deletes_after() {
     let mut backlog = Backlog::new(10);
     for request in [
         history_delete("a", "old"),
@@ -125,7 +125,7 @@ fn deletes_for_replace_go_with_creates_and_other_deletes_behind() {
 }
 
 #[test]
-fn what_waits_behind_creates_for_long_gets_some_turns() {
+fn old_history_deletes_get_one_turn_in_eight() {
     let mut backlog = Backlog::new(1_000);
     backlog.push(queued(history_delete("a", "old")), epoch()).unwrap();
     for position in 0..100 {
@@ -143,7 +143,7 @@ fn what_waits_behind_creates_for_long_gets_some_turns() {
 }
 
 #[test]
-fn look_ups_go_after_creates_and_before_deletions_from_history() {
+fn look_ups_go_between_creates_and_history_deletes() {
     let mut backlog = Backlog::new(10);
     for request in [
         history_delete("a", "old"),
@@ -159,7 +159,7 @@ fn look_ups_go_after_creates_and_before_deletions_from_history() {
 }
 
 #[test]
-fn of_shards_in_quarantine_one_create_is_on_the_way_at_a_time_and_holds_nobody_up() {
+fn quarantined_shards_have_one_create_in_flight() {
     let boot = BootInstant::after_boot(Duration::from_hours(1));
     let (mut backlog, mut in_flight) = (Backlog::new(100), InFlight::new(128));
     for position in 0..3 {
@@ -185,7 +185,7 @@ fn of_shards_in_quarantine_one_create_is_on_the_way_at_a_time_and_holds_nobody_u
 }
 
 #[test]
-fn a_full_backlog_gives_the_request_back() {
+fn a_full_backlog_rejects_the_request() {
     let mut backlog = Backlog::new(1);
     backlog.push(queued(create("a", "first", 60)), epoch()).unwrap();
     let refused = backlog.push(queued(create("a", "second", 1)), epoch()).unwrap_err();

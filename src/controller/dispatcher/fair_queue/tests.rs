@@ -38,7 +38,7 @@ fn drain(mut queue: FairQueue<Item>) -> Vec<String> {
 }
 
 #[test]
-fn one_namespace_is_served_by_deadline_and_then_in_order_of_coming() {
+fn one_namespace_is_served_by_deadline_then_in_order_of_arrival() {
     let queue = queue_of(&[("a", 9), ("a", 3), ("a", 5), ("a", 3)]);
     assert_eq!(drain(queue), ["a1", "a3", "a2", "a0"]);
 }
@@ -50,7 +50,7 @@ fn equal_deadlines_take_turns_by_namespace() {
 }
 
 #[test]
-fn a_flood_of_urgent_orders_leaves_every_second_turn_to_others() {
+fn a_flood_of_urgent_requests_does_not_starve_other_namespaces() {
     let mut items = vec![("flood", 0); 1_000];
     items.extend([("b", 3_600); 5]);
     items.extend([("c", 3_600); 5]);
@@ -63,7 +63,7 @@ fn a_flood_of_urgent_orders_leaves_every_second_turn_to_others() {
 }
 
 #[test]
-fn an_urgent_order_does_not_wait_behind_a_flood() {
+fn an_urgent_request_does_not_wait_behind_a_flood() {
     let mut items = vec![("flood", 3_600); 1_000];
     items.extend([("b", 5)]);
     let position = drain(queue_of(&items))
@@ -84,7 +84,7 @@ fn pop_with(queue: &mut FairQueue<Item>, [a, b, c]: [Option<u32>; 3]) -> Option<
 }
 
 #[test]
-fn a_namespace_that_is_held_back_is_not_served_and_keeps_its_turn() {
+fn a_held_back_namespace_is_skipped_and_keeps_its_turn() {
     let mut queue = queue_of(&[("a", 0), ("b", 9), ("b", 9)]);
     assert_eq!(pop_with(&mut queue, [None, Some(0), None]).as_deref(), Some("b1"));
     assert_eq!(
@@ -99,7 +99,7 @@ fn a_namespace_that_is_held_back_is_not_served_and_keeps_its_turn() {
 }
 
 #[test]
-fn a_namespace_that_has_its_share_is_passed_over_and_keeps_its_turn() {
+fn a_namespace_above_its_share_is_skipped_and_keeps_its_turn() {
     let mut queue = queue_of(&[("a", 0), ("a", 0), ("b", 9), ("b", 9), ("c", 9)]);
     let mut pop = |a: u32, b: u32, c: u32| pop_with(&mut queue, [Some(a), Some(b), Some(c)]);
     assert_eq!(pop(8, 0, 0).as_deref(), Some("b2"));
@@ -148,7 +148,7 @@ impl Model {
 }
 
 #[test]
-fn it_serves_in_the_order_of_a_naive_model() {
+fn fair_queue_matches_a_naive_model() {
     for seed in 1..=8u64 {
         let mut random = seed;
         let mut next = |below: u64| {

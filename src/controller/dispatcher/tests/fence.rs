@@ -16,7 +16,7 @@ pub(super) fn refusal() -> Response {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_create_that_the_fence_refuses_goes_once_more_over_another_connection() {
+async fn a_fenced_create_is_sent_again_over_another_connection() {
     let mut bench = Bench::new(Vec::new());
     bench.push(create("a", "fenced-once", 60));
     bench.start();
@@ -30,7 +30,7 @@ async fn a_create_that_the_fence_refuses_goes_once_more_over_another_connection(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_create_that_every_fence_refuses_is_sent_twice() {
+async fn a_create_refused_by_every_fence_is_sent_twice() {
     let mut bench = Bench::new(Vec::new());
     bench.push(create("a", "fenced-everywhere", 60));
     bench.start();
@@ -39,7 +39,7 @@ async fn a_create_that_every_fence_refuses_is_sent_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_answer_to_the_second_send_is_no_refusal() {
+async fn an_unanswered_second_send_is_reported_as_unanswered() {
     let mut bench = Bench::new(vec![None, Some(Response::Unreachable)]);
     bench.push(create("a", "fenced-once", 60));
     bench.start();
@@ -47,7 +47,7 @@ async fn no_answer_to_the_second_send_is_no_refusal() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replica_that_leads_no_more_sends_it_no_second_time() {
+async fn a_fenced_create_is_not_sent_again_after_the_lead_is_lost() {
     let mut bench = Bench::new(Vec::new());
     bench.push(create("a", "fenced-once", 60));
     bench.start();

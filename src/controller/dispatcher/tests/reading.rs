@@ -23,7 +23,7 @@ async fn a_create_without_its_template_reads_the_cron_job_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_create_is_given_back_when_the_template_has_changed() {
+async fn a_create_is_abandoned_if_the_template_has_changed() {
     let mut bench = Bench::new(Vec::new());
     bench.api.seen.lock().unwrap().image = "another";
     bench.push(without_template("a", "large"));
@@ -33,7 +33,7 @@ async fn a_create_is_given_back_when_the_template_has_changed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_read_that_is_throttled_is_tried_again() {
+async fn a_throttled_read_is_retried() {
     let mut bench = Bench::new(vec![Some(Response::throttled(Some(1)))]);
     bench.push(without_template("a", "large"));
     bench.start();
@@ -42,7 +42,7 @@ async fn a_read_that_is_throttled_is_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_created_when_the_shard_was_lost_while_the_cron_job_was_read() {
+async fn a_create_is_abandoned_if_the_shard_is_lost_during_the_read() {
     let mut bench = Bench::new(Vec::new());
     bench.push(without_template("a", "large"));
     bench.start();
@@ -53,7 +53,7 @@ async fn nothing_is_created_when_the_shard_was_lost_while_the_cron_job_was_read(
 }
 
 #[tokio::test(start_paused = true)]
-async fn few_creates_that_read_their_cron_job_are_on_the_way_at_a_time() {
+async fn at_most_eight_creates_with_a_read_are_in_flight() {
     let mut bench = Bench::new(Vec::new());
     for number in 0..100 {
         bench.push(without_template(
@@ -67,7 +67,7 @@ async fn few_creates_that_read_their_cron_job_are_on_the_way_at_a_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pause_of_the_lane_holds_back_a_create_whose_cron_job_was_read() {
+async fn a_paused_lane_delays_a_create_after_its_read() {
     let mut bench = Bench::new(vec![None, Some(Response::throttled(Some(10)))]);
     bench.seen().slow_prefix = "read";
     bench.push(without_template("a", "large"));
@@ -80,7 +80,7 @@ async fn a_pause_of_the_lane_holds_back_a_create_whose_cron_job_was_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_namespace_whose_webhooks_are_slow_takes_half_of_the_places_of_large_creates() {
+async fn a_slow_namespace_does_not_delay_large_creates_of_others() {
     let mut bench = Bench::new(Vec::new());
     bench.seen().slow_prefix = "slow";
     for number in 0..20 {

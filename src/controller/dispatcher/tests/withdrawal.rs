@@ -16,7 +16,7 @@ fn withdraw(bench: &Bench, namespace: &str, name: &str, shard_term: ShardTerm) -
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_is_withdrawn_from_every_lane_and_not_sent() {
+async fn queued_creates_are_withdrawn_from_every_lane() {
     let mut bench = Bench::new(Vec::new());
     let overdue = JobOrder {
         slot: after(-3_600),
@@ -51,7 +51,7 @@ async fn what_waits_is_withdrawn_from_every_lane_and_not_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_sent_is_answered_as_if_it_had_not_been_withdrawn() {
+async fn a_create_in_flight_cannot_be_withdrawn() {
     let mut bench = Bench::new(Vec::new());
     bench.push(create("a", "sent", 60));
     bench.start();
@@ -64,7 +64,7 @@ async fn what_is_sent_is_answered_as_if_it_had_not_been_withdrawn() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_withdrawn_while_it_was_sent_is_not_sent_again() {
+async fn a_create_withdrawn_in_flight_is_not_retried() {
     let throttled = Response::status(429, "TooManyRequests", "later");
     let mut bench = Bench::new(vec![Some(throttled)]);
     bench.push(create("a", "sent", 60));
@@ -77,7 +77,7 @@ async fn what_was_withdrawn_while_it_was_sent_is_not_sent_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delete_for_replace_is_withdrawn_by_its_job() {
+async fn a_replace_delete_is_withdrawn_by_its_job_uid() {
     let mut bench = Bench::new(Vec::new());
     bench.push(replace_delete("a", "running"));
     bench.push(replace_delete("a", "other"));

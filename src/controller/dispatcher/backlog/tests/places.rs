@@ -35,7 +35,7 @@ fn n_of(sent: &[Queued], namespace: &str) -> usize {
 }
 
 #[test]
-fn a_slow_namespace_has_half_as_many_places_as_all_others_even_if_nobody_else_waits() {
+fn a_slow_namespace_gets_at_most_half_of_the_places() {
     let (mut backlog, mut in_flight) = (Backlog::new(1_000), InFlight::new(128));
     push_creates(&mut backlog, "slow", 300);
     let slow = send_all(&mut backlog, &mut in_flight, 0);
@@ -58,7 +58,7 @@ fn a_slow_namespace_has_half_as_many_places_as_all_others_even_if_nobody_else_wa
 }
 
 #[test]
-fn a_namespace_whose_last_answer_was_slow_has_no_more_places_than_before() {
+fn a_slow_namespace_gets_one_place_for_each_answer() {
     let (mut backlog, mut in_flight) = (Backlog::new(1_000), InFlight::new(64));
     push_creates(&mut backlog, "slow", 300);
     let mut slow = send_all(&mut backlog, &mut in_flight, 0);
@@ -70,7 +70,7 @@ fn a_namespace_whose_last_answer_was_slow_has_no_more_places_than_before() {
 }
 
 #[test]
-fn slow_namespaces_divide_their_places() {
+fn slow_namespaces_share_their_places() {
     let (mut backlog, mut in_flight) = (Backlog::new(1_000), InFlight::new(128));
     push_creates(&mut backlog, "a", 300);
     push_creates(&mut backlog, "b", 20);
@@ -85,7 +85,7 @@ fn slow_namespaces_divide_their_places() {
 }
 
 #[test]
-fn a_namespace_is_no_longer_slow_when_all_its_requests_are_answered() {
+fn a_namespace_without_open_requests_is_not_slow() {
     let (mut backlog, mut in_flight) = (Backlog::new(1_000), InFlight::new(2));
     push_creates(&mut backlog, "a", 2);
     let sent = send_all(&mut backlog, &mut in_flight, 0);
@@ -96,7 +96,7 @@ fn a_namespace_is_no_longer_slow_when_all_its_requests_are_answered() {
 }
 
 #[test]
-fn a_namespace_that_is_held_back_is_no_burst_takes_no_tokens_and_looks_jobs_up() {
+fn a_held_back_namespace_takes_no_tokens_but_looks_jobs_up() {
     let (mut backlog, mut in_flight) = (Backlog::new(1_000), InFlight::new(2));
     let now = epoch() + SignedDuration::from_hours(1);
     let at = |millis| (now, BootInstant::after_boot(Duration::from_millis(millis)));
@@ -121,7 +121,7 @@ fn a_namespace_that_is_held_back_is_no_burst_takes_no_tokens_and_looks_jobs_up()
 }
 
 #[test]
-fn a_daily_create_waits_for_two_minutes_at_most_behind_minutely_ones() {
+fn a_daily_create_waits_at_most_two_minutes_behind_minutely_ones() {
     let mut backlog = Backlog::new(10_000);
     let mut served_at = None;
     // 100 creates become due each minute, and 60 can be sent. Those left over are not given up.

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_server_says_counts_as_denied() {
+    fn only_an_explicit_denial_counts_as_denied() {
         assert_eq!(classified(201, r#"{"status":{"allowed":true}}"#), AccessAnswer::Allowed);
         let denied = r#"{"status":{"allowed":false,"evaluationError":"role not found"}}"#;
         assert_eq!(classified(201, denied), AccessAnswer::Denied);
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subresource_has_a_field_of_its_own() {
+    fn access_review_has_the_subresource_in_its_own_field() {
         let question = AccessQuestion {
             verb: "update",
             group: "batch",

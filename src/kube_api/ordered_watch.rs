@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_change_is_seen_once_and_the_same_value_is_none() {
+    async fn a_change_is_seen_once() {
         let watched = OrderedSender::new(1);
         let mut view = watched.subscribe();
         assert_eq!(view.changed().now_or_never(), None);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_waits_is_woken_in_the_order_in_which_they_began_to() {
+    async fn waiters_are_woken_in_fifo_order() {
         const N_WAITERS: usize = 40;
         let watched = OrderedSender::new(false);
         let (sender, mut woken) = mpsc::channel(N_WAITERS);

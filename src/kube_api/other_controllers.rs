@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_in_the_future_is_forged_and_hides_nothing_for_long() {
+    fn a_status_write_in_the_future_is_ignored() {
         let others = OtherControllers::default();
         others.begin(at("10:00:00"));
         note(&others, "forger", "23:00:00");
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_at_the_end_of_all_times_does_no_harm() {
+    fn a_status_write_at_the_maximum_timestamp_is_ignored() {
         let others = OtherControllers::default();
         others.begin(at("10:00:00"));
         for time in [Timestamp::MAX - SignedDuration::from_mins(1), Timestamp::MAX] {
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_of_a_slot_without_our_label_counts_and_a_manual_run_does_not() {
+    fn an_unlabelled_job_of_a_slot_is_evidence_and_a_manual_run_is_not() {
         let others = OtherControllers::default();
         others.begin(at("10:00:00"));
         let slot = at("10:01:00");
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_a_field_manager_is_bounded_and_printable() {
+    fn field_manager_names_are_bounded_and_printable() {
         let writer = StatusWriter::other(&"a\nb".repeat(100), at("10:00:00")).unwrap();
         assert_eq!(&*writer.manager, "ab".repeat(64));
     }

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn each_failure_is_waited_for_once_and_longer_until_a_success() {
+    async fn retry_delay_doubles_until_a_reset() {
         let mut retry = Retry::new(BACK_OFF);
         retry.wait().await;
         retry.fail();

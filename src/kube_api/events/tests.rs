@@ -53,7 +53,7 @@ fn name_of(action: &EventAction) -> String {
 }
 
 #[test]
-fn b_14_1_the_same_event_again_raises_the_count_of_the_first() {
+fn b_14_1_a_repeated_event_raises_the_count() {
     // B-14.1
     let mut events = EventAggregator::new();
     let failed = event("a", EventReason::FailedCreate, "m");
@@ -79,7 +79,7 @@ fn b_14_1_the_same_event_again_raises_the_count_of_the_first() {
 }
 
 #[test]
-fn b_14_1_more_than_ten_differing_messages_of_one_reason_are_merged() {
+fn b_14_1_more_than_ten_similar_events_are_combined() {
     // B-14.1
     let mut events = EventAggregator::new();
     let mut admit = |number: i64, seconds: i64| {
@@ -97,7 +97,7 @@ fn b_14_1_more_than_ten_differing_messages_of_one_reason_are_merged() {
 }
 
 #[test]
-fn b_14_1_one_cron_job_has_twenty_five_events_at_once_and_one_more_every_five_minutes() {
+fn b_14_1_a_cron_job_has_a_burst_of_25_events() {
     // B-14.1
     let mut events = EventAggregator::new();
     let failed = event("a", EventReason::FailedCreate, "m");
@@ -117,7 +117,7 @@ fn b_14_1_one_cron_job_has_twenty_five_events_at_once_and_one_more_every_five_mi
 }
 
 #[test]
-fn a_bucket_is_full_again_after_a_long_time_and_survives_a_clock_that_goes_back() {
+fn a_token_bucket_refills_and_survives_a_clock_set_back() {
     let mut bucket = Bucket {
         tokens: 3,
         refilled: at(0),
@@ -129,7 +129,7 @@ fn a_bucket_is_full_again_after_a_long_time_and_survives_a_clock_that_goes_back(
 }
 
 #[test]
-fn names_differ_at_one_instant_and_fit() {
+fn event_names_are_unique_at_one_instant_and_bounded() {
     let mut events = EventAggregator::new();
     let one = events.admit(&event("a", EventReason::FailedCreate, "m"), at(0));
     let other = events.admit(&event("a", EventReason::FailedCreate, "n"), at(0));
@@ -141,7 +141,7 @@ fn names_differ_at_one_instant_and_fit() {
 }
 
 #[test]
-fn any_number_of_cron_jobs_is_merged_and_forgotten_after_an_hour_without_events() {
+fn aggregation_forgets_cron_jobs_after_an_hour_without_events() {
     let mut events = EventAggregator::new();
     let mut admit = |number: usize, seconds: i64| {
         let event = event(&number.to_string(), EventReason::FailedCreate, "m");
@@ -160,7 +160,7 @@ fn any_number_of_cron_jobs_is_merged_and_forgotten_after_an_hour_without_events(
 }
 
 #[test]
-fn an_event_that_is_not_sent_is_counted_by_the_next() {
+fn an_unsent_event_is_counted_by_the_next() {
     let mut events = EventAggregator::new();
     let failed = event("a", EventReason::FailedCreate, "m");
     events.count(&failed);
@@ -173,7 +173,7 @@ fn an_event_that_is_not_sent_is_counted_by_the_next() {
 }
 
 #[test]
-fn what_is_remembered_of_a_cron_job_that_runs_every_minute_is_small() {
+fn aggregation_state_of_a_cron_job_is_small() {
     let n_kinds = 2;
     // A key and a record in a table that is at least seven sixteenths full, and what they point to.
     let table = (size_of::<(Uid, Recent)>() + 1) * 16 / 7;
@@ -184,7 +184,7 @@ fn what_is_remembered_of_a_cron_job_that_runs_every_minute_is_small() {
 }
 
 #[test]
-fn events_about_jobs_of_strangers_take_nothing_from_the_cron_job_s_own() {
+fn unexpected_job_events_do_not_use_the_limit_of_other_events() {
     let mut events = EventAggregator::new();
     for number in 0..10_000 {
         events.admit(

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn loopback_is_never_behind_the_proxy() {
+    fn loopback_addresses_bypass_the_proxy() {
         for server in [
             "https://127.0.0.1:6443",
             "http://localhost:8001",
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_proxy_names_is_not_behind_the_proxy() {
+    fn hosts_in_no_proxy_bypass_the_proxy() {
         for (no_proxy, is_exempt) in [
             ("*", true),
             (" other, EXAMPLE.com ", true),
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_that_the_kubeconfig_names_stays() {
+    fn a_proxy_of_the_kubeconfig_is_kept() {
         let mut config = Config::new("https://127.0.0.1:6443".parse().unwrap());
         config.proxy_url = Some("http://other:3128".parse().unwrap());
         exempt_from_proxy(&mut config, |name| (name == "HTTPS_PROXY").then(|| PROXY.to_owned()));

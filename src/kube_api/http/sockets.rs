@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_written_and_not_sent_does_not_arrive_after_a_reset() {
+    async fn unsent_data_does_not_arrive_after_a_reset() {
         let sockets = Sockets::default();
         let (stream, mut other) = pair(&sockets).await;
         let mut stream = TokioIo::new(stream);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stream_that_is_dropped_closes_its_socket_and_is_forgotten() {
+    async fn dropping_a_stream_closes_its_socket() {
         let sockets = Sockets::default();
         let (stream, mut other) = pair(&sockets).await;
         drop(stream);

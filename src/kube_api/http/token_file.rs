@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_is_read_again_and_only_its_token_is_sent() {
+    async fn a_replaced_token_file_is_read_again() {
         let held = Held::new("replaced", "first\n");
         let file = held.open().await;
         assert_eq!(file.header(), "Bearer first");
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_a_usable_file_the_last_token_holds_until_there_is_one() {
+    async fn the_last_token_is_used_while_the_file_is_unusable() {
         let held = Held::new("gone", "first");
         let file = held.open().await;
         for unusable in ["", "\n", "two\nlines"] {
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_is_taken_only_where_it_is_what_counts_and_must_be_usable_at_the_start() {
+    async fn a_token_file_is_used_only_without_an_inline_token() {
         let held = Held::new("taken", "first");
         let mut config = held.config();
         config.auth_info.token = Some("inline".to_owned().into());

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_live_member_of_the_same_namespace_overlaps() {
+    fn a_live_member_with_a_common_namespace_overlaps() {
         let settings = "time-zone=UTC namespaces=shop";
         assert!(overlaps(settings, NOW, "now"));
         assert!(overlaps("time-zone=UTC namespaces=*", NOW, "now"));
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_no_replica_writes_are_not_read() {
+    fn oversized_settings_are_ignored() {
         let forged = format!("time-zone=UTC namespaces=shop,{}", "x".repeat(1 << 18));
         assert!(!overlaps(&forged, NOW, "now"));
     }

@@ -58,7 +58,7 @@ fn parsed(body: &[u8]) -> Value {
 }
 
 #[test]
-fn a_member_lease_goes_with_its_pod_and_a_shard_lease_stays() {
+fn only_a_member_lease_is_owned_by_its_pod() {
     let write = LeaseWrite {
         holder: Some("cronwheel-0/uid-1/0000000000000001".into()),
         duration_secs: Some(10),
@@ -92,7 +92,7 @@ fn a_member_lease_goes_with_its_pod_and_a_shard_lease_stays() {
 }
 
 #[test]
-fn a_patch_names_what_changes_and_the_version_that_it_is_based_on() {
+fn a_lease_patch_has_the_changes_and_a_resource_version() {
     let version = ResourceVersion(12);
     let label = json!({LEASE_LABEL: "cronwheel"});
     assert_eq!(
@@ -127,7 +127,7 @@ fn a_patch_names_what_changes_and_the_version_that_it_is_based_on() {
 }
 
 #[test]
-fn only_the_servers_own_word_says_what_became_of_a_write() {
+fn a_lease_write_is_classified_by_the_status_of_the_api_server() {
     use WriteAnswer::{Conflict, Exists, Missing, Refused, Unknown};
     let version = ResourceVersion(3);
     let (create, patch, delete) = (WriteKind::Create, WriteKind::Patch, WriteKind::Delete(version));
@@ -173,7 +173,7 @@ fn only_the_servers_own_word_says_what_became_of_a_write() {
 }
 
 #[test]
-fn only_the_servers_own_word_says_that_a_lease_is_missing() {
+fn only_a_not_found_status_means_that_a_lease_is_missing() {
     for (raw_answer, meaning) in [
         (status(404, "NotFound"), ReadAnswer::Missing),
         (answer(404, &Value::from("nothing here")), ReadAnswer::Unknown),
@@ -186,7 +186,7 @@ fn only_the_servers_own_word_says_that_a_lease_is_missing() {
 }
 
 #[test]
-fn a_lease_is_read_for_what_is_ours_in_it() {
+fn a_lease_is_decoded_with_our_annotations_only() {
     let lease = json!({
         "kind": "Lease", "apiVersion": "coordination.k8s.io/v1",
         "metadata": {
@@ -221,7 +221,7 @@ fn a_lease_is_read_for_what_is_ours_in_it() {
 }
 
 #[test]
-fn a_page_leaves_out_what_is_not_ours_under_this_count() {
+fn a_page_of_leases_skips_foreign_leases() {
     let lease = |name: &str| json!({"metadata": {"name": name, "resourceVersion": "5"}, "spec": {}});
     let whole = json!({
         "metadata": {"resourceVersion": "9", "continue": "token"},

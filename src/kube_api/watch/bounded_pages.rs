@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_page_has_a_bounded_size_and_the_next_one_begins_with_its_limit() {
+    async fn a_page_is_bounded_in_size_and_lowers_the_next_limit() {
         let (client, asked) = server(256 << 10);
         let client = bounded_pages(client);
         for _ in 0..3 {
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_limit_rises_again_up_to_what_is_asked_for() {
+    async fn a_lowered_limit_rises_to_the_requested_limit() {
         let (client, asked) = server(1 << 10);
         let limits = Limits::default();
         limits.lower("/apis/batch/v1/cronjobs", 100);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn watches_and_single_objects_pass_as_they_are() {
+    async fn watches_and_single_objects_pass_unchanged() {
         let (client, asked) = server(0);
         let client = bounded_pages(client);
         page(&client, "watch=true&limit=500").await;

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cron_job_decodes_to_what_it_was_with_any_dictionary() {
+    fn a_compressed_cron_job_round_trips_with_any_dictionary() {
         let mut dictionary = Dictionary::default();
         for number in 0..100 {
             let object = cron_job(number);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn cron_jobs_that_resemble_each_other_become_short() {
+    fn similar_cron_jobs_compress_to_less_than_a_quarter() {
         let dictionary = Dictionary::default().extended(&cron_job(1)).unwrap();
         let object = cron_job(2_000);
         let compressed = CompressedCronJob::new(object.uid().unwrap().clone(), &object, &dictionary);

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_kept_until_a_list_is_complete_and_everything_from_then_on() {
+    fn the_cache_is_valid_after_a_complete_list() {
         let contents = CronJobCache::new(count(), CACHE_BYTES_MAX);
         assert!(
             !contents.insert(&cron_job("c", 4)) && contents.contents().n_bytes == 0,
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_watch_repeats_does_not_bring_an_older_form_back() {
+    fn replayed_events_do_not_restore_older_versions() {
         let contents = CronJobCache::new(count(), CACHE_BYTES_MAX);
         contents.begin(true);
         contents.insert(&cron_job("a", 9));
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn of_some_shards_only_theirs_are_given() {
+    fn the_cache_returns_only_cron_jobs_of_the_requested_shards() {
         let contents = CronJobCache::new(count(), CACHE_BYTES_MAX);
         contents.begin(true);
         for number in 0..100 {
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_there_is_room_for_is_not_kept_until_another_list() {
+    fn an_overflowing_cache_is_invalid_until_the_next_list() {
         let contents = CronJobCache::new(count(), 3 * (OVERHEAD_BYTES + 80));
         contents.begin(true);
         for uid in ["a", "b", "c"] {

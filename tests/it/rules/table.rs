@@ -259,7 +259,7 @@ pub(super) const DIFFERENCES: &[Difference] = &[
         rules: &["B-11.2"],
         built_in: "labels from the template only",
         ours: "one more label, for the shard, after the labels that the server would give; none with `--alone`",
-        tests: &["b_11_2_b_11_4_a_job_is_its_template_under_a_name_with_a_slot_and_an_owner"],
+        tests: &["b_11_2_b_11_4_a_job_is_built_from_its_template"],
     },
     Difference {
         rules: &["B-11.2"],
@@ -272,7 +272,7 @@ pub(super) const DIFFERENCES: &[Difference] = &[
         built_in: "copies every annotation of the template",
         ours: "leaves annotations under `cronwheel.dev/` out and says so by the Warning `ReservedAnnotations`: one of them limits until when a Job may be created",
         tests: &[
-            "annotations_of_the_template_under_our_prefix_are_left_out",
+            "reserved_annotations_of_the_template_are_removed",
             "reserved_template_annotations_are_reported_once",
         ],
     },
@@ -365,6 +365,6 @@ pub(super) const DIFFERENCES: &[Difference] = &[
         rules: &["B-14.1"],
         built_in: "Events share the budget of Job creates, in a fixed order in each pass",
         ours: "a low-priority lane of their own with a budget, 60 a second unless `--max-events-per-second` says otherwise; what is dropped is counted; after ten differing messages of one reason all later ones are merged, also repeats of the first ten; `SuccessfulDelete` follows the answer to the delete",
-        tests: &["b_14_1_one_cron_job_has_twenty_five_events_at_once_and_one_more_every_five_minutes"],
+        tests: &["b_14_1_a_cron_job_has_a_burst_of_25_events"],
     },
 ];

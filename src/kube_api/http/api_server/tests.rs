@@ -303,7 +303,7 @@ async fn get(client: &kube::Client, path: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_client_certificate_that_is_replaced_is_what_the_server_sees_at_the_next_request() {
+async fn the_next_request_uses_a_replaced_client_certificate() {
     let authority = Authority::new();
     let [first, second] = ["first", "second"].map(|name| authority.sign(name));
     let (mount, server) = (Mount::new("client-certificate"), Server::start(&authority).await);
@@ -325,7 +325,7 @@ async fn a_client_certificate_that_is_replaced_is_what_the_server_sees_at_the_ne
 }
 
 #[tokio::test]
-async fn a_request_on_its_way_is_answered_over_the_connection_that_it_was_sent_on() {
+async fn a_request_in_flight_survives_a_certificate_change() {
     let authority = Authority::new();
     let [first, second] = ["first", "second"].map(|name| authority.sign(name));
     let (mount, server) = (Mount::new("on-its-way"), Server::start(&authority).await);
@@ -347,7 +347,7 @@ async fn a_request_on_its_way_is_answered_over_the_connection_that_it_was_sent_o
 }
 
 #[tokio::test]
-async fn a_ca_that_is_replaced_is_what_the_next_connections_trust() {
+async fn new_connections_trust_a_replaced_ca() {
     let [former, new] = [Authority::new(), Authority::new()];
     let (mount, server) = (Mount::new("ca"), Server::start(&former).await);
     let (first, second) = (former.sign("first"), new.sign("second"));
@@ -371,7 +371,7 @@ async fn a_ca_that_is_replaced_is_what_the_next_connections_trust() {
 }
 
 #[tokio::test]
-async fn files_that_cannot_be_used_change_nothing_until_they_are_good() {
+async fn unusable_credential_files_change_nothing() {
     let authority = Authority::new();
     let [first, second] = ["first", "second"].map(|name| authority.sign(name));
     let (mount, server) = (Mount::new("unusable"), Server::start(&authority).await);
@@ -411,7 +411,7 @@ async fn files_that_cannot_be_used_change_nothing_until_they_are_good() {
 }
 
 #[tokio::test]
-async fn inline_data_comes_before_files_and_is_no_file() {
+async fn inline_credentials_are_used_and_not_reloaded() {
     let authority = Authority::new();
     let leaf = authority.sign("inline");
     let (mount, server) = (Mount::new("inline"), Server::start(&authority).await);

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_the_transport_names_cause_and_remedy() {
+    fn a_transport_error_names_cause_and_remedy() {
         let kind = |kind| io::Error::from(kind);
         let tls = |error: rustls::Error| io::Error::other(io::Error::new(io::ErrorKind::InvalidData, error));
         check(
@@ -150,13 +150,13 @@ mod tests {
     }
 
     #[test]
-    fn another_error_keeps_its_text() {
+    fn other_errors_keep_their_text() {
         let error = kube::Error::Service(Box::new(io::Error::other("broken")));
         assert_eq!(error_text(&error), "ServiceError: broken");
     }
 
     #[test]
-    fn an_answer_of_the_api_server_has_its_message_and_code() {
+    fn an_api_error_has_its_message_and_code() {
         let status = kube::core::Status::failure("Unauthorized", "Unauthorized").with_code(401);
         let error = kube::Error::Api(Box::new(status));
         assert_eq!(error_text(&error), "Unauthorized (401)");

@@ -47,7 +47,7 @@ const STATUS_UID: &str = r#"Operation cannot be fulfilled on cronjobs.batch "bac
 const MODIFIED: &str = r#"Operation cannot be fulfilled on cronjobs.batch "backup": the object has been modified; please apply your changes to the latest version and try again"#;
 
 #[test]
-fn a_created_job_is_its_uid_its_version_and_the_server_s_time() {
+fn a_created_job_has_its_uid_version_and_creation_time() {
     let body = json!({"kind": "Job", "apiVersion": "batch/v1", "metadata": {"name": "backup-1", "namespace": "shop",
         "uid": "u1", "resourceVersion": "812", "generation": 1, "creationTimestamp": "2026-04-12T09:20:00Z",
         "managedFields": [{"manager": "cronwheel", "fieldsV1": {"f:spec": {}}}]}, "spec": {"parallelism": 1}, "status": {}});
@@ -104,7 +104,7 @@ fn refused(message: &str) -> CreateOutcome {
 }
 
 #[test]
-fn a_create_that_failed_may_succeed_later() {
+fn failed_creates_are_classified() {
     // B-12.2 to B-12.4
     let details = job_details();
     check_create(
@@ -171,7 +171,7 @@ fn a_create_that_failed_may_succeed_later() {
 }
 
 #[test]
-fn what_admission_denies_may_pass_later() {
+fn a_denial_by_admission_is_a_retryable_failure() {
     // B-12.3
     for code in [400, 403, 422, 429, 500, 503, 504] {
         let body = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
@@ -200,7 +200,7 @@ fn what_admission_denies_may_pass_later() {
 }
 
 #[test]
-fn a_request_that_took_too_long_stops_no_other() {
+fn a_timeout_status_does_not_pause_the_lane() {
     fn check<T: std::fmt::Debug + PartialEq>(classify: fn(&RawAnswer) -> Answer<T>, expected: T) {
         let timeout = refusal(504, "Timeout", TIMEOUT, &json!({"retryAfterSeconds": 2}));
         assert_eq!(classify(&timeout), Answer::Outcome(expected));
@@ -233,7 +233,7 @@ fn a_request_that_took_too_long_stops_no_other() {
 }
 
 #[test]
-fn a_create_that_is_refused_for_good_is_told_from_one_that_failed() {
+fn an_invalid_job_is_refused() {
     let invalid = json!({"name": "backup-1", "group": "batch", "kind": "Job", "causes": [
         {"reason": "FieldValueRequired", "message": "Required value", "field": "spec.template.spec.restartPolicy"}]});
     check_create(&refusal(422, "Invalid", INVALID, &invalid), refused(INVALID));
@@ -246,7 +246,7 @@ fn a_create_that_is_refused_for_good_is_told_from_one_that_failed() {
 }
 
 #[test]
-fn a_server_that_is_busy_or_away_is_told_from_one_that_refuses() {
+fn throttled_and_unavailable_answers_are_recognized() {
     fn check<T: std::fmt::Debug + PartialEq>(classify: fn(&RawAnswer) -> Answer<T>) {
         let mut too_many = answer(429, "Too many requests, please try again later.\n");
         too_many.retry_after = Some(Duration::from_secs(1));
@@ -291,14 +291,14 @@ fn a_server_that_is_busy_or_away_is_told_from_one_that_refuses() {
 }
 
 #[test]
-fn the_header_s_time_to_wait_goes_before_the_body_s() {
+fn retry_after_header_precedes_retry_after_seconds() {
     let mut answer = refusal(429, "TooManyRequests", "m", &json!({"retryAfterSeconds": 7}));
     answer.retry_after = Some(Duration::from_secs(3));
     assert!(matches!(create(&answer), Answer::Throttled { retry_after: Some(time), .. } if time.as_secs() == 3));
 }
 
 #[test]
-fn an_absurd_time_to_wait_is_cut() {
+fn a_long_retry_after_is_capped() {
     for seconds in [61, 86_400, u64::MAX] {
         let details = json!({"retryAfterSeconds": seconds});
         let mut answer = refusal(500, "ServerTimeout", "m", &details);
@@ -318,7 +318,7 @@ fn an_absurd_time_to_wait_is_cut() {
 }
 
 #[test]
-fn what_was_to_be_deleted_and_is_not_there_is_gone() {
+fn a_delete_is_deleted_gone_or_failed() {
     // B-4.4, B-4.5
     fn check(answer: &RawAnswer, expected: DeleteOutcome) {
         assert_eq!(outcome(delete(answer)), expected);
@@ -343,7 +343,7 @@ fn what_was_to_be_deleted_and_is_not_there_is_gone() {
 }
 
 #[test]
-fn a_job_that_is_looked_up_is_found_gone_or_neither() {
+fn a_look_up_is_found_gone_failed_or_not_permitted() {
     // B-5.4, B-12.3
     let job = r#"{"metadata":{"name":"backup-1","namespace":"shop","uid":"u1","resourceVersion":"7",
         "ownerReferences":[{"kind":"CronJob","uid":"c1","controller":true}]},"status":{}}"#;
@@ -369,7 +369,7 @@ fn a_job_that_is_looked_up_is_found_gone_or_neither() {
 }
 
 #[test]
-fn a_status_write_is_stored_in_conflict_or_without_an_object() {
+fn a_status_write_is_stored_conflict_gone_or_failed() {
     // B-13
     fn check(answer: &RawAnswer, expected: StatusOutcome) {
         assert_eq!(outcome(status_write(answer)), expected);
@@ -397,7 +397,7 @@ fn a_status_write_is_stored_in_conflict_or_without_an_object() {
 }
 
 #[test]
-fn an_event_is_stored_there_gone_or_rejected() {
+fn an_event_write_is_stored_exists_gone_or_rejected() {
     fn check(answer: &RawAnswer, expected: EventOutcome) {
         assert_eq!(outcome(event(answer)), expected);
     }
@@ -420,7 +420,7 @@ fn an_event_is_stored_there_gone_or_rejected() {
 }
 
 #[test]
-fn a_success_that_cannot_be_read_leaves_open_what_was_applied() {
+fn an_unreadable_success_counts_as_unavailable() {
     for body in [
         "",
         "{}",
@@ -438,7 +438,7 @@ fn a_success_that_cannot_be_read_leaves_open_what_was_applied() {
 }
 
 #[test]
-fn messages_are_short_whatever_the_server_says() {
+fn messages_of_the_api_server_are_bounded() {
     for body in ["é".repeat(4000), json!({"message": "é".repeat(4000)}).to_string()] {
         let CreateOutcome::Failed { message, .. } = outcome(create(&answer(500, body))) else {
             panic!("not failed");
@@ -458,7 +458,7 @@ fn messages_are_short_whatever_the_server_says() {
 }
 
 #[test]
-fn an_error_is_told_with_its_sources_each_once() {
+fn error_text_has_each_source_once() {
     #[derive(Debug, thiserror::Error)]
     #[error("no answer: {source}")]
     struct Outer {
@@ -474,7 +474,7 @@ fn an_error_is_told_with_its_sources_each_once() {
 }
 
 #[test]
-fn a_storage_that_did_not_answer_may_have_carried_the_write_out() {
+fn an_etcd_timeout_leaves_a_create_unanswered() {
     for message in [
         "etcdserver: request timed out",
         "rpc error: code = Unavailable desc = error reading from server: read tcp 127.0.0.1:53006->127.0.0.1:2379: \

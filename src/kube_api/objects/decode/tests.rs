@@ -46,7 +46,7 @@ fn time(text: &str) -> jiff::Timestamp {
 }
 
 #[test]
-fn a_cron_job_is_read_whole() {
+fn a_cron_job_is_decoded() {
     let spec = r#""schedule":"*/5 * * * *","timeZone":"Europe/Berlin","startingDeadlineSeconds":30,
         "concurrencyPolicy":"Forbid","suspend":true,"successfulJobsHistoryLimit":3,"failedJobsHistoryLimit":0"#;
     let status = r#""lastScheduleTime":"2026-03-01T00:05:00Z","lastSuccessfulTime":"2026-03-01T00:05:09Z""#;
@@ -80,7 +80,7 @@ fn a_cron_job_is_read_whole() {
 }
 
 #[test]
-fn nulls_are_absent_and_what_a_newer_server_knows_is_no_error() {
+fn nulls_are_absent_and_unknown_fields_are_ignored() {
     let record = with_spec(
         r#""schedule":null,"timeZone":null,"startingDeadlineSeconds":null,"concurrencyPolicy":null,"suspend":null,
         "successfulJobsHistoryLimit":null,"failedJobsHistoryLimit":null,"future":{"a":[1]}"#,
@@ -103,7 +103,7 @@ fn nulls_are_absent_and_what_a_newer_server_knows_is_no_error() {
 }
 
 #[test]
-fn a_value_that_cannot_be_read_is_named_and_keeps_the_identity() {
+fn a_decode_error_names_its_field_and_keeps_the_identity() {
     fn check(text: &str, field: &str, problem: &str) {
         let slim: SlimCronJob = serde_json::from_str(text).unwrap();
         let error = decoder().cron_job(&slim).unwrap_err();
@@ -174,7 +174,7 @@ fn a_value_that_cannot_be_read_is_named_and_keeps_the_identity() {
 }
 
 #[test]
-fn metadata_that_cannot_be_read_is_an_error_of_the_object_alone() {
+fn invalid_metadata_is_a_decode_error_without_an_identity() {
     fn check(from: &str, to: &str, field: &str) {
         let text = cron_job_text("", TEMPLATE, "").replace(from, to);
         assert_eq!(cron_job(&text).unwrap_err().field, field, "{text}");
@@ -191,14 +191,14 @@ fn metadata_that_cannot_be_read_is_an_error_of_the_object_alone() {
 }
 
 #[test]
-fn a_problem_is_told_shortly_whatever_the_value_is() {
+fn the_text_of_a_decode_error_is_bounded() {
     let status = format!(r#""lastScheduleTime":"{}""#, "é".repeat(5000));
     let error = cron_job(&cron_job_text("", TEMPLATE, &status)).unwrap_err();
     assert!(error.problem.len() <= 256, "{}", error.problem.len());
 }
 
 #[test]
-fn entries_of_active_that_name_no_job_are_left_out() {
+fn invalid_entries_of_the_active_list_are_skipped() {
     let status = with_status(
         r#""active":[{"kind":"Job","namespace":"shop","name":"backup-1","uid":"u1","apiVersion":"batch/v1","resourceVersion":"9"},
         null,3,{},{"name":"backup-2"},{"uid":"u3"},{"name":5,"uid":"u4"},{"name":"backup-5","uid":"u5","fieldPath":"x"}]"#,
@@ -222,7 +222,7 @@ fn entries_of_active_that_name_no_job_are_left_out() {
 }
 
 #[test]
-fn status_members_of_a_newer_server_are_kept_as_they_came() {
+fn unknown_status_fields_are_kept_verbatim() {
     let status = with_status(
         r#""nextScheduleTime": "2026-03-01T00:10:00Z","active":[],"conditions":[ {"a" : "\u00e9"} ],"lastScheduleTime":null"#,
     );
@@ -233,7 +233,7 @@ fn status_members_of_a_newer_server_are_kept_as_they_came() {
 }
 
 #[test]
-fn a_status_write_is_given_all_metadata_that_the_server_would_take_from_it() {
+fn writable_metadata_is_retained_for_status_writes() {
     let metadata = r#","generateName":"backup-","labels":{"a":"b"},"annotations":{ "x": "\"q\"" },"finalizers":["f"],
         "ownerReferences":[{"uid":"o","future":1}],"managedFields":[{"manager":"kubectl"}],"selfLink":"s",
         "deletionGracePeriodSeconds":5,"future":null"#;
@@ -290,7 +290,7 @@ fn thresholds_of_trouble_are_read_from_annotations() {
 }
 
 #[test]
-fn annotations_of_the_template_under_our_prefix_are_left_out() {
+fn reserved_annotations_of_the_template_are_removed() {
     let annotations = r#"{"cronwheel.dev/create-before":"2090-01-01T00:00:00Z","cronwheel.dev/x":"y","team":"a",
         "batch.kubernetes.io/cronjob-scheduled-timestamp":"2090-01-01T00:00:00Z"}"#;
     let template =
@@ -310,7 +310,7 @@ fn annotations_of_the_template_under_our_prefix_are_left_out() {
 }
 
 #[test]
-fn ttl_is_read_where_it_can_be() {
+fn an_invalid_ttl_is_ignored() {
     fn check(spec: &str, expected: Option<i64>) {
         let record = cron_job(&cron_job_text("", &format!(r#""jobTemplate":{spec}"#), "")).unwrap();
         assert_eq!(record.template.ttl_seconds_after_finished, expected, "{spec}");
@@ -339,7 +339,7 @@ fn job(text: &str) -> Result<JobRecord, DecodeError> {
 const OWNER: &str = r#"[{"apiVersion":"batch/v1","kind":"CronJob","name":"backup","uid":"c1","controller":true}]"#;
 
 #[test]
-fn of_a_jobs_labels_those_of_shards_are_read() {
+fn shard_labels_of_a_job_are_decoded() {
     fn check(labels: &str, expected: bool) {
         let labels = format!(r#""labels":{labels},"annotations""#);
         let text = job_text(OWNER, "{}", "{}").replace(r#""annotations""#, &labels);
@@ -358,7 +358,7 @@ fn of_a_jobs_labels_those_of_shards_are_read() {
 }
 
 #[test]
-fn a_job_is_read_whole() {
+fn a_job_is_decoded() {
     let text = job_text(
         OWNER,
         r#"{"a":"b","batch.kubernetes.io/cronjob-scheduled-timestamp":"2026-03-01T01:05:00+01:00"}"#,
@@ -383,7 +383,7 @@ fn a_job_is_read_whole() {
 }
 
 #[test]
-fn b_5_1_a_completion_counts_where_any_true_condition_is_complete() {
+fn b_5_1_completion_time_needs_a_true_complete_condition() {
     let completed = |conditions: &str| {
         let status = format!(r#"{{"completionTime":"2026-03-01T00:05:09Z","conditions":[{conditions}]}}"#);
         let record = job(&job_text(OWNER, "null", &status)).unwrap();
@@ -400,7 +400,7 @@ fn b_5_1_a_completion_counts_where_any_true_condition_is_complete() {
 }
 
 #[test]
-fn b_5_5_a_job_in_foreground_deletion_runs_until_it_is_gone() {
+fn b_5_5_a_job_in_foreground_deletion_is_running() {
     let deleting = job_text(OWNER, "null", r#"{"startTime":"2026-03-01T00:05:01Z"}"#).replacen(
         r#""metadata":{"#,
         r#""metadata":{"deletionTimestamp":"2026-03-01T00:06:00Z","deletionGracePeriodSeconds":0,"finalizers":["foregroundDeletion"],"#,
@@ -434,7 +434,7 @@ fn b_2_1_only_a_controller_reference_of_kind_cron_job_counts() {
 }
 
 #[test]
-fn b_4_2_the_first_true_condition_of_the_two_says_how_a_job_ended() {
+fn b_4_2_the_first_true_condition_decides_how_a_job_finished() {
     // B-4.2
     fn check(conditions: &str, expected: Option<Finish>) {
         let record = job(&job_text(OWNER, "{}", &format!(r#"{{"conditions":{conditions}}}"#))).unwrap();
@@ -460,7 +460,7 @@ fn b_4_2_the_first_true_condition_of_the_two_says_how_a_job_ended() {
 }
 
 #[test]
-fn an_annotation_that_is_no_time_is_none() {
+fn an_invalid_scheduled_timestamp_is_ignored() {
     for annotation in ["soon", "", "2026-03-01T01:05:00"] {
         let annotations = format!(
             r#"{{"{}":"{annotation}"}}"#,
@@ -471,13 +471,13 @@ fn an_annotation_that_is_no_time_is_none() {
 }
 
 #[test]
-fn the_status_of_a_job_of_no_cron_job_is_not_read() {
+fn the_status_of_a_job_without_a_cron_job_is_not_decoded() {
     let record = job(&job_text("[]", "{}", r#"{"startTime":5,"conditions":7}"#)).unwrap();
     assert_eq!((record.controller, record.started), (None, None));
 }
 
 #[test]
-fn a_job_that_cannot_be_read_keeps_its_uid() {
+fn an_undecodable_job_keeps_its_uid() {
     let slim: SlimJob = serde_json::from_str(&job_text(OWNER, "{}", r#"{"startTime":5}"#)).unwrap();
     assert_eq!(slim.uid(), Some(&Uid::new(UID)));
     let error = decoder().job(&slim).unwrap_err();
@@ -488,7 +488,7 @@ fn a_job_that_cannot_be_read_keeps_its_uid() {
 }
 
 #[test]
-fn no_text_makes_decoding_panic() {
+fn decoding_corrupted_objects_does_not_panic() {
     // Cuts and byte flips of a good object: either the JSON is broken, which the watch reports, or the object is read or refused.
     let annotations = r#"{"a\n":"b","batch.kubernetes.io/cronjob-scheduled-timestamp":"2026-03-01T01:05:00Z"}"#;
     let mut good = cron_job_text(
@@ -526,7 +526,7 @@ fn no_text_makes_decoding_panic() {
 }
 
 #[test]
-fn the_last_status_write_of_another_field_manager_is_noted_whatever_else_managed_fields_have() {
+fn the_last_status_write_of_another_field_manager_is_noted() {
     let entry = |manager: &str, subresource: &str, time: &str| {
         format!(
             r#"{{"manager":"{manager}","operation":"Update","time":"{time}","fieldsV1":{{"f:status":{{}}}}{subresource}}}"#

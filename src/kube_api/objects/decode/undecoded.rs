@@ -104,7 +104,7 @@ mod tests {
     };
 
     #[test]
-    fn its_uid_is_read_and_the_rest_is_understood_when_asked_for() {
+    fn an_undecoded_cron_job_has_its_uid_and_decodes_later() {
         let decoder = Decoder {
             default_zone: Zone::utc(),
             shard_count: None,

@@ -55,7 +55,7 @@ fn shared_job(job_template: &str, stamp: Option<Stamp>) -> Value {
 }
 
 #[test]
-fn b_11_2_where_replicas_share_cron_jobs_a_job_bears_its_shard_beside_the_labels_that_the_server_would_give() {
+fn b_11_2_with_sharding_a_job_has_a_shard_label_and_default_labels() {
     let shard = Partition::Shards(ShardCount::new(16).unwrap()).shard_of(&Uid::new(UID));
     let own = shard.0.to_string();
     for (template, others) in [
@@ -92,7 +92,7 @@ fn b_11_2_where_replicas_share_cron_jobs_a_job_bears_its_shard_beside_the_labels
 }
 
 #[test]
-fn a_job_says_under_what_it_was_created_where_others_might_lead() {
+fn with_sharding_a_job_is_annotated_with_its_stamp() {
     let stamp = Stamp {
         shard_term: ShardTerm {
             shard: ShardId(7),
@@ -143,7 +143,7 @@ fn expected_job(labels: &str, other_annotations: &str, spec: &str) -> String {
 }
 
 #[test]
-fn b_11_2_b_11_4_a_job_is_its_template_under_a_name_with_a_slot_and_an_owner() {
+fn b_11_2_b_11_4_a_job_is_built_from_its_template() {
     // B-11.1 to B-11.5
     fn check(job_template: &str, labels: &str, other_annotations: &str, spec: &str) {
         let text = job_text(job_template);
@@ -180,7 +180,7 @@ fn b_11_2_b_11_4_a_job_is_its_template_under_a_name_with_a_slot_and_an_owner() {
 }
 
 #[test]
-fn b_11_3_our_annotation_takes_the_place_of_the_template_s() {
+fn b_11_3_scheduled_timestamp_replaces_that_of_the_template() {
     // B-11.3
     for key in [
         "batch.kubernetes.io/cronjob-scheduled-timestamp",
@@ -195,7 +195,7 @@ fn b_11_3_our_annotation_takes_the_place_of_the_template_s() {
 }
 
 #[test]
-fn b_11_5_what_a_newer_server_knows_of_jobs_reaches_the_job_byte_for_byte() {
+fn b_11_5_unknown_fields_of_the_job_spec_are_copied_verbatim() {
     // B-11.5
     let spec = r#"{ "futureField" :{"deep":[1,  2,{"x":null}]},"huge":123456789012345678901234567890.0e+7,
         "template":{"spec":{"containers":[{"name":"c","command":["sh","-c","echo \"\\u00e9 é 漢字 \ud83d\ude00 \/\" <&>"],
@@ -205,7 +205,7 @@ fn b_11_5_what_a_newer_server_knows_of_jobs_reaches_the_job_byte_for_byte() {
 }
 
 #[test]
-fn names_are_escaped_wherever_they_go() {
+fn names_are_escaped_in_json() {
     let name = "a\"b\\c\u{1}\n\u{7f}é";
     let cron_job = cron_job(name, r#"{"spec":{}}"#);
     let body: Value = serde_json::from_slice(&job_body(&order(&cron_job, "\"Z\\"), None).unwrap()).unwrap();
@@ -224,7 +224,7 @@ fn names_are_escaped_wherever_they_go() {
 }
 
 #[test]
-fn a_job_body_is_one_allocation_of_its_size() {
+fn a_job_body_is_allocated_with_its_size() {
     let cron_job = cron_job("backup", r#"{"metadata":{"labels":{"a":"b"}},"spec":{}}"#);
     let body = job_body(&order(&cron_job, "2026-04-12T11:20:00+02:00"), None).unwrap();
     assert!(
@@ -256,7 +256,7 @@ fn status_text(retained_members: &str, status: CronJobStatus) -> String {
 }
 
 #[test]
-fn b_13_4_a_status_body_has_the_status_and_the_metadata_that_must_stay_and_nothing_else() {
+fn b_13_4_a_status_body_has_status_and_retained_metadata() {
     // B-13.3, B-16.4
     let active = |name: &str, namespace: &str, resource_version: &str| ActiveJob {
         name: name.into(),
@@ -286,7 +286,7 @@ fn b_13_4_a_status_body_has_the_status_and_the_metadata_that_must_stay_and_nothi
 }
 
 #[test]
-fn what_a_status_has_not_is_left_out() {
+fn absent_status_fields_are_omitted() {
     fn check(status: CronJobStatus, expected: &str) {
         let text = status_text("", status);
         let (_, status) = text.split_once(r#""resourceVersion":"4711"},"status":"#).unwrap();
@@ -310,7 +310,7 @@ fn what_a_status_has_not_is_left_out() {
 }
 
 #[test]
-fn a_status_that_is_read_is_written_back_the_same() {
+fn a_status_round_trips() {
     let status = r#"{"active":[{"kind":"Job","namespace":"shop","name":"backup-1","uid":"u1","apiVersion":"batch/v1","resourceVersion":"77"}],"lastScheduleTime":"2026-04-12T09:20:00Z","lastSuccessfulTime":"2026-04-12T09:19:07Z","next":{"a": 1}}"#;
     let text = format!(
         r#"{{"metadata":{{"name":"backup","namespace":"shop","uid":"{UID}","resourceVersion":"4711",
@@ -327,7 +327,7 @@ fn a_status_that_is_read_is_written_back_the_same() {
 }
 
 #[test]
-fn b_4_4_a_deletion_goes_by_uid_in_the_background() {
+fn b_4_4_a_delete_has_a_uid_precondition_and_background_propagation() {
     // B-4.4
     let delete = JobDelete {
         cron_job: status_write("", CronJobStatus::default()).cron_job,
@@ -345,7 +345,7 @@ fn b_4_4_a_deletion_goes_by_uid_in_the_background() {
 }
 
 #[test]
-fn an_event_is_on_the_cron_job_from_the_controller_that_users_know() {
+fn an_event_has_cronjob_controller_as_its_source() {
     // B-14
     let event = CronJobEvent {
         cron_job: status_write("", CronJobStatus::default()).cron_job,

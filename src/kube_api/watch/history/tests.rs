@@ -54,7 +54,7 @@ async fn ask(client: &Client, path: &str) -> (u16, Bytes) {
 const WATCH: &str = "/apis/batch/v1/jobs?watch=true&resourceVersion=70";
 
 #[tokio::test]
-async fn a_watch_that_was_interrupted_is_resumed_only_in_the_same_history() {
+async fn an_interrupted_watch_resumes_only_in_the_same_history() {
     let (script, went_back) = (Script::default(), OrderedSender::new(false));
     let client = script.client(&went_back);
     script.answer(200, "");
@@ -72,7 +72,7 @@ async fn a_watch_that_was_interrupted_is_resumed_only_in_the_same_history() {
 }
 
 #[tokio::test]
-async fn a_list_in_the_place_of_an_interrupted_watch_is_checked_too() {
+async fn a_list_after_an_interrupted_watch_is_checked_too() {
     let (script, went_back) = (Script::default(), OrderedSender::new(false));
     let client = script.client(&went_back);
     script.answer(500, "");
@@ -83,7 +83,7 @@ async fn a_list_in_the_place_of_an_interrupted_watch_is_checked_too() {
 }
 
 #[tokio::test]
-async fn a_check_that_is_not_answered_resumes_nothing_and_proves_nothing() {
+async fn a_failed_history_check_does_not_resume_the_watch() {
     let (script, went_back) = (Script::default(), OrderedSender::new(false));
     let client = script.client(&went_back);
     script.answer(200, "");
@@ -98,7 +98,7 @@ async fn a_check_that_is_not_answered_resumes_nothing_and_proves_nothing() {
 }
 
 #[tokio::test]
-async fn a_watch_that_we_drop_is_opened_again_without_a_check() {
+async fn a_dropped_watch_is_reopened_without_a_check() {
     let (script, went_back) = (Script::default(), OrderedSender::new(false));
     let client = script.client(&went_back);
     for n_asked in 1..=3 {

@@ -27,13 +27,13 @@ fn check_error(text: &str, expected: &str) {
 }
 
 #[test]
-fn a_schedule_is_small() {
+fn schedule_takes_at_most_40_bytes() {
     assert!(size_of::<Spec>() <= 40, "{} bytes", size_of::<Spec>());
     assert!(size_of::<Schedule>() <= 40, "{} bytes", size_of::<Schedule>());
 }
 
 #[test]
-fn order_of_parsing_b_7_3() {
+fn the_first_invalid_field_is_reported_b_7_3() {
     check_error("", "empty spec string");
     check_error("* * * *", "expected exactly 5 fields, found 4: [* * * *]");
     check_error("0 * * * * *", "expected exactly 5 fields, found 6: [0 * * * * *]");
@@ -83,7 +83,7 @@ fn zone_prefix_b_7_3() {
 }
 
 #[test]
-fn local_zone_is_that_of_the_reference_b_7_2() {
+fn local_zone_equals_no_zone_b_7_2() {
     check_same("TZ=Local 0 2 * * *", "0 2 * * *");
     check_differ("TZ=UTC 0 2 * * *", "0 2 * * *");
 }
@@ -119,7 +119,7 @@ fn every_b_7_5() {
 }
 
 #[test]
-fn durations_that_go_rejects_b_7_5() {
+fn invalid_durations_are_rejected_as_in_go_b_7_5() {
     let check = |duration: &str, reason: &str| {
         check_error(
             &format!("@every {duration}"),
@@ -217,7 +217,7 @@ fn numbers_b_7_7() {
 }
 
 #[test]
-fn go_quotes_what_is_no_number() {
+fn invalid_numbers_are_quoted_as_in_go() {
     let check = |number: &str, quoted: &str| {
         check_error(
             &format!("{number} * * * *"),
@@ -263,7 +263,7 @@ fn names_b_7_7() {
 }
 
 #[test]
-fn bounds_in_their_order_b_7_7() {
+fn bounds_are_checked_in_the_order_of_the_library_b_7_7() {
     check_error("0 0 0 * *", "beginning of range (0) below minimum (1): 0");
     check_error("0 0 0-99/0 * *", "beginning of range (0) below minimum (1): 0-99/0");
     check_error("9-60/0 * * * *", "end of range (60) above maximum (59): 9-60/0");
@@ -292,7 +292,7 @@ fn star_mark_b_7_8() {
 }
 
 #[test]
-fn prefix_without_space_b_7_9() {
+fn zone_prefix_without_space_is_an_error_b_7_9() {
     for text in ["TZ=UTC", "CRON_TZ=", "TZ=", "TZ=UTC\t*\t*\t*\t*\t*"] {
         check_error(
             text,

@@ -4,7 +4,7 @@ use super::*;
 use crate::schedule::parse_standard;
 
 #[test]
-fn schedules_are_told_in_words() {
+fn schedules_are_described_in_words() {
     for (text, words) in [
         ("* * * * *", "every minute"),
         ("*/5 * * * *", "every 5 minutes"),
@@ -53,7 +53,7 @@ fn schedules_are_told_in_words() {
 }
 
 #[test]
-fn b_7_8_the_day_rule_is_told_as_it_is() {
+fn b_7_8_the_day_rule_is_described() {
     for (text, words) in [
         ("0 0 13 * 5", "at 00:00 on day 13 of every month and on Friday"),
         ("0 0 13 * 0-6", "at 00:00 every day"),
@@ -72,7 +72,7 @@ fn b_7_8_the_day_rule_is_told_as_it_is() {
 }
 
 #[test]
-fn b_7_7_empty_sets_never_match() {
+fn b_7_7_empty_fields_are_described_as_never() {
     check(", * * * *", "never: no minute matches");
     check("* , * * *", "never: no hour matches");
     check("* * * , *", "never: no month matches");
@@ -81,7 +81,7 @@ fn b_7_7_empty_sets_never_match() {
 }
 
 #[test]
-fn b_7_7_surprises_are_told() {
+fn b_7_7_surprising_schedules_are_explained() {
     let surprises = |text| surprises(text, &parse_standard(text).unwrap());
     for (text, sentence) in [
         (

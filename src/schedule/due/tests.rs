@@ -95,7 +95,7 @@ fn classes_of_missed_activations_b_9_2() {
 }
 
 #[test]
-fn an_irregular_schedule_loses_its_slot_in_the_estimate_alone_b_9_3() {
+fn only_the_estimate_loses_a_slot_of_an_irregular_schedule_b_9_3() {
     let (thursday, friday) = ("2026-05-14T10:30:00Z", "2026-05-15T16:30:00Z");
     check(
         "30 10,11,12 * * 1-5",
@@ -162,7 +162,7 @@ fn every_keeps_its_grid_b_7_5() {
 }
 
 #[test]
-fn instants_at_both_ends_of_time_are_no_trouble() {
+fn minimum_and_maximum_timestamps_are_handled() {
     let utc = Zone::utc();
     for text in ["@every 1s", "@every 2562047h", "0 0 1 1 *", "0 0 29 2 *"] {
         for (earliest, now) in [(Timestamp::MIN, Timestamp::MAX), (Timestamp::MAX, Timestamp::MIN)] {

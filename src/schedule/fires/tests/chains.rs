@@ -43,7 +43,7 @@ fn check_chain(text: &str, zone: &Zone, earliest: i64, random: &mut Random) {
 }
 
 #[test]
-fn the_last_member_is_that_of_the_walked_chain() {
+fn last_member_matches_the_walked_chain() {
     let mut random = Random::new(0x5eed_0003);
     for _ in 0..120 {
         let text = sample::schedule_text(&mut random);
@@ -55,7 +55,7 @@ fn the_last_member_is_that_of_the_walked_chain() {
 
 /// Chains of some thousand members over years, so that whole spans are skipped.
 #[test]
-fn the_last_member_is_found_over_years() {
+fn last_member_matches_the_walked_chain_over_years() {
     let mut random = Random::new(0x5eed_0004);
     let texts = [
         "0 */6 * * *",
@@ -83,7 +83,7 @@ fn the_last_member_is_found_over_years() {
 }
 
 #[test]
-fn a_chain_that_has_not_begun_or_never_begins_has_no_last_member() {
+fn a_chain_without_activations_has_no_last_member() {
     for text in ["0 0 30 2 *", ", * * * *", "* * , * ,"] {
         for name in ["UTC", "America/New_York"] {
             assert_eq!(
@@ -114,7 +114,7 @@ fn a_chain_ends_where_the_library_finds_no_further_activation_b_8_4() {
 
 /// With one step per activation, each of these would take seconds to hours.
 #[test]
-fn ages_of_activations_are_left_out() {
+fn last_member_of_a_long_chain_is_found_quickly() {
     let now = at("2026-03-29T03:00:30Z").as_second();
     for (text, name) in [
         ("* * * * *", "Europe/Berlin"),

@@ -38,7 +38,7 @@ fn other_schedules(spec: &Spec) -> Vec<cron::Schedule> {
 }
 
 #[test]
-fn cron_finds_the_same_activations_in_utc() {
+fn activations_match_the_cron_crate_in_utc() {
     let mut random = Random::new(0x5eed_0005);
     for _ in 0..2_000 {
         let text = sample::schedule_text(&mut random);
@@ -78,7 +78,7 @@ const DATA_DIFFERS: [&str; 13] = [
 ];
 
 #[test]
-fn chrono_tz_knows_the_same_offsets() {
+fn zone_offsets_match_chrono_tz() {
     let names = chrono_tz::TZ_VARIANTS
         .iter()
         .map(|other| other.name())
@@ -105,7 +105,7 @@ fn chrono_tz_knows_the_same_offsets() {
 /// Checks every minute of some days for a match in the local time of `chrono-tz`. The library finds the same minutes in
 /// zones without a gap at midnight and without shifts by half an hour.
 #[test]
-fn activations_around_changes_are_the_matching_minutes_of_chrono_tz() {
+fn activations_around_clock_changes_match_chrono_tz() {
     let mut random = Random::new(0x5eed_0006);
     let zones = [
         "America/New_York",

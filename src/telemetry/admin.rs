@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn only_a_permission_without_which_no_job_starts_fails_readiness() {
+    async fn only_a_missing_permission_needed_everywhere_fails_readiness() {
         let bench = Bench::new();
         bench.trust();
         bench.admin.metrics.shard.publish(|figures| figures.is_synced = true);
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn another_controller_is_named_and_counted_until_its_evidence_is_old() {
+    async fn another_controller_is_reported_until_its_evidence_is_old() {
         let bench = Bench::new();
         bench.trust();
         bench.admin.metrics.shard.publish(|figures| figures.is_synced = true);
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_clock_that_is_off_is_a_readiness_failure() {
+    async fn a_wrong_clock_fails_readiness() {
         let bench = Bench::new();
         bench.admin.metrics.shard.publish(|figures| figures.is_synced = true);
         let clock = &bench.admin.clock;
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_watch_that_is_silent_for_more_than_two_minutes_is_named() {
+    async fn a_watch_silent_for_more_than_two_minutes_fails_readiness() {
         let bench = Bench::new();
         let metrics = &bench.admin.metrics;
         metrics.shard.publish(|figures| figures.is_synced = true);
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_a_watch_fails_with_is_told_while_it_keeps_us_from_being_ready() {
+    async fn a_watch_error_is_shown_while_the_replica_is_not_ready() {
         let bench = Bench::new();
         bench.trust();
         let metrics = &bench.admin.metrics;
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn health_fails_when_the_shard_hangs_and_not_before_its_first_turn() {
+    async fn health_fails_if_the_shard_task_hangs_after_its_first_turn() {
         let bench = Bench::new();
         tokio::time::sleep(Duration::from_hours(1)).await;
         assert_eq!(bench.get("/healthz").await.0, 200);

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_that_does_not_end_its_request_is_cut_off() {
+    async fn a_client_with_an_incomplete_request_is_disconnected() {
         let mut connections = connections();
         let mut client = connect(&mut connections);
         client.write_all(b"GET / HTTP/1.1\r\nHost:").await.unwrap();
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_that_does_not_read_its_response_is_cut_off() {
+    async fn a_client_that_does_not_read_its_response_is_disconnected() {
         let mut connections = connections();
         let mut client = connect(&mut connections);
         client.write_all(b"GET /big HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_probe_is_answered_beside_any_number_of_idle_connections() {
+    async fn a_probe_is_answered_despite_many_idle_connections() {
         let mut connections = connections();
         let mut idle = Vec::new();
         for _ in 0..3 * CONNECTIONS_MAX {

@@ -83,7 +83,7 @@ fn logged(format: LogFormat) -> (usize, String) {
 }
 
 #[test]
-fn control_characters_of_tenants_do_not_reach_the_log() {
+fn control_characters_do_not_reach_the_log() {
     for format in [LogFormat::Text, LogFormat::Json] {
         let (n_lines, text) = logged(format);
         assert_eq!(text.lines().count(), n_lines, "{format:?}: {text:?}");
@@ -95,7 +95,7 @@ fn control_characters_of_tenants_do_not_reach_the_log() {
 }
 
 #[test]
-fn a_line_of_json_says_the_text_that_was_logged() {
+fn a_json_line_has_the_original_text() {
     let (_, text) = logged(LogFormat::Json);
     let line: serde_json::Value = serde_json::from_str(text.lines().nth(5).unwrap()).unwrap();
     assert_eq!(line["text"], hostile());
@@ -130,7 +130,7 @@ fn pairs(line: &str) -> Vec<(&str, String)> {
 }
 
 #[test]
-fn every_line_of_text_is_logfmt() {
+fn every_text_line_is_logfmt() {
     let (_, text) = logged(LogFormat::Text);
     for line in text.lines() {
         let keys: Vec<&str> = pairs(line).into_iter().map(|(key, _)| key).collect();
@@ -139,7 +139,7 @@ fn every_line_of_text_is_logfmt() {
 }
 
 #[test]
-fn values_are_quoted_where_logfmt_needs_it() {
+fn logfmt_values_are_quoted_if_needed() {
     let lines = Lines::default();
     let subscriber = subscriber(LogFormat::Text, LogLevel::Info, lines.clone());
     tracing::subscriber::with_default(subscriber, || {

@@ -29,7 +29,7 @@ fn value(text: &str, series: &str) -> u64 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_row_of_the_table_is_registered_and_nothing_else() {
+async fn registered_metrics_match_the_table() {
     let metrics = Metrics::register().unwrap();
     let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
     metrics.watch_health.begin("jobs", Scope::Cluster, clock.clone());
@@ -75,7 +75,7 @@ fn figures(clock: &Clock) -> ElectionFigures {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ages_grow_between_what_the_election_publishes() {
+async fn ages_grow_between_updates_of_the_election() {
     let metrics = Metrics::register().unwrap();
     let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
     metrics.election_snapshot.publish(figures(&clock));
@@ -128,7 +128,7 @@ fn a_cron_job_has_a_series_while_it_is_in_trouble() {
 }
 
 #[test]
-fn what_is_led_is_a_part_of_the_installation() {
+fn led_ratio_and_led_cron_jobs_are_exported() {
     let metrics = Metrics::register().unwrap();
     let shown = |line: &str| metrics.render().unwrap().lines().any(|shown| shown == line);
     assert!(shown("cronwheel_led_ratio 0"), "nothing before the first turn");
@@ -143,7 +143,7 @@ fn what_is_led_is_a_part_of_the_installation() {
 }
 
 #[test]
-fn the_account_of_instants_balances_at_a_scrape() {
+fn due_instants_equal_outcomes_plus_open_instants() {
     let metrics = Metrics::register().unwrap();
     metrics.shard.publish(|figures| {
         figures.outcome_counts.due_instants = 10;
@@ -167,7 +167,7 @@ fn the_account_of_instants_balances_at_a_scrape() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_longest_silence_of_each_resource_is_read_at_a_scrape() {
+async fn watch_silence_is_the_longest_per_resource() {
     let metrics = Metrics::register().unwrap();
     let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
     let begin = |resource, namespace: &str| {
@@ -216,7 +216,7 @@ fn a_request_is_counted_by_verb_resource_and_code() {
 }
 
 #[test]
-fn requests_of_every_kind_are_counted_from_zero() {
+fn request_counters_start_at_zero() {
     let text = Metrics::register().unwrap().render().unwrap();
     for line in [
         r#"cronwheel_api_requests_total{code="201",resource="jobs",verb="create"} 0"#,
@@ -233,7 +233,7 @@ fn requests_of_every_kind_are_counted_from_zero() {
 }
 
 #[test]
-fn the_calls_stand_in_the_order_of_their_numbers() {
+fn api_calls_are_listed_in_discriminant_order() {
     for (position, call) in ApiCall::ALL.into_iter().enumerate() {
         assert_eq!(call as usize, position, "{call:?}");
     }

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_a_man_page_of_all_and_one_of_each_command() {
+    fn man_pages_are_rendered() {
         let all = page(None);
         assert!(
             all.contains(".TH cronwheel 1") && all.contains("cronwheel\\-shards(1)"),

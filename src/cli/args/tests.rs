@@ -15,12 +15,12 @@ fn parse(arguments: &[&str]) -> Result<RunArgs, String> {
 }
 
 #[test]
-fn the_command_line_is_consistent() {
+fn clap_definition_is_valid() {
     Cli::command().debug_assert();
 }
 
 #[test]
-fn defaults_are_those_of_the_help() {
+fn flags_have_defaults() {
     let args = parse(&[]).unwrap();
     assert_eq!(args.listen.port(), 8080);
     assert_eq!(args.default_time_zone.name(), "UTC");
@@ -31,7 +31,7 @@ fn defaults_are_those_of_the_help() {
 }
 
 #[test]
-fn durations_are_read_with_their_units() {
+fn durations_are_parsed_with_units() {
     #[track_caller]
     fn check(text: &str, seconds: f64) {
         let args = parse(&["--clock-offset", text]).unwrap();
@@ -49,7 +49,7 @@ fn durations_are_read_with_their_units() {
 }
 
 #[test]
-fn what_cannot_work_is_refused_with_its_flag_and_a_remedy() {
+fn invalid_flag_values_are_refused_with_a_remedy() {
     #[track_caller]
     fn check(arguments: &[&str], flag: &str, remedy: &str) {
         let error = parse(arguments).unwrap_err();
@@ -87,7 +87,7 @@ fn what_cannot_work_is_refused_with_its_flag_and_a_remedy() {
 }
 
 #[test]
-fn an_address_to_listen_on_may_be_a_port_alone() {
+fn listen_accepts_a_port_or_an_address() {
     for (text, expected) in [
         ("8080", "0.0.0.0:8080"),
         (":8080", "0.0.0.0:8080"),
@@ -111,7 +111,7 @@ fn an_address_to_listen_on_may_be_a_port_alone() {
 }
 
 #[test]
-fn a_namespace_is_named_as_in_kubectl() {
+fn short_namespace_flag_can_be_repeated() {
     assert_eq!(
         parse(&["-n", "shop", "-n", "team"]).unwrap().namespaces,
         ["shop", "team"]

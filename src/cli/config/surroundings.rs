@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn outside_a_pod_each_process_is_another_member() {
+    fn outside_a_pod_each_process_has_its_own_uid() {
         let host = Surroundings::Host {
             name: "worker-1".to_owned(),
         };

@@ -42,7 +42,7 @@ async fn load(arguments: &[&str]) -> Result<RunConfig, ConfigError> {
 }
 
 #[tokio::test]
-async fn a_kubeconfig_and_its_context_lead_to_the_api_server() {
+async fn kubeconfig_and_context_select_the_api_server() {
     let file = File::new("good", KUBECONFIG);
     let path = file.0.to_str().unwrap();
     for arguments in [
@@ -55,7 +55,7 @@ async fn a_kubeconfig_and_its_context_lead_to_the_api_server() {
 }
 
 #[tokio::test]
-async fn a_wrong_kubeconfig_or_context_is_named_with_a_remedy() {
+async fn a_wrong_kubeconfig_or_context_is_reported_with_a_remedy() {
     let good = File::new("contexts", KUBECONFIG);
     let bad = File::new("bad", "contexts: 3");
     let (good, bad) = (good.0.to_str().unwrap(), bad.0.to_str().unwrap());
@@ -80,7 +80,7 @@ async fn a_wrong_kubeconfig_or_context_is_named_with_a_remedy() {
 }
 
 #[test]
-fn we_are_in_a_pod_where_there_are_an_api_server_and_a_token() {
+fn in_pod_needs_a_service_host_and_a_token() {
     let token = File::new("token", "t0ken");
     let nowhere = Path::new("/does/not/exist");
     let check = |host: Option<&str>, token: &Path, expected: Option<&str>| {
@@ -94,7 +94,7 @@ fn we_are_in_a_pod_where_there_are_an_api_server_and_a_token() {
 }
 
 #[test]
-fn without_any_way_all_that_was_tried_is_named_with_a_remedy() {
+fn error_without_an_api_server_lists_what_was_tried() {
     let check = |kubeconfig: Option<&str>, place: &str| {
         let error = ConfigError::Nowhere {
             not_in_pod: not_in_pod(|_| None, Path::new(TOKEN_FILE)).unwrap(),
@@ -137,7 +137,7 @@ async fn each_namespace_is_watched_once() {
 }
 
 #[tokio::test]
-async fn the_file_of_the_ca_is_known_unless_the_ca_is_inline() {
+async fn inline_ca_data_precedes_the_ca_file() {
     const CA: &str = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
     let ca = File::new("ca.crt", CA);
     let path = ca.0.display();
@@ -164,7 +164,7 @@ async fn the_file_of_the_ca_is_known_unless_the_ca_is_inline() {
 }
 
 #[tokio::test]
-async fn the_start_line_says_how_cron_jobs_are_shared() {
+async fn the_start_line_describes_sharding() {
     let file = File::new("start", KUBECONFIG);
     let path = file.0.to_str().unwrap();
     let sharing = async |arguments: &[&str]| {

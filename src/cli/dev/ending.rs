@@ -81,14 +81,14 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn it_ends_when_its_time_is_up_and_not_before() {
+    async fn dev_ends_when_its_time_is_up() {
         let mut others = Some(others(Some(Duration::from_secs(5))));
         assert!(timeout(Duration::from_secs(4), other(&mut others)).await.is_err());
         assert_eq!(timeout(Duration::from_secs(2), other(&mut others)).await, Ok("--for"));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn it_ends_when_nobody_reads_and_else_never() {
+    async fn dev_ends_when_its_output_is_closed() {
         let mut others = Some(others(None));
         assert!(timeout(Duration::from_hours(1), other(&mut others)).await.is_err());
         others.as_ref().unwrap().output_is_gone.notify_one();

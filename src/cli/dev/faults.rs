@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn faults_hit_the_controller_alone_and_are_counted() {
+    async fn faults_hit_only_the_controller_and_are_counted() {
         let clock = WallClock::starting_at("2026-05-05T10:00:00Z".parse().unwrap());
         let api = Api::new(Options::default(), clock);
         let injection = Injection::begin(&api);
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_named_by_what_went_wrong() {
+    fn fault_counts_are_listed_by_kind() {
         for (counts, expected) in [
             ([0, 0, 0, 0, 1], "1 fault: 1 slow answer"),
             (

@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_quoted_where_a_shell_would_take_it_apart() {
+    fn paths_are_quoted_for_the_shell() {
         for (path, expected) in [
             ("cronwheel-dev.kubeconfig", "cronwheel-dev.kubeconfig"),
             ("/tmp/a_b/c+d", "/tmp/a_b/c+d"),
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn hints_follow_what_was_done() {
+    fn hints_follow_the_steps_of_the_user() {
         let hints = Hints {
             create: "apply -f examples/hello.yaml".to_owned(),
             ..Hints::new("target/release/cronwheel", Path::new("k"), false)
@@ -181,14 +181,14 @@ mod tests {
     }
 
     #[test]
-    fn with_many_cron_jobs_all_namespaces_are_listed() {
+    fn with_many_cron_jobs_the_hint_lists_all_namespaces() {
         let hints = Hints::new("cronwheel", Path::new("k"), true);
         let expected = ["kubectl --kubeconfig k get cronjobs,jobs -A"];
         assert_eq!(hints.commands(&Figures::default()), expected);
     }
 
     #[test]
-    fn a_command_that_is_too_wide_is_broken_as_a_shell_takes_it() {
+    fn long_commands_are_wrapped_with_backslashes() {
         let command = "kubectl --kubeconfig k create cronjob hello --schedule='* * * * *' -- echo hello";
         assert_eq!(
             wrapped(command, 40),

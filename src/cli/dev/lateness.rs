@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn the_histogram_of_the_dispatcher_is_read_with_all_its_values() {
+    fn lateness_is_read_from_the_dispatcher_histogram() {
         let metrics = crate::telemetry::metrics::Metrics::register().unwrap();
         let before = Buckets::read(&metrics.dispatch.lateness);
         for seconds in [0.0004, 0.002, 100.0] {
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn the_median_lies_in_its_bucket_and_the_greatest_is_its_bound() {
+    fn median_is_interpolated_and_maximum_is_a_bucket_bound() {
         #[track_caller]
         fn check(counts: [u64; 4], p50_seconds: f64, max_seconds: f64) {
             let mut window = LatenessWindow::default();
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_last_minute_counts() {
+    fn lateness_covers_the_last_minute() {
         let mut window = LatenessWindow::default();
         window.look(at(0), buckets([0; 4]));
         window.look(at(10), buckets([0, 0, 9, 9]));

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_lines_are_kept_and_no_more() {
+    fn log_tail_keeps_a_bounded_number_of_lines() {
         let mut tail = LogTail {
             is_copied: false,
             ..LogTail::new()

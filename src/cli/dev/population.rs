@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_gives_the_same_and_fewer_are_the_first_of_more() {
+    fn population_is_determined_by_its_seed() {
         let bodies = |seed, n| {
             draw(seed, n)
                 .into_iter()
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn all_of_them_are_valid_and_have_names_of_their_own() {
+    fn generated_cron_jobs_are_valid_and_have_unique_names() {
         let checks = Checks {
             schedule: |text| parse_standard(text).map(drop).map_err(|error| error.to_string()),
             time_zone: |name| Zone::load(name).is_ok(),
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn no_interval_is_shorter_than_a_minute() {
+    fn generated_intervals_are_at_least_a_minute() {
         for member in draw(1, 5_000) {
             let schedule = member.cron_job["spec"]["schedule"].as_str().unwrap();
             let parsed = parse_standard(schedule).unwrap();
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_fires_every_minute() {
+    fn the_first_generated_cron_job_fires_every_minute() {
         for seed in 0..50 {
             let spec = &draw(seed, 1)[0].cron_job["spec"];
             assert_eq!(spec["schedule"], "* * * * *");
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_something_of_everything() {
+    fn the_population_is_varied() {
         let members = draw(1, 1_000);
         let check = |pointer: &str, value: &str, range: std::ops::Range<usize>| {
             let n = count(&members, pointer, |found| {

@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_frame_draws_over_what_was_there_and_clears_the_rest() {
+    fn a_frame_overwrites_the_screen() {
         let line = |text: &str, is_title| Line {
             text: text.to_owned(),
             is_title,

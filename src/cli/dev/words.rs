@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_numbers_and_seconds_are_short() {
+    fn durations_and_numbers_are_formatted() {
         for (seconds, expected) in [
             (0, "0s"),
             (59, "59s"),
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn instants_are_in_their_zone_with_the_day_if_it_is_another() {
+    fn local_times_have_the_day_if_it_differs() {
         let now: Timestamp = "2026-05-05T10:00:00Z".parse().unwrap();
         for (instant, zone, expected) in [
             ("2026-05-05T10:01:00Z", "Europe/Berlin", "12:01 CEST"),
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_cut_with_a_sign_or_broken_at_commas() {
+    fn text_is_truncated_or_wrapped_at_commas() {
         assert_eq!(cut("billing/invoice", 15), "billing/invoice");
         assert_eq!(cut("billing/invoice", 9), "billing/…");
         assert_eq!((cut("ab", 1), cut("ab", 0)), ("…".to_owned(), String::new()));

@@ -51,7 +51,7 @@ fn run_refused(args: &[&str]) -> (String, String) {
 }
 
 #[test]
-fn the_schedule_is_told_in_words_with_the_clock_changes_b_8_4() {
+fn schedule_and_clock_changes_are_described_b_8_4() {
     check(
         &["30 2 * * *", "--time-zone", "Europe/Berlin", "-n", "3"],
         "30 2 * * * in Europe/Berlin: at 02:30 every day\n\
@@ -64,7 +64,7 @@ fn the_schedule_is_told_in_words_with_the_clock_changes_b_8_4() {
 }
 
 #[test]
-fn the_utc_date_is_told_where_it_differs() {
+fn the_utc_date_is_shown_if_it_differs() {
     check(
         &["@daily", "--tz", "Asia/Tokyo", "-n", "1"],
         "@daily in Asia/Tokyo: at 00:00 every day\n\
@@ -74,7 +74,7 @@ fn the_utc_date_is_told_where_it_differs() {
 }
 
 #[test]
-fn the_zone_flag_has_the_names_that_people_try() {
+fn the_time_zone_flag_has_aliases() {
     for flag in ["--time-zone", "--tz", "--timezone"] {
         let told = run_with(&["@daily", flag, "Asia/Tokyo", "-n", "1"], b"").unwrap();
         assert!(told.starts_with("@daily in Asia/Tokyo: "), "{told}");
@@ -82,7 +82,7 @@ fn the_zone_flag_has_the_names_that_people_try() {
 }
 
 #[test]
-fn the_count_and_the_instant_have_defaults() {
+fn count_and_start_have_defaults() {
     check(
         &["@hourly"],
         "@hourly in UTC, the default time zone: every hour\n\
@@ -111,7 +111,7 @@ fn from_takes_an_instant_a_date_and_a_local_time() {
 }
 
 #[test]
-fn surprises_are_told_before_the_runs() {
+fn surprises_are_noted_before_the_runs() {
     check(
         &["@every 40s", "-n", "2"],
         "@every 40s: every 40s, counted from the last slot that was started, else from the creation\n\
@@ -123,7 +123,7 @@ fn surprises_are_told_before_the_runs() {
 }
 
 #[test]
-fn a_schedule_or_zone_that_the_api_server_refuses_is_answered_and_refused_b_16_2() {
+fn next_answers_what_the_api_server_refuses_with_an_error_b_16_2() {
     let (shown, error) = run_refused(&["TZ=Asia/Tokyo 0 0 * * *", "--time-zone", "Europe/Berlin", "-n", "1"]);
     assert_eq!(
         shown,
@@ -163,7 +163,7 @@ fn a_schedule_that_never_fires_is_an_error() {
 }
 
 #[test]
-fn an_end_of_the_activations_is_told() {
+fn the_end_of_the_activations_is_shown() {
     let last = run_with(&["0 0 29 2 *", "--from", "2095-01-01T00:00:00Z"], b"").unwrap();
     assert!(
         last.ends_with(" Wed 2096-02-29 00:00 UTC\nno further activation within five years\n"),
@@ -172,7 +172,7 @@ fn an_end_of_the_activations_is_told() {
 }
 
 #[test]
-fn json_holds_the_same() {
+fn json_output_is_complete() {
     let shown = run_with(&["0 0 29 2 *", "--from", "2095-01-01T00:00:00Z", "-o", "json"], b"").unwrap();
     let expected = serde_json::json!({
         "schedule": "0 0 29 2 *",
@@ -221,7 +221,7 @@ fn errors_name_the_field_or_flag_and_the_fix() {
 }
 
 #[test]
-fn what_people_type_has_a_hint() {
+fn common_mistakes_get_a_hint() {
     let quartz = "L, W and # are Quartz's, and Kubernetes has nothing like them: list the days, such as 28-31 for L \
                   or 1-7 for #1, and let the Job check the date";
     let form = "write five fields (minute, hour, day of month, month, day of week), or one of @yearly, @monthly, \
@@ -288,7 +288,7 @@ fn what_people_type_has_a_hint() {
 }
 
 #[test]
-fn arguments_that_do_not_go_together_are_refused() {
+fn invalid_arguments_are_refused() {
     for args in [
         &["next"][..],
         &["next", "@daily", "--stdin"],
@@ -317,7 +317,7 @@ fn bulk_answers_repeat_the_query() {
 }
 
 #[test]
-fn a_line_that_is_no_query_is_told_and_the_rest_goes_on() {
+fn a_malformed_bulk_line_does_not_stop_the_others() {
     let good = "@daily\t\t2026-03-27T12:00:00Z\t1\t2026-03-28T00:00:00Z\n";
     let check = |bad: &[u8], message: &str| {
         let input = [bad, b"\n@daily\t\t2026-03-27T12:00:00Z\t1\n"].concat();
@@ -353,7 +353,7 @@ fn a_line_that_is_no_query_is_told_and_the_rest_goes_on() {
 }
 
 #[test]
-fn a_zone_that_is_unknown_is_an_error_in_bulk_too() {
+fn an_unknown_zone_is_an_error_in_bulk() {
     let query = |schedule: &str, zone: &str| format!("{schedule}\t{zone}\t2026-03-27T12:00:00Z\t1");
     for (schedule, zone, answer) in [
         ("@daily", "Mars/Base", "ERR\tunknown time zone Mars/Base"),
@@ -368,7 +368,7 @@ fn a_zone_that_is_unknown_is_an_error_in_bulk_too() {
 }
 
 #[test]
-fn a_long_line_is_answered() {
+fn a_long_bulk_line_is_answered() {
     for (n_spaces, answer) in [
         (4_087, "2026-03-27T12:01:00Z"),
         (500_000, "ERR\tlonger than 4096 bytes"),
@@ -393,7 +393,7 @@ impl Write for ClosedPipe {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn a_closed_pipe_is_no_error() {
     let command = Command::parse_from(["next", "@daily"]);
     run(command.args, NOW.parse().unwrap(), &b""[..], ClosedPipe).unwrap();
 }

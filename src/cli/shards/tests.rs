@@ -102,7 +102,7 @@ fn first_lines(listing: &str) -> Vec<&str> {
 }
 
 #[test]
-fn a_listing_says_who_lives_and_who_leads_what() {
+fn the_listing_has_all_members_and_shards() {
     let listing = text::narrow(&Listing::of(&known(fleet())), &next_runs(), Shown::All, now());
     assert_eq!(
         first_lines(&listing),
@@ -129,7 +129,7 @@ fn a_listing_says_who_lives_and_who_leads_what() {
 }
 
 #[test]
-fn without_all_a_listing_has_the_shards_in_trouble() {
+fn without_all_only_shards_in_trouble_are_listed() {
     let of = |known: &Known| text::narrow(&Listing::of(known), &next_runs(), Shown::InTrouble, now());
     let listing = of(&known(fleet()));
     let lines: Vec<&str> = listing.lines().collect();
@@ -157,7 +157,7 @@ fn without_all_a_listing_has_the_shards_in_trouble() {
 }
 
 #[test]
-fn a_wide_listing_has_more_columns() {
+fn the_wide_listing_has_more_columns() {
     let listing = text::wide(&Listing::of(&known(fleet())), &next_runs(), Shown::All, now());
     let lines = first_lines(&listing);
     assert!(lines[2].ends_with("STATE                  INCARNATION        REVISION   PROTOCOL   POD UID"));
@@ -172,7 +172,7 @@ fn a_wide_listing_has_more_columns() {
 }
 
 #[test]
-fn a_member_that_takes_none_says_why() {
+fn a_member_without_shards_shows_the_reason() {
     let of_installation = |installation| [(annotation::INSTALLATION, installation), (annotation::PROTOCOL, "3-4")];
     let mut left = member("f", TAKES);
     left.holder = "".into();
@@ -214,7 +214,7 @@ fn a_member_that_takes_none_says_why() {
 }
 
 #[test]
-fn a_member_that_waits_says_for_whom() {
+fn a_waiting_member_shows_whom_it_waits_for() {
     let with = |settings| [TAKES, &[(annotation::SETTINGS, settings)]].concat();
     let waits = [(annotation::SETTINGS, "time-zone=UTC namespaces=b"), TAKES[1], TAKES[2]];
     let states = |members| {
@@ -244,7 +244,7 @@ fn a_member_that_waits_says_for_whom() {
 }
 
 #[test]
-fn a_document_has_everything() {
+fn the_json_document_is_complete() {
     let document = json::document(&Listing::of(&known(fleet())), &next_runs(), now());
     let document: Value = serde_json::from_str(&document).unwrap();
     assert_eq!(
@@ -276,7 +276,7 @@ fn a_document_has_everything() {
 }
 
 #[test]
-fn only_what_does_not_change_by_itself_is_a_change() {
+fn renewals_are_not_listed_as_changes() {
     let before = Listing::of(&known(fleet()));
     let mut leases = fleet();
     leases[0].renewed_at = Some(now());
@@ -308,7 +308,7 @@ fn only_what_does_not_change_by_itself_is_a_change() {
 }
 
 #[test]
-fn an_age_has_the_two_largest_units_at_most() {
+fn an_age_has_at_most_two_units() {
     for (seconds, told) in [
         (-5, "0s"),
         (0, "0s"),

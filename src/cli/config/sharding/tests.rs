@@ -43,7 +43,7 @@ fn settings(flags: &[&str], surroundings: &Surroundings) -> Result<ShardingSetti
 }
 
 #[test]
-fn outside_a_pod_a_replica_has_the_name_of_the_host_and_no_owner() {
+fn outside_a_pod_the_host_name_is_used_without_an_owner() {
     let shared = settings(&[], &host()).unwrap();
     assert_eq!(
         (shared.shard_count, &*shared.pod_name),
@@ -53,7 +53,7 @@ fn outside_a_pod_a_replica_has_the_name_of_the_host_and_no_owner() {
 }
 
 #[test]
-fn a_replica_that_is_alone_has_no_shards() {
+fn alone_conflicts_with_sharding_flags() {
     for flags in [["--alone", "--shards=64"], ["--alone", "--timing=fast"]] {
         let refusal = args(&flags).unwrap_err();
         assert!(
@@ -64,7 +64,7 @@ fn a_replica_that_is_alone_has_no_shards() {
 }
 
 #[test]
-fn a_count_that_cannot_be_is_refused_with_one_that_can() {
+fn an_invalid_shard_count_is_refused_with_a_valid_one() {
     for (count, fix) in [("100", "128"), ("8", "16"), ("2000", "1024"), ("some", "256")] {
         let refusal = args(&["--shards", count]).unwrap_err();
         assert!(refusal.contains("--shards") && refusal.contains(fix), "{refusal}");
@@ -72,7 +72,7 @@ fn a_count_that_cannot_be_is_refused_with_one_that_can() {
 }
 
 #[test]
-fn in_a_pod_name_and_uid_must_be_known() {
+fn in_a_pod_name_and_uid_are_required_for_sharding() {
     assert!(settings(&["--alone"], &pod()).is_ok());
     let error = settings(&["--pod-name", "a"], &pod()).unwrap_err().to_string();
     for part in ["--pod-name", "--pod-uid", "POD_UID", "metadata.uid", "token"] {
@@ -88,7 +88,7 @@ fn in_a_pod_name_and_uid_must_be_known() {
 }
 
 #[test]
-fn a_lease_is_owned_by_a_pod_beside_it_and_by_no_other() {
+fn a_lease_is_owned_only_by_a_pod_in_its_namespace() {
     let with = |extra: &[&str], surroundings: &Surroundings| {
         let flags: Vec<&str> = POD.iter().chain(extra).copied().collect();
         let settings = settings(&flags, surroundings).unwrap();
@@ -101,7 +101,7 @@ fn a_lease_is_owned_by_a_pod_beside_it_and_by_no_other() {
 }
 
 #[test]
-fn each_life_has_a_number_of_its_own() {
+fn each_election_has_its_own_incarnation() {
     let settings = settings(&POD, &pod()).unwrap();
     let agreed = MemberSettings::of(&[Scope::Cluster], "UTC");
     let [first, second] = [settings.election(agreed.clone()), settings.election(agreed)];

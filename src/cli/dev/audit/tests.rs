@@ -69,7 +69,7 @@ const NONE: RunCounts = RunCounts {
 };
 
 #[test]
-fn a_slot_waits_for_its_job_and_is_missed_when_the_next_one_comes() {
+fn a_slot_without_a_job_is_missed_at_the_next_slot() {
     check(cron_job(|_| {}), vec![], "10:00:59", NONE);
     let waiting = RunCounts { waiting: 1, ..NONE };
     check(cron_job(|_| {}), vec![], "10:01:59", waiting);
@@ -90,7 +90,7 @@ fn a_starting_deadline_ends_the_wait() {
 }
 
 #[test]
-fn a_job_that_is_seen_late_was_not_missed() {
+fn a_job_observed_late_is_not_missed() {
     let items = vec![
         ("10:03:30", job("1", "10:01:00", None)),
         ("10:03:30", job("2", "10:02:00", None)),
@@ -117,7 +117,7 @@ fn a_second_job_of_a_slot_doubles_it() {
 }
 
 #[test]
-fn forbid_holds_slots_back_while_a_job_runs_and_not_longer() {
+fn forbid_holds_slots_back_only_while_a_job_runs() {
     let forbid = |record: &mut CronJobRecord| record.concurrency_policy = ConcurrencyPolicy::Forbid;
     let items = || {
         vec![
@@ -164,7 +164,7 @@ fn a_slot_in_the_minute_of_a_job_is_held_back_by_its_name() {
 }
 
 #[test]
-fn a_slot_of_former_terms_is_not_judged() {
+fn slots_before_a_change_or_deletion_are_not_counted() {
     let suspended = || applied(cron_job(|record| record.is_suspended = true));
     check(cron_job(|_| {}), vec![("10:01:00.001", suspended())], "10:09:00", NONE);
     let deletion = Input::CronJobDeleted(test_record("a").identity.uid.clone());

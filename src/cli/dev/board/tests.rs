@@ -60,7 +60,7 @@ fn jobs(board: &mut Board, now: &str) -> (usize, u64, u64) {
 }
 
 #[test]
-fn the_next_runs_are_the_soonest_and_move_on() {
+fn next_runs_are_sorted_and_advance_with_time() {
     let mut board = Board::default();
     for (name, schedule) in [("hourly", "0 * * * *"), ("b", "* * * * *"), ("a", "* * * * *")] {
         board.take(applied(cron_job(name, schedule)), at("10:00:30"));
@@ -79,7 +79,7 @@ fn the_next_runs_are_the_soonest_and_move_on() {
 }
 
 #[test]
-fn a_changed_schedule_replaces_the_former_and_a_deletion_ends_it() {
+fn next_runs_follow_schedule_changes_and_deletions() {
     let mut board = Board::default();
     board.take(applied(cron_job("a", "* * * * *")), at("10:00:30"));
     board.take(applied(cron_job("a", "30 12 * * *")), at("10:00:31"));
@@ -93,7 +93,7 @@ fn a_changed_schedule_replaces_the_former_and_a_deletion_ends_it() {
 }
 
 #[test]
-fn one_that_was_made_anew_while_no_watch_was_open_takes_the_place_of_the_former() {
+fn a_relist_replaces_a_recreated_cron_job() {
     let mut board = Board::default();
     board.take(applied(cron_job("a", "* * * * *")), at("10:00:30"));
     let mut anew = cron_job("a", "* * * * *");
@@ -128,7 +128,7 @@ fn b_9_1_every_counts_from_the_last_slot_or_the_creation() {
 }
 
 #[test]
-fn cron_jobs_that_never_run_are_listed_as_such() {
+fn suspended_and_never_due_cron_jobs_are_listed_as_such() {
     let mut suspended = cron_job("suspended", "* * * * *");
     suspended.is_suspended = true;
     let mut zoneless = cron_job("zoneless", "* * * * *");
@@ -176,7 +176,7 @@ fn cron_jobs_that_never_run_are_listed_as_such() {
 }
 
 #[test]
-fn a_cron_job_that_forbid_blocks_names_the_running_job() {
+fn a_cron_job_blocked_by_forbid_shows_the_running_job() {
     let mut board = Board::default();
     let mut record = cron_job("a", "* * * * *");
     record.concurrency_policy = ConcurrencyPolicy::Forbid;
@@ -201,7 +201,7 @@ fn a_cron_job_that_forbid_blocks_names_the_running_job() {
 }
 
 #[test]
-fn slots_are_in_the_zone_of_their_cron_job() {
+fn slots_are_shown_in_the_zone_of_their_cron_job() {
     let mut board = Board::default();
     let mut record = cron_job("owner", "* * * * *");
     record.identity = Arc::new(CronJobIdentity {
@@ -215,7 +215,7 @@ fn slots_are_in_the_zone_of_their_cron_job() {
 }
 
 #[test]
-fn the_hints_name_the_first_cron_job_and_after_its_deletion_another() {
+fn hints_use_the_first_existing_cron_job() {
     let mut board = Board::default();
     assert_eq!(board.figures(at("10:00:00"), 0).subject, None);
     board.take(applied(cron_job("first", "0 3 * * *")), at("10:00:00"));
@@ -228,7 +228,7 @@ fn the_hints_name_the_first_cron_job_and_after_its_deletion_another() {
 }
 
 #[test]
-fn a_job_runs_and_ends_once() {
+fn job_counts_ignore_repeated_events() {
     let mut board = Board::default();
     board.take(job("a-1", "10:00:00", None), at("10:00:00.002"));
     board.take(job("b-1", "10:00:00", None), at("10:00:00.002"));
@@ -243,7 +243,7 @@ fn a_job_runs_and_ends_once() {
 }
 
 #[test]
-fn a_running_job_that_is_deleted_runs_no_more() {
+fn a_deleted_job_is_not_running() {
     let mut board = Board::default();
     board.take(job("a-1", "10:00:00", None), at("10:00:00.002"));
     board.take(Input::JobDeleted(uid("a-1")), at("10:00:01"));
@@ -253,7 +253,7 @@ fn a_running_job_that_is_deleted_runs_no_more() {
 }
 
 #[test]
-fn starts_count_for_a_minute_and_the_newest_are_listed_first() {
+fn starts_count_for_a_minute_and_are_listed_newest_first() {
     let mut board = Board::default();
     board.take(job("a-1", "10:00:00", None), at("10:00:00"));
     board.take(job("a-2", "10:00:30", None), at("10:00:30"));
@@ -275,7 +275,7 @@ fn starts_count_for_a_minute_and_the_newest_are_listed_first() {
 }
 
 #[test]
-fn b_5_1_what_no_slot_started_is_no_start_but_its_jobs_count_if_a_cron_job_has_them() {
+fn b_5_1_manual_jobs_are_counted_but_are_no_starts() {
     fn without(input: Input, change: impl FnOnce(&mut JobRecord)) -> Input {
         let Input::JobApplied(mut record) = input else {
             return input;
@@ -294,7 +294,7 @@ fn b_5_1_what_no_slot_started_is_no_start_but_its_jobs_count_if_a_cron_job_has_t
 }
 
 #[test]
-fn a_new_list_ends_what_is_not_in_it() {
+fn a_relist_removes_absent_objects() {
     let mut board = Board::default();
     let scope = || Scope::Cluster;
     for name in ["a", "b", "c"] {

@@ -32,7 +32,7 @@ impl Drop for Place {
 }
 
 #[test]
-fn it_is_for_its_owner_leads_to_the_server_and_goes_in_the_end() {
+fn kubeconfig_is_private_and_removed_on_drop() {
     let place = Place::new("life");
     let file = place.write().unwrap();
     let mode = fs::metadata(place.path()).unwrap().permissions().mode();
@@ -46,7 +46,7 @@ fn it_is_for_its_owner_leads_to_the_server_and_goes_in_the_end() {
 }
 
 #[test]
-fn what_a_killed_one_left_is_written_anew() {
+fn a_leftover_kubeconfig_is_overwritten() {
     let place = Place::new("left");
     fs::write(place.path(), format!("{MARK}{}", "old: x\n".repeat(200))).unwrap();
     fs::set_permissions(place.path(), Permissions::from_mode(0o644)).unwrap();
@@ -58,7 +58,7 @@ fn what_a_killed_one_left_is_written_anew() {
 }
 
 #[test]
-fn the_file_of_something_else_stays_as_it_is() {
+fn a_foreign_file_is_not_overwritten() {
     let place = Place::new("foreign");
     for text in ["apiVersion: v1\nkind: Config\n", "#", "x"] {
         fs::write(place.path(), text).unwrap();
@@ -69,7 +69,7 @@ fn the_file_of_something_else_stays_as_it_is() {
 }
 
 #[test]
-fn what_is_no_file_is_left_as_it_is() {
+fn symlinks_and_directories_are_not_overwritten() {
     let place = Place::new("kinds");
     let target = place.0.join("target");
     fs::write(&target, "").unwrap();
@@ -85,7 +85,7 @@ fn what_is_no_file_is_left_as_it_is() {
 }
 
 #[test]
-fn what_took_its_place_meanwhile_stays() {
+fn a_replacement_file_is_not_removed() {
     let place = Place::new("successor");
     let first = place.write().unwrap();
     fs::remove_file(place.path()).unwrap();
@@ -97,7 +97,7 @@ fn what_took_its_place_meanwhile_stays() {
 }
 
 #[test]
-fn two_do_not_share_one() {
+fn a_kubeconfig_in_use_is_refused() {
     let place = Place::new("shared");
     let file = place.write().unwrap();
     let error = place.write().unwrap_err();
@@ -108,7 +108,7 @@ fn two_do_not_share_one() {
 }
 
 #[test]
-fn a_place_that_cannot_be_written_is_named() {
+fn an_unwritable_path_is_reported() {
     let place = Place::new("nowhere");
     let error = KubeconfigFile::write(&place.0.join("no/folder"), SERVER.parse().unwrap()).unwrap_err();
     let text = error.to_string();

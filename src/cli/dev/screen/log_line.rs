@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_shorter_and_in_the_users_words() {
+    fn log_lines_are_shortened() {
         for (line, expected) in [
             (
                 r#"time=2026-05-05T10:00:01.743938Z level=warn target=cronwheel::watch msg="the watch failed" resource=jobs error="\"a\" b""#,

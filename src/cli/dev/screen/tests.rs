@@ -98,7 +98,7 @@ fn text(picture: &Picture, columns: usize, rows: usize) -> Vec<String> {
 }
 
 #[test]
-fn a_screen_has_everything() {
+fn the_full_screen_is_rendered() {
     let expected = "\
 cronwheel dev, up 2m 13s. Ctrl-C ends it.
 
@@ -129,7 +129,7 @@ LOG
 }
 
 #[test]
-fn a_small_screen_leaves_out_what_matters_least() {
+fn a_small_screen_omits_less_important_lines() {
     let expected = "\
 cronwheel dev, up 2m 13s. Ctrl-C ends it.
 
@@ -151,7 +151,7 @@ default/he…  12:00 CEST  Complete";
 }
 
 #[test]
-fn with_faults_it_shows_which_were_injected() {
+fn injected_faults_are_shown() {
     let mut picture = picture();
     picture.faults = Some(FaultCounts::default());
     let lines = text(&picture, 80, 40);
@@ -159,7 +159,7 @@ fn with_faults_it_shows_which_were_injected() {
 }
 
 #[test]
-fn the_totals_are_one_line() {
+fn totals_are_printed_on_one_line() {
     let mut picture = picture();
     let expected = "cronwheel dev ran for 2m 13s: runs 1,216 started, 80 held back, 4 waiting, 0 missed, 0 doubled";
     assert_eq!(picture.totals_line(), expected);
@@ -168,7 +168,7 @@ fn the_totals_are_one_line() {
 }
 
 #[test]
-fn the_title_says_that_it_ends() {
+fn the_title_shows_the_shutdown() {
     let mut picture = picture();
     picture.is_ending = true;
     assert_eq!(
@@ -178,7 +178,7 @@ fn the_title_says_that_it_ends() {
 }
 
 #[test]
-fn no_screen_is_overrun() {
+fn output_fits_every_screen_size() {
     for (columns, rows) in [
         (80, 24),
         (79, 20),
@@ -219,7 +219,7 @@ fn lists_and_log_fill_a_screen() {
 }
 
 #[test]
-fn rows_are_divided_by_need() {
+fn rows_are_divided_by_demand() {
     #[track_caller]
     fn check(n_rows: usize, wanted: [usize; 3], expected: [usize; 3]) {
         assert_eq!(shares(n_rows, wanted), expected);
@@ -233,7 +233,7 @@ fn rows_are_divided_by_need() {
 }
 
 #[test]
-fn a_quiet_beginning_says_so() {
+fn an_empty_screen_is_rendered() {
     let quiet = Picture {
         now: at("10:00:00"),
         n_to_fill: 66_000,
@@ -260,7 +260,7 @@ runs         0 started, 0 missed, 0 doubled";
 }
 
 #[test]
-fn without_a_screen_it_is_one_line() {
+fn without_a_terminal_the_state_is_one_line() {
     let mut picture = picture();
     picture.faults = Some(FaultCounts::default());
     assert_eq!(
@@ -272,7 +272,7 @@ fn without_a_screen_it_is_one_line() {
 }
 
 #[test]
-fn what_could_speak_to_the_terminal_does_not() {
+fn control_characters_do_not_reach_the_terminal() {
     let mut picture = picture();
     picture.figures.next_runs[0].name = "\x1b[2J*\t*\r\n* * *".to_owned();
     picture.figures.next_runs[1].schedule = "\x1b[2J*\t*\r\n* * *".to_owned();

@@ -27,7 +27,7 @@ fn b_6_3_a_suspended_cron_job_has_no_next_run() {
 }
 
 #[test]
-fn a_job_that_the_file_lacks_is_named() {
+fn an_active_job_missing_from_the_file_is_reported() {
     let changes = json!({"spec": {"concurrencyPolicy": "Forbid"}, "status": {"active": [entry(29_632_910)]}});
     assert_eq!(
         labelled(&["missing", "decision", "reason"], changes.clone(), &[]),
@@ -63,7 +63,7 @@ fn a_job_that_the_file_lacks_is_named() {
 }
 
 #[test]
-fn wide_text_has_the_rules() {
+fn wide_output_has_the_rules() {
     assert_eq!(
         labelled(&["rules", "events"], json!({}), &["-o", "wide"]),
         [
@@ -74,7 +74,7 @@ fn wide_text_has_the_rules() {
 }
 
 #[test]
-fn json_names_the_cron_job_and_its_runs() {
+fn json_has_the_cron_job_and_its_next_runs() {
     check(
         &[cron_job(
             json!({"spec": {"startingDeadlineSeconds": 2, "timeZone": "Europe/Berlin"}}),
@@ -102,7 +102,7 @@ fn json_names_the_cron_job_and_its_runs() {
 }
 
 #[test]
-fn what_the_api_server_refuses_is_pointed_out() {
+fn fields_refused_by_the_api_server_are_reported() {
     let zone =
         "\"local\" is no time zone for spec.timeZone: leave the field out, or write a name such as Europe/Berlin";
     for (changes, problem) in [
@@ -170,7 +170,7 @@ fn what_the_api_server_refuses_is_pointed_out() {
 }
 
 #[test]
-fn check_fails_for_what_cannot_run_alone() {
+fn check_fails_only_for_cron_jobs_that_cannot_run() {
     let list = |changes: &[Value]| {
         let named = changes.iter().enumerate().map(|(position, changes)| {
             with(
@@ -220,7 +220,7 @@ fn check_fails_for_what_cannot_run_alone() {
 }
 
 #[test]
-fn b_6_2_the_zone_that_was_meant_is_named() {
+fn b_6_2_a_misspelled_zone_gets_a_suggestion() {
     assert_eq!(
         labelled(&["reason"], json!({"spec": {"timeZone": "Europe/Berln"}}), &[]),
         [
@@ -231,7 +231,7 @@ fn b_6_2_the_zone_that_was_meant_is_named() {
 }
 
 #[test]
-fn a_rule_is_printed_whole_and_alone() {
+fn explain_rule_prints_one_rule() {
     let printed = |number: &str| {
         let mut output = Vec::new();
         rule::print(number, &mut output).map_err(|error| error.to_string())?;
@@ -263,7 +263,7 @@ fn a_rule_is_printed_whole_and_alone() {
 }
 
 #[test]
-fn names_are_taken_as_kubectl_prints_them() {
+fn cron_job_names_are_accepted_as_kubectl_prints_them() {
     for text in [
         "report",
         "cronjob/report",
@@ -294,7 +294,7 @@ fn names_are_taken_as_kubectl_prints_them() {
 }
 
 #[test]
-fn a_name_selects_from_files() {
+fn a_name_selects_a_cron_job_from_files() {
     let hello_of = |namespace: &str| cron_job(json!({"metadata": {"namespace": namespace, "uid": namespace}}));
     let other = cron_job(json!({"metadata": {"name": "other", "uid": "other"}}));
     let list = json!({"kind": "List", "items": [hello_of("a"), other, hello_of("b")]}).to_string();
@@ -324,7 +324,7 @@ fn a_name_selects_from_files() {
 }
 
 #[test]
-fn b_6_6_a_suspended_cron_job_says_when_it_would_run() {
+fn b_6_6_a_suspended_cron_job_shows_its_run_if_resumed() {
     let resumed = |changes: Value| {
         let changes = with(json!({"spec": {"suspend": true}}), changes);
         let output = run_on(&cron_job(changes).to_string(), &[]).unwrap().output;
@@ -356,7 +356,7 @@ fn b_6_6_a_suspended_cron_job_says_when_it_would_run() {
 }
 
 #[test]
-fn b_9_7_a_short_deadline_says_what_it_does() {
+fn b_9_7_a_short_deadline_is_explained() {
     let note = |seconds: i64| labelled(&["note"], json!({"spec": {"startingDeadlineSeconds": seconds}}), &[]);
     assert_eq!(
         note(5),

@@ -22,7 +22,7 @@ status:
 ";
 
 #[test]
-fn yaml_is_read_as_kubectl_reads_it() {
+fn yaml_is_parsed_as_by_kubectl() {
     let yaml = HAND_WRITTEN.replace(
         "restartPolicy: Never",
         "args: [yes, \"yes\", 0644, \"0644\", 1e3, 2026-05-05, ~, null, \"null\"]",
@@ -36,7 +36,7 @@ fn yaml_is_read_as_kubectl_reads_it() {
 }
 
 #[test]
-fn anchors_and_merge_keys_are_followed_and_bounded() {
+fn yaml_anchors_are_expanded_within_a_limit() {
     let yaml = HAND_WRITTEN.replace("{restartPolicy: Never}", "{a: &a {x: 1}, b: {<<: *a, y: 2}, c: *a}");
     let answer = ask_text(&yaml);
     assert_eq!(
@@ -54,7 +54,7 @@ fn anchors_and_merge_keys_are_followed_and_bounded() {
 }
 
 #[test]
-fn documents_lists_and_lists_of_one_kind_are_the_same() {
+fn documents_and_lists_are_equivalent() {
     let (first, second) = (cron_job(json!({})), cron_job(json!({"metadata": {"name": "other"}})));
     let bare = |object: &Value| with(object.clone(), json!({"kind": null, "apiVersion": null}));
     let json_list =
@@ -74,7 +74,7 @@ fn documents_lists_and_lists_of_one_kind_are_the_same() {
 }
 
 #[test]
-fn an_empty_list_of_jobs_beside_a_cron_job_is_no_fault() {
+fn an_empty_job_list_is_accepted() {
     let input = format!("{HAND_WRITTEN}---\napiVersion: batch/v1\nkind: JobList\nitems: []\n");
     assert_eq!(ask_text(&input)["decision"], "fire");
     let input = format!("{HAND_WRITTEN}---\napiVersion: batch/v1\nkind: JobList\nitems:\n");
@@ -82,7 +82,7 @@ fn an_empty_list_of_jobs_beside_a_cron_job_is_no_fault() {
 }
 
 #[test]
-fn what_an_api_server_would_add_is_added() {
+fn defaults_of_the_api_server_are_added() {
     let answer = ask_text(HAND_WRITTEN);
     let uid = &answer["job"]["metadata"]["ownerReferences"][0]["uid"];
     assert_eq!(uid, "348d4214-fd40-8972-9695-42178752c599", "the same in every run");
@@ -90,7 +90,7 @@ fn what_an_api_server_would_add_is_added() {
 }
 
 #[test]
-fn b_11_5_numbers_of_any_length_in_json_reach_the_job_as_they_are() {
+fn b_11_5_json_numbers_are_copied_verbatim() {
     let object = cron_job(json!({"spec": {"jobTemplate": {"spec": {"odd": "NUMBERS"}}}}));
     let list = json!({"kind": "List", "items": [job(1, json!({})), object]});
     for json in [object.to_string(), list.to_string()] {
@@ -108,7 +108,7 @@ fn b_11_5_numbers_of_any_length_in_json_reach_the_job_as_they_are() {
 }
 
 #[test]
-fn json_is_printed_as_serde_prints_it() {
+fn json_output_is_pretty_printed_like_serde() {
     let printed = run_on(&cron_job(json!({})).to_string(), &["-o", "json"])
         .unwrap()
         .output;
@@ -124,7 +124,7 @@ fn json_is_printed_as_serde_prints_it() {
 }
 
 #[test]
-fn limits_are_defaulted_to_three_and_one() {
+fn history_limits_default_to_three_and_one() {
     let complete = |minutes| job(minutes, ended("Complete", Some("09:00:00")));
     let mut objects: Vec<Value> = (0..5).map(|n| complete(29_632_800 + n * 10)).collect();
     objects.extend((0..3).map(|n| job(29_632_700 + n * 10, ended("Failed", None))));
@@ -137,7 +137,7 @@ fn limits_are_defaulted_to_three_and_one() {
 }
 
 #[test]
-fn a_cron_job_without_a_uid_has_its_jobs_one() {
+fn a_missing_uid_is_taken_from_the_jobs() {
     let objects = [
         cron_job(json!({
             "metadata": {"uid": null}, "spec": {"concurrencyPolicy": "Forbid"},
@@ -149,7 +149,7 @@ fn a_cron_job_without_a_uid_has_its_jobs_one() {
 }
 
 #[test]
-fn without_any_uid_names_do() {
+fn without_uids_objects_match_by_name() {
     let yaml = "
 apiVersion: batch/v1
 kind: CronJob
@@ -170,7 +170,7 @@ metadata:
 }
 
 #[test]
-fn a_cron_job_of_no_known_age_is_created_now() {
+fn a_missing_creation_timestamp_means_now() {
     let changes = json!({"metadata": {"creationTimestamp": null}, "status": null});
     check(
         &[cron_job(changes)],
@@ -180,7 +180,7 @@ fn a_cron_job_of_no_known_age_is_created_now() {
 }
 
 #[test]
-fn a_job_of_another_namespace_does_not_bear_the_name() {
+fn a_job_of_another_namespace_does_not_take_the_job_name() {
     let elsewhere = job(
         29_632_920,
         json!({"metadata": {"namespace": "other", "ownerReferences": null}}),
@@ -189,14 +189,14 @@ fn a_job_of_another_namespace_does_not_bear_the_name() {
 }
 
 #[test]
-fn what_is_neither_a_cron_job_nor_a_job_is_left_out_with_a_note() {
+fn other_kinds_are_skipped_with_a_note() {
     let input = format!("{HAND_WRITTEN}---\napiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\n");
     let printed = run_on(&input, &["-o", "json"]).unwrap();
     assert!(printed.notes.contains("v1 Pod left out (1)"), "{}", printed.notes);
 }
 
 #[test]
-fn an_object_that_the_controller_cannot_understand_is_explained_as_such() {
+fn an_undecodable_cron_job_is_explained() {
     let objects = [cron_job(json!({"spec": {"suspend": "perhaps"}}))];
     let message = "CronJob default/hello cannot be decoded: spec.suspend: expected a boolean, found a string";
     check(
@@ -210,7 +210,7 @@ fn an_object_that_the_controller_cannot_understand_is_explained_as_such() {
 }
 
 #[test]
-fn a_job_that_cannot_be_understood_is_noted() {
+fn an_undecodable_job_is_noted() {
     let broken = job(29_632_910, json!({"status": {"startTime": "yesterday"}}));
     let list = json!({"kind": "List", "items": [cron_job(json!({})), broken]});
     let printed = run_on(&list.to_string(), &["-o", "json"]).unwrap();
@@ -222,7 +222,7 @@ fn a_job_that_cannot_be_understood_is_noted() {
 }
 
 #[test]
-fn input_that_cannot_be_used_is_refused_with_the_fix() {
+fn invalid_input_is_refused_with_a_fix() {
     #[track_caller]
     fn refuse(input: &str, what: &str, fix: &str) {
         let error = run_on(input, &[]).unwrap_err();
@@ -259,7 +259,7 @@ fn input_that_cannot_be_used_is_refused_with_the_fix() {
 }
 
 #[test]
-fn flags_that_cannot_work_are_refused_with_their_name_and_a_remedy() {
+fn invalid_flags_are_refused_with_a_remedy() {
     #[track_caller]
     fn refuse(arguments: &[&str], flag: &str, remedy: &str) {
         let error = run_on(HAND_WRITTEN, arguments).unwrap_err();
@@ -300,7 +300,7 @@ fn flags_that_cannot_work_are_refused_with_their_name_and_a_remedy() {
 }
 
 #[test]
-fn instants_at_the_ends_of_time_are_answered_at_once() {
+fn extreme_timestamps_are_answered() {
     let times = [
         "0001-01-01T00:00:00Z",
         "1969-07-20T00:00:00Z",
@@ -411,7 +411,7 @@ fn any_flags(state: &mut u64) -> Vec<String> {
 }
 
 #[test]
-fn mutated_input_is_answered_or_refused() {
+fn mutated_input_does_not_loop_or_panic() {
     let pieces = [
         "",
         "-",

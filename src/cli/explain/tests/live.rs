@@ -53,7 +53,7 @@ async fn ask_cluster(client: &Client) -> Result<Value, String> {
 }
 
 #[tokio::test]
-async fn b_5_4_entries_of_other_namespaces_are_looked_up_there() {
+async fn b_5_4_active_entries_are_looked_up_in_their_namespace() {
     let entry_in = |namespace: &str, name: &str| {
         with(
             entry(29_632_910),

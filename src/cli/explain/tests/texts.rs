@@ -10,7 +10,7 @@ fn check_text(objects: &[Value], arguments: &[&str], expected: &str) {
 }
 
 #[test]
-fn a_run_is_told_with_all_that_follows() {
+fn a_run_is_explained_with_its_effects() {
     let objects = [
         cron_job(json!({
             "spec": {
@@ -54,7 +54,7 @@ looks again  2026-05-06T10:00:00Z
 }
 
 #[test]
-fn a_lost_run_says_how_the_built_in_differs() {
+fn a_missed_run_shows_the_difference_to_the_built_in() {
     let objects = [cron_job(json!({"spec": {"startingDeadlineSeconds": 2}}))];
     check_text(
         &objects,
@@ -117,7 +117,7 @@ note         neither creationTimestamp nor lastScheduleTime is given: taken as c
 }
 
 #[test]
-fn an_object_that_cannot_be_understood_is_told_once() {
+fn an_undecodable_cron_job_is_explained_once() {
     check_text(
         &[cron_job(json!({"spec": {"suspend": "perhaps"}}))],
         &[],
@@ -144,7 +144,7 @@ fn labelled_line(label: &str, objects: &[Value], arguments: &[&str]) -> String {
 }
 
 #[test]
-fn b_12_4_a_failed_create_is_tried_again_long_before_the_next_slot() {
+fn b_12_4_the_retries_of_a_failed_create_are_explained() {
     for (deadline, until) in [
         (Value::Null, "the next slot at 2026-05-05T10:10:00Z"),
         (json!(3_600), "the next slot at 2026-05-05T10:10:00Z"),
@@ -162,7 +162,7 @@ fn b_12_4_a_failed_create_is_tried_again_long_before_the_next_slot() {
 }
 
 #[test]
-fn b_5_4_an_entry_that_cannot_be_looked_up_is_asked_for_again() {
+fn b_5_4_the_retries_of_a_failed_look_up_are_explained() {
     let objects = [
         cron_job(json!({"spec": {"concurrencyPolicy": "Forbid"}, "status": {"active": [entry(29_632_910)]}})),
         job(29_632_910, json!({"status": {"startTime": "yesterday"}})),
@@ -174,7 +174,7 @@ fn b_5_4_an_entry_that_cannot_be_looked_up_is_asked_for_again() {
 }
 
 #[test]
-fn b_10_3_a_slot_that_waits_is_the_latest_and_has_its_deadline() {
+fn b_10_3_the_wait_of_a_slot_under_forbid_is_explained() {
     let objects = [
         cron_job(json!({"spec": {"concurrencyPolicy": "Forbid"}, "status": {"active": [entry(29_632_910)]}})),
         job(29_632_910, json!({})),
@@ -200,7 +200,7 @@ fn schedule_line(schedule: &str, zone: Value) -> String {
 }
 
 #[test]
-fn b_7_1_the_zone_that_is_told_is_the_one_that_is_used() {
+fn b_7_1_the_effective_zone_is_shown() {
     let told = "at 12:00 every day";
     let zone = |name: &str| json!(name);
     let every = "@every 1h: every 1h, counted from the last slot that was started, else from the creation";
@@ -295,7 +295,7 @@ fn check_changes(cases: &[ChangeCase<'_>]) {
 }
 
 #[test]
-fn b_8_4_the_night_of_a_change_is_pointed_out() {
+fn b_8_4_clock_changes_near_a_run_are_shown() {
     check_changes(&[
         (
             "30 2 * * *",
@@ -347,7 +347,7 @@ fn b_8_4_the_night_of_a_change_is_pointed_out() {
 }
 
 #[test]
-fn b_8_4_what_a_change_does_to_runs_is_told_as_it_comes() {
+fn b_8_4_the_effect_of_a_clock_change_on_runs_is_shown() {
     check_changes(&[
         // Hours away from the change.
         (
@@ -397,7 +397,7 @@ fn b_8_4_what_a_change_does_to_runs_is_told_as_it_comes() {
 }
 
 #[test]
-fn b_8_4_a_later_change_is_told_where_it_loses_a_run() {
+fn b_8_4_a_later_clock_change_that_loses_a_run_is_shown() {
     let lines = next_lines("30 2 29 3 *", "Europe/Berlin", "2025-10-01T12:00:00Z");
     let changes: Vec<&String> = lines.iter().filter(|line| line.contains("clocks")).collect();
     assert_eq!(
@@ -410,7 +410,7 @@ fn b_8_4_a_later_change_is_told_where_it_loses_a_run() {
 }
 
 #[test]
-fn every_reason_has_its_own_name_and_a_rule() {
+fn every_reason_has_a_unique_name_and_a_rule() {
     let meanings = Reason::ALL.map(Reason::meaning);
     for (position, meaning) in meanings.iter().enumerate() {
         assert!(

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn b_10_1_a_slot_behind_its_deadline_is_lost_and_told() {
+fn b_10_1_a_slot_past_its_deadline_is_missed() {
     let objects = [cron_job(json!({"spec": {"startingDeadlineSeconds": 60}}))];
     check(
         &objects,
@@ -27,7 +27,7 @@ fn b_10_1_a_slot_behind_its_deadline_is_lost_and_told() {
 }
 
 #[test]
-fn b_10_2_a_running_job_of_the_slot_s_name_is_in_the_way() {
+fn b_10_2_a_running_job_with_the_job_name_blocks_the_slot() {
     // Two slots of one minute have one name.
     let changes = json!({
         "spec": {"schedule": "@every 30s"},
@@ -91,7 +91,7 @@ fn b_10_4_replace_deletes_first() {
 }
 
 #[test]
-fn b_10_5_allow_starts_beside_what_runs() {
+fn b_10_5_allow_starts_beside_running_jobs() {
     let objects = [
         cron_job(json!({"status": {"active": [entry(29_632_910)]}})),
         job(29_632_910, json!({})),
@@ -110,7 +110,7 @@ fn b_10_5_allow_starts_beside_what_runs() {
 }
 
 #[test]
-fn b_11_the_job_is_the_one_that_would_be_sent() {
+fn b_11_the_whole_job_is_shown() {
     let template = json!({
         "metadata": {"labels": {"app": "a"}, "annotations": {"note": "b"}, "finalizers": ["no/one"]},
         "spec": {"managedBy": "example.com/other", "somethingNewer": {"x": [1, 2.5]}},
@@ -164,7 +164,7 @@ fn b_12_1_b_12_5_a_created_job_is_recorded() {
 }
 
 #[test]
-fn b_12_3_a_job_that_exists_and_is_ours_is_adopted() {
+fn b_12_3_an_existing_job_of_the_cron_job_is_adopted() {
     let answer = ask(&[cron_job(json!({}))], &["--assume", "create=exists"]);
     assert_eq!(answer["reason"], "Adopted");
     assert_eq!(answer["events"], json!([]));
@@ -174,7 +174,7 @@ fn b_12_3_a_job_that_exists_and_is_ours_is_adopted() {
 }
 
 #[test]
-fn b_12_3_a_finished_job_of_the_slot_enters_the_list_and_leaves_it() {
+fn b_12_3_a_finished_job_of_the_slot_is_recorded_as_a_success() {
     let objects = [
         cron_job(json!({})),
         job(29_632_920, ended("Complete", Some("10:00:03"))),
@@ -191,7 +191,7 @@ fn b_12_3_a_finished_job_of_the_slot_enters_the_list_and_leaves_it() {
 }
 
 #[test]
-fn b_12_3_a_foreign_job_gives_the_slot_up() {
+fn b_12_3_a_foreign_job_loses_the_slot() {
     let expected = json!({
         "decision": "fire", "reason": "ForeignJob", "slot": "2026-05-05T10:00:00Z", "status": null,
         "events": [event(
@@ -219,7 +219,7 @@ fn b_12_3_a_foreign_job_gives_the_slot_up() {
 }
 
 #[test]
-fn b_12_4_a_failed_create_is_told_and_nothing_is_recorded() {
+fn b_12_4_a_failed_create_gets_an_event_and_no_status() {
     let answer = ask(&[cron_job(json!({}))], &["--assume", "create=error"]);
     assert_eq!(answer["decision"], "fire");
     assert_eq!(answer["reason"], "CreateFailed");
@@ -230,7 +230,7 @@ fn b_12_4_a_failed_create_is_told_and_nothing_is_recorded() {
 }
 
 #[test]
-fn b_14_events_stand_in_the_order_of_one_sync() {
+fn b_14_events_are_in_the_order_of_one_sync() {
     let objects = [
         cron_job(json!({
             "spec": {"concurrencyPolicy": "Replace", "failedJobsHistoryLimit": 0, "schedule": "TZ=UTC */10 * * * *"},

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn b_4_2_b_4_3_what_is_over_the_limits_goes_oldest_first() {
+fn b_4_2_b_4_3_the_oldest_jobs_over_the_limits_are_deleted() {
     let complete = |minutes| job(minutes, ended("Complete", Some("09:45:00")));
     let jobs = [29_632_810, 29_632_800, 29_632_820, 29_632_830, 29_632_840].map(complete);
     let failed = [29_632_850, 29_632_860].map(|minutes| job(minutes, ended("Failed", None)));
@@ -29,7 +29,7 @@ fn b_4_2_b_4_3_what_is_over_the_limits_goes_oldest_first() {
 }
 
 #[test]
-fn b_4_6_what_history_takes_is_not_told_as_completed() {
+fn b_4_6_a_job_deleted_by_history_gets_no_completed_event() {
     let objects = [
         cron_job(json!({"spec": {"successfulJobsHistoryLimit": 0}, "status": {"active": [entry(29_632_910)]}})),
         job(29_632_910, ended("Complete", Some("09:55:00"))),
@@ -46,7 +46,7 @@ fn b_4_6_what_history_takes_is_not_told_as_completed() {
 }
 
 #[test]
-fn b_4_5_history_waits_for_the_cursor_and_goes_on() {
+fn b_4_5_history_deletes_a_job_after_its_slot_is_recorded() {
     // The status write of the last run was lost: its Job is the only lock on its slot.
     let objects = [
         cron_job(json!({"spec": {"successfulJobsHistoryLimit": 0}})),
@@ -81,7 +81,7 @@ fn b_5_1_a_finished_job_leaves_the_active_list() {
 }
 
 #[test]
-fn b_5_1_a_failed_job_is_told_and_is_no_success() {
+fn b_5_1_a_failed_job_gets_an_event_and_is_no_success() {
     let objects = [
         cron_job(json!({"status": {"active": [entry(29_632_910)]}})),
         job(29_632_910, ended("Failed", None)),
@@ -116,7 +116,7 @@ fn b_5_1_a_manual_job_is_unexpected_and_does_not_count() {
 }
 
 #[test]
-fn b_5_1_a_running_job_of_ours_is_adopted_with_its_slot() {
+fn b_5_1_a_running_owned_job_is_adopted_with_its_slot() {
     let objects = [cron_job(json!({})), job(29_632_920, json!({}))];
     check(
         &objects,
@@ -129,7 +129,7 @@ fn b_5_1_a_running_job_of_ours_is_adopted_with_its_slot() {
 }
 
 #[test]
-fn b_5_4_an_entry_without_a_job_is_missing() {
+fn b_5_4_an_active_entry_without_a_job_is_reported_missing() {
     let objects = [cron_job(json!({
         "spec": {"concurrencyPolicy": "Forbid"}, "status": {"active": [entry(29_632_910)]},
     }))];
@@ -147,7 +147,7 @@ fn b_5_4_an_entry_without_a_job_is_missing() {
 }
 
 #[test]
-fn b_5_4_a_long_list_of_stale_entries_comes_to_an_end() {
+fn b_5_4_all_stale_active_entries_are_removed() {
     for n_entries in [21, 200] {
         for policy in ["Allow", "Forbid", "Replace"] {
             let active: Vec<Value> = (0..n_entries).map(|n| entry(29_600_000 + n)).collect();
@@ -170,7 +170,7 @@ fn b_5_4_a_long_list_of_stale_entries_comes_to_an_end() {
 }
 
 #[test]
-fn b_5_4_an_entry_whose_job_cannot_be_understood_may_still_run() {
+fn b_5_4_an_active_entry_with_an_undecodable_job_may_still_run() {
     for (policy, reason, decision) in [
         ("Forbid", "LookUpFailed", "skip"),
         ("Replace", "LookUpFailed", "skip"),
@@ -202,7 +202,7 @@ fn b_5_4_an_entry_whose_job_cannot_be_understood_may_still_run() {
 }
 
 #[test]
-fn b_12_3_a_job_of_the_slot_s_name_that_cannot_be_understood_is_in_the_way() {
+fn b_12_3_an_undecodable_job_with_the_job_name_fails_the_create() {
     for assumed in ["created", "exists", "foreign", "error"] {
         check(
             &[cron_job(json!({})), broken_job(29_632_920)],
@@ -216,7 +216,7 @@ fn b_12_3_a_job_of_the_slot_s_name_that_cannot_be_understood_is_in_the_way() {
 }
 
 #[test]
-fn b_5_4_events_of_the_active_list_come_before_the_decision_s() {
+fn b_5_4_active_list_events_precede_those_of_the_decision() {
     let objects = [cron_job(json!({"status": {"active": [entry(29_632_910)]}}))];
     check(
         &objects,

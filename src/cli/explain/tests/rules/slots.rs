@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn b_6_gates_stop_before_a_slot() {
+fn b_6_deleting_and_suspended_are_checked_before_the_schedule() {
     let cases = [
         (
             json!({"metadata": {"deletionTimestamp": "2026-05-05T09:59:00Z"}}),
@@ -26,7 +26,7 @@ fn b_6_gates_stop_before_a_slot() {
 }
 
 #[test]
-fn b_6_2_b_6_4_b_6_5_stored_garbage_is_told_as_the_controller_tells_it() {
+fn b_6_2_b_6_4_b_6_5_invalid_schedules_get_the_events_of_the_controller() {
     let cases = [
         (
             json!({"spec": {"timeZone": "europe/berlin", "suspend": true}}),
@@ -69,7 +69,7 @@ fn b_6_2_b_6_4_b_6_5_stored_garbage_is_told_as_the_controller_tells_it() {
 }
 
 #[test]
-fn b_7_1_a_zone_in_the_text_wins_and_is_warned_about() {
+fn b_7_1_a_zone_in_the_schedule_wins_with_a_warning() {
     let text = "CRON_TZ or TZ used in schedule \"TZ=Asia/Tokyo 0 19 * * *\" is not officially supported, see \
                 https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details";
     let objects = [cron_job(json!({
@@ -92,7 +92,7 @@ fn b_7_1_a_zone_in_the_text_wins_and_is_warned_about() {
 }
 
 #[test]
-fn b_7_2_no_zone_is_the_default_zone() {
+fn b_7_2_without_a_zone_the_default_zone_is_used() {
     let objects = [cron_job(json!({
         "spec": {"schedule": "0 12 * * *"}, "status": {"lastScheduleTime": "2026-05-04T10:00:00Z"},
     }))];
@@ -109,7 +109,7 @@ fn b_7_2_no_zone_is_the_default_zone() {
 }
 
 #[test]
-fn b_6_2_b_11_3_local_is_the_default_zone_for_the_slot_and_for_the_annotation() {
+fn b_6_2_b_11_3_local_means_the_default_zone() {
     for changes in [
         json!({"spec": {"schedule": "0 12 * * *", "timeZone": "Local"}}),
         json!({"spec": {"schedule": "TZ=Local 0 12 * * *", "timeZone": "Local"}}),
@@ -136,7 +136,7 @@ fn b_9_1_without_a_run_the_creation_is_the_earliest_time() {
 }
 
 #[test]
-fn b_9_3_the_most_recent_slot_is_exact_where_the_estimate_loses_it() {
+fn b_9_3_an_irregular_schedule_has_an_exact_latest_slot() {
     let changes = json!({
         "spec": {"schedule": "30 10,11,12 * * 1-5"}, "status": {"lastScheduleTime": "2026-05-07T10:30:00Z"},
     });
@@ -168,7 +168,7 @@ fn b_9_4_many_missed_slots_warn_and_the_last_one_starts() {
 }
 
 #[test]
-fn b_9_5_nothing_due_waits_for_the_next_slot() {
+fn b_9_5_without_a_due_slot_the_next_one_is_awaited() {
     let mut expected = quiet_skip("NotDue");
     expected["nextWakeup"] = json!("2026-05-05T10:00:00Z");
     check(&[cron_job(json!({}))], &["--now", "2026-05-05T09:59:59Z"], expected);
@@ -197,7 +197,7 @@ fn b_9_7_every_keeps_its_grid_under_a_short_deadline() {
 }
 
 #[test]
-fn b_9_7_deadline_zero_starts_at_its_slot_and_not_later() {
+fn b_9_7_deadline_zero_starts_only_at_its_slot() {
     let objects = [cron_job(json!({"spec": {"startingDeadlineSeconds": 0}}))];
     check(
         &objects,

@@ -25,7 +25,7 @@ fn at(seconds: i64) -> Timestamp {
 }
 
 /// What became of an event, in a word: its message and count, or `dropped`.
-fn told(action: &EventAction) -> String {
+fn text(action: &EventAction) -> String {
     match action {
         EventAction::Create { body, .. } => format!("create {}", message_and_count(body)),
         EventAction::Patch { body, create_body, .. } => {
@@ -58,10 +58,10 @@ fn b_14_1_a_repeated_event_raises_the_count() {
     let mut events = EventAggregator::new();
     let failed = event("a", EventReason::FailedCreate, "m");
     let first = events.admit(&failed, at(0));
-    assert_eq!(told(&first), "create m x1");
+    assert_eq!(text(&first), "create m x1");
     assert_eq!(name_of(&first), "a.18a59e9721180000");
     let second = events.admit(&failed, at(60));
-    assert_eq!(told(&second), "patch m x2");
+    assert_eq!(text(&second), "patch m x2");
     assert_eq!(name_of(&second), name_of(&first));
     let EventAction::Patch { create_body, .. } = &second else {
         panic!("{second:?}");
@@ -74,7 +74,7 @@ fn b_14_1_a_repeated_event_raises_the_count() {
         event("a", EventReason::FailedDelete, "m"),
         event("a", EventReason::FailedCreate, "n"),
     ] {
-        assert!(told(&events.admit(&other, at(60))).starts_with("create"));
+        assert!(text(&events.admit(&other, at(60))).starts_with("create"));
     }
 }
 
@@ -84,7 +84,7 @@ fn b_14_1_more_than_ten_similar_events_are_combined() {
     let mut events = EventAggregator::new();
     let mut admit = |number: i64, seconds: i64| {
         let event = event("a", EventReason::SuccessfulCreate, &format!("m{number}"));
-        told(&events.admit(&event, at(seconds)))
+        text(&events.admit(&event, at(seconds)))
     };
     for number in 0..10 {
         assert_eq!(admit(number, number), format!("create m{number} x1"));
@@ -105,13 +105,13 @@ fn b_14_1_a_cron_job_has_a_burst_of_25_events() {
         assert_ne!(events.admit(&failed, at(0)), EventAction::Drop);
     }
     assert_eq!(events.admit(&failed, at(299)), EventAction::Drop);
-    assert_eq!(told(&events.admit(&failed, at(301))), "patch m x27");
+    assert_eq!(text(&events.admit(&failed, at(301))), "patch m x27");
     assert_eq!(events.admit(&failed, at(599)), EventAction::Drop);
     let other = event("a", EventReason::FailedCreate, "n");
     assert_eq!(events.admit(&other, at(599)), EventAction::Drop);
-    assert_eq!(told(&events.admit(&other, at(600))), "create n x1");
+    assert_eq!(text(&events.admit(&other, at(600))), "create n x1");
     assert_eq!(
-        told(&events.admit(&event("b", EventReason::FailedCreate, "m"), at(600))),
+        text(&events.admit(&event("b", EventReason::FailedCreate, "m"), at(600))),
         "create m x1"
     );
 }
@@ -145,7 +145,7 @@ fn aggregation_forgets_cron_jobs_after_an_hour_without_events() {
     let mut events = EventAggregator::new();
     let mut admit = |number: usize, seconds: i64| {
         let event = event(&number.to_string(), EventReason::FailedCreate, "m");
-        told(&events.admit(&event, at(seconds)))
+        text(&events.admit(&event, at(seconds)))
     };
     for number in 0..20_000 {
         assert_eq!(admit(number, 0), "create m x1");
@@ -169,7 +169,7 @@ fn an_unsent_event_is_counted_by_the_next() {
     assert!(events.is_repeat(&failed));
     events.count(&failed);
     events.count(&failed);
-    assert_eq!(told(&events.admit(&failed, at(60))), "patch m x4");
+    assert_eq!(text(&events.admit(&failed, at(60))), "patch m x4");
 }
 
 #[test]
@@ -193,5 +193,5 @@ fn unexpected_job_events_do_not_use_the_limit_of_other_events() {
         );
     }
     let failed = events.admit(&event("a", EventReason::FailedCreate, "m"), at(100));
-    assert_eq!(told(&failed), "create m x1");
+    assert_eq!(text(&failed), "create m x1");
 }

@@ -70,7 +70,7 @@ pub(super) fn config() -> ElectionConfig {
 }
 
 /// Whether a replica takes a shard from an incarnation that began after the events that its watch has delivered.
-fn takes_from_the_living(guards: Guards) -> bool {
+fn takes_from_new_member(guards: Guards) -> bool {
     let us = LeaseKey::Member("us".into());
     let them = LeaseKey::Member("them".into());
     let shard = LeaseKey::Shard(ShardId(0));
@@ -104,10 +104,10 @@ fn takes_from_the_living(guards: Guards) -> bool {
 
 #[test]
 fn a_member_not_yet_seen_by_the_watch_is_not_considered_gone() {
-    assert!(!takes_from_the_living(Guards::ALL));
+    assert!(!takes_from_new_member(Guards::ALL));
     let guards = Guards {
         whole_view: false,
         ..Guards::ALL
     };
-    assert!(takes_from_the_living(guards), "the guard is what it hangs on");
+    assert!(takes_from_new_member(guards), "the guard is what it hangs on");
 }

@@ -84,7 +84,7 @@ fn without_a_fence_from_the_view_there_are_two_leaders() {
 
 /// The leader's requests have been stalled for seven seconds, and may arrive again just when the other replica has read
 /// its Lease.
-fn heard_again(faults: &[Fault]) -> Protocol {
+fn delayed_run(faults: &[Fault]) -> Protocol {
     Protocol {
         former: Some((Fault::StallRequests(0), 7)),
         faults_until: 18,
@@ -95,7 +95,7 @@ fn heard_again(faults: &[Fault]) -> Protocol {
 
 #[test]
 fn without_preconditions_there_are_two_leaders() {
-    let protocol = heard_again(&[Fault::Slow(1), Fault::StallWatch(0)]);
+    let protocol = delayed_run(&[Fault::Slow(1), Fault::StallWatch(0)]);
     finds(
         Protocol {
             has_preconditions: false,
@@ -113,7 +113,7 @@ fn without_the_quorum_read_evictions_are_blind() {
         quorum_read: false,
         ..Guards::ALL
     };
-    let protocol = heard_again(&[Fault::StallWatch(1)]);
+    let protocol = delayed_run(&[Fault::StallWatch(1)]);
     finds(
         Protocol {
             guards,

@@ -175,7 +175,7 @@ async fn wait_for_complete_job(client: &Client) -> Job {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cron_job_runs_on_it_and_nothing_is_left_in_the_end() {
+async fn dev_runs_a_cron_job_and_cleans_up_on_sigint() {
     let folder = Folder::new("life");
     let dev = Dev::start(&folder, &["--port", "0"]);
     let address = dev.address;
@@ -197,7 +197,7 @@ async fn a_cron_job_runs_on_it_and_nothing_is_left_in_the_end() {
 
 /// Requests by the name of cronwheel's own commands, such as `explain`.
 #[tokio::test(flavor = "multi_thread")]
-async fn faults_hit_no_other_client() {
+async fn faults_do_not_affect_other_clients() {
     let folder = Folder::new("faults");
     let dev = Dev::start(&folder, &["--port", "0", "--faults", "--cronjobs", "20"]);
     let kubeconfig = Kubeconfig::read_from(folder.kubeconfig()).unwrap();
@@ -216,7 +216,7 @@ async fn faults_hit_no_other_client() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_begins_with_as_many_cron_jobs_as_it_is_told() {
+async fn cronjobs_flag_creates_that_many_cron_jobs() {
     let folder = Folder::new("filled");
     let dev = Dev::start(&folder, &["--port", "0", "--cronjobs", "40", "--seed", "3"]);
     let client = dev.client(&folder).await;
@@ -232,7 +232,7 @@ async fn it_begins_with_as_many_cron_jobs_as_it_is_told() {
 }
 
 #[test]
-fn no_signal_of_a_terminal_leaves_anything_behind() {
+fn sigquit_and_sighup_remove_the_kubeconfig() {
     for signal in [Signal::QUIT, Signal::HUP] {
         let folder = Folder::new("signals");
         let dev = Dev::start(&folder, &["--port", "0"]);
@@ -243,7 +243,7 @@ fn no_signal_of_a_terminal_leaves_anything_behind() {
 
 /// `script` provides a separate terminal.
 #[test]
-fn a_terminal_that_somebody_holds_holds_the_end_up_for_nobody() {
+fn stopped_terminal_does_not_block_shutdown() {
     const CTRL_S: u8 = 0x13;
     let folder = Folder::new("held");
     let dev = format!(
@@ -289,7 +289,7 @@ fn a_terminal_that_somebody_holds_holds_the_end_up_for_nobody() {
 }
 
 #[test]
-fn it_ends_by_itself_when_its_time_is_up() {
+fn dev_exits_after_the_duration_of_the_for_flag() {
     let folder = Folder::new("time");
     let output = folder.run(&["--port", "0", "--for", "1s"]);
     assert!(output.status.success(), "{output:?}");
@@ -299,7 +299,7 @@ fn it_ends_by_itself_when_its_time_is_up() {
 }
 
 #[test]
-fn what_is_in_its_way_is_named_with_its_flag() {
+fn startup_errors_name_the_flag_to_change() {
     #[track_caller]
     fn check(folder: &Folder, arguments: &[&str], wanted: &[&str]) {
         let output = folder.run(arguments);

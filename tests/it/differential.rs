@@ -122,7 +122,7 @@ impl Difference {
 }
 
 #[test]
-fn random_queries_are_answered_as_by_the_library_b_7_b_8() {
+fn random_queries_match_the_go_library_b_7_b_8() {
     let seed = random::seed();
     let limit = Limit::of_environment();
     let mut queries = Queries::new(seed);
@@ -198,7 +198,7 @@ fn query(schedule: &str, zone: &str, from: &str, count: u32) -> Query {
 }
 
 #[test]
-fn a_difference_is_seen_and_what_may_differ_is_not_one() {
+fn agree_accepts_only_permitted_differences() {
     let plain = query("0 0 * * *", "Europe/Berlin", "2026-01-01T00:00:00Z", 2);
     assert!(agree(&plain, "2026-01-01T23:00:00Z -", "2026-01-01T23:00:00Z -"));
     assert!(agree(&plain, "2026-01-01T23:00:00Z -", "2026-01-01T23:00:00Z LOOP"));
@@ -209,7 +209,7 @@ fn a_difference_is_seen_and_what_may_differ_is_not_one() {
 }
 
 #[test]
-fn zone_names_that_a_file_system_decides_are_known() {
+fn zone_names_that_depend_on_the_file_system_are_detected() {
     let mut oracle = Oracle::start();
     let mut check = |name: &str, is_theirs: bool| {
         let query = query(&format!("TZ={name} * * * * *"), "", "2026-01-01T00:00:00Z", 1);
@@ -233,7 +233,7 @@ fn zone_names_that_a_file_system_decides_are_known() {
 }
 
 #[test]
-fn a_search_without_end_is_told_and_the_next_query_is_answered() {
+fn oracle_reports_an_endless_search_and_answers_the_next_query() {
     let mut oracle = Oracle::start();
     let answers = oracle.answers(&[
         query("0 0 30 12 *", "Pacific/Apia", "2010-12-01T00:00:00Z", 4),

@@ -46,7 +46,7 @@ fn answers_go_to_standard_output_and_notes_to_standard_error() {
 }
 
 #[test]
-fn a_file_is_read_by_its_name_and_now_is_now() {
+fn explain_reads_a_file_at_the_current_time() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/hello.yaml");
     let output = explain(&["-f", file], "");
     assert!(output.status.success(), "{}", told(&output));
@@ -76,7 +76,7 @@ fn files_directories_and_standard_input_are_read_together() {
 }
 
 #[test]
-fn check_is_an_exit_code_and_a_rule_is_a_page() {
+fn check_flag_sets_the_exit_code_and_rule_flag_prints_the_rule() {
     let refused = HELLO.replace("jobTemplate: {}", "timezone: UTC, jobTemplate: {}");
     assert!(explain(&["-f", "-"], &refused).status.success());
     assert!(explain(&["-f", "-", "--check"], HELLO).status.success());
@@ -102,7 +102,7 @@ fn check_is_an_exit_code_and_a_rule_is_a_page() {
 
 /// The page shows what the command prints.
 #[test]
-fn the_example_of_the_guide_can_be_repeated() {
+fn guide_contains_the_output_of_its_example() {
     let directory = env!("CARGO_MANIFEST_DIR");
     let file = format!("{directory}/examples/report.yaml");
     let output = explain(&["-f", &file, "--now", "2026-10-24T10:00:00Z"], "");
@@ -113,7 +113,7 @@ fn the_example_of_the_guide_can_be_repeated() {
 }
 
 #[test]
-fn bad_input_ends_with_a_failure_that_names_it_and_the_fix() {
+fn errors_name_the_bad_input_and_the_fix() {
     #[track_caller]
     fn check(arguments: &[&str], input: &str, what: &str, fix: &str) {
         let output = explain(arguments, input);

@@ -49,7 +49,7 @@ fn mutate(random: &mut Random, input: &mut Vec<u8>, pieces: &[&str]) {
 }
 
 #[test]
-fn any_text_as_a_schedule() {
+fn schedule_parser_accepts_or_refuses_any_text() {
     let texts = [
         "*/5 * * * *\tEurope/Berlin",
         "0 2 29 2 1-5\tAfrica/Cairo",
@@ -86,7 +86,7 @@ fn any_text_as_a_schedule() {
 }
 
 #[test]
-fn any_bytes_as_an_event_of_a_watch() {
+fn watch_decoder_accepts_or_refuses_any_bytes() {
     let examples = [
         r#"{"type":"ADDED","object":{"apiVersion":"batch/v1","kind":"CronJob","metadata":{"name":"backup","namespace":"shop","uid":"0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0","resourceVersion":"4711","creationTimestamp":"2026-01-02T03:04:05Z","labels":{"a":"b"},"managedFields":[{}]},"spec":{"schedule":"*/5 * * * *","timeZone":"Europe/Berlin","startingDeadlineSeconds":30,"concurrencyPolicy":"Forbid","suspend":true,"successfulJobsHistoryLimit":3,"jobTemplate":{"metadata":{"labels":{"x":"y"},"annotations":{"n":"o"}},"spec":{"template":{}}}},"status":{"active":[{"kind":"Job","name":"backup-1","uid":"u"}],"lastScheduleTime":"2026-03-01T00:05:00Z","future":[1]}}}"#,
         r#"{"metadata":{"name":"backup-1","namespace":"shop","uid":"u","resourceVersion":"1","annotations":{"batch.kubernetes.io/cronjob-scheduled-timestamp":"2026-03-01T00:05:00Z"},"ownerReferences":[{"kind":"CronJob","name":"backup","uid":"0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0","controller":true}]},"status":{"startTime":"2026-03-01T00:05:01Z","conditions":[{"type":"Complete","status":"True"}],"completionTime":"2026-03-01T00:05:09Z"}}"#,
@@ -121,7 +121,7 @@ fn any_bytes_as_an_event_of_a_watch() {
 }
 
 #[test]
-fn any_text_as_a_file_to_explain() {
+fn explain_accepts_or_refuses_any_text() {
     let world = "apiVersion: batch/v1
 kind: CronJob
 metadata: {name: hello, namespace: shop, uid: a, creationTimestamp: 2026-05-01T00:00:00Z}

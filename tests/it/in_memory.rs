@@ -91,7 +91,7 @@ async fn control(client: Client, clock: WallClock) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_hour_of_a_minutely_cron_job_goes_its_way() {
+async fn minutely_cron_job_runs_for_an_hour() {
     let clock = WallClock::starting_at(BEGUN.parse().unwrap());
     let api = Api::new(Options::default(), clock.clone());
     let user = Client::new(api.client("user"), "default");

@@ -121,7 +121,7 @@ fn every_link_between_pages_resolves() {
 }
 
 #[test]
-fn every_rule_that_is_cited_is_defined() {
+fn every_cited_rule_is_defined() {
     let page = read(Path::new(RULES));
     let definitions = page.split("**B-").skip(1).filter_map(|rest| rest.split_once(' '));
     let defined: BTreeSet<String> = definitions
@@ -135,7 +135,7 @@ fn every_rule_that_is_cited_is_defined() {
 }
 
 #[test]
-fn links_anchors_and_rules_are_understood() {
+fn links_anchors_and_rules_are_parsed() {
     let page = "# One, two: `three`\n[a](b.md#c) and [d](https://e) [f](#one-two-three)\n```\n# no\n[x](y)\n```\n";
     assert_eq!(targets(page), ["b.md#c", "#one-two-three"]);
     assert_eq!(anchors(page), BTreeSet::from(["one-two-three".to_owned()]));

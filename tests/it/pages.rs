@@ -41,7 +41,7 @@ fn filled(former: &str, made: &str) -> Option<String> {
 }
 
 #[test]
-fn only_what_stands_between_the_marks_is_made() {
+fn page_is_filled_only_between_its_marks() {
     let former = format!("# Head\n\n{BEGIN}old\n{END}\ntail\n");
     let page = filled(&former, "new\n").unwrap();
     assert_eq!(page, format!("# Head\n\n{BEGIN}\nnew\n\n{END}\ntail\n"));
@@ -60,7 +60,7 @@ mod cli {
     use cronwheel::cli::args::Cli;
 
     #[test]
-    fn the_page_of_commands_is_their_help() {
+    fn page_of_commands_is_up_to_date() {
         let mut cli = Cli::command().term_width(100);
         cli.build();
         let mut page = String::new();
@@ -92,7 +92,7 @@ mod metrics {
     use cronwheel::telemetry::metrics::table::{ALL, MetricKind};
 
     #[test]
-    fn the_page_of_metrics_is_their_table() {
+    fn page_of_metrics_is_up_to_date() {
         let mut page =
             String::from("| Metric | Kind | Labels | Description | When it moves |\n|---|---|---|---|---|\n");
         for metric in ALL {

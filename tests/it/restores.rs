@@ -221,21 +221,21 @@ fn restore(replicas: &[&str], is_alone: bool, bump: u64) -> Vec<u64> {
 }
 
 #[test]
-fn after_a_restore_that_sets_versions_back_a_lone_replica_lists_everything_anew() {
+fn lone_replica_relists_after_a_restore_with_older_versions() {
     assert_eq!(restore(&["lone"], true, 0), [1]);
 }
 
 #[test]
-fn after_a_restore_that_sets_versions_back_every_replica_lists_everything_anew() {
+fn every_replica_relists_after_a_restore_with_older_versions() {
     assert_eq!(restore(&["a", "b", "c"], false, 0), [1, 1, 1]);
 }
 
 #[test]
-fn after_a_restore_with_bumped_versions_a_lone_replica_lists_everything_anew() {
+fn lone_replica_relists_after_a_restore_with_bumped_versions() {
     assert_eq!(restore(&["lone"], true, 1_000_000), [1]);
 }
 
 #[test]
-fn after_a_restore_with_bumped_versions_every_replica_lists_everything_anew() {
+fn every_replica_relists_after_a_restore_with_bumped_versions() {
     assert_eq!(restore(&["a", "b", "c"], false, 1_000_000), [1, 1, 1]);
 }

@@ -117,7 +117,7 @@ fn every_rule_and_every_difference_has_a_test() {
 }
 
 #[test]
-fn each_rule_stands_once_and_in_order() {
+fn rules_are_unique_and_in_order() {
     let number = |rule: &str| {
         let numbers = rule.strip_prefix("B-")?.split_once('.')?;
         Some((numbers.0.parse::<u32>().ok()?, numbers.1.parse::<u32>().ok()?))
@@ -138,12 +138,12 @@ fn each_rule_stands_once_and_in_order() {
 }
 
 #[test]
-fn the_page_of_differences_is_the_table() {
+fn page_of_differences_is_up_to_date() {
     pages::hold("docs/differences.md", &page());
 }
 
 #[test]
-fn what_has_no_test_is_found() {
+fn rules_without_a_test_are_found() {
     let names: BTreeSet<String> = ["b_9_3_no_slot_is_lost".to_owned(), "a_gap_b_8_4".to_owned()].into();
     let rules = [
         ("B-9.3", "exact"),
@@ -174,7 +174,7 @@ fn what_has_no_test_is_found() {
 }
 
 #[test]
-fn tests_are_told_from_other_functions() {
+fn only_test_functions_count_as_tests() {
     let text = "#[test]\nfn one() {\n}\nfn two() {\n}\n#[tokio::test(start_paused = true)]\nasync fn three() {\n}\n";
     assert_eq!(names_in(text), ["one", "three"]);
 }

@@ -159,7 +159,7 @@ async fn next_job(items: &mut (impl Stream<Item = WatchItem> + Unpin)) -> String
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_jobs_of_wanted_shards_are_shown() {
+async fn watch_yields_only_jobs_of_wanted_shards() {
     let bench = Bench::new();
     bench.wanted.set(shards(&[1, 2]));
     bench.create("before", Some(1)).await;
@@ -179,7 +179,7 @@ async fn only_jobs_of_wanted_shards_are_shown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_happened_in_a_shard_since_it_was_added_is_shown() {
+async fn watch_yields_changes_since_a_shard_was_added() {
     let bench = Bench::new();
     let mut items = pin!(bench.watch());
     until_watching(&mut items, &ShardSet::EMPTY).await;
@@ -199,7 +199,7 @@ async fn what_happened_in_a_shard_since_it_was_added_is_shown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shard_that_is_not_wanted_any_more_is_left_out_after_a_while() {
+async fn unwanted_shard_leaves_the_watch() {
     let bench = Bench::new();
     bench.wanted.set(shards(&[4, 5]));
     let mut items = pin!(bench.watch());
@@ -212,7 +212,7 @@ async fn a_shard_that_is_not_wanted_any_more_is_left_out_after_a_while() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_breaks_or_is_too_old_goes_on_without_a_gap() {
+async fn broken_or_expired_watch_resumes_without_a_gap() {
     for fault in [
         Fault::CloseWatch,
         Fault::Expired,
@@ -246,7 +246,7 @@ async fn a_watch_that_breaks_or_is_too_old_goes_on_without_a_gap() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_says_how_far_it_has_come_while_it_has_a_place() {
+async fn watch_reports_the_version_it_has_delivered() {
     let bench = Bench::new();
     bench.wanted.set(shards(&[1]));
     bench.create("before", Some(1)).await;
@@ -277,7 +277,7 @@ async fn a_watch_says_how_far_it_has_come_while_it_has_a_place() {
 /// A task that adds a shard reads the position of the watch and lists the shard at that version. An event that is being
 /// processed at this time may be later, and of another shard. The watch must not be reopened after it.
 #[tokio::test(start_paused = true)]
-async fn what_comes_while_a_shard_is_added_is_before_where_it_is_shown_from() {
+async fn event_that_races_with_an_added_shard_is_not_skipped() {
     let bench = Bench::new();
     bench.wanted.set(shards(&[1]));
     let adding = bench.wanted.clone();

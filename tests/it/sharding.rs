@@ -33,7 +33,7 @@ fn for_each_fleet(property: impl Fn(Fleet, &mut Random)) {
 }
 
 #[test]
-fn no_member_has_more_than_its_share_and_one() {
+fn shares_of_members_differ_by_at_most_one_shard() {
     for_each_fleet(|fleet, _| {
         let (n_members, n_shards) = (fleet.members.len(), fleet.holders.len());
         let held = fleet.held();
@@ -43,7 +43,7 @@ fn no_member_has_more_than_its_share_and_one() {
 }
 
 #[test]
-fn a_member_that_comes_moves_its_own_share_and_no_more() {
+fn new_member_moves_only_its_own_share() {
     for_each_fleet(|mut fleet, _| {
         fleet.join("one");
         let moves = fleet.settle();
@@ -57,7 +57,7 @@ fn a_member_that_comes_moves_its_own_share_and_no_more() {
 }
 
 #[test]
-fn a_member_that_dies_moves_what_it_had_and_no_more() {
+fn dead_member_moves_only_its_own_shards() {
     for_each_fleet(|mut fleet, random| {
         if fleet.members.len() == 1 {
             return;
@@ -82,7 +82,7 @@ fn f2_a_rollout_moves_each_shard_once() {
 }
 
 #[test]
-fn f22_a_rollout_that_is_rolled_back_midway_moves_no_shard_more_than_twice() {
+fn f22_rollback_midway_moves_only_the_share_of_replaced_members() {
     for_each_fleet(|mut fleet, random| {
         let n_replaced = random.below(fleet.members.len() + 1);
         let forth = fleet.roll_out_some("two", "one", n_replaced);
@@ -99,7 +99,7 @@ fn f22_a_rollout_that_is_rolled_back_midway_moves_no_shard_more_than_twice() {
 }
 
 #[test]
-fn whatever_is_held_by_whom_the_fewest_shards_move_and_a_second_look_moves_none() {
+fn placement_moves_the_fewest_shards_from_any_state() {
     for_each_fleet(|mut fleet, random| {
         for holder in &mut fleet.holders {
             *holder = (!random.is_one_in(5))
@@ -125,7 +125,7 @@ fn whatever_is_held_by_whom_the_fewest_shards_move_and_a_second_look_moves_none(
 }
 
 #[test]
-fn f20_fifty_random_changes_come_to_rest_after_each() {
+fn f20_placement_settles_after_each_of_fifty_random_changes() {
     for_each_fleet(|mut fleet, random| {
         if !random.is_one_in(3) {
             return;
@@ -150,7 +150,7 @@ fn f20_fifty_random_changes_come_to_rest_after_each() {
 }
 
 #[test]
-fn a_leaver_gives_everything_and_nobody_else_moves() {
+fn draining_member_gives_all_its_shards_away() {
     for_each_fleet(|mut fleet, random| {
         let leaver = random.below(fleet.members.len());
         fleet.members[leaver].candidate.is_leaving = true;
@@ -167,7 +167,7 @@ fn a_leaver_gives_everything_and_nobody_else_moves() {
 }
 
 #[test]
-fn pull_waits_for_rest_for_one_revision_and_for_leavers() {
+fn pull_is_blocked_while_settling_rolling_out_or_draining() {
     for (is_settled, n_revisions, is_anyone_leaving, pull) in [
         (true, 1, false, Pull::Allowed),
         (false, 1, false, Pull::Settling),
@@ -212,7 +212,7 @@ fn f18_quarantined_shards_are_on_one_member_that_has_nothing_else() {
 }
 
 #[test]
-fn what_nobody_holds_is_taken_by_its_target_first_and_by_each_in_turn() {
+fn every_member_has_its_turn_to_adopt_a_shard() {
     for_each_fleet(|fleet, _| {
         let turns = fleet.adoption_turns(ShardId(3));
         let mut sorted: Vec<usize> = turns.iter().map(|turn| turn.unwrap()).collect();

@@ -109,7 +109,7 @@ async fn fleet(api: &Api) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_shards_and_what_is_in_them_are_shown() {
+async fn shards_command_lists_all_shards_with_their_cron_jobs() {
     let api = api();
     fleet(&api).await;
     let printed = Printed::default();
@@ -133,7 +133,7 @@ async fn all_shards_and_what_is_in_them_are_shown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cron_job_has_a_shard_a_leader_and_a_next_run() {
+async fn cronjob_flag_prints_shard_leader_and_next_run() {
     let api = api();
     fleet(&api).await;
     create_cron_job(&client(&api), "broken", "@sometimes").await;
@@ -173,7 +173,7 @@ async fn a_cron_job_has_a_shard_a_leader_and_a_next_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_an_installation_it_says_where_it_looked() {
+async fn missing_installation_error_names_the_searched_namespaces() {
     for (arguments, namespaces) in [(&[][..], "other or kube-system"), (&["--lease-namespace", "x"], "x")] {
         let error = show(&api(), arguments, Printed::default()).await.unwrap_err();
         let told = format!(
@@ -185,7 +185,7 @@ async fn without_an_installation_it_says_where_it_looked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_may_not_be_read_is_told() {
+async fn forbidden_read_error_names_the_missing_permission() {
     let api = api();
     fleet(&api).await;
     for (resource, what) in [
@@ -204,7 +204,7 @@ async fn what_may_not_be_read_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn changes_are_printed_as_they_come_and_outlive_a_watch() {
+async fn watch_flag_prints_changes_across_broken_watches() {
     let api = api();
     fleet(&api).await;
     let printed = Printed::default();

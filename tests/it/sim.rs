@@ -220,7 +220,7 @@ fn tell_total(green: &[Summary]) {
 }
 
 #[test]
-fn the_same_seed_is_the_same_run() {
+fn same_seed_gives_the_same_run() {
     let [one, other] = [(); 2].map(|()| {
         let (summary, world) = simulate(7, Duration::from_mins(20));
         (summary, world.history())

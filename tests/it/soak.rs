@@ -128,7 +128,7 @@ fn soak_decade(decade: &Decade, breadth: &Breadth) {
 }
 
 #[test]
-fn b_8_activations_of_ten_years_are_those_of_the_calendar_in_every_zone() {
+fn b_8_activations_match_the_calendar_for_ten_years_in_every_zone() {
     let Some(years) = years_in_full() else {
         return soak_decade(&Decade::from_year(USUAL_YEAR), &USUAL);
     };
@@ -141,7 +141,7 @@ fn b_8_activations_of_ten_years_are_those_of_the_calendar_in_every_zone() {
 }
 
 #[test]
-fn b_8_a_shard_starts_ten_years_of_every_zone_at_the_instant() {
+fn b_8_shard_starts_the_runs_of_ten_years_on_time_in_every_zone() {
     let decade = Decade::from_year(USUAL_YEAR);
     let zones = zones::zones(&decade, &USUAL);
     let chosen = |(place, zone): (usize, _)| shard::cron_jobs(place, zone, years_in_full().is_some());

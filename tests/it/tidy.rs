@@ -362,7 +362,7 @@ fn assert_none(findings: &[String]) {
 }
 
 #[test]
-fn each_layer_names_only_itself_and_those_before_it() {
+fn layers_use_only_lower_layers() {
     holds(layer_findings);
 }
 
@@ -377,7 +377,7 @@ fn one_file_spawns_every_task() {
 }
 
 #[test]
-fn every_file_begins_by_saying_what_it_owns() {
+fn every_file_has_a_head_comment() {
     holds(head_findings);
 }
 
@@ -387,12 +387,12 @@ fn no_file_is_too_long_and_the_ratchet_only_shrinks() {
 }
 
 #[test]
-fn every_file_of_the_product_is_a_module() {
+fn every_source_file_is_declared_as_a_module() {
     assert_none(&orphan_findings(&tree()));
 }
 
 #[test]
-fn every_name_says_what_is_inside() {
+fn no_file_has_a_generic_name() {
     holds(name_findings);
 }
 
@@ -402,7 +402,7 @@ fn no_test_waits_for_real_time_without_a_cluster() {
 }
 
 #[test]
-fn nothing_is_left_over_from_the_making() {
+fn no_debug_leftovers_remain() {
     holds(leftover_findings);
 }
 

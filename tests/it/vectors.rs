@@ -125,23 +125,23 @@ fn answer_to_next(questions: &[&str]) -> String {
 }
 
 #[test]
-fn zone_data_is_that_of_the_vectors() {
+fn time_zone_database_has_the_version_of_the_vectors() {
     assert_eq!(tzdb_version(), "2026e");
 }
 
 #[test]
-fn successive_activations_are_those_of_the_library_b_8() {
+fn successive_activations_match_the_go_library_b_8() {
     check_rows(NEXT, 12_000, 4, answer_to_next);
 }
 
 #[test]
-fn texts_are_accepted_and_rejected_as_by_the_library_b_7() {
+fn schedule_parsing_matches_the_go_library_b_7() {
     check_rows(PARSE, 3_000, 4, answer_to_next);
 }
 
 /// B-9.1, B-9.2, the exact slot and B-9.6, which are columns 7 to 11.
 #[test]
-fn slots_are_those_of_the_built_in_controller_b_9() {
+fn due_slots_match_the_built_in_controller_b_9() {
     check_rows(DUE, 6_000, 6, |questions| {
         let &[text, zone, created, last, deadline, now] = questions else {
             panic!("{} columns", questions.len())
@@ -217,7 +217,7 @@ fn check_bulk(file: &str) {
 }
 
 #[test]
-fn bulk_answers_are_the_recorded_file_byte_for_byte() {
+fn bulk_answers_equal_the_recorded_files() {
     check_bulk(NEXT);
     check_bulk(PARSE);
 }

@@ -49,15 +49,15 @@ macro_rules! as_in_memory {
 }
 
 as_in_memory![
-    a_lease_is_made_renewed_and_read,
-    a_write_based_on_what_was_is_a_conflict,
-    what_a_server_cannot_store_is_refused,
-    a_list_and_a_watch_from_it_miss_nothing,
-    a_lease_without_our_label_is_gone_until_it_is_written_again,
-    installations_of_two_names_see_nothing_of_each_other,
-    whoever_comes_first_makes_the_installation,
-    an_installation_that_cannot_be_is_told_with_the_fix,
-    what_people_should_know_stands_on_the_lease,
+    lease_is_created_read_and_renewed,
+    lease_write_at_a_stale_version_is_a_conflict,
+    invalid_lease_is_refused,
+    lease_watch_from_a_list_misses_no_change,
+    lease_without_its_label_is_gone_until_the_next_write,
+    installations_with_different_names_are_independent,
+    first_replica_creates_the_installation,
+    invalid_installation_error_names_the_fix,
+    warning_is_recorded_as_an_event_of_the_lease,
 ];
 
 pub(super) async fn a_lease_goes_with_its_pod(namespace: Namespace) {

@@ -10,7 +10,7 @@ fn first_row(table: &str) -> Vec<&str> {
 }
 
 #[test]
-fn a_newcomer_applies_and_sees_the_job_complete() {
+fn kubectl_applies_a_cron_job_and_sees_its_job_complete() {
     // First, because the build may take many minutes and the process started below has a limited lifetime.
     let program = Binaries::find_or_build().unwrap().kubectl;
     let folder = Folder::new("kubectl");

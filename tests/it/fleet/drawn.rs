@@ -294,7 +294,7 @@ fn is_red(seed: u64) -> bool {
 }
 
 #[test]
-fn whatever_happens_nothing_is_missed_or_doubled() {
+fn random_faults_cause_no_missed_or_doubled_run() {
     let variable = |name: &str, default: u64| {
         let text = std::env::var(name).ok().filter(|text| !text.is_empty());
         text.map_or(default, |text| {
@@ -321,7 +321,7 @@ fn whatever_happens_nothing_is_missed_or_doubled() {
 }
 
 #[test]
-fn the_same_seed_is_the_same_run() {
+fn same_seed_gives_the_same_run() {
     let [one, other] = [(); 2].map(|()| play_drawn(7));
     let pairs = one.lines().zip(other.lines()).enumerate();
     let differs = pairs.filter(|(_, (one, other))| one != other).take(10);

@@ -92,7 +92,7 @@ fn stored(name: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_job_is_posted_as_spliced() {
+async fn create_posts_the_spliced_job() {
     let script = Script::default().answer_with(
         201,
         &[("date", "Sun, 12 Apr 2026 09:20:01 GMT")],
@@ -145,7 +145,7 @@ const FENCED: &str = "jobs.batch \"backup-29600000\" is forbidden: ValidatingAdm
                       2026-04-12T09:20:07Z: another replica may lead its shard";
 
 #[tokio::test(start_paused = true)]
-async fn a_create_that_the_fence_refuses_names_the_connection_that_the_next_can_avoid() {
+async fn fenced_create_names_the_connection_to_avoid() {
     let wrong_clock = Script::default().answer(403, status(403, "Forbidden", FENCED));
     let right_clock = Script::default().answer(201, stored("backup-29600000"));
     let clients = vec![wrong_clock.client(), right_clock.client()];
@@ -164,7 +164,7 @@ async fn a_create_that_the_fence_refuses_names_the_connection_that_the_next_can_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_create_that_another_policy_refuses_is_not_fenced() {
+async fn create_denied_by_another_policy_is_not_fenced() {
     let other = FENCED.replace("cronwheel-fence", "limits");
     let script = Script::default().answer(403, status(403, "Forbidden", &other));
     let answered = api(&script).with_limits(&limits()).create_job(&order()).await;
@@ -183,7 +183,7 @@ async fn a_job_is_deleted_by_name_and_uid() {
 }
 
 #[tokio::test]
-async fn a_name_cannot_leave_its_path_segment() {
+async fn object_name_is_escaped_in_the_path() {
     let script = Script::default().answer(404, "");
     let answered = api(&script).delete_job(&delete("../ä?x#")).await;
     assert_eq!(answered.answer, Answer::Outcome(DeleteOutcome::Gone));
@@ -210,7 +210,7 @@ async fn a_job_is_looked_up_by_name() {
 }
 
 #[tokio::test]
-async fn a_status_is_put_on_the_version_that_was_seen() {
+async fn status_write_carries_the_observed_resource_version() {
     let script = Script::default().answer(200, stored("backup"));
     let answered = api(&script).write_status(&status_write()).await;
     assert_eq!(
@@ -251,7 +251,7 @@ async fn events_are_posted_and_patched() {
 }
 
 #[tokio::test]
-async fn a_probe_brings_the_server_s_clock_whatever_the_answer() {
+async fn probe_reads_the_server_date_from_any_response() {
     for code in [200, 403, 503] {
         let script = Script::default().answer_with(code, &[("date", "Sun, 12 Apr 2026 09:20:01 GMT")], "");
         let answered = api(&script).probe().await;
@@ -262,7 +262,7 @@ async fn a_probe_brings_the_server_s_clock_whatever_the_answer() {
 }
 
 #[tokio::test]
-async fn a_busy_server_says_when_to_come_again() {
+async fn throttled_create_returns_retry_after() {
     let script = Script::default().answer_with(429, &[("retry-after", "3")], "Too many requests");
     let answered = api(&script).create_job(&order()).await;
     assert_eq!(
@@ -277,7 +277,7 @@ async fn a_busy_server_says_when_to_come_again() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_the_server_s_text() {
+async fn already_exists_carries_the_message_of_the_server() {
     let message = r#"jobs.batch "backup-29600000" already exists"#;
     let script = Script::default().answer(409, status(409, "AlreadyExists", message));
     let answered = api(&script).create_job(&order()).await;
@@ -288,7 +288,7 @@ async fn a_refusal_is_the_server_s_text() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_is_never_answered_is_given_up_and_stops_no_other() {
+async fn unanswered_request_times_out() {
     let script = Script::default();
     let answered = api(&script).create_job(&order()).await;
     assert_eq!(
@@ -306,7 +306,7 @@ async fn a_request_that_is_never_answered_is_given_up_and_stops_no_other() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_too_long_says_nothing_of_the_server() {
+async fn oversized_response_fails_only_its_request() {
     let long = || "x".repeat((4 << 20) + 1);
     let script = Script::default().answer(201, long());
     let answered = api(&script).create_job(&order()).await;
@@ -336,7 +336,7 @@ async fn an_answer_that_is_too_long_says_nothing_of_the_server() {
 }
 
 #[tokio::test]
-async fn a_request_that_cannot_be_built_fails_alone() {
+async fn request_that_cannot_be_built_is_not_sent() {
     let script = Script::default();
     let name = "n".repeat(70_000);
     let answered = api(&script).delete_job(&delete(&name)).await;
@@ -348,7 +348,7 @@ async fn a_request_that_cannot_be_built_fails_alone() {
 }
 
 #[tokio::test]
-async fn a_transport_error_leaves_open_what_was_applied() {
+async fn transport_error_returns_unavailable() {
     let service = tower::service_fn(|_: http::Request<kube::client::Body>| async {
         Err::<http::Response<kube::client::Body>, _>(std::io::Error::other("connection refused"))
     });

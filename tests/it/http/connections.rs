@@ -29,7 +29,7 @@ async fn server(address: &str) -> ApiServer {
 }
 
 #[tokio::test]
-async fn connections_are_filled_evenly_and_never_over_their_bound() {
+async fn write_connections_bound_the_requests_in_flight() {
     let connections = WriteConnections::connect(&server("127.0.0.1:1").await, 3).unwrap();
     let capacity = 3 * MAX_IN_FLIGHT_PER_CONNECTION;
     let mut permits = join_all((0..capacity).map(|_| connections.acquire_avoiding(None))).await;
@@ -49,7 +49,7 @@ async fn there_is_at_least_one_connection() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_unavailable() {
+async fn refused_connection_returns_unavailable() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     drop(listener);
@@ -64,7 +64,7 @@ async fn a_server_that_is_not_there_is_unavailable() {
 }
 
 #[tokio::test]
-async fn a_plain_server_is_spoken_to_with_our_name_and_token() {
+async fn plain_http_requests_carry_user_agent_and_token() {
     let seen: Arc<Mutex<Vec<HeaderMap>>> = Arc::default();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut config = config(&listener.local_addr().unwrap().to_string());
@@ -98,7 +98,7 @@ async fn a_plain_server_is_spoken_to_with_our_name_and_token() {
 }
 
 #[tokio::test]
-async fn the_token_of_a_file_is_sent_as_it_was_last_read() {
+async fn refreshed_token_of_a_file_is_sent() {
     let seen: Arc<Mutex<Vec<HeaderMap>>> = Arc::default();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut config = config(&listener.local_addr().unwrap().to_string());
@@ -157,7 +157,7 @@ async fn answer(silent_in: SilentIn, query: &str) -> Body {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_whose_server_falls_silent_is_begun_again() {
+async fn list_and_watch_restart_when_the_server_is_silent() {
     async fn check(silent_in: SilentIn, n_lists: usize, n_watches: usize) {
         let queries: Arc<Mutex<Vec<String>>> = Arc::default();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

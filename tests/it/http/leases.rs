@@ -43,7 +43,7 @@ fn page(names: &[&str], version: u64, next: &str) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_request_says_how_long_it_may_live() {
+async fn lease_requests_carry_a_timeout() {
     let script = Script::default()
         .answer(201, lease("cronwheel-shard-8-3", 1))
         .answer(200, lease("cronwheel-shard-8-3", 2))
@@ -96,7 +96,7 @@ async fn each_request_says_how_long_it_may_live() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_answer_in_time_is_unknown_and_the_time_is_told() {
+async fn unanswered_lease_write_is_unknown_and_names_its_timeout() {
     let api = leases(Script::default().client());
     let reply = api.create(&write(SHARD), wall(), TIMEOUT).await;
     assert_eq!((reply.answer, reply.code), (WriteAnswer::Unknown, None));
@@ -111,7 +111,7 @@ async fn no_answer_in_time_is_unknown_and_the_time_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_tells_the_servers_time() {
+async fn lease_response_carries_the_server_date() {
     let date = [("date", "Fri, 02 Jan 2026 03:04:05 GMT")];
     let script = Script::default()
         .answer_with(200, &date, lease("cronwheel-shard-8-3", 2))
@@ -126,7 +126,7 @@ async fn an_answer_tells_the_servers_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_without_end_is_none() {
+async fn endless_lease_response_is_unknown() {
     let endless = " ".repeat(3 << 20);
     let api = leases(Script::default().answer(200, endless).client());
     let reply = api.read(&SHARD, TIMEOUT).await;
@@ -163,7 +163,7 @@ fn event(kind: &str, name: &str, version: u64) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_come_whole_however_their_bytes_come() {
+async fn lease_events_are_reassembled_from_chunks_of_any_size() {
     let lines = [
         event("ADDED", "cronwheel-shard-8-3", 2),
         event("MODIFIED", "cronwheel-shard-8-3", 3),
@@ -204,7 +204,7 @@ async fn events_come_whole_however_their_bytes_come() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_no_event_ends_the_watch() {
+async fn invalid_event_ends_the_lease_watch() {
     let error = |code: u16| {
         let status = json!({"kind": "Status", "code": code, "message": "too old"});
         format!("{}\n", json!({"type": "ERROR", "object": status}))

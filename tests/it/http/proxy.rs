@@ -113,7 +113,7 @@ async fn requests_go_through_the_proxy_over_http2_and_watches_over_http1() {
 }
 
 #[tokio::test]
-async fn a_proxy_that_refuses_is_named_without_its_password() {
+async fn proxy_error_names_the_proxy_without_its_password() {
     for (refusal, reason) in [
         (
             "HTTP/1.1 407 Proxy Authentication Required\r\n\r\n",

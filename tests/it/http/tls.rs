@@ -128,7 +128,7 @@ pub(super) fn unavailable(answered: Answered<EventOutcome>) -> String {
 }
 
 #[tokio::test]
-async fn http2_is_agreed_on_and_requests_share_their_connections() {
+async fn requests_share_negotiated_http2_connections() {
     let server = Server::new(&certificate("127.0.0.1"), &["h2", "http/1.1"]).await;
     let api = api(&server.config, 2).await;
     let (answers, seen) = server.during(join_all((0..50).map(|_| post(&api)))).await;
@@ -140,7 +140,7 @@ async fn http2_is_agreed_on_and_requests_share_their_connections() {
 }
 
 #[tokio::test]
-async fn a_server_without_http2_is_found_out_before_anything_is_sent_and_then_spoken_to_all_the_same() {
+async fn server_without_http2_is_detected_and_used_over_http1() {
     let server = Server::new(&certificate("127.0.0.1"), &["http/1.1"]).await;
     let api = api(&server.config, 1).await;
     let calls = async { (post(&api).await, post(&api).await) };
@@ -152,7 +152,7 @@ async fn a_server_without_http2_is_found_out_before_anything_is_sent_and_then_sp
 }
 
 #[tokio::test]
-async fn a_certificate_that_is_not_trusted_is_refused_and_the_reason_told() {
+async fn untrusted_certificate_error_names_the_reason() {
     let mut untrusted = Server::new(&certificate("127.0.0.1"), &["h2"]).await;
     untrusted.config.root_cert = Some(vec![certificate("127.0.0.1").cert.der().to_vec()]);
     let of_another_name = Server::new(&certificate("elsewhere"), &["h2"]).await;
@@ -172,7 +172,7 @@ async fn a_certificate_that_is_not_trusted_is_refused_and_the_reason_told() {
 }
 
 #[tokio::test]
-async fn the_server_name_of_the_kubeconfig_is_what_the_certificate_is_held_to() {
+async fn certificate_is_verified_against_tls_server_name() {
     let mut server = Server::new(&certificate("elsewhere"), &["h2"]).await;
     server.config.tls_server_name = Some("elsewhere".to_owned());
     let api = api(&server.config, 1).await;

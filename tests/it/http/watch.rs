@@ -138,7 +138,7 @@ async fn check_cron_jobs(script: &Script, expected: &[&str]) {
 const LIST: &str = "GET /apis/batch/v1/cronjobs?&limit=500";
 
 #[tokio::test(start_paused = true)]
-async fn a_list_is_paged_and_then_watched_from_its_version_or_that_of_the_last_bookmark() {
+async fn watch_resumes_from_the_version_of_the_list_or_last_bookmark() {
     let first_watch = [
         event("ADDED", &cron_job("d", 12, "false")),
         event("DELETED", &cron_job("a", 13, "false")),
@@ -186,7 +186,7 @@ impl WatchObserver for Log {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_page_of_a_list_and_every_opening_of_a_watch_is_told_with_its_code() {
+async fn observer_sees_the_code_of_each_list_page_and_watch_opening() {
     let script = Script::default()
         .answer(503, "")
         .answer(200, list("", "more", &[cron_job("a", 3, "false")]))
@@ -216,7 +216,7 @@ async fn every_page_of_a_list_and_every_opening_of_a_watch_is_told_with_its_code
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_bookmark_is_heard_and_a_refusal_is_not() {
+async fn bookmark_is_a_sign_of_life_and_a_refusal_is_not() {
     let script = Script::default()
         .answer(200, list("11", "", &[]))
         .answer(403, status(403, "Forbidden", "no watch"))
@@ -243,7 +243,7 @@ async fn a_bookmark_is_heard_and_a_refusal_is_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_of_a_watch_without_an_answer_is_told_and_its_error_is_as_it_was() {
+async fn observer_sees_an_unanswered_request_and_keeps_its_error() {
     let refused = tower::service_fn(|_: http::Request<kube::client::Body>| async {
         Err::<http::Response<kube::client::Body>, _>(std::io::Error::other("connection refused"))
     });
@@ -257,7 +257,7 @@ async fn a_request_of_a_watch_without_an_answer_is_told_and_its_error_is_as_it_w
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_namespace_is_listed_alone() {
+async fn namespace_scope_lists_only_that_namespace() {
     let script = Script::default().answer(200, list("11", "", &[job("j", 3, "{}")]));
     let stream = watch::jobs(script.client(), Scope::Namespace("shop".into()), None);
     check(stream, &["begun", "j@3", "done"]).await;
@@ -265,7 +265,7 @@ async fn one_namespace_is_listed_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_version_that_is_too_old_brings_a_new_list() {
+async fn expired_resource_version_causes_a_new_list() {
     let too_old = event("ERROR", &status(410, "Expired", "too old resource version: 11 (12)"));
     let script = Script::default()
         .answer(200, list("11", "", &[cron_job("a", 3, "false")]))
@@ -292,7 +292,7 @@ async fn a_version_that_is_too_old_brings_a_new_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_is_begun_before_it_is_asked_for() {
+async fn list_begins_before_its_request_is_sent() {
     // Objects that are created while the server collects the list are not in it. At its end they must not count as
     // deleted.
     let script = Script::default()
@@ -313,7 +313,7 @@ async fn a_list_is_begun_before_it_is_asked_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_refuses_is_asked_ever_more_rarely() {
+async fn failing_lists_are_retried_with_back_off() {
     let mut script = Script::default();
     for _ in 0..8 {
         script = script.answer(503, "");
@@ -330,7 +330,7 @@ async fn a_server_that_refuses_is_asked_ever_more_rarely() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cron_job_that_cannot_be_understood_is_seen_and_the_others_go_on() {
+async fn undecodable_cron_job_does_not_stop_the_watch() {
     let watched = [
         event("MODIFIED", &cron_job("a", 12, "7")),
         event("MODIFIED", &cron_job("a", 13, "false")),
@@ -375,7 +375,7 @@ async fn a_cron_job_that_cannot_be_understood_is_seen_and_the_others_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_that_cannot_be_understood_stays_what_it_was() {
+async fn undecodable_job_is_not_treated_as_deleted() {
     // B-10.3: if the Job were deleted, another run could start in parallel.
     let watched = [
         event("MODIFIED", &job("k", 12, r#"{"startTime":1}"#)),
@@ -403,7 +403,7 @@ async fn a_job_that_cannot_be_understood_stays_what_it_was() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_that_is_no_json_brings_a_new_list() {
+async fn invalid_json_event_causes_a_new_list() {
     let script = Script::default()
         .answer(200, list("11", "", &[]))
         .answer(200, "{\"type\":\"ADDED\",\"object\":oops}\n")
@@ -420,7 +420,7 @@ async fn an_event_that_is_no_json_brings_a_new_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_objects_of_a_real_list_are_read() {
+async fn list_items_of_a_real_api_server_are_decoded() {
     // Items of a list omit kind and version, and members are in the order in which Go writes them.
     let item = json!({"metadata": {"name": "a", "namespace": "shop", "uid": "uid-a", "resourceVersion": "3", "generation": 1,
         "creationTimestamp": "2026-01-02T03:04:05Z", "managedFields": [{"manager": "kubectl", "fieldsV1": {"f:spec": {}}}]},
@@ -433,7 +433,7 @@ async fn the_objects_of_a_real_list_are_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn commands_are_shown_lists_changes_and_failures_too() {
+async fn show_cron_jobs_yields_lists_changes_and_errors() {
     let watched = [
         event("ADDED", &cron_job("d", 12, "false")),
         event("DELETED", &cron_job("a", 13, "false")),

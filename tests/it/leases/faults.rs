@@ -22,7 +22,7 @@ fn rule(fault: Fault, verb: Verb) -> Rule {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_not_answered_is_unknown() {
+async fn failed_lease_requests_are_unknown() {
     let api = api();
     let leases = leases(client(&api), "default");
     let made = done(leases.create(&held(member("a"), "one"), wall(), TIMEOUT).await);
@@ -61,7 +61,7 @@ async fn what_was_not_answered_is_unknown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_done_without_an_answer_is_found_by_its_version() {
+async fn retry_of_an_unanswered_lease_write_finds_it_applied() {
     let api = api();
     let leases = leases(client(&api), "default");
     api.faults().add(Rule {
@@ -86,7 +86,7 @@ async fn what_was_done_without_an_answer_is_found_by_its_version() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_permitted_is_refused_with_the_servers_text() {
+async fn forbidden_lease_request_carries_the_message_of_the_server() {
     let api = api();
     let leases = leases(client(&api), "default");
     api.faults().add(Rule::new(Fault::Forbid("not you".to_owned())));
@@ -102,7 +102,7 @@ async fn what_is_not_permitted_is_refused_with_the_servers_text() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_version_that_is_lost_asks_for_a_list() {
+async fn lost_resource_version_is_reported_as_expired() {
     let api = api();
     let leases = leases(client(&api), "default");
     let lost = api.faults().add(Rule::new(Fault::Expired));
@@ -132,7 +132,7 @@ async fn a_version_that_is_lost_asks_for_a_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_the_server_ends_ends_and_another_goes_on_from_there() {
+async fn closed_lease_watch_is_resumed_without_a_gap() {
     let api = api();
     let leases = leases(client(&api), "default");
     let from = leases.list(TIMEOUT).await.unwrap().resource_version;
@@ -162,7 +162,7 @@ async fn a_watch_that_the_server_ends_ends_and_another_goes_on_from_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_idle_watch_tells_how_far_it_is() {
+async fn idle_lease_watch_receives_a_bookmark() {
     let api = api();
     let leases = leases(client(&api), "default");
     let from = leases.list(TIMEOUT).await.unwrap().resource_version;
@@ -176,7 +176,7 @@ async fn an_idle_watch_tells_how_far_it_is() {
 
 /// A thousand shard requests are sent at once. A member's request does not wait for them.
 #[tokio::test(start_paused = true)]
-async fn a_renewal_does_not_wait_for_the_shards() {
+async fn member_renewal_does_not_wait_for_shard_requests() {
     let api = api();
     let leases = LeaseApi::new(client(&api), "default", ShardCount::MAX, None);
     let made = done(leases.create(&held(member("a"), "one"), wall(), TIMEOUT).await);
@@ -200,7 +200,7 @@ async fn a_renewal_does_not_wait_for_the_shards() {
 
 /// More Leases than one page holds.
 #[tokio::test(start_paused = true)]
-async fn a_list_has_all_pages_at_one_version() {
+async fn lease_list_reads_all_pages_at_one_version() {
     let api = api();
     let leases = LeaseApi::new(client(&api), "default", ShardCount::MAX, None);
     for number in 0..1024 {

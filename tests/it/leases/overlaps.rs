@@ -68,7 +68,7 @@ async fn found(api: &Api) -> (i64, Vec<String>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_installation_with_a_namespace_of_ours_is_reported_wherever_its_leases_are() {
+async fn overlapping_installation_in_another_namespace_is_reported() {
     let api = api();
     for name in ["a", "b"] {
         let request = http::Request::post("/api/v1/namespaces").header("content-type", "application/json");

@@ -81,7 +81,7 @@ async fn post(client: &Client, path: &str, object: Value) {
     let _: Value = client.request(request).await.unwrap();
 }
 
-pub(crate) async fn a_lease_is_made_renewed_and_read(client: Client, namespace: &str) {
+pub(crate) async fn lease_is_created_read_and_renewed(client: Client, namespace: &str) {
     let api = leases(client.clone(), namespace);
     let key = member("a");
     let mut join = held(key.clone(), "pod/a/0000000000000001");
@@ -122,7 +122,7 @@ pub(crate) async fn a_lease_is_made_renewed_and_read(client: Client, namespace: 
     assert_eq!(whole["metadata"]["annotations"]["example.org/note"], "kept");
 }
 
-pub(crate) async fn a_write_based_on_what_was_is_a_conflict(client: Client, namespace: &str) {
+pub(crate) async fn lease_write_at_a_stale_version_is_a_conflict(client: Client, namespace: &str) {
     let api = leases(client, namespace);
     let key = shard(255);
     let take = LeaseWrite {
@@ -163,7 +163,7 @@ pub(crate) async fn a_write_based_on_what_was_is_a_conflict(client: Client, name
     assert_eq!(again.answer, WriteAnswer::Missing);
 }
 
-pub(crate) async fn what_a_server_cannot_store_is_refused(client: Client, namespace: &str) {
+pub(crate) async fn invalid_lease_is_refused(client: Client, namespace: &str) {
     let api = leases(client.clone(), namespace);
     let brief = LeaseWrite {
         duration_secs: Some(0),
@@ -204,7 +204,7 @@ async fn told(api: &LeaseApi, from: ResourceVersion, n_events: usize) -> Vec<Str
     events
 }
 
-pub(crate) async fn a_list_and_a_watch_from_it_miss_nothing(client: Client, namespace: &str) {
+pub(crate) async fn lease_watch_from_a_list_misses_no_change(client: Client, namespace: &str) {
     let api = leases(client.clone(), namespace);
     let first = done(api.create(&held(shard(1), "one"), wall(), TIMEOUT).await);
     let path = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases");
@@ -235,7 +235,7 @@ pub(crate) async fn a_list_and_a_watch_from_it_miss_nothing(client: Client, name
     assert_eq!(list.leases, [changed], "nor those of another count");
 }
 
-pub(crate) async fn a_lease_without_our_label_is_gone_until_it_is_written_again(client: Client, namespace: &str) {
+pub(crate) async fn lease_without_its_label_is_gone_until_the_next_write(client: Client, namespace: &str) {
     let api = leases(client.clone(), namespace);
     let key = shard(3);
     let first = done(api.create(&held(key.clone(), "one"), wall(), TIMEOUT).await);
@@ -255,7 +255,7 @@ pub(crate) async fn a_lease_without_our_label_is_gone_until_it_is_written_again(
     );
 }
 
-pub(crate) async fn installations_of_two_names_see_nothing_of_each_other(client: Client, namespace: &str) {
+pub(crate) async fn installations_with_different_names_are_independent(client: Client, namespace: &str) {
     let ours = leases(client.clone(), namespace);
     let name = InstallationName::new("cronwheel-b").unwrap();
     let theirs = leases(client, namespace).of_installation(name);
@@ -273,7 +273,7 @@ pub(crate) async fn installations_of_two_names_see_nothing_of_each_other(client:
     assert_eq!(theirs.installation(&large, TIMEOUT).await.unwrap(), large);
 }
 
-pub(crate) async fn whoever_comes_first_makes_the_installation(client: Client, namespace: &str) {
+pub(crate) async fn first_replica_creates_the_installation(client: Client, namespace: &str) {
     let api = leases(client, namespace);
     assert_eq!(api.known_installation(TIMEOUT).await.unwrap(), None);
     let [small, large] = [16, 1024].map(|count| Installation::of(ShardCount::new(count).unwrap()));
@@ -284,7 +284,7 @@ pub(crate) async fn whoever_comes_first_makes_the_installation(client: Client, n
     assert_eq!(api.known_installation(TIMEOUT).await.unwrap(), Some(one));
 }
 
-pub(crate) async fn an_installation_that_cannot_be_is_told_with_the_fix(client: Client, namespace: &str) {
+pub(crate) async fn invalid_installation_error_names_the_fix(client: Client, namespace: &str) {
     let api = leases(client.clone(), namespace);
     let path = format!("/api/v1/namespaces/{namespace}/configmaps");
     let object = json!({"metadata": {"name": "cronwheel-installation"}, "data": {"shard-count": "17"}});
@@ -306,7 +306,7 @@ pub(crate) async fn an_installation_that_cannot_be_is_told_with_the_fix(client: 
     );
 }
 
-pub(crate) async fn what_people_should_know_stands_on_the_lease(client: Client, namespace: &str) {
+pub(crate) async fn warning_is_recorded_as_an_event_of_the_lease(client: Client, namespace: &str) {
     let api = leases(client.clone(), namespace);
     let lease = member("a");
     api.warn(&lease, "MemberEvicted", "it was silent", wall(), TIMEOUT)

@@ -146,7 +146,7 @@ fn shown(name: &str, value: &str) -> String {
 }
 
 #[test]
-fn the_page_of_constants_is_what_the_code_defines() {
+fn page_of_constants_is_up_to_date() {
     let mut page = String::new();
     for (part, files) in PARTS {
         let _ = writeln!(
@@ -168,7 +168,7 @@ fn the_page_of_constants_is_what_the_code_defines() {
 }
 
 #[test]
-fn values_are_shown_as_people_write_them() {
+fn constant_values_are_formatted_for_readers() {
     for (line, name, value) in [
         ("const A: Duration = Duration::from_secs(2);", "A", "2 s"),
         (

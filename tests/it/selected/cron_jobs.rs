@@ -177,7 +177,7 @@ async fn take(n_items: usize, items: &mut (impl Stream<Item = WatchItem> + Unpin
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_selects_sends_nothing_of_others_and_is_found_out_with_no_shard_held() {
+async fn selecting_server_sends_only_wanted_shards() {
     let bench = bench([true, true]);
     let [(first_name, first), (other_name, other)] = bench.create_two().await;
     let (ours, others) = (bench.shard_of(&first), bench.shard_of(&other));
@@ -206,7 +206,7 @@ async fn a_server_that_selects_sends_nothing_of_others_and_is_found_out_with_no_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_passes_the_selector_over_costs_a_look_at_what_is_of_others() {
+async fn server_that_ignores_the_selector_sends_all_cron_jobs() {
     let bench = bench([false, false]);
     let [(first_name, first), (other_name, other)] = bench.create_two().await;
     let (ours, others) = (bench.shard_of(&first), bench.shard_of(&other));
@@ -242,7 +242,7 @@ async fn a_server_that_passes_the_selector_over_costs_a_look_at_what_is_of_other
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_watch_of_everything_shows_can_be_recalled_as_it_is() {
+async fn watch_of_all_cron_jobs_fills_the_cache() {
     let bench = bench([false, false]);
     let [(first_name, first), (other_name, other)] = bench.create_two().await;
     bench.wanted.set([bench.shard_of(&first)].into_iter().collect());
@@ -275,7 +275,7 @@ async fn what_a_watch_of_everything_shows_can_be_recalled_as_it_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_server_selects_is_not_all_that_there_is_and_is_not_recalled() {
+async fn selected_watch_does_not_fill_the_cache() {
     let bench = bench([true, true]);
     let [(_, first), _] = bench.create_two().await;
     bench.wanted.set([bench.shard_of(&first)].into_iter().collect());
@@ -286,7 +286,7 @@ async fn what_a_server_selects_is_not_all_that_there_is_and_is_not_recalled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn more_cron_jobs_than_there_is_room_for_are_not_recalled_and_that_is_told_once() {
+async fn full_cache_is_dropped_and_reported_once() {
     let bench = bench([false, false]);
     bench.create_two().await;
     let (ways, delivered) = (bench.ways(), bench.delivered_with(500));
@@ -308,7 +308,7 @@ fn recall(bench: &Bench, kept: &CronJobCache) -> Option<(ResourceVersion, Vec<St
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_learns_to_select_is_asked_to_when_the_watch_is_opened_anew() {
+async fn reopened_watch_uses_new_selector_support() {
     let bench = bench([false, false]);
     let [(first_name, first), (other_name, _)] = bench.create_two().await;
     let ours = bench.shard_of(&first);
@@ -334,7 +334,7 @@ async fn a_server_that_learns_to_select_is_asked_to_when_the_watch_is_opened_ane
 }
 
 #[tokio::test(start_paused = true)]
-async fn lists_and_watches_at_servers_that_differ_show_the_same() {
+async fn lists_and_watches_agree_between_servers_with_and_without_selection() {
     for serves in [[true, false], [false, true], [true, true], [false, false]] {
         let bench = bench(serves);
         let [(first_name, first), (other_name, other)] = bench.create_two().await;
@@ -393,7 +393,7 @@ async fn list(client: Client, count: ShardCount, shards: ShardSet) -> (Vec<Strin
 }
 
 #[tokio::test(start_paused = true)]
-async fn any_shards_are_the_same_to_the_server_and_to_us() {
+async fn server_and_replica_select_the_same_cron_jobs() {
     const N_CRON_JOBS: usize = 300;
     let bench = bench([true, false]);
     let mut random = Random::new(5);
@@ -421,7 +421,7 @@ async fn any_shards_are_the_same_to_the_server_and_to_us() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_says_to_have_selected_something_else_is_not_believed() {
+async fn wrong_shard_info_is_not_trusted() {
     let bench = bench([true, true]);
     let [(_, first), (_, other)] = bench.create_two().await;
     let all = ShardSet::all(bench.count);
@@ -450,7 +450,7 @@ async fn a_server_that_says_to_have_selected_something_else_is_not_believed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_refuses_our_selector_is_asked_without() {
+async fn refused_shard_selector_is_omitted() {
     let bench = bench([true, true]);
     let [(_, first), _] = bench.create_two().await;
     let ours = bench.shard_of(&first);

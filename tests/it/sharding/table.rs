@@ -22,7 +22,7 @@ struct Figures {
 }
 
 #[test]
-fn the_page_of_sharding_has_the_measured_table() {
+fn page_of_sharding_has_the_measured_table() {
     let mut page = String::from(
         "| Shards | Members | max/mean | bound 1 + N/S | moved N → N+1 | floor(S/(N+1))/S | moved in a rollout | \
          max/mean in a rollout | ring alone: max/mean | ring alone: moved |\n|---|---|---|---|---|---|---|---|---|---|\n",

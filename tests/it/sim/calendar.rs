@@ -147,7 +147,7 @@ impl Calendar {
 }
 
 #[test]
-fn a_night_of_change_has_no_or_two_half_past_twos() {
+fn daily_slot_is_skipped_or_repeated_on_nights_of_a_clock_change() {
     let at = |text: &str| text.parse::<Timestamp>().unwrap();
     let half_past_two = |zone: Zone| {
         let change = Timestamp::from_second(zone.changes_at).unwrap();

@@ -54,7 +54,7 @@ fn job_of(victim: &Value, slot: Timestamp, outcome: &str) -> Value {
 }
 
 #[test]
-fn a_job_of_another_namespace_moves_no_cursor_holds_nothing_back_and_deletes_no_history() {
+fn job_in_another_namespace_does_not_affect_a_cron_job() {
     let scenario = Scenario {
         warnings_allowed: &["UnexpectedJob"],
         ..Scenario::default()
@@ -77,7 +77,7 @@ fn a_job_of_another_namespace_moves_no_cursor_holds_nothing_back_and_deletes_no_
 }
 
 #[test]
-fn creates_that_admission_refuses_cost_no_other_tenant_a_run_or_a_warning() {
+fn creates_refused_by_admission_do_not_affect_other_tenants() {
     let scenario = Scenario::default();
     compare(&scenario, async |cluster| {
         cluster.trouble_offender(Rule {
@@ -105,7 +105,7 @@ async fn be_slow(cluster: &Cluster, admission: Duration) {
 }
 
 #[test]
-fn creates_that_admission_delays_by_half_a_minute_delay_no_other_tenant() {
+fn creates_delayed_by_half_a_minute_do_not_delay_other_tenants() {
     let aftermath = compare(&Scenario::default(), async |cluster| {
         be_slow(cluster, Duration::from_secs(29)).await;
     });
@@ -115,14 +115,14 @@ fn creates_that_admission_delays_by_half_a_minute_delay_no_other_tenant() {
 }
 
 #[test]
-fn creates_that_admission_delays_by_less_than_a_second_delay_no_other_tenant() {
+fn creates_delayed_by_less_than_a_second_do_not_delay_other_tenants() {
     compare(&Scenario::default(), async |cluster| {
         be_slow(cluster, Duration::from_millis(600)).await;
     });
 }
 
 #[test]
-fn refused_creates_cost_one_request_a_second_and_start_within_seconds_when_permitted() {
+fn refused_creates_are_probed_once_a_second_and_recover_in_seconds() {
     let aftermath = compare(&Scenario::default(), async |cluster| {
         let quota = cluster.trouble_offender(Rule {
             resource: Some(Resource::Job),
@@ -148,7 +148,7 @@ fn refused_creates_cost_one_request_a_second_and_start_within_seconds_when_permi
 }
 
 #[test]
-fn schedules_that_never_fire_or_fire_at_once_delay_nobody() {
+fn extreme_schedules_do_not_delay_other_tenants() {
     compare(&Scenario::default(), async |cluster| {
         let template = job_template("1s", "succeed");
         let schedules = ["0 0 30 2 *", "0 0 29 2 1", "@every 1s", "*/1 */1 */1 */1 */1"];
@@ -162,7 +162,7 @@ fn schedules_that_never_fire_or_fire_at_once_delay_nobody() {
 }
 
 #[test]
-fn a_status_that_may_not_be_written_is_reported_to_its_owner_alone() {
+fn forbidden_status_write_is_reported_only_to_its_owner() {
     let scenario = Scenario::default();
     compare(&scenario, async |cluster| {
         cluster.trouble_offender(Rule {
@@ -182,7 +182,7 @@ fn a_status_that_may_not_be_written_is_reported_to_its_owner_alone() {
 }
 
 #[test]
-fn jobs_whose_label_is_refused_hold_up_no_other() {
+fn refused_job_labels_do_not_delay_other_tenants() {
     let scenario = Scenario {
         configure: |settings| settings.sharding = Some(sharding()),
         ..Scenario::default()
@@ -205,12 +205,12 @@ fn jobs_whose_label_is_refused_hold_up_no_other() {
 }
 
 #[test]
-fn large_cron_jobs_take_half_of_the_memory_and_run_like_all_others() {
+fn large_cron_jobs_use_at_most_half_of_the_template_memory() {
     play_large_cron_jobs(|settings| settings.template_memory_mib = 1);
 }
 
 #[test]
-fn large_cron_jobs_get_the_label_of_their_shard_from_the_template_that_is_read_again() {
+fn large_cron_jobs_of_sharing_replicas_get_their_shard_label() {
     play_large_cron_jobs(|settings| {
         settings.template_memory_mib = 1;
         settings.sharding = Some(sharding());
@@ -263,7 +263,7 @@ fn play_large_cron_jobs(configure: fn(&mut RunSettings)) {
 }
 
 #[test]
-fn a_namespace_that_may_not_be_listed_stops_no_other() {
+fn forbidden_namespace_does_not_stop_other_namespaces() {
     let scenario = Scenario {
         configure: |settings| {
             let namespaces = INNOCENT.into_iter().chain([OFFENDER]);
@@ -277,7 +277,7 @@ fn a_namespace_that_may_not_be_listed_stops_no_other() {
 }
 
 #[test]
-fn replicas_that_share_go_on_without_a_namespace_that_may_not_be_listed() {
+fn sharing_replicas_continue_without_a_forbidden_namespace() {
     let scenario = Scenario {
         configure: |settings| {
             let namespaces = INNOCENT.into_iter().chain([OFFENDER]);

@@ -17,7 +17,7 @@ fn check(check: fn(&Source) -> Vec<String>, path: &str, text: &str, lines: &[usi
 }
 
 #[test]
-fn a_path_up_the_layers_is_found_inline_and_in_groups() {
+fn path_to_a_higher_layer_is_found() {
     check(layer_findings, "src/schedule.rs", "use crate::shard::Input;", &[1]);
     check(
         layer_findings,
@@ -57,7 +57,7 @@ fn a_path_up_the_layers_is_found_inline_and_in_groups() {
 }
 
 #[test]
-fn impurity_is_found_in_the_lower_layers_alone() {
+fn impurity_is_found_only_in_the_lower_layers() {
     for text in [
         "use tokio::sync;",
         "use tracing;",
@@ -95,7 +95,7 @@ fn impurity_is_found_in_the_lower_layers_alone() {
 }
 
 #[test]
-fn a_spawn_is_found_outside_the_one_file() {
+fn spawn_is_found_outside_the_spawning_file() {
     check(
         spawn_findings,
         "src/controller/a.rs",
@@ -130,7 +130,7 @@ fn a_spawn_is_found_outside_the_one_file() {
 }
 
 #[test]
-fn a_file_that_no_module_declares_is_found() {
+fn undeclared_file_is_found() {
     let source = |path: &str, text: &str| Source {
         path: path.to_owned(),
         text: text.to_owned(),
@@ -150,7 +150,7 @@ fn a_file_that_no_module_declares_is_found() {
 }
 
 #[test]
-fn heads_names_and_leftovers_are_found() {
+fn missing_heads_generic_names_and_leftovers_are_found() {
     check(head_findings, "src/a.rs", "// Not a head.\n", &[1]);
     check(head_findings, "src/a.rs", "//! A head.\n", &[]);
     for path in [
@@ -177,7 +177,7 @@ fn heads_names_and_leftovers_are_found() {
 }
 
 #[test]
-fn a_sleep_in_real_time_is_found_in_tests_alone() {
+fn real_time_sleep_is_found_only_in_tests() {
     check(
         sleep_findings,
         "src/a/tests.rs",
@@ -202,7 +202,7 @@ fn a_sleep_in_real_time_is_found_in_tests_alone() {
 }
 
 #[test]
-fn a_long_file_is_found_and_the_ratchet_turns_one_way() {
+fn long_file_is_found_unless_the_ratchet_allows_it() {
     let cases: &[(&str, usize, &Ratchet, bool)] = &[
         ("src/a.rs", 400, &[], true),
         ("src/a.rs", 401, &[], false),
@@ -225,7 +225,7 @@ fn a_long_file_is_found_and_the_ratchet_turns_one_way() {
 }
 
 #[test]
-fn a_metric_that_is_there_twice_is_found() {
+fn duplicate_metric_is_found() {
     let row = "    A: Gauge \"cronwheel_a\" []\n        \"Help on cronwheel_a\",\n";
     check(metric_findings, METRICS, row, &[]);
     check(metric_findings, METRICS, &format!("{row}{row}"), &[3]);

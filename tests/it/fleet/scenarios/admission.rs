@@ -159,17 +159,17 @@ fn f_29_slow_admission_delays_jobs_and_loses_none() {
 }
 
 #[test]
-fn f_29_a_replica_that_is_killed_while_admission_is_slow_doubles_nothing() {
+fn f_29_kill_during_slow_admission_doubles_no_run() {
     disturb_slow_admission(2_910, Disturbance::Kill);
 }
 
 #[test]
-fn f_29_a_replica_that_is_frozen_while_admission_is_slow_doubles_nothing() {
+fn f_29_freeze_during_slow_admission_doubles_no_run() {
     disturb_slow_admission(2_920, Disturbance::Freeze);
 }
 
 #[test]
-fn f_29_replicas_that_drain_while_admission_is_slow_lose_and_double_nothing() {
+fn f_29_drain_during_slow_admission_loses_and_doubles_no_run() {
     disturb_slow_admission(2_930, Disturbance::Drain);
 }
 
@@ -219,7 +219,7 @@ fn n_short_lived(fleet: &Fleet) -> usize {
 
 /// The oracle accepts a lost run of a short-lived Job only if an Event reports it.
 #[test]
-fn f_29_short_lived_jobs_that_slow_admission_loses_are_reported_and_not_doubled() {
+fn f_29_short_lived_jobs_lost_in_slow_admission_are_reported() {
     let size = Size { n_cron_jobs: 3, ..SIZE };
     let disturbances = [Disturbance::Kill, Disturbance::Freeze, Disturbance::Drain];
     let cases = SLOW
@@ -242,7 +242,7 @@ fn f_29_short_lived_jobs_that_slow_admission_loses_are_reported_and_not_doubled(
 }
 
 #[test]
-fn f_29_the_fence_policy_refuses_short_lived_jobs_whose_mutation_outlives_the_leadership() {
+fn f_29_the_fence_policy_denies_jobs_whose_mutation_outlives_leadership() {
     let size = Size { n_cron_jobs: 3, ..SIZE };
     for has_fence_policy in [false, true] {
         play(2_980 + u64::from(has_fence_policy), size, async |fleet| {
@@ -271,7 +271,7 @@ fn f_29_the_fence_policy_refuses_short_lived_jobs_whose_mutation_outlives_the_le
 
 /// The next leader has created the Job, which is deleted already.
 #[test]
-fn f_29_the_fence_policy_refuses_a_create_that_a_frozen_replica_sends_late() {
+fn f_29_the_fence_policy_denies_a_late_create_of_a_frozen_replica() {
     let size = Size { n_cron_jobs: 0, ..SIZE };
     play(2_990, size, async |fleet| {
         begin_with_short_lived(fleet).await;

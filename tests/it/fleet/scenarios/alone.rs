@@ -26,7 +26,7 @@ async fn assert_waits(fleet: &Fleet, name: &str) {
 }
 
 #[test]
-fn an_update_from_a_lone_replica_to_three_that_share_ends_and_misses_no_run() {
+fn update_from_a_lone_replica_to_three_misses_no_run() {
     play(233, Size::default(), async |fleet| {
         start_alone(fleet, "lone");
         fleet.at(1, 20.0).await;
@@ -46,7 +46,7 @@ fn an_update_from_a_lone_replica_to_three_that_share_ends_and_misses_no_run() {
 }
 
 #[test]
-fn a_lone_replica_beside_members_starts_nothing_until_they_have_gone() {
+fn lone_replica_starts_nothing_while_members_exist() {
     play(234, Size::default(), async |fleet| {
         begin(fleet, &["a", "b"]).await;
         start_alone(fleet, "lone");
@@ -80,7 +80,7 @@ async fn assert_no_warnings(fleet: &Fleet) {
 }
 
 #[test]
-fn of_two_lone_replicas_one_runs_and_the_other_follows_when_it_is_killed() {
+fn second_lone_replica_takes_over_when_the_first_is_killed() {
     play(235, Size::default(), async |fleet| {
         start_alone(fleet, "first");
         start_alone(fleet, "second");

@@ -17,7 +17,7 @@ use crate::fleet::{
 };
 
 #[test]
-fn f_27_five_replicas_begin_at_once_and_share_out_what_has_no_lease() {
+fn f_27_five_replicas_started_at_once_lead_all_shards() {
     let size = Size {
         n_shards: 64,
         ..Size::default()
@@ -41,7 +41,7 @@ fn f_27_five_replicas_begin_at_once_and_share_out_what_has_no_lease() {
 }
 
 #[test]
-fn f_25_jobs_of_the_built_in_controller_are_taken_over_and_none_is_started_again() {
+fn f_25_runs_of_the_built_in_controller_are_not_started_again() {
     play(25, Size::default(), async |fleet| {
         fleet.at(1, 0.1).await;
         let slot = fleet.instant(1, 0.0);
@@ -91,7 +91,7 @@ fn f_25_jobs_of_the_built_in_controller_are_taken_over_and_none_is_started_again
 }
 
 #[test]
-fn f_22_a_replica_of_another_shard_count_owns_nothing_and_disturbs_nobody() {
+fn f_22_replica_with_another_shard_count_owns_no_shard() {
     play(22, Size::default(), async |fleet| {
         begin(fleet, &["a", "b"]).await;
         fleet.add("odd");
@@ -108,7 +108,7 @@ fn f_22_a_replica_of_another_shard_count_owns_nothing_and_disturbs_nobody() {
 }
 
 #[test]
-fn f_07_after_ten_minutes_without_anybody_the_latest_missed_slot_alone_is_started() {
+fn f_07_only_the_latest_slot_starts_after_ten_minutes_without_replicas() {
     play(
         7,
         Size {
@@ -153,7 +153,7 @@ async fn away_for_ten_minutes(fleet: &mut Fleet, n_late: usize, plan: impl Fn(&s
 }
 
 #[test]
-fn f_07_what_is_overdue_goes_by_tokens_and_behind_what_is_due() {
+fn f_07_overdue_runs_are_rate_limited_and_yield_to_due_runs() {
     const N_OVERDUE: usize = 2_400;
     /// The bucket size of a replica's rate limit, and its refill per second.
     const AT_ONCE: u32 = 1_000;
@@ -200,7 +200,7 @@ fn f_07_what_is_overdue_goes_by_tokens_and_behind_what_is_due() {
 }
 
 #[test]
-fn f_07_what_is_overdue_gives_way_to_its_next_slot() {
+fn f_07_overdue_runs_are_superseded_by_their_next_slot() {
     const N_OVERDUE: usize = 4_000;
     let size = Size {
         n_cron_jobs: 30,

@@ -41,7 +41,7 @@ fn assert_renewed_since(fleet: &Fleet, since: Timestamp) {
 }
 
 #[test]
-fn f_16_a_step_of_an_hour_moves_nothing_and_fires_nothing() {
+fn f_16_clock_step_of_an_hour_evicts_no_replica_and_starts_no_extra_run() {
     for (seed, by) in [
         (160, SignedDuration::from_hours(1)),
         (161, SignedDuration::from_hours(-1)),
@@ -67,7 +67,7 @@ fn f_16_a_step_of_an_hour_moves_nothing_and_fires_nothing() {
 }
 
 #[test]
-fn f_16_a_clock_that_is_off_by_five_seconds_leads_nothing() {
+fn f_16_replica_with_a_clock_off_by_five_seconds_leads_no_shard() {
     for (seed, by) in [
         (162, SignedDuration::from_secs(5)),
         (163, SignedDuration::from_secs(-5)),
@@ -88,7 +88,7 @@ fn f_16_a_clock_that_is_off_by_five_seconds_leads_nothing() {
 }
 
 #[test]
-fn f_16_a_clock_that_creeps_away_gives_its_shards_up_and_is_not_ready() {
+fn f_16_replica_with_a_drifting_clock_releases_its_shards() {
     for (seed, by) in [(165, 900), (166, -900)] {
         play(seed, Size::default(), async |fleet| {
             begin(fleet, &FOUR).await;
@@ -115,7 +115,7 @@ fn f_16_a_clock_that_creeps_away_gives_its_shards_up_and_is_not_ready() {
 }
 
 #[test]
-fn f_16_boot_clocks_that_run_five_percent_fast_and_slow_do_no_harm() {
+fn f_16_boot_clocks_may_run_five_percent_fast_or_slow() {
     play(164, Size::default(), async |fleet| {
         for (name, rate) in [("b", 1_050_000), ("c", 950_000)] {
             fleet.add(name);
@@ -144,7 +144,7 @@ fn f_16_boot_clocks_that_run_five_percent_fast_and_slow_do_no_harm() {
 }
 
 #[test]
-fn f_28_one_api_server_of_three_with_a_wrong_clock_stops_nothing() {
+fn f_28_replicas_stay_ready_with_a_wrong_clock_at_one_of_three_servers() {
     for (seed, by) in [
         (280, SignedDuration::from_secs(3)),
         (281, SignedDuration::from_secs(-30)),
@@ -183,7 +183,7 @@ fn f_28_one_api_server_of_three_with_a_wrong_clock_stops_nothing() {
 }
 
 #[test]
-fn f_28_a_create_that_one_api_server_fences_goes_to_another() {
+fn f_28_create_denied_by_one_api_server_is_sent_to_another() {
     play(283, Size::default(), async |fleet| {
         for name in FOUR {
             fleet.add(name);

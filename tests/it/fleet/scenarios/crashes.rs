@@ -8,7 +8,7 @@ use super::{FOUR, TAKEN_WITHIN, assert_history_kept, assert_moved_once, begin, e
 use crate::fleet::{Size, load::Plan, play};
 
 #[test]
-fn f_05_what_a_killed_process_led_is_led_again_by_its_restart() {
+fn f_05_shards_of_a_killed_and_restarted_replica_move_once() {
     play(5, Size::default(), async |fleet| {
         begin(fleet, &FOUR).await;
         fleet.at(0, 59.7).await;
@@ -28,7 +28,7 @@ fn f_05_what_a_killed_process_led_is_led_again_by_its_restart() {
 }
 
 #[test]
-fn f_05_what_a_killed_process_led_is_led_again_without_it() {
+fn f_05_shards_of_a_killed_replica_move_to_the_others() {
     play(6, Size::default(), async |fleet| {
         begin(fleet, &FOUR).await;
         fleet.at(0, 57.0).await;
@@ -47,7 +47,7 @@ fn f_05_what_a_killed_process_led_is_led_again_without_it() {
 }
 
 #[test]
-fn f_05_who_takes_over_knows_the_jobs_that_were_there() {
+fn f_05_new_leader_knows_the_existing_jobs() {
     play(8, Size::default(), async |fleet| {
         begin(fleet, &FOUR).await;
         fleet.at(3, 30.0).await;
@@ -60,7 +60,7 @@ fn f_05_who_takes_over_knows_the_jobs_that_were_there() {
 }
 
 #[test]
-fn f_17_a_replica_whose_lease_task_fails_ends_at_once() {
+fn f_17_replica_exits_when_its_lease_task_fails() {
     play(17, Size::default(), async |fleet| {
         begin(fleet, &FOUR).await;
         let (doomed_at, held) = (fleet.now(), fleet.books().held_by(fleet.number("c")));
@@ -91,7 +91,7 @@ fn f_17_a_replica_whose_lease_task_fails_ends_at_once() {
 }
 
 #[test]
-fn f_18_a_shard_that_kills_whoever_leads_it_is_put_in_quarantine_and_the_others_are_not() {
+fn f_18_only_the_shard_that_crashes_its_leaders_is_quarantined() {
     play(
         18,
         Size {

@@ -138,7 +138,7 @@ fn judge_what_waited(fleet: &Fleet, changed: &BTreeMap<String, (Timestamp, Edit)
 }
 
 #[test]
-fn f_31_runs_that_wait_while_creates_are_throttled_obey_the_latest_change() {
+fn f_31_pending_runs_follow_the_latest_change_while_creates_are_throttled() {
     let throttle = Fault::Throttle { retry_after_seconds: 1 };
     let creates = Rule {
         resource: Some(Resource::Job),
@@ -149,6 +149,6 @@ fn f_31_runs_that_wait_while_creates_are_throttled_obey_the_latest_change() {
 }
 
 #[test]
-fn f_31_runs_that_wait_during_an_outage_obey_the_latest_change() {
+fn f_31_pending_runs_follow_the_latest_change_during_an_outage() {
     change_what_waits(300, &Rule::new(Fault::Outage));
 }

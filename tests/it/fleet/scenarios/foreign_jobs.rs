@@ -73,7 +73,7 @@ fn pages_with(seed: u64, n_foreign: usize) -> (u64, u64) {
 }
 
 #[test]
-fn f_30_jobs_of_no_cron_job_cost_nothing_when_shards_change_hands() {
+fn f_30_jobs_without_a_cron_job_cost_nothing_when_shards_move() {
     let (before, meanwhile) = pages_with(301, 0);
     assert!(before > 0, "replicas that start together list them");
     assert_eq!(meanwhile, 0);
@@ -94,7 +94,7 @@ async fn proved_version(fleet: &Fleet) -> u64 {
 
 /// In an older version, a Job that the proof is about may lack its label.
 #[test]
-fn f_30_a_list_of_jobs_is_not_older_than_the_proof() {
+fn f_30_job_list_is_not_older_than_the_proof() {
     play(304, Size::default(), async |fleet| {
         begin(fleet, &THREE).await;
         // The last event of a Job that the replicas watch is half a minute old.
@@ -144,7 +144,7 @@ async fn hide(fleet: &Fleet, job: &str) {
 
 /// The oracle finds an overlap otherwise.
 #[test]
-fn f_30_a_proof_from_before_an_outage_of_all_replicas_is_not_believed() {
+fn f_30_proof_from_before_an_outage_of_all_replicas_is_not_trusted() {
     play(302, Size::default(), async |fleet| {
         begin(fleet, &THREE).await;
         let job = long_job(fleet).await;
@@ -167,7 +167,7 @@ fn f_30_a_proof_from_before_an_outage_of_all_replicas_is_not_believed() {
 }
 
 #[test]
-fn f_30_while_a_job_of_a_cron_job_lacks_its_label_whoever_takes_shards_lists_all_without_one() {
+fn f_30_new_leader_lists_all_unlabelled_jobs_while_a_label_is_missing() {
     play(303, Size::default(), async |fleet| {
         begin(fleet, &THREE).await;
         let job = long_job(fleet).await;

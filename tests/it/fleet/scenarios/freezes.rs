@@ -46,7 +46,7 @@ async fn freeze(fleet: &mut Fleet, from: (i64, f64), seconds: u64, late: f64) ->
 }
 
 #[test]
-fn f_06_frozen_for_five_seconds_a_replica_keeps_what_it_leads() {
+fn f_06_replica_frozen_for_five_seconds_keeps_its_shards() {
     for (seed, from) in [(60, (0, 57.3)), (61, (1, 0.0)), (62, (1, 10.4))] {
         play(seed, Size::default(), async |fleet| {
             let frozen_at = fleet.instant(from.0, from.1);
@@ -58,7 +58,7 @@ fn f_06_frozen_for_five_seconds_a_replica_keeps_what_it_leads() {
 }
 
 #[test]
-fn f_06_frozen_for_nine_seconds_what_a_replica_leads_moves_once_at_most() {
+fn f_06_replica_frozen_for_nine_seconds_loses_its_shards_at_most_once() {
     for (seed, from) in [(63, (0, 53.1)), (64, (0, 59.99))] {
         play(seed, Size::default(), async |fleet| {
             let frozen_at = fleet.instant(from.0, from.1);
@@ -73,7 +73,7 @@ fn f_06_frozen_for_nine_seconds_what_a_replica_leads_moves_once_at_most() {
 }
 
 #[test]
-fn f_06_frozen_for_eleven_seconds_what_a_replica_leads_moves_once() {
+fn f_06_replica_frozen_for_eleven_seconds_loses_its_shards_once() {
     for (seed, from) in [(65, (0, 52.0)), (66, (1, 0.01))] {
         play(seed, Size::default(), async |fleet| {
             freeze(fleet, from, 11, 11.5).await;
@@ -83,7 +83,7 @@ fn f_06_frozen_for_eleven_seconds_what_a_replica_leads_moves_once() {
 }
 
 #[test]
-fn f_06_frozen_for_a_minute_what_a_replica_leads_moves_once() {
+fn f_06_replica_frozen_for_a_minute_loses_its_shards_once() {
     play(67, Size::default(), async |fleet| {
         freeze(fleet, (0, 58.0), 60, 11.0).await;
         fleet.at(3, 20.0).await;
@@ -91,7 +91,7 @@ fn f_06_frozen_for_a_minute_what_a_replica_leads_moves_once() {
 }
 
 #[test]
-fn f_06_frozen_for_ten_minutes_what_a_replica_leads_moves_once() {
+fn f_06_replica_frozen_for_ten_minutes_loses_its_shards_once() {
     play(
         68,
         Size {
@@ -106,7 +106,7 @@ fn f_06_frozen_for_ten_minutes_what_a_replica_leads_moves_once() {
 }
 
 #[test]
-fn f_06_frozen_between_the_check_and_the_send_a_create_comes_late_and_meets_the_job() {
+fn f_06_late_create_of_a_frozen_replica_finds_the_job_of_the_new_leader() {
     play(69, Size::default(), async |fleet| {
         begin(fleet, &FOUR).await;
         fleet.at(0, 59.0).await;

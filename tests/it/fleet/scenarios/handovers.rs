@@ -57,7 +57,7 @@ fn assert_statuses_stored(fleet: &Fleet, process: u64) {
 }
 
 #[test]
-fn f_01_a_replica_that_is_asked_to_end_hands_over_before_a_burst() {
+fn f_01_terminating_replica_hands_over_before_a_burst() {
     play(1, Size::default(), async |fleet| {
         begin(fleet, &THREE).await;
         fleet.at(0, 58.0).await;
@@ -67,7 +67,7 @@ fn f_01_a_replica_that_is_asked_to_end_hands_over_before_a_burst() {
 }
 
 #[test]
-fn f_01_a_replica_that_is_asked_to_end_hands_over_in_a_burst() {
+fn f_01_terminating_replica_hands_over_during_a_burst() {
     play(2, Size::default(), async |fleet| {
         begin(fleet, &THREE).await;
         fleet.at(1, 0.0).await;
@@ -77,7 +77,7 @@ fn f_01_a_replica_that_is_asked_to_end_hands_over_in_a_burst() {
 }
 
 #[test]
-fn f_01_nobody_else_leads_before_it_is_stored_what_was_fired() {
+fn f_01_handover_waits_until_statuses_are_stored() {
     play(3, Size::default(), async |fleet| {
         begin(fleet, &THREE).await;
         fleet.at(0, 59.0).await;
@@ -107,7 +107,7 @@ fn f_01_nobody_else_leads_before_it_is_stored_what_was_fired() {
 }
 
 #[test]
-fn f_04_creates_that_hang_hold_a_handover_up_for_a_while_and_double_nothing() {
+fn f_04_handover_waits_for_creates_in_flight() {
     play(4, Size::default(), async |fleet| {
         begin(fleet, &THREE).await;
         fleet.at(0, 59.5).await;
@@ -134,7 +134,7 @@ fn f_04_creates_that_hang_hold_a_handover_up_for_a_while_and_double_nothing() {
 }
 
 #[test]
-fn f_14_what_users_do_during_a_handover_is_done() {
+fn f_14_user_changes_during_a_handover_take_effect() {
     play(14, Size::default(), async |fleet| {
         begin(fleet, &THREE).await;
         fleet.at(1, 20.0).await;
@@ -194,7 +194,7 @@ fn f_14_what_users_do_during_a_handover_is_done() {
 }
 
 #[test]
-fn f_14_a_cron_job_that_was_deleted_is_not_there_for_the_next_leader() {
+fn f_14_next_leader_runs_no_deleted_cron_job() {
     play(16, Size::default(), async |fleet| {
         begin(fleet, &THREE).await;
         let names: Vec<String> = (0..20).map(|number| format!("gone-{number:02}")).collect();
@@ -217,7 +217,7 @@ fn f_14_a_cron_job_that_was_deleted_is_not_there_for_the_next_leader() {
 }
 
 #[test]
-fn f_14_a_job_whose_label_is_taken_away_still_holds_the_next_run_back() {
+fn f_14_job_without_its_label_still_blocks_the_next_run() {
     play(15, Size::default(), async |fleet| {
         begin(fleet, &THREE).await;
         fleet.at(1, 10.0).await;
@@ -246,7 +246,7 @@ fn f_14_a_job_whose_label_is_taken_away_still_holds_the_next_run_back() {
 
 /// No watch reports that the Job is gone.
 #[test]
-fn f_14_a_job_that_goes_before_it_has_a_label_again_holds_nothing_back() {
+fn f_14_job_deleted_before_relabelling_blocks_no_run() {
     play(17, Size::default(), async |fleet| {
         begin(fleet, &THREE).await;
         let names: Vec<String> = (0..10).map(|number| format!("long-{number:02}")).collect();
@@ -308,19 +308,19 @@ fn lists_lag_after(seed: u64, seconds: f64) {
 
 /// Jobs that run for a second have ended, and the lagging API server does not know them.
 #[test]
-fn f_12_what_is_listed_at_an_api_server_that_lags_is_no_older_than_what_the_watch_goes_on_from() {
+fn f_12_list_at_a_lagging_api_server_is_no_older_than_the_watch() {
     lists_lag_after(122, 1.5);
 }
 
 /// The Jobs end while they are listed.
 #[test]
-fn f_12_what_is_listed_at_an_api_server_that_lags_undoes_nothing_that_the_watch_shows() {
+fn f_12_list_at_a_lagging_api_server_undoes_no_watch_event() {
     lists_lag_after(123, 0.6);
 }
 
 /// If a user deletes the Job, only the status shows that the slot was fired.
 #[test]
-fn f_12_what_an_heir_that_lags_is_handed_it_leads_when_it_has_seen_the_last_of_it() {
+fn f_12_lagging_target_leads_a_shard_once_its_watch_has_caught_up() {
     play(121, Size::default(), async |fleet| {
         fleet.add("b");
         // It learns of the handover at once.
@@ -353,7 +353,7 @@ fn f_12_what_an_heir_that_lags_is_handed_it_leads_when_it_has_seen_the_last_of_i
 }
 
 #[test]
-fn f_23_watches_that_end_and_expire_during_a_handover_lose_nothing() {
+fn f_23_closed_and_expired_watches_during_a_handover_lose_no_run() {
     play(23, Size::default(), async |fleet| {
         begin(fleet, &FOUR).await;
         fleet.at(0, 59.9).await;
@@ -381,7 +381,7 @@ fn f_23_watches_that_end_and_expire_during_a_handover_lose_nothing() {
 }
 
 #[test]
-fn f_24_a_target_that_dies_with_what_it_was_just_handed_is_succeeded() {
+fn f_24_shards_of_a_target_killed_during_a_handover_are_taken_over() {
     play(24, Size::default(), async |fleet| {
         begin(fleet, &THREE).await;
         fleet.at(0, 59.95).await;

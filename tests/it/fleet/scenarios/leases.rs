@@ -18,7 +18,7 @@ async fn delete(fleet: &Fleet, name: &str) {
 }
 
 #[test]
-fn f_15_a_member_lease_that_is_deleted_ends_a_life_and_no_more() {
+fn f_15_deleted_member_lease_starts_a_new_incarnation() {
     play(15, Size::default(), async |fleet| {
         begin(fleet, &FOUR).await;
         fleet.at(0, 58.5).await;
@@ -34,7 +34,7 @@ fn f_15_a_member_lease_that_is_deleted_ends_a_life_and_no_more() {
 }
 
 #[test]
-fn f_15_a_shard_lease_that_is_deleted_is_made_anew_by_its_leader() {
+fn f_15_leader_recreates_a_deleted_shard_lease() {
     play(16, Size::default(), async |fleet| {
         begin(fleet, &FOUR).await;
         fleet.at(0, 59.0).await;
@@ -56,7 +56,7 @@ fn f_15_a_shard_lease_that_is_deleted_is_made_anew_by_its_leader() {
 }
 
 #[test]
-fn f_15_a_leader_whose_watch_shows_nothing_any_more_does_not_outlive_a_shard_lease_that_was_deleted() {
+fn f_15_leader_with_a_stalled_watch_gives_up_deleted_shard_leases() {
     play(18, Size::default(), async |fleet| {
         begin(fleet, &FOUR).await;
         fleet.at(1, 10.0).await;
@@ -88,7 +88,7 @@ fn f_15_a_leader_whose_watch_shows_nothing_any_more_does_not_outlive_a_shard_lea
 }
 
 #[test]
-fn f_15_all_leases_that_are_deleted_are_made_anew_in_later_terms() {
+fn f_15_all_leases_are_recreated_after_deletion() {
     play(17, Size::default(), async |fleet| {
         begin(fleet, &FOUR).await;
         fleet.at(0, 57.0).await;
@@ -110,7 +110,7 @@ fn f_15_all_leases_that_are_deleted_are_made_anew_in_later_terms() {
 }
 
 #[test]
-fn f_19_a_pod_that_was_deleted_by_force_while_its_process_runs_is_not_dead_before_its_time() {
+fn f_19_shards_of_a_force_deleted_pod_are_not_taken_early() {
     play(19, Size::default(), async |fleet| {
         begin(fleet, &FOUR).await;
         fleet.at(0, 55.0).await;
@@ -133,7 +133,7 @@ fn f_19_a_pod_that_was_deleted_by_force_while_its_process_runs_is_not_dead_befor
 }
 
 #[test]
-fn f_26_of_two_processes_of_one_identity_one_ends() {
+fn f_26_one_of_two_processes_with_the_same_identity_exits() {
     play(26, Size::default(), async |fleet| {
         begin(fleet, &FOUR).await;
         fleet.at(0, 58.0).await;

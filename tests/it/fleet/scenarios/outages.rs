@@ -17,7 +17,7 @@ fn n_fences(fleet: &Fleet) -> u64 {
 }
 
 #[test]
-fn f_08_an_outage_of_the_api_server_moves_nothing() {
+fn f_08_api_server_outage_moves_no_shard() {
     play(8, Size::default(), async |fleet| {
         begin(fleet, &FOUR).await;
         fleet.at(0, 55.0).await;
@@ -35,7 +35,7 @@ fn f_08_an_outage_of_the_api_server_moves_nothing() {
 }
 
 #[test]
-fn f_09_a_replica_that_is_cut_off_fences_before_others_take_its_shards() {
+fn f_09_partitioned_replica_fences_before_others_take_its_shards() {
     play(9, Size::default(), async |fleet| {
         begin(fleet, &FOUR).await;
         // A burst falls between its fence and its eviction.
@@ -99,7 +99,7 @@ fn f_10_a_slow_and_throttling_api_server_costs_no_lease() {
 }
 
 #[test]
-fn f_11_a_burst_of_jobs_holds_no_renewal_up() {
+fn f_11_burst_of_jobs_delays_no_renewal() {
     play(
         11,
         Size {
@@ -139,7 +139,7 @@ fn f_11_a_burst_of_jobs_holds_no_renewal_up() {
 }
 
 #[test]
-fn f_12_replicas_at_an_api_server_that_lags_lead_nothing_twice() {
+fn f_12_no_shard_has_two_leaders_behind_a_lagging_api_server() {
     play(12, Size::default(), async |fleet| {
         for (name, front_end) in [("a", 0), ("b", 0), ("c", 1), ("d", 1)] {
             fleet.add(name);
@@ -165,7 +165,7 @@ fn f_12_replicas_at_an_api_server_that_lags_lead_nothing_twice() {
 }
 
 #[test]
-fn f_06_the_fence_counts_from_the_send_of_a_renewal_when_its_answer_and_its_watch_are_late() {
+fn f_06_the_fence_counts_from_the_send_of_a_renewal() {
     play(600, Size::default(), async |fleet| {
         fleet.add("b");
         fleet.change("b", |pod| pod.front_end = 1);

@@ -86,7 +86,7 @@ fn f_03_scaling_moves_the_fewest_shards_and_leaves_them_even() {
 }
 
 #[test]
-fn f_20_fifty_changes_of_the_members_in_a_minute_come_to_rest() {
+fn f_20_shards_settle_after_fifty_member_changes_in_a_minute() {
     play(
         20,
         Size {

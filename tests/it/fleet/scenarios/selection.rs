@@ -51,7 +51,7 @@ async fn come_and_go(fleet: &mut Fleet) {
 }
 
 #[test]
-fn f_13_of_two_api_servers_one_passes_the_shard_selector_over() {
+fn f_13_one_of_two_api_servers_ignores_the_shard_selector() {
     play(13, Size::default(), async |fleet| {
         fleet.api.set_serves_shard_selectors(0, true);
         spread(fleet, &FOUR);
@@ -69,7 +69,7 @@ fn f_13_of_two_api_servers_one_passes_the_shard_selector_over() {
 }
 
 #[test]
-fn f_13_an_api_server_that_takes_over_from_another_selects_or_does_not() {
+fn f_13_shard_selector_support_may_change_under_open_watches() {
     play(113, Size::default(), async |fleet| {
         for front_end in 0..2 {
             fleet.api.set_serves_shard_selectors(front_end, true);
@@ -110,7 +110,7 @@ fn n_full_lists(fleet: &Fleet, name: &str) -> u64 {
 }
 
 #[test]
-fn a_rolling_update_lists_all_cron_jobs_once_for_each_replica() {
+fn rolling_update_lists_all_cron_jobs_once_per_replica() {
     play(213, Size::default(), async |fleet| {
         begin(fleet, &THREE).await;
         let before: u64 = THREE.iter().map(|name| n_full_lists(fleet, name)).sum();
@@ -161,12 +161,12 @@ fn lists_after_a_kill(seed: u64, change_interval_millis: Option<u64>) -> u64 {
 }
 
 #[test]
-fn who_takes_over_after_a_kill_lists_no_cron_jobs_where_the_watch_shows_the_current_version() {
+fn takeover_after_a_kill_lists_no_cron_jobs_where_the_watch_is_current() {
     assert_eq!(lists_after_a_kill(214, Some(20)), 0);
 }
 
 #[test]
-fn who_takes_over_after_a_kill_lists_all_cron_jobs_where_nothing_changes() {
+fn takeover_after_a_kill_lists_all_cron_jobs_where_nothing_changes() {
     let n_lists = lists_after_a_kill(215, None);
     // One for each of two replicas. Shards that a replica takes during a list are covered by its next list.
     assert!((2..=4).contains(&n_lists), "{n_lists}");

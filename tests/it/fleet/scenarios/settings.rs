@@ -25,7 +25,7 @@ fn n_led_by(fleet: &Fleet, names: &[&str]) -> usize {
 }
 
 #[test]
-fn a_rolling_update_of_the_default_time_zone_ends_and_no_run_is_missed() {
+fn rolling_update_of_the_default_time_zone_misses_no_run() {
     play(231, Size::default(), async |fleet| {
         begin(fleet, &THREE).await;
         let all = usize::from(fleet.shard_count.get());
@@ -48,7 +48,7 @@ fn a_rolling_update_of_the_default_time_zone_ends_and_no_run_is_missed() {
 }
 
 #[test]
-fn of_two_deployments_that_differ_one_leads_every_shard_and_the_other_says_why_it_does_not() {
+fn only_one_of_two_deployments_with_different_settings_leads_shards() {
     play(232, Size::default(), async |fleet| {
         fleet.start_all(&["a", "b"]);
         for name in ["x", "y"] {

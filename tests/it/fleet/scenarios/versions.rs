@@ -72,7 +72,7 @@ async fn n_marked(fleet: &Fleet) -> usize {
 }
 
 #[test]
-fn f_22_a_rollout_is_taken_back_half_way_and_made_again_and_versions_stay_mixed_for_minutes() {
+fn f_22_rollout_may_be_rolled_back_halfway_and_repeated() {
     play(220, Size::default(), async |fleet| {
         for name in THREE {
             add(fleet, name, ProtocolRange::OURS);
@@ -105,7 +105,7 @@ fn f_22_a_rollout_is_taken_back_half_way_and_made_again_and_versions_stay_mixed_
 }
 
 #[test]
-fn f_22_a_member_keeps_what_others_wrote_into_its_lease() {
+fn f_22_member_keeps_foreign_metadata_of_its_lease() {
     play(221, Size::default(), async |fleet| {
         add(fleet, "b", NEXT);
         fleet.change("b", |pod| "1".clone_into(&mut pod.revision));
@@ -121,7 +121,7 @@ fn f_22_a_member_keeps_what_others_wrote_into_its_lease() {
 }
 
 #[test]
-fn f_22_a_replica_that_nobody_can_follow_owns_nothing_and_says_so() {
+fn f_22_replica_with_an_incompatible_protocol_owns_no_shard() {
     play(222, Size::default(), async |fleet| {
         begin(fleet, &["a", "b"]).await;
         add(fleet, "newer", ProtocolRange { min: 3, max: 4 });
@@ -150,7 +150,7 @@ fn f_22_a_replica_that_nobody_can_follow_owns_nothing_and_says_so() {
 }
 
 #[test]
-fn f_22_over_a_gap_of_versions_the_newer_wait_until_the_older_have_gone() {
+fn f_22_incompatible_newer_replicas_wait_for_the_older_to_leave() {
     play(223, Size::default(), async |fleet| {
         for name in ["a", "b"] {
             add(fleet, name, ProtocolRange::OURS);
@@ -173,7 +173,7 @@ fn f_22_over_a_gap_of_versions_the_newer_wait_until_the_older_have_gone() {
 }
 
 #[test]
-fn f_22_of_two_that_begin_at_once_and_cannot_follow_each_other_one_gives_way() {
+fn f_22_one_of_two_incompatible_replicas_gives_way_at_start() {
     for seed in 224..228 {
         play(seed, Size::default(), async |fleet| {
             for (name, protocol) in [("a", ProtocolRange::OURS), ("b", AFTER_NEXT), ("c", NEXT)] {

@@ -189,7 +189,7 @@ fn epochs(cron_job: &CronJob, end: Timestamp) -> Vec<Epoch> {
 }
 
 #[test]
-fn the_name_of_a_slot_may_be_taken_twice() {
+fn job_name_of_a_slot_may_be_reused_after_a_deletion() {
     let slot: Timestamp = "2026-03-08T04:24:00Z".parse().unwrap();
     let before = |seconds| slot - SignedDuration::from_secs(seconds);
     let taken = |uid: &str, from: i64, until: Option<i64>| Job {

@@ -48,12 +48,12 @@ const LEAD: SignedDuration = SignedDuration::from_secs(6);
 
 pub(super) fn trials() -> impl Iterator<Item = Trial> {
     let outages = outages![
-        api_server::an_api_server_away_at_the_minute_finds_its_slots_started_once,
-        api_server::an_api_server_killed_in_a_burst_leaves_no_slot_out_and_none_twice,
-        compaction::what_changed_unseen_is_seen_when_the_watch_has_expired,
-        etcd_away::etcd_away_for_twenty_seconds_leaves_no_slot_out_and_none_twice,
-        restore::after_a_restore_of_etcd_a_cron_job_that_came_back_runs_without_a_restart,
-        storm::a_storm_of_429_is_waited_out_and_costs_no_run,
+        api_server::api_server_outage_at_a_slot_starts_each_run_once,
+        api_server::api_server_kill_in_a_burst_starts_each_run_once,
+        compaction::changes_during_an_outage_are_seen_after_the_watch_expired,
+        etcd_away::etcd_outage_of_twenty_seconds_starts_each_run_once,
+        restore::cron_job_restored_with_etcd_runs_without_a_restart,
+        storm::storm_of_429_responses_loses_no_run,
     ];
     outages.into_iter().map(|Outage { name, run }| {
         Trial::test(name, move || {

@@ -57,23 +57,23 @@ fn n_slots() -> i64 {
 
 pub(super) fn trials() -> impl Iterator<Item = Trial> {
     let short = cases![
-        restarts::a_rolling_restart_moves_each_shard_once,
-        crashes::a_replica_killed_comes_back_in_its_pod,
-        freezes::frozen_for_9_seconds_it_loses_its_shards_at_most_once,
+        restarts::rolling_restart_moves_at_most_three_shards_twice,
+        crashes::all_shards_are_led_after_a_replica_restarts_in_its_pod,
+        freezes::frozen_for_9_seconds_a_replica_loses_its_shards_at_most_once,
     ];
     let long = cases![
-        crashes::a_replica_killed_stays_away,
-        freezes::frozen_for_5_seconds_it_keeps_its_shards,
-        freezes::frozen_for_11_seconds_it_loses_its_shards_once,
-        freezes::frozen_for_60_seconds_it_loses_its_shards_once,
-        scaling::from_one_to_five_to_two,
-        deletions::a_member_s_lease_deleted,
-        deletions::a_shard_s_lease_deleted,
-        deletions::all_leases_deleted,
-        partition::cut_off_for_30_seconds_it_loses_its_shards_once,
-        partition::what_is_on_its_way_for_long_is_refused_by_the_fence,
-        admission::a_dead_webhook_delays_jobs_and_loses_none,
-        absence::all_killed_for_minutes_start_the_latest_slot_alone,
+        crashes::shards_of_a_killed_replica_move_to_the_others,
+        freezes::frozen_for_5_seconds_a_replica_keeps_its_shards,
+        freezes::frozen_for_11_seconds_a_replica_loses_its_shards_once,
+        freezes::frozen_for_60_seconds_a_replica_loses_its_shards_once,
+        scaling::scaling_from_one_to_five_to_two_moves_few_shards,
+        deletions::all_shards_are_led_after_a_member_lease_is_deleted,
+        deletions::all_shards_are_led_after_a_shard_lease_is_deleted,
+        deletions::all_shards_are_led_after_all_leases_are_deleted,
+        partition::cut_off_for_30_seconds_a_replica_loses_its_shards_once,
+        partition::fence_policy_denies_creates_delayed_by_the_network,
+        admission::dead_webhook_delays_jobs_and_loses_none,
+        absence::only_the_latest_slot_starts_after_minutes_without_replicas,
     ];
     let short = short.into_iter().map(|case| (case, false));
     let long = long.into_iter().map(|case| (case, true));
@@ -96,7 +96,7 @@ fn shared(Case { name, run }: Case) -> Trial {
 
 /// This case stops the API server for all others, so it runs alone.
 fn outage() -> Trial {
-    const NAME: &str = "replicas::an_api_server_away_for_30_seconds_moves_nothing";
+    const NAME: &str = "replicas::api_server_outage_of_30_seconds_moves_no_shard";
     Trial::test(NAME, || {
         take(Purpose::Replicas, |testbed, access| {
             block_on(DURATION_MAX, async {

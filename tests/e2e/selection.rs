@@ -89,9 +89,9 @@ fn fifth(count: ShardCount) -> ShardSet {
 
 pub(super) fn trials() -> impl Iterator<Item = Trial> {
     [check(
-        "selection::a_server_with_the_gate_selects_and_one_without_does_not",
+        "selection::shard_selection_follows_the_feature_gate_of_the_api_server",
         || {
-            without(a_server_with_the_gate_selects_and_one_without_does_not);
+            without(shard_selection_follows_the_feature_gate_of_the_api_server);
         },
     )]
     .into_iter()
@@ -113,7 +113,7 @@ fn on_a_control_plane(feature_gates: &[&str], ask: impl AsyncFnOnce(&Path)) {
     testbed.stop().expect("everything stops");
 }
 
-fn a_server_with_the_gate_selects_and_one_without_does_not() {
+fn shard_selection_follows_the_feature_gate_of_the_api_server() {
     for (gates, expected) in [
         (&["ShardedListAndWatch=true"][..], SelectedBy::Server),
         (&[][..], SelectedBy::Replica),

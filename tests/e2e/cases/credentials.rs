@@ -41,7 +41,7 @@ fn start_after_first_minute(namespace: &Namespace) -> Controller {
     Controller::start_at(namespace, just_after, &[])
 }
 
-pub(super) async fn a_token_that_is_no_longer_known_is_read_anew(mut namespace: Namespace) {
+pub(super) async fn rotated_token_is_reloaded(mut namespace: Namespace) {
     let account = Account::create_for(&mut namespace).await;
     account.permit(&namespace).await;
     let controller = start_after_first_minute(&namespace);
@@ -66,7 +66,7 @@ pub(super) async fn a_token_that_is_no_longer_known_is_read_anew(mut namespace: 
     controller.terminate().await;
 }
 
-pub(super) async fn a_permission_withdrawn_and_given_back_costs_no_run(mut namespace: Namespace) {
+pub(super) async fn revoked_and_restored_permission_loses_no_run(mut namespace: Namespace) {
     let account = Account::create_for(&mut namespace).await;
     account.permit(&namespace).await;
     let controller = start_after_first_minute(&namespace);
@@ -96,7 +96,7 @@ pub(super) async fn a_permission_withdrawn_and_given_back_costs_no_run(mut names
     controller.terminate().await;
 }
 
-pub(super) async fn a_controller_without_permission_says_so_and_begins_when_it_has_it(mut namespace: Namespace) {
+pub(super) async fn controller_reports_missing_permissions_and_starts_once_granted(mut namespace: Namespace) {
     let account = Account::create_for(&mut namespace).await;
     create_overdue(&namespace, "hello").await;
     let controller = start_after_first_minute(&namespace);
@@ -159,7 +159,7 @@ impl ClientCertificate {
     }
 }
 
-pub(super) async fn a_client_certificate_that_is_replaced_counts_without_a_restart(mut namespace: Namespace) {
+pub(super) async fn replaced_client_certificate_is_used_without_a_restart(mut namespace: Namespace) {
     // This user may read everything, but not create Jobs.
     let certificate = ClientCertificate::begin(&mut namespace, "kcm");
     let controller = start_after_first_minute(&namespace);

@@ -17,7 +17,7 @@ fn missed(slot: Timestamp) -> (String, u64) {
     (format!("Missed scheduled time to start a job: {slot}"), 1)
 }
 
-pub(super) async fn a_deadline_of_zero_is_met_at_the_slot(namespace: Namespace) {
+pub(super) async fn deadline_of_zero_starts_the_run_at_its_slot(namespace: Namespace) {
     namespace
         .create_cron_job(hanging(), json!({"spec": {"startingDeadlineSeconds": 0}}))
         .await;
@@ -42,7 +42,7 @@ pub(super) async fn a_deadline_of_zero_is_met_at_the_slot(namespace: Namespace) 
 
 /// A controller that starts within a deadline of a few seconds starts the slot. A controller that starts later does
 /// not.
-pub(super) async fn a_deadline_under_ten_seconds_is_kept_to_the_second(namespace: Namespace) {
+pub(super) async fn deadline_under_ten_seconds_is_exact_to_the_second(namespace: Namespace) {
     let slot = namespace.minute(0);
     let hourly = |before: SignedDuration| {
         let minute = (slot - before).strftime("%M * * * *").to_string();
@@ -77,7 +77,7 @@ pub(super) async fn a_deadline_under_ten_seconds_is_kept_to_the_second(namespace
     controller.terminate().await;
 }
 
-pub(super) async fn every_keeps_its_grid_under_a_deadline_below_its_period(namespace: Namespace) {
+pub(super) async fn every_schedule_keeps_its_grid_with_a_deadline_below_its_period(namespace: Namespace) {
     let spec = json!({"schedule": "@every 1h", "startingDeadlineSeconds": 30});
     namespace.create_cron_job(hanging(), json!({"spec": spec})).await;
     // Not at a full minute, like most creation times.

@@ -35,7 +35,7 @@ async fn wait_until_forgotten(controller: &Controller) {
     }
 }
 
-pub(super) async fn a_cron_job_deleted_in_the_background_takes_its_job_along(namespace: Namespace) {
+pub(super) async fn background_deletion_of_a_cron_job_deletes_its_job(namespace: Namespace) {
     let controller = with_two_running(&namespace).await;
     namespace.delete("CronJob", "deleted", DeleteParams::background()).await;
     wait_until_forgotten(&controller).await;
@@ -53,7 +53,7 @@ pub(super) async fn a_cron_job_deleted_in_the_background_takes_its_job_along(nam
 }
 
 /// The CronJob exists as long as its Job, and starts nothing more.
-pub(super) async fn a_cron_job_deleted_in_the_foreground_starts_nothing_while_it_waits(namespace: Namespace) {
+pub(super) async fn cron_job_in_foreground_deletion_starts_no_job(namespace: Namespace) {
     let controller = with_two_running(&namespace).await;
     let job = job_name("deleted", namespace.minute(0));
     let held = json!({"metadata": {"finalizers": ["example.com/hold"]}});

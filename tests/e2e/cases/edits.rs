@@ -30,7 +30,7 @@ async fn start_with_time_to_edit(namespace: &Namespace) -> Controller {
 }
 
 /// The built-in controller would start the slot of the previous minute at the next event of any kind.
-pub(super) async fn a_change_to_an_earlier_schedule_starts_no_slot_of_before_it(namespace: Namespace) {
+pub(super) async fn changed_schedule_starts_no_slot_before_the_change(namespace: Namespace) {
     namespace
         .create_cron_job(hanging(), hourly_at(namespace.minute(30)))
         .await;
@@ -58,7 +58,7 @@ pub(super) async fn a_change_to_an_earlier_schedule_starts_no_slot_of_before_it(
 }
 
 /// The old timer starts nothing.
-pub(super) async fn a_change_to_a_later_schedule_takes_the_armed_slot_away(namespace: Namespace) {
+pub(super) async fn change_to_a_later_schedule_cancels_the_armed_slot(namespace: Namespace) {
     for name in ["edited", "untouched"] {
         namespace
             .create_cron_job(hanging(), json!({"metadata": {"name": name}}))
@@ -86,7 +86,7 @@ pub(super) async fn a_change_to_a_later_schedule_takes_the_armed_slot_away(names
 }
 
 /// If no controller saw the change, the new schedule also applies to the past, as in the built-in controller (B-2.3).
-pub(super) async fn a_change_without_a_controller_starts_the_latest_slot_of_the_new_schedule(namespace: Namespace) {
+pub(super) async fn change_during_downtime_starts_the_latest_slot_of_the_new_schedule(namespace: Namespace) {
     namespace
         .create_cron_job(hanging(), hourly_at(namespace.minute(30)))
         .await;
@@ -99,7 +99,7 @@ pub(super) async fn a_change_without_a_controller_starts_the_latest_slot_of_the_
 }
 
 /// The time zone is part of the schedule.
-pub(super) async fn a_change_of_the_zone_alone_moves_the_slot(namespace: Namespace) {
+pub(super) async fn changed_time_zone_moves_the_slot(namespace: Namespace) {
     // The offset of the new zone, Asia/Kolkata, includes half an hour, so that the slot moves.
     let slot = namespace.minute(0);
     let mut changes = hourly_at(slot);

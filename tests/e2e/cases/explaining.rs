@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{controller::Controller, kubernetes::Namespace};
 
-pub(super) async fn explain_foretells_what_the_controller_does(namespace: Namespace) {
+pub(super) async fn explain_predicts_the_actions_of_the_controller(namespace: Namespace) {
     let forbid = json!({"spec": {"timeZone": "Asia/Tokyo", "concurrencyPolicy": "Forbid"}});
     namespace
         .create_cron_job(json!({"outcome": "hang", "run-for": "0s"}), forbid)
@@ -53,7 +53,7 @@ fn assert_job(foretold: &Value, job: &Value) {
     assert_eq!(foretold.pointer(pod), job.pointer(pod));
 }
 
-pub(super) async fn explain_says_which_cron_job_is_not_there(namespace: Namespace) {
+pub(super) async fn explain_names_a_missing_cron_job(namespace: Namespace) {
     namespace.create_cron_job(json!({"run-for": "1s"}), json!({})).await;
     let output = explain(
         &namespace.control_plane.controller_kubeconfig,

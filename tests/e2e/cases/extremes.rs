@@ -14,7 +14,7 @@ fn hanging() -> Value {
 }
 
 /// The Job blocked its slot. The cursor takes over before the Job is deleted, whatever the flush interval (B-13.1).
-pub(super) async fn a_job_without_an_afterlife_runs_its_slot_once(namespace: Namespace) {
+pub(super) async fn job_with_a_ttl_of_zero_runs_its_slot_once(namespace: Namespace) {
     let changes = json!({"spec": {"jobTemplate": {"spec": {"ttlSecondsAfterFinished": 0}}}});
     namespace.create_cron_job(json!({"run-for": "0s"}), changes).await;
     namespace.set_last_run("hello", namespace.minute(-1)).await;
@@ -40,7 +40,7 @@ pub(super) async fn a_job_without_an_afterlife_runs_its_slot_once(namespace: Nam
 
 /// The history limit deletes a Job only once the cursor has passed its slot. A deleted Job is not reported as completed
 /// (B-4.6).
-pub(super) async fn a_history_limit_of_zero_keeps_no_job_and_loses_no_slot(namespace: Namespace) {
+pub(super) async fn history_limit_of_zero_keeps_no_job_and_loses_no_slot(namespace: Namespace) {
     let spec = json!({"successfulJobsHistoryLimit": 0, "failedJobsHistoryLimit": 0});
     let lives = [
         ("good", json!({"run-for": "0s"})),
@@ -85,7 +85,7 @@ fn with_argument(n_bytes: usize) -> Value {
     json!({"spec": {"jobTemplate": {"spec": {"template": {"spec": {"containers": containers}}}}}})
 }
 
-pub(super) async fn a_template_of_more_than_a_mebibyte_becomes_a_job(namespace: Namespace) {
+pub(super) async fn template_over_one_mebibyte_becomes_a_job(namespace: Namespace) {
     let changes = with_argument(STORED_MAX_BYTES - (16 << 10));
     namespace.create_cron_job(hanging(), changes).await;
     namespace.set_last_run("hello", namespace.minute(-1)).await;
@@ -103,7 +103,7 @@ pub(super) async fn a_template_of_more_than_a_mebibyte_becomes_a_job(namespace: 
 }
 
 /// With a memory limit of 1 MiB, a namespace may keep half a mebibyte. Neither the template nor the metadata fits.
-pub(super) async fn a_cron_job_that_is_not_kept_runs_and_keeps_its_metadata(namespace: Namespace) {
+pub(super) async fn cron_job_over_the_memory_limit_runs_and_keeps_its_metadata(namespace: Namespace) {
     const N_LABELS: usize = 8_000;
     let value = "x".repeat(63);
     let labels: Value = (0..N_LABELS)
@@ -145,7 +145,7 @@ async fn create_at_the_limit(namespace: &Namespace, n_note_bytes: usize) {
 
 /// The largest template that fits into a CronJob does not fit into a Job, which has more metadata. The API server words
 /// its error by its own last attempt, so the case checks only that the create was refused.
-pub(super) async fn a_job_too_large_to_be_stored_is_told_and_does_not_stop_the_next_slot(namespace: Namespace) {
+pub(super) async fn job_too_large_to_be_stored_does_not_disarm_the_next_slot(namespace: Namespace) {
     create_at_the_limit(&namespace, 0).await;
     let controller = Controller::start_before(&namespace, 0);
     let message = namespace.wait_for_event_on("hello", "FailedCreate").await;
@@ -162,7 +162,7 @@ pub(super) async fn a_job_too_large_to_be_stored_is_told_and_does_not_stop_the_n
 }
 
 /// With its status the CronJob exceeds the limit. Only its Jobs block their slots, so they are kept.
-pub(super) async fn a_status_too_large_to_be_stored_doubles_nothing(namespace: Namespace) {
+pub(super) async fn status_too_large_to_be_stored_doubles_no_run(namespace: Namespace) {
     create_at_the_limit(&namespace, 200 << 10).await;
     let failed_writes = [("resource", "cronjobs/status"), ("code", "500")];
     for minute in [0, 1] {

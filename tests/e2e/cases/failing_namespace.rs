@@ -18,7 +18,7 @@ const N_REFUSED: usize = 70;
 
 const N_BESIDE: usize = 3;
 
-pub(super) async fn a_namespace_whose_creates_are_refused_is_probed_and_recovers(refused: Namespace) {
+pub(super) async fn namespace_with_refused_creates_is_probed_and_recovers(refused: Namespace) {
     let control_plane = Rc::clone(&refused.control_plane);
     let beside = Namespace::create_for("beside_a_namespace_whose_creates_are_refused", control_plane).await;
     allow_no_jobs(&refused).await;

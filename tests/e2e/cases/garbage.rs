@@ -95,7 +95,7 @@ fn all_oddities() -> Vec<(&'static str, Value)> {
     ]
 }
 
-pub(super) async fn stored_garbage_is_reported_and_the_others_go_on(namespace: Namespace) {
+pub(super) async fn stored_garbage_is_reported_and_stops_no_other_cron_job(namespace: Namespace) {
     namespace.create_cron_job(hanging(), json!({})).await;
     // The API server does not validate statuses (B-16.4).
     let active = json!([{"name": "ghost", "uid": "none"}, {"name": "", "uid": "nameless"}, {}]);
@@ -161,7 +161,7 @@ async fn look_again(namespace: &Namespace, controller: &Controller) {
 }
 
 /// B-2.2: the change itself is reported with its own wording. A corrected schedule runs again.
-pub(super) async fn a_schedule_that_becomes_garbage_is_told_and_runs_again_when_put_right(namespace: Namespace) {
+pub(super) async fn unparseable_schedule_is_reported_and_runs_again_once_corrected(namespace: Namespace) {
     namespace.create_cron_job(hanging(), json!({})).await;
     namespace.set_last_run("hello", namespace.minute(0)).await;
     let controller = Controller::start_before(&namespace, 1);
@@ -191,7 +191,7 @@ pub(super) async fn a_schedule_that_becomes_garbage_is_told_and_runs_again_when_
 }
 
 /// CronJobs from before the limit of 52 characters: the Job's name is sent unchanged, and its refusal is reported once.
-pub(super) async fn a_name_too_long_for_a_job_is_sent_whole_and_its_refusal_told(namespace: Namespace) {
+pub(super) async fn overlong_job_name_is_sent_unchanged_and_its_refusal_reported(namespace: Namespace) {
     namespace.create_cron_job(hanging(), json!({})).await;
     namespace.set_last_run("hello", namespace.minute(-1)).await;
     let [fits, too_long, longest] = [52, 55, 63].map(|length| "n".repeat(length));

@@ -100,7 +100,7 @@ const VERBS: [&str; 8] = [
     "deletecollection",
 ];
 
-pub(super) async fn the_role_for_leases_is_enough_and_no_more(namespace: Namespace) {
+pub(super) async fn lease_role_grants_exactly_the_needed_permissions(namespace: Namespace) {
     let account = account(&namespace).await;
     let lease = |namespace: &str| json!({"group": "coordination.k8s.io", "resource": "leases", "namespace": namespace});
     let config_map =
@@ -139,7 +139,7 @@ pub(super) async fn the_role_for_leases_is_enough_and_no_more(namespace: Namespa
     }
 }
 
-pub(super) async fn the_account_can_do_all_that_is_done_with_leases(namespace: Namespace) {
+pub(super) async fn service_account_may_send_all_lease_requests(namespace: Namespace) {
     let api = leases(account(&namespace).await, &namespace.name);
     let ours = Installation::of(ShardCount::default());
     let is_made = async || api.installation(&ours, TIMEOUT).await.is_ok();
@@ -188,7 +188,7 @@ fn replica_arguments(namespace: &Namespace, name: &str) -> [String; 5] {
     ]
 }
 
-pub(super) async fn replicas_share_the_shards_out_under_the_role(namespace: Namespace) {
+pub(super) async fn replicas_share_the_shards_under_the_role(namespace: Namespace) {
     let replicas: Vec<Controller> = ["a", "b"]
         .iter()
         .map(|name| {
@@ -260,7 +260,7 @@ pub(super) async fn replicas_without_a_flag_share_the_cron_jobs(namespace: Names
     }
 }
 
-pub(super) async fn a_lone_replica_starts_nothing_beside_one_that_shares(namespace: Namespace) {
+pub(super) async fn lone_replica_starts_nothing_beside_a_sharing_replica(namespace: Namespace) {
     let lease_namespace = format!("--lease-namespace={}", namespace.name);
     let sharing = Controller::start_replica(&namespace, 0, &[&lease_namespace]);
     sharing.wait_until_ready().await;
@@ -284,7 +284,7 @@ pub(super) async fn a_lone_replica_starts_nothing_beside_one_that_shares(namespa
     alone.terminate().await;
 }
 
-pub(super) async fn a_replica_without_the_role_starts_nothing_and_names_it(namespace: Namespace) {
+pub(super) async fn replica_without_the_role_starts_nothing_and_names_it(namespace: Namespace) {
     forbid_leases(&namespace).await;
     namespace.create_cron_job(json!({"run-for": "1s"}), json!({})).await;
     let lease_namespace = format!("--lease-namespace={}", namespace.name);
@@ -340,7 +340,7 @@ fn flow(answer: &Answer) -> [String; 2] {
     })
 }
 
-pub(super) async fn leases_and_creates_of_jobs_go_by_flow_schemas(namespace: Namespace) {
+pub(super) async fn flow_schemas_match_leases_and_job_creates(namespace: Namespace) {
     let account = account(&namespace).await;
     let path = format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases", namespace.name);
     let one = format!("{path}/a");
@@ -419,7 +419,7 @@ pub(crate) async fn fence(control_plane: &Namespace, namespace: &str) {
     assert!(wait(is_in_force).await, "the policy is not in force");
 }
 
-pub(super) async fn the_fence_refuses_a_job_that_comes_too_late(namespace: Namespace) {
+pub(super) async fn fence_policy_denies_a_late_job(namespace: Namespace) {
     fence(&namespace, &namespace.name).await;
     let account = account(&namespace).await;
     let late = (Timestamp::now() - SignedDuration::from_secs(2)).to_string();

@@ -60,7 +60,7 @@ as_in_memory![
     warning_is_recorded_as_an_event_of_the_lease,
 ];
 
-pub(super) async fn a_lease_goes_with_its_pod(namespace: Namespace) {
+pub(super) async fn member_lease_is_deleted_with_its_pod(namespace: Namespace) {
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "replica"}});
     namespace.create(account).await;
     namespace
@@ -92,7 +92,7 @@ pub(super) async fn a_lease_goes_with_its_pod(namespace: Namespace) {
 }
 
 /// The shortest fence is four seconds after the send of the last renewal.
-pub(super) async fn a_way_that_falls_silent_is_replaced_before_the_fence(namespace: Namespace) {
+pub(super) async fn silent_connection_is_replaced_before_the_fence(namespace: Namespace) {
     let mut kubeconfig = kubeconfig(&namespace);
     let cluster = kubeconfig.clusters[0].cluster.as_mut().expect("a cluster");
     let server = cluster.server.take().expect("an address");

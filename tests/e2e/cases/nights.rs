@@ -45,7 +45,7 @@ async fn expect_jobs(namespace: &Namespace, expected: &[(&str, &str)]) {
     assert_eq!(seen, expected, "{}", namespace.name);
 }
 
-pub(super) async fn new_york_skips_what_falls_into_the_gap(namespace: Namespace) {
+pub(super) async fn new_york_skips_slots_in_the_gap(namespace: Namespace) {
     let zone = "America/New_York";
     create(&namespace, "in-gap", zone, "30 2 * * *", "2025-03-08T02:30:00-05:00").await;
     create(&namespace, "later", zone, "30 3 * * *", "2025-03-08T03:30:00-05:00").await;

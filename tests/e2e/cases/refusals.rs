@@ -34,7 +34,7 @@ pub(super) async fn allow_no_jobs(namespace: &Namespace) {
     assert!(wait(is_in_force).await, "the quota is not in force");
 }
 
-pub(super) async fn a_quota_that_lifts_lets_the_slot_start(namespace: Namespace) {
+pub(super) async fn raised_quota_starts_the_refused_slot(namespace: Namespace) {
     allow_no_jobs(&namespace).await;
     namespace.create_cron_job(hanging(), json!({})).await;
     namespace.set_last_run("hello", namespace.minute(-1)).await;
@@ -55,7 +55,7 @@ pub(super) async fn a_quota_that_lifts_lets_the_slot_start(namespace: Namespace)
 }
 
 /// Slots three seconds apart on both sides of a full minute have different names. The first one never starts.
-pub(super) async fn a_quota_that_lifts_late_lets_only_the_latest_slot_start(namespace: Namespace) {
+pub(super) async fn quota_raised_late_starts_only_the_latest_slot(namespace: Namespace) {
     allow_no_jobs(&namespace).await;
     namespace
         .create_cron_job(hanging(), json!({"spec": {"schedule": "@every 3s"}}))
@@ -111,7 +111,7 @@ async fn allow(namespace: &Namespace) {
     }
 }
 
-pub(super) async fn a_policy_that_denies_some_jobs_holds_no_other_back(namespace: Namespace) {
+pub(super) async fn policy_that_denies_some_jobs_delays_no_other(namespace: Namespace) {
     deny(
         &namespace,
         "CREATE",
@@ -149,7 +149,7 @@ pub(super) async fn a_policy_that_denies_some_jobs_holds_no_other_back(namespace
 }
 
 /// A policy keeps the CronJob, and with it the namespace, in the terminating state.
-pub(super) async fn in_a_namespace_that_goes_creates_are_tried_ever_less_and_nobody_is_told(namespace: Namespace) {
+pub(super) async fn creates_in_a_terminating_namespace_back_off_without_events(namespace: Namespace) {
     namespace.create_cron_job(hanging(), json!({})).await;
     namespace.set_last_run("hello", namespace.minute(-1)).await;
     deny(&namespace, "DELETE", "cronjobs", "false").await;

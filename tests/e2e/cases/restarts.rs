@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{controller::Controller, kubernetes::Namespace};
 
-pub(super) async fn a_kill_between_create_and_status_write_doubles_nothing(namespace: Namespace) {
+pub(super) async fn kill_between_create_and_status_write_doubles_no_run(namespace: Namespace) {
     namespace
         .create_cron_job(json!({"outcome": "hang", "run-for": "0s"}), json!({}))
         .await;
@@ -28,7 +28,7 @@ pub(super) async fn a_kill_between_create_and_status_write_doubles_nothing(names
     heir.terminate().await;
 }
 
-pub(super) async fn several_slots_without_a_controller_are_caught_up_by_one_job(namespace: Namespace) {
+pub(super) async fn slots_missed_during_downtime_are_caught_up_by_one_job(namespace: Namespace) {
     namespace
         .create_cron_job(json!({"outcome": "hang", "run-for": "0s"}), json!({}))
         .await;

@@ -93,7 +93,7 @@ pub(super) async fn replace_leaves_a_manual_run_alone(namespace: Namespace) {
 }
 
 /// Its controller reference makes it ours (B-12.3), so the slot has run.
-pub(super) async fn a_manual_run_of_a_slot_s_name_is_that_slot_s_run(namespace: Namespace) {
+pub(super) async fn manual_run_with_the_name_of_a_slot_is_adopted(namespace: Namespace) {
     namespace.create_cron_job(hanging(), json!({})).await;
     namespace.set_last_run("hello", namespace.minute(-1)).await;
     let name = namespace.job_name(0);
@@ -113,7 +113,7 @@ pub(super) async fn a_manual_run_of_a_slot_s_name_is_that_slot_s_run(namespace: 
 
 /// Slots three seconds apart on both sides of a full minute have different names, so the result of the next one is
 /// visible at once.
-pub(super) async fn a_foreign_job_costs_its_slot_and_the_next_one_starts(namespace: Namespace) {
+pub(super) async fn foreign_job_blocks_only_the_slot_of_its_name(namespace: Namespace) {
     namespace
         .create_cron_job(hanging(), json!({"spec": {"schedule": "@every 3s"}}))
         .await;
@@ -145,7 +145,7 @@ pub(super) async fn a_foreign_job_costs_its_slot_and_the_next_one_starts(namespa
 }
 
 /// The garbage collector deletes a Job whose owner is not in its namespace. Here a finalizer keeps it.
-pub(super) async fn a_job_of_another_namespace_that_names_our_cron_job_stops_no_run(namespace: Namespace) {
+pub(super) async fn job_in_another_namespace_stops_no_run_of_its_claimed_owner(namespace: Namespace) {
     let name = "hello-63115200";
     let other = Namespace::create_for("of_another_namespace", Rc::clone(&namespace.control_plane)).await;
     let forbid = json!({"spec": {"concurrencyPolicy": "Forbid"}});
@@ -181,7 +181,7 @@ pub(super) async fn a_job_of_another_namespace_that_names_our_cron_job_stops_no_
 
 /// The Jobs of the deleted CronJob remain for a while (B-3.2). A running one neither holds the new CronJob back nor
 /// counts as its own, and one with the name of a slot is foreign.
-pub(super) async fn a_re_created_cron_job_does_not_own_the_jobs_of_the_first(namespace: Namespace) {
+pub(super) async fn recreated_cron_job_does_not_own_the_jobs_of_its_predecessor(namespace: Namespace) {
     let policy = || json!({"spec": {"concurrencyPolicy": "Forbid"}});
     namespace.create_cron_job(hanging(), policy()).await;
     namespace.set_last_run("hello", namespace.minute(-1)).await;
@@ -218,7 +218,7 @@ pub(super) async fn a_re_created_cron_job_does_not_own_the_jobs_of_the_first(nam
 }
 
 /// Unwritten status changes of the deleted CronJob are not written to the new one of the same name.
-pub(super) async fn a_status_not_written_yet_does_not_reach_a_namesake(namespace: Namespace) {
+pub(super) async fn pending_status_is_not_written_to_a_recreated_cron_job(namespace: Namespace) {
     namespace.create_cron_job(hanging(), json!({})).await;
     namespace.set_last_run("hello", namespace.minute(-1)).await;
     let controller = Controller::start(&namespace, 0, &["--status-flush-interval", "60s"]);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::{controller::Controller, kubernetes::Namespace};
 
 /// `hostnameOverride` was added in Kubernetes 1.34. Our bindings are those of 1.33.
-pub(super) async fn a_field_that_cronwheel_does_not_know_reaches_the_job(namespace: Namespace) {
+pub(super) async fn unknown_template_field_reaches_the_job(namespace: Namespace) {
     let newer = json!({"spec": {"jobTemplate": {"spec": {"template": {"spec": {"hostnameOverride": "brand-new"}}}}}});
     namespace.create_cron_job(json!({"run-for": "1s"}), newer).await;
     let stored = namespace.cron_job().await;

@@ -53,7 +53,7 @@ async fn wait_for_troubles(namespace: &Namespace, controller: &Controller, expec
     assert!(is_reached, "{seen:?}, not {expected:?}");
 }
 
-pub(super) async fn a_cron_job_is_named_with_its_trouble_until_the_cause_is_gone(namespace: Namespace) {
+pub(super) async fn trouble_metric_names_a_cron_job_until_the_cause_is_gone(namespace: Namespace) {
     let hanging = json!({"outcome": "hang", "run-for": "0s"});
     let failing = json!({"outcome": "fail", "run-for": "0s"});
     let forbid = json!({
@@ -93,7 +93,7 @@ pub(super) async fn a_cron_job_is_named_with_its_trouble_until_the_cause_is_gone
 }
 
 /// Two controllers, one after the other, find the same CronJob in trouble. Only the one with the metric names it.
-pub(super) async fn a_controller_without_the_metric_names_no_cron_job(namespace: Namespace) {
+pub(super) async fn trouble_metric_is_absent_with_cron_job_metrics_none(namespace: Namespace) {
     store_without_zone(&namespace).await;
     let hanging = json!({"outcome": "hang", "run-for": "0s"});
     create(&namespace, "hello", &[0, 1], hanging, json!({})).await;

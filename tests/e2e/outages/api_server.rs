@@ -4,10 +4,7 @@ use testbed::Testbed;
 
 use super::{Fleet, Namespace};
 
-pub(super) async fn an_api_server_away_at_the_minute_finds_its_slots_started_once(
-    testbed: &mut Testbed,
-    namespace: Namespace,
-) {
+pub(super) async fn api_server_outage_at_a_slot_starts_each_run_once(testbed: &mut Testbed, namespace: Namespace) {
     let fleet = Fleet::create(namespace, 20).await;
     let controller = fleet.start_controller().await;
     testbed.kill_api_server().expect("a kill");
@@ -21,10 +18,7 @@ pub(super) async fn an_api_server_away_at_the_minute_finds_its_slots_started_onc
 }
 
 /// Some creates succeed without a response, others are lost. The controller cannot distinguish them.
-pub(super) async fn an_api_server_killed_in_a_burst_leaves_no_slot_out_and_none_twice(
-    testbed: &mut Testbed,
-    namespace: Namespace,
-) {
+pub(super) async fn api_server_kill_in_a_burst_starts_each_run_once(testbed: &mut Testbed, namespace: Namespace) {
     let fleet = Fleet::create(namespace, 300).await;
     let controller = fleet.start_controller().await;
     while controller.n_started().await == 0 {

@@ -8,7 +8,7 @@ use testbed::Testbed;
 use super::Namespace;
 use crate::{controller::Controller, exchange, kubernetes::job_name};
 
-pub(super) async fn what_changed_unseen_is_seen_when_the_watch_has_expired(
+pub(super) async fn changes_during_an_outage_are_seen_after_the_watch_expired(
     testbed: &mut Testbed,
     namespace: Namespace,
 ) {

@@ -9,10 +9,7 @@ use super::{Fleet, Namespace};
 
 const REQUESTS: &str = "cronwheel_api_requests_total";
 
-pub(super) async fn etcd_away_for_twenty_seconds_leaves_no_slot_out_and_none_twice(
-    testbed: &mut Testbed,
-    namespace: Namespace,
-) {
+pub(super) async fn etcd_outage_of_twenty_seconds_starts_each_run_once(testbed: &mut Testbed, namespace: Namespace) {
     let fleet = Fleet::create(namespace, 20).await;
     let controller = fleet.start_controller().await;
     let begun = Instant::now();

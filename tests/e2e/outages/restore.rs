@@ -14,10 +14,7 @@ use crate::{controller::Controller, kubernetes::job_name};
 /// The number of changes whose versions the restore reverts: more than API servers write on their own while they start.
 const N_CHANGES: usize = 1000;
 
-pub(super) async fn after_a_restore_of_etcd_a_cron_job_that_came_back_runs_without_a_restart(
-    testbed: &mut Testbed,
-    namespace: Namespace,
-) {
+pub(super) async fn cron_job_restored_with_etcd_runs_without_a_restart(testbed: &mut Testbed, namespace: Namespace) {
     for (name, is_suspended) in [("back", false), ("kept", true)] {
         let cron_job = json!({"metadata": {"name": name}, "spec": {"suspend": is_suspended}});
         namespace.create_cron_job(json!({}), cron_job).await;

@@ -15,7 +15,7 @@ const THROTTLED_CREATES: [(&str, &str); 3] = [("verb", "create"), ("resource", "
 /// The name of our account's flow schema and of its priority level.
 const SQUEEZED: &str = "squeezed";
 
-pub(super) async fn a_storm_of_429_is_waited_out_and_costs_no_run(_: &mut Testbed, namespace: Namespace) {
+pub(super) async fn storm_of_429_responses_loses_no_run(_: &mut Testbed, namespace: Namespace) {
     let fleet = Fleet::create(namespace, 120).await;
     squeeze(&fleet.namespace).await;
     let controller = fleet.start_controller().await;

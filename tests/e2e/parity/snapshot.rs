@@ -160,7 +160,7 @@ impl Plain<'_> {
     }
 }
 
-pub(super) fn two_places_are_told_apart_by_what_matters_alone() {
+pub(super) fn snapshots_differ_only_in_relevant_fields() {
     let begun: Timestamp = "2026-11-21T12:00:00Z".parse().unwrap();
     let snapshot = |namespace: &str, uid: &str, slot: &str, events: &[&str]| {
         let plain = Plain {

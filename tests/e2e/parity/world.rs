@@ -297,7 +297,7 @@ fn resolved(object: &Value, names: &[(String, String)]) -> Value {
     serde_json::from_str(&text).expect("it was JSON")
 }
 
-pub(super) fn a_difference_is_a_finding_unless_the_world_names_it_and_so_is_one_that_is_gone() {
+pub(super) fn unlisted_and_vanished_differences_are_findings() {
     let text = "about: A world.\nfrom: 2035-05-01T12:00:00Z\nseconds: 1\ndifferences:\n\
                 - {rule: B-1.1, finding: \"Job a: only here\"}\n\
                 - {rule: B-1.2, finding: \"Event only there\", sometimes: true}\n---\nkind: CronJob\nname: hello\n";

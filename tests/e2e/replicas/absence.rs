@@ -5,7 +5,7 @@ use jiff::SignedDuration;
 use super::group::Group;
 use crate::kubernetes::Namespace;
 
-pub(super) async fn all_killed_for_minutes_start_the_latest_slot_alone(namespace: Namespace) {
+pub(super) async fn only_the_latest_slot_starts_after_minutes_without_replicas(namespace: Namespace) {
     let mut group = Group::start(namespace, 3, 1).await;
     // By now the statuses of the first slot are written.
     group.sleep_until(0, 8).await;

@@ -76,7 +76,7 @@ impl DeadWebhook {
 }
 
 /// One replica drains while the creates of the first slot are in flight.
-pub(super) async fn a_dead_webhook_delays_jobs_and_loses_none(namespace: Namespace) {
+pub(super) async fn dead_webhook_delays_jobs_and_loses_none(namespace: Namespace) {
     let mut group = Group::start(namespace, 2, 20).await;
     let webhook = DeadWebhook::install(&group.namespace).await;
     group.sleep_until(0, 3).await;

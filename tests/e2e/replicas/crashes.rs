@@ -4,7 +4,7 @@
 use super::{group::Group, n_slots};
 use crate::kubernetes::Namespace;
 
-pub(super) async fn a_replica_killed_comes_back_in_its_pod(namespace: Namespace) {
+pub(super) async fn all_shards_are_led_after_a_replica_restarts_in_its_pod(namespace: Namespace) {
     let mut group = Group::start(namespace, 3, 2).await;
     group.sleep_until(0, -1).await;
     let killed = group.kill(1);
@@ -14,7 +14,7 @@ pub(super) async fn a_replica_killed_comes_back_in_its_pod(namespace: Namespace)
     group.finish(n_slots()).await;
 }
 
-pub(super) async fn a_replica_killed_stays_away(namespace: Namespace) {
+pub(super) async fn shards_of_a_killed_replica_move_to_the_others(namespace: Namespace) {
     let mut group = Group::start(namespace, 3, 6).await;
     group.sleep_until(0, -5).await;
     let killed = group.kill(2);

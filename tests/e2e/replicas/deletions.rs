@@ -12,18 +12,18 @@ use crate::kubernetes::Namespace;
 /// Shards become free when the Lease of their holder would have expired.
 const UNOWNED_SECONDS_MAX: i64 = 15;
 
-pub(super) async fn a_member_s_lease_deleted(namespace: Namespace) {
+pub(super) async fn all_shards_are_led_after_a_member_lease_is_deleted(namespace: Namespace) {
     let group = Group::start(namespace, 3, 6).await;
     let name = format!("cronwheel-member-{}", group.pod_uid(1));
     deleted(group, Some(&name)).await;
 }
 
-pub(super) async fn a_shard_s_lease_deleted(namespace: Namespace) {
+pub(super) async fn all_shards_are_led_after_a_shard_lease_is_deleted(namespace: Namespace) {
     let group = Group::start(namespace, 3, 6).await;
     deleted(group, Some("cronwheel-shard-6-17")).await;
 }
 
-pub(super) async fn all_leases_deleted(namespace: Namespace) {
+pub(super) async fn all_shards_are_led_after_all_leases_are_deleted(namespace: Namespace) {
     let group = Group::start(namespace, 3, 6).await;
     deleted(group, None).await;
 }

@@ -9,19 +9,19 @@ struct Moves {
     most: u64,
 }
 
-pub(super) async fn frozen_for_5_seconds_it_keeps_its_shards(namespace: Namespace) {
+pub(super) async fn frozen_for_5_seconds_a_replica_keeps_its_shards(namespace: Namespace) {
     frozen(namespace, 5, Moves { least: 0, most: 0 }).await;
 }
 
-pub(super) async fn frozen_for_9_seconds_it_loses_its_shards_at_most_once(namespace: Namespace) {
+pub(super) async fn frozen_for_9_seconds_a_replica_loses_its_shards_at_most_once(namespace: Namespace) {
     frozen(namespace, 9, Moves { least: 0, most: 1 }).await;
 }
 
-pub(super) async fn frozen_for_11_seconds_it_loses_its_shards_once(namespace: Namespace) {
+pub(super) async fn frozen_for_11_seconds_a_replica_loses_its_shards_once(namespace: Namespace) {
     frozen(namespace, 11, Moves { least: 1, most: 1 }).await;
 }
 
-pub(super) async fn frozen_for_60_seconds_it_loses_its_shards_once(namespace: Namespace) {
+pub(super) async fn frozen_for_60_seconds_a_replica_loses_its_shards_once(namespace: Namespace) {
     frozen(namespace, 60, Moves { least: 1, most: 1 }).await;
 }
 

@@ -23,7 +23,7 @@ async fn wired(namespace: &Namespace) -> (Wire, PathBuf) {
     (wire, wired)
 }
 
-pub(super) async fn cut_off_for_30_seconds_it_loses_its_shards_once(namespace: Namespace) {
+pub(super) async fn cut_off_for_30_seconds_a_replica_loses_its_shards_once(namespace: Namespace) {
     let (wire, wired) = wired(&namespace).await;
     let mut group = Group::start(namespace, 2, 30).await;
     let lone = group.add_by("r1", &wired);
@@ -53,7 +53,7 @@ pub(super) async fn cut_off_for_30_seconds_it_loses_its_shards_once(namespace: N
 
 /// Its creates for a slot are sent in time and arrive forty seconds later, when no request for that slot may be alive.
 /// By then other replicas have started these Jobs and a user has deleted them, so that no name conflicts.
-pub(super) async fn what_is_on_its_way_for_long_is_refused_by_the_fence(namespace: Namespace) {
+pub(super) async fn fence_policy_denies_creates_delayed_by_the_network(namespace: Namespace) {
     // The policy applies to the account, which other cases may use too. It is therefore tested in another namespace.
     fence(&namespace, "default").await;
     let (wire, wired) = wired(&namespace).await;

@@ -13,7 +13,7 @@ use crate::kubernetes::Namespace;
 /// The minimum time between the readiness of a Pod and the end of another one in a Deployment.
 const ROLLOUT_STEP: Duration = Duration::from_millis(300);
 
-pub(super) async fn a_rolling_restart_moves_each_shard_once(namespace: Namespace) {
+pub(super) async fn rolling_restart_moves_at_most_three_shards_twice(namespace: Namespace) {
     let mut group = Group::start(namespace, 3, 5).await;
     let before = group.shard_leases().await;
     group.sleep_until(0, -4).await;

@@ -7,7 +7,7 @@ use jiff::SignedDuration;
 use super::group::{Group, N_SHARDS};
 use crate::kubernetes::Namespace;
 
-pub(super) async fn from_one_to_five_to_two(namespace: Namespace) {
+pub(super) async fn scaling_from_one_to_five_to_two_moves_few_shards(namespace: Namespace) {
     let mut group = Group::start(namespace, 1, 1).await;
     let first = group.shard_leases().await;
     for _ in 1..5 {

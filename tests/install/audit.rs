@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_for_each_minute_is_what_is_demanded() {
+    fn audit_accepts_one_run_per_minute() {
         let mut requests = runs();
         requests.push(request("create", "jobs", "minutely-0-7", 409));
         let audit = Audit { requests };
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn rights_are_named_by_what_was_asked_for() {
+    fn permissions_are_named_after_the_requests() {
         let mut everywhere = request("list", "leases", "", 200);
         everywhere["objectRef"] = json!({"apiGroup": "coordination.k8s.io", "resource": "leases"});
         let mut status = request("update", "cronjobs", "a", 200);

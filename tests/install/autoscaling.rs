@@ -124,7 +124,7 @@ fn cron_jobs_led_and_processor_time_scale_from_one_to_five_to_two() {
 }
 
 #[test]
-fn with_the_windows_and_periods_of_the_chart_three_replicas_become_five() {
+fn default_windows_and_periods_scale_from_three_to_five() {
     if !is_wanted(WANTED) {
         return;
     }

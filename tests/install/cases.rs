@@ -20,7 +20,7 @@ const FREEZE: Duration = Duration::from_secs(15);
 const WANTED: &str = "CRONWHEEL_INSTALL_TEST";
 
 #[test]
-fn a_release_of_an_older_chart_is_upgraded_rolled_back_and_removed_by_client_side_apply() {
+fn client_side_apply_upgrades_rolls_back_and_removes_a_release() {
     if !is_wanted(WANTED) {
         return;
     }
@@ -51,7 +51,7 @@ fn a_release_of_an_older_chart_is_upgraded_rolled_back_and_removed_by_client_sid
 }
 
 #[test]
-fn a_release_changes_time_zone_and_scope_and_uses_all_its_rights_by_server_side_apply() {
+fn server_side_apply_changes_time_zone_and_scope_of_a_release() {
     if !is_wanted(WANTED) {
         return;
     }

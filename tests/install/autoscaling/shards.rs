@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_even_if_every_pod_has_as_many_or_one_more() {
+    fn shares_are_even_if_they_differ_by_at_most_one_shard() {
         let even = shards([(1, "a"), (1, "a"), (1, "b"), (1, "c")]);
         assert_eq!(even.shares(), BTreeMap::from([("a", 2), ("b", 1), ("c", 1)]));
         assert!(even.are_even(3) && !even.are_even(2));
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn shards_of_leavers_and_of_the_killed_replica_must_move() {
+    fn shards_of_leaving_and_killed_replicas_must_move() {
         let state = |held: &[(&str, usize)]| State {
             n_replicas: 4,
             shares: held.iter().map(|(pod, share)| ((*pod).to_owned(), *share)).collect(),

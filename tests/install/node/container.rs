@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_container_runs_as_the_pod_says_but_for_the_address() {
+    fn container_runs_as_specified_except_for_its_address() {
         let spec = spec_of(pod()).unwrap();
         assert_eq!(
             spec.command,
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_container_comes_before_its_pod_and_before_the_image() {
+    fn container_settings_override_those_of_pod_and_image() {
         let mut pod = pod();
         let container = &mut pod["spec"]["containers"][0];
         container["command"] = json!(["/other"]);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_these_nodes_do_not_support_is_refused() {
+    fn unsupported_pod_fields_are_refused() {
         let refused = |path: &str, value: Value| {
             let mut pod = pod();
             *pod.pointer_mut(path).unwrap() = value;

@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_verdict_changes_after_the_threshold_in_a_row() {
+    fn probe_verdict_changes_after_consecutive_contrary_results() {
         let mut tally = Tally {
             is_positive: false,
             n_contrary: 0,
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_is_a_number_or_the_name_of_one() {
+    fn probe_port_is_a_number_or_a_name() {
         let container: Container =
             serde_json::from_value(serde_json::json!({"name": "a", "ports": [{"name": "http", "containerPort": 80}]}))
                 .unwrap();

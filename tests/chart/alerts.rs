@@ -112,7 +112,7 @@ fn every_alert_is_tested_as_firing_as_clearing_and_as_silent() {
 }
 
 #[test]
-fn alerts_ask_for_metrics_of_this_installation_that_there_are() {
+fn alerts_select_registered_metrics_of_this_installation() {
     for rule in in_file() {
         let expression = rule["expr"].as_str().unwrap();
         let metrics = metrics_in(expression);
@@ -131,7 +131,7 @@ fn alerts_ask_for_metrics_of_this_installation_that_there_are() {
 }
 
 #[test]
-fn metrics_that_page_have_an_alert_for_their_absence() {
+fn critical_metrics_have_an_alert_for_their_absence() {
     let rules = in_file();
     let absences: Vec<&str> = alerts(&rules)
         .filter_map(|alert| {
@@ -181,7 +181,7 @@ fn every_alert_has_a_severity_a_summary_and_a_section_in_the_runbooks() {
 }
 
 #[test]
-fn the_chart_puts_its_values_into_the_rules() {
+fn chart_values_are_rendered_into_the_rules() {
     let mut values = everything();
     values["metrics"]["prometheusRule"] = json!({
         "enabled": true, "latenessSeconds": 0.5, "runbookUrl": "https://wiki.example/runbooks",
@@ -223,7 +223,7 @@ fn the_chart_puts_its_values_into_the_rules() {
 }
 
 #[test]
-fn every_lateness_that_the_chart_allows_is_a_bound_of_the_histogram() {
+fn allowed_lateness_values_are_bounds_of_the_histogram() {
     let schema: Value = serde_json::from_str(&fs::read_to_string(chart().join("values.schema.json")).unwrap()).unwrap();
     let path = "/properties/metrics/properties/prometheusRule/properties/latenessSeconds/enum";
     let text = cronwheel::telemetry::metrics::Metrics::register()

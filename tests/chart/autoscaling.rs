@@ -20,7 +20,7 @@ fn trigger<'o>(object: &'o Value, kind: &str) -> &'o Value {
 }
 
 #[test]
-fn the_autoscaler_alone_sets_the_number_of_replicas() {
+fn only_the_autoscaler_sets_the_replica_count() {
     let fixed = objects_of(&json!({}));
     assert_eq!(the(&fixed, "Deployment")["spec"]["replicas"], 3);
     let scaled = objects_of(&everything());
@@ -35,14 +35,14 @@ fn the_autoscaler_alone_sets_the_number_of_replicas() {
 }
 
 #[test]
-fn another_autoscaler_may_take_the_place_of_the_charts() {
+fn external_autoscaler_can_replace_that_of_the_chart() {
     let objects = objects_of(&json!({"autoscaling": {"enabled": true, "create": false}}));
     assert!(the(&objects, "Deployment")["spec"].get("replicas").is_none());
     assert!(objects.iter().all(|object| object["kind"] != "HorizontalPodAutoscaler"));
 }
 
 #[test]
-fn processor_time_is_the_only_metric_unless_cron_jobs_are_asked_for() {
+fn cpu_is_the_only_autoscaling_metric_by_default() {
     let metrics = |values: Value| {
         let objects = objects_of(&json!({"autoscaling": values}));
         the(&objects, "HorizontalPodAutoscaler")["spec"]["metrics"].clone()
@@ -66,7 +66,7 @@ fn processor_time_is_the_only_metric_unless_cron_jobs_are_asked_for() {
 }
 
 #[test]
-fn the_example_for_keda_scales_as_the_chart_does() {
+fn keda_example_scales_like_the_chart() {
     let keda = example("keda.yaml");
     let values = json!({"autoscaling": {"enabled": true, "targetCronJobsPerReplica": 7000}});
     let objects = objects_of(&values);
@@ -92,7 +92,7 @@ fn the_example_for_keda_scales_as_the_chart_does() {
 }
 
 #[test]
-fn both_examples_ask_the_same_query_of_registered_metrics() {
+fn both_examples_use_the_same_query_on_registered_metrics() {
     let keda = example("keda.yaml");
     let query = trigger(&keda, "prometheus")["metadata"]["query"].as_str().unwrap();
     let adapter = example("prometheus-adapter.yaml");

@@ -27,7 +27,7 @@ fn all() -> [Dashboard; 4] {
 }
 
 #[test]
-fn the_files_are_what_is_described_here() {
+fn dashboard_files_are_up_to_date() {
     let folder = chart().join("files/dashboards");
     for dashboard in all() {
         hold(&folder.join(format!("{}.json", dashboard.name)), &dashboard.text());
@@ -83,7 +83,7 @@ fn dashboards_show_every_metric_and_no_other() {
 }
 
 #[test]
-fn panels_lie_side_by_side_and_have_numbers_of_their_own() {
+fn panels_do_not_overlap_and_have_unique_ids() {
     for dashboard in all() {
         let read: Value = serde_json::from_str(&dashboard.text()).unwrap();
         let panels = read["panels"].as_array().unwrap();
@@ -101,7 +101,7 @@ fn panels_lie_side_by_side_and_have_numbers_of_their_own() {
 }
 
 #[test]
-fn the_chart_has_a_config_map_for_each() {
+fn chart_has_a_config_map_for_each_dashboard() {
     let objects = objects_of(&json!({"metrics": {"dashboards": {"enabled": true, "annotations": {"folder": "Jobs"}}}}));
     let maps: Vec<&Value> = objects.iter().filter(|object| object["kind"] == "ConfigMap").collect();
     assert_eq!(maps.len(), all().len());

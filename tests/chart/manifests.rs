@@ -50,7 +50,7 @@ fn without_helm(text: &str) -> String {
 }
 
 #[test]
-fn the_manifests_are_what_the_chart_renders() {
+fn manifests_match_the_rendered_chart() {
     for (file, purpose, templates, values) in files() {
         let mut made =
             format!("# {purpose}\n# Rendered from the chart in deploy/helm/cronwheel: change that instead.\n");
@@ -66,7 +66,7 @@ fn the_manifests_are_what_the_chart_renders() {
 }
 
 #[test]
-fn the_manifests_have_everything_that_the_chart_installs_by_default() {
+fn manifests_contain_all_default_objects_of_the_chart() {
     let by_default = super::objects_of(&json!({}));
     let names = |object: &Value| (object["kind"].clone(), object["metadata"]["name"].clone());
     let mut in_files = Vec::new();
@@ -80,7 +80,7 @@ fn the_manifests_have_everything_that_the_chart_installs_by_default() {
 }
 
 #[test]
-fn traces_of_helm_are_taken_out_and_all_else_stays() {
+fn only_helm_labels_and_source_comments_are_removed() {
     let text = "---\n# Source: a.yaml\nkind: A\nmetadata:\n  labels:\n    helm.sh/chart: c\n    a: b\n---\nkind: B\n\n";
     assert_eq!(
         without_helm(text),

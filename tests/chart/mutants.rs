@@ -302,7 +302,7 @@ fn every_part_of_an_expression_is_changed() {
 }
 
 #[test]
-fn an_operand_ends_where_an_operator_binds_less() {
+fn operand_ends_at_an_operator_of_lower_precedence() {
     let mutants = of("a / b > 1 and c or d", |_| Vec::new());
     let without: Vec<&str> = mutants
         .iter()

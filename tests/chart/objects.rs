@@ -31,7 +31,7 @@ fn read(arguments: &[&str]) -> RunArgs {
 }
 
 #[test]
-fn the_default_values_are_the_defaults_of_the_program() {
+fn default_values_match_the_defaults_of_the_program() {
     let mut from_chart = arguments(&json!({}));
     assert_eq!(from_chart.lease_namespace.take().as_deref(), Some("kube-system"));
     let by_default = RunArgs {
@@ -42,7 +42,7 @@ fn the_default_values_are_the_defaults_of_the_program() {
 }
 
 #[test]
-fn the_program_accepts_what_the_chart_passes() {
+fn program_accepts_the_arguments_of_the_chart() {
     let controller = json!({
         "namespaces": ["team-a", "team-b"], "defaultTimeZone": "Europe/Berlin", "shards": 64, "installation": "team",
         "leaseNamespace": "leases", "timing": "safe", "maxInflight": 320, "maxTemplateMemory": 2048,
@@ -60,7 +60,7 @@ fn the_program_accepts_what_the_chart_passes() {
 }
 
 #[test]
-fn ports_follow_the_one_value() {
+fn all_ports_follow_the_port_value() {
     let mut values = everything();
     values["controller"] = json!({"port": 9090});
     let objects = objects_of(&values);
@@ -81,7 +81,7 @@ fn ports_follow_the_one_value() {
 }
 
 #[test]
-fn a_rolling_update_takes_no_replica_away_before_another_is_ready() {
+fn rolling_update_adds_a_replica_before_it_removes_one() {
     let objects = objects_of(&json!({}));
     let spec = &the(&objects, "Deployment")["spec"];
     let expected = json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}});
@@ -97,7 +97,7 @@ fn a_rolling_update_takes_no_replica_away_before_another_is_ready() {
 }
 
 #[test]
-fn nothing_runs_at_installation_and_nothing_depends_on_what_a_cluster_has() {
+fn templates_use_no_hooks_and_no_cluster_lookups() {
     assert!(!chart().join("crds").exists());
     for entry in fs::read_dir(chart().join("templates")).unwrap() {
         let path = entry.unwrap().path();
@@ -117,7 +117,7 @@ fn nothing_runs_at_installation_and_nothing_depends_on_what_a_cluster_has() {
 }
 
 #[test]
-fn creates_of_jobs_have_a_priority_level_of_their_own() {
+fn job_creates_have_their_own_priority_level() {
     let named = |objects: &[Value], kind: &str| -> Vec<String> {
         let of_kind = objects.iter().filter(|object| object["kind"] == kind);
         of_kind
@@ -148,7 +148,7 @@ fn creates_of_jobs_have_a_priority_level_of_their_own() {
 }
 
 #[test]
-fn a_refusal_by_the_fence_names_it_whatever_the_release_is_called() {
+fn fence_denial_names_the_policy_for_any_release_name() {
     for release in ["cronwheel", "other"] {
         let rendered = render_as(release, &chart(), &everything(), &[]).unwrap();
         let objects = objects(&rendered);
@@ -174,7 +174,7 @@ fn a_refusal_by_the_fence_names_it_whatever_the_release_is_called() {
 }
 
 #[test]
-fn the_notes_say_what_is_missing() {
+fn notes_mention_a_missing_fence_and_a_single_replica() {
     let notes = |values: Value| {
         let file = super::tempfile(&values.to_string());
         let chart = chart();

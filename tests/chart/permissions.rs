@@ -49,7 +49,7 @@ fn named<'o>(objects: &'o [Value], kind: &str, name: &str) -> &'o Value {
 }
 
 #[test]
-fn the_account_may_do_what_the_program_needs_and_no_more() {
+fn roles_grant_exactly_the_needed_permissions() {
     let objects = objects_of(&json!({}));
     assert_eq!(
         rights(the(&objects, "ClusterRole")),
@@ -62,7 +62,7 @@ fn the_account_may_do_what_the_program_needs_and_no_more() {
 }
 
 #[test]
-fn with_namespaces_the_rights_on_cron_jobs_are_bound_in_these_alone() {
+fn namespaces_value_limits_where_cron_job_permissions_are_bound() {
     let objects = objects_of(&json!({"controller": {"namespaces": ["team-a", "team-b"]}}));
     assert_eq!(
         rights(named(&objects, "ClusterRole", "cronwheel")),
@@ -90,7 +90,7 @@ fn with_namespaces_the_rights_on_cron_jobs_are_bound_in_these_alone() {
 }
 
 #[test]
-fn every_binding_names_the_account_of_the_pods() {
+fn every_binding_names_the_service_account_of_the_pods() {
     let values = json!({"serviceAccount": {"name": "other"}, "controller": {"namespaces": ["team-a"]}});
     let objects = objects_of(&values);
     let account = &the(&objects, "Deployment")["spec"]["template"]["spec"]["serviceAccountName"];
@@ -105,7 +105,7 @@ fn every_binding_names_the_account_of_the_pods() {
 }
 
 #[test]
-fn every_verb_has_its_reason() {
+fn every_verb_has_a_comment_with_its_reason() {
     let text = std::fs::read_to_string(super::chart().join("templates/rbac.yaml")).unwrap();
     let is_verb = |line: &&str| {
         let verb = line.trim().strip_prefix("- ").unwrap_or_default();

@@ -47,7 +47,7 @@ fn rows(text: &str) -> Vec<Row> {
 }
 
 #[test]
-fn the_table_of_values_is_what_the_values_say() {
+fn table_of_values_is_up_to_date() {
     let text = fs::read_to_string(chart().join("values.yaml")).unwrap();
     let mut table = "| Value | Default | What it is |\n|---|---|---|\n".to_owned();
     for row in rows(&text) {
@@ -66,7 +66,7 @@ fn the_table_of_values_is_what_the_values_say() {
 }
 
 #[test]
-fn the_first_line_says_that_there_are_no_resource_definitions_and_no_hooks() {
+fn readme_begins_with_no_crds_and_no_hooks() {
     let text = fs::read_to_string(chart().join("README.md")).unwrap();
     assert!(text.starts_with("No CRDs, no hooks."), "{:?}", text.lines().next());
 }

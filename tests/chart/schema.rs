@@ -39,7 +39,7 @@ fn walk(path: &str, schema: &Value, value: &Value, visit: &mut dyn FnMut(&str, &
 }
 
 #[test]
-fn it_names_the_values_that_there_are() {
+fn schema_properties_match_the_default_values() {
     let mut n_objects = 0;
     walk("", &schema(), &values(), &mut |path, schema, value| {
         n_objects += 1;
@@ -55,7 +55,7 @@ fn it_names_the_values_that_there_are() {
 }
 
 #[test]
-fn a_typo_is_refused_wherever_it_is() {
+fn unknown_value_is_refused_at_every_level() {
     let mut paths = Vec::new();
     walk("", &schema(), &values(), &mut |path, _, _| paths.push(path.to_owned()));
     for path in paths {
@@ -67,7 +67,7 @@ fn a_typo_is_refused_wherever_it_is() {
 }
 
 #[test]
-fn values_that_cannot_work_are_refused() {
+fn invalid_values_are_refused() {
     for values in [
         json!({"controller": {"shards": 100}}),
         json!({"controller": {"installation": "Team_A"}}),
@@ -88,7 +88,7 @@ fn values_that_cannot_work_are_refused() {
 }
 
 #[test]
-fn it_can_be_a_subchart() {
+fn chart_works_as_a_subchart() {
     let parent = super::tempfile("");
     fs::remove_file(&parent).unwrap();
     fs::create_dir_all(parent.join("charts")).unwrap();
@@ -107,7 +107,7 @@ fn it_can_be_a_subchart() {
 }
 
 #[test]
-fn the_pods_have_longer_to_end_than_the_program_takes() {
+fn termination_grace_period_exceeds_the_shutdown_time() {
     use cronwheel::controller::shutdown::{EVENT_GRACE, HANDOVER_GRACE, INFLIGHT_GRACE, STATUS_GRACE};
     let graces = HANDOVER_GRACE + INFLIGHT_GRACE + STATUS_GRACE + EVENT_GRACE;
     let least = schema()["properties"]["terminationGracePeriodSeconds"]["minimum"].as_u64();

@@ -76,7 +76,7 @@ fn is_shown(prometheus: &Prometheus, query: &Query, expression: &str) -> bool {
 }
 
 #[test]
-fn every_panel_shows_what_the_samples_say_and_no_changed_query_does() {
+fn only_the_unchanged_query_of_a_panel_shows_the_expected_values() {
     let fixture = Fixture::new();
     let prometheus = Prometheus::start(&fixture.text());
     let (mut n_mutants, mut n_equivalent) = (0, 0);

@@ -246,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_cache_folder_is_ours_then_that_of_xdg_then_that_of_home() {
+    fn cache_folder_is_from_own_variable_then_xdg_then_home() {
         let check = |variables: &[(&str, &str)], expected: Option<&str>| {
             let variables: BTreeMap<&str, &str> = variables.iter().copied().collect();
             let found = cache_root(|name| variables.get(name).map(OsString::from));
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_are_named_once() {
+    fn folders_of_binaries_are_listed_once() {
         let binaries = Binaries {
             etcd: "/assets/etcd".into(),
             kube_apiserver: "/assets/kube-apiserver".into(),

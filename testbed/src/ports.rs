@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn no_ports_left_is_an_answer() {
+    fn no_ports_are_chosen_if_none_is_free() {
         assert_eq!(Ports::choose_by(&BTreeSet::new(), 7, |_| false), None);
     }
 }

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn stat_is_read_past_a_name_with_brackets_and_spaces() {
+    fn stat_with_brackets_and_spaces_in_the_name_is_parsed() {
         let text = "77 (a) R (b) S 1 77 77 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 123456 9 10";
         assert_eq!(
             Stat::parse(text),
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_bears_another_start_time_or_program_is_not_the_one_recorded() {
+    fn process_with_another_start_time_or_program_does_not_match() {
         let sleeper = Sleeper::start();
         let record = sleeper.record();
         assert!(record.is_running());
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_is_not_the_one_recorded_is_not_signalled() {
+    fn process_that_does_not_match_its_record_is_not_signalled() {
         let mut sleeper = Sleeper::start();
         let record = sleeper.record();
         let successor = ProcessRecord {
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stopped_process_does_not_run_though_nobody_waited_for_it() {
+    fn zombie_process_does_not_count_as_running() {
         let sleeper = Sleeper::start();
         let record = sleeper.record();
         record.stop(Duration::from_secs(5)).unwrap();
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frozen_process_is_there_and_goes_on_once_thawed() {
+    fn frozen_process_counts_as_running_and_resumes_when_thawed() {
         let sleeper = Sleeper::start();
         let record = sleeper.record();
         let is_frozen = || Stat::read(record.pid).unwrap().state == 'T';
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_the_same_after_its_file_was_removed() {
+    fn program_matches_after_its_file_was_removed() {
         assert!(is_same_program(Path::new("/a/etcd"), Path::new("/a/etcd (deleted)")));
         assert!(!is_same_program(Path::new("/a/etcd"), Path::new("/b/etcd")));
     }

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_stand_below_their_key_and_no_rules_are_an_empty_list() {
+    fn manifest_lists_its_rules_or_an_empty_list() {
         let with_rules = manifest(
             "kube-system",
             "candidate",

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_sent_while_held_comes_when_released_in_both_directions() {
+    async fn held_bytes_arrive_after_the_release_in_both_directions() {
         let (wire, mut near, mut far) = connected().await;
         near.write_u8(1).await.unwrap();
         assert_eq!(read(&mut far).await, 1);
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_its_sender_takes_back_while_held_never_comes() {
+    async fn held_bytes_of_a_reset_connection_never_arrive() {
         let (wire, mut near, mut far) = connected().await;
         wire.hold();
         near.write_u8(2).await.unwrap();
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_delayed_comes_when_released_whatever_became_of_its_sender() {
+    async fn delayed_bytes_arrive_even_if_their_sender_is_gone() {
         let (wire, mut near, mut far) = connected().await;
         wire.delay();
         near.write_u8(2).await.unwrap();
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_stays_goes_on_after_what_was_delayed() {
+    async fn connection_continues_after_delayed_bytes() {
         let (wire, mut near, mut far) = connected().await;
         wire.delay();
         near.write_u8(2).await.unwrap();
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_silenced_connection_stays_open_and_the_next_one_carries() {
+    async fn only_existing_connections_are_silenced() {
         let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let wire = Wire::to(&server.local_addr().unwrap().to_string()).await.unwrap();
         let mut near = TcpStream::connect(wire.address()).await.unwrap();
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_cut_ends_both_ends() {
+    async fn cut_closes_both_ends() {
         let (wire, mut near, mut far) = connected().await;
         wire.cut();
         for end in [&mut near, &mut far] {

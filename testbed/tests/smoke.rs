@@ -38,7 +38,7 @@ fn wait_until_complete(kubectl: &Kubectl, job: &str) {
 }
 
 #[test]
-fn jobs_end_and_nothing_is_left_behind() {
+fn jobs_complete_and_no_process_or_folder_remains() {
     let testbed = Testbed::start(Options {
         audit: true,
         ..Options::default()
@@ -68,7 +68,7 @@ fn jobs_end_and_nothing_is_left_behind() {
 }
 
 #[test]
-fn state_outlives_the_servers_and_an_account_may_do_what_its_role_says() {
+fn state_survives_restarts_and_accounts_are_limited_to_their_role() {
     let mut testbed = Testbed::start(Options {
         jobs: JobLife::None,
         ..Options::default()
@@ -99,7 +99,7 @@ fn state_outlives_the_servers_and_an_account_may_do_what_its_role_says() {
 }
 
 #[test]
-fn pods_run_where_they_are_asked_for() {
+fn pods_run_if_requested() {
     let testbed = Testbed::start(Options {
         jobs: JobLife::Pods,
         ..Options::default()

@@ -48,7 +48,7 @@ fn everything_listens_on_loopback_only() {
 }
 
 #[test]
-fn the_cron_job_controller_runs_in_the_reference_alone() {
+fn cron_job_controller_runs_only_in_the_reference() {
     let controllers = |arguments: &[String]| value(arguments, "controllers").unwrap().to_owned();
     let base = controllers(&setup(JobLife::Kwok, false).controller_manager_arguments());
     assert!(
@@ -65,7 +65,7 @@ fn the_cron_job_controller_runs_in_the_reference_alone() {
 }
 
 #[test]
-fn deployments_work_where_asked_for() {
+fn deployment_controllers_run_only_if_requested() {
     let mut setup = setup(JobLife::Kwok, false);
     let runs = |setup: &Setup<'_>, controller: &str| {
         let arguments = setup.controller_manager_arguments();
@@ -81,7 +81,7 @@ fn deployments_work_where_asked_for() {
 }
 
 #[test]
-fn autoscalers_work_where_asked_for() {
+fn autoscaling_controller_runs_only_if_requested() {
     let mut setup = setup(JobLife::Kwok, false);
     let of = |setup: &Setup<'_>| {
         let arguments = setup.controller_manager_arguments();
@@ -98,7 +98,7 @@ fn autoscalers_work_where_asked_for() {
 }
 
 #[test]
-fn the_audit_log_is_written_only_where_asked_for_and_never_rotated() {
+fn audit_log_is_written_only_if_requested_and_never_rotated() {
     let without = setup(JobLife::None, false).api_server_arguments();
     assert!(!without.iter().any(|argument| argument.contains("audit")));
     let with = setup(JobLife::None, true).api_server_arguments();
@@ -108,7 +108,7 @@ fn the_audit_log_is_written_only_where_asked_for_and_never_rotated() {
 }
 
 #[test]
-fn feature_gates_are_those_that_were_asked_for() {
+fn only_requested_feature_gates_are_set() {
     let mut setup = setup(JobLife::None, false);
     assert_eq!(value(&setup.api_server_arguments(), "feature-gates"), None);
     let gates = ["A=true".to_owned(), "B=false".to_owned()];
@@ -118,7 +118,7 @@ fn feature_gates_are_those_that_were_asked_for() {
 }
 
 #[test]
-fn the_defaults_of_the_servers_are_left_alone_where_asked_for() {
+fn server_defaults_are_kept_if_requested() {
     let mut setup = setup(JobLife::None, false);
     let has = |setup: &Setup<'_>| {
         (

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_the_log_are_understood() {
+    fn log_lines_are_parsed() {
         let log = |message: &str, rest: &str| {
             format!(
                 r#"{{"timestamp":"2026-11-21T20:00:00.500000Z","level":"DEBUG","message":"{message}"{rest},"target":"cronwheel::controller::election"}}"#
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handover_is_from_the_seal_to_the_next_leader() {
+    fn handover_lasts_from_the_seal_to_the_next_leader() {
         let given = [
             turn(0, 7, 1, TurnKind::Leads),
             turn(10, 7, 1, TurnKind::Sealed),
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn led_is_what_the_living_lead_in_the_highest_term() {
+    fn led_shards_are_those_of_living_replicas_in_the_highest_term() {
         let dead = [turn(0, 1, 5, TurnKind::Leads), turn(0, 2, 5, TurnKind::Leads)];
         let former = [turn(0, 3, 1, TurnKind::Leads), turn(5, 0, 0, TurnKind::JoinsAnew)];
         let living = [

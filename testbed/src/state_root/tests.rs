@@ -71,7 +71,7 @@ fn sleeper(instance: &Instance, component: Component) -> Child {
 }
 
 #[test]
-fn a_sweep_stops_and_removes_what_a_dead_owner_left_and_nothing_else() {
+fn sweep_removes_only_instances_of_dead_owners() {
     let root = TemporaryRoot::new("sweep");
     let abandoned = root.claim("abandoned", Some(record_of_ended_process()));
     let owned = root.claim("owned", Some(ProcessRecord::of_this_process().unwrap()));
@@ -93,7 +93,7 @@ fn a_sweep_stops_and_removes_what_a_dead_owner_left_and_nothing_else() {
 }
 
 #[test]
-fn a_name_is_given_once_and_no_port_is_given_twice() {
+fn names_and_ports_of_instances_are_unique() {
     let root = TemporaryRoot::new("claim");
     let first = root.claim("first", None);
     let second = root.claim("second", None);
@@ -109,7 +109,7 @@ fn a_name_is_given_once_and_no_port_is_given_twice() {
 }
 
 #[test]
-fn a_component_runs_once_and_can_start_again_after_it_stopped() {
+fn component_runs_once_and_can_be_restarted() {
     let root = TemporaryRoot::new("spawn");
     let instance = root.claim("one", None);
     let mut first = sleeper(&instance, Component::Kwok);
@@ -130,7 +130,7 @@ fn a_component_runs_once_and_can_start_again_after_it_stopped() {
 }
 
 #[test]
-fn a_control_plane_is_found_by_its_name_by_another_process() {
+fn control_plane_is_found_by_its_name() {
     let root = TemporaryRoot::new("find");
     let claimed = root.claim("one", None);
     let found = root.0.find("one").unwrap().unwrap();
@@ -139,7 +139,7 @@ fn a_control_plane_is_found_by_its_name_by_another_process() {
 }
 
 #[test]
-fn a_link_in_the_place_of_the_folder_is_not_followed() {
+fn symlink_in_place_of_the_folder_is_refused() {
     let root = TemporaryRoot::new("link");
     let link = root.0.folder.join("link");
     std::os::unix::fs::symlink(Path::new("/"), &link).unwrap();
@@ -147,7 +147,7 @@ fn a_link_in_the_place_of_the_folder_is_not_followed() {
 }
 
 #[test]
-fn a_sweep_kills_the_processes_that_a_dead_owner_attached() {
+fn sweep_kills_attached_processes_of_a_dead_owner() {
     let root = TemporaryRoot::new("attached");
     let abandoned = root.claim("abandoned", Some(record_of_ended_process()));
     let mut attached = Command::new("sleep").arg("600").spawn().unwrap();

@@ -37,7 +37,7 @@ fn the_cache_key_depends_on_the_release_the_modules_and_the_flags() {
 }
 
 #[test]
-fn go_releases_are_read_and_compared() {
+fn go_versions_are_parsed_and_compared() {
     let check = |line: &str, expected: Option<GoVersion>| assert_eq!(parse_version(line), expected, "{line}");
     check("go version go1.26.8 linux/amd64", Some(GoVersion(1, 26)));
     check("go version go1.27rc1 darwin/arm64", Some(GoVersion(1, 27)));
@@ -54,7 +54,7 @@ fn all_modules() -> impl Iterator<Item = Module> {
 }
 
 #[test]
-fn the_minimum_is_what_the_modules_ask_for() {
+fn minimum_go_version_satisfies_every_module() {
     for module in all_modules() {
         let line = module.go_mod.lines().find_map(|line| line.strip_prefix("go ")).unwrap();
         let asked = parse_version(&format!("go version go{line} linux/amd64")).unwrap();
@@ -63,7 +63,7 @@ fn the_minimum_is_what_the_modules_ask_for() {
 }
 
 #[test]
-fn every_program_is_of_its_module_and_its_version_is_the_one_stamped() {
+fn programs_belong_to_their_module_and_stamp_its_version() {
     for module in all_modules() {
         for program in module.programs {
             let own_name = module
@@ -94,7 +94,7 @@ fn every_program_is_of_its_module_and_its_version_is_the_one_stamped() {
 }
 
 #[test]
-fn a_build_strips_paths_stamps_the_version_and_ignores_the_flags_of_the_environment() {
+fn build_strips_paths_and_ignores_goflags() {
     let command = build_command(Path::new("/w"), &CONTROL_PLANE[0], &CONTROL_PLANE[0].programs[0]);
     let arguments: Vec<_> = command.get_args().map(|argument| argument.to_string_lossy()).collect();
     let expected = [

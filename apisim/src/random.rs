@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_gives_the_same_run_and_another_seed_another() {
+    fn seed_determines_the_sequence() {
         let run = |seed| {
             let mut random = Random::new(seed);
             [random.bits(), random.below(1000), random.bits()]
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_hold() {
+    fn random_values_stay_within_their_limits() {
         let mut random = Random::new(1);
         for _ in 0..1000 {
             assert!(random.below(3) < 3);

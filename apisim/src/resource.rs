@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_kind_stands_at_its_index_and_is_found_by_its_path() {
+    fn kinds_are_found_by_index_and_path() {
         for (index, resource) in Resource::ALL.into_iter().enumerate() {
             assert_eq!(resource.index(), index);
             let (group, version, plural) = (resource.group(), resource.version(), resource.plural());

@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_written_in_the_forms_of_the_api() {
+    fn times_have_the_formats_of_the_api() {
         let table = [
             (
                 "2026-01-02T03:04:05Z",

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn other_values_are_refused_with_the_possible_ones() {
+    fn unknown_values_are_refused_with_the_accepted_ones() {
         check(
             json!({"run-for": "90"}),
             Err(r#"[run-for]: "90" is not a duration such as 90s or 1h30m"#),

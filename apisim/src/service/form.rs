@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_form_that_there_is_is_taken() {
+    fn first_supported_accept_type_is_used() {
         let table = Some(Form::Table(IncludeObject::Metadata));
         check("application/json", Some(Form::Whole));
         check(

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn label_selectors_mean_what_they_mean_to_the_api_server() {
+    fn label_selectors_match_as_in_the_api_server() {
         let labels = [("app", "shop"), ("tier", "2")];
         for (selector, expected) in [
             ("", true),
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn only_fields_that_the_api_server_selects_by_are_selected_by() {
+    fn unsupported_field_selectors_are_refused() {
         assert!(FieldSelector::parse(Resource::CronJob, "metadata.name=a,metadata.namespace!=b").is_ok());
         assert!(FieldSelector::parse(Resource::Event, "involvedObject.uid=1").is_ok());
         let refused = FieldSelector::parse(Resource::Event, "spec.schedule=1").unwrap_err();

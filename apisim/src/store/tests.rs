@@ -21,7 +21,7 @@ fn shown(view: &View<'_>, after: Option<&Key>) -> Model {
 }
 
 #[test]
-fn every_version_that_the_log_reaches_can_be_seen_again_and_no_older_one() {
+fn past_versions_are_readable_within_the_capacity_of_the_log() {
     for seed in 0..40 {
         let mut random = Random::new(seed);
         let capacity = 30;
@@ -70,7 +70,7 @@ fn every_version_that_the_log_reaches_can_be_seen_again_and_no_older_one() {
 }
 
 #[test]
-fn changes_follow_one_another_and_say_what_was_before() {
+fn changes_are_ordered_and_carry_the_previous_version() {
     let mut random = Random::new(1);
     let mut store = Store::new(10);
     let key = Key::new(Some("n"), "a");
@@ -106,7 +106,7 @@ fn changes_follow_one_another_and_say_what_was_before() {
 }
 
 #[test]
-fn dependents_are_known_by_the_uid_of_their_owner() {
+fn dependents_are_found_by_the_uid_of_their_owner() {
     let mut random = Random::new(1);
     let mut store = Store::new(10);
     let owner = Uid(random.uid());
@@ -126,7 +126,7 @@ fn dependents_are_known_by_the_uid_of_their_owner() {
 }
 
 #[test]
-fn a_uid_is_read_as_it_is_written() {
+fn uid_round_trips_through_text() {
     let mut random = Random::new(3);
     let uid = Uid(random.uid());
     assert_eq!(Uid::parse(&uid.text()), Some(uid));
@@ -160,7 +160,7 @@ fn misleading(random: &mut Random) -> Value {
 }
 
 #[test]
-fn a_change_of_a_part_is_what_reading_and_writing_the_whole_gives() {
+fn partial_change_equals_a_rewrite_of_the_whole_object() {
     for seed in 0..200 {
         let mut random = Random::new(seed);
         let key = Key::new(Some("n"), "o");
@@ -186,7 +186,7 @@ fn a_change_of_a_part_is_what_reading_and_writing_the_whole_gives() {
 }
 
 #[test]
-fn a_change_is_found_by_its_time_and_by_its_version() {
+fn changes_are_found_by_time_and_version() {
     let mut random = Random::new(1);
     let begun = instant();
     for n in 0..40 {

@@ -5,14 +5,14 @@ use serde_json::json;
 
 use super::server::{Server, text};
 
-pub(super) async fn an_answer_says_the_server_s_time(server: Server) {
+pub(super) async fn response_has_the_date_of_the_server(server: Server) {
     let answer = server.get("/version").await;
     let date = answer.headers["date"].to_str().unwrap().to_owned();
     assert!(date.ends_with(" GMT") && date.len() == 29, "{date}");
     assert!(answer.expect(200)["gitVersion"].is_string());
 }
 
-pub(super) async fn an_access_review_is_answered_and_not_stored(server: Server) {
+pub(super) async fn access_review_is_answered(server: Server) {
     let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
     let review = json!({
         "apiVersion": "authorization.k8s.io/v1",
@@ -27,7 +27,7 @@ pub(super) async fn an_access_review_is_answered_and_not_stored(server: Server) 
     assert_eq!(answer["spec"]["resourceAttributes"]["verb"], "update");
 }
 
-pub(super) async fn what_is_not_there_is_404_with_its_details(server: Server) {
+pub(super) async fn missing_object_is_404_with_details(server: Server) {
     let answer = server.get(&format!("{}/none", server.path("cronjobs"))).await;
     let details = answer.json["details"].clone();
     assert_eq!(answer.refused(404, "NotFound"), "cronjobs.batch \"none\" not found");
@@ -36,7 +36,7 @@ pub(super) async fn what_is_not_there_is_404_with_its_details(server: Server) {
     assert_eq!(answer.refused(404, "NotFound"), "events \"none\" not found");
 }
 
-pub(super) async fn a_table_is_made_where_one_is_asked_for(server: Server) {
+pub(super) async fn table_is_returned_on_request(server: Server) {
     server.create_config_map("a", json!({})).await;
     let accept = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
     let path = format!("{}/a", server.path("configmaps"));
@@ -53,7 +53,7 @@ pub(super) async fn a_table_is_made_where_one_is_asked_for(server: Server) {
     assert_eq!(table["rows"][0]["object"]["metadata"]["name"], "a");
 }
 
-pub(super) async fn a_field_that_cannot_be_selected_by_is_refused(server: Server) {
+pub(super) async fn unsupported_field_selector_is_refused(server: Server) {
     for (plural, expected) in [
         (
             "cronjobs",

@@ -31,7 +31,7 @@ fn of_pod(change: Value) -> Value {
     json!({"spec": {"jobTemplate": {"spec": {"template": {"spec": change}}}}})
 }
 
-pub(super) async fn b_16_1_what_a_cron_job_leaves_open_is_filled_in(server: Server) {
+pub(super) async fn b_16_1_created_cron_job_has_the_defaults_of_the_server(server: Server) {
     let spec = json!({"schedule": "0 0 1 1 *", "jobTemplate": {"spec": {"template": {"spec": {
         "restartPolicy": "Never", "containers": [{"name": "work", "image": "work"}]}}}}});
     let object = json!({"metadata": {"name": "a"}, "spec": spec});
@@ -48,7 +48,7 @@ pub(super) async fn b_16_1_what_a_cron_job_leaves_open_is_filled_in(server: Serv
     assert_eq!(created["spec"], filled);
 }
 
-pub(super) async fn b_11_2_a_job_is_marked_with_its_name_and_uid(server: Server) {
+pub(super) async fn b_11_2_created_job_has_labels_with_its_name_and_uid(server: Server) {
     let created = server.create_job("a", json!({})).await;
     let labels = json!({
         "batch.kubernetes.io/controller-uid": uid(&created), "batch.kubernetes.io/job-name": "a",
@@ -71,7 +71,7 @@ pub(super) async fn b_11_2_a_job_is_marked_with_its_name_and_uid(server: Server)
     }
 }
 
-pub(super) async fn b_16_2_a_refusal_tells_every_cause(server: Server) {
+pub(super) async fn b_16_2_invalid_cron_job_error_lists_every_cause(server: Server) {
     let mut object = cron_job("a");
     object["spec"]["concurrencyPolicy"] = "Never".into();
     object["spec"]["startingDeadlineSeconds"] = (-1).into();
@@ -107,13 +107,13 @@ pub(super) async fn b_16_2_a_refusal_tells_every_cause(server: Server) {
     );
 }
 
-pub(super) async fn b_16_2_an_object_has_a_name(server: Server) {
+pub(super) async fn b_16_2_object_without_a_name_is_invalid(server: Server) {
     let answer = server.post(&server.path("configmaps"), &json!({})).await;
     let expected = "ConfigMap \"\" is invalid: metadata.name: Required value: name or generateName is required";
     assert_eq!(answer.refused(422, "Invalid"), expected);
 }
 
-pub(super) async fn what_a_job_runs_cannot_be_changed(server: Server) {
+pub(super) async fn completion_mode_of_a_job_is_immutable(server: Server) {
     let mut object = server.create_job("a", json!({})).await;
     object["spec"]["completionMode"] = "Indexed".into();
     object["spec"]["completions"] = 2.into();
@@ -125,7 +125,7 @@ pub(super) async fn what_a_job_runs_cannot_be_changed(server: Server) {
     );
 }
 
-pub(super) async fn a_job_that_is_complete_says_why_and_stays_so(server: Server) {
+pub(super) async fn complete_job_needs_success_criteria_and_stays_complete(server: Server) {
     let created = server.create_job("a", json!({})).await;
     let path = format!("{}/a/status", server.path("jobs"));
     let time = &created["metadata"]["creationTimestamp"];
@@ -146,7 +146,7 @@ pub(super) async fn a_job_that_is_complete_says_why_and_stays_so(server: Server)
     server.put(&path, &write).await.refused(422, "Invalid");
 }
 
-pub(super) async fn unknown_fields_are_told_or_refused(server: Server) {
+pub(super) async fn unknown_fields_are_warned_about_or_refused(server: Server) {
     let mut object = cron_job("a");
     object["spec"]["skedule"] = 1.into();
     let path = server.path("cronjobs");
@@ -171,7 +171,7 @@ pub(super) async fn unknown_fields_are_told_or_refused(server: Server) {
     );
 }
 
-pub(super) async fn options_that_make_no_sense_are_refused(server: Server) {
+pub(super) async fn invalid_request_options_are_refused(server: Server) {
     server.create_config_map("a", json!({})).await;
     let path = server.path("configmaps");
     let object = json!({"metadata": {"name": "b"}});
@@ -206,7 +206,7 @@ pub(super) async fn options_that_make_no_sense_are_refused(server: Server) {
     );
 }
 
-pub(super) async fn what_a_client_cannot_set_is_not_taken_from_it(server: Server) {
+pub(super) async fn metadata_managed_by_the_server_is_not_taken_from_the_client(server: Server) {
     let mut object = json!({"metadata": {"name": "a", "generateName": "a", "uid": "1", "generation": 7, "selfLink": "x",
         "deletionTimestamp": "2020-01-01T00:00:00Z", "deletionGracePeriodSeconds": 3}});
     let path = server.path("configmaps");
@@ -241,7 +241,7 @@ pub(super) async fn what_a_client_cannot_set_is_not_taken_from_it(server: Server
     assert_eq!(version(&kept), version(&stored));
 }
 
-pub(super) async fn a_strategic_merge_goes_by_the_names_of_containers(server: Server) {
+pub(super) async fn strategic_merge_patch_merges_containers_by_name(server: Server) {
     server.create_cron_job("a").await;
     let path = format!("{}/a", server.path("cronjobs"));
     let change = of_pod(json!({"containers": [
@@ -264,7 +264,7 @@ pub(super) async fn a_strategic_merge_goes_by_the_names_of_containers(server: Se
     assert_eq!(stored["metadata"]["generation"], 3);
 }
 
-pub(super) async fn a_json_patch_is_done_step_by_step_or_not_at_all(server: Server) {
+pub(super) async fn json_patch_is_applied_completely_or_not_at_all(server: Server) {
     server.create_cron_job("a").await;
     let path = format!("{}/a", server.path("cronjobs"));
     let failing = json!([{"op": "replace", "path": "/spec/schedule", "value": "1 1 1 1 *"},
@@ -285,7 +285,7 @@ pub(super) async fn a_json_patch_is_done_step_by_step_or_not_at_all(server: Serv
     assert_eq!(stored["metadata"]["labels"], json!({"a": "b"}));
 }
 
-pub(super) async fn an_apply_creates_changes_and_takes_back(server: Server) {
+pub(super) async fn apply_creates_changes_and_removes_fields(server: Server) {
     let path = format!(
         "{}/a?fieldManager=kubectl&fieldValidation=Strict",
         server.path("cronjobs")
@@ -333,7 +333,7 @@ pub(super) async fn an_apply_creates_changes_and_takes_back(server: Server) {
     assert!(message == expected || message == without_namespace, "{message}");
 }
 
-pub(super) async fn a_patch_that_makes_no_object_is_refused(server: Server) {
+pub(super) async fn patch_with_an_invalid_result_is_refused(server: Server) {
     server.create_cron_job("a").await;
     let path = format!("{}/a?fieldValidation=Strict", server.path("cronjobs"));
     let change = json!({"spec": {"skedule": 1}});
@@ -391,7 +391,7 @@ pub(super) async fn a_job_is_created_from_protobuf(server: Server) {
     assert_eq!(status["status"], "Success");
 }
 
-pub(super) async fn a_name_that_is_no_label_is_warned_about(server: Server) {
+pub(super) async fn name_that_is_no_dns_label_gets_a_warning(server: Server) {
     let answer = server.post(&server.path("jobs"), &job("a.b")).await;
     assert_eq!(
         warnings(&answer),

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::server::{Server, job, owned_by, uid};
 
-pub(super) async fn a_deleted_job_is_gone_and_the_answer_names_its_uid(server: Server) {
+pub(super) async fn deleted_job_is_gone_and_the_response_has_its_uid(server: Server) {
     let job = server.create_job("a", json!({})).await;
     let path = format!("{}/a", server.path("jobs"));
     let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background",
@@ -19,7 +19,7 @@ pub(super) async fn a_deleted_job_is_gone_and_the_answer_names_its_uid(server: S
     server.delete(&path, &options).await.refused(404, "NotFound");
 }
 
-pub(super) async fn a_delete_of_another_uid_is_a_conflict(server: Server) {
+pub(super) async fn delete_with_another_uid_is_a_conflict(server: Server) {
     server.create_job("a", json!({})).await;
     let options = json!({"preconditions": {"uid": "00000000-0000-4000-8000-000000000000"}});
     let answer = server.delete(&format!("{}/a", server.path("jobs")), &options).await;
@@ -27,7 +27,7 @@ pub(super) async fn a_delete_of_another_uid_is_a_conflict(server: Server) {
     assert!(message.contains("the UID in the precondition (0000"), "{message}");
 }
 
-pub(super) async fn a_delete_of_another_version_is_a_conflict(server: Server) {
+pub(super) async fn delete_with_another_version_is_a_conflict(server: Server) {
     server.create_job("a", json!({})).await;
     let options = json!({"preconditions": {"resourceVersion": "1"}});
     let answer = server.delete(&format!("{}/a", server.path("jobs")), &options).await;
@@ -38,7 +38,7 @@ pub(super) async fn a_delete_of_another_version_is_a_conflict(server: Server) {
     );
 }
 
-pub(super) async fn an_object_with_a_finalizer_goes_with_it(server: Server) {
+pub(super) async fn object_is_removed_with_its_last_finalizer(server: Server) {
     server
         .create_job("a", json!({"finalizers": ["example.org/wait"]}))
         .await;
@@ -58,7 +58,7 @@ pub(super) async fn an_object_with_a_finalizer_goes_with_it(server: Server) {
     server.get(&path).await.refused(404, "NotFound");
 }
 
-pub(super) async fn children_of_a_deleted_cron_job_go(server: Server) {
+pub(super) async fn jobs_of_a_deleted_cron_job_are_deleted(server: Server) {
     let cron_job = server.create_cron_job("a").await;
     server.create_job("a-1", owned_by(&cron_job)).await;
     server.create_job("other", json!({})).await;
@@ -70,7 +70,7 @@ pub(super) async fn children_of_a_deleted_cron_job_go(server: Server) {
     server.get(&format!("{}/other", server.path("jobs"))).await.expect(200);
 }
 
-pub(super) async fn a_foreground_deletion_waits_for_the_children(server: Server) {
+pub(super) async fn foreground_deletion_waits_for_dependents(server: Server) {
     let cron_job = server.create_cron_job("a").await;
     let mut metadata = owned_by(&cron_job);
     metadata["finalizers"] = json!(["example.org/wait"]);
@@ -91,7 +91,7 @@ pub(super) async fn a_foreground_deletion_waits_for_the_children(server: Server)
     server.wait_for_code(&owner, 404).await;
 }
 
-pub(super) async fn an_orphan_stays(server: Server) {
+pub(super) async fn orphaned_job_is_kept(server: Server) {
     let cron_job = server.create_cron_job("a").await;
     server.create_job("a-1", owned_by(&cron_job)).await;
     let owner = format!("{}/a", server.path("cronjobs"));
@@ -104,7 +104,7 @@ pub(super) async fn an_orphan_stays(server: Server) {
     assert_eq!(child["metadata"]["ownerReferences"], Value::Null);
 }
 
-pub(super) async fn a_job_that_is_deleted_without_options_leaves_orphans(server: Server) {
+pub(super) async fn job_deleted_without_options_orphans_its_dependents(server: Server) {
     server
         .create_job("a", json!({"finalizers": ["example.org/wait"]}))
         .await;
@@ -133,7 +133,7 @@ pub(super) async fn a_collection_is_deleted_by_selector(server: Server) {
     server.get(&format!("{path}/c")).await.refused(404, "NotFound");
 }
 
-pub(super) async fn a_namespace_that_is_going_takes_nothing_in(server: Server) {
+pub(super) async fn terminating_namespace_refuses_creates(server: Server) {
     server
         .create_job("a", json!({"finalizers": ["example.org/wait"]}))
         .await;
@@ -161,7 +161,7 @@ pub(super) async fn a_namespace_that_is_going_takes_nothing_in(server: Server) {
     server.wait_for_code(&path, 404).await;
 }
 
-pub(super) async fn a_child_of_an_owner_that_is_gone_goes(server: Server) {
+pub(super) async fn job_with_a_missing_owner_is_deleted(server: Server) {
     let cron_job = server.create_cron_job("a").await;
     server
         .delete(&format!("{}/a", server.path("cronjobs")), &Value::Null)

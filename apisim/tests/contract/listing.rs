@@ -13,7 +13,7 @@ fn names(list: &Value) -> Vec<String> {
         .collect()
 }
 
-pub(super) async fn a_list_in_pages_is_of_one_version(server: Server) {
+pub(super) async fn pages_of_a_list_have_one_version(server: Server) {
     for name in ["a", "b", "c", "d"] {
         server.create_job(name, json!({})).await;
     }
@@ -46,7 +46,7 @@ pub(super) async fn a_list_in_pages_is_of_one_version(server: Server) {
     assert_eq!(names(&server.get(&path).await.expect(200)), ["a", "b", "bb", "d"]);
 }
 
-pub(super) async fn labels_select(server: Server) {
+pub(super) async fn label_and_field_selectors_filter_lists(server: Server) {
     for (name, tier) in [("a", "1"), ("b", "2"), ("c", "3")] {
         server.create_config_map(name, json!({"tier": tier})).await;
     }
@@ -63,7 +63,7 @@ pub(super) async fn labels_select(server: Server) {
     assert_eq!(names(&server.get(&path).await.expect(200)), ["c"]);
 }
 
-pub(super) async fn a_list_of_one_namespace_knows_no_other(server: Server) {
+pub(super) async fn list_of_a_namespace_contains_no_other(server: Server) {
     server.create_cron_job("a").await;
     assert_eq!(names(&server.get(&server.path("cronjobs")).await.expect(200)), ["a"]);
     let all = server

@@ -46,7 +46,7 @@ async fn create(server: &Server) -> [Vec<String>; 2] {
     halves
 }
 
-pub(super) async fn ranges_share_the_objects_out(server: Server) {
+pub(super) async fn shard_ranges_partition_the_objects(server: Server) {
     let [lower, upper] = create(&server).await;
     let path = server.path("leases");
     let (low, high) = (range("uid", START, HALF), range("uid", HALF, END));
@@ -95,7 +95,7 @@ fn number(name: &str) -> usize {
     name["a-".len()..].parse().unwrap()
 }
 
-pub(super) async fn a_watch_shows_its_range_alone(server: Server) {
+pub(super) async fn watch_yields_only_its_shard_range(server: Server) {
     let [lower, upper] = create(&server).await;
     let path = format!(
         "{}?watch=1&allowWatchBookmarks=true&sendInitialEvents=true",
@@ -126,7 +126,7 @@ pub(super) async fn a_watch_shows_its_range_alone(server: Server) {
     );
 }
 
-pub(super) async fn a_collection_is_deleted_by_range(server: Server) {
+pub(super) async fn collection_is_deleted_by_shard_range(server: Server) {
     let [_, upper] = create(&server).await;
     let path = server.path("leases");
     let low = range("uid", START, HALF);
@@ -194,7 +194,7 @@ fn refused() -> Vec<(String, &'static str)> {
     ]
 }
 
-pub(super) async fn what_is_no_selector_of_shards_is_told(server: Server) {
+pub(super) async fn invalid_shard_selector_is_refused(server: Server) {
     let path = server.path("leases");
     for (selector, expected) in refused() {
         for path in [path.clone(), format!("{path}?watch=1")] {
@@ -213,7 +213,7 @@ pub(super) async fn what_is_no_selector_of_shards_is_told(server: Server) {
     );
 }
 
-pub(super) async fn without_the_gate_a_selector_of_shards_is_passed_over(server: Server) {
+pub(super) async fn shard_selector_is_ignored_without_the_feature_gate(server: Server) {
     create(&server).await;
     let path = server.path("leases");
     for selector in [range("uid", START, HALF), "x".to_owned()] {

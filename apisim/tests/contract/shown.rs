@@ -24,7 +24,7 @@ fn columns(table: &Value) -> Vec<String> {
     definitions.iter().map(|column| text(&column["name"])).collect()
 }
 
-pub(super) async fn cron_jobs_and_jobs_are_printed_in_columns(server: Server) {
+pub(super) async fn tables_have_the_columns_of_cron_jobs_and_jobs(server: Server) {
     server.create_cron_job("a").await;
     server.create_job("b", json!({})).await;
     let table = server.get_as(TABLE, &server.path("cronjobs")).await;
@@ -81,7 +81,7 @@ pub(super) async fn cron_jobs_and_jobs_are_printed_in_columns(server: Server) {
     );
 }
 
-pub(super) async fn a_watch_may_be_of_rows(server: Server) {
+pub(super) async fn watch_can_return_tables(server: Server) {
     server.create_config_map("a", json!({"x": "1"})).await;
     server.create_config_map("b", json!({"x": "1"})).await;
     let path = server.path("configmaps");
@@ -102,7 +102,7 @@ pub(super) async fn a_watch_may_be_of_rows(server: Server) {
     assert_eq!(bookmark["kind"], "Table", "{bookmark}");
 }
 
-pub(super) async fn metadata_alone_is_shown_where_it_is_asked_for(server: Server) {
+pub(super) async fn partial_object_metadata_is_returned_on_request(server: Server) {
     let created = server.create_cron_job("a").await;
     let path = server.path("cronjobs");
     let one = server.get_as(PARTIAL, &format!("{path}/a")).await;
@@ -121,7 +121,7 @@ pub(super) async fn metadata_alone_is_shown_where_it_is_asked_for(server: Server
     assert_eq!(version(&events[0].1), version(&created));
 }
 
-pub(super) async fn what_there_is_can_be_discovered(server: Server) {
+pub(super) async fn served_resources_can_be_discovered(server: Server) {
     let groups = server.get_as("application/json", "/apis").await;
     let names: Vec<_> = groups["groups"]
         .as_array()
@@ -176,7 +176,7 @@ pub(super) async fn what_there_is_can_be_discovered(server: Server) {
 }
 
 /// As `kubectl wait` does it.
-pub(super) async fn one_object_is_watched_by_its_name(server: Server) {
+pub(super) async fn single_object_is_watched_by_its_name(server: Server) {
     let created = server.create_job("a", json!({})).await;
     server.create_job("b", json!({})).await;
     let path = server.path("jobs");

@@ -19,7 +19,7 @@ async fn list_version(server: &Server, plural: &str) -> String {
     )
 }
 
-pub(super) async fn a_watch_goes_on_after_its_version(server: Server) {
+pub(super) async fn watch_starts_after_its_resource_version(server: Server) {
     server.create_config_map("before", json!({})).await;
     let begun = list_version(&server, "configmaps").await;
     let path = server.path("configmaps");
@@ -47,7 +47,7 @@ pub(super) async fn a_watch_goes_on_after_its_version(server: Server) {
     assert_eq!(told(&events), ["DELETED a"]);
 }
 
-pub(super) async fn a_watch_without_a_version_begins_with_what_there_is(server: Server) {
+pub(super) async fn watch_without_a_version_starts_with_existing_objects(server: Server) {
     server.create_config_map("a", json!({})).await;
     server.create_config_map("b", json!({})).await;
     for version in ["", "&resourceVersion=0"] {
@@ -73,7 +73,7 @@ pub(super) async fn initial_events_end_with_a_bookmark(server: Server) {
     assert!(version(bookmark).parse::<u64>().unwrap() >= version(&events[1].1).parse::<u64>().unwrap());
 }
 
-pub(super) async fn a_watch_by_label_tells_what_comes_and_leaves(server: Server) {
+pub(super) async fn watch_by_label_yields_objects_that_enter_and_leave(server: Server) {
     let begun = list_version(&server, "configmaps").await;
     let path = server.path("configmaps");
     server.create_config_map("a", json!({"tier": "1"})).await;
@@ -91,7 +91,7 @@ pub(super) async fn a_watch_by_label_tells_what_comes_and_leaves(server: Server)
     assert_eq!(events[1].1["metadata"]["labels"]["tier"], "1");
 }
 
-pub(super) async fn a_watch_ends_after_its_time(server: Server) {
+pub(super) async fn watch_ends_after_its_timeout(server: Server) {
     let begun = list_version(&server, "leases").await;
     // Any word is true but two.
     let path = format!(
@@ -101,7 +101,7 @@ pub(super) async fn a_watch_ends_after_its_time(server: Server) {
     assert_eq!(server.watch_lines(&path, usize::MAX).await, []);
 }
 
-pub(super) async fn a_quiet_watch_gets_a_bookmark_before_its_end(server: Server) {
+pub(super) async fn idle_watch_gets_a_bookmark_before_its_end(server: Server) {
     let path = server.path("jobs");
     let begun = list_version(&server, "jobs").await;
     // No Job changes, but the version does.
@@ -122,7 +122,7 @@ pub(super) async fn a_quiet_watch_gets_a_bookmark_before_its_end(server: Server)
     assert!(number(bookmark) >= current.parse::<u64>().unwrap(), "{bookmark}");
 }
 
-pub(super) async fn a_version_that_is_lost_is_told_as_an_event(server: Server) {
+pub(super) async fn expired_version_is_an_error_event(server: Server) {
     // Before anything of a server's own life.
     let path = format!("{}?watch=1&resourceVersion=1", server.path("configmaps"));
     for at in 0..3 {

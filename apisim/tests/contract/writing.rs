@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::server::{Server, cron_job, job, text, uid, version};
 
-pub(super) async fn a_cron_job_is_created_with_what_the_server_adds(server: Server) {
+pub(super) async fn created_cron_job_has_the_metadata_of_the_server(server: Server) {
     let created = server.create_cron_job("a").await;
     assert_eq!(
         (text(&created["kind"]), text(&created["apiVersion"])),
@@ -22,7 +22,7 @@ pub(super) async fn a_cron_job_is_created_with_what_the_server_adds(server: Serv
     assert_eq!(read, created);
 }
 
-pub(super) async fn b_16_3_a_new_object_has_no_status(server: Server) {
+pub(super) async fn b_16_3_created_object_has_no_status(server: Server) {
     let mut object = cron_job("a");
     object["status"] = json!({"lastScheduleTime": "2020-01-01T00:00:00Z"});
     object["metadata"]["creationTimestamp"] = "2020-01-01T00:00:00Z".into();
@@ -31,7 +31,7 @@ pub(super) async fn b_16_3_a_new_object_has_no_status(server: Server) {
     assert_ne!(created["metadata"]["creationTimestamp"], "2020-01-01T00:00:00Z");
 }
 
-pub(super) async fn a_name_that_is_taken_is_already_exists(server: Server) {
+pub(super) async fn create_with_a_taken_name_is_already_exists(server: Server) {
     server.create_job("a", json!({})).await;
     let answer = server.post(&server.path("jobs"), &job("a")).await;
     let details = answer.json["details"].clone();
@@ -39,7 +39,7 @@ pub(super) async fn a_name_that_is_taken_is_already_exists(server: Server) {
     assert_eq!(details, json!({"name": "a", "group": "batch", "kind": "jobs"}));
 }
 
-pub(super) async fn a_generated_name_begins_as_asked(server: Server) {
+pub(super) async fn generated_name_has_the_requested_prefix(server: Server) {
     let object = json!({"metadata": {"generateName": "made-"}});
     let created = server.post(&server.path("configmaps"), &object).await.expect(201);
     let name = text(&created["metadata"]["name"]);
@@ -47,7 +47,7 @@ pub(super) async fn a_generated_name_begins_as_asked(server: Server) {
     assert_eq!(created["metadata"]["generateName"], "made-");
 }
 
-pub(super) async fn a_missing_namespace_is_404(server: Server) {
+pub(super) async fn create_in_a_missing_namespace_is_404(server: Server) {
     let answer = server.post("/apis/batch/v1/namespaces/nowhere/jobs", &job("a")).await;
     assert_eq!(answer.refused(404, "NotFound"), "namespaces \"nowhere\" not found");
 }
@@ -79,7 +79,7 @@ pub(super) async fn a_put_of_another_uid_is_a_conflict(server: Server) {
     );
 }
 
-pub(super) async fn a_put_without_a_version_is_taken_but_for_leases(server: Server) {
+pub(super) async fn put_without_a_version_is_accepted_except_for_leases(server: Server) {
     server.create_cron_job("a").await;
     server
         .put(&format!("{}/a", server.path("cronjobs")), &cron_job("a"))
@@ -94,7 +94,7 @@ pub(super) async fn a_put_without_a_version_is_taken_but_for_leases(server: Serv
     assert!(message.contains("metadata.resourceVersion: Invalid value"), "{message}");
 }
 
-pub(super) async fn a_spec_change_raises_the_generation_and_nothing_else_does(server: Server) {
+pub(super) async fn only_spec_changes_raise_the_generation(server: Server) {
     server.create_cron_job("a").await;
     let path = format!("{}/a", server.path("cronjobs"));
     let labelled = server
@@ -112,7 +112,7 @@ pub(super) async fn a_spec_change_raises_the_generation_and_nothing_else_does(se
     assert_eq!(written["metadata"]["generation"], 2);
 }
 
-pub(super) async fn a_write_that_changes_nothing_is_none(server: Server) {
+pub(super) async fn write_without_a_change_keeps_the_version(server: Server) {
     let created = server.create_cron_job("a").await;
     let path = format!("{}/a", server.path("cronjobs"));
     let put = server.put(&path, &created).await.expect(200);
@@ -126,7 +126,7 @@ pub(super) async fn a_write_that_changes_nothing_is_none(server: Server) {
     assert_eq!(version(&status), version(&created));
 }
 
-pub(super) async fn b_16_4_a_status_write_takes_status_and_metadata_alone(server: Server) {
+pub(super) async fn b_16_4_status_write_changes_only_status_and_metadata(server: Server) {
     let mut object = cron_job("a");
     object["metadata"]["labels"] = json!({"kept": "1", "lost": "1"});
     object["metadata"]["annotations"] = json!({"lost": "1"});
@@ -174,7 +174,7 @@ pub(super) async fn b_16_4_a_status_write_under_an_older_version_is_a_conflict(s
         .refused(409, "Conflict");
 }
 
-pub(super) async fn a_put_of_the_main_part_keeps_the_status(server: Server) {
+pub(super) async fn put_of_the_main_resource_keeps_the_status(server: Server) {
     server.create_cron_job("a").await;
     let path = format!("{}/a", server.path("cronjobs"));
     let status = json!({"status": {"lastScheduleTime": "2020-01-01T00:00:00Z"}});
@@ -185,7 +185,7 @@ pub(super) async fn a_put_of_the_main_part_keeps_the_status(server: Server) {
     assert_eq!(stored["status"], status["status"]);
 }
 
-pub(super) async fn a_merge_patch_changes_what_it_names(server: Server) {
+pub(super) async fn merge_patch_changes_only_the_named_fields(server: Server) {
     server.create_config_map("a", json!({"x": "1", "y": "1"})).await;
     let path = format!("{}/a", server.path("configmaps"));
     let change = json!({"metadata": {"labels": {"x": null, "z": "1"}}, "data": {"k": "v"}});
@@ -206,7 +206,7 @@ pub(super) async fn a_merge_patch_under_an_older_version_is_a_conflict(server: S
     server.merge_patch(&path, &change("2")).await.refused(409, "Conflict");
 }
 
-pub(super) async fn a_lease_changes_hands_under_its_version(server: Server) {
+pub(super) async fn lease_holder_changes_only_at_the_current_version(server: Server) {
     let lease = json!({"metadata": {"name": "l"},
         "spec": {"holderIdentity": "one", "leaseDurationSeconds": 10, "renewTime": "2026-01-01T00:00:00.123456Z"}});
     let created = server.post(&server.path("leases"), &lease).await.expect(201);
@@ -290,7 +290,7 @@ pub(super) async fn names_that_do_not_match_are_refused(server: Server) {
     );
 }
 
-pub(super) async fn a_patch_of_an_unknown_form_is_refused(server: Server) {
+pub(super) async fn patch_with_an_unknown_content_type_is_refused(server: Server) {
     server.create_config_map("a", json!({})).await;
     let path = format!("{}/a", server.path("configmaps"));
     let answer = server
@@ -299,7 +299,7 @@ pub(super) async fn a_patch_of_an_unknown_form_is_refused(server: Server) {
     answer.refused(415, "UnsupportedMediaType");
 }
 
-pub(super) async fn a_body_that_is_no_json_is_refused(server: Server) {
+pub(super) async fn body_with_invalid_json_is_refused(server: Server) {
     let path = server.path("jobs");
     let answer = server
         .send(

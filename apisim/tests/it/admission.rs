@@ -125,7 +125,7 @@ fn case(mutating: u64, validating: u64, create_before: i64) -> Case {
 }
 
 #[tokio::test(start_paused = true)]
-async fn mutating_webhooks_count_against_the_latest_time_and_validating_ones_do_not() {
+async fn only_mutating_webhooks_count_against_the_latest_create_time() {
     check([
         // It arrives in time, or in the same second, or late.
         (case(0, 0, 60_000), stored(0, 0)),
@@ -144,7 +144,7 @@ async fn mutating_webhooks_count_against_the_latest_time_and_validating_ones_do_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_timeout_bounds_the_whole_admission_up_to_34_seconds() {
+async fn request_timeout_bounds_admission_up_to_34_seconds() {
     let with = |mutating, validating, query| Case {
         mutating,
         validating,
@@ -181,7 +181,7 @@ async fn a_timeout_bounds_the_whole_admission_up_to_34_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_names_the_policy_and_both_times() {
+async fn denial_names_the_policy_and_both_times() {
     let client = api(6_000, 0).client("a");
     let (code, status) = post(&client, "", &json!({CREATE_BEFORE: "2026-01-02T03:04:10Z"})).await;
     assert_eq!((code, &status["reason"]), (403, &json!("Forbidden")));
@@ -196,7 +196,7 @@ async fn a_refusal_names_the_policy_and_both_times() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_the_annotation_a_create_passes_and_with_no_time_in_it_none_does() {
+async fn latest_create_time_must_be_absent_or_valid() {
     let client = api(30_000, 0).client("a");
     assert_eq!(post(&client, "", &Value::Null).await.0, 201);
     let client = api(0, 0).client("a");

@@ -22,7 +22,7 @@ fn now() -> Instant {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dropped_request_was_carried_out_or_not_as_the_rule_says() {
+async fn dropped_request_is_applied_by_drop_after_only() {
     let api = api(0);
     let client = api.client("a");
     let before = api.faults().add(Rule::new(Fault::DropBefore));
@@ -63,7 +63,7 @@ async fn refusals_have_the_codes_and_the_reasons_of_the_api_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_access_review_says_what_the_authorizer_refuses() {
+async fn access_review_reflects_what_the_authorizer_refuses() {
     let api = api(0);
     let client = api.client("a");
     let review = async |verb: &str, namespace: &str| {
@@ -95,7 +95,7 @@ async fn an_access_review_says_what_the_authorizer_refuses() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_client_is_cut_off_for_a_time_and_the_others_are_not() {
+async fn outage_of_one_client_does_not_affect_others() {
     let api = api(0);
     let (cut, other) = (api.client("cut"), api.client("other"));
     let mut watched = watch(&cut, &format!("{MAPS}?watch=1&resourceVersion={}", api.version())).await;
@@ -117,7 +117,7 @@ async fn one_client_is_cut_off_for_a_time_and_the_others_are_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watches_stall_crawl_and_close() {
+async fn watches_can_stall_slow_down_and_close() {
     let api = api(0);
     let client = api.client("a");
     let path = format!("{MAPS}?watch=1&resourceVersion={}", api.version());
@@ -151,7 +151,7 @@ async fn watches_stall_crawl_and_close() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stale_list_shows_what_was() {
+async fn stale_list_returns_past_objects() {
     let api = api(0);
     let client = api.client("a");
     create(&client, "old").await;
@@ -171,7 +171,7 @@ async fn a_stale_list_shows_what_was() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_of_so_many_writes_a_second_takes_its_time_and_refuses_what_is_too_much() {
+async fn service_times_delay_writes_and_limit_requests_in_flight() {
     let api = api(0);
     let client = api.client("a");
     api.set_service_times(ServiceTimes {
@@ -219,7 +219,7 @@ async fn run(seed: u64) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_seed_gives_the_same_faults_and_another_one_others() {
+async fn seed_determines_the_faults() {
     let first = run(7).await;
     let n_dropped = first.matches("None").count();
     assert!((20..60).contains(&n_dropped), "{n_dropped} of 200 were dropped");
@@ -228,7 +228,7 @@ async fn the_same_seed_gives_the_same_faults_and_another_one_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rule_for_a_namespace_concerns_no_other_and_no_request_about_all() {
+async fn rule_for_a_namespace_affects_only_requests_in_it() {
     let api = api(1);
     let client = api.client("a");
     api.faults().add(Rule {

@@ -17,7 +17,7 @@ fn api() -> Api {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_front_end_that_lags_shows_what_was_and_then_what_is() {
+async fn lagging_front_end_serves_past_objects() {
     let api = api();
     let (first, second) = (api.client("a"), api.client("a").at_front_end(1));
     create(&first, "old").await;
@@ -45,7 +45,7 @@ async fn a_front_end_that_lags_shows_what_was_and_then_what_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_front_end_whose_clock_is_wrong_stamps_objects_by_it() {
+async fn front_end_stamps_objects_with_its_own_clock() {
     let api = api();
     api.set_clock_ahead(1, SignedDuration::from_secs(-30));
     let (first, second) = (api.client("a"), api.client("a").at_front_end(1));
@@ -59,7 +59,7 @@ async fn a_front_end_whose_clock_is_wrong_stamps_objects_by_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_at_a_front_end_that_lags_is_late_by_its_lag_and_loses_nothing() {
+async fn watch_at_a_lagging_front_end_is_late_and_loses_nothing() {
     let api = api();
     let (first, second) = (api.client("a"), api.client("a").at_front_end(1));
     api.set_lag(1, Duration::from_secs(5));
@@ -82,7 +82,7 @@ async fn a_watch_at_a_front_end_that_lags_is_late_by_its_lag_and_loses_nothing()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_watch_has_bookmarks_every_minute_and_one_before_its_end() {
+async fn idle_watch_gets_bookmarks_every_minute_and_before_its_end() {
     let api = api();
     let client = api.client("a");
     create(&client, "a").await;
@@ -101,7 +101,7 @@ async fn a_silent_watch_has_bookmarks_every_minute_and_one_before_its_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_may_name_any_life() {
+async fn watch_accepts_any_timeout() {
     let api = api();
     let client = api.client("a");
     let path = format!("{MAPS}?watch=1&timeoutSeconds={}", u64::MAX);
@@ -117,7 +117,7 @@ fn tokio_now() -> tokio::time::Instant {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_log_has_lost_is_410() {
+async fn compacted_version_is_410() {
     let api = api();
     let client = api.client("a");
     let before = api.version();
@@ -159,7 +159,7 @@ async fn what_the_log_has_lost_is_410() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_is_gone_an_hour_after_it_was_last_written() {
+async fn event_expires_an_hour_after_its_last_write() {
     const EVENTS: &str = "/api/v1/namespaces/default/events";
     let api = api();
     let client = api.client("a");

@@ -41,7 +41,7 @@ async fn after(client: &ApiService, seconds: u64, name: &str) -> Option<(Vec<Str
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_runs_for_its_time_ends_well_and_goes_after_its_ttl() {
+async fn job_runs_succeeds_and_is_deleted_after_its_ttl() {
     let client = begin(JobRunnerOptions::default());
     create(
         &client,
@@ -66,7 +66,7 @@ async fn a_job_runs_for_its_time_ends_well_and_goes_after_its_ttl() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn jobs_fail_hang_wait_and_meet_their_deadline() {
+async fn jobs_fail_hang_stay_suspended_and_exceed_their_deadline() {
     let client = begin(JobRunnerOptions::default());
     create(&client, "fails", json!({"outcome": "fail"}), json!({})).await;
     create(&client, "hangs", json!({"outcome": "hang"}), json!({})).await;
@@ -101,7 +101,7 @@ async fn jobs_fail_hang_wait_and_meet_their_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_annotations_leave_open_is_drawn_from_the_seed() {
+async fn outcomes_without_annotations_are_drawn_at_random() {
     let options = JobRunnerOptions {
         seed: 3,
         run_for: Duration::from_secs(1)..Duration::from_secs(100),
@@ -122,7 +122,7 @@ async fn what_annotations_leave_open_is_drawn_from_the_seed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn admission_refuses_values_that_the_runner_does_not_know() {
+async fn admission_refuses_unknown_annotation_values() {
     let checks = Checks {
         admission: check_annotations,
         ..Checks::default()
@@ -153,7 +153,7 @@ async fn admission_refuses_values_that_the_runner_does_not_know() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lists_of_pods_are_empty_and_say_why() {
+async fn pod_lists_are_empty_with_a_warning() {
     const NO_PODS: &str =
         "there are no Pods: this API server simulates Jobs, so no container runs and there are no logs";
     let client = begin(JobRunnerOptions::default());

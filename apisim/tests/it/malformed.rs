@@ -64,7 +64,7 @@ async fn code(client: &ApiService, method: &str, path: &str, content_type: &str,
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_stands_in_a_body_there_is_an_answer() {
+async fn any_body_gets_a_response() {
     let clock = WallClock::starting_at("2026-01-02T03:04:05Z".parse().unwrap());
     let client = Api::new(Options::default(), clock).client("a");
     let one = format!("{JOBS}/a");

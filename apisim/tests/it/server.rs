@@ -96,7 +96,7 @@ async fn json_of(response: Response<Incoming>) -> Value {
 }
 
 #[tokio::test]
-async fn it_serves_both_versions_of_http_and_ends_watches_when_it_is_told_to_stop() {
+async fn server_speaks_http_1_and_2_and_ends_watches_when_stopped() {
     for version in [Version::HTTP_11, Version::HTTP_2] {
         let server = start().await;
         let address = server.address;
@@ -123,7 +123,7 @@ async fn it_serves_both_versions_of_http_and_ends_watches_when_it_is_told_to_sto
 }
 
 #[tokio::test]
-async fn one_connection_of_http_2_carries_many_requests_beside_a_watch() {
+async fn http2_connection_carries_many_requests_beside_a_watch() {
     let server = start().await;
     let address = server.address;
     let Connection::Http2(sender) = Connection::open(address, Version::HTTP_2).await else {
@@ -150,7 +150,7 @@ async fn one_connection_of_http_2_carries_many_requests_beside_a_watch() {
 }
 
 #[tokio::test]
-async fn it_listens_on_loopback_alone() {
+async fn server_listens_only_on_loopback() {
     let refused = Server::bind("0.0.0.0:0".parse().unwrap(), service()).await;
     assert!(matches!(refused, Err(ServerError::NotLoopback { .. })));
 }

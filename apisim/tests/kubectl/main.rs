@@ -107,7 +107,7 @@ fn kubectl() -> PathBuf {
 }
 
 #[test]
-fn the_same_commands_print_the_same_as_on_a_real_api_server() {
+fn kubectl_output_matches_a_real_api_server() {
     let scratch = Scratch::new("both");
     let in_memory = InMemory::start(scratch.path(), false);
     let mut session = Session::new(kubectl(), &in_memory.kubeconfig, &scratch.path().join("in-memory"));
@@ -140,7 +140,7 @@ fn the_same_commands_print_the_same_as_on_a_real_api_server() {
 }
 
 #[test]
-fn what_is_there_can_be_listed_and_explained_and_jobs_run() {
+fn kubectl_lists_explains_and_sees_jobs_run() {
     let scratch = Scratch::new("alone");
     let in_memory = InMemory::start(scratch.path(), true);
     let mut session = Session::new(kubectl(), &in_memory.kubeconfig, &scratch.path().join("cache"));

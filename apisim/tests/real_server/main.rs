@@ -17,7 +17,7 @@ use testbed::{JobLife, Options, Testbed};
 use requests::Server;
 
 #[test]
-fn answers_are_those_of_a_real_server() {
+fn responses_match_a_real_api_server() {
     let options = Options {
         jobs: JobLife::None,
         ..Options::default()

@@ -139,7 +139,7 @@ mod tests {
     use super::normalise;
 
     #[test]
-    fn a_quantity_has_one_form() {
+    fn quantities_have_a_canonical_form() {
         let cases = [
             ("500m", "500m"),
             ("0.1", "100m"),

@@ -93,7 +93,7 @@ const WRONG_TYPES: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn wrong_types_are_told_in_the_words_of_gos_decoder() {
+fn type_errors_have_the_wording_of_the_go_decoder() {
     for (body, found, place) in WRONG_TYPES {
         check(
             Resource::CronJob,
@@ -104,7 +104,7 @@ fn wrong_types_are_told_in_the_words_of_gos_decoder() {
 }
 
 #[test]
-fn of_several_wrong_types_the_first_is_told() {
+fn only_the_first_of_several_type_errors_is_reported() {
     let body = r#"{"spec":{"jobTemplate":[],"schedule":1}}"#;
     let expected =
         "json: cannot unmarshal array into Go struct field CronJobSpec.spec.jobTemplate of type v1.JobTemplateSpec";
@@ -112,7 +112,7 @@ fn of_several_wrong_types_the_first_is_told() {
 }
 
 #[test]
-fn values_that_cannot_be_read_are_told() {
+fn unparseable_values_are_reported() {
     let quantity = r#"{"spec":{"jobTemplate":{"spec":{"template":{"spec":{"containers":[
         {"resources":{"limits":{"cpu":"x"}}}]}}}}}}"#;
     let expected = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
@@ -158,7 +158,7 @@ fn values_that_cannot_be_read_are_told() {
 }
 
 #[test]
-fn what_is_no_object_of_the_kind_is_unrecognized() {
+fn body_that_is_not_an_object_of_the_kind_is_refused() {
     let unrecognized = "the object provided is unrecognized (must be of type CronJob): couldn't get version/kind; \
                         json parse error: ";
     check(
@@ -186,7 +186,7 @@ fn what_is_no_object_of_the_kind_is_unrecognized() {
 }
 
 #[test]
-fn unknown_fields_are_dropped_and_told_as_the_request_asks() {
+fn field_validation_controls_reports_of_unknown_fields() {
     let body = json!({"spec": {"foo": 1, "jobTemplate": {"spec": {"template": {"spec": {
         "containers": [{"name": "a", "bla": []}]}}}}}, "status": {}});
     let told = [
@@ -207,7 +207,7 @@ fn unknown_fields_are_dropped_and_told_as_the_request_asks() {
 }
 
 #[test]
-fn an_object_is_kept_as_the_real_server_writes_it() {
+fn decoded_object_has_the_form_of_a_real_server() {
     let body = json!({
         "metadata": {"name": "a", "labels": {}, "annotations": null, "creationTimestamp": "2024-01-01T02:00:00+02:00"},
         "spec": {"schedule": "@daily", "startingDeadlineSeconds": 0, "timeZone": null, "concurrencyPolicy": "",

@@ -184,7 +184,7 @@ mod tests {
     use super::is_latest;
 
     #[test]
-    fn an_image_is_latest_by_name_or_without_tag_and_digest() {
+    fn image_without_tag_and_digest_is_latest() {
         let cases = [
             ("busybox", true),
             ("busybox:latest", true),

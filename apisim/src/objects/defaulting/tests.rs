@@ -81,7 +81,7 @@ fn b_16_1_a_cron_job_gets_the_defaults_of_the_real_server() {
 }
 
 #[test]
-fn b_16_3_create_takes_neither_status_nor_generation_from_the_client() {
+fn b_16_3_create_ignores_status_and_generation_of_the_client() {
     let body = json!({"metadata": {"generation": 7}, "spec": {"jobTemplate": {}},
         "status": {"lastScheduleTime": "2024-01-01T00:00:00Z"}});
     let object = created(Resource::CronJob, &body);
@@ -121,7 +121,7 @@ fn b_11_2_a_job_without_labels_gets_those_of_its_pods() {
 }
 
 #[test]
-fn b_11_2_a_jobs_own_labels_are_all_that_it_has() {
+fn b_11_2_job_with_labels_gets_no_others() {
     let body = json!({"metadata": {"name": "a", "uid": "u", "labels": {"own": "1"}}, "spec": pod()});
     assert_eq!(created(Resource::Job, &body)["metadata"]["labels"], json!({"own": "1"}));
 }
@@ -170,7 +170,7 @@ fn a_manual_selector_is_left_alone() {
 }
 
 #[test]
-fn everything_in_a_pod_that_has_a_default_gets_it() {
+fn pod_template_gets_all_its_defaults() {
     let template = json!({"template": {"spec": {
         "serviceAccountName": "robot",
         "containers": [{
@@ -216,7 +216,7 @@ fn everything_in_a_pod_that_has_a_default_gets_it() {
 }
 
 #[test]
-fn a_namespace_can_be_selected_by_its_name() {
+fn namespace_gets_defaults_and_a_label_with_its_name() {
     let object = created(Resource::Namespace, &json!({"metadata": {"name": "a"}}));
     let expected = json!({
         "kind": "Namespace",
@@ -229,7 +229,7 @@ fn a_namespace_can_be_selected_by_its_name() {
 }
 
 #[test]
-fn b_16_3_an_update_keeps_the_status_and_counts_changes_of_the_spec() {
+fn b_16_3_update_keeps_the_status_and_counts_spec_changes() {
     let old = json!({"metadata": {"uid": "u", "generation": 3, "creationTimestamp": "2024-01-01T00:00:00Z"},
         "spec": {"schedule": "a"}, "status": {"lastScheduleTime": "2024-01-01T00:00:00Z"}});
     let cases = [("a", 3), ("b", 4)];

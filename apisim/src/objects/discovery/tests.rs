@@ -15,7 +15,7 @@ fn document(path: &str, accept: &str) -> (&'static str, Value) {
 }
 
 #[test]
-fn kubectl_gets_all_groups_at_once() {
+fn aggregated_discovery_returns_all_groups_at_once() {
     // The `Accept` header of kubectl 1.36.
     let accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
                   application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
@@ -51,7 +51,7 @@ fn kubectl_gets_all_groups_at_once() {
 }
 
 #[test]
-fn older_clients_ask_one_by_one() {
+fn unaggregated_discovery_returns_one_group_at_a_time() {
     for accept in ["application/json", "", "application/json, */*"] {
         assert_eq!(document("/api", accept).1["versions"], json!(["v1"]));
         let groups = document("/apis", accept).1["groups"].clone();
@@ -81,7 +81,7 @@ fn older_clients_ask_one_by_one() {
 }
 
 #[test]
-fn other_paths_are_not_discoverys() {
+fn other_paths_are_not_discovery() {
     let paths = [
         "/",
         "/apis/apps",
@@ -96,7 +96,7 @@ fn other_paths_are_not_discoverys() {
 }
 
 #[test]
-fn openapi_says_that_patches_check_fields() {
+fn openapi_declares_field_validation_of_patches() {
     let index = document("/openapi/v3", "application/json, */*").1;
     for (name, entry) in index["paths"].as_object().unwrap() {
         let url = entry["serverRelativeURL"].as_str().unwrap();
@@ -117,7 +117,7 @@ fn openapi_says_that_patches_check_fields() {
 }
 
 #[test]
-fn every_reference_in_a_document_is_to_something_there() {
+fn every_openapi_reference_resolves() {
     for (path, place) in [
         ("/openapi/v3/api/v1", "/components/schemas"),
         ("/openapi/v3/apis/batch/v1", "/components/schemas"),
@@ -142,7 +142,7 @@ fn every_reference_in_a_document_is_to_something_there() {
 }
 
 #[test]
-fn protobuf_alone_is_told_of_no_schemas_or_declined() {
+fn requests_for_protobuf_only_get_no_schemas() {
     let accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
     assert_eq!(answer("/openapi/v2", accept), Some(Answer::NoSchemas));
     assert_eq!(answer("/openapi/v2", "application/cbor"), Some(Answer::NotAcceptable));

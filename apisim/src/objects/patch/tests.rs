@@ -7,7 +7,7 @@ use super::{Applier, Conflict, PatchError, PatchForm, apply, decoded, json_patch
 use crate::{Failure, Resource, objects::decoding::FieldValidation};
 
 #[test]
-fn a_form_is_known_by_its_content_type() {
+fn content_type_selects_the_patch_form() {
     for (content_type, expected) in PatchForm::CONTENT_TYPES.iter().zip([
         PatchForm::Json,
         PatchForm::Merge,
@@ -24,7 +24,7 @@ fn a_form_is_known_by_its_content_type() {
 }
 
 #[test]
-fn a_body_that_is_no_patch_of_its_form_is_malformed() {
+fn body_of_another_patch_form_is_malformed() {
     let cases = [
         (
             PatchForm::Merge,
@@ -227,7 +227,7 @@ fn strategic_merges_follow_the_types() {
 }
 
 #[test]
-fn strategic_merges_order_lists_as_the_patch_asks() {
+fn strategic_merges_follow_the_requested_element_order() {
     check_pods([
         (
             "order",
@@ -277,7 +277,7 @@ fn strategic_merges_of_metadata() {
 }
 
 #[test]
-fn directives_that_make_no_sense_are_told() {
+fn invalid_strategic_merge_directives_are_refused() {
     let old = job(json!({"containers": [{"name": "a"}]}));
     let cases = [
         (
@@ -314,7 +314,7 @@ fn directives_that_make_no_sense_are_told() {
 }
 
 #[test]
-fn what_comes_out_must_be_an_object_of_the_kind() {
+fn patched_object_must_match_the_schema_of_its_kind() {
     let patch = json!({"spec": {"foo": "x"}});
     let patched = json!({"kind": "Lease", "apiVersion": "coordination.k8s.io/v1", "spec": {"foo": "x"}});
     let outcome = |form| decoded(Resource::Lease, form, &patch, patched.clone(), FieldValidation::Strict).unwrap_err();
@@ -360,7 +360,7 @@ fn applied_by(manager: &str, old: Option<&Value>, view: &Value, is_forced: bool)
 }
 
 #[test]
-fn apply_takes_out_what_its_manager_says_no_longer() {
+fn apply_removes_fields_that_its_manager_no_longer_sets() {
     let view = config_map(&json!({"a": "1", "b": "1"}));
     let first = applied_by("m", None, &view, false).unwrap();
     let entry = json!({"manager": "m", "operation": "Apply", "apiVersion": "v1", "time": "2024-01-01T00:00:00Z",
@@ -379,7 +379,7 @@ fn apply_takes_out_what_its_manager_says_no_longer() {
 }
 
 #[test]
-fn what_others_applied_is_changed_by_force_alone() {
+fn fields_of_other_managers_change_only_by_force() {
     let first = applied_by("m", None, &config_map(&json!({"a": "1", "b": "1", "c": "1"})), false).unwrap();
     let one = config_map(&json!({"b": "2", "c": "1"}));
     let error = applied_by("n", Some(&first), &one, false).unwrap_err();
@@ -405,7 +405,7 @@ fn what_others_applied_is_changed_by_force_alone() {
 }
 
 #[test]
-fn conflicts_name_elements_of_lists_by_their_keys() {
+fn conflicts_name_list_elements_by_their_keys() {
     let job = |image: &str| {
         json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "a", "finalizers": ["x/y"]},
             "spec": {"template": {"spec": {"containers": [{"name": "c", "image": image}]}}}})

@@ -36,7 +36,7 @@ fn body(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn an_object_is_read_by_the_numbers_of_its_fields() {
+fn object_is_decoded_by_its_field_numbers() {
     let labels = [
         bytes(11, &[text(1, "a"), text(2, "b")].concat()),
         bytes(11, &text(1, "empty")),
@@ -82,7 +82,7 @@ fn an_object_is_read_by_the_numbers_of_its_fields() {
 }
 
 #[test]
-fn values_with_messages_of_their_own_are_plain_json() {
+fn wrapper_messages_become_plain_json() {
     let renewed = bytes(
         4,
         &[number(1, 1), [vec![2 << 3], vec![0xc0, 0x84, 0x3d]].concat()].concat(),
@@ -97,7 +97,7 @@ fn values_with_messages_of_their_own_are_plain_json() {
 }
 
 #[test]
-fn options_of_a_delete_are_read() {
+fn delete_options_are_decoded() {
     let raw = [bytes(2, &text(1, "u")), text(4, "Background")].concat();
     let read = parse_delete_options(&body("v1", "DeleteOptions", &raw)).map(Value::Object);
     let expected = json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": "u"},
@@ -106,7 +106,7 @@ fn options_of_a_delete_are_read() {
 }
 
 #[test]
-fn what_is_cut_off_or_of_another_type_is_malformed() {
+fn truncated_or_mistyped_messages_are_malformed() {
     assert_eq!(parse(Resource::Job, b"{}"), Err(ProtobufError::NoPrefix));
     let whole = body("batch/v1", "Job", &bytes(1, &text(1, "name")));
     assert!(parse(Resource::Job, &whole).is_ok());
@@ -126,7 +126,7 @@ fn what_is_cut_off_or_of_another_type_is_malformed() {
 }
 
 #[test]
-fn a_job_is_read_as_kubectl_create_job_sends_it() {
+fn job_of_kubectl_create_job_is_decoded() {
     let digits: Vec<_> = include_str!("create_job.hex")
         .bytes()
         .filter(u8::is_ascii_hexdigit)

@@ -4,7 +4,7 @@ use super::{Kind, Merge, Schema};
 use crate::Resource;
 
 #[test]
-fn every_served_kind_is_in_the_table() {
+fn every_served_kind_has_a_schema() {
     for resource in Resource::ALL {
         let fields = Schema::get().of(resource);
         assert!(fields.field("metadata").is_some(), "{resource:?}");
@@ -13,7 +13,7 @@ fn every_served_kind_is_in_the_table() {
 }
 
 #[test]
-fn marks_are_read() {
+fn field_markers_are_parsed() {
     let pod = Schema::get().named("PodSpec").unwrap();
     let volumes = pod.field("volumes").unwrap();
     assert_eq!(volumes.merge, Merge::ByKey("name"));
@@ -28,7 +28,7 @@ fn marks_are_read() {
 }
 
 #[test]
-fn fields_of_embedded_messages_stand_among_the_others() {
+fn fields_of_embedded_messages_are_inlined() {
     let volume = Schema::get().named("Volume").unwrap();
     assert!(volume.field("emptyDir").is_some());
     assert_eq!(volume.numbered(1).unwrap().name, "name");

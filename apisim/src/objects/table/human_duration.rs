@@ -38,7 +38,7 @@ mod tests {
     use super::human_duration;
 
     #[test]
-    fn a_duration_has_two_or_three_figures() {
+    fn durations_are_formatted_as_by_kubectl() {
         let (minute, hour, day) = (60, 3600, 86_400);
         let cases = [
             (-2, "<invalid>"),

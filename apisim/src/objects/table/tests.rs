@@ -25,7 +25,7 @@ fn check(resource: Resource, mut object: Value, expected: &Value) {
 }
 
 #[test]
-fn a_cron_job_shows_schedule_zone_suspend_active_and_last_schedule() {
+fn cron_job_row_has_schedule_zone_suspend_active_and_last_schedule() {
     let pod = json!({"spec": {"containers": [{"name": "a", "image": "b"}, {"name": "c", "image": "d"}]}});
     let object = json!({"spec": {"schedule": "@daily", "suspend": false, "jobTemplate": {"spec": {"template": pod}}}});
     let expected = json!([
@@ -41,7 +41,7 @@ fn a_cron_job_shows_schedule_zone_suspend_active_and_last_schedule() {
 }
 
 #[test]
-fn a_job_shows_how_far_it_is() {
+fn job_row_has_status_completions_and_duration() {
     let condition = |kind: &str| json!([{"type": kind, "status": "True"}]);
     let start = "2024-01-01T00:00:10Z";
     let cases = [
@@ -99,7 +99,7 @@ fn a_job_shows_how_far_it_is() {
 }
 
 #[test]
-fn an_event_shows_when_what_and_why() {
+fn event_row_has_times_reason_and_object() {
     let object = json!({"type": "Normal", "reason": "R", "message": " m\n", "count": 3, "source": {"component": "c"},
         "firstTimestamp": CREATED, "lastTimestamp": "2024-01-01T00:05:00Z",
         "involvedObject": {"kind": "CronJob", "name": "n"}});
@@ -120,7 +120,7 @@ fn an_event_shows_when_what_and_why() {
 }
 
 #[test]
-fn the_others_show_little() {
+fn rows_of_other_kinds_have_few_cells() {
     check(
         Resource::Lease,
         json!({"spec": {"holderIdentity": "h"}}),
@@ -139,7 +139,7 @@ fn the_others_show_little() {
 }
 
 #[test]
-fn a_row_brings_as_much_of_its_object_as_is_asked_for() {
+fn include_object_selects_the_object_in_a_row() {
     let object = json!({"kind": "Lease", "metadata": {"name": "a"}, "spec": {}});
     let partial = json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": {"name": "a"}});
     let cases = [

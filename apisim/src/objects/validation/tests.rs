@@ -62,7 +62,7 @@ fn check(resource: Resource, body: &Value, expected: &[&str]) {
 }
 
 #[test]
-fn b_16_2_a_cron_job_has_a_name_that_leaves_room_for_its_jobs() {
+fn b_16_2_cron_job_name_has_at_most_52_characters() {
     let name = "a".repeat(53);
     let expected = format!("metadata.name: Invalid value: {name:?}: must be no more than 52 characters");
     check(Resource::CronJob, &cron_job(&name, &json!({})), &[&expected]);
@@ -183,7 +183,7 @@ fn b_16_2_rules_of_numbers_policies_and_template() {
 }
 
 #[test]
-fn b_16_2_a_zone_in_the_schedule_may_stay_where_it_was() {
+fn b_16_2_stored_zone_in_the_schedule_is_tolerated_on_update() {
     let object = |schedule: &str, zone: Option<&str>| {
         let mut object = prepared(
             Resource::CronJob,
@@ -219,7 +219,7 @@ fn b_16_2_a_zone_in_the_schedule_may_stay_where_it_was() {
 }
 
 #[test]
-fn a_job_is_selected_by_what_the_server_made() {
+fn job_selector_must_be_generated_by_the_server() {
     let labels = "{\"batch.kubernetes.io/controller-uid\":\"u\",\"batch.kubernetes.io/job-name\":\"a\",\
                   \"controller-uid\":\"u\",\"job-name\":\"a\"}";
     let no_match =
@@ -248,7 +248,7 @@ fn a_job_is_selected_by_what_the_server_made() {
 }
 
 #[test]
-fn the_template_of_a_job_does_not_change() {
+fn template_of_a_running_job_is_immutable() {
     let object = |spec: &Value| {
         let mut object = prepared(Resource::Job, &job(spec));
         object["metadata"]["resourceVersion"] = "1".into();
@@ -270,7 +270,7 @@ fn the_template_of_a_job_does_not_change() {
 }
 
 #[test]
-fn a_status_of_a_job_only_goes_forward() {
+fn job_status_only_moves_forward() {
     let condition = |kind: &str| json!({"type": kind, "status": "True"});
     let status = |status: Value| {
         let mut object = prepared(Resource::Job, &job(&json!({})));
@@ -317,7 +317,7 @@ fn a_status_of_a_job_only_goes_forward() {
 }
 
 #[test]
-fn leases_events_namespaces_and_config_maps_have_their_rules() {
+fn leases_events_namespaces_and_config_maps_are_validated() {
     let lease = json!({"metadata": {"name": "a"}, "spec": {"leaseDurationSeconds": 0, "leaseTransitions": -1}});
     let expected = [
         "spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0",
@@ -351,7 +351,7 @@ fn leases_events_namespaces_and_config_maps_have_their_rules() {
 }
 
 #[test]
-fn every_object_has_metadata_that_can_be_kept() {
+fn object_metadata_is_validated() {
     let metadata = json!({"name": "a", "labels": {"a": "b c"}, "annotations": {"B/c": ""}, "finalizers": ["x"],
         "ownerReferences": [{"apiVersion": "v1", "kind": "A", "name": "", "uid": "u"}]});
     let expected = [
@@ -375,7 +375,7 @@ fn every_object_has_metadata_that_can_be_kept() {
 }
 
 #[test]
-fn a_refusal_names_each_reason_once() {
+fn invalid_status_names_each_cause_once() {
     let body = json!({"metadata": {"name": "a"}, "spec": {"leaseDurationSeconds": 0, "leaseTransitions": -1}});
     let mut errors = create(Resource::Lease, &prepared(Resource::Lease, &body), &CHECKS);
     let one = "spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0";
@@ -402,7 +402,7 @@ fn a_refusal_names_each_reason_once() {
 }
 
 #[test]
-fn b_16_2_a_name_that_is_no_dns_label_is_warned_about() {
+fn b_16_2_name_that_is_no_dns_label_gets_a_warning() {
     let warnings = create_warnings(Resource::CronJob, &cron_job("a.b", &json!({})));
     let expected = "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS \
                     label is recommended: [must not contain dots]";

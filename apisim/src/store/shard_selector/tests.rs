@@ -15,7 +15,7 @@ fn check_refused(text: &str, expected: &str) {
 }
 
 #[test]
-fn one_expression_has_many_forms() {
+fn equivalent_expressions_have_one_canonical_form() {
     let both = format!("{LOWER} || {UPPER}");
     check(LOWER, LOWER);
     check(&both, &both);
@@ -27,7 +27,7 @@ fn one_expression_has_many_forms() {
 }
 
 #[test]
-fn what_is_no_expression_is_refused() {
+fn syntax_errors_are_refused() {
     for text in [
         "shardRange(",
         "shardRange(a b)",
@@ -43,7 +43,7 @@ fn what_is_no_expression_is_refused() {
 }
 
 #[test]
-fn expressions_of_other_kinds_are_told_apart() {
+fn unsupported_expressions_have_distinct_errors() {
     let range = |start: &str, end: &str| format!("shardRange(object.metadata.uid, {start}, {end})");
     for (text, expected) in [
         (range("'0x'", "'0x1'"), "hexStart: hex value is required after '0x'"),

@@ -193,7 +193,7 @@ mod tests {
     const EVENT: &str = r#"{"resource":"events","namespace":"load-0","name":"load-00000.1","apiVersion":"v1"}"#;
 
     #[test]
-    fn a_created_job_is_read_with_its_time_of_arrival() {
+    fn created_job_is_parsed_with_its_arrival_time() {
         let request = parse(&line("ResponseComplete", USER, "create", JOB, 201), USER).unwrap();
         assert!(request.is_job_create() && request.is_write() && !request.is_event());
         assert_eq!(
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn others_the_begin_of_a_watch_and_cut_lines_are_left_out() {
+    fn other_users_watch_starts_and_truncated_lines_are_skipped() {
         let whole = line("ResponseComplete", USER, "create", JOB, 201);
         let check = |line: &str| assert_eq!(parse(line, USER), None, "{line}");
         check(&line("ResponseComplete", "admin", "create", JOB, 201));
@@ -222,13 +222,13 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_create_is_a_write_that_made_no_job() {
+    fn refused_create_counts_only_as_a_write() {
         let request = parse(&line("ResponseComplete", USER, "create", JOB, 409), USER).unwrap();
         assert!(request.is_write() && !request.is_job_create());
     }
 
     #[test]
-    fn requests_are_counted_by_verb_and_resource_and_events_apart() {
+    fn requests_are_counted_by_verb_and_resource() {
         let lines = [
             line("ResponseComplete", USER, "create", JOB, 201),
             line("ResponseComplete", USER, "create", JOB, 409),

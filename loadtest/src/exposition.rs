@@ -206,7 +206,7 @@ cut{le="1
     }
 
     #[test]
-    fn label_values_may_hold_any_sign() {
+    fn label_values_may_contain_any_character() {
         let exposition = Exposition::parse(TEXT);
         let odd = exposition.named("odd").next().unwrap();
         assert_eq!(odd.labels["text"], "a \"quoted\" }, value\\ \n");
@@ -214,7 +214,7 @@ cut{le="1
     }
 
     #[test]
-    fn a_histogram_adds_up_over_labels_and_gives_bounds() {
+    fn histogram_is_summed_over_labels_and_bounds_quantiles() {
         let histogram = Exposition::parse(TEXT).histogram("cronwheel_lateness_seconds").unwrap();
         assert!((histogram.n_observations() - 200.0).abs() < f64::EPSILON);
         let check =
@@ -225,7 +225,7 @@ cut{le="1
     }
 
     #[test]
-    fn what_was_observed_before_can_be_taken_off() {
+    fn earlier_observations_are_subtracted() {
         let histogram = Exposition::parse(TEXT).histogram("cronwheel_lateness_seconds").unwrap();
         let nothing = histogram.since(&histogram);
         assert_eq!(nothing.quantile_bounds(0.5), None);

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn cron_jobs_are_spread_over_the_namespaces_and_none_is_there_twice() {
+    fn cron_jobs_are_distinct_and_spread_over_namespaces() {
         let cron_jobs = load().cron_jobs();
         let distinct: BTreeSet<_> = cron_jobs.iter().map(|one| (&one.namespace, &one.name)).collect();
         assert_eq!((cron_jobs.len(), distinct.len()), (7, 7));
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_decodes_and_tells_kwok_how_its_job_ends() {
+    fn body_has_the_annotations_for_kwok() {
         let mut cron_job = load().cron_jobs().swap_remove(4);
         (cron_job.fails, cron_job.padding_bytes) = (true, 100);
         let body = cron_job.body().unwrap();

@@ -384,7 +384,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_executable_is_the_one_that_cargo_names() {
+    fn executable_is_read_from_the_messages_of_cargo() {
         let messages = "{\"reason\":\"compiler-artifact\",\"target\":{\"name\":\"cronwheel\"},\"executable\":null}\n\
              {\"reason\":\"compiler-artifact\",\"target\":{\"name\":\"cronwheel\"},\"executable\":\"/t/cronwheel\"}\n\
              {\"reason\":\"build-finished\",\"success\":true}\n";

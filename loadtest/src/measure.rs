@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn the_server_tells_its_version() {
+    fn server_version_is_parsed() {
         assert_eq!(
             server_version(r#"{"serverVersion":{"gitVersion":"v1.36.3"}}"#).as_deref(),
             Some("v1.36.3")

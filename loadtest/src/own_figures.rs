@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn instants_agree_where_each_has_an_outcome_or_is_open() {
+    fn due_instants_equal_outcomes_plus_open_instants() {
         assert!(balance(9, 0).agrees());
         assert!(balance(7, 2).agrees());
         assert!(!balance(8, 0).agrees());
@@ -116,13 +116,13 @@ mod tests {
     }
 
     #[test]
-    fn lateness_is_that_of_the_measured_time() {
+    fn lateness_covers_only_the_measured_time() {
         let figures = OwnFigures::of(&CRONWHEEL, &exposition(3, 0), &exposition(9, 0));
         assert!((figures.lateness.unwrap().n_observations() - 6.0).abs() < f64::EPSILON);
     }
 
     #[test]
-    fn a_controller_that_tells_nothing_has_no_figures() {
+    fn controller_without_metrics_has_no_figures() {
         let nothing = OwnFigures::of(&CRONWHEEL, &Exposition::default(), &Exposition::default());
         assert_eq!(
             nothing,

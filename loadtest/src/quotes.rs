@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_pages_quote_what_the_files_say() {
+    fn pages_quote_the_current_result_files() {
         for page in PAGES {
             let former = fs::read_to_string(root().join(page)).unwrap();
             assert!(
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_stands_between_the_marks_is_written() {
+    fn page_is_written_only_between_its_marks() {
         let mark = "figures 2026-11-24-two-cores-quick.json missed";
         let page = filled(&format!("a\n\n{BEGIN}{mark} -->\nold\n{END}z\n")).unwrap();
         assert!(
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_there_was_not_measured() {
+    fn missing_file_is_shown_as_not_measured() {
         let expected = "\nNot measured: `loadtest/results/none.json` is not there.\n";
         for kind in [
             "figures none.json missed",
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_that_asks_for_what_there_is_not_is_an_error() {
+    fn mark_with_unknown_contents_is_an_error() {
         for mark in [
             "other none.json",
             "figures 2026-11-24-two-cores-quick.json unknown",

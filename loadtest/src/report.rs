@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn the_verdict_is_zero_missed_and_zero_doubled() {
+    fn verdict_is_clean_without_missed_and_doubled_runs() {
         let check = |tally: Tally, is_clean: bool| {
             let report = report(tally);
             assert_eq!(report.is_clean(), is_clean, "{report}");
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn only_some_names_are_printed() {
+    fn at_most_five_names_are_printed() {
         let all: Vec<String> = (0..7).map(|number| number.to_string()).collect();
         assert_eq!(names(&all), "  (0, 1, 2, 3, 4, and 2 more)");
         assert_eq!(names(&all[..2]), "  (0, 1)");

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schedule_is_due_where_its_text_says_so() {
+    fn schedule_text_matches_the_due_slots() {
         let check = |due: Due, schedule: &str, expected: [bool; 3]| {
             assert_eq!(due.schedule(), schedule);
             // 21 November 2026, 10:36, 10:37 and 11:00.

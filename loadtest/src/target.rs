@@ -283,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_user_is_replaced_whole() {
+    fn credentials_of_the_user_are_replaced_completely() {
         let admin = r#"{"clusters":[{"name":"c"}],"users":[{"name":"u","user":{"client-key-data":"secret"}}]}"#;
         let config = with_token(admin, "t").unwrap();
         assert_eq!(
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn the_account_is_the_one_that_the_manifest_makes() {
+    fn service_account_matches_the_manifest() {
         assert!(RBAC.contains("name: cronwheel\n  namespace: kube-system\n"));
     }
 }

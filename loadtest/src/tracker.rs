@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cron_job_is_expected_where_it_is_due() {
+    fn cron_job_is_expected_only_when_due() {
         let mut cron_jobs = cron_jobs();
         cron_jobs[0].due = Due::EveryMinutes(5);
         cron_jobs[1].due = Due::Never;
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_create_that_nobody_waited_for_counts_where_its_job_was_seen() {
+    fn unanswered_create_counts_if_its_job_was_seen() {
         let mut requests = all_once();
         requests[3].code = 504;
         assert_eq!(tally(&requests).missed, ["load-0/b-101"]);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_of_the_same_name_in_another_namespace_is_none_of_ours() {
+    fn job_with_the_same_name_in_another_namespace_is_outside() {
         let mut requests = all_once();
         requests[3].namespace = "other".into();
         let tally = tally(&requests);
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_outside_the_window_are_counted_and_judge_nothing() {
+    fn slots_outside_the_window_do_not_affect_the_verdict() {
         let mut requests = all_once();
         requests.extend([create("a", 99, 7), create("a", 103, 7)]);
         let tally = tally(&requests);
@@ -277,14 +277,14 @@ mod tests {
     }
 
     #[test]
-    fn lateness_is_that_of_the_measured_slots() {
+    fn lateness_covers_only_the_measured_slots() {
         let tally = tally(&all_once());
         assert_eq!(tally.measured.lateness_us, [2_000, 2_000, 3_000, 3_000]);
         assert_eq!(tally.bursts.values().map(Burst::n_jobs).collect::<Vec<_>>(), [2, 2]);
     }
 
     #[test]
-    fn quantiles_are_by_nearest_rank() {
+    fn quantiles_use_the_nearest_rank() {
         let burst = Burst {
             lateness_us: (1..=100).collect(),
         };

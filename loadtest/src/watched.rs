@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_job_is_a_create_at_its_second() {
+    fn watched_job_is_a_create_at_its_creation_time() {
         let job = |metadata| serde_json::from_value(json!({"metadata": metadata})).unwrap();
         let whole = json!({"name": "a-1", "namespace": "n", "creationTimestamp": "2026-11-24T06:40:00Z"});
         let request = create(&job(whole)).unwrap();

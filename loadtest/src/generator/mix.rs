@@ -65,13 +65,13 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_gives_the_same_mix() {
+    fn seed_determines_the_mix() {
         assert_eq!(mixed(1), mixed(1));
         assert_ne!(mixed(1), mixed(2));
     }
 
     #[test]
-    fn shares_are_about_those_of_the_tables() {
+    fn shares_of_the_mix_match_the_tables() {
         let all = mixed(7);
         let share = |is: &dyn Fn(&SyntheticCronJob) -> bool| all.iter().filter(|one| is(one)).count();
         let check = |n: usize, expected: usize| assert!(n.abs_diff(expected) < 60, "{n}, {expected} expected");

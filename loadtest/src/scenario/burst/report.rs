@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_ratio_is_of_medians_and_to_the_best_of_the_bare_client() {
+    fn ratio_compares_medians_with_the_best_of_the_bare_client() {
         let report = BurstReport {
             ended: Timestamp::UNIX_EPOCH,
             machine: String::new(),

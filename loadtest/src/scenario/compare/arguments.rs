@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn controllers_are_those_that_scenario_and_server_allow() {
+    fn scenario_and_target_limit_the_controllers() {
         let check = |line: &str, expected: Option<&[&str]>| {
             let names = arguments(line).controller_names().ok();
             assert_eq!(names.as_deref(), expected, "{line}");
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn scenarios_that_replace_replicas_have_three() {
+    fn scenarios_that_kill_replicas_default_to_three() {
         let check = |line: &str, expected: (u32, Vec<String>)| {
             assert_eq!(arguments(line).cronwheel_replicas().unwrap(), expected, "{line}");
         };
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn namespaces_that_fail_are_beside_others() {
+    fn failing_namespaces_need_other_namespaces() {
         let check = |line: &str, expected: Option<[u32; 3]>| {
             let arguments = arguments(line);
             let plan = arguments.plan();
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_replica_is_alone_unless_its_arguments_are_given() {
+    fn single_replica_runs_with_alone_by_default() {
         let check = |line: &str, expected: &[&str]| assert_eq!(cronwheel_arguments(line).unwrap(), expected, "{line}");
         check("", &["--alone"]);
         check("-- --shards=16", &["--shards=16"]);

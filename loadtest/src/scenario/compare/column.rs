@@ -154,14 +154,14 @@ mod tests {
     }
 
     #[test]
-    fn a_column_is_named_in_files_as_in_the_code() {
+    fn column_names_in_files_match_the_code() {
         let name = |column: Column| serde_json::to_string(&column).unwrap();
         assert_eq!(name(Column::LatenessP999Ms), "\"lateness_p999_ms\"");
         assert_eq!(name(Column::CpuMsPerRun), "\"cpu_ms_per_run\"");
     }
 
     #[test]
-    fn pages_have_units() {
+    fn figures_in_pages_have_units() {
         let check = |column: Column, figure: f64, expected: &str| assert_eq!(column.quoted(figure), expected);
         check(Column::LatenessP99Ms, 4.21, "4.2 ms");
         check(Column::LatenessP99Ms, 1_874.0, "1.87 s");
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_have_the_digits_that_they_deserve() {
+    fn figures_are_rounded_by_column() {
         let check = |column: Column, figure: f64, expected: &str| assert_eq!(column.text(figure), expected);
         check(Column::Missed, 3.0, "3");
         check(Column::Missed, 2.5, "2.5");

@@ -94,7 +94,7 @@ mod tests {
     use crate::scenario::compare::result::tests::result;
 
     #[test]
-    fn the_exit_code_is_that_of_the_thresholds_unless_turns_are_missing() {
+    fn exit_code_reflects_thresholds_and_missing_turns() {
         let code = |p99_ms: f64, incomplete: Option<&str>| {
             let mut result = result(&[p99_ms], &[1.0]);
             result.incomplete = incomplete.map(str::to_owned);

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_are_those_that_it_is_started_with() {
+    fn info_lists_the_flags_of_a_contestant() {
         let flags = |contestant: Contestant| contestant.info("v1.36.3").flags.join(" ");
         assert_eq!(flags(Contestant::Floor { in_flight: 64 }), "--in-flight=64");
         let throttled = flags(Contestant::BuiltIn);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn replicas_differ_in_their_pod() {
+    fn replicas_have_distinct_pods() {
         let distinct: std::collections::BTreeSet<_> = (0..3).map(replica_flags).collect();
         assert_eq!(distinct.len(), 3);
     }

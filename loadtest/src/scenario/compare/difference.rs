@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn medians_stand_side_by_side_with_their_ratio() {
+    fn medians_are_shown_with_their_ratio() {
         let text = text(
             &result(&[1_000.0, 2_000.0, 3_000.0], &[8_000.0; 3]),
             &result(&[500.0; 3], &[8_000.0; 3]),
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_no_ratios_where_environments_or_loads_differ() {
+    fn ratios_are_omitted_for_different_environments_or_loads() {
         let old = result(&[1_000.0; 3], &[8_000.0; 3]);
         let check = |change: fn(&mut ComparisonResult), reason: &str| {
             let mut new = old.clone();
@@ -165,13 +165,13 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_rounds_is_no_part_of_the_load() {
+    fn number_of_rounds_does_not_change_the_load() {
         let text = text(&result(&[1_000.0; 3], &[1.0; 3]), &result(&[2_000.0], &[1.0]));
         assert_eq!(p99_lines(&text)[1], ["1000", "2000", "2.00"], "{text}");
     }
 
     #[test]
-    fn what_only_one_has_is_a_dash_and_what_is_incomplete_says_so() {
+    fn missing_controller_is_a_dash_and_incompleteness_is_stated() {
         let mut new = result(&[2_000.0], &[]);
         new.incomplete = Some("interrupted".into());
         let text = text(&result(&[1_000.0], &[8_000.0]), &new);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ratio_to_nothing_is_left_out() {
+    fn ratio_to_zero_is_omitted() {
         assert_eq!(ratio(0.0, 3.0, false), "");
         assert_eq!(ratio(0.0, 0.0, true), "~");
         assert_eq!(ratio(2.0, 3.0, false), "1.50");

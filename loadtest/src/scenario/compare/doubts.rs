@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn clocks_agree_where_the_probe_is_logged_when_it_was_sent() {
+    fn clock_warning_compares_the_probe_with_the_audit_log() {
         let at = |milliseconds| Timestamp::from_millisecond(milliseconds).unwrap();
         let check = |received: i64, expected: Option<&str>| {
             let warning = clock_warning(&[list(received)], (at(10_000), at(10_100)));

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn creates_count_while_they_are_refused_and_recovery_from_then_to_the_last_start() {
+    fn refused_creates_and_recovery_time_are_measured() {
         let mut requests = requests();
         requests.push(create("run-0", "load-00002", 100, 34_000, 201));
         assert!(failing().have_recovered(&requests));
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cron_job_that_never_starts_recovers_at_the_end() {
+    fn cron_job_that_never_starts_recovers_at_the_end() {
         assert!(!failing().have_recovered(&requests()));
         assert_eq!(
             columns(&failing(), &requests()).get(&Column::RecoveryMs),
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quota_is_in_force_once_its_status_says_so() {
+    fn quota_is_in_force_once_its_status_has_the_limit() {
         let mut quotas: Value = serde_json::from_str(&failing().quotas()).unwrap();
         assert_eq!(quotas["items"][0]["metadata"]["namespace"], "run-0");
         assert_eq!(failing().n_in_force(&quotas), 0);

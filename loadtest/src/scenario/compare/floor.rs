@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_body_is_that_of_the_cron_job_for_the_minute() {
+    fn prepared_body_is_the_job_of_the_slot() {
         let cron_job: CronJob = serde_json::from_value(json!({
             "metadata": {"name": "load-00001", "namespace": "load-1", "uid": "u"},
             "spec": {"schedule": "* * * * *", "jobTemplate": {"spec": {"template": {"spec": {

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_is_read_as_it_was_written() {
+    fn result_file_round_trips() {
         let folder = Folder::new("round-trip");
         let output = Output {
             json: Some(folder.0.join("result.json")),
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_of_another_form_is_refused_by_its_number() {
+    fn result_of_another_format_is_refused() {
         let folder = Folder::new("form");
         let path = folder.0.join("result.json");
         fs::write(&path, "{\"format\": 7}").unwrap();
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_is_an_error() {
+    fn missing_folder_is_an_error() {
         let output = Output {
             json: Some("/no/such/folder/result.json".into()),
             html: None,

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_have_the_units_of_pages() {
+    fn figures_are_quoted_with_units() {
         let table = figures(&file(), &["lateness_p99_ms", "missed", "status_age_p99_ms"]).unwrap();
         let expected = "| | floor | built-in | built-in-unthrottled | cronwheel |\n\
              |---|---|---|---|---|\n\
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ratio_says_where_its_aim_is_missed() {
+    fn ratio_marks_a_missed_aim() {
         let table = ratios(
             &file(),
             &["cpu_ms_per_run/built-in<=0.1", "peak_memory_mib/built-in<=0.33"],
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn an_aim_stands_beside_its_figure() {
+    fn aim_is_shown_beside_its_figure() {
         let table = aims(&file(), &["lateness_p50_ms<=2", "missed<=0", "peak_memory_mib"]).unwrap();
         let rows: Vec<&str> = table.lines().skip(2).collect();
         assert_eq!(
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_shown_where_there_are_several_turns() {
+    fn ranges_are_shown_for_several_turns() {
         let summary = Summary::of(&[1_234.0, 2.0, 45_678.0]).unwrap();
         assert_eq!(cell(Column::LatenessP50Ms, summary), "1.23 s (2.0 ms to 45.7 s)");
         assert_eq!(cell(Column::Missed, Summary::of(&[0.0, 0.0]).unwrap()), "0");

@@ -107,7 +107,7 @@ mod tests {
     use crate::scenario::compare::result::tests::result;
 
     #[test]
-    fn the_order_is_reversed_from_round_to_round_and_turned_by_the_seed() {
+    fn order_is_reversed_each_round_and_rotated_by_the_seed() {
         let order = |seed: u32, round: u32| {
             Plan {
                 seed,

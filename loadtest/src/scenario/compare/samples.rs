@@ -97,7 +97,7 @@ mod tests {
     const AFTER: &str = "cpu  180 20 80 860 60 0 0 0 9 9\n";
 
     #[test]
-    fn others_used_what_is_busy_and_not_ours() {
+    fn busy_time_beyond_our_own_belongs_to_others() {
         let (before, after) = (
             MachineTicks::parse(BEFORE).unwrap(),
             MachineTicks::parse(AFTER).unwrap(),
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_counts_from_the_first_instant() {
+    fn sample_time_is_relative_to_the_first_instant() {
         let usage = GroupUsage {
             cpu: Duration::from_millis(30),
             resident_kib: 2_048,

@@ -75,14 +75,14 @@ mod tests {
         - {name: none missed, controller: cronwheel, column: missed, at_most: 0}\n";
 
     #[test]
-    fn a_file_is_read() {
+    fn slo_file_is_parsed() {
         let slo = Slo::parse(FILE, &["cronwheel"]).unwrap();
         assert_eq!(slo.thresholds.len(), 2);
         assert_eq!(slo.thresholds[0].column, Column::LatenessP99Ms);
     }
 
     #[test]
-    fn what_would_never_be_judged_is_refused() {
+    fn thresholds_that_would_never_apply_are_refused() {
         let check = |text: &str, controllers: &[&str], expected: &str| {
             let error = format!("{:#}", Slo::parse(text, controllers).unwrap_err());
             assert!(error.contains(expected), "{error}");
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_threshold_is_met_up_to_its_figure() {
+    fn threshold_is_met_up_to_its_limit() {
         let check = |p99_ms: &[f64], expected: bool| {
             let result = result(p99_ms, &[]);
             assert_eq!(result.slo.verdicts(&result)[0].is_met(), expected, "{p99_ms:?}");
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn the_files_for_everyday_use_are_valid() {
+    fn shipped_slo_files_are_valid() {
         let controllers = ["floor", "built-in", "built-in-unthrottled", "cronwheel"];
         for text in [
             include_str!("../../../slo.yaml"),

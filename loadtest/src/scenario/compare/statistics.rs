@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_overlap_where_they_have_a_figure_in_common() {
+    fn ranges_with_a_common_figure_overlap() {
         let check = |one: &[f64], other: &[f64], expected: bool| {
             let (one, other) = (summary(one), summary(other));
             assert_eq!((one.overlaps(&other), other.overlaps(&one)), (expected, expected));
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_by_nearest_rank() {
+    fn quantiles_use_the_nearest_rank() {
         let ascending: Vec<f64> = (1..=1_000).map(f64::from).collect();
         let check = |share: f64, expected: f64| assert_eq!(quantile(&ascending, share), Some(expected), "{share}");
         check(0.0, 1.0);

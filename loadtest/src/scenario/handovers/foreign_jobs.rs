@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_job_has_no_owner_and_does_not_run() {
+    fn foreign_job_has_no_owner_and_is_suspended() {
         let job: Job = serde_json::from_value(body(7)).unwrap();
         assert_eq!(job.metadata.name.as_deref(), Some("foreign-000007"));
         assert_eq!(job.metadata.owner_references, None);

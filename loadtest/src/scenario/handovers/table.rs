@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_has_all_handovers_and_those_of_the_burst_apart() {
+    fn table_separates_the_handovers_during_the_burst() {
         let ms = Duration::from_millis;
         let report = HandoverReport {
             machine: "2 cores".into(),

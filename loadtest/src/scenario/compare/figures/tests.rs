@@ -48,7 +48,7 @@ fn check(requests: &[Request], expected: &[(Column, Option<f64>)]) {
 }
 
 #[test]
-fn two_runs_in_time() {
+fn punctual_runs_have_all_figures() {
     let requests = [
         request("create", "jobs", "load-00000-100", 2),
         request("create", "jobs", "load-00001-100", 1_500),
@@ -85,7 +85,7 @@ fn two_runs_in_time() {
 }
 
 #[test]
-fn a_run_that_never_came_is_late_by_the_whole_window() {
+fn missed_run_is_late_by_the_whole_window() {
     check(
         &[request("create", "jobs", "load-00000-100", 2)],
         &[
@@ -126,7 +126,7 @@ fn doubles_and_overlaps_are_counted() {
 }
 
 #[test]
-fn runs_of_a_minute_late_and_more_share_the_last_second() {
+fn runs_late_by_a_minute_or_more_share_the_last_second() {
     let late = figures(&[
         request("create", "jobs", "load-00000-100", 60_000),
         request("create", "jobs", "load-00001-100", 75_000),
@@ -136,7 +136,7 @@ fn runs_of_a_minute_late_and_more_share_the_last_second() {
 }
 
 #[test]
-fn a_status_that_was_never_stored_is_as_old_as_the_window() {
+fn unstored_status_is_as_old_as_the_window() {
     check(
         &[
             request("update", "cronjobs/status", "load-00000", 1),
@@ -147,7 +147,7 @@ fn a_status_that_was_never_stored_is_as_old_as_the_window() {
 }
 
 #[test]
-fn refused_writes_are_counted_apart_and_in_all() {
+fn refused_writes_are_counted_separately_and_in_total() {
     let mut refused = request("create", "leases", "cronwheel", 5);
     refused.code = 409;
     let figures = figures(&[request("create", "jobs", "load-00000-100", 2), refused]);

@@ -22,7 +22,7 @@ fn the_page_has_thresholds_table_drawings_and_flags() {
 }
 
 #[test]
-fn the_page_needs_nothing_from_elsewhere() {
+fn page_has_no_external_resources() {
     let page = page(&result(&[900.0; 3], &[8_000.0; 3]));
     for forbidden in ["http:", "https:", "src=", "href=", "url(", "@import", "<script"] {
         assert!(!page.contains(forbidden), "{forbidden}");
@@ -30,7 +30,7 @@ fn the_page_needs_nothing_from_elsewhere() {
 }
 
 #[test]
-fn an_incomplete_result_says_so_and_draws_what_there_is() {
+fn incomplete_result_is_marked_on_the_page() {
     let mut result = result(&[], &[]);
     result.incomplete = Some("<interrupted>".into());
     let page = page(&result);
@@ -39,7 +39,7 @@ fn an_incomplete_result_says_so_and_draws_what_there_is() {
 }
 
 #[test]
-fn the_threshold_is_drawn_where_lateness_is() {
+fn threshold_is_drawn_only_in_the_lateness_chart() {
     let result = result(&[900.0], &[8_000.0]);
     assert!(lateness_chart(&result).svg().contains(">p99</text>"));
     assert!(!cpu_chart(&result).svg().contains(">p99</text>"));

@@ -93,7 +93,7 @@ pub(crate) fn result(cronwheel: &[f64], builtin: &[f64]) -> ComparisonResult {
 }
 
 #[test]
-fn a_result_is_the_same_after_it_was_written_and_read() {
+fn result_round_trips_through_json() {
     let mut result = result(&[1.0, 2.5], &[3.0, 4.0]);
     result.incomplete = Some("interrupted".into());
     let text = serde_json::to_string_pretty(&result).unwrap();
@@ -102,7 +102,7 @@ fn a_result_is_the_same_after_it_was_written_and_read() {
 }
 
 #[test]
-fn a_summary_is_over_the_turns_of_one_controller() {
+fn summary_covers_the_turns_of_one_controller() {
     let result = result(&[1.0, 2.0, 9.0], &[30.0, 40.0, 50.0]);
     let median = |controller: &str, column: Column| result.summary(controller, column).map(|it| it.median);
     assert_eq!(median("cronwheel", Column::LatenessP99Ms), Some(2.0));

@@ -65,13 +65,13 @@ fn a_verdict_says_which_columns_differ() {
 }
 
 #[test]
-fn a_ratio_to_nothing_is_left_out() {
+fn ratio_to_zero_is_omitted() {
     let text = text(&[1_000.0; 3], &[0.0; 3]);
     assert!(text.contains("  higher: lateness p99\n"), "{text}");
 }
 
 #[test]
-fn an_incomplete_result_says_so_in_the_first_line_and_figures_that_are_not_there_are_a_dash() {
+fn incomplete_result_is_marked_in_the_first_line() {
     let mut result = result(&[1.0], &[]);
     result.incomplete = Some("interrupted".into());
     result.turns[0].warnings.push("the machine was busy".into());
@@ -93,7 +93,7 @@ fn the_flags_of_each_controller_are_printed() {
 }
 
 #[test]
-fn the_floor_is_a_limit_in_figures() {
+fn floor_lines_compare_controllers_with_the_floor() {
     let mut result = result(&[1_000.0], &[7_000.0]);
     assert!(floor_lines(&result).is_empty());
     result.controllers.insert(

@@ -47,7 +47,7 @@ fn figures_are_placed_by_their_share_of_the_range() {
 }
 
 #[test]
-fn marks_are_round() {
+fn axis_marks_are_round_numbers() {
     let marks = |axis: Axis, figures: &[f64]| {
         let marks = ruler(axis, figures).marks();
         marks.into_iter().map(figure_text).collect::<Vec<_>>().join(" ")
@@ -79,7 +79,7 @@ fn a_drawing_has_its_series_lines_and_bands() {
 }
 
 #[test]
-fn nothing_to_draw_is_said() {
+fn empty_chart_says_that_nothing_was_measured() {
     assert_eq!(chart(Vec::new()).svg(), "<p>Nothing was measured.</p>");
 }
 

@@ -36,7 +36,7 @@ fn dashboard_files_are_up_to_date() {
 }
 
 #[test]
-fn every_panel_has_a_description_a_unit_and_queries_of_the_selected_replicas() {
+fn every_panel_has_a_description_a_unit_and_queries_of_selected_replicas() {
     for dashboard in all() {
         for panel in dashboard.panels() {
             let name = format!("{} / {}", dashboard.title, panel.title);

@@ -46,7 +46,7 @@ fn play_recorded<T>(seed: u64, size: Size, scenario: impl AsyncFnOnce(&mut Fleet
     let tasks = LocalSet::new();
     tasks.block_on(&runtime, async {
         let mut fleet = Fleet::new(seed, size).await;
-        let (keeping, running, watching) = (fleet.keep_ledger(), fleet.run_jobs(), fleet.watch_leaders());
+        let (keeping, running, watching) = (fleet.record_ledger(), fleet.run_jobs(), fleet.watch_leaders());
         let playing = async {
             let result = scenario(&mut fleet).await;
             fleet.end().await;

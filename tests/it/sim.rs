@@ -164,7 +164,7 @@ fn no_run_is_missed_or_doubled() {
         .filter(|ended| is_thin(ended, minutes))
         .map(|(seed, _)| *seed)
         .collect();
-    tell_total(&green.into_iter().filter_map(|(_, summary)| summary).collect::<Vec<_>>());
+    print_total(&green.into_iter().filter_map(|(_, summary)| summary).collect::<Vec<_>>());
     let red: Vec<u64> = red.into_iter().map(|(seed, _)| seed).collect();
     assert!(red.is_empty(), "red: {red:?}");
     assert!(
@@ -202,7 +202,7 @@ fn with_assertions() -> &'static str {
     }
 }
 
-fn tell_total(green: &[Summary]) {
+fn print_total(green: &[Summary]) {
     let total = Summary {
         n_runs: green.iter().map(|summary| summary.n_runs).sum(),
         n_crashes: green.iter().map(|summary| summary.n_crashes).sum(),

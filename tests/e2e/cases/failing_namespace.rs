@@ -26,8 +26,8 @@ pub(super) async fn namespace_with_refused_creates_is_probed_and_recovers(refuse
     create(&beside, N_BESIDE, refused.minute(-1)).await;
 
     let controller = Controller::start(&refused, 0, &["--namespace", &beside.name]);
-    let is_told = wait(async || n_told(&refused).await == N_REFUSED).await;
-    assert!(is_told, "{} of {N_REFUSED} were told", n_told(&refused).await);
+    let is_told = wait(async || n_reported(&refused).await == N_REFUSED).await;
+    assert!(is_told, "{} of {N_REFUSED} were told", n_reported(&refused).await);
     let n_before = controller.metric(REQUESTS, &REFUSED_CREATES).await.expect("a count");
     let begun = Instant::now();
     controller
@@ -73,7 +73,7 @@ async fn create(namespace: &Namespace, n_cron_jobs: usize, last_run: Timestamp) 
 }
 
 /// The number of CronJobs with an Event `FailedCreate`.
-async fn n_told(namespace: &Namespace) -> usize {
+async fn n_reported(namespace: &Namespace) -> usize {
     let events = namespace.events().await;
     let failed = events.iter().filter(|event| event["reason"] == "FailedCreate");
     let names: BTreeSet<&str> = failed

@@ -330,7 +330,7 @@ impl Group {
     }
 
     /// Prints how long shards took to change hands.
-    fn tell_handovers(&self) {
+    fn print_handovers(&self) {
         let turns = |member: &Member| turns_in(&member.replica.setup().log).expect("a log");
         let turns: Vec<_> = self.members.iter().flat_map(turns).collect();
         let (handovers, n_without) = handovers(&turns);
@@ -370,7 +370,7 @@ impl Group {
         for number in running {
             self.wait_for_end(number).await;
         }
-        self.tell_handovers();
+        self.print_handovers();
         let lateness = Lateness {
             ahead: self.ahead,
             first_minute: self.ahead_since,

@@ -144,7 +144,7 @@ impl Fleet {
         });
     }
 
-    pub(super) fn keep_ledger(&self) -> impl Future<Output = Infallible> + use<> {
+    pub(super) fn record_ledger(&self) -> impl Future<Output = Infallible> + use<> {
         ledger::keep(
             self.api.clone(),
             self.clock.clone(),

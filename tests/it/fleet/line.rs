@@ -161,7 +161,7 @@ impl Line {
             asked.name = job["metadata"]["name"].as_str().map(ToOwned::to_owned).unwrap();
         }
         let request = Request::from_parts(parts, Body::from(body));
-        self.note_asked(&asked);
+        self.note_requested(&asked);
         let _on_the_way = self.count(&asked);
         if asked.write == Some(WriteKind::Create) && self.freeze_at_create.load(Ordering::Relaxed) > 0 {
             let n_left = self.freeze_at_create.fetch_sub(1, Ordering::Relaxed) - 1;
@@ -223,7 +223,7 @@ impl Line {
     }
 
     /// Records the time at which the process decided to send.
-    fn note_asked(&self, asked: &Asked) {
+    fn note_requested(&self, asked: &Asked) {
         let cron_job = match asked.write {
             Some(WriteKind::Status) => asked.name.as_str(),
             Some(WriteKind::Create | WriteKind::Delete) => cron_job_of(&asked.name),

@@ -50,7 +50,7 @@ pub(super) fn problems(books: &Books, terms: &Terms) -> Vec<String> {
     }
     judge_writes(books, &mut problems);
     judge_lone_writes(books, &mut problems);
-    judge_asked(books, &mut problems);
+    judge_requests(books, &mut problems);
     problems
 }
 
@@ -228,7 +228,7 @@ fn judge_lone_writes(books: &Books, problems: &mut Vec<String>) {
 }
 
 /// No process requests a write for a shard that another one has held for a while.
-fn judge_asked(books: &Books, problems: &mut Vec<String>) {
+fn judge_requests(books: &Books, problems: &mut Vec<String>) {
     let of_members = |(_, process, _): &&(_, u64, _)| !books.alone.contains(process);
     for (at, process, name) in books.asked.iter().filter(of_members) {
         let shard = books.cron_jobs.get(name).map(|cron_job| cron_job.shard);

@@ -65,7 +65,7 @@ fn bookmark(version: &str) -> String {
 /// error reports too.
 fn told(item: &WatchItem) -> Option<String> {
     let WatchItem::Input(Input::WatchUpdated(update)) = item else {
-        return Some(told_object(item));
+        return Some(object_text(item));
     };
     match update.stage {
         WatchStage::ListBegun => Some("begun".to_owned()),
@@ -74,7 +74,7 @@ fn told(item: &WatchItem) -> Option<String> {
     }
 }
 
-async fn next_told(stream: &mut (impl Stream<Item = WatchItem> + Unpin)) -> String {
+async fn next_item(stream: &mut (impl Stream<Item = WatchItem> + Unpin)) -> String {
     loop {
         if let Some(told) = told(&stream.next().await.unwrap()) {
             return told;
@@ -82,9 +82,9 @@ async fn next_told(stream: &mut (impl Stream<Item = WatchItem> + Unpin)) -> Stri
     }
 }
 
-fn told_object(item: &WatchItem) -> String {
+fn object_text(item: &WatchItem) -> String {
     match item {
-        WatchItem::Input(input) => told_input(input),
+        WatchItem::Input(input) => input_text(input),
         WatchItem::Undecodable { error, cron_job, input } => {
             let identity = cron_job
                 .as_ref()
@@ -93,7 +93,7 @@ fn told_object(item: &WatchItem) -> String {
                 "undecodable {} on {} so {}",
                 error.field,
                 identity.unwrap_or_default(),
-                input.as_ref().map(told_input).unwrap_or_default()
+                input.as_ref().map(input_text).unwrap_or_default()
             )
         }
         WatchItem::Listed(_) | WatchItem::PassedOver | WatchItem::CacheFull => format!("{item:?}"),
@@ -101,7 +101,7 @@ fn told_object(item: &WatchItem) -> String {
     }
 }
 
-fn told_input(input: &Input) -> String {
+fn input_text(input: &Input) -> String {
     match input {
         Input::CronJobApplied(record) => format!("{}@{}", record.identity.name, record.resource_version),
         Input::JobApplied(record) => format!("{}@{}", record.name, record.resource_version),
@@ -251,7 +251,7 @@ async fn observer_sees_an_unanswered_request_and_keeps_its_error() {
     let client = watch::observed(kube::Client::new(refused, "default"), log.clone());
     let mut stream = std::pin::pin!(watch::jobs(client, Scope::Cluster, None));
     stream.next().await;
-    let error = next_told(&mut stream).await;
+    let error = next_item(&mut stream).await;
     assert!(error.ends_with("ServiceError: connection refused"), "{error}");
     assert_eq!(*log.0.lock().unwrap(), ["List None"]);
 }
@@ -301,9 +301,9 @@ async fn list_begins_before_its_request_is_sent() {
         .answer(200, list("11", "", &[]));
     let mut stream = std::pin::pin!(watch::cron_jobs(script.client(), Scope::Cluster, decoder(), None));
     for n_lists in 0..3 {
-        assert_eq!(next_told(&mut stream).await, "begun");
+        assert_eq!(next_item(&mut stream).await, "begun");
         assert_eq!(script.lines().len(), n_lists);
-        let item = next_told(&mut stream).await;
+        let item = next_item(&mut stream).await;
         match n_lists {
             0 => assert_eq!(item, "error cronjobs.batch is forbidden (403)"),
             1 => assert!(item.starts_with("error "), "{item}"),
@@ -411,7 +411,7 @@ async fn invalid_json_event_causes_a_new_list() {
     let mut stream = std::pin::pin!(watch::cron_jobs(script.client(), Scope::Cluster, decoder(), None));
     let mut items = Vec::new();
     for _ in 0..6 {
-        items.push(next_told(&mut stream).await);
+        items.push(next_item(&mut stream).await);
     }
     assert!(items[2].starts_with("error "), "{items:?}");
     items.remove(2);
@@ -448,7 +448,7 @@ async fn show_cron_jobs_yields_lists_changes_and_errors() {
     let mut stream = std::pin::pin!(stream);
     let mut items = Vec::new();
     for _ in 0..10 {
-        items.push(next_told(&mut stream).await);
+        items.push(next_item(&mut stream).await);
     }
     let error = items.remove(6);
     assert!(error.contains("too old"), "{error}");

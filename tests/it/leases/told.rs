@@ -66,7 +66,7 @@ pub(crate) fn done(reply: LeaseReply<WriteAnswer>) -> LeaseRecord {
 }
 
 /// A merge patch of a Lease by a user.
-async fn meddle(client: &Client, namespace: &str, name: &str, change: Value) -> Value {
+async fn patch_lease(client: &Client, namespace: &str, name: &str, change: Value) -> Value {
     let path = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}");
     let request = Request::patch(path).header("content-type", "application/merge-patch+json");
     client
@@ -93,7 +93,7 @@ pub(crate) async fn lease_is_created_read_and_renewed(client: Client, namespace:
     assert_eq!(made, join.applied_to(None, made.resource_version, wall()));
 
     let stranger = json!({"metadata": {"annotations": {"example.org/note": "kept"}}, "spec": {"leaseTransitions": 3}});
-    meddle(&client, namespace, "cronwheel-member-a", stranger).await;
+    patch_lease(&client, namespace, "cronwheel-member-a", stranger).await;
     let ReadAnswer::Found(read) = api.read(&key, TIMEOUT).await.answer else {
         panic!("it is there");
     };
@@ -118,7 +118,7 @@ pub(crate) async fn lease_is_created_read_and_renewed(client: Client, namespace:
     };
     let left = done(api.patch(&left, renewed.resource_version, later, TIMEOUT).await);
     assert_eq!((&*left.holder, left.renewed_at), ("", Some(later)));
-    let whole = meddle(&client, namespace, "cronwheel-member-a", json!({})).await;
+    let whole = patch_lease(&client, namespace, "cronwheel-member-a", json!({})).await;
     assert_eq!(whole["metadata"]["annotations"]["example.org/note"], "kept");
 }
 
@@ -240,7 +240,7 @@ pub(crate) async fn lease_without_its_label_is_gone_until_the_next_write(client:
     let key = shard(3);
     let first = done(api.create(&held(key.clone(), "one"), wall(), TIMEOUT).await);
     let stripped = json!({"metadata": {"labels": null}});
-    meddle(&client, namespace, "cronwheel-shard-8-3", stripped).await;
+    patch_lease(&client, namespace, "cronwheel-shard-8-3", stripped).await;
     let ReadAnswer::Found(read) = api.read(&key, TIMEOUT).await.answer else {
         panic!("it is there");
     };

@@ -68,7 +68,7 @@ impl Ways {
     }
 
     /// For the lists, then for the watches since the last call: whether each had a selector.
-    fn take_asked(&self) -> (Vec<bool>, Vec<bool>) {
+    fn take_requests(&self) -> (Vec<bool>, Vec<bool>) {
         let asked = std::mem::take(&mut *self.asked.lock().unwrap());
         let (watches, lists): (Vec<_>, Vec<_>) = asked.into_iter().partition(|query| query.contains("watch=true"));
         let with_selector = |queries: Vec<String>| queries.iter().map(|query| query.contains(SELECTOR)).collect();
@@ -185,7 +185,7 @@ async fn selecting_server_sends_only_wanted_shards() {
     let mut items = pin!(bench.cron_jobs(&ways));
     let told = take(4, &mut items).await;
     assert_eq!(told, ["lists []", "listed []", "by Server", "watches []"]);
-    let (lists, watches) = ways.take_asked();
+    let (lists, watches) = ways.take_requests();
     // The first list is the probe, which also gives the version. The other list and the watch are for no shards.
     assert_eq!((lists, watches), (vec![true, false], vec![false]));
     bench.wanted.set([ours].into_iter().collect());
@@ -193,7 +193,7 @@ async fn selecting_server_sends_only_wanted_shards() {
     bench.touch(&other_name).await;
     let told = take(2, &mut items).await;
     assert_eq!(told, [format!("watches [{}]", ours.0), format!("has {first}")]);
-    assert_eq!(ways.take_asked(), (vec![], vec![true]), "no list");
+    assert_eq!(ways.take_requests(), (vec![], vec![true]), "no list");
     // Events after the addition of a shard are shown, although the watch has not noticed the addition. Earlier state is
     // shown too.
     bench.wanted.set([ours, others].into_iter().collect());
@@ -227,7 +227,7 @@ async fn server_that_ignores_the_selector_sends_all_cron_jobs() {
     ];
     assert_eq!(told[3..], end);
     // The server is probed before the full list, and again before the watch is opened.
-    assert_eq!(ways.take_asked(), (vec![true, false, true], vec![false]));
+    assert_eq!(ways.take_requests(), (vec![true, false, true], vec![false]));
     bench.touch(&other_name).await;
     bench.touch(&first_name).await;
     assert_eq!(
@@ -238,7 +238,7 @@ async fn server_that_ignores_the_selector_sends_all_cron_jobs() {
     bench.wanted.set([ours, others].into_iter().collect());
     bench.send_to("cronjobs", "DELETE", &other_name, None).await;
     assert_eq!(next(&mut items).await, format!("lost {other}"));
-    assert_eq!(ways.take_asked(), (vec![], vec![]));
+    assert_eq!(ways.take_requests(), (vec![], vec![]));
 }
 
 #[tokio::test(start_paused = true)]
@@ -365,7 +365,7 @@ async fn lists_and_watches_agree_between_servers_with_and_without_selection() {
         );
         let by = if serves[0] { "by Server" } else { "by Replica" };
         assert!(of_cron_jobs.contains(&by.to_owned()), "{serves:?}: {of_cron_jobs:?}");
-        let (_, watches) = ways.take_asked();
+        let (_, watches) = ways.take_requests();
         assert!(
             watches.iter().all(|is_selected| *is_selected == serves[0]),
             "{serves:?}"
@@ -445,7 +445,7 @@ async fn wrong_shard_info_is_not_trusted() {
     ] {
         let found = list(ways.client.clone(), bench.count, all).await;
         assert_eq!(found, (expected.clone(), SelectedBy::Replica, 0), "{how}");
-        assert_eq!(ways.take_asked(), (vec![true, false], vec![]), "{how}");
+        assert_eq!(ways.take_requests(), (vec![true, false], vec![]), "{how}");
     }
 }
 

@@ -95,7 +95,7 @@ impl Fleet {
     }
 
     /// Applies a placement. Returns the shards that moved.
-    fn apply_and_tell(&mut self, pull: Pull) -> Vec<ShardId> {
+    fn apply_returning_moves(&mut self, pull: Pull) -> Vec<ShardId> {
         let targets: Vec<Option<usize>> = self.with_placement(pull, |placement, _| {
             self.count.shards().map(|shard| placement.target(shard)).collect()
         });
@@ -111,7 +111,7 @@ impl Fleet {
     }
 
     pub(super) fn apply(&mut self, pull: Pull) -> usize {
-        self.apply_and_tell(pull).len()
+        self.apply_returning_moves(pull).len()
     }
 
     /// Free shards are taken, and after the settle window overloaded members give shards away. Returns the number of
@@ -148,13 +148,13 @@ impl Fleet {
         let mut worst_load: f64 = 0.0;
         for _ in 0..n_replaced {
             self.join(revision);
-            let mut moved = self.apply_and_tell(Pull::Rollout);
+            let mut moved = self.apply_returning_moves(Pull::Rollout);
             let Some(leaver) = self.members.iter_mut().find(|member| member.revision == former) else {
                 break;
             };
             leaver.candidate.is_leaving = true;
             let identity = leaver.identity.clone();
-            moved.extend(self.apply_and_tell(Pull::Drain));
+            moved.extend(self.apply_returning_moves(Pull::Drain));
             self.remove(&identity);
             worst_load = worst_load.max(self.load_max(n_members));
             for shard in moved {

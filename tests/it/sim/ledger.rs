@@ -189,7 +189,7 @@ impl World {
             last_successful_time: status.last_successful_time,
         };
         let known = cron_job.statuses.last();
-        if known.is_none_or(|known| !known.says_the_same(&status)) {
+        if known.is_none_or(|known| !known.has_equal_times(&status)) {
             cron_job.statuses.push(status);
         }
     }

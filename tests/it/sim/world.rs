@@ -140,7 +140,7 @@ impl CronJob {
 }
 
 impl Status {
-    pub(super) fn says_the_same(&self, other: &Status) -> bool {
+    pub(super) fn has_equal_times(&self, other: &Status) -> bool {
         (self.last_schedule_time, self.last_successful_time) == (other.last_schedule_time, other.last_successful_time)
     }
 }

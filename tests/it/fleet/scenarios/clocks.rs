@@ -10,7 +10,7 @@ use super::{FOUR, begin, evicted, moves};
 use crate::fleet::{Size, cluster::Fleet, play};
 
 /// Asserts that a replica with a wrong clock leads nothing and reports it.
-async fn assert_says_wrong(fleet: &Fleet, name: &str) {
+async fn assert_reports_wrong_clock(fleet: &Fleet, name: &str) {
     assert_eq!(fleet.shares()[name], 0);
     let not_ready = fleet.not_ready(name).await;
     assert!(not_ready.contains("seconds off the API server's"), "{not_ready}");
@@ -80,7 +80,7 @@ fn f_16_replica_with_a_clock_off_by_five_seconds_leads_no_shard() {
             fleet.start_all(&FOUR);
             fleet.at(1, 20.0).await;
             fleet.all_led(Duration::ZERO).await;
-            assert_says_wrong(fleet, "wrong").await;
+            assert_reports_wrong_clock(fleet, "wrong").await;
             assert_renewed_since(fleet, fleet.instant(0, 40.0));
             assert!(fleet.books().writes.iter().all(|write| write.process != 1));
         });
@@ -102,7 +102,7 @@ fn f_16_replica_with_a_drifting_clock_releases_its_shards() {
                 fleet.until(fleet.now() + SignedDuration::from_secs(20)).await;
                 fleet.all_led(Duration::ZERO).await;
                 if creep == by {
-                    assert_says_wrong(fleet, "b").await;
+                    assert_reports_wrong_clock(fleet, "b").await;
                 }
             }
             assert_eq!(fleet.not_ready("b").await, "");

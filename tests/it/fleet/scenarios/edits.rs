@@ -55,7 +55,7 @@ impl Edit {
 
 /// Lets the runs of 12:03 wait during an outage until 12:05, changes CronJobs during it and while the runs are sent, and
 /// judges that nothing outdated was created.
-fn change_what_waits(seed: u64, outage: &Rule) {
+fn change_waiting_runs(seed: u64, outage: &Rule) {
     let size = Size {
         n_cron_jobs: 12,
         n_shards: 16,
@@ -76,7 +76,7 @@ fn change_what_waits(seed: u64, outage: &Rule) {
         fleet.at(5, 50.0).await;
         let changed = before_end.into_iter().chain(after_end).collect();
         judge_templates(fleet, &changed).await;
-        judge_what_waited(fleet, &changed, ended);
+        judge_waiting_runs(fleet, &changed, ended);
     });
 }
 
@@ -126,7 +126,7 @@ async fn judge_templates(fleet: &Fleet, changed: &BTreeMap<String, (Timestamp, E
 }
 
 /// Changes were made before a run was sent, during the outage and after it.
-fn judge_what_waited(fleet: &Fleet, changed: &BTreeMap<String, (Timestamp, Edit)>, outage_ended: Timestamp) {
+fn judge_waiting_runs(fleet: &Fleet, changed: &BTreeMap<String, (Timestamp, Edit)>, outage_ended: Timestamp) {
     let books = fleet.books();
     let ran: BTreeMap<&str, Timestamp> = books.jobs.values().map(|job| (&*job.owner, job.created)).collect();
     let waited = changed
@@ -145,10 +145,10 @@ fn f_31_pending_runs_follow_the_latest_change_while_creates_are_throttled() {
         verbs: vec![Verb::Create],
         ..Rule::new(throttle)
     };
-    change_what_waits(301, &creates);
+    change_waiting_runs(301, &creates);
 }
 
 #[test]
 fn f_31_pending_runs_follow_the_latest_change_during_an_outage() {
-    change_what_waits(300, &Rule::new(Fault::Outage));
+    change_waiting_runs(300, &Rule::new(Fault::Outage));
 }

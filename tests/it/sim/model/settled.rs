@@ -21,13 +21,13 @@ pub(in crate::sim) fn unsettled(world: &World, objects: &[Value]) -> Vec<String>
             continue;
         };
         let jobs = jobs_by_owner.owned.remove(cron_job.uid.as_str()).unwrap_or_default();
-        told_truly(cron_job, &jobs, &object["status"], &mut problems);
+        judge_status(cron_job, &jobs, &object["status"], &mut problems);
         kept(cron_job, &jobs, &mut problems);
     }
     problems
 }
 
-fn told_truly(cron_job: &CronJob, jobs: &[&Job], status: &Value, problems: &mut Vec<String>) {
+fn judge_status(cron_job: &CronJob, jobs: &[&Job], status: &Value, problems: &mut Vec<String>) {
     let name = &cron_job.name;
     let last_run = jobs.iter().max_by_key(|job| job.slot);
     let last = last_run.and_then(|job| job.slot).map(|slot| slot.to_string());

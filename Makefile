@@ -4,13 +4,22 @@
 LOADTEST = cargo run --release --quiet --package loadtest --
 RESULTS = loadtest/results/$(or $(RUN),$(shell date +%F)-two-cores)
 
-.PHONY: help demo check format lint test test-fast chart-test alerts-test dashboards-test dashboard-pictures image image-test image-reproducible install-test hpa-test e2e simulate fleet strangers mutations fuzz-schedules fuzz parity audit bench bench-smoke loadtest burst soak replicas selection handovers takeovers versions size compare at-rest idle figures quote
+.PHONY: help demo demo-cluster demo-pictures check format lint test test-fast chart-test alerts-test dashboards-test dashboard-pictures image image-test image-reproducible install-test hpa-test e2e simulate fleet strangers mutations fuzz-schedules fuzz parity audit bench bench-smoke loadtest burst soak replicas selection handovers takeovers versions size compare at-rest idle figures quote
 
 help: ## Lists these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## Runs cronwheel on a real control plane of its own, with one example CronJob, until Ctrl-C
 	cargo run --quiet --package testbed -- demo
+
+demo-cluster: ## A control plane with three nodes and a Prometheus, to try README's helm command on, until Enter; needs root
+	CRONWHEEL_INSTALL_DEMO=1 cargo test --test install demo:: -- --skip ::tests:: --nocapture
+
+demo-pictures: ## Draws the dashboards of the last MINUTES=10 into target/dashboards; PROMETHEUS=URL, which demo-cluster prints
+	$(if $(PROMETHEUS),,$(error PROMETHEUS=URL is missing))
+	mkdir -p target/dashboards
+	python3 tests/dashboard_results.py $(PROMETHEUS) $(or $(MINUTES),10) > target/dashboards/results.json
+	python3 tests/dashboard_pictures.py target/dashboards/results.json target/dashboards
 
 check: format lint test simulate bench-smoke image-test install-test ## What CI runs
 

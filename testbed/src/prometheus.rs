@@ -110,6 +110,11 @@ impl Drop for Prometheus {
 }
 
 impl PrometheusClient {
+    /// The address of Prometheus.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
     /// Returns the status code and the body of an answer; `None` without an answer.
     pub fn get(&self, path: &str) -> Option<(u16, String)> {
         http_get(&self.address, path)

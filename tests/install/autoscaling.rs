@@ -5,7 +5,6 @@
 //! they are. The cases take minutes and need root: `make hpa-test`.
 
 mod metrics_api;
-mod prometheus;
 mod rig;
 mod shards;
 

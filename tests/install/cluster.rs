@@ -32,11 +32,25 @@ impl Cluster {
 
     /// The same, with autoscalers at this pace.
     pub(crate) fn start_with(autoscaling: Autoscaling) -> Cluster {
-        let testbed = Testbed::start(Options {
-            workloads: true,
+        Cluster::of(Options {
             autoscaling,
             audit: true,
             ..Options::default()
+        })
+    }
+
+    /// The same under a name, by which commands of the test bed find it, and without an audit log.
+    pub(crate) fn start_named(name: &str) -> Cluster {
+        Cluster::of(Options {
+            name: Some(name.to_owned()),
+            ..Options::default()
+        })
+    }
+
+    fn of(options: Options) -> Cluster {
+        let testbed = Testbed::start(Options {
+            workloads: true,
+            ..options
         });
         let testbed = testbed.unwrap();
         Cluster {
@@ -100,7 +114,7 @@ pub(crate) fn is_wanted(variable: &str) -> bool {
     let is_wanted = std::env::var_os(variable).is_some();
     if is_wanted && !node::is_permitted() {
         eprintln!(
-            "Not tested: nodes of the test bed need root, to mount the root of a container and to change the user."
+            "Not started: nodes of the test bed need root, to mount the root of a container and to change the user."
         );
         return false;
     }

@@ -67,10 +67,12 @@ impl Site {
 }
 
 /// A container that runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Process {
     pub(crate) pid: u32,
     pub(crate) address: Ipv4Addr,
+    /// The namespace of its Pod.
+    pub(crate) namespace: String,
 }
 
 /// The processes by the names of their Pods.
@@ -122,7 +124,7 @@ impl Nodes {
 
     /// The process of a Pod.
     pub(crate) fn process(&self, pod: &str) -> Option<Process> {
-        self.processes.lock().expect("no panic").get(pod).copied()
+        self.processes.lock().expect("no panic").get(pod).cloned()
     }
 }
 

@@ -35,8 +35,10 @@ use tokio_rustls::{
     server::TlsStream,
 };
 
-use super::prometheus::{Sample, samples};
-use crate::cluster::{Cluster, wait_for};
+use crate::{
+    cluster::{Cluster, wait_for},
+    prometheus::{Sample, samples},
+};
 
 /// The namespace and the name of the Service.
 const SERVICE: &str = "metrics";

@@ -11,13 +11,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use testbed::{Autoscaling, Instance};
 
-use super::{
-    metrics_api::MetricsApi,
-    prometheus::{Prometheus, samples},
-    shards::Shards,
-};
+use super::{metrics_api::MetricsApi, shards::Shards};
 use crate::{
     cluster::{Cluster, wait_for},
+    prometheus::{Prometheus, samples},
     release::{CHART, NAMESPACE, name_of},
     tenant::{TENANT, cron_job},
 };

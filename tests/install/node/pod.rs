@@ -85,6 +85,7 @@ impl PodRun {
         let process = Process {
             pid,
             address: self.address,
+            namespace: self.pod.namespace().unwrap_or_default(),
         };
         program.ends_with("cronwheel").then(|| (self.pod.name_any(), process))
     }

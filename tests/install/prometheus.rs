@@ -15,7 +15,7 @@ use std::{
 use serde_json::{Value, json};
 use testbed::{Instance, PrometheusClient};
 
-use crate::{node::Processes, release::NAMESPACE};
+use crate::node::Processes;
 
 /// Where the Pods listen, and where nobody does.
 const PORT: u16 = 8080;
@@ -115,7 +115,7 @@ fn discover(file: &Path, processes: &Processes, lost: &Mutex<Option<String>>, st
             } else {
                 format!("{}:{PORT}", process.address)
             };
-            json!({"targets": [address], "labels": {"namespace": NAMESPACE, "pod": pod}})
+            json!({"targets": [address], "labels": {"namespace": process.namespace, "pod": pod}})
         });
         let targets: Value = targets.collect();
         if targets != written {

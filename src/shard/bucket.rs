@@ -26,6 +26,11 @@ impl Bucket {
         Bucket(u16::try_from(top).unwrap_or(Self::COUNT - 1))
     }
 
+    /// The bucket's number, below [`Bucket::COUNT`].
+    pub fn number(self) -> u16 {
+        self.0
+    }
+
     /// The shard of the bucket. Buckets are grouped by their leading bits.
     pub fn shard(self, count: ShardCount) -> ShardId {
         ShardId(self.0 >> (Self::BITS - count.level()))

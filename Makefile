@@ -134,7 +134,7 @@ idle: ## Slot to arrival of the create on an idle API server: ten CronJobs, twel
 burst: ## Bursts of CRONJOBS=1000 creates, by cronwheel and by a bare client in turn, and their ratio
 	$(LOADTEST) burst --cronjobs $(or $(CRONJOBS),1000) --bursts $(or $(BURSTS),6) $(if $(JSON),--json $(JSON))
 
-figures: ## All results that README and docs quote, into loadtest/results, nearly two hours; RUN=date-machine
+figures: ## All results that README and docs quote, into loadtest/results, some two and a half hours; RUN=date-machine
 	-$(MAKE) compare JSON=$(RESULTS).json HTML=target/compare.html
 	$(MAKE) idle JSON=$(RESULTS)-idle.json
 	$(MAKE) burst JSON=$(RESULTS)-burst-1000.json

@@ -15,6 +15,8 @@ import sys
 from xml.sax.saxutils import escape
 
 DASHBOARDS = pathlib.Path(__file__).resolve().parents[1] / "deploy/helm/cronwheel/files/dashboards"
+# Seconds between two points of a drawing.
+STEP = 5
 COLUMN, LINE, GAP, MARGIN, HEAD = 60, 36, 8, 16, 76
 COLORS = ["#3274d9", "#e0752d", "#299c46", "#a352cc", "#c4162a", "#0f9aa8", "#b58900", "#d6569b", "#5f6b7a", "#7eb26d"]
 # A panel with more series shows the first of them; its legend has room for fewer.
@@ -252,8 +254,6 @@ def main():
         drawn = dashboard(json.loads(file.read_text()), results, (run["from"], run["to"]))
         (pathlib.Path(folder) / f"{file.stem}.svg").write_text(drawn)
 
-
-STEP = 5
 
 if __name__ == "__main__":
     main()

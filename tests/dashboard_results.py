@@ -6,16 +6,14 @@ It sends the queries that `make dashboard-pictures` sends, for the last minutes:
 """
 
 import json
-import pathlib
 import sys
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
 
-DASHBOARDS = pathlib.Path(__file__).resolve().parents[1] / "deploy/helm/cronwheel/files/dashboards"
-# Seconds between two points of a drawing.
-STEP = 5
+from dashboard_pictures import DASHBOARDS, STEP
+
 RATE_INTERVAL = "1m"
 # Requests go to Prometheus itself, whatever proxy the environment names.
 OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))

@@ -30,17 +30,7 @@ macro_rules! in_memory {
     )*};
 }
 
-in_memory![
-    lease_is_created_read_and_renewed,
-    lease_write_at_a_stale_version_is_a_conflict,
-    invalid_lease_is_refused,
-    lease_watch_from_a_list_misses_no_change,
-    lease_without_its_label_is_gone_until_the_next_write,
-    installations_with_different_names_are_independent,
-    first_replica_creates_the_installation,
-    invalid_installation_error_names_the_fix,
-    warning_is_recorded_as_an_event_of_the_lease,
-];
+told::for_each_case!(in_memory);
 
 /// Without TLS, HTTP/1.1 is used, and a watch has a separate connection.
 #[tokio::test]

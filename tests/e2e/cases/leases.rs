@@ -48,17 +48,7 @@ macro_rules! as_in_memory {
     )*};
 }
 
-as_in_memory![
-    lease_is_created_read_and_renewed,
-    lease_write_at_a_stale_version_is_a_conflict,
-    invalid_lease_is_refused,
-    lease_watch_from_a_list_misses_no_change,
-    lease_without_its_label_is_gone_until_the_next_write,
-    installations_with_different_names_are_independent,
-    first_replica_creates_the_installation,
-    invalid_installation_error_names_the_fix,
-    warning_is_recorded_as_an_event_of_the_lease,
-];
+told::for_each_case!(as_in_memory);
 
 pub(super) async fn member_lease_is_deleted_with_its_pod(namespace: Namespace) {
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "replica"}});

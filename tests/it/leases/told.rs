@@ -15,6 +15,24 @@ use jiff::Timestamp;
 use kube::Client;
 use serde_json::{Value, json};
 
+/// Applies a macro to the names of all cases.
+macro_rules! for_each_case {
+    ($apply:ident) => {
+        $apply![
+            lease_is_created_read_and_renewed,
+            lease_write_at_a_stale_version_is_a_conflict,
+            invalid_lease_is_refused,
+            lease_watch_from_a_list_misses_no_change,
+            lease_without_its_label_is_gone_until_the_next_write,
+            installations_with_different_names_are_independent,
+            first_replica_creates_the_installation,
+            invalid_installation_error_names_the_fix,
+            warning_is_recorded_as_an_event_of_the_lease,
+        ];
+    };
+}
+pub(crate) use for_each_case;
+
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(crate) fn leases(client: Client, namespace: &str) -> LeaseApi {

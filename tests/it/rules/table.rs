@@ -108,8 +108,8 @@ pub(super) const DIFFERENCES: &[Difference] = &[
     },
     Difference {
         rules: &["B-1.3"],
-        built_in: "an object that its types cannot hold stops the list and with it every CronJob",
-        ours: "told by an Event `UndecodableCronJob`, and alone: it starts nothing until it can be understood, then its latest slot; a Job stays what it was",
+        built_in: "an object that does not decode stops the list, and so every CronJob",
+        ours: "an Event `UndecodableCronJob`; only this CronJob is affected, and starts its latest slot once it decodes; a Job keeps its last decoded state",
         tests: &[
             "an_undecodable_cron_job_starts_nothing_until_it_is_fixed",
             "a_relist_keeps_undecodable_jobs",
@@ -154,8 +154,8 @@ pub(super) const DIFFERENCES: &[Difference] = &[
     },
     Difference {
         rules: &["B-4.3"],
-        built_in: "finished Jobs over a limit go at once",
-        ours: "none before its slot is stored as `lastScheduleTime`, and none before those that come before it",
+        built_in: "deletes finished Jobs over a limit at once",
+        ours: "deletes a Job after its slot is stored as `lastScheduleTime`, and after the Jobs that precede it",
         tests: &[
             "no_job_is_deleted_before_its_slot_is_stored",
             "b_4_3_a_job_waiting_for_the_cursor_delays_later_deletions",
@@ -163,7 +163,7 @@ pub(super) const DIFFERENCES: &[Difference] = &[
     },
     Difference {
         rules: &["B-5.1"],
-        built_in: "a running Job missing from `active` is warned about for ever",
+        built_in: "warns repeatedly about a running Job that is missing from `active`",
         ours: "adopted when its controller is our uid and its name is the one that its scheduled timestamp gives, and its slot is not later than now plus `--max-clock-skew`; it moves the cursor; any other child (a manual run) is warned about once, and Forbid and Replace do not count it unless it stands on the active list",
         tests: &[
             "b_5_1_a_job_of_a_future_slot_does_not_move_the_cursor",
@@ -252,7 +252,7 @@ pub(super) const DIFFERENCES: &[Difference] = &[
     Difference {
         rules: &["B-10.4"],
         built_in: "a GET, `FailedGet`, and a delete for each Job that is replaced",
-        ours: "a delete with the uid as precondition; what is gone already is as good",
+        ours: "a delete with the uid as precondition; a 404 counts as success",
         tests: &["b_10_4_replace_treats_a_missing_job_as_deleted"],
     },
     Difference {
@@ -309,8 +309,8 @@ pub(super) const DIFFERENCES: &[Difference] = &[
     },
     Difference {
         rules: &["B-12.4"],
-        built_in: "a lack of permission is told at once, also that of an API server that has not read its roles yet",
-        ours: "Warning `FailedCreate` when it lasts for more than 5 s; it is retried meanwhile",
+        built_in: "reports a lack of permission at once, also while an API server has not read its roles yet",
+        ours: "retries, and reports by the Warning `FailedCreate` after 5 s",
         tests: &[
             "b_12_4_a_brief_lack_of_permission_is_not_reported",
             "b_12_4_a_lasting_lack_of_permission_is_reported",
@@ -364,7 +364,7 @@ pub(super) const DIFFERENCES: &[Difference] = &[
     Difference {
         rules: &["B-14.1"],
         built_in: "Events share the budget of Job creates, in a fixed order in each pass",
-        ours: "a low-priority lane of their own with a budget, 60 a second unless `--max-events-per-second` says otherwise; what is dropped is counted; after ten differing messages of one reason all later ones are merged, also repeats of the first ten; `SuccessfulDelete` follows the answer to the delete",
+        ours: "Events have a separate lane of low priority and a budget, 60 a second or `--max-events-per-second`; dropped Events are counted; after ten differing messages of one reason all later ones are merged, also repeats of the first ten; `SuccessfulDelete` follows the answer to the delete",
         tests: &["b_14_1_a_cron_job_has_a_burst_of_25_events"],
     },
 ];

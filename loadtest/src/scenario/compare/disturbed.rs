@@ -12,7 +12,6 @@ use super::{
 use crate::{audit::Request, generator::SyntheticCronJob, slots::Slots, target::Target};
 
 /// The disturbed namespaces of a turn. Most scenarios have none.
-#[derive(Default)]
 pub(super) struct DisturbedNamespaces {
     names: Vec<String>,
     pub(super) failing: FailingNamespaces,

@@ -22,9 +22,10 @@ use crate::{
         ordered_watch::OrderedReceiver,
         retry::{LIST_PAUSES, Retry},
         watch::{
+            cron_job_cache::CronJobCache,
             delivered_versions::{DeliveredVersion, DeliveredVersions},
             lists::{
-                ListError, ListSource, PART_SIZE_MAX, Page, current_version, list_cron_jobs, list_jobs,
+                ListError, ListSource, PART_SIZE_MAX, Page, current_version, is_unchanged, list_cron_jobs, list_jobs,
                 recall_cron_jobs,
             },
             selection::{Freshness, SelectedBy},
@@ -219,24 +220,31 @@ impl ListTask {
         }
     }
 
-    /// Ends once the cache contains every write from before this call: the watch has reached a version that was read from
-    /// the quorum. In a busy cluster the next change of a CronJob proves that; a quiet watch learns its version about
-    /// once a minute. Does not end without a complete cache, or if the version cannot be read.
-    async fn cache_is_current(&self, delivered: &DeliveredVersions) {
+    /// Ends once the cache contains every write from before this call. Returns the version that it provably contains,
+    /// which was read from the quorum. In a busy cluster, the next change of a CronJob moves the cache to that version.
+    /// In a quiet cluster, a second watch shows that no CronJob has changed. Does not end without a complete cache, or
+    /// if the version cannot be read.
+    async fn cache_is_current(&self, delivered: &DeliveredVersions) -> ResourceVersion {
         let cache = &delivered.cache;
         if let Some(before) = cache.version() {
             let current = current_version(self.client.clone(), &delivered.scope, self.count).await;
             // A failure of the list is reported. A lower version is one of another history of etcd.
             if let Some(current) = current.ok().filter(|current| *current >= before) {
-                while let Some(version) = cache.version() {
-                    if version >= current {
-                        return;
+                let is_current = tokio::select! {
+                    biased;
+                    true = reaches(cache, current) => true,
+                    true = is_unchanged(self.client.clone(), &delivered.scope, before, current) => {
+                        // A list may have begun meanwhile.
+                        cache.version() >= Some(before)
                     }
-                    tokio::time::sleep(CATCH_UP_INTERVAL).await;
+                    else => false,
+                };
+                if is_current {
+                    return current;
                 }
             }
         }
-        std::future::pending::<()>().await;
+        std::future::pending().await
     }
 
     /// Reads the CronJobs from the cache if it is complete and as new as the order requires, or becomes so before a list
@@ -247,17 +255,20 @@ impl ListTask {
         must_be_new: bool,
         delivered: &DeliveredVersions,
     ) -> Result<ResourceVersion, Broken> {
-        let mut current = pin!(self.cache_is_current(delivered));
-        let is_new_enough = !order.is_consistent || tokio::time::timeout(CATCH_UP_WAIT, &mut current).await.is_ok();
-        if !is_new_enough {
-            tokio::select! {
-                biased;
-                () = current => {}
-                listed = Box::pin(self.list_cron_jobs(order, must_be_new, delivered)) => return listed,
+        let mut proven = None;
+        if order.is_consistent {
+            let mut current = pin!(self.cache_is_current(delivered));
+            proven = tokio::time::timeout(CATCH_UP_WAIT, &mut current).await.ok();
+            if proven.is_none() {
+                proven = tokio::select! {
+                    biased;
+                    current = current => Some(current),
+                    listed = Box::pin(self.list_cron_jobs(order, must_be_new, delivered)) => return listed,
+                };
             }
         }
         match self.recall(order, delivered).await {
-            Some(recalled) => recalled,
+            Some(recalled) => recalled.map(|version| proven.map_or(version, |proven| proven.max(version))),
             None => Box::pin(self.list_cron_jobs(order, must_be_new, delivered)).await,
         }
     }
@@ -319,4 +330,15 @@ impl ListTask {
         }
         Ok((version, selected_by))
     }
+}
+
+/// Ends with `true` once the cache has reached a version, or with `false` if it is no longer complete.
+async fn reaches(cache: &CronJobCache, target: ResourceVersion) -> bool {
+    while let Some(version) = cache.version() {
+        if version >= target {
+            return true;
+        }
+        tokio::time::sleep(CATCH_UP_INTERVAL).await;
+    }
+    false
 }

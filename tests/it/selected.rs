@@ -2,6 +2,7 @@
 //! when versions are compacted.
 
 mod cron_jobs;
+mod unchanged;
 
 use std::{pin::pin, time::Duration};
 

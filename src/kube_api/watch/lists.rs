@@ -3,10 +3,13 @@
 //! The caller states how new a list must be, and every page carries the version of the list. If the cache of CronJobs
 //! is new enough, CronJobs come from the cache.
 
-use std::sync::Arc;
+use std::{pin::pin, sync::Arc};
 
 use futures::{Stream, StreamExt, stream};
-use kube::{Client, core::NamespaceResourceScope};
+use kube::{
+    Client,
+    core::{NamespaceResourceScope, WatchEvent},
+};
 use serde::de::DeserializeOwned;
 
 use super::kinds::Selection;
@@ -55,6 +58,10 @@ pub const PART_SIZE_MAX: usize = 500;
 /// Number of cached CronJobs that are decoded at once: some milliseconds of work that delay everything else.
 const RECALLED_PART_SIZE: usize = 100;
 
+/// Duration of the watch that shows whether any CronJob has changed, in seconds. The API server sends a bookmark two
+/// seconds before the end of a watch, so after one second.
+const UNCHANGED_WATCH_SECS: u32 = 3;
+
 /// The source of a list and its requirements.
 #[derive(Clone)]
 pub struct ListSource {
@@ -96,6 +103,22 @@ pub async fn current_version(client: Client, scope: &Scope, count: ShardCount) -
     match collection.probe::<UndecodedCronJob>(&probe).await {
         Ok((version, _)) => Ok(ResourceVersion::read(&version)),
         Err(error) => Err(list_error("cronjobs", scope.clone(), &error)),
+    }
+}
+
+/// Whether no CronJob in a scope was written after version `since`, up to version `current` at least. A short watch
+/// from `since` shows it: its first event is a bookmark of `current` or a later version. Also `false` if the watch fails
+/// or ends without a bookmark.
+pub async fn is_unchanged(client: Client, scope: &Scope, since: ResourceVersion, current: ResourceVersion) -> bool {
+    let collection = Collection::new::<UndecodedCronJob>(client, scope);
+    let (everything, since) = (Selector::default(), since.to_string());
+    let watch = collection.watch::<UndecodedCronJob>(&everything, &since, Some(UNCHANGED_WATCH_SECS));
+    let Ok(events) = watch.await else { return false };
+    match pin!(events).next().await {
+        Some(Ok(WatchEvent::Bookmark(bookmark))) => {
+            ResourceVersion::read(&bookmark.metadata.resource_version) >= current
+        }
+        _ => false,
     }
 }
 

@@ -117,6 +117,11 @@ impl Burst {
                 turn = begun.elapsed();
             }
             if number == 0 {
+                anyhow::ensure!(
+                    !rounds.is_empty(),
+                    "the controller wrote until the next burst, so the bare client had no turn: choose a longer --period-minutes than {}",
+                    self.period_minutes
+                );
                 n_warm_up_rounds = rounds.len();
             }
         }

@@ -19,7 +19,9 @@ use testbed::replica::{
 use super::table::Drain;
 use crate::{controller::get, measure::ProcessUsage};
 
-const WAIT_MAX: Duration = Duration::from_mins(1);
+/// Maximum wait for readiness, for leaders of all shards, and for an exit. Replicas that start for the first time list
+/// every Job without the label of a shard, which takes minutes beside hundreds of thousands of Jobs.
+const WAIT_MAX: Duration = Duration::from_mins(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Poll interval while waiting for an exit. It is short because the duration is measured.

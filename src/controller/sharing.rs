@@ -58,6 +58,7 @@ impl Session {
             delivered: self.delivered.clone(),
             count: sharding.shard_count,
             jobs_labelled: jobs_labelled.subscribe(),
+            proofs: proofs.clone(),
             wanted,
             news: news_in,
             selection: self.metrics.selection.clone(),

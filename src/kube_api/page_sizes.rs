@@ -1,13 +1,13 @@
 //! The sizes of the pages of all lists.
 
-/// Number of objects in a page of a list, as in the built-in controllers and `kubectl`.
+/// Number of objects in a page of all other lists, as in the built-in controllers and `kubectl`.
 pub const PAGE_SIZE: u32 = 500;
 
-/// Number of objects in a page that the server answers from its cache: some six megabytes in one of possibly many round
-/// trips.
-pub(super) const CACHED_PAGE_SIZE: u32 = 2_000;
+/// Number of objects in a page of CronJobs or Jobs for shards. For each page that an API server answers from its cache, it
+/// copies the index of the whole collection, so a few large pages cost it less than many small ones.
+pub(super) const LARGE_PAGE_SIZE: u32 = 2_000;
 
-/// Maximum size of a page of CronJobs or Jobs. 500 objects of 64 KiB fit, which is more than most of them take. A larger
+/// Maximum size of a page of CronJobs or Jobs. 2,000 objects of 16 KiB fit, which is more than most of them take. A larger
 /// page is dropped and requested again with a lower limit.
 pub(super) const PAGE_BYTES_MAX: usize = 32 << 20;
 

@@ -1,6 +1,6 @@
 //! Limits the size of a page of a list.
 //!
-//! The API server limits pages by number of objects. 500 CronJobs of 1 MiB are 500 MiB, held several times while they
+//! The API server limits pages by number of objects. 2,000 CronJobs of 1 MiB are 2 GiB, held several times while they
 //! are decoded. A page larger than [`PAGE_BYTES_MAX`] is dropped and requested again with a lower limit, which later
 //! pages of the same list keep until pages are small again.
 
@@ -15,7 +15,7 @@ use kube::{Client, client::Body};
 
 use crate::kube_api::page_sizes::PAGE_BYTES_MAX;
 
-/// Divisor for the next limit: 500 objects of 1.5 MiB, the maximum that etcd stores, need two steps.
+/// Divisor for the next limit: 2,000 objects of 1.5 MiB, the maximum that etcd stores, need three steps.
 const LIMIT_DIVISOR: u32 = 8;
 
 /// The lowered limits of lists by path. Clones share them.

@@ -15,7 +15,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::{
-    kube_api::page_sizes::{CACHED_PAGE_SIZE, PAGE_SIZE},
+    kube_api::page_sizes::LARGE_PAGE_SIZE,
     shard::{ResourceVersion, Scope},
 };
 
@@ -100,12 +100,10 @@ impl Pager {
             Position::At(token) => Some(token.as_str()),
             Position::End => return Ok(None),
         };
-        let limit = match self.freshness {
-            Freshness::Consistent => PAGE_SIZE,
-            Freshness::NotOlderThan(_) => CACHED_PAGE_SIZE,
-        };
-        let page = self.collection.page(&self.selector, next, self.freshness, limit).await;
-        let mut page: ListPage<O> = page?;
+        let page = self
+            .collection
+            .page(&self.selector, next, self.freshness, LARGE_PAGE_SIZE);
+        let mut page: ListPage<O> = page.await?;
         self.position = page.next.take().map_or(Position::End, Position::At);
         Ok(Some(page))
     }

@@ -1,0 +1,114 @@
+//! Lists of the CronJobs of some shards, from the cache where it is as new as the list must be.
+
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use super::{Broken, ListTask};
+use crate::{
+    kube_api::watch::{
+        cron_job_cache::CronJobCache,
+        delivered_versions::DeliveredVersions,
+        lists::{current_version, is_unchanged, list_cron_jobs, recall_cron_jobs},
+    },
+    shard::{ListOrder, ResourceVersion},
+};
+
+/// How long the watch may take to reach the current version before CronJobs are listed as well. A cluster with some tens
+/// of changes a second needs less.
+const CATCH_UP_WAIT: Duration = Duration::from_millis(100);
+
+/// Interval between two looks.
+const CATCH_UP_INTERVAL: Duration = Duration::from_millis(5);
+
+impl ListTask {
+    /// Ends once the cache contains every write from before this call. Returns the version that it provably contains,
+    /// which was read from the quorum. In a busy cluster, the next change of a CronJob moves the cache to that version.
+    /// In a quiet cluster, a second watch shows that no CronJob has changed. Does not end without a complete cache, or
+    /// if the version cannot be read.
+    async fn cache_is_current(&self, delivered: &DeliveredVersions) -> ResourceVersion {
+        let cache = &delivered.cache;
+        if let Some(before) = cache.version() {
+            let current = current_version(self.client.clone(), &delivered.scope, self.count).await;
+            // A failure of the list is reported. A lower version is one of another history of etcd.
+            if let Some(current) = current.ok().filter(|current| *current >= before) {
+                let is_current = tokio::select! {
+                    biased;
+                    true = reaches(cache, current) => true,
+                    true = is_unchanged(self.client.clone(), &delivered.scope, before, current) => {
+                        // A list may have begun meanwhile.
+                        cache.version() >= Some(before)
+                    }
+                    else => false,
+                };
+                if is_current {
+                    return current;
+                }
+            }
+        }
+        std::future::pending().await
+    }
+
+    /// Reads the CronJobs from the cache if it is complete and as new as the order requires, or becomes so before a list
+    /// is complete; otherwise lists them.
+    pub(super) async fn cron_jobs(
+        &self,
+        order: &ListOrder,
+        must_be_new: bool,
+        delivered: &DeliveredVersions,
+    ) -> Result<ResourceVersion, Broken> {
+        let mut proven = None;
+        if order.is_consistent {
+            let mut current = pin!(self.cache_is_current(delivered));
+            proven = tokio::time::timeout(CATCH_UP_WAIT, &mut current).await.ok();
+            if proven.is_none() {
+                proven = tokio::select! {
+                    biased;
+                    current = current => Some(current),
+                    listed = Box::pin(self.list_cron_jobs(order, must_be_new, delivered)) => return listed,
+                };
+            }
+        }
+        match self.recall(order, delivered).await {
+            Some(recalled) => recalled.map(|version| proven.map_or(version, |proven| proven.max(version))),
+            None => Box::pin(self.list_cron_jobs(order, must_be_new, delivered)).await,
+        }
+    }
+
+    /// Reads the CronJobs from the cache; `None` if the cache is incomplete.
+    async fn recall(
+        &self,
+        order: &ListOrder,
+        delivered: &DeliveredVersions,
+    ) -> Option<Result<ResourceVersion, Broken>> {
+        let pages = recall_cron_jobs(&delivered.cache, Arc::clone(&self.decoder), &order.shards)?;
+        let pages = futures::stream::unfold(pages, |mut pages| async {
+            // Yields first, so that other tasks of this thread can send the requests that were just made.
+            tokio::task::yield_now().await;
+            pages.next().map(|page| (Ok(page), pages))
+        });
+        Some(self.forward(&order.shards, pages).await.map(|listed| listed.version))
+    }
+
+    async fn list_cron_jobs(
+        &self,
+        order: &ListOrder,
+        must_be_new: bool,
+        delivered: &DeliveredVersions,
+    ) -> Result<ResourceVersion, Broken> {
+        let source = self.source(must_be_new, delivered, &delivered.cron_jobs);
+        let list = list_cron_jobs(source, Arc::clone(&self.decoder), self.count, order.shards);
+        let listed = self.forward(&order.shards, list).await?;
+        self.selection.note_list(listed.selected_by);
+        Ok(listed.version)
+    }
+}
+
+/// Ends with `true` once the cache has reached a version, or with `false` if it is no longer complete.
+async fn reaches(cache: &CronJobCache, target: ResourceVersion) -> bool {
+    while let Some(version) = cache.version() {
+        if version >= target {
+            return true;
+        }
+        tokio::time::sleep(CATCH_UP_INTERVAL).await;
+    }
+    false
+}

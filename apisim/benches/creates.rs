@@ -1,6 +1,6 @@
-//! How fast objects are created through the service on one core, and what 100,000 CronJobs and 400,000 Jobs weigh.
+//! Measures creates through the service on one core, and the memory of 100,000 CronJobs and 400,000 Jobs.
 //!
-//! Aims: at least 20,000 creates a second, at most 2 GiB. `--test` creates a hundredth.
+//! Targets: at least 20,000 creates a second, at most 2 GiB. `--test` creates a hundredth.
 #![allow(
     clippy::disallowed_methods,
     clippy::print_stdout,
@@ -69,16 +69,16 @@ fn report(what: &str, n_objects: usize, begun: Duration) {
     );
 }
 
-/// Time that this thread had a core, so that what else runs on the machine does not count; the real time where Linux does
-/// not tell it.
+/// Returns the processor time of this thread, so that other processes do not affect the result. Falls back to the elapsed
+/// time where Linux does not provide it.
 fn processor_time() -> Duration {
     static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let nanoseconds = told.split_whitespace().next().and_then(|text| text.parse().ok());
+    let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanoseconds = statistics.split_whitespace().next().and_then(|text| text.parse().ok());
     nanoseconds.map_or_else(|| BEGUN.elapsed(), Duration::from_nanos)
 }
 
-/// The uid of the new object.
+/// Creates an object. Returns its uid.
 async fn create(client: &ApiService, plural: &str, object: Value) -> String {
     let body = Bytes::from(serde_json::to_vec(&object).unwrap());
     let request = Request::post(format!("/apis/batch/v1/namespaces/default/{plural}"));
@@ -88,8 +88,8 @@ async fn create(client: &ApiService, plural: &str, object: Value) -> String {
         .unwrap();
     let response = client.clone().oneshot(request).await.unwrap();
     assert_eq!(response.status(), 201);
-    let answer = response.into_body().collect().await.unwrap().to_bytes();
-    let text = std::str::from_utf8(&answer).unwrap();
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    let text = std::str::from_utf8(&body).unwrap();
     let (_, uid) = text.rsplit_once("\"uid\":\"").unwrap();
     uid[..36].to_owned()
 }
@@ -114,7 +114,7 @@ fn pod_template() -> Value {
             "env": [{"name": "TARGET", "value": "bucket"}, {"name": "LEVEL", "value": "3"}]}]}})
 }
 
-/// Memory that the process holds, of Linux alone; 0 elsewhere.
+/// Returns the resident memory of the process. Returns 0 where Linux does not provide it.
 fn resident_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status

@@ -15,7 +15,7 @@ use crate::{
     resource::Resource,
 };
 
-/// Why nothing is in a list of Pods.
+/// The warning with the empty list of Pods, and the message of 404 for other requests.
 pub(crate) const NO_PODS: &str =
     "there are no Pods: this API server simulates Jobs, so no container runs and there are no logs";
 
@@ -209,9 +209,9 @@ impl Failure {
         Failure::new(StatusCode::GONE, "Expired", message)
     }
 
-    /// 504: this front end has not yet seen the requested version.
-    pub fn too_large_version(asked: u64, current: u64) -> Failure {
-        let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
+    /// 504: the requested version is not yet visible at this front end.
+    pub fn too_large_version(requested: u64, current: u64) -> Failure {
+        let message = format!("Timeout: Too large resource version: {requested}, current: {current}");
         let mut failure = Failure::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message)
             .with_causes(json!([{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]));
         failure.details.insert("retryAfterSeconds".to_owned(), 1.into());
@@ -301,8 +301,8 @@ impl From<PatchError> for Failure {
                     .with_causes(conflicts.iter().map(cause).collect())
             }
             PatchError::Directive(_) => Failure::unexpected(message),
-            PatchError::Undecodable { shown, reason } => {
-                let cause = format!("Invalid value: {shown:?}: {reason}");
+            PatchError::Undecodable { value, reason } => {
+                let cause = format!("Invalid value: {value:?}: {reason}");
                 Failure::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", message)
                     .with_causes(json!([{"reason": "FieldValueInvalid", "message": cause, "field": "patch"}]))
             }

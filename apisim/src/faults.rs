@@ -47,7 +47,7 @@ pub enum Fault {
     Forbid(String),
     /// 403: the authorizer denies the request, and access reviews report this.
     NotPermitted,
-    /// 409: another client changed the object first.
+    /// 409: the object has been modified.
     Conflict,
     /// 410: the requested version is too old.
     Expired,
@@ -98,7 +98,7 @@ pub struct Rule {
     pub during: Range<Duration>,
     /// The probability, per million.
     pub per_million: u32,
-    /// The maximum number of times that the rule applies.
+    /// The maximum number of times that the rule applies. `None` means unlimited.
     pub times_max: Option<u32>,
 }
 
@@ -118,14 +118,16 @@ impl Rule {
         }
     }
 
-    fn concerns(&self, asker: &Asker<'_>, elapsed: Duration) -> bool {
+    fn matches(&self, attributes: &RequestAttributes<'_>, elapsed: Duration) -> bool {
         self.during.contains(&elapsed)
             && self.times_max != Some(0)
-            && self.client.as_deref().is_none_or(|client| client == asker.client)
-            && self.front_end.is_none_or(|front_end| front_end == asker.front_end)
-            && self.resource.is_none_or(|resource| Some(resource) == asker.resource)
-            && (self.namespace.is_none() || self.namespace.as_deref() == asker.namespace)
-            && (self.verbs.is_empty() || self.verbs.contains(&asker.verb))
+            && self.client.as_deref().is_none_or(|client| client == attributes.client)
+            && self.front_end.is_none_or(|front_end| front_end == attributes.front_end)
+            && self
+                .resource
+                .is_none_or(|resource| Some(resource) == attributes.resource)
+            && (self.namespace.is_none() || self.namespace.as_deref() == attributes.namespace)
+            && (self.verbs.is_empty() || self.verbs.contains(&attributes.verb))
     }
 }
 
@@ -152,7 +154,7 @@ struct Rules {
 
 /// The attributes of a request that rules match.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asker<'a> {
+pub(crate) struct RequestAttributes<'a> {
     pub(crate) client: &'a str,
     pub(crate) front_end: usize,
     pub(crate) verb: Verb,
@@ -238,7 +240,7 @@ impl Faults {
     }
 
     /// Evaluates the rules for a request that arrives now.
-    pub(crate) fn verdict(&self, asker: &Asker<'_>, now: Instant) -> Verdict {
+    pub(crate) fn verdict(&self, attributes: &RequestAttributes<'_>, now: Instant) -> Verdict {
         let elapsed = now.duration_since(self.begun);
         let mut verdict = Verdict::default();
         let Rules {
@@ -246,31 +248,32 @@ impl Faults {
         } = &mut *self.lock();
         for (id, rule) in listed {
             let is_settled = verdict.is_settled();
-            let is_of_requests = !matches!(
+            let affects_requests = !matches!(
                 rule.fault,
                 Fault::CloseWatch | Fault::StallWatch | Fault::SlowWatch { .. }
             );
-            if is_of_requests && !is_settled && rule.concerns(asker, elapsed) && random.happens(rule.per_million) {
+            if affects_requests && !is_settled && rule.matches(attributes, elapsed) && random.happens(rule.per_million)
+            {
                 rule.count();
                 *counts.entry(*id).or_default() += 1;
-                verdict.take(&rule.fault, asker, random);
+                verdict.take(&rule.fault, attributes, random);
             }
         }
         verdict
     }
 
     /// Returns whether the authorizer permits a request. Rules with a probability or a maximum count are ignored.
-    pub(crate) fn is_permitted(&self, asker: &Asker<'_>, now: Instant) -> bool {
+    pub(crate) fn is_permitted(&self, attributes: &RequestAttributes<'_>, now: Instant) -> bool {
         let elapsed = now.duration_since(self.begun);
         let forbids = |rule: &Rule| {
             let is_certain = rule.per_million >= 1_000_000 && rule.times_max.is_none();
-            rule.fault == Fault::NotPermitted && is_certain && rule.concerns(asker, elapsed)
+            rule.fault == Fault::NotPermitted && is_certain && rule.matches(attributes, elapsed)
         };
         !self.lock().listed.iter().any(|(_, rule)| forbids(rule))
     }
 
     /// Evaluates the rules for an open watch at this time.
-    pub(crate) fn watch_state(&self, asker: &Asker<'_>, now: Instant) -> WatchState {
+    pub(crate) fn watch_state(&self, attributes: &RequestAttributes<'_>, now: Instant) -> WatchState {
         let elapsed = now.duration_since(self.begun);
         let rules = self.lock();
         let mut state = WatchState::default();
@@ -282,7 +285,7 @@ impl Faults {
                 .filter_map(|at| self.begun.checked_add(at))
                 .min();
             state.next_change = [state.next_change, next].into_iter().flatten().min();
-            if !rule.concerns(asker, elapsed) {
+            if !rule.matches(attributes, elapsed) {
                 continue;
             }
             match rule.fault {
@@ -309,14 +312,14 @@ impl Faults {
     }
 
     /// Returns whether a rule closes a watch now, at its opening or after an event.
-    pub(crate) fn closes_watch(&self, asker: &Asker<'_>, now: Instant) -> bool {
+    pub(crate) fn closes_watch(&self, attributes: &RequestAttributes<'_>, now: Instant) -> bool {
         let elapsed = now.duration_since(self.begun);
         let Rules {
             listed, random, counts, ..
         } = &mut *self.lock();
         for (id, rule) in listed {
-            let is_it = rule.fault == Fault::CloseWatch && rule.concerns(asker, elapsed);
-            if is_it && random.happens(rule.per_million) {
+            let is_match = rule.fault == Fault::CloseWatch && rule.matches(attributes, elapsed);
+            if is_match && random.happens(rule.per_million) {
                 rule.count();
                 *counts.entry(*id).or_default() += 1;
                 return true;
@@ -326,17 +329,17 @@ impl Faults {
     }
 }
 
-/// Uses the wording of the real API server.
-fn not_permitted(asker: &Asker<'_>) -> Failure {
-    let resource = asker.resource.unwrap_or(Resource::Namespace);
-    let (client, verb) = (asker.client, asker.verb.name());
+/// Returns the 403 of the authorizer, with the message of the real API server.
+fn not_permitted(attributes: &RequestAttributes<'_>) -> Failure {
+    let resource = attributes.resource.unwrap_or(Resource::Namespace);
+    let (client, verb) = (attributes.client, attributes.verb.name());
     let (plural, group) = (resource.plural(), resource.group());
-    let place = asker.namespace.map_or_else(
+    let place = attributes.namespace.map_or_else(
         || "at the cluster scope".to_owned(),
         |namespace| format!("in the namespace \"{namespace}\""),
     );
     let why = format!("User \"{client}\" cannot {verb} resource \"{plural}\" in API group \"{group}\" {place}");
-    Failure::not_permitted(resource, asker.name, &why)
+    Failure::not_permitted(resource, attributes.name, &why)
 }
 
 impl Rule {
@@ -352,9 +355,9 @@ impl Verdict {
         self.refusal.is_some() || self.is_dropped_before || self.is_dropped_after
     }
 
-    fn take(&mut self, fault: &Fault, asker: &Asker<'_>, random: &mut Random) {
-        // A refused request without a kind concerns a document. The messages need some kind.
-        let resource = asker.resource.unwrap_or(Resource::Namespace);
+    fn take(&mut self, fault: &Fault, attributes: &RequestAttributes<'_>, random: &mut Random) {
+        // Requests for documents have no kind, but the messages need one.
+        let resource = attributes.resource.unwrap_or(Resource::Namespace);
         match fault {
             Fault::Delay { shortest, longest } => self.delay += random.between(*shortest, *longest),
             Fault::SlowAdmission { mutating, validating } => {
@@ -366,9 +369,9 @@ impl Verdict {
             }
             Fault::DropBefore | Fault::Outage => self.is_dropped_before = true,
             Fault::DropAfter => self.is_dropped_after = true,
-            Fault::Forbid(why) => self.refusal = Some(Failure::forbidden(resource, asker.name, why)),
-            Fault::NotPermitted => self.refusal = Some(not_permitted(asker)),
-            Fault::Conflict => self.refusal = Some(Failure::modified(resource, asker.name)),
+            Fault::Forbid(why) => self.refusal = Some(Failure::forbidden(resource, attributes.name, why)),
+            Fault::NotPermitted => self.refusal = Some(not_permitted(attributes)),
+            Fault::Conflict => self.refusal = Some(Failure::modified(resource, attributes.name)),
             Fault::Expired => {
                 let message = "The resourceVersion for the provided request is too old.";
                 self.refusal = Some(Failure::expired(message));

@@ -17,7 +17,8 @@ pub(crate) struct FrontEnd {
     pub(crate) clock_ahead: SignedDuration,
     /// Whether this server honours `shardSelector`.
     pub(crate) serves_shard_selectors: bool,
-    shown: [u64; Resource::COUNT],
+    /// The last version of each kind that was visible.
+    visible: [u64; Resource::COUNT],
 }
 
 /// The position of a watch cache.
@@ -37,9 +38,9 @@ impl FrontEnd {
         }
     }
 
-    /// Simulates a restart of the process: the cache has shown nothing.
+    /// Simulates a restart of the process: the cache is empty.
     pub(crate) fn restart(&mut self) {
-        self.shown = [0; Resource::COUNT];
+        self.visible = [0; Resource::COUNT];
     }
 
     pub(crate) fn set_lag(&mut self, lag: Duration, store: &Store, now: Instant) {
@@ -57,10 +58,10 @@ impl FrontEnd {
             None => table.first_change(),
         };
         let version = hidden.map_or(store.version(), |change| change.object.version - 1);
-        let shown = &mut self.shown[resource.index()];
-        *shown = version.max(*shown);
+        let visible = &mut self.visible[resource.index()];
+        *visible = version.max(*visible);
         Progress {
-            version: *shown,
+            version: *visible,
             next_at: hidden.map(|change| change.at + self.lag),
         }
     }

@@ -111,12 +111,12 @@ impl JobRunner {
 
     /// Runs until it is dropped.
     pub async fn run(mut self) {
-        self.look_at_all();
+        self.plan_all();
         let changed = self.api.shared.state().registry.store.changed(Resource::Job);
         loop {
             let mut is_changed = pin!(changed.notified());
             is_changed.as_mut().enable();
-            self.look_at_changes();
+            self.plan_changes();
             let next = self.agenda.first_key_value().map(|((at, _), _)| *at);
             if next.is_some_and(|at| at <= instant()) {
                 self.do_next();
@@ -136,7 +136,7 @@ impl JobRunner {
         }
     }
 
-    fn look_at_all(&mut self) {
+    fn plan_all(&mut self) {
         let api = self.api.clone();
         let state = api.shared.state();
         self.cursor = state.registry.store.version();
@@ -148,18 +148,18 @@ impl JobRunner {
         }
     }
 
-    fn look_at_changes(&mut self) {
+    fn plan_changes(&mut self) {
         let api = self.api.clone();
         let state = api.shared.state();
         let store = &state.registry.store;
         let Ok(changes) = store.table(Resource::Job).changes_after(self.cursor) else {
             drop(state);
-            return self.look_at_all();
+            return self.plan_all();
         };
         for change in changes {
             match change.kind {
                 ChangeKind::Added | ChangeKind::Modified => self.plan(&change.object),
-                // Its step on the agenda will find no Job.
+                // The next step of the Job stays on the agenda and has no effect.
                 ChangeKind::Deleted => self.specs.forget(change.object.uid),
             }
         }
@@ -193,7 +193,7 @@ impl JobRunner {
             let ttl = Duration::from_secs(job.spec.ttl_seconds_after_finished?);
             return Some((left(finished, ttl), Step::Delete));
         }
-        if !job.is_to_run() {
+        if !job.should_run() {
             return None;
         }
         let Some(started) = job.started_at() else {

@@ -1,4 +1,5 @@
-//! What a Kubernetes API server does to one object, without storage and HTTP: pure functions over JSON.
+//! Decoding, defaulting, validation, patches and rendering of single objects: pure functions over JSON, without storage
+//! and HTTP.
 //!
 //! The steps for a new object: [`decoding::parse`] (or [`protobuf::parse`] and [`decoding::decode`]); the caller sets
 //! namespace, name, uid and creation time; then [`defaulting::prepare_for_create`], [`defaulting::apply`] and
@@ -6,9 +7,9 @@
 //! [`defaulting::apply`], [`defaulting::prepare_for_update`] and [`validation::update`]. [`table`] renders rows for
 //! `kubectl get`. [`discovery`] describes the served kinds.
 //!
-//! Messages have the wording of kube-apiserver 1.36, and a test compares whole responses. Known differences:
+//! Messages equal those of kube-apiserver 1.36, and a test compares whole responses. Known differences:
 //! - Pod templates are validated only where Pods could not run otherwise (no quantities against limits, no probes).
-//! - JSON syntax errors have the wording of serde. Duplicate members are not reported. An apply reports only the first
+//! - JSON syntax errors have the messages of serde. Duplicate members are not reported. An apply reports only the first
 //!   unknown field.
 //! - The value in `field is immutable` is the JSON of the API, not that of the server's internal types.
 //! - `managedFields` records only applies, so other writes neither own fields nor conflict. Ports are identified by

@@ -1,8 +1,7 @@
-//! The rules for creating, updating and deleting objects: what the API server takes from a request, and what it adds.
+//! The rules for creating, updating and deleting objects: which fields a client can set, and which the server sets.
 //!
-//! All of this happens on the store, without waiting. A write and its consequences (finalizers, garbage collection,
-//! emptied namespaces) take effect at once. Invariant: no object remains whose owners are all gone, for owners of
-//! served kinds.
+//! No operation waits. A write and its consequences (finalizers, garbage collection, emptied namespaces) take effect at
+//! once. Invariant: no object remains after all its owners are deleted, for owners of served kinds.
 
 mod delete;
 mod expiry;
@@ -43,7 +42,7 @@ pub(crate) struct Moment {
     pub(crate) at: Instant,
 }
 
-/// The object of a request, or the place of a new one.
+/// The object of a request, or the kind and namespace of a new one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Target<'a> {
     pub(crate) resource: Resource,
@@ -98,7 +97,7 @@ impl Written {
     }
 
     /// Puts these warnings before the others.
-    pub(crate) fn warned_before(mut self, mut warnings: Vec<String>) -> Written {
+    pub(crate) fn with_earlier_warnings(mut self, mut warnings: Vec<String>) -> Written {
         if !warnings.is_empty() {
             warnings.append(&mut self.warnings);
             self.warnings = warnings;
@@ -163,7 +162,7 @@ impl Registry {
             return Ok(Written::new(Outcome::Created, to_json(&object)).with_warnings(warnings));
         }
         let stored = self.store.put(resource, key, object, moment.at);
-        self.note_written(resource, &stored, moment);
+        self.record_write(resource, &stored, moment);
         if !stored.owners.is_empty() {
             self.collect_if_orphaned(resource, &stored.key, moment);
         }
@@ -185,7 +184,7 @@ impl Registry {
         name
     }
 
-    /// Asks admission about a valid object.
+    /// Runs validating admission on a valid object.
     fn admit(&self, resource: Resource, name: &str, object: &Value) -> Result<(), Failure> {
         (self.checks.admission)(resource, object).map_err(|why| Failure::forbidden(resource, name, &why))
     }

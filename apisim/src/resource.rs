@@ -38,10 +38,10 @@ impl Resource {
 
     /// Returns the kind with this plural in this API group and version.
     pub fn find(group: &str, version: &str, plural: &str) -> Option<Resource> {
-        let is_it = |resource: &Resource| {
+        let is_match = |resource: &Resource| {
             resource.group() == group && resource.version() == version && resource.plural() == plural
         };
-        Resource::ALL.into_iter().find(is_it)
+        Resource::ALL.into_iter().find(is_match)
     }
 
     /// The API group; empty for the core group.

@@ -4,12 +4,12 @@
 
 mod access;
 mod admission;
-mod answer;
 mod body;
 mod documents;
 mod form;
 mod list;
 mod query;
+mod reply;
 mod route;
 mod watch;
 mod write;
@@ -31,12 +31,12 @@ use tower::{BoxError, Service};
 
 pub use self::body::{ApiBody, ConnectionLost};
 use self::{
-    answer::Answer,
     form::Form,
     query::Query,
+    reply::Reply,
     route::{Call, Route},
 };
-use crate::{api::Api, clock::instant, failure::Failure, faults::Asker, verb::Verb};
+use crate::{api::Api, clock::instant, failure::Failure, faults::RequestAttributes, verb::Verb};
 
 /// The maximum size of a request body, as in the API server.
 const BODY_MAX_BYTES: usize = 3 << 20;
@@ -56,7 +56,7 @@ pub struct ApiService {
 }
 
 /// A request whose request line and headers are parsed.
-struct Asked {
+struct ParsedRequest {
     form: Form,
     call: Call,
     query: Query,
@@ -69,14 +69,14 @@ struct Asked {
     created: Option<Timestamp>,
 }
 
-impl Asked {
-    fn asker(&self) -> Asker<'_> {
+impl ParsedRequest {
+    fn attributes(&self) -> RequestAttributes<'_> {
         let (namespace, name) = match &self.call.route {
             Route::Object { namespace, name, .. } => (namespace.as_deref(), name.as_str()),
             Route::Collection { namespace, .. } => (namespace.as_deref(), ""),
             Route::Document(_) | Route::AccessReviews | Route::Pods => (None, ""),
         };
-        Asker {
+        RequestAttributes {
             client: &self.client,
             front_end: self.front_end,
             verb: self.call.verb,
@@ -86,17 +86,17 @@ impl Asked {
         }
     }
 
-    /// The time after which the server gives the request up. `None` for a watch.
+    /// The time limit of the request. `None` for a watch.
     fn time_max(&self) -> Result<Option<Duration>, Failure> {
         if self.call.verb == Verb::Watch {
             return Ok(None);
         }
-        let most = if self.call.verb.is_write() {
+        let limit = if self.call.verb.is_write() {
             WRITE_TIME_MAX
         } else {
             REQUEST_TIME_MAX
         };
-        Ok(Some(self.query.timeout()?.map_or(most, |timeout| timeout.min(most))))
+        Ok(Some(self.query.timeout()?.map_or(limit, |timeout| timeout.min(limit))))
     }
 }
 
@@ -130,15 +130,15 @@ impl ApiService {
         B::Error: Into<BoxError>,
     {
         let (parts, body) = request.into_parts();
-        let (form, answer) = match self.understand(parts) {
-            Ok(asked) => (asked.form, self.ask(asked, body).await?),
-            Err(failure) => (Form::Whole, Answer::Failure(failure)),
+        let (form, reply) = match self.parse(parts) {
+            Ok(request) => (request.form, self.respond(request, body).await?),
+            Err(failure) => (Form::Whole, Reply::Failure(failure)),
         };
         let now = self.api.shared.wall(self.front_end);
-        Ok(answer.into_response(now, form))
+        Ok(reply.into_response(now, form))
     }
 
-    fn understand(&self, parts: Parts) -> Result<Asked, Failure> {
+    fn parse(&self, parts: Parts) -> Result<ParsedRequest, Failure> {
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let route = Route::parse(parts.uri.path())?;
         let call = Call::new(route, &parts.method, query.is_watch)?;
@@ -148,7 +148,7 @@ impl ApiService {
         } else {
             Form::parse(&parts.headers, &query.include_object)?
         };
-        Ok(Asked {
+        Ok(ParsedRequest {
             form,
             client: self.client(&parts.headers),
             call,
@@ -171,7 +171,7 @@ impl ApiService {
         agent.split('/').next().unwrap_or_default().into()
     }
 
-    async fn ask<B>(&self, asked: Asked, body: B) -> Result<Answer, ConnectionLost>
+    async fn respond<B>(&self, request: ParsedRequest, body: B) -> Result<Reply, ConnectionLost>
     where
         B: http_body::Body + Send + 'static,
         B::Data: Send,
@@ -179,25 +179,25 @@ impl ApiService {
     {
         let body = match read(body).await? {
             Ok(body) => body,
-            Err(failure) => return Ok(Answer::Failure(failure)),
+            Err(failure) => return Ok(Reply::Failure(failure)),
         };
-        let time_max = match asked.time_max() {
+        let time_max = match request.time_max() {
             Ok(time_max) => time_max,
-            Err(failure) => return Ok(Answer::Failure(failure)),
+            Err(failure) => return Ok(Reply::Failure(failure)),
         };
-        let processed = self.process(asked, &body);
+        let processed = self.process(request, &body);
         match time_max {
             None => processed.await,
             Some(time_max) => {
                 let in_time = timeout(time_max, processed).await;
-                in_time.unwrap_or_else(|_| Ok(Answer::Failure(Failure::timed_out())))
+                in_time.unwrap_or_else(|_| Ok(Reply::Failure(Failure::timed_out())))
             }
         }
     }
 
-    async fn process(&self, mut asked: Asked, body: &[u8]) -> Result<Answer, ConnectionLost> {
+    async fn process(&self, mut request: ParsedRequest, body: &[u8]) -> Result<Reply, ConnectionLost> {
         let shared = &self.api.shared;
-        let verdict = shared.faults.verdict(&asked.asker(), instant());
+        let verdict = shared.faults.verdict(&request.attributes(), instant());
         if !verdict.delay.is_zero() {
             sleep(verdict.delay).await;
         }
@@ -205,37 +205,37 @@ impl ApiService {
             return Err(ConnectionLost);
         }
         if let Some(failure) = verdict.refusal {
-            return Ok(Answer::Failure(failure));
+            return Ok(Reply::Failure(failure));
         }
-        asked.stale_by = verdict.stale_by;
-        if asked.call.verb == Verb::Create {
-            match self.admit(&asked, body, &verdict.admission).await {
-                Ok(created) => asked.created = Some(created),
-                Err(failure) => return Ok(Answer::Failure(failure)),
+        request.stale_by = verdict.stale_by;
+        if request.call.verb == Verb::Create {
+            match self.admit(&request, body, &verdict.admission).await {
+                Ok(created) => request.created = Some(created),
+                Err(failure) => return Ok(Reply::Failure(failure)),
             }
         }
-        let in_flight = match shared.queue.serve(asked.call.verb.is_write()).await {
+        let in_flight = match shared.queue.serve(request.call.verb.is_write()).await {
             Ok(in_flight) => in_flight,
-            Err(failure) => return Ok(Answer::Failure(failure)),
+            Err(failure) => return Ok(Reply::Failure(failure)),
         };
-        let answered = self.carry_out(&asked, body).await;
+        let result = self.execute(&request, body).await;
         drop(in_flight);
         if verdict.is_dropped_after {
             return Err(ConnectionLost);
         }
-        Ok(answered.unwrap_or_else(Answer::Failure))
+        Ok(result.unwrap_or_else(Reply::Failure))
     }
 
-    async fn carry_out(&self, asked: &Asked, body: &[u8]) -> Result<Answer, Failure> {
-        match asked.call.verb {
-            Verb::Document if asked.call.route == Route::AccessReviews => self.review(asked, body),
-            Verb::Document if asked.call.route == Route::Pods => Ok(Answer::NoPods(self.api.version())),
-            Verb::Document => documents::answer(asked),
-            Verb::Get => self.get(asked),
-            Verb::List => self.list(asked).await,
-            Verb::Watch => self.watch(asked).await,
+    async fn execute(&self, request: &ParsedRequest, body: &[u8]) -> Result<Reply, Failure> {
+        match request.call.verb {
+            Verb::Document if request.call.route == Route::AccessReviews => self.review(request, body),
+            Verb::Document if request.call.route == Route::Pods => Ok(Reply::NoPods(self.api.version())),
+            Verb::Document => documents::reply(request),
+            Verb::Get => self.get(request),
+            Verb::List => self.list(request).await,
+            Verb::Watch => self.watch(request).await,
             Verb::Create | Verb::Update | Verb::Patch | Verb::Delete | Verb::DeleteCollection => {
-                self.write(asked, body)
+                self.write(request, body)
             }
         }
     }

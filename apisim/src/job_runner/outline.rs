@@ -1,6 +1,6 @@
 //! The fields of a Job that decide its next step, parsed without the rest of the object.
 //!
-//! The runner looks at a Job after each step. The spec is most of the text and seldom changes, so the parsed spec is
+//! The runner parses a Job after each step. The spec is most of the text and seldom changes, so the parsed spec is
 //! cached.
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc, time::Duration};
@@ -113,14 +113,14 @@ impl<'a> Outline<'a> {
 }
 
 impl Outline<'_> {
-    /// Whether the Job is to run, and this runner is responsible for it.
-    pub(super) fn is_to_run(&self) -> bool {
-        let is_ours = self
+    /// Whether the Job should run, and this runner is responsible for it.
+    pub(super) fn should_run(&self) -> bool {
+        let is_responsible = self
             .spec
             .managed_by
             .as_deref()
             .is_none_or(|name| name == JOB_CONTROLLER);
-        self.spec.suspend != Some(true) && is_ours && !self.is_deleting
+        self.spec.suspend != Some(true) && is_responsible && !self.is_deleting
     }
 
     pub(super) fn started_at(&self) -> Option<Timestamp> {

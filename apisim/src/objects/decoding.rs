@@ -1,7 +1,7 @@
 //! Decoding: from JSON to the form in which the API server stores an object. It checks types and removes unknown
 //! fields, nulls and the empty values that Go's encoder omits. It adds the fields that Go's encoder always writes.
 //!
-//! The first wrong type is an error with the wording of Go's decoder. Unknown fields are reported together.
+//! The first wrong type is an error with the message of Go's decoder. Unknown fields are reported together.
 
 mod go_time;
 mod quantity;
@@ -58,7 +58,7 @@ pub enum DecodeError {
     Unrecognized {
         /// The expected kind.
         kind: &'static str,
-        /// What the body is, with its first bytes.
+        /// The error, with the first bytes of the body.
         reason: String,
     },
     /// The body is a JSON object, but not of this kind.
@@ -108,12 +108,12 @@ pub fn decode(
     members: Map<String, Value>,
     validation: FieldValidation,
 ) -> Result<Decoded, DecodeError> {
-    let said = |member: &str| members.get(member).and_then(Value::as_str).unwrap_or_default();
-    let found = Some(said("kind"))
+    let text = |member: &str| members.get(member).and_then(Value::as_str).unwrap_or_default();
+    let found = Some(text("kind"))
         .filter(|kind| !kind.is_empty())
         .unwrap_or(resource.kind())
         .to_owned();
-    let api_version = Some(said("apiVersion")).filter(|version| !version.is_empty());
+    let api_version = Some(text("apiVersion")).filter(|version| !version.is_empty());
     let api_version = api_version.unwrap_or(resource.api_version()).to_owned();
     let version = api_version.rsplit('/').next().unwrap_or_default().to_owned();
     let refuse = |reason: String| DecodeError::NotHandled {
@@ -131,15 +131,15 @@ pub fn decode(
         members.insert("kind".to_owned(), resource.kind().into());
         members.insert("apiVersion".to_owned(), resource.api_version().into());
     }
-    let told: Vec<_> = unknown_fields
+    let warnings: Vec<_> = unknown_fields
         .iter()
         .map(|path| format!("unknown field {path:?}"))
         .collect();
     match validation {
-        FieldValidation::Strict if !told.is_empty() => {
-            Err(refuse(format!("strict decoding error: {}", told.join(", "))))
+        FieldValidation::Strict if !warnings.is_empty() => {
+            Err(refuse(format!("strict decoding error: {}", warnings.join(", "))))
         }
-        FieldValidation::Warn | FieldValidation::Strict => Ok(Decoded { object, warnings: told }),
+        FieldValidation::Warn | FieldValidation::Strict => Ok(Decoded { object, warnings }),
         FieldValidation::Ignore => Ok(Decoded {
             object,
             warnings: Vec::new(),
@@ -154,7 +154,7 @@ pub(super) fn normalise(shape: &'static Struct, value: &mut Value) -> Result<Vec
     walk.finish()
 }
 
-/// Returns why an object with this kind and version is not of the expected kind.
+/// Returns the error for an object of another kind or version. `None` if it is of the expected kind.
 fn other_kind(resource: Resource, found: &str, api_version: &str) -> Option<String> {
     if (found, api_version) == (resource.kind(), resource.api_version()) {
         return None;
@@ -181,7 +181,7 @@ fn internal_package(resource: Resource) -> &'static str {
     }
 }
 
-/// The beginning of a body, as error messages show it.
+/// The beginning of a body, in the format of error messages.
 fn first_bytes(body: &[u8]) -> String {
     const N_BYTES_MAX: usize = 16;
     match std::str::from_utf8(body) {

@@ -5,7 +5,7 @@ mod openapi;
 
 use serde_json::{Value, json};
 
-/// The version that the server claims to be.
+/// The minor version of Kubernetes that the server reports.
 const MINOR_VERSION: &str = "36";
 const GIT_VERSION: &str = "v1.36.3+apisim";
 const JSON: &str = "application/json";
@@ -22,9 +22,9 @@ pub struct Document {
     pub body: Value,
 }
 
-/// The response for a discovery path.
+/// The reply for a discovery path.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
+pub enum Reply {
     /// 200.
     Document(Document),
     /// 200 with [`NO_SCHEMAS`].
@@ -40,27 +40,27 @@ pub const OPENAPI_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2
 /// version 3. It needs a document without these kinds to report that they do not exist.
 pub const NO_SCHEMAS: &[u8] = b"\x0a\x032.0";
 
-/// Returns the response to a GET of this path, without query, for this `Accept` header. Returns `None` for other paths.
-pub fn answer(path: &str, accept: &str) -> Option<Answer> {
+/// Returns the reply to a GET of this path, without query, for this `Accept` header. Returns `None` for other paths.
+pub fn reply(path: &str, accept: &str) -> Option<Reply> {
     let path = path.trim_end_matches('/');
     let plain = |body| {
-        Some(Answer::Document(Document {
+        Some(Reply::Document(Document {
             content_type: JSON,
             body,
         }))
     };
     if let Some(document) = groups::aggregated(path, accept) {
-        return Some(Answer::Document(document));
+        return Some(Reply::Document(document));
     }
     if let Some(body) = groups::plain(path) {
         return plain(body);
     }
     if path == "/openapi/v2" && accept.starts_with(OPENAPI_PROTOBUF_PREFIX) && !accepts_json(accept) {
-        return Some(Answer::NoSchemas);
+        return Some(Reply::NoSchemas);
     }
     let is_openapi = path == "/openapi/v2" || path == "/openapi/v3" || path.starts_with("/openapi/v3/");
     if is_openapi && !accepts_json(accept) {
-        return Some(Answer::NotAcceptable);
+        return Some(Reply::NotAcceptable);
     }
     match path {
         "/version" => plain(version()),

@@ -58,20 +58,20 @@ pub enum PatchError {
     /// The patch is malformed: 400.
     #[error("{0}")]
     Malformed(String),
-    /// An operation refers to a place that does not exist: 422.
+    /// An operation of a JSON patch failed: 422.
     #[error("the server rejected our request due to an error in our request")]
     Rejected,
     /// A directive is invalid: 500, as in the real server.
     #[error("{0}")]
     Directive(String),
     /// Other managers own fields that the patch would change: 409.
-    #[error("{}", told(.0))]
+    #[error("{}", conflict_message(.0))]
     Conflicts(Vec<Conflict>),
     /// The result is not a valid object of the kind: 422.
-    #[error(" \"\" is invalid: patch: Invalid value: {shown:?}: {reason}")]
+    #[error(" \"\" is invalid: patch: Invalid value: {value:?}: {reason}")]
     Undecodable {
         /// The result or the patch.
-        shown: String,
+        value: String,
         /// The error.
         reason: String,
     },
@@ -86,8 +86,8 @@ pub struct Conflict {
     pub field: String,
 }
 
-/// Lists all conflicts with the wording of the server.
-fn told(conflicts: &[Conflict]) -> String {
+/// Formats all conflicts as the server does.
+fn conflict_message(conflicts: &[Conflict]) -> String {
     if let [Conflict { manager, field }] = conflicts {
         return format!("Apply failed with 1 conflict: conflict with {manager:?}: {field}");
     }
@@ -117,16 +117,16 @@ pub fn parse(form: PatchForm, body: &[u8]) -> Result<Value, PatchError> {
         };
         malformed(&reason)
     })?;
-    let (fits, wanted) = match form {
+    let (is_expected_type, go_type) = match form {
         PatchForm::Json => (patch.is_array(), "[]handlers.jsonPatchOp"),
         PatchForm::Merge | PatchForm::Strategic | PatchForm::Apply => (patch.is_object(), "map[string]interface {}"),
     };
-    if fits {
+    if is_expected_type {
         return Ok(patch);
     }
     let found = decoding::kind_of(&patch);
     Err(malformed(&format!(
-        "json: cannot unmarshal {found} into Go value of type {wanted}"
+        "json: cannot unmarshal {found} into Go value of type {go_type}"
     )))
 }
 
@@ -141,14 +141,14 @@ pub fn decoded(
     // The error message contains the whole result, but decoding consumes it.
     let members = patched.as_object().cloned().unwrap_or_default();
     decoding::decode(resource, members, validation).map_err(|error| {
-        let shown = match form {
+        let value = match form {
             PatchForm::Json | PatchForm::Merge => patched.to_string(),
-            PatchForm::Strategic | PatchForm::Apply => go_shown(patch),
+            PatchForm::Strategic | PatchForm::Apply => format_as_go(patch),
         };
         let reason = match error {
             DecodeError::NotHandled { reason, .. } | DecodeError::Unrecognized { reason, .. } => reason,
         };
-        PatchError::Undecodable { shown, reason }
+        PatchError::Undecodable { value, reason }
     })
 }
 
@@ -178,22 +178,22 @@ fn merge_into(target: &mut Value, patch: &Value) {
 }
 
 /// Formats JSON as Go's `%v` does: `map[a:1 b:[x y]]`.
-fn go_shown(value: &Value) -> String {
+fn format_as_go(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
         Value::Bool(value) => value.to_string(),
         Value::Number(number) => number.to_string(),
         Value::String(text) => text.clone(),
         Value::Array(elements) => {
-            let shown: Vec<_> = elements.iter().map(go_shown).collect();
-            format!("[{}]", shown.join(" "))
+            let texts: Vec<_> = elements.iter().map(format_as_go).collect();
+            format!("[{}]", texts.join(" "))
         }
         Value::Object(members) => {
-            let shown: Vec<_> = members
+            let texts: Vec<_> = members
                 .iter()
-                .map(|(name, value)| format!("{name}:{}", go_shown(value)))
+                .map(|(name, value)| format!("{name}:{}", format_as_go(value)))
                 .collect();
-            format!("map[{}]", shown.join(" "))
+            format!("map[{}]", texts.join(" "))
         }
     }
 }

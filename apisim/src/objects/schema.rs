@@ -113,7 +113,7 @@ impl Schema {
         let by_name: BTreeMap<_, _> = rows.iter().enumerate().map(|(at, row)| (row.0, at)).collect();
         let mut structs: Vec<_> = rows
             .iter()
-            .map(|(name, words)| Struct::parse(name, words, &by_name))
+            .map(|(name, entries)| Struct::parse(name, entries, &by_name))
             .collect();
         for at in 0..structs.len() {
             let inner: Vec<_> = structs[at]
@@ -162,10 +162,10 @@ impl Struct {
         found.map(|(_, id)| StructId(*id))
     }
 
-    fn parse(name: &'static str, words: &[&'static str], by_name: &BTreeMap<&'static str, usize>) -> Struct {
+    fn parse(name: &'static str, entries: &[&'static str], by_name: &BTreeMap<&'static str, usize>) -> Struct {
         let (mut fields, mut embedded) = (Vec::new(), Vec::new());
-        for word in words {
-            let (number, rest) = word.split_at(word.find(['=', '>']).expect("a number"));
+        for entry in entries {
+            let (number, rest) = entry.split_at(entry.find(['=', '>']).expect("a number"));
             let number = number.parse().expect("a number");
             match rest.strip_prefix('>') {
                 Some(inner) => embedded.push((number, by_name[inner])),

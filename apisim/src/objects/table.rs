@@ -20,15 +20,15 @@ const IMAGES: Column = Column(
     1,
     "Images referenced by each container in the template.",
 );
-const SELECTOR: Column = Column("Selector", "string", 1, "The labels of the pods that are counted.");
+const SELECTOR: Column = Column("Selector", "string", 1, "The labels of the Pods that the Job counts.");
 
 const CRON_JOB: &[Column] = &[
     NAME,
     Column("Schedule", "string", 0, "The schedule in cron format."),
     Column("Timezone", "string", 0, "The time zone of the schedule."),
-    Column("Suspend", "boolean", 0, "Whether no Jobs are started."),
-    Column("Active", "integer", 0, "How many of its Jobs are running."),
-    Column("Last Schedule", "string", 0, "The time since a Job was last started."),
+    Column("Suspend", "boolean", 0, "Whether the schedule is suspended."),
+    Column("Active", "integer", 0, "The number of running Jobs."),
+    Column("Last Schedule", "string", 0, "The time since the last scheduled Job."),
     AGE,
     CONTAINERS,
     IMAGES,
@@ -36,29 +36,43 @@ const CRON_JOB: &[Column] = &[
 ];
 const JOB: &[Column] = &[
     NAME,
-    Column("Status", "string", 0, "Whether it runs, or how it ended."),
-    Column("Completions", "string", 0, "How many pods have succeeded, of how many."),
-    Column("Duration", "string", 0, "How long it runs or ran."),
+    Column("Status", "string", 0, "Whether the Job is running, or how it ended."),
+    Column(
+        "Completions",
+        "string",
+        0,
+        "The number of succeeded Pods, and the required number.",
+    ),
+    Column("Duration", "string", 0, "The run time of the Job."),
     AGE,
     CONTAINERS,
     IMAGES,
     SELECTOR,
 ];
-const LEASE: &[Column] = &[NAME, Column("Holder", "string", 0, "Who holds it."), AGE];
+const LEASE: &[Column] = &[NAME, Column("Holder", "string", 0, "The identity of the holder."), AGE];
 const EVENT: &[Column] = &[
-    Column("Last Seen", "string", 0, "The time since it last happened."),
+    Column("Last Seen", "string", 0, "The time since the last occurrence."),
     Column("Type", "string", 0, "Normal or Warning."),
-    Column("Reason", "string", 0, "The word for machines."),
-    Column("Object", "string", 0, "What it happened to."),
-    Column("Subobject", "string", 1, "The part that it happened to."),
-    Column("Source", "string", 1, "Who reports it."),
-    Column("Message", "string", 0, "The text for people."),
-    Column("First Seen", "string", 1, "The time since it first happened."),
-    Column("Count", "string", 1, "How often it happened."),
+    Column("Reason", "string", 0, "The machine-readable reason."),
+    Column("Object", "string", 0, "The object that the event is about."),
+    Column(
+        "Subobject",
+        "string",
+        1,
+        "The part of the object that the event is about.",
+    ),
+    Column("Source", "string", 1, "The component that reports the event."),
+    Column("Message", "string", 0, "The human-readable message."),
+    Column("First Seen", "string", 1, "The time since the first occurrence."),
+    Column("Count", "string", 1, "The number of occurrences."),
     Column("Name", "string", 1, "The name, unique within a namespace."),
 ];
-const NAMESPACE: &[Column] = &[NAME, Column("Status", "string", 0, "Whether it is going."), AGE];
-const CONFIG_MAP: &[Column] = &[NAME, Column("Data", "string", 0, "How many entries it has."), AGE];
+const NAMESPACE: &[Column] = &[
+    NAME,
+    Column("Status", "string", 0, "The phase: Active or Terminating."),
+    AGE,
+];
+const CONFIG_MAP: &[Column] = &[NAME, Column("Data", "string", 0, "The number of entries."), AGE];
 
 /// A column: its name, its type, its priority (1 is shown only with `-o wide`) and its description.
 struct Column(&'static str, &'static str, u8, &'static str);
@@ -66,7 +80,7 @@ struct Column(&'static str, &'static str, u8, &'static str);
 /// How much of each object a row includes: the parameter `includeObject` of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IncludeObject {
-    /// Its metadata.
+    /// The metadata.
     #[default]
     Metadata,
     /// The whole object.
@@ -100,12 +114,12 @@ pub fn render_with<'a>(
     now: Timestamp,
 ) -> Value {
     let row = |object: &'a Value| {
-        let shown = match include {
+        let included = match include {
             IncludeObject::Metadata => partial_metadata(object),
             IncludeObject::Object => object.clone(),
             IncludeObject::None => Value::Null,
         };
-        json!({"cells": cells::of(resource, object, now), "object": shown})
+        json!({"cells": cells::of(resource, object, now), "object": included})
     };
     json!({
         "kind": "Table",

@@ -51,9 +51,9 @@ impl Registry {
         if target.resource == Resource::Namespace {
             return Ok(self.delete_namespace(&stored, options, moment));
         }
-        let propagation = options.propagation.unwrap_or(usual_propagation(target.resource));
+        let propagation = options.propagation.unwrap_or(default_propagation(target.resource));
         if propagation == Propagation::Background && !stored.has_finalizers {
-            return Ok(self.delete_at_once(target, &stored, options, moment));
+            return Ok(self.delete_immediately(target, &stored, options, moment));
         }
         let mut object = stored.value();
         match propagation {
@@ -72,7 +72,7 @@ impl Registry {
         Ok(Written::stored(marked.json()))
     }
 
-    fn delete_at_once(
+    fn delete_immediately(
         &mut self,
         target: Target<'_>,
         stored: &Stored,
@@ -85,7 +85,7 @@ impl Registry {
         Written::new(Outcome::Deleted, deleted_status(target.resource, stored))
     }
 
-    /// Deletes these objects, as far as they still exist.
+    /// Deletes these objects. Objects that no longer exist are skipped.
     pub(crate) fn delete_all(&mut self, resource: Resource, keys: &[Key], options: &DeleteOptions, moment: Moment) {
         for key in keys {
             let target = Target {
@@ -118,8 +118,8 @@ impl Registry {
     }
 }
 
-/// Jobs keep the default from before Pods had owner references.
-fn usual_propagation(resource: Resource) -> Propagation {
+/// Returns the default of the kind. For Jobs it dates from before Pods had owner references.
+fn default_propagation(resource: Resource) -> Propagation {
     match resource {
         Resource::Job => Propagation::Orphan,
         Resource::CronJob | Resource::Lease | Resource::Event | Resource::Namespace | Resource::ConfigMap => {
@@ -130,18 +130,22 @@ fn usual_propagation(resource: Resource) -> Propagation {
 
 fn check_preconditions(target: Target<'_>, options: &DeleteOptions, stored: &Stored) -> Result<(), Failure> {
     let uid = stored.uid.text();
-    if let Some(asked) = options.uid.as_ref().filter(|asked| **asked != uid) {
+    if let Some(expected) = options.uid.as_ref().filter(|expected| **expected != uid) {
         let why = format!(
-            "the UID in the precondition ({asked}) does not match the UID in record ({uid}). The object might have been \
-             deleted and then recreated"
+            "the UID in the precondition ({expected}) does not match the UID in record ({uid}). The object might have \
+             been deleted and then recreated"
         );
         return Err(Failure::conflict(target.resource, target.name, &why));
     }
     let version = stored.version.to_string();
-    if let Some(asked) = options.resource_version.as_ref().filter(|asked| **asked != version) {
+    if let Some(expected) = options
+        .resource_version
+        .as_ref()
+        .filter(|expected| **expected != version)
+    {
         let why = format!(
-            "the ResourceVersion in the precondition ({asked}) does not match the ResourceVersion in record ({version}). \
-             The object might have been modified"
+            "the ResourceVersion in the precondition ({expected}) does not match the ResourceVersion in record \
+             ({version}). The object might have been modified"
         );
         return Err(Failure::conflict(target.resource, target.name, &why));
     }

@@ -21,7 +21,7 @@ pub(super) struct Expiry {
 
 impl Registry {
     /// Records a write, and removes expired Events.
-    pub(super) fn note_written(&mut self, resource: Resource, stored: &Stored, moment: Moment) {
+    pub(super) fn record_write(&mut self, resource: Resource, stored: &Stored, moment: Moment) {
         if resource != Resource::Event {
             return;
         }

@@ -59,7 +59,7 @@ impl Registry {
         self.store.put(resource, key.clone(), object, moment.at);
     }
 
-    /// Does what the propagation finalizers of an object that is marked for deletion wait for.
+    /// Deletes or orphans the dependents of an object that is marked for deletion, as its propagation finalizers require.
     pub(super) fn propagate(&mut self, resource: Resource, key: &Key, moment: Moment) {
         let Some(stored) = self.store.get(resource, key).cloned() else {
             return;
@@ -67,7 +67,7 @@ impl Registry {
         let object = stored.value();
         if metadata::has_finalizer(&object, ORPHAN_FINALIZER) {
             for place in self.store.dependents(stored.uid) {
-                self.let_go(place, stored.uid, moment);
+                self.remove_owner_reference(place, stored.uid, moment);
             }
             self.release(resource, key, ORPHAN_FINALIZER, moment);
         } else if metadata::has_finalizer(&object, FOREGROUND_FINALIZER) {
@@ -94,7 +94,7 @@ impl Registry {
         }
     }
 
-    /// Releases owners that wait for their last dependent.
+    /// Releases owners that waited for this dependent.
     fn release_owners(&mut self, removed: &Stored, moment: Moment) {
         for owner in &removed.owners {
             if let Some((resource, key)) = self.store.place(owner.uid).cloned() {
@@ -141,7 +141,7 @@ impl Registry {
     }
 
     /// Removes the reference to an owner from a dependent.
-    fn let_go(&mut self, (resource, key): (Resource, Key), owner: Uid, moment: Moment) {
+    fn remove_owner_reference(&mut self, (resource, key): (Resource, Key), owner: Uid, moment: Moment) {
         let Some(stored) = self.store.get(resource, &key) else {
             return;
         };
@@ -161,7 +161,7 @@ impl Registry {
         self.store.put(resource, key, object, moment.at);
     }
 
-    /// Deletes the contents of a namespace, and the namespace once it is empty.
+    /// Deletes the objects in a namespace, and the namespace once it is empty.
     pub(super) fn empty_namespace(&mut self, namespace: &str, moment: Moment) {
         for resource in Resource::ALL.into_iter().filter(|resource| resource.is_namespaced()) {
             let keys: Vec<Key> = self.store.table(resource).keys_in(namespace).cloned().collect();
@@ -172,8 +172,10 @@ impl Registry {
 
     fn remove_empty_namespace(&mut self, namespace: &str, moment: Moment) {
         let key = Key::new(None, namespace);
-        let is_going = |stored: &Arc<Stored>| stored.is_deleting;
-        if self.store.get(Resource::Namespace, &key).is_some_and(is_going) && self.store.is_empty_namespace(namespace) {
+        let is_deleting = |stored: &Arc<Stored>| stored.is_deleting;
+        if self.store.get(Resource::Namespace, &key).is_some_and(is_deleting)
+            && self.store.is_empty_namespace(namespace)
+        {
             self.store.remove(Resource::Namespace, &key, moment.at);
         }
     }

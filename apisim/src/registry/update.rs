@@ -79,7 +79,7 @@ impl Registry {
             metadata::members(&mut new).insert("name".to_owned(), target.name.into());
             self.create(target, new, is_dry_run, moment)?
         };
-        Ok(written.warned_before(warnings))
+        Ok(written.with_earlier_warnings(warnings))
     }
 
     fn create_on_update(
@@ -124,9 +124,9 @@ impl Registry {
         }
         let is_released = metadata::is_deleting_value(&new) && metadata::finalizers(&new).is_empty();
         if is_released && resource != Resource::Namespace {
-            let answer = to_json(&new);
+            let json = to_json(&new);
             self.remove(resource, &target.key(), moment);
-            return Ok(Written::stored(answer));
+            return Ok(Written::stored(json));
         }
         let stored = if is_spec_read {
             self.store.put(resource, target.key(), new, moment.at)
@@ -134,7 +134,7 @@ impl Registry {
             self.store
                 .put_with_spec(resource, target.key(), new, &stored.spec(), moment.at)
         };
-        self.note_written(resource, &stored, moment);
+        self.record_write(resource, &stored, moment);
         Ok(Written::stored(stored.json()).with_warnings(warnings))
     }
 
@@ -166,7 +166,8 @@ impl Registry {
 }
 
 /// Returns whether the spec is needed for this request. Status updates of CronJobs are frequent and their specs are
-/// long, so the spec is not parsed. An object that is being deleted may be removed by the update, so its spec is.
+/// long, so their specs are not parsed. An object that is being deleted may be removed by the update: the response then
+/// contains its spec.
 fn is_spec_read(resource: Resource, part: Part, is_dry_run: bool, stored: &Stored) -> bool {
     part == Part::Main || resource != Resource::CronJob || is_dry_run || stored.is_deleting
 }
@@ -182,10 +183,10 @@ fn check_name(target: Target<'_>, new: &Value) -> Result<(), Failure> {
     }
 }
 
-/// Returns whether the request names no version. Fails if it refers to another object or version than the stored one.
+/// Returns whether the request has no version. Fails if its uid or its version is not that of the stored object.
 fn check_versions(target: Target<'_>, new: &Value, stored: &Arc<Stored>) -> Result<bool, Failure> {
-    let said = |member: &str| new["metadata"][member].as_str().unwrap_or_default();
-    let (uid, stored_uid) = (said("uid"), stored.uid.text());
+    let text = |member: &str| new["metadata"][member].as_str().unwrap_or_default();
+    let (uid, stored_uid) = (text("uid"), stored.uid.text());
     if !uid.is_empty() && uid != stored_uid {
         let key = format!("/registry/{}/{}", target.resource.plural(), stored.key.as_str());
         let why = format!(
@@ -194,15 +195,15 @@ fn check_versions(target: Target<'_>, new: &Value, stored: &Arc<Stored>) -> Resu
         );
         return Err(Failure::conflict(target.resource, target.name, &why));
     }
-    let version = said("resourceVersion");
+    let version = text("resourceVersion");
     if version.is_empty() || version == "0" {
         return Ok(true);
     }
-    let asked: u64 = version.parse().map_err(|_| {
+    let requested: u64 = version.parse().map_err(|_| {
         let message = format!("Invalid value: {version:?}: must be an unsigned integer");
         invalid_version(target, message)
     })?;
-    if asked == stored.version {
+    if requested == stored.version {
         Ok(false)
     } else {
         Err(Failure::modified(target.resource, target.name))

@@ -5,18 +5,23 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tokio::time::sleep;
 
-use super::{ApiService, Asked, write};
+use super::{ApiService, ParsedRequest, write};
 use crate::{failure::Failure, faults::Admission, resource::Resource, times::seconds};
 
 impl ApiService {
     /// Waits for the webhooks and evaluates the policies. Returns the time of the `creationTimestamp`.
-    pub(super) async fn admit(&self, asked: &Asked, body: &[u8], admission: &Admission) -> Result<Timestamp, Failure> {
+    pub(super) async fn admit(
+        &self,
+        request: &ParsedRequest,
+        body: &[u8],
+        admission: &Admission,
+    ) -> Result<Timestamp, Failure> {
         if !admission.mutating.is_zero() {
             sleep(admission.mutating).await;
         }
-        let created = self.api.shared.wall(asked.front_end);
-        if let Some(resource) = asked.call.route.resource().filter(|_| !admission.latest.is_empty()) {
-            let object = write::object(asked, resource, body)?.object;
+        let created = self.api.shared.wall(request.front_end);
+        if let Some(resource) = request.call.route.resource().filter(|_| !admission.latest.is_empty()) {
+            let object = write::object(request, resource, body)?.object;
             for (policy, annotation) in &admission.latest {
                 deny_late(resource, &object, (policy.as_str(), annotation.as_str()), created)?;
             }

@@ -3,30 +3,33 @@
 use bytes::Bytes;
 use http::{StatusCode, header};
 
-use super::{Asked, answer::Answer, route::Route};
+use super::{ParsedRequest, reply::Reply, route::Route};
 use crate::{failure::Failure, json::to_json, objects::discovery};
 
-pub(super) fn answer(asked: &Asked) -> Result<Answer, Failure> {
-    let Route::Document(path) = &asked.call.route else {
+pub(super) fn reply(request: &ParsedRequest) -> Result<Reply, Failure> {
+    let Route::Document(path) = &request.call.route else {
         return Err(Failure::no_such_path());
     };
     if matches!(path.as_str(), "/healthz" | "/livez" | "/readyz") {
-        return Ok(Answer::Document(
+        return Ok(Reply::Document(
             StatusCode::OK,
             "text/plain; charset=utf-8",
             Bytes::from_static(b"ok"),
         ));
     }
-    let accept = asked.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
-    match discovery::answer(path, accept.unwrap_or_default()).ok_or_else(Failure::no_such_path)? {
-        discovery::Answer::Document(document) => {
+    let accept = request
+        .headers
+        .get(header::ACCEPT)
+        .and_then(|value| value.to_str().ok());
+    match discovery::reply(path, accept.unwrap_or_default()).ok_or_else(Failure::no_such_path)? {
+        discovery::Reply::Document(document) => {
             let body = to_json(&document.body);
-            Ok(Answer::Document(StatusCode::OK, document.content_type, body))
+            Ok(Reply::Document(StatusCode::OK, document.content_type, body))
         }
-        discovery::Answer::NoSchemas => {
+        discovery::Reply::NoSchemas => {
             let body = Bytes::from_static(discovery::NO_SCHEMAS);
-            Ok(Answer::Document(StatusCode::OK, discovery::OPENAPI_PROTOBUF, body))
+            Ok(Reply::Document(StatusCode::OK, discovery::OPENAPI_PROTOBUF, body))
         }
-        discovery::Answer::NotAcceptable => Err(Failure::not_acceptable()),
+        discovery::Reply::NotAcceptable => Err(Failure::not_acceptable()),
     }
 }

@@ -34,7 +34,7 @@ impl Form {
             IncludeObject::parse(include_object).ok_or_else(|| Failure::bad_request(message))
         };
         for part in accept.split(',') {
-            match asked(part) {
+            match media_type(part) {
                 Some(("", _)) => return Ok(Form::Whole),
                 Some(("Table", "" | "v1")) => return Ok(Form::Table(include()?)),
                 Some(("PartialObjectMetadata" | "PartialObjectMetadataList", "" | "v1")) => return Ok(Form::Partial),
@@ -62,8 +62,8 @@ pub(super) fn row(resource: Resource, object: &Value, include: IncludeObject, no
     table
 }
 
-/// Returns `as` and `v` of one alternative in an `Accept` header. Returns `None` if it is not JSON.
-fn asked(part: &str) -> Option<(&str, &str)> {
+/// Returns the parameters `as` and `v` of one media type in an `Accept` header. Returns `None` if it is not JSON.
+fn media_type(part: &str) -> Option<(&str, &str)> {
     let mut parameters = part.split(';').map(str::trim);
     if !matches!(parameters.next()?, "application/json" | "application/*" | "*/*") {
         return None;

@@ -6,9 +6,9 @@ use http::StatusCode;
 use tokio::time::sleep_until;
 
 use super::{
-    ApiService, Asked,
-    answer::{Answer, List},
+    ApiService, ParsedRequest,
     query::Continue,
+    reply::{List, Reply},
 };
 use crate::{
     api::State,
@@ -26,28 +26,28 @@ const VERSION_WAIT_MAX: Duration = Duration::from_secs(3);
 /// The version of a list.
 enum At {
     Latest,
-    /// This version or a newer one that the front end shows. 0 means any.
+    /// This version or a newer one that is visible at the front end. 0 means any.
     NotOlderThan(u64),
     Exactly(u64),
 }
 
 impl ApiService {
     /// Returns the selector of the request.
-    pub(super) fn selector(&self, asked: &Asked, resource: Resource) -> Result<Selector, Failure> {
+    pub(super) fn selector(&self, request: &ParsedRequest, resource: Resource) -> Result<Selector, Failure> {
         let serves_shards = self
             .api
             .shared
             .state()
-            .front_end(asked.front_end)
+            .front_end(request.front_end)
             .serves_shard_selectors;
-        asked.query.selector(resource, serves_shards)
+        request.query.selector(resource, serves_shards)
     }
 
-    pub(super) fn get(&self, asked: &Asked) -> Result<Answer, Failure> {
-        let (target, _) = asked.call.target()?;
+    pub(super) fn get(&self, request: &ParsedRequest) -> Result<Reply, Failure> {
+        let (target, _) = request.call.target()?;
         let state = self.api.shared.state();
         let stored = state.registry.get(target)?;
-        Ok(Answer::Object(
+        Ok(Reply::Object(
             StatusCode::OK,
             target.resource,
             stored.json(),
@@ -55,26 +55,26 @@ impl ApiService {
         ))
     }
 
-    pub(super) async fn list(&self, asked: &Asked) -> Result<Answer, Failure> {
-        let (target, _) = asked.call.target()?;
-        let selector = self.selector(asked, target.resource)?;
-        if !asked.query.continue_token.is_empty() {
-            return self.list_on(asked, target, &selector);
+    pub(super) async fn list(&self, request: &ParsedRequest) -> Result<Reply, Failure> {
+        let (target, _) = request.call.target()?;
+        let selector = self.selector(request, target.resource)?;
+        if !request.query.continue_token.is_empty() {
+            return self.continue_list(request, target, &selector);
         }
-        let version = match which(asked)? {
-            At::Latest if asked.stale_by.is_some() => self.version_before(asked, target.resource),
-            At::NotOlderThan(version) if asked.stale_by.is_some() => {
-                self.version_before(asked, target.resource).max(version)
+        let version = match list_version(request)? {
+            At::Latest if request.stale_by.is_some() => self.version_before(request, target.resource),
+            At::NotOlderThan(version) if request.stale_by.is_some() => {
+                self.version_before(request, target.resource).max(version)
             }
             At::Latest => self.api.shared.state().registry.store.version(),
-            At::NotOlderThan(version) => self.shown(asked, target.resource, version).await?,
+            At::NotOlderThan(version) => self.visible_version(request, target.resource, version).await?,
             At::Exactly(version) => {
-                self.shown(asked, target.resource, version).await?;
+                self.visible_version(request, target.resource, version).await?;
                 version
             }
         };
         // The watch cache ignores the limit for `resourceVersion=0`.
-        let limit = asked.query.limit.filter(|_| asked.query.resource_version != "0");
+        let limit = request.query.limit.filter(|_| request.query.resource_version != "0");
         let state = self.api.shared.state();
         let table = state.registry.store.table(target.resource);
         let view = table
@@ -85,17 +85,22 @@ impl ApiService {
             selector: &selector,
             limit,
         };
-        Ok(Answer::List(page.list(&view, version, None)))
+        Ok(Reply::List(page.list(&view, version, None)))
     }
 
-    /// Waits until the front end shows at least the given version. Returns the version that it shows.
-    pub(super) async fn shown(&self, asked: &Asked, resource: Resource, at_least: u64) -> Result<u64, Failure> {
+    /// Waits until at least the given version is visible at the front end. Returns the visible version.
+    pub(super) async fn visible_version(
+        &self,
+        request: &ParsedRequest,
+        resource: Resource,
+        at_least: u64,
+    ) -> Result<u64, Failure> {
         let limit = instant() + VERSION_WAIT_MAX;
         loop {
             let changed = self.api.shared.state().registry.store.changed(resource);
             let mut is_changed = std::pin::pin!(changed.notified());
             is_changed.as_mut().enable();
-            let progress = self.api.shared.state().progress(asked.front_end, resource);
+            let progress = self.api.shared.state().progress(request.front_end, resource);
             if progress.version >= at_least {
                 return Ok(progress.version);
             }
@@ -111,11 +116,11 @@ impl ApiService {
         }
     }
 
-    /// Returns the version of that time ago, for stale lists.
-    fn version_before(&self, asked: &Asked, resource: Resource) -> u64 {
+    /// Returns the version that was current `stale_by` ago, for stale lists.
+    fn version_before(&self, request: &ParsedRequest, resource: Resource) -> u64 {
         let state = self.api.shared.state();
         let store = &state.registry.store;
-        let then = asked.stale_by.and_then(|age| instant().checked_sub(age));
+        let then = request.stale_by.and_then(|age| instant().checked_sub(age));
         let hidden = match then {
             Some(then) => store.table(resource).first_change_after(then),
             None => store.table(resource).first_change(),
@@ -123,12 +128,17 @@ impl ApiService {
         hidden.map_or(store.version(), |change| change.object.version - 1)
     }
 
-    fn list_on(&self, asked: &Asked, target: Target<'_>, selector: &Selector) -> Result<Answer, Failure> {
-        if !matches!(asked.query.resource_version.as_str(), "" | "0") {
+    fn continue_list(
+        &self,
+        request: &ParsedRequest,
+        target: Target<'_>,
+        selector: &Selector,
+    ) -> Result<Reply, Failure> {
+        if !matches!(request.query.resource_version.as_str(), "" | "0") {
             let message = "specifying resource version is not allowed when using continue";
             return Err(Failure::bad_request(message));
         }
-        let token = Continue::parse(&asked.query.continue_token)?;
+        let token = Continue::parse(&request.query.continue_token)?;
         let state = self.api.shared.state();
         let store = &state.registry.store;
         let table = store.table(target.resource);
@@ -138,13 +148,13 @@ impl ApiService {
                 "continue key is not valid: its version is in the future",
             ));
         }
-        let view = table.view(version).map_err(|_| lost_page(&token))?;
+        let view = table.view(version).map_err(|_| expired_page(&token))?;
         let page = Page {
             target,
             selector,
-            limit: asked.query.limit,
+            limit: request.query.limit,
         };
-        Ok(Answer::List(page.list(&view, version, Some(&token))))
+        Ok(Reply::List(page.list(&view, version, Some(&token))))
     }
 }
 
@@ -163,8 +173,8 @@ impl State {
     }
 }
 
-fn which(asked: &Asked) -> Result<At, Failure> {
-    let query = &asked.query;
+fn list_version(request: &ParsedRequest) -> Result<At, Failure> {
+    let query = &request.query;
     let version = query.version()?;
     match (query.resource_version_match.as_str(), version) {
         ("", None) => Ok(At::Latest),
@@ -188,7 +198,7 @@ fn too_old(version: u64, oldest: u64) -> Failure {
 }
 
 /// The version of the first page has expired. The client may continue at the current version.
-fn lost_page(token: &Continue) -> Failure {
+fn expired_page(token: &Continue) -> Failure {
     let mut failure = Failure::expired(
         "The provided continue parameter is too old to display a consistent list result. You can start a new list without \
          the continue parameter, or use the continue token in this response to retrieve the remainder of the results. \
@@ -226,8 +236,8 @@ impl Page<'_> {
         }
         let has_more = objects.next().is_some();
         let is_counted = has_more && self.selector.is_everything();
-        // Without a shard selector, the count is made once: later pages have the same version. With one, each page
-        // counts anew, including the objects of other shards.
+        // Without a shard selector, only the first page counts: later pages have the same version. With one, each page
+        // counts again, including the objects of other shards.
         let known = begun.and_then(|begun| begun.n_remaining);
         let known = known.filter(|_| self.selector.shards.is_none());
         let n_from_begin = || known.unwrap_or_else(|| view.range(&prefix, begun.map(|begun| &begun.after)).count());

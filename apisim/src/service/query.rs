@@ -70,8 +70,8 @@ impl Query {
         if self.dry_run.iter().all(|value| value == "All") {
             return Ok(!self.dry_run.is_empty());
         }
-        let shown = format!("{:?}", self.dry_run);
-        Err(unsupported(options, "dryRun", &shown, "\"All\""))
+        let values = format!("{:?}", self.dry_run);
+        Err(unsupported(options, "dryRun", &values, "\"All\""))
     }
 
     /// How to treat unknown fields.
@@ -87,15 +87,14 @@ impl Query {
         })
     }
 
-    /// Returns the time after which the server gives the request up. `None` means no limit of the client's own, as do zero
-    /// and negative times.
+    /// Returns the time limit that the client sets. `None` if it sets none, or one that is zero or negative.
     pub(super) fn timeout(&self) -> Result<Option<Duration>, Failure> {
         if self.timeout.is_empty() {
             return Ok(None);
         }
         let Ok(timeout) = self.timeout.parse::<SignedDuration>() else {
-            let shown = &self.timeout;
-            let message = format!("invalid timeout specified in the request URL - time: invalid duration {shown:?}");
+            let value = &self.timeout;
+            let message = format!("invalid timeout specified in the request URL - time: invalid duration {value:?}");
             return Err(Failure::bad_request(message));
         };
         Ok(Duration::try_from(timeout).ok().filter(|timeout| !timeout.is_zero()))
@@ -128,12 +127,12 @@ impl Query {
     }
 }
 
-/// `shown` is the formatted value.
-fn unsupported(options: &str, field: &str, shown: &str, supported: &str) -> Failure {
+/// `value` is the formatted value.
+fn unsupported(options: &str, field: &str, value: &str, supported: &str) -> Failure {
     let error = FieldError {
         reason: "FieldValueNotSupported",
         field: field.to_owned(),
-        message: format!("Unsupported value: {shown}: supported values: {supported}"),
+        message: format!("Unsupported value: {value}: supported values: {supported}"),
     };
     Failure::invalid_options(options, &[error])
 }

@@ -138,7 +138,7 @@ impl Call {
         Ok(Call { verb, route })
     }
 
-    /// Returns the object, or the place of a new one.
+    /// Returns the target: an object, or the kind and namespace of a new one.
     pub(super) fn target(&self) -> Result<(Target<'_>, Part), Failure> {
         match &self.route {
             Route::Document(_) | Route::AccessReviews | Route::Pods => Err(Failure::no_such_path()),

@@ -13,15 +13,15 @@ use tokio::{
 };
 
 use super::{
-    ApiBody, ApiService, Asked, ConnectionLost,
-    answer::Answer,
+    ApiBody, ApiService, ConnectionLost, ParsedRequest,
     form::{self, Form},
+    reply::Reply,
 };
 use crate::{
     api::Api,
     clock::instant,
     failure::Failure,
-    faults::Asker,
+    faults::RequestAttributes,
     json::to_json,
     objects::table::IncludeObject,
     resource::Resource,
@@ -52,12 +52,12 @@ struct Watch {
     selector: Selector,
     form: Form,
     /// Whether the columns were sent. Only the first event of a table contains them.
-    has_told_columns: bool,
+    columns_sent: bool,
     changed: Arc<Notify>,
     /// Everything up to this version was sent or skipped.
     cursor: u64,
     pending: VecDeque<Bytes>,
-    /// Nothing follows the pending lines.
+    /// Whether the watch ends after the pending lines.
     is_ended: bool,
     /// When a watch with a slow-watch fault may send the next line.
     next_line_at: Instant,
@@ -73,9 +73,9 @@ enum Step {
 }
 
 impl ApiService {
-    pub(super) async fn watch(&self, asked: &Asked) -> Result<Answer, Failure> {
-        let (target, _) = asked.call.target()?;
-        let query = &asked.query;
+    pub(super) async fn watch(&self, request: &ParsedRequest) -> Result<Reply, Failure> {
+        let (target, _) = request.call.target()?;
+        let query = &request.query;
         let version = query.version()?;
         if query.sends_initial_events && (query.resource_version_match != "NotOlderThan" || !query.allows_bookmarks) {
             return Err(Failure::new(
@@ -91,39 +91,39 @@ impl ApiService {
         let changed = self.api.shared.state().registry.store.changed(target.resource);
         let mut watch = Watch {
             api: self.api.clone(),
-            client: Arc::clone(&asked.client),
-            front_end: asked.front_end,
+            client: Arc::clone(&request.client),
+            front_end: request.front_end,
             resource: target.resource,
             namespace: target.namespace.map(ToOwned::to_owned),
             prefix: Table::prefix(target.namespace),
-            selector: self.selector(asked, target.resource)?,
-            form: asked.form,
-            has_told_columns: false,
+            selector: self.selector(request, target.resource)?,
+            form: request.form,
+            columns_sent: false,
             changed,
             cursor: version.unwrap_or_default(),
             pending: VecDeque::new(),
-            is_ended: self.api.shared.faults.closes_watch(&asked.asker(), now),
+            is_ended: self.api.shared.faults.closes_watch(&request.attributes(), now),
             next_line_at: now,
             deadline: now + life,
             next_bookmark: None,
         };
-        let begins_whole = query.sends_initial_events || matches!(version, None | Some(0));
-        if begins_whole {
+        let sends_existing = query.sends_initial_events || matches!(version, None | Some(0));
+        if sends_existing {
             let latest = self.api.shared.state().registry.store.version();
             let at_least = version.unwrap_or(latest);
-            let shown = self.shown(asked, target.resource, at_least).await?;
-            watch.begin_whole(shown, query.sends_initial_events);
+            let visible = self.visible_version(request, target.resource, at_least).await?;
+            watch.send_existing(visible, query.sends_initial_events);
         } else {
-            watch.refuse_lost_version();
+            watch.refuse_expired_version();
         }
         if query.allows_bookmarks {
-            watch.plan_bookmark(now);
+            watch.schedule_bookmark(now);
         }
         let lines = futures::stream::unfold(watch, |mut watch| async move {
             let next = watch.next().await?;
             Some((next, watch))
         });
-        Ok(Answer::Watch(ApiBody::watch(lines)))
+        Ok(Reply::Watch(ApiBody::watch(lines)))
     }
 
     fn life(&self, timeout_seconds: Option<u64>) -> Duration {
@@ -135,12 +135,12 @@ impl ApiService {
 }
 
 impl Watch {
-    /// Sends every existing object as an addition, followed by a bookmark if the client requests it.
-    fn begin_whole(&mut self, version: u64, is_told: bool) {
+    /// Queues every existing object as an `ADDED` event, followed by a bookmark if the client requests it.
+    fn send_existing(&mut self, version: u64, adds_bookmark: bool) {
         let api = self.api.clone();
         let state = api.shared.state();
         let Ok(view) = state.registry.store.table(self.resource).view(version) else {
-            // The front end shows this version, so the log has it.
+            // The version is visible at the front end, so the log covers it.
             self.is_ended = true;
             return;
         };
@@ -154,24 +154,27 @@ impl Watch {
             self.pending.push_back(line);
         }
         self.cursor = version;
-        if is_told {
+        if adds_bookmark {
             let bookmark = self.bookmark(&json!({"k8s.io/initial-events-end": "true"}));
             self.pending.push_back(bookmark);
         }
     }
 
-    /// A version that the log no longer covers is reported as an event, as in the API server.
-    fn refuse_lost_version(&mut self) {
+    /// Reports a version that the log no longer covers as an `ERROR` event, as in the API server.
+    fn refuse_expired_version(&mut self) {
         let state = self.api.shared.state();
-        let lost = state
+        let compacted = state
             .registry
             .store
             .table(self.resource)
             .changes_after(self.cursor)
             .err();
         drop(state);
-        if let Some(lost) = lost {
-            let failure = Failure::expired(format!("too old resource version: {} ({})", self.cursor, lost.oldest));
+        if let Some(compacted) = compacted {
+            let failure = Failure::expired(format!(
+                "too old resource version: {} ({})",
+                self.cursor, compacted.oldest
+            ));
             let line = event("ERROR", &to_json(&failure.status()));
             self.pending.push_back(line);
             self.is_ended = true;
@@ -184,17 +187,17 @@ impl Watch {
             let shared = Arc::clone(&self.api.shared);
             let changed = Arc::clone(&self.changed);
             let mut is_changed = std::pin::pin!(changed.notified());
-            let mut is_ruled = std::pin::pin!(shared.faults.changed.notified());
+            let mut rules_changed = std::pin::pin!(shared.faults.changed.notified());
             is_changed.as_mut().enable();
-            is_ruled.as_mut().enable();
+            rules_changed.as_mut().enable();
             let now = instant();
-            let ruled = shared.faults.watch_state(&self.asker(), now);
-            if ruled.is_broken {
+            let faults = shared.faults.watch_state(&self.attributes(), now);
+            if faults.is_broken {
                 return Some(Err(ConnectionLost));
             }
-            let mut wake = ruled.next_change;
-            if !ruled.is_stalled {
-                match self.step(now, ruled.pause) {
+            let mut wake = faults.next_change;
+            if !faults.is_stalled {
+                match self.step(now, faults.pause) {
                     Step::Line(line) => return Some(Ok(line)),
                     Step::End => return None,
                     Step::Wait(until) => wake = Some(wake.map_or(until, |wake| wake.min(until))),
@@ -209,7 +212,7 @@ impl Watch {
             tokio::select! {
                 biased;
                 () = is_changed => {}
-                () = is_ruled => {}
+                () = rules_changed => {}
                 () = wakes => {}
             }
         }
@@ -219,14 +222,14 @@ impl Watch {
     fn step(&mut self, now: Instant, pause: Duration) -> Step {
         let mut wake = self.deadline;
         if self.pending.is_empty() && !self.is_ended {
-            wake = self.read_changes().map_or(wake, |next_shown| next_shown.min(wake));
+            wake = self.read_changes().map_or(wake, |next_visible| next_visible.min(wake));
         }
         if !self.pending.is_empty() && self.next_line_at > now {
             return Step::Wait(self.next_line_at);
         }
         if let Some(line) = self.pending.pop_front() {
             self.next_line_at = now + pause;
-            if self.api.shared.faults.closes_watch(&self.asker(), now) {
+            if self.api.shared.faults.closes_watch(&self.attributes(), now) {
                 self.pending.clear();
                 self.is_ended = true;
             }
@@ -237,7 +240,7 @@ impl Watch {
         }
         match self.next_bookmark {
             Some(at) if at <= now => {
-                self.plan_bookmark(now);
+                self.schedule_bookmark(now);
                 Step::Line(self.bookmark(&json!(null)))
             }
             Some(at) => Step::Wait(wake.min(at)),
@@ -245,8 +248,8 @@ impl Watch {
         }
     }
 
-    fn asker(&self) -> Asker<'_> {
-        Asker {
+    fn attributes(&self) -> RequestAttributes<'_> {
+        RequestAttributes {
             client: &self.client,
             front_end: self.front_end,
             verb: Verb::Watch,
@@ -268,7 +271,7 @@ impl Watch {
         let mut n_read = 0;
         for change in changes.take_while(|change| change.object.version <= progress.version) {
             self.cursor = change.object.version;
-            if let Some((kind, object)) = self.told(change) {
+            if let Some((kind, object)) = self.event_for(change) {
                 let line = self.line(kind, object);
                 self.pending.push_back(line);
                 n_read += 1;
@@ -281,8 +284,8 @@ impl Watch {
         progress.next_at
     }
 
-    /// Returns the event that a client with this selector sees for the change.
-    fn told(&self, change: &Change) -> Option<(&'static str, Bytes)> {
+    /// Returns the event for the change, as a client with this selector receives it.
+    fn event_for(&self, change: &Change) -> Option<(&'static str, Bytes)> {
         let object = &change.object;
         if !object.key.as_str().starts_with(&self.prefix) {
             return None;
@@ -317,10 +320,10 @@ impl Watch {
     /// Returns one row, with the columns if it is the first.
     fn row(&mut self, kind: &str, object: &Value, include: IncludeObject) -> Bytes {
         let mut table = form::row(self.resource, object, include, self.api.shared.clock.now());
-        if self.has_told_columns {
+        if self.columns_sent {
             table["columnDefinitions"].take();
         }
-        self.has_told_columns = true;
+        self.columns_sent = true;
         event(kind, &to_json(&table))
     }
 
@@ -336,13 +339,13 @@ impl Watch {
         let object = json!({"kind": kind, "apiVersion": version, "metadata": metadata});
         match self.form {
             Form::Whole | Form::Partial => event("BOOKMARK", &to_json(&object)),
-            // A row whose object has only metadata, whatever `includeObject` says.
+            // The object of the row has only metadata, regardless of `includeObject`.
             Form::Table(_) => self.row("BOOKMARK", &object, IncludeObject::Metadata),
         }
     }
 
-    /// Plans the next bookmark: after one interval, or shortly before the end if that is sooner and still ahead.
-    fn plan_bookmark(&mut self, now: Instant) {
+    /// Schedules the next bookmark: after one interval, or shortly before the end if that is earlier and in the future.
+    fn schedule_bookmark(&mut self, now: Instant) {
         let next = now + self.api.shared.bookmark_interval;
         let last = self.deadline.checked_sub(LAST_BOOKMARK).filter(|last| *last > now);
         self.next_bookmark = Some(last.map_or(next, |last| next.min(last)));

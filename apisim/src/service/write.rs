@@ -5,8 +5,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    ApiService, Asked,
-    answer::{Answer, List},
+    ApiService, ParsedRequest,
+    reply::{List, Reply},
 };
 use crate::{
     failure::Failure,
@@ -24,67 +24,67 @@ use crate::{
 };
 
 impl ApiService {
-    pub(super) fn write(&self, asked: &Asked, body: &[u8]) -> Result<Answer, Failure> {
-        let (target, part) = asked.call.target()?;
-        let is_dry_run = asked.query.is_dry_run(options_of(asked.call.verb))?;
-        let moment = self.api.shared.moment(asked.front_end);
-        let written = match asked.call.verb {
+    pub(super) fn write(&self, request: &ParsedRequest, body: &[u8]) -> Result<Reply, Failure> {
+        let (target, part) = request.call.target()?;
+        let is_dry_run = request.query.is_dry_run(options_of(request.call.verb))?;
+        let moment = self.api.shared.moment(request.front_end);
+        let written = match request.call.verb {
             Verb::Create => {
-                let Decoded { object, warnings } = object(asked, target.resource, body)?;
+                let Decoded { object, warnings } = object(request, target.resource, body)?;
                 let moment = Moment {
-                    wall: asked.created.unwrap_or(moment.wall),
+                    wall: request.created.unwrap_or(moment.wall),
                     ..moment
                 };
                 let mut state = self.api.shared.state();
                 let written = state.registry.create(target, object, is_dry_run, moment)?;
-                written.warned_before(warnings)
+                written.with_earlier_warnings(warnings)
             }
             Verb::Update => {
-                let Decoded { object, warnings } = object(asked, target.resource, body)?;
+                let Decoded { object, warnings } = object(request, target.resource, body)?;
                 let mut state = self.api.shared.state();
                 let written = state.registry.update(target, part, object, is_dry_run, moment)?;
-                written.warned_before(warnings)
+                written.with_earlier_warnings(warnings)
             }
-            Verb::Patch => self.patch(asked, target, part, body, is_dry_run)?,
+            Verb::Patch => self.patch(request, target, part, body, is_dry_run)?,
             Verb::Delete => {
-                let options = delete_options(asked, body)?;
+                let options = delete_options(request, body)?;
                 self.api.shared.state().registry.delete(target, &options, moment)?
             }
-            Verb::DeleteCollection => return self.delete_collection(asked, target, body),
+            Verb::DeleteCollection => return self.delete_collection(request, target, body),
             Verb::Document | Verb::Get | Verb::List | Verb::Watch => return Err(Failure::method_not_allowed()),
         };
-        Ok(answer(target.resource, written))
+        Ok(reply(target.resource, written))
     }
 
     fn patch(
         &self,
-        asked: &Asked,
+        request: &ParsedRequest,
         target: Target<'_>,
         part: Part,
         body: &[u8],
         is_dry_run: bool,
     ) -> Result<Written, Failure> {
         let accepted = || Failure::unsupported_media_type(&PatchForm::CONTENT_TYPES.join(", "));
-        let form = PatchForm::parse(content_type(asked)).ok_or_else(accepted)?;
-        let manager = &asked.query.field_manager;
-        check_manager(form, manager, asked.query.is_forced.is_some())?;
+        let form = PatchForm::parse(content_type(request)).ok_or_else(accepted)?;
+        let manager = &request.query.field_manager;
+        check_manager(form, manager, request.query.is_forced.is_some())?;
         let content = patch::parse(form, body)?;
         let patch = Patch {
             form,
             content: &content,
             manager,
-            is_forced: asked.query.is_forced == Some(true),
-            validation: asked.query.field_validation(options_of(asked.call.verb))?,
+            is_forced: request.query.is_forced == Some(true),
+            validation: request.query.field_validation(options_of(request.call.verb))?,
         };
-        let moment = self.api.shared.moment(asked.front_end);
+        let moment = self.api.shared.moment(request.front_end);
         let mut state = self.api.shared.state();
         state.registry.patch(target, part, &patch, is_dry_run, moment)
     }
 
-    fn delete_collection(&self, asked: &Asked, target: Target<'_>, body: &[u8]) -> Result<Answer, Failure> {
-        let options = delete_options(asked, body)?;
-        let selector = self.selector(asked, target.resource)?;
-        let moment = self.api.shared.moment(asked.front_end);
+    fn delete_collection(&self, request: &ParsedRequest, target: Target<'_>, body: &[u8]) -> Result<Reply, Failure> {
+        let options = delete_options(request, body)?;
+        let selector = self.selector(request, target.resource)?;
+        let moment = self.api.shared.moment(request.front_end);
         let mut state = self.api.shared.state();
         let store = &state.registry.store;
         let version = store.version();
@@ -98,7 +98,7 @@ impl ApiService {
             .collect();
         let keys: Vec<Key> = chosen.iter().map(|object| object.key.clone()).collect();
         state.registry.delete_all(target.resource, &keys, &options, moment);
-        Ok(Answer::List(List {
+        Ok(Reply::List(List {
             resource: target.resource,
             version,
             continue_token: String::new(),
@@ -109,30 +109,30 @@ impl ApiService {
     }
 }
 
-fn answer(resource: Resource, written: Written) -> Answer {
+fn reply(resource: Resource, written: Written) -> Reply {
     let Written {
         outcome,
         json,
         warnings,
     } = written;
     match outcome {
-        Outcome::Created => Answer::Object(StatusCode::CREATED, resource, json, warnings),
-        Outcome::Stored => Answer::Object(StatusCode::OK, resource, json, warnings),
-        Outcome::Deleted => Answer::Document(StatusCode::OK, "application/json", json),
+        Outcome::Created => Reply::Object(StatusCode::CREATED, resource, json, warnings),
+        Outcome::Stored => Reply::Object(StatusCode::OK, resource, json, warnings),
+        Outcome::Deleted => Reply::Document(StatusCode::OK, "application/json", json),
     }
 }
 
-fn content_type(asked: &Asked) -> &str {
-    let value = asked
+fn content_type(request: &ParsedRequest) -> &str {
+    let value = request
         .headers
         .get(header::CONTENT_TYPE)
         .and_then(|value| value.to_str().ok());
     value.unwrap_or_default().split(';').next().unwrap_or_default().trim()
 }
 
-fn body_form(asked: &Asked) -> Result<BodyForm, Failure> {
+fn body_form(request: &ParsedRequest) -> Result<BodyForm, Failure> {
     let accepted = "application/json, application/vnd.kubernetes.protobuf";
-    BodyForm::parse(content_type(asked)).ok_or_else(|| Failure::unsupported_media_type(accepted))
+    BodyForm::parse(content_type(request)).ok_or_else(|| Failure::unsupported_media_type(accepted))
 }
 
 /// The kind of the options of a verb.
@@ -146,15 +146,15 @@ fn options_of(verb: Verb) -> &'static str {
     }
 }
 
-pub(super) fn object(asked: &Asked, resource: Resource, body: &[u8]) -> Result<Decoded, Failure> {
-    let validation = asked.query.field_validation(options_of(asked.call.verb))?;
-    rules::object(resource, body_form(asked)?, body, validation)
+pub(super) fn object(request: &ParsedRequest, resource: Resource, body: &[u8]) -> Result<Decoded, Failure> {
+    let validation = request.query.field_validation(options_of(request.call.verb))?;
+    rules::object(resource, body_form(request)?, body, validation)
 }
 
 /// An apply requires a field manager, and only an apply may force.
-fn check_manager(form: PatchForm, manager: &str, says_force: bool) -> Result<(), Failure> {
+fn check_manager(form: PatchForm, manager: &str, has_force: bool) -> Result<(), Failure> {
     let is_apply = form == PatchForm::Apply;
-    let (field, reason, message) = match (is_apply, says_force) {
+    let (field, reason, message) = match (is_apply, has_force) {
         (true, _) if manager.is_empty() => (
             "fieldManager",
             "FieldValueRequired",
@@ -195,11 +195,11 @@ struct Preconditions {
 }
 
 impl DeleteBody {
-    fn read(asked: &Asked, body: &[u8]) -> Result<DeleteBody, Failure> {
+    fn read(request: &ParsedRequest, body: &[u8]) -> Result<DeleteBody, Failure> {
         if body.is_empty() {
             return Ok(DeleteBody::default());
         }
-        let read = match body_form(asked)? {
+        let read = match body_form(request)? {
             BodyForm::Json => serde_json::from_slice(body),
             BodyForm::Protobuf => {
                 let members = protobuf::parse_delete_options(body)?;
@@ -210,12 +210,12 @@ impl DeleteBody {
     }
 }
 
-fn delete_options(asked: &Asked, body: &[u8]) -> Result<DeleteOptions, Failure> {
-    let body = DeleteBody::read(asked, body)?;
+fn delete_options(request: &ParsedRequest, body: &[u8]) -> Result<DeleteOptions, Failure> {
+    let body = DeleteBody::read(request, body)?;
     let preconditions = body.preconditions.unwrap_or_default();
     let policy = body
         .propagation_policy
-        .or_else(|| asked.query.propagation_policy.clone());
+        .or_else(|| request.query.propagation_policy.clone());
     let propagation = match (policy.as_deref(), body.orphan_dependents) {
         (Some("Foreground"), _) => Some(Propagation::Foreground),
         (Some("Orphan"), _) | (None, Some(true)) => Some(Propagation::Orphan),
@@ -236,7 +236,7 @@ fn delete_options(asked: &Asked, body: &[u8]) -> Result<DeleteOptions, Failure> 
         uid: preconditions.uid,
         resource_version: preconditions.resource_version,
         propagation,
-        is_dry_run: asked.query.is_dry_run("DeleteOptions")?
+        is_dry_run: request.query.is_dry_run("DeleteOptions")?
             || body.dry_run.is_some_and(|names| names.iter().any(|name| name == "All")),
     })
 }

@@ -153,12 +153,12 @@ fn label_lines(labels: &Value) -> Box<str> {
 }
 
 fn owner(reference: &Value) -> Owner {
-    let is_it =
+    let is_match =
         |resource: &Resource| reference["kind"] == resource.kind() && reference["apiVersion"] == resource.api_version();
     Owner {
         // No object has the uid 0, so a reference that is not a UUID has no owner.
         uid: reference["uid"].as_str().and_then(Uid::parse).unwrap_or(Uid(0)),
         is_blocking: reference["blockOwnerDeletion"] == true,
-        is_served: Resource::ALL.iter().any(is_it),
+        is_served: Resource::ALL.iter().any(is_match),
     }
 }

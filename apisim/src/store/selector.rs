@@ -91,8 +91,8 @@ fn requirement(text: &str) -> Result<Requirement, SelectorError> {
             .split(',')
             .map(|value| value.trim().to_owned())
             .collect();
-        let words: Vec<&str> = head.split_whitespace().collect();
-        return match words.as_slice() {
+        let tokens: Vec<&str> = head.split_whitespace().collect();
+        return match tokens.as_slice() {
             [name, "in"] => Ok(Requirement::In(key(name)?, values)),
             [name, "notin"] => Ok(Requirement::NotIn(key(name)?, values)),
             _ => Err(unreadable(text)),
@@ -200,7 +200,7 @@ fn field_requirement(resource: Resource, text: &str) -> Result<FieldRequirement,
     })
 }
 
-/// The wording depends on the kind.
+/// Returns the error for an unsupported field. The message depends on the kind.
 fn not_selectable(resource: Resource, path: &str) -> SelectorError {
     SelectorError(match resource {
         Resource::CronJob | Resource::Lease | Resource::ConfigMap => {

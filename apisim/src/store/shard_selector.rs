@@ -63,7 +63,7 @@ impl Field {
     }
 }
 
-/// The form in which the server repeats the selector.
+/// Formats the selector as in `shardInfo`.
 impl fmt::Display for ShardSelector {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, Range { start, end }) in self.ranges.iter().enumerate() {
@@ -90,7 +90,7 @@ enum Expression {
 }
 
 impl Expression {
-    /// The number of the kind of expression, as the server's messages show it.
+    /// The number of the kind of expression in the server's messages.
     fn kind(&self) -> u8 {
         match self {
             Expression::Call(..) => 1,
@@ -135,15 +135,12 @@ fn ranges(expression: &Expression, found: &mut Vec<(Field, Range)>) -> Result<()
         ("shardRange", [field, start, end]) => {
             let field = hashed_field(field)?;
             let (start, end) = (bound(start, "hexStart")?, bound(end, "hexEnd")?);
-            let (range, told) = (
-                Range {
-                    start: start.0,
-                    end: end.0,
-                },
-                (start.1, end.1),
-            );
+            let range = Range {
+                start: start.0,
+                end: end.0,
+            };
             if range.start >= range.end {
-                return Err(format!("shard range start {} must be less than end {}", told.0, told.1));
+                return Err(format!("shard range start {} must be less than end {}", start.1, end.1));
             }
             found.push((field, range));
             Ok(())
@@ -286,14 +283,18 @@ impl<'a> Parser<'a> {
                 return Ok(Expression::Text(text.to_owned()));
             }
         }
-        let word = self.word()?;
-        if word.starts_with(|character: char| character.is_ascii_digit()) {
-            return Ok(Expression::Number(if word.contains('.') { "float64" } else { "int64" }));
+        let token = self.token()?;
+        if token.starts_with(|character: char| character.is_ascii_digit()) {
+            return Ok(Expression::Number(if token.contains('.') {
+                "float64"
+            } else {
+                "int64"
+            }));
         }
         if self.take("(") {
-            return Ok(Expression::Call(word.to_owned(), self.arguments(depth)?));
+            return Ok(Expression::Call(token.to_owned(), self.arguments(depth)?));
         }
-        Ok(Expression::Path(word.to_owned()))
+        Ok(Expression::Path(token.to_owned()))
     }
 
     fn arguments(&mut self, depth: usize) -> Result<Vec<Expression>, String> {
@@ -312,16 +313,16 @@ impl<'a> Parser<'a> {
     }
 
     /// Parses a number, or names joined with dots.
-    fn word(&mut self) -> Result<&'a str, String> {
+    fn token(&mut self) -> Result<&'a str, String> {
         let rest = self.rest.trim_start();
         let is_part = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '.');
         let end = rest.find(|character| !is_part(character)).unwrap_or(rest.len());
         if end == 0 {
             return Err(SYNTAX.to_owned());
         }
-        let (word, rest) = rest.split_at(end);
+        let (token, rest) = rest.split_at(end);
         self.rest = rest;
-        Ok(word)
+        Ok(token)
     }
 }
 

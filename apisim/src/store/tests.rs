@@ -1,4 +1,4 @@
-//! The store compared with a model: older states, and changes.
+//! Compares older states and changes of the store with a model.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ fn object(name: &str, random: &mut Random) -> Value {
     json!({"metadata": {"name": name, "namespace": "n", "uid": Uid(random.uid()).text(), "labels": {"a": name}}})
 }
 
-/// The objects at a version: name and version.
+/// The objects at a version of the store: the version of each by name.
 type Model = BTreeMap<String, u64>;
 
-fn shown(view: &View<'_>, after: Option<&Key>) -> Model {
+fn versions_by_name(view: &View<'_>, after: Option<&Key>) -> Model {
     view.range("n/", after)
         .map(|object| (object.key.name().to_owned(), object.version))
         .collect()
@@ -50,7 +50,7 @@ fn past_versions_are_readable_within_the_capacity_of_the_log() {
                 continue;
             }
             let view = view.unwrap_or_else(|_| panic!("seed {seed}: {version} is known"));
-            assert_eq!(shown(&view, None), *model, "seed {seed}, version {version}");
+            assert_eq!(versions_by_name(&view, None), *model, "seed {seed}, version {version}");
             let changes = store.table(Resource::Job).changes_after(*version);
             let versions: Vec<_> = changes
                 .into_iter()
@@ -64,7 +64,11 @@ fn past_versions_are_readable_within_the_capacity_of_the_log() {
                 .filter(|(name, _)| name.as_str() > "o-2")
                 .map(|(n, v)| (n.clone(), *v))
                 .collect();
-            assert_eq!(shown(&view, Some(&after)), rest, "seed {seed}, version {version}");
+            assert_eq!(
+                versions_by_name(&view, Some(&after)),
+                rest,
+                "seed {seed}, version {version}"
+            );
         }
     }
 }
@@ -80,7 +84,7 @@ fn changes_are_ordered_and_carry_the_previous_version() {
     store.put(Resource::Job, key.clone(), first, instant());
     store.remove(Resource::Job, &key, instant());
     let changes: Vec<_> = store.table(Resource::Job).changes_after(1).unwrap().collect();
-    let told: Vec<_> = changes
+    let summary: Vec<_> = changes
         .iter()
         .map(|change| {
             (
@@ -91,7 +95,7 @@ fn changes_are_ordered_and_carry_the_previous_version() {
         })
         .collect();
     assert_eq!(
-        told,
+        summary,
         [
             (ChangeKind::Added, 2, None),
             (ChangeKind::Modified, 4, Some(2)),
@@ -142,7 +146,7 @@ fn uid_round_trips_through_text() {
     }
 }
 
-/// An object with texts that look like its own members.
+/// An object whose texts resemble its members.
 fn misleading(random: &mut Random) -> Value {
     let texts = ["x", "\"resourceVersion\":\"2\"", "\"status\":{}", "ä\n", "}"];
     let text = texts[usize::try_from(random.below(5)).unwrap()];

@@ -44,7 +44,7 @@ impl Text {
             ("status", value, _) => status_at = write(json, value),
             (_, value, _) => drop(write(json, value)),
         });
-        debug_assert!(!version_at.is_empty(), "it has a version");
+        debug_assert!(!version_at.is_empty(), "the object has a version");
         debug_assert!(
             spec_at.is_empty() || version_at.end < spec_at.start,
             "members are sorted"

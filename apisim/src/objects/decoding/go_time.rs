@@ -29,7 +29,7 @@ pub(super) fn normalise(text: &str, precision: Precision) -> Result<String, Stri
     }
 }
 
-/// Where a text departs from the layout.
+/// The first place at which a text does not match the layout.
 enum Misfit<'a> {
     /// The remaining text, and the part of the layout that it should start with.
     Part(&'a str, &'static str),

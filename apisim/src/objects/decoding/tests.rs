@@ -1,4 +1,4 @@
-//! Errors with the wording of the real server, and the stored form of objects.
+//! Decoding errors with the messages of the real server, and the stored form of objects.
 
 use serde_json::{Value, json};
 
@@ -189,19 +189,19 @@ fn body_that_is_not_an_object_of_the_kind_is_refused() {
 fn field_validation_controls_reports_of_unknown_fields() {
     let body = json!({"spec": {"foo": 1, "jobTemplate": {"spec": {"template": {"spec": {
         "containers": [{"name": "a", "bla": []}]}}}}}, "status": {}});
-    let told = [
+    let expected_warnings = [
         "unknown field \"spec.foo\"",
         "unknown field \"spec.jobTemplate.spec.template.spec.containers[0].bla\"",
     ];
     let warned = decoded(Resource::CronJob, &body, FieldValidation::Warn).unwrap();
-    assert_eq!(warned.warnings, told);
+    assert_eq!(warned.warnings, expected_warnings);
     assert_eq!(warned.object.pointer("/spec/foo"), None);
     let ignored = decoded(Resource::CronJob, &body, FieldValidation::Ignore).unwrap();
     assert_eq!((ignored.warnings.len(), &ignored.object), (0, &warned.object));
     let refused = decoded(Resource::CronJob, &body, FieldValidation::Strict).unwrap_err();
     let expected = format!(
         "CronJob in version \"v1\" cannot be handled as a CronJob: strict decoding error: {}",
-        told.join(", ")
+        expected_warnings.join(", ")
     );
     assert_eq!(refused.to_string(), expected);
 }

@@ -99,7 +99,7 @@ impl Walk {
         }
     }
 
-    /// Returns what Go's encoder writes for a field that was never set.
+    /// Returns the value that Go's encoder writes for a field that was never set. `None` if it omits the field.
     fn empty(&mut self, kind: &'static Kind) -> Option<Value> {
         match kind {
             Kind::Struct(id) => {

@@ -21,7 +21,7 @@ fn apply_twice(resource: Resource, object: &mut Value) {
     apply(resource, object);
     let once = object.clone();
     apply(resource, object);
-    assert_eq!(*object, once, "twice is the same as once");
+    assert_eq!(*object, once, "defaulting is idempotent");
 }
 
 fn created(resource: Resource, body: &Value) -> Value {

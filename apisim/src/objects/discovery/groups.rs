@@ -71,7 +71,7 @@ pub(super) fn plain(path: &str) -> Option<Value> {
     }
 }
 
-/// The kinds of a group, without Pods: their lists are empty and nothing else is served of them.
+/// The kinds of a group, without Pods: the server supports only empty lists of Pods.
 pub(super) fn resources(group: &str) -> impl Iterator<Item = Resource> {
     let mut resources: Vec<_> = Resource::ALL
         .into_iter()
@@ -83,8 +83,8 @@ pub(super) fn resources(group: &str) -> impl Iterator<Item = Resource> {
 
 /// The verbs of a kind. Namespaces can only be deleted one at a time.
 fn verbs(resource: Resource) -> Vec<&'static str> {
-    let is_there = |verb: &&str| resource.is_namespaced() || *verb != "deletecollection";
-    VERBS.into_iter().filter(is_there).collect()
+    let is_supported = |verb: &&str| resource.is_namespaced() || *verb != "deletecollection";
+    VERBS.into_iter().filter(is_supported).collect()
 }
 
 fn group(name: &str) -> Value {

@@ -1,15 +1,15 @@
-//! What clients discover, and in which media types.
+//! Contents and media types of the discovery documents.
 
 use serde_json::{Value, json};
 
-use super::{Answer, answer};
+use super::{Reply, reply};
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 #[track_caller]
 fn document(path: &str, accept: &str) -> (&'static str, Value) {
-    match answer(path, accept) {
-        Some(Answer::Document(document)) => (document.content_type, document.body),
+    match reply(path, accept) {
+        Some(Reply::Document(document)) => (document.content_type, document.body),
         other => panic!("{path}: {other:?}"),
     }
 }
@@ -91,7 +91,7 @@ fn other_paths_are_not_discovery() {
         "/openapi/v3/apis/x/v1",
     ];
     for path in paths {
-        assert_eq!(answer(path, ""), None, "{path}");
+        assert_eq!(reply(path, ""), None, "{path}");
     }
 }
 
@@ -125,7 +125,7 @@ fn every_openapi_reference_resolves() {
         ("/openapi/v2", "/definitions"),
     ] {
         let document = document(path, "application/json").1;
-        let there = document.pointer(place).and_then(Value::as_object).unwrap();
+        let schemas = document.pointer(place).and_then(Value::as_object).unwrap();
         let text = document.to_string();
         let references = text
             .split("\"$ref\":\"#")
@@ -134,7 +134,7 @@ fn every_openapi_reference_resolves() {
         let mut count = 0;
         for reference in references {
             let name = reference.strip_prefix(place).unwrap().trim_start_matches('/');
-            assert!(there.contains_key(name), "{path}: {reference}");
+            assert!(schemas.contains_key(name), "{path}: {reference}");
             count += 1;
         }
         assert!(count > 0, "{path}");
@@ -144,8 +144,8 @@ fn every_openapi_reference_resolves() {
 #[test]
 fn requests_for_protobuf_only_get_no_schemas() {
     let accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
-    assert_eq!(answer("/openapi/v2", accept), Some(Answer::NoSchemas));
-    assert_eq!(answer("/openapi/v2", "application/cbor"), Some(Answer::NotAcceptable));
-    assert_eq!(answer("/openapi/v3/api/v1", accept), Some(Answer::NotAcceptable));
+    assert_eq!(reply("/openapi/v2", accept), Some(Reply::NoSchemas));
+    assert_eq!(reply("/openapi/v2", "application/cbor"), Some(Reply::NotAcceptable));
+    assert_eq!(reply("/openapi/v3/api/v1", accept), Some(Reply::NotAcceptable));
     document("/openapi/v2", &format!("{accept},application/json"));
 }

@@ -1,12 +1,12 @@
-//! Server-side apply: merges the fields that a manager applies, and removes fields that it applied before and no longer
-//! does.
+//! Server-side apply: merges the fields that a manager applies, and removes the fields of its previous apply that this one
+//! omits and no other manager owns.
 //!
 //! Only applies are recorded in `metadata.managedFields`. Other writes own no fields and cause no conflicts.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::{Conflict, PatchError, go_shown, managed_fields};
+use super::{Conflict, PatchError, format_as_go, managed_fields};
 use crate::{
     Resource,
     objects::{
@@ -51,7 +51,7 @@ pub fn apply(
     let own = entries.iter().find(is_own);
     let others = entries.iter().filter(|entry| !is_own(entry)).cloned();
     let fields = managed_fields::fields_of(shape, applied);
-    let others = contended(&fields, old, &new, others.collect(), is_forced)?;
+    let others = resolve_conflicts(&fields, old, &new, others.collect(), is_forced)?;
     if let Some(own) = own {
         let kept: Vec<_> = others.iter().map(|entry| &entry["fieldsV1"]).collect();
         managed_fields::take_out(&mut new, &own["fieldsV1"], &fields, &kept);
@@ -73,9 +73,8 @@ pub fn apply(
     Ok(new)
 }
 
-/// Removes the fields that are taken over from the entries of other managers. Fails if there are conflicts without
-/// force.
-fn contended(
+/// Removes the changed fields from the entries of other managers. Without force, such a field is a conflict.
+fn resolve_conflicts(
     fields: &Value,
     old: &Value,
     new: &Value,
@@ -100,10 +99,12 @@ fn contended(
 
 /// Refuses objects of another kind, and unknown fields.
 fn check(resource: Resource, shape: &'static Struct, applied: &Value) -> Result<(), PatchError> {
-    let said = |member: &str| applied[member].as_str().unwrap_or_default();
-    if (said("apiVersion"), said("kind")) != (resource.api_version(), resource.kind()) {
-        let (group, version) = said("apiVersion").split_once('/').unwrap_or(("", said("apiVersion")));
-        let message = format!("invalid object type: {group}/{version}, Kind={}", said("kind"));
+    let type_text = |member: &str| applied[member].as_str().unwrap_or_default();
+    if (type_text("apiVersion"), type_text("kind")) != (resource.api_version(), resource.kind()) {
+        let (group, version) = type_text("apiVersion")
+            .split_once('/')
+            .unwrap_or(("", type_text("apiVersion")));
+        let message = format!("invalid object type: {group}/{version}, Kind={}", type_text("kind"));
         return Err(PatchError::Malformed(message));
     }
     if applied["metadata"]["managedFields"]
@@ -113,7 +114,7 @@ fn check(resource: Resource, shape: &'static Struct, applied: &Value) -> Result<
         return Err(PatchError::Malformed("metadata.managedFields must be nil".to_owned()));
     }
     let wrong_type = |reason| PatchError::Undecodable {
-        shown: go_shown(applied),
+        value: format_as_go(applied),
         reason,
     };
     let unknown = decoding::normalise(shape, &mut applied.clone()).map_err(wrong_type)?;

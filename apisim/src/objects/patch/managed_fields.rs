@@ -108,7 +108,7 @@ fn take_changed_below(
     theirs.retain(|name, inner| {
         let is_kept = !is_leaf(inner) || name == "." || !ours.contains_key(name) || get(old, name) == get(new, name);
         if !is_kept {
-            taken.push(format!("{path}{}", shown(name)));
+            taken.push(format!("{path}{}", path_segment(name)));
         }
         is_kept
     });
@@ -116,13 +116,13 @@ fn take_changed_below(
         let Some(our_inner) = ours.get(name).filter(|_| !is_leaf(inner)) else {
             return true;
         };
-        let path = format!("{path}{}", shown(name));
+        let path = format!("{path}{}", path_segment(name));
         take_changed_below(&path, inner, our_inner, (get(old, name), get(new, name)), taken);
         !is_leaf(inner)
     });
 }
 
-/// Returns what a name in a set refers to, or null if it is missing.
+/// Returns the value that a name in a set refers to, or null if it is missing.
 fn get<'a>(value: &'a Value, name: &str) -> &'a Value {
     match value {
         Value::Object(members) => members.get(name.trim_start_matches("f:")),
@@ -133,7 +133,7 @@ fn get<'a>(value: &'a Value, name: &str) -> &'a Value {
 }
 
 /// Formats a name in a set as part of a path: `.spec`, `[name="a"]`, `[="a"]`.
-fn shown(name: &str) -> String {
+fn path_segment(name: &str) -> String {
     match name.split_once(':') {
         Some(("k", keys)) => {
             let keys = serde_json::from_str::<Map<String, Value>>(keys).unwrap_or_default();

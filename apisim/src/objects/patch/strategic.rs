@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{PatchError, go_shown};
+use super::{PatchError, format_as_go};
 use crate::{
     Resource,
     objects::schema::{Field, Kind, Merge, Schema, Struct},
@@ -39,8 +39,8 @@ fn merge_objects(
         Some(directive) if directive == "delete" => return Ok(Map::new()),
         Some(directive) => {
             patch.insert(DIRECTIVE.to_owned(), directive.clone());
-            let shown = go_shown(&Value::Object(patch));
-            let message = format!("unknown patch type: {} in map: {shown}", go_shown(&directive));
+            let patch = format_as_go(&Value::Object(patch));
+            let message = format!("unknown patch type: {} in map: {patch}", format_as_go(&directive));
             return Err(PatchError::Directive(message));
         }
     }
@@ -50,8 +50,8 @@ fn merge_objects(
     let orders = take_prefixed(&mut patch, ELEMENT_ORDER);
     let deletions = take_prefixed(&mut patch, DELETE_FROM);
     for (name, values) in deletions {
-        if let (Some(Value::Array(elements)), Value::Array(gone)) = (old.get_mut(&name), values) {
-            elements.retain(|element| !gone.contains(element));
+        if let (Some(Value::Array(elements)), Value::Array(deleted)) = (old.get_mut(&name), values) {
+            elements.retain(|element| !deleted.contains(element));
         }
     }
     let before: Vec<_> = orders
@@ -153,8 +153,8 @@ fn merge_by_key(
             ));
         }
         let Some(value) = element.get(key).cloned() else {
-            let shown = go_shown(&Value::Object(element));
-            let message = format!("map: {shown} does not contain declared merge key: {key}");
+            let element = format_as_go(&Value::Object(element));
+            let message = format!("map: {element} does not contain declared merge key: {key}");
             return Err(PatchError::Directive(message));
         };
         let found = merged.iter().position(|before| before[key] == value);
@@ -198,14 +198,17 @@ fn check_order(change: &[Value], order: Option<&Value>, key: &str) -> Result<(),
     if in_order {
         return Ok(());
     }
-    let (change, order) = (go_shown(&Value::from(change)), go_shown(&Value::from(order.as_slice())));
+    let (change, order) = (
+        format_as_go(&Value::from(change)),
+        format_as_go(&Value::from(order.as_slice())),
+    );
     Err(PatchError::Directive(format!(
         "The order in patch list:\n{change}\n doesn't match $setElementOrder list:\n{order}\n"
     )))
 }
 
-/// Sorts the elements into the order of the patch. Elements that it does not name stay before the element that followed
-/// them.
+/// Sorts the elements into the order of the patch. An element that the patch does not name stays before the elements that
+/// it preceded.
 fn ordered(elements: Vec<Value>, before: &Value, order: &Value, key: Option<&str>) -> Vec<Value> {
     let is_same = |a: &Value, b: &Value| match key {
         Some(key) => a[key] == b[key],

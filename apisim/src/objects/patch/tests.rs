@@ -175,7 +175,7 @@ fn strategic_merges_follow_the_types() {
             json!({"containers": [container("a", "1"), container("b", "3")], "dnsPolicy": "Default"}),
         ),
         (
-            "a new one",
+            "new element",
             two(),
             json!({"containers": [{"name": "c", "image": "3", "env": null}]}),
             json!({"containers": [container("c", "3"), container("a", "1"), container("b", "2")], "dnsPolicy": "Default"}),
@@ -237,7 +237,7 @@ fn strategic_merges_follow_the_requested_element_order() {
             json!({"containers": [container("b", "3"), container("a", "1")], "dnsPolicy": "Default"}),
         ),
         (
-            "order with a new one",
+            "order with a new element",
             two(),
             json!({"$setElementOrder/containers": [{"name": "c"}, {"name": "b"}], "containers": [{"name": "c", "image": "3"}]}),
             json!({"containers": [container("c", "3"), container("a", "1"), container("b", "2")], "dnsPolicy": "Default"}),
@@ -345,24 +345,24 @@ fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
-fn applied_by(manager: &str, old: Option<&Value>, view: &Value, is_forced: bool) -> Result<Value, PatchError> {
+fn applied_by(manager: &str, old: Option<&Value>, applied: &Value, is_forced: bool) -> Result<Value, PatchError> {
     let applier = Applier {
         manager,
         is_forced,
         now: at("2024-01-01T00:00:00Z"),
     };
-    let resource = if view["kind"] == "Job" {
+    let resource = if applied["kind"] == "Job" {
         Resource::Job
     } else {
         Resource::ConfigMap
     };
-    apply(resource, old, view, applier)
+    apply(resource, old, applied, applier)
 }
 
 #[test]
 fn apply_removes_fields_that_its_manager_no_longer_sets() {
-    let view = config_map(&json!({"a": "1", "b": "1"}));
-    let first = applied_by("m", None, &view, false).unwrap();
+    let applied = config_map(&json!({"a": "1", "b": "1"}));
+    let first = applied_by("m", None, &applied, false).unwrap();
     let entry = json!({"manager": "m", "operation": "Apply", "apiVersion": "v1", "time": "2024-01-01T00:00:00Z",
         "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {"f:a": {}, "f:b": {}}}});
     assert_eq!(first["metadata"]["managedFields"], json!([entry]));
@@ -371,11 +371,15 @@ fn apply_removes_fields_that_its_manager_no_longer_sets() {
         is_forced: false,
         now: at("2024-01-02T00:00:00Z"),
     };
-    let same = apply(Resource::ConfigMap, Some(&first), &view, later).unwrap();
-    assert_eq!(same, first, "what changes nothing");
+    let same = apply(Resource::ConfigMap, Some(&first), &applied, later).unwrap();
+    assert_eq!(same, first, "an apply without changes");
     let shared = applied_by("n", Some(&first), &config_map(&json!({"b": "1"})), false).unwrap();
     let less = applied_by("m", Some(&shared), &config_map(&json!({"c": "3"})), false).unwrap();
-    assert_eq!(less["data"], json!({"b": "1", "c": "3"}), "b is the other's too");
+    assert_eq!(
+        less["data"],
+        json!({"b": "1", "c": "3"}),
+        "the other manager owns b too"
+    );
 }
 
 #[test]

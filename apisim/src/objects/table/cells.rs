@@ -98,11 +98,11 @@ fn job_status(object: &Value) -> &'static str {
 
 fn event(object: &Value, now: Timestamp) -> Value {
     let series = object.get("series").filter(|series| !series.is_null());
-    let told = |member: &str| time(&object[member]).map(|time| human_duration(now.duration_since(time)));
-    let first = told("firstTimestamp").unwrap_or_else(|| since(&object["eventTime"], now));
+    let age = |member: &str| time(&object[member]).map(|time| human_duration(now.duration_since(time)));
+    let first = age("firstTimestamp").unwrap_or_else(|| since(&object["eventTime"], now));
     let last = match series {
         Some(series) => since(&series["lastObservedTime"], now),
-        None => told("lastTimestamp").unwrap_or_else(|| first.clone()),
+        None => age("lastTimestamp").unwrap_or_else(|| first.clone()),
     };
     let count = match series {
         Some(series) => series["count"].as_i64().unwrap_or_default(),
@@ -184,7 +184,7 @@ fn time(value: &Value) -> Option<Timestamp> {
     value.as_str()?.parse().ok()
 }
 
-/// Returns how long ago that was.
+/// Returns the time that has passed since then, for `kubectl`.
 fn since(value: &Value, now: Timestamp) -> String {
     time(value).map_or_else(|| UNKNOWN.to_owned(), |time| human_duration(now.duration_since(time)))
 }

@@ -90,10 +90,10 @@ fn job_row_has_status_completions_and_duration() {
         ]);
         check(Resource::Job, json!({"spec": spec, "status": status}), &expected);
     }
-    let going = json!({"metadata": {"deletionTimestamp": CREATED}, "spec": {"completions": 1}});
+    let deleting = json!({"metadata": {"deletionTimestamp": CREATED}, "spec": {"completions": 1}});
     check(
         Resource::Job,
-        going,
+        deleting,
         &json!(["a", "Terminating", "0/1", "", "5m30s", "", "", "<none>"]),
     );
 }
@@ -148,10 +148,10 @@ fn include_object_selects_the_object_in_a_row() {
         ("Object", object.clone()),
         ("None", Value::Null),
     ];
-    for (asked, expected) in cases {
-        let include = IncludeObject::parse(asked).unwrap();
+    for (parameter, expected) in cases {
+        let include = IncludeObject::parse(parameter).unwrap();
         let table = render_with(Resource::Lease, [&object], include, now());
-        assert_eq!(table["rows"][0]["object"], expected, "{asked}");
+        assert_eq!(table["rows"][0]["object"], expected, "{parameter}");
     }
     assert_eq!(IncludeObject::parse("x"), None);
 }

@@ -34,15 +34,15 @@ impl Errors {
 
     /// Adds an error for a value that breaks a rule.
     pub(super) fn invalid(&mut self, path: &Path<'_>, value: impl Into<Value>, detail: &str) {
-        self.invalid_as_shown(path, &shown(&value.into()), detail);
+        self.invalid_formatted(path, &formatted(&value.into()), detail);
     }
 
     /// Adds an error for a value that breaks a rule and is already formatted.
-    pub(super) fn invalid_as_shown(&mut self, path: &Path<'_>, value: &str, detail: &str) {
+    pub(super) fn invalid_formatted(&mut self, path: &Path<'_>, value: &str, detail: &str) {
         self.add("FieldValueInvalid", path, format!("Invalid value: {value}: {detail}"));
     }
 
-    /// Adds an error for something that breaks a rule and is too large to show.
+    /// Adds an error for a value that breaks a rule and is too large for a message.
     pub(super) fn invalid_without_value(&mut self, path: &Path<'_>, detail: &str) {
         self.add("FieldValueInvalid", path, format!("Invalid value: {detail}"));
     }
@@ -55,7 +55,7 @@ impl Errors {
     /// Adds an error for a value that is not one of the supported ones.
     pub(super) fn unsupported(&mut self, path: &Path<'_>, value: impl Into<Value>, supported: &[&str]) {
         let supported: Vec<_> = supported.iter().map(|value| format!("{value:?}")).collect();
-        let value = shown(&value.into());
+        let value = formatted(&value.into());
         let message = format!("Unsupported value: {value}: supported values: {}", supported.join(", "));
         self.add("FieldValueNotSupported", path, message);
     }
@@ -116,7 +116,7 @@ fn with_detail(text: &str, detail: &str) -> String {
 }
 
 /// Formats a value for messages: strings in quotes, other values as JSON.
-fn shown(value: &Value) -> String {
+fn formatted(value: &Value) -> String {
     value
         .as_str()
         .map_or_else(|| value.to_string(), |text| format!("{text:?}"))

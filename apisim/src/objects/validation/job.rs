@@ -234,11 +234,11 @@ fn completions(spec: &Value, old: &Value, errors: &mut Errors) {
 /// started.
 fn template(new: &Value, old: &Value, errors: &mut Errors) {
     let path = SPEC.child("template");
-    let (new, old, is_movable) = (&new["spec"]["template"], &old["spec"]["template"], is_movable(old));
+    let (new, old, may_reschedule) = (&new["spec"]["template"], &old["spec"]["template"], may_reschedule(old));
     if new == old {
         return;
     }
-    if !is_movable {
+    if !may_reschedule {
         return metadata::immutable(&path, new, old, errors);
     }
     let mut same = old.clone();
@@ -264,7 +264,7 @@ fn template(new: &Value, old: &Value, errors: &mut Errors) {
 }
 
 /// Returns whether the scheduling fields of a Job's Pods may change.
-fn is_movable(job: &Value) -> bool {
+fn may_reschedule(job: &Value) -> bool {
     let status = &job["status"];
     let is_suspended_by_condition = elements(&status["conditions"])
         .iter()

@@ -30,8 +30,8 @@ pub(super) fn update(new: &Value, old: &Value, errors: &mut Errors) {
         );
     }
     let has_end = !status["completionTime"].is_null();
-    let has_moved = status["completionTime"] != old_status["completionTime"];
-    if has_end && !holds(status, "Complete") && (has_changed("Complete") || has_moved) {
+    let end_has_changed = status["completionTime"] != old_status["completionTime"];
+    if has_end && !holds(status, "Complete") && (has_changed("Complete") || end_has_changed) {
         let detail = "cannot set completionTime when there is no Complete=True condition";
         errors.invalid(
             &STATUS.child("completionTime"),
@@ -91,8 +91,8 @@ fn finished(job: &Value, old: &Value, errors: &mut Errors) {
         }
     }
     let spec = &job["spec"];
-    let was_never_to_run = spec["suspend"] == Value::Bool(true) && spec["completions"].as_i64() == Some(0);
-    if is_new && status["startTime"].is_null() && !was_never_to_run {
+    let has_nothing_to_run = spec["suspend"] == Value::Bool(true) && spec["completions"].as_i64() == Some(0);
+    if is_new && status["startTime"].is_null() && !has_nothing_to_run {
         errors.required(&STATUS.child("startTime"), "startTime is required for finished job");
     }
 }
@@ -129,8 +129,8 @@ fn forward(job: &Value, old: &Value, errors: &mut Errors) {
     }
     let is_resuming = holds(old, "Suspended") && !holds(status, "Suspended");
     let is_suspended = job["spec"]["suspend"] == Value::Bool(true);
-    let has_moved = !old["startTime"].is_null() && old["startTime"] != status["startTime"];
-    if has_moved && !is_resuming && !is_suspended {
+    let start_has_changed = !old["startTime"].is_null() && old["startTime"] != status["startTime"];
+    if start_has_changed && !is_resuming && !is_suspended {
         let detail = "field is immutable for unsuspended job once set";
         errors.invalid(&STATUS.child("startTime"), status["startTime"].clone(), detail);
     }

@@ -78,14 +78,14 @@ pub(super) fn check(object: &Value, is_namespaced: bool, rule: NameRule, errors:
     finalizers(metadata, errors);
 }
 
-/// Checks the metadata of an object whose group also validates finalizers: a name that the server defines, or one with
-/// a domain.
+/// Checks the metadata of an object whose API group also validates finalizers: each must be a standard name or have a
+/// domain.
 pub(super) fn check_with_finalizers(object: &Value, is_namespaced: bool, rule: NameRule, errors: &mut Errors) {
     check(object, is_namespaced, rule, errors);
     finalizer_names(object, errors);
 }
 
-/// Checks an update of the metadata of such an object.
+/// Checks an update of the metadata of an object whose API group also validates finalizers.
 pub(super) fn check_update_with_finalizers(new: &Value, old: &Value, errors: &mut Errors) {
     check_update(new, old, errors);
     finalizer_names(new, errors);
@@ -204,7 +204,7 @@ fn owner_references(references: &Value, errors: &mut Errors) {
                     "Only one reference can have Controller set to true. Found \"true\" in references for {first} and \
                      {this}"
                 );
-                errors.invalid_as_shown(&path, &shown_references(elements(references)), &detail);
+                errors.invalid_formatted(&path, &format_references(elements(references)), &detail);
             }
         }
     }
@@ -237,14 +237,14 @@ fn finalizer_names(object: &Value, errors: &mut Errors) {
 }
 
 /// Formats references as JSON, with the members in the order of the type.
-fn shown_references(references: &[Value]) -> String {
-    let shown = |reference: &Value| {
+fn format_references(references: &[Value]) -> String {
+    let format_reference = |reference: &Value| {
         let members = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
-        let there = members.iter().filter_map(|name| Some((name, reference.get(name)?)));
-        let texts: Vec<_> = there.map(|(name, value)| format!("\"{name}\":{value}")).collect();
+        let present = members.iter().filter_map(|name| Some((name, reference.get(name)?)));
+        let texts: Vec<_> = present.map(|(name, value)| format!("\"{name}\":{value}")).collect();
         format!("{{{}}}", texts.join(","))
     };
-    let texts: Vec<_> = references.iter().map(shown).collect();
+    let texts: Vec<_> = references.iter().map(format_reference).collect();
     format!("[{}]", texts.join(","))
 }
 

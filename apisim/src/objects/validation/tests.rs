@@ -1,4 +1,4 @@
-//! B-16.2: errors with the wording of the real server.
+//! B-16.2: errors with the messages of the real server.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ const CHECKS: Checks = Checks {
     admission: |_, _| Ok(()),
 };
 
-/// An object as it reaches validation.
+/// Decodes and defaults an object for validation.
 fn prepared(resource: Resource, body: &Value) -> Value {
     let decoded = decoding::parse(resource, body.to_string().as_bytes(), FieldValidation::Strict);
     let mut object = decoded.unwrap().object;
@@ -77,7 +77,7 @@ fn b_16_2_cron_job_name_has_at_most_52_characters() {
     assert_eq!(
         update(Resource::CronJob, &with(&name), &with(&name), &CHECKS),
         [],
-        "it may stay"
+        "an existing long name is accepted"
     );
 }
 
@@ -212,7 +212,7 @@ fn b_16_2_stored_zone_in_the_schedule_is_tolerated_on_update() {
     assert_eq!(
         update(Resource::CronJob, &bad_zone, &bad_zone, &CHECKS),
         [],
-        "an unchanged one is not looked at"
+        "an unchanged time zone is not checked"
     );
     assert_eq!(update_warnings(Resource::CronJob, &old).len(), 1);
     assert_eq!(update_warnings(Resource::CronJob, &bad_zone).len(), 0);
@@ -266,7 +266,7 @@ fn template_of_a_running_job_is_immutable() {
         ["spec.template"]
     );
     let errors = update(Resource::Job, &with_node(&suspended), &object(&suspended), &CHECKS);
-    assert_eq!(errors, [], "it may be said where a suspended one is placed");
+    assert_eq!(errors, [], "the node selector of a suspended Job may change");
 }
 
 #[test]

@@ -14,8 +14,8 @@ use crate::{
     times,
 };
 
-/// The result of a request.
-pub(super) enum Answer {
+/// The result of a request, before it is converted to an HTTP response.
+pub(super) enum Reply {
     Failure(Failure),
     /// JSON or text that is not an object.
     Document(StatusCode, &'static str, Bytes),
@@ -38,27 +38,27 @@ pub(super) struct List {
     pub(super) items: Vec<Bytes>,
 }
 
-impl Answer {
+impl Reply {
     pub(super) fn into_response(self, now: Timestamp, form: Form) -> Response<ApiBody> {
-        let (mut retry_after, mut told) = (None, Vec::new());
+        let (mut retry_after, mut response_warnings) = (None, Vec::new());
         let (code, content_type, body) = match self {
-            Answer::Failure(failure) => {
+            Reply::Failure(failure) => {
                 retry_after = failure.retry_after_seconds;
                 (failure.code, JSON, ApiBody::whole(to_json(&failure.status())))
             }
-            Answer::Document(code, content_type, bytes) => (code, content_type, ApiBody::whole(bytes)),
-            Answer::Object(code, resource, bytes, warnings) => {
-                told = warnings;
+            Reply::Document(code, content_type, bytes) => (code, content_type, ApiBody::whole(bytes)),
+            Reply::Object(code, resource, bytes, warnings) => {
+                response_warnings = warnings;
                 (code, JSON, ApiBody::whole(form.object(resource, bytes, now)))
             }
-            Answer::List(list) => (StatusCode::OK, JSON, ApiBody::whole(list.json(form, now))),
-            Answer::NoPods(version) => {
-                told = vec![NO_PODS.to_owned()];
+            Reply::List(list) => (StatusCode::OK, JSON, ApiBody::whole(list.json(form, now))),
+            Reply::NoPods(version) => {
+                response_warnings = vec![NO_PODS.to_owned()];
                 let metadata = json!({"resourceVersion": version.to_string()});
                 let list = json!({"kind": "PodList", "apiVersion": "v1", "metadata": metadata, "items": []});
                 (StatusCode::OK, JSON, ApiBody::whole(to_json(&list)))
             }
-            Answer::Watch(body) => (StatusCode::OK, JSON, body),
+            Reply::Watch(body) => (StatusCode::OK, JSON, body),
         };
         let mut response = Response::new(body);
         *response.status_mut() = code;
@@ -68,7 +68,7 @@ impl Answer {
         if let Some(date) = date {
             headers.insert(header::DATE, date);
         }
-        for warning in told {
+        for warning in response_warnings {
             if let Ok(text) = HeaderValue::from_str(&format!("299 - {warning:?}")) {
                 headers.append(header::WARNING, text);
             }
@@ -115,7 +115,7 @@ impl List {
         }
     }
 
-    /// Tables and partial metadata do not report their shards.
+    /// Returns the metadata of a list of whole objects. Tables and partial metadata do not contain `shardInfo`.
     fn whole_metadata(&self) -> Value {
         let mut metadata = self.metadata();
         if let Some(shards) = &self.shards {

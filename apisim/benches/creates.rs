@@ -69,8 +69,8 @@ fn report(what: &str, n_objects: usize, begun: Duration) {
     );
 }
 
-/// Returns the processor time of this thread, so that other processes do not affect the result. Falls back to the elapsed
-/// time where Linux does not provide it.
+/// Returns the processor time of this thread, so that other processes do not affect the result. Falls back to the
+/// elapsed time where Linux does not provide it.
 fn processor_time() -> Duration {
     static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
     let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();

@@ -1,22 +1,23 @@
-//! One list of cases against two servers: this API, and a real kube-apiserver. Every behaviour that the controller relies on.
+//! Contract tests: the same cases run against this API and against a real kube-apiserver. They cover every behaviour that
+//! the controller relies on.
 //!
-//! `CRONWHEEL_CASE=part` runs the cases whose names hold that part.
+//! `CRONWHEEL_CASE=part` runs only the cases whose names contain `part`.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-#[path = "contract/asking.rs"]
-mod asking;
 #[path = "contract/content.rs"]
 mod content;
 #[path = "contract/deleting.rs"]
 mod deleting;
+#[path = "contract/formats.rs"]
+mod formats;
 #[path = "contract/listing.rs"]
 mod listing;
+#[path = "contract/responses.rs"]
+mod responses;
 #[path = "contract/server.rs"]
 mod server;
 #[path = "contract/sharding.rs"]
 mod sharding;
-#[path = "contract/shown.rs"]
-mod shown;
 #[path = "contract/watching.rs"]
 mod watching;
 #[path = "contract/writing.rs"]
@@ -31,7 +32,7 @@ use testbed::Testbed;
 
 type Run = Pin<Box<dyn Future<Output = ()>>>;
 
-/// A case has a name, which is also its namespace's.
+/// The name of a case and its function. The name is also that of the namespace, with dashes.
 type Case = (&'static str, fn(Server) -> Run);
 
 macro_rules! cases {
@@ -41,11 +42,11 @@ macro_rules! cases {
 }
 
 const CASES: &[Case] = cases![
-    asking::response_has_the_date_of_the_server,
-    asking::access_review_is_answered,
-    asking::missing_object_is_404_with_details,
-    asking::table_is_returned_on_request,
-    asking::unsupported_field_selector_is_refused,
+    responses::response_has_the_date_of_the_server,
+    responses::access_review_is_answered,
+    responses::missing_object_is_404_with_details,
+    responses::table_is_returned_on_request,
+    responses::unsupported_field_selector_is_refused,
     content::b_16_1_created_cron_job_has_the_defaults_of_the_server,
     content::b_11_2_created_job_has_labels_with_its_name_and_uid,
     content::b_16_2_invalid_cron_job_error_lists_every_cause,
@@ -75,12 +76,12 @@ const CASES: &[Case] = cases![
     listing::pages_of_a_list_have_one_version,
     listing::label_and_field_selectors_filter_lists,
     listing::list_of_a_namespace_contains_no_other,
-    shown::tables_have_the_columns_of_cron_jobs_and_jobs,
-    shown::watch_can_return_tables,
-    shown::partial_object_metadata_is_returned_on_request,
+    formats::tables_have_the_columns_of_cron_jobs_and_jobs,
+    formats::watch_can_return_tables,
+    formats::partial_object_metadata_is_returned_on_request,
     sharding::shard_selector_is_ignored_without_the_feature_gate,
-    shown::served_resources_can_be_discovered,
-    shown::single_object_is_watched_by_its_name,
+    formats::served_resources_can_be_discovered,
+    formats::single_object_is_watched_by_its_name,
     watching::watch_starts_after_its_resource_version,
     watching::watch_without_a_version_starts_with_existing_objects,
     watching::initial_events_end_with_a_bookmark,
@@ -111,7 +112,7 @@ const CASES: &[Case] = cases![
     writing::body_with_invalid_json_is_refused,
 ];
 
-/// With the feature gate `ShardedListAndWatch`.
+/// Cases that need the feature gate `ShardedListAndWatch`.
 const SHARDED_CASES: &[Case] = cases![
     sharding::shard_ranges_partition_the_objects,
     sharding::watch_yields_only_its_shard_range,
@@ -119,21 +120,21 @@ const SHARDED_CASES: &[Case] = cases![
     sharding::invalid_shard_selector_is_refused,
 ];
 
-/// Cases in flight; most of what one does is waiting.
-const N_AT_ONCE: usize = 8;
+/// The number of concurrent cases. A case mostly waits.
+const N_CONCURRENT_MAX: usize = 8;
 
-/// Some of the longest waits of a case.
+/// The maximum duration of a case. A case has several waits, each with its own limit.
 const CASE_DURATION_MAX: Duration = Duration::from_mins(5);
 
 async fn run_all(cases: &[Case], client: kube::Client) {
     let only = std::env::var("CRONWHEEL_CASE").unwrap_or_default();
     let local = tokio::task::LocalSet::new();
-    let chosen: Vec<&Case> = cases.iter().filter(|(name, _)| name.contains(&only)).collect();
-    let runs = stream::iter(chosen).map(|(name, run)| {
+    let selected: Vec<&Case> = cases.iter().filter(|(name, _)| name.contains(&only)).collect();
+    let runs = stream::iter(selected).map(|(name, run)| {
         let client = client.clone();
         async move {
             let server = Server::new(client, name).await;
-            // A task of its own, so that its panic is its own.
+            // A separate task contains a panic of the case.
             let case = tokio::task::spawn_local(tokio::time::timeout(CASE_DURATION_MAX, run(server)));
             let outcome = case.await;
             let is_ok = matches!(outcome, Ok(Ok(())));
@@ -143,7 +144,7 @@ async fn run_all(cases: &[Case], client: kube::Client) {
             (*name, is_ok)
         }
     });
-    let outcomes: Vec<_> = local.run_until(runs.buffer_unordered(N_AT_ONCE).collect()).await;
+    let outcomes: Vec<_> = local.run_until(runs.buffer_unordered(N_CONCURRENT_MAX).collect()).await;
     let failed: Vec<_> = outcomes
         .iter()
         .filter(|(_, is_ok)| !is_ok)
@@ -174,7 +175,7 @@ async fn sharded_in_memory() {
 }
 
 fn run_on_a_cluster(cases: &[Case], options: testbed::Options) {
-    let testbed = Testbed::start(options).expect("a control plane");
+    let testbed = Testbed::start(options).expect("the control plane starts");
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -59,7 +59,8 @@ impl Registry {
         self.store.put(resource, key.clone(), object, moment.at);
     }
 
-    /// Deletes or orphans the dependents of an object that is marked for deletion, as its propagation finalizers require.
+    /// Deletes or orphans the dependents of an object that is marked for deletion, as its propagation finalizers
+    /// require.
     pub(super) fn propagate(&mut self, resource: Resource, key: &Key, moment: Moment) {
         let Some(stored) = self.store.get(resource, key).cloned() else {
             return;

@@ -1,15 +1,15 @@
-//! What is made of objects: defaults, refusals, patches, bodies in protobuf.
+//! The content of objects: defaults, validation errors, patches, bodies in protobuf.
 
 use http::Method;
 use serde_json::{Value, json};
 
-use super::server::{Answer, Server, cron_job, job, text, uid, version};
+use super::server::{Response, Server, cron_job, job, text, uid, version};
 
-/// The body of a `kubectl create job j2 --from=cronjob/hello2`, in hexadecimal digits.
+/// The request body of `kubectl create job j2 --from=cronjob/hello2`, in hexadecimal digits.
 const CREATE_JOB: &str = include_str!("../../src/objects/protobuf/create_job.hex");
 
 impl Server {
-    async fn patch(&self, form: &str, path: &str, body: &Value) -> Answer {
+    async fn patch(&self, form: &str, path: &str, body: &Value) -> Response {
         let content_type = format!("application/{form}");
         let body = serde_json::to_vec(body).unwrap();
         self.send(Method::PATCH, path, &content_type, "application/json", body)
@@ -17,8 +17,8 @@ impl Server {
     }
 }
 
-fn warnings(answer: &Answer) -> Vec<String> {
-    let values = answer.headers.get_all("warning").iter();
+fn warnings(response: &Response) -> Vec<String> {
+    let values = response.headers.get_all("warning").iter();
     values.map(|value| value.to_str().unwrap().to_owned()).collect()
 }
 
@@ -26,8 +26,8 @@ fn pod(object: &Value) -> &Value {
     &object["spec"]["jobTemplate"]["spec"]["template"]["spec"]
 }
 
-/// A patch of the pods of a CronJob.
-fn of_pod(change: Value) -> Value {
+/// Wraps a change of a Pod spec in a patch of a CronJob.
+fn pod_patch(change: Value) -> Value {
     json!({"spec": {"jobTemplate": {"spec": {"template": {"spec": change}}}}})
 }
 
@@ -36,7 +36,7 @@ pub(super) async fn b_16_1_created_cron_job_has_the_defaults_of_the_server(serve
         "restartPolicy": "Never", "containers": [{"name": "work", "image": "work"}]}}}}});
     let object = json!({"metadata": {"name": "a"}, "spec": spec});
     let created = server.post(&server.path("cronjobs"), &object).await.expect(201);
-    let filled = json!({
+    let expected = json!({
         "schedule": "0 0 1 1 *", "concurrencyPolicy": "Allow", "suspend": false,
         "successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1,
         "jobTemplate": {"metadata": {}, "spec": {"template": {"metadata": {}, "spec": {
@@ -45,7 +45,7 @@ pub(super) async fn b_16_1_created_cron_job_has_the_defaults_of_the_server(serve
             "containers": [{"name": "work", "image": "work", "resources": {}, "imagePullPolicy": "Always",
                 "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}]}}}},
     });
-    assert_eq!(created["spec"], filled);
+    assert_eq!(created["spec"], expected);
 }
 
 pub(super) async fn b_11_2_created_job_has_labels_with_its_name_and_uid(server: Server) {
@@ -76,8 +76,8 @@ pub(super) async fn b_16_2_invalid_cron_job_error_lists_every_cause(server: Serv
     object["spec"]["concurrencyPolicy"] = "Never".into();
     object["spec"]["startingDeadlineSeconds"] = (-1).into();
     object["spec"]["jobTemplate"]["spec"]["template"]["spec"]["restartPolicy"] = "Always".into();
-    let answer = server.post(&server.path("cronjobs"), &object).await;
-    let details = answer.json["details"].clone();
+    let response = server.post(&server.path("cronjobs"), &object).await;
+    let details = response.json["details"].clone();
     let causes = [
         (
             "FieldValueInvalid",
@@ -97,20 +97,20 @@ pub(super) async fn b_16_2_invalid_cron_job_error_lists_every_cause(server: Serv
     ];
     let texts: Vec<_> = causes.map(|(_, field, message)| format!("{field}: {message}")).to_vec();
     assert_eq!(
-        answer.refused(422, "Invalid"),
+        response.refused(422, "Invalid"),
         format!("CronJob.batch \"a\" is invalid: [{}]", texts.join(", "))
     );
-    let told = causes.map(|(reason, field, message)| json!({"reason": reason, "message": message, "field": field}));
+    let expected = causes.map(|(reason, field, message)| json!({"reason": reason, "message": message, "field": field}));
     assert_eq!(
         details,
-        json!({"name": "a", "group": "batch", "kind": "CronJob", "causes": told})
+        json!({"name": "a", "group": "batch", "kind": "CronJob", "causes": expected})
     );
 }
 
 pub(super) async fn b_16_2_object_without_a_name_is_invalid(server: Server) {
-    let answer = server.post(&server.path("configmaps"), &json!({})).await;
+    let response = server.post(&server.path("configmaps"), &json!({})).await;
     let expected = "ConfigMap \"\" is invalid: metadata.name: Required value: name or generateName is required";
-    assert_eq!(answer.refused(422, "Invalid"), expected);
+    assert_eq!(response.refused(422, "Invalid"), expected);
 }
 
 pub(super) async fn completion_mode_of_a_job_is_immutable(server: Server) {
@@ -131,7 +131,7 @@ pub(super) async fn complete_job_needs_success_criteria_and_stays_complete(serve
     let time = &created["metadata"]["creationTimestamp"];
     let condition = |kind: &str| json!({"type": kind, "status": "True", "lastTransitionTime": time});
     let mut write = created.clone();
-    // Others may write it meanwhile.
+    // Other clients may have written the Job since, so the write has no version.
     write["metadata"]["resourceVersion"].take();
     write["status"] = json!({"startTime": time, "completionTime": time, "conditions": [condition("Complete")]});
     let message = server.put(&path, &write).await.refused(422, "Invalid");
@@ -150,9 +150,9 @@ pub(super) async fn unknown_fields_are_warned_about_or_refused(server: Server) {
     let mut object = cron_job("a");
     object["spec"]["skedule"] = 1.into();
     let path = server.path("cronjobs");
-    let told = server.post(&format!("{path}?dryRun=All"), &object).await;
-    assert_eq!(warnings(&told), ["299 - \"unknown field \\\"spec.skedule\\\"\""]);
-    assert_eq!(told.expect(201)["spec"]["skedule"], Value::Null);
+    let warned = server.post(&format!("{path}?dryRun=All"), &object).await;
+    assert_eq!(warnings(&warned), ["299 - \"unknown field \\\"spec.skedule\\\"\""]);
+    assert_eq!(warned.expect(201)["spec"]["skedule"], Value::Null);
     let ignored = server
         .post(&format!("{path}?dryRun=All&fieldValidation=Ignore"), &object)
         .await;
@@ -177,21 +177,21 @@ pub(super) async fn invalid_request_options_are_refused(server: Server) {
     let object = json!({"metadata": {"name": "b"}});
     let mut messages = Vec::new();
     for query in ["dryRun=Some", "fieldValidation=Some"] {
-        let answer = server.post(&format!("{path}?{query}"), &object).await;
-        messages.push(answer.refused(422, "Invalid"));
+        let response = server.post(&format!("{path}?{query}"), &object).await;
+        messages.push(response.refused(422, "Invalid"));
     }
     let one = format!("{path}/a");
-    let answer = server
+    let response = server
         .patch("merge-patch+json", &format!("{one}?force=true"), &json!({}))
         .await;
-    messages.push(answer.refused(422, "Invalid"));
+    messages.push(response.refused(422, "Invalid"));
     let applied = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
-    let answer = server.patch("apply-patch+yaml", &one, &applied).await;
-    messages.push(answer.refused(422, "Invalid"));
-    let answer = server.delete(&one, &json!({"propagationPolicy": "Some"})).await;
-    messages.push(answer.refused(422, "Invalid"));
-    let answer = server.delete(&one, &json!({"gracePeriodSeconds": "soon"})).await;
-    answer.refused(400, "BadRequest");
+    let response = server.patch("apply-patch+yaml", &one, &applied).await;
+    messages.push(response.refused(422, "Invalid"));
+    let response = server.delete(&one, &json!({"propagationPolicy": "Some"})).await;
+    messages.push(response.refused(422, "Invalid"));
+    let response = server.delete(&one, &json!({"gracePeriodSeconds": "soon"})).await;
+    response.refused(400, "BadRequest");
     assert_eq!(
         messages,
         [
@@ -217,10 +217,10 @@ pub(super) async fn metadata_managed_by_the_server_is_not_taken_from_the_client(
     assert_ne!(uid(&created), "1");
     assert_eq!(created["metadata"]["generation"], 7);
     object["metadata"] = json!({"name": "b", "resourceVersion": "1"});
-    let answer = server.post(&path, &object).await;
-    assert_eq!(answer.code, 500, "{answer:?}");
+    let response = server.post(&path, &object).await;
+    assert_eq!(response.code, 500, "{response:?}");
     assert_eq!(
-        answer.json["message"],
+        response.json["message"],
         "resourceVersion should not be set on objects to be created"
     );
     for (name, version) in [("c", "0"), ("d", "x")] {
@@ -244,7 +244,7 @@ pub(super) async fn metadata_managed_by_the_server_is_not_taken_from_the_client(
 pub(super) async fn strategic_merge_patch_merges_containers_by_name(server: Server) {
     server.create_cron_job("a").await;
     let path = format!("{}/a", server.path("cronjobs"));
-    let change = of_pod(json!({"containers": [
+    let change = pod_patch(json!({"containers": [
         {"name": "work", "env": [{"name": "A", "value": "1"}]}, {"name": "more", "image": "more"}]}));
     let stored = server
         .patch("strategic-merge-patch+json", &path, &change)
@@ -255,7 +255,7 @@ pub(super) async fn strategic_merge_patch_merges_containers_by_name(server: Serv
     assert_eq!(names, ["work", "more"]);
     assert_eq!(containers[0]["image"], "work");
     assert_eq!(containers[0]["env"], json!([{"name": "A", "value": "1"}]));
-    let change = of_pod(json!({"containers": [{"name": "more", "$patch": "delete"}]}));
+    let change = pod_patch(json!({"containers": [{"name": "more", "$patch": "delete"}]}));
     let stored = server
         .patch("strategic-merge-patch+json", &path, &change)
         .await
@@ -337,17 +337,17 @@ pub(super) async fn patch_with_an_invalid_result_is_refused(server: Server) {
     server.create_cron_job("a").await;
     let path = format!("{}/a?fieldValidation=Strict", server.path("cronjobs"));
     let change = json!({"spec": {"skedule": 1}});
-    let answer = server.patch("strategic-merge-patch+json", &path, &change).await;
+    let response = server.patch("strategic-merge-patch+json", &path, &change).await;
     assert_eq!(
-        answer.refused(422, "Invalid"),
+        response.refused(422, "Invalid"),
         " \"\" is invalid: patch: Invalid value: \"map[spec:map[skedule:1]]\": strict decoding error: unknown field \
          \"spec.skedule\""
     );
-    let answer = server
+    let response = server
         .patch("merge-patch+json", &path, &json!({"spec": {"schedule": null}}))
         .await;
     assert_eq!(
-        answer.refused(422, "Invalid"),
+        response.refused(422, "Invalid"),
         "CronJob.batch \"a\" is invalid: spec.schedule: Required value"
     );
     server
@@ -379,7 +379,7 @@ pub(super) async fn a_job_is_created_from_protobuf(server: Server) {
     send(Method::POST, path.clone(), b"{}".to_vec())
         .await
         .refused(400, "BadRequest");
-    // `DeleteOptions` of propagation in the background.
+    // `DeleteOptions` with background propagation.
     let options = [
         b"k8s\0\x0a\x13\x0a\x02v1\x12\x0dDeleteOptions".as_slice(),
         b"\x12\x0c\x22\x0aBackground\x1a\0\x22\0",
@@ -392,13 +392,13 @@ pub(super) async fn a_job_is_created_from_protobuf(server: Server) {
 }
 
 pub(super) async fn name_that_is_no_dns_label_gets_a_warning(server: Server) {
-    let answer = server.post(&server.path("jobs"), &job("a.b")).await;
+    let response = server.post(&server.path("jobs"), &job("a.b")).await;
     assert_eq!(
-        warnings(&answer),
+        warnings(&response),
         [
             "299 - \"metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; a DNS \
              label is recommended: [must not contain dots]\""
         ]
     );
-    answer.expect(201);
+    response.expect(201);
 }

@@ -1,4 +1,4 @@
-//! Deletion and what follows from it.
+//! Deletion and its consequences: finalizers, propagation, namespaces.
 
 use serde_json::{Value, json};
 
@@ -22,16 +22,16 @@ pub(super) async fn deleted_job_is_gone_and_the_response_has_its_uid(server: Ser
 pub(super) async fn delete_with_another_uid_is_a_conflict(server: Server) {
     server.create_job("a", json!({})).await;
     let options = json!({"preconditions": {"uid": "00000000-0000-4000-8000-000000000000"}});
-    let answer = server.delete(&format!("{}/a", server.path("jobs")), &options).await;
-    let message = answer.refused(409, "Conflict");
+    let response = server.delete(&format!("{}/a", server.path("jobs")), &options).await;
+    let message = response.refused(409, "Conflict");
     assert!(message.contains("the UID in the precondition (0000"), "{message}");
 }
 
 pub(super) async fn delete_with_another_version_is_a_conflict(server: Server) {
     server.create_job("a", json!({})).await;
     let options = json!({"preconditions": {"resourceVersion": "1"}});
-    let answer = server.delete(&format!("{}/a", server.path("jobs")), &options).await;
-    let message = answer.refused(409, "Conflict");
+    let response = server.delete(&format!("{}/a", server.path("jobs")), &options).await;
+    let message = response.refused(409, "Conflict");
     assert!(
         message.contains("the ResourceVersion in the precondition (1)"),
         "{message}"
@@ -140,9 +140,9 @@ pub(super) async fn terminating_namespace_refuses_creates(server: Server) {
     let namespace = format!("/api/v1/namespaces/{}", server.namespace);
     let marked = server.delete(&namespace, &Value::Null).await.expect(200);
     assert_eq!(marked["status"]["phase"], "Terminating");
-    let answer = server.post(&server.path("jobs"), &job("b")).await;
-    let causes = answer.json["details"]["causes"].clone();
-    let message = answer.refused(403, "Forbidden");
+    let response = server.post(&server.path("jobs"), &job("b")).await;
+    let causes = response.json["details"]["causes"].clone();
+    let message = response.refused(403, "Forbidden");
     assert_eq!(
         message,
         format!(
@@ -151,7 +151,7 @@ pub(super) async fn terminating_namespace_refuses_creates(server: Server) {
         )
     );
     assert_eq!(causes[0]["reason"], "NamespaceTerminating");
-    // The finalizer is taken only once the namespace's content was told to go.
+    // The namespace controller marks the Job for deletion. Only then does removing the finalizer delete it.
     let path = format!("{}/a", server.path("jobs"));
     while server.get(&path).await.expect(200)["metadata"]["deletionTimestamp"].is_null() {}
     server

@@ -1,4 +1,4 @@
-//! Lists.
+//! Lists: pages, selectors, namespaces.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! A server as a case sees it: requests as JSON, watches as lists of events, waits with a limit.
+//! A client for the cases: requests with JSON bodies, watches as lists of events, waits with a time limit.
 
 use std::{fmt, time::Duration};
 
@@ -8,40 +8,41 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-/// A `ConfigMap` that a cluster's own controllers put into every namespace, at any time after its creation.
+/// A `ConfigMap` that a controller of the cluster creates in every namespace, at any time after the namespace is created.
 const ROOT_CERTIFICATES: &str = "kube-root-ca.crt";
 
-/// How long what must happen may take, on a machine that does much else.
+/// The maximum wait for an expected change. It is long, because the machine may be busy.
 const WAIT_MAX: Duration = Duration::from_mins(2);
 
+/// A client of the server, and the namespace of one case.
 #[derive(Clone)]
 pub(super) struct Server {
     client: kube::Client,
     pub(super) namespace: String,
 }
 
-/// An answer whose body is JSON, or null.
-pub(super) struct Answer {
+/// A response. `json` is null if the body is not JSON.
+pub(super) struct Response {
     pub(super) code: u16,
     pub(super) headers: HeaderMap,
     pub(super) json: Value,
 }
 
-impl fmt::Debug for Answer {
+impl fmt::Debug for Response {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} {}", self.code, self.json)
     }
 }
 
-impl Answer {
-    /// Asserts the code and gives the object.
+impl Response {
+    /// Asserts the code. Returns the body.
     #[track_caller]
     pub(super) fn expect(self, code: u16) -> Value {
         assert_eq!(self.code, code, "{self:?}");
         self.json
     }
 
-    /// Asserts a refusal of this code and reason, and gives the message.
+    /// Asserts a failure with this code and reason. Returns the message.
     #[track_caller]
     pub(super) fn refused(self, code: u16, reason: &str) -> String {
         assert_eq!(self.code, code, "{self:?}");
@@ -53,10 +54,13 @@ impl Answer {
     }
 }
 
-/// The text of a JSON string.
+/// Returns the text of a JSON string.
 #[track_caller]
 pub(super) fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_else(|| panic!("no text: {value}")).to_owned()
+    value
+        .as_str()
+        .unwrap_or_else(|| panic!("not a string: {value}"))
+        .to_owned()
 }
 
 pub(super) fn version(object: &Value) -> String {
@@ -68,7 +72,7 @@ pub(super) fn uid(object: &Value) -> String {
 }
 
 impl Server {
-    /// With a namespace for the case.
+    /// Creates a namespace for the case.
     pub(super) async fn new(client: kube::Client, case: &str) -> Server {
         let mut namespace = case.replace('_', "-");
         namespace.truncate(60);
@@ -95,7 +99,7 @@ impl Server {
         content_type: &str,
         accept: &str,
         body: Vec<u8>,
-    ) -> Answer {
+    ) -> Response {
         let mut request = Request::builder().method(method).uri(path).header("Accept", accept);
         if !content_type.is_empty() {
             request = request.header("Content-Type", content_type);
@@ -104,14 +108,14 @@ impl Server {
         let response = self.client.send(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let bytes = body.collect().await.unwrap().to_bytes();
-        Answer {
+        Response {
             code: parts.status.as_u16(),
             headers: parts.headers,
             json: serde_json::from_slice(&bytes).unwrap_or_default(),
         }
     }
 
-    async fn send_json(&self, method: Method, path: &str, content_type: &str, body: &Value) -> Answer {
+    async fn send_json(&self, method: Method, path: &str, content_type: &str, body: &Value) -> Response {
         let body = if body.is_null() {
             Vec::new()
         } else {
@@ -120,28 +124,28 @@ impl Server {
         self.send(method, path, content_type, "application/json", body).await
     }
 
-    pub(super) async fn get(&self, path: &str) -> Answer {
+    pub(super) async fn get(&self, path: &str) -> Response {
         self.send_json(Method::GET, path, "", &Value::Null).await
     }
 
-    pub(super) async fn post(&self, path: &str, body: &Value) -> Answer {
+    pub(super) async fn post(&self, path: &str, body: &Value) -> Response {
         self.send_json(Method::POST, path, "application/json", body).await
     }
 
-    pub(super) async fn put(&self, path: &str, body: &Value) -> Answer {
+    pub(super) async fn put(&self, path: &str, body: &Value) -> Response {
         self.send_json(Method::PUT, path, "application/json", body).await
     }
 
-    pub(super) async fn delete(&self, path: &str, body: &Value) -> Answer {
+    pub(super) async fn delete(&self, path: &str, body: &Value) -> Response {
         self.send_json(Method::DELETE, path, "application/json", body).await
     }
 
-    pub(super) async fn merge_patch(&self, path: &str, body: &Value) -> Answer {
+    pub(super) async fn merge_patch(&self, path: &str, body: &Value) -> Response {
         self.send_json(Method::PATCH, path, "application/merge-patch+json", body)
             .await
     }
 
-    /// A CronJob that never starts anything.
+    /// Creates a suspended CronJob.
     pub(super) async fn create_cron_job(&self, name: &str) -> Value {
         self.post(&self.path("cronjobs"), &cron_job(name)).await.expect(201)
     }
@@ -159,12 +163,12 @@ impl Server {
         self.post(&self.path("configmaps"), &object).await.expect(201)
     }
 
-    /// The first events of a watch: type and object.
+    /// Returns the first events of a watch, each with its type and object.
     pub(super) async fn watch(&self, path_and_query: &str, n_events: usize) -> Vec<(String, Value)> {
         self.watch_as("application/json", path_and_query, n_events).await
     }
 
-    /// The same, in another form.
+    /// Returns the first events of a watch in the format that `accept` requests.
     pub(super) async fn watch_as(&self, accept: &str, path_and_query: &str, n_events: usize) -> Vec<(String, Value)> {
         let events = timeout(WAIT_MAX, self.lines_as(accept, path_and_query, n_events)).await;
         let events = events.unwrap_or_else(|_| panic!("{path_and_query}: fewer than {n_events} events"));
@@ -172,7 +176,7 @@ impl Server {
         events
     }
 
-    /// Up to so many events of what the case made itself, as far as the watch brings them before its end.
+    /// Returns at most this many events of a watch. Returns fewer if the watch ends first.
     pub(super) async fn watch_lines(&self, path_and_query: &str, n_events: usize) -> Vec<(String, Value)> {
         self.lines_as("application/json", path_and_query, n_events).await
     }
@@ -200,13 +204,13 @@ impl Server {
         events
     }
 
-    /// Waits until a path answers with this code.
+    /// Waits until a GET of the path has this code. Returns the body.
     pub(super) async fn wait_for_code(&self, path: &str, code: u16) -> Value {
         let poll = async {
             loop {
-                let answer = self.get(path).await;
-                if answer.code == code {
-                    return answer.json;
+                let response = self.get(path).await;
+                if response.code == code {
+                    return response.json;
                 }
                 tokio::task::yield_now().await;
             }
@@ -224,7 +228,7 @@ pub(super) fn cron_job(name: &str) -> Value {
     })
 }
 
-/// A Job that is never started by anybody, also not by those who think little of `suspend`.
+/// A suspended Job. The annotation also stops simulations that ignore `suspend` from ending it.
 pub(super) fn job(name: &str) -> Value {
     let mut template = pod_template();
     template["metadata"]["annotations"]["outcome"] = "hang".into();
@@ -238,7 +242,7 @@ fn pod_template() -> Value {
     json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "work", "image": "work"}]}})
 }
 
-/// A reference to a CronJob as its owner.
+/// Returns metadata with a CronJob as the owner.
 pub(super) fn owned_by(cron_job: &Value) -> Value {
     json!({"ownerReferences": [{
         "apiVersion": "batch/v1", "kind": "CronJob", "name": cron_job["metadata"]["name"],

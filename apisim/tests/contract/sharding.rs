@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{
+    formats::{PARTIAL_LIST, TABLE},
     server::{Server, text, uid},
-    shown::{PARTIAL_LIST, TABLE},
 };
 
 const START: &str = "0x0000000000000000";
@@ -16,11 +16,11 @@ fn range(field: &str, start: &str, end: &str) -> String {
     format!("shardRange(object.metadata.{field}, '{start}', '{end}')")
 }
 
-/// The path with a selector as its query says it.
+/// Adds a shard selector to the query of a path.
 fn selected(path: &str, selector: &str) -> String {
-    let joint = if path.contains('?') { '&' } else { '?' };
+    let separator = if path.contains('?') { '&' } else { '?' };
     let value: String = form_urlencoded::byte_serialize(selector.as_bytes()).collect();
-    format!("{path}{joint}shardSelector={value}")
+    format!("{path}{separator}shardSelector={value}")
 }
 
 fn names(list: &Value) -> Vec<String> {
@@ -33,7 +33,7 @@ fn fnv_1a(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
-/// Creates Leases; the names of those in the lower half and in the upper half, by our own hash.
+/// Creates Leases. Returns the names of those whose hash is in the lower half, and of those in the upper half.
 async fn create(server: &Server) -> [Vec<String>; 2] {
     let mut halves = [Vec::new(), Vec::new()];
     for at in 0..N_OBJECTS {
@@ -42,7 +42,10 @@ async fn create(server: &Server) -> [Vec<String>; 2] {
         let created = server.post(&server.path("leases"), &object).await.expect(201);
         halves[usize::from(fnv_1a(&uid(&created)) >= 1 << 63)].push(name);
     }
-    assert!(halves.iter().all(|half| !half.is_empty()), "one in sixteen million");
+    assert!(
+        halves.iter().all(|half| !half.is_empty()),
+        "a half is empty: the probability is one in eight million"
+    );
     halves
 }
 
@@ -65,14 +68,14 @@ pub(super) async fn shard_ranges_partition_the_objects(server: Server) {
         .cloned()
         .collect();
     assert_eq!(names(&server.get(&even).await.expect(200)), expected);
-    let of_namespace = format!(
+    let by_namespace = format!(
         "{} || {}",
         range("namespace", START, HALF),
         range("namespace", HALF, END)
     );
-    let list = server.get(&selected(&path, &of_namespace)).await.expect(200);
+    let list = server.get(&selected(&path, &by_namespace)).await.expect(200);
     assert_eq!(names(&list).len(), N_OBJECTS);
-    // Pages are of the selected; what is told to remain is not.
+    // A page contains only selected objects, but the remaining count includes the others.
     let page = server
         .get(&selected(&format!("{path}?limit=2"), &low))
         .await
@@ -104,11 +107,11 @@ pub(super) async fn watch_yields_only_its_shard_range(server: Server) {
     let path = format!("{path}&resourceVersionMatch=NotOlderThan");
     let query = selected(&path, &range("uid", HALF, END));
     let events = server.watch(&query, upper.len() + 1).await;
-    let told: Vec<_> = events[..upper.len()]
+    let initial: Vec<_> = events[..upper.len()]
         .iter()
         .map(|(_, object)| text(&object["metadata"]["name"]))
         .collect();
-    assert_eq!(told, upper);
+    assert_eq!(initial, upper);
     let (kind, bookmark) = &events[upper.len()];
     assert_eq!(kind, "BOOKMARK");
     assert_eq!(bookmark["metadata"]["shardInfo"], Value::Null);
@@ -134,8 +137,8 @@ pub(super) async fn collection_is_deleted_by_shard_range(server: Server) {
     assert_eq!(names(&server.get(&path).await.expect(200)), upper);
 }
 
-/// What is no selector, and what the server says of it.
-fn refused() -> Vec<(String, &'static str)> {
+/// Invalid selectors with their error messages.
+fn invalid_selectors() -> Vec<(String, &'static str)> {
     let uid = "object.metadata.uid";
     vec![
         (
@@ -196,17 +199,17 @@ fn refused() -> Vec<(String, &'static str)> {
 
 pub(super) async fn invalid_shard_selector_is_refused(server: Server) {
     let path = server.path("leases");
-    for (selector, expected) in refused() {
+    for (selector, expected) in invalid_selectors() {
         for path in [path.clone(), format!("{path}?watch=1")] {
-            let answer = server.get(&selected(&path, &selector)).await;
+            let response = server.get(&selected(&path, &selector)).await;
             let expected = format!("invalid shard selector: {expected}");
             let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
                 "message": expected, "code": 500});
-            assert_eq!(answer.expect(500), status);
+            assert_eq!(response.expect(500), status);
         }
     }
-    let answer = server.get(&selected(&path, "shardRange(")).await;
-    let message = text(&answer.expect(500)["message"]);
+    let response = server.get(&selected(&path, "shardRange(")).await;
+    let message = text(&response.expect(500)["message"]);
     assert!(
         message.starts_with("invalid shard selector: CEL parse error: Syntax error"),
         "{message}"

@@ -1,13 +1,13 @@
-//! Watches.
+//! Watches: start versions, selectors, bookmarks, timeouts, expired versions.
 
 use serde_json::{Value, json};
 
 use super::server::{Server, text, version};
 
-/// Type and name of events.
-fn told(events: &[(String, Value)]) -> Vec<String> {
-    let told = |(kind, object): &(String, Value)| format!("{kind} {}", text(&object["metadata"]["name"]));
-    events.iter().map(told).collect()
+/// Formats events as `<type> <name>`.
+fn summaries(events: &[(String, Value)]) -> Vec<String> {
+    let summary = |(kind, object): &(String, Value)| format!("{kind} {}", text(&object["metadata"]["name"]));
+    events.iter().map(summary).collect()
 }
 
 async fn list_version(server: &Server, plural: &str) -> String {
@@ -33,7 +33,7 @@ pub(super) async fn watch_starts_after_its_resource_version(server: Server) {
     let events = server
         .watch(&format!("{path}?&{query}&resourceVersion={begun}"), 3)
         .await;
-    assert_eq!(told(&events), ["ADDED a", "MODIFIED a", "DELETED a"]);
+    assert_eq!(summaries(&events), ["ADDED a", "MODIFIED a", "DELETED a"]);
     let versions: Vec<u64> = events
         .iter()
         .map(|(_, object)| version(object).parse().unwrap())
@@ -44,7 +44,7 @@ pub(super) async fn watch_starts_after_its_resource_version(server: Server) {
     let events = server
         .watch(&format!("{path}?watch=1&resourceVersion={}", version(&patched)), 1)
         .await;
-    assert_eq!(told(&events), ["DELETED a"]);
+    assert_eq!(summaries(&events), ["DELETED a"]);
 }
 
 pub(super) async fn watch_without_a_version_starts_with_existing_objects(server: Server) {
@@ -53,7 +53,7 @@ pub(super) async fn watch_without_a_version_starts_with_existing_objects(server:
     for version in ["", "&resourceVersion=0"] {
         let selector = "labelSelector=!none&fieldSelector=metadata.name%3Db";
         let path = format!("{}?watch=true&{selector}{version}", server.path("configmaps"));
-        assert_eq!(told(&server.watch(&path, 1).await), ["ADDED b"]);
+        assert_eq!(summaries(&server.watch(&path, 1).await), ["ADDED b"]);
     }
 }
 
@@ -63,7 +63,7 @@ pub(super) async fn initial_events_end_with_a_bookmark(server: Server) {
     let path = server.path("jobs");
     let query = "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
     let events = server.watch(&format!("{path}?{query}"), 3).await;
-    assert_eq!(told(&events[..2]), ["ADDED a", "ADDED b"]);
+    assert_eq!(summaries(&events[..2]), ["ADDED a", "ADDED b"]);
     let (kind, bookmark) = &events[2];
     assert_eq!((kind.as_str(), &bookmark["kind"]), ("BOOKMARK", &json!("Job")));
     assert_eq!(
@@ -87,13 +87,13 @@ pub(super) async fn watch_by_label_yields_objects_that_enter_and_leave(server: S
             3,
         )
         .await;
-    assert_eq!(told(&events), ["ADDED a", "DELETED a", "ADDED a"]);
+    assert_eq!(summaries(&events), ["ADDED a", "DELETED a", "ADDED a"]);
     assert_eq!(events[1].1["metadata"]["labels"]["tier"], "1");
 }
 
 pub(super) async fn watch_ends_after_its_timeout(server: Server) {
     let begun = list_version(&server, "leases").await;
-    // Any word is true but two.
+    // Every value of a boolean parameter except `false` and `0` means true.
     let path = format!(
         "{}?watch=True&allowWatchBookmarks=FALSE&timeoutSeconds=1&resourceVersion={begun}",
         server.path("leases")
@@ -111,7 +111,7 @@ pub(super) async fn idle_watch_gets_a_bookmark_before_its_end(server: Server) {
     let query = "watch=true&timeoutSeconds=5&allowWatchBookmarks=true&labelSelector=none%3Dnone";
     let watch = format!("{path}?{query}&resourceVersion={begun}");
     let mut events = Vec::new();
-    // A busy server may reach the end of a watch first.
+    // On a busy server, a watch may end before its bookmark.
     for _ in 0..5 {
         if events.is_empty() {
             events = server.watch_lines(&watch, 1).await;
@@ -123,13 +123,13 @@ pub(super) async fn idle_watch_gets_a_bookmark_before_its_end(server: Server) {
 }
 
 pub(super) async fn expired_version_is_an_error_event(server: Server) {
-    // Before anything of a server's own life.
+    // Version 1 precedes all changes since the server started.
     let path = format!("{}?watch=1&resourceVersion=1", server.path("configmaps"));
     for at in 0..3 {
         server.create_config_map(&format!("a-{at}"), json!({})).await;
     }
     let events = server.watch(&path, 1).await;
-    // Whether it is lost is the server's affair; if it is, the client is told so.
+    // The server may still have the version. If it does not, the first event is an error.
     if events[0].0 == "ERROR" {
         assert_eq!(
             (&events[0].1["code"], &events[0].1["reason"]),

@@ -1,4 +1,4 @@
-//! Creates, updates, patches, status.
+//! Writes: creates, updates, merge patches, status updates, dry runs.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -33,9 +33,12 @@ pub(super) async fn b_16_3_created_object_has_no_status(server: Server) {
 
 pub(super) async fn create_with_a_taken_name_is_already_exists(server: Server) {
     server.create_job("a", json!({})).await;
-    let answer = server.post(&server.path("jobs"), &job("a")).await;
-    let details = answer.json["details"].clone();
-    assert_eq!(answer.refused(409, "AlreadyExists"), "jobs.batch \"a\" already exists");
+    let response = server.post(&server.path("jobs"), &job("a")).await;
+    let details = response.json["details"].clone();
+    assert_eq!(
+        response.refused(409, "AlreadyExists"),
+        "jobs.batch \"a\" already exists"
+    );
     assert_eq!(details, json!({"name": "a", "group": "batch", "kind": "jobs"}));
 }
 
@@ -48,8 +51,8 @@ pub(super) async fn generated_name_has_the_requested_prefix(server: Server) {
 }
 
 pub(super) async fn create_in_a_missing_namespace_is_404(server: Server) {
-    let answer = server.post("/apis/batch/v1/namespaces/nowhere/jobs", &job("a")).await;
-    assert_eq!(answer.refused(404, "NotFound"), "namespaces \"nowhere\" not found");
+    let response = server.post("/apis/batch/v1/namespaces/nowhere/jobs", &job("a")).await;
+    assert_eq!(response.refused(404, "NotFound"), "namespaces \"nowhere\" not found");
 }
 
 pub(super) async fn a_put_of_an_older_version_is_a_conflict(server: Server) {
@@ -293,15 +296,15 @@ pub(super) async fn names_that_do_not_match_are_refused(server: Server) {
 pub(super) async fn patch_with_an_unknown_content_type_is_refused(server: Server) {
     server.create_config_map("a", json!({})).await;
     let path = format!("{}/a", server.path("configmaps"));
-    let answer = server
+    let response = server
         .send(Method::PATCH, &path, "text/plain", "application/json", b"{}".to_vec())
         .await;
-    answer.refused(415, "UnsupportedMediaType");
+    response.refused(415, "UnsupportedMediaType");
 }
 
 pub(super) async fn body_with_invalid_json_is_refused(server: Server) {
     let path = server.path("jobs");
-    let answer = server
+    let response = server
         .send(
             Method::POST,
             &path,
@@ -310,5 +313,5 @@ pub(super) async fn body_with_invalid_json_is_refused(server: Server) {
             b"oops".to_vec(),
         )
         .await;
-    answer.refused(400, "BadRequest");
+    response.refused(400, "BadRequest");
 }

@@ -1,5 +1,5 @@
-//! Server-side apply: merges the fields that a manager applies, and removes the fields of its previous apply that this one
-//! omits and no other manager owns.
+//! Server-side apply: merges the fields that a manager applies, and removes the fields of its previous apply that this
+//! one omits and no other manager owns.
 //!
 //! Only applies are recorded in `metadata.managedFields`. Other writes own no fields and cause no conflicts.
 

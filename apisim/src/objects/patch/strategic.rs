@@ -207,8 +207,8 @@ fn check_order(change: &[Value], order: Option<&Value>, key: &str) -> Result<(),
     )))
 }
 
-/// Sorts the elements into the order of the patch. An element that the patch does not name stays before the elements that
-/// it preceded.
+/// Sorts the elements into the order of the patch. An element that the patch does not name stays before the elements
+/// that it preceded.
 fn ordered(elements: Vec<Value>, before: &Value, order: &Value, key: Option<&str>) -> Vec<Value> {
     let is_same = |a: &Value, b: &Value| match key {
         Some(key) => a[key] == b[key],

@@ -1,4 +1,4 @@
-//! What every answer has.
+//! Responses in general: the `Date` header, errors with details, tables, access reviews.
 
 use http::Method;
 use serde_json::json;
@@ -6,10 +6,10 @@ use serde_json::json;
 use super::server::{Server, text};
 
 pub(super) async fn response_has_the_date_of_the_server(server: Server) {
-    let answer = server.get("/version").await;
-    let date = answer.headers["date"].to_str().unwrap().to_owned();
+    let response = server.get("/version").await;
+    let date = response.headers["date"].to_str().unwrap().to_owned();
     assert!(date.ends_with(" GMT") && date.len() == 29, "{date}");
-    assert!(answer.expect(200)["gitVersion"].is_string());
+    assert!(response.expect(200)["gitVersion"].is_string());
 }
 
 pub(super) async fn access_review_is_answered(server: Server) {
@@ -19,21 +19,21 @@ pub(super) async fn access_review_is_answered(server: Server) {
         "kind": "SelfSubjectAccessReview",
         "spec": {"resourceAttributes": {"verb": "update", "group": "batch", "resource": "cronjobs", "subresource": "status"}},
     });
-    let answer = server.post(path, &review).await.expect(201);
+    let response = server.post(path, &review).await.expect(201);
     assert_eq!(
-        (&answer["kind"], &answer["status"]["allowed"]),
+        (&response["kind"], &response["status"]["allowed"]),
         (&review["kind"], &json!(true))
     );
-    assert_eq!(answer["spec"]["resourceAttributes"]["verb"], "update");
+    assert_eq!(response["spec"]["resourceAttributes"]["verb"], "update");
 }
 
 pub(super) async fn missing_object_is_404_with_details(server: Server) {
-    let answer = server.get(&format!("{}/none", server.path("cronjobs"))).await;
-    let details = answer.json["details"].clone();
-    assert_eq!(answer.refused(404, "NotFound"), "cronjobs.batch \"none\" not found");
+    let response = server.get(&format!("{}/none", server.path("cronjobs"))).await;
+    let details = response.json["details"].clone();
+    assert_eq!(response.refused(404, "NotFound"), "cronjobs.batch \"none\" not found");
     assert_eq!(details, json!({"name": "none", "group": "batch", "kind": "cronjobs"}));
-    let answer = server.get(&format!("{}/none", server.path("events"))).await;
-    assert_eq!(answer.refused(404, "NotFound"), "events \"none\" not found");
+    let response = server.get(&format!("{}/none", server.path("events"))).await;
+    assert_eq!(response.refused(404, "NotFound"), "events \"none\" not found");
 }
 
 pub(super) async fn table_is_returned_on_request(server: Server) {

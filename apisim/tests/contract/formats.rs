@@ -1,4 +1,4 @@
-//! Forms of answers: tables, metadata alone, discovery.
+//! Formats of responses: tables, partial metadata, discovery.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -14,8 +14,8 @@ const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGrou
 
 impl Server {
     pub(super) async fn get_as(&self, accept: &str, path: &str) -> Value {
-        let answer = self.send(Method::GET, path, "", accept, Vec::new()).await;
-        answer.expect(200)
+        let response = self.send(Method::GET, path, "", accept, Vec::new()).await;
+        response.expect(200)
     }
 }
 
@@ -95,7 +95,7 @@ pub(super) async fn watch_can_return_tables(server: Server) {
         assert_eq!(table["rows"][0]["cells"][0], name);
         assert_eq!(table["rows"][0]["object"], Value::Null);
     }
-    // The columns are told once.
+    // Only the first event contains the columns.
     assert_eq!(columns(&events[0].1), ["Name", "Data", "Age"]);
     assert_eq!(events[1].1["columnDefinitions"], Value::Null);
     let bookmark = &events[2].1;
@@ -153,18 +153,18 @@ pub(super) async fn served_resources_can_be_discovered(server: Server) {
     );
     let schema = server.get_as("application/json", "/openapi/v3/apis/batch/v1").await;
     let shapes = schema["components"]["schemas"].as_object().unwrap();
-    let of_cron_job = shapes.values().find(|shape| {
+    let cron_job = shapes.values().find(|shape| {
         let kinds = &shape["x-kubernetes-group-version-kind"];
         *kinds == json!([{"group": "batch", "version": "v1", "kind": "CronJob"}])
     });
-    assert!(of_cron_job.unwrap()["properties"]["spec"].is_object());
-    // So that `kubectl apply` knows how lists are merged.
-    let of_pod = shapes.iter().find(|(name, _)| name.ends_with("PodSpec")).unwrap().1;
-    let containers = &of_pod["properties"]["containers"];
+    assert!(cron_job.unwrap()["properties"]["spec"].is_object());
+    // `kubectl apply` needs the merge strategies of lists.
+    let pod_spec = shapes.iter().find(|(name, _)| name.ends_with("PodSpec")).unwrap().1;
+    let containers = &pod_spec["properties"]["containers"];
     assert_eq!(containers["x-kubernetes-patch-merge-key"], "name");
     assert_eq!(containers["x-kubernetes-patch-strategy"], "merge");
     assert_eq!(
-        of_pod["properties"]["volumes"]["x-kubernetes-patch-strategy"],
+        pod_spec["properties"]["volumes"]["x-kubernetes-patch-strategy"],
         "merge,retainKeys"
     );
     let version = server.get_as("application/json", "/version").await;
@@ -175,7 +175,7 @@ pub(super) async fn served_resources_can_be_discovered(server: Server) {
     assert_eq!(server.get("/apis/none.example.org/v1").await.code, 404);
 }
 
-/// As `kubectl wait` does it.
+/// Uses the same requests as `kubectl wait`.
 pub(super) async fn single_object_is_watched_by_its_name(server: Server) {
     let created = server.create_job("a", json!({})).await;
     server.create_job("b", json!({})).await;

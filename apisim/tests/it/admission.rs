@@ -1,5 +1,5 @@
-//! The admission of creates by virtual time: webhooks before and after `creationTimestamp`, a policy against late
-//! creates between them, and the time after which the server gives a write up.
+//! The admission of creates in virtual time: webhooks before and after `creationTimestamp`, a policy against late creates
+//! between them, and the time limit of a write.
 
 use std::time::Duration;
 
@@ -8,43 +8,43 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use tokio::time::{Instant, advance};
 
-use crate::asking::{MAPS, ask};
+use crate::requests::{MAPS, request};
 
 const BEGIN: &str = "2026-01-02T03:04:05Z";
 const CREATE_BEFORE: &str = "example.com/create-before";
 const POLICY: &str = "not-too-late";
 
-/// A create, with times in milliseconds from its arrival on.
+/// A create. Times are in milliseconds since its arrival.
 #[derive(Clone, Copy, Debug, Default)]
 struct Case {
     mutating: u64,
     validating: u64,
-    /// The time in its annotation, if it has one.
+    /// The latest creation time, in the annotation. `None` means no annotation.
     create_before: Option<i64>,
-    /// The query.
+    /// The query of the request.
     query: &'static str,
 }
 
-/// What a create comes to: a code, when it is answered, and the `creationTimestamp` of an object that was stored.
+/// The result of a create: the code, the time of the response, and the `creationTimestamp` of the stored object.
 #[derive(Debug, PartialEq, Eq)]
 struct Outcome {
     code: u16,
-    answered: u128,
+    responded_at: u128,
     created: Option<i64>,
 }
 
-fn stored(answered: u128, created: i64) -> Outcome {
+fn stored(responded_at: u128, created: i64) -> Outcome {
     Outcome {
         code: 201,
-        answered,
+        responded_at,
         created: Some(created),
     }
 }
 
-fn refused(code: u16, answered: u128) -> Outcome {
+fn refused(code: u16, responded_at: u128) -> Outcome {
     Outcome {
         code,
-        answered,
+        responded_at,
         created: None,
     }
 }
@@ -58,11 +58,11 @@ fn begin() -> Timestamp {
     BEGIN.parse().unwrap()
 }
 
-/// An API whose creates all have these delays and the policy.
+/// Creates an API with these webhook delays and the policy for all creates.
 fn api(mutating: u64, validating: u64) -> Api {
     let api = Api::new(Options::default(), WallClock::starting_at(begin()));
     for fault in [
-        // The order of the rules is not that of admission.
+        // The order of the rules does not affect the order of admission.
         Fault::DenyLate {
             policy: POLICY.to_owned(),
             annotation: CREATE_BEFORE.to_owned(),
@@ -82,36 +82,36 @@ fn api(mutating: u64, validating: u64) -> Api {
 
 async fn post(client: &ApiService, query: &str, annotations: &Value) -> (u16, Value) {
     let object = json!({"metadata": {"name": "a", "annotations": annotations}});
-    ask(client, "POST", &format!("{MAPS}{query}"), &object).await
+    request(client, "POST", &format!("{MAPS}{query}"), &object).await
 }
 
-async fn play(case: Case) -> Outcome {
+async fn run(case: Case) -> Outcome {
     let client = api(case.mutating, case.validating).client("a");
     let annotations = case.create_before.map_or(Value::Null, |milliseconds| {
         let latest = begin() + SignedDuration::from_millis(milliseconds);
         json!({CREATE_BEFORE: latest.to_string()})
     });
     let begun = now();
-    let (code, answer) = post(&client, case.query, &annotations).await;
-    let answered = begun.elapsed().as_millis();
-    // An object whose request was cut off is not stored later either.
+    let (code, response) = post(&client, case.query, &annotations).await;
+    let responded_at = begun.elapsed().as_millis();
+    // A request that timed out does not store its object later.
     advance(Duration::from_mins(1)).await;
-    let (found, object) = ask(&client, "GET", &format!("{MAPS}/a"), &Value::Null).await;
-    assert_eq!(found, if code == 201 { 200 } else { 404 }, "{case:?}: {answer}");
+    let (found, object) = request(&client, "GET", &format!("{MAPS}/a"), &Value::Null).await;
+    assert_eq!(found, if code == 201 { 200 } else { 404 }, "{case:?}: {response}");
     let created = object["metadata"]["creationTimestamp"].as_str().map(|created| {
         let created: Timestamp = created.parse().unwrap();
         i64::try_from(created.duration_since(begin()).as_millis()).unwrap()
     });
     Outcome {
         code,
-        answered,
+        responded_at,
         created,
     }
 }
 
 async fn check(cases: impl IntoIterator<Item = (Case, Outcome)>) {
     for (case, expected) in cases {
-        assert_eq!(play(case).await, expected, "{case:?}");
+        assert_eq!(run(case).await, expected, "{case:?}");
     }
 }
 
@@ -127,11 +127,11 @@ fn case(mutating: u64, validating: u64, create_before: i64) -> Case {
 #[tokio::test(start_paused = true)]
 async fn only_mutating_webhooks_count_against_the_latest_create_time() {
     check([
-        // It arrives in time, or in the same second, or late.
+        // The create arrives in time, in the same second, or late.
         (case(0, 0, 60_000), stored(0, 0)),
         (case(0, 0, 0), stored(0, 0)),
         (case(0, 0, -1_000), refused(403, 0)),
-        // `creationTimestamp` has whole seconds, so the whole second of the latest time is in time.
+        // `creationTimestamp` has whole seconds, so every create within the second of the latest time is in time.
         (case(5_999, 0, 5_000), stored(5_999, 5_000)),
         (case(6_000, 0, 5_000), refused(403, 6_000)),
         (case(6_000, 0, 5_999), refused(403, 6_000)),
@@ -161,7 +161,7 @@ async fn request_timeout_bounds_admission_up_to_34_seconds() {
         (with(0, 35_000, ""), refused(504, 34_000)),
         (with(35_000, 0, "?timeout=0s"), refused(504, 34_000)),
         (with(0, 35_000, "?timeout=60s"), refused(504, 34_000)),
-        // Whichever comes first.
+        // The earlier of denial and timeout applies.
         (
             Case {
                 query: "?timeout=7s",
@@ -212,6 +212,6 @@ async fn only_creates_pass_through_admission() {
     assert_eq!(post(&client, "", &Value::Null).await.0, 201);
     assert_eq!(begun.elapsed(), Duration::from_secs(12));
     let late = json!({"metadata": {"annotations": {CREATE_BEFORE: "2026-01-02T03:04:05Z"}}});
-    let (code, answer) = ask(&client, "PATCH", &format!("{MAPS}/a"), &late).await;
-    assert_eq!((code, begun.elapsed()), (200, Duration::from_secs(12)), "{answer}");
+    let (code, response) = request(&client, "PATCH", &format!("{MAPS}/a"), &late).await;
+    assert_eq!((code, begun.elapsed()), (200, Duration::from_secs(12)), "{response}");
 }

@@ -1,8 +1,8 @@
-//! Faults by rule, by virtual time and by seed.
+//! Fault rules in virtual time: each fault, the requests that a rule matches, and reproducible probabilities.
 
 use std::{fmt::Write as _, time::Duration};
 
-use crate::asking::{MAPS, Said, ask, create, names, next, send, try_ask, watch};
+use crate::requests::{MAPS, WatchItem, create, names, next, request, send, try_request, watch};
 use apisim::{Api, Fault, Options, Resource, Rule, ServiceTimes, Verb, WallClock};
 use futures::future::join_all;
 use serde_json::{Value, json};
@@ -44,7 +44,7 @@ async fn refusals_have_the_codes_and_the_reasons_of_the_api_server() {
     let api = api(0);
     let client = api.client("a");
     for (fault, code, reason) in [
-        (Fault::Forbid("a policy says no".to_owned()), 403, "Forbidden"),
+        (Fault::Forbid("a policy denies it".to_owned()), 403, "Forbidden"),
         (Fault::NotPermitted, 403, "Forbidden"),
         (Fault::Conflict, 409, "Conflict"),
         (Fault::Expired, 410, "Expired"),
@@ -53,8 +53,8 @@ async fn refusals_have_the_codes_and_the_reasons_of_the_api_server() {
         (Fault::Unavailable, 503, "ServiceUnavailable"),
     ] {
         let rule = api.faults().add(Rule::new(fault));
-        let (told, status) = ask(&client, "GET", &format!("{MAPS}/x"), &Value::Null).await;
-        assert_eq!((told, &status["reason"]), (code, &json!(reason)), "{status}");
+        let (received, status) = request(&client, "GET", &format!("{MAPS}/x"), &Value::Null).await;
+        assert_eq!((received, &status["reason"]), (code, &json!(reason)), "{status}");
         api.faults().remove(rule);
     }
     api.faults().add(Rule::new(Fault::Throttle { retry_after_seconds: 7 }));
@@ -69,7 +69,7 @@ async fn access_review_reflects_what_the_authorizer_refuses() {
     let review = async |verb: &str, namespace: &str| {
         let attributes = json!({"verb": verb, "group": "batch", "resource": "jobs", "namespace": namespace});
         let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
-        let (code, review) = ask(
+        let (code, review) = request(
             &client,
             "POST",
             path,
@@ -89,7 +89,7 @@ async fn access_review_reflects_what_the_authorizer_refuses() {
     assert!(!review("list", "shop").await);
     assert!(review("create", "shop").await);
     assert!(review("list", "other").await);
-    let (code, status) = ask(&client, "GET", "/apis/batch/v1/namespaces/shop/jobs", &Value::Null).await;
+    let (code, status) = request(&client, "GET", "/apis/batch/v1/namespaces/shop/jobs", &Value::Null).await;
     let message = "jobs.batch is forbidden: User \"a\" cannot list resource \"jobs\" in API group \"batch\" in the namespace \"shop\"";
     assert_eq!((code, &status["message"]), (403, &json!(message)));
 }
@@ -108,7 +108,7 @@ async fn outage_of_one_client_does_not_affect_others() {
     let begun = now();
     assert_eq!(create(&cut, "a").await, Some(201));
     assert_eq!(next(&mut watched, Duration::from_secs(1)).await.name(), "a");
-    assert_eq!(next(&mut watched, Duration::from_mins(1)).await, Said::Broken);
+    assert_eq!(next(&mut watched, Duration::from_mins(1)).await, WatchItem::Broken);
     assert_eq!(begun.elapsed(), Duration::from_secs(10));
     assert_eq!(create(&cut, "b").await, None);
     assert_eq!(create(&other, "b").await, Some(201));
@@ -126,18 +126,18 @@ async fn watches_can_stall_slow_down_and_close() {
     for name in ["a", "b", "c"] {
         create(&client, name).await;
     }
-    assert_eq!(next(&mut watched, Duration::from_hours(2)).await, Said::Nothing);
+    assert_eq!(next(&mut watched, Duration::from_hours(2)).await, WatchItem::TimedOut);
     api.faults().remove(stall);
-    // Its time was up long ago, but what it had to say comes first.
+    // The timeout has passed, but the pending events are sent first.
     assert_eq!(next(&mut watched, Duration::from_secs(1)).await.name(), "a");
     let slow = api.faults().add(Rule::new(Fault::SlowWatch {
         pause: Duration::from_secs(3),
     }));
     assert_eq!(next(&mut watched, Duration::from_secs(1)).await.name(), "b");
-    assert_eq!(next(&mut watched, Duration::from_secs(2)).await, Said::Nothing);
+    assert_eq!(next(&mut watched, Duration::from_secs(2)).await, WatchItem::TimedOut);
     assert_eq!(next(&mut watched, Duration::from_secs(2)).await.name(), "c");
     api.faults().remove(slow);
-    assert_eq!(next(&mut watched, Duration::from_secs(1)).await, Said::End);
+    assert_eq!(next(&mut watched, Duration::from_secs(1)).await, WatchItem::End);
     let close = Rule {
         times_max: Some(2),
         resource: Some(Resource::ConfigMap),
@@ -146,7 +146,7 @@ async fn watches_can_stall_slow_down_and_close() {
     api.faults().add(close);
     assert_eq!(
         next(&mut watch(&client, &path).await, Duration::from_secs(1)).await,
-        Said::End
+        WatchItem::End
     );
 }
 
@@ -190,10 +190,14 @@ async fn service_times_delay_writes_and_limit_requests_in_flight() {
     });
     let codes = join_all(names.iter().map(|name| create(&client, name))).await;
     assert_eq!(codes.iter().filter(|code| **code == Some(429)).count(), 70);
-    assert_eq!(create(&client, "b").await, Some(201), "those in hand have gone");
+    assert_eq!(
+        create(&client, "b").await,
+        Some(201),
+        "the requests in flight have completed"
+    );
 }
 
-/// What a client sees of 200 creates under faults by chance.
+/// Sends 200 creates with random faults. Returns the time and result of each, one per line.
 async fn run(seed: u64) -> String {
     let api = api(seed);
     let client = api.client("a");
@@ -209,13 +213,13 @@ async fn run(seed: u64) -> String {
         });
     }
     let begun = now();
-    let mut told = String::new();
+    let mut log = String::new();
     for at in 0..200 {
         let object = json!({"metadata": {"name": format!("a-{at}")}});
-        let answer = try_ask(&client, "POST", MAPS, &object).await;
-        writeln!(told, "{:?} {answer:?}", begun.elapsed()).unwrap();
+        let response = try_request(&client, "POST", MAPS, &object).await;
+        writeln!(log, "{:?} {response:?}", begun.elapsed()).unwrap();
     }
-    told
+    log
 }
 
 #[tokio::test(start_paused = true)]
@@ -242,7 +246,7 @@ async fn rule_for_a_namespace_affects_only_requests_in_it() {
         MAPS,
         "/api/v1/configmaps",
     ] {
-        let (code, _) = try_ask(&client, "GET", path, &json!(null)).await.unwrap();
+        let (code, _) = try_request(&client, "GET", path, &json!(null)).await.unwrap();
         codes.push(code);
     }
     assert_eq!(codes, [503, 503, 200, 200]);

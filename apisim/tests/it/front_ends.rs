@@ -1,8 +1,8 @@
-//! Several front ends on one store, one of them behind; bookmarks and 410 by virtual time.
+//! Several front ends on one store, with lag and clock offset. Bookmarks, 410 and the expiry of Events in virtual time.
 
 use std::time::Duration;
 
-use crate::asking::{MAPS, Said, ask, create, names, next, watch};
+use crate::requests::{MAPS, WatchItem, create, names, next, request, watch};
 use apisim::{Api, Options, WallClock};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
@@ -26,16 +26,16 @@ async fn lagging_front_end_serves_past_objects() {
     let version = api.version();
     assert_eq!(names(&first, "resourceVersion=0").await, ["new", "old"]);
     assert_eq!(names(&second, "resourceVersion=0").await, ["old"]);
-    // A list that asks for the latest is of the store.
+    // A list of the latest version reads the store, not the watch cache.
     assert_eq!(names(&second, "").await, ["new", "old"]);
-    let (code, _) = ask(
+    let (code, _) = request(
         &second,
         "GET",
         &format!("{MAPS}?resourceVersion={version}"),
         &Value::Null,
     )
     .await;
-    assert_eq!(code, 504, "after three seconds it is not there yet");
+    assert_eq!(code, 504, "the version is not visible after three seconds");
     assert_eq!(
         names(&second, &format!("resourceVersion={version}")).await,
         ["new", "old"]
@@ -51,7 +51,7 @@ async fn front_end_stamps_objects_with_its_own_clock() {
     let (first, second) = (api.client("a"), api.client("a").at_front_end(1));
     let created = async |client, name: &str| {
         create(client, name).await;
-        let (_, object) = ask(client, "GET", &format!("{MAPS}/{name}"), &Value::Null).await;
+        let (_, object) = request(client, "GET", &format!("{MAPS}/{name}"), &Value::Null).await;
         object["metadata"]["creationTimestamp"].clone()
     };
     assert_eq!(created(&first, "right").await, json!("2026-01-02T03:04:05Z"));
@@ -64,19 +64,22 @@ async fn watch_at_a_lagging_front_end_is_late_and_loses_nothing() {
     let (first, second) = (api.client("a"), api.client("a").at_front_end(1));
     api.set_lag(1, Duration::from_secs(5));
     let query = format!("{MAPS}?watch=1&resourceVersion={}", api.version());
-    let mut prompt = watch(&first, &query).await;
-    let mut late = watch(&second, &query).await;
+    let mut current = watch(&first, &query).await;
+    let mut lagging = watch(&second, &query).await;
     create(&first, "a").await;
     create(&first, "b").await;
-    let at_once = Duration::from_millis(1);
-    assert_eq!(next(&mut prompt, at_once).await.name(), "a");
-    assert_eq!(next(&mut late, Duration::from_millis(4900)).await, Said::Nothing);
-    assert_eq!(next(&mut late, Duration::from_millis(200)).await.name(), "a");
-    assert_eq!(next(&mut late, at_once).await.name(), "b");
-    // What was shown is not hidden again, and a lag that is taken away shows the rest at once.
+    let immediate = Duration::from_millis(1);
+    assert_eq!(next(&mut current, immediate).await.name(), "a");
+    assert_eq!(
+        next(&mut lagging, Duration::from_millis(4900)).await,
+        WatchItem::TimedOut
+    );
+    assert_eq!(next(&mut lagging, Duration::from_millis(200)).await.name(), "a");
+    assert_eq!(next(&mut lagging, immediate).await.name(), "b");
+    // A visible change stays visible when the lag grows. Without lag, all changes are visible at once.
     create(&first, "c").await;
     api.set_lag(1, Duration::ZERO);
-    assert_eq!(next(&mut late, at_once).await.name(), "c");
+    assert_eq!(next(&mut lagging, immediate).await.name(), "c");
     api.set_lag(1, Duration::from_hours(1));
     assert_eq!(names(&second, "resourceVersion=0").await, ["a", "b", "c"]);
 }
@@ -90,13 +93,13 @@ async fn idle_watch_gets_bookmarks_every_minute_and_before_its_end() {
     let query = format!("{MAPS}?watch=1&allowWatchBookmarks=true&timeoutSeconds=150&resourceVersion={version}");
     let mut body = watch(&client, &query).await;
     let begun = tokio_now();
-    let mut told = Vec::new();
-    while let Said::Event(kind, object) = next(&mut body, Duration::from_mins(5)).await {
+    let mut events = Vec::new();
+    while let WatchItem::Event(kind, object) = next(&mut body, Duration::from_mins(5)).await {
         assert_eq!(object["metadata"]["resourceVersion"], version.to_string());
-        told.push((kind, begun.elapsed().as_secs()));
+        events.push((kind, begun.elapsed().as_secs()));
     }
     let bookmark = |seconds| ("BOOKMARK".to_owned(), seconds);
-    assert_eq!(told, [bookmark(60), bookmark(120), bookmark(148)]);
+    assert_eq!(events, [bookmark(60), bookmark(120), bookmark(148)]);
     assert_eq!(begun.elapsed().as_secs(), 150);
 }
 
@@ -108,7 +111,7 @@ async fn watch_accepts_any_timeout() {
     let mut body = watch(&client, &path).await;
     create(&client, "a").await;
     assert_eq!(next(&mut body, Duration::from_secs(1)).await.name(), "a");
-    assert_eq!(next(&mut body, Duration::from_hours(24)).await, Said::Nothing);
+    assert_eq!(next(&mut body, Duration::from_hours(24)).await, WatchItem::TimedOut);
 }
 
 #[expect(clippy::disallowed_methods, reason = "virtual time")]
@@ -124,21 +127,21 @@ async fn compacted_version_is_410() {
     for name in ["a", "b", "c"] {
         create(&client, name).await;
     }
-    let (_, page) = ask(&client, "GET", &format!("{MAPS}?limit=1"), &Value::Null).await;
+    let (_, page) = request(&client, "GET", &format!("{MAPS}?limit=1"), &Value::Null).await;
     let token = page["metadata"]["continue"].as_str().unwrap();
     create(&client, "bb").await;
     api.compact();
     let query = format!("{MAPS}?watch=1&resourceVersion={before}");
     let mut body = watch(&client, &query).await;
-    let Said::Event(kind, status) = next(&mut body, Duration::from_secs(1)).await else {
+    let WatchItem::Event(kind, status) = next(&mut body, Duration::from_secs(1)).await else {
         panic!("no event")
     };
     assert_eq!(
         (kind.as_str(), &status["code"], &status["reason"]),
         ("ERROR", &json!(410), &json!("Expired"))
     );
-    assert_eq!(next(&mut body, Duration::from_secs(1)).await, Said::End);
-    let (code, status) = ask(
+    assert_eq!(next(&mut body, Duration::from_secs(1)).await, WatchItem::End);
+    let (code, status) = request(
         &client,
         "GET",
         &format!("{MAPS}?limit=1&continue={token}"),
@@ -146,9 +149,12 @@ async fn compacted_version_is_410() {
     )
     .await;
     assert_eq!((code, &status["reason"]), (410, &json!("Expired")));
-    let on = status["metadata"]["continue"].as_str().unwrap();
-    assert_eq!(names(&client, &format!("continue={on}")).await, ["b", "bb", "c"]);
-    let (code, _) = ask(
+    let next_token = status["metadata"]["continue"].as_str().unwrap();
+    assert_eq!(
+        names(&client, &format!("continue={next_token}")).await,
+        ["b", "bb", "c"]
+    );
+    let (code, _) = request(
         &client,
         "GET",
         &format!("{MAPS}?resourceVersion={before}&resourceVersionMatch=Exact"),
@@ -167,17 +173,17 @@ async fn event_expires_an_hour_after_its_last_write() {
         let event = json!({"metadata": {"name": name}, "involvedObject": {"namespace": "default"}, "count": 1,
             "reason": "Tested", "type": "Normal", "source": {"component": "test"},
             "firstTimestamp": "2026-01-02T03:04:05Z", "lastTimestamp": "2026-01-02T03:04:05Z"});
-        let (code, answer) = ask(&client, "POST", EVENTS, &event).await;
-        assert_eq!(code, 201, "{answer}");
+        let (code, response) = request(&client, "POST", EVENTS, &event).await;
+        assert_eq!(code, 201, "{response}");
     };
     create("old").await;
     create("patched").await;
     advance(Duration::from_mins(30)).await;
-    ask(&client, "PATCH", &format!("{EVENTS}/patched"), &json!({"count": 2})).await;
+    request(&client, "PATCH", &format!("{EVENTS}/patched"), &json!({"count": 2})).await;
     advance(Duration::from_mins(30)).await;
     create("new").await;
     for (name, expected) in [("old", 404), ("patched", 200), ("new", 200)] {
-        let (code, _) = ask(&client, "GET", &format!("{EVENTS}/{name}"), &Value::Null).await;
+        let (code, _) = request(&client, "GET", &format!("{EVENTS}/{name}"), &Value::Null).await;
         assert_eq!(code, expected, "{name}");
     }
 }

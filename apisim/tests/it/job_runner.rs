@@ -1,8 +1,8 @@
-//! The lives of Jobs, by virtual time.
+//! The Job runner in virtual time.
 
 use std::time::Duration;
 
-use crate::asking::{ask, send};
+use crate::requests::{request, send};
 use apisim::{Api, ApiService, Checks, JobRunner, JobRunnerOptions, Options, WallClock, check_annotations};
 use serde_json::{Value, json};
 
@@ -17,21 +17,21 @@ fn begin(options: JobRunnerOptions) -> ApiService {
     api.client("a")
 }
 
-async fn create(client: &ApiService, name: &str, life: Value, spec: Value) {
-    let template = json!({"metadata": {"annotations": life},
+async fn create(client: &ApiService, name: &str, annotations: Value, spec: Value) {
+    let template = json!({"metadata": {"annotations": annotations},
         "spec": {"restartPolicy": "Never", "containers": [{"name": "work", "image": "work"}]}});
     let mut job = json!({"metadata": {"name": name}, "spec": {"template": template}});
     for (member, value) in spec.as_object().into_iter().flatten() {
         job["spec"][member] = value.clone();
     }
-    let (code, answer) = ask(client, "POST", JOBS, &job).await;
-    assert_eq!(code, 201, "{answer}");
+    let (code, response) = request(client, "POST", JOBS, &job).await;
+    assert_eq!(code, 201, "{response}");
 }
 
-/// The types of a Job's conditions after a time; none where it is gone.
+/// Waits, then returns the condition types and the status of a Job. Returns `None` if the Job does not exist.
 async fn after(client: &ApiService, seconds: u64, name: &str) -> Option<(Vec<String>, Value)> {
     tokio::time::sleep(Duration::from_secs(seconds)).await;
-    let (code, job) = ask(client, "GET", &format!("{JOBS}/{name}"), &Value::Null).await;
+    let (code, job) = request(client, "GET", &format!("{JOBS}/{name}"), &Value::Null).await;
     let conditions = job["status"]["conditions"].as_array().cloned().unwrap_or_default();
     let kinds = conditions
         .iter()
@@ -93,7 +93,7 @@ async fn jobs_fail_hang_stay_suspended_and_exceed_their_deadline() {
     assert_eq!((kinds.len(), &status["active"]), (0, &json!(1)));
     assert_eq!(after(&client, 0, "waits").await.unwrap().1["startTime"], Value::Null);
     let resume = json!({"spec": {"suspend": false}});
-    ask(&client, "PATCH", &format!("{JOBS}/waits"), &resume).await;
+    request(&client, "PATCH", &format!("{JOBS}/waits"), &resume).await;
     assert_eq!(
         after(&client, 2, "waits").await.unwrap().0,
         ["SuccessCriteriaMet", "Complete"]
@@ -136,20 +136,20 @@ async fn admission_refuses_unknown_annotation_values() {
     let template = json!({"metadata": {"annotations": {"outcome": "explode"}},
         "spec": {"restartPolicy": "Never", "containers": [{"name": "work", "image": "work"}]}});
     let mut job = json!({"metadata": {"name": "a"}, "spec": {"template": template}});
-    let (code, answer) = ask(&client, "POST", JOBS, &job).await;
+    let (code, response) = request(&client, "POST", JOBS, &job).await;
     let expected = "jobs.batch \"a\" is forbidden: spec.template.metadata.annotations[outcome]: \"explode\" is not one of \
                     succeed, fail and hang";
-    assert_eq!((code, answer["message"].as_str()), (403, Some(expected)));
+    assert_eq!((code, response["message"].as_str()), (403, Some(expected)));
     job["spec"]["template"]["metadata"]["annotations"]["outcome"] = "fail".into();
     let cron_job = json!({"metadata": {"name": "a"}, "spec": {"schedule": "* * * * *", "jobTemplate": job}});
     let cron_jobs = JOBS.replace("jobs", "cronjobs");
-    assert_eq!(ask(&client, "POST", &cron_jobs, &cron_job).await.0, 201);
+    assert_eq!(request(&client, "POST", &cron_jobs, &cron_job).await.0, 201);
     let annotations = json!({"metadata": {"annotations": {"run-for": "soon"}}});
     let patch = json!({"spec": {"jobTemplate": {"spec": {"template": annotations}}}});
-    let (code, answer) = ask(&client, "PATCH", &format!("{cron_jobs}/a"), &patch).await;
+    let (code, response) = request(&client, "PATCH", &format!("{cron_jobs}/a"), &patch).await;
     let expected = "cronjobs.batch \"a\" is forbidden: spec.jobTemplate.spec.template.metadata.annotations[run-for]: \
                     \"soon\" is not a duration such as 90s or 1h30m";
-    assert_eq!((code, answer["message"].as_str()), (403, Some(expected)));
+    assert_eq!((code, response["message"].as_str()), (403, Some(expected)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -161,7 +161,7 @@ async fn pod_lists_are_empty_with_a_warning() {
         let response = send(&client, "GET", path, &Value::Null).await.unwrap();
         assert_eq!(response.status(), 200, "{path}");
         assert_eq!(response.headers()["warning"], format!("299 - {NO_PODS:?}"), "{path}");
-        let (_, list) = ask(&client, "GET", path, &Value::Null).await;
+        let (_, list) = request(&client, "GET", path, &Value::Null).await;
         assert_eq!(
             (&list["kind"], &list["items"]),
             (&json!("PodList"), &json!([])),
@@ -174,9 +174,9 @@ async fn pod_lists_are_empty_with_a_warning() {
         ("GET", "/api/v1/namespaces/default/pods/a/log"),
         ("POST", "/api/v1/namespaces/default/pods"),
     ] {
-        let (code, answer) = ask(&client, method, path, &Value::Null).await;
+        let (code, response) = request(&client, method, path, &Value::Null).await;
         assert_eq!(
-            (code, answer["message"].as_str()),
+            (code, response["message"].as_str()),
             (404, Some(NO_PODS)),
             "{method} {path}"
         );

@@ -1,10 +1,11 @@
-//! What the library promises beyond the contract that the real server keeps too: front ends, faults, lives of Jobs, sockets.
+//! Features without a counterpart in the real server: front ends, faults, the Job runner. Also sockets and malformed
+//! bodies.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod admission;
-mod asking;
 mod faults;
 mod front_ends;
 mod job_runner;
 mod malformed;
+mod requests;
 mod server;

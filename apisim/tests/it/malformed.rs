@@ -1,4 +1,4 @@
-//! Bodies that are not what they should be: each gets an answer, and the API goes on.
+//! Malformed bodies: each gets a response, and later requests succeed.
 
 use apisim::{Api, ApiService, Options, WallClock};
 use bytes::Bytes;
@@ -15,7 +15,7 @@ const PATCHES: [&str; 4] = [
     "application/json-patch+json",
 ];
 
-/// An object with something of everything.
+/// A Job with a value for each kind of field.
 fn job() -> Value {
     json!({
         "apiVersion": "batch/v1", "kind": "Job",
@@ -34,7 +34,7 @@ fn job() -> Value {
     })
 }
 
-/// Every place in a value.
+/// Appends a JSON pointer for every value inside a value, including itself.
 fn places(value: &Value, place: &str, found: &mut Vec<String>) {
     found.push(place.to_owned());
     match value {
@@ -73,7 +73,7 @@ async fn any_body_gets_a_response() {
     valid["spec"]["selector"].take();
     let mut all = Vec::new();
     places(&whole, "", &mut all);
-    let mut n_answers = 0;
+    let mut n_responses = 0;
     for place in &all {
         for other in [
             json!(null),
@@ -92,7 +92,7 @@ async fn any_body_gets_a_response() {
             assert!(matches!(created, 201 | 409), "{created} after {place} was {other}");
             for path in [one.clone(), format!("{one}/status")] {
                 code(&client, "PUT", &path, "application/json", &body).await;
-                n_answers += 1;
+                n_responses += 1;
             }
             for form in PATCHES {
                 let body = if form == PATCHES[3] { &operations } else { &body };
@@ -101,12 +101,12 @@ async fn any_body_gets_a_response() {
                     format!("{one}/status?fieldManager=n"),
                 ] {
                     code(&client, "PATCH", &path, form, body).await;
-                    n_answers += 1;
+                    n_responses += 1;
                 }
             }
             code(&client, "DELETE", &one, "application/json", &other).await;
             code(&client, "DELETE", &one, "application/json", &json!({})).await;
-            // It waits for its finalizers, if it is there.
+            // If the Job exists, it still has finalizers.
             let release = json!({"metadata": {"finalizers": null}});
             code(&client, "PATCH", &one, PATCHES[0], &release).await;
             assert_eq!(
@@ -116,7 +116,7 @@ async fn any_body_gets_a_response() {
             );
         }
     }
-    assert!(n_answers > 5_000, "{n_answers}");
+    assert!(n_responses > 5_000, "{n_responses}");
     let plain = json!({"metadata": {"name": "last"}});
     let maps = "/api/v1/namespaces/default/configmaps";
     assert_eq!(code(&client, "POST", maps, "application/json", &plain).await, 201);

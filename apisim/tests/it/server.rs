@@ -1,4 +1,4 @@
-//! The loopback server, as kubectl and clients over sockets see it: HTTP/1.1, and HTTP/2 with prior knowledge.
+//! The loopback server over sockets: HTTP/1.1, and HTTP/2 with prior knowledge.
 
 use std::net::SocketAddr;
 
@@ -15,14 +15,14 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
 use tokio::{net::TcpStream, sync::oneshot, task::JoinHandle};
 
-use crate::asking::MAPS;
+use crate::requests::MAPS;
 
 fn service() -> ApiService {
     let clock = WallClock::starting_at("2026-01-02T03:04:05Z".parse().unwrap());
     Api::new(Options::default(), clock).client("").named_by_user_agent()
 }
 
-/// A server that runs until it is told to stop.
+/// A running server.
 struct Running {
     address: SocketAddr,
     stop: oneshot::Sender<()>,
@@ -73,7 +73,7 @@ impl Connection {
         } else {
             body.to_string()
         };
-        // HTTP/2 tells the authority in the URI, HTTP/1.1 in a header.
+        // HTTP/2 takes the authority from the URI, HTTP/1.1 from a header.
         let uri = match self {
             Connection::Http1(_) => path.to_owned(),
             Connection::Http2(_) => format!("http://{address}{path}"),
@@ -127,10 +127,10 @@ async fn http2_connection_carries_many_requests_beside_a_watch() {
     let server = start().await;
     let address = server.address;
     let Connection::Http2(sender) = Connection::open(address, Version::HTTP_2).await else {
-        panic!("asked for HTTP/2")
+        panic!("the connection is not HTTP/2")
     };
-    let mut watching = Connection::Http2(sender.clone());
-    let watch = watching
+    let mut watch_connection = Connection::Http2(sender.clone());
+    let watch = watch_connection
         .send(address, "GET", &format!("{MAPS}?watch=1"), &Value::Null)
         .await;
     let creates = (0..50).map(|at| {
@@ -142,9 +142,9 @@ async fn http2_connection_carries_many_requests_beside_a_watch() {
     });
     assert_eq!(join_all(creates).await, [201; 50]);
     let mut lines = watch.into_body();
-    let mut told = Vec::new();
-    while told.split(|byte| *byte == b'\n').count() <= 50 {
-        told.extend(lines.frame().await.unwrap().unwrap().into_data().unwrap());
+    let mut received = Vec::new();
+    while received.split(|byte| *byte == b'\n').count() <= 50 {
+        received.extend(lines.frame().await.unwrap().unwrap().into_data().unwrap());
     }
     server.stop().await;
 }

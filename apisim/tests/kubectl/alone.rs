@@ -1,14 +1,14 @@
-//! What cannot be compared with a cluster, which has more of everything and runs Jobs by its own rules.
+//! Commands whose output differs from that of a cluster: a cluster serves more kinds, and other programs run its Jobs.
 
 use crate::session::Session;
 
 const NO_PODS: &str = "there are no Pods: this API server simulates Jobs, so no container runs and there are no logs";
 const HELLO: &str = include_str!("../../../examples/hello.yaml");
 
-pub(crate) fn play(session: &mut Session) {
-    let version = session.ask("version");
+pub(crate) fn run(session: &mut Session) {
+    let version = session.run_unrecorded("version");
     assert!(version.output.contains("Server Version: v1.36.3+apisim"), "{version:?}");
-    let kinds = session.ask("api-resources --no-headers");
+    let kinds = session.run_unrecorded("api-resources --no-headers");
     let kinds: Vec<_> = kinds.output.lines().collect();
     let expected = [
         "configmaps cm v1 true ConfigMap",
@@ -20,7 +20,7 @@ pub(crate) fn play(session: &mut Session) {
         "leases coordination.k8s.io/v1 true Lease",
     ];
     assert_eq!(kinds, expected);
-    let versions = session.ask("api-versions").output;
+    let versions = session.run_unrecorded("api-versions").output;
     assert_eq!(versions, "batch/v1\ncoordination.k8s.io/v1\nv1");
     for path in [
         "cronjob",
@@ -28,11 +28,11 @@ pub(crate) fn play(session: &mut Session) {
         "lease.spec",
         "job --recursive",
     ] {
-        let explained = session.ask(&format!("explain {path}"));
+        let explained = session.run_unrecorded(&format!("explain {path}"));
         assert!(explained.is_success, "{explained:?}");
         assert!(explained.output.contains("FIELDS:"), "{explained:?}");
     }
-    let schedule = session.ask("explain cj.spec.schedule").output;
+    let schedule = session.run_unrecorded("explain cj.spec.schedule").output;
     assert!(schedule.contains("FIELD: schedule <string>"), "{schedule}");
     jobs_run(session);
 }
@@ -40,17 +40,17 @@ pub(crate) fn play(session: &mut Session) {
 fn jobs_run(session: &mut Session) {
     session.run_with("apply -f -", HELLO);
     session.run("create job once --from=cronjob/hello");
-    let waited = session.ask("wait --for=condition=complete job/once --timeout=300s");
+    let waited = session.run_unrecorded("wait --for=condition=complete job/once --timeout=300s");
     assert_eq!(waited.output, "job.batch/once condition met");
-    let jobs = session.ask("get jobs --no-headers").output;
+    let jobs = session.run_unrecorded("get jobs --no-headers").output;
     assert_eq!(jobs, "once Complete 1/1 AGE AGE");
-    let logs = session.ask("logs job/once");
+    let logs = session.run_unrecorded("logs job/once");
     assert!(!logs.is_success);
     assert_eq!(
         logs.errors,
         format!("Warning: {NO_PODS}\nError from server (NotFound): {NO_PODS}")
     );
-    let pods = session.ask("get pods");
+    let pods = session.run_unrecorded("get pods");
     assert!(pods.is_success, "{pods:?}");
     let expected = format!("Warning: {NO_PODS}\nNo resources found in default namespace.");
     assert_eq!((pods.output.as_str(), pods.errors), ("", expected));

@@ -1,4 +1,4 @@
-//! The real kubectl on the in-memory API: the same commands on it and on a real kube-apiserver print the same.
+//! Runs kubectl against the in-memory API and against a real kube-apiserver, and compares the output of each command.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -15,7 +15,7 @@ use session::Session;
 use testbed::{Binaries, JobLife, Testbed};
 use tokio::{runtime::Runtime, sync::oneshot, task::JoinHandle};
 
-/// Enough of them for the script.
+/// Checks for the schedules and time zones of the script.
 const CHECKS: Checks = Checks {
     schedule: |schedule| match schedule.split_whitespace().count() {
         1 if !schedule.starts_with('@') => Err(format!("expected exactly 5 fields, found 1: [{schedule}]")),
@@ -25,7 +25,7 @@ const CHECKS: Checks = Checks {
     admission: |_, _| Ok(()),
 };
 
-/// A folder for kubectl's files that goes with it.
+/// A temporary folder for the files of kubectl. It is deleted on drop.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -42,12 +42,12 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What stays is in the folder for such things.
+        // On failure, files remain in the temporary folder of the system.
         let _kept = std::fs::remove_dir_all(&self.0);
     }
 }
 
-/// The in-memory API on a port, served by a thread of its own.
+/// The in-memory API on a port, served by a separate thread.
 struct InMemory {
     runtime: Runtime,
     stop: oneshot::Sender<()>,
@@ -111,16 +111,16 @@ fn kubectl_output_matches_a_real_api_server() {
     let scratch = Scratch::new("both");
     let in_memory = InMemory::start(scratch.path(), false);
     let mut session = Session::new(kubectl(), &in_memory.kubeconfig, &scratch.path().join("in-memory"));
-    script::play(&mut session);
+    script::run(&mut session);
     let ours = session.transcript;
     in_memory.stop();
     let testbed = Testbed::start(testbed::Options {
         jobs: JobLife::None,
         ..testbed::Options::default()
     });
-    let testbed = testbed.expect("a control plane");
+    let testbed = testbed.expect("the control plane starts");
     let mut session = Session::new(kubectl(), &testbed.kubeconfig(), &scratch.path().join("real"));
-    script::play(&mut session);
+    script::run(&mut session);
     let real = session.transcript;
     testbed.stop().expect("everything stops");
     assert_eq!(ours.len(), real.len());
@@ -132,7 +132,7 @@ fn kubectl_output_matches_a_real_api_server() {
         .collect();
     assert!(
         differences.is_empty(),
-        "{} of {} commands differ; - is the real server, + is this\n{}",
+        "{} of {} commands differ; - is the real server, + is the in-memory API\n{}",
         differences.len(),
         ours.len(),
         differences.join("\n")
@@ -144,6 +144,6 @@ fn kubectl_lists_explains_and_sees_jobs_run() {
     let scratch = Scratch::new("alone");
     let in_memory = InMemory::start(scratch.path(), true);
     let mut session = Session::new(kubectl(), &in_memory.kubeconfig, &scratch.path().join("cache"));
-    alone::play(&mut session);
+    alone::run(&mut session);
     in_memory.stop();
 }

@@ -1,9 +1,9 @@
-//! What differs from run to run, taken out of what kubectl prints: uids, versions, times, ages, widths.
+//! Masks values that differ between runs in the output of kubectl: uids, versions, times, ages, column widths.
 
 use crate::session::Printed;
 
-/// What lines begin with whose rest is nobody's affair: versions, and the names and times of the files that are compared.
-const MASKED: [&str; 6] = [
+/// Starts of lines whose rest is masked: versions, and the names and times of compared files.
+const MASKED_STARTS: [&str; 6] = [
     "resourceVersion:",
     "\"resourceVersion\":",
     "Resource Version:",
@@ -12,17 +12,17 @@ const MASKED: [&str; 6] = [
     "+++ ",
 ];
 
-/// Every run of spaces within a line becomes one: ages make columns wide.
+/// Masks a text. Also replaces runs of spaces within a line with one space, because ages change the width of columns.
 pub(crate) fn masked(text: &str) -> String {
     let lines = text.lines().map(|line| {
         let indent: String = line.chars().take_while(|character| *character == ' ').collect();
-        let is_said = |start: &&&str| line.trim_start().starts_with(**start);
-        if let Some(start) = MASKED.iter().find(is_said) {
+        let is_start = |start: &&&str| line.trim_start().starts_with(**start);
+        if let Some(start) = MASKED_STARTS.iter().find(is_start) {
             return format!("{indent}{start} MASKED");
         }
-        let words: Vec<String> = line.split_whitespace().map(word).collect();
+        let words: Vec<String> = line.split_whitespace().map(mask_word).collect();
         if is_log_head(words.first().map_or("", String::as_str)) {
-            // Followed by the time and the process.
+            // The time and the process id follow the head.
             return format!("LOG {}", words.get(3..).unwrap_or_default().join(" "));
         }
         indent + &without_dates(words).join(" ")
@@ -31,13 +31,13 @@ pub(crate) fn masked(text: &str) -> String {
     lines.join("\n")
 }
 
-/// `W1121`: a warning of that day.
+/// Returns whether a word starts a log line, such as `W1121`: a warning on November 21.
 fn is_log_head(word: &str) -> bool {
     let day = word.strip_prefix(['I', 'W', 'E']).unwrap_or_default();
     day.len() == 4 && day.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-fn word(word: &str) -> String {
+fn mask_word(word: &str) -> String {
     let bare = word.trim_matches(|character: char| matches!(character, '"' | ',' | ';' | '\''));
     if bare.parse::<jiff::Timestamp>().is_ok() {
         word.replace(bare, "TIME")
@@ -62,7 +62,7 @@ fn without_uids(word: &str) -> String {
     }
 }
 
-/// `5s`, `2m3s`.
+/// Returns whether a word is an age, such as `5s` or `2m3s`.
 fn is_age(word: &str) -> bool {
     let units = ['s', 'm', 'h', 'd'];
     let is_form = |character: char| character.is_ascii_digit() || units.contains(&character);
@@ -70,7 +70,7 @@ fn is_age(word: &str) -> bool {
         || word == "<unknown>"
 }
 
-/// `Mon, 02 Jan 2006 15:04:05 +0000` becomes one word.
+/// Replaces dates such as `Mon, 02 Jan 2006 15:04:05 +0000` with one word.
 fn without_dates(words: Vec<String>) -> Vec<String> {
     const DAYS: [&str; 7] = ["Mon,", "Tue,", "Wed,", "Thu,", "Fri,", "Sat,", "Sun,"];
     let mut kept = Vec::new();
@@ -86,7 +86,7 @@ fn without_dates(words: Vec<String>) -> Vec<String> {
     kept
 }
 
-/// What one printed and the other did not, line by line.
+/// Returns the lines that only one of the two printed.
 pub(crate) fn difference(ours: &Printed, real: &Printed) -> String {
     let mut lines = Vec::new();
     if ours.is_success != real.is_success {

@@ -1,4 +1,4 @@
-//! The commands that print the same on both servers. Nothing runs Jobs here: statuses are written by hand.
+//! The commands that print the same on both servers. Nothing runs Jobs here: the script writes their statuses.
 
 use crate::session::Session;
 
@@ -25,7 +25,7 @@ spec:
 
 const COMPLETE: &str = r#"{"status":{"startTime":"2026-01-02T03:04:05Z","completionTime":"2026-01-02T03:04:15Z","succeeded":1,"conditions":[{"type":"SuccessCriteriaMet","status":"True","lastTransitionTime":"2026-01-02T03:04:15Z"},{"type":"Complete","status":"True","lastTransitionTime":"2026-01-02T03:04:15Z"}]}}"#;
 
-pub(crate) fn play(session: &mut Session) {
+pub(crate) fn run(session: &mut Session) {
     session.run("create namespace team");
     session.run("create namespace team");
     session.run("get namespace team");
@@ -70,17 +70,20 @@ fn apply(session: &mut Session) {
 }
 
 fn server_side(session: &mut Session) {
-    let aside = HELLO.replace("name: hello\n  labels", "name: aside\n  labels");
-    let by_other = aside.replace("labels: {app: hello}", "labels: {app: hello, also: there}");
-    let changed = aside.replace("busybox", "other");
+    let second = HELLO.replace("name: hello\n  labels", "name: aside\n  labels");
+    let of_other_manager = second.replace("labels: {app: hello}", "labels: {app: hello, also: there}");
+    let changed = second.replace("busybox", "other");
     let changed_more = changed.replace("*/5", "*/8").replace("value: b", "value: c");
-    session.run_with("-n team apply --server-side -f -", &aside);
-    session.run_with("-n team apply --server-side -f -", &aside);
-    session.run_with("-n team apply --server-side -f -", &aside.replace("*/5", "*/9"));
-    session.run_with("-n team apply --server-side --field-manager=other -f -", &by_other);
+    session.run_with("-n team apply --server-side -f -", &second);
+    session.run_with("-n team apply --server-side -f -", &second);
+    session.run_with("-n team apply --server-side -f -", &second.replace("*/5", "*/9"));
+    session.run_with(
+        "-n team apply --server-side --field-manager=other -f -",
+        &of_other_manager,
+    );
     session.run_with(
         "-n team apply --server-side --field-manager=other --force-conflicts -f -",
-        &by_other,
+        &of_other_manager,
     );
     session.run("-n team get cj aside -o yaml");
     session.run_with("-n team apply --server-side --dry-run=server -f -", &changed);
@@ -193,7 +196,7 @@ fn jobs(session: &mut Session) {
 }
 
 fn events(session: &mut Session) {
-    let uid = session.ask("-n team get cj hello -o jsonpath={.metadata.uid}");
+    let uid = session.run_unrecorded("-n team get cj hello -o jsonpath={.metadata.uid}");
     assert!(uid.is_success, "{uid:?}");
     let uid = session.run("-n team get cj hello -o jsonpath={.metadata.uid}");
     let event = format!(

@@ -1,4 +1,4 @@
-//! One kubectl at one server, and the record of what it was asked and printed.
+//! A kubectl connected to one server, and a record of its commands and their output.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use std::{
 
 use crate::masking;
 
-/// What a command printed, with what differs from run to run masked.
+/// The output of a command. Values that differ between runs are masked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Printed {
     pub(crate) command: String,
@@ -19,7 +19,7 @@ pub(crate) struct Printed {
     pub(crate) errors: String,
 }
 
-/// A kubectl.
+/// A kubectl connected to one server.
 pub(crate) struct Session {
     program: PathBuf,
     kubeconfig: PathBuf,
@@ -27,7 +27,7 @@ pub(crate) struct Session {
     pub(crate) transcript: Vec<Printed>,
 }
 
-/// A kubectl that goes on while others are run.
+/// A command that runs in the background.
 pub(crate) struct Running {
     child: Child,
     command: String,
@@ -36,7 +36,7 @@ pub(crate) struct Running {
 }
 
 impl Session {
-    /// `folder` is made for its files.
+    /// Creates the folder for the files of kubectl.
     pub(crate) fn new(program: PathBuf, kubeconfig: &Path, folder: &Path) -> Session {
         fs::create_dir_all(folder).unwrap();
         Session {
@@ -61,21 +61,21 @@ impl Session {
         command
     }
 
-    /// Runs a command of words; what it prints is noted and returned unmasked.
-    pub(crate) fn run(&mut self, words: &str) -> String {
-        self.run_with(words, "")
+    /// Runs a command, split at whitespace. Records the masked output and returns it unmasked.
+    pub(crate) fn run(&mut self, command: &str) -> String {
+        self.run_with(command, "")
     }
 
-    /// The same with a standard input.
-    pub(crate) fn run_with(&mut self, words: &str, input: &str) -> String {
-        let arguments: Vec<&str> = words.split_whitespace().collect();
+    /// Runs a command like `run`, with this standard input.
+    pub(crate) fn run_with(&mut self, command: &str, input: &str) -> String {
+        let arguments: Vec<&str> = command.split_whitespace().collect();
         self.run_arguments(&arguments, input)
     }
 
-    /// The same where an argument holds spaces.
+    /// Runs a command whose arguments may contain spaces.
     pub(crate) fn run_arguments(&mut self, arguments: &[&str], input: &str) -> String {
         let mut child = self.command(arguments).stdin(Stdio::piped()).spawn().unwrap();
-        // All of it is read before anything is printed; who reads nothing has closed it.
+        // kubectl reads all input before it prints. A command that reads none may have closed it.
         let _closed = child.stdin.take().unwrap().write_all(input.as_bytes());
         let printed = child.wait_with_output().unwrap();
         let output = String::from_utf8(printed.stdout).unwrap();
@@ -88,50 +88,50 @@ impl Session {
         output
     }
 
-    /// The same, without a note: for what need not be equal.
-    pub(crate) fn ask(&mut self, words: &str) -> Printed {
-        self.run(words);
+    /// Runs a command like `run` without a record, for output that may differ between servers.
+    pub(crate) fn run_unrecorded(&mut self, command: &str) -> Printed {
+        self.run(command);
         self.transcript.pop().unwrap()
     }
 
-    /// Makes the editor that `kubectl edit` starts: a script of the shell, with the file as its argument.
+    /// Sets the editor that `kubectl edit` starts: a shell script with the file as its argument.
     pub(crate) fn set_editor(&self, script: &str) {
         let path = self.folder.join("editor");
         fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
     }
 
-    /// Starts a command that goes on.
-    pub(crate) fn start(&self, words: &str) -> Running {
-        let arguments: Vec<&str> = words.split_whitespace().collect();
+    /// Starts a command in the background.
+    pub(crate) fn start(&self, command: &str) -> Running {
+        let arguments: Vec<&str> = command.split_whitespace().collect();
         let mut child = self.command(&arguments).spawn().unwrap();
         let reader = BufReader::new(child.stdout.take().unwrap());
         Running {
             child,
-            command: words.to_owned(),
+            command: command.to_owned(),
             lines: Vec::new(),
             reader,
         }
     }
 
-    /// Ends a command that goes on, once it has printed so many lines.
+    /// Stops a background command after it has printed this many lines.
     pub(crate) fn end(&mut self, mut running: Running, n_lines: usize) {
         running.wait_for(n_lines);
         running.child.kill().unwrap();
         running.child.wait().unwrap();
-        self.note(running, true);
+        self.record(running, true);
     }
 
-    /// Waits for the end of a command that goes on.
+    /// Waits until a background command ends.
     pub(crate) fn wait(&mut self, mut running: Running) {
         let mut rest = String::new();
         while running.reader.read_line(&mut rest).unwrap() > 0 {}
         running.lines.push(rest);
         let is_success = running.child.wait().unwrap().success();
-        self.note(running, is_success);
+        self.record(running, is_success);
     }
 
-    fn note(&mut self, running: Running, is_success: bool) {
+    fn record(&mut self, running: Running, is_success: bool) {
         self.transcript.push(Printed {
             command: running.command,
             is_success,
@@ -142,7 +142,7 @@ impl Session {
 }
 
 impl Running {
-    /// Waits until it has printed so many lines.
+    /// Waits until the command has printed this many lines.
     pub(crate) fn wait_for(&mut self, n_lines: usize) {
         while self.lines.len() < n_lines {
             let mut line = String::new();

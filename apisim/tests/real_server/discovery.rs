@@ -1,13 +1,13 @@
-//! Discovery of the groups and kinds that are played.
+//! Compares the discovery documents of the served groups.
 
-use apisim::objects::discovery::{self, Answer};
+use apisim::objects::discovery::{self, Reply};
 use serde_json::Value;
 
 use crate::requests::Server;
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/// Compares the documents, as far as they are about the same.
+/// Compares the parts of the documents that both servers have.
 pub(crate) async fn compare(server: &Server, findings: &mut Vec<String>) {
     for (path, accept) in [
         ("/apis/batch", "application/json"),
@@ -18,7 +18,7 @@ pub(crate) async fn compare(server: &Server, findings: &mut Vec<String>) {
         ("/apis", AGGREGATED),
     ] {
         let real = server.send("GET", path, ("", accept), "").await.body;
-        let Some(Answer::Document(ours)) = discovery::answer(path, accept) else {
+        let Some(Reply::Document(ours)) = discovery::reply(path, accept) else {
             panic!("no {path}")
         };
         let ours = without_pods(ours.body);
@@ -29,7 +29,7 @@ pub(crate) async fn compare(server: &Server, findings: &mut Vec<String>) {
     }
 }
 
-/// Pods are in discovery so that clients learn that there are none.
+/// Removes Pods. Discovery lists them so that clients can report that there are none.
 fn without_pods(mut ours: Value) -> Value {
     for (pointer, name) in [("/resources", "name"), ("/items/0/versions/0/resources", "resource")] {
         if let Some(resources) = ours.pointer_mut(pointer).and_then(Value::as_array_mut) {
@@ -39,7 +39,7 @@ fn without_pods(mut ours: Value) -> Value {
     ours
 }
 
-/// What the real server says of that of which ours says something.
+/// Reduces a document of the real server to the elements of our document.
 fn restricted(real: Value, ours: &Value) -> Value {
     match (real, ours) {
         (Value::Object(mut members), Value::Object(ours)) => {

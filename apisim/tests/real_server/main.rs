@@ -1,7 +1,7 @@
-//! What the pure functions over objects say and make, beside what a real kube-apiserver says and makes of the same.
+//! Compares the pure functions over objects with a real kube-apiserver.
 //!
-//! Each case is a request. It is sent to the server and played through the functions, and both answers must be equal,
-//! once what only a server can know (uid, versions, times) is taken out.
+//! Each case is a request. The server and the functions process it, and both responses must be equal, except for uids,
+//! versions and times.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -22,7 +22,7 @@ fn responses_match_a_real_api_server() {
         jobs: JobLife::None,
         ..Options::default()
     };
-    let testbed = Testbed::start(options).expect("a control plane");
+    let testbed = Testbed::start(options).expect("the control plane starts");
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -1,4 +1,4 @@
-//! Creates and updates: what is refused and how, and what is made of what is accepted.
+//! Compares creates and updates: the errors of invalid objects, and the stored form of valid ones.
 
 use apisim::{
     Failure, Resource,
@@ -10,9 +10,9 @@ use apisim::{
 };
 use serde_json::{Value, json};
 
-use crate::requests::{Answer, Server, comparable, path};
+use crate::requests::{Response, Server, comparable, path};
 
-/// Enough of them for the cases.
+/// Checks for the schedules and time zones of the cases.
 pub(crate) const CHECKS: Checks = Checks {
     schedule: |schedule| match schedule {
         "x" => Err("expected exactly 5 fields, found 1: [x]".to_owned()),
@@ -24,15 +24,15 @@ pub(crate) const CHECKS: Checks = Checks {
 
 /// `Content-Type` and `Accept`.
 const JSON: (&str, &str) = ("application/json", "application/json");
-/// A uid as good as any.
+/// A uid for all objects. The comparison ignores uids.
 const UID: &str = "00000000-0000-0000-0000-000000000000";
 
-/// Plays every case on both.
+/// Runs every case on both.
 pub(crate) async fn compare(server: &Server, findings: &mut Vec<String>) {
     for (resource, body) in creates() {
         let url = format!("{}?fieldValidation=Strict", path(resource));
         let real = server.send("POST", &url, JSON, &body).await;
-        note(&body, &real, create(resource, &body), findings);
+        record(&body, &real, create(resource, &body), findings);
     }
     for (resource, object, change) in updates() {
         let name = object["metadata"]["name"].as_str().unwrap();
@@ -43,7 +43,7 @@ pub(crate) async fn compare(server: &Server, findings: &mut Vec<String>) {
         let real = server
             .send("PUT", &format!("{}/{name}", path(resource)), JSON, &new.to_string())
             .await;
-        note(&change.to_string(), &real, update(resource, &new, &old.body), findings);
+        record(&change.to_string(), &real, update(resource, &new, &old.body), findings);
     }
     for (at, steps) in job_statuses().into_iter().enumerate() {
         let name = format!("status-{at}");
@@ -56,7 +56,7 @@ pub(crate) async fn compare(server: &Server, findings: &mut Vec<String>) {
             new["status"] = status.clone();
             let url = format!("{}/{name}/status", path(Resource::Job));
             let real = server.send("PUT", &url, JSON, &new.to_string()).await;
-            note(&status.to_string(), &real, update_status(&new, &old), findings);
+            record(&status.to_string(), &real, update_status(&new, &old), findings);
             if real.code == 200 {
                 old = real.body;
             }
@@ -64,8 +64,8 @@ pub(crate) async fn compare(server: &Server, findings: &mut Vec<String>) {
     }
 }
 
-/// Notes a case whose answers differ.
-pub(crate) fn note(case: &str, real: &Answer, ours: (u16, Value), findings: &mut Vec<String>) {
+/// Records a case whose responses differ.
+pub(crate) fn record(case: &str, real: &Response, ours: (u16, Value), findings: &mut Vec<String>) {
     let (real, ours) = ((real.code, comparable(real.body.clone())), (ours.0, comparable(ours.1)));
     if real != ours {
         findings.push(format!(
@@ -81,7 +81,7 @@ fn bad_request(message: &str) -> (u16, Value) {
     (400, status)
 }
 
-/// What the functions make of a create.
+/// Processes a create with the functions. Returns the code and the body.
 fn create(resource: Resource, body: &str) -> (u16, Value) {
     let mut object = match decoding::parse(resource, body.as_bytes(), FieldValidation::Strict) {
         Ok(decoded) => decoded.object,
@@ -93,10 +93,10 @@ fn create(resource: Resource, body: &str) -> (u16, Value) {
     }
     defaulting::prepare_for_create(resource, &mut object);
     defaulting::apply(resource, &mut object);
-    answer(resource, &object, &validation::create(resource, &object, &CHECKS), 201)
+    response(resource, &object, &validation::create(resource, &object, &CHECKS), 201)
 }
 
-/// What the functions make of an update.
+/// Processes an update with the functions. Returns the code and the body.
 fn update(resource: Resource, body: &Value, old: &Value) -> (u16, Value) {
     let mut new = match decoding::parse(resource, body.to_string().as_bytes(), FieldValidation::Strict) {
         Ok(decoded) => decoded.object,
@@ -104,16 +104,16 @@ fn update(resource: Resource, body: &Value, old: &Value) -> (u16, Value) {
     };
     defaulting::apply(resource, &mut new);
     defaulting::prepare_for_update(resource, &mut new, old);
-    answer(resource, &new, &validation::update(resource, &new, old, &CHECKS), 200)
+    response(resource, &new, &validation::update(resource, &new, old, &CHECKS), 200)
 }
 
-/// What the functions make of an update of a Job's status.
+/// Processes an update of a Job's status with the functions. Returns the code and the body.
 fn update_status(body: &Value, old: &Value) -> (u16, Value) {
     let decoded = decoding::parse(Resource::Job, body.to_string().as_bytes(), FieldValidation::Strict);
     let mut new = decoded.unwrap().object;
     defaulting::apply(Resource::Job, &mut new);
     defaulting::prepare_for_status_update(&mut new, old);
-    answer(
+    response(
         Resource::Job,
         &new,
         &validation::update_status(Resource::Job, &new, old),
@@ -121,7 +121,7 @@ fn update_status(body: &Value, old: &Value) -> (u16, Value) {
     )
 }
 
-fn answer(resource: Resource, object: &Value, errors: &[validation::FieldError], code: u16) -> (u16, Value) {
+fn response(resource: Resource, object: &Value, errors: &[validation::FieldError], code: u16) -> (u16, Value) {
     if errors.is_empty() {
         return (code, object.clone());
     }
@@ -129,7 +129,7 @@ fn answer(resource: Resource, object: &Value, errors: &[validation::FieldError],
     (422, Failure::invalid(resource, name, errors).status())
 }
 
-/// Merges objects, replaces everything else; null removes.
+/// Merges a change into a value: objects are merged, null removes a member, other values replace.
 fn merge(target: &mut Value, change: &Value) {
     match (target, change) {
         (Value::Object(target), Value::Object(change)) => {
@@ -178,7 +178,7 @@ fn creates() -> Vec<(Resource, String)> {
     cases
 }
 
-/// Bodies that are no CronJobs.
+/// Bodies that cannot be decoded as CronJobs.
 const UNREADABLE: &[&str] = &[
     "",
     "{",
@@ -275,7 +275,7 @@ fn cron_jobs() -> Vec<Value> {
     ]
 }
 
-/// Changes to a CronJob's spec: a pod that has one of everything that is defaulted.
+/// Changes to a CronJob's spec: a Pod template with every kind of field that has defaults.
 fn template_with_everything() -> Value {
     let probe = json!({"httpGet": {"port": "web"}});
     json!({"jobTemplate": {"spec": {"template": {"spec": {
@@ -417,7 +417,7 @@ fn config_maps() -> Vec<Value> {
     ]
 }
 
-/// Objects, and changes to what the server made of them.
+/// Objects, and changes to their stored form.
 fn updates() -> Vec<(Resource, Value, Value)> {
     let mut cases = Vec::new();
     let cron_job_changes = [
@@ -466,7 +466,7 @@ fn updates() -> Vec<(Resource, Value, Value)> {
     cases
 }
 
-/// Statuses of a Job, each after the last one that was taken.
+/// Sequences of status updates of a Job. Each update starts from the last accepted status.
 fn job_statuses() -> Vec<Vec<Value>> {
     let condition = |kind: &str| json!({"type": kind, "status": "True"});
     let (start, end) = ("2024-01-01T00:00:00Z", "2024-01-01T00:01:00Z");

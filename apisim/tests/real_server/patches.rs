@@ -1,4 +1,4 @@
-//! Patches in all four forms, each on what the server made of the last one.
+//! Compares patches in all four formats. Each patch starts from the last accepted object.
 
 use apisim::{
     Failure, Resource,
@@ -13,14 +13,14 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    objects::{CHECKS, cron_job, note},
+    objects::{CHECKS, cron_job, record},
     requests::{Server, path},
 };
 
 const NAME: &str = "patched";
 const MANAGER: &str = "suite";
 
-/// Plays every patch on both.
+/// Runs every patch on both.
 pub(crate) async fn compare(server: &Server, findings: &mut Vec<String>) {
     let url = path(Resource::CronJob);
     let json = ("application/json", "application/json");
@@ -40,20 +40,20 @@ pub(crate) async fn compare(server: &Server, findings: &mut Vec<String>) {
         let force = if form == PatchForm::Apply { "&force=true" } else { "" };
         let url = format!("{url}/{NAME}?fieldManager={MANAGER}&fieldValidation=Strict{force}");
         let real = server.send("PATCH", &url, headers, &body).await;
-        let ours = play(form, &body, &old);
+        let ours = process(form, &body, &old);
         if form == PatchForm::Apply && real.code == 200 && owned(&real.body) != owned(&ours.1) {
             let (real, ours) = (owned(&real.body), owned(&ours.1));
             findings.push(format!("owned after {body}\nreal {real:?}\nours {ours:?}"));
         }
-        note(&body, &real, ours, findings);
+        record(&body, &real, ours, findings);
         if real.code == 200 {
             old = real.body;
         }
     }
 }
 
-/// What the functions make of a patch.
-fn play(form: PatchForm, body: &str, old: &Value) -> (u16, Value) {
+/// Processes a patch with the functions. Returns the code and the body.
+fn process(form: PatchForm, body: &str, old: &Value) -> (u16, Value) {
     match patched(form, body, old) {
         Ok(new) => match validation::update(Resource::CronJob, &new, old, &CHECKS).as_slice() {
             [] => (200, new),
@@ -87,7 +87,7 @@ fn patched(form: PatchForm, body: &str, old: &Value) -> Result<Value, PatchError
     Ok(new)
 }
 
-/// What the suite owns by apply.
+/// Returns the fields that the applies of this test own.
 fn owned(object: &Value) -> Option<&Value> {
     let entries = object["metadata"]["managedFields"].as_array()?;
     let entry = entries
@@ -96,7 +96,7 @@ fn owned(object: &Value) -> Option<&Value> {
     Some(&entry["fieldsV1"])
 }
 
-/// A pod spec in the place where a CronJob has it.
+/// Wraps a Pod spec in a patch of a CronJob.
 fn pod(pod: &Value) -> String {
     json!({"spec": {"jobTemplate": {"spec": {"template": {"spec": pod}}}}}).to_string()
 }

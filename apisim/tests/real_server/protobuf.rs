@@ -1,4 +1,4 @@
-//! Every object that the other cases left behind, read from the protobuf that the server writes.
+//! Compares the decoded protobuf of the objects from the other cases with their JSON.
 
 use apisim::{
     Resource,
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::requests::{Server, path};
 
-/// Compares each object's two forms.
+/// Compares the two encodings of each object.
 pub(crate) async fn compare(server: &Server, findings: &mut Vec<String>) {
     for resource in Resource::ALL {
         let list = server
@@ -26,9 +26,9 @@ pub(crate) async fn compare(server: &Server, findings: &mut Vec<String>) {
                 .send_for_bytes("GET", &url, ("", protobuf::CONTENT_TYPE), "")
                 .await
                 .1;
-            let members = protobuf::parse(resource, &bytes).expect("it can be read");
+            let members = protobuf::parse(resource, &bytes).expect("valid protobuf");
             let read = decoding::decode(resource, members, FieldValidation::Strict)
-                .expect("it is an object")
+                .expect("a valid object")
                 .object;
             let mut item = item.clone();
             item["kind"] = resource.kind().into();
@@ -40,7 +40,7 @@ pub(crate) async fn compare(server: &Server, findings: &mut Vec<String>) {
     }
 }
 
-/// Lists of objects are written without some nulls that single ones have.
+/// Removes top-level nulls, because the server writes some of them only for single objects.
 fn without_nulls(object: &Value) -> Value {
     let members = object.as_object().expect("an object").iter();
     members

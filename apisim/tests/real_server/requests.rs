@@ -1,4 +1,4 @@
-//! Requests to the real server, and their answers with what only it can know taken out.
+//! Requests to the real server, and responses without uids, versions and times.
 
 use std::path::Path;
 
@@ -10,14 +10,14 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-/// The real server.
+/// A client of the real server.
 pub(crate) struct Server {
     client: Client,
 }
 
-/// An answer: its status and its body.
+/// A response: its code and its body.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct Response {
     pub(crate) code: u16,
     pub(crate) body: Value,
 }
@@ -30,14 +30,14 @@ impl Server {
         Server { client }
     }
 
-    /// Sends a request; the headers are `Content-Type` and `Accept`.
-    pub(crate) async fn send(&self, method: &str, path: &str, headers: (&str, &str), body: &str) -> Answer {
+    /// Sends a request. `headers` are `Content-Type` and `Accept`.
+    pub(crate) async fn send(&self, method: &str, path: &str, headers: (&str, &str), body: &str) -> Response {
         let (code, bytes) = self.send_for_bytes(method, path, headers, body).await;
         let body = serde_json::from_slice(&bytes).unwrap_or_else(|_| json!(String::from_utf8_lossy(&bytes)));
-        Answer { code, body }
+        Response { code, body }
     }
 
-    /// The same, for an answer that is no JSON.
+    /// Sends a request whose response is not JSON. Returns the code and the body.
     pub(crate) async fn send_for_bytes(
         &self,
         method: &str,
@@ -52,14 +52,14 @@ impl Server {
             .header("Accept", headers.1)
             .body(Body::from(body.as_bytes().to_vec()))
             .unwrap();
-        let answer = self.client.send(request).await.expect("an answer");
-        let code = answer.status().as_u16();
-        let bytes = answer.into_body().collect_bytes().await.expect("a body");
+        let response = self.client.send(request).await.expect("a response");
+        let code = response.status().as_u16();
+        let bytes = response.into_body().collect_bytes().await.expect("a body");
         (code, bytes.to_vec())
     }
 }
 
-/// Where objects of this kind are, in the namespace `default` where they are in one.
+/// Returns the path of a kind, in the namespace `default` if the kind is namespaced.
 pub(crate) fn path(resource: Resource) -> String {
     let root = match resource.group() {
         "" => "/api/v1".to_owned(),
@@ -73,7 +73,7 @@ pub(crate) fn path(resource: Resource) -> String {
     format!("{root}{scope}/{}", resource.plural())
 }
 
-/// Without what only a server knows.
+/// Removes managed fields, version and creation time, and replaces uids.
 pub(crate) fn comparable(mut body: Value) -> Value {
     if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
         for member in ["managedFields", "resourceVersion", "creationTimestamp"] {
@@ -83,7 +83,7 @@ pub(crate) fn comparable(mut body: Value) -> Value {
     serde_json::from_str(&without_uids(&body.to_string())).unwrap()
 }
 
-/// With every uid replaced by the word.
+/// Replaces every uid with `UID`.
 fn without_uids(text: &str) -> String {
     let is_uid = |part: &str| {
         let groups: Vec<_> = part.split('-').map(str::len).collect();

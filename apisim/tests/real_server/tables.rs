@@ -1,4 +1,4 @@
-//! Tables of what the other cases left behind.
+//! Compares Tables of the objects from the other cases.
 
 use apisim::{
     Resource,
@@ -10,11 +10,11 @@ use serde_json::Value;
 use crate::requests::{Server, path};
 
 const TABLE: (&str, &str) = ("application/json", "application/json;as=Table;v=v1;g=meta.k8s.io");
-/// A request takes less than this.
+/// The maximum duration of a request.
 const N_SECONDS_MAX: i64 = 3;
 
-/// Compares cells and columns, for every kind.
-#[allow(clippy::disallowed_methods, reason = "a real server keeps real time")]
+/// Compares cells and columns for every kind.
+#[allow(clippy::disallowed_methods, reason = "the real server uses real time")]
 pub(crate) async fn compare(server: &Server, findings: &mut Vec<String>) {
     for resource in Resource::ALL {
         let url = format!("{}?includeObject=Object", path(resource));
@@ -23,7 +23,7 @@ pub(crate) async fn compare(server: &Server, findings: &mut Vec<String>) {
         let rows = real["rows"].as_array().expect("rows");
         assert!(!rows.is_empty(), "nothing to compare: {resource:?}");
         let objects: Vec<_> = rows.iter().map(|row| row["object"].clone()).collect();
-        // The server's second may be the next one.
+        // The server may have rendered the ages up to this many seconds later.
         let candidates: Vec<_> = (0..N_SECONDS_MAX)
             .map(|seconds| now + SignedDuration::from_secs(seconds))
             .map(|now| comparable(&table::render_with(resource, &objects, IncludeObject::Object, now)))
@@ -35,7 +35,7 @@ pub(crate) async fn compare(server: &Server, findings: &mut Vec<String>) {
     }
 }
 
-/// Without descriptions, which are our own, and the list's version.
+/// Removes the column descriptions, which differ, and the metadata of the list.
 fn comparable(table: &Value) -> Value {
     let mut table = table.clone();
     table["metadata"] = Value::Null;

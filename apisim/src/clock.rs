@@ -23,7 +23,7 @@ impl WallClock {
         WallClock { now: Arc::new(now) }
     }
 
-    /// Creates a clock that shows `start` now and advances with tokio's clock. It stands still while tokio's clock is
+    /// Creates a clock that starts at `start` and advances with tokio's clock. It stands still while tokio's clock is
     /// paused.
     pub fn starting_at(start: Timestamp) -> WallClock {
         let begun = instant();

@@ -88,7 +88,7 @@ impl Failure {
         Failure::new(StatusCode::CONFLICT, "AlreadyExists", message).about(resource, name)
     }
 
-    /// 409: the stored object is not the one that the request refers to.
+    /// 409: the request conflicts with the stored object.
     pub fn conflict(resource: Resource, name: &str, why: &str) -> Failure {
         let message = format!(
             "Operation cannot be fulfilled on {} \"{name}\": {why}",

@@ -1,7 +1,7 @@
 //! Fault injection. A test adds rules, each for certain clients and requests, for a period, with a probability.
 //!
-//! The same rules, seed and requests give the same faults. Rules apply in order: delays add up, and the first other
-//! fault of a request wins.
+//! The same rules, seed and requests give the same faults. Rules apply in order: delays add up, and of the other
+//! faults of a request only the first applies.
 
 use std::{
     collections::BTreeMap,
@@ -35,8 +35,8 @@ pub enum Fault {
         /// The delay by validating webhooks, after policies were evaluated and before the object is stored.
         validating: Duration,
     },
-    /// 403: a `ValidatingAdmissionPolicy` denies a create whose `creationTimestamp` is later than the time in one of its
-    /// annotations. Objects without the annotation pass.
+    /// 403: a `ValidatingAdmissionPolicy` denies a create whose `creationTimestamp` is later than the time in one of
+    /// its annotations. Objects without the annotation are accepted.
     DenyLate {
         /// The name of the policy and of its binding.
         policy: String,

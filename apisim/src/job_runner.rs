@@ -119,7 +119,7 @@ impl JobRunner {
             self.plan_changes();
             let next = self.agenda.first_key_value().map(|((at, _), _)| *at);
             if next.is_some_and(|at| at <= instant()) {
-                self.do_next();
+                self.run_next_step();
                 continue;
             }
             let due = async {
@@ -229,7 +229,7 @@ impl JobRunner {
         )
     }
 
-    fn do_next(&mut self) {
+    fn run_next_step(&mut self) {
         let Some(((_, uid), (key, step))) = self.agenda.pop_first() else {
             return;
         };

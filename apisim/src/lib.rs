@@ -1,10 +1,11 @@
 //! An in-memory Kubernetes API for `batch/v1` CronJobs and Jobs, Leases, Events, Namespaces and `ConfigMaps`.
 //!
-//! It is a tower service in process, and a server on loopback that plain `kubectl` can use. The same contract tests run
-//! against it and against a real kube-apiserver, so that both behave alike.
+//! Use it as a tower service in process, or as a server on loopback for `kubectl`. The same contract tests run against it
+//! and against a real kube-apiserver.
 
 mod api;
 mod clock;
+mod content;
 mod failure;
 mod faults;
 mod fnv;
@@ -15,7 +16,6 @@ pub mod objects;
 mod random;
 mod registry;
 mod resource;
-mod rules;
 mod server;
 mod service;
 mod service_time;

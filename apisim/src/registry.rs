@@ -32,7 +32,7 @@ use crate::{
     store::{Key, Store, Stored, Uid},
 };
 
-/// The maximum length of a generated name before its suffix, so that the whole fits a label.
+/// The maximum length of a generated name before its suffix, so that the complete name fits into a label.
 const PREFIX_MAX_BYTES: usize = 58;
 
 /// The time of a write.
@@ -71,7 +71,7 @@ pub(crate) struct Written {
     pub(crate) warnings: Vec<String>,
 }
 
-/// What the write did to the object.
+/// The effect of a write on the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Created,

@@ -29,11 +29,11 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// The maximum duration of a shutdown.
 const CLOSE_DURATION_MAX: Duration = Duration::from_secs(10);
 
-/// Why the server cannot start.
+/// An error that prevents the server from starting.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
-    /// Other machines could reach the address, and the server authenticates nobody.
-    #[error("{address} is not on loopback, and the API knows no authentication")]
+    /// The address is not a loopback address. Other machines could reach it, and the server has no authentication.
+    #[error("{address} is not on loopback, and the API has no authentication")]
     NotLoopback {
         /// The requested address.
         address: SocketAddr,
@@ -102,13 +102,13 @@ impl Server {
         drop(self.listener);
         close.send_replace(true);
         let all_ended = async { while connections.join_next().await.is_some() {} };
-        // Clients that have not read their response by then do not get it.
+        // After the timeout, the remaining connections are dropped.
         let _slow = timeout(CLOSE_DURATION_MAX, all_ended).await;
     }
 }
 
 async fn serve(stream: TcpStream, service: ApiService, closing: watch::Receiver<bool>) {
-    // Without it, small responses would wait for each other.
+    // With Nagle's algorithm, small responses would be delayed.
     let _unsupported = stream.set_nodelay(true);
     let builder = auto::Builder::new(TokioExecutor::new());
     let closing_bodies = closing.clone();

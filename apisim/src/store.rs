@@ -1,8 +1,8 @@
 //! The versioned store: the latest version of every object, and a bounded log of changes for each kind.
 //!
 //! One counter assigns the versions of all kinds. The log serves watches. Older versions of the store are rebuilt by
-//! undoing changes; versions older than the log get 410. The store knows only the structure of metadata, not the rules
-//! of Kubernetes.
+//! undoing changes; versions older than the log get 410. The store depends only on the structure of metadata, not on
+//! the rules of Kubernetes.
 
 mod key;
 mod object;
@@ -49,7 +49,7 @@ impl Store {
     /// Creates an empty store that keeps this many changes of each kind.
     pub(crate) fn new(log_capacity: usize) -> Store {
         Store {
-            // As after a first write, because 0 means "any version" in requests.
+            // 0 means "any version" in requests.
             version: 1,
             tables: std::array::from_fn(|_| Table::new(log_capacity)),
             places: HashMap::new(),

@@ -1,5 +1,5 @@
-//! Contract tests: the same cases run against this API and against a real kube-apiserver. They cover every behaviour that
-//! the controller relies on.
+//! Contract tests: the same cases run against this API and against a real kube-apiserver. They cover every behaviour
+//! that the controller relies on.
 //!
 //! `CRONWHEEL_CASE=part` runs only the cases whose names contain `part`.
 #![allow(clippy::unwrap_used, reason = "tests")]

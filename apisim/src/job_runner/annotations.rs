@@ -27,7 +27,7 @@ pub(super) fn parse_run_for(text: &str) -> Option<Duration> {
 }
 
 /// Refuses CronJobs and Jobs whose annotations `run-for` and `outcome` have values that the
-/// [`JobRunner`](super::JobRunner) does not know. Suits [`Checks::admission`](crate::Checks::admission).
+/// [`JobRunner`](super::JobRunner) does not support. For use as [`Checks::admission`](crate::Checks::admission).
 ///
 /// # Errors
 ///

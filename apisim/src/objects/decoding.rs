@@ -48,7 +48,7 @@ pub struct Decoded {
     pub warnings: Vec<String>,
 }
 
-/// Why a body cannot be decoded. The response is 400 `BadRequest` with this text.
+/// An error from decoding a body. The response is 400 `BadRequest` with this text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// The body is not a JSON object.

@@ -238,7 +238,7 @@ fn member<'a>(members: &'a mut Map<String, Value>, name: &str) -> &'a mut Map<St
     if !value.is_object() {
         *value = json!({});
     }
-    value.as_object_mut().expect("it was just made one")
+    value.as_object_mut().expect("the member is an object")
 }
 
 /// The elements of a list. Yields nothing if the value is not a list.

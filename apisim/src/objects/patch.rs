@@ -52,7 +52,7 @@ impl PatchForm {
     }
 }
 
-/// Why a patch cannot be applied.
+/// An error from applying a patch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatchError {
     /// The patch is malformed: 400.

@@ -22,7 +22,7 @@ const RAW: u32 = 2;
 const API_VERSION: u32 = 1;
 const KIND: u32 = 2;
 
-/// Why a body cannot be decoded. The response is 400 `BadRequest` with this text.
+/// An error from decoding a body. The response is 400 `BadRequest` with this text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProtobufError {
     /// The prefix is missing.
@@ -41,7 +41,7 @@ pub fn parse(resource: Resource, body: &[u8]) -> Result<Map<String, Value>, Prot
 
 /// Parses the members of the options of a delete.
 pub fn parse_delete_options(body: &[u8]) -> Result<Map<String, Value>, ProtobufError> {
-    let shape = Schema::get().named("DeleteOptions").expect("it is in the table");
+    let shape = Schema::get().named("DeleteOptions").expect("the type is in the table");
     parse_as(shape, body)
 }
 

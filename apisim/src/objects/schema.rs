@@ -51,13 +51,13 @@ pub(super) enum Kind {
     Bool,
     Int32,
     Int64,
-    /// In base64.
+    /// Bytes, in JSON as base64.
     Bytes,
     Quantity,
     IntOrString,
-    /// With a precision of seconds.
+    /// A time with a precision of seconds.
     Time,
-    /// With a precision of microseconds.
+    /// A time with a precision of microseconds.
     MicroTime,
     /// Any JSON value.
     Any,

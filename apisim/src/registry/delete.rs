@@ -17,14 +17,14 @@ pub(super) const FOREGROUND_FINALIZER: &str = "foregroundDeletion";
 /// Keeps an owner until its dependents no longer refer to it.
 pub(super) const ORPHAN_FINALIZER: &str = "orphan";
 
-/// What happens to the dependents.
+/// How a deletion treats the dependents of the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Propagation {
-    /// They are deleted after their owner.
+    /// Dependents are deleted after their owner.
     Background,
-    /// They are deleted before their owner.
+    /// Dependents are deleted before their owner.
     Foreground,
-    /// They stay.
+    /// Dependents are kept.
     Orphan,
 }
 

@@ -73,7 +73,7 @@ impl Registry {
             self.release(resource, key, ORPHAN_FINALIZER, moment);
         } else if metadata::has_finalizer(&object, FOREGROUND_FINALIZER) {
             self.delete_dependents(&stored, moment);
-            self.release_if_childless(resource, key, moment);
+            self.release_if_unblocked(resource, key, moment);
         }
     }
 
@@ -99,12 +99,12 @@ impl Registry {
     fn release_owners(&mut self, removed: &Stored, moment: Moment) {
         for owner in &removed.owners {
             if let Some((resource, key)) = self.store.place(owner.uid).cloned() {
-                self.release_if_childless(resource, &key, moment);
+                self.release_if_unblocked(resource, &key, moment);
             }
         }
     }
 
-    fn release_if_childless(&mut self, resource: Resource, key: &Key, moment: Moment) {
+    fn release_if_unblocked(&mut self, resource: Resource, key: &Key, moment: Moment) {
         let Some(stored) = self.store.get(resource, key) else {
             return;
         };

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::{Moment, Registry, Target, Written, check_namespaces, metadata, refuse};
 use crate::{
+    content::Patch,
     failure::Failure,
     json::to_json,
     objects::{
@@ -15,7 +16,6 @@ use crate::{
         validation::{self, FieldError},
     },
     resource::Resource,
-    rules::Patch,
     store::Stored,
 };
 

@@ -1,4 +1,4 @@
-//! Access reviews: the client may do everything, except what a fault rule of the authorizer refuses.
+//! Access reviews: every request is allowed unless a `NotPermitted` fault denies it.
 
 use http::StatusCode;
 use serde_json::{Value, json};

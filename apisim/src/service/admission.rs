@@ -1,5 +1,5 @@
-//! The admission of creates, in the order of the API server: mutating webhooks, `creationTimestamp`, policies, validating
-//! webhooks. Only then is the object stored. A create that is given up meanwhile is not stored.
+//! The admission of creates, in the order of the API server: mutating webhooks, `creationTimestamp`, policies,
+//! validating webhooks. The object is stored afterwards. A create that times out during admission is not stored.
 
 use jiff::Timestamp;
 use serde_json::Value;

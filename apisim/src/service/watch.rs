@@ -1,4 +1,4 @@
-//! Watches: the changes of a kind as lines of JSON, as far as they are visible at the front end.
+//! Watches: send the changes of a kind that are visible at the front end, as lines of JSON.
 //!
 //! A watch holds a version and reads the log from there, so a slow client needs no memory. A watch that falls behind
 //! the log is ended, and its client gets 410 when it resumes. Invariant: no change is skipped and none is sent twice.
@@ -32,7 +32,7 @@ use crate::{
 /// The maximum number of changes read from the log at a time.
 const BATCH_MAX: usize = 256;
 
-/// How long before its end a watch gets a last bookmark.
+/// The time from the last bookmark of a watch to its end.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
 /// The minimum timeout of a watch that sets none. The maximum is twice that.

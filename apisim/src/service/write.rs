@@ -9,6 +9,7 @@ use super::{
     reply::{List, Reply},
 };
 use crate::{
+    content::{self, BodyForm, Patch},
     failure::Failure,
     objects::{
         decoding::Decoded,
@@ -18,7 +19,6 @@ use crate::{
     },
     registry::{DeleteOptions, Moment, Outcome, Part, Propagation, Target, Written},
     resource::Resource,
-    rules::{self, BodyForm, Patch},
     store::{Key, Table},
     verb::Verb,
 };
@@ -148,7 +148,7 @@ fn options_of(verb: Verb) -> &'static str {
 
 pub(super) fn object(request: &ParsedRequest, resource: Resource, body: &[u8]) -> Result<Decoded, Failure> {
     let validation = request.query.field_validation(options_of(request.call.verb))?;
-    rules::object(resource, body_form(request)?, body, validation)
+    content::object(resource, body_form(request)?, body, validation)
 }
 
 /// An apply requires a field manager, and only an apply may force.

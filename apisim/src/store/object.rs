@@ -47,7 +47,7 @@ pub(crate) struct Owner {
     pub(crate) uid: Uid,
     /// `blockOwnerDeletion`.
     pub(crate) is_blocking: bool,
-    /// Whether the owner's kind is served, so that its existence is known.
+    /// Whether the kind of the owner is served. The existence of other owners is unknown.
     pub(crate) is_served: bool,
 }
 

@@ -31,7 +31,7 @@ impl Text {
                 write_members(json, metadata, |json, name, value| {
                     let written = write(json, value);
                     if name == "resourceVersion" {
-                        // Without the quotes.
+                        // The range excludes the quotes.
                         version_at = written.start + 1..written.end - 1;
                     }
                 });

@@ -8,7 +8,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-/// A `ConfigMap` that a controller of the cluster creates in every namespace, at any time after the namespace is created.
+/// A `ConfigMap` that a controller of the cluster creates in every new namespace.
 const ROOT_CERTIFICATES: &str = "kube-root-ca.crt";
 
 /// The maximum wait for an expected change. It is long, because the machine may be busy.

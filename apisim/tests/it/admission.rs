@@ -1,5 +1,5 @@
-//! The admission of creates in virtual time: webhooks before and after `creationTimestamp`, a policy against late creates
-//! between them, and the time limit of a write.
+//! The admission of creates in virtual time: webhooks before and after `creationTimestamp`, a policy against late
+//! creates between them, and the time limit of a write.
 
 use std::time::Duration;
 

@@ -18,8 +18,8 @@ const VERBS: [&str; 8] = [
 const STATUS_VERBS: [&str; 3] = ["get", "patch", "update"];
 /// The groups other than the core group, by name.
 pub(super) const GROUPS: [&str; 2] = ["batch", "coordination.k8s.io"];
-/// The versions of aggregated discovery: what the client accepts, the media type of the response, and the version in
-/// the document.
+/// The versions of aggregated discovery: the parameters in the `Accept` header, the media type of the response, and the
+/// version in the document.
 const AGGREGATED: [(&str, &str, &str); 2] = [
     (
         "v=v2;as=APIGroupDiscoveryList",

@@ -70,7 +70,7 @@ fn kind_tree(kind: &'static Kind, value: &Value) -> Value {
     }
 }
 
-/// Removes from a value the fields that are in `before`, but not in `after` or in one of the others.
+/// Removes from a value the fields that are in `before`, but neither in `after` nor in one of `others`.
 pub(super) fn take_out(value: &mut Value, before: &Value, after: &Value, others: &[&Value]) {
     for (name, inner) in before.as_object().into_iter().flatten() {
         if name == "." {
@@ -85,8 +85,8 @@ pub(super) fn take_out(value: &mut Value, before: &Value, after: &Value, others:
     }
 }
 
-/// Removes from the fields of another manager those that are also in `ours` and whose value changes. Returns their
-/// paths.
+/// Removes from `theirs`, the fields of another manager, those that are also in `ours` and whose values change. Returns
+/// their paths.
 pub(super) fn take_changed(theirs: &mut Value, ours: &Value, old: &Value, new: &Value) -> Vec<String> {
     let mut taken = Vec::new();
     take_changed_below("", theirs, ours, (old, new), &mut taken);

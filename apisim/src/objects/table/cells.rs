@@ -184,7 +184,7 @@ fn time(value: &Value) -> Option<Timestamp> {
     value.as_str()?.parse().ok()
 }
 
-/// Returns the time that has passed since then, for `kubectl`.
+/// Formats the time since a timestamp.
 fn since(value: &Value, now: Timestamp) -> String {
     time(value).map_or_else(|| UNKNOWN.to_owned(), |time| human_duration(now.duration_since(time)))
 }

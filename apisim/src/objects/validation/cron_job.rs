@@ -11,7 +11,7 @@ use super::{
 };
 
 const SPEC: Path<'static> = Path::root("spec");
-/// Names of Jobs have at most 63 characters and are eleven characters longer than that of their CronJob.
+/// The maximum length of the name. The name of a Job has at most 63 characters, including an eleven-character suffix.
 const NAME_LENGTH_MAX: usize = 52;
 /// The maximum length of a part of a time zone's name, in characters.
 const ZONE_PART_LENGTH_MAX: usize = 14;

@@ -18,7 +18,7 @@ const MESSAGE_POLICIES: [&str; 2] = ["File", "FallbackToLogsOnError"];
 const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 const PORTS: std::ops::RangeInclusive<i64> = 1..=65_535;
 /// Fields that init containers cannot have if they run to completion.
-const FOR_LASTING_CONTAINERS: [&str; 4] = ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"];
+const NOT_FOR_INIT_CONTAINERS: [&str; 4] = ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"];
 
 /// Checks a pod template.
 pub(super) fn template(template: &Value, path: &Path<'_>, errors: &mut Errors) {
@@ -132,7 +132,7 @@ fn init_containers<'a>(
         if member_text(container, "restartPolicy") == "Always" {
             continue;
         }
-        for member in FOR_LASTING_CONTAINERS {
+        for member in NOT_FOR_INIT_CONTAINERS {
             if !container[member].is_null() {
                 let detail = "may not be set for init containers without restartPolicy=Always";
                 errors.forbidden(&path.child(member), detail);

@@ -1,4 +1,4 @@
-//! Converts the content of requests: bodies and patches become objects, or failures.
+//! Converts the content of requests, bodies and patches, to objects.
 
 use serde_json::Value;
 

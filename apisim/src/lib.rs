@@ -1,7 +1,7 @@
 //! An in-memory Kubernetes API for `batch/v1` CronJobs and Jobs, Leases, Events, Namespaces and `ConfigMaps`.
 //!
-//! Use it as a tower service in process, or as a server on loopback for `kubectl`. The same contract tests run against it
-//! and against a real kube-apiserver.
+//! Use it as a tower service in process, or as a server on loopback for `kubectl`. The same contract tests run against
+//! it and against a real kube-apiserver.
 
 mod api;
 mod clock;

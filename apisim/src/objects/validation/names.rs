@@ -160,8 +160,8 @@ pub(super) fn port(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Formats the message for a text that is too long. The unit is "characters" for names and "bytes" for labels, as in the
-/// server; all lengths are in bytes.
+/// Formats the message for a text that is too long. The unit is "characters" for names and "bytes" for labels, as in
+/// the server. All lengths are in bytes.
 fn too_long(length_max: usize, unit: &str) -> String {
     format!("must be no more than {length_max} {unit}")
 }

@@ -379,7 +379,7 @@ impl Verdict {
             Fault::Throttle { retry_after_seconds } => {
                 self.refusal = Some(Failure::too_many_requests(*retry_after_seconds));
             }
-            Fault::InternalError => self.refusal = Some(Failure::internal("a fault was ordered")),
+            Fault::InternalError => self.refusal = Some(Failure::internal("injected fault")),
             Fault::Unavailable => self.refusal = Some(Failure::unavailable()),
             Fault::StaleList { age } => self.stale_by = Some(*age),
             Fault::CloseWatch | Fault::StallWatch | Fault::SlowWatch { .. } => {}

@@ -11,8 +11,8 @@ impl ApiService {
     pub(super) fn review(&self, request: &ParsedRequest, body: &[u8]) -> Result<Reply, Failure> {
         let mut review: Value =
             serde_json::from_slice(body).map_err(|error| Failure::bad_request(error.to_string()))?;
-        let spec = &review["spec"]["resourceAttributes"];
-        let text = |field: &str| spec[field].as_str().filter(|text| !text.is_empty());
+        let requested = &review["spec"]["resourceAttributes"];
+        let text = |field: &str| requested[field].as_str().filter(|text| !text.is_empty());
         let (group, plural) = (text("group").unwrap_or_default(), text("resource").unwrap_or_default());
         let attributes = Verb::find(text("verb").unwrap_or_default()).map(|verb| RequestAttributes {
             verb,

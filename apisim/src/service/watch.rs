@@ -191,13 +191,13 @@ impl Watch {
             is_changed.as_mut().enable();
             rules_changed.as_mut().enable();
             let now = instant();
-            let faults = shared.faults.watch_state(&self.attributes(), now);
-            if faults.is_broken {
+            let fault_state = shared.faults.watch_state(&self.attributes(), now);
+            if fault_state.is_broken {
                 return Some(Err(ConnectionLost));
             }
-            let mut wake = faults.next_change;
-            if !faults.is_stalled {
-                match self.step(now, faults.pause) {
+            let mut wake = fault_state.next_change;
+            if !fault_state.is_stalled {
+                match self.step(now, fault_state.pause) {
                     Step::Line(line) => return Some(Ok(line)),
                     Step::End => return None,
                     Step::Wait(until) => wake = Some(wake.map_or(until, |wake| wake.min(until))),

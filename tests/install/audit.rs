@@ -1,4 +1,4 @@
-//! What the release's account asked of the API server, by the audit log.
+//! The requests of the release's service account, read from the API server's audit log.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,7 +16,7 @@ use super::{
 };
 
 const ACCOUNT: &str = "system:serviceaccount:cronwheel:cronwheel";
-/// The only right that no request uses: it is for an admission plugin that this API server does not have.
+/// The only permission that no request uses: it is for an admission plugin that this API server does not have.
 const UNUSED: [&str; 1] = ["update batch cronjobs/finalizers"];
 
 /// The requests of the account, in the order of the log.
@@ -27,15 +27,15 @@ pub(crate) struct Audit {
 impl Audit {
     /// Reads the log up to now.
     pub(crate) fn read(cluster: &Cluster) -> Audit {
-        // Asked for last, so that all earlier requests are in the log once it is.
-        let marker = format!("asked-for-at-{}", now());
+        // The log has all earlier requests once it has this one.
+        let marker = format!("marker-{}", now());
         cluster.kubectl(&["get", "job", &marker, "--namespace", TENANT, "--ignore-not-found"]);
         let path = cluster.testbed.audit_log_path().unwrap();
         let text = wait_for("the audit log", || {
             let text = fs::read_to_string(&path).unwrap();
             text.contains(&marker).then_some(text)
         });
-        // The last line may not be whole.
+        // The last line may be incomplete.
         let requests = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let is_ours = |request: &Value| request["user"]["username"] == ACCOUNT && request["stage"] != "ResponseStarted";
         Audit {
@@ -43,13 +43,13 @@ impl Audit {
         }
     }
 
-    /// Demands exactly one Job of each minutely CronJob for each of these minutes.
-    pub(crate) fn demand_runs(&self, minutes: RangeInclusive<u64>) {
-        self.demand_runs_of(&MINUTELY, minutes);
+    /// Asserts exactly one Job of each minutely CronJob for each of these minutes.
+    pub(crate) fn assert_runs(&self, minutes: RangeInclusive<u64>) {
+        self.assert_runs_of(&MINUTELY, minutes);
     }
 
-    /// Demands exactly one Job of each of these CronJobs for each of these minutes.
-    pub(crate) fn demand_runs_of(&self, cron_jobs: &[impl fmt::Display], minutes: RangeInclusive<u64>) {
+    /// Asserts exactly one Job of each of these CronJobs for each of these minutes.
+    pub(crate) fn assert_runs_of(&self, cron_jobs: &[impl fmt::Display], minutes: RangeInclusive<u64>) {
         let mut created: BTreeMap<&str, usize> = BTreeMap::new();
         for request in self.of("create", "jobs").filter(|request| code(request) == 201) {
             *created
@@ -71,7 +71,7 @@ impl Audit {
         eprintln!("{} runs, none missed or doubled", slots.len());
     }
 
-    /// The Jobs that were created in a namespace since a minute.
+    /// The Jobs created in a namespace for slots from a minute on.
     pub(crate) fn created_in(&self, namespace: &str, since: u64) -> Vec<&str> {
         let is_it = |request: &&Value| code(request) == 201 && request["objectRef"]["namespace"] == namespace;
         let created = self.of("create", "jobs").filter(is_it);
@@ -81,28 +81,28 @@ impl Audit {
         names.filter(is_late).collect()
     }
 
-    /// Demands that no request was forbidden.
-    pub(crate) fn demand_nothing_forbidden(&self) {
+    /// Asserts that no request was forbidden.
+    pub(crate) fn assert_nothing_forbidden(&self) {
         let forbidden = self.forbidden();
-        assert!(forbidden.is_empty(), "rights are missing: {forbidden:?}");
+        assert!(forbidden.is_empty(), "missing permissions: {forbidden:?}");
     }
 
-    /// The requests that were forbidden, with the Pod that sent them.
+    /// The Pod and the URI of each forbidden request.
     pub(crate) fn forbidden(&self) -> Vec<(&str, &str)> {
         let forbidden = self.requests.iter().filter(|request| code(request) == 403);
-        let told = forbidden.map(|request| {
+        let requests = forbidden.map(|request| {
             let pod = &request["user"]["extra"]["authentication.kubernetes.io/pod-name"][0];
             (
                 pod.as_str().unwrap_or_default(),
                 request["requestURI"].as_str().unwrap(),
             )
         });
-        told.collect()
+        requests.collect()
     }
 
-    /// The rights that the requests asked for, as [`named`] names them.
-    fn asked_for(&self) -> BTreeSet<String> {
-        let right = |request: &Value| {
+    /// The permissions that the requests used, named by [`permission_name`].
+    fn used_permissions(&self) -> BTreeSet<String> {
+        let permission = |request: &Value| {
             let target = &request["objectRef"];
             let text = |member: &str| target[member].as_str().unwrap_or_default();
             let resource = [text("resource"), text("subresource")].join("/");
@@ -111,14 +111,14 @@ impl Audit {
             } else {
                 NAMESPACE
             };
-            named(
+            permission_name(
                 request["verb"].as_str()?,
                 text("apiGroup"),
                 resource.trim_end_matches('/'),
                 place,
             )
         };
-        self.requests.iter().filter_map(right).collect()
+        self.requests.iter().filter_map(permission).collect()
     }
 
     fn of(&self, verb: &str, resource: &str) -> impl Iterator<Item = &Value> {
@@ -133,30 +133,31 @@ fn code(request: &Value) -> u64 {
 
 const CLUSTER: &str = "all namespaces";
 
-/// A right. Leases alone may be asked for in one namespace and in all of them by two different rights.
-fn named(verb: &str, group: &str, resource: &str, place: &str) -> Option<String> {
-    // Everybody may ask what they may do.
-    let is_own = group != "authorization.k8s.io" && !resource.is_empty();
+/// The name of a permission. Only for Leases does it depend on the place: one permission covers the namespace of the
+/// release, another one covers all namespaces.
+fn permission_name(verb: &str, group: &str, resource: &str, place: &str) -> Option<String> {
+    // All users may create access reviews of themselves.
+    let is_granted_by_us = group != "authorization.k8s.io" && !resource.is_empty();
     let place = if resource == "leases" && place == CLUSTER {
         " in all namespaces"
     } else {
         ""
     };
-    let words = [verb, group, resource].into_iter().filter(|word| !word.is_empty());
-    is_own.then(|| words.collect::<Vec<_>>().join(" ") + place)
+    let parts = [verb, group, resource].into_iter().filter(|part| !part.is_empty());
+    is_granted_by_us.then(|| parts.collect::<Vec<_>>().join(" ") + place)
 }
 
-/// The rights that the program may need.
+/// The permissions that the program may need.
 fn needed() -> BTreeSet<String> {
     let name = |it: &Permission| {
         let place = if it.place == Place::Cluster { CLUSTER } else { NAMESPACE };
-        named(it.verb, it.group, it.resource, place)
+        permission_name(it.verb, it.group, it.resource, place)
     };
     PERMISSIONS.iter().filter_map(name).collect()
 }
 
 impl Cluster {
-    /// The rights of the release, by its `ClusterRole` and its Role.
+    /// The permissions of the release in its `ClusterRole` and its Role.
     fn granted(&self) -> BTreeSet<String> {
         let cluster_wide = self.get(&["clusterrole", "cronwheel"]);
         let role = self.get(&["role", "cronwheel-leases", "--namespace", NAMESPACE]);
@@ -166,7 +167,7 @@ impl Cluster {
                 for verb in texts(&rule["verbs"]) {
                     for resource in texts(&rule["resources"]) {
                         let group = rule["apiGroups"][0].as_str().unwrap();
-                        granted.extend(named(verb, group, resource, place));
+                        granted.extend(permission_name(verb, group, resource, place));
                     }
                 }
             }
@@ -174,22 +175,25 @@ impl Cluster {
         granted
     }
 
-    /// Waits until every right that the program may need was asked for. Demands that none was refused, and that the
-    /// release has no other.
-    pub(crate) fn demand_rights(&self) {
+    /// Waits until requests have used every permission that the program may need. Asserts that none was refused, and
+    /// that the release has no other permissions.
+    pub(crate) fn assert_permissions(&self) {
         let needed = needed();
-        let asked_for = wait_for("every right was asked for", || {
+        let used = wait_for("all permissions in use", || {
             let audit = Audit::read(self);
-            audit.demand_nothing_forbidden();
-            let asked_for = audit.asked_for();
-            let others: Vec<&String> = needed.difference(&asked_for).collect();
-            eprintln!("not asked for: {others:?}");
-            (others == UNUSED).then_some(asked_for)
+            audit.assert_nothing_forbidden();
+            let used = audit.used_permissions();
+            let unused: Vec<&String> = needed.difference(&used).collect();
+            eprintln!("unused: {unused:?}");
+            (unused == UNUSED).then_some(used)
         });
         let granted = self.granted();
-        let unused: Vec<&String> = granted.difference(&asked_for).collect();
+        let unused: Vec<&String> = granted.difference(&used).collect();
         assert_eq!(unused, UNUSED, "granted, and not used");
-        eprintln!("{} rights, none missing, all used but {UNUSED:?}", granted.len());
+        eprintln!(
+            "{} permissions, none missing, all used except {UNUSED:?}",
+            granted.len()
+        );
     }
 }
 
@@ -225,32 +229,32 @@ mod tests {
         let mut requests = runs();
         requests.push(request("create", "jobs", "minutely-0-7", 409));
         let audit = Audit { requests };
-        audit.demand_runs(7..=8);
+        audit.assert_runs(7..=8);
         assert_eq!(audit.created_in(TENANT, 8).len(), MINUTELY.len());
         assert!(audit.created_in("other", 0).is_empty());
     }
 
     #[test]
     #[should_panic(expected = r#"missed: ["minutely-3-8"]"#)]
-    fn a_missed_run_is_noticed() {
+    fn missed_run_fails_the_audit() {
         let mut requests = runs();
         requests.pop();
-        Audit { requests }.demand_runs(7..=8);
+        Audit { requests }.assert_runs(7..=8);
     }
 
     #[test]
     #[should_panic(expected = r#"created twice: [("minutely-0-7", 2)]"#)]
-    fn a_doubled_run_is_noticed() {
+    fn doubled_run_fails_the_audit() {
         let mut requests = runs();
         requests.push(requests[0].clone());
-        Audit { requests }.demand_runs(7..=8);
+        Audit { requests }.assert_runs(7..=8);
     }
 
     #[test]
-    #[should_panic(expected = r#"rights are missing: [("cronwheel-1", "/here")]"#)]
-    fn a_missing_right_is_noticed() {
+    #[should_panic(expected = r#"missing permissions: [("cronwheel-1", "/here")]"#)]
+    fn missing_permission_fails_the_audit() {
         let requests = vec![request("patch", "jobs", "a", 403)];
-        Audit { requests }.demand_nothing_forbidden();
+        Audit { requests }.assert_nothing_forbidden();
     }
 
     #[test]
@@ -267,8 +271,8 @@ mod tests {
             "list coordination.k8s.io leases in all namespaces",
             "update batch cronjobs/status",
         ];
-        let asked_for = Audit { requests }.asked_for();
-        assert_eq!(asked_for, expected.map(str::to_owned).into());
-        assert!(asked_for.is_subset(&needed()));
+        let used = Audit { requests }.used_permissions();
+        assert_eq!(used, expected.map(str::to_owned).into());
+        assert!(used.is_subset(&needed()));
     }
 }

@@ -1,4 +1,4 @@
-//! The lives of a release.
+//! A release from its installation to its removal.
 
 use std::{thread::sleep, time::Duration};
 
@@ -11,9 +11,9 @@ use super::{
     tenant::{OTHER, TENANT},
 };
 
-/// The second at which a rollout begins, so that a slot is due in its midst.
+/// The second of a minute at which a rollout begins, so that a slot is due during the rollout.
 const BEFORE_THE_SLOT: u64 = 52;
-/// Longer than it takes the others to evict a replica that is silent.
+/// Longer than the other replicas take to evict a frozen one.
 const FREEZE: Duration = Duration::from_secs(15);
 
 /// Set to run the cases, which take minutes.
@@ -43,11 +43,11 @@ fn client_side_apply_upgrades_rolls_back_and_removes_a_release() {
     wait_for_second(BEFORE_THE_SLOT);
     cluster.release("rollback", &["1"]);
     cluster.check_pods();
-    // While it is removed, its rights go before its Pods.
-    Audit::read(&cluster).demand_nothing_forbidden();
+    // An uninstallation deletes the permissions before the Pods, so requests are forbidden after this point.
+    Audit::read(&cluster).assert_nothing_forbidden();
     let last = last_minute();
     cluster.uninstall(&before);
-    Audit::read(&cluster).demand_runs(first..=last);
+    Audit::read(&cluster).assert_runs(first..=last);
 }
 
 #[test]
@@ -64,14 +64,14 @@ fn server_side_apply_changes_time_zone_and_scope_of_a_release() {
     cluster.release("install", &[CHART, "--server-side=true", values]);
     cluster.check_pods();
     let first = next_minute();
-    cluster.create_rarities();
+    cluster.create_rare_cases();
 
     wait_for_second(BEFORE_THE_SLOT);
     let zone = "--set=controller.defaultTimeZone=Europe/Berlin";
     cluster.release("upgrade", &[CHART, "--reuse-values", zone]);
     cluster.check_pods();
-    a_silent_replica_is_evicted_and_returns(&cluster);
-    cluster.demand_rights();
+    frozen_replica_is_evicted_and_returns(&cluster);
+    cluster.assert_permissions();
 
     wait_for_second(BEFORE_THE_SLOT);
     let scope = format!("--set=controller.namespaces={{{TENANT}}}");
@@ -84,10 +84,10 @@ fn server_side_apply_changes_time_zone_and_scope_of_a_release() {
     cluster.check_pods();
     let last = last_minute();
     cluster.uninstall(&before);
-    Audit::read(&cluster).demand_runs(first..=last);
+    Audit::read(&cluster).assert_runs(first..=last);
 }
 
-/// One replica may be evicted, and another one only when the first is replaced.
+/// The budget allows one eviction. It allows another one only when the first Pod is replaced.
 fn evictions_respect_the_budget(cluster: &Cluster) {
     let pods = cluster.pods();
     let names: Vec<&str> = pods.iter().map(name_of).collect();
@@ -101,7 +101,7 @@ fn evictions_respect_the_budget(cluster: &Cluster) {
     cluster.check_pods();
 }
 
-fn a_silent_replica_is_evicted_and_returns(cluster: &Cluster) {
+fn frozen_replica_is_evicted_and_returns(cluster: &Cluster) {
     let pods = cluster.pods();
     let process = cluster.nodes.process(name_of(&pods[0])).unwrap();
     let pid = Pid::from_raw(process.pid.try_into().unwrap()).unwrap();
@@ -111,7 +111,7 @@ fn a_silent_replica_is_evicted_and_returns(cluster: &Cluster) {
     cluster.check_pods();
 }
 
-/// With another scope, new replicas use their rights alone and start nothing in other namespaces.
+/// After a change of the scope, new replicas need no other permissions and start nothing in other namespaces.
 fn the_scope_is_one_namespace(cluster: &Cluster) {
     let since = next_minute();
     let pods = cluster.pods();

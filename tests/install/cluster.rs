@@ -1,4 +1,4 @@
-//! A control plane with nodes, and how a test asks it.
+//! A control plane with nodes, and the commands that tests run on it.
 
 use std::{
     path::Path,
@@ -12,7 +12,7 @@ use testbed::{Autoscaling, Kubectl, Options, Testbed};
 
 use super::node::{self, Nodes};
 
-/// The longest wait for what takes seconds, such as the replacement of a Pod.
+/// The limit of waits for events that take seconds, such as the replacement of a Pod.
 const WAIT_MAX: Duration = Duration::from_mins(2);
 const POLL: Duration = Duration::from_millis(500);
 
@@ -25,12 +25,12 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// Starts a control plane with nodes, on which the binary of this build stands for the image.
+    /// Starts a control plane with nodes that run the binary of this build in place of the image.
     pub(crate) fn start() -> Cluster {
         Cluster::start_with(Autoscaling::Off)
     }
 
-    /// The same, with autoscalers at this pace.
+    /// Like [`Cluster::start`], with autoscalers at this pace.
     pub(crate) fn start_with(autoscaling: Autoscaling) -> Cluster {
         Cluster::of(Options {
             autoscaling,
@@ -39,7 +39,7 @@ impl Cluster {
         })
     }
 
-    /// The same under a name, by which commands of the test bed find it, and without an audit log.
+    /// Like [`Cluster::start`], without an audit log, and with a name that commands of the test bed accept.
     pub(crate) fn start_named(name: &str) -> Cluster {
         Cluster::of(Options {
             name: Some(name.to_owned()),
@@ -64,7 +64,7 @@ impl Cluster {
         self.kubectl.run(arguments).unwrap()
     }
 
-    /// What kubectl prints as JSON.
+    /// The JSON output of `kubectl get`.
     pub(crate) fn get(&self, arguments: &[&str]) -> Value {
         let text = self.kubectl(&[&["get", "--output=json"], arguments].concat());
         serde_json::from_str(&text).unwrap()
@@ -75,7 +75,7 @@ impl Cluster {
         self.get(arguments)["items"].as_array().unwrap().clone()
     }
 
-    /// Runs helm as an administrator. Returns what it prints.
+    /// Runs helm as an administrator. Returns its output.
     pub(crate) fn helm(&self, arguments: &[&str]) -> String {
         let folder = self.testbed.folder().join("helm");
         let output = Command::new(testbed::find_or_build_helm().unwrap())
@@ -109,7 +109,7 @@ pub(crate) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
 }
 
-/// Whether cases are to run, by this environment variable. Says why not where they are wanted.
+/// Whether this environment variable enables the cases. Prints the reason if they are enabled and cannot run.
 pub(crate) fn is_wanted(variable: &str) -> bool {
     let is_wanted = std::env::var_os(variable).is_some();
     if is_wanted && !node::is_permitted() {
@@ -121,12 +121,12 @@ pub(crate) fn is_wanted(variable: &str) -> bool {
     is_wanted
 }
 
-/// The first slot that a release which is ready must not miss.
+/// The first slot that a ready release must not miss.
 pub(crate) fn next_minute() -> u64 {
     now() / 60 + 1
 }
 
-/// The last slot of which the Job must have been created.
+/// The latest slot whose Job must exist.
 pub(crate) fn last_minute() -> u64 {
     (now() - 10) / 60
 }

@@ -1,6 +1,6 @@
-//! A control plane with nodes and a Prometheus, for a person who tries the chart: `make demo-cluster`.
+//! A control plane with nodes and a Prometheus, to try the chart by hand: `make demo-cluster`.
 //!
-//! It prints what to type in another terminal, and runs until Enter, Ctrl-C or the end of the input.
+//! It prints commands for another terminal, and runs until Enter, Ctrl-C or the end of the input.
 
 use std::{io, thread};
 
@@ -31,7 +31,7 @@ fn the_chart_can_be_tried_until_the_user_ends_it() {
     eprintln!("Stopping everything.");
 }
 
-/// What the user needs to know.
+/// The instructions for the user.
 fn usage(cluster: &Cluster, prometheus: &Prometheus) -> String {
     let helm = testbed::find_or_build_helm().unwrap();
     let programs = [helm.as_path(), cluster.kubectl.program().as_path()];

@@ -1,8 +1,8 @@
-//! The chart in `deploy/helm/cronwheel`, installed, upgraded, rolled back and removed by helm while CronJobs run. Its
-//! Pods are made and placed by the controllers and the scheduler of Kubernetes, and run on nodes of the test bed.
+//! helm installs, upgrades, rolls back and removes the chart in `deploy/helm/cronwheel` while CronJobs run. Kubernetes'
+//! controllers create the Pods, its scheduler places them, and nodes of the test bed run them.
 //!
 //! The cases take minutes and need root: `make install-test` and, with the autoscaler, `make hpa-test`.
-//! `make demo-cluster` gives such a cluster to a person who tries the chart.
+//! `make demo-cluster` starts such a cluster to try the chart by hand.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 #![allow(clippy::disallowed_methods, reason = "a real server keeps real time")]

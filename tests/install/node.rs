@@ -1,8 +1,8 @@
-//! Nodes of the test bed. They run the Pods that are bound to them as processes, as a kubelet and a container runtime
-//! would: with the command, environment, user and token of the Pod, and with its probes and its grace period.
+//! Nodes of the test bed. Like a kubelet and a container runtime, they run the Pods that are bound to them: with the
+//! command, environment, user and token of the Pod, and with its probes and its grace period. A container is a process.
 //!
-//! Three nodes in three zones are served by one thread. Only the listen address of a container is replaced, since all
-//! share the network of this machine.
+//! One thread serves three nodes in three zones. All containers share the network of this machine, so each gets another
+//! listen address.
 
 mod container;
 mod pod;
@@ -38,11 +38,11 @@ use self::pod::PodRun;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// Each node is in the zone of the same letter.
+/// Each node is in the zone with the same letter.
 const LETTERS: [char; 3] = ['a', 'b', 'c'];
-/// Time between two looks at Pods and processes.
+/// The interval between polls of Pods and processes.
 const TICK: Duration = Duration::from_millis(200);
-/// Time between two heartbeats of the nodes, as of a kubelet.
+/// The interval between heartbeats of a node, as a kubelet sends them.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Whether this process may run nodes.
@@ -50,23 +50,23 @@ pub(crate) fn is_permitted() -> bool {
     sandbox::is_permitted()
 }
 
-/// What all Pods share.
+/// The settings that all Pods share.
 #[derive(Debug)]
-struct Site {
+struct Settings {
     instance: Instance,
-    /// The program that stands for the image.
+    /// The program that runs in place of the image.
     program: PathBuf,
     folder: PathBuf,
     api_server_port: u16,
 }
 
-impl Site {
+impl Settings {
     fn log_path(&self, pod: &str) -> PathBuf {
         self.folder.join(format!("{pod}.log"))
     }
 }
 
-/// A container that runs.
+/// A running container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Process {
     pub(crate) pid: u32,
@@ -87,7 +87,7 @@ pub(crate) struct Nodes {
 }
 
 impl Nodes {
-    /// Creates the nodes and runs the Pods that are bound to them. `program` stands for the image.
+    /// Creates the nodes and runs the Pods that are bound to them. `program` runs in place of the image.
     pub(crate) fn start(testbed: &Testbed, program: &Path) -> Nodes {
         let instance = Instance::clone(testbed);
         let folder = instance.folder().join("pods");
@@ -97,7 +97,7 @@ impl Nodes {
             .rsplit(':')
             .next()
             .and_then(|port| port.parse().ok());
-        let site = Site {
+        let settings = Settings {
             program: program.to_owned(),
             folder,
             api_server_port: port.expect("a port"),
@@ -108,7 +108,7 @@ impl Nodes {
         let shared = Arc::clone(&processes);
         let thread = thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            runtime.expect("a runtime").block_on(run(site, shared, stopped));
+            runtime.expect("a runtime").block_on(run(settings, shared, stopped));
         });
         Nodes {
             processes,
@@ -117,7 +117,7 @@ impl Nodes {
         }
     }
 
-    /// The processes of all Pods, as they come and go.
+    /// The current processes of all Pods.
     pub(crate) fn processes(&self) -> Processes {
         Arc::clone(&self.processes)
     }
@@ -137,12 +137,12 @@ impl Drop for Nodes {
     }
 }
 
-async fn run(site: Site, processes: Processes, mut stopped: oneshot::Receiver<()>) {
-    let kubeconfig = Kubeconfig::read_from(site.instance.kubeconfig()).expect("a kubeconfig");
+async fn run(settings: Settings, processes: Processes, mut stopped: oneshot::Receiver<()>) {
+    let kubeconfig = Kubeconfig::read_from(settings.instance.kubeconfig()).expect("a kubeconfig");
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
     let mut kubelet = Kubelet {
         client: Client::try_from(config.expect("a configuration")).expect("a client"),
-        site,
+        settings,
         processes,
         pods: BTreeMap::new(),
         n_addresses: 0,
@@ -162,7 +162,7 @@ async fn run(site: Site, processes: Processes, mut stopped: oneshot::Receiver<()
 /// The kubelet of all nodes.
 struct Kubelet {
     client: Client,
-    site: Site,
+    settings: Settings,
     processes: Processes,
     /// By uid.
     pods: BTreeMap<String, PodRun>,
@@ -189,10 +189,10 @@ impl Kubelet {
             .filter(is_here)
             .filter_map(|pod| Some((pod.uid()?, pod)))
             .collect();
-        // Pods that were deleted without a grace period.
+        // Removes Pods that were deleted without a grace period.
         self.pods.retain(|uid, _| present.contains_key(uid));
         for (uid, pod) in present {
-            // What is wrong with one Pod does not concern the others.
+            // An error of one Pod does not affect the others.
             if let Err(error) = self.follow(uid, pod).await {
                 eprintln!("nodes: {error}");
             }
@@ -203,30 +203,30 @@ impl Kubelet {
     async fn follow(&mut self, uid: String, pod: Pod) -> Result<()> {
         let Some(run) = self.pods.get_mut(&uid) else {
             let address = self.next_address();
-            let run = PodRun::start(&self.client, &self.site, pod, address).await?;
+            let run = PodRun::start(&self.client, &self.settings, pod, address).await?;
             self.pods.insert(uid, run);
             return Ok(());
         };
-        if run.advance(&self.site, &pod).await? {
+        if run.advance(&self.settings, &pod).await? {
             self.pods.remove(&uid);
         }
         Ok(())
     }
 
-    /// An address of 127.0.0.0/8 that no other Pod on this machine has: the port of the API server is in it.
+    /// An address in 127.0.0.0/8 that no other Pod on this machine has, because it contains the port of the API server.
     fn next_address(&mut self) -> Ipv4Addr {
         self.n_addresses = self.n_addresses % 250 + 1;
-        let [high, low] = self.site.api_server_port.to_be_bytes();
+        let [high, low] = self.settings.api_server_port.to_be_bytes();
         Ipv4Addr::new(127, high, low, self.n_addresses)
     }
 
-    /// Makes the processes known, to the test and to what stops the control plane.
+    /// Publishes the processes to the test, and to the instance, which ends them when it stops.
     fn publish(&self) -> Result<()> {
         let now: BTreeMap<String, Process> = self.pods.values().filter_map(PodRun::process).collect();
         let mut processes = self.processes.lock().expect("no panic");
         for (name, process) in &now {
             if processes.get(name) != Some(process) {
-                self.site.instance.attach(name, process.pid)?;
+                self.settings.instance.attach(name, process.pid)?;
             }
         }
         *processes = now;

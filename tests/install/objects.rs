@@ -1,4 +1,4 @@
-//! All objects of a cluster, to see what an installation leaves behind.
+//! All objects of a cluster, to check what an uninstallation leaves behind.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,8 @@ use super::{
     release::NAMESPACE,
 };
 
-/// Events, what is of tenants, and what is no object.
-const RESTLESS: [&str; 5] = [
+/// Resources that change during a case: Events and the objects of tenants. `ComponentStatus` is not a stored object.
+const EXCLUDED: [&str; 5] = [
     "events",
     "events.events.k8s.io",
     "cronjobs.batch",
@@ -20,23 +20,24 @@ const RESTLESS: [&str; 5] = [
 type Object = [String; 3];
 
 impl Cluster {
-    /// Every object of every resource, but for those that come and go meanwhile.
+    /// Every object of every resource, except [`EXCLUDED`] ones.
     pub(crate) fn objects(&self) -> BTreeSet<Object> {
         let resources = self.kubectl(&["api-resources", "--verbs=list", "--output=name"]);
         let resources: Vec<&str> = resources
             .lines()
-            .filter(|resource| !RESTLESS.contains(resource))
+            .filter(|resource| !EXCLUDED.contains(resource))
             .collect();
         let columns = "--output=custom-columns=KIND:kind,NAMESPACE:metadata.namespace,NAME:metadata.name";
         let text = self.kubectl(&["get", &resources.join(","), "--all-namespaces", "--no-headers", columns]);
         let object = |line: &str| {
-            let mut words = line.split_ascii_whitespace().map(str::to_owned);
-            Some([words.next()?, words.next()?, words.next()?])
+            let mut columns = line.split_ascii_whitespace().map(str::to_owned);
+            Some([columns.next()?, columns.next()?, columns.next()?])
         };
         text.lines().filter_map(object).collect()
     }
 
-    /// Removes the release. What is left is what its notes name, and their commands remove it.
+    /// Removes the release. Asserts that only the objects in its notes remain, and that the commands in the notes
+    /// delete them.
     pub(crate) fn uninstall(&self, before: &BTreeSet<Object>) {
         let notes = self.helm(&["get", "notes", "cronwheel", "--namespace", NAMESPACE]);
         self.helm(&[

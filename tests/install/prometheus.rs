@@ -17,24 +17,24 @@ use testbed::{Instance, PrometheusClient};
 
 use crate::node::Processes;
 
-/// Where the Pods listen, and where nobody does.
+/// The port on which the Pods listen, and an address on which no process listens.
 const PORT: u16 = 8080;
 const NO_ADDRESS: &str = "127.0.0.1:9";
-/// Time between two looks at the Pods.
+/// The interval between polls of the Pods.
 const DISCOVERY_INTERVAL: Duration = Duration::from_millis(300);
 
-/// A series of an answer: its labels and its value.
+/// One series of a result: its labels and its value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Sample {
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) value: f64,
 }
 
-/// The series that a query returns. `None` if Prometheus does not answer.
+/// The series that a query returns. `None` if Prometheus does not respond.
 pub(crate) fn samples(client: &PrometheusClient, expression: &str) -> Option<Vec<Sample>> {
     let (code, body) = client.query("query", expression, "")?;
-    let answer: Value = serde_json::from_str(&body).ok().filter(|_| code == 200)?;
-    let series = answer["data"]["result"].as_array()?;
+    let response: Value = serde_json::from_str(&body).ok().filter(|_| code == 200)?;
+    let series = response["data"]["result"].as_array()?;
     series.iter().map(sample).collect()
 }
 
@@ -47,7 +47,7 @@ fn sample(series: &Value) -> Option<Sample> {
     })
 }
 
-/// The process, and the discovery of its targets. Dropping it ends both.
+/// A Prometheus process and the discovery of its targets. Dropping it ends both.
 #[derive(Debug)]
 pub(crate) struct Prometheus {
     server: testbed::Prometheus,
@@ -57,7 +57,7 @@ pub(crate) struct Prometheus {
 }
 
 impl Prometheus {
-    /// Starts it and waits until it answers. Its targets are the containers on the nodes, as long as they run.
+    /// Starts Prometheus and waits until it responds. Its targets are the running containers on the nodes.
     pub(crate) fn start(instance: &Instance, processes: Processes) -> Prometheus {
         let folder = instance.folder().join("prometheus");
         fs::create_dir_all(&folder).unwrap();
@@ -88,7 +88,7 @@ impl Prometheus {
         self.server.client()
     }
 
-    /// Lets every scrape of a Pod fail, or of none.
+    /// Makes every scrape of this Pod fail. With `None`, no scrape fails.
     pub(crate) fn lose(&self, pod: Option<&str>) {
         *self.lost.lock().unwrap() = pod.map(str::to_owned);
     }
@@ -125,7 +125,7 @@ fn discover(file: &Path, processes: &Processes, lost: &Mutex<Option<String>>, st
     }
 }
 
-/// Writes the file at once, so that Prometheus never reads a part of it.
+/// Replaces the file atomically, so that Prometheus never reads a part of it.
 fn write_targets(file: &Path, targets: &Value) {
     let new = file.with_extension("new");
     fs::write(&new, targets.to_string()).unwrap();

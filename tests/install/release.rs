@@ -8,7 +8,7 @@ use super::cluster::{Cluster, wait_for};
 
 /// The namespace of the release.
 pub(crate) const NAMESPACE: &str = "cronwheel";
-/// The present chart.
+/// The chart in this tree.
 pub(crate) const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/helm/cronwheel");
 /// The chart of 2026-11-24: `git archive --prefix=cronwheel/ 336fbb9:deploy/helm/cronwheel`.
 pub(crate) const OLD_CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/install/cronwheel-336fbb9.tgz");
@@ -27,14 +27,14 @@ impl Cluster {
         self.helm(&[&[command, "cronwheel"], arguments, &common].concat());
     }
 
-    /// The Pods of the release that are to stay.
+    /// The Pods of the release that are not terminating.
     pub(crate) fn pods(&self) -> Vec<Value> {
         let mut pods = self.list(&["pods", "--namespace", NAMESPACE]);
         pods.retain(|pod| pod["metadata"]["deletionTimestamp"].is_null());
         pods
     }
 
-    /// Waits until the Pods are as many as the chart says and ready, and the former ones are gone.
+    /// Waits until exactly this many Pods exist and all are ready.
     pub(crate) fn wait_for_pods(&self, n_pods: usize) {
         wait_for("all Pods ready, and no other", || {
             let pods = self.list(&["pods", "--namespace", NAMESPACE]);
@@ -42,7 +42,7 @@ impl Cluster {
         });
     }
 
-    /// Three Pods are ready, each in a zone of its own, and each process is what its Pod says.
+    /// Asserts that three Pods become ready, each in another zone, and that each process runs as its Pod specifies.
     pub(crate) fn check_pods(&self) {
         self.wait_for_pods(3);
         let pods = self.pods();
@@ -104,7 +104,7 @@ impl Cluster {
         assert!(root[5].split(',').any(|option| option == "ro"), "{root:?}");
     }
 
-    /// Asks for the eviction of a Pod. Returns why it was refused.
+    /// Requests the eviction of a Pod. Returns the reason if it is refused.
     pub(crate) fn evict(&self, pod: &str) -> Result<(), String> {
         let path = format!("/api/v1/namespaces/{NAMESPACE}/pods/{pod}/eviction");
         let metadata = serde_json::json!({"name": pod, "namespace": NAMESPACE});

@@ -1,4 +1,4 @@
-//! The CronJobs of a tenant that run meanwhile.
+//! The CronJobs of a tenant, which run during a case.
 
 use serde_json::{Value, json};
 
@@ -9,11 +9,11 @@ use super::{
 
 /// The namespace of the tenant.
 pub(crate) const TENANT: &str = "tenant";
-/// A namespace that the last scope does not have.
+/// A namespace outside the last scope of the release.
 pub(crate) const OTHER: &str = "other";
-/// CronJobs that start a Job every minute, whatever happens.
+/// CronJobs that start a Job every minute throughout a case.
 pub(crate) const MINUTELY: [&str; 4] = ["minutely-0", "minutely-1", "minutely-2", "minutely-3"];
-/// A template that does not fit into the smallest memory for templates.
+/// The size of a template that does not fit into the smallest memory limit for templates.
 const LARGE_BYTES: usize = 700 << 10;
 
 /// A CronJob that starts a Job every minute.
@@ -49,7 +49,7 @@ impl Cluster {
         let namespaces =
             [TENANT, OTHER].map(|name| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));
         self.create(&namespaces);
-        // What every namespace has a moment after its creation.
+        // Controllers create these objects in every new namespace.
         for namespace in [NAMESPACE, TENANT, OTHER] {
             let objects = ["serviceaccount/default", "configmap/kube-root-ca.crt"];
             self.kubectl(
@@ -62,26 +62,26 @@ impl Cluster {
         }
     }
 
-    /// Creates what makes the controller use its rarer rights.
-    pub(crate) fn create_rarities(&self) {
-        // Its Job never ends, so that the same Event repeats soon.
+    /// Creates objects that make the controller use its rarely needed permissions.
+    pub(crate) fn create_rare_cases(&self) {
+        // Its Job never ends, so the same Event soon repeats.
         let mut forbidding = cron_job(TENANT, "forbidding");
         forbidding["spec"]["schedule"] = json!("@every 15s");
         forbidding["spec"]["concurrencyPolicy"] = json!("Forbid");
         forbidding["spec"]["jobTemplate"]["spec"]["template"]["metadata"]["annotations"] = json!({"outcome": "hang"});
-        // Jobs are deleted soon.
+        // Its history limit makes the controller delete Jobs.
         let mut forgetting = cron_job(TENANT, "forgetting");
         forgetting["spec"]["successfulJobsHistoryLimit"] = json!(1);
-        // Each run reads the CronJob first.
+        // Its template is not cached, so each run reads the CronJob first.
         let mut large = cron_job(TENANT, "large");
         large["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0]["env"] =
             json!([{"name": "LARGE", "value": "x".repeat(LARGE_BYTES)}]);
         self.create(&[forbidding, forgetting, large, cron_job(TENANT, "taken")]);
-        // Names that are taken by Jobs of nobody.
+        // Jobs without an owner take the names of the next slots.
         let minute = now() / 60;
         let taken: Vec<Value> = (1..4).map(|ahead| job("taken", minute + ahead, json!({}))).collect();
         self.create(&taken);
-        // A Job of a controller that knows no shards.
+        // A Job created by a controller without shards.
         let owner = self.get(&["cronjob", MINUTELY[0], "--namespace", TENANT]);
         let owner = json!({
             "apiVersion": "batch/v1", "kind": "CronJob", "controller": true,
@@ -96,7 +96,7 @@ impl Cluster {
     }
 }
 
-/// The Job of a slot, created by somebody else.
+/// The Job of a slot, created by another client.
 fn job(cron_job_name: &str, minute: u64, mut metadata: Value) -> Value {
     metadata["name"] = json!(format!("{cron_job_name}-{minute}"));
     metadata["namespace"] = json!(TENANT);

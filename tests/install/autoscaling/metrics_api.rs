@@ -1,5 +1,5 @@
-//! An API server for `metrics.k8s.io` and `external.metrics.k8s.io` behind the API server of the cluster. It answers from
-//! Prometheus, as metrics-server and prometheus-adapter do, and only to the front proxy's certificate.
+//! An aggregated API server for `metrics.k8s.io` and `external.metrics.k8s.io`. Like metrics-server and
+//! prometheus-adapter, it takes values from Prometheus, and accepts only clients with the front proxy's certificate.
 
 use std::{
     fs, io,
@@ -44,34 +44,34 @@ use crate::{
 const SERVICE: &str = "metrics";
 const RESOURCE_GROUP: &str = "metrics.k8s.io";
 const EXTERNAL_GROUP: &str = "external.metrics.k8s.io";
-/// How far back processor time is averaged, as the answer says.
+/// The window over which processor time is averaged, as the response declares it.
 const WINDOW: &str = "10s";
 
-/// How the server answers.
+/// What responses contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Answers {
-    /// What Prometheus says.
+pub(crate) enum ResponseMode {
+    /// The values of Prometheus.
     Real,
     /// Lists without items.
     Empty,
-    /// Nothing: it accepts no connection.
+    /// No responses: the server accepts no connection.
     None,
 }
 
-/// What requests are answered from.
+/// The source of the responses.
 #[derive(Debug)]
-struct Site {
+struct Backend {
     prometheus: PrometheusClient,
     /// The query of the External metric, for a namespace in place of `kube-system`.
     external_query: String,
-    answers: AtomicU8,
+    mode: AtomicU8,
 }
 
 /// The server. Dropping it ends it.
 #[derive(Debug)]
 pub(crate) struct MetricsApi {
-    site: Arc<Site>,
+    backend: Arc<Backend>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<thread::JoinHandle<()>>,
 }
@@ -79,10 +79,10 @@ pub(crate) struct MetricsApi {
 impl MetricsApi {
     /// Starts the server and registers both groups. Returns when the cluster reports them available.
     pub(crate) fn start(cluster: &Cluster, prometheus: PrometheusClient, external_query: String) -> MetricsApi {
-        let site = Arc::new(Site {
+        let backend = Arc::new(Backend {
             prometheus,
             external_query,
-            answers: AtomicU8::new(Answers::Real as u8),
+            mode: AtomicU8::new(ResponseMode::Real as u8),
         });
         let name = format!("{SERVICE}.{SERVICE}.svc");
         let certificate = generate_simple_self_signed(vec![name]).unwrap();
@@ -91,22 +91,22 @@ impl MetricsApi {
         listener.set_nonblocking(true).unwrap();
         let port = listener.local_addr().unwrap().port();
         let (stop, stopped) = oneshot::channel();
-        let shared = Arc::clone(&site);
+        let shared = Arc::clone(&backend);
         let thread = thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.unwrap().block_on(serve(listener, tls, shared, stopped));
         });
         register(cluster, port, &certificate.cert.pem());
         MetricsApi {
-            site,
+            backend,
             stop: Some(stop),
             thread: Some(thread),
         }
     }
 
-    /// Changes how it answers from now on.
-    pub(crate) fn answer(&self, answers: Answers) {
-        self.site.answers.store(answers as u8, Ordering::Relaxed);
+    /// Changes what responses contain from now on.
+    pub(crate) fn set_mode(&self, mode: ResponseMode) {
+        self.backend.mode.store(mode as u8, Ordering::Relaxed);
     }
 }
 
@@ -156,7 +156,7 @@ fn register(cluster: &Cluster, port: u16, certificate: &str) {
     }
 }
 
-/// Clients must have a certificate of this authority.
+/// Clients must have a certificate signed by this CA.
 fn tls(certificate: &CertifiedKey<rcgen::KeyPair>, clients: &Path) -> TlsAcceptor {
     let provider = Arc::new(ring::default_provider());
     let mut roots = RootCertStore::empty();
@@ -172,17 +172,22 @@ fn tls(certificate: &CertifiedKey<rcgen::KeyPair>, clients: &Path) -> TlsAccepto
     Arc::new(config.unwrap()).into()
 }
 
-async fn serve(listener: std::net::TcpListener, tls: TlsAcceptor, site: Arc<Site>, mut stopped: oneshot::Receiver<()>) {
+async fn serve(
+    listener: std::net::TcpListener,
+    tls: TlsAcceptor,
+    backend: Arc<Backend>,
+    mut stopped: oneshot::Receiver<()>,
+) {
     let listener = TlsListener {
         tcp: TcpListener::from_std(listener).unwrap(),
         tls,
-        site: Arc::clone(&site),
+        backend: Arc::clone(&backend),
     };
     let application = Router::new().fallback(move |uri: Uri| {
-        let site = Arc::clone(&site);
+        let backend = Arc::clone(&backend);
         async move {
-            let answer = tokio::task::spawn_blocking(move || site.answer(uri.path()));
-            match answer.await.unwrap() {
+            let response = tokio::task::spawn_blocking(move || backend.respond(uri.path()));
+            match response.await.unwrap() {
                 Ok(body) => ([(CONTENT_TYPE, "application/json")], body.to_string()).into_response(),
                 Err(code) => code.into_response(),
             }
@@ -197,7 +202,7 @@ async fn serve(listener: std::net::TcpListener, tls: TlsAcceptor, site: Arc<Site
 struct TlsListener {
     tcp: TcpListener,
     tls: TlsAcceptor,
-    site: Arc<Site>,
+    backend: Arc<Backend>,
 }
 
 impl Listener for TlsListener {
@@ -207,7 +212,7 @@ impl Listener for TlsListener {
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
         loop {
             let (stream, address) = self.tcp.accept().await.unwrap();
-            if self.site.is_away() {
+            if self.backend.is_unavailable() {
                 continue;
             }
             if let Ok(stream) = self.tls.accept(stream).await {
@@ -221,18 +226,18 @@ impl Listener for TlsListener {
     }
 }
 
-impl Site {
-    fn is_away(&self) -> bool {
-        self.answers.load(Ordering::Relaxed) == Answers::None as u8
+impl Backend {
+    fn is_unavailable(&self) -> bool {
+        self.mode.load(Ordering::Relaxed) == ResponseMode::None as u8
     }
 
-    /// The answer to a request for this path.
-    fn answer(&self, path: &str) -> Result<Value, StatusCode> {
-        // Connections from before are still open.
-        if self.is_away() {
+    /// The body of the response to a request for this path.
+    fn respond(&self, path: &str) -> Result<Value, StatusCode> {
+        // Connections accepted earlier are still open.
+        if self.is_unavailable() {
             return Err(StatusCode::SERVICE_UNAVAILABLE);
         }
-        let is_empty = self.answers.load(Ordering::Relaxed) == Answers::Empty as u8;
+        let is_empty = self.mode.load(Ordering::Relaxed) == ResponseMode::Empty as u8;
         let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
         let (group, items) = match parts[..] {
             ["apis", group @ (RESOURCE_GROUP | EXTERNAL_GROUP), "v1beta1"] => return Ok(resources(group)),
@@ -268,7 +273,7 @@ impl Site {
                 "containers": [{"name": "cronwheel", "usage": {"cpu": nanocores}}],
             })
         };
-        Ok(self.ask(&expression)?.into_iter().map(of_pod).collect())
+        Ok(self.query(&expression)?.into_iter().map(of_pod).collect())
     }
 
     fn external(&self, namespace: &str, metric: &str) -> Result<Vec<Value>, StatusCode> {
@@ -284,10 +289,10 @@ impl Site {
                 "value": format!("{}", sample.value),
             })
         };
-        Ok(self.ask(&expression)?.into_iter().map(of_metric).collect())
+        Ok(self.query(&expression)?.into_iter().map(of_metric).collect())
     }
 
-    fn ask(&self, expression: &str) -> Result<Vec<Sample>, StatusCode> {
+    fn query(&self, expression: &str) -> Result<Vec<Sample>, StatusCode> {
         samples(&self.prometheus, expression).ok_or(StatusCode::BAD_GATEWAY)
     }
 }

@@ -1,4 +1,4 @@
-//! A cluster with the release, an autoscaler, and metrics, and what a test does to it.
+//! A cluster with the release, an autoscaler and metrics, and the actions of a test on it.
 
 use std::{
     collections::BTreeMap,
@@ -19,13 +19,13 @@ use crate::{
     tenant::{TENANT, cron_job},
 };
 
-/// The example that has our query.
+/// The KEDA example, which contains our query.
 const KEDA: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/autoscaling/keda.yaml"));
 const POLL: Duration = Duration::from_secs(1);
 /// The periods and windows of the chart, divided by sixty.
 const PACE: u64 = 60;
 
-/// Dropped in this order: what uses the cluster before the cluster.
+/// Fields are dropped in this order: the users of the cluster before the cluster.
 #[derive(Debug)]
 pub(crate) struct Rig {
     pub(crate) metrics_api: MetricsApi,
@@ -37,7 +37,7 @@ pub(crate) struct Rig {
 /// The release at one moment.
 #[derive(Debug)]
 pub(crate) struct State {
-    /// What the Deployment asks for.
+    /// The number of replicas in the Deployment's spec.
     pub(crate) n_replicas: u64,
     /// The number of shards of each Pod.
     pub(crate) shares: BTreeMap<String, usize>,
@@ -50,7 +50,7 @@ pub(crate) struct Kill {
     pub(crate) pod: String,
 }
 
-/// Our query, as it stands in the example for KEDA.
+/// Our query in the KEDA example.
 fn query() -> String {
     let keda: Value = serde_saphyr::from_str(KEDA).unwrap();
     let triggers = keda["spec"]["triggers"].as_array().unwrap();
@@ -60,7 +60,7 @@ fn query() -> String {
     query.unwrap().to_owned()
 }
 
-/// The behaviour that the chart has by default, at [`PACE`].
+/// The chart's default behaviour, with windows and periods divided by [`PACE`].
 fn behavior() -> Value {
     let values = fs::read_to_string(format!("{CHART}/values.yaml")).unwrap();
     let values: Value = serde_saphyr::from_str(&values).unwrap();
@@ -93,8 +93,8 @@ impl Rig {
         }
     }
 
-    /// Installs the release with these values for the autoscaler. At a fast pace it has one to five replicas and short
-    /// windows and periods; otherwise those of the chart.
+    /// Installs the release with these values for the autoscaler. At the fast pace it has one to five replicas and
+    /// short windows and periods. Otherwise it has the chart's.
     pub(crate) fn install(&self, autoscaling: &Value) {
         let range = match self.pace {
             Autoscaling::Fast => json!({"minReplicas": 1, "maxReplicas": 5, "behavior": behavior()}),
@@ -102,7 +102,7 @@ impl Rig {
         };
         let mut values = json!({
             "autoscaling": {"enabled": true},
-            // So that the autoscaler measures processor time in small steps.
+            // With a small request, the autoscaler measures usage in small steps.
             "resources": {"requests": {"cpu": "10m"}},
             "controller": {"shards": 64},
         });
@@ -132,7 +132,7 @@ impl Rig {
         names
     }
 
-    /// Creates CronJobs that start nothing meanwhile.
+    /// Creates CronJobs that are not due during the test.
     pub(crate) fn create_spare(&self, n_cron_jobs: usize) {
         let spare = |number: usize| {
             let mut spare = cron_job(TENANT, &format!("spare-{number}"));
@@ -149,13 +149,13 @@ impl Rig {
             .kubectl(&["delete", "cronjobs", "--namespace", TENANT, selector, "--wait=false"]);
     }
 
-    /// The number of replicas that the Deployment asks for.
+    /// The number of replicas in the Deployment's spec.
     pub(crate) fn replicas(&self) -> u64 {
         let deployment = self.cluster.get(&["deployment", "cronwheel", "--namespace", NAMESPACE]);
         deployment["spec"]["replicas"].as_u64().unwrap()
     }
 
-    /// Waits until this many replicas are asked for and ready.
+    /// Waits until the Deployment's spec has this many replicas and they are ready.
     pub(crate) fn wait_for_replicas(&self, n_replicas: u64) {
         wait_for("the number of replicas", || {
             (self.replicas() == n_replicas).then_some(())
@@ -163,8 +163,8 @@ impl Rig {
         self.cluster.wait_for_pods(usize::try_from(n_replicas).unwrap());
     }
 
-    /// Demands this number of replicas for as long.
-    pub(crate) fn demand_replicas(&self, why: &str, n_replicas: u64, duration: Duration) {
+    /// Asserts that the number of replicas stays the same for this duration.
+    pub(crate) fn assert_replicas(&self, why: &str, n_replicas: u64, duration: Duration) {
         let begin = Instant::now();
         while begin.elapsed() < duration {
             assert_eq!(self.replicas(), n_replicas, "{why}, after {:?}", begin.elapsed());
@@ -173,7 +173,7 @@ impl Rig {
         eprintln!("{why}: {n_replicas} replicas for {duration:?}");
     }
 
-    /// Why the autoscaler cannot scale; empty if it can.
+    /// The reason why the autoscaler cannot scale. Empty if it can.
     fn failure(&self) -> String {
         let autoscaler = self
             .cluster
@@ -189,8 +189,8 @@ impl Rig {
         })
     }
 
-    /// Demands that the autoscaler cannot scale for a reason that begins so.
-    pub(crate) fn demand_failure(&self, reason: &str) {
+    /// Asserts that the autoscaler cannot scale, for a reason with this prefix.
+    pub(crate) fn assert_failure(&self, reason: &str) {
         let failure = self.failure();
         assert!(failure.starts_with(reason), "{failure:?}");
     }
@@ -210,14 +210,14 @@ impl Rig {
         });
     }
 
-    /// The number of Pods of which the cluster's API has processor time.
+    /// The number of Pods with processor time in the cluster's metrics API.
     pub(crate) fn pods_with_processor_time(&self) -> usize {
         let path = format!("/apis/metrics.k8s.io/v1beta1/namespaces/{NAMESPACE}/pods");
-        let answer: Value = serde_json::from_str(&self.cluster.kubectl(&["get", "--raw", &path])).unwrap();
-        answer["items"].as_array().unwrap().len()
+        let metrics: Value = serde_json::from_str(&self.cluster.kubectl(&["get", "--raw", &path])).unwrap();
+        metrics["items"].as_array().unwrap().len()
     }
 
-    /// Lets the scrapes of one replica fail, and waits until our query notices.
+    /// Makes the scrapes of one replica fail, and waits until our query returns nothing.
     pub(crate) fn lose_a_replica(&self) {
         let pods = self.cluster.pods();
         self.prometheus.lose(Some(name_of(&pods[0])));
@@ -227,7 +227,7 @@ impl Rig {
         });
     }
 
-    /// Kills the process of a replica that stays for now. Its container starts again.
+    /// Kills the process of a replica that is not terminating. Its container is restarted.
     pub(crate) fn kill_a_replica(&self) -> Kill {
         let pods = self.cluster.pods();
         let pod = name_of(&pods[0]).to_owned();
@@ -240,7 +240,7 @@ impl Rig {
         }
     }
 
-    /// Whether two replicas are asked for and no other Pod is left.
+    /// Whether the Deployment's spec has two replicas and no other Pod is left.
     pub(crate) fn has_two_replicas(&self) -> bool {
         self.replicas() == 2 && self.cluster.list(&["pods", "--namespace", NAMESPACE]).len() == 2
     }

@@ -1,4 +1,4 @@
-//! Which replica holds which shard by the Leases, and how many shards moved.
+//! The holders of the shards in the Leases, and the number of moves.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -10,10 +10,10 @@ use crate::{
     release::NAMESPACE,
 };
 
-/// Moves per move that is needed.
+/// The maximum ratio of moves to needed moves.
 const MOVES_RATIO_MAX: f64 = 1.1;
 
-/// The longest time from a kill until others hold the shards, or the same replica again.
+/// The longest time from a kill until other replicas, or the restarted one, hold the shards.
 const RESTART_MAX: Duration = Duration::from_secs(3);
 
 /// The term and the Pod of each shard.
@@ -48,7 +48,7 @@ impl Shards {
         self.0.len()
     }
 
-    /// Whether this many Pods hold all shards, and none has two more than another.
+    /// Whether this many Pods hold all shards, and their shares differ by at most one.
     fn are_even(&self, n_pods: usize) -> bool {
         let shares = self.shares();
         let (least, most) = (shares.values().min(), shares.values().max());
@@ -56,14 +56,14 @@ impl Shards {
         shares.len() == n_pods && is_even && shares.values().sum::<usize>() == self.0.len()
     }
 
-    /// How often shards were taken since.
+    /// The number of times that shards changed hands since.
     fn moves_since(&self, before: &Shards) -> u64 {
         let terms = self.0.iter();
         terms.map(|(shard, (term, _))| term - before.0[shard].0).sum()
     }
 
-    /// Demands at most a tenth more moves since then than are needed.
-    pub(crate) fn demand_moves(&self, what: &str, before: &Shards, n_needed: usize) {
+    /// Asserts that there were at most ten percent more moves since than needed.
+    pub(crate) fn assert_moves(&self, what: &str, before: &Shards, n_needed: usize) {
         let n_moves = self.moves_since(before);
         eprintln!("{what}: {n_moves} moves of shards, {n_needed} needed");
         let most = f64::from(u32::try_from(n_needed).unwrap()) * MOVES_RATIO_MAX;
@@ -71,17 +71,17 @@ impl Shards {
         assert!(is_enough, "{what}: {n_moves} moves, {n_needed} needed");
     }
 
-    /// The moves that are needed until `n_pods` replicas hold equal shares, if one holds all.
+    /// The number of moves from one replica with all shards to equal shares of `n_pods` replicas.
     pub(crate) fn moves_needed_to_share(&self, n_pods: usize) -> usize {
         self.0.len() - self.0.len().div_ceil(n_pods)
     }
 }
 
-/// What each replica held at most during a scale-in.
+/// The largest share of each replica during a scale-in.
 #[derive(Debug, Default)]
 pub(crate) struct Shares {
     most: BTreeMap<String, usize>,
-    /// What the killed replica held after it had started again.
+    /// The largest share of the killed replica after its restart.
     most_regained: usize,
 }
 
@@ -96,8 +96,8 @@ impl Shares {
         }
     }
 
-    /// The moves that are needed: every shard of a replica that left, and every shard of the one that was killed, also
-    /// those that it had again when it left.
+    /// The number of needed moves: the shards of each replica that left, and the shards of the killed replica. If the
+    /// killed replica left too, the shards that it regained count again.
     pub(crate) fn moves_needed(&self, kill: &Kill, stay: &[String]) -> usize {
         eprintln!("killed a replica with {} shards", self.most[&kill.pod]);
         let left = self.most.iter().filter(|(pod, _)| !stay.contains(pod));
@@ -167,14 +167,14 @@ mod tests {
         assert_eq!(before.moves_needed_to_share(2), 2);
         assert_eq!(before.moves_needed_to_share(3), 2);
         assert_eq!(after.moves_since(&before), 4);
-        after.demand_moves("", &before, 4);
+        after.assert_moves("", &before, 4);
     }
 
     #[test]
     #[should_panic(expected = "4 moves, 3 needed")]
-    fn too_many_moves_are_noticed() {
+    fn too_many_moves_fail_the_assertion() {
         let before = shards([(1, "a"), (1, "a"), (1, "a"), (1, "a")]);
-        shards([(1, "a"), (1, "a"), (2, "b"), (4, "b")]).demand_moves("", &before, 3);
+        shards([(1, "a"), (1, "a"), (2, "b"), (4, "b")]).assert_moves("", &before, 3);
     }
 
     #[test]

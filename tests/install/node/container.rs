@@ -1,4 +1,4 @@
-//! What a Pod's container runs, as a kubelet derives it from the Pod: command, environment and user.
+//! The command, environment and user of a container, derived from its Pod as a kubelet does.
 
 use std::net::Ipv4Addr;
 
@@ -7,10 +7,10 @@ use serde_json::Value;
 
 /// The entry point of the image.
 const ENTRY_POINT: &str = "/cronwheel";
-/// The variable for programs, which container runtimes set.
+/// The value of the environment variable `PATH` that container runtimes set.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// What a container runs.
+/// The command, environment and user of a container.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ContainerSpec {
     pub(super) command: Vec<String>,
@@ -21,8 +21,8 @@ pub(super) struct ContainerSpec {
 }
 
 impl ContainerSpec {
-    /// Derives it from a Pod. The container listens on the address of the Pod, and reaches the API server on this port.
-    /// Fails if the Pod has what these nodes do not support.
+    /// Derives the specification from a Pod. The container listens on `address`, and reaches the API server on this
+    /// port. Fails if the Pod has fields that these nodes do not support.
     pub(super) fn of(pod: &Pod, address: Ipv4Addr, api_server_port: u16) -> Result<ContainerSpec, String> {
         let container = only_container(pod)?;
         let mut command = container
@@ -63,7 +63,7 @@ pub(super) fn only_container(pod: &Pod) -> Result<&Container, String> {
     Ok(container)
 }
 
-/// All Pods share the network of this machine, so each listens on an address of its own.
+/// Replaces the address to listen on, because all Pods share the network of this machine.
 fn on_address(argument: &str, address: Ipv4Addr) -> String {
     let listen = argument.strip_prefix("--listen=").and_then(|all| all.rsplit_once(':'));
     listen.map_or_else(|| argument.to_owned(), |(_, port)| format!("--listen={address}:{port}"))
@@ -95,7 +95,7 @@ fn value_of(variable: &EnvVar, pod: &Value) -> Result<String, String> {
         Some((map, key)) => &field(pod, map)[key],
         None => field(pod, path),
     };
-    // A label that is not set is an empty text.
+    // A missing label is an empty string.
     Ok(found.as_str().unwrap_or_default().to_owned())
 }
 

@@ -1,4 +1,4 @@
-//! One Pod on a node: its container, its probes, its status, its end.
+//! One Pod on a node: its container, probes, status and termination.
 
 use std::{
     fs,
@@ -19,16 +19,16 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{
-    Process, Result, Site,
+    Process, Result, Settings,
     container::{ContainerSpec, only_container},
     probe::Probe,
     sandbox,
 };
 
-/// What a kubelet asks for; it renews the token when four fifths have passed, which no test waits for.
+/// The lifetime that a kubelet requests. No test lasts until a kubelet would renew the token, at four fifths of it.
 const TOKEN_SECONDS: u32 = 3607;
 
-/// What the status last said.
+/// The content of a Pod's status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Report {
     Running { is_ready: bool, n_restarts: u32 },
@@ -48,19 +48,19 @@ pub(super) struct PodRun {
     n_restarts: u32,
     readiness: Option<Probe>,
     liveness: Option<Probe>,
-    /// When the container is killed, if it was asked to end.
+    /// When the container is killed. Set when it receives SIGTERM.
     kill_at: Option<Instant>,
     reported: Option<Report>,
 }
 
 impl PodRun {
     /// Starts the container of a Pod.
-    pub(super) async fn start(client: &Client, site: &Site, pod: Pod, address: Ipv4Addr) -> Result<PodRun> {
-        let spec = ContainerSpec::of(&pod, address, site.api_server_port)?;
-        let folder = site.folder.join(pod.name_any());
+    pub(super) async fn start(client: &Client, settings: &Settings, pod: Pod, address: Ipv4Addr) -> Result<PodRun> {
+        let spec = ContainerSpec::of(&pod, address, settings.api_server_port)?;
+        let folder = settings.folder.join(pod.name_any());
         let namespace = pod.namespace().unwrap_or_default();
         write_secrets(client, &pod, &namespace, &folder.join("secrets")).await?;
-        let child = sandbox::start(&spec, &site.program, &folder, &site.log_path(&pod.name_any()))?;
+        let child = sandbox::start(&spec, &settings.program, &folder, &settings.log_path(&pod.name_any()))?;
         let (readiness, liveness) = probes(&pod)?;
         Ok(PodRun {
             api: Api::namespaced(client.clone(), &namespace),
@@ -78,7 +78,7 @@ impl PodRun {
         })
     }
 
-    /// The name of the Pod and its process, once that is the container's and no longer the one that prepares it.
+    /// The name of the Pod and its process. None while the process still prepares the container.
     pub(super) fn process(&self) -> Option<(String, Process)> {
         let pid = self.child.id();
         let program = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
@@ -90,15 +90,15 @@ impl PodRun {
         program.ends_with("cronwheel").then(|| (self.pod.name_any(), process))
     }
 
-    /// Follows the Pod, as it is now, and the container. Returns whether the Pod is gone.
-    pub(super) async fn advance(&mut self, site: &Site, now: &Pod) -> Result<bool> {
+    /// Handles changes of the Pod and of the container. Returns whether the Pod is gone.
+    pub(super) async fn advance(&mut self, settings: &Settings, now: &Pod) -> Result<bool> {
         let is_deleted = now.metadata.deletion_timestamp.is_some();
         if let Some(status) = self.child.try_wait()? {
             if is_deleted {
                 self.leave(status).await?;
                 return Ok(true);
             }
-            self.restart(site)?;
+            self.restart(settings)?;
         }
         if is_deleted {
             self.end_within(now.metadata.deletion_grace_period_seconds)?;
@@ -131,13 +131,13 @@ impl PodRun {
         Ok(kill_process(Pid::from_child(&self.child), Signal::TERM)?)
     }
 
-    /// Starts the container again in the same Pod.
-    fn restart(&mut self, site: &Site) -> Result<()> {
+    /// Restarts the container in the same Pod.
+    fn restart(&mut self, settings: &Settings) -> Result<()> {
         self.child = sandbox::start(
             &self.spec,
-            &site.program,
+            &settings.program,
             &self.folder,
-            &site.log_path(&self.pod.name_any()),
+            &settings.log_path(&self.pod.name_any()),
         )?;
         self.started_at = Timestamp::now();
         self.n_restarts += 1;
@@ -146,7 +146,7 @@ impl PodRun {
         Ok(())
     }
 
-    /// Reports the end of the container and removes the Pod, as a kubelet does when nothing of it is left.
+    /// Reports the end of the container and removes the Pod, as a kubelet does after all containers have ended.
     async fn leave(&mut self, status: ExitStatus) -> Result<()> {
         let code = status.code().unwrap_or(128 + 9);
         self.report(Report::Ended { code }).await?;
@@ -161,7 +161,7 @@ impl PodRun {
         Ok(())
     }
 
-    /// Writes the status if it has changed. Returns that the Pod is not gone.
+    /// Writes the status if it has changed. Returns false: the Pod is not gone.
     async fn report(&mut self, report: Report) -> Result<bool> {
         if self.reported == Some(report) {
             return Ok(false);
@@ -246,7 +246,7 @@ fn probes(pod: &Pod) -> std::result::Result<(Option<Probe>, Option<Probe>), Stri
     ))
 }
 
-/// Writes what a kubelet mounts: a token that is bound to the Pod, the CA and the namespace.
+/// Writes the files that a kubelet mounts: a token that is bound to the Pod, the CA and the namespace.
 async fn write_secrets(client: &Client, pod: &Pod, namespace: &str, folder: &Path) -> Result<()> {
     let account = pod.spec.as_ref().and_then(|spec| spec.service_account_name.as_deref());
     let path = format!(
@@ -258,8 +258,8 @@ async fn write_secrets(client: &Client, pod: &Pod, namespace: &str, folder: &Pat
     let request = http::Request::post(path)
         .header("content-type", "application/json")
         .body(request.to_string().into_bytes())?;
-    let answer: Value = client.request(request).await?;
-    let token = answer["status"]["token"].as_str().ok_or("no token")?;
+    let response: Value = client.request(request).await?;
+    let token = response["status"]["token"].as_str().ok_or("no token")?;
     let authority = Api::<ConfigMap>::namespaced(client.clone(), namespace)
         .get("kube-root-ca.crt")
         .await?;

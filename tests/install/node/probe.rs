@@ -1,4 +1,4 @@
-//! A probe of a container by HTTP, with the period and thresholds that the Pod declares.
+//! An HTTP probe of a container, with the period and thresholds of the Pod.
 
 use std::{net::Ipv4Addr, time::Duration};
 
@@ -23,11 +23,11 @@ pub(super) struct Probe {
     tally: Tally,
     next_at: Instant,
     /// The request in flight.
-    asked: Option<JoinHandle<bool>>,
+    in_flight: Option<JoinHandle<bool>>,
 }
 
 impl Probe {
-    /// Takes what the Pod declares. A container counts as `is_positive` until the probe has shown otherwise.
+    /// Reads the probe of a Pod. The verdict is `is_positive` until enough results contradict it.
     pub(super) fn new(declared: &Declared, container: &Container, is_positive: bool) -> Result<Probe, String> {
         let get = declared.http_get.as_ref().ok_or("a probe other than httpGet")?;
         let seconds = |given: Option<i32>, default: u32| {
@@ -48,27 +48,27 @@ impl Probe {
                 failure_threshold: threshold(declared.failure_threshold, 3),
             },
             next_at: Instant::now() + seconds(declared.initial_delay_seconds, 0),
-            asked: None,
+            in_flight: None,
         })
     }
 
-    /// Asks when it is time, and returns the verdict.
+    /// Sends a request when one is due. Returns the verdict.
     pub(super) async fn poll(&mut self, address: Ipv4Addr) -> bool {
-        if let Some(asked) = self.asked.take_if(|asked| asked.is_finished()) {
-            self.tally.note(asked.await.unwrap_or(false));
+        if let Some(finished) = self.in_flight.take_if(|request| request.is_finished()) {
+            self.tally.note(finished.await.unwrap_or(false));
         }
         let now = Instant::now();
-        if now >= self.next_at && self.asked.is_none() {
+        if now >= self.next_at && self.in_flight.is_none() {
             self.next_at = now + self.period;
             let (path, port, limit) = (self.path.clone(), self.port, self.limit);
-            let answer = async move { timeout(limit, is_answered(address, port, &path)).await.unwrap_or(false) };
-            self.asked = Some(tokio::spawn(answer));
+            let request = async move { timeout(limit, succeeds(address, port, &path)).await.unwrap_or(false) };
+            self.in_flight = Some(tokio::spawn(request));
         }
         self.tally.is_positive
     }
 }
 
-/// The number of a port that may be given by its name.
+/// The number of a port that is given by number or name.
 fn port_of(port: &IntOrString, container: &Container) -> Result<u16, String> {
     let number = match port {
         IntOrString::Int(number) => Some(*number),
@@ -82,8 +82,8 @@ fn port_of(port: &IntOrString, container: &Container) -> Result<u16, String> {
     number.ok_or_else(|| format!("port {port:?}"))
 }
 
-/// Whether the answer has a code from 200 to 399.
-async fn is_answered(address: Ipv4Addr, port: u16, path: &str) -> bool {
+/// Whether the response has a status code from 200 to 399.
+async fn succeeds(address: Ipv4Addr, port: u16, path: &str) -> bool {
     let exchange = async {
         let mut stream = TcpStream::connect((address, port)).await?;
         let request = format!("GET {path} HTTP/1.1\r\nHost: {address}:{port}\r\nConnection: close\r\n\r\n");
@@ -95,11 +95,11 @@ async fn is_answered(address: Ipv4Addr, port: u16, path: &str) -> bool {
     exchange.await.unwrap_or(false)
 }
 
-/// Counts results. The verdict changes after as many results against it as the threshold says.
+/// Counts results. The verdict changes after a threshold of contrary results in a row.
 #[derive(Debug)]
 struct Tally {
     is_positive: bool,
-    /// Results against the verdict in a row.
+    /// Contrary results in a row.
     n_contrary: u32,
     success_threshold: u32,
     failure_threshold: u32,

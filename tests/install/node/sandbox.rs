@@ -1,7 +1,7 @@
-//! Starts a container as a process: a root of its own that holds the program, `/proc` and the Pod's token.
+//! Starts a container as a process with its own root folder, which holds the program, `/proc` and the Pod's token.
 //!
-//! The root is in a mount namespace of the process, so it is gone when the process is. The program is linked to the
-//! libraries of this machine, which are mounted too. Network and limits are those of the machine.
+//! The root is in a mount namespace of the process, so it disappears with the process. The program is linked to the
+//! libraries of this machine, which are mounted too. The container has the network and limits of the machine.
 
 use std::{
     fs::{self, File},
@@ -13,7 +13,7 @@ use std::{
 
 use super::container::ContainerSpec;
 
-/// Arguments: root, folder of the token, program, mode of the root, user and group; then the command.
+/// Arguments: root, folder of the token, program, mode of the root, user and group, and the command.
 const SCRIPT: &str = r#"
 set -e
 root=$1 secrets=$2 program=$3 mode=$4 user=$5
@@ -34,15 +34,15 @@ mount -o "remount,bind,$mode" "$root"
 exec chroot --userspec="$user" "$root" "$@"
 "#;
 
-/// Whether this process may start containers, which needs root, and the right to mount where root lacks it.
+/// Whether this process may start containers. It needs root and the capability to mount.
 pub(super) fn is_permitted() -> bool {
     let mut trial = Command::new("unshare");
     let ended = trial.args(["--mount", "true"]).stderr(Stdio::null()).status();
     ended.is_ok_and(|status| status.success())
 }
 
-/// Starts a container of `program`, the image. `folder` has the Pod's token in `secrets` and gets an empty folder for
-/// the root. The output is appended to `log`.
+/// Starts a container that runs `program` in place of the image. `folder` has the Pod's token in `secrets` and gets an
+/// empty folder for the root. The output is appended to `log`.
 pub(super) fn start(spec: &ContainerSpec, program: &Path, folder: &Path, log: &Path) -> io::Result<Child> {
     let root = folder.join("root");
     fs::create_dir_all(&root)?;

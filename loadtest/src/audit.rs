@@ -51,7 +51,7 @@ impl Request {
     }
 
     /// Whether the request may have created a Job despite an error. A server that cannot send the response, for example
-    /// because the client is gone, logs an error of its own, whether or not the Job was stored.
+    /// because the client is gone, logs an error whether or not it has stored the Job.
     pub(crate) fn is_unanswered_job_create(&self) -> bool {
         self.verb == "create" && self.resource == "jobs" && (self.code >= 500 || self.code == 0)
     }

@@ -1,5 +1,5 @@
 //! The minimal client that can create Jobs: prepared bodies over HTTP/2 connections, with a fixed number in flight.
-//! What a controller needs beyond this is its own cost.
+//! The difference to this client is the cost of the controller.
 
 use std::{fs, path::Path};
 
@@ -64,9 +64,9 @@ impl BareClient {
             server: config.cluster_url.to_string().trim_end_matches('/').to_owned(),
             token: token.map(str::to_owned),
         };
-        // A controller has open connections when the instant comes, so this client opens them in advance too.
+        // At the instant, a controller has open connections, so this client opens its own in advance.
         for number in 0..N_CONNECTIONS {
-            bare.ask(number, Method::GET, "/version", Bytes::new()).await?;
+            bare.send(number, Method::GET, "/version", Bytes::new()).await?;
         }
         Ok(bare)
     }
@@ -77,7 +77,7 @@ impl BareClient {
             .map(|(number, job)| {
                 let path = format!("/apis/batch/v1/namespaces/{}/jobs", job.namespace);
                 let body = job.body.clone();
-                async move { self.ask(number, Method::POST, &path, body).await }
+                async move { self.send(number, Method::POST, &path, body).await }
             })
             .buffer_unordered(n_in_flight)
             .try_collect::<Vec<()>>()
@@ -86,7 +86,7 @@ impl BareClient {
     }
 
     /// Sends one request over one of the connections. Fails unless the response is a success.
-    pub(crate) async fn ask(&self, number: usize, method: Method, path: &str, body: Bytes) -> anyhow::Result<()> {
+    pub(crate) async fn send(&self, number: usize, method: Method, path: &str, body: Bytes) -> anyhow::Result<()> {
         let content_type = if method == Method::PATCH {
             "application/merge-patch+json"
         } else {

@@ -121,7 +121,7 @@ impl Controller {
         Ok(Exposition::parse(&text))
     }
 
-    /// Asks the controller to stop, and waits until it has.
+    /// Stops the controller gracefully, and waits until it has exited.
     pub(crate) async fn stop(mut self, target: &mut Target) -> anyhow::Result<()> {
         match &mut self {
             Controller::Cronwheel { child, log, .. } => {

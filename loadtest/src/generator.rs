@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::slots::Due;
 
-/// With more requests in flight, the API server on a small machine only responds later.
+/// On a small machine, more requests in flight only increase the response time of the API server.
 const N_CREATES_IN_FLIGHT: usize = 16;
 
 /// A Job is deleted when the next one has completed, so that the work per minute is the same from the second minute on.

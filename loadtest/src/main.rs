@@ -66,7 +66,8 @@ enum Scenario {
     Burst(BurstArguments),
     /// Replaces and kills replicas of cronwheel that share the CronJobs: how long shards have no leader.
     Handovers(HandoversArguments),
-    /// Kills replicas of cronwheel one after the other: how long their shards have no leader, and the memory of replicas.
+    /// Kills replicas of cronwheel one after the other: how long their shards have no leader, and the memory of
+    /// replicas.
     Takeovers(TakeoversArguments),
     /// How much replicas save if the API server selects CronJobs by shard: lists, watches and drains.
     Selection(SelectionArguments),
@@ -185,14 +186,14 @@ struct MinutelyArguments {
 async fn main() -> anyhow::Result<ExitCode> {
     let scenario = Arguments::parse().scenario;
     let keeps_its_result = matches!(scenario, Scenario::Compare(_));
-    // Dropping the run stops everything that it has started.
+    // Dropping the future stops everything that the run has started.
     tokio::select! {
-        verdict = judge(scenario) => verdict,
+        verdict = execute(scenario) => verdict,
         _ = tokio::signal::ctrl_c(), if !keeps_its_result => bail!("interrupted"),
     }
 }
 
-async fn judge(scenario: Scenario) -> anyhow::Result<ExitCode> {
+async fn execute(scenario: Scenario) -> anyhow::Result<ExitCode> {
     match scenario {
         Scenario::Minutely(arguments) => {
             let report = run(arguments).await?;

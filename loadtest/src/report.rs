@@ -64,7 +64,7 @@ impl Report {
         writeln!(f, "  missed   {}{}", tally.missed.len(), names(&tally.missed))?;
         writeln!(f, "  doubled  {}{}", tally.doubled.len(), names(&tally.doubled))?;
         if tally.n_outside > 0 {
-            writeln!(f, "  {} more for slots before or after, not judged", tally.n_outside)?;
+            writeln!(f, "  {} more for slots before or after, not counted", tally.n_outside)?;
         }
         Ok(())
     }
@@ -153,7 +153,7 @@ impl Report {
                 }
                 writeln!(f)?;
             }
-            None => writeln!(f, "  lateness: not told")?,
+            None => writeln!(f, "  lateness: not reported")?,
         }
         match &self.own.balance {
             Some(balance) => {
@@ -164,7 +164,7 @@ impl Report {
                 }
                 writeln!(f, ": they {verdict}")
             }
-            None => writeln!(f, "  due instants and outcomes: not told"),
+            None => writeln!(f, "  due instants and outcomes: not reported"),
         }
     }
 }

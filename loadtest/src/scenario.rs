@@ -1,4 +1,4 @@
-//! The scenarios, and what they have in common.
+//! The scenarios and their shared functions.
 
 use std::{path::Path, time::Duration};
 
@@ -32,8 +32,8 @@ async fn create_between_slots(load: &Load, target: &Target) -> anyhow::Result<Sl
     wait_for_room(load.n_cron_jobs).await;
     progress(&format!("creating {} CronJobs", load.n_cron_jobs));
     load.create(target.kubeconfig()).await?;
-    // If it took longer than expected, some CronJobs fire earlier than others. The returned slot is the first that all
-    // have in common.
+    // If this took longer than expected, some CronJobs fire earlier than others. The returned slot is the first that
+    // all have in common.
     Ok(Slot::at_or_after(Timestamp::now() + BEFORE_SLOT))
 }
 
@@ -71,7 +71,7 @@ async fn whole_audit_log(target: &Target, user: &str) -> anyhow::Result<Vec<Requ
 }
 
 async fn sleep_until(instant: Timestamp) {
-    // The wall clock may be set meanwhile, so the remaining time is computed again.
+    // The wall clock may jump during the sleep, so the remaining time is computed again.
     while let Ok(left) = Duration::try_from(instant.duration_since(Timestamp::now())) {
         if left.is_zero() {
             return;

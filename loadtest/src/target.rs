@@ -81,12 +81,12 @@ pub(crate) struct Target {
     kubectl: Kubectl,
     kubeconfig: PathBuf,
     audit_log: Option<PathBuf>,
-    /// Replaces the audit log if there is none.
+    /// The watch in place of an audit log, if there is none.
     watched: Option<WatchedJobs>,
     home: Home,
 }
 
-/// Who owns the API server. Our own is stopped on drop, with everything on it.
+/// The owner of the API server. Our own API server is stopped on drop, with everything on it.
 #[derive(Debug)]
 enum Home {
     Testbed(Box<Testbed>),
@@ -125,7 +125,7 @@ impl Target {
     }
 
     fn start_testbed(feature_gates: Vec<String>, server_defaults: bool) -> anyhow::Result<Target> {
-        // The usual place is on tmpfs, which has nothing to sync.
+        // The default state folder is on tmpfs, where fsync does nothing.
         let on_disk = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/loadtest-state");
         let testbed = Testbed::start(Options {
             audit: true,
@@ -255,7 +255,8 @@ impl Target {
         format!("system:serviceaccount:{ACCOUNT_NAMESPACE}:{ACCOUNT}")
     }
 
-    /// Fails if the API server has dropped lines of its audit log, because missed Jobs can then not be judged.
+    /// Fails if the API server has dropped lines of its audit log. Missed Jobs are then indistinguishable from lost
+    /// lines.
     pub(crate) fn check_audit_log(&self) -> anyhow::Result<()> {
         match self.n_dropped_audit_lines()? {
             n_dropped if n_dropped > 0.0 => bail!("the API server has dropped {n_dropped} lines of its audit log"),

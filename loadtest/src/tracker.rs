@@ -1,4 +1,4 @@
-//! Which Jobs must exist, which do, and how late each was created. This is the verdict.
+//! The verdict: compares the Jobs that must exist with those that were created, and computes their lateness.
 //!
 //! The name of a Job contains its slot (B-11.1), so a name is one instant of one CronJob. A Job that was never created
 //! is missed. A Job that was created more than once is doubled, even if the first one was deleted in between.
@@ -55,13 +55,13 @@ pub(crate) struct Tally {
     pub(crate) n_expected: usize,
     /// Instants for which a Job was created.
     pub(crate) n_created: usize,
-    /// Of these, instants whose creator was gone before the response. The Job itself proves the create.
+    /// Of these, instants whose create got no response. The existence of the Job proves the create.
     pub(crate) n_unanswered: usize,
     /// Names of the Jobs that were never created.
     pub(crate) missed: Vec<String>,
     /// Names of the Jobs that were created more than once.
     pub(crate) doubled: Vec<String>,
-    /// Jobs created for slots outside the window, which are not judged.
+    /// Jobs created for slots outside the window. They do not affect the verdict.
     pub(crate) n_outside: usize,
     /// The bursts of the measured slots.
     pub(crate) bursts: BTreeMap<Slot, Burst>,

@@ -1,4 +1,4 @@
-//! A watch of Jobs in place of an audit log. It gives each created Job, with a precision of one second.
+//! A watch of Jobs in place of an audit log. It records the creation of each Job, with a precision of one second.
 
 use std::{
     collections::HashSet,
@@ -17,22 +17,22 @@ use tokio::task::JoinHandle;
 
 use crate::audit::Request;
 
-/// The limits of such a result.
+/// The limitations of a result without an audit log.
 pub(crate) const WARNING: &str = "there is no audit log: creates are known to the second, rounded down; writes, status \
      age and Jobs that were deleted before the watch saw them are not known";
 
 /// The watch, which runs until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct WatchedJobs {
-    seen: Arc<Mutex<Vec<Request>>>,
+    creates: Arc<Mutex<Vec<Request>>>,
     task: JoinHandle<()>,
 }
 
 impl WatchedJobs {
     /// Watches the metadata of all Jobs.
     pub(crate) fn begin(client: Client) -> WatchedJobs {
-        let seen: Arc<Mutex<Vec<Request>>> = Arc::default();
-        let told = Arc::clone(&seen);
+        let creates: Arc<Mutex<Vec<Request>>> = Arc::default();
+        let shared = Arc::clone(&creates);
         let task = tokio::spawn(async move {
             let jobs = watcher::watcher(Api::<PartialObjectMeta<Job>>::all(client), watcher::Config::default())
                 .default_backoff()
@@ -40,20 +40,20 @@ impl WatchedJobs {
             let mut jobs = std::pin::pin!(jobs);
             let mut uids = HashSet::new();
             while let Some(job) = jobs.next().await {
-                // A broken watch is opened again.
+                // The watcher reopens a broken watch.
                 let Ok(job) = job else { continue };
                 if job.metadata.uid.clone().is_some_and(|uid| uids.insert(uid)) {
-                    let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
-                    told.extend(create(&job));
+                    let mut creates = shared.lock().unwrap_or_else(PoisonError::into_inner);
+                    creates.extend(create(&job));
                 }
             }
         });
-        WatchedJobs { seen, task }
+        WatchedJobs { creates, task }
     }
 
-    /// Returns a create for each Job that was seen.
+    /// Returns a create for each observed Job.
     pub(crate) fn requests(&self) -> Vec<Request> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.creates.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

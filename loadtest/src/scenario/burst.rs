@@ -39,7 +39,7 @@ const QUIET: Duration = Duration::from_secs(2);
 /// How long after the bare client's last create its Jobs have completed and are deleted.
 const DELETE_AFTER: Duration = Duration::from_secs(6);
 
-/// Kept free before an instant.
+/// The time that is kept free before an instant.
 const MARGIN: Duration = Duration::from_secs(6);
 
 /// The initial estimate for a turn of the bare client, per thousand creates.
@@ -80,7 +80,7 @@ pub(crate) fn period_minutes(n_cron_jobs: u32) -> u32 {
     }
 }
 
-/// A load that is due all at once in this period.
+/// A load whose CronJobs are all due at the same instant, once per period.
 pub(crate) fn load(run_id: String, n_cron_jobs: u32, period_minutes: u32) -> Load {
     Load {
         variety: Variety::Same(Due::EveryMinutes(period_minutes)),
@@ -270,7 +270,7 @@ fn is_work(request: &Request) -> bool {
     request.is_write() && request.resource != "leases"
 }
 
-/// The number of other writes in this period. If there are any, the bare client did not have the server to itself.
+/// The number of other writes in this period. If there are any, the bare client was not alone on the server.
 fn n_writes_beside(requests: &[Request], begun: Timestamp, seconds: f64) -> usize {
     let end = begun.as_duration().as_secs_f64() + seconds;
     let is_meanwhile = |request: &&Request| {

@@ -1,4 +1,4 @@
-//! `loadtest compare`: runs controllers in turn on the same load, and judges them by the audit log of the API server.
+//! `loadtest compare`: runs controllers in turn on the same load, and compares them by the audit log of the API server.
 
 mod arguments;
 mod column;

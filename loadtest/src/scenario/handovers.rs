@@ -1,5 +1,5 @@
 //! Measures how long shards take to change hands while replicas run minutely CronJobs. Replicas are replaced at every
-//! part of the minute, killed and restarted, and killed for good. The figures include everything.
+//! part of the minute, killed and restarted, and killed for good.
 
 pub(super) mod fleet;
 mod foreign_jobs;
@@ -27,7 +27,7 @@ use crate::{
     tracker::{JobNames, Tally},
 };
 
-/// The priority of Lease requests, as installed in production.
+/// The flow schema that gives Lease requests their priority, as installed in production.
 pub(super) const FLOW_SCHEMA: &str = include_str!("../../../deploy/manifests/flow-schema.yaml");
 
 /// Seconds after the start of a pass at which a replica is drained. They cover each part of the minute once, including
@@ -67,7 +67,7 @@ pub(crate) struct Handovers {
 }
 
 impl Handovers {
-    /// Runs the scenario on `target` and judges it. `scratch` is a temporary folder.
+    /// Runs the scenario on `target`. `scratch` is a temporary folder.
     pub(crate) async fn run(&self, target: &mut Target, scratch: &Path) -> anyhow::Result<HandoverReport> {
         let kubectl = target.kubectl().clone();
         kubectl.apply(&self.load.namespaces_manifest())?;
@@ -143,13 +143,13 @@ impl Handovers {
             for seconds in DRAIN_SECONDS {
                 let revision = format!("r{}", drains.len() / self.n_replicas + 1);
                 let at = begin + SignedDuration::from_secs(seconds);
-                // During the burst, the start would compete with what is measured.
+                // During the burst, the start would compete with the measured drain.
                 sleep_until(at - SignedDuration::from_secs(9)).await;
                 let new = fleet.add(&revision)?;
                 fleet.wait_until_ready(new).await?;
                 sleep_until(at).await;
                 let drain = fleet.drain_oldest().await?;
-                progress(&format!("drained at {} in {:.0?}", drain.asked, drain.took));
+                progress(&format!("drained at {} in {:.0?}", drain.requested, drain.took));
                 drains.push(drain);
             }
         }

@@ -60,7 +60,7 @@ impl Snapshot {
 }
 
 impl Minutely {
-    /// Runs the scenario on `target` and judges it. `scratch` is a temporary folder.
+    /// Runs the scenario on `target`. `scratch` is a temporary folder.
     pub(crate) async fn run(&self, target: &mut Target, scratch: &Path) -> anyhow::Result<Report> {
         target.kubectl().apply(&self.load.namespaces_manifest())?;
         let controller = Controller::start(&self.candidate, target, scratch).await?;

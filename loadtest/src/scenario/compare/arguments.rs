@@ -17,10 +17,10 @@ use crate::target::{TargetKind, TargetOptions};
 /// How long after the last minute a run may still start. The built-in controller at its default limits needs most of
 /// it.
 const SETTLE_SECONDS: u32 = 60;
-/// The same with `--quick`, so that four turns fit into ten minutes.
+/// The settle time with `--quick`, so that four turns fit into ten minutes.
 const QUICK_SETTLE_SECONDS: u32 = 30;
 
-/// The number of namespaces, unless the command line sets it. Those that fail are in addition.
+/// The number of namespaces, unless the command line sets it. Failing namespaces are additional.
 const NAMESPACES: u32 = 5;
 
 /// The arguments of a measurement, which are not allowed when printing existing results.

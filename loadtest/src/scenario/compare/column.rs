@@ -27,11 +27,11 @@ pub(crate) enum Column {
     StatusAgeP99Ms,
     /// The lateness p99 in the minutes before namespaces are disturbed.
     LatenessUndisturbedP99Ms,
-    /// The lateness p99 of the others while they are disturbed, relative to before.
+    /// The lateness p99 of the other namespaces during the disturbance, relative to the minutes before.
     LatenessP99Ratio,
     /// Creates in all failing namespaces while they fail.
     CreatesPerSecondOfFailing,
-    /// From the end of the refusals to the first create of the last CronJob that was refused.
+    /// The time from the end of the refusals until every refused CronJob has had a successful create.
     RecoveryMs,
 }
 

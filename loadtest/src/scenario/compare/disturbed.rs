@@ -1,4 +1,4 @@
-//! The namespaces that a scenario disturbs, and how late the others are meanwhile.
+//! The namespaces that a scenario disturbs, and the lateness in the other namespaces during the disturbance.
 
 use std::collections::BTreeMap;
 
@@ -40,13 +40,13 @@ impl DisturbedNamespaces {
         Ok(())
     }
 
-    /// Whether nothing is left to wait for in these namespaces.
+    /// Whether these namespaces need no more time to recover.
     pub(super) fn have_recovered(&self, requests: &[Request]) -> bool {
         self.failing.have_recovered(requests)
     }
 
-    /// The figures of the disturbance. `evidence` is that of the other namespaces in the minutes of the disturbance, and
-    /// `before` are the minutes before it.
+    /// The figures of the disturbance. `evidence` is from the other namespaces in the minutes of the disturbance, and
+    /// `before` has the minutes before it.
     pub(super) fn columns(&self, evidence: &Evidence<'_>, before: &Slots) -> BTreeMap<Column, f64> {
         let mut columns = self.failing.columns(evidence);
         if self.names.is_empty() {
@@ -89,13 +89,14 @@ mod tests {
         }
     }
 
-    /// The figures of a CronJob outside of `names` that starts 100 ms late before the disturbance and 130 ms late after.
+    /// The figures of a CronJob outside of `names`. It starts 100 ms late before the disturbance, and 130 ms late after
+    /// it.
     fn columns(scenario: Scenario, names: &[&str]) -> BTreeMap<Column, f64> {
         let all = Load::minutely("run".into(), 2, 2, 3).cron_jobs();
-        let mut judged = all.clone();
-        judged.retain(|one| one.namespace == "run-1");
+        let mut evaluated = all.clone();
+        evaluated.retain(|one| one.namespace == "run-1");
         let evidence = Evidence {
-            cron_jobs: &judged,
+            cron_jobs: &evaluated,
             slots: &Slots::starting_at(at(0), 0, 1),
             requests: &[create("load-00001", 99, -59_900), create("load-00001", 100, 130)],
             has_audit_log: true,

@@ -41,7 +41,7 @@ pub(super) fn probe_clock(target: &Target) -> anyhow::Result<(Timestamp, Timesta
     Ok((begin, Timestamp::now()))
 }
 
-/// Checks that the audit log has the probe at the time at which it was sent.
+/// Warns if the time of the probe in the audit log differs from the time at which it was sent.
 fn clock_warning(requests: &[Request], probe: (Timestamp, Timestamp)) -> Option<String> {
     let probes = requests
         .iter()

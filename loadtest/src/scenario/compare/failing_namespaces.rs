@@ -18,16 +18,16 @@ use crate::{audit::Request, generator::SyntheticCronJob, target::Target};
 /// The resource that the quota limits.
 const LIMITED: &str = "count/jobs.batch";
 
-/// The API server enforces a quota once its controller has recorded what is used.
+/// Maximum wait until quotas are in force: the API server enforces a quota once its controller has recorded the usage.
 const IN_FORCE_WAIT_MAX: Duration = Duration::from_secs(15);
 const IN_FORCE_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// The namespaces that fail. There are none in other scenarios.
+/// The failing namespaces. Empty in other scenarios.
 #[derive(Default)]
 pub(super) struct FailingNamespaces {
     names: Vec<String>,
     cron_jobs: Vec<SyntheticCronJob>,
-    /// When the removal of the quotas began. What `kubectl` needs to start counts as recovery.
+    /// When the removal of the quotas began. The start of `kubectl` counts as recovery time.
     allowed: Option<Timestamp>,
 }
 

@@ -27,7 +27,7 @@ const QUANTILES: [(Column, f64); 4] = [
 
 /// The records of a turn.
 pub(super) struct Evidence<'a> {
-    /// The CronJobs to judge.
+    /// The CronJobs to evaluate.
     pub(super) cron_jobs: &'a [SyntheticCronJob],
     /// The measured minutes.
     pub(super) slots: &'a Slots,
@@ -35,7 +35,7 @@ pub(super) struct Evidence<'a> {
     pub(super) requests: &'a [Request],
     /// Without an audit log, the requests are only creates, with a precision of one second.
     pub(super) has_audit_log: bool,
-    /// Until when a run could start.
+    /// The end of the period in which runs could start.
     pub(super) end: Timestamp,
     /// The period in which processor time and writes count.
     pub(super) window: (Timestamp, Timestamp),
@@ -190,10 +190,10 @@ impl Evidence<'_> {
             .cron_jobs
             .iter()
             .map(|one| (one.namespace.as_str(), one.name.as_str()));
-        let judged: HashSet<(&str, &str)> = names.collect();
+        let evaluated: HashSet<(&str, &str)> = names.collect();
         let of_measured = |create: &&Request| {
             create.is_job_create()
-                && judged.contains(&cron_job_of(create))
+                && evaluated.contains(&cron_job_of(create))
                 && (self.slots.first().start()..self.slots.end().start()).contains(&create.received)
         };
         let mut ages: Vec<f64> = self.requests.iter().filter(of_measured).map(age).collect();

@@ -36,12 +36,13 @@ impl Progress {
         self.last_phase.clear();
     }
 
-    pub(super) fn say(&mut self, phase: &str) {
+    /// Shows a phase.
+    pub(super) fn show(&mut self, phase: &str) {
         self.write(phase, "");
     }
 
     /// Shows a phase with a known end.
-    pub(super) fn say_until(&mut self, phase: &str, end: Timestamp) {
+    pub(super) fn show_until(&mut self, phase: &str, end: Timestamp) {
         let left = end.duration_since(Timestamp::now()).as_secs().max(0);
         self.write(phase, &format!(", {left} s left"));
     }

@@ -62,7 +62,7 @@ pub(super) fn begin(plan: Plan, slo: Slo, contestants: &[Contestant]) -> anyhow:
         TargetKind::Testbed | TargetKind::ServerDefaults => {
             measure::program_version(&Binaries::find_or_build()?.kube_apiserver)
         }
-        TargetKind::Apisim | TargetKind::Cluster => "version of Kubernetes not asked for".to_owned(),
+        TargetKind::Apisim | TargetKind::Cluster => "unknown version of Kubernetes".to_owned(),
     };
     Ok(ComparisonResult {
         format: FORMAT,

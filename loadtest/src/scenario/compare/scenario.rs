@@ -1,4 +1,4 @@
-//! The scenarios of a turn: when the CronJobs are due, and what is done to controllers and API server.
+//! The scenarios of a turn: when the CronJobs are due, and the disturbances of controllers and API server.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -32,24 +32,24 @@ pub(crate) enum Scenario {
     /// Minutely. Two replicas are added, and two others removed before the next minute.
     Scale,
     /// Minutely. From the first measured minute on, an admission webhook delays every Job of the first namespace by 29
-    /// seconds. The other namespaces are judged.
+    /// seconds. The other namespaces are evaluated.
     SlowTenant,
     /// Minutely. A quota refuses every Job of the first namespaces, and is removed half a minute before the end. The
-    /// other namespaces are judged.
+    /// other namespaces are evaluated.
     FailingNamespaces,
 }
 
 /// The number of CronJobs, unless the command line sets it.
 const CRON_JOBS: u32 = 500;
 
-/// Of 1,000 CronJobs in fifteen namespaces, each has 66, and cronwheel treats refusals as those of a whole namespace
-/// from 60 on.
+/// With 1,000 CronJobs in fifteen namespaces, each namespace has 66. From 60 refused CronJobs on, cronwheel treats the
+/// whole namespace as failing.
 const CRON_JOBS_BESIDE_FAILING: u32 = 1_000;
 
-/// Webhook and quota have to be in force before the first measured instant, and after the Jobs of the minute before.
+/// Webhook and quota must take effect after the Jobs of the previous minute and before the first measured instant.
 const DISTURBED_BEFORE_SECONDS: i32 = 20;
 
-/// Between two full minutes, so that CronJobs that were refused start late runs first.
+/// Between two full minutes, so that refused CronJobs have time to start their late runs before the next slot.
 const ALLOWED_BEFORE_END_SECONDS: i32 = 30;
 
 /// An action in the middle of a turn.
@@ -188,19 +188,19 @@ impl Scenario {
         }
     }
 
-    /// How many namespaces fail, if that many are wanted.
+    /// The number of failing namespaces. Zero unless the scenario has failures.
     pub(super) fn n_failing(self, wanted: u32) -> u32 {
         if self == Scenario::FailingNamespaces { wanted } else { 0 }
     }
 
-    /// How many of the namespaces, the first ones, are disturbed, of which some fail.
+    /// The number of disturbed namespaces, including failing ones. They are the first of all namespaces.
     pub(super) fn n_disturbed(self, n_failing: u32) -> u32 {
         if self == Scenario::SlowTenant { 1 } else { n_failing }
     }
 }
 
-/// The CronJobs to judge: those outside the disturbed namespaces.
-pub(super) fn judged(mut cron_jobs: Vec<SyntheticCronJob>, disturbed: &[String]) -> Vec<SyntheticCronJob> {
+/// The CronJobs to evaluate: those outside the disturbed namespaces.
+pub(super) fn evaluated(mut cron_jobs: Vec<SyntheticCronJob>, disturbed: &[String]) -> Vec<SyntheticCronJob> {
     cron_jobs.retain(|one| !disturbed.contains(&one.namespace));
     cron_jobs
 }
@@ -243,16 +243,16 @@ mod tests {
     }
 
     #[test]
-    fn disturbed_namespaces_are_not_judged() {
+    fn disturbed_namespaces_are_not_evaluated() {
         let load = Load::minutely("load".into(), 10, 5, 3);
-        let n_judged = |scenario: Scenario| {
+        let n_evaluated = |scenario: Scenario| {
             let n_failing = scenario.n_failing(3);
             let n_disturbed = usize::try_from(scenario.n_disturbed(n_failing)).unwrap();
-            judged(load.cron_jobs(), &load.namespaces()[..n_disturbed]).len()
+            evaluated(load.cron_jobs(), &load.namespaces()[..n_disturbed]).len()
         };
-        assert_eq!(n_judged(Scenario::SlowTenant), 8);
-        assert_eq!(n_judged(Scenario::FailingNamespaces), 4);
-        assert_eq!(n_judged(Scenario::Minutely), 10);
+        assert_eq!(n_evaluated(Scenario::SlowTenant), 8);
+        assert_eq!(n_evaluated(Scenario::FailingNamespaces), 4);
+        assert_eq!(n_evaluated(Scenario::Minutely), 10);
     }
 
     #[test]

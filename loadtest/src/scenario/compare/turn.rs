@@ -58,7 +58,7 @@ pub(super) async fn run(
     scratch: &Path,
     progress: &mut Progress,
 ) -> anyhow::Result<Turn> {
-    progress.say("starting an API server");
+    progress.show("starting an API server");
     let scratch = scratch.join(format!("{round}-{}", contestant.name()));
     fs::create_dir(&scratch).with_context(|| format!("cannot make {}", scratch.display()))?;
     let mut target = Target::open(options, &scratch).await?;
@@ -79,14 +79,14 @@ async fn play(
     scratch: &Path,
     progress: &mut Progress,
 ) -> anyhow::Result<Turn> {
-    // Namespaces do not depend on the first instant, which is not known yet.
+    // The first instant is not known yet, but namespaces do not depend on it.
     let namespaces = Load::minutely(run_id.to_owned(), plan.cronjobs, plan.namespaces, plan.job_seconds);
     target.kubectl().apply(&namespaces.namespaces_manifest())?;
     let n_disturbed = plan.scenario.n_disturbed(plan.failing_namespaces);
     let disturbed: Vec<String> = (0..n_disturbed).map(|number| namespaces.namespace(number)).collect();
     let probe = doubts::probe_clock(target)?;
     let running = Running::start(contestant, target, scratch).await?;
-    progress.say("creating CronJobs");
+    progress.show("creating CronJobs");
     let first = if plan.scenario == Scenario::AtRest {
         Slot::at_or_after(Timestamp::now())
     } else {
@@ -94,7 +94,7 @@ async fn play(
     };
     let load = plan.load(run_id.to_owned(), first);
     load.create(target.kubeconfig()).await?;
-    let cron_jobs = scenario::judged(load.cron_jobs(), &disturbed);
+    let cron_jobs = scenario::evaluated(load.cron_jobs(), &disturbed);
     let slots = slots(plan, &cron_jobs)?;
     let measured = Slots::starting_at(slots.first_measured().start(), 0, plan.minutes);
     let disturbed = DisturbedNamespaces::new(plan.scenario, disturbed, load.cron_jobs());
@@ -204,7 +204,7 @@ impl<'a> Notes<'a> {
         Ok(())
     }
 
-    /// Waits for the warm-up and then for the measured minutes. Returns the usage at the begin and the end of the latter.
+    /// Waits for the warm-up and the measured minutes. Returns the usage at the begin and the end of the latter.
     async fn measure(
         &mut self,
         slots: &Slots,
@@ -223,7 +223,7 @@ impl<'a> Notes<'a> {
     async fn phase(&mut self, name: &str, end: Timestamp, target: &mut Target) -> anyhow::Result<()> {
         let begin = Timestamp::now();
         while Timestamp::now() < end {
-            self.progress.say_until(name, end);
+            self.progress.show_until(name, end);
             self.sample(target)?;
             while let Some((_, step)) = self.steps.pop_front_if(|(at, _)| *at <= Timestamp::now()) {
                 self.marks.push(Mark {
@@ -251,7 +251,7 @@ impl<'a> Notes<'a> {
         });
     }
 
-    /// Waits until every run has started, also of the CronJobs that were refused, or until the time for late runs is over.
+    /// Waits until every run has started, including those of refused CronJobs, or until the time for late runs is over.
     async fn settle(
         &mut self,
         plan: &Plan,
@@ -263,7 +263,7 @@ impl<'a> Notes<'a> {
         let deadline = measured.end().start() + SignedDuration::from_secs(i64::from(plan.settle_seconds));
         let user = self.running.user();
         while Timestamp::now() < deadline {
-            self.progress.say_until("late runs", deadline);
+            self.progress.show_until("late runs", deadline);
             self.sample(target)?;
             let requests = target.requests(&user)?;
             let tally = Tally::of(cron_jobs, measured, &requests, &JobNames::new());

@@ -112,13 +112,13 @@ impl Fleet {
     /// Stops the oldest replica and waits for its exit.
     pub(in crate::scenario) async fn drain_oldest(&mut self) -> anyhow::Result<Drain> {
         let mut replica = self.running.pop_front().context("there is no replica")?;
-        let asked = Timestamp::now();
+        let requested = Timestamp::now();
         let begin = Instant::now();
         replica.ask_to_end()?;
         wait_for_end(&mut replica).await?;
         let took = begin.elapsed();
         self.ended.push(replica.setup().log.clone());
-        Ok(Drain { asked, took })
+        Ok(Drain { requested, took })
     }
 
     /// Kills the oldest replica as in a crash. Returns when.

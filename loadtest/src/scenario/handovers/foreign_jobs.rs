@@ -1,4 +1,4 @@
-//! Jobs that belong to no CronJob: an API server looks at each of them for every list of Jobs by label.
+//! Jobs that belong to no CronJob. An API server reads each of them for every list of Jobs by label.
 
 use anyhow::Context as _;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use crate::generator::RUN_LABEL;
 
-/// With more requests in flight, the API server on a small machine only responds later.
+/// On a small machine, more requests in flight only increase the response time of the API server.
 const N_CREATES_IN_FLIGHT: usize = 32;
 
-/// The namespace of the Jobs. The load's own namespaces are listed for the verdict.
+/// The namespace of the Jobs. It is none of the load's namespaces, because those are listed for the verdict.
 fn namespace(run_id: &str) -> String {
     format!("{run_id}-foreign")
 }
@@ -43,7 +43,7 @@ pub(super) async fn create(client: Client, run_id: &str, n_jobs: u32) -> anyhow:
         .await
 }
 
-/// A Job that is suspended and that kwok leaves as it is.
+/// A suspended Job that kwok does not change.
 fn body(number: u32) -> Value {
     json!({
         "metadata": {"name": format!("foreign-{number:06}")},

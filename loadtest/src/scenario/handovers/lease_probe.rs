@@ -1,4 +1,4 @@
-//! A client that only writes one Lease repeatedly: the cost of a write while shards change hands.
+//! A client that writes one Lease repeatedly. It measures the cost of a write while shards change hands.
 
 use std::{
     sync::{
@@ -22,7 +22,7 @@ pub(super) const PROBE_LEASE: &str = "loadtest-probe";
 
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
 
-/// From a response to the next write.
+/// The time from a response to the next write.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// A client that writes one Lease repeatedly.
@@ -39,7 +39,7 @@ impl LeaseProbe {
             "metadata": {"name": PROBE_LEASE},
             "spec": {"holderIdentity": "loadtest"},
         });
-        client.ask(0, Method::POST, LEASES, lease.to_string().into()).await?;
+        client.send(0, Method::POST, LEASES, lease.to_string().into()).await?;
         let is_over = Arc::new(AtomicBool::new(false));
         let writes = tokio::spawn(write_until(client, Arc::clone(&is_over)));
         Ok(LeaseProbe { is_over, writes })
@@ -59,7 +59,7 @@ async fn write_until(client: BareClient, is_over: Arc<AtomicBool>) -> anyhow::Re
         let renewal = json!({"spec": {"renewTime": format!("{:.6}", Timestamp::now())}});
         let begin = Instant::now();
         client
-            .ask(0, Method::PATCH, &path, Bytes::from(renewal.to_string()))
+            .send(0, Method::PATCH, &path, Bytes::from(renewal.to_string()))
             .await?;
         writes.push(begin.elapsed());
         tokio::time::sleep(PAUSE).await;

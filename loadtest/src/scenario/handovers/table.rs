@@ -10,14 +10,15 @@ use testbed::replica::turns::Handover;
 
 use crate::tracker::Tally;
 
-/// How long after a full minute a small machine is busy.
+/// The seconds after a full minute in which a small machine is busy.
 const BURST_SECONDS: i64 = 3;
 
 /// A drained replica.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Drain {
-    pub(crate) asked: Timestamp,
-    /// Until its process had exited.
+    /// When SIGTERM was sent.
+    pub(crate) requested: Timestamp,
+    /// The time until its process had exited.
     pub(crate) took: Duration,
 }
 
@@ -32,7 +33,7 @@ pub(crate) struct HandoverReport {
     pub(crate) handovers: Vec<Handover>,
     /// The number of seals without a following handover.
     pub(crate) n_without: usize,
-    /// Of the bare client, while replicas were drained.
+    /// The durations of the bare client's Lease writes while replicas were drained.
     pub(crate) lease_writes: Vec<Duration>,
     pub(crate) drains: Vec<Drain>,
     /// Times from a kill until all shards were led, if the replica was restarted at once.
@@ -64,7 +65,7 @@ impl HandoverReport {
 
     fn drains(&self, is_burst: bool) -> Quantiles {
         let drains = self.drains.iter();
-        let wanted = drains.filter(|drain| (drain.asked.as_second().rem_euclid(60) < BURST_SECONDS) == is_burst);
+        let wanted = drains.filter(|drain| (drain.requested.as_second().rem_euclid(60) < BURST_SECONDS) == is_burst);
         Quantiles::of(wanted.map(|drain| drain.took))
     }
 }
@@ -126,7 +127,7 @@ impl Display for HandoverReport {
             let n_unanswered = tally.n_unanswered;
             writeln!(
                 f,
-                "Of those created, {n_unanswered} by a replica that was killed before the answer: the Jobs themselves tell."
+                "Of the created Jobs, {n_unanswered} are from replicas that were killed before the response."
             )?;
         }
         for name in tally.missed.iter().chain(&tally.doubled).take(10) {
@@ -209,7 +210,7 @@ mod tests {
             n_without: 1,
             lease_writes: vec![ms(4), ms(5), ms(30)],
             drains: vec![Drain {
-                asked: Timestamp::from_second(120).unwrap(),
+                requested: Timestamp::from_second(120).unwrap(),
                 took: ms(700),
             }],
             restarted: vec![ms(1_900)],

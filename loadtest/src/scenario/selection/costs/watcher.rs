@@ -1,4 +1,4 @@
-//! A replica's watch of CronJobs, on a separate thread so that its processor time is known.
+//! A replica's watch of CronJobs, on a separate thread so that its processor time can be measured.
 
 use std::{
     path::{Path, PathBuf},
@@ -29,34 +29,35 @@ use super::{super::decoder, Cost, counted, thread_cpu};
 const SETTLE: Duration = Duration::from_secs(3);
 
 /// The interval for publishing the processor time.
-const TELL_INTERVAL: Duration = Duration::from_millis(50);
+const PUBLISH_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A watch on a separate thread.
 pub(super) struct Watcher {
-    told: Told,
+    counters: Counters,
     is_open: watch::Receiver<bool>,
     end: watch::Sender<bool>,
     thread: JoinHandle<anyhow::Result<()>>,
 }
 
+/// The cost of the watch so far.
 #[derive(Clone, Default)]
-struct Told {
+struct Counters {
     n_bytes: Arc<AtomicU64>,
     cpu_micros: Arc<AtomicU64>,
 }
 
 impl Watcher {
     pub(super) fn start(kubeconfig: PathBuf, is_selecting: bool, count: ShardCount, shards: ShardSet) -> Watcher {
-        let told = Told::default();
+        let counters = Counters::default();
         let (opened, is_open) = watch::channel(false);
         let (end, ended) = watch::channel(false);
-        let told_there = told.clone();
+        let shared_counters = counters.clone();
         let thread = thread::spawn(move || {
-            let work = watched(&kubeconfig, is_selecting, count, shards, told_there, opened, ended);
+            let work = watched(&kubeconfig, is_selecting, count, shards, shared_counters, opened, ended);
             runtime()?.block_on(work)
         });
         Watcher {
-            told,
+            counters,
             is_open,
             end,
             thread,
@@ -67,8 +68,8 @@ impl Watcher {
     pub(super) async fn cost(&self) -> Cost {
         tokio::time::sleep(SETTLE).await;
         Cost {
-            cpu: Duration::from_micros(self.told.cpu_micros.load(Ordering::Relaxed)),
-            n_bytes: self.told.n_bytes.load(Ordering::Relaxed),
+            cpu: Duration::from_micros(self.counters.cpu_micros.load(Ordering::Relaxed)),
+            n_bytes: self.counters.n_bytes.load(Ordering::Relaxed),
         }
     }
 
@@ -96,11 +97,11 @@ async fn watched(
     is_selecting: bool,
     count: ShardCount,
     shards: ShardSet,
-    told: Told,
+    counters: Counters,
     opened: watch::Sender<bool>,
     mut ended: watch::Receiver<bool>,
 ) -> anyhow::Result<()> {
-    let client = counted(super::super::client(kubeconfig).await?, is_selecting, told.n_bytes);
+    let client = counted(super::super::client(kubeconfig).await?, is_selecting, counters.n_bytes);
     let held = OrderedSender::new(shards);
     let shards = WatchedShards {
         count,
@@ -112,7 +113,7 @@ async fn watched(
         let item = tokio::select! {
             item = items.next() => item,
             _ = ended.changed() => return Ok(()),
-            () = tokio::time::sleep(TELL_INTERVAL) => None,
+            () = tokio::time::sleep(PUBLISH_INTERVAL) => None,
         };
         if let Some(WatchItem::Input(Input::WatchUpdated(selected))) = &item
             && matches!(selected.stage, WatchStage::Watching(_))
@@ -121,7 +122,7 @@ async fn watched(
         }
         if item.is_none() {
             let micros = u64::try_from(thread_cpu().as_micros()).unwrap_or(u64::MAX);
-            told.cpu_micros.store(micros, Ordering::Relaxed);
+            counters.cpu_micros.store(micros, Ordering::Relaxed);
         }
     }
 }

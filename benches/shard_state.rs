@@ -1,8 +1,8 @@
-//! A whole shard: what a burst costs without I/O, and what stays in memory.
+//! A whole shard: the cost of a burst without I/O, and the memory of its objects.
 //!
-//! Expected growth: linear in the number of due CronJobs; a decision reads its own record and no other. Each figure is
-//! of one core, from the wake-up at the instant to the last order taken from the outbox, every CronJob armed for its
-//! next slot again. Memory is resident memory under the allocator of the product, all overhead in.
+//! Expected growth: linear in the number of due CronJobs, because a decision reads only its own record. Figures are for
+//! one core, from the wake-up at the instant to the last order taken from the outbox, when every CronJob is armed for
+//! its next slot. Memory is resident memory with the allocator of the release binary, including all overhead.
 //! `--test` runs the smallest size once.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its table")]
@@ -21,11 +21,11 @@ use cronwheel::{
 };
 use jiff::{SignedDuration, Timestamp};
 
-/// The allocator of the product.
+/// The allocator of the release binary.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// Zones and schedules of the mix: all due at the full hour.
+/// The schedules and zones of the mix. All are due at the full hour.
 const SCHEDULES: [(&str, Option<&str>); 5] = [
     ("* * * * *", None),
     ("*/5 * * * *", Some("Europe/Berlin")),
@@ -34,13 +34,13 @@ const SCHEDULES: [(&str, Option<&str>); 5] = [
     ("0 */2 * * *", Some("Asia/Tokyo")),
 ];
 
-/// Jobs that each CronJob has when memory is counted; its history limit, so that all are kept.
+/// The Jobs of each CronJob when memory is measured. Its history limit is the same, so all are kept.
 const JOBS_PER_CRON_JOB: u32 = 4;
 
 fn main() {
     let is_smoke_test = std::env::args().any(|argument| argument == "--test");
     let sizes: &[u32] = if is_smoke_test { &[1_000] } else { &[100_000, 1_000_000] };
-    // First, while no burst has left memory behind that would be taken again.
+    // Memory is measured first: a burst would leave freed memory behind that is reused.
     memory(if is_smoke_test { 1_000 } else { 100_000 });
     println!("decide and re-arm, all due at one instant");
     println!(
@@ -52,14 +52,14 @@ fn main() {
     }
 }
 
-/// The hour before the burst; the burst is on a Tuesday at 12:00 UTC, which is 21:00 in Tokyo.
+/// Half a minute before the burst. The burst is on a Tuesday at 12:00 UTC, which is 21:00 in Tokyo.
 fn start() -> Timestamp {
     "2026-05-05T11:59:30Z".parse().unwrap()
 }
 
 fn cron_job(number: u32) -> Input {
     let (schedule, zone) = SCHEDULES[number as usize % SCHEDULES.len()];
-    // Tokyo's even hours are not due at 21:00: keep the burst whole.
+    // In Tokyo, even hours are not due at 21:00, so odd hours make all CronJobs due in the burst.
     let (schedule, zone) = if zone == Some("Asia/Tokyo") {
         ("0 1-23/2 * * *", zone)
     } else {
@@ -124,7 +124,7 @@ fn burst(n_cron_jobs: u32) {
     println!("{n_cron_jobs:>10} {decided_secs:>14.3} {taken_secs:>14.3} {nanos:>14.0} {listed_secs:>14.2}");
 }
 
-/// What a CronJob keeps besides its template, and what a Job keeps, in a listed shard.
+/// Prints the memory of a CronJob without its template, and of a Job, in a listed shard.
 fn memory(n_cron_jobs: u32) {
     let Input::CronJobApplied(record) = cron_job(0) else {
         return;

@@ -1,8 +1,8 @@
-//! The steps of the survey of CronJobs in trouble, which run in the shard task: a due slot waits for the end of a step.
+//! The steps of the survey of CronJobs in trouble. They run in the shard task, so a due slot waits until a step ends.
 //!
-//! Expected growth: a step examines a fixed number of objects, so its duration does not grow with the number of CronJobs.
-//! The first pass searches the activations of each schedule and stores them; later passes read them. Each figure is of one
-//! core. `--test` runs the smallest size once.
+//! Expected growth: a step examines a fixed number of objects, so its duration is independent of the number of
+//! CronJobs. The first pass computes the activations of each schedule and stores them; later passes read them. Figures
+//! are for one core. `--test` runs the smallest size once.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its table")]
 #![expect(clippy::disallowed_methods, reason = "a bench measures time")]
@@ -23,7 +23,7 @@ use cronwheel::{
 };
 use jiff::{SignedDuration, Timestamp};
 
-/// The allocator of the product.
+/// The allocator of the release binary.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
@@ -35,13 +35,13 @@ const USUAL: [&str; 5] = [
     "0 1-23/2 * * *",
 ];
 
-/// Three activations are twelve years away, or are searched in vain.
+/// The next three activations take twelve years, or do not exist.
 const RARE: [&str; 2] = ["0 0 29 2 *", "0 0 30 2 *"];
 
 /// The time between two passes.
 const PASS_INTERVAL: Duration = Duration::from_secs(10);
 
-/// CronJobs that are alike.
+/// A set of similar CronJobs.
 #[derive(Clone, Copy)]
 struct Population {
     name: &'static str,
@@ -49,7 +49,7 @@ struct Population {
     n_namespaces: u32,
     jobs_per_cron_job: u32,
     schedules: &'static [&'static str],
-    /// Whether the last Job of each CronJob failed. A pass examines them in the order of their failures, the latest first.
+    /// Whether the last Job of each CronJob failed. A pass examines them in the order of their failures, latest first.
     /// The report prefers early failures, so each CronJob replaces another one in it.
     are_failing: bool,
 }
@@ -141,8 +141,8 @@ impl Population {
             "{:<34} {n_objects:>8} {:>6} {:>16} {:>16} {nanos:>12.0}",
             self.name,
             first.len(),
-            shown(first),
-            shown(second)
+            median_and_max(first),
+            median_and_max(second)
         );
     }
 
@@ -228,8 +228,8 @@ fn pass(shards: &mut HeldShards, now: &mut Clocks) -> Vec<Duration> {
     }
 }
 
-/// The median and the longest.
-fn shown(mut steps: Vec<Duration>) -> String {
+/// The median and the maximum, in microseconds.
+fn median_and_max(mut steps: Vec<Duration>) -> String {
     steps.sort_unstable();
     let micros = |step: Duration| step.as_micros();
     let longest = steps.last().copied().unwrap_or_default();

@@ -1,17 +1,17 @@
-//! The timer wheel beside three structures that could stand in its place, under the same operations in the same order.
+//! Compares the timer wheel with three alternative structures, with the same operations in the same order.
 //!
-//! Expected growth, per entry: the wheel is constant in every column but for the caches, which a million entries leave;
-//! the heap grows with log n in insert and move and expire; the map with log of the number of distinct ticks; DelayQueue
-//! is a wheel too, with hash-free slab and linked slots, and pays for it with cache misses.
+//! Expected growth per entry: the wheel is constant in every column, except that a million entries do not fit into the
+//! caches. The heap grows with log n in insert, move and expire. The map grows with the log of the number of distinct
+//! ticks. DelayQueue is a wheel too, on a slab without hashing and with linked slots, which cause cache misses.
 //!
-//! Each figure is nanoseconds per entry, the median of the rounds; the rounds of all structures alternate. Per round: insert
-//! all in order of number; move each once, in random order, to a tick drawn anew; then, in one run, expire them all, waking
-//! at each next tick, and in another cancel each in random order. Structures that cancel lazily pay for what they leave
-//! behind: `cancel` includes waking until the structure is empty. `life` is insert + move + expire, `cut` is
-//! insert + move + cancel. What the owner of an entry would have at hand with the entry (a key, a number) is lined up
-//! outside the measured part.
+//! Each figure is in nanoseconds per entry, the median of the rounds. The rounds of all structures alternate. A round
+//! inserts all entries in the order of their numbers, and moves each once, in random order, to a new random tick. One
+//! run then expires all entries, waking at each next tick. Another run cancels each entry in random order. Because
+//! some structures cancel lazily, `cancel` includes waking until the structure is empty. `life` is
+//! insert + move + expire, and `cut` is insert + move + cancel. Keys and numbers, which the owner of an entry would
+//! store with it, are prepared outside the measured part.
 //!
-//! `--test` runs the smallest size once; the `--bench` that cargo passes changes nothing.
+//! `--test` runs the smallest size once. The `--bench` that cargo passes is ignored.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its table")]
 
@@ -25,11 +25,11 @@ use std::{
 use cronwheel::schedule::wheel::Wheel;
 use tokio_util::time::{DelayQueue, delay_queue};
 
-/// The allocator of the product.
+/// The allocator of the release binary.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// A minute of 2026 that stands well inside a lap of 64 and of 4096.
+/// A minute of 2026 that is not near the end of a lap of 64 or of 4096 ticks.
 const NOW_TICK: u32 = 29_612_345;
 
 fn main() {
@@ -54,7 +54,7 @@ fn main() {
 
 const COLUMNS: &str = "  insert    move  expire  cancel |    life     cut";
 
-/// When the entries are due, in minutes.
+/// The distribution of due times, in minutes.
 #[derive(Clone, Copy)]
 enum Due {
     OneInstant,
@@ -82,7 +82,7 @@ impl Due {
     }
 }
 
-/// What is done to every structure: ticks by number, and the random orders.
+/// The operations on every structure: ticks by number, and the random orders.
 struct Plan {
     ticks: Vec<u32>,
     /// Each number once, with the tick that it moves to.
@@ -109,7 +109,7 @@ impl Plan {
         }
     }
 
-    /// The tick at which each number comes out.
+    /// The tick at which each number expires.
     fn final_ticks(&self) -> Vec<u32> {
         let mut ticks = self.ticks.clone();
         for &(number, tick) in &self.moves {
@@ -121,17 +121,17 @@ impl Plan {
 
 /// A structure under test. Numbers are dense from 0.
 trait Timers {
-    /// What an owner keeps to name an entry.
+    /// The value with which an owner refers to an entry.
     type Handle: Copy;
     fn new(n_entries: usize) -> Self;
     fn insert(&mut self, number: u32, tick: u32) -> Self::Handle;
     fn set(&mut self, handle: Self::Handle, tick: u32);
     fn cancel(&mut self, handle: Self::Handle);
-    /// Wakes at each next tick until the structure is empty.
+    /// Advances to each next tick until the structure is empty.
     fn drain(&mut self, due: &mut Vec<u32>);
 }
 
-/// The durations of insert, move, expire, cancel.
+/// The durations of insert, move, expire and cancel.
 #[derive(Clone, Copy, Default)]
 struct Round([Duration; 4]);
 
@@ -187,7 +187,7 @@ fn timed(work: impl FnOnce()) -> Duration {
     start.elapsed()
 }
 
-/// One structure: how to run a round of it.
+/// Runs one round of a structure.
 type Runner = fn(&Plan, &mut Vec<u32>) -> Round;
 
 fn compare(n_entries: usize, due: Due, n_rounds: usize) {
@@ -259,7 +259,7 @@ impl Timers for WheelTimers {
     }
 }
 
-/// tokio's own, on a paused clock, with real minutes.
+/// tokio's DelayQueue on a paused clock, with one minute per tick.
 struct DelayQueueTimers {
     runtime: tokio::runtime::Runtime,
     start: tokio::time::Instant,
@@ -320,7 +320,7 @@ impl Timers for DelayQueueTimers {
     }
 }
 
-/// An entry is live while its generation is that of its number.
+/// An entry is live while its generation equals the generation of its number.
 struct HeapTimers {
     heap: BinaryHeap<Reverse<(u32, u32, u32)>>,
     generations: Vec<u32>,
@@ -360,7 +360,7 @@ impl Timers for HeapTimers {
     }
 }
 
-/// An entry is live while its generation is that of its number.
+/// An entry is live while its generation equals the generation of its number.
 struct MapTimers {
     map: BTreeMap<u32, Vec<(u32, u32)>>,
     generations: Vec<u32>,
@@ -401,7 +401,7 @@ impl Timers for MapTimers {
     }
 }
 
-/// Xorshift: the same operations in every run.
+/// Xorshift random numbers, so that every run has the same operations.
 struct Random(u64);
 
 impl Random {

@@ -7,8 +7,8 @@ Builds kube-apiserver, kube-controller-manager and kubectl of each release from 
 folder of the test bed, and runs `cargo test --test e2e -- cases::` with them. Prints one line for each
 release and exits with 1 if one fails. etcd and kwok are the pinned ones.
 
-The module files are made from the release's own: Kubernetes requires its staging modules at v0.0.0, so each of them is
-replaced by the version that belongs to the release. Go checks every download against the public checksum database.
+The module files are derived from those of the release. Kubernetes requires its staging modules at v0.0.0, so each of
+them is replaced by the version of the same release. Go checks every download against the public checksum database.
 """
 
 import json
@@ -33,7 +33,7 @@ def cache_folder():
 
 
 def module_file(release):
-    """The go.mod of a release: what it requires at v0.0.0 is replaced by its staging module of the same minor version."""
+    """The go.mod of a release. Modules required at v0.0.0 are replaced by staging modules of the same minor version."""
     download = subprocess.run(
         ["go", "mod", "download", "-json", f"k8s.io/kubernetes@v{release}"],
         capture_output=True, text=True, env=ENVIRONMENT, cwd=tempfile.gettempdir(),
@@ -52,7 +52,7 @@ def module_file(release):
 
 
 def build(release):
-    """The folder with the programs of a release, built where they are missing."""
+    """Builds the missing programs of a release. Returns their folder."""
     folder = cache_folder() / f"kubernetes-{release}"
     missing = [program for program in PROGRAMS if not (folder / program).is_file()]
     if not missing:

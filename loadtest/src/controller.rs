@@ -126,7 +126,7 @@ impl Controller {
         match &mut self {
             Controller::Cronwheel { child, log, .. } => {
                 if child.try_wait()?.is_none() {
-                    testbed::ask_to_end(child)?;
+                    testbed::terminate(child)?;
                 }
                 let begin = Instant::now();
                 while child.try_wait()?.is_none() {

@@ -38,7 +38,7 @@ pub enum BinariesError {
         source: io::Error,
     },
     /// Go is older than the modules require.
-    #[error("Go {found} is too old: the modules of the test bed ask for {minimum} or newer (https://go.dev/dl)")]
+    #[error("Go {found} is too old: the modules of the test bed require {minimum} or newer (https://go.dev/dl)")]
     GoTooOld {
         /// The output of `go version`.
         found: String,

@@ -1,4 +1,4 @@
-//! cargo, for programs that cargo itself may have started.
+//! Runs cargo from programs that cargo itself may have started.
 
 use std::{env, process::Command};
 

@@ -87,7 +87,7 @@ const LEAVES: [Leaf; 6] = [
     },
 ];
 
-/// With this certificate the API server passes requests on to the servers of aggregated APIs.
+/// The client certificate with which the API server forwards requests to aggregated API servers.
 const FRONT_PROXY: Leaf = Leaf {
     name: "front-proxy",
     common_name: "front-proxy",
@@ -100,7 +100,7 @@ const FRONT_PROXY: Leaf = Leaf {
 pub(crate) fn write_all(folder: &Path) -> Result<(), CertificatesError> {
     let ca = authority("ca")?;
     write(folder, "ca.crt", &ca.pem())?;
-    // A second CA, for the requests that the API server passes on to others. It refuses to start if both CAs are the
+    // A second CA, for the requests that the API server forwards. The API server refuses to start if both CAs are the
     // same.
     let front_proxy_ca = authority("fp-ca")?;
     write(folder, "fp-ca.crt", &front_proxy_ca.pem())?;

@@ -70,7 +70,7 @@ impl fmt::Display for Component {
     }
 }
 
-/// What completes Jobs.
+/// The program that completes Jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum JobLife {
@@ -80,14 +80,14 @@ pub enum JobLife {
     /// The real Job controller creates Pods, and kwok simulates them. Pod annotation: `run-for: 5s`. The command
     /// `/bin/false` fails, `sleep` never ends.
     Pods,
-    /// Nothing. Jobs stay as created.
+    /// None. Jobs stay as created.
     None,
 }
 
 /// Whether `HorizontalPodAutoscalers` work, and how fast.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Autoscaling {
-    /// They do not.
+    /// They do not work.
     #[default]
     Off,
     /// With the periods of kube-controller-manager: metrics are read every 15 s.
@@ -135,7 +135,7 @@ impl Default for ReferenceLimits {
     }
 }
 
-/// The controllers that kube-controller-manager runs here: without those that need nodes, and without the CronJob
+/// The controllers that kube-controller-manager runs, without those that need nodes and without the CronJob
 /// controller.
 const BASE_CONTROLLERS: [&str; 8] = [
     "serviceaccount-token-controller",
@@ -148,14 +148,14 @@ const BASE_CONTROLLERS: [&str; 8] = [
     "ttl-after-finished-controller",
 ];
 
-/// What kube-controller-manager runs in addition, so that Deployments work and evictions respect disruption budgets.
+/// The additional controllers for Deployments and for evictions that respect disruption budgets.
 const WORKLOAD_CONTROLLERS: [&str; 3] = [
     "deployment-controller",
     "replicaset-controller",
     "disruption-controller",
 ];
 
-/// What kube-controller-manager runs in addition, so that `HorizontalPodAutoscalers` work.
+/// The additional controller for `HorizontalPodAutoscalers`.
 const AUTOSCALING_CONTROLLER: &str = "horizontal-pod-autoscaler-controller";
 
 /// The settings that determine the arguments of all processes.
@@ -215,7 +215,7 @@ impl Setup<'_> {
             format!("--tls-cert-file={}", self.key("apiserver.crt")),
             format!("--tls-private-key-file={}", self.key("apiserver.key")),
             format!("--client-ca-file={}", self.key("ca.crt")),
-            // How this server identifies itself and its clients to API servers behind an APIService.
+            // The identity of this server and of its clients, for API servers behind an APIService.
             format!("--proxy-client-cert-file={}", self.key("front-proxy.crt")),
             format!("--proxy-client-key-file={}", self.key("front-proxy.key")),
             format!("--requestheader-client-ca-file={}", self.key("fp-ca.crt")),
@@ -307,7 +307,7 @@ impl Setup<'_> {
         arguments
     }
 
-    /// What kube-controller-manager and kube-scheduler have in common.
+    /// The common arguments of kube-controller-manager and kube-scheduler.
     fn controller_arguments(&self, kubeconfig: &str, port: u16) -> Vec<String> {
         let kubeconfig = self.path(kubeconfig);
         vec![

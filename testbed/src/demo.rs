@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use testbed::{Options, Testbed, ask_to_end, cargo};
+use testbed::{Options, Testbed, cargo, terminate};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// The service account and its permissions.
@@ -53,18 +53,18 @@ pub(crate) fn run(name: String, listen: &str) -> anyhow::Result<()> {
 
 /// Waits for an interrupt, then for the controller to shut down. It is an error if the controller exits on its own.
 async fn wait(mut controller: Child) -> anyhow::Result<()> {
-    let mut terminate = signal(SignalKind::terminate())?;
+    let mut terminations = signal(SignalKind::terminate())?;
     loop {
         tokio::select! {
             biased;
             interrupted = tokio::signal::ctrl_c() => interrupted?,
-            _ = terminate.recv() => {}
+            _ = terminations.recv() => {}
             () = tokio::time::sleep(POLL) => match controller.try_wait()? {
                 Some(status) => bail!("cronwheel ended by itself ({status})"),
                 None => continue,
             },
         }
-        ask_to_end(&controller)?;
+        terminate(&controller)?;
         controller.wait()?;
         return Ok(());
     }

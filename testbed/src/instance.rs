@@ -242,7 +242,7 @@ impl Instance {
             Component::Scheduler,
             Component::ControllerManager,
         ] {
-            self.control(component, ProcessRecord::ask_to_end)?;
+            self.control(component, ProcessRecord::terminate)?;
         }
         Component::ALL
             .into_iter()
@@ -280,7 +280,7 @@ impl Instance {
             .map_err(log_error)?;
         let mut child = Command::new(program)
             .args(arguments)
-            // The reference evaluates schedules without a time zone in its local one. Set it to be the same everywhere.
+            // The reference evaluates schedules without a time zone in its local one. It is the same on every machine.
             .env("TZ", "UTC")
             .env_remove("KUBECONFIG")
             .current_dir(&self.folder)
@@ -297,7 +297,7 @@ impl Instance {
             .map_err(|source| InstanceError::Process { component, source })
             .and_then(|record| write_json(&self.pid_path(component), &record));
         if let Err(error) = recorded {
-            // Nothing could find a process without a pid file. It may have exited already, so errors are ignored.
+            // A sweep cannot find a process without a pid file. It may have exited already, so errors are ignored.
             let _ = child.kill();
             let _ = child.wait();
             return Err(error);

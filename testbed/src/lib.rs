@@ -24,12 +24,12 @@ mod kubectl;
 mod ports;
 mod process;
 mod prometheus;
+mod proxy;
 mod readiness;
 pub mod replica;
 mod service_account;
 mod state_root;
 mod testbed;
-mod wire;
 
 pub use binaries::{
     Binaries, BinariesError, find_or_build_clocked_reference, find_or_build_helm, find_or_build_prometheus,
@@ -39,9 +39,9 @@ pub use cargo::cargo;
 pub use component::{Autoscaling, Component, JobLife, ReferenceLimits};
 pub use instance::{Instance, InstanceError};
 pub use kubectl::{Kubectl, KubectlError};
-pub use process::{ProcessError, ask_to_end};
+pub use process::{ProcessError, terminate};
 pub use prometheus::{Prometheus, PrometheusClient, PrometheusError};
+pub use proxy::Proxy;
 pub use readiness::http_get;
 pub use state_root::{StateRoot, StateRootError};
 pub use testbed::{Options, Testbed, TestbedError};
-pub use wire::Wire;

@@ -1,5 +1,5 @@
 //! The `testbed` command: a control plane for manual use.
-#![allow(clippy::print_stdout, reason = "a command answers on standard output")]
+#![allow(clippy::print_stdout, reason = "a command prints to standard output")]
 
 mod demo;
 
@@ -37,14 +37,14 @@ enum Command {
     },
     /// Starts a control plane that runs until `down`.
     Up {
-        /// What completes Jobs.
+        /// The program that completes Jobs.
         #[arg(long, value_enum, default_value_t)]
         jobs: JobLife,
         /// Write an audit log of Jobs, CronJobs, Events and Leases.
         #[arg(long)]
         audit: bool,
     },
-    /// Stops the control plane and removes its state, even after a crash. Also removes what killed tests left behind.
+    /// Stops the control plane and removes its state, even after a crash. Also removes the leftovers of killed tests.
     Down,
     /// Shows which processes run. Exits with 1 unless all do.
     Status,

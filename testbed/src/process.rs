@@ -91,7 +91,7 @@ impl ProcessRecord {
 
     /// Sends SIGTERM, waits for at most `grace`, then kills the process. Returns at once if it does not run.
     pub(crate) fn stop(&self, grace: Duration) -> Result<(), ProcessError> {
-        self.ask_to_end()?;
+        self.terminate()?;
         if self.has_ended_within(grace) {
             return Ok(());
         }
@@ -119,7 +119,7 @@ impl ProcessRecord {
     }
 
     /// Sends SIGTERM, if the process runs.
-    pub(crate) fn ask_to_end(&self) -> Result<(), ProcessError> {
+    pub(crate) fn terminate(&self) -> Result<(), ProcessError> {
         self.signal(Signal::TERM)
     }
 
@@ -128,7 +128,7 @@ impl ProcessRecord {
             return Ok(());
         };
         let handle = pidfd_open(pid, PidfdFlags::empty());
-        // Checked after the handle was opened: if the process is the right one now, so is the handle's.
+        // The record is checked after the handle was opened: if it matches now, the handle refers to the same process.
         if !self.is_running() {
             return Ok(());
         }
@@ -159,11 +159,11 @@ impl ProcessRecord {
 }
 
 /// Sends SIGTERM to a child process, which the standard library cannot do.
-pub fn ask_to_end(child: &Child) -> Result<(), ProcessError> {
-    ProcessRecord::of(child.id())?.ask_to_end()
+pub fn terminate(child: &Child) -> Result<(), ProcessError> {
+    ProcessRecord::of(child.id())?.terminate()
 }
 
-/// The two fields that we need from `/proc/<pid>/stat`.
+/// The fields of `/proc/<pid>/stat` that identify a process.
 #[derive(Debug, PartialEq, Eq)]
 struct Stat {
     state: char,

@@ -17,7 +17,7 @@ use crate::{
 /// Why Prometheus does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum PrometheusError {
-    /// It is neither found nor built.
+    /// Prometheus is neither found nor built.
     #[error(transparent)]
     Binaries(#[from] BinariesError),
     /// Its files cannot be written, or its process cannot be started.
@@ -29,7 +29,7 @@ pub enum PrometheusError {
         #[source]
         source: io::Error,
     },
-    /// It does not answer.
+    /// Prometheus does not respond.
     #[error("prometheus is not ready after {} s", READY_WAIT_MAX.as_secs())]
     Late,
 }
@@ -48,8 +48,8 @@ pub struct PrometheusClient {
 }
 
 impl Prometheus {
-    /// Starts it with a configuration and further arguments, and waits until it is ready. Its data and its configuration
-    /// are in the folder.
+    /// Starts Prometheus with a configuration and further arguments, and waits until it is ready. Its data and its
+    /// configuration are in the folder.
     ///
     /// # Errors
     ///
@@ -115,12 +115,12 @@ impl PrometheusClient {
         format!("http://{}", self.address)
     }
 
-    /// Returns the status code and the body of an answer; `None` without an answer.
+    /// Returns the status code and the body of a response. `None` without a response.
     pub fn get(&self, path: &str) -> Option<(u16, String)> {
         http_get(&self.address, path)
     }
 
-    /// Returns the status code and the body of the answer to a query. `kind` is `query` or `query_range`, and
+    /// Returns the status code and the body of the response to a query. `kind` is `query` or `query_range`, and
     /// `parameters` are further parameters of the path, such as `&time=0`.
     pub fn query(&self, kind: &str, expression: &str, parameters: &str) -> Option<(u16, String)> {
         let query: String = form_urlencoded::byte_serialize(expression.as_bytes()).collect();

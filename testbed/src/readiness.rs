@@ -1,4 +1,4 @@
-//! Waits until a process is ready, and detects that it never will be.
+//! Waits until a process is ready. Detects processes that have exited.
 
 use std::{
     io::{Read, Write},
@@ -12,7 +12,7 @@ use crate::{component::Component, instance::Instance};
 /// Poll interval.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Maximum wait for one process. Seconds are usual, but a loaded machine may need much longer.
+/// Maximum wait for one process. It is usually ready in seconds, but a loaded machine may need much longer.
 pub(crate) const READY_WAIT_MAX: Duration = Duration::from_mins(1);
 
 /// Timeout of one request to a process on loopback. A query of Prometheus can take seconds on a loaded machine.
@@ -66,25 +66,26 @@ pub(crate) fn wait_until(
     }
 }
 
-/// Returns whether etcd reports that it is healthy. Here it serves plain HTTP.
+/// Returns whether etcd reports that it is healthy. The etcd of a test bed serves plain HTTP.
 pub(crate) fn is_etcd_healthy(port: u16) -> bool {
-    let answer = http_get(&format!("127.0.0.1:{port}"), "/health");
-    answer.is_some_and(|(_, body)| body.contains(r#""health":"true""#))
+    let response = http_get(&format!("127.0.0.1:{port}"), "/health");
+    response.is_some_and(|(_, body)| body.contains(r#""health":"true""#))
 }
 
-/// Returns the status code and the body of an answer to a plain HTTP request; `None` without an answer.
+/// Returns the status code and the body of the response to a plain HTTP request. `None` without a response.
 pub fn http_get(address: &str, path: &str) -> Option<(u16, String)> {
     let mut stream = TcpStream::connect(address).ok()?;
     stream.set_read_timeout(Some(EXCHANGE_TIMEOUT)).ok()?;
     write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n").ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).ok()?;
-    let (head, body) = answer.split_once("\r\n\r\n")?;
+    let mut response = String::new();
+    stream.read_to_string(&mut response).ok()?;
+    let (head, body) = response.split_once("\r\n\r\n")?;
     Some((head.split(' ').nth(1)?.parse().ok()?, body.to_owned()))
 }
 
-/// Returns whether a Kubernetes server answers 200. The TCP connection detects a closed port without starting kubectl.
-pub(crate) fn answers(instance: &Instance, port: u16, path: &str) -> bool {
+/// Returns whether a Kubernetes server responds with 200. The TCP connection detects a closed port without starting
+/// kubectl.
+pub(crate) fn responds(instance: &Instance, port: u16, path: &str) -> bool {
     let server = format!("--server=https://127.0.0.1:{port}");
     TcpStream::connect(("127.0.0.1", port)).is_ok()
         && instance

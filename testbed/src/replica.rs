@@ -40,7 +40,7 @@ pub struct ReplicaSetup {
 /// Why an operation on a replica failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplicaError {
-    /// It cannot be started.
+    /// The replica cannot be started.
     #[error("cannot run {program}")]
     Spawn {
         /// The executable.
@@ -48,7 +48,7 @@ pub enum ReplicaError {
         /// The cause.
         source: io::Error,
     },
-    /// Its log cannot be written or read.
+    /// The log of the replica cannot be written or read.
     #[error("cannot use the log {path}")]
     Log {
         /// The file.
@@ -56,7 +56,7 @@ pub enum ReplicaError {
         /// The cause.
         source: io::Error,
     },
-    /// It cannot be waited for.
+    /// The process cannot be waited for.
     #[error("cannot wait for process {pid}")]
     Wait {
         /// The process id.
@@ -64,7 +64,7 @@ pub enum ReplicaError {
         /// The cause.
         source: io::Error,
     },
-    /// It cannot be signalled.
+    /// The process cannot be signalled.
     #[error(transparent)]
     Process(#[from] ProcessError),
 }
@@ -112,7 +112,7 @@ impl Replica {
         match ProcessRecord::of(child.id()) {
             Ok(record) => Ok(Replica { setup, child, record }),
             Err(error) => {
-                // Nothing could find and stop a process without a record.
+                // A process without a record cannot be found and stopped later.
                 let _ = child.kill();
                 let _ = child.wait();
                 Err(error.into())
@@ -120,7 +120,7 @@ impl Replica {
         }
     }
 
-    /// The setup that it was started with.
+    /// The setup with which the replica was started.
     pub fn setup(&self) -> &ReplicaSetup {
         &self.setup
     }
@@ -131,11 +131,11 @@ impl Replica {
     }
 
     /// Sends SIGTERM, as a rollout does.
-    pub fn ask_to_end(&self) -> Result<(), ReplicaError> {
-        Ok(self.record.ask_to_end()?)
+    pub fn terminate(&self) -> Result<(), ReplicaError> {
+        Ok(self.record.terminate()?)
     }
 
-    /// Kills it as in a crash, and waits until it is gone.
+    /// Kills the replica as in a crash, and waits until it is gone.
     pub fn kill(&mut self) -> Result<(), ReplicaError> {
         let wait = |source| ReplicaError::Wait {
             pid: self.record.pid(),
@@ -145,17 +145,17 @@ impl Replica {
         self.child.wait().map(drop).map_err(wait)
     }
 
-    /// Freezes it.
+    /// Freezes the replica.
     pub fn freeze(&self) -> Result<(), ReplicaError> {
         Ok(self.record.freeze()?)
     }
 
-    /// Resumes it after a freeze.
+    /// Resumes the frozen replica.
     pub fn thaw(&self) -> Result<(), ReplicaError> {
         Ok(self.record.thaw()?)
     }
 
-    /// Returns its exit status, or `None` while it runs.
+    /// Returns the exit status, or `None` while the replica runs.
     pub fn ending(&mut self) -> Result<Option<ExitStatus>, ReplicaError> {
         let pid = self.record.pid();
         self.child

@@ -1,4 +1,4 @@
-//! The folder of all control planes of this user on this machine, including what killed owners left in it.
+//! The folder of all control planes of this user on this machine, including the leftovers of killed owners.
 //!
 //! Each [`Instance`] is a subfolder. A single lock protects the creation of folders, the allocation of ports and the
 //! sweep.
@@ -58,10 +58,10 @@ pub struct StateRoot {
 }
 
 impl StateRoot {
-    /// Opens the usual folder: on tmpfs if there is a large enough one, else in the folder for temporary files.
+    /// Opens the default folder: on tmpfs if there is a large enough one, otherwise in the folder for temporary files.
     pub fn usual() -> Result<StateRoot, StateRootError> {
         let shared_memory = Path::new("/dev/shm");
-        // The total size and not the free space, so that every call returns the same folder.
+        // This uses the total size instead of the free space, so that every call returns the same folder.
         let is_roomy = rustix::fs::statvfs(shared_memory)
             .is_ok_and(|status| status.f_blocks.saturating_mul(status.f_frsize) >= TMPFS_SIZE_MIN_BYTES);
         let parent = if is_roomy {

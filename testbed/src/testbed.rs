@@ -74,13 +74,14 @@ pub enum TestbedError {
 pub struct Options {
     /// What completes Jobs.
     pub jobs: JobLife,
-    /// Whether Deployments work: kube-scheduler and the controllers of Deployments, `ReplicaSets` and disruption budgets
-    /// run. The caller provides the nodes. It does not go with [`JobLife::Pods`], which binds all Pods by itself.
+    /// Whether Deployments work, with kube-scheduler and the controllers of Deployments, `ReplicaSets` and disruption
+    /// budgets The caller provides the nodes. Not compatible with [`JobLife::Pods`], which binds all Pods to a
+    /// simulated node.
     pub workloads: bool,
-    /// Whether `HorizontalPodAutoscalers` work. The caller provides the metrics, by an `APIService` of its own.
+    /// Whether `HorizontalPodAutoscalers` work. The caller provides the metrics with an `APIService`.
     pub autoscaling: Autoscaling,
-    /// Whether the API server writes an audit log of Jobs, CronJobs, their status, Events and Leases, and of all requests
-    /// of service accounts in the namespace `cronwheel`.
+    /// Whether the API server writes an audit log of Jobs, CronJobs, their status, Events and Leases, and of all
+    /// requests of service accounts in the namespace `cronwheel`.
     pub audit: bool,
     /// Feature gates of the API server, as `Name=true`.
     pub feature_gates: Vec<String>,
@@ -90,7 +91,7 @@ pub struct Options {
     pub server_defaults: bool,
     /// The name, unique for this user. `None` generates one.
     pub name: Option<String>,
-    /// The parent of the state folder. `None` means the usual one.
+    /// The parent of the state folder. `None` means the default one.
     pub state_root: Option<PathBuf>,
 }
 
@@ -105,7 +106,8 @@ pub struct Testbed {
 }
 
 impl Testbed {
-    /// Builds missing programs, sweeps what killed owners left, starts all processes and waits until they are ready.
+    /// Builds missing programs, sweeps the leftovers of killed owners, starts all processes and waits until they are
+    /// ready.
     pub fn start(options: Options) -> Result<Testbed, TestbedError> {
         let mut binaries = Binaries::find_or_build()?;
         if options.workloads {
@@ -129,7 +131,7 @@ impl Testbed {
             server_defaults: options.server_defaults,
             binaries,
         })?;
-        // From here on, a failure stops what was started.
+        // From here on, a failure stops the processes that were started.
         let mut testbed = Testbed {
             root,
             instance,
@@ -293,7 +295,7 @@ impl Testbed {
     }
 
     fn wait_for_server(&self, component: Component, port: u16, path: &str) -> Result<(), TestbedError> {
-        let is_ready = || readiness::answers(&self.instance, port, path);
+        let is_ready = || readiness::responds(&self.instance, port, path);
         Ok(readiness::wait_until(&self.instance, component, is_ready)?)
     }
 
@@ -337,7 +339,7 @@ impl Instance {
         let child = self.spawn(Component::Reference, &self.setup().reference_arguments(limits))?;
         let port = self.ports().reference;
         readiness::wait_until(self, Component::Reference, || {
-            readiness::answers(self, port, "/healthz")
+            readiness::responds(self, port, "/healthz")
         })?;
         Ok(child)
     }

@@ -1,4 +1,4 @@
-//! The control plane itself: it serves, Jobs end, it stops without a trace, it can be broken and mended.
+//! The control plane starts, completes Jobs, survives outages of its components, and leaves nothing behind.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::{fs, path::Path};

@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf, rc::Rc};
 
 use kube::{Client, api::DeleteParams, config::Kubeconfig};
 use serde_json::{Value, json};
-use testbed::Wire;
+use testbed::Proxy;
 
 use super::kubernetes::{Namespace, client, code_of_list, wait};
 
@@ -14,7 +14,7 @@ const NAME: &str = "candidate";
 /// The service account of the controllers of one case.
 pub(super) struct Account {
     /// The proxy through which its controllers reach the API server.
-    pub(super) wire: Wire,
+    pub(super) proxy: Proxy,
     /// The token file that its controllers read. It is rewritten when the token changes.
     token_path: PathBuf,
 }
@@ -27,16 +27,16 @@ impl Account {
         let mut kubeconfig: Value = serde_json::from_str(&text).expect("JSON");
         let server = kubeconfig["clusters"][0]["cluster"]["server"].take();
         let server = server.as_str().expect("an address").trim_start_matches("https://");
-        let wire = Wire::to(server).await.expect("a port");
+        let proxy = Proxy::to(server).await.expect("a port");
         let token_path = shared
             .controller_kubeconfig
             .with_file_name(format!("{}.token", namespace.name));
-        kubeconfig["clusters"][0]["cluster"]["server"] = json!(format!("https://{}", wire.address()));
+        kubeconfig["clusters"][0]["cluster"]["server"] = json!(format!("https://{}", proxy.address()));
         kubeconfig["users"][0]["user"] = json!({"tokenFile": token_path});
         let path = token_path.with_extension("kubeconfig");
         fs::write(&path, kubeconfig.to_string()).expect("a kubeconfig");
         namespace.control_plane = Rc::new(shared.with_controller_kubeconfig(path));
-        let account = Account { wire, token_path };
+        let account = Account { proxy, token_path };
         account.begin(namespace).await;
         account
     }

@@ -211,7 +211,7 @@ impl Controller {
 
     /// Terminates it as a rollout does, and demands that it exits successfully.
     pub(super) async fn terminate(mut self) {
-        testbed::ask_to_end(&self.process).expect("a signal");
+        testbed::terminate(&self.process).expect("a signal");
         for _ in 0..150 {
             if let Some(status) = self.process.try_wait().expect("a status") {
                 assert!(status.success(), "{status}");

@@ -1,8 +1,9 @@
-// Answers queries about schedules with the very library that Kubernetes uses, for comparison with cronwheel.
+// Computes activations of schedules with the library that Kubernetes uses, for comparison with cronwheel.
 //
-// One query a line, from standard input: schedule, zone, instant in RFC 3339, count, with tabs between. Each is printed
-// again with a tab and its answer, as `cronwheel next --stdin` does: the activations, each fed back in, `-` where the
-// library finds none, or `ERR`, tab and the library's text. `LOOP` in place of `-` stands for a search that does not end.
+// Standard input has one query per line: schedule, zone, instant in RFC 3339 and count, separated by tabs. As with
+// `cronwheel next --stdin`, each query is printed with a tab and its result. The result is a list of activations, each
+// computed from the previous one, with `-` if the library finds none. If the library returns an error, the result is
+// `ERR`, a tab and the message. `LOOP` in place of `-` stands for a search that does not end.
 package main
 
 import (
@@ -24,11 +25,11 @@ import (
 
 const (
 	lineBytesMax = 1 << 20
-	// What is read ahead must fit a pipe, see resume.
+	// The input that is read ahead must fit into a pipe, see resume.
 	bufferBytes = 32 << 10
-	// Searches that end need a quarter of a second at most (minutes without a value, in a zone), others none.
+	// Searches that end take at most a quarter of a second, for minutes without a value in a zone.
 	searchCPUMax = 1500 * time.Millisecond
-	// Names the descriptor with input that a former self has read and not answered.
+	// The descriptor with the input that this program had read, but not processed, before it restarted itself.
 	resumeVariable = "CRONWHEEL_ORACLE_RESUME"
 )
 
@@ -39,10 +40,10 @@ var unescaper = strings.NewReplacer(`\\`, `\`, `\t`, "\t", `\n`, "\n", `\r`, "\r
 type oracle struct {
 	input  *bufio.Reader
 	output *bufio.Writer
-	// Counts the queries; odd while one is being answered.
+	// Incremented at the start and at the end of each query, so it is odd during a query.
 	turn atomic.Uint64
-	// What the watchdog prints again with the answer so far, while the search does not end.
-	query, answered []byte
+	// The current query and its result so far. The watchdog prints them if the search does not end.
+	query, result []byte
 
 	text     string
 	schedule cron.Schedule
@@ -73,18 +74,18 @@ func (o *oracle) run() error {
 		if err != nil && err != io.EOF {
 			return err
 		}
-		o.query, o.answered = line, o.answered[:0]
+		o.query, o.result = line, o.result[:0]
 		turn := o.turn.Add(1)
-		err = o.answer(string(line))
+		err = o.process(string(line))
 		if !o.turn.CompareAndSwap(turn, turn+1) {
-			// Too late: the watchdog has given up and answers.
+			// The watchdog has given up the search and prints the result.
 			select {}
 		}
 		if err != nil {
 			return fmt.Errorf("%q: %w", line, err)
 		}
 		o.print("\n")
-		// Whoever asked one question waits for its answer.
+		// A client that sends one query at a time waits for its result.
 		if o.input.Buffered() == 0 {
 			if err := o.output.Flush(); err != nil {
 				return err
@@ -110,11 +111,11 @@ func (o *oracle) readLine() ([]byte, error) {
 func (o *oracle) print(end string) {
 	o.output.Write(o.query)
 	o.output.WriteByte('\t')
-	o.output.Write(o.answered)
+	o.output.Write(o.result)
 	o.output.WriteString(end)
 }
 
-func (o *oracle) answer(query string) error {
+func (o *oracle) process(query string) error {
 	columns := strings.Split(query, "\t")
 	if len(columns) != 4 {
 		return fmt.Errorf("%d columns instead of 4", len(columns))
@@ -133,7 +134,7 @@ func (o *oracle) answer(query string) error {
 		o.schedule, o.err = parse(text)
 	}
 	if o.err != nil {
-		o.answered = append(o.answered, "ERR\t"+escaper.Replace(o.err.Error())...)
+		o.result = append(o.result, "ERR\t"+escaper.Replace(o.err.Error())...)
 	} else {
 		o.step(from.UTC(), count)
 	}
@@ -143,18 +144,18 @@ func (o *oracle) answer(query string) error {
 func (o *oracle) step(reference time.Time, count int) {
 	for index := range count {
 		if index > 0 {
-			o.answered = append(o.answered, ' ')
+			o.result = append(o.result, ' ')
 		}
 		reference = o.schedule.Next(reference)
 		if reference.IsZero() {
-			o.answered = append(o.answered, '-')
+			o.result = append(o.result, '-')
 			return
 		}
-		o.answered = reference.UTC().AppendFormat(o.answered, time.RFC3339Nano)
+		o.result = reference.UTC().AppendFormat(o.result, time.RFC3339Nano)
 	}
 }
 
-// effective puts schedule and zone together as the CronJob controller does.
+// effective combines schedule and zone as the CronJob controller does.
 func (o *oracle) effective(text, zone string) string {
 	if zone == "" || strings.Contains(text, "TZ") {
 		return text
@@ -173,7 +174,7 @@ func (o *oracle) effective(text, zone string) string {
 	return "TZ=" + zone + " " + text
 }
 
-// parse reports a panic of the library as Kubernetes does.
+// parse reports a panic of the library as an error, as Kubernetes does.
 func parse(text string) (schedule cron.Schedule, err error) {
 	defer func() {
 		if panic := recover(); panic != nil {
@@ -183,7 +184,7 @@ func parse(text string) (schedule cron.Schedule, err error) {
 	return cron.ParseStandard(text)
 }
 
-// watch ends a search that does not end. Processor time is the measure: a machine that stands still proves nothing.
+// watch gives up a search that takes too much processor time. Wall time would also count pauses of the machine.
 func (o *oracle) watch() {
 	var turn uint64
 	var begin time.Duration
@@ -199,7 +200,8 @@ func (o *oracle) watch() {
 	}
 }
 
-// giveUp answers for the search that does not end and goes on in a new self: nothing else ends it.
+// giveUp prints the result of a search that does not end, and restarts the program, because a goroutine cannot be
+// killed.
 func (o *oracle) giveUp() {
 	o.print("LOOP\n")
 	err := o.output.Flush()
@@ -215,7 +217,7 @@ func (o *oracle) resume() error {
 	if err != nil {
 		return err
 	}
-	// syscall.Pipe's descriptors stay open in the new self, unlike os.Pipe's.
+	// Descriptors of syscall.Pipe stay open across exec, unlike those of os.Pipe.
 	var pipe [2]int
 	if err := syscall.Pipe(pipe[:]); err != nil {
 		return err

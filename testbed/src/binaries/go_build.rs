@@ -15,7 +15,7 @@ use ring::digest;
 
 use super::{BinariesError, GoVersion};
 
-/// The version in the `go` lines of the modules.
+/// The Go version that the modules require.
 const GO_MINIMUM: GoVersion = GoVersion(1, 26);
 
 /// One Go module.
@@ -211,7 +211,7 @@ pub(super) fn build(module: &Module, programs: &[&Program], folder: &Path) -> Re
     let begin = Instant::now();
     let names: Vec<_> = programs.iter().map(|program| program.file_name).collect();
     eprintln!("testbed: building {} into {}", names.join(", "), folder.display());
-    // The same folder for all builds: the caller holds the lock, and the next build removes what a crashed one left.
+    // All builds use the same folder, under the caller's lock. The next build removes the files of a crashed one.
     let workshop = folder.join(".building");
     prepare(&workshop, module).map_err(|source| BinariesError::Cache {
         path: workshop.clone(),

@@ -8,8 +8,8 @@ use super::{Instance, InstanceError};
 use crate::process::ProcessRecord;
 
 impl Instance {
-    /// Has a process of the caller killed when the control plane is stopped, also by a sweep after the caller was
-    /// killed. `name` is the name of its pid file.
+    /// Registers a process of the caller that is killed when the control plane is stopped, also by a sweep after the
+    /// caller was killed. `name` is the name of its pid file.
     pub fn attach(&self, name: &str, pid: u32) -> Result<(), InstanceError> {
         let attach = |source| InstanceError::Attached {
             name: name.to_owned(),

@@ -1,4 +1,4 @@
-//! Parses what a replica's log says about its shards, and derives handovers from the logs of all replicas.
+//! Parses the log lines of a replica about its shards, and derives handovers from the logs of all replicas.
 
 use std::collections::BTreeMap;
 
@@ -10,26 +10,26 @@ use serde_json::Value;
 pub enum TurnKind {
     /// The replica holds the Lease of the shard.
     Takes {
-        /// How it got the Lease, such as `handed over`.
+        /// How the replica got the Lease, such as `handed over`.
         adoption: String,
     },
-    /// It leads the shard.
+    /// The replica leads the shard.
     Leads,
-    /// It fires nothing more in this shard.
+    /// The replica starts no more Jobs for the shard.
     Sealed,
-    /// It no longer holds the shard.
+    /// The replica no longer holds the shard.
     Leaves {
-        /// Why, such as `HandedOver`.
+        /// The reason, such as `HandedOver`.
         reason: String,
     },
-    /// It has released all shards and joins again as a new member.
+    /// The replica has released all shards and joins again as a new member.
     JoinsAnew,
 }
 
 /// One log line about shards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// The time, by the replica's own clock if the line has it, else that of the log.
+    /// The time by the replica's own clock if the line has it, otherwise the time of the log line.
     pub at: Timestamp,
     /// The shard. Zero for lines about all shards.
     pub shard: u64,
@@ -71,16 +71,16 @@ impl Turn {
     }
 }
 
-/// A shard that one replica handed to another.
+/// The handover of a shard from one replica to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handover {
     /// The shard.
     pub shard: u64,
     /// The term before the handover.
     pub term: u64,
-    /// When the old leader stopped firing.
+    /// When the old leader stopped starting Jobs.
     pub sealed: Timestamp,
-    /// When the new leader started firing.
+    /// When the new leader could start Jobs.
     pub live: Timestamp,
 }
 

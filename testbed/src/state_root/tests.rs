@@ -1,4 +1,4 @@
-//! What a sweep removes, and what it keeps.
+//! A sweep removes only the control planes of dead owners.
 
 use std::{
     path::{Path, PathBuf},

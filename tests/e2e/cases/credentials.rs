@@ -57,7 +57,7 @@ pub(super) async fn rotated_token_is_reloaded(mut namespace: Namespace) {
     // `created`.
     controller.wait_for_account(&[("created", 2)]).await;
     // Open watches continue until they are cut, whatever the identity.
-    account.wire.cut();
+    account.proxy.cut();
     create_overdue(&namespace, "seen").await;
     namespace
         .wait_for_jobs(&job_names(&namespace, &["before", "created", "seen"]))
@@ -76,7 +76,7 @@ pub(super) async fn revoked_and_restored_permission_loses_no_run(mut namespace: 
     create_overdue(&namespace, "refused").await;
     let refused = [("verb", "create"), ("resource", "jobs"), ("code", "403")];
     controller.wait_for_metric(REQUESTS, &refused, |n| n >= 3).await;
-    account.wire.cut();
+    account.proxy.cut();
     for resource in ["cronjobs", "jobs"] {
         let refused = [("verb", "watch"), ("resource", resource), ("code", "403")];
         controller.wait_for_metric(REQUESTS, &refused, |n| n >= 1).await;

@@ -16,7 +16,7 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 use serde_json::json;
-use testbed::Wire;
+use testbed::Proxy;
 
 use crate::{
     kubernetes::{Namespace, wait},
@@ -86,8 +86,8 @@ pub(super) async fn silent_connection_is_replaced_before_the_fence(namespace: Na
     let mut kubeconfig = kubeconfig(&namespace);
     let cluster = kubeconfig.clusters[0].cluster.as_mut().expect("a cluster");
     let server = cluster.server.take().expect("an address");
-    let wire = Wire::to(server.trim_start_matches("https://")).await.expect("a port");
-    cluster.server = Some(format!("https://{}", wire.address()));
+    let proxy = Proxy::to(server.trim_start_matches("https://")).await.expect("a port");
+    cluster.server = Some(format!("https://{}", proxy.address()));
     let api = LeaseApi::new(
         client_of(kubeconfig).await,
         &namespace.name,
@@ -104,7 +104,7 @@ pub(super) async fn silent_connection_is_replaced_before_the_fence(namespace: Na
     let shown = watch.next().await.expect("an event").expect("an event");
     assert_eq!(shown, LeaseEvent::Applied(last.clone()));
 
-    wire.silence();
+    proxy.silence();
     let begun = Instant::now();
     let renewed = async {
         loop {

@@ -44,7 +44,7 @@ impl Contender {
 
     /// Terminates it as a rollout does.
     pub(super) async fn end(mut self) {
-        testbed::ask_to_end(&self.process).expect("it runs");
+        testbed::terminate(&self.process).expect("it runs");
         for _ in 0..150 {
             if self.process.try_wait().expect("a status").is_some() {
                 return;

@@ -171,7 +171,7 @@ impl Group {
     /// Terminates a replica as a rollout does. Returns how long that took.
     pub(super) async fn end(&mut self, number: usize) -> Duration {
         let begun = Instant::now();
-        self.members[number].replica.ask_to_end().expect("a signal");
+        self.members[number].replica.terminate().expect("a signal");
         self.wait_for_end(number).await;
         begun.elapsed()
     }
@@ -365,7 +365,7 @@ impl Group {
             .filter(|number| self.members[*number].is_acting)
             .collect();
         for number in &running {
-            self.members[*number].replica.ask_to_end().expect("a signal");
+            self.members[*number].replica.terminate().expect("a signal");
         }
         for number in running {
             self.wait_for_end(number).await;

@@ -4,36 +4,36 @@
 use std::{fs, path::PathBuf};
 
 use serde_json::{Value, json};
-use testbed::Wire;
+use testbed::Proxy;
 
 use super::{group::Group, n_slots};
 use crate::{audit::Audit, cases::installing::fence, kubernetes::Namespace};
 
-/// A connection to the API server that can be interrupted, and a kubeconfig that uses it.
-async fn wired(namespace: &Namespace) -> (Wire, PathBuf) {
+/// Starts a proxy to the API server. Returns it with a kubeconfig that uses it.
+async fn start_proxy(namespace: &Namespace) -> (Proxy, PathBuf) {
     let kubeconfig = namespace.control_plane.controller_kubeconfig.clone();
     let text = fs::read_to_string(&kubeconfig).expect("a kubeconfig");
     let mut config: Value = serde_json::from_str(&text).expect("JSON");
     let server = config["clusters"][0]["cluster"]["server"].take();
     let server = server.as_str().expect("an address").trim_start_matches("https://");
-    let wire = Wire::to(server).await.expect("a port");
-    config["clusters"][0]["cluster"]["server"] = json!(format!("https://{}", wire.address()));
-    let wired = kubeconfig.with_file_name(format!("{}.wired", namespace.name));
-    fs::write(&wired, config.to_string()).expect("a kubeconfig");
-    (wire, wired)
+    let proxy = Proxy::to(server).await.expect("a port");
+    config["clusters"][0]["cluster"]["server"] = json!(format!("https://{}", proxy.address()));
+    let kubeconfig = kubeconfig.with_file_name(format!("{}.proxy", namespace.name));
+    fs::write(&kubeconfig, config.to_string()).expect("a kubeconfig");
+    (proxy, kubeconfig)
 }
 
 pub(super) async fn cut_off_for_30_seconds_a_replica_loses_its_shards_once(namespace: Namespace) {
-    let (wire, wired) = wired(&namespace).await;
+    let (proxy, kubeconfig) = start_proxy(&namespace).await;
     let mut group = Group::start(namespace, 2, 30).await;
-    let lone = group.add_by("r1", &wired);
+    let lone = group.add_by("r1", &kubeconfig);
     // After the settle window, the new replica gets its share.
     group.wait_until_even(3).await;
     let before = group.shard_leases().await;
     let pod_uid = group.pod_uid(lone);
     group.sleep_until(0, -9).await;
     let cut_off = group.now();
-    wire.hold();
+    proxy.hold();
     group.set_acting(lone, false);
     // 10.5 s on an idle machine.
     group.demand_all_led_within(cut_off, 14).await;
@@ -44,7 +44,7 @@ pub(super) async fn cut_off_for_30_seconds_a_replica_loses_its_shards_once(names
     }
     assert_eq!(group.metric(lone, "cronwheel_fences_total").await, 1);
     group.sleep_until(0, 21).await;
-    wire.release();
+    proxy.release();
     group.set_acting(lone, true);
     group.wait_for_metric(lone, "cronwheel_rejoins_total", 1).await;
     group.wait_until_even(3).await;
@@ -56,13 +56,13 @@ pub(super) async fn cut_off_for_30_seconds_a_replica_loses_its_shards_once(names
 pub(super) async fn fence_policy_denies_creates_delayed_by_the_network(namespace: Namespace) {
     // The policy applies to the account, which other cases may use too. It is therefore tested in another namespace.
     fence(&namespace, "default").await;
-    let (wire, wired) = wired(&namespace).await;
+    let (proxy, kubeconfig) = start_proxy(&namespace).await;
     let mut group = Group::start(namespace, 2, 30).await;
-    let lone = group.add_by("r1", &wired);
+    let lone = group.add_by("r1", &kubeconfig);
     group.wait_until_even(3).await;
     group.sleep_until(0, -1).await;
     let cut_off = group.now();
-    wire.delay();
+    proxy.delay();
     group.sleep_until(0, 0).await;
     group.set_acting(lone, false);
     group.demand_all_led_within(cut_off, 15).await;
@@ -73,7 +73,7 @@ pub(super) async fn fence_policy_denies_creates_delayed_by_the_network(namespace
         group.namespace.delete_job(job).await;
     }
     group.sleep_until(0, 40).await;
-    wire.release();
+    proxy.release();
     group.set_acting(lone, true);
     group.wait_for_metric(lone, "cronwheel_rejoins_total", 1).await;
     group.wait_until_even(3).await;

@@ -114,7 +114,7 @@ impl Fleet {
         let mut replica = self.running.pop_front().context("there is no replica")?;
         let requested = Timestamp::now();
         let begin = Instant::now();
-        replica.ask_to_end()?;
+        replica.terminate()?;
         wait_for_end(&mut replica).await?;
         let took = begin.elapsed();
         self.ended.push(replica.setup().log.clone());
@@ -170,7 +170,7 @@ impl Fleet {
     /// Stops all replicas. Returns the turns in their logs.
     pub(in crate::scenario) async fn end_all(mut self) -> anyhow::Result<Vec<Turn>> {
         for replica in &self.running {
-            replica.ask_to_end()?;
+            replica.terminate()?;
         }
         for mut replica in std::mem::take(&mut self.running) {
             wait_for_end(&mut replica).await?;

@@ -35,7 +35,7 @@ pub(super) async fn seconds(program: &Path, kubeconfig: &Path) -> anyhow::Result
         wait_until_shared_out(&replicas).await?;
         let (_, mut leaving) = replicas.remove(0);
         let begun = Instant::now();
-        leaving.ask_to_end()?;
+        leaving.terminate()?;
         while leaving.ending()?.is_none() {
             ensure!(begun.elapsed() < WAIT_MAX, "a replica does not end");
             sleep(POLL_INTERVAL).await;

@@ -57,8 +57,8 @@ fn all_modules() -> impl Iterator<Item = Module> {
 fn minimum_go_version_satisfies_every_module() {
     for module in all_modules() {
         let line = module.go_mod.lines().find_map(|line| line.strip_prefix("go ")).unwrap();
-        let asked = parse_version(&format!("go version go{line} linux/amd64")).unwrap();
-        assert!(asked <= GO_MINIMUM, "{}: {asked}", module.name);
+        let required = parse_version(&format!("go version go{line} linux/amd64")).unwrap();
+        assert!(required <= GO_MINIMUM, "{}: {required}", module.name);
     }
 }
 
@@ -72,7 +72,7 @@ fn programs_belong_to_their_module_and_stamp_its_version() {
                 .find_map(|line| line.strip_prefix("module "))
                 .unwrap();
             let is_required = |line: &str| {
-                let words: Vec<&str> = line.split_ascii_whitespace().collect();
+                let fields: Vec<&str> = line.split_ascii_whitespace().collect();
                 words
                     .windows(2)
                     .any(|pair| program.package.starts_with(pair[0]) && pair[1].starts_with('v'))

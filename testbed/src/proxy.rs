@@ -1,8 +1,8 @@
-//! A loopback proxy whose connections a test can interrupt.
+//! A loopback TCP proxy whose connections a test can interrupt.
 //!
-//! A test can cut connections, so that both ends notice, or hold them, so that neither does. While held, data that was
-//! not forwarded stays with its sender. It is lost if the sender resets the connection meanwhile, as in a network
-//! partition. A test can also delay data, which then arrives whatever its sender does meanwhile.
+//! A test can cut connections, which both ends notice, or hold them, which neither end notices. While a connection is
+//! held, its data stays with the sender. As in a network partition, the data is lost if the sender resets the
+//! connection. A test can also delay data. Delayed data arrives even if its sender is gone.
 
 use std::{io, pin::pin, sync::Arc, time::Duration};
 
@@ -23,20 +23,20 @@ const CHUNK_BYTES: usize = 16 * 1024;
 /// Maximum amount of delayed data per connection and direction. Beyond it, the sender blocks.
 const DELAYED_BYTES_MAX: usize = 4 << 20;
 
-/// After the sender has gone, the receiver of its data learns of the end only after this time.
+/// The time from the delivery of delayed data to the shutdown of the connection, if the sender is gone.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// How data is forwarded.
+/// What the proxy does with data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
-    Carries,
-    Holds,
-    Delays,
+    Forward,
+    Hold,
+    Delay,
 }
 
 /// A loopback proxy. Dropping it refuses new connections.
 #[derive(Debug)]
-pub struct Wire {
+pub struct Proxy {
     address: String,
     switches: Switches,
     mode: watch::Sender<Mode>,
@@ -50,15 +50,15 @@ struct Switches {
     silenced: Arc<Notify>,
 }
 
-impl Wire {
+impl Proxy {
     /// Creates a proxy to a server, given as host and port.
-    pub async fn to(server: &str) -> io::Result<Wire> {
+    pub async fn to(server: &str) -> io::Result<Proxy> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?.to_string();
         let switches = Switches::default();
-        let (mode, modes) = watch::channel(Mode::Carries);
+        let (mode, modes) = watch::channel(Mode::Forward);
         let acceptor = tokio::spawn(accept(listener, server.to_owned(), switches.clone(), modes));
-        Ok(Wire {
+        Ok(Proxy {
             address,
             switches,
             mode,
@@ -83,22 +83,22 @@ impl Wire {
 
     /// Stops forwarding in both directions until released. Connections are accepted and stay open.
     pub fn hold(&self) {
-        self.mode.send_replace(Mode::Holds);
+        self.mode.send_replace(Mode::Hold);
     }
 
     /// Buffers the data on current connections in both directions, and forwards it when released, even if they have
     /// ended by then.
     pub fn delay(&self) {
-        self.mode.send_replace(Mode::Delays);
+        self.mode.send_replace(Mode::Delay);
     }
 
     /// Resumes forwarding.
     pub fn release(&self) {
-        self.mode.send_replace(Mode::Carries);
+        self.mode.send_replace(Mode::Forward);
     }
 }
 
-impl Drop for Wire {
+impl Drop for Proxy {
     fn drop(&mut self) {
         self.acceptor.abort();
     }
@@ -108,32 +108,31 @@ async fn accept(listener: TcpListener, server: String, switches: Switches, modes
     while let Ok((near, _)) = listener.accept().await {
         let (server, switches, modes) = (server.clone(), switches.clone(), modes.clone());
         tokio::spawn(async move {
-            let mut carried = pin!(carry(near, &server, modes));
+            let mut forwarded = pin!(forward(near, &server, modes));
             tokio::select! {
                 () = switches.cut.notified() => return,
                 () = switches.silenced.notified() => {}
-                // However the copy ends, both sides notice.
-                _ = &mut carried => return,
+                // The end of the copy closes both connections.
+                _ = &mut forwarded => return,
             }
             switches.cut.notified().await;
         });
     }
 }
 
-async fn carry(near: TcpStream, server: &str, mut modes: watch::Receiver<Mode>) -> io::Result<()> {
+async fn forward(near: TcpStream, server: &str, mut modes: watch::Receiver<Mode>) -> io::Result<()> {
     until_released(&mut modes).await?;
     let far = TcpStream::connect(server).await?;
     near.set_nodelay(true)?;
     far.set_nodelay(true)?;
     let (near_in, near_out) = near.into_split();
     let (far_in, far_out) = far.into_split();
-    // Each direction runs to its own end: a client that is gone takes no responses, but the data that it sent still
-    // arrives.
-    let (there, back) = tokio::join!(
-        OneWay::new(near_in, far_out, modes.clone()).carry(),
-        OneWay::new(far_in, near_out, modes).carry()
+    // Each direction ends separately: a client that is gone receives no responses, but its data still arrives.
+    let (sent, received) = tokio::join!(
+        OneWay::new(near_in, far_out, modes.clone()).forward(),
+        OneWay::new(far_in, near_out, modes).forward()
     );
-    there.and(back)
+    sent.and(received)
 }
 
 struct OneWay {
@@ -141,7 +140,6 @@ struct OneWay {
     to: OwnedWriteHalf,
     modes: watch::Receiver<Mode>,
     chunk: Vec<u8>,
-    /// The data that is delayed.
     delayed: Vec<u8>,
 }
 
@@ -156,11 +154,11 @@ impl OneWay {
         }
     }
 
-    async fn carry(mut self) -> io::Result<()> {
+    async fn forward(mut self) -> io::Result<()> {
         loop {
             let mode = *self.modes.borrow_and_update();
-            if mode == Mode::Delays {
-                if self.take_for_later().await? {
+            if mode == Mode::Delay {
+                if self.buffer_until_mode_changes().await? {
                     continue;
                 }
                 until_released(&mut self.modes).await?;
@@ -170,14 +168,14 @@ impl OneWay {
             }
             until_released(&mut self.modes).await?;
             self.to.write_all(&std::mem::take(&mut self.delayed)).await?;
-            // The kernel would still deliver data from before the sender's reset.
+            // After a reset by the sender, the kernel would still deliver earlier data.
             if let Some(error) = self.from.as_ref().take_error()? {
                 return Err(error);
             }
             let n_bytes = tokio::select! {
                 biased;
-                // While held, nothing is read from the sender.
-                _ = self.modes.wait_for(|mode| *mode != Mode::Carries) => continue,
+                // While the connection is held, data stays with the sender.
+                _ = self.modes.wait_for(|mode| *mode != Mode::Forward) => continue,
                 n_bytes = self.from.read(&mut self.chunk) => n_bytes?,
             };
             if n_bytes == 0 {
@@ -188,7 +186,7 @@ impl OneWay {
     }
 
     /// Buffers incoming data until the mode changes. Returns false if the sender is gone.
-    async fn take_for_later(&mut self) -> io::Result<bool> {
+    async fn buffer_until_mode_changes(&mut self) -> io::Result<bool> {
         loop {
             let has_room = self.delayed.len() < DELAYED_BYTES_MAX;
             tokio::select! {
@@ -205,12 +203,12 @@ impl OneWay {
 
 /// Waits until released. Fails if the proxy is gone.
 async fn until_released(modes: &mut watch::Receiver<Mode>) -> io::Result<()> {
-    let released = modes.wait_for(|mode| *mode == Mode::Carries).await;
+    let released = modes.wait_for(|mode| *mode == Mode::Forward).await;
     released.map(drop).map_err(|_| gone())
 }
 
 fn gone() -> io::Error {
-    io::Error::new(io::ErrorKind::ConnectionAborted, "the wire is gone")
+    io::Error::new(io::ErrorKind::ConnectionAborted, "the proxy has ended")
 }
 
 #[cfg(test)]
@@ -224,12 +222,12 @@ mod tests {
     const SOON: Duration = Duration::from_secs(5);
 
     /// Returns both ends of a connection through a proxy.
-    async fn connected() -> (Wire, TcpStream, TcpStream) {
+    async fn connected() -> (Proxy, TcpStream, TcpStream) {
         let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let wire = Wire::to(&server.local_addr().unwrap().to_string()).await.unwrap();
-        let near = TcpStream::connect(wire.address()).await.unwrap();
+        let proxy = Proxy::to(&server.local_addr().unwrap().to_string()).await.unwrap();
+        let near = TcpStream::connect(proxy.address()).await.unwrap();
         let (far, _) = server.accept().await.unwrap();
-        (wire, near, far)
+        (proxy, near, far)
     }
 
     async fn read(stream: &mut TcpStream) -> u8 {
@@ -238,57 +236,57 @@ mod tests {
 
     #[tokio::test]
     async fn held_bytes_arrive_after_the_release_in_both_directions() {
-        let (wire, mut near, mut far) = connected().await;
+        let (proxy, mut near, mut far) = connected().await;
         near.write_u8(1).await.unwrap();
         assert_eq!(read(&mut far).await, 1);
-        wire.hold();
+        proxy.hold();
         near.write_u8(2).await.unwrap();
         far.write_u8(3).await.unwrap();
-        let came = timeout(Duration::from_millis(100), far.read_u8()).await;
-        assert!(came.is_err(), "{came:?}");
-        wire.release();
+        let result = timeout(Duration::from_millis(100), far.read_u8()).await;
+        assert!(result.is_err(), "{result:?}");
+        proxy.release();
         assert_eq!((read(&mut far).await, read(&mut near).await), (2, 3));
     }
 
     #[tokio::test]
     async fn held_bytes_of_a_reset_connection_never_arrive() {
-        let (wire, mut near, mut far) = connected().await;
-        wire.hold();
+        let (proxy, mut near, mut far) = connected().await;
+        proxy.hold();
         near.write_u8(2).await.unwrap();
-        let came = timeout(Duration::from_millis(100), far.read_u8()).await;
-        assert!(came.is_err(), "{came:?}");
+        let result = timeout(Duration::from_millis(100), far.read_u8()).await;
+        assert!(result.is_err(), "{result:?}");
         near.set_zero_linger().unwrap();
         drop(near);
-        wire.release();
-        let came = timeout(SOON, far.read_u8()).await.expect("an end");
-        assert!(came.is_err(), "{came:?}");
+        proxy.release();
+        let result = timeout(SOON, far.read_u8()).await.expect("an end");
+        assert!(result.is_err(), "{result:?}");
     }
 
     #[tokio::test]
     async fn delayed_bytes_arrive_even_if_their_sender_is_gone() {
-        let (wire, mut near, mut far) = connected().await;
-        wire.delay();
+        let (proxy, mut near, mut far) = connected().await;
+        proxy.delay();
         near.write_u8(2).await.unwrap();
         far.write_u8(3).await.unwrap();
-        let came = timeout(Duration::from_millis(100), far.read_u8()).await;
-        assert!(came.is_err(), "{came:?}");
+        let result = timeout(Duration::from_millis(100), far.read_u8()).await;
+        assert!(result.is_err(), "{result:?}");
         near.set_zero_linger().unwrap();
         drop(near);
-        let came = timeout(Duration::from_millis(100), far.read_u8()).await;
-        assert!(came.is_err(), "{came:?}");
-        wire.release();
+        let result = timeout(Duration::from_millis(100), far.read_u8()).await;
+        assert!(result.is_err(), "{result:?}");
+        proxy.release();
         assert_eq!(read(&mut far).await, 2);
     }
 
     #[tokio::test]
     async fn connection_continues_after_delayed_bytes() {
-        let (wire, mut near, mut far) = connected().await;
-        wire.delay();
+        let (proxy, mut near, mut far) = connected().await;
+        proxy.delay();
         near.write_u8(2).await.unwrap();
         far.write_u8(3).await.unwrap();
-        let came = timeout(Duration::from_millis(100), near.read_u8()).await;
-        assert!(came.is_err(), "{came:?}");
-        wire.release();
+        let result = timeout(Duration::from_millis(100), near.read_u8()).await;
+        assert!(result.is_err(), "{result:?}");
+        proxy.release();
         near.write_u8(4).await.unwrap();
         assert_eq!(
             (read(&mut far).await, read(&mut far).await, read(&mut near).await),
@@ -299,16 +297,16 @@ mod tests {
     #[tokio::test]
     async fn only_existing_connections_are_silenced() {
         let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let wire = Wire::to(&server.local_addr().unwrap().to_string()).await.unwrap();
-        let mut near = TcpStream::connect(wire.address()).await.unwrap();
+        let proxy = Proxy::to(&server.local_addr().unwrap().to_string()).await.unwrap();
+        let mut near = TcpStream::connect(proxy.address()).await.unwrap();
         let (mut far, _) = server.accept().await.unwrap();
         near.write_u8(1).await.unwrap();
         assert_eq!(read(&mut far).await, 1);
-        wire.silence();
+        proxy.silence();
         near.write_u8(2).await.unwrap();
-        let came = timeout(Duration::from_millis(100), far.read_u8()).await;
-        assert!(came.is_err(), "{came:?}");
-        let mut next = TcpStream::connect(wire.address()).await.unwrap();
+        let result = timeout(Duration::from_millis(100), far.read_u8()).await;
+        assert!(result.is_err(), "{result:?}");
+        let mut next = TcpStream::connect(proxy.address()).await.unwrap();
         let (mut far, _) = server.accept().await.unwrap();
         next.write_u8(3).await.unwrap();
         assert_eq!(read(&mut far).await, 3);
@@ -316,11 +314,11 @@ mod tests {
 
     #[tokio::test]
     async fn cut_closes_both_ends() {
-        let (wire, mut near, mut far) = connected().await;
-        wire.cut();
+        let (proxy, mut near, mut far) = connected().await;
+        proxy.cut();
         for end in [&mut near, &mut far] {
-            let came = timeout(SOON, end.read_u8()).await.expect("an end");
-            assert!(came.is_err(), "{came:?}");
+            let result = timeout(SOON, end.read_u8()).await.expect("an end");
+            assert!(result.is_err(), "{result:?}");
         }
     }
 }

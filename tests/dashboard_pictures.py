@@ -1,8 +1,8 @@
-"""Draws the dashboards from their JSON and from what a run of `make dashboards-test` showed in them, as SVG.
+"""Draws the dashboards as SVG, from their JSON and from the data of a run of `make dashboards-test`.
 
     python3 tests/dashboard_pictures.py RESULTS.json docs/dashboards
 
-Grafana has no part in it: place, title, unit and legend of each panel come from the dashboard's file, the values from
+It does not use Grafana: position, title, unit and legend of each panel come from the dashboard's file, the values from
 Prometheus.
 """
 
@@ -15,11 +15,11 @@ import sys
 from xml.sax.saxutils import escape
 
 DASHBOARDS = pathlib.Path(__file__).resolve().parents[1] / "deploy/helm/cronwheel/files/dashboards"
-# Seconds between two points of a drawing.
+# Seconds between two points of a line.
 STEP = 5
 COLUMN, LINE, GAP, MARGIN, HEAD = 60, 36, 8, 16, 76
 COLORS = ["#3274d9", "#e0752d", "#299c46", "#a352cc", "#c4162a", "#0f9aa8", "#b58900", "#d6569b", "#5f6b7a", "#7eb26d"]
-# A panel with more series shows the first of them; its legend has room for fewer.
+# A panel shows at most this many series. Its legend has room for fewer.
 SERIES_MAX, LEGEND_LINES_MAX = 20, 2
 HEAT = ["#fff3d6", "#fdd49e", "#fdbb84", "#fc8d59", "#e34a33", "#b30000"]
 
@@ -48,7 +48,7 @@ def seconds(value):
 
 
 def formatted(value, unit, largest=None):
-    """A value in a unit as Grafana names it. Rates of an axis are all by the second or all by the minute."""
+    """Formats a value in a Grafana unit. All rates of an axis are either per second or per minute."""
     if unit == "percentunit":
         return f"{plain(round(value * 100, 2))} %"
     if unit == "s":
@@ -70,7 +70,7 @@ def nice_step(extent, n_steps):
 def ticks(low, high, unit):
     if high <= low:
         high = low + 1
-    # A step is a round number of KiB, MiB or minutes where labels are.
+    # A step is a round number of KiB, MiB or minutes if the labels use these units.
     scale = 1
     if unit == "bytes" and high > 1:
         scale = 1024 ** int(math.log(high, 1024))
@@ -147,7 +147,7 @@ def lines(drawing, named, unit, minimum):
 
 
 def heatmap(drawing, buckets):
-    """The buckets of a histogram, which Prometheus counts up to each bound."""
+    """Draws the buckets of a histogram. Prometheus counts them cumulatively."""
     bounds = sorted(buckets, key=float)
     counts, below = {}, {}
     for bound in bounds:
@@ -173,7 +173,7 @@ def heatmap(drawing, buckets):
 
 
 def legend(named, x, y, width):
-    """The names of the lines in at most two lines, and how many names have no room."""
+    """The names of the series on at most two lines, and the number of names that do not fit."""
     parts, at, line = [], x, 0
     for index, (name, color, _) in enumerate(named):
         name = shortened(name, 40)

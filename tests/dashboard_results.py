@@ -1,8 +1,8 @@
-"""Asks a Prometheus for what the dashboards show, in the form that tests/dashboard_pictures.py draws.
+"""Queries a Prometheus for the data of the dashboards. Prints it in the format that tests/dashboard_pictures.py draws.
 
     python3 tests/dashboard_results.py http://127.0.0.1:9090 10 > RESULTS.json
 
-It sends the queries that `make dashboard-pictures` sends, for the last minutes: tests/e2e/dashboards/panels.rs.
+It sends the same queries as `make dashboard-pictures` (tests/e2e/dashboards/panels.rs), for the last minutes.
 """
 
 import json
@@ -15,7 +15,7 @@ import urllib.request
 from dashboard_pictures import DASHBOARDS, STEP
 
 RATE_INTERVAL = "1m"
-# Requests go to Prometheus itself, whatever proxy the environment names.
+# Ignores proxies in the environment.
 OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
@@ -41,7 +41,7 @@ def with_values(expression, seconds):
     return expression
 
 
-def answer(prometheus, kind, parameters):
+def fetch(prometheus, kind, parameters):
     """The series that Prometheus returns for a query."""
     url = f"{prometheus}/api/v1/{kind}?{urllib.parse.urlencode(parameters)}"
     try:
@@ -50,15 +50,15 @@ def answer(prometheus, kind, parameters):
     except urllib.error.HTTPError as error:
         sys.exit(f"Prometheus refuses {parameters['query']}: {error.read().decode()}")
     except OSError as error:
-        sys.exit(f"{prometheus} does not answer: {error}")
+        sys.exit(f"{prometheus} does not respond: {error}")
 
 
 def series(prometheus, panel, expression, begin, end):
-    """What a query of a panel shows: its last value in a panel of one number, else its course."""
+    """The data of a panel's query: the latest value in a stat panel, otherwise all values in the period."""
     query = {"query": with_values(expression, end - begin)}
     if panel["type"] == "stat":
-        return answer(prometheus, "query", query | {"time": end})
-    return answer(prometheus, "query_range", query | {"start": begin, "end": end, "step": STEP})
+        return fetch(prometheus, "query", query | {"time": end})
+    return fetch(prometheus, "query_range", query | {"start": begin, "end": end, "step": STEP})
 
 
 def main():
@@ -67,8 +67,8 @@ def main():
     begin = end - 60 * int(minutes)
     results = []
     for dashboard, panel, expression in queries():
-        shown = series(prometheus.rstrip("/"), panel, expression, begin, end)
-        results.append({"dashboard": dashboard, "panel": panel["id"], "series": shown})
+        data = series(prometheus.rstrip("/"), panel, expression, begin, end)
+        results.append({"dashboard": dashboard, "panel": panel["id"], "series": data})
     json.dump({"from": begin, "to": end, "results": results}, sys.stdout)
     n_with_data = sum(bool(result["series"]) for result in results)
     print(f"{n_with_data} of {len(results)} queries have data", file=sys.stderr)

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Shows that the simulations can fail: breaks the controller in one place at a time, in a copy of the tree, and expects
-the simulation to be red within 20 seeds, or, where sharding is broken, a scenario or one of 20 seeds of the fleets. What
-neither of them plays is left to unit tests.
+"""Checks that the simulations detect errors. Each mutation breaks the controller in one place, in a copy of the tree.
+The simulation must then fail within 20 seeds. If the mutation breaks sharding, a fleet scenario or one of 20 fleet
+seeds must fail. Code that neither of them runs is left to unit tests.
 
     CARGO_TARGET_DIR=target/mutations python3 tests/mutations.py [simulation | fleet | unit | NAME ...]
     python3 tests/mutations.py apply
 
-The second form builds nothing: it expects that every mutation still finds the text that it replaces.
+The second form builds nothing. It checks that the text that each mutation replaces still exists.
 
-Prints one line for each mutation and exits with 1 if one survives. The target folder must be one that nothing else uses:
-what is built there is broken on purpose.
+Prints one line for each mutation and exits with 1 if one survives. Use a separate target folder, because the programs
+built there are broken on purpose.
 """
 
 import os
@@ -20,7 +20,7 @@ import tempfile
 from pathlib import Path
 
 STATE = "src/shard/state"
-# Name: file, what stands there, what is put in its place.
+# Name: file, text, replacement.
 MUTATIONS = {
     "delete-before-cursor": (f"{STATE}/history.rs", "if !is_waiting {", "if job < u32::MAX {"),
     "forbid-forgotten": ("src/schedule/policy.rs", "ConcurrencyPolicy::Forbid if facts.n_active_jobs > 0", "ConcurrencyPolicy::Forbid if facts.n_active_jobs > 9"),
@@ -152,15 +152,15 @@ UNIT = {
     "activations-of-a-former-success": (f"{STATE}/troubles.rs", "Some(known) if known.are_after(instant) => known,", "Some(known) if known.are_after(instant) || instant > Timestamp::MIN => known,", "troubles"),
 }
 
-# As `make fleet` builds it, but for what is broken each time: most are red after a second, and wait for the build. It has
-# debug assertions, which what `make simulate` builds has not.
+# The profile of `make fleet`, without optimization of the mutated crate: most mutations fail within a second of run time,
+# so the build time dominates. Unlike the profile of `make simulate`, it has debug assertions.
 SOONER = ["--config", "profile.sim.package.cronwheel.opt-level=0"]
 BUILD = ["cargo", "test", "--profile", "sim", *SOONER, "--quiet", "--test"]
 
-# How long a seed is where what shows a mutation comes seldom: a start while the clock is off by seconds.
+# Longer seeds for mutations that show only in rare events, such as a start while the clock is off by seconds.
 MINUTES = {"wrong-clock-believed": 720}
 
-# The fleets alone, which build faster than all tests, as the simulation has a target of its own.
+# A test target with only the fleets, which builds faster than all tests. The simulation already has its own target.
 TARGET = '\n[[test]]\nname = "fleet_alone"\npath = "tests/it/fleet_alone.rs"\n'
 ROOT = '#![allow(clippy::unwrap_used, missing_docs, dead_code, reason = "tests")]\n#[global_allocator]\nstatic ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;\nmod random;\nmod fleet;\n'
 
@@ -199,10 +199,10 @@ def unit_tests(tree: Path, tests: str) -> str:
 
 
 def play_fleets(tree: Path, command: list[str]) -> str | None:
-    """What was red; none where nothing was."""
+    """Returns the test that failed, or None."""
     environment = {**os.environ, "CRONWHEEL_FLEET_SEEDS": "20", "CRONWHEEL_FLEET_SEED": "1", "RUST_BACKTRACE": "0"}
-    # One line for each test, when it has ended.
-    command = [*(word for word in command if word != "--quiet"), "--", "--test-threads=2"]
+    # Without --quiet, each test prints a line when it has ended.
+    command = [*(argument for argument in command if argument != "--quiet"), "--", "--test-threads=2"]
     run = subprocess.Popen(command, cwd=tree, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     for line in run.stdout:
         if line.startswith("test fleet::") and line.rstrip().endswith("FAILED"):
@@ -215,20 +215,20 @@ def simulate(tree: Path, command: list[str], minutes: int) -> str:
     seeds = {"CRONWHEEL_SIM_SEEDS": "20", "CRONWHEEL_SIM_SEED": "1", "CRONWHEEL_SIM_MINUTES": str(minutes)}
     environment = {**os.environ, **seeds, "RUST_BACKTRACE": "0"}
     run = subprocess.Popen(command, cwd=tree, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    said, n_seeds = [], 0
+    output, n_seeds = [], 0
     for line in run.stderr:
-        said.append(line.strip())
+        output.append(line.strip())
         n_seeds += line.startswith(("seed ", "again: ")) and not line.rstrip().endswith(":")
         if line.startswith("again: "):
-            first = next((number for number, line in enumerate(said) if line.startswith("seed ") and line.endswith(":")), -1)
+            first = next((number for number, line in enumerate(output) if line.startswith("seed ") and line.endswith(":")), -1)
             stop(run)
-            return f"red as number {n_seeds} of the seeds: {said[first + 1][:160]}"
+            return f"red as number {n_seeds} of the seeds: {output[first + 1][:160]}"
     run.wait()
-    return "SURVIVED" if run.returncode == 0 else "ended otherwise: " + " ".join(said[-3:])
+    return "SURVIVED" if run.returncode == 0 else "ended otherwise: " + " ".join(output[-3:])
 
 
 def stop(run: subprocess.Popen) -> None:
-    """Ends a test run with what it started."""
+    """Ends a test run and its child processes."""
     subprocess.run(["kill", *children(run.pid), str(run.pid)], check=False)
     run.wait()
 
@@ -262,7 +262,7 @@ def main() -> int:
     os.environ["CARGO_TARGET_DIR"] = str(Path(os.environ["CARGO_TARGET_DIR"]).resolve())
     n_survivors = 0
     with tempfile.TemporaryDirectory() as folder:
-        # One copy for all, so that every change is newer than what was built before it.
+        # All mutations use one copy, so that each changed file is newer than the previous build.
         tree = Path(folder) / "cronwheel"
         shutil.copytree(root, tree, ignore=shutil.ignore_patterns("target", ".git"))
         (tree / "tests/it/fleet_alone.rs").write_text(ROOT)
@@ -272,10 +272,10 @@ def main() -> int:
             path = tree / mutation(name)[0]
             original = path.read_text()
             path.write_text(mutated(original, name))
-            said = verdict(tree, name)
+            result = verdict(tree, name)
             path.write_text(original)
-            n_survivors += not said.startswith("red")
-            print(f"{name}: {said}", flush=True)
+            n_survivors += not result.startswith("red")
+            print(f"{name}: {result}", flush=True)
     return 1 if n_survivors else 0
 
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Counts what the controller is made of: lines and code tokens of `src/` without tests, for each folder.
+"""Counts lines and code tokens of each folder of `src/`, without tests.
 
     python3 tests/size.py [REVISION]
 
-A token is a word, a number, a string or a mark of punctuation outside of comments, so that shorter lines or fewer of them
-alone change nothing. With a revision of git it counts that one.
+A token is a word, a number, a string or a punctuation mark outside of comments, so the number of tokens does not depend
+on the formatting. Without a git revision, the script counts the working tree.
 """
 
 import re
@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 TOKEN = re.compile(r'b?r#*".*?"#*|b?"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])\'|\w+|[^\w\s]', re.S)
-# A module of tests ends its file.
+# A test module is always at the end of its file.
 TESTS = re.compile(r"^#\[cfg\(test\)\]\n(?:#\[[^\n]*\]\n)*(?:pub(?:\([^)]*\))? )?mod \w+ \{.*", re.S | re.M)
 
 

@@ -1,10 +1,10 @@
 """Builds the image of cronwheel without a base image and without a container engine: an OCI layout with one layer.
 
 The layer holds the static release binary, its man pages and completions, its licences, its bill of materials
-(CycloneDX) and the files by which glibc resolves names. Times, owners and paths of the machine are left out of it.
+(CycloneDX) and the files that glibc needs to resolve names. It has no times, owners or paths of the build machine.
 
-    python3 deploy/image/build.py             # target/image/oci, and prints the digest
-    python3 deploy/image/build.py --root DIR  # the files alone, for a Containerfile
+    python3 deploy/image/build.py             # writes target/image/oci, and prints the digest
+    python3 deploy/image/build.py --root DIR  # writes only the files, for a Containerfile
 """
 
 import argparse
@@ -22,7 +22,7 @@ import uuid
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 USER = 65532
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
-# The release target is 15 MB; a larger layer is an error.
+# A larger layer is an error.
 LAYER_BYTES_MAX = 15_000_000
 
 
@@ -37,7 +37,7 @@ def triple():
 
 
 def commit():
-    """The commit of the source tree, with a mark if files differ from it; empty without git."""
+    """The commit of the source tree, with a suffix if files differ from it. Empty without git."""
     if os.environ.get("CRONWHEEL_COMMIT"):
         return os.environ["CRONWHEEL_COMMIT"]
     try:
@@ -49,7 +49,7 @@ def commit():
 
 
 def build_binary(target):
-    """Compiles the static binary without `dev`, and without the paths of this machine in it."""
+    """Compiles the static binary without the feature `dev` and without paths of this machine."""
     cargo_home = os.environ.get("CARGO_HOME", os.path.expanduser("~/.cargo"))
     folders = [(SOURCE, "/src"), (cargo_home, "/cargo")]
     rust_flags = ["-C target-feature=+crt-static"] + [f"--remap-path-prefix={old}={new}" for old, new in folders]
@@ -70,7 +70,7 @@ def build_binary(target):
 
 
 def packages(target):
-    """The crates in the binary: what the package needs at run time, with its own entry first."""
+    """The crates in the binary: the package itself first, then its run-time dependencies."""
     metadata = json.loads(output(
         "cargo", "metadata", "--format-version=1", "--locked", "--no-default-features", f"--filter-platform={target}"))
     by_id = {package["id"]: package for package in metadata["packages"]}
@@ -90,12 +90,12 @@ def packages(target):
 
 
 def selected_packages(target):
-    """Name and version of each crate that the features of the binary select. The metadata above also have what other
-    members of the workspace select."""
+    """Name and version of each crate that the features of the binary select. The metadata above also include crates
+    that other members of the workspace select."""
     tree = output("cargo", "tree", "--locked", "--package=cronwheel", "--no-default-features", "--edges=normal",
                   "--prefix=none", "--format={p}", f"--target={target}")
-    words = (line.split() for line in tree.splitlines() if line.strip())
-    return {(word[0], word[1].removeprefix("v")) for word in words}
+    columns = (line.split() for line in tree.splitlines() if line.strip())
+    return {(name, version.removeprefix("v")) for name, version, *_ in columns}
 
 
 def reference(package):
@@ -103,7 +103,7 @@ def reference(package):
 
 
 def glibc():
-    """The version of glibc, which is linked in, and its licence text where Debian puts it."""
+    """The version of the linked glibc, and its licence text from the path that Debian uses."""
     version = output("ldd", "--version").splitlines()[0].split()[-1]
     text = pathlib.Path("/usr/share/doc/libc6/copyright")
     return version, text.read_text() if text.exists() else "GNU C Library: LGPL-2.1-or-later\n"
@@ -131,7 +131,7 @@ def bill_of_materials(crates):
         "dependencies": [{"ref": reference(package), "dependsOn": needs(dependencies)} for package, dependencies in crates],
     }
     bom["dependencies"][0]["dependsOn"] += ["glibc", "rust-std"]
-    # A number that depends on the contents alone.
+    # The serial number depends only on the contents.
     bom["serialNumber"] = f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, json.dumps(bom, sort_keys=True))}"
     return json.dumps(bom, indent=1) + "\n"
 
@@ -142,7 +142,7 @@ def is_licence(path):
 
 
 def licence_texts(crates):
-    """Every licence text once, below the names of the crates that have it."""
+    """Every licence text once, after the names of the crates that have it."""
     users = {}
     for package, _ in crates[1:]:
         folder = pathlib.Path(package["manifest_path"]).parent
@@ -156,7 +156,7 @@ def licence_texts(crates):
 
 
 def printed_by(binary):
-    """The man pages and completions that the binary prints, by their usual paths."""
+    """The man pages and completions that the binary prints, by their standard paths."""
     commands = {"usr/share/man/man1/cronwheel.1": ["man"]}
     for command in ["run", "next", "explain", "shards"]:
         commands[f"usr/share/man/man1/cronwheel-{command}.1"] = ["man", command]
@@ -170,7 +170,7 @@ def printed_by(binary):
 
 
 def files(target):
-    """What the image holds: path, mode, contents."""
+    """The files of the image: path, mode, contents."""
     crates = packages(target)
     binary = build_binary(target)
     return printed_by(binary) | {
@@ -185,7 +185,7 @@ def files(target):
 
 
 def layer(contents):
-    """A tar archive without anything of this machine: sorted, without times and owners."""
+    """A reproducible tar archive: sorted, without times and owners."""
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w", format=tarfile.USTAR_FORMAT) as tar:
         folders = sorted({str(parent) for path in contents for parent in pathlib.PurePath(path).parents} - {"."})

@@ -1,9 +1,9 @@
-"""Builds the image in two folders of different names, each from nothing, and demands the same digest of both.
+"""Builds the image in two folders with different names, each from scratch. Fails if the digests differ.
 
     python3 deploy/image/reproduce.py
 
-The copies hold the files that git knows, as they are now. A difference is reported by the files of the image that have
-it. Each build takes about ten minutes on two cores.
+The folders are copies of the files that git tracks, with uncommitted changes. If the digests differ, it prints the
+differing files of the image. Each build takes about ten minutes on two cores.
 """
 
 import gzip
@@ -47,7 +47,7 @@ def main():
     root = pathlib.Path(tempfile.mkdtemp(prefix="cronwheel-reproduce-"))
     commit, folders = build.commit(), [root / folder for folder in FOLDERS]
     try:
-        # Both copies are made before the first build, which takes minutes: the files may change meanwhile.
+        # Both copies are made before the first build, because files may change during a build.
         for folder in folders:
             copy_source(folder)
         (first, files), (second, others) = [build_in(folder, commit) for folder in folders]

@@ -1,8 +1,8 @@
-"""Builds the image and runs the controller in it, as a container engine would, against the test bed.
+"""Builds the image, and runs the controller in it like a container engine, against the test bed.
 
 Checks the layout: size, user, labels, licences, bill of materials, man pages, completions. Then unpacks the layer and
-starts the binary in that root: read-only, as the user of the image, with a host name of the API server that only a DNS
-server knows. A minutely CronJob must get its Job. Without root, only the layout is checked.
+starts the binary in that root: read-only, as the user of the image, with a host name of the API server that only DNS
+resolves. A minutely CronJob must get its Job. Without root, only the layout is checked.
 """
 
 import base64
@@ -25,7 +25,7 @@ import urllib.request
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 LAYOUT = SOURCE / "target/image/oci"
-# A loopback address of our own for the DNS server, which has to use port 53.
+# A separate loopback address for the DNS server, which must use port 53.
 DNS_ADDRESS = "127.0.0.153"
 HOST = "kubernetes.default.svc"
 CRON_JOB = {
@@ -75,7 +75,7 @@ def check_layout():
 
 
 def answer_queries(server):
-    """A DNS server that knows one name."""
+    """A DNS server with one name."""
     while True:
         query, client = server.recvfrom(512)
         labels, position = [], 12
@@ -97,7 +97,7 @@ def testbed(*arguments):
 
 
 def kubeconfig(path):
-    """The text of a kubeconfig with the files that it names in it, and with the host name."""
+    """The text of a kubeconfig with embedded files and with the host name of the server."""
     config = json.loads(pathlib.Path(path).read_text())
     cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
     for entry in [cluster, user]:
@@ -145,7 +145,7 @@ def wait(what, seconds, condition):
 
 
 def check_process(process):
-    """The process has the user of the image, no right of root, and cannot write."""
+    """Checks that the process has the user of the image, no capabilities, and a read-only root."""
     status = pathlib.Path(f"/proc/{process.pid}/status").read_text().split("\n")
     fields = dict(line.split(":\t", 1) for line in status if ":\t" in line)
     assert fields["Uid"].split() == ["65532"] * 4, fields["Uid"]
@@ -193,12 +193,12 @@ def main():
     root = folder / "root"
     try:
         tar.extractall(root)
-        # What a kubelet puts into a container.
+        # The files that a kubelet adds to a container.
         (root / "proc").mkdir()
         (root / "etc/resolv.conf").write_text(f"nameserver {DNS_ADDRESS}\n")
         (root / "etc/hosts").write_text("127.0.0.1 localhost\n")
         usage = testbed("up", "--jobs", "none")
-        path = next(word.split("=", 1)[1] for word in usage.split() if word.startswith("KUBECONFIG="))
+        path = next(part.split("=", 1)[1] for part in usage.split() if part.startswith("KUBECONFIG="))
         (root / "kubeconfig").write_text(kubeconfig(path))
         (root / "kubeconfig").chmod(0o644)
         run(root, config)

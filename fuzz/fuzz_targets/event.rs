@@ -1,4 +1,4 @@
-//! The decoder of objects and of watch events. The body is that of the tests.
+//! The decoder of objects and of watch events. The tests share the body.
 #![no_main]
 
 #[path = "../../tests/it/fuzz/event.rs"]

@@ -1,4 +1,4 @@
-//! What `explain` reads. The body is that of the tests.
+//! The parser of the input of `explain`. The tests share the body.
 #![no_main]
 
 #[path = "../../tests/it/fuzz/explain.rs"]

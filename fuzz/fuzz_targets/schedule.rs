@@ -1,4 +1,4 @@
-//! The parser of schedules and what follows from a schedule. The body is that of the tests.
+//! The parser of schedules and the computation of activations. The tests share the body.
 #![no_main]
 
 #[path = "../../tests/it/fuzz/schedule.rs"]

@@ -1,4 +1,4 @@
-# Every command that a person or CI runs. `make` lists them.
+# The commands for developers and CI. `make` lists them.
 
 .DEFAULT_GOAL := help
 LOADTEST = cargo run --release --quiet --package loadtest --
@@ -9,10 +9,10 @@ RESULTS = loadtest/results/$(or $(RUN),$(shell date +%F)-two-cores)
 help: ## Lists these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: ## Runs cronwheel on a real control plane of its own, with one example CronJob, until Ctrl-C
+demo: ## Runs cronwheel on its own real control plane, with one example CronJob, until Ctrl-C
 	cargo run --quiet --package testbed -- demo
 
-demo-cluster: ## A control plane with three nodes and a Prometheus, to try README's helm command on, until Enter; needs root
+demo-cluster: ## Runs a control plane with three nodes and a Prometheus, to try the README's helm command, until Enter; needs root
 	CRONWHEEL_INSTALL_DEMO=1 cargo test --test install demo:: -- --skip ::tests:: --nocapture
 
 demo-pictures: ## Draws the dashboards of the last MINUTES=10 into target/dashboards; PROMETHEUS=URL, which demo-cluster prints
@@ -21,91 +21,91 @@ demo-pictures: ## Draws the dashboards of the last MINUTES=10 into target/dashbo
 	python3 tests/dashboard_results.py $(PROMETHEUS) $(or $(MINUTES),10) > target/dashboards/results.json
 	python3 tests/dashboard_pictures.py target/dashboards/results.json target/dashboards
 
-check: format lint test simulate bench-smoke image-test install-test ## What CI runs
+check: format lint test simulate bench-smoke image-test install-test ## Runs all checks of CI
 
-format: ## Fails where the formatting is not rustfmt's
+format: ## Checks the formatting with rustfmt
 	cargo fmt --all --check
 
-lint: ## clippy with warnings as errors, also on what a release image is built from; every mutation still applies
+lint: ## Runs clippy with warnings as errors, also with the features of the release image; checks that every mutation applies
 	cargo clippy --workspace --all-targets --quiet -- --deny warnings
 	cargo clippy --no-default-features --quiet -- --deny warnings
 	python3 tests/mutations.py apply
 
-test: ## All tests, those on a real kube-apiserver included
+test: ## All tests, including those on a real kube-apiserver
 	cargo test --workspace --quiet
 
 test-fast: ## Tests that need neither Go nor Python
 	cargo test --workspace --quiet --lib
 	cargo test --quiet --test it -- --skip differential --skip dev::kubectl
 
-chart-test: ## What the Helm chart renders and what its dashboards show; helm and Prometheus are built on first use, some six minutes
+chart-test: ## Tests of the Helm chart and its dashboards; the first run builds helm and Prometheus in about six minutes
 	cargo test --quiet --test chart
 
-alerts-test: ## Every alert fires, clears and stays silent, and any changed expression makes a test fail; some five minutes, and two to build promtool
+alerts-test: ## Tests that every alert fires, clears and stays silent, and that any changed expression fails a test; five minutes, and two to build promtool
 	CRONWHEEL_ALL_CHANGED_ALERTS=1 cargo test --quiet --test chart alerts::
 
-dashboards-test: ## Every query of dashboards and alerts on a real Prometheus, its counts against the audit log, and every metric moves, some seven minutes
+dashboards-test: ## Runs every query of dashboards and alerts on a real Prometheus, compares counts with the audit log, and makes every metric change; seven minutes
 	cargo test --test e2e -- --ignored --nocapture dashboards::
 
-dashboard-pictures: ## The same, and draws the dashboards with what they showed into docs/dashboards
+dashboard-pictures: ## Runs dashboards-test, and draws the dashboards with its data into docs/dashboards
 	CRONWHEEL_DASHBOARD_RESULTS=$(CURDIR)/target/dashboards.json $(MAKE) dashboards-test
 	python3 tests/dashboard_pictures.py target/dashboards.json docs/dashboards
 
-image: ## The image as an OCI layout in target/image/oci, without a base image or a container engine
+image: ## Builds the image as an OCI layout in target/image/oci, without a base image or a container engine
 	python3 deploy/image/build.py
 
-image-test: ## The image, unpacked, runs the controller read-only as its user against the test bed; without root, its layout alone
+image-test: ## Runs the controller in the unpacked image, read-only and as its user, against the test bed; without root, checks only the layout
 	python3 deploy/image/test.py
 
-image-reproducible: ## Builds the image in two folders, each from nothing, and demands one digest; some twenty minutes
+image-reproducible: ## Builds the image in two folders from scratch, and compares the digests; twenty minutes
 	python3 deploy/image/reproduce.py
 
-install-test: ## helm installs, upgrades and removes the chart on nodes of the test bed while CronJobs run, some seven minutes; needs root
+install-test: ## Installs, upgrades and removes the chart with helm on nodes of the test bed while CronJobs run; seven minutes; needs root
 	CRONWHEEL_INSTALL_TEST=1 cargo test --test install cases:: -- --nocapture
 
-hpa-test: ## The chart's autoscaler from one replica to five to two, with and without metrics, while CronJobs run, some ten minutes; needs root
+hpa-test: ## Tests the chart's autoscaler from one replica to five to two, with and without metrics, while CronJobs run; ten minutes; needs root
 	CRONWHEEL_HPA_TEST=1 cargo test --test install autoscaling:: -- --skip ::tests:: --nocapture --test-threads=1
 
-e2e: ## The controller as a process on a real kube-apiserver; or CASE=firing
+e2e: ## Tests the controller as a process on a real kube-apiserver; or CASE=firing
 	cargo test --test e2e -- $(CASE)
 
-simulate: ## The whole controller, simulated: SEEDS=50 from SEED=1, of MINUTES=1440 each
+simulate: ## Simulates the whole controller: SEEDS=50 from SEED=1, MINUTES=1440 each
 	CRONWHEEL_SIM_SEEDS=$(or $(SEEDS),50) CRONWHEEL_SIM_SEED=$(or $(SEED),1) CRONWHEEL_SIM_MINUTES=$(or $(MINUTES),1440) \
 		cargo test --profile simulate --quiet --test simulation sim::no_run -- --nocapture
 
-fleet: ## Fleets of replicas, simulated: SEEDS=50 from SEED=1, with whatever can happen to them
+fleet: ## Simulates fleets of replicas with random faults: SEEDS=50 from SEED=1
 	CRONWHEEL_FLEET_SEEDS=$(or $(SEEDS),50) CRONWHEEL_FLEET_SEED=$(or $(SEED),1) \
 		cargo test --profile sim --quiet --test it fleet::drawn -- --nocapture
 
-strangers: ## Tenants that offend, or are refused something, beside innocent ones; played with and without them and compared
+strangers: ## Simulates misbehaving or failing tenants together with others, and compares the others' results with a run without them
 	cargo test --quiet --test it strangers:: -- --nocapture
 
-mutations: ## Breaks the controller in one place at a time and expects the simulation, or the fleets, to be red within 20 seeds; or NAMES=fleet
+mutations: ## Breaks the controller in one place at a time, and expects the simulation or the fleets to fail within 20 seeds; or NAMES=fleet
 	CARGO_TARGET_DIR=target/mutations python3 tests/mutations.py $(NAMES)
 
-fuzz-schedules: ## Random schedules against the library that Kubernetes uses: SECONDS=600 or QUERIES=20000000, SEED=1
+fuzz-schedules: ## Compares random schedules with the library that Kubernetes uses: SECONDS=600 or QUERIES=20000000, SEED=1
 	CRONWHEEL_FUZZ_SECONDS=$(SECONDS) CRONWHEEL_FUZZ_QUERIES=$(QUERIES) CRONWHEEL_FUZZ_SEED=$(SEED) \
 		cargo test --quiet --test it differential -- --nocapture
 
-soak: ## Fifty years of schedules under every zone name, and a shard through ten of them, some 30 minutes; or YEARS=2016
+soak: ## Runs fifty years of schedules in every time zone, and a shard through ten years; 30 minutes; or YEARS=2016
 	CRONWHEEL_SOAK=$(or $(YEARS),full) cargo test --quiet --test it soak -- --nocapture
 
-fuzz: ## One coverage-guided fuzz target, TARGET=schedule, event or explain, for SECONDS=600; needs cargo-fuzz and a nightly toolchain
+fuzz: ## Runs a coverage-guided fuzz target, TARGET=schedule, event or explain, for SECONDS=600; needs cargo-fuzz and a nightly toolchain
 	cargo +nightly fuzz run $(TARGET) -- -max_total_time=$(or $(SECONDS),600)
 
-parity: ## The built-in controller and cronwheel on the same objects at the same time, compared; all worlds, or WORLD=name
+parity: ## Compares the built-in controller and cronwheel on the same objects at the same time; all worlds, or WORLD=name
 	cargo test --test e2e -- --include-ignored parity::$(WORLD)
 
-replicas: ## Several replicas on a real kube-apiserver, replaced, killed, frozen and cut off, each case through two slots; or CASE=frozen
+replicas: ## Replaces, kills, freezes and cuts off replicas on a real kube-apiserver, with two slots per case; or CASE=frozen
 	CRONWHEEL_REPLICAS_SLOTS=2 cargo test --test e2e -- --include-ignored replicas::$(CASE)
 
-selection: ## What a replica saves where the API server selects CronJobs by shard, on CRONJOBS=20000 of them
+selection: ## Measures the savings of a replica if the API server selects CronJobs by shard, with CRONJOBS=20000
 	$(LOADTEST) selection --cronjobs $(or $(CRONJOBS),20000) $(if $(JSON),--json $(JSON))
 
-versions: ## The tests on a real API server, against the oldest and the newest Kubernetes; or VERSIONS="1.31.14"
+versions: ## Runs the tests on a real API server with the oldest and the newest Kubernetes; or VERSIONS="1.31.14"
 	python3 testbed/versions.py $(or $(VERSIONS),1.30.14 1.37.2)
 
-audit: ## Licences, advisories and sources of all dependencies, by deny.toml; needs cargo-deny and the network
+audit: ## Checks licences, advisories and sources of all dependencies by deny.toml; needs cargo-deny and the network
 	@cargo deny --version >/dev/null 2>&1 || { echo "cargo-deny is missing: cargo install --locked cargo-deny"; exit 1; }
 	cargo deny --workspace check
 
@@ -115,26 +115,26 @@ bench: ## All benches in full
 bench-smoke: ## Each bench once, at its smallest size
 	cargo test --quiet --benches -- --test
 
-loadtest: ## 500 minutely CronJobs for three minutes, judged by the API server's audit log
+loadtest: ## Runs 500 minutely CronJobs for three minutes, and checks the Jobs by the API server's audit log
 	$(LOADTEST) minutely --cronjobs 500 --minutes 3
 
-compare: ## Controllers in turn on the same load, 36 minutes; QUICK=1 for eight; SCENARIO=mixed; TARGET=server-defaults
+compare: ## Measures controllers in turn on the same load; 36 minutes, with QUICK=1 eight; SCENARIO=mixed; TARGET=server-defaults
 	$(LOADTEST) compare $(if $(QUICK),--quick,--rounds $(or $(ROUNDS),3) --minutes 1) --scenario $(or $(SCENARIO),minutely) --target $(or $(TARGET),testbed) \
 		$(if $(CRONJOBS),--cronjobs $(CRONJOBS)) $(if $(NAMESPACES),--namespaces $(NAMESPACES)) $(if $(CONTROLLERS),--controllers $(CONTROLLERS)) \
 		--slo loadtest/slo$(if $(filter failing-namespaces slow-tenant,$(SCENARIO)),-$(SCENARIO)).yaml \
 		--json $(or $(JSON),target/compare.json) --html $(or $(HTML),target/compare.html)
 
-at-rest: ## Memory of controllers that know CRONJOBS=20000 CronJobs, of which none is due
+at-rest: ## Measures the memory of controllers with CRONJOBS=20000 CronJobs, none of which is due
 	$(LOADTEST) compare --scenario at-rest --cronjobs $(or $(CRONJOBS),20000) --controllers built-in-unthrottled,cronwheel \
 		--rounds $(or $(ROUNDS),1) --warm-up-minutes 0 --minutes 1 --json $(or $(JSON),target/at-rest.json)
 
-idle: ## Slot to arrival of the create on an idle API server: ten CronJobs, twelve minutes
+idle: ## Measures the time from a slot to the arrival of the create on an idle API server, with ten CronJobs; twelve minutes
 	$(LOADTEST) compare --cronjobs 10 --controllers cronwheel --rounds 1 --minutes 12 --json $(or $(JSON),target/idle.json)
 
-burst: ## Bursts of CRONJOBS=1000 creates, by cronwheel and by a bare client in turn, and their ratio
+burst: ## Measures bursts of CRONJOBS=1000 creates by cronwheel and by a bare client in turn, and their ratio
 	$(LOADTEST) burst --cronjobs $(or $(CRONJOBS),1000) --bursts $(or $(BURSTS),6) $(if $(JSON),--json $(JSON))
 
-figures: ## All results that README and docs quote, into loadtest/results, some two and a half hours; RUN=date-machine
+figures: ## Measures all results that README and docs quote, into loadtest/results; two and a half hours; RUN=date-machine
 	-$(MAKE) compare JSON=$(RESULTS).json HTML=target/compare.html
 	$(MAKE) idle JSON=$(RESULTS)-idle.json
 	$(MAKE) burst JSON=$(RESULTS)-burst-1000.json
@@ -148,13 +148,13 @@ figures: ## All results that README and docs quote, into loadtest/results, some 
 	-$(MAKE) compare SCENARIO=slow-tenant CRONJOBS=1500 CONTROLLERS=cronwheel ROUNDS=3 TARGET=server-defaults JSON=$(RESULTS)-slow-tenant-server-defaults.json HTML=target/slow-tenant-server-defaults.html
 	$(MAKE) quote
 
-quote: ## Writes the marked tables of README and docs anew from the files in loadtest/results
+quote: ## Regenerates the marked tables of README and docs from the files in loadtest/results
 	$(LOADTEST) quote
 
-handovers: ## Five replicas that share 2000 minutely CronJobs, replaced and killed: the table of how long shards have no leader
+handovers: ## Replaces and kills five replicas that share 2000 minutely CronJobs, and measures how long shards have no leader
 	$(LOADTEST) handovers
 
-takeovers: ## 20 kills of one of three replicas that know CRONJOBS=20000 CronJobs, of which CHANGES=0 change in a second: how long its shards have no leader, and memory
+takeovers: ## Kills one of three replicas 20 times, with CRONJOBS=20000 CronJobs and CHANGES=0 changes per second; measures how long shards have no leader, and memory
 	$(LOADTEST) takeovers --cronjobs $(or $(CRONJOBS),20000) --changes-per-second $(or $(CHANGES),0) $(if $(JSON),--json $(JSON))
 
 size: ## Lines and code tokens of the controller without tests, by folder; REVISION= for another commit

@@ -1,5 +1,5 @@
-//! The permissions of controllers, and a service account for a single case with its own connection, whose permissions
-//! and identity can be withdrawn.
+//! The permissions of controllers, and a service account for a single case. The account has its own connection, and its
+//! permissions and identity can be withdrawn.
 
 use std::{fs, path::PathBuf, rc::Rc};
 
@@ -15,7 +15,7 @@ const NAME: &str = "candidate";
 pub(super) struct Account {
     /// The proxy through which its controllers reach the API server.
     pub(super) proxy: Proxy,
-    /// The token file that its controllers read. It is rewritten when the token changes.
+    /// The token file of its controllers. It is rewritten when the token changes.
     token_path: PathBuf,
 }
 
@@ -48,7 +48,7 @@ impl Account {
         fs::write(&self.token_path, token.trim()).expect("a token");
     }
 
-    /// Replaces its identity by a new one with the same name, as forced rotations do. On return, the API server no
+    /// Replaces the identity by a new one with the same name, as forced rotations do. On return, the API server no
     /// longer accepts the first token, and the new one is in the file.
     pub(super) async fn rotate(&self, namespace: &Namespace) {
         let former = self.client(namespace).await;

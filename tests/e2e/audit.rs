@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::kubernetes::{Namespace, wait};
 
-/// The last request, so that all earlier ones are in the log once it is.
-const MARKER: &str = "asked-for-last";
+/// The prefix of an object name in a final request. Once the log has this request, it also has all earlier ones.
+const MARKER: &str = "audit-marker";
 
 /// The requests in one namespace, in the order of the log.
 pub(super) struct Audit {
@@ -26,7 +26,7 @@ impl Audit {
         let mut requests = Vec::new();
         let is_complete = async || {
             let text = fs::read_to_string(path).expect("the audit log");
-            // Skips truncated lines, which are still being written or were when the API server was killed.
+            // Skips truncated lines: lines being written now, and lines being written when the API server was killed.
             let lines = text.lines().filter(|line| line.contains(&namespace.name));
             let lines = lines.filter_map(|line| serde_json::from_str(line).ok());
             let is_here = |request: &Value| request["objectRef"]["namespace"] == *namespace.name;
@@ -60,16 +60,16 @@ impl Audit {
         refused.filter_map(name).collect()
     }
 
-    /// Demands that no Job was created twice. No Job was deleted either, so every existing Job was the only one of its
-    /// name.
-    pub(super) fn demand_no_job_twice(&self) {
+    /// Asserts that no Job was created twice. Also asserts that no Job was deleted, because a deleted Job could be
+    /// created again under the same name.
+    pub(super) fn assert_no_job_created_twice(&self) {
         assert_eq!(self.of(["delete", "jobs"]).next(), None);
         let created = self.created_jobs();
         let twice: Vec<_> = created.iter().filter(|(_, came)| came.len() > 1).collect();
         assert!(twice.is_empty() && !created.is_empty(), "{twice:?}");
     }
 
-    /// When requests with this verb and resource arrived, and when those that got 429 were answered.
+    /// The times at which requests with this verb and resource arrived, and the times of their 429 responses.
     pub(super) fn received_and_refused(&self, lane: [&str; 2]) -> (Vec<Timestamp>, Vec<Timestamp>) {
         let received = self.of(lane).map(|request| time(request, "requestReceivedTimestamp"));
         let refused = self

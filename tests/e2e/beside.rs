@@ -20,8 +20,8 @@ const DURATION_MAX: Duration = Duration::from_mins(4);
 
 const METRIC: &str = "cronwheel_other_controller_active";
 
-/// The built-in controller works in all namespaces, so no other case runs at the same time. Unit tests cover how the
-/// notice disappears, because evidence counts for minutes.
+/// The built-in controller works in all namespaces, so no other case runs at the same time. Unit tests cover the end of
+/// the notice, because evidence counts for minutes.
 pub(super) fn trials() -> impl Iterator<Item = Trial> {
     let noticed = Trial::test(NAME, || {
         take(Purpose::Beside, |testbed, access| {
@@ -43,13 +43,13 @@ async fn is_noticed(namespace: &Namespace) {
     controller.wait_until_ready().await;
     assert_eq!(controller.metric(METRIC, &[]).await, Some(0));
     namespace.create_cron_job(json!({"run-for": "1s"}), json!({})).await;
-    let mut told = String::new();
+    let mut readiness = String::new();
     for _ in 0..8 {
-        let is_told = wait(async || {
-            told = controller.readiness().await;
-            told.contains("another controller")
+        let is_reported = wait(async || {
+            readiness = controller.readiness().await;
+            readiness.contains("another controller")
         });
-        if is_told.await {
+        if is_reported.await {
             break;
         }
     }
@@ -57,7 +57,7 @@ async fn is_noticed(namespace: &Namespace) {
         "ok\nanother controller wrote the status of CronJob {}/hello: field manager kube-controller-manager, at ",
         namespace.name
     );
-    assert!(told.contains(&expected), "{told}");
+    assert!(readiness.contains(&expected), "{readiness}");
     assert_eq!(
         controller.metric(METRIC, &[("evidence", "status_write")]).await,
         Some(1)

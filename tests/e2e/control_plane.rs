@@ -46,7 +46,7 @@ impl Purpose {
             Purpose::Cases => super::N_AT_ONCE,
             // Each case has two processes.
             Purpose::Parity => 4,
-            // The machine's cores suffice for the replicas of this many cases.
+            // The cores of a small machine suffice for the replicas of this many cases.
             Purpose::Replicas => 3,
             Purpose::Beside | Purpose::Outages => 1,
         }
@@ -100,7 +100,7 @@ struct Present {
     running: Option<Running>,
     /// The number of cases on the running control plane.
     n_cases: usize,
-    /// Why no control plane could be started. Another attempt would fail in the same way.
+    /// The reason why no control plane could be started. Another attempt would fail in the same way.
     broken: Option<String>,
 }
 
@@ -161,7 +161,7 @@ impl Visit {
 impl Drop for Visit {
     fn drop(&mut self) {
         let taken = self.taken.take();
-        // A failed case may have left it unusable. It is stopped before another one is started.
+        // A failed case may have left the control plane unusable. It is stopped before another one is started.
         let fit = if thread::panicking() { None } else { taken };
         let mut present = present();
         present.running = present.running.take().or(fit);

@@ -103,7 +103,7 @@ impl Controller {
         Some(samples.sum())
     }
 
-    /// The series of a metric with their values, as the endpoint writes them. None before it responds.
+    /// The series of a metric with their values, in the format of the endpoint. Empty before the endpoint responds.
     pub(super) async fn series(&self, name: &str) -> Vec<String> {
         let text = exchange::get(&self.address, "/metrics").await.unwrap_or_default();
         let is_it = |line: &&str| line.split(['{', ' ']).next() == Some(name);
@@ -129,26 +129,26 @@ impl Controller {
 
     /// The body of `/readyz`.
     pub(super) async fn readiness(&self) -> String {
-        let (_, told) = exchange::ask(&self.address, "GET /readyz HTTP/1.0\r\n\r\n")
+        let (_, body) = exchange::send(&self.address, "GET /readyz HTTP/1.0\r\n\r\n")
             .await
-            .expect("an answer");
-        told
+            .expect("a response");
+        body
     }
 
     /// The body of `/readyz`. Empty while the controller does not listen yet.
     pub(super) async fn readiness_or_nothing(&self) -> String {
-        let answer = exchange::ask(&self.address, "GET /readyz HTTP/1.0\r\n\r\n").await;
-        answer.map(|(_, told)| told).unwrap_or_default()
+        let response = exchange::send(&self.address, "GET /readyz HTTP/1.0\r\n\r\n").await;
+        response.map(|(_, body)| body).unwrap_or_default()
     }
 
-    /// Waits until it may fire: both lists are complete and the clock is trusted.
+    /// Waits until the controller may start Jobs: both lists are complete and the clock is trusted.
     pub(super) async fn wait_until_ready(&self) {
         let is_ready = wait(async || exchange::get(&self.address, "/readyz").await.is_some()).await;
         assert!(is_ready, "the controller does not become ready");
     }
 
-    /// Waits until this many instants have become due, and demands that all of them have ended with these outcomes.
-    /// Nothing else became due.
+    /// Waits until as many instants as these outcomes have become due. Asserts that all of them have ended with these
+    /// outcomes, and that no others became due.
     pub(super) async fn wait_for_account(&self, outcomes: &[(&str, u64)]) {
         let mut expected: Vec<(String, u64)> = outcomes.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect();
         expected.sort();
@@ -164,7 +164,7 @@ impl Controller {
         assert!(is_closed && seen == expected, "outcomes {seen:?}, not {expected:?}");
     }
 
-    /// Waits until this many instants have become due, and demands that all of them have their Job: created, or found
+    /// Waits until this many instants have become due, and asserts that all of them have their Job: created, or found
     /// if the response to a create was lost.
     pub(super) async fn wait_until_started(&self, n_due: u64) {
         let mut seen = (None, None);
@@ -203,13 +203,13 @@ impl Controller {
         outcomes
     }
 
-    /// Kills it as in a crash.
+    /// Kills the controller as in a crash.
     pub(super) fn kill(mut self) {
         self.process.kill().expect("a kill");
         self.process.wait().expect("an end");
     }
 
-    /// Terminates it as a rollout does, and demands that it exits successfully.
+    /// Terminates the controller as a rollout does, and asserts that it exits successfully.
     pub(super) async fn terminate(mut self) {
         testbed::terminate(&self.process).expect("a signal");
         for _ in 0..150 {

@@ -1,9 +1,9 @@
 //! Runs every query of every panel and alert on a real Prometheus that scraped two working replicas, and compares
-//! counts with the audit log. Then disturbs them until every metric has moved.
+//! counts with the audit log. Then disturbs the replicas until every metric has changed.
 
+mod disturbances;
 mod panels;
 mod prometheus;
-mod unrest;
 
 use std::{
     fs,
@@ -24,9 +24,9 @@ use self::prometheus::Prometheus;
 
 const RBAC: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/manifests/rbac.yaml"));
 const N_CRON_JOBS: usize = 20;
-/// Long enough for two slots, and for every metric that changes without faults.
+/// Long enough for two slots, and for a change of every metric that changes without faults.
 const RUN: Duration = Duration::from_mins(3);
-/// The windows of the queries: all of the run.
+/// The windows of the queries. They cover the whole run.
 const WINDOW: &str = "4m";
 
 fn free_address() -> String {
@@ -60,14 +60,14 @@ fn cron_jobs() -> String {
             "spec": {"schedule": "* * * * *", "jobTemplate": {"spec": {"template": pod}}},
         })
     };
-    // It never fires, which is trouble.
+    // This CronJob is in trouble, because it never fires.
     let mut invalid = job(N_CRON_JOBS);
     invalid["spec"]["schedule"] = json!("0 0 31 2 *");
     let items: Vec<Value> = (0..N_CRON_JOBS).map(job).chain([invalid]).collect();
     json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string()
 }
 
-/// A replica with so little memory for templates that not all of them fit later on, and with few requests in flight.
+/// Starts a replica with few requests in flight, and with too little memory for the templates of later CronJobs.
 fn start_replica(number: usize, kubeconfig: &Path, folder: &Path, address: &str) -> Replica {
     start_replica_with(
         number,
@@ -114,15 +114,15 @@ fn unix_seconds() -> u64 {
 }
 
 /// Waits for the next time at which the clock shows this second of a minute.
-fn await_second(second: u64) {
+fn wait_for_second(second: u64) {
     sleep(Duration::from_secs((119 + second - unix_seconds() % 60) % 60 + 1));
 }
 
-/// Sends JSON by POST and demands an answer of 200.
+/// Posts JSON and asserts a 200 response.
 fn post_json(address: &str, path: &str, body: &Value) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let answer = runtime.unwrap().block_on(crate::exchange::post(address, path, body));
-    assert!(answer.is_some(), "{path}");
+    let response = runtime.unwrap().block_on(crate::exchange::post(address, path, body));
+    assert!(response.is_some(), "{path}");
 }
 
 fn folder() -> PathBuf {
@@ -156,28 +156,28 @@ fn every_query_returns_data_and_counts_agree_with_the_audit_log() {
     wait_for("the first replica", || is_ready(&replicas[0]));
     testbed.kubectl().apply(&cron_jobs()).unwrap();
     sleep(Duration::from_secs(5));
-    // It takes over half of the shards.
+    // The second replica takes half of the shards.
     let second = start_replica(2, &kubeconfig, &folder, &replicas[1]);
     sleep(RUN);
-    // Nothing is in flight in the middle of a minute.
-    await_second(40);
-    demand_data(&prometheus);
-    demand_sound_rules(&prometheus);
-    demand_equal_counts(&prometheus, &testbed.audit_log_path().unwrap());
-    unrest::play(
+    // No request is in flight in the middle of a minute.
+    wait_for_second(40);
+    assert_data(&prometheus);
+    assert_rules_are_healthy(&prometheus);
+    assert_equal_counts(&prometheus, &testbed.audit_log_path().unwrap());
+    disturbances::run(
         &mut testbed,
         &folder,
         [&replicas[2], &replicas[3]],
         &mut [first, second],
     );
     panels::write_results(&prometheus, begun, unix_seconds());
-    unrest::demand_movement(&prometheus);
+    disturbances::assert_all_metrics_changed(&prometheus);
     testbed.stop().unwrap();
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// Demands that every query of every panel returns data.
-fn demand_data(prometheus: &Prometheus) {
+/// Asserts that every query of every panel returns data.
+fn assert_data(prometheus: &Prometheus) {
     let is_missing = |query: &panels::Query| prometheus.values(&query.expression(WINDOW, WINDOW)).is_empty();
     let queries = panels::queries();
     let missing: Vec<&str> = queries
@@ -188,8 +188,8 @@ fn demand_data(prometheus: &Prometheus) {
     assert!(missing.is_empty(), "no data: {missing:#?}");
 }
 
-/// Demands that every rule is evaluated without error, and that no critical alert fires.
-fn demand_sound_rules(prometheus: &Prometheus) {
+/// Asserts that every rule is evaluated without error, and that no critical alert fires.
+fn assert_rules_are_healthy(prometheus: &Prometheus) {
     let rules = prometheus.rules();
     assert!(rules.len() > 30, "{}", rules.len());
     for rule in rules {
@@ -204,9 +204,9 @@ fn demand_sound_rules(prometheus: &Prometheus) {
     }
 }
 
-/// Demands that the metrics agree with the API server's audit log.
-fn demand_equal_counts(prometheus: &Prometheus, audit_log: &Path) {
-    // The audit log and the last scrape may lag a little.
+/// Asserts that the metrics agree with the API server's audit log.
+fn assert_equal_counts(prometheus: &Prometheus, audit_log: &Path) {
+    // The audit log and the last scrape may lag behind.
     sleep(Duration::from_secs(3));
     let requests = |labels: &str| format!("sum(cronwheel_api_requests_total{{{labels}}})");
     let created = audited(audit_log, ["create", "jobs", ""], 201);

@@ -1,4 +1,4 @@
-//! CronJobs that no current API server would accept, written directly into etcd, where old ones may exist.
+//! CronJobs that no current API server would accept, written directly into etcd. Old objects may exist there.
 //!
 //! The API server reads JSON there as well as its own encoding, sets defaults, and does not validate.
 
@@ -18,7 +18,7 @@ impl Namespace {
         let now = Timestamp::now();
         let metadata = json!({
             "namespace": self.name,
-            // Unique by the nanosecond, because a case stores one after the other.
+            // The nanoseconds make it unique, because a case stores objects one after the other.
             "uid": format!("00000000-0000-4000-{:04x}-{:012x}", now.as_second() & 0xffff, now.subsec_nanosecond()),
             "creationTimestamp": Timestamp::from_second(now.as_second()).expect("an instant").to_string(),
             "generation": 1,

@@ -23,17 +23,17 @@ pub(super) async fn post(address: &str, path: &str, body: &Value) -> Option<Stri
 }
 
 async fn exchange(address: &str, request: &str) -> Option<String> {
-    let (code, body) = ask(address, request).await?;
+    let (code, body) = send(address, request).await?;
     (code == 200).then_some(body)
 }
 
 /// Returns the status code and the body of any response.
-pub(super) async fn ask(address: &str, request: &str) -> Option<(u16, String)> {
+pub(super) async fn send(address: &str, request: &str) -> Option<(u16, String)> {
     let mut stream = TcpStream::connect(address).await.ok()?;
     stream.write_all(request.as_bytes()).await.ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.ok()?;
-    let (head, body) = answer.split_once("\r\n\r\n")?;
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.ok()?;
+    let (head, body) = response.split_once("\r\n\r\n")?;
     let code = head.split(' ').nth(1)?.parse().ok()?;
     Some((code, body.to_owned()))
 }

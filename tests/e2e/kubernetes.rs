@@ -247,21 +247,21 @@ impl Namespace {
     }
 
     /// The messages of a CronJob's Events with this reason, and their counts, sorted.
-    pub(super) async fn told(&self, cron_job: &str, reason: &str) -> Vec<(String, u64)> {
+    pub(super) async fn event_counts(&self, cron_job: &str, reason: &str) -> Vec<(String, u64)> {
         let is_it = |event: &Value| event["involvedObject"]["name"] == *cron_job && event["reason"] == *reason;
         let text = |event: &Value| {
             let message = event["message"].as_str().unwrap_or_default().to_owned();
             (message, event["count"].as_u64().unwrap_or(1))
         };
-        let mut told: Vec<_> = self
+        let mut counts: Vec<_> = self
             .events()
             .await
             .iter()
             .filter(|event| is_it(event))
             .map(text)
             .collect();
-        told.sort();
-        told
+        counts.sort();
+        counts
     }
 
     /// Waits until exactly these Jobs exist.
@@ -296,13 +296,17 @@ impl Namespace {
 
     /// Waits for an Event with this reason on a CronJob. Returns its message.
     pub(super) async fn wait_for_event_on(&self, cron_job: &str, reason: &str) -> String {
-        let mut told = Vec::new();
-        let is_told = async || {
-            told = self.told(cron_job, reason).await;
-            !told.is_empty()
+        let mut events = Vec::new();
+        let is_reported = async || {
+            events = self.event_counts(cron_job, reason).await;
+            !events.is_empty()
         };
-        assert!(wait(is_told).await, "{}: no Event {reason} on {cron_job}", self.name);
-        told.remove(0).0
+        assert!(
+            wait(is_reported).await,
+            "{}: no Event {reason} on {cron_job}",
+            self.name
+        );
+        events.remove(0).0
     }
 
     pub(super) async fn wait_until_gone(&self, kind: &str, name: &str) {

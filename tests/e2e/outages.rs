@@ -120,8 +120,8 @@ impl Fleet {
     }
 
     /// Waits until each slot has its Job according to the controller's counts, the Jobs and the cursors. Then stops the
-    /// controller, and demands that the audit log shows no Job created twice.
-    async fn demand_each_started_once(&self, controller: Controller) {
+    /// controller, and asserts that the audit log shows no Job created twice.
+    async fn assert_each_started_once(&self, controller: Controller) {
         controller.wait_until_started(self.len()).await;
         let names: Vec<String> = self.cron_jobs.iter().map(|name| job_name(name, self.slot())).collect();
         self.namespace.wait_for_jobs(&names).await;
@@ -137,6 +137,6 @@ impl Fleet {
         controller.terminate().await;
         // Requests in flight have ended with the controller.
         self.namespace.wait_for_jobs(&names).await;
-        Audit::read(&self.namespace).await.demand_no_job_twice();
+        Audit::read(&self.namespace).await.assert_no_job_created_twice();
     }
 }

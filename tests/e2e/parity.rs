@@ -33,12 +33,12 @@ use crate::{
 /// The duration of a world, plus the time to create it and to agree.
 const DURATION_MAX: Duration = Duration::from_mins(10);
 
-/// How long the two may take to agree after the duration of the world.
+/// The time for the two results to agree after the duration of the world.
 const AGREEMENT_MAX: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(500);
 
 /// The accounts of both controllers, and of the administrator who creates the worlds.
-struct Contest {
+struct Setup {
     admin: Client,
     our_kubeconfig: PathBuf,
     reference: PathBuf,
@@ -47,9 +47,9 @@ struct Contest {
     etcd_address: String,
 }
 
-impl Contest {
-    async fn on(access: &Access) -> Contest {
-        Contest {
+impl Setup {
+    async fn on(access: &Access) -> Setup {
+        Setup {
             admin: connect(&access.admin_kubeconfig).await,
             our_kubeconfig: access.controller_kubeconfig.clone(),
             reference: testbed::find_or_build_clocked_reference().expect("the built-in controller"),
@@ -89,7 +89,7 @@ fn ends_as_under_the_built_in_controller(world: &World) -> Result<(), Failed> {
     let mut findings = Vec::new();
     share(Purpose::Parity, |access| {
         block_on(DURATION_MAX, async {
-            findings = compare(&Contest::on(access).await, world).await;
+            findings = compare(&Setup::on(access).await, world).await;
         });
     });
     if findings.is_empty() {
@@ -106,24 +106,24 @@ fn ends_as_under_the_built_in_controller(world: &World) -> Result<(), Failed> {
 }
 
 /// Returns the unexpected findings of one world.
-async fn compare(contest: &Contest, world: &World) -> Vec<String> {
+async fn compare(setup: &Setup, world: &World) -> Vec<String> {
     let begun = Timestamp::now();
-    let places = ["theirs", "ours"].map(|whose| Place::new(&contest.admin, world, whose));
+    let places = ["theirs", "ours"].map(|whose| Place::new(&setup.admin, world, whose));
     for place in &places {
-        place.make(world, &contest.etcd_address).await;
+        place.create(world, &setup.etcd_address).await;
     }
-    // The same offset for both, so that they see the same time.
+    // Both have the same offset, so their clocks agree.
     let offset = world.from.duration_since(Timestamp::now());
     let contenders = [
         Contender::reference(
-            &contest.reference,
-            &contest.reference_kubeconfig,
+            &setup.reference,
+            &setup.reference_kubeconfig,
             &places[0].namespace,
             offset,
         ),
-        Contender::ours(&contest.our_kubeconfig, &places[1].namespace, offset),
+        Contender::ours(&setup.our_kubeconfig, &places[1].namespace, offset),
     ];
-    world.live(&places).await;
+    world.run(&places).await;
     let limit = tokio::time::Instant::now() + AGREEMENT_MAX;
     let (findings, left) = loop {
         let theirs = Snapshot::take(&places[0], begun).await;

@@ -1,7 +1,7 @@
 //! Several replicas as processes that share the CronJobs of a namespace. They start, stop, crash, freeze and are cut
 //! off.
 //!
-//! Each case has its own Leases, replicas and CronJobs. It is judged by the audit log and by the creator recorded in
+//! Each case has its own Leases, replicas and CronJobs. It is checked by the audit log and by the creator recorded in
 //! each Job: no slot is missed or doubled, Forbid never overlaps, and no Job of a term follows one of the next term. By
 //! default three cases run, with one slot each; `make replicas` runs all of them with two.
 

@@ -98,7 +98,7 @@ pub(super) fn trials() -> impl Iterator<Item = Trial> {
 }
 
 /// Runs a check on a separate control plane.
-fn on_a_control_plane(feature_gates: &[&str], ask: impl AsyncFnOnce(&Path)) {
+fn on_a_control_plane(feature_gates: &[&str], check: impl AsyncFnOnce(&Path)) {
     let testbed = Testbed::start(Options {
         jobs: JobLife::None,
         feature_gates: feature_gates.iter().map(ToString::to_string).collect(),
@@ -109,7 +109,7 @@ fn on_a_control_plane(feature_gates: &[&str], ask: impl AsyncFnOnce(&Path)) {
         .enable_all()
         .build()
         .expect("a runtime");
-    runtime.block_on(ask(&testbed.kubeconfig()));
+    runtime.block_on(check(&testbed.kubeconfig()));
     testbed.stop().expect("everything stops");
 }
 
@@ -123,7 +123,7 @@ fn shard_selection_follows_the_feature_gate_of_the_api_server() {
             let api: Api<CronJob> = Api::default_namespaced(client.clone());
             let cron_jobs = create(&api, N_CRON_JOBS).await;
             lists_are_selected(&client, &cron_jobs, expected).await;
-            a_watch_follows_the_shards(&client, &api, &cron_jobs, expected).await;
+            watch_follows_the_shards(&client, &api, &cron_jobs, expected).await;
         });
     }
 }
@@ -131,7 +131,7 @@ fn shard_selection_follows_the_feature_gate_of_the_api_server() {
 async fn lists_are_selected(client: &Client, cron_jobs: &[(String, Uid)], expected: SelectedBy) {
     let number = |number: u64| ShardCount::new(number).expect("a count");
     let every_other = |count: ShardCount| count.shards().filter(|shard| shard.0 % 2 == 0).collect::<ShardSet>();
-    // The maximum number of ranges, a single range, the last one, and all.
+    // The maximum number of ranges, a single range, the last shard, and all shards.
     for (count, shards) in [
         (number(1024), every_other(number(1024))),
         (number(256), fifth(number(256))),
@@ -167,7 +167,7 @@ async fn lists_are_selected(client: &Client, cron_jobs: &[(String, Uid)], expect
 
 /// The relevant items of a watch.
 #[derive(Debug, PartialEq, Eq)]
-enum Told {
+enum Observed {
     Has(Uid),
     Lost(Uid),
     Watching,
@@ -175,26 +175,26 @@ enum Told {
     PassedOver,
 }
 
-async fn next(items: &mut (impl Stream<Item = WatchItem> + Unpin)) -> Told {
+async fn next(items: &mut (impl Stream<Item = WatchItem> + Unpin)) -> Observed {
     loop {
         let item = timeout(PATIENCE, items.next()).await.expect("it goes on");
         match item.expect("it never ends") {
-            WatchItem::Input(Input::CronJobApplied(record)) => return Told::Has(record.identity.uid.clone()),
-            WatchItem::Input(Input::CronJobDeleted(uid)) => return Told::Lost(uid),
+            WatchItem::Input(Input::CronJobApplied(record)) => return Observed::Has(record.identity.uid.clone()),
+            WatchItem::Input(Input::CronJobDeleted(uid)) => return Observed::Lost(uid),
             WatchItem::Input(Input::WatchUpdated(selected)) => {
                 if let WatchStage::Watching(_) = selected.stage {
-                    return Told::Watching;
+                    return Observed::Watching;
                 }
             }
-            WatchItem::Listed(selected_by) => return Told::Listed(selected_by),
-            WatchItem::PassedOver => return Told::PassedOver,
+            WatchItem::Listed(selected_by) => return Observed::Listed(selected_by),
+            WatchItem::PassedOver => return Observed::PassedOver,
             WatchItem::Error { message, .. } => panic!("{message}"),
             WatchItem::Input(_) | WatchItem::Undecodable { .. } | WatchItem::CacheFull => {}
         }
     }
 }
 
-async fn a_watch_follows_the_shards(
+async fn watch_follows_the_shards(
     client: &Client,
     api: &Api<CronJob>,
     cron_jobs: &[(String, Uid)],
@@ -221,12 +221,12 @@ async fn a_watch_follows_the_shards(
         SelectedBy::Replica => cron_jobs.len(),
     };
     for _ in 0..n_listed {
-        assert_eq!(next(&mut items).await, Told::PassedOver);
+        assert_eq!(next(&mut items).await, Observed::PassedOver);
     }
-    assert_eq!(next(&mut items).await, Told::Listed(expected));
-    assert_eq!(next(&mut items).await, Told::Watching);
+    assert_eq!(next(&mut items).await, Observed::Listed(expected));
+    assert_eq!(next(&mut items).await, Observed::Watching);
     let mut shards = ShardSet::EMPTY;
-    // Each added shard has lost a CronJob by the time at which the watch handles the change.
+    // For each added shard, a CronJob is deleted before the watch handles the change of shards.
     for shard in [3, 15, 4].map(ShardId) {
         let of_shard = |(_, uid): &&(String, Uid)| partition.shard_of(uid) == shard;
         let (name, uid) = cron_jobs.iter().find(of_shard).expect("one of two hundred");
@@ -236,10 +236,10 @@ async fn a_watch_follows_the_shards(
         let (mut n_openings, mut n_passed_over) = (0, 0);
         loop {
             match next(&mut items).await {
-                Told::Lost(lost) if lost == *uid => break,
-                Told::Watching => n_openings += 1,
-                Told::PassedOver => n_passed_over += 1,
-                told @ (Told::Has(_) | Told::Lost(_) | Told::Listed(_)) => panic!("{told:?}"),
+                Observed::Lost(lost) if lost == *uid => break,
+                Observed::Watching => n_openings += 1,
+                Observed::PassedOver => n_passed_over += 1,
+                other @ (Observed::Has(_) | Observed::Lost(_) | Observed::Listed(_)) => panic!("{other:?}"),
             }
         }
         let is_selected = expected == SelectedBy::Server;

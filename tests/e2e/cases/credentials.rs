@@ -56,7 +56,7 @@ pub(super) async fn rotated_token_is_reloaded(mut namespace: Namespace) {
     // A Job can be visible before the response to its create, and a create without a response does not count as
     // `created`.
     controller.wait_for_account(&[("created", 2)]).await;
-    // Open watches continue until they are cut, whatever the identity.
+    // Open watches outlive the identity. They continue until they are cut.
     account.proxy.cut();
     create_overdue(&namespace, "seen").await;
     namespace
@@ -104,10 +104,10 @@ pub(super) async fn controller_reports_missing_permissions_and_starts_once_grant
         let refused = [("verb", "list"), ("resource", resource), ("code", "403")];
         controller.wait_for_metric(REQUESTS, &refused, |n| n >= 2).await;
     }
-    let told = controller.readiness().await;
+    let readiness = controller.readiness().await;
     for resource in ["cronjobs", "jobs"] {
         let refused = format!("{resource}.batch is forbidden");
-        assert!(told.contains(&refused), "{told}");
+        assert!(readiness.contains(&refused), "{readiness}");
     }
     assert_eq!(namespace.job_names().await, Vec::<String>::new());
 

@@ -35,13 +35,13 @@ pub(super) async fn deadline_of_zero_starts_the_run_at_its_slot(namespace: Names
         .wait_for_jobs(&[namespace.job_name(0), namespace.job_name(3)])
         .await;
     namespace.wait_for_event("MissSchedule").await;
-    let told = namespace.told("hello", "MissSchedule").await;
-    assert_eq!(told, [missed(namespace.minute(2))]);
+    let events = namespace.event_counts("hello", "MissSchedule").await;
+    assert_eq!(events, [missed(namespace.minute(2))]);
     controller.terminate().await;
 }
 
-/// A controller that starts within a deadline of a few seconds starts the slot. A controller that starts later does
-/// not.
+/// A controller that becomes ready within a deadline of a few seconds starts the slot. A controller that becomes ready
+/// later does not.
 pub(super) async fn deadline_under_ten_seconds_is_exact_to_the_second(namespace: Namespace) {
     let slot = namespace.minute(0);
     let hourly = |before: SignedDuration| {
@@ -70,17 +70,17 @@ pub(super) async fn deadline_under_ten_seconds_is_exact_to_the_second(namespace:
     namespace.wait_for_jobs(&[job_name("in-time", slot)]).await;
     namespace.wait_for_event_on("too-late", "MissSchedule").await;
     assert_eq!(
-        namespace.told("too-late", "MissSchedule").await,
+        namespace.event_counts("too-late", "MissSchedule").await,
         [missed(slot - minute)]
     );
-    assert_eq!(namespace.told("in-time", "MissSchedule").await, []);
+    assert_eq!(namespace.event_counts("in-time", "MissSchedule").await, []);
     controller.terminate().await;
 }
 
 pub(super) async fn every_schedule_keeps_its_grid_with_a_deadline_below_its_period(namespace: Namespace) {
     let spec = json!({"schedule": "@every 1h", "startingDeadlineSeconds": 30});
     namespace.create_cron_job(hanging(), json!({"spec": spec})).await;
-    // Not at a full minute, like most creation times.
+    // Like most creation times, it is not at a full minute.
     let slot = |hour: i64| namespace.minute(60 * hour) + SignedDuration::from_secs(17);
     namespace.set_last_run("hello", slot(-1)).await;
     for hour in [0, 1] {
@@ -98,6 +98,6 @@ pub(super) async fn every_schedule_keeps_its_grid_with_a_deadline_below_its_peri
     let outcomes = [("superseded", 1), ("deadline_exceeded", 1), ("created", 1)];
     controller.wait_for_account(&outcomes).await;
     namespace.wait_for_event("MissSchedule").await;
-    assert_eq!(namespace.told("hello", "MissSchedule").await, [missed(slot(3))]);
+    assert_eq!(namespace.event_counts("hello", "MissSchedule").await, [missed(slot(3))]);
     controller.terminate().await;
 }

@@ -43,7 +43,7 @@ pub(super) async fn background_deletion_of_a_cron_job_deletes_its_job(namespace:
     controller.wait_for_account(&[("created", 2)]).await;
     // The Job was deleted with its CronJob: there is nothing to report, and no status to write.
     controller.terminate().await;
-    assert_eq!(namespace.told("deleted", "MissingJob").await, []);
+    assert_eq!(namespace.event_counts("deleted", "MissingJob").await, []);
     let controller = Controller::start_before(&namespace, 1);
     controller.wait_for_account(&[("created", 1)]).await;
     namespace

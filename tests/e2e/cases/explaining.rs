@@ -1,4 +1,4 @@
-//! `explain` on a cluster predicts what the controller then does.
+//! `explain` on a cluster predicts the actions of the controller.
 
 use std::{path::Path, process::Command};
 
@@ -16,8 +16,8 @@ pub(super) async fn explain_predicts_the_actions_of_the_controller(namespace: Na
     namespace.patch_status(before).await;
     let version = namespace.cron_job().await["metadata"]["resourceVersion"].clone();
 
-    let foretold = answer(&namespace, namespace.minute(0));
-    assert_eq!(foretold["decision"], "fire", "{foretold}");
+    let predicted = explain_at(&namespace, namespace.minute(0));
+    assert_eq!(predicted["decision"], "fire", "{predicted}");
     assert_eq!(
         namespace.cron_job().await["metadata"]["resourceVersion"],
         version,
@@ -30,27 +30,27 @@ pub(super) async fn explain_predicts_the_actions_of_the_controller(namespace: Na
     let is_stored = |status: &Value| status["active"].is_array();
     namespace.wait_for_status("the run is recorded", is_stored).await;
     controller.terminate().await;
-    assert_job(&foretold["job"], &namespace.jobs().await[0]);
+    assert_job(&predicted["job"], &namespace.jobs().await[0]);
     let mut status = namespace.status().await;
-    for unforeseen in ["uid", "resourceVersion"] {
-        status["active"][0][unforeseen] = Value::Null;
+    for unpredictable in ["uid", "resourceVersion"] {
+        status["active"][0][unpredictable] = Value::Null;
     }
-    let mut foretold_status = foretold["status"].clone();
-    foretold_status["active"][0]["resourceVersion"] = Value::Null;
-    assert_eq!(foretold_status, status);
+    let mut predicted_status = predicted["status"].clone();
+    predicted_status["active"][0]["resourceVersion"] = Value::Null;
+    assert_eq!(predicted_status, status);
 
-    let foretold = answer(&namespace, namespace.minute(1));
-    assert_eq!(foretold["reason"], "Forbidden", "{foretold}");
-    assert_eq!(foretold["status"], Value::Null);
+    let predicted = explain_at(&namespace, namespace.minute(1));
+    assert_eq!(predicted["reason"], "Forbidden", "{predicted}");
+    assert_eq!(predicted["status"], Value::Null);
 }
 
 /// Checks that the Job contains all predicted fields. The server adds others.
-fn assert_job(foretold: &Value, job: &Value) {
+fn assert_job(predicted: &Value, job: &Value) {
     for member in ["name", "ownerReferences", "annotations"] {
-        assert_eq!(foretold["metadata"][member], job["metadata"][member], "{member}");
+        assert_eq!(predicted["metadata"][member], job["metadata"][member], "{member}");
     }
     let pod = "/spec/template/spec/containers/0/image";
-    assert_eq!(foretold.pointer(pod), job.pointer(pod));
+    assert_eq!(predicted.pointer(pod), job.pointer(pod));
 }
 
 pub(super) async fn explain_names_a_missing_cron_job(namespace: Namespace) {
@@ -59,21 +59,25 @@ pub(super) async fn explain_names_a_missing_cron_job(namespace: Namespace) {
         &namespace.control_plane.controller_kubeconfig,
         &["absent", "-n", &namespace.name],
     );
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let output_text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success());
     assert!(
-        told.contains(&format!("CronJob {}/absent is not in the cluster", namespace.name)),
-        "{told}"
+        output_text.contains(&format!("CronJob {}/absent is not in the cluster", namespace.name)),
+        "{output_text}"
     );
     let output = explain(
         &namespace.control_plane.controller_kubeconfig,
         &["hello", "-n", &namespace.name],
     );
-    let told = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success() && told.contains("every minute"), "{told}");
+    let output_text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        output.status.success() && output_text.contains("every minute"),
+        "{output_text}"
+    );
 }
 
-fn answer(namespace: &Namespace, now: Timestamp) -> Value {
+/// The JSON output of `explain` for an instant.
+fn explain_at(namespace: &Namespace, now: Timestamp) -> Value {
     let now = now.to_string();
     let arguments = ["hello", "-n", &namespace.name, "--now", &now, "-o", "json"];
     let output = explain(&namespace.control_plane.controller_kubeconfig, &arguments);

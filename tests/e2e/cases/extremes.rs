@@ -13,29 +13,31 @@ fn hanging() -> Value {
     json!({"outcome": "hang", "run-for": "0s"})
 }
 
-/// The Job blocked its slot. The cursor takes over before the Job is deleted, whatever the flush interval (B-13.1).
+/// While it exists, the Job blocks its slot. The cursor passes the slot before the Job is deleted, with any flush
+/// interval (B-13.1).
 pub(super) async fn job_with_a_ttl_of_zero_runs_its_slot_once(namespace: Namespace) {
     let changes = json!({"spec": {"jobTemplate": {"spec": {"ttlSecondsAfterFinished": 0}}}});
     namespace.create_cron_job(json!({"run-for": "0s"}), changes).await;
     namespace.set_last_run("hello", namespace.minute(-1)).await;
-    let doomed = Controller::start(&namespace, 0, &["--status-flush-interval", "60s"]);
+    let first = Controller::start(&namespace, 0, &["--status-flush-interval", "60s"]);
     let slot = namespace.minute(0).to_string();
     let is_stored = |status: &Value| status["lastScheduleTime"] == *slot;
     namespace.wait_for_status("the slot is stored at once", is_stored).await;
     namespace.wait_for_jobs(&[]).await;
     namespace.wait_for_event("SuccessfulCreate").await;
-    doomed.kill();
+    first.kill();
 
-    // Still in the same minute.
+    // The second controller starts in the same minute.
     let after = namespace.minute(0) + SignedDuration::from_secs(20);
-    let heir = Controller::start_at(&namespace, after, &[]);
-    heir.wait_until_ready().await;
-    heir.wait_for_metric("cronwheel_wheel_entries", &[], |n_armed| n_armed == 1)
+    let second = Controller::start_at(&namespace, after, &[]);
+    second.wait_until_ready().await;
+    second
+        .wait_for_metric("cronwheel_wheel_entries", &[], |n_armed| n_armed == 1)
         .await;
-    heir.wait_for_account(&[]).await;
-    heir.terminate().await;
+    second.wait_for_account(&[]).await;
+    second.terminate().await;
     let created = (format!("Created job {}", namespace.job_name(0)), 1);
-    assert_eq!(namespace.told("hello", "SuccessfulCreate").await, [created]);
+    assert_eq!(namespace.event_counts("hello", "SuccessfulCreate").await, [created]);
 }
 
 /// The history limit deletes a Job only once the cursor has passed its slot. A deleted Job is not reported as completed
@@ -52,7 +54,7 @@ pub(super) async fn history_limit_of_zero_keeps_no_job_and_loses_no_slot(namespa
             .await;
         namespace.set_last_run(name, namespace.minute(-1)).await;
     }
-    // A regular flush would come much too late.
+    // A regular flush would be too late.
     let controller = Controller::start(&namespace, 0, &["--status-flush-interval", "60s"]);
     let slot = namespace.minute(0).to_string();
     for name in ["good", "bad"] {
@@ -70,8 +72,8 @@ pub(super) async fn history_limit_of_zero_keeps_no_job_and_loses_no_slot(namespa
     let succeeded = namespace.find("CronJob", "good").await.expect("it")["status"].clone();
     assert!(succeeded["lastSuccessfulTime"].is_string(), "{succeeded}");
     for name in ["good", "bad"] {
-        assert_eq!(namespace.told(name, "SawCompletedJob").await, []);
-        assert_eq!(namespace.told(name, "FailedDelete").await, []);
+        assert_eq!(namespace.event_counts(name, "SawCompletedJob").await, []);
+        assert_eq!(namespace.event_counts(name, "FailedDelete").await, []);
     }
 }
 
@@ -143,25 +145,26 @@ async fn create_at_the_limit(namespace: &Namespace, n_note_bytes: usize) {
     panic!("no such CronJob fits");
 }
 
-/// The largest template that fits into a CronJob does not fit into a Job, which has more metadata. The API server words
-/// its error by its own last attempt, so the case checks only that the create was refused.
+/// The largest template that fits into a CronJob does not fit into a Job, which has more metadata. The error message of
+/// the API server varies, so the case checks only that the create was refused.
 pub(super) async fn job_too_large_to_be_stored_does_not_disarm_the_next_slot(namespace: Namespace) {
     create_at_the_limit(&namespace, 0).await;
     let controller = Controller::start_before(&namespace, 0);
     let message = namespace.wait_for_event_on("hello", "FailedCreate").await;
     assert!(message.starts_with("Error creating job: "), "{message}");
-    // A webhook could have made the Job too large, so the slot stays open while it is the latest. The next slot and the
+    // A webhook could be the cause of the size, so the slot stays open while it is the latest. The next slot and the
     // next attempt are armed.
     let open = "cronwheel_instants_open";
     controller.wait_for_metric(open, &[], |n_open| n_open == 1).await;
     let armed = "cronwheel_wheel_entries";
     controller.wait_for_metric(armed, &[], |n_armed| n_armed == 2).await;
     controller.terminate().await;
-    assert_eq!(namespace.told("hello", "FailedCreate").await, [(message, 1)]);
+    assert_eq!(namespace.event_counts("hello", "FailedCreate").await, [(message, 1)]);
     assert_eq!(namespace.job_names().await, Vec::<String>::new());
 }
 
-/// With its status the CronJob exceeds the limit. Only its Jobs block their slots, so they are kept.
+/// The CronJob exceeds the limit with its status, so no cursor is stored. Its Jobs are kept, because they block their
+/// slots.
 pub(super) async fn status_too_large_to_be_stored_doubles_no_run(namespace: Namespace) {
     create_at_the_limit(&namespace, 200 << 10).await;
     let failed_writes = [("resource", "cronjobs/status"), ("code", "500")];
@@ -182,7 +185,7 @@ pub(super) async fn status_too_large_to_be_stored_doubles_no_run(namespace: Name
         .map(|job| job["metadata"]["uid"].clone())
         .collect();
 
-    // When it is made smaller, its status gets the information about both runs.
+    // Once the CronJob is smaller, its status records both runs.
     let controller = Controller::start_before(&namespace, 2);
     namespace
         .patch_cron_job(json!({"metadata": {"annotations": {"note": null}}, "spec": {"suspend": true}}))

@@ -1,4 +1,4 @@
-//! A namespace in which a quota refuses every Job, beside another one (B-12.4).
+//! A namespace in which a quota refuses every Job, next to another namespace (B-12.4).
 
 use std::{collections::BTreeSet, rc::Rc, time::Instant};
 
@@ -13,7 +13,7 @@ use crate::{
     kubernetes::{Namespace, job_name, wait},
 };
 
-/// Enough for turns: from 60 on, one is tried per second.
+/// From 60 refused CronJobs on, the controller tries one of them per second.
 const N_REFUSED: usize = 70;
 
 const N_BESIDE: usize = 3;
@@ -26,8 +26,12 @@ pub(super) async fn namespace_with_refused_creates_is_probed_and_recovers(refuse
     create(&beside, N_BESIDE, refused.minute(-1)).await;
 
     let controller = Controller::start(&refused, 0, &["--namespace", &beside.name]);
-    let is_told = wait(async || n_reported(&refused).await == N_REFUSED).await;
-    assert!(is_told, "{} of {N_REFUSED} were told", n_reported(&refused).await);
+    let are_reported = wait(async || n_reported(&refused).await == N_REFUSED).await;
+    assert!(
+        are_reported,
+        "{} of {N_REFUSED} were reported",
+        n_reported(&refused).await
+    );
     let n_before = controller.metric(REQUESTS, &REFUSED_CREATES).await.expect("a count");
     let begun = Instant::now();
     controller
@@ -52,7 +56,7 @@ pub(super) async fn namespace_with_refused_creates_is_probed_and_recovers(refuse
     let expected: Vec<String> = names(N_REFUSED).map(|name| job_name(&name, slot)).collect();
     refused.wait_for_jobs(&expected).await;
     controller.terminate().await;
-    judge(&refused, &beside).await;
+    check_creates(&refused, &beside).await;
 }
 
 fn names(n_cron_jobs: usize) -> impl Iterator<Item = String> {
@@ -82,15 +86,15 @@ async fn n_reported(namespace: &Namespace) -> usize {
     names.len()
 }
 
-/// Judges both namespaces by the audit log.
-async fn judge(refused: &Namespace, beside: &Namespace) {
+/// Checks the creates in both namespaces by the audit log.
+async fn check_creates(refused: &Namespace, beside: &Namespace) {
     let audit = Audit::read(refused).await;
-    audit.demand_no_job_twice();
+    audit.assert_no_job_created_twice();
     let (received, _) = audit.received_and_refused(["create", "jobs"]);
     let first = *received.iter().min().expect("creates");
     let created = audit.created_jobs();
     let recovered = *created.values().flatten().min().expect("Jobs");
-    // One of each, one more before there were enough for turns, and one per second.
+    // Up to two creates per CronJob before the namespace counts as failing, and then one create per second.
     let n_seconds = usize::try_from(recovered.duration_since(first).as_secs()).expect("some seconds");
     let n_refused = received.len() - created.len();
     assert!(

@@ -58,7 +58,7 @@ fn all_garbage() -> Vec<Garbage> {
             "unparseable schedule: \"61 * * * *\" : end of range (61) above maximum (59): 61",
         ),
         unparseable("empty", "", "unparseable schedule: \"\" : empty spec string"),
-        // It once crashed the built-in controller (B-7.9).
+        // Earlier versions of the built-in controller crashed on this schedule (B-7.9).
         unparseable(
             "zone-alone",
             "TZ=UTC",
@@ -135,19 +135,19 @@ pub(super) async fn stored_garbage_is_reported_and_stops_no_other_cron_job(names
     assert!(message.starts_with(quoted), "{message}");
     let message = namespace.wait_for_event_on("hello", "MissingJob").await;
     assert_eq!(message, "Active job went missing: ghost");
-    look_again(&namespace, &controller).await;
+    process_again(&namespace, &controller).await;
     // On termination, it sends its pending Events first.
     controller.terminate().await;
     for Garbage {
         name, reason, message, ..
     } in all_garbage()
     {
-        assert_eq!(namespace.told(name, reason).await, [(message.to_owned(), 1)]);
+        assert_eq!(namespace.event_counts(name, reason).await, [(message.to_owned(), 1)]);
     }
 }
 
-/// Makes the controller process all invalid objects once more, before it sees the deletion of one of the others.
-async fn look_again(namespace: &Namespace, controller: &Controller) {
+/// Makes the controller process all invalid objects once more. The deletion of a valid object marks the end.
+async fn process_again(namespace: &Namespace, controller: &Controller) {
     let n_armed = |expected: u64| controller.wait_for_metric("cronwheel_wheel_entries", &[], move |n| n == expected);
     n_armed(4).await;
     let touched = json!({"lastSuccessfulTime": namespace.minute(0).to_string()});
@@ -171,9 +171,9 @@ pub(super) async fn unparseable_schedule_is_reported_and_runs_again_once_correct
         .await;
     let changed = namespace.wait_for_event_on("hello", "UnParseableCronJobSchedule").await;
     assert_eq!(changed, "unparseable schedule for cronjob: * * * *");
-    let looked_at = namespace.wait_for_event_on("hello", "UnparseableSchedule").await;
+    let reported = namespace.wait_for_event_on("hello", "UnparseableSchedule").await;
     assert_eq!(
-        looked_at,
+        reported,
         "unparseable schedule: \"* * * *\" : expected exactly 5 fields, found 4: [* * * *]"
     );
     let n_armed = |expected: u64| controller.wait_for_metric("cronwheel_wheel_entries", &[], move |n| n == expected);
@@ -190,7 +190,8 @@ pub(super) async fn unparseable_schedule_is_reported_and_runs_again_once_correct
     controller.terminate().await;
 }
 
-/// CronJobs from before the limit of 52 characters: the Job's name is sent unchanged, and its refusal is reported once.
+/// CronJobs can be older than the limit of 52 characters. The Job's name is sent unchanged, and its refusal is reported
+/// once.
 pub(super) async fn overlong_job_name_is_sent_unchanged_and_its_refusal_reported(namespace: Namespace) {
     namespace.create_cron_job(hanging(), json!({})).await;
     namespace.set_last_run("hello", namespace.minute(-1)).await;
@@ -215,7 +216,7 @@ pub(super) async fn overlong_job_name_is_sent_unchanged_and_its_refusal_reported
             "{message}"
         );
         assert!(message.contains("must be no more than 63"), "{message}");
-        assert_eq!(namespace.told(name, "FailedCreate").await, [(message, 1)]);
+        assert_eq!(namespace.event_counts(name, "FailedCreate").await, [(message, 1)]);
     }
     controller.terminate().await;
 }

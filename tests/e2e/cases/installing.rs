@@ -1,5 +1,5 @@
-//! The manifests for an installation with several replicas, as in `deploy/`: they are sufficient, they grant nothing
-//! more, and they affect nobody else.
+//! The manifests in `deploy/` for an installation with several replicas. They grant exactly the needed permissions, and
+//! they affect no other clients.
 
 use std::{
     path::Path,
@@ -47,13 +47,13 @@ async fn account(namespace: &Namespace) -> Client {
     client(&namespace.control_plane.controller_kubeconfig).await
 }
 
-struct Answer {
+struct Response {
     code: u16,
     headers: http::HeaderMap,
     body: Value,
 }
 
-async fn ask(client: &Client, method: &str, path: &str, body: Value) -> Answer {
+async fn send(client: &Client, method: &str, path: &str, body: Value) -> Response {
     let content_type = if method == "PATCH" {
         "application/merge-patch+json"
     } else {
@@ -64,29 +64,29 @@ async fn ask(client: &Client, method: &str, path: &str, body: Value) -> Answer {
     let request = request
         .body(Body::from(body.to_string().into_bytes()))
         .expect("a request");
-    let (parts, body) = client.send(request).await.expect("an answer").into_parts();
+    let (parts, body) = client.send(request).await.expect("a response").into_parts();
     let body = body.collect().await.expect("a body").to_bytes();
-    Answer {
+    Response {
         code: parts.status.as_u16(),
         headers: parts.headers,
         body: serde_json::from_slice(&body).expect("JSON"),
     }
 }
 
-/// Deletes the binding.
+/// Deletes the binding of the Role for Leases.
 async fn forbid_leases(namespace: &Namespace) {
     namespace
         .kubectl(&["delete", "rolebinding", "cronwheel-leases", "-n", &namespace.name])
         .await;
 }
 
-/// Whether a user has a permission.
-async fn may(client: &Client, attributes: Value) -> bool {
+/// Whether the client's user has a permission.
+async fn is_allowed(client: &Client, attributes: Value) -> bool {
     let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
         "spec": {"resourceAttributes": attributes}});
     let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
-    let answer = ask(client, "POST", path, review).await;
-    answer.body["status"]["allowed"].as_bool().expect("an answer")
+    let response = send(client, "POST", path, review).await;
+    response.body["status"]["allowed"].as_bool().expect("a verdict")
 }
 
 const VERBS: [&str; 8] = [
@@ -107,15 +107,18 @@ pub(super) async fn lease_role_grants_exactly_the_needed_permissions(namespace: 
         |name: &str| json!({"group": "", "resource": "configmaps", "namespace": namespace.name, "name": name});
     let job = |subresource: &str| json!({"group": "batch", "resource": "jobs", "subresource": subresource, "namespace": namespace.name});
     let other = |resource: &str| json!({"group": "", "resource": resource, "namespace": namespace.name});
-    let may_read = async || {
+    let can_read = async || {
         let mut attributes = lease(&namespace.name);
         attributes["verb"] = "get".into();
-        may(&account, attributes).await
+        is_allowed(&account, attributes).await
     };
     forbid_leases(&namespace).await;
-    assert!(wait(async || !may_read().await).await, "it may without the binding");
+    assert!(
+        wait(async || !can_read().await).await,
+        "the permissions remain without the binding"
+    );
     permit_leases(&namespace).await;
-    assert!(wait(&may_read).await, "the Role is not in force");
+    assert!(wait(&can_read).await, "the Role is not in force");
     for (what, allowed) in [
         (lease(&namespace.name), "get list watch create patch delete"),
         (lease("default"), "list"),
@@ -129,9 +132,9 @@ pub(super) async fn lease_role_grants_exactly_the_needed_permissions(namespace: 
         for verb in VERBS {
             let mut attributes = what.clone();
             attributes["verb"] = verb.into();
-            let is_allowed = may(&account, attributes).await;
+            let has_permission = is_allowed(&account, attributes).await;
             assert_eq!(
-                is_allowed,
+                has_permission,
                 allowed.split(' ').any(|known| known == verb),
                 "{verb} {what}"
             );
@@ -161,13 +164,13 @@ pub(super) async fn service_account_may_send_all_lease_requests(namespace: Names
     let event = watch.next().await.expect("an event");
     assert!(matches!(event, Ok(LeaseEvent::Applied(_))), "{event:?}");
 
-    let shown = shown(&namespace);
-    assert!(shown.contains("256 shards, 1 of them led"), "{shown}");
+    let output = shards_text(&namespace);
+    assert!(output.contains("256 shards, 1 of them led"), "{output}");
     assert!(
-        shown
+        output
             .lines()
             .any(|line| line.starts_with("3 ") && line.ends_with(" led")),
-        "{shown}"
+        "{output}"
     );
 
     let renewed = done(
@@ -201,7 +204,7 @@ pub(super) async fn replicas_share_the_shards_under_the_role(namespace: Namespac
         .collect();
     let mut last = Value::Null;
     let is_shared_out = async || {
-        last = shown_as_json(&namespace);
+        last = shards_json(&namespace);
         let shards = last["shards"].as_array().map(Vec::as_slice).unwrap_or_default();
         let n_led = |pod: &str| {
             let is_led = |shard: &&Value| shard["isLed"] == true && shard["holder"]["pod"] == *pod;
@@ -220,7 +223,7 @@ pub(super) async fn replicas_share_the_shards_under_the_role(namespace: Namespac
     for replica in replicas {
         replica.terminate().await;
     }
-    let left = shown_as_json(&namespace);
+    let left = shards_json(&namespace);
     let members = left["members"].as_array().expect("members").iter();
     assert_eq!(
         members.filter(|member| member["state"] != "Left").count(),
@@ -245,7 +248,7 @@ pub(super) async fn replicas_without_a_flag_share_the_cron_jobs(namespace: Names
     );
     let mut last = Value::Null;
     let are_members = async || {
-        last = shown_as_json(&namespace);
+        last = shards_json(&namespace);
         let members = last["members"].as_array().map(Vec::as_slice).unwrap_or_default();
         members.iter().filter(|member| member["state"] == "Takes").count() == 2
     };
@@ -270,10 +273,10 @@ pub(super) async fn lone_replica_starts_nothing_beside_a_sharing_replica(namespa
         .wait_for_metric("cronwheel_takes_no_shards", &waits, |value| value == 1)
         .await;
     alone.wait_until_ready().await;
-    let told = alone.readiness().await;
+    let readiness = alone.readiness().await;
     assert!(
-        told.contains("this replica waits") && told.contains("time-zone=UTC"),
-        "{told}"
+        readiness.contains("this replica waits") && readiness.contains("time-zone=UTC"),
+        "{readiness}"
     );
     namespace.create_cron_job(json!({"run-for": "1s"}), json!({})).await;
     sharing.wait_until_started(1).await;
@@ -288,16 +291,16 @@ pub(super) async fn replica_without_the_role_starts_nothing_and_names_it(namespa
     forbid_leases(&namespace).await;
     namespace.create_cron_job(json!({"run-for": "1s"}), json!({})).await;
     let lease_namespace = format!("--lease-namespace={}", namespace.name);
-    // By its clock, the slot of minute 0 has passed.
+    // By the replica's clock, the slot of minute 0 has passed.
     let replica = Controller::start_replica(&namespace, 1, &[&lease_namespace]);
-    let mut told = String::new();
-    let is_told = async || {
-        told = replica.readiness_or_nothing().await;
-        told.contains("Role cronwheel-leases")
+    let mut readiness = String::new();
+    let is_reported = async || {
+        readiness = replica.readiness_or_nothing().await;
+        readiness.contains("Role cronwheel-leases")
     };
-    assert!(wait(is_told).await, "{told}");
+    assert!(wait(is_reported).await, "{readiness}");
     for part in ["may not", "leases", &namespace.name, "--alone"] {
-        assert!(told.contains(part), "{part} is missing: {told}");
+        assert!(readiness.contains(part), "{part} is missing: {readiness}");
     }
     assert!(namespace.find("Job", &namespace.job_name(0)).await.is_none());
     permit_leases(&namespace).await;
@@ -310,14 +313,14 @@ pub(super) async fn replica_without_the_role_starts_nothing_and_names_it(namespa
     replica.terminate().await;
 }
 
-/// The JSON output of the command. Null before there is an installation.
-fn shown_as_json(namespace: &Namespace) -> Value {
+/// The JSON output of `cronwheel shards`. Null before there is an installation.
+fn shards_json(namespace: &Namespace) -> Value {
     let output = shards_command(namespace, &["-o", "json"]);
     serde_json::from_slice(&output.stdout).unwrap_or_default()
 }
 
-/// The output of the command when run with the service account.
-fn shown(namespace: &Namespace) -> String {
+/// The text output of `cronwheel shards`, run with the service account.
+fn shards_text(namespace: &Namespace) -> String {
     let output = shards_command(namespace, &["--all"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("text")
@@ -332,10 +335,10 @@ fn shards_command(namespace: &Namespace, arguments: &[&str]) -> Output {
         .expect("a process")
 }
 
-/// The uids of the flow schema and the priority level that a request was assigned to.
-fn flow(answer: &Answer) -> [String; 2] {
+/// The uids of the flow schema and the priority level to which a request was assigned.
+fn flow(response: &Response) -> [String; 2] {
     ["x-kubernetes-pf-flowschema-uid", "x-kubernetes-pf-prioritylevel-uid"].map(|name| {
-        let value = answer.headers.get(name).expect("priority and fairness");
+        let value = response.headers.get(name).expect("priority and fairness");
         value.to_str().expect("text").to_owned()
     })
 }
@@ -344,7 +347,7 @@ pub(super) async fn flow_schemas_match_leases_and_job_creates(namespace: Namespa
     let account = account(&namespace).await;
     let path = format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases", namespace.name);
     let one = format!("{path}/a");
-    let before = flow(&ask(&account, "PATCH", &one, json!({})).await);
+    let before = flow(&send(&account, "PATCH", &one, json!({})).await);
     namespace.kubectl(&["apply", "-f", FLOW_SCHEMA]).await;
     let uid = async |kind: &str, name: &str| {
         let object = namespace.find(kind, name).await.expect("it");
@@ -356,7 +359,7 @@ pub(super) async fn flow_schemas_match_leases_and_job_creates(namespace: Namespa
     ];
     assert_ne!(before[1], expected[1], "the schema would not be needed");
     let object = json!({"metadata": {"name": "a"}});
-    let is_in_force = async || flow(&ask(&account, "PATCH", &one, json!({})).await) == expected;
+    let is_in_force = async || flow(&send(&account, "PATCH", &one, json!({})).await) == expected;
     assert!(wait(is_in_force).await, "the flow schema is not in force");
     for (method, path, body) in [
         ("GET", &path, Value::Null),
@@ -367,7 +370,7 @@ pub(super) async fn flow_schemas_match_leases_and_job_creates(namespace: Namespa
     ] {
         // The service account is in kube-system, for whose creates and reads an existing flow schema selects this
         // level.
-        let level = &flow(&ask(&account, method, path, body).await)[1];
+        let level = &flow(&send(&account, method, path, body).await)[1];
         assert_eq!(level, &expected[1], "{method} {path}");
     }
     let of_jobs = [
@@ -380,13 +383,13 @@ pub(super) async fn flow_schemas_match_leases_and_job_creates(namespace: Namespa
     assert_ne!(create(&administrator, "by-another").await[1], of_jobs[1]);
     let jobs = format!("/apis/batch/v1/namespaces/{}/jobs", namespace.name);
     assert_ne!(
-        flow(&ask(&account, "GET", &jobs, Value::Null).await)[1],
+        flow(&send(&account, "GET", &jobs, Value::Null).await)[1],
         of_jobs[1],
         "only creates have seats of their own"
     );
     for (client, path) in [(&account, &jobs), (&administrator, &path)] {
         assert_ne!(
-            flow(&ask(client, "GET", path, Value::Null).await)[0],
+            flow(&send(client, "GET", path, Value::Null).await)[0],
             expected[0],
             "{path}"
         );
@@ -395,17 +398,17 @@ pub(super) async fn flow_schemas_match_leases_and_job_creates(namespace: Namespa
 }
 
 /// Creates a Job that must be created before an instant, or a Job without this annotation.
-async fn create_job(client: &Client, namespace: &str, name: &str, before: Option<&str>) -> Answer {
+async fn create_job(client: &Client, namespace: &str, name: &str, before: Option<&str>) -> Response {
     let mut job = own_job(name, json!({"outcome": "hang", "run-for": "0s"}));
     if let Some(before) = before {
         let annotations = json!({"metadata": {"annotations": {"cronwheel.dev/create-before": before}}});
         merge(&mut job, annotations);
     }
     let path = format!("/apis/batch/v1/namespaces/{namespace}/jobs");
-    ask(client, "POST", &path, job).await
+    send(client, "POST", &path, job).await
 }
 
-/// Applies the fence and waits until it is active, that is until it refuses a Job in this namespace.
+/// Applies the fence policy, and waits until it refuses a late Job in this namespace.
 pub(crate) async fn fence(control_plane: &Namespace, namespace: &str) {
     control_plane.kubectl(&["apply", "-f", FENCE]).await;
     let account = account(control_plane).await;
@@ -442,15 +445,15 @@ pub(super) async fn fence_policy_denies_a_late_job(namespace: Namespace) {
         (&administrator, "another-s", Some(late.as_str()), 201),
         (&administrator, "another-s-garbage", Some(garbage), 201),
     ] {
-        let answer = create_job(client, &namespace.name, name, before).await;
-        assert_eq!(answer.code, code, "{name}: {}", answer.body);
+        let response = create_job(client, &namespace.name, name, before).await;
+        assert_eq!(response.code, code, "{name}: {}", response.body);
     }
-    a_replica_passes_it(&namespace).await;
+    replica_passes_the_policy(&namespace).await;
     namespace.kubectl(&["delete", "-f", FENCE]).await;
 }
 
 /// A replica that shares CronJobs annotates its Job with the latest creation time, and the create succeeds.
-async fn a_replica_passes_it(namespace: &Namespace) {
+async fn replica_passes_the_policy(namespace: &Namespace) {
     namespace.create_cron_job(json!({"run-for": "1s"}), json!({})).await;
     let replica = Controller::start_replica(
         namespace,
@@ -462,7 +465,7 @@ async fn a_replica_passes_it(namespace: &Namespace) {
     let job = namespace.find("Job", &namespace.job_name(0)).await.expect("the Job");
     let annotation = &job["metadata"]["annotations"]["cronwheel.dev/create-before"];
     let until: Timestamp = annotation.as_str().expect("an annotation").parse().expect("an instant");
-    // By the API server's clock, whatever the controller's is. No request lives longer than 34 seconds.
+    // The times are from the API server's clock. No request lives longer than 34 seconds.
     let created = &job["metadata"]["creationTimestamp"];
     let created: Timestamp = created.as_str().expect("a time").parse().expect("an instant");
     assert!(

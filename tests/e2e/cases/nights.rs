@@ -23,7 +23,8 @@ async fn create(namespace: &Namespace, name: &str, zone: &str, schedule: &str, l
     namespace.set_last_run(name, at(last_run)).await;
 }
 
-/// Runs a controller through the instant. This many slots start in it, and nothing else is due or was.
+/// Runs a controller through the instant. Asserts that exactly this many slots become due, and that all of their Jobs
+/// are created.
 async fn pass(namespace: &Namespace, instant: &str, n_created: u64) {
     let controller = Controller::start_before_instant(namespace, at(instant));
     controller.wait_for_account(&[("created", n_created)]).await;

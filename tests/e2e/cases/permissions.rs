@@ -48,7 +48,7 @@ async fn run_without(missing: &Permission, control_plane: &Rc<ControlPlane>) {
     let log_path = file(&namespace, "log");
     let log = File::create(&log_path).expect("a log");
     let lease_namespace = format!("--lease-namespace={}", namespace.name);
-    // By its clock, the slot of minute 0 has passed.
+    // By the replica's clock, the slot of minute 0 has passed.
     let arguments = ["--timing=fast", &lease_namespace];
     let replica = Controller::start_replica_with_log(&namespace, 1, &arguments, log);
 
@@ -59,9 +59,9 @@ async fn run_without(missing: &Permission, control_plane: &Rc<ControlPlane>) {
         .wait_for_metric("cronwheel_permissions_missing", &labels, |n| n == 1)
         .await;
     if missing.is_required {
-        let told = replica.readiness().await;
-        assert!(told.contains(&what), "{what}: {told}");
-        // A Lease can be created without the permission to renew it, so a replica leads for a moment.
+        let readiness = replica.readiness().await;
+        assert!(readiness.contains(&what), "{what}: {readiness}");
+        // A replica can create a Lease without the permission to renew it, so it may lead for a moment.
         if missing.place == Place::Watched {
             assert_eq!(namespace.job_names().await, Vec::<String>::new(), "{what}");
         }

@@ -144,7 +144,7 @@ pub(super) async fn policy_that_denies_some_jobs_delays_no_other(namespace: Name
     controller.wait_for_account(&[("created", 2)]).await;
     let denied = job_name("denied", namespace.minute(0));
     namespace.wait_for_jobs(&[denied, namespace.job_name(0)]).await;
-    assert_eq!(namespace.told("hello", "FailedCreate").await, []);
+    assert_eq!(namespace.event_counts("hello", "FailedCreate").await, []);
     controller.terminate().await;
 }
 
@@ -181,7 +181,7 @@ pub(super) async fn creates_in_a_terminating_namespace_back_off_without_events(n
     assert_eq!(controller.metric("cronwheel_instants_open", &[]).await, Some(1));
     assert_eq!(namespace.cron_job().await["metadata"]["deletionTimestamp"], Value::Null);
     allow(&namespace).await;
-    // The namespace controller retries in its own time, or deletes it first.
+    // The namespace controller retries later, or deletes the namespace first.
     let is_gone = async || {
         let params = DeleteParams::default();
         let deleted = namespace.api("CronJob").delete("hello", &params).await;

@@ -16,7 +16,7 @@ fn hanging() -> Value {
     json!({"outcome": "hang", "run-for": "0s"})
 }
 
-/// A Job of `kubectl create job --from` has our CronJob as its controller, and here it never ends.
+/// Creates a Job with `kubectl create job --from`. It has the CronJob as its controller, and it never ends.
 async fn with_manual_run(namespace: &Namespace, policy: &str) -> Controller {
     namespace
         .create_cron_job(hanging(), json!({"spec": {"concurrencyPolicy": policy}}))
@@ -29,12 +29,12 @@ async fn with_manual_run(namespace: &Namespace, policy: &str) -> Controller {
     let owner = namespace.jobs().await[0]["metadata"]["ownerReferences"][0].clone();
     assert_eq!((&owner["uid"], &owner["controller"]), (&uid, &json!(true)));
 
-    // It does not hold back any run.
+    // The manual run does not delay any other run.
     let first = Controller::start_before(namespace, 0);
     first.wait_for_account(&[("created", 1)]).await;
     let message = "Saw a job that the controller did not create or forgot: by-hand";
     assert_eq!(namespace.wait_for_event_on("hello", "UnexpectedJob").await, message);
-    // Each of these makes the controller look at it again: a change to the Job, one to the CronJob, one to another Job.
+    // A change to the Job, to the CronJob, or to another Job makes the controller examine the Job again.
     let touched = json!({"metadata": {"labels": {"touched": "yes"}}});
     namespace.patch("Job", "by-hand", touched).await;
     namespace
@@ -56,8 +56,8 @@ async fn with_manual_run(namespace: &Namespace, policy: &str) -> Controller {
     assert_eq!(first.metric(n_unexpected, &[]).await, Some(2));
     // On termination, it sends its pending Events first.
     first.terminate().await;
-    let told = [(message.to_owned(), 1), (format!("{message}-too"), 1)];
-    assert_eq!(namespace.told("hello", "UnexpectedJob").await, told);
+    let expected = [(message.to_owned(), 1), (format!("{message}-too"), 1)];
+    assert_eq!(namespace.event_counts("hello", "UnexpectedJob").await, expected);
     Controller::start_before(namespace, 1)
 }
 
@@ -92,7 +92,7 @@ pub(super) async fn replace_leaves_a_manual_run_alone(namespace: Namespace) {
     controller.terminate().await;
 }
 
-/// Its controller reference makes it ours (B-12.3), so the slot has run.
+/// A Job with a controller reference to the CronJob belongs to it (B-12.3), so the slot counts as started.
 pub(super) async fn manual_run_with_the_name_of_a_slot_is_adopted(namespace: Namespace) {
     namespace.create_cron_job(hanging(), json!({})).await;
     namespace.set_last_run("hello", namespace.minute(-1)).await;
@@ -108,7 +108,7 @@ pub(super) async fn manual_run_with_the_name_of_a_slot_is_adopted(namespace: Nam
     namespace.wait_for_status("it is on the active list", is_adopted).await;
     controller.terminate().await;
     assert_eq!(namespace.job_names().await, [name]);
-    assert_eq!(namespace.told("hello", "FailedCreate").await, []);
+    assert_eq!(namespace.event_counts("hello", "FailedCreate").await, []);
 }
 
 /// Slots three seconds apart on both sides of a full minute have different names, so the result of the next one is
@@ -137,8 +137,8 @@ pub(super) async fn foreign_job_blocks_only_the_slot_of_its_name(namespace: Name
     for outcome in ["foreign_job", "created"] {
         assert_eq!(controller.metric(outcomes, &ended(outcome)).await, Some(1), "{outcome}");
     }
-    assert_eq!(namespace.told("hello", "FailedCreate").await, [(message, 1)]);
-    // The controller has not changed it.
+    assert_eq!(namespace.event_counts("hello", "FailedCreate").await, [(message, 1)]);
+    // The controller has not changed the foreign Job.
     let other = namespace.find("Job", &foreign).await.expect("it");
     assert_eq!(other["metadata"]["ownerReferences"], Value::Null);
     controller.terminate().await;
@@ -179,8 +179,8 @@ pub(super) async fn job_in_another_namespace_stops_no_run_of_its_claimed_owner(n
         .await;
 }
 
-/// The Jobs of the deleted CronJob remain for a while (B-3.2). A running one neither holds the new CronJob back nor
-/// counts as its own, and one with the name of a slot is foreign.
+/// The Jobs of the deleted CronJob remain for a while (B-3.2). A running Job neither delays the new CronJob nor counts
+/// as its own. A Job with the name of a slot is foreign.
 pub(super) async fn recreated_cron_job_does_not_own_the_jobs_of_its_predecessor(namespace: Namespace) {
     let policy = || json!({"spec": {"concurrencyPolicy": "Forbid"}});
     namespace.create_cron_job(hanging(), policy()).await;
@@ -188,7 +188,7 @@ pub(super) async fn recreated_cron_job_does_not_own_the_jobs_of_its_predecessor(
     let controller = Controller::start_before(&namespace, 0);
     let (old, new) = (namespace.job_name(0), namespace.job_name(1));
     namespace.wait_for_jobs(std::slice::from_ref(&old)).await;
-    // A finalizer keeps it, because the garbage collector deletes it as soon as its owner is gone.
+    // A finalizer keeps the Job, because the garbage collector deletes it as soon as its owner is gone.
     let held = json!({"metadata": {"finalizers": ["example.com/hold"]}});
     namespace.patch("Job", &old, held).await;
     namespace.delete("CronJob", "hello", DeleteParams::background()).await;
@@ -210,8 +210,8 @@ pub(super) async fn recreated_cron_job_does_not_own_the_jobs_of_its_predecessor(
     namespace
         .wait_for_status("its own Job alone is active", is_own_alone)
         .await;
-    assert_eq!(namespace.told("hello", "FailedCreate").await.len(), 1);
-    assert_eq!(namespace.told("hello", "UnexpectedJob").await, []);
+    assert_eq!(namespace.event_counts("hello", "FailedCreate").await.len(), 1);
+    assert_eq!(namespace.event_counts("hello", "UnexpectedJob").await, []);
     controller.terminate().await;
     let released = json!({"metadata": {"finalizers": null}});
     namespace.patch("Job", &old, released).await;

@@ -1,4 +1,4 @@
-//! CronJobs in trouble, as `cronwheel_cron_job_trouble` names them.
+//! CronJobs in trouble, as reported by the metric `cronwheel_cron_job_trouble`.
 
 use jiff::SignedDuration;
 use serde_json::{Value, json};

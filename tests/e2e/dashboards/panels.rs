@@ -1,4 +1,4 @@
-//! The panels of the dashboards, and what they show.
+//! The panels of the dashboards, and their data.
 
 use std::fs;
 
@@ -8,14 +8,14 @@ use super::prometheus::Prometheus;
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/helm/cronwheel/files/dashboards");
 
-/// A variable of the environment: the file for what the panels show, for `make dashboard-pictures`.
+/// An environment variable with the path of a file for the data of the panels, set by `make dashboard-pictures`.
 const RESULTS: &str = "CRONWHEEL_DASHBOARD_RESULTS";
-/// Seconds between two points of a drawing, as Grafana would choose for a drawing of this width.
+/// Seconds between two points of a graph, as Grafana would choose for a graph of this width.
 const STEP: u64 = 5;
 
 /// The query of a panel.
 pub(super) struct Query {
-    /// The file of the dashboard, without its ending.
+    /// The file of the dashboard, without its extension.
     dashboard: String,
     /// The names of dashboard and panel.
     pub(super) name: String,
@@ -25,7 +25,7 @@ pub(super) struct Query {
 }
 
 impl Query {
-    /// Its expression with these windows in place of Grafana's variables.
+    /// The expression with these windows in place of Grafana's variables.
     pub(super) fn expression(&self, rate_interval: &str, range: &str) -> String {
         [
             ("$__rate_interval", rate_interval),
@@ -60,7 +60,7 @@ pub(super) fn queries() -> Vec<Query> {
     found
 }
 
-/// Writes what every panel shows between two instants, if somebody wants to draw it.
+/// Writes the data of every panel between two instants, if [`RESULTS`] is set.
 pub(super) fn write_results(prometheus: &Prometheus, from: u64, to: u64) {
     let Some(file) = std::env::var_os(RESULTS) else { return };
     let range = format!("{}s", to - from);
@@ -69,10 +69,10 @@ pub(super) fn write_results(prometheus: &Prometheus, from: u64, to: u64) {
         .map(|query| {
             let expression = query.expression("1m", &range);
             let series = if query.is_stat {
-                prometheus.answer("query", &expression, &format!("&time={to}"))
+                prometheus.query("query", &expression, &format!("&time={to}"))
             } else {
                 let times = format!("&start={from}&end={to}&step={STEP}");
-                prometheus.answer("query_range", &expression, &times)
+                prometheus.query("query_range", &expression, &times)
             };
             json!({"dashboard": query.dashboard, "panel": query.panel, "series": series})
         })

@@ -1,4 +1,4 @@
-//! The Prometheus that scrapes the replicas, and its answers.
+//! The Prometheus that scrapes the replicas, and its query results.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ pub(super) const ALERTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/hel
 pub(super) struct Prometheus(testbed::Prometheus);
 
 impl Prometheus {
-    /// Starts it with our rules. It scrapes these addresses every second.
+    /// Starts Prometheus with our rules. It scrapes these addresses every second.
     pub(super) fn start(folder: &Path, replicas: &[String]) -> Prometheus {
         let configuration = json!({
             "global": {"scrape_interval": "1s", "evaluation_interval": "5s"},
@@ -24,7 +24,7 @@ impl Prometheus {
 
     /// The values that a query returns, without NaN.
     pub(super) fn values(&self, expression: &str) -> Vec<f64> {
-        let series = self.answer("query", expression, "");
+        let series = self.query("query", expression, "");
         let value = |series: &Value| series["value"][1].as_str().unwrap().parse::<f64>().unwrap();
         series
             .as_array()
@@ -36,18 +36,18 @@ impl Prometheus {
     }
 
     /// The result of a query, with further parameters of the path.
-    pub(super) fn answer(&self, kind: &str, expression: &str, parameters: &str) -> Value {
+    pub(super) fn query(&self, kind: &str, expression: &str, parameters: &str) -> Value {
         let (code, body) = self.0.client().query(kind, expression, parameters).unwrap();
         assert_eq!(code, 200, "Prometheus refuses {expression}: {body}");
-        let mut answer: Value = serde_json::from_str(&body).unwrap();
-        answer["data"]["result"].take()
+        let mut response: Value = serde_json::from_str(&body).unwrap();
+        response["data"]["result"].take()
     }
 
     /// The rules of all groups, with their states.
     pub(super) fn rules(&self) -> Vec<Value> {
         let (_, body) = self.0.client().get("/api/v1/rules").unwrap();
-        let answer: Value = serde_json::from_str(&body).unwrap();
-        let groups = answer["data"]["groups"].as_array().unwrap();
+        let response: Value = serde_json::from_str(&body).unwrap();
+        let groups = response["data"]["groups"].as_array().unwrap();
         groups
             .iter()
             .flat_map(|group| group["rules"].as_array().unwrap().clone())

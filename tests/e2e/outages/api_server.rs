@@ -14,7 +14,7 @@ pub(super) async fn api_server_outage_at_a_slot_starts_each_run_once(testbed: &m
         .wait_for_metric("cronwheel_api_requests_total", &unanswered, |n| n >= 1)
         .await;
     testbed.start_api_server().expect("an API server");
-    fleet.demand_each_started_once(controller).await;
+    fleet.assert_each_started_once(controller).await;
 }
 
 /// Some creates succeed without a response, others are lost. The controller cannot distinguish them.
@@ -28,5 +28,5 @@ pub(super) async fn api_server_kill_in_a_burst_starts_each_run_once(testbed: &mu
     let n_started = controller.n_started().await;
     assert!(n_started < fleet.len(), "the burst was over before the kill");
     testbed.start_api_server().expect("an API server");
-    fleet.demand_each_started_once(controller).await;
+    fleet.assert_each_started_once(controller).await;
 }

@@ -1,4 +1,4 @@
-//! A watch whose version etcd has compacted. It gets 410, and the controller lists everything again.
+//! A watch from a resource version that etcd has compacted. It gets 410, and the controller relists.
 
 use jiff::SignedDuration;
 use k8s_openapi::ByteString;
@@ -31,14 +31,14 @@ pub(super) async fn changes_during_an_outage_are_seen_after_the_watch_expired(
     for object in &resumed {
         let name = object["metadata"]["name"].as_str().expect("a name");
         let value = ByteString(object.to_string().into_bytes());
-        ask_etcd(
+        post_to_etcd(
             &namespace,
             "/v3/kv/put",
             &json!({"key": key(&namespace, name), "value": value}),
         )
         .await;
     }
-    let deleted = ask_etcd(
+    let deleted = post_to_etcd(
         &namespace,
         "/v3/kv/deleterange",
         &json!({"key": key(&namespace, "gone")}),
@@ -46,7 +46,7 @@ pub(super) async fn changes_during_an_outage_are_seen_after_the_watch_expired(
     .await;
     assert_eq!(deleted["deleted"], "1");
     let compaction = json!({"revision": deleted["header"]["revision"], "physical": true});
-    ask_etcd(&namespace, "/v3/kv/compaction", &compaction).await;
+    post_to_etcd(&namespace, "/v3/kv/compaction", &compaction).await;
     testbed.start_api_server().expect("an API server");
 
     for resource in ["cronjobs", "jobs"] {
@@ -71,7 +71,7 @@ async fn changed(namespace: &Namespace) -> [Value; 2] {
     [changed, new]
 }
 
-async fn ask_etcd(namespace: &Namespace, path: &str, body: &Value) -> Value {
+async fn post_to_etcd(namespace: &Namespace, path: &str, body: &Value) -> Value {
     let address = namespace.control_plane.etcd_url.trim_start_matches("http://");
     let answer = exchange::post(address, path, body).await;
     let answer = answer.unwrap_or_else(|| panic!("{path} is refused"));

@@ -25,5 +25,5 @@ pub(super) async fn etcd_outage_of_twenty_seconds_starts_each_run_once(testbed: 
     testbed.start_etcd().expect("etcd");
     let looked_up = [("verb", "get"), ("resource", "jobs")];
     controller.wait_for_metric(REQUESTS, &looked_up, |n| n >= 1).await;
-    fleet.demand_each_started_once(controller).await;
+    fleet.assert_each_started_once(controller).await;
 }

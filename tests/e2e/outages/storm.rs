@@ -1,4 +1,4 @@
-//! The API server is overloaded: priority and fairness answers most of our requests with 429.
+//! The API server is overloaded: API priority and fairness rejects most of our requests with 429.
 
 use futures::future::join_all;
 use jiff::SignedDuration;
@@ -27,13 +27,13 @@ pub(super) async fn storm_of_429_responses_loses_no_run(_: &mut Testbed, namespa
         .await;
     assert!(controller.n_started().await < fleet.len(), "the storm was none");
     release(&fleet.namespace).await;
-    fleet.demand_each_started_once(controller).await;
-    demand_pauses(&Audit::read(&fleet.namespace).await);
+    fleet.assert_each_started_once(controller).await;
+    assert_pauses(&Audit::read(&fleet.namespace).await);
 }
 
-/// The API server requests a pause of at least a second after each 429. Within it, no request of the lane arrives,
-/// except those already in flight.
-fn demand_pauses(audit: &Audit) {
+/// Asserts that no request arrives within a second after a 429 with the same verb and resource, except those already in
+/// flight. The API server requests this pause.
+fn assert_pauses(audit: &Audit) {
     let (on_the_way, pause) = (SignedDuration::from_millis(300), SignedDuration::from_millis(900));
     for lane in [["create", "jobs"], ["update", "cronjobs"], ["create", "events"]] {
         let (received, refused) = audit.received_and_refused(lane);

@@ -18,8 +18,8 @@ pub(super) struct Contender {
 impl Contender {
     pub(super) fn reference(program: &Path, kubeconfig: &Path, namespace: &str, offset: SignedDuration) -> Contender {
         let mut command = Command::new(program);
-        // Schedules without a zone use its local zone (B-7.2). Its log is dropped, because it reports every failed
-        // request.
+        // The built-in controller uses its local zone for schedules without a zone (B-7.2). Its log is discarded,
+        // because it reports every failed request.
         command.env("TZ", "UTC").stderr(Stdio::null());
         Contender::start(command, kubeconfig, namespace, offset)
     }
@@ -42,7 +42,7 @@ impl Contender {
         Contender { process }
     }
 
-    /// Terminates it as a rollout does.
+    /// Terminates the controller as a rollout does.
     pub(super) async fn end(mut self) {
         testbed::terminate(&self.process).expect("it runs");
         for _ in 0..150 {
@@ -57,7 +57,7 @@ impl Contender {
 
 impl Drop for Contender {
     fn drop(&mut self) {
-        // It may have exited already, which is fine.
+        // The process may have exited already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

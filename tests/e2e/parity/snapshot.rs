@@ -11,11 +11,11 @@ use serde_json::Value;
 
 use super::world::Place;
 
-/// Objects and Events, with values that two namespaces have in common.
+/// Objects and Events, without values that differ between two namespaces.
 pub(super) struct Snapshot {
     /// By kind and name. Each is a map from the path of a value to the value.
     objects: BTreeMap<String, BTreeMap<String, String>>,
-    /// Without counts, because they depend on how often a controller looks.
+    /// Events without counts, because counts depend on how often a controller syncs.
     events: BTreeSet<String>,
 }
 
@@ -87,7 +87,7 @@ impl Snapshot {
     }
 }
 
-/// Shows the number of objects, because comparing nothing with nothing proves nothing.
+/// Shows the number of objects, because a comparison of empty snapshots proves nothing.
 impl fmt::Display for Snapshot {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let n_jobs = self.objects.keys().filter(|key| key.starts_with("Job ")).count();

@@ -99,7 +99,7 @@ impl World {
         let head: Head = serde_saphyr::from_str(head).unwrap_or_else(|error| panic!("{name}: {error}"));
         let objects = objects.split("\n---\n").map(|object| {
             let short: Value = serde_saphyr::from_str(object).unwrap_or_else(|error| panic!("{name}: {error}"));
-            written_out(short)
+            expanded(short)
         });
         World {
             objects: objects.collect(),
@@ -114,7 +114,7 @@ impl World {
     }
 
     /// Executes the steps of the world in both namespaces at once.
-    pub(super) async fn live(&self, places: &[Place]) {
+    pub(super) async fn run(&self, places: &[Place]) {
         let begun = tokio::time::Instant::now();
         for step in &self.then {
             tokio::time::sleep_until(begun + Duration::from_secs(step.at)).await;
@@ -125,7 +125,7 @@ impl World {
         tokio::time::sleep_until(begun + self.duration).await;
     }
 
-    /// The findings that no difference of this world explains, and the differences that were not found.
+    /// The findings that are no declared difference of this world, and the declared differences that were not found.
     pub(super) fn unexpected(&self, findings: &[String]) -> Vec<String> {
         let explains = |difference: &Difference, finding: &String| finding.starts_with(&difference.finding);
         let is_new = |finding: &&String| !self.differences.iter().any(|difference| explains(difference, finding));
@@ -142,8 +142,8 @@ impl World {
     }
 }
 
-/// Expands an abbreviated object.
-fn written_out(mut short: Value) -> Value {
+/// Expands an abbreviated object to a complete one.
+fn expanded(mut short: Value) -> Value {
     let mut take = |member: &str| short.as_object_mut().expect("an object").remove(member);
     let (name, of, run) = (take("name"), take("of"), take("run"));
     let ended = [("Complete", take("complete")), ("Failed", take("failed"))];
@@ -221,8 +221,8 @@ impl Place {
         Api::namespaced_with(self.client.clone(), &self.namespace, &resource(group, kind))
     }
 
-    /// Creates the namespace and the objects, then writes what only updates can write.
-    pub(super) async fn make(&self, world: &World, etcd_address: &str) {
+    /// Creates the namespace and the objects. Then writes the fields that can only be set by updates.
+    pub(super) async fn create(&self, world: &World, etcd_address: &str) {
         let namespaces: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource("", "Namespace"));
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}});
         namespaces

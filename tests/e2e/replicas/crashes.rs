@@ -10,7 +10,7 @@ pub(super) async fn all_shards_are_led_after_a_replica_restarts_in_its_pod(names
     let killed = group.kill(1);
     group.restart(1);
     // 3 s on an idle machine.
-    group.demand_all_led_within(killed, 8).await;
+    group.assert_all_led_within(killed, 8).await;
     group.finish(n_slots()).await;
 }
 
@@ -19,7 +19,7 @@ pub(super) async fn shards_of_a_killed_replica_move_to_the_others(namespace: Nam
     group.sleep_until(0, -5).await;
     let killed = group.kill(2);
     // 10.5 s on an idle machine.
-    group.demand_all_led_within(killed, 14).await;
+    group.assert_all_led_within(killed, 14).await;
     group.wait_until_even(2).await;
     group.finish(n_slots()).await;
 }

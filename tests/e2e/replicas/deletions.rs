@@ -9,7 +9,7 @@ use super::{
 };
 use crate::kubernetes::Namespace;
 
-/// Shards become free when the Lease of their holder would have expired.
+/// Shards become free at the time at which the Lease of their holder would have expired.
 const UNOWNED_SECONDS_MAX: i64 = 15;
 
 pub(super) async fn all_shards_are_led_after_a_member_lease_is_deleted(namespace: Namespace) {

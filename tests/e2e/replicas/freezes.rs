@@ -36,7 +36,7 @@ async fn frozen(namespace: Namespace, seconds: i64, moves: Moves) {
     group.sleep_until(0, seconds - before_slot).await;
     group.thaw(1);
     // Shards either move to the remaining replicas or stay.
-    group.demand_all_led_within(frozen, seconds.max(11) + 5).await;
+    group.assert_all_led_within(frozen, seconds.max(11) + 5).await;
     for (shard, (term, holder)) in group.shard_leases().await {
         let n_moves = term - before[&shard].0;
         if before[&shard].1 == pod_uid {

@@ -190,7 +190,7 @@ impl Group {
         }
     }
 
-    /// Kills a replica as in a crash. Returns when.
+    /// Kills a replica as in a crash. Returns the time of the kill.
     pub(super) fn kill(&mut self, number: usize) -> Timestamp {
         let member = &mut self.members[number];
         member.is_acting = false;
@@ -246,8 +246,8 @@ impl Group {
         }
     }
 
-    /// Demands that all shards are led again within this time after an instant. Returns how long it took, in seconds.
-    pub(super) async fn demand_all_led_within(&self, since: Timestamp, seconds: i64) -> f64 {
+    /// Asserts that all shards are led again within this time after an instant. Returns how long it took, in seconds.
+    pub(super) async fn assert_all_led_within(&self, since: Timestamp, seconds: i64) -> f64 {
         let limit = since + SignedDuration::from_secs(seconds);
         let last = self.wait_until_all_led_by(limit).await;
         let took = last.duration_since(since).as_secs_f64();
@@ -316,7 +316,7 @@ impl Group {
         sleep(left).await;
     }
 
-    /// The Jobs of a slot that were created more than this many seconds after it and are complete. Nothing waits for
+    /// The complete Jobs of a slot that were created more than this many seconds after it. No other Job waits for
     /// them.
     pub(super) fn complete_jobs_later_than(&self, slot: i64, seconds: i64) -> Vec<String> {
         let minute = self.minute(slot);
@@ -348,14 +348,14 @@ impl Group {
         );
     }
 
-    /// Stops all replicas and judges this many slots.
+    /// Stops all replicas and checks this many slots.
     pub(super) async fn finish(self, n_slots: i64) {
         let slots: Vec<i64> = (0..n_slots).collect();
         self.finish_with(&slots).await;
     }
 
-    /// Stops all replicas shortly after the last of these slots, and judges. Slots before the first of the case were
-    /// due too.
+    /// Stops all replicas shortly after the last of these slots, and checks the slots. Slots before the first of the
+    /// case were due too.
     pub(super) async fn finish_with(mut self, slots: &[i64]) {
         let last = slots.iter().max().expect("a slot");
         if self.now() < self.minute(*last) + SignedDuration::from_secs(6) {
@@ -377,6 +377,6 @@ impl Group {
         };
         let of_case = slots.iter().map(|slot| self.begin + slot);
         let slots: Vec<i64> = (0..self.begin).chain(of_case).collect();
-        verdict::demand(&self.namespace, &self.sightings, &slots, lateness).await;
+        verdict::check(&self.namespace, &self.sightings, &slots, lateness).await;
     }
 }

@@ -36,7 +36,7 @@ pub(super) async fn cut_off_for_30_seconds_a_replica_loses_its_shards_once(names
     proxy.hold();
     group.set_acting(lone, false);
     // 10.5 s on an idle machine.
-    group.demand_all_led_within(cut_off, 14).await;
+    group.assert_all_led_within(cut_off, 14).await;
     for (shard, (term, holder)) in group.shard_leases().await {
         let was_its = before[&shard].1 == pod_uid;
         assert_eq!(term - before[&shard].0, u64::from(was_its), "{shard}: to {holder}");
@@ -51,8 +51,8 @@ pub(super) async fn cut_off_for_30_seconds_a_replica_loses_its_shards_once(names
     group.finish(n_slots()).await;
 }
 
-/// Its creates for a slot are sent in time and arrive forty seconds later, when no request for that slot may be alive.
-/// By then other replicas have started these Jobs and a user has deleted them, so that no name conflicts.
+/// A replica sends its creates for a slot in time, and they arrive forty seconds later, when no request for that slot
+/// may be alive. By then other replicas have started these Jobs and a user has deleted them, so that no name conflicts.
 pub(super) async fn fence_policy_denies_creates_delayed_by_the_network(namespace: Namespace) {
     // The policy applies to the account, which other cases may use too. It is therefore tested in another namespace.
     fence(&namespace, "default").await;
@@ -65,7 +65,7 @@ pub(super) async fn fence_policy_denies_creates_delayed_by_the_network(namespace
     proxy.delay();
     group.sleep_until(0, 0).await;
     group.set_acting(lone, false);
-    group.demand_all_led_within(cut_off, 15).await;
+    group.assert_all_led_within(cut_off, 15).await;
     group.sleep_until(0, 21).await;
     let made_by_others = group.complete_jobs_later_than(0, 5);
     assert!(made_by_others.len() >= 8, "{made_by_others:?}");

@@ -1,4 +1,4 @@
-//! Every Job that a watch has shown, including deleted ones.
+//! All Jobs that a watch has observed, including deleted ones.
 
 use std::{cell::RefCell, collections::BTreeMap, rc::Rc, time::Duration};
 
@@ -65,7 +65,7 @@ impl Sightings {
             while let Some(job) = jobs.next().await {
                 match job {
                     Ok(job) => note(&seen, &job),
-                    // The API server is unavailable. The watch is started again.
+                    // The API server is unavailable. The watcher restarts the watch.
                     Err(_) => tokio::time::sleep(PAUSE).await,
                 }
             }

@@ -1,4 +1,4 @@
-//! The rules for every case, checked with the audit log and the Jobs.
+//! The checks of every case, by the audit log and the Jobs.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::{
     kubernetes::{Namespace, job_name},
 };
 
-/// How the lateness of Jobs is computed.
+/// The parameters for computing the lateness of Jobs.
 pub(super) struct Lateness {
     /// The offset of the replicas' clocks from the API server's.
     pub(super) ahead: SignedDuration,
@@ -21,9 +21,9 @@ pub(super) struct Lateness {
     pub(super) first_minute: i64,
 }
 
-/// Demands that each of these slots has exactly one Job per CronJob, whichever replica created it. All Jobs must record
-/// their shard and term, in the order of terms. No Job of Forbid may overlap the previous one.
-pub(super) async fn demand(namespace: &Namespace, sightings: &Sightings, slots: &[i64], lateness: Lateness) {
+/// Asserts that each of these slots has exactly one Job per CronJob, from any replica. All Jobs must record their shard
+/// and term, in the order of terms. No Job of a CronJob with Forbid may overlap the previous one.
+pub(super) async fn check(namespace: &Namespace, sightings: &Sightings, slots: &[i64], lateness: Lateness) {
     let audit = Audit::read(namespace).await;
     let created = audit.created_jobs();
     let name = &namespace.name;
@@ -52,9 +52,9 @@ type Created<'a> = BTreeMap<&'a str, Vec<Timestamp>>;
 
 fn missed_and_doubled(namespace: &Namespace, created: &Created<'_>, slots: &[i64]) -> Vec<String> {
     let mut findings = Vec::new();
-    for (job, came) in created {
-        if came.len() > 1 {
-            findings.push(format!("doubled: {job} at {came:?}"));
+    for (job, times) in created {
+        if times.len() > 1 {
+            findings.push(format!("doubled: {job} at {times:?}"));
         }
     }
     let last = slots.iter().max().copied().unwrap_or_default();
@@ -82,15 +82,15 @@ fn out_of_turn(created: &Created<'_>, seen: &[Sighting]) -> Vec<String> {
     let by_name: BTreeMap<&str, &Sighting> = seen.iter().map(|job| (&*job.name, job)).collect();
     let mut findings = Vec::new();
     let mut turns: BTreeMap<u64, Vec<(Timestamp, u64, &str)>> = BTreeMap::new();
-    for (job, came) in created {
+    for (job, times) in created {
         let stamp = by_name
             .get(job)
             .and_then(|job| Some((job.created_under?, job.label.as_ref()?)));
         match stamp {
             Some(((shard, term), label)) if *label == shard.to_string() => {
-                turns.entry(shard).or_default().push((came[0], term, job));
+                turns.entry(shard).or_default().push((times[0], term, job));
             }
-            other => findings.push(format!("{job} does not say under what it was made: {other:?}")),
+            other => findings.push(format!("{job} does not record its shard and term: {other:?}")),
         }
     }
     for (shard, mut turns) in turns {
@@ -107,7 +107,7 @@ fn out_of_turn(created: &Created<'_>, seen: &[Sighting]) -> Vec<String> {
     findings
 }
 
-/// Jobs of Forbid that started before the previous one of their CronJob had ended.
+/// Jobs of CronJobs with Forbid that started before the previous Job had ended.
 fn overlaps(seen: &[Sighting]) -> Vec<String> {
     let mut runs: BTreeMap<&str, Vec<&Sighting>> = BTreeMap::new();
     for job in seen {
@@ -129,13 +129,15 @@ fn overlaps(seen: &[Sighting]) -> Vec<String> {
 }
 
 /// The delays from each slot to its Jobs, in ascending order.
-fn lateness_ms(namespace: &Namespace, created: &Created<'_>, slots: &[i64], told: &Lateness) -> Vec<i128> {
+fn lateness_ms(namespace: &Namespace, created: &Created<'_>, slots: &[i64], parameters: &Lateness) -> Vec<i128> {
     let mut lateness = Vec::new();
-    for slot in slots.iter().filter(|slot| **slot >= told.first_minute) {
+    for slot in slots.iter().filter(|slot| **slot >= parameters.first_minute) {
         let minute = namespace.minute(*slot);
         for cron_job in punctual_cron_jobs() {
-            let came = created.get(&*job_name(&cron_job, minute)).and_then(|came| came.first());
-            lateness.extend(came.map(|came| (*came + told.ahead).duration_since(minute).as_millis()));
+            let first = created
+                .get(&*job_name(&cron_job, minute))
+                .and_then(|times| times.first());
+            lateness.extend(first.map(|time| (*time + parameters.ahead).duration_since(minute).as_millis()));
         }
     }
     lateness.sort_unstable();

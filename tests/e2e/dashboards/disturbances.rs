@@ -1,4 +1,4 @@
-//! The part of the run in which what seldom happens happens, so that the metrics about it move.
+//! Disturbances of the replicas, so that metrics of rare events change.
 
 use std::{collections::BTreeSet, path::Path, thread::sleep, time::Duration};
 
@@ -6,10 +6,10 @@ use cronwheel::telemetry::metrics::table::{self, MetricKind, MetricSpec};
 use serde_json::{Value, json};
 use testbed::{Component, Testbed, replica::Replica};
 
-use super::{await_second, is_ready, post_json, prometheus::Prometheus, start_replica_with, wait_for};
+use super::{is_ready, post_json, prometheus::Prometheus, start_replica_with, wait_for, wait_for_second};
 
-/// Metrics that this run does not move, and what would.
-const STILL: [(&str, &str); 5] = [
+/// Metrics that this run does not change, and the events that would change them.
+const UNCHANGED: [(&str, &str); 5] = [
     (
         "cronwheel_queue_overflows_total",
         "more requests than a queue of thousands holds",
@@ -28,7 +28,7 @@ const STILL: [(&str, &str); 5] = [
 
 /// More than the series of CronJobs in trouble that an installation exports.
 const N_INVALID: usize = 600;
-/// So many that each of two replicas has more than it retries by their own back-off.
+/// Enough that each of two replicas treats the namespace as failing.
 const N_REFUSED: usize = 150;
 
 fn cron_job(namespace: &str, number: usize, schedule: &str) -> Value {
@@ -59,7 +59,7 @@ fn objects() -> String {
     json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string()
 }
 
-/// Stores a CronJob without a time of creation, which the API server would not accept.
+/// Stores a CronJob without a creation time, which the API server would not accept.
 fn store_garbage(testbed: &Testbed) {
     let mut garbage = cron_job("default", 0, "* * * * *");
     garbage["metadata"]["name"] = json!("garbage");
@@ -71,11 +71,11 @@ fn store_garbage(testbed: &Testbed) {
 }
 
 /// Disturbs the replicas for some minutes.
-pub(super) fn play(testbed: &mut Testbed, folder: &Path, addresses: [&str; 2], replicas: &mut [Replica; 2]) {
+pub(super) fn run(testbed: &mut Testbed, folder: &Path, addresses: [&str; 2], replicas: &mut [Replica; 2]) {
     let kubectl = testbed.kubectl();
     kubectl.apply(&objects()).unwrap();
     store_garbage(testbed);
-    // A run by hand, and a status write of somebody else.
+    // A manual run, and a status write by another client.
     kubectl
         .run(&["create", "job", "by-hand", "--from=cronjob/minutely-0"])
         .unwrap();
@@ -91,32 +91,32 @@ pub(super) fn play(testbed: &mut Testbed, folder: &Path, addresses: [&str; 2], r
         status,
     ];
     kubectl.run(&patch).unwrap();
-    // A replica without any right, and another installation in the same namespaces.
-    let no_rights = testbed.token_kubeconfig("kube-system", "nobody").unwrap();
+    // A replica without any permission, and another installation in the same namespaces.
+    let no_permissions = testbed.token_kubeconfig("kube-system", "nobody").unwrap();
     let [lone, other] = addresses;
-    let _without_rights = start_replica_with(3, &no_rights, folder, lone, &[]);
+    let _without_permissions = start_replica_with(3, &no_permissions, folder, lone, &[]);
     let _other = start_replica_with(4, &testbed.kubeconfig(), folder, other, &["--installation=other"]);
     wait_for("the other installation", || is_ready(other));
-    // The frozen replica is evicted, and comes back as another member.
+    // The frozen replica is evicted, and rejoins as another member.
     replicas[1].freeze().unwrap();
     sleep(Duration::from_secs(20));
     replicas[1].thaw().unwrap();
-    // No answers for longer than a fence, from before a slot on.
-    await_second(58);
+    // An outage that begins before a slot and lasts longer than a fence.
+    wait_for_second(58);
     testbed.freeze(Component::ApiServer).unwrap();
     sleep(Duration::from_secs(15));
     testbed.thaw(Component::ApiServer).unwrap();
-    // Watches end, and the check for other installations has its time.
-    await_second(30);
+    // A restart ends the watches. The waits leave time for the check for other installations.
+    wait_for_second(30);
     testbed.kill_api_server().unwrap();
     testbed.start_api_server().unwrap();
-    await_second(40);
-    await_second(10);
-    crash_again_and_again(replicas);
+    wait_for_second(40);
+    wait_for_second(10);
+    crash_repeatedly(replicas);
 }
 
-/// After three crashes in a row, the shards of the replicas are in quarantine.
-fn crash_again_and_again(replicas: &mut [Replica; 2]) {
+/// Crashes both replicas three times in a row, so that their shards are in quarantine.
+fn crash_repeatedly(replicas: &mut [Replica; 2]) {
     let is_ready = |replica: &Replica| is_ready(&replica.setup().address);
     for _ in 0..3 {
         for replica in &mut *replicas {
@@ -126,33 +126,33 @@ fn crash_again_and_again(replicas: &mut [Replica; 2]) {
             *replica = Replica::start(replica.setup().clone()).unwrap();
         }
         wait_for("the restarted replicas", || replicas.iter().all(is_ready));
-        // Until all shards have a leader again, and that is scraped.
+        // Leaves time for all shards to get a leader, and for a scrape.
         sleep(Duration::from_secs(5));
     }
 }
 
-/// Demands that every metric has moved, but for those that are listed.
-pub(super) fn demand_movement(prometheus: &Prometheus) {
-    let still: BTreeSet<&str> = table::ALL
+/// Asserts that every metric has changed, except [`UNCHANGED`] ones.
+pub(super) fn assert_all_metrics_changed(prometheus: &Prometheus) {
+    let unchanged: BTreeSet<&str> = table::ALL
         .iter()
-        .filter(|spec| !has_moved(prometheus, spec))
+        .filter(|spec| !has_changed(prometheus, spec))
         .map(|spec| spec.name)
         .collect();
-    let known = STILL.map(|(name, _)| name);
-    let unexpected: Vec<&&str> = still.iter().filter(|name| !known.contains(name)).collect();
-    assert!(unexpected.is_empty(), "{unexpected:?} never moved");
+    let known = UNCHANGED.map(|(name, _)| name);
+    let unexpected: Vec<&&str> = unchanged.iter().filter(|name| !known.contains(name)).collect();
+    assert!(unexpected.is_empty(), "{unexpected:?} never changed");
 }
 
-fn has_moved(prometheus: &Prometheus, spec: &MetricSpec) -> bool {
+fn has_changed(prometheus: &Prometheus, spec: &MetricSpec) -> bool {
     let series = match spec.kind {
         MetricKind::Counter | MetricKind::Gauge => spec.name.to_owned(),
         MetricKind::Histogram => format!("{}_count", spec.name),
     };
-    let furthest = [
+    let extremes = [
         format!("max(max_over_time({series}[30m]))"),
         format!("-min(min_over_time({series}[30m]))"),
     ];
-    furthest
+    extremes
         .iter()
         .any(|extreme| prometheus.values(extreme).iter().any(|value| *value > 0.0))
 }

@@ -1,4 +1,4 @@
-//! The alerts: each fires, clears and stays silent, asks for metrics that there are, and has a runbook.
+//! The alerts. Each one has tests for firing, clearing and silence, selects existing metrics, and has a runbook.
 
 mod changed;
 
@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use super::{chart, everything, objects_of, render, root, the};
 
-/// The label that a plain file names in place of the namespace of an installation.
+/// The namespace selector in the rules file, which the chart replaces by the namespace of an installation.
 const SELECTOR: &str = "namespace=\"kube-system\"";
-/// Metrics without a series while all is well: their absence means nothing.
+/// Metrics that have no series in a healthy installation, so their absence is no problem.
 const ABSENT_WHILE_WELL: [&str; 1] = ["cronwheel_takes_no_shards"];
 
 static PROMTOOL: LazyLock<PathBuf> = LazyLock::new(|| testbed::find_or_build_promtool().unwrap());
@@ -39,18 +39,18 @@ fn alerts(rules: &[Value]) -> impl Iterator<Item = &Value> {
 
 /// The names of metrics in an expression.
 pub(super) fn metrics_in(expression: &str) -> BTreeSet<String> {
-    // What stands in quotes is no name.
+    // Quoted text contains no metric names.
     let bare: String = expression.split('"').step_by(2).collect::<Vec<_>>().join(" ");
-    let words = bare.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_' && letter != ':');
-    let is_metric = |word: &&str| {
+    let names = bare.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_' && letter != ':');
+    let is_metric = |name: &&str| {
         ["cronwheel_", "cronjob_controller_", "process_"]
             .iter()
-            .any(|prefix| word.starts_with(prefix))
+            .any(|prefix| name.starts_with(prefix))
     };
-    words.filter(is_metric).map(str::to_owned).collect()
+    names.filter(is_metric).map(str::to_owned).collect()
 }
 
-/// The name under which a series is registered: those of a histogram have an ending.
+/// The name under which the metric of a series is registered, which is without suffix for histograms.
 pub(super) fn registered_name(metric: &str) -> Option<&'static str> {
     let find = |name: &str| table::ALL.iter().find(|spec| spec.name == name);
     let of_histogram = || {
@@ -90,23 +90,23 @@ fn every_alert_is_tested_as_firing_as_clearing_and_as_silent() {
     let tests = file["tests"].as_array().unwrap();
     for alert in alerts(&in_file()) {
         let name = &alert["alert"];
-        // For each test, whether the alert fires at the times that are looked at.
-        let seen = |test: &Value| -> Vec<bool> {
+        // For each time that a test checks, whether the alert fires.
+        let firing = |test: &Value| -> Vec<bool> {
             let checks = test["alert_rule_test"].as_array().unwrap();
             let of_alert = checks.iter().filter(|check| check["alertname"] == *name);
             of_alert
                 .map(|check| !check["exp_alerts"].as_array().unwrap().is_empty())
                 .collect()
         };
-        let cases: Vec<Vec<bool>> = tests.iter().map(seen).collect();
+        let cases: Vec<Vec<bool>> = tests.iter().map(firing).collect();
         let has = |pattern: &[bool]| {
             cases
                 .iter()
                 .any(|case| case.windows(pattern.len()).any(|found| found == pattern))
         };
-        assert!(has(&[false, true]), "{name} is not shown to begin");
-        assert!(has(&[true, false]), "{name} is not shown to clear");
-        assert_eq!(cases[0], [false], "{name} is not in {}", tests[0]["name"]);
+        assert!(has(&[false, true]), "no test in which {name} begins to fire");
+        assert!(has(&[true, false]), "no test in which {name} clears");
+        assert_eq!(cases[0], [false], "{name} is not checked in {}", tests[0]["name"]);
     }
     assert_eq!(tests[0]["name"], "a healthy installation");
 }
@@ -125,7 +125,7 @@ fn alerts_select_registered_metrics_of_this_installation() {
         assert_eq!(
             expression.matches(SELECTOR).count(),
             bare.matches('{').count(),
-            "a selector of another installation's: {expression}"
+            "a selector without the namespace: {expression}"
         );
     }
 }
@@ -150,7 +150,7 @@ fn critical_metrics_have_an_alert_for_their_absence() {
                 .any(|absence| absence.contains(&format!("absent({metric}{{")));
             assert!(
                 is_watched || ABSENT_WHILE_WELL.contains(&metric.as_str()),
-                "{metric} may be absent and nobody notices"
+                "no alert for the absence of {metric}"
             );
         }
     }

@@ -85,7 +85,7 @@ fn keda_example_scales_like_the_chart() {
     let target = &chart["metrics"][1]["external"]["target"];
     assert_eq!(prometheus["metadata"]["threshold"], target["averageValue"]);
     assert_eq!(prometheus["metricType"], target["type"]);
-    // An answer without a value is an error, and no error scales in.
+    // A result without a value is an error, and errors never scale in.
     assert_eq!(prometheus["metadata"]["ignoreNullValues"], "false");
     assert_eq!(spec["fallback"]["behavior"], "currentReplicasIfHigher");
     assert_eq!(spec["fallback"]["replicas"], chart["minReplicas"]);
@@ -105,7 +105,7 @@ fn both_examples_use_the_same_query_on_registered_metrics() {
     for metric in alerts::metrics_in(query) {
         assert!(alerts::registered_name(&metric).is_some(), "{metric}");
     }
-    // The adapter names the metric after the series.
+    // The adapter gives the metric the name of the series.
     let series = rule["seriesQuery"].as_str().unwrap();
     assert!(
         series.starts_with(&format!("{}{{", table::CRON_JOBS_LED.name)),

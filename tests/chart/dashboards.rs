@@ -1,4 +1,4 @@
-//! The dashboards of Grafana in `deploy/helm/cronwheel/files/dashboards`, written from the descriptions here.
+//! The Grafana dashboards in `deploy/helm/cronwheel/files/dashboards`, which are generated from the definitions here.
 
 mod api_cost;
 mod expected;
@@ -15,7 +15,7 @@ use cronwheel::telemetry::metrics::table;
 use serde_json::{Value, json};
 
 use self::model::{Dashboard, Kind};
-use super::{alerts, chart, hold, objects_of};
+use super::{alerts, chart, check_or_write, objects_of};
 
 fn all() -> [Dashboard; 4] {
     [
@@ -30,7 +30,7 @@ fn all() -> [Dashboard; 4] {
 fn dashboard_files_are_up_to_date() {
     let folder = chart().join("files/dashboards");
     for dashboard in all() {
-        hold(&folder.join(format!("{}.json", dashboard.name)), &dashboard.text());
+        check_or_write(&folder.join(format!("{}.json", dashboard.name)), &dashboard.text());
     }
     assert_eq!(std::fs::read_dir(folder).unwrap().count(), all().len());
 }
@@ -64,7 +64,7 @@ fn every_panel_has_a_description_a_unit_and_queries_of_selected_replicas() {
 
 #[test]
 fn dashboards_show_every_metric_and_no_other() {
-    let mut shown = BTreeSet::new();
+    let mut displayed = BTreeSet::new();
     for dashboard in all() {
         for expression in dashboard
             .panels()
@@ -74,12 +74,12 @@ fn dashboards_show_every_metric_and_no_other() {
             assert!(!metrics.is_empty(), "{expression}");
             for metric in metrics {
                 let name = alerts::registered_name(&metric);
-                shown.insert(name.unwrap_or_else(|| panic!("{metric} in {expression}")));
+                displayed.insert(name.unwrap_or_else(|| panic!("{metric} in {expression}")));
             }
         }
     }
     let registered: BTreeSet<&str> = table::ALL.iter().map(|spec| spec.name).collect();
-    assert_eq!(shown, registered);
+    assert_eq!(displayed, registered);
 }
 
 #[test]

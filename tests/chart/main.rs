@@ -24,7 +24,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-/// Set to have files that are made from the chart written anew.
+/// An environment variable that makes the tests regenerate files from the chart.
 const WRITE: &str = "CRONWHEEL_WRITE_DOCS";
 
 static HELM: LazyLock<PathBuf> = LazyLock::new(|| testbed::find_or_build_helm().unwrap());
@@ -37,9 +37,9 @@ fn chart() -> PathBuf {
     root().join("deploy/helm/cronwheel")
 }
 
-/// Standard output of helm, or what it complains about.
+/// Runs helm. Returns its standard output, or its standard error if it fails.
 fn helm(arguments: &[&str]) -> Result<String, String> {
-    // No cluster and no settings of whoever runs this.
+    // Ignores clusters and settings of the user.
     let output = Command::new(&*HELM)
         .args(arguments)
         .env("KUBECONFIG", "/dev/null")
@@ -54,7 +54,7 @@ fn helm(arguments: &[&str]) -> Result<String, String> {
     }
 }
 
-/// The text that a chart renders as a release in `kube-system`, with these values over its own.
+/// Renders a chart as a release in `kube-system`, with these values in place of its defaults.
 fn render_as(release: &str, chart: &Path, values: &Value, more: &[&str]) -> Result<String, String> {
     let file = tempfile(&values.to_string());
     let arguments = [
@@ -79,7 +79,7 @@ fn objects(text: &str) -> Vec<Value> {
     serde_saphyr::from_multiple(text).unwrap()
 }
 
-/// The objects that these values render.
+/// The objects that the chart renders with these values.
 fn objects_of(values: &Value) -> Vec<Value> {
     objects(&render(values).unwrap())
 }
@@ -92,7 +92,7 @@ fn the<'o>(objects: &'o [Value], kind: &str) -> &'o Value {
     only
 }
 
-/// A file with a text, by a name that nobody else has.
+/// Writes a text to a temporary file with a unique name.
 fn tempfile(text: &str) -> PathBuf {
     use std::sync::atomic::{AtomicU32, Ordering};
     static N_FILES: AtomicU32 = AtomicU32::new(0);
@@ -102,7 +102,7 @@ fn tempfile(text: &str) -> PathBuf {
     path
 }
 
-/// Everything that is off by default is on.
+/// Values that enable everything that is disabled by default.
 fn everything() -> Value {
     json!({
         "autoscaling": {"enabled": true},
@@ -113,16 +113,16 @@ fn everything() -> Value {
     })
 }
 
-/// Holds a file to a text that is made, or writes it.
-fn hold(path: &Path, made: &str) {
+/// Asserts that a file has the generated text. With [`WRITE`], writes the file.
+fn check_or_write(path: &Path, generated: &str) {
     if std::env::var_os(WRITE).is_some() {
-        fs::write(path, made).unwrap();
+        fs::write(path, generated).unwrap();
         return;
     }
-    let is_equal = fs::read_to_string(path).is_ok_and(|former| former == made);
+    let is_equal = fs::read_to_string(path).is_ok_and(|current| current == generated);
     assert!(
         is_equal,
-        "{} is not what the chart says; write it: {WRITE}=1 cargo test --test chart",
+        "{} does not match the chart; regenerate it: {WRITE}=1 cargo test --test chart",
         path.display()
     );
 }

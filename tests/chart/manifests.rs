@@ -1,12 +1,12 @@
-//! `deploy/manifests`: what the chart renders, for those who do without helm.
+//! The files in `deploy/manifests` are rendered from the chart, for installations without helm.
 
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::{chart, hold, render_as, root};
+use super::{chart, check_or_write, render_as, root};
 
-/// Files with what is in them, the templates that they are made of, and values.
+/// Each file with a comment about its contents, its templates, and the values for them.
 fn files() -> [(&'static str, &'static str, &'static [&'static str], Value); 4] {
     [
         (
@@ -33,7 +33,7 @@ fn files() -> [(&'static str, &'static str, &'static [&'static str], Value); 4] 
     ]
 }
 
-/// A rendered text without what is only true of an installation by helm.
+/// A rendered text without lines that are only valid for an installation with helm.
 fn without_helm(text: &str) -> String {
     let is_ours = |line: &&str| {
         let line = line.trim_start();
@@ -52,16 +52,16 @@ fn without_helm(text: &str) -> String {
 #[test]
 fn manifests_match_the_rendered_chart() {
     for (file, purpose, templates, values) in files() {
-        let mut made =
+        let mut generated =
             format!("# {purpose}\n# Rendered from the chart in deploy/helm/cronwheel: change that instead.\n");
-        let shown: Vec<String> = templates
+        let show_only: Vec<String> = templates
             .iter()
             .map(|template| format!("--show-only=templates/{template}.yaml"))
             .collect();
-        let shown: Vec<&str> = shown.iter().map(String::as_str).collect();
-        let rendered = render_as("cronwheel", &chart(), &values, &shown).unwrap();
-        writeln!(made, "{}", without_helm(&rendered)).unwrap();
-        hold(&root().join("deploy/manifests").join(file), &made);
+        let show_only: Vec<&str> = show_only.iter().map(String::as_str).collect();
+        let rendered = render_as("cronwheel", &chart(), &values, &show_only).unwrap();
+        writeln!(generated, "{}", without_helm(&rendered)).unwrap();
+        check_or_write(&root().join("deploy/manifests").join(file), &generated);
     }
 }
 

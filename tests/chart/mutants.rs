@@ -1,16 +1,16 @@
-//! Small changes of an expression of Prometheus. A test of the expression has to notice each of them.
+//! Small changes of a Prometheus expression. A test of the expression must detect each of them.
 
 use std::collections::BTreeSet;
 
 /// An expression with one change.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Mutant {
-    /// What was changed.
+    /// A description of the change.
     pub(super) change: String,
     pub(super) expression: String,
 }
 
-/// Functions and aggregations, and what stands in their place.
+/// Functions and aggregations, and their replacements.
 const FUNCTIONS: [(&str, &[&str]); 9] = [
     ("rate", &["increase", "irate"]),
     ("increase", &["rate"]),
@@ -23,7 +23,7 @@ const FUNCTIONS: [(&str, &[&str]); 9] = [
     ("absent", &["sum"]),
 ];
 
-/// Operators, and what stands in their place.
+/// Operators, and their replacements.
 const OPERATORS: [(&str, &[&str]); 9] = [
     ("/", &["*"]),
     ("*", &["/"]),
@@ -36,7 +36,7 @@ const OPERATORS: [(&str, &[&str]); 9] = [
     (">=", &["<", ">"]),
 ];
 
-/// Windows, and what stands in their place.
+/// Windows, and their replacements.
 const WINDOWS: [(&str, &str); 11] = [
     ("$__rate_interval", "$__range"),
     ("$__range", "$__rate_interval"),
@@ -51,7 +51,7 @@ const WINDOWS: [(&str, &str); 11] = [
     ("3d", "1d"),
 ];
 
-/// All changes of an expression. `other_metrics` tells what stands in place of a metric.
+/// All changes of an expression. `other_metrics` returns the replacements of a metric.
 pub(super) fn of(expression: &str, other_metrics: impl Fn(&str) -> Vec<String>) -> Vec<Mutant> {
     let text = Text::new(expression);
     let mut mutants = BTreeSet::new();
@@ -70,7 +70,7 @@ pub(super) fn of(expression: &str, other_metrics: impl Fn(&str) -> Vec<String>) 
     mutants.into_iter().collect()
 }
 
-/// What stands in place of a token that is neither a metric nor a label.
+/// The replacements of a token that is neither a metric nor a label.
 fn replacements(token: &str, next: Option<&str>) -> Vec<String> {
     let found = |table: &[(&str, &[&str])]| {
         let entry = table.iter().find(|(old, _)| *old == token);
@@ -92,7 +92,7 @@ fn replacements(token: &str, next: Option<&str>) -> Vec<String> {
     [functions, found(&OPERATORS)].concat()
 }
 
-/// An expression in tokens. Together they are its text.
+/// The tokens of an expression. Their concatenation is its text.
 struct Text<'e> {
     tokens: Vec<&'e str>,
 }
@@ -117,7 +117,8 @@ impl<'e> Text<'e> {
         }
     }
 
-    /// Changes of a condition on a label that begins here: without it, its opposite, and without one of its values.
+    /// Changes of a label matcher that begins here: without the matcher, with its opposite, and without one of its
+    /// values.
     fn changed_matcher(&self, position: usize) -> Vec<Mutant> {
         let Some([label, operator, value]) = self.tokens.get(position..position + 3) else {
             return Vec::new();
@@ -149,10 +150,10 @@ impl<'e> Text<'e> {
         [without, denied].into_iter().chain(fewer).collect()
     }
 
-    /// Changes of the labels of `by (…)` and `on (…)` that begin here: without one, and with one more.
+    /// Changes of the labels of `by (…)` and `on (…)` that begin here: without one label, and with another one.
     fn changed_labels(&self, position: usize) -> Vec<Mutant> {
-        let word = self.tokens[position];
-        if !["by", "on"].contains(&word) {
+        let keyword = self.tokens[position];
+        if !["by", "on"].contains(&keyword) {
             return Vec::new();
         }
         let open = position + usize::from(self.tokens[position + 1].trim().is_empty()) + 1;
@@ -163,20 +164,20 @@ impl<'e> Text<'e> {
             self.replace(
                 open + 1..close,
                 &labels.join(", "),
-                &format!("{word} ({inside}): {change}"),
+                &format!("{keyword} ({inside}): {change}"),
             )
         };
         let without = labels.iter().map(|left_out| {
             let kept: Vec<&str> = labels.iter().filter(|label| *label != left_out).copied().collect();
             with(&kept, &format!("without {left_out}"))
         });
-        // A label that some series have, or that only one side of an operator has.
-        let more = if word == "by" { "instance" } else { "version" };
+        // `instance` is a label of some series. `version` is a label of only one side of an operator.
+        let more = if keyword == "by" { "instance" } else { "version" };
         let more = (!labels.contains(&more)).then(|| with(&[&labels[..], &[more]].concat(), &format!("with {more}")));
         without.chain(more).collect()
     }
 
-    /// The expression without the one, and without the other operand of an operator that stands here.
+    /// The expression without the left and without the right operand of an operator at this position.
     fn without_operand(&self, position: usize) -> Vec<Mutant> {
         let Some(rank) = rank_of(self.tokens[position]) else {
             return Vec::new();
@@ -233,7 +234,7 @@ impl<'e> Text<'e> {
     }
 }
 
-/// How tightly an operator binds.
+/// The precedence of an operator.
 fn rank_of(token: &str) -> Option<u8> {
     match token {
         "or" => Some(1),

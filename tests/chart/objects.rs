@@ -1,4 +1,4 @@
-//! What the objects promise.
+//! Properties of the rendered objects.
 
 use std::fs;
 
@@ -14,7 +14,7 @@ fn container(objects: &[Value]) -> &Value {
     &containers[0]
 }
 
-/// The command line of the container, as the program reads it.
+/// The command line of the container, as the program parses it.
 fn arguments(values: &Value) -> RunArgs {
     let objects = objects_of(values);
     let arguments = container(&objects)["args"].as_array().unwrap();

@@ -1,4 +1,4 @@
-//! The rights that the chart gives, against the table that the program checks at start.
+//! The permissions in the chart match the table that the program checks at start.
 
 use std::collections::BTreeSet;
 
@@ -8,31 +8,31 @@ use serde_json::{Value, json};
 use super::{objects_of, the};
 
 /// Verb, API group, resource, name.
-type Right = (String, String, String, Option<String>);
+type Grant = (String, String, String, Option<String>);
 
 fn texts(list: &Value) -> Vec<String> {
     let list = list.as_array().into_iter().flatten();
     list.map(|text| text.as_str().unwrap().to_owned()).collect()
 }
 
-fn rights(role: &Value) -> BTreeSet<Right> {
-    let mut rights = BTreeSet::new();
+fn grants(role: &Value) -> BTreeSet<Grant> {
+    let mut grants = BTreeSet::new();
     for rule in role["rules"].as_array().unwrap() {
         let name = texts(&rule["resourceNames"]).pop();
         for verb in texts(&rule["verbs"]) {
             for group in texts(&rule["apiGroups"]) {
                 for resource in texts(&rule["resources"]) {
-                    rights.insert((verb.clone(), group.clone(), resource, name.clone()));
+                    grants.insert((verb.clone(), group.clone(), resource, name.clone()));
                 }
             }
         }
     }
-    rights
+    grants
 }
 
-fn needed(is_of: impl Fn(Place) -> bool) -> BTreeSet<Right> {
+fn needed(is_of: impl Fn(Place) -> bool) -> BTreeSet<Grant> {
     let needed = PERMISSIONS.iter().filter(|permission| is_of(permission.place));
-    let right = needed.map(|permission| {
+    let grants = needed.map(|permission| {
         (
             permission.verb.to_owned(),
             permission.group.to_owned(),
@@ -40,7 +40,7 @@ fn needed(is_of: impl Fn(Place) -> bool) -> BTreeSet<Right> {
             permission.name.map(str::to_owned),
         )
     });
-    right.collect()
+    grants.collect()
 }
 
 fn named<'o>(objects: &'o [Value], kind: &str, name: &str) -> &'o Value {
@@ -52,11 +52,11 @@ fn named<'o>(objects: &'o [Value], kind: &str, name: &str) -> &'o Value {
 fn roles_grant_exactly_the_needed_permissions() {
     let objects = objects_of(&json!({}));
     assert_eq!(
-        rights(the(&objects, "ClusterRole")),
+        grants(the(&objects, "ClusterRole")),
         needed(|place| place != Place::LeaseNamespace)
     );
     assert_eq!(
-        rights(the(&objects, "Role")),
+        grants(the(&objects, "Role")),
         needed(|place| place == Place::LeaseNamespace)
     );
 }
@@ -65,11 +65,11 @@ fn roles_grant_exactly_the_needed_permissions() {
 fn namespaces_value_limits_where_cron_job_permissions_are_bound() {
     let objects = objects_of(&json!({"controller": {"namespaces": ["team-a", "team-b"]}}));
     assert_eq!(
-        rights(named(&objects, "ClusterRole", "cronwheel")),
+        grants(named(&objects, "ClusterRole", "cronwheel")),
         needed(|place| place == Place::Watched)
     );
     assert_eq!(
-        rights(named(&objects, "ClusterRole", "cronwheel-overlaps")),
+        grants(named(&objects, "ClusterRole", "cronwheel-overlaps")),
         needed(|place| place == Place::Cluster)
     );
     let bound = the(&objects, "ClusterRoleBinding");
@@ -79,12 +79,12 @@ fn namespaces_value_limits_where_cron_job_permissions_are_bound() {
         .filter(|object| object["kind"] == "RoleBinding" && object["roleRef"]["kind"] == "ClusterRole");
     let namespaces: Vec<&Value> = bindings.map(|binding| &binding["metadata"]["namespace"]).collect();
     assert_eq!(namespaces, ["team-a", "team-b"]);
-    let role = rights(the(&objects, "Role"));
-    let may_tell = role
+    let role = grants(the(&objects, "Role"));
+    let may_create_events = role
         .iter()
         .any(|(verb, _, resource, _)| verb == "create" && resource == "events");
     assert!(
-        may_tell,
+        may_create_events,
         "Events about Leases are written in the namespace of the Leases"
     );
 }

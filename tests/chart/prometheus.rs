@@ -1,4 +1,4 @@
-//! A real Prometheus that holds given samples.
+//! A real Prometheus with given samples.
 
 use std::{
     fs,
@@ -15,12 +15,12 @@ pub(super) struct Prometheus {
     folder: PathBuf,
 }
 
-/// Why an expression has no answer.
+/// Why an expression has no result.
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// Prometheus does not understand it.
+    /// The expression is invalid.
     Invalid(String),
-    /// The samples do not allow it, as when two series match one.
+    /// The evaluation fails on these samples, for example because two series match one.
     Failed,
 }
 
@@ -32,7 +32,7 @@ impl Prometheus {
         fs::create_dir_all(&folder).unwrap();
         store(&file, &folder.join("data"));
         fs::remove_file(file).unwrap();
-        // The samples are older than what it would keep.
+        // By default, Prometheus would delete the samples because of their age.
         let server = testbed::Prometheus::start(&folder, "{}", &["--storage.tsdb.retention.time=100y"]);
         Prometheus {
             server: server.unwrap(),
@@ -40,7 +40,7 @@ impl Prometheus {
         }
     }
 
-    /// The value of an expression at an instant, which is in seconds.
+    /// The value of an expression at an instant, in seconds.
     pub(super) fn value(&self, expression: &str, at: i64) -> Result<Vector, Refusal> {
         let (code, body) = self
             .server

@@ -1,13 +1,13 @@
-//! The table of values in the chart's README, made from the comments in `values.yaml`.
+//! The table of values in the chart's README, generated from the comments in `values.yaml`.
 
 use std::{fmt::Write as _, fs};
 
-use super::{chart, hold};
+use super::{chart, check_or_write};
 
 const BEGIN: &str = "<!-- made by a test -->\n";
 const END: &str = "<!-- end -->\n";
 
-/// One documented value: its path, its default, what it is.
+/// One documented value: its path, its default, its description.
 #[derive(Debug, PartialEq, Eq)]
 struct Row {
     path: String,
@@ -62,7 +62,7 @@ fn table_of_values_is_up_to_date() {
     let former = fs::read_to_string(&path).unwrap();
     let (before, rest) = former.split_once(BEGIN).unwrap();
     let (_, after) = rest.split_once(END).unwrap();
-    hold(&path, &format!("{before}{BEGIN}\n{table}\n{END}{after}"));
+    check_or_write(&path, &format!("{before}{BEGIN}\n{table}\n{END}{after}"));
 }
 
 #[test]

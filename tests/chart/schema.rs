@@ -1,4 +1,4 @@
-//! `values.schema.json`: it knows exactly the values that there are, and refuses others.
+//! `values.schema.json` has exactly the existing values, and refuses others.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{chart, render, render_as};
 
-/// Properties that need no default: a parent chart's, and parts of Kubernetes objects.
+/// Properties without a default: those of a parent chart, and parts of Kubernetes objects.
 const WITHOUT_DEFAULT: [&str; 8] = [
     "enabled",
     "livenessProbe.initialDelaySeconds",
@@ -26,7 +26,7 @@ fn values() -> Value {
     serde_saphyr::from_str(&fs::read_to_string(chart().join("values.yaml")).unwrap()).unwrap()
 }
 
-/// Calls back for every object with known properties: its path, its schema, its value.
+/// Calls `visit` with path, schema and value of every object with known properties.
 fn walk(path: &str, schema: &Value, value: &Value, visit: &mut dyn FnMut(&str, &Value, &Value)) {
     let Some(properties) = schema["properties"].as_object() else {
         return;

@@ -1,4 +1,4 @@
-//! Every value does something.
+//! Every value of the chart has an effect.
 
 use std::{collections::BTreeSet, fs, sync::LazyLock};
 
@@ -9,10 +9,10 @@ use super::{chart, everything, render};
 static DEFAULTS: LazyLock<Value> =
     LazyLock::new(|| serde_saphyr::from_str(&fs::read_to_string(chart().join("values.yaml")).unwrap()).unwrap());
 
-/// What chart values are read by nobody: it is the parent chart's.
+/// Values that no template reads. `global` belongs to the parent chart.
 const UNUSED: [&str; 1] = ["global"];
 
-/// Other values for strings whose form is prescribed.
+/// Other values for strings with a prescribed format.
 const OTHERS: [(&str, &str); 17] = [
     (
         "image.digest",
@@ -36,7 +36,7 @@ const OTHERS: [(&str, &str); 17] = [
     ("resources.requests.memory", "1Gi"),
 ];
 
-/// Other values for empty lists and objects, and for numbers of which not all will do.
+/// A different value for each default, including empty lists, empty objects and numbers with restrictions.
 fn other_of(path: &str, value: &Value) -> Value {
     let list_of_text = |text: &str| json!([text]);
     match (path, value) {
@@ -66,7 +66,7 @@ fn other_of(path: &str, value: &Value) -> Value {
     }
 }
 
-/// Calls back for every value that is not an object with values in it.
+/// Calls `visit` for every value except non-empty objects.
 pub(super) fn for_each_leaf(mut visit: impl FnMut(&[&str], &Value)) {
     fn walk<'v>(path: &mut Vec<&'v str>, value: &'v Value, visit: &mut dyn FnMut(&[&str], &Value)) {
         match value.as_object() {
@@ -104,7 +104,7 @@ fn every_value_changes_what_is_rendered() {
         n_values += 1;
         let has_effect = bases.iter().zip(&before).any(|(base, before)| {
             let present = path.iter().fold(base, |inner, name| &inner[*name]);
-            // Where the base has it changed already, the default is the change.
+            // If the base already has the other value, the default is the change.
             let other = if *present == other {
                 value.clone()
             } else {

@@ -1,5 +1,5 @@
-//! Values of series at an instant, and the few operations on them that the dashboards need. They are written here
-//! without Prometheus, to compare its answers.
+//! Values of series at an instant, and the few operations on them that the dashboards need. They are implemented
+//! without Prometheus, to verify its results.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ impl Vector {
         self.group(by, |values| values.iter().sum())
     }
 
-    /// The largest of each group.
+    /// The maximum of each group.
     pub(super) fn max(&self, by: &[&str]) -> Vector {
         self.group(by, |values| values.iter().copied().fold(f64::MIN, f64::max))
     }
@@ -45,7 +45,7 @@ impl Vector {
         Vector::from([(Labels::new(), dividend / divisor)])
     }
 
-    /// The series of both.
+    /// The series of both vectors.
     pub(super) fn and_also(mut self, other: Vector) -> Vector {
         self.0.extend(other.0);
         self
@@ -70,7 +70,7 @@ impl Vector {
             .collect()
     }
 
-    /// The quantile of each histogram whose buckets these are: in its bucket, values are spread evenly.
+    /// The quantile of each histogram with these buckets. Values are interpolated linearly in a bucket.
     pub(super) fn quantile(&self, quantile: f64) -> Vector {
         let mut histograms: BTreeMap<Labels, Vec<(f64, f64)>> = BTreeMap::new();
         for (labels, count) in &self.0 {
@@ -98,7 +98,7 @@ impl Vector {
         self.0.is_empty()
     }
 
-    /// Whether both have the same series with the same values, but for rounding.
+    /// Whether both have the same series with the same values, except for rounding.
     pub(super) fn is_about(&self, other: &Vector) -> bool {
         let is_near = |one: f64, other: f64| {
             one.to_bits() == other.to_bits()

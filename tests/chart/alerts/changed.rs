@@ -1,4 +1,4 @@
-//! Any small change of an expression of the alerts makes their tests fail.
+//! Any small change of an alert's expression fails its tests.
 
 use std::{
     collections::BTreeSet,
@@ -18,19 +18,19 @@ use crate::mutants::{self, Mutant};
 const OF_RECORDS: [&str; 2] = ["CronwheelBudgetBurnsFast", "CronwheelBudgetBurnsSlowly"];
 /// The file of the changed rules.
 const RULES: &str = "rules.json";
-/// A variable of the environment: all changes are tried, as by `make alerts-test`.
+/// An environment variable that makes the test try all changes, set by `make alerts-test`.
 const ALL: &str = "CRONWHEEL_ALL_CHANGED_ALERTS";
-/// Otherwise one of so many is.
+/// Without [`ALL`], one of this many changes is tried.
 const SAMPLED: usize = 25;
-/// Processes of promtool at the same time.
+/// The number of concurrent promtool processes.
 const N_PROCESSES: usize = 2;
 
-/// Changes that no series can show: the rules, how the change begins, and the reason.
+/// Changes that no series can reveal: prefixes of rules, prefixes of changes, and the reason.
 const EQUIVALENT: [(&[&str], &[&str], &str); 9] = [
     (
         &["CronwheelNoLeader"],
         &["sum becomes max", "sum becomes avg"],
-        "numbers of shards are not negative: their sum is 0 if the largest is, and if their mean is",
+        "numbers of shards are not negative, so sum, maximum and mean are 0 at the same time",
     ),
     (
         &[
@@ -44,12 +44,12 @@ const EQUIVALENT: [(&[&str], &[&str], &str); 9] = [
     (
         &["CronwheelPermissionMissing", "CronwheelInstallationsOverlap"],
         &["max becomes sum"],
-        "the alert asks whether any is above 0",
+        "the alert checks whether any is above 0",
     ),
     (
         &["CronwheelUndecodableObjects", "CronwheelStartOver"],
         &["sum becomes max", "sum becomes avg", "increase becomes rate"],
-        "the alert asks whether any is above 0",
+        "the alert checks whether any is above 0",
     ),
     (
         &["CronwheelCronJobInTrouble"],
@@ -94,7 +94,7 @@ fn is_equivalent(rule: &str, mutant: &Mutant) -> bool {
         .any(|(rules, changes, _)| begins(rule, rules) && begins(&mutant.change, changes))
 }
 
-/// A rule of which the expression is changed, in a folder with the tests that concern it.
+/// A rule with a changed expression, in a folder with the relevant tests.
 struct Changed {
     rule: String,
     mutant: Mutant,
@@ -102,7 +102,7 @@ struct Changed {
 }
 
 impl Changed {
-    /// Whether all tests pass. Those of all alerts are the last, since they take longest.
+    /// Whether all tests pass. The tests of all alerts run last, because they take longest.
     fn passes(&self) -> bool {
         let files = fs::read_dir(&self.folder).unwrap().map(|entry| entry.unwrap().path());
         let tests: BTreeSet<PathBuf> = files.filter(|path| !path.ends_with(RULES)).collect();
@@ -113,7 +113,7 @@ impl Changed {
     }
 }
 
-/// Another metric of the same kind; for a record, the other one, and that of another window.
+/// Another metric of the same kind. For a record, the other record and the record of another window.
 fn other_metrics(token: &str) -> Vec<String> {
     if let Some((name, window)) = token.split_once(":increase") {
         let other = if name == "cronwheel:runs" {
@@ -145,11 +145,11 @@ fn name_of(rule: &Value) -> &str {
     rule["alert"].as_str().or(rule["record"].as_str()).unwrap()
 }
 
-/// The rules that the rule needs or serves, with one expression in place of its own.
+/// The rules that a rule uses and the rules that use it, with a changed expression for the rule.
 fn rules_with(file: &Value, rule: &str, expression: &str) -> Value {
     let mut file = file.clone();
     let is_record = rule.starts_with("cronwheel:");
-    // An alert needs the records of its windows alone.
+    // An alert uses only the records of its windows.
     let is_used = |record: &str| {
         let window = record.rsplit(':').next().unwrap_or(record);
         OF_RECORDS.contains(&rule) && expression.contains(&format!("{window}{{"))
@@ -186,7 +186,7 @@ fn tests_of(file: &Value, rule: &str) -> Value {
     file
 }
 
-/// The files of tests that concern a rule, by their names. Their rules are in the same folder.
+/// The relevant test files of a rule, by name. They refer to rules in the same folder.
 fn files_of_tests(rule: &str) -> Vec<(&'static str, String)> {
     let is_record = rule.starts_with("cronwheel:");
     let mut files = Vec::new();
@@ -253,7 +253,7 @@ fn survivors(changed: &[Changed]) -> BTreeSet<&Path> {
     })
 }
 
-/// All changes take minutes: without [`ALL`], only some are tried.
+/// All changes take minutes, so only some are tried without [`ALL`].
 #[test]
 fn any_changed_expression_makes_a_test_of_its_alert_fail() {
     let folder = crate::tempfile("").with_extension("changed");

@@ -1,4 +1,4 @@
-//! What cronwheel costs the API server, and how that answers.
+//! The load of cronwheel on the API server, and the responses of the API server.
 
 use super::model::{Dashboard, lines, row, stat};
 
@@ -10,7 +10,7 @@ pub(super) fn dashboard() -> Dashboard {
         name: "api_cost",
         title: "cronwheel / API cost",
         description: "What cronwheel costs the API server, and how the API server answers.",
-        rows: vec![cost(), answers(), events()],
+        rows: vec![cost(), responses(), events()],
     }
 }
 
@@ -59,7 +59,7 @@ fn cost() -> super::model::Row {
     )
 }
 
-fn answers() -> super::model::Row {
+fn responses() -> super::model::Row {
     row(
         "Answers",
         [

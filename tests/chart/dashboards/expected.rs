@@ -1,4 +1,4 @@
-//! What the panels must show of the fixture, computed from its samples without Prometheus.
+//! The expected values of the panels, computed from the samples of the fixture without Prometheus.
 
 use super::fixture::{Fixture, NOW, RANGE, RATE_INTERVAL};
 use crate::vector::{Labels, Vector};
@@ -9,7 +9,7 @@ const REQUESTS: &str = "cronwheel_api_requests_total";
 const CPU: &str = "process_cpu_seconds_total";
 const WRITES: [&str; 4] = ["create", "update", "patch", "delete"];
 
-/// What each query of a panel must return, in their order.
+/// The expected results of the queries of a panel, in their order.
 pub(super) fn of(fixture: &Fixture, dashboard: &str, panel: &str) -> Vec<Vector> {
     let samples = Samples(fixture);
     let answers = match dashboard {

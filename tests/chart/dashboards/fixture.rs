@@ -1,4 +1,4 @@
-//! The samples of an installation in which every series of every metric grows at its own rate, beside programs that no
+//! The samples of an installation in which every series of every metric grows at its own rate, and of programs that no
 //! dashboard may count.
 
 use std::fmt::Write as _;
@@ -12,14 +12,14 @@ const BEGIN: i64 = 1_767_225_600;
 /// Seconds between two samples.
 const INTERVAL: usize = 30;
 const N_SAMPLES: usize = 50;
-/// The instant of the queries: half an interval after the last sample but one.
+/// The instant of the queries: half an interval after the second-last sample.
 pub(super) const NOW: i64 = BEGIN + 48 * 30 + 15;
-/// The window of drawings, in samples.
+/// The window of graphs, in samples.
 pub(super) const RATE_INTERVAL: usize = 8;
-/// The window of large numbers, in samples.
+/// The window of stat panels, in samples.
 pub(super) const RANGE: usize = 40;
 
-/// What Grafana would put in place of its variables.
+/// Replaces Grafana's variables as Grafana would.
 pub(super) fn substituted(expression: &str) -> String {
     let seconds = |n_samples: usize| format!("{}s", n_samples * INTERVAL);
     [
@@ -70,7 +70,7 @@ const fn other_program(target: Target) -> Target {
     }
 }
 
-/// Each that is not selected, and each other program, differs from a selected replica in one label.
+/// Each target that is not selected, and each other program, differs from a selected replica in one label.
 static TARGETS: [Target; 9] = [
     selected(target("east", "cronwheel", "10.0.0.1:8080")),
     selected(target("east", "cronwheel", "10.0.0.2:8080")),
@@ -78,7 +78,7 @@ static TARGETS: [Target; 9] = [
     target("east", "canary", "10.0.0.1:8080"),
     target("west", "cronwheel", "10.0.0.1:8080"),
     target("west", "cronwheel", "10.0.0.2:8080"),
-    // The same job and instance as another program in the selected cluster.
+    // A replica with the job and instance of another program in the selected cluster.
     target("west", "cronwheel", "10.0.0.9:9100"),
     other_program(selected(target("east", "cronwheel", "10.0.0.9:9100"))),
     other_program(selected(target("east", "worker", "10.0.0.1:8080"))),
@@ -151,14 +151,14 @@ impl Selection<'_> {
         self.values(|values| *values.last().unwrap())
     }
 
-    /// The growth per second in a window of so many samples.
+    /// The growth per second in a window with this number of samples.
     pub(super) fn rate(&self, n_samples: usize) -> Vector {
         let seconds = f64::from(u32::try_from((n_samples - 1) * INTERVAL).unwrap());
         let rate = |values: &[f64]| (values[values.len() - 1] - values[values.len() - n_samples]) / seconds;
         self.values(rate).without_name()
     }
 
-    /// The growth in a window of so many samples.
+    /// The growth in a window with this number of samples.
     pub(super) fn increase(&self, n_samples: usize) -> Vector {
         let seconds = f64::from(u32::try_from(n_samples * INTERVAL).unwrap());
         self.rate(n_samples).map(|rate| rate * seconds)
@@ -206,7 +206,7 @@ fn series_of(target: &Target, spec: &MetricSpec) -> Vec<Series> {
         MetricKind::Counter | MetricKind::Gauge => vec![(labels.clone(), growing(&labels))],
         MetricKind::Histogram => histogram(&labels, spec.name),
     });
-    // A maximum over more replicas than those that are selected is another one.
+    // With the replicas that are not selected, the maximum would differ.
     let scale = if target.is_selected { 1.0 } else { 10.0 };
     series
         .map(|(labels, values)| Series {
@@ -270,7 +270,7 @@ fn histogram(labels: &Labels, name: &str) -> Vec<(Labels, Vec<f64>)> {
     series
 }
 
-/// Values that grow ever faster, by numbers that only these labels have: windows of different lengths have different
+/// Values with increasing growth, which depends on the labels, so that windows of different lengths have different
 /// rates.
 fn growing(labels: &Labels) -> Vec<f64> {
     let text = format!("{labels:?}");
@@ -278,7 +278,7 @@ fn growing(labels: &Labels) -> Vec<f64> {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
     let part = |shift: u32, n_values: u64| u32::try_from((hash >> shift) % n_values).unwrap();
-    // Far above 0, where Prometheus would guess when a counter began.
+    // Far above 0, because Prometheus extrapolates counters near 0 to their start.
     let (first, linear, square) = (5_000 + part(8, 997), 1 + part(24, 89), 1 + part(40, 13));
     let value = |step: u32| f64::from(first + linear * step + square * step * step);
     (0..u32::try_from(N_SAMPLES).unwrap()).map(value).collect()

@@ -1,4 +1,4 @@
-//! Whether Jobs are on time, and what becomes of those that are not.
+//! The lateness of Jobs, and the outcomes of runs without a Job.
 
 use super::model::{Dashboard, heatmap, lines, row, stat};
 

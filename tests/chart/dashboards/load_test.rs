@@ -1,4 +1,4 @@
-//! A load test while it runs: load, lateness and limits above each other.
+//! The progress of a load test: load, lateness and limits on a common time axis.
 
 use super::model::{Dashboard, heatmap, lines, row};
 
@@ -44,7 +44,7 @@ pub(super) fn dashboard() -> Dashboard {
     }
 }
 
-/// A quantile of the time that a create takes.
+/// A quantile of the duration of creates.
 fn create(quantile: f64) -> String {
     format!(
         "histogram_quantile({quantile}, sum by (le) (rate(cronwheel_api_request_duration_seconds_bucket{{@, \

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// Stands in expressions for the labels that the variables of a dashboard select.
+/// The placeholder in expressions for the selectors with the variables of a dashboard.
 const SELECTED: &str = "@";
 const SELECTOR: &str = r#"cluster=~"$cluster", job=~"$job", instance=~"$instance""#;
 /// The width of a dashboard in columns.
@@ -25,7 +25,7 @@ pub(super) struct Panel {
     pub(super) title: &'static str,
     pub(super) description: &'static str,
     pub(super) kind: Kind,
-    /// A unit as Grafana names it.
+    /// A Grafana unit.
     pub(super) unit: &'static str,
     /// Whether values may be negative.
     is_signed: bool,
@@ -74,7 +74,7 @@ impl Panel {
         self
     }
 
-    /// Adds the median and the 99th percentile of a histogram, by a label where one is named.
+    /// Adds the median and the 99th percentile of a histogram, grouped by labels unless `by` is empty.
     pub(super) fn quantiles(self, histogram: &str, by: &'static str) -> Panel {
         let (labels, legends) = match by {
             "" => ("le".to_owned(), ["p50", "p99"]),
@@ -92,7 +92,7 @@ impl Panel {
         self.query(legends[0], of("0.5")).query(legends[1], of("0.99"))
     }
 
-    /// The expressions as they stand in the dashboard.
+    /// The expressions in the dashboard.
     pub(super) fn expressions(&self) -> impl Iterator<Item = String> {
         self.queries
             .iter()
@@ -157,7 +157,7 @@ pub(super) fn row<const N: usize>(title: &'static str, panels: [Panel; N]) -> Ro
 /// One dashboard.
 #[derive(Debug)]
 pub(super) struct Dashboard {
-    /// The name of its file, without the ending; with `cronwheel-` in front, its uid.
+    /// The name of the file, without the extension. With the prefix `cronwheel-`, it is the uid.
     pub(super) name: &'static str,
     pub(super) title: &'static str,
     pub(super) description: &'static str,
@@ -182,7 +182,8 @@ impl Dashboard {
         serde_json::to_string_pretty(&dashboard).unwrap() + "\n"
     }
 
-    /// Rows below each other; in a row, numbers beside each other and then two or three drawings a line.
+    /// The panels with their positions. In a row, stat panels share the first line, and two or three graphs share each
+    /// other
     fn placed(&self) -> Vec<Value> {
         let (mut placed, mut y) = (Vec::new(), 0);
         for row in &self.rows {
@@ -208,7 +209,7 @@ impl Dashboard {
     }
 }
 
-/// The data source, and the labels that choose an installation and its replicas.
+/// The variables for the data source, and for the labels that select an installation and its replicas.
 fn variables() -> Value {
     let label = |name: &str, label: &str, selected: &str| {
         let query = format!("label_values(cronwheel_build_info{{{selected}}}, {name})");

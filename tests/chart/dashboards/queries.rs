@@ -1,4 +1,5 @@
-//! Every query of every panel on a real Prometheus: it returns what the samples say, and any small change of it does not.
+//! Runs every query of every panel on a real Prometheus. It must return the values that follow from the samples, and
+//! any small change of it must return others.
 
 use super::{
     all, expected,
@@ -11,7 +12,7 @@ use crate::{
 };
 use cronwheel::telemetry::metrics::table;
 
-/// A query of a panel, and what it must return.
+/// A query of a panel, and the expected result.
 struct Query {
     panel: String,
     expression: String,
@@ -40,24 +41,24 @@ fn queries(fixture: &Fixture) -> Vec<Query> {
     queries
 }
 
-/// Changes that no samples can show, each with the reason.
+/// Whether a change does not affect the result. Each condition has its reason.
 fn is_equivalent(expression: &str, mutant: &mutants::Mutant) -> bool {
     let change = &mutant.change;
     let place = change
         .rsplit_once(", at ")
         .map(|(_, place)| place.parse::<usize>().unwrap());
-    // A quantile depends only on the ratios of the buckets, and both are the same times a number.
+    // A quantile depends only on the ratios of the buckets, and these changes only multiply all buckets by a number.
     let is_factor = change.starts_with("rate becomes increase") || change.starts_with("sum becomes avg");
     let is_of_quantile = expression.starts_with("histogram_quantile(") && is_factor;
     // Both sides of `on (job, instance)` have the same jobs and instances, so one of the two selections is enough.
     let is_joined = expression.contains("and on (job, instance)")
         && (change.starts_with("without job=~") || change.starts_with("without instance=~"));
-    // Only the two sides of the join, and not the divisor behind it.
+    // This holds only for the two sides of the join, not for the divisor after it.
     let is_in_join = place.is_some_and(|place| expression.find(") / ").is_none_or(|divided| place < divided));
     is_of_quantile || is_joined && is_in_join
 }
 
-/// Another metric of the same kind and with the same ending.
+/// Another metric of the same kind and with the same suffix.
 fn other_metric(token: &str) -> Option<String> {
     let name = alerts::registered_name(token)?;
     let index = table::ALL.iter().position(|spec| spec.name == name)?;
@@ -67,9 +68,9 @@ fn other_metric(token: &str) -> Option<String> {
     Some(format!("{}{}", other.name, &token[name.len()..]))
 }
 
-fn is_shown(prometheus: &Prometheus, query: &Query, expression: &str) -> bool {
+fn returns_expected(prometheus: &Prometheus, query: &Query, expression: &str) -> bool {
     match prometheus.value(&substituted(expression), NOW) {
-        Ok(answer) => answer.is_about(&query.expected),
+        Ok(result) => result.is_about(&query.expected),
         Err(Refusal::Failed) => false,
         Err(Refusal::Invalid(reason)) => panic!("{expression}: {reason}"),
     }
@@ -83,9 +84,9 @@ fn only_the_unchanged_query_of_a_panel_shows_the_expected_values() {
     let mut wrong = Vec::new();
     for query in queries(&fixture) {
         assert!(!query.expected.is_empty(), "{}", query.panel);
-        if !is_shown(&prometheus, &query, &query.expression) {
-            let answer = prometheus.value(&substituted(&query.expression), NOW);
-            wrong.push(format!("{}: {answer:?}, not {:?}", query.panel, query.expected));
+        if !returns_expected(&prometheus, &query, &query.expression) {
+            let result = prometheus.value(&substituted(&query.expression), NOW);
+            wrong.push(format!("{}: {result:?}, not {:?}", query.panel, query.expected));
             continue;
         }
         let mut mutants = mutants::of(&query.expression, |token| other_metric(token).into_iter().collect());
@@ -95,7 +96,7 @@ fn only_the_unchanged_query_of_a_panel_shows_the_expected_values() {
         });
         for mutant in mutants {
             n_mutants += 1;
-            let is_alike = is_shown(&prometheus, &query, &mutant.expression);
+            let is_alike = returns_expected(&prometheus, &query, &mutant.expression);
             let is_equivalent = is_equivalent(&query.expression, &mutant);
             n_equivalent += usize::from(is_equivalent);
             if is_alike != is_equivalent {
@@ -103,7 +104,7 @@ fn only_the_unchanged_query_of_a_panel_shows_the_expected_values() {
             }
         }
     }
-    eprintln!("{n_mutants} changed queries, of which {n_equivalent} mean the same");
+    eprintln!("{n_mutants} changed queries, of which {n_equivalent} are equivalent");
     assert!(
         wrong.is_empty(),
         "{} of {n_mutants}:\n{}",

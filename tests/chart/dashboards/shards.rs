@@ -1,4 +1,4 @@
-//! Who leads which share, how replicas replace each other, and how they are.
+//! The leaders of the shards, the moves of shards between replicas, and the health of replicas.
 
 use super::model::{Dashboard, Row, lines, row};
 
@@ -244,7 +244,7 @@ fn processes() -> Row {
     )
 }
 
-/// Other programs export metrics of processes too.
+/// Selects processes of cronwheel, because other programs export process metrics too.
 fn with_build(expression: &str) -> String {
     format!("{expression} and on (job, instance) cronwheel_build_info{{@}}")
 }

@@ -11,22 +11,22 @@ fn files() -> [(&'static str, &'static str, &'static [&'static str], Value); 4] 
     [
         (
             "rbac.yaml",
-            "The account and its rights. It lives in kube-system: the API server's priority and fairness puts service accounts\n\
-             # of that namespace into `workload-high`, as the built-in controller's account is, and all others into\n\
+            "The service account and its permissions. It is in kube-system, because API priority and fairness assigns service\n\
+             # accounts of that namespace to `workload-high`, like the account of the built-in controller, and others to\n\
              # `workload-low`. To use another account, change it in all files of this folder.",
             &["serviceaccount", "rbac"],
             json!({}),
         ),
         (
             "cronwheel.yaml",
-            "The replicas. Write the name of your image.",
+            "The replicas. Replace the image by yours.",
             &["deployment", "service", "poddisruptionbudget"],
             json!({}),
         ),
         ("flow-schema.yaml", "Optional.", &["flowschema"], json!({})),
         (
             "fence-policy.yaml",
-            "Optional. The account is named in `by-cronwheel`.",
+            "Optional. The match condition `by-cronwheel` has the name of the account.",
             &["fencepolicy"],
             json!({"fencePolicy": {"enabled": true}}),
         ),
@@ -53,7 +53,7 @@ fn without_helm(text: &str) -> String {
 fn manifests_match_the_rendered_chart() {
     for (file, purpose, templates, values) in files() {
         let mut generated =
-            format!("# {purpose}\n# Rendered from the chart in deploy/helm/cronwheel: change that instead.\n");
+            format!("# {purpose}\n# Rendered from the chart in deploy/helm/cronwheel: change the chart instead.\n");
         let show_only: Vec<String> = templates
             .iter()
             .map(|template| format!("--show-only=templates/{template}.yaml"))

@@ -52,15 +52,15 @@ fn filled(page: &str) -> anyhow::Result<String> {
     Ok(parts.concat() + rest)
 }
 
-/// Generates the table for a mark: its kind, then files, then the items to show. The table reports missing files.
+/// Generates the table for a mark: its kind, files, and the items to show. The table reports missing files.
 fn table(mark: &str) -> anyhow::Result<String> {
-    let mut words = mark.split_ascii_whitespace();
-    let kind = words.next().unwrap_or_default();
-    let (files, items): (Vec<&str>, Vec<&str>) = words.partition(|word| is_json(word));
-    let (there, missing): (Vec<&str>, Vec<&str>) = files
+    let mut parts = mark.split_ascii_whitespace();
+    let kind = parts.next().unwrap_or_default();
+    let (files, items): (Vec<&str>, Vec<&str>) = parts.partition(|part| is_json(part));
+    let (existing, missing): (Vec<&str>, Vec<&str>) = files
         .into_iter()
         .partition(|file| root().join(RESULTS).join(file).is_file());
-    let paths: Vec<PathBuf> = there.iter().map(|file| root().join(RESULTS).join(file)).collect();
+    let paths: Vec<PathBuf> = existing.iter().map(|file| root().join(RESULTS).join(file)).collect();
     let missing: String = missing.iter().map(|file| not_measured(file)).collect();
     let table = match (kind, &paths[..]) {
         ("figures" | "ratios" | "aims" | "bursts", []) if !missing.is_empty() => return Ok(missing),

@@ -71,8 +71,13 @@ pub(crate) struct Tally {
 
 impl Tally {
     /// Compares the due instants with the audit log and with the Jobs that still exist.
-    pub(crate) fn of(cron_jobs: &[SyntheticCronJob], slots: &Slots, requests: &[Request], there: &JobNames) -> Tally {
-        let unanswered = unanswered_creates(requests, there);
+    pub(crate) fn of(
+        cron_jobs: &[SyntheticCronJob],
+        slots: &Slots,
+        requests: &[Request],
+        existing: &JobNames,
+    ) -> Tally {
+        let unanswered = unanswered_creates(requests, existing);
         let mut arrivals: HashMap<(&str, &str), Vec<&Request>> = HashMap::new();
         let mut n_creates = 0;
         for request in requests.iter().filter(|request| request.is_job_create()) {
@@ -134,14 +139,14 @@ impl Tally {
 
 /// For each Job, the first create without a response that may have made it. Includes only Jobs that exist or were
 /// deleted.
-fn unanswered_creates<'a>(requests: &'a [Request], there: &JobNames) -> HashMap<(&'a str, &'a str), &'a Request> {
+fn unanswered_creates<'a>(requests: &'a [Request], existing: &JobNames) -> HashMap<(&'a str, &'a str), &'a Request> {
     let name = |request: &'a Request| (request.namespace.as_str(), request.name.as_str());
-    let gone = requests.iter().filter(|request| request.is_job_delete());
-    let deleted: HashSet<(&str, &str)> = gone.map(name).collect();
+    let deletes = requests.iter().filter(|request| request.is_job_delete());
+    let deleted: HashSet<(&str, &str)> = deletes.map(name).collect();
     let mut creates: HashMap<(&str, &str), &Request> = HashMap::new();
     for request in requests.iter().filter(|request| request.is_unanswered_job_create()) {
         let key = name(request);
-        if deleted.contains(&key) || there.contains(&(key.0.to_owned(), key.1.to_owned())) {
+        if deleted.contains(&key) || existing.contains(&(key.0.to_owned(), key.1.to_owned())) {
             creates.entry(key).or_insert(request);
         }
     }
@@ -232,8 +237,8 @@ mod tests {
         requests[3].code = 504;
         assert_eq!(tally(&requests).missed, ["load-0/b-101"]);
 
-        let there = JobNames::from([("load-0".to_owned(), "b-101".to_owned())]);
-        let by_job = Tally::of(&cron_jobs(), &slots(), &requests, &there);
+        let existing = JobNames::from([("load-0".to_owned(), "b-101".to_owned())]);
+        let by_job = Tally::of(&cron_jobs(), &slots(), &requests, &existing);
         assert!(by_job.is_clean());
         assert_eq!((by_job.n_created, by_job.n_unanswered, by_job.n_outside), (6, 1, 0));
 

@@ -116,7 +116,7 @@ fn up(name: String, jobs: JobLife, audit: bool) -> anyhow::Result<()> {
     root.sweep()?;
     if let Some(instance) = root.find(&name)? {
         if !instance.is_complete() {
-            bail!("{name} was started before and does not run whole; `down` cleans it away");
+            bail!("some processes of {name} do not run; `down` removes it");
         }
         println!("Runs already.");
         print_usage(&instance);

@@ -186,9 +186,9 @@ fn notes_mention_a_missing_fence_and_a_single_replica() {
             "--namespace=kube-system",
             "--values",
         ];
-        let told = super::helm(&[&arguments[..], &[file.to_str().unwrap()]].concat()).unwrap();
+        let output = super::helm(&[&arguments[..], &[file.to_str().unwrap()]].concat()).unwrap();
         fs::remove_file(file).unwrap();
-        told.split_once("\nNOTES:\n").unwrap().1.to_owned()
+        output.split_once("\nNOTES:\n").unwrap().1.to_owned()
     };
     let by_default = notes(json!({}));
     assert!(by_default.contains("-cronjob-controller"));

@@ -81,12 +81,12 @@ impl Vector {
         }
         let quantile_of = |mut buckets: Vec<(f64, f64)>| {
             buckets.sort_by(|one, other| one.0.total_cmp(&other.0));
-            let wanted = quantile * buckets.last().unwrap().1;
-            let at = buckets.iter().position(|(_, count)| *count >= wanted).unwrap();
+            let rank = quantile * buckets.last().unwrap().1;
+            let at = buckets.iter().position(|(_, count)| *count >= rank).unwrap();
             let (lower, below) = if at == 0 { (0.0, 0.0) } else { buckets[at - 1] };
             let (upper, up_to) = buckets[at];
             assert!(upper.is_finite(), "the quantile is in the last bucket");
-            lower + (upper - lower) * (wanted - below) / (up_to - below)
+            lower + (upper - lower) * (rank - below) / (up_to - below)
         };
         histograms
             .into_iter()

@@ -65,7 +65,7 @@ impl Audit {
     pub(super) fn assert_no_job_created_twice(&self) {
         assert_eq!(self.of(["delete", "jobs"]).next(), None);
         let created = self.created_jobs();
-        let twice: Vec<_> = created.iter().filter(|(_, came)| came.len() > 1).collect();
+        let twice: Vec<_> = created.iter().filter(|(_, times)| times.len() > 1).collect();
         assert!(twice.is_empty() && !created.is_empty(), "{twice:?}");
     }
 

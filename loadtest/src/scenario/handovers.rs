@@ -157,13 +157,13 @@ impl Handovers {
     }
 
     fn tally(&self, kubectl: &Kubectl, slots: &Slots, requests: &[Request]) -> anyhow::Result<Tally> {
-        let mut there = JobNames::new();
+        let mut existing = JobNames::new();
         for namespace in self.load.namespaces() {
             let names = kubectl.run(&["get", "jobs", "--namespace", &namespace, "--output", "name"])?;
             let name = |line: &str| line.strip_prefix("job.batch/").map(str::to_owned);
-            there.extend(names.lines().filter_map(name).map(|name| (namespace.clone(), name)));
+            existing.extend(names.lines().filter_map(name).map(|name| (namespace.clone(), name)));
         }
-        Ok(Tally::of(&self.load.cron_jobs(), slots, requests, &there))
+        Ok(Tally::of(&self.load.cron_jobs(), slots, requests, &existing))
     }
 
     /// Waits until every Job was created, or until the time for late Jobs is over.

@@ -39,7 +39,7 @@ pub(super) async fn namespace_with_refused_creates_is_probed_and_recovers(refuse
         .await;
     assert!(
         begun.elapsed().as_secs_f64() > 4.0,
-        "six tries in {:?}",
+        "six attempts in {:?}",
         begun.elapsed()
     );
 

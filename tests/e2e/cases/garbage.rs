@@ -84,7 +84,7 @@ fn all_garbage() -> Vec<Garbage> {
 }
 
 /// Unusual objects that can run, by name.
-fn all_oddities() -> Vec<(&'static str, Value)> {
+fn all_unusual() -> Vec<(&'static str, Value)> {
     vec![
         ("empty-zone", json!({"timeZone": ""})),
         (
@@ -106,11 +106,11 @@ pub(super) async fn stored_garbage_is_reported_and_stops_no_other_cron_job(names
     for garbage in all_garbage() {
         store(&namespace, garbage.name, garbage.spec).await;
     }
-    for (name, spec) in all_oddities() {
+    for (name, spec) in all_unusual() {
         store(&namespace, name, spec).await;
     }
-    let unborn = json!({"metadata": {"name": "unborn", "creationTimestamp": null}});
-    namespace.store_cron_job(hanging(), unborn).await;
+    let without_creation_time = json!({"metadata": {"name": "no-creation-time", "creationTimestamp": null}});
+    namespace.store_cron_job(hanging(), without_creation_time).await;
 
     let controller = Controller::start_before(&namespace, 0);
     controller.wait_for_account(&[("created", 4)]).await;
@@ -128,7 +128,9 @@ pub(super) async fn stored_garbage_is_reported_and_stops_no_other_cron_job(names
         let message = namespace.wait_for_event_on(garbage.name, garbage.reason).await;
         assert_eq!(message, garbage.message);
     }
-    let message = namespace.wait_for_event_on("unborn", "UndecodableCronJob").await;
+    let message = namespace
+        .wait_for_event_on("no-creation-time", "UndecodableCronJob")
+        .await;
     assert!(message.contains("metadata.creationTimestamp"), "{message}");
     let message = namespace.wait_for_event_on("zone-in-text", "UnsupportedSchedule").await;
     let quoted = "CRON_TZ or TZ used in schedule \"TZ=Asia/Tokyo * * * * *\" is not officially supported, see ";

@@ -304,7 +304,7 @@ pub(super) async fn replica_without_the_role_starts_nothing_and_names_it(namespa
     }
     assert!(namespace.find("Job", &namespace.job_name(0)).await.is_none());
     permit_leases(&namespace).await;
-    // If minute 1 has begun meanwhile, its slot is the latest.
+    // If minute 1 has begun, its slot is the latest.
     let is_there = async || {
         let jobs = [namespace.job_name(0), namespace.job_name(1)];
         namespace.find("Job", &jobs[0]).await.is_some() || namespace.find("Job", &jobs[1]).await.is_some()

@@ -13,7 +13,7 @@ const TROUBLE: &str = "cronwheel_cron_job_trouble";
 /// More than the interval between two passes over the CronJobs, with the second until the next turn of the shard.
 const LONGER_THAN_A_PASS: SignedDuration = SignedDuration::from_secs(14);
 
-/// Stores a CronJob that can have no run, because its time zone is unknown. Its schedule is not due meanwhile.
+/// Stores a CronJob that cannot run, because its time zone is unknown. It is not due during the case.
 async fn store_without_zone(namespace: &Namespace) {
     let spec = json!({"schedule": "0 0 1 1 *", "timeZone": "Mars/Olympus"});
     let changes = json!({"metadata": {"name": "zoneless"}, "spec": spec});

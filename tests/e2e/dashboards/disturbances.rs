@@ -93,8 +93,8 @@ pub(super) fn run(testbed: &mut Testbed, folder: &Path, addresses: [&str; 2], re
     kubectl.run(&patch).unwrap();
     // A replica without any permission, and another installation in the same namespaces.
     let no_permissions = testbed.token_kubeconfig("kube-system", "nobody").unwrap();
-    let [lone, other] = addresses;
-    let _without_permissions = start_replica_with(3, &no_permissions, folder, lone, &[]);
+    let [unpermitted, other] = addresses;
+    let _without_permissions = start_replica_with(3, &no_permissions, folder, unpermitted, &[]);
     let _other = start_replica_with(4, &testbed.kubeconfig(), folder, other, &["--installation=other"]);
     wait_for("the other installation", || is_ready(other));
     // The frozen replica is evicted, and rejoins as another member.

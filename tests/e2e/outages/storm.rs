@@ -34,14 +34,14 @@ pub(super) async fn storm_of_429_responses_loses_no_run(_: &mut Testbed, namespa
 /// Asserts that no request arrives within a second after a 429 with the same verb and resource, except those already in
 /// flight. The API server requests this pause.
 fn assert_pauses(audit: &Audit) {
-    let (on_the_way, pause) = (SignedDuration::from_millis(300), SignedDuration::from_millis(900));
+    let (in_flight, pause) = (SignedDuration::from_millis(300), SignedDuration::from_millis(900));
     for lane in [["create", "jobs"], ["update", "cronjobs"], ["create", "events"]] {
         let (received, refused) = audit.received_and_refused(lane);
         for refused in refused {
-            let hasty = received
+            let too_early = received
                 .iter()
-                .find(|came| **came > refused + on_the_way && **came < refused + pause);
-            assert_eq!(hasty, None, "{lane:?} after the refusal of {refused}");
+                .find(|arrival| **arrival > refused + in_flight && **arrival < refused + pause);
+            assert_eq!(too_early, None, "{lane:?} after the refusal at {refused}");
         }
     }
 }

@@ -26,15 +26,15 @@ async fn start_proxy(namespace: &Namespace) -> (Proxy, PathBuf) {
 pub(super) async fn cut_off_for_30_seconds_a_replica_loses_its_shards_once(namespace: Namespace) {
     let (proxy, kubeconfig) = start_proxy(&namespace).await;
     let mut group = Group::start(namespace, 2, 30).await;
-    let lone = group.add_by("r1", &kubeconfig);
+    let isolated = group.add_by("r1", &kubeconfig);
     // After the settle window, the new replica gets its share.
     group.wait_until_even(3).await;
     let before = group.shard_leases().await;
-    let pod_uid = group.pod_uid(lone);
+    let pod_uid = group.pod_uid(isolated);
     group.sleep_until(0, -9).await;
     let cut_off = group.now();
     proxy.hold();
-    group.set_acting(lone, false);
+    group.set_acting(isolated, false);
     // 10.5 s on an idle machine.
     group.assert_all_led_within(cut_off, 14).await;
     for (shard, (term, holder)) in group.shard_leases().await {
@@ -42,11 +42,11 @@ pub(super) async fn cut_off_for_30_seconds_a_replica_loses_its_shards_once(names
         assert_eq!(term - before[&shard].0, u64::from(was_its), "{shard}: to {holder}");
         assert_ne!(holder, pod_uid, "{shard}");
     }
-    assert_eq!(group.metric(lone, "cronwheel_fences_total").await, 1);
+    assert_eq!(group.metric(isolated, "cronwheel_fences_total").await, 1);
     group.sleep_until(0, 21).await;
     proxy.release();
-    group.set_acting(lone, true);
-    group.wait_for_metric(lone, "cronwheel_rejoins_total", 1).await;
+    group.set_acting(isolated, true);
+    group.wait_for_metric(isolated, "cronwheel_rejoins_total", 1).await;
     group.wait_until_even(3).await;
     group.finish(n_slots()).await;
 }
@@ -58,13 +58,13 @@ pub(super) async fn fence_policy_denies_creates_delayed_by_the_network(namespace
     fence(&namespace, "default").await;
     let (proxy, kubeconfig) = start_proxy(&namespace).await;
     let mut group = Group::start(namespace, 2, 30).await;
-    let lone = group.add_by("r1", &kubeconfig);
+    let isolated = group.add_by("r1", &kubeconfig);
     group.wait_until_even(3).await;
     group.sleep_until(0, -1).await;
     let cut_off = group.now();
     proxy.delay();
     group.sleep_until(0, 0).await;
-    group.set_acting(lone, false);
+    group.set_acting(isolated, false);
     group.assert_all_led_within(cut_off, 15).await;
     group.sleep_until(0, 21).await;
     let made_by_others = group.complete_jobs_later_than(0, 5);
@@ -74,13 +74,13 @@ pub(super) async fn fence_policy_denies_creates_delayed_by_the_network(namespace
     }
     group.sleep_until(0, 40).await;
     proxy.release();
-    group.set_acting(lone, true);
-    group.wait_for_metric(lone, "cronwheel_rejoins_total", 1).await;
+    group.set_acting(isolated, true);
+    group.wait_for_metric(isolated, "cronwheel_rejoins_total", 1).await;
     group.wait_until_even(3).await;
     let refused = Audit::read(&group.namespace).await.refused_jobs();
     let n_refused = made_by_others.iter().filter(|job| refused.contains(*job)).count();
     eprintln!(
-        "        {}: {n_refused} creates came late and were refused",
+        "        {}: {n_refused} late creates were refused",
         group.namespace.name
     );
     assert!(n_refused >= 8, "{refused:?} of {made_by_others:?}");

@@ -37,7 +37,7 @@ pub(crate) async fn run(
     // Detects before the measurement that a file cannot be written.
     output.write(&result)?;
     let ended = tokio::select! {
-        ended = rounds::play(&contestants, &mut result, &options, &output, scratch) => ended,
+        ended = rounds::run(&contestants, &mut result, &options, &output, scratch) => ended,
         interruption = interrupted() => interruption.and_then(|signal| bail!("interrupted by {signal}")),
     };
     result.incomplete = ended.err().map(|error| format!("{error:#}").trim_end().to_owned());

@@ -94,9 +94,12 @@ impl Evidence<'_> {
     /// which it could have started.
     fn lateness_ms(&self, slot: Slot, tally: &Tally) -> Vec<f64> {
         let burst = tally.bursts.get(&slot);
-        let came = burst.map(Burst::lateness_us).unwrap_or_default();
+        let lateness_us = burst.map(Burst::lateness_us).unwrap_or_default();
         let n_runs = self.cron_jobs.iter().filter(|one| one.due.is_at(slot)).count();
-        let mut lateness_ms: Vec<f64> = came.iter().map(|microseconds| count(*microseconds) / 1e3).collect();
+        let mut lateness_ms: Vec<f64> = lateness_us
+            .iter()
+            .map(|microseconds| count(*microseconds) / 1e3)
+            .collect();
         let window_ms = milliseconds(self.end.duration_since(slot.start()));
         lateness_ms.resize(n_runs.max(lateness_ms.len()), window_ms);
         lateness_ms.sort_by(f64::total_cmp);

@@ -12,7 +12,7 @@ use super::{column::Column, output, result::ComparisonResult, statistics::Summar
 
 /// A table with a row per column and a cell per controller.
 pub(crate) fn figures(path: &Path, columns: &[&str]) -> anyhow::Result<String> {
-    let result = whole(path)?;
+    let result = read_complete(path)?;
     let names: Vec<&str> = result.controllers.iter().map(|one| one.name.as_str()).collect();
     let mut rows = vec![row("", &names), format!("|---|{}", "---|".repeat(names.len()))];
     for name in columns {
@@ -28,7 +28,7 @@ pub(crate) fn figures(path: &Path, columns: &[&str]) -> anyhow::Result<String> {
 
 /// A table with a row per `COLUMN/CONTROLLER<=AIM`: the ratio of cronwheel to the controller, with the aim.
 pub(crate) fn ratios(path: &Path, items: &[&str]) -> anyhow::Result<String> {
-    let result = whole(path)?;
+    let result = read_complete(path)?;
     let mut rows = vec![
         row("", &[SUBJECT, "Compared with", "Ratio", "Aim, at most"]),
         "|---|---|---|---|---|".to_owned(),
@@ -41,7 +41,7 @@ pub(crate) fn ratios(path: &Path, items: &[&str]) -> anyhow::Result<String> {
 
 /// A table with a row per `COLUMN<=AIM`, or `COLUMN` without an aim, of cronwheel.
 pub(crate) fn aims(path: &Path, items: &[&str]) -> anyhow::Result<String> {
-    let result = whole(path)?;
+    let result = read_complete(path)?;
     let mut rows = vec![row("", &[SUBJECT, "Aim, at most"]), "|---|---|---|".to_owned()];
     for item in items {
         let (name, aim) = item
@@ -102,7 +102,7 @@ fn row(title: &str, cells: &[impl AsRef<str>]) -> String {
     format!("|{}|", cells.join("|"))
 }
 
-fn whole(path: &Path) -> anyhow::Result<ComparisonResult> {
+fn read_complete(path: &Path) -> anyhow::Result<ComparisonResult> {
     let result = output::read(path)?;
     ensure!(result.incomplete.is_none(), "{} is incomplete", path.display());
     Ok(result)

@@ -79,7 +79,7 @@ pub(super) fn begin(plan: Plan, slo: Slo, contestants: &[Contestant]) -> anyhow:
 }
 
 /// Runs all turns of the plan and adds them to the result.
-pub(super) async fn play(
+pub(super) async fn run(
     contestants: &[Contestant],
     result: &mut ComparisonResult,
     options: &TargetOptions,

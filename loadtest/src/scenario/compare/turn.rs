@@ -63,14 +63,14 @@ pub(super) async fn run(
     fs::create_dir(&scratch).with_context(|| format!("cannot make {}", scratch.display()))?;
     let mut target = Target::open(options, &scratch).await?;
     let run_id = format!("load-{}-{round}-{}", std::process::id(), contestant.name());
-    let turn = play(plan, &mut target, contestant, round, &run_id, &scratch, progress).await;
+    let turn = run_on(plan, &mut target, contestant, round, &run_id, &scratch, progress).await;
     if target.is_foreign() {
         clean::run(target.kubeconfig(), Some(&run_id)).await?;
     }
     turn
 }
 
-async fn play(
+async fn run_on(
     plan: &Plan,
     target: &mut Target,
     contestant: &Contestant,

@@ -1,4 +1,4 @@
-//! `loadtest clean`: removes what runs have left on a cluster, even after a crash.
+//! `loadtest clean`: removes the leftovers of runs from a cluster, even after a crash.
 
 use std::path::{Path, PathBuf};
 

@@ -75,7 +75,7 @@ enum Scenario {
     Compare(CompareArguments),
     /// Regenerates the marked tables in README and docs from the files in loadtest/results.
     Quote,
-    /// Removes what runs have left on a cluster, even after a crash.
+    /// Removes the leftovers of runs from a cluster, even after a crash.
     Clean(CleanArguments),
     /// Sends one create per CronJob at every full minute, until killed. Part of `compare`.
     #[command(hide = true)]

@@ -1,8 +1,8 @@
 //! A real Kubernetes control plane on loopback: etcd, kube-apiserver and kube-controller-manager (without its CronJob
 //! controller), with kwok to complete Jobs. It serves tests, load tests and manual experiments.
 //!
-//! - [`Testbed::start`] starts a control plane, and [`Drop`] stops it. The next start sweeps up what a killed owner
-//!   left behind.
+//! - [`Testbed::start`] starts a control plane, and [`Drop`] stops it. The next start removes the leftovers of killed
+//!   owners.
 //! - [`Binaries::find_or_build`] takes the programs from `KUBEBUILDER_ASSETS` or builds them once from pinned Go
 //!   modules.
 //! - [`Kubectl`] is a client for it.

@@ -171,7 +171,7 @@ impl Replica {
 
 impl Drop for Replica {
     fn drop(&mut self) {
-        // It may have exited already, which is fine.
+        // The process may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -225,7 +225,7 @@ impl Controller {
 
 impl Drop for Controller {
     fn drop(&mut self) {
-        // It may have exited already, which is fine.
+        // The process may have exited already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

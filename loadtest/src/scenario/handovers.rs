@@ -180,7 +180,7 @@ impl Handovers {
     }
 }
 
-/// Returns the requests about these Jobs. They show what happened to creates whose sender died before the response.
+/// Returns the requests about these Jobs. They show the results of creates whose sender died before the response.
 fn requests_about(jobs: &[String], requests: &[Request]) -> Vec<String> {
     let full_name = |request: &Request| format!("{}/{}", request.namespace, request.name);
     let about = requests.iter().filter(|request| request.resource.starts_with("jobs"));

@@ -118,7 +118,7 @@ pub fn handovers<'a>(turns: impl IntoIterator<Item = &'a Turn>) -> (Vec<Handover
 /// Returns since when each shard has been led. Includes only shards that a living replica leads in the highest term
 /// that any log mentions.
 pub fn led_since<'a>(logs: impl IntoIterator<Item = (bool, &'a [Turn])>) -> BTreeMap<u64, Timestamp> {
-    // For each shard, the highest term, and since when it is led in that term, if at all.
+    // For each shard, the highest term, and the time since which it is led in that term, if it is led.
     let mut last: BTreeMap<u64, (u64, Option<Timestamp>)> = BTreeMap::new();
     for (is_alive, turns) in logs {
         let mut own: BTreeMap<u64, (u64, Option<Timestamp>)> = BTreeMap::new();

@@ -52,7 +52,7 @@ pub(super) async fn background_deletion_of_a_cron_job_deletes_its_job(namespace:
     controller.terminate().await;
 }
 
-/// The CronJob exists as long as its Job, and starts nothing more.
+/// In foreground deletion, the CronJob exists as long as its Job, and starts no other Job.
 pub(super) async fn cron_job_in_foreground_deletion_starts_no_job(namespace: Namespace) {
     let controller = with_two_running(&namespace).await;
     let job = job_name("deleted", namespace.minute(0));

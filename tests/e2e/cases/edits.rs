@@ -85,7 +85,8 @@ pub(super) async fn change_to_a_later_schedule_cancels_the_armed_slot(namespace:
     controller.terminate().await;
 }
 
-/// If no controller saw the change, the new schedule also applies to the past, as in the built-in controller (B-2.3).
+/// If no controller observed the change, the new schedule also applies to the past, as in the built-in controller
+/// (B-2.3).
 pub(super) async fn change_during_downtime_starts_the_latest_slot_of_the_new_schedule(namespace: Namespace) {
     namespace
         .create_cron_job(hanging(), hourly_at(namespace.minute(30)))
@@ -119,7 +120,7 @@ pub(super) async fn changed_time_zone_moves_the_slot(namespace: Namespace) {
     controller.wait_for_account(&[("created", 1)]).await;
     namespace.wait_for_jobs(&[job_name("untouched", slot)]).await;
     controller.terminate().await;
-    // The next controller has not seen the change, so the new zone also applies to the past (B-2.3).
+    // The next controller has not observed the change, so the new zone also applies to the past (B-2.3).
     let slots = [namespace.minute(-30), namespace.minute(30)];
     let controller = Controller::start_before_instant(&namespace, slots[1]);
     let cursor = slots[1].to_string();

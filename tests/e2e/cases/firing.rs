@@ -36,7 +36,8 @@ pub(super) async fn a_cron_job_fires_on_the_minute_and_its_job_completes(namespa
         "blockOwnerDeletion": true,
     }]);
     assert_eq!(job["metadata"]["ownerReferences"], owner);
-    // The controller's minute came 2.5 s after its start. The server's timestamps have whole seconds.
+    // By its clock, the controller's minute began 2.5 s after its start. The API server's timestamps have whole
+    // seconds.
     let created = time(&job["metadata"]["creationTimestamp"]);
     let late = created.duration_since(begun);
     assert!(

@@ -174,9 +174,9 @@ pub(super) async fn creates_in_a_terminating_namespace_back_off_without_events(n
     controller.wait_for_metric(REQUESTS, &REFUSED_CREATES, |n| n >= 1).await;
     let begun = Instant::now();
     controller.wait_for_metric(REQUESTS, &REFUSED_CREATES, |n| n >= 6).await;
-    // 0.1 + 0.2 + 0.4 + 0.8 + 1.6 s, minus the time before the first attempt was seen.
+    // 0.1 + 0.2 + 0.4 + 0.8 + 1.6 s, minus the time before the first attempt was observed.
     assert!(begun.elapsed().as_secs_f64() > 2.5, "{:?}", begun.elapsed());
-    // No Event was attempted: the API server would refuse it too.
+    // The controller attempts no Event, because the API server would refuse it too.
     assert_eq!(controller.metric("cronwheel_events_total", &[]).await, Some(0));
     assert_eq!(controller.metric("cronwheel_instants_open", &[]).await, Some(1));
     assert_eq!(namespace.cron_job().await["metadata"]["deletionTimestamp"], Value::Null);

@@ -87,7 +87,7 @@ fn add_charts(page: &mut String, result: &ComparisonResult) {
     paragraph(
         page,
         "",
-        "Each line is one turn. A run that never came counts as late by the whole window. The bands are the phases of the \
+        "Each line is one turn. A run that never started is late by the whole window. The bands are the phases of the \
          longest turn.",
     );
 }

@@ -124,8 +124,8 @@ impl Scenario {
         }
     }
 
-    /// A burst has nothing to warm up with. Replicas need some time to distribute the shards. The minutes from the
-    /// second one on are those before namespaces are disturbed.
+    /// The number of warm-up minutes. A burst has none. Replicas need one to distribute the shards. Scenarios that
+    /// disturb namespaces need two, because the second one shows the figures before the disturbance.
     pub(super) fn warm_up_minutes(self, wanted: u32) -> u32 {
         match self {
             Scenario::Burst => 0,

@@ -98,7 +98,7 @@ impl Table<'_> {
     }
 }
 
-/// Describes what was run.
+/// Describes the plan of a comparison in one line.
 pub(super) fn heading(result: &ComparisonResult) -> String {
     let plan = &result.plan;
     let rounds = match plan.rounds {
@@ -116,7 +116,7 @@ pub(super) fn heading(result: &ComparisonResult) -> String {
     )
 }
 
-/// Describes where it was run.
+/// Describes the environment of a comparison in one line.
 pub(super) fn environment_line(result: &ComparisonResult) -> String {
     let machine = &result.environment;
     format!(

@@ -66,8 +66,7 @@ enum Scenario {
     Burst(BurstArguments),
     /// Replaces and kills replicas of cronwheel that share the CronJobs: how long shards have no leader.
     Handovers(HandoversArguments),
-    /// Kills replicas of cronwheel one after the other: how long their shards have no leader, and the memory of
-    /// replicas.
+    /// Kills replicas of cronwheel in turn: how long their shards have no leader, and the memory of replicas.
     Takeovers(TakeoversArguments),
     /// How much replicas save if the API server selects CronJobs by shard: lists, watches and drains.
     Selection(SelectionArguments),

@@ -1,3 +1,3 @@
-//! What the tests of several tasks share.
+//! Test doubles that several tasks share.
 
 pub(super) mod fake_server;

@@ -1,4 +1,4 @@
-//! The command line as a person types it.
+//! Tests of the command line and its error messages.
 
 use clap::CommandFactory;
 

@@ -1,4 +1,4 @@
-//! What is refused at start, and what the refusal says.
+//! Tests of configurations that are refused at the start, and of the error messages.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Questions as files, answers as JSON.
+//! Tests of `cronwheel explain` with objects from files and the explanation as JSON.
 
 mod checks;
 mod inputs;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::cli::args::{Cli, Command};
 
-/// What the command prints, and its notes.
+/// The standard output of the command, and its notes.
 #[derive(Debug)]
 struct Printed {
     output: String,
@@ -28,7 +28,7 @@ fn run_on(input: &str, arguments: &[&str]) -> Result<Printed, String> {
     })
 }
 
-/// Runs like [`run_on`] and returns the notes. The output is kept where the command fails.
+/// Runs like [`run_on`] and returns the notes. `output` keeps what is written before a failure.
 fn run_into(input: &str, arguments: &[&str], output: &mut Vec<u8>) -> Result<Vec<u8>, String> {
     use clap::Parser as _;
     let line = ["cronwheel", "explain", "-f", "-"].iter().chain(arguments);
@@ -41,7 +41,7 @@ fn run_into(input: &str, arguments: &[&str], output: &mut Vec<u8>) -> Result<Vec
     Ok(notes)
 }
 
-/// The answer for these objects at 10:00:05 unless the arguments say otherwise.
+/// The explanation of these objects at 10:00:05, unless the arguments set another time.
 #[track_caller]
 fn ask(objects: &[Value], arguments: &[&str]) -> Value {
     let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
@@ -50,7 +50,7 @@ fn ask(objects: &[Value], arguments: &[&str]) -> Value {
     serde_json::from_str(&printed.output).unwrap()
 }
 
-/// Checks the members of the answer that are expected, which need not be all.
+/// Checks the members of the explanation that are in `expected`; it may have others.
 #[track_caller]
 fn check(objects: &[Value], arguments: &[&str], expected: Value) {
     let answer = ask(objects, arguments);
@@ -60,7 +60,7 @@ fn check(objects: &[Value], arguments: &[&str], expected: Value) {
     }
 }
 
-/// Merges objects member by member, as a merge patch does; null takes a member away.
+/// Merges objects member by member, as a merge patch does; null removes a member.
 fn with(mut object: Value, changes: Value) -> Value {
     match (&mut object, changes) {
         (Value::Object(members), Value::Object(changes)) => {
@@ -78,7 +78,7 @@ fn with(mut object: Value, changes: Value) -> Value {
     }
 }
 
-/// `hello`, every ten minutes, which ran last at 09:50.
+/// The CronJob `hello`, which runs every ten minutes and ran last at 09:50.
 fn cron_job(changes: Value) -> Value {
     let object = json!({
         "apiVersion": "batch/v1",
@@ -122,7 +122,7 @@ fn manual_job(changes: Value) -> Value {
     with(with(job(29_632_915, json!({})), made), changes)
 }
 
-/// Of a Job that ended.
+/// The status of a finished Job.
 fn ended(condition: &str, completed: Option<&str>) -> Value {
     json!({"status": {
         "conditions": [{"type": condition, "status": "True"}],

@@ -1,4 +1,4 @@
-//! `cronwheel next` for a person and in bulk; the recorded answers come back byte for byte.
+//! Tests of `cronwheel next` in its text, JSON and bulk forms. Bulk output equals the recorded answers byte for byte.
 
 use clap::Parser;
 
@@ -34,7 +34,7 @@ fn check_bulk(input: &[u8], expected: &str) {
     assert_eq!(run_with(&["--stdin"], input).unwrap(), expected);
 }
 
-/// The answers to a first line that is malformed and to the lines after it, and the error at the end.
+/// Runs bulk input with a malformed line. Returns the output and the error.
 fn run_malformed(input: &[u8]) -> (String, String) {
     let command = Command::parse_from(["next", "--stdin"]);
     let mut output = Vec::new();
@@ -42,7 +42,7 @@ fn run_malformed(input: &[u8]) -> (String, String) {
     (String::from_utf8(output).unwrap(), error.to_string())
 }
 
-/// What is printed, and the error at the end.
+/// Runs a command that fails. Returns the output and the error.
 fn run_refused(args: &[&str]) -> (String, String) {
     let command = Command::try_parse_from([&["next"], args].concat()).unwrap();
     let mut output = Vec::new();
@@ -379,7 +379,7 @@ fn a_long_bulk_line_is_answered() {
     }
 }
 
-/// Fails as a pipe does whose reader is gone.
+/// Fails like a pipe whose reader is closed.
 struct ClosedPipe;
 
 impl Write for ClosedPipe {

@@ -1,4 +1,4 @@
-//! Listings and changes, made from Leases that are written down.
+//! Tests of listings and changes, from hand-written Leases.
 
 use std::collections::BTreeMap;
 
@@ -54,7 +54,7 @@ fn shard(number: u16, holder: &str, annotations: &[(&str, &str)]) -> LeaseRecord
     record(LeaseKey::Shard(ShardId(number)), holder, annotations)
 }
 
-/// Of 16 shards.
+/// The state of a fleet with 16 shards and these Leases.
 fn known(leases: Vec<LeaseRecord>) -> Known {
     let count = ShardCount::new(16).unwrap();
     let mut known = Known::new("kube-system", Installation::of(count));
@@ -85,7 +85,7 @@ fn fleet() -> Vec<LeaseRecord> {
                 (annotation::FIRED_THROUGH, "2026-03-01T09:58:00Z"),
             ],
         ),
-        // The life before this one.
+        // The former incarnation of this holder.
         shard(3, &holder("b", 0), &[]),
         shard(4, "", &[]),
         shard(5, "somebody", &[]),

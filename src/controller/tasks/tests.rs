@@ -1,4 +1,4 @@
-//! Tests of the end of a run: by a signal, by a second signal, and by a task that ends on its own.
+//! Tests of the end of a run: by a signal, by a second signal, and by a task that ends unexpectedly.
 
 use std::{
     sync::{Arc, Mutex},

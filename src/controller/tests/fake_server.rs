@@ -1,5 +1,5 @@
-//! An API server of one function. The tasks send to it with the real client, so their tests cover paths, bodies and the
-//! classification of answers.
+//! An API server that is implemented by one function. The tasks send to it with the real client, so their tests cover
+//! paths, bodies and the classification of answers.
 
 use std::{error::Error, future::Future};
 
@@ -66,7 +66,7 @@ pub(in crate::controller) enum Response {
 }
 
 impl Response {
-    /// An object of this resource version, for all answers that contain no more.
+    /// A minimal object of this resource version.
     pub(in crate::controller) fn stored(resource_version: u64) -> Response {
         Response::Object(json!({"metadata": {
             "uid": "u",
@@ -121,7 +121,8 @@ impl Response {
     }
 }
 
-/// A client of a server that answers by `respond`, with connections of their own number. Its `Date` is the wall clock's.
+/// A client of a server that answers with `respond`. Each connection has a number. The `Date` header is the wall
+/// clock's time.
 pub(in crate::controller) fn client<R>(
     clock: &Clock,
     n_connections: usize,

@@ -1,4 +1,4 @@
-//! The order of the members: by fixed values, and by the properties of the ring.
+//! Tests of the order of the members: fixed values, and properties of the ring.
 
 use super::*;
 

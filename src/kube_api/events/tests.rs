@@ -1,4 +1,4 @@
-//! B-14.1: what is raised, merged and dropped.
+//! Tests of B-14.1: Events that are created, merged and dropped.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ fn at(seconds: i64) -> Timestamp {
     Timestamp::from_second(1_776_000_000 + seconds).unwrap()
 }
 
-/// What became of an event, in a word: its message and count, or `dropped`.
+/// The action as text: its verb, message and count, or `dropped`.
 fn text(action: &EventAction) -> String {
     match action {
         EventAction::Create { body, .. } => format!("create {}", message_and_count(body)),
@@ -175,10 +175,10 @@ fn an_unsent_event_is_counted_by_the_next() {
 #[test]
 fn aggregation_state_of_a_cron_job_is_small() {
     let n_kinds = 2;
-    // A key and a record in a table that is at least seven sixteenths full, and what they point to.
+    // A key and a record, in a table that is at least seven sixteenths full, and the memory that they point to.
     let table = (size_of::<(Uid, Recent)>() + 1) * 16 / 7;
     let bytes = table + n_kinds * size_of::<Kind>();
-    // While messages are counted one by one, for the first minutes.
+    // During the first minutes, each message has a separate count.
     let first_minutes = bytes + n_kinds * SIMILAR_MAX * size_of::<(u32, Sent)>();
     assert!(bytes <= 512 && first_minutes <= 1_024, "{bytes}, {first_minutes}");
 }

@@ -1,4 +1,4 @@
-//! Bodies, meanings of answers, and what is read of objects, without a server.
+//! Tests of request bodies, of the classification of answers, and of decoding, without a server.
 
 use serde_json::{Value, json};
 

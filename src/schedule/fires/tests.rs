@@ -79,7 +79,7 @@ fn activations_are_later_than_the_reference_at_whole_seconds_b_8_1() {
 
 #[test]
 fn day_rule_b_7_8() {
-    // Every 13th and every Friday.
+    // Every 13th and every Friday match.
     let union = [
         "2026-11-13T00:00:00Z",
         "2026-11-20T00:00:00Z",
@@ -179,7 +179,7 @@ fn a_gap_at_midnight_may_skip_or_move_the_day_b_8_4() {
         "2024-09-07T10:00:00Z",
         &["2024-09-09T03:30:00Z"],
     );
-    // East of Greenwich the Friday is lost, unless the search begins on it.
+    // East of Greenwich, the gap at midnight skips the Friday, unless the search begins on it.
     check(
         "0 12 * * 5",
         "Africa/Cairo",
@@ -204,7 +204,8 @@ fn a_gap_at_midnight_may_skip_or_move_the_day_b_8_4() {
         "2026-03-26T22:00:00Z",
         &["2026-04-05T09:00:00Z"],
     );
-    // The hour loop passes no hour 0, so the day is not checked again: a Friday, a Sunday the eighth.
+    // The hour loop does not pass hour 0, so the day is not checked again. The activation falls on a Friday, or on
+    // Sunday the eighth.
     check(
         "0 1 * * 4",
         "Africa/Cairo",

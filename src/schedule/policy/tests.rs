@@ -1,4 +1,4 @@
-//! Tests of the decision as a table, rule by rule. The scenarios of a shard cover the rest.
+//! Tests of the decision as a table, rule by rule. The tests of shards cover whole scenarios.
 
 use super::*;
 use crate::schedule::{Zone, due};

@@ -1,4 +1,4 @@
-//! Compares the wheel with a sorted map. Each promise of its documentation has a test of that name.
+//! Compares the wheel with a sorted map. Each guarantee in its documentation has a test of that name.
 
 use std::collections::{BTreeMap, BTreeSet};
 

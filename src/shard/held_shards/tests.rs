@@ -19,7 +19,7 @@ fn at(time: &str) -> Timestamp {
     format!("2026-05-05T{time}Z").parse().unwrap()
 }
 
-/// The end of a list at this version of CronJobs.
+/// The versions of a list whose CronJobs are at this version.
 fn through(cron_jobs: ResourceVersion) -> ResourceVersions {
     ResourceVersions {
         cron_jobs,
@@ -105,7 +105,7 @@ fn written_through_includes_versions_read_without_any_write() {
     let (shard, now) = (shard_of(&record), at("10:00:05"));
     let mut shards = sixteen();
     shards.stand_by(shard, now);
-    // As the previous leader stored it.
+    // The version of the CronJob that the previous leader stored.
     let stored = CronJobRecord {
         resource_version: ResourceVersion(500),
         ..record
@@ -129,7 +129,7 @@ fn written_through_includes_required_versions_and_known_jobs() {
     shards.stand_by(shard, now);
     shards.end_list(&only(shard), &ResourceVersions::default(), now);
     shards.lead(shard_term(shard), now);
-    // The version of a Job that may be gone, and whose start was never stored.
+    // The version of a Job that may be deleted and is in no stored status.
     shards.with(shard, |held| held.written = held.written.max(&written(0, 185)));
     assert_eq!(shards.written_through(shard), written(0, 185));
     let known = JobRecord {
@@ -274,7 +274,7 @@ fn unselected_running_job_is_looked_up_before_the_next_start() {
     shards.add_listed(listed, now);
     shards.end_list(&only(shard), &ResourceVersions::default(), now);
     assert_eq!(creates(&mut shards), []);
-    // Its label was removed, or the Job was deleted.
+    // The label was removed, or the Job was deleted.
     shards.handle(Input::JobUnselected(running.uid.clone()), at("10:00:59"));
     let asked = std::iter::from_fn(|| shards.poll_effect()).find_map(|ordered| match ordered.effect {
         Effect::LookUpJob(look_up) => Some(look_up),
@@ -317,7 +317,7 @@ fn a_watch_list_replaces_the_running_list_of_the_shard() {
     let mut shards = sixteen();
     shards.lead(shard_term(shard), now);
     shards.handle(Input::list_begun(WatchedResource::CronJobs, Scope::Cluster), now);
-    // Deleted between the two lists, without an event.
+    // The CronJob is deleted between the two lists, without an event.
     shards.add_listed(Listed::CronJob(Box::new(first)), now);
     shards.end_list(&only(shard), &ResourceVersions::default(), now);
     assert!(!shards.is_shard_synced(shard), "the watch's list is still going on");
@@ -466,7 +466,7 @@ fn replayed_events_of_a_cron_job_absent_from_a_newer_list_are_ignored() {
     let [gone, _] = two();
     let (shard, now) = (shard_of(&gone), at("10:01:05"));
     let listed_at = ResourceVersion(gone.resource_version.0 + 5);
-    // Replayed before the list is complete, and after.
+    // The event is replayed before or after the end of the list.
     for is_early in [true, false] {
         let mut shards = sixteen();
         shards.lead(shard_term(shard), now);

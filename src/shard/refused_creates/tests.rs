@@ -61,7 +61,7 @@ fn one_turn_a_second_goes_to_the_least_recent_try() {
         let number = usize::try_from(second).unwrap() - 1;
         assert_eq!(turns(&creates, at(second)), [uid("a", number)]);
     }
-    // Tried for another cause than its turn.
+    // The create is repeated without a turn.
     let fifth = refused.remove(4);
     refused.push(creates.refuse(&cron_job("a", 4), QUOTA, Some(fifth), at(5)));
     assert_eq!(turns(&creates, at(5)), [uid("a", 5)]);
@@ -83,7 +83,7 @@ fn after_a_success_no_create_waits_for_a_turn_for_a_minute() {
     creates.note_success("a", at(10));
     creates.note_success("b", at(80));
     for (second, waits) in [(9, true), (10, false), (70, false), (71, true)] {
-        // A success in the future was noted before the clock was set back.
+        // A success in the future is possible, since the clock can be set back.
         assert_eq!(refused[50].waits_for_turn(at(second)), waits, "{second}");
     }
 }

@@ -1,4 +1,4 @@
-//! Scenarios with inputs and the effects as lines of text. Each test names the rule that it checks.
+//! Tests of scenarios, with effects as lines of text. Each test name contains the rule that it checks.
 
 mod world;
 

@@ -1,4 +1,4 @@
-//! Tables: each kind of trouble for CronJobs in every state.
+//! Tests, as tables, of each kind of trouble for CronJobs in every state.
 
 use super::*;
 use crate::schedule::Zone;
@@ -9,7 +9,7 @@ fn at(text: &str) -> Timestamp {
         .unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// A CronJob as its status and its Jobs show it.
+/// The state of a CronJob, by its status and its Jobs.
 #[derive(Clone, Copy)]
 struct Case {
     schedule: &'static str,
@@ -36,7 +36,7 @@ const NEVER_RUN: Case = Case {
     threshold: None,
 };
 
-/// The same after a run at 10:00 that succeeded at 10:05.
+/// The CronJob after a run at 10:00 that succeeded at 10:05.
 const HAS_RUN: Case = Case {
     started: Some("05T10:00:00"),
     succeeded: Some("05T10:05:00"),
@@ -48,7 +48,7 @@ const SUSPENDED: Case = Case {
     ..HAS_RUN
 };
 
-/// The run at 10:00 still runs; the one before succeeded.
+/// The run at 10:00 is active; the run before succeeded.
 const HELD_BACK: Case = Case {
     succeeded: Some("05T09:05:00"),
     is_held_back: true,
@@ -56,7 +56,7 @@ const HELD_BACK: Case = Case {
 };
 
 impl Case {
-    /// The kinds of trouble at an instant, each with the time of day since when.
+    /// The kinds of trouble at an instant, each with the time of day when it began.
     fn at(&self, now: &str) -> Vec<String> {
         let schedule = CronJobSchedule::new(self.schedule, self.time_zone, &Zone::utc());
         let created = at("05T00:30:00");
@@ -163,7 +163,7 @@ fn a_run_is_late_ten_minutes_or_a_period_after_it_was_first_due() {
         minutely("05T10:06:00", "05T10:05:00"),
         &[("05T10:06:59", &[])],
     );
-    // The slot is replaced every minute, and the time goes on.
+    // A new slot replaces the slot every minute, but the trouble began with the first.
     check(
         "minutely, a later slot",
         minutely("05T10:07:00", "05T10:05:00"),
@@ -213,7 +213,7 @@ fn a_cron_job_is_without_success_from_the_third_activation_after_the_last() {
         &[("05T02:59:59", &[]), ("05T03:00:00", &["no_success 05T03:00:00"])],
     );
     check("suspended", SUSPENDED, &[("09T00:00:00", &[])]);
-    // Friday the 8th; the weekend has no activation.
+    // The last activation was on Friday the 8th; the weekend has none.
     let weekdays = Case {
         schedule: "0 9 * * 1-5",
         succeeded: Some("08T09:05:00"),

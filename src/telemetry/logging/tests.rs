@@ -1,4 +1,4 @@
-//! Hostile text in log values.
+//! Tests of hostile text in log values.
 
 use std::{
     error::Error,
@@ -11,7 +11,7 @@ use tracing_subscriber::fmt::MakeWriter;
 use super::{LogFormat, LogLevel, subscriber};
 use crate::kube_api::objects::classify::error_text;
 
-/// A tenant's text: a forged line, a coloured one, and every other control character.
+/// A tenant's text: a forged line, a coloured line, and every other control character.
 fn hostile() -> String {
     let controls = (0..=0x9f).filter_map(char::from_u32).filter(|c| c.is_control());
     let forged = "quota=\"\\\n2026-01-01T00:00:00Z ERROR cronwheel: forged\r\n\u{1b}[2J\u{9b}31m";

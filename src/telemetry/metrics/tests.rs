@@ -88,7 +88,7 @@ async fn ages_grow_between_updates_of_the_election() {
     }
 }
 
-/// One CronJob in trouble, and two that are not named.
+/// A report that names one CronJob and omits two.
 fn troubles() -> Arc<TroubleReport> {
     let trouble = Trouble {
         since: "2026-11-01T12:00:00Z".parse().unwrap(),

@@ -1,4 +1,4 @@
-//! What a replica must be told before it shares CronJobs with others.
+//! Tests of the configuration that a replica needs before it shares CronJobs with others.
 
 use clap::Parser;
 

@@ -1,4 +1,4 @@
-//! Objects in, counts of runs out.
+//! Tests of the run counts that the audit derives from watch events.
 
 use jiff::Timestamp;
 
@@ -42,8 +42,8 @@ fn job(uid: &str, slot: &str, finish: Option<Finish>) -> Input {
     }))
 }
 
-/// Gives the CronJob at 10:00:10 and each item at its time to a board that looks each second, and returns the counts at
-/// the last time.
+/// Applies the CronJob at 10:00:10 and each item at its time to a board that is updated every second, and compares
+/// the counts at the end.
 #[track_caller]
 fn check(record: CronJobRecord, items: Vec<(&str, Input)>, until: &str, expected: RunCounts) {
     let mut board = Board::default();
@@ -169,7 +169,7 @@ fn slots_before_a_change_or_deletion_are_not_counted() {
     check(cron_job(|_| {}), vec![("10:01:00.001", suspended())], "10:09:00", NONE);
     let deletion = Input::CronJobDeleted(test_record("a").identity.uid.clone());
     check(cron_job(|_| {}), vec![("10:01:00.001", deletion)], "10:09:00", NONE);
-    // A new status is no change.
+    // A status update does not change the schedule.
     let told = applied(cron_job(|record| {
         record.status.last_schedule_time = Some(at("10:00:00"));
     }));

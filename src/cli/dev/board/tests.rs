@@ -1,4 +1,4 @@
-//! Facts in, figures out.
+//! Tests of the figures that the board derives from watch events.
 
 use super::*;
 use crate::{
@@ -53,7 +53,7 @@ fn next_runs(board: &mut Board, now: &str) -> Vec<String> {
     .collect()
 }
 
-/// Running, complete, failed.
+/// Returns the numbers of running, complete and failed Jobs.
 fn jobs(board: &mut Board, now: &str) -> (usize, u64, u64) {
     let figures = board.figures(at(now), 10);
     (figures.n_running, figures.n_complete, figures.n_failed)
@@ -257,7 +257,7 @@ fn starts_count_for_a_minute_and_are_listed_newest_first() {
     let mut board = Board::default();
     board.take(job("a-1", "10:00:00", None), at("10:00:00"));
     board.take(job("a-2", "10:00:30", None), at("10:00:30"));
-    // Another look at the same is no other start.
+    // Another event of the same Job is not another start.
     board.take(job("a-1", "10:00:00", Some(Finish::Failed)), at("10:00:40"));
     assert_eq!(board.figures(at("10:00:59"), 10).n_starts, 2);
     let figures = board.figures(at("10:01:00"), 10);

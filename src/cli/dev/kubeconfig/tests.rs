@@ -1,4 +1,4 @@
-//! What becomes of files that are there already, and of ours in the end.
+//! Tests that existing files are kept and that the written file is removed at the end.
 
 use std::os::unix::fs::symlink;
 
@@ -6,7 +6,7 @@ use super::*;
 
 const SERVER: &str = "127.0.0.1:6440";
 
-/// A path of the test's own, with nothing at it.
+/// A path in a new folder, without a file.
 struct Place(PathBuf);
 
 impl Place {

@@ -1,4 +1,4 @@
-//! Numbers in, lines out.
+//! Tests of the lines on the screen.
 
 use std::path::Path;
 

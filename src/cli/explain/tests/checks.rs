@@ -1,8 +1,9 @@
-//! Suspended and incomplete input, what the API server refuses, `--check`, `-o wide` and `--rule`.
+//! Tests of suspended CronJobs, incomplete input, objects that the API server refuses, `--check`, `-o wide` and
+//! `--rule`.
 
 use super::*;
 
-/// The lines with these labels, for `hello` changed so.
+/// The lines with these labels, for `hello` with these changes.
 fn labelled(labels: &[&str], changes: Value, arguments: &[&str]) -> Vec<String> {
     let printed = run_on(&cron_job(changes).to_string(), arguments).unwrap_or_else(|error| panic!("{error}"));
     let is_wanted = |line: &&str| labels.iter().any(|label| line.starts_with(label));
@@ -46,7 +47,7 @@ fn an_active_job_missing_from_the_file_is_reported() {
             "message": "the slot is due and nothing holds it back, unless Job hello-29632910 still runs",
         }),
     );
-    // Under Allow it holds nothing back, unless it has the name of the slot's Job.
+    // Under Allow the entry does not delay the run, unless it names the Job of the slot.
     for (minutes, decision) in [
         (29_632_910, "fire"),
         (29_632_920, "unknown: skip if that Job still runs, otherwise fire"),

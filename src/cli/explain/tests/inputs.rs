@@ -1,8 +1,8 @@
-//! Forms of input, gaps that are filled, and input that cannot be used.
+//! Tests of the forms of input, of default values, and of input that is refused.
 
 use super::*;
 
-/// The answer for a text, as JSON.
+/// The explanation of a text, as JSON.
 #[track_caller]
 fn ask_text(input: &str) -> Value {
     let printed = run_on(input, &["-o", "json"]).unwrap_or_else(|error| panic!("{error}"));
@@ -164,7 +164,7 @@ metadata:
   ownerReferences: [{kind: CronJob, name: hello, controller: true}]
 ";
     assert_eq!(ask_text(yaml)["reason"], "Forbidden");
-    // Without the Job the entry is all that there is of it.
+    // Without the Job, the controller would report the entry of the active list as missing.
     let alone = yaml.split("---").next().unwrap();
     assert_eq!(ask_text(alone)["events"][0]["reason"], "MissingJob");
 }
@@ -326,7 +326,7 @@ fn extreme_timestamps_are_answered() {
     }
 }
 
-/// The next of a sequence of numbers that look random (xorshift).
+/// Returns the next pseudorandom number (xorshift).
 fn next_number(state: &mut u64) -> usize {
     *state ^= *state << 13;
     *state ^= *state >> 7;
@@ -334,12 +334,12 @@ fn next_number(state: &mut u64) -> usize {
     usize::try_from(*state >> 33).unwrap()
 }
 
-/// One of them.
+/// Picks a random element.
 fn pick<'a, T: ?Sized>(state: &mut u64, of: &[&'a T]) -> &'a T {
     of[next_number(state) % of.len()]
 }
 
-/// A CronJob with some Jobs, some of which run, some of which cannot be understood, and an active list of any length.
+/// A random CronJob with random Jobs, some of them running and some invalid, and an active list of any length.
 fn any_list(state: &mut u64) -> String {
     let zone = pick(
         state,
@@ -383,7 +383,7 @@ fn any_list(state: &mut u64) -> String {
     json!({"kind": "List", "items": items}).to_string()
 }
 
-/// Flags that can be given with any input.
+/// Random flags that are valid with any input.
 fn any_flags(state: &mut u64) -> Vec<String> {
     let now = match next_number(state) % 3 {
         0 => "2026-05-05T10:00:05Z".to_owned(),
@@ -437,7 +437,7 @@ fn mutated_input_does_not_loop_or_panic() {
             any_list(&mut state)
         };
         let mut text: Vec<char> = source.chars().collect();
-        // Some are left whole.
+        // One text in four stays unchanged.
         for _ in 0..next_number(&mut state) % 4 {
             let at = next_number(&mut state) % text.len();
             let end = (at + next_number(&mut state) % 12).min(text.len());

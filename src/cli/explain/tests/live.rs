@@ -1,4 +1,4 @@
-//! What is asked of a cluster, and what becomes of the answers.
+//! Tests of the requests to a cluster and of the use of the responses.
 
 use std::{
     convert::Infallible,
@@ -14,7 +14,7 @@ use super::*;
 
 const BASE: &str = "/apis/batch/v1/namespaces";
 
-/// A cluster that gives these, and nothing else; with the paths that were asked for.
+/// A cluster with these objects, by path, and the list of requested paths.
 fn cluster(objects: Vec<(String, Value)>) -> (Client, Arc<Mutex<Vec<String>>>) {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let paths = asked.clone();
@@ -88,7 +88,7 @@ async fn b_5_4_active_entries_are_looked_up_in_their_namespace() {
     let told = answer["events"].to_string();
     assert!(told.contains("Active job went missing: gone\""), "{answer:#}");
     assert!(!told.contains("went missing: there"), "{answer:#}");
-    // A Job of another namespace holds nothing back, although it names this CronJob as its controller.
+    // A Job in another namespace does not delay the run, although its controller reference names this CronJob.
     assert!(told.contains("did not create or forgot: other/there"), "{answer:#}");
     assert_eq!(answer["reason"], "Created", "{answer:#}");
 }

@@ -1,4 +1,4 @@
-//! One case or more for each rule of B-4 to B-12.
+//! At least one case for each rule of B-4 to B-12.
 
 mod creates;
 mod jobs;
@@ -6,7 +6,7 @@ mod slots;
 
 use super::*;
 
-/// Nothing but the decision.
+/// A skip with this reason and without Events, writes or Jobs.
 fn quiet_skip(reason: &str) -> Value {
     let decision = if reason == "NotDue" { "wait" } else { "skip" };
     json!({"decision": decision, "reason": reason, "job": null, "deletes": [], "status": null, "events": []})
@@ -14,7 +14,7 @@ fn quiet_skip(reason: &str) -> Value {
 
 const CREATED: &str = "Created job hello-29632920";
 
-/// A Job that is there and that no one can understand.
+/// A Job that cannot be decoded.
 fn broken_job(minutes: i64) -> Value {
     job(minutes, json!({"status": {"startTime": "yesterday"}}))
 }

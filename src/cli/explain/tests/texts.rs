@@ -1,4 +1,4 @@
-//! The text form, whole, for questions of different kinds.
+//! Tests of the complete text output.
 
 use super::*;
 
@@ -135,7 +135,7 @@ looks again  when the CronJob or one of its Jobs changes
     );
 }
 
-/// The line of this label, for `hello` changed so.
+/// The line with this label.
 fn labelled_line(label: &str, objects: &[Value], arguments: &[&str]) -> String {
     let list = json!({"kind": "List", "items": objects}).to_string();
     let output = run_on(&list, arguments).unwrap().output;
@@ -149,7 +149,7 @@ fn b_12_4_the_retries_of_a_failed_create_are_explained() {
         (Value::Null, "the next slot at 2026-05-05T10:10:00Z"),
         (json!(3_600), "the next slot at 2026-05-05T10:10:00Z"),
         (json!(60), "the end of its deadline at 2026-05-05T10:01:00Z"),
-        // Our own lateness does not lose it.
+        // A create is retried until ten seconds after its slot, even with a shorter deadline.
         (json!(6), "the end of its deadline at 2026-05-05T10:00:10Z"),
     ] {
         let objects = [cron_job(json!({"spec": {"startingDeadlineSeconds": deadline}}))];
@@ -190,7 +190,7 @@ fn b_10_3_the_wait_of_a_slot_under_forbid_is_explained() {
     );
 }
 
-/// The line of the schedule, with what follows of it.
+/// The schedule line and its continuation.
 fn schedule_line(schedule: &str, zone: Value) -> String {
     let objects = [cron_job(json!({"spec": {"schedule": schedule, "timeZone": zone}}))];
     let list = json!({"kind": "List", "items": objects}).to_string();
@@ -282,7 +282,7 @@ fn next_lines(schedule: &str, zone: &str, now: &str) -> Vec<String> {
         .collect()
 }
 
-/// Schedule, zone, now, and the line of the change of the clocks.
+/// Schedule, zone, current time, and the expected line about the clock change.
 type ChangeCase<'a> = (&'a str, &'a str, &'a str, Option<&'a str>);
 
 #[track_caller]
@@ -317,14 +317,14 @@ fn b_8_4_clock_changes_near_a_run_are_shown() {
             "2026-10-31T12:00:00Z",
             Some("Sun 2026-11-01: clocks go back from 02:00 to 01:00"),
         ),
-        // What fires every hour does so through the change.
+        // A schedule that fires every hour loses no run.
         (
             "*/5 * * * *",
             "Europe/Berlin",
             "2026-03-29T00:58:00Z",
             Some("Sun 2026-03-29: clocks go forward from 02:00 to 03:00"),
         ),
-        // Every run of the day, though no more than an hour is left out.
+        // All runs of the day are lost, although the clocks skip only one hour.
         (
             "*/15 2 * * *",
             "Europe/Berlin",
@@ -349,7 +349,7 @@ fn b_8_4_clock_changes_near_a_run_are_shown() {
 #[test]
 fn b_8_4_the_effect_of_a_clock_change_on_runs_is_shown() {
     check_changes(&[
-        // Hours away from the change.
+        // The lost run is hours away from the clock change.
         (
             "0 12 * * 5",
             "Africa/Cairo",
@@ -379,14 +379,14 @@ fn b_8_4_the_effect_of_a_clock_change_on_runs_is_shown() {
             "2026-10-31T12:00:00Z",
             Some("Sun 2026-11-01: clocks go back from 02:00 to 01:00, so 3 runs come twice, 01:00 the first"),
         ),
-        // The day that is longer is the one before midnight.
+        // The clock change at midnight lengthens the day before.
         (
             "30 23 * * *",
             "Africa/Cairo",
             "2026-10-29T12:00:00Z",
             Some("Thu 2026-10-29: clocks go back from 24:00 to 23:00, so 23:30 runs twice"),
         ),
-        // After the runs of that day.
+        // The current time is after the runs of that day.
         (
             "30 1 * * *",
             "America/New_York",

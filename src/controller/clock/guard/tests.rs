@@ -28,7 +28,7 @@ impl World {
         self.boot += time;
     }
 
-    /// How far the guard's time is ahead of the true time.
+    /// The lead of the guard's time over the true time.
     fn read_ahead(&mut self) -> SignedDuration {
         let truth = true_time(self.boot);
         let given = self

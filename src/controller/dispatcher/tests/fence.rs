@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// Whether the fence refuses a create: over the first connection, which leads to the API server with the wrong clock, and
-/// over every connection if the name says so.
+/// Whether the fence refuses a create. It does over the first connection, which leads to the API server with the
+/// wrong clock, and for names that begin with `fenced` over every connection.
 pub(super) fn refuses(received: &Received) -> bool {
     let name = received.name();
     name.starts_with("fenced") && (received.connection == 0 || name.starts_with("fenced-everywhere"))

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Withdraws what a CronJob waits for. Returns the answer, if the request was not sent.
+/// Withdraws the request of a CronJob. Returns the answer if the request was not sent.
 fn withdraw(bench: &Bench, namespace: &str, name: &str, shard_term: ShardTerm) -> Option<String> {
     let withdrawal = Withdrawal {
         cron_job: identity(namespace, name),

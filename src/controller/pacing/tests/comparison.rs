@@ -15,7 +15,7 @@ use super::super::{limit::InflightLimit, *};
 /// The default of `--max-inflight`.
 const INFLIGHT_MAX: u32 = 128;
 
-/// A burst that takes longer is given up.
+/// The simulation of a burst ends after this time.
 const BURST_MAX: Duration = Duration::from_mins(15);
 
 /// A rule for the limit. The pauses are those of [`Pacer`] with each rule.
@@ -44,7 +44,7 @@ impl Rule for InflightLimit {
 /// Creates the rule for one of several senders.
 type NewRule = fn(u32) -> Box<dyn Rule>;
 
-/// The present rule comes first, the former one second.
+/// The rule in use comes first, the rule that it replaced second.
 const RULES: [(&str, NewRule); 4] = [
     ("present", |n_senders| {
         let mut limit = InflightLimit::new(INFLIGHT_MAX);
@@ -71,10 +71,10 @@ struct Sent {
     send_id: SendId,
 }
 
-/// How a burst went.
+/// The result of a burst.
 #[derive(Debug, Default)]
 struct Burst {
-    /// When the last create was answered; `None` if the burst was given up.
+    /// The time of the last answer; `None` if creates were unanswered after [`BURST_MAX`].
     ended: Option<Duration>,
     n_throttled: u32,
     queue_max: usize,
@@ -101,7 +101,7 @@ impl Sender {
         }
     }
 
-    /// The checks of a lane.
+    /// Decides whether the next create can be sent, as a lane does.
     fn admission(&mut self, now: BootInstant) -> Admission {
         if self.n_queued == 0 || self.n_inflight >= INFLIGHT_MAX {
             return Admission::Full;

@@ -1,4 +1,4 @@
-//! A consistent list of Leases that can only be from another history, as after a restore of etcd.
+//! Tests of a consistent list of Leases that contradicts the observed history, as after a restore of etcd.
 
 use super::{
     super::Election,

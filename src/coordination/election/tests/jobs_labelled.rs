@@ -1,4 +1,4 @@
-//! The proof that every Job of a CronJob has its label: who publishes it, and whose counts.
+//! Tests of the proof that every Job of a CronJob has its label: which member publishes it, and which proofs count.
 
 use jiff::Timestamp;
 

@@ -34,7 +34,7 @@ use crate::{
 const SHARD: ShardId = ShardId(0);
 /// The only leader at the start.
 const LEADER: usize = 0;
-/// A step that delivers more than this is a cycle.
+/// The maximum number of deliveries in a step. More of them mean a cycle.
 const DELIVERIES_MAX: usize = 200;
 
 /// The smallest whole seconds that satisfy the invariant and leave room for a late response.
@@ -70,7 +70,7 @@ enum Fault {
     Outage,
     /// Its process is killed and starts again.
     Restart(usize),
-    /// It is asked to drain.
+    /// It is drained.
     Drain(usize),
     /// Its member Lease is deleted by a third party.
     DeleteMember(usize),
@@ -142,7 +142,7 @@ struct State {
     /// The recent changes of each Lease: those within a response time-out, and at least one.
     changes: BTreeMap<LeaseKey, Vec<Change>>,
     outage_secs: u64,
-    /// Whether a member was evicted that could not have renewed, since the API server had not been up for its duration.
+    /// Whether a member was evicted before it could renew, since the API server was not up for the member's duration.
     is_evicted_unheard: bool,
     /// Whether an eviction was sent although the API server had a newer version for longer than a response takes.
     is_eviction_blind: bool,

@@ -1,4 +1,5 @@
-//! A response can deliver one Lease ahead of the watch; the incarnation that it names may have begun since.
+//! Tests of a response that delivers a Lease ahead of the watch, with an incarnation that the watch has not
+//! delivered.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -92,7 +93,7 @@ fn takes_from_new_member(guards: Guards) -> bool {
     effects.extend(election.handle(ElectionInput::Applied(joined), at(100)));
     effects.extend(election.handle_timeout(at(101)));
     let take = request(&effects, &shard).unwrap();
-    // The other replica, in its third incarnation, was first. A read returns that before the watch does.
+    // The other replica, in its third incarnation, takes the shard first. A read returns this before the watch does.
     let answer = WriteAnswer::Conflict;
     let effects = election.handle(ElectionInput::Written { request: take, answer }, at(101));
     let read = request(&effects, &shard).unwrap();

@@ -1,4 +1,4 @@
-//! A cluster in one thread: replicas with clocks of their own, a store, and messages that are delayed or lost.
+//! A cluster in one thread: replicas with separate clocks, a store, and messages that are delayed or lost.
 //!
 //! At every step the world checks that no shard acts in two replicas, that no request of a former leader can be alive
 //! when another replica takes the shard, and that terms increase by one.
@@ -53,7 +53,7 @@ enum Message {
     Wake { due: u64 },
 }
 
-/// One process of a Pod; a restart creates another.
+/// A process of a Pod; a restart creates another.
 #[derive(Clone, Debug)]
 pub(super) struct Process {
     pub(super) election: Election,
@@ -81,11 +81,11 @@ pub(super) struct Replica {
     pub(super) watch_lag: u64,
     /// One message in this many may be lost; 0 loses none.
     pub(super) loss: u64,
-    /// Whether it never reports a shard as loaded.
+    /// Whether the replica never reports a shard as loaded.
     pub(super) loads_nothing: bool,
-    /// How long it takes to load shards, in milliseconds.
+    /// The time that loading shards takes, in milliseconds.
     pub(super) load_delay: u64,
-    /// How long its shards act after the order to seal them, if they may, in milliseconds.
+    /// The time that its shards act after the order to seal them, in milliseconds, unless their lease ends earlier.
     pub(super) seal_delay: u64,
     /// Identifies the process, so that messages to former ones are not delivered.
     generation: u64,
@@ -257,7 +257,7 @@ impl World {
             if self.replicas[replica].generation == generation && self.replicas[replica].process.is_some() {
                 self.deliver(replica, message);
             } else if let Message::Request(effect) = message {
-                // The requests of a process that is gone still arrive.
+                // Requests of an ended process still arrive.
                 self.ask_store(&effect);
             }
         }
@@ -487,7 +487,7 @@ impl World {
         LeaseKey::Member(self.replicas[at].config.pod_uid.clone())
     }
 
-    /// Starts a replica that was copied.
+    /// Starts a copy of a replica.
     pub(super) fn wake(&mut self, at: usize) {
         let upto = self.store.log.len();
         self.post(at, 1, Message::Watch { upto });

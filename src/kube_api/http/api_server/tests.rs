@@ -1,4 +1,4 @@
-//! Files that are replaced, against a TLS server of this process that asks for client certificates.
+//! Tests of replaced credential files, against a TLS server in this process that requires client certificates.
 
 use std::{
     fs,
@@ -34,10 +34,10 @@ use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use super::*;
 use crate::kube_api::{Answer, ApiClient, EventOutcome, WriteConnections, lease_client, watch_client};
 
-/// For what does not happen.
+/// The time limit of a wait.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A certificate authority and what it signs.
+/// A certificate authority.
 struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
@@ -116,19 +116,19 @@ impl Drop for Mount {
     }
 }
 
-/// What the server saw, and what it waits for.
+/// The connections that the server accepted, and its signals.
 #[derive(Default)]
 struct Seen {
-    /// The client certificate of each connection, in the order in which they came.
+    /// The client certificate of each connection, in the order of acceptance.
     certificates: Mutex<Vec<CertificateDer<'static>>>,
     n_open: AtomicUsize,
     closed: Notify,
-    /// Requests to the path `/held` have arrived, and may be answered.
+    /// A request to the path `/held` has arrived.
     held: Notify,
     released: Notify,
 }
 
-/// A server whose certificate can be replaced, which counts for new connections.
+/// A server whose certificate can be replaced. The new certificate applies to new connections.
 struct Server {
     address: SocketAddr,
     tls: Arc<Mutex<TlsAcceptor>>,
@@ -171,7 +171,7 @@ impl Server {
         config
     }
 
-    /// Whether the connections came with these certificates.
+    /// Whether the connections presented these certificates.
     fn has_seen(&self, leaves: &[&Leaf]) -> bool {
         let seen = self.seen.certificates.lock().unwrap();
         seen.iter().eq(leaves.iter().map(|leaf| leaf.certificate.der()))
@@ -188,7 +188,7 @@ impl Server {
     }
 }
 
-/// Asks clients for a certificate of this authority, and has one of it.
+/// Requires client certificates of this authority, and presents a certificate of it.
 fn acceptor(authority: &Authority) -> TlsAcceptor {
     let mut roots = RootCertStore::empty();
     roots.add(authority.0.der().clone()).unwrap();
@@ -287,7 +287,7 @@ impl Clients {
         }
     }
 
-    /// Sends a request over each, one after the other, and asserts that it is answered.
+    /// Sends a request over each client in turn, and asserts that it succeeds.
     async fn send(&self) {
         let answered = self.writes.post_event("shop", b"{}".to_vec()).await;
         assert_eq!(answered.answer, Answer::Outcome(EventOutcome::Stored));
@@ -360,7 +360,7 @@ async fn new_connections_trust_a_replaced_ca() {
     mount.write(&new.pem(), &second.pem());
     assert_eq!(api_server.refresh_certificates().await.unwrap(), Refreshed::Changed);
     clients.send().await;
-    // A server of the former CA is trusted no longer.
+    // A server of the former CA is no longer trusted.
     server.replace_certificate(&former);
     let others = Clients::of(&api_server);
     let answered = others.writes.post_event("shop", b"{}".to_vec()).await;

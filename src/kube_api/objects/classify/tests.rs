@@ -1,4 +1,4 @@
-//! The bodies that kube-apiserver sends, and what they are taken for.
+//! Tests of the classification of bodies that kube-apiserver sends.
 
 use serde_json::json;
 
@@ -126,7 +126,7 @@ fn failed_creates_are_classified() {
         &refusal(403, "Forbidden", RBAC, &json!({"group": "batch", "kind": "jobs"})),
         CreateOutcome::NotPermitted { message: RBAC.into() },
     );
-    // Admission may say of us what it likes.
+    // An admission webhook can quote the message of the authorizer.
     let quoted = format!("admission webhook \"a.example.com\" denied the request: {RBAC}");
     check_create(&refusal(403, "Forbidden", &quoted, &details), failed(&quoted));
     check_create(
@@ -206,7 +206,7 @@ fn a_timeout_status_does_not_pause_the_lane() {
         assert_eq!(classify(&timeout), Answer::Outcome(expected));
     }
     let (message, retry_after) = (|| TIMEOUT.to_owned(), Some(Duration::from_secs(2)));
-    // Whether the Job was created all the same is not said.
+    // The body does not tell whether the Job was created.
     check(create, CreateOutcome::Unanswered { message: message() });
     check(
         delete,
@@ -484,7 +484,7 @@ fn an_etcd_timeout_leaves_a_create_unanswered() {
         let message = message.to_owned();
         assert_eq!(outcome(create(&doubt)), CreateOutcome::Unanswered { message });
     }
-    // A webhook that cannot be called says so before anything is stored.
+    // A failed webhook call is reported before the object is stored.
     let called = "Internal error occurred: failed calling webhook \"a\": rpc error: code = Unavailable desc = no";
     let certain = refusal(500, "InternalError", called, &json!({}));
     let message = called.to_owned();

@@ -1,4 +1,4 @@
-//! Objects as the API server writes them, whole, odd and broken.
+//! Tests of valid, unusual and malformed objects.
 
 use std::fmt::Write as _;
 
@@ -489,7 +489,7 @@ fn an_undecodable_job_keeps_its_uid() {
 
 #[test]
 fn decoding_corrupted_objects_does_not_panic() {
-    // Cuts and byte flips of a good object: either the JSON is broken, which the watch reports, or the object is read or refused.
+    // Truncations and byte flips of a valid object: the JSON is malformed, or decoding succeeds or returns an error.
     let annotations = r#"{"a\n":"b","batch.kubernetes.io/cronjob-scheduled-timestamp":"2026-03-01T01:05:00Z"}"#;
     let mut good = cron_job_text(
         r#","labels":{"ä":"\u00e4"}"#,

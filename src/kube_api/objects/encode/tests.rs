@@ -1,4 +1,4 @@
-//! Bodies as they go over the wire.
+//! Tests of request bodies.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ fn cron_job(name: &str, job_template: &str) -> CronJobRecord {
     decoder.cron_job(&slim).unwrap()
 }
 
-/// The Job of a CronJob where replicas share CronJobs out over 16 shards.
+/// The Job of a CronJob in an installation with 16 shards.
 fn shared_job(job_template: &str, stamp: Option<Stamp>) -> Value {
     let mut cron_job = cron_job("backup", job_template);
     let text = format!(

@@ -1,10 +1,10 @@
-//! A scripted API server: each request is answered in turn, and its path and query are noted.
+//! Tests against a scripted API server that answers requests in sequence and records their paths and queries.
 
 use std::{collections::VecDeque, sync::Mutex};
 
 use super::*;
 
-/// Clones are one.
+/// Clones share their state.
 #[derive(Clone, Default)]
 struct Script {
     asked: Arc<Mutex<Vec<String>>>,

@@ -1,8 +1,8 @@
-//! Compares the last member of a chain with the chain itself, walked member by member.
+//! Compares the computed last member of a chain with a walk over all its members.
 
 use super::{sample::Random, *};
 
-/// The maximum number of members walked: a day of minutes for weeks, or nights for decades.
+/// The maximum number of members walked, for example the minutes of two days or the nights of eight years.
 const MEMBERS_MAX: usize = 3_000;
 
 /// Walks the chain once and checks its last member at many instants, most of them near zone changes and members.
@@ -112,7 +112,7 @@ fn a_chain_ends_where_the_library_finds_no_further_activation_b_8_4() {
     );
 }
 
-/// With one step per activation, each of these would take seconds to hours.
+/// With one step per activation, each case would take seconds to hours.
 #[test]
 fn last_member_of_a_long_chain_is_found_quickly() {
     let now = at("2026-03-29T03:00:30Z").as_second();

@@ -1,8 +1,8 @@
 //! Comparisons with other implementations, where their rules and zone data are the same as cronwheel's.
 //!
-//! `cron` counts the days of the week from 1, requires a day to be in both day fields, and reads `*` and steps
-//! differently. It is therefore used with explicit lists, one schedule for each side of a union, and only in UTC. The
-//! zone data of `chrono-tz` are of release 2025b.
+//! `cron` counts the days of the week from 1, requires a day to match both day fields, and interprets `*` and steps
+//! differently. Therefore the tests use it with explicit lists, with one schedule for each side of a union, and only
+//! in UTC. The zone data of `chrono-tz` are of release 2025b.
 
 use std::str::FromStr as _;
 

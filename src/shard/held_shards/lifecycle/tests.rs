@@ -72,7 +72,7 @@ fn of_resource(resource: WatchedResource, shards: ShardSet, stage: WatchStage) -
     }))
 }
 
-/// The answer that the Job of the slot 10:00 was created.
+/// The answer to a successful create of the Job of 10:00.
 fn created() -> Input {
     Input::JobCreateAnswered {
         cron_job: record().identity.uid.clone(),
@@ -86,7 +86,7 @@ fn created() -> Input {
     }
 }
 
-/// The answer that the create was not sent.
+/// The answer to a create that was not sent.
 fn abandoned() -> Input {
     Input::JobCreateAnswered {
         cron_job: record().identity.uid.clone(),
@@ -195,7 +195,7 @@ impl Replica {
     fn poll_list(&mut self) -> Option<ListOrder> {
         let now = self.now();
         let due_at = self.shards.lifecycle.lists.due_at().unwrap_or(now.boot);
-        // The list of a shard that is taken over waits for others.
+        // A shard that is taken over is listed after a delay, together with others.
         let boot = now.boot.max(due_at);
         self.shards.poll_list(Clocks { boot, ..now })
     }
@@ -432,7 +432,7 @@ fn versions_from_a_watch_count_only_for_the_shards_it_selects() {
         WatchStage::Watching(ResourceVersion(900)),
     ));
     replica.hand_over(written(0, 1_020));
-    // A Job of another shard, with a later version than the required one.
+    // A Job of another shard has a later version than the required one.
     let other = JobRecord {
         controller: None,
         ..job(at("10:00:00"), 1_050)

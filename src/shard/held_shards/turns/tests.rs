@@ -1,4 +1,4 @@
-//! Floods of refused creates: how many requests they cost, and how soon the Jobs start when the cause is gone.
+//! Tests of floods of refused creates: the number of requests, and the delay of the Jobs after the cause is removed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -155,7 +155,7 @@ impl Flood {
         self.tries.iter().filter(is_within).count()
     }
 
-    /// The instants at which a CronJob was tried.
+    /// The instants of the creates of a CronJob.
     fn tries_of(&self, name: &str) -> Vec<Timestamp> {
         let tries = self.tries.iter().filter(|(_, of)| **of == *name);
         tries.map(|(tried, _)| *tried).collect()

@@ -276,8 +276,8 @@ fn a_long_active_list_is_handled_like_a_short_one() {
     assert_eq!(effects.len(), 2, "{effects:?}");
 }
 
-/// Jobs that name `hello` as their controller but are in another namespace: one running, one finished, and one of the
-/// slot that is due next.
+/// Jobs in another namespace whose controller reference names `hello`: a running Job, a finished Job, and a Job with
+/// the name of the next slot.
 fn jobs_elsewhere() -> Vec<JobRecord> {
     let elsewhere = |job: JobRecord| JobRecord {
         namespace: "offender".into(),

@@ -86,7 +86,7 @@ fn b_9_4_more_than_100_missed_slots_cause_only_a_warning() {
 
 #[test]
 fn b_9_3_an_irregular_schedule_loses_no_slot() {
-    // Upstream's own example: the estimate from the first gap misses Friday 12:30.
+    // An example from the upstream source: the estimate from the first gap misses Friday 12:30.
     let irregular = CronJobRecord {
         schedule: schedule("30 10,11,12 * * 1-5", None),
         ..cron_job("hello")

@@ -155,7 +155,7 @@ fn b_12_4_a_failed_create_is_retried_with_back_off_until_the_next_slot() {
     assert!((6..12).contains(&n_attempts), "{n_attempts} attempts");
 }
 
-/// Refuses every create for lack of permission until the given time. Returns the times of the Events about it.
+/// Refuses every create for lack of permission until the given time. Returns the times of the resulting Events.
 fn not_permitted_until(world: &mut World, text: &str) -> Vec<String> {
     let mut told = Vec::new();
     while world.now < at(text) {
@@ -202,7 +202,7 @@ fn b_12_4_a_lasting_lack_of_permission_is_reported() {
         told.len() > 2 && *told[0] >= *"10:00:05" && *told[0] < *"10:00:10",
         "{told:?}"
     );
-    // For the next slot it is reported at once.
+    // A refusal of the next slot is reported at once.
     assert!(told.contains(&"10:01:00".to_owned()), "{told:?}");
     assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Superseded), 1);
 }
@@ -299,7 +299,7 @@ fn b_12_4_a_job_refused_as_invalid_is_retried_with_long_back_off() {
     for (wait, least) in waits.zip([60, 120, 240, 300, 300]) {
         assert!((least..=least * 5 / 4).contains(&wait), "{tries:?}");
     }
-    // The webhook is mended.
+    // The webhook works again.
     let wakeup = world.shard.next_wakeup().expect("another try");
     world.advance_to(&wakeup.at.to_string());
     world.created_all();

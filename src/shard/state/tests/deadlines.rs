@@ -166,7 +166,7 @@ fn a_job_may_be_stored_until_the_next_slot_or_its_deadline() {
             ..record
         }
     };
-    // Two seconds before the instant, which is the tolerance of clocks.
+    // The time is two seconds before the instant, within the clock tolerance.
     check("the next slot", cron_job("hello"), Some("10:00:58"));
     check("a deadline", with_deadline(30), Some("2026-05-05T10:00:28.000000001Z"));
     check("a late deadline", with_deadline(300), Some("10:00:58"));

@@ -73,7 +73,7 @@ fn b_6_6_every_keeps_its_grid_while_suspended() {
         resource_version: ResourceVersion(version),
         ..cron_job("hello")
     };
-    // Off the grid, which is 09:59, 10:09, 10:19.
+    // The start time is not on the grid of 09:59, 10:09, 10:19.
     let mut world = World::new("10:01:30", vec![every(true, 10)], vec![]);
     world.advance_to("10:12:30");
     world.expect(&[]);
@@ -164,7 +164,7 @@ fn b_7_1_a_zone_in_the_schedule_is_reported_once_and_used() {
         "Warning UnsupportedSchedule: CRON_TZ or TZ used in schedule \"TZ=Europe/Berlin 0 12 * * *\" is not"
     ));
     world.advance_to("10:00:00");
-    // The annotation follows the zone field, which is unset.
+    // The annotation is in UTC, since `spec.timeZone` is unset.
     world.expect(&["create hello-29632920 for 2026-05-05T10:00:00Z"]);
 }
 

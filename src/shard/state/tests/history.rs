@@ -1,4 +1,4 @@
-//! B-4: finished Jobs over the limits.
+//! B-4: finished Jobs that exceed the limits.
 
 use super::world::{World, at, complete, cron_job, entry, failed, job, manual_job};
 use crate::shard::{ConcurrencyPolicy, CronJobRecord, CronJobStatus, DeleteOutcome, JobRecord, ResourceVersion};

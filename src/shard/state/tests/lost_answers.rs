@@ -1,4 +1,4 @@
-//! Answers that are late, missing or outdated: no second Job for a slot, no ghost, no overlap.
+//! Tests of late, missing and outdated answers. They cause no second Job for a slot, no restored Job and no overlap.
 
 use super::world::{World, at, complete, cron_job, entry, job, schedule, uid};
 use crate::shard::{
@@ -56,7 +56,7 @@ fn a_create_lost_twice_is_reported() {
 
 #[test]
 fn a_look_up_for_the_active_list_does_not_answer_for_the_slot() {
-    // The entry was looked up before the create, so its answer says nothing about the create.
+    // The look-up of the entry was sent before the create, so its answer is no evidence about the create.
     let mut record = cron_job("hello");
     record.status.active = vec![entry(&job("hello", "10:00:00"))];
     let mut world = World::new("09:59:30", vec![record], vec![]);
@@ -358,7 +358,7 @@ fn a_clock_set_back_retries_pending_look_ups_at_once() {
         },
         ..forbid()
     };
-    // One hour ahead, a look-up for the active list and one for a slot fail.
+    // While the clock is one hour ahead, a look-up for the active list and a look-up for a slot fail.
     let mut world = World::new("10:59:30", vec![record, cron_job("other")], vec![]);
     world.effects();
     world.answer_look_up(failed());

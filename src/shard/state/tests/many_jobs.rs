@@ -1,4 +1,4 @@
-//! A CronJob with very many Jobs: changes are evaluated together, and none is lost.
+//! Tests of a CronJob with very many Jobs: changes are evaluated together, and none is lost.
 
 use super::world::{World, complete, cron_job, manual_job};
 use crate::shard::{CronJobRecord, JobRecord};

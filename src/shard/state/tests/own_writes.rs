@@ -1,4 +1,5 @@
-//! B-5.3 and its difference: a replica's own writes are known before the watch delivers them; their echo has no effect.
+//! B-5.3 and its difference: a replica applies its writes before the watch delivers them; the watch event has no
+//! effect.
 
 use jiff::SignedDuration;
 
@@ -29,7 +30,7 @@ fn b_5_3_an_event_with_an_older_status_keeps_the_pending_cursor() {
         ..cron_job("hello")
     };
     world.apply(renamed_label);
-    // The cursor is the pending one, not the stored one. The write is rebuilt on the new version.
+    // The write is rebuilt on the new version, with the pending cursor instead of the stored one.
     world.expect(&["status last=10:00:00 successful=- active=[hello-29632920]"]);
     assert_eq!(
         world.pending_write("hello").map(|write| write.resource_version),

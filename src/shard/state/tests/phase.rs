@@ -1,4 +1,4 @@
-//! Standby, leading, sealed: the effects of a shard during a handover.
+//! Tests of the phases of a handover: standby, leading, closing, sealed.
 
 use super::world::{World, at, complete, cron_job, entry, job, schedule};
 use crate::shard::{
@@ -34,7 +34,7 @@ fn standby_shard_takes_inputs_without_effects() {
     assert!(!world.shard.phase().acts());
     assert_eq!(world.shard.next_wakeup(), None);
     world.jump_to("10:05:00");
-    // No Event, even about an invalid schedule or a missing Job.
+    // There is no Event, even about an invalid schedule or a missing Job.
     world.apply(CronJobRecord {
         schedule: schedule("every day", None),
         ..cron_job("hello")
@@ -72,7 +72,7 @@ fn a_paused_shard_takes_inputs_without_decisions() {
     world.created();
     world.effects();
     world.shard.pause();
-    // Another replica starts Jobs and stores them, while the time of this one does not advance.
+    // Another replica starts Jobs and stores their status, while the time of this replica does not advance.
     let mut theirs = cron_job("hello");
     theirs.resource_version = ResourceVersion(90);
     theirs.status.last_schedule_time = Some(at("10:05:00"));

@@ -1,4 +1,4 @@
-//! Requests that are not permitted: an Event reports them, and no later slot is delayed without need.
+//! Tests of requests that are not permitted: an Event reports them, and later slots are delayed only if necessary.
 
 use super::world::{World, at, cron_job, entry, job};
 use crate::shard::{ConcurrencyPolicy, CreateOutcome, CronJobRecord, CronJobStatus, InstantOutcome, LookUpOutcome};

@@ -1,10 +1,10 @@
-//! Decisions do not depend on how long a shard has been in memory: with and without a restart in the middle, the same
-//! Jobs are created.
+//! Tests that decisions do not depend on the time that a shard has been in memory: scenarios with and without a
+//! restart create the same Jobs.
 
 use super::world::{World, cron_job, job, schedule};
 use crate::shard::{CreateOutcome, CronJobRecord, JobRecord, LookUpOutcome, ResourceVersion};
 
-/// A shard that may be restarted: the objects as the API server has them.
+/// A shard that can be restarted, and the objects as the API server stores them.
 struct Restartable {
     world: World,
     record: CronJobRecord,
@@ -22,7 +22,7 @@ impl Restartable {
         }
     }
 
-    /// Replaces the shard by one that knows only what is stored.
+    /// Replaces the shard by a new shard that lists the stored objects.
     fn restart(&mut self, now: &str) {
         self.world = World::new(now, vec![self.record.clone()], self.jobs.clone());
     }

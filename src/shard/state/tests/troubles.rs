@@ -1,4 +1,4 @@
-//! CronJobs in trouble, as a leader finds them and as the next one does.
+//! Tests that a leader and its successor report the same CronJobs as in trouble.
 
 use super::world::*;
 use crate::shard::{
@@ -97,7 +97,7 @@ fn runs_blocked_by_forbid_are_reported_until_the_job_ends() {
     let mut record = with_status(cron_job("hello"), "09:59:00", "09:58:10");
     record.concurrency_policy = ConcurrencyPolicy::Forbid;
     record.status.active.push(entry(&running));
-    // Slots that are lost to their deadline are held back too.
+    // A slot that is lost to its deadline also counts as held back.
     record.starting_deadline_seconds = Some(20);
     let mut world = World::new("09:59:30", vec![record.clone()], vec![running.clone()]);
     for (now, expected) in [

@@ -1,4 +1,4 @@
-//! Running Jobs without the label of their shard, which no watch delivers if there are several shards.
+//! Tests of running Jobs without a shard label. With several shards, no watch delivers them.
 
 use super::world::{World, complete, count, cron_job, entry, job, manual_job};
 use crate::shard::{
@@ -18,7 +18,7 @@ fn unlabelled() -> JobRecord {
     }
 }
 
-/// A CronJob with policy Forbid and that Job on its active list.
+/// A CronJob with policy Forbid and the Job of [`unlabelled`] on its active list.
 fn forbid() -> CronJobRecord {
     let mut record = CronJobRecord {
         concurrency_policy: ConcurrencyPolicy::Forbid,

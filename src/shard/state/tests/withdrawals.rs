@@ -1,4 +1,4 @@
-//! What waits to be sent obeys the latest version of its CronJob.
+//! Tests of queued requests, which obey the latest version of their CronJob.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::shard::{
 const WITHDRAW: &str = "withdraw the create of hello";
 const AGAIN: &str = "create hello-29632920 for 2026-05-05T10:00:00Z";
 
-/// A CronJob whose create of 10:00 waits to be sent.
+/// A CronJob whose create of 10:00 is queued.
 fn ordered() -> World {
     let mut world = World::new("09:59:30", vec![cron_job("hello")], vec![]);
     world.advance_to("10:00:00");
@@ -77,7 +77,7 @@ fn a_queued_create_is_withdrawn_when_the_schedule_changes() {
         ..cron_job("hello")
     };
     check_ends(changed(rescheduled), InstantOutcome::ScheduleChanged);
-    // The new schedule has a slot since the change, and the order has not been answered by then.
+    // A slot of the new schedule becomes due after the change, before the order is answered.
     let mut world = ordered();
     world.apply(changed(CronJobRecord {
         schedule: schedule("@every 1s", None),
@@ -201,7 +201,7 @@ fn a_queued_replace_delete_is_withdrawn_when_suspended() {
     world.expect(&["withdraw the delete of uid-hello-29632919"]);
     world.answer_delete(DeleteOutcome::Withdrawn);
     world.expect(&[]);
-    // It still counts as running.
+    // The Job still counts as running.
     world.apply(CronJobRecord {
         resource_version: ResourceVersion(12),
         ..record

@@ -29,7 +29,7 @@ pub(super) fn at(text: &str) -> Timestamp {
     text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// A CronJob that runs every minute and ran last at 09:59, unless the test overrides it.
+/// A CronJob that runs every minute and ran last at 09:59.
 pub(crate) fn cron_job(name: &str) -> CronJobRecord {
     CronJobRecord {
         identity: Arc::new(CronJobIdentity {
@@ -139,7 +139,7 @@ impl World {
         World::around(ShardState::new, None, now, cron_jobs, jobs)
     }
 
-    /// [`World::new`] with other shards, so that watches select Jobs by their label.
+    /// [`World::new`] with several shards, so that watches select Jobs by their label.
     pub(super) fn among_others(now: &str, cron_jobs: Vec<CronJobRecord>, jobs: Vec<JobRecord>) -> World {
         World::around(ShardState::new, Some(count()), now, cron_jobs, jobs)
     }

@@ -1,4 +1,4 @@
-//! Tests of what is named when too many CronJobs are in trouble.
+//! Tests of the selection of the named CronJobs when too many are in trouble.
 
 use super::*;
 use crate::shard::Uid;
@@ -30,7 +30,7 @@ fn names(report: &TroubleReport) -> Vec<&str> {
 
 #[test]
 fn troubles_are_selected_by_namespace_in_turn_longest_first() {
-    // Of the large namespace, each is in trouble longer than those of the others.
+    // Each CronJob of the large namespace has been in trouble longer than those of the other namespaces.
     let large = (0..100).map(|number| trouble("large", &format!("large-{number}"), 100 - number));
     let others = [
         trouble("b", "b-1", 500),
@@ -60,7 +60,7 @@ fn a_recreated_cron_job_is_named_once() {
     assert_eq!(select(9, [former, later]).named.len(), 1);
 }
 
-/// The first places by turn and age, of all troubles together.
+/// The selection by turn and age, from all troubles at once.
 fn expected(n_max: usize, troubles: &[Trouble]) -> Vec<Trouble> {
     let mut sorted = troubles.to_vec();
     sorted.sort();

@@ -1,4 +1,4 @@
-//! From a due slot to a Job and what is written about it: B-10 to B-14.
+//! Tests from a due slot to the Job, its Events and the status: B-10 to B-14.
 
 use super::*;
 
@@ -28,7 +28,7 @@ fn b_10_1_a_slot_past_its_deadline_is_missed() {
 
 #[test]
 fn b_10_2_a_running_job_with_the_job_name_blocks_the_slot() {
-    // Two slots of one minute have one name.
+    // Two slots of one minute give the same Job name.
     let changes = json!({
         "spec": {"schedule": "@every 30s"},
         "status": {"lastScheduleTime": "2026-05-05T10:00:00Z", "active": [entry(29_632_920)]},

@@ -1,4 +1,4 @@
-//! History and the active list: B-4 and B-5.
+//! Tests of the history and the active list: B-4 and B-5.
 
 use super::*;
 
@@ -47,7 +47,7 @@ fn b_4_6_a_job_deleted_by_history_gets_no_completed_event() {
 
 #[test]
 fn b_4_5_history_deletes_a_job_after_its_slot_is_recorded() {
-    // The status write of the last run was lost: its Job is the only lock on its slot.
+    // The status write of the last run was lost: only the name of its Job prevents a second run of the slot.
     let objects = [
         cron_job(json!({"spec": {"successfulJobsHistoryLimit": 0}})),
         job(29_632_920, ended("Complete", Some("10:00:03"))),

@@ -1,4 +1,4 @@
-//! Gates, schedules, zones and due slots: B-6 to B-9.
+//! Tests of gates, schedules, zones and due slots: B-6 to B-9.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn b_6_deleting_and_suspended_are_checked_before_the_schedule() {
             "Deleting",
         ),
         (json!({"spec": {"suspend": true}}), "Suspended"),
-        // Each gate stands before the next.
+        // The first gate that applies is reported.
         (
             json!({"metadata": {"deletionTimestamp": "2026-05-05T09:59:00Z"}, "spec": {"timeZone": "Mars/Base"}}),
             "Deleting",

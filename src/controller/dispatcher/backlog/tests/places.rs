@@ -124,7 +124,7 @@ fn a_held_back_namespace_takes_no_tokens_but_looks_jobs_up() {
 fn a_daily_create_waits_at_most_two_minutes_behind_minutely_ones() {
     let mut backlog = Backlog::new(10_000);
     let mut served_at = None;
-    // 100 creates become due each minute, and 60 can be sent. Those left over are not given up.
+    // 100 creates become due each minute, and 60 can be sent. The remaining creates stay queued.
     for second in 0..600 {
         let now = epoch() + SignedDuration::from_secs(second);
         if second % 60 == 0 {

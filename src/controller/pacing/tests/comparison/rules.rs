@@ -1,4 +1,4 @@
-//! The rules that were compared with the present one: see decision 011.
+//! Rejected rules, for comparison with the rule in use: see decision 011.
 
 use std::time::Duration;
 
@@ -79,8 +79,8 @@ impl Rule for Absolute {
     }
 }
 
-/// The former limit, which also decreases on rounds that are mostly slower than 250 ms and than four times the quickest
-/// answer. Answers that take a second or longer do not count.
+/// A limit that also decreases on rounds that are mostly slower than 250 ms and than four times the quickest answer.
+/// Answers that take a second or longer do not count.
 pub(super) struct SlowDecrease {
     limit: f64,
     start: f64,

@@ -92,12 +92,13 @@ fn shared(per_second: f64, n_half: usize) -> Server {
 pub(super) struct Server {
     capacity: Capacity,
     network: Duration,
-    /// An admission webhook delays one answer in so many, or all others.
+    /// The delay of an admission webhook, a number `n`, and whether the webhook delays one answer in `n` or all
+    /// others.
     webhook: (Duration, usize, bool),
-    /// While others use the server, only so many workers are left.
+    /// The time in which other clients use the server, and the number of workers that remain.
     others: Option<(Range<BootInstant>, usize)>,
     waiting: VecDeque<usize>,
-    /// What workers execute, and until when.
+    /// The requests that workers execute, with their ends.
     executing: BTreeSet<(BootInstant, usize)>,
     /// The remaining work of requests that share the processors, in requests.
     remaining: Vec<(usize, f64)>,
@@ -122,7 +123,7 @@ impl Server {
         }
     }
 
-    /// Each answer takes a round trip more.
+    /// Adds a network round trip to each answer.
     fn at_ms(mut self, network_ms: u64) -> Server {
         self.network = Duration::from_millis(network_ms);
         self
@@ -140,19 +141,19 @@ impl Server {
         self
     }
 
-    /// In this time, in milliseconds from the start, others leave `n_left` workers.
+    /// Leaves only `n_left` workers during this time, in milliseconds from the start.
     fn with_others(mut self, during_ms: Range<u64>, n_left: usize) -> Server {
         let at = |millis| START + Duration::from_millis(millis);
         self.others = Some((at(during_ms.start)..at(during_ms.end), n_left));
         self
     }
 
-    /// Requests that are not executed yet, or share the processors with more than they are.
+    /// The number of requests that wait for a worker. With shared processors, all requests but one count.
     pub(super) fn n_waiting(&self) -> usize {
         self.waiting.len() + self.remaining.len().saturating_sub(1)
     }
 
-    /// A request arrives now, not before the instant of the last [`Server::advance`].
+    /// Receives a request. `now` is not before the instant of the last [`Server::advance`].
     pub(super) fn receive(&mut self, id: usize, now: BootInstant) {
         self.progress(now);
         match self.capacity {
@@ -172,7 +173,7 @@ impl Server {
         }
     }
 
-    /// When [`Server::advance`] has something to do.
+    /// The next instant at which [`Server::advance`] has an effect.
     pub(super) fn next_event(&self) -> Option<BootInstant> {
         let answered = self.answers.first().map(|(at, ..)| *at);
         let executed = self.executing.first().map(|(at, _)| *at);
@@ -230,7 +231,7 @@ impl Server {
         }
     }
 
-    /// Requests a second that each of those that share the processors makes.
+    /// The rate of each request that shares the processors, in requests per second.
     fn rate(&self) -> f64 {
         let Capacity::Shared { per_second, n_half } = self.capacity else {
             return 1.0;

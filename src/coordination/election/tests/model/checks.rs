@@ -1,4 +1,4 @@
-//! The checks: two concurrent leaders are unreachable, and without any one guard a counterexample exists.
+//! The checks: two concurrent leaders are unreachable, and if any one guard is disabled, a counterexample exists.
 
 use stateright::{Checker, HasDiscoveries, Model};
 
@@ -82,8 +82,8 @@ fn without_a_fence_from_the_view_there_are_two_leaders() {
     is_needed(guards, Protocol::new(2, &[Fault::StallWatch(0), Fault::DeleteShard]));
 }
 
-/// The leader's requests have been stalled for seven seconds, and may arrive again just when the other replica has read
-/// its Lease.
+/// A run that begins after the leader's requests have been stalled for seven seconds. They can arrive right after the
+/// other replica has read its Lease.
 fn delayed_run(faults: &[Fault]) -> Protocol {
     Protocol {
         former: Some((Fault::StallRequests(0), 7)),

@@ -1,4 +1,4 @@
-//! Replicas that run every CronJob by themselves, beside each other and beside members that share shards.
+//! Replicas with `--alone`, beside each other and beside members that share shards.
 
 use super::{super::world::World, assert_balanced, fleet};
 use crate::{coordination::MemberSettings, shard::Scope};
@@ -15,7 +15,7 @@ fn runs(world: &World, at: usize) -> bool {
     world.replicas[at].process.is_some() && world.overview(at).not_owning.is_none()
 }
 
-/// Runs, and asserts that never two replicas that run alone are active at once, nor one beside members that lead.
+/// Runs, and asserts that at most one replica with `--alone` is active at a time, and none beside members that lead.
 #[track_caller]
 fn run_one_at_a_time(world: &mut World, alone: &[usize], millis: u64) {
     for _ in 0..millis / 10 {
@@ -33,7 +33,7 @@ fn run_one_at_a_time(world: &mut World, alone: &[usize], millis: u64) {
 fn a_lone_replica_waits_for_members_and_runs_after_they_stop() {
     let mut world = fleet(16, 2, 91);
     let alone = start_alone(&mut world, "alone");
-    // The members start Jobs for two seconds after they were asked to end.
+    // The members start Jobs for two seconds after they begin to drain.
     for member in [0, 1] {
         world.replicas[member].seal_delay = 2_000;
     }

@@ -60,8 +60,8 @@ fn f6_a_replica_frozen_beyond_its_fence_rejoins() {
         let had = world.load()[1];
         world.replicas[1].frozen_until = world.now + frozen;
         world.run(frozen - 10);
-        // Nine seconds after a freeze that fell right after a renewal, no member is evicted yet. Later in the interval
-        // one may be.
+        // Nine seconds after a freeze that began right after a renewal, the member is not evicted. If the freeze
+        // began later in the interval, the member can be evicted.
         let allowed = if is_evicted { vec![had] } else { vec![0, had] };
         assert!(allowed.contains(&world.n_moves()), "{frozen}");
         world.run(1_000);
@@ -265,7 +265,7 @@ fn f18_a_shard_that_kills_its_leaders_is_quarantined() {
 #[test]
 fn f19_a_process_that_outlives_its_pod_loses_its_shards_safely() {
     let mut world = fleet(16, 3, 43);
-    // Garbage collection of the Pod deletes the Lease while the process is cut off and believes that it leads.
+    // Garbage collection of the Pod deletes the Lease while the process is cut off and still leads by its own clock.
     world.replicas[1].cut_until = world.now + 60_000;
     world.delete(&world.member_key(1));
     world.run_until_led(12_000);
@@ -309,7 +309,7 @@ fn f26_of_two_processes_with_one_identity_one_exits() {
     let twin = world.replicas[0].clone();
     world.replicas.push(twin);
     world.wake(2);
-    // Both act until the first renewal reveals the conflict, which neither can know before. Others are unaffected.
+    // Both processes act until the first renewal reveals the conflict. Other replicas are unaffected.
     world.is_twinned = true;
     world.run(4_000);
     assert_eq!(world.replicas[0].exits + world.replicas[2].exits, 1);

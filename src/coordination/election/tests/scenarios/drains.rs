@@ -1,4 +1,4 @@
-//! Replicas that leave: how their shards are handed over, how long that takes, and what the other members do meanwhile.
+//! Replicas that leave: the handover of their shards, its duration, and the other members during it.
 
 use super::{super::world::World, assert_balanced, fleet};
 use crate::coordination::{Adoption, ElectionInput, StopReason};

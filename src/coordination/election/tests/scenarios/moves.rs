@@ -80,7 +80,7 @@ fn f3_replicas_that_drain_together_leave_even_shares() {
         }
         world.run(3_000);
         let difference = world.load()[0].abs_diff(world.load()[1]);
-        // Each leaver gives by its own view of the others; an uneven result is balanced later.
+        // Each leaving member chooses successors by its own view of the load; an uneven result is balanced later.
         assert!(difference <= 10, "seed {seed}: {:?}", world.load());
         n_uneven += u64::from(difference > 2);
     }
@@ -106,7 +106,7 @@ fn f3_scaling_up_and_down_balances_the_shards() {
         (38..=39).contains(&n_moves),
         "each of theirs once, none to another leaver"
     );
-    // Shards that were given without knowledge of the other leavers' moves are balanced later.
+    // A leaving member does not know the offers of the others; the result is balanced later.
     world.run(30_000);
     assert_balanced(&world, &[0, 1]);
     assert!(world.n_moves() - before <= n_moves + 2);

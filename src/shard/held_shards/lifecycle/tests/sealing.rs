@@ -1,4 +1,5 @@
-//! Tests of sealing: a shard acts until what it began is answered and stored, and one shard at a time has no leader.
+//! Tests of sealing: a shard acts until its requests are answered and its statuses stored, and one shard at a time
+//! has no leader.
 
 use super::*;
 

@@ -76,8 +76,8 @@ fn the_utc_date_is_shown_if_it_differs() {
 #[test]
 fn the_time_zone_flag_has_aliases() {
     for flag in ["--time-zone", "--tz", "--timezone"] {
-        let told = run_with(&["@daily", flag, "Asia/Tokyo", "-n", "1"], b"").unwrap();
-        assert!(told.starts_with("@daily in Asia/Tokyo: "), "{told}");
+        let output = run_with(&["@daily", flag, "Asia/Tokyo", "-n", "1"], b"").unwrap();
+        assert!(output.starts_with("@daily in Asia/Tokyo: "), "{output}");
     }
 }
 
@@ -97,16 +97,16 @@ fn count_and_start_have_defaults() {
 
 #[test]
 fn from_takes_an_instant_a_date_and_a_local_time() {
-    for (from, told) in [
+    for (from, printed_from) in [
         ("2026-11-21", "Sat 2026-11-21 00:00 CET (Fri 2026-11-20 23:00 UTC)"),
         ("2026-11-21T10:30", "Sat 2026-11-21 10:30 CET (09:30 UTC)"),
         ("2026-11-21T10:30:05Z", "Sat 2026-11-21 11:30:05 CET (10:30:05 UTC)"),
     ] {
         let args = ["0 12 * * *", "--tz", "Europe/Berlin", "-n", "1", "--from", from];
-        let shown = run_with(&args, b"").unwrap();
-        let expected = format!("0 12 * * * in Europe/Berlin: at 12:00 every day\nfrom {told}\n\nin ");
-        assert!(shown.starts_with(&expected), "{shown}");
-        assert!(shown.ends_with("Sat 2026-11-21 12:00 CET (11:00 UTC)\n"), "{shown}");
+        let output = run_with(&args, b"").unwrap();
+        let expected = format!("0 12 * * * in Europe/Berlin: at 12:00 every day\nfrom {printed_from}\n\nin ");
+        assert!(output.starts_with(&expected), "{output}");
+        assert!(output.ends_with("Sat 2026-11-21 12:00 CET (11:00 UTC)\n"), "{output}");
     }
 }
 
@@ -124,9 +124,9 @@ fn surprises_are_noted_before_the_runs() {
 
 #[test]
 fn next_answers_what_the_api_server_refuses_with_an_error_b_16_2() {
-    let (shown, error) = run_refused(&["TZ=Asia/Tokyo 0 0 * * *", "--time-zone", "Europe/Berlin", "-n", "1"]);
+    let (output, error) = run_refused(&["TZ=Asia/Tokyo 0 0 * * *", "--time-zone", "Europe/Berlin", "-n", "1"]);
     assert_eq!(
-        shown,
+        output,
         "TZ=Asia/Tokyo 0 0 * * * in Asia/Tokyo, which the schedule names: at 00:00 every day\n\
          \n\
          in 3h, Sat 2026-03-28 00:00 JST (Fri 2026-03-27 15:00 UTC)\n"
@@ -149,9 +149,9 @@ fn next_answers_what_the_api_server_refuses_with_an_error_b_16_2() {
 
 #[test]
 fn a_schedule_that_never_fires_is_an_error() {
-    let (shown, error) = run_refused(&["0 0 30 2 *"]);
+    let (output, error) = run_refused(&["0 0 30 2 *"]);
     assert_eq!(
-        shown,
+        output,
         "0 0 30 2 * in UTC, the default time zone: at 00:00 on day 30 of February\n\
          \n\
          never: no instant within five years matches\n"
@@ -173,7 +173,7 @@ fn the_end_of_the_activations_is_shown() {
 
 #[test]
 fn json_output_is_complete() {
-    let shown = run_with(&["0 0 29 2 *", "--from", "2095-01-01T00:00:00Z", "-o", "json"], b"").unwrap();
+    let output = run_with(&["0 0 29 2 *", "--from", "2095-01-01T00:00:00Z", "-o", "json"], b"").unwrap();
     let expected = serde_json::json!({
         "schedule": "0 0 29 2 *",
         "description": "at 00:00 on day 29 of February",
@@ -185,7 +185,7 @@ fn json_output_is_complete() {
         "activations": [{"local": "2096-02-29T00:00:00+00:00", "utc": "2096-02-29T00:00:00Z"}],
         "ends": true,
     });
-    assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), expected);
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&output).unwrap(), expected);
 }
 
 #[test]

@@ -309,7 +309,7 @@ fn renewals_are_not_listed_as_changes() {
 
 #[test]
 fn an_age_has_at_most_two_units() {
-    for (seconds, told) in [
+    for (seconds, expected) in [
         (-5, "0s"),
         (0, "0s"),
         (119, "119s"),
@@ -320,7 +320,7 @@ fn an_age_has_at_most_two_units() {
         (50 * 3_600, "2d2h"),
         (9 * 86_400, "9d"),
     ] {
-        assert_eq!(text::age(Some(ago(seconds)), now()), told, "{seconds}");
+        assert_eq!(text::age(Some(ago(seconds)), now()), expected, "{seconds}");
     }
     assert_eq!(text::age(None, now()), "-");
 }

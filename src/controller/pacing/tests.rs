@@ -23,14 +23,14 @@ fn admission_is_full_at_the_inflight_limit() {
 #[test]
 fn a_throttled_lane_waits_for_a_bounded_retry_after() {
     #[track_caller]
-    fn check(asked_ms: Option<u64>, expected_ms: u64) {
+    fn check(retry_after_ms: Option<u64>, expected_ms: u64) {
         let mut pacer = Pacer::new(128);
         let sent = ticket(&mut pacer, at(0));
-        pacer.on_throttled(sent, at(7), asked_ms.map(Duration::from_millis));
+        pacer.on_throttled(sent, at(7), retry_after_ms.map(Duration::from_millis));
         assert_eq!(
             pacer.admission(at(7), 0),
             Admission::Wait(at(7 + expected_ms)),
-            "{asked_ms:?}"
+            "{retry_after_ms:?}"
         );
         assert_eq!(
             pacer.admission(at(7 + expected_ms), 5),
@@ -121,7 +121,7 @@ fn an_answer_to_an_earlier_request_ends_a_pause_without_retry_after() {
         ticket(&mut pacer, at(5_001));
         assert_eq!(pacer.admission(at(5_001), 1), then, "{name}");
     }
-    let asked = Some(Duration::from_secs(5));
+    let retry_after = Some(Duration::from_secs(5));
     check(
         "throttled",
         |pacer, late| pacer.on_throttled(late, at(1), None),
@@ -136,7 +136,7 @@ fn an_answer_to_an_earlier_request_ends_a_pause_without_retry_after() {
     );
     check(
         "unavailable for a time",
-        |pacer, late| pacer.on_unavailable(late, at(1), asked),
+        |pacer, late| pacer.on_unavailable(late, at(1), retry_after),
         Admission::Wait(at(5_001)),
         Admission::Now,
     );

@@ -22,7 +22,7 @@ struct FakeApi(Arc<Mutex<Fake>>);
 struct Fake {
     denied: Vec<[&'static str; 3]>,
     does_not_review: bool,
-    asked: Vec<String>,
+    reviews: Vec<String>,
     /// The namespaces that were read.
     read: Vec<String>,
 }
@@ -40,9 +40,9 @@ impl FakeApi {
             "" => text("resource").to_owned(),
             subresource => [text("resource"), subresource].join("/"),
         };
-        let asked = [text("verb"), &resource, text("namespace")];
-        fake.asked.push(asked.join(" "));
-        let name = match asked {
+        let permission = [text("verb"), &resource, text("namespace")];
+        fake.reviews.push(permission.join(" "));
+        let name = match permission {
             ["get", "configmaps", _] => "other-installation",
             ["get", "namespaces", namespace] => namespace,
             _ => "",
@@ -51,7 +51,7 @@ impl FakeApi {
         if fake.does_not_review {
             return Response::status(404, "NotFound", "no such resource");
         }
-        Response::Object(json!({"status": {"allowed": !fake.denied.contains(&asked)}}))
+        Response::Object(json!({"status": {"allowed": !fake.denied.contains(&permission)}}))
     }
 
     fn client(&self, clock: &Clock) -> ApiClient {
@@ -100,8 +100,8 @@ impl Bench {
             .collect()
     }
 
-    fn asked(&self) -> Vec<String> {
-        std::mem::take(&mut self.api.0.lock().unwrap().asked)
+    fn take_reviews(&self) -> Vec<String> {
+        std::mem::take(&mut self.api.0.lock().unwrap().reviews)
     }
 }
 
@@ -131,15 +131,15 @@ async fn a_missing_permission_is_published_until_it_is_granted() {
 async fn lease_permissions_are_checked_only_with_sharding() {
     let alone = Bench::start(&[Scope::Cluster], None, &[]);
     pass(1).await;
-    let asked = alone.asked();
-    assert!(asked.contains(&"create jobs ".to_owned()), "{asked:?}");
-    assert!(!asked.iter().any(|asked| asked.contains("leases")), "{asked:?}");
+    let reviews = alone.take_reviews();
+    assert!(reviews.contains(&"create jobs ".to_owned()), "{reviews:?}");
+    assert!(!reviews.iter().any(|review| review.contains("leases")), "{reviews:?}");
 
     let shared = Bench::start(&[Scope::Cluster], Some(namespace("kube-system")), &[]);
     pass(1).await;
-    let asked = shared.asked();
+    let reviews = shared.take_reviews();
     for needed in ["patch leases kube-system", "get configmaps kube-system", "patch jobs "] {
-        assert!(asked.contains(&needed.to_owned()), "{needed}: {asked:?}");
+        assert!(reviews.contains(&needed.to_owned()), "{needed}: {reviews:?}");
     }
 }
 
@@ -147,9 +147,9 @@ async fn lease_permissions_are_checked_only_with_sharding() {
 async fn without_missing_permissions_only_a_refusal_triggers_a_check() {
     let bench = Bench::start(&[Scope::Cluster], None, &[]);
     pass(1).await;
-    bench.asked();
+    bench.take_reviews();
     pass(3_600).await;
-    assert_eq!(bench.asked(), Vec::<String>::new());
+    assert_eq!(bench.take_reviews(), Vec::<String>::new());
     bench.api.0.lock().unwrap().denied = vec![["watch", "jobs", ""]];
     let failures = &bench.metrics.dispatch.api.failures;
     failures.refused(["watch", "jobs"], 403, "no", BootInstant::after_boot(Duration::ZERO));
@@ -163,7 +163,7 @@ async fn without_access_reviews_nothing_counts_as_missing() {
     bench.api.0.lock().unwrap().does_not_review = true;
     pass(15).await;
     assert!(bench.missing().is_empty());
-    assert_eq!(bench.asked().len(), 2);
+    assert_eq!(bench.take_reviews().len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -171,12 +171,12 @@ async fn only_missing_permissions_are_checked_again() {
     let scopes: Vec<Scope> = (0..100).map(|number| namespace(&format!("team-{number}"))).collect();
     let bench = Bench::start(&scopes, None, &[["create", "jobs", "team-7"]]);
     pass(1).await;
-    assert!(bench.asked().len() > 1_000);
+    assert!(bench.take_reviews().len() > 1_000);
     pass(60).await;
-    let asked = bench.asked();
+    let reviews = bench.take_reviews();
     assert!(
-        asked.iter().all(|asked| asked == "create jobs team-7") && asked.len() <= 6,
-        "{asked:?}"
+        reviews.iter().all(|review| review == "create jobs team-7") && reviews.len() <= 6,
+        "{reviews:?}"
     );
     bench.api.0.lock().unwrap().does_not_review = true;
     pass(20).await;

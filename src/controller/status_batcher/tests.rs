@@ -391,14 +391,14 @@ async fn leadership_is_checked_again_before_the_write() {
     bench.pass(1_000).await;
     assert!(bench.requests().is_empty(), "held up");
     bench.leadership.send_modify(|leadership| leadership.begin(of_term(2)));
-    let mut told = Vec::new();
+    let mut answered = Vec::new();
     for _ in 0..3 {
         let Some(Input::StatusAnswered { cron_job, answer, .. }) = answers.recv().await else {
             panic!("no answer about a status");
         };
-        told.push(format!("{cron_job} {answer:?}"));
+        answered.push(format!("{cron_job} {answer:?}"));
     }
-    assert_eq!(told, ["filler Gone", "stale Abandoned", "one Abandoned"]);
+    assert_eq!(answered, ["filler Gone", "stale Abandoned", "one Abandoned"]);
     assert!(bench.requests().is_empty());
     assert!(queue.is_empty());
 }

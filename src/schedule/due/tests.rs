@@ -14,15 +14,15 @@ fn schedule(text: &str) -> Schedule {
 #[track_caller]
 fn check(text: &str, earliest: &str, now: &str, estimated: (&str, Missed, u64), exact: &str) {
     let (schedule, utc, earliest, now) = (schedule(text), Zone::utc(), at(earliest), at(now));
-    let shown = |slot: Option<Timestamp>| slot.map_or_else(|| "-".to_owned(), |slot| slot.to_string());
+    let formatted = |slot: Option<Timestamp>| slot.map_or_else(|| "-".to_owned(), |slot| slot.to_string());
     let estimate = estimate(&schedule, &utc, earliest, now).unwrap();
     assert_eq!(
-        (shown(estimate.slot).as_str(), estimate.missed, estimate.activations),
+        (formatted(estimate.slot).as_str(), estimate.missed, estimate.activations),
         estimated,
         "{text} at {now}"
     );
     assert_eq!(
-        shown(most_recent(&schedule, &utc, earliest, now)),
+        formatted(most_recent(&schedule, &utc, earliest, now)),
         exact,
         "{text} at {now}"
     );

@@ -33,9 +33,9 @@ fn check(text: &str, zone_name: &str, from: &str, expected: &[&str]) {
     let mut reference = at(from);
     for (index, expected) in expected.iter().enumerate() {
         let next = schedule.next_after(reference, &zone);
-        let shown = next.map_or_else(|| "-".to_owned(), |next| next.to_string());
+        let found = next.map_or_else(|| "-".to_owned(), |next| next.to_string());
         assert_eq!(
-            shown, *expected,
+            found, *expected,
             "{text} in {zone_name} from {from}, activation {index}"
         );
         reference = next.unwrap_or(reference);

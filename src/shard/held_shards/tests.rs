@@ -276,7 +276,7 @@ fn unselected_running_job_is_looked_up_before_the_next_start() {
     assert_eq!(creates(&mut shards), []);
     // The label was removed, or the Job was deleted.
     shards.handle(Input::JobUnselected(running.uid.clone()), at("10:00:59"));
-    let asked = std::iter::from_fn(|| shards.poll_effect()).find_map(|ordered| match ordered.effect {
+    let look_up = std::iter::from_fn(|| shards.poll_effect()).find_map(|ordered| match ordered.effect {
         Effect::LookUpJob(look_up) => Some(look_up),
         Effect::CreateJob(_)
         | Effect::DeleteJob(_)
@@ -284,7 +284,7 @@ fn unselected_running_job_is_looked_up_before_the_next_start() {
         | Effect::WriteStatus(_)
         | Effect::EmitEvent(_) => None,
     });
-    let look_up = asked.expect("a question");
+    let look_up = look_up.expect("a look-up");
     assert_eq!(look_up.listed_uid, Some(running.uid.clone()));
     shards.handle_timeout(at("10:01:00"));
     assert_eq!(creates(&mut shards), [], "the answer is awaited");
@@ -492,7 +492,7 @@ fn listed_cron_jobs_and_newer_events_are_kept() {
     };
     let (shard, now) = (shard_of(&found), at("10:00:05"));
     let listed_at = ResourceVersion(found.resource_version.0 + 5);
-    for (is_found, shown) in [(true, &found), (true, &newer), (false, &newer)] {
+    for (is_found, delivered) in [(true, &found), (true, &newer), (false, &newer)] {
         for is_early in [true, false] {
             let mut shards = sixteen();
             shards.lead(shard_term(shard), now);
@@ -500,13 +500,13 @@ fn listed_cron_jobs_and_newer_events_are_kept() {
                 shards.add_listed(Listed::CronJob(Box::new(found.clone())), now);
             }
             if is_early {
-                shards.handle(applied(shown), now);
+                shards.handle(applied(delivered), now);
             }
             shards.end_list(&only(shard), &through(listed_at), now);
             if !is_early {
-                shards.handle(applied(shown), now);
+                shards.handle(applied(delivered), now);
             }
-            let case = (is_found, is_early, shown.resource_version);
+            let case = (is_found, is_early, delivered.resource_version);
             assert_eq!(
                 (shards.sizes().cron_jobs, creates(&mut shards).len()),
                 (1, 1),

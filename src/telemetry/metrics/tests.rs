@@ -130,16 +130,16 @@ fn a_cron_job_has_a_series_while_it_is_in_trouble() {
 #[test]
 fn led_ratio_and_led_cron_jobs_are_exported() {
     let metrics = Metrics::register().unwrap();
-    let shown = |line: &str| metrics.render().unwrap().lines().any(|shown| shown == line);
-    assert!(shown("cronwheel_led_ratio 0"), "nothing before the first turn");
+    let has_line = |line: &str| metrics.render().unwrap().lines().any(|rendered| rendered == line);
+    assert!(has_line("cronwheel_led_ratio 0"), "nothing before the first turn");
     let led = LedFigures {
         cron_jobs: 30,
         shards: 96,
         all_shards: 256,
     };
     metrics.shard.publish(|figures| figures.led = led);
-    assert!(shown("cronwheel_led_ratio 0.375"));
-    assert!(shown("cronwheel_cron_jobs_led 30"));
+    assert!(has_line("cronwheel_led_ratio 0.375"));
+    assert!(has_line("cronwheel_cron_jobs_led 30"));
 }
 
 #[test]

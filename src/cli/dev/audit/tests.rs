@@ -170,9 +170,9 @@ fn slots_before_a_change_or_deletion_are_not_counted() {
     let deletion = Input::CronJobDeleted(test_record("a").identity.uid.clone());
     check(cron_job(|_| {}), vec![("10:01:00.001", deletion)], "10:09:00", NONE);
     // A status update does not change the schedule.
-    let told = applied(cron_job(|record| {
+    let status_update = applied(cron_job(|record| {
         record.status.last_schedule_time = Some(at("10:00:00"));
     }));
     let waiting = RunCounts { waiting: 1, ..NONE };
-    check(cron_job(|_| {}), vec![("10:01:00.001", told)], "10:01:30", waiting);
+    check(cron_job(|_| {}), vec![("10:01:00.001", status_update)], "10:01:30", waiting);
 }

@@ -16,8 +16,8 @@ const BASE: &str = "/apis/batch/v1/namespaces";
 
 /// A cluster with these objects, by path, and the list of requested paths.
 fn cluster(objects: Vec<(String, Value)>) -> (Client, Arc<Mutex<Vec<String>>>) {
-    let asked = Arc::new(Mutex::new(Vec::new()));
-    let paths = asked.clone();
+    let requested_paths = Arc::new(Mutex::new(Vec::new()));
+    let requests = requested_paths.clone();
     let service = tower::service_fn(move |request: Request<Body>| {
         let path = request.uri().path_and_query().unwrap().to_string();
         let found = objects.iter().find(|(at, _)| *at == path);
@@ -29,13 +29,13 @@ fn cluster(objects: Vec<(String, Value)>) -> (Client, Arc<Mutex<Vec<String>>>) {
                     "reason": "NotFound", "code": 404}),
             ),
         };
-        paths.lock().unwrap().push(path);
+        requests.lock().unwrap().push(path);
         let answer = Response::builder()
             .status(code)
             .body(Full::new(Bytes::from(body.to_string())));
         std::future::ready(Ok::<_, Infallible>(answer.unwrap()))
     });
-    (Client::new(service, "default"), asked)
+    (Client::new(service, "default"), requested_paths)
 }
 
 async fn ask_cluster(client: &Client) -> Result<Value, String> {
@@ -67,7 +67,7 @@ async fn b_5_4_active_entries_are_looked_up_in_their_namespace() {
         ]},
     }));
     let there = json!({"metadata": {"name": "there", "namespace": "other", "uid": "there"}});
-    let (client, asked) = cluster(vec![
+    let (client, requested_paths) = cluster(vec![
         (format!("{BASE}/default/cronjobs/hello"), cron_job),
         (
             format!("{BASE}/default/jobs?limit=500"),
@@ -77,7 +77,7 @@ async fn b_5_4_active_entries_are_looked_up_in_their_namespace() {
     ]);
     let answer = ask_cluster(&client).await.unwrap();
     assert_eq!(
-        *asked.lock().unwrap(),
+        *requested_paths.lock().unwrap(),
         [
             format!("{BASE}/default/cronjobs/hello"),
             format!("{BASE}/default/jobs?limit=500"),
@@ -85,10 +85,10 @@ async fn b_5_4_active_entries_are_looked_up_in_their_namespace() {
             format!("{BASE}/other/jobs/there"),
         ]
     );
-    let told = answer["events"].to_string();
-    assert!(told.contains("Active job went missing: gone\""), "{answer:#}");
-    assert!(!told.contains("went missing: there"), "{answer:#}");
+    let events = answer["events"].to_string();
+    assert!(events.contains("Active job went missing: gone\""), "{answer:#}");
+    assert!(!events.contains("went missing: there"), "{answer:#}");
     // A Job in another namespace does not delay the run, although its controller reference names this CronJob.
-    assert!(told.contains("did not create or forgot: other/there"), "{answer:#}");
+    assert!(events.contains("did not create or forgot: other/there"), "{answer:#}");
     assert_eq!(answer["reason"], "Created", "{answer:#}");
 }

@@ -201,7 +201,7 @@ fn schedule_line(schedule: &str, zone: Value) -> String {
 
 #[test]
 fn b_7_1_the_effective_zone_is_shown() {
-    let told = "at 12:00 every day";
+    let description = "at 12:00 every day";
     let zone = |name: &str| json!(name);
     let every = "@every 1h: every 1h, counted from the last slot that was started, else from the creation";
     let in_text = "which the schedule names";
@@ -210,28 +210,28 @@ fn b_7_1_the_effective_zone_is_shown() {
         (
             "0 12 * * *",
             zone("Europe/Berlin"),
-            format!("0 12 * * * in Europe/Berlin: {told}"),
+            format!("0 12 * * * in Europe/Berlin: {description}"),
         ),
         (
             "0 12 * * *",
             Value::Null,
-            format!("0 12 * * * in Asia/Tokyo, {is_default}: {told}"),
+            format!("0 12 * * * in Asia/Tokyo, {is_default}: {description}"),
         ),
         (
             "0 12 * * *",
             zone("Local"),
-            format!("0 12 * * * in Asia/Tokyo, {is_default}, which Local stands for: {told}"),
+            format!("0 12 * * * in Asia/Tokyo, {is_default}, which Local stands for: {description}"),
         ),
         ("0 12 * * *", zone("Mars/Base"), "0 12 * * *".to_owned()),
         (
             "TZ=America/New_York 0 12 * * *",
             zone("Europe/Berlin"),
-            format!("TZ=America/New_York 0 12 * * * in America/New_York, {in_text}: {told}"),
+            format!("TZ=America/New_York 0 12 * * * in America/New_York, {in_text}: {description}"),
         ),
         (
             "TZ=Local 0 12 * * *",
             zone("Europe/Berlin"),
-            format!("TZ=Local 0 12 * * * in Asia/Tokyo, {is_default}, which Local stands for: {told}"),
+            format!("TZ=Local 0 12 * * * in Asia/Tokyo, {is_default}, which Local stands for: {description}"),
         ),
         (
             "TZ=Mars/Base 0 12 * * *",

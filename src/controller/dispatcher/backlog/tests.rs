@@ -147,7 +147,7 @@ fn look_ups_go_between_creates_and_history_deletes() {
     let mut backlog = Backlog::new(10);
     for request in [
         history_delete("a", "old"),
-        look_up("a", "asked"),
+        look_up("a", "look-up"),
         create("a", "new", 60),
     ] {
         backlog.push(queued(request), epoch()).unwrap();
@@ -155,7 +155,7 @@ fn look_ups_go_between_creates_and_history_deletes() {
     let served: Vec<String> = std::iter::from_fn(|| pop(&mut backlog, epoch()))
         .map(|queued| name(&queued))
         .collect();
-    assert_eq!(served, ["new", "asked", "old"]);
+    assert_eq!(served, ["new", "look-up", "old"]);
 }
 
 #[test]

@@ -143,7 +143,7 @@ struct State {
     changes: BTreeMap<LeaseKey, Vec<Change>>,
     outage_secs: u64,
     /// Whether a member was evicted before it could renew, since the API server was not up for the member's duration.
-    is_evicted_unheard: bool,
+    is_evicted_early: bool,
     /// Whether an eviction was sent although the API server had a newer version for longer than a response takes.
     is_eviction_blind: bool,
 }
@@ -237,7 +237,7 @@ impl Protocol {
             budget: self.budget,
             changes: BTreeMap::new(),
             outage_secs: 0,
-            is_evicted_unheard: false,
+            is_evicted_early: false,
             is_eviction_blind: false,
         };
         for node in 0..self.n_nodes {
@@ -435,9 +435,9 @@ impl State {
     fn judge_eviction(&mut self, victim: &LeaseKey) {
         let last = self.changes.get(victim).and_then(|changes| changes.last());
         let (changed_at, outage_before) = last.map_or((0, 0), |change| (change.at, change.outage_secs));
-        let heard_for = (self.now - changed_at) - (self.outage_secs - outage_before);
+        let renewable_for = (self.now - changed_at) - (self.outage_secs - outage_before);
         let spanned = 2 * timing().parts().renew_interval;
-        self.is_evicted_unheard |= heard_for < timing().parts().evict_after.saturating_sub(spanned).as_secs();
+        self.is_evicted_early |= renewable_for < timing().parts().evict_after.saturating_sub(spanned).as_secs();
     }
 
     /// Records the changes, and adds them to every watch.
@@ -495,9 +495,9 @@ impl State {
 fn has_two_leaders(state: &State) -> bool {
     let write_life = timing().parts().write_life_min.as_secs();
     let leads = |node: &Node| node.acting.is_some() && state.now < node.act_until;
-    let may_be_heard = |node: &Node| node.acting.is_some() && state.now < node.act_until + write_life;
+    let may_write = |node: &Node| node.acting.is_some() && state.now < node.act_until + write_life;
     (0..state.nodes.len()).any(|at| {
-        leads(&state.nodes[at]) && (0..state.nodes.len()).any(|other| other != at && may_be_heard(&state.nodes[other]))
+        leads(&state.nodes[at]) && (0..state.nodes.len()).any(|other| other != at && may_write(&state.nodes[other]))
     })
 }
 
@@ -548,8 +548,8 @@ impl Model for Protocol {
             Property::always("terms go up by one", |_, state: &State| {
                 state.store.wrong_term.is_none()
             }),
-            Property::always("nobody is evicted unheard", |_, state: &State| {
-                !state.is_evicted_unheard
+            Property::always("no member is evicted before it can renew", |_, state: &State| {
+                !state.is_evicted_early
             }),
             Property::always("no eviction is blind", |_, state: &State| !state.is_eviction_blind),
             Property::sometimes("another takes over", |_, state: &State| {

@@ -113,7 +113,7 @@ pub(super) struct World {
     pub(super) replicas: Vec<Replica>,
     queue: BTreeMap<(u64, u64), (usize, u64, Message)>,
     sequence: u64,
-    n_shown: usize,
+    n_sent_to_watches: usize,
     pub(super) random: Random,
     /// The longest delay of a message, in milliseconds.
     pub(super) latency_max: u64,
@@ -132,7 +132,7 @@ impl World {
             replicas: Vec::new(),
             queue: BTreeMap::new(),
             sequence: 0,
-            n_shown: 0,
+            n_sent_to_watches: 0,
             random: Random(seed),
             latency_max: 5,
             count: ShardCount::new(count).unwrap(),
@@ -258,24 +258,24 @@ impl World {
                 self.deliver(replica, message);
             } else if let Message::Request(effect) = message {
                 // Requests of an ended process still arrive.
-                self.ask_store(&effect);
+                self.execute_in_store(&effect);
             }
         }
         self.now = end;
     }
 
     /// Executes a request in the store, and delivers its changes to every watch.
-    fn ask_store(&mut self, effect: &ElectionEffect) -> Option<ElectionInput> {
+    fn execute_in_store(&mut self, effect: &ElectionEffect) -> Option<ElectionInput> {
         let answer = self.store.carry_out(effect, self.wall());
         assert_eq!(self.store.wrong_term, None);
-        self.show_log();
+        self.send_log_to_watches();
         answer
     }
 
-    fn show_log(&mut self) {
+    fn send_log_to_watches(&mut self) {
         let upto = self.store.log.len();
-        if upto > self.n_shown {
-            self.n_shown = upto;
+        if upto > self.n_sent_to_watches {
+            self.n_sent_to_watches = upto;
             for at in 0..self.replicas.len() {
                 let delay = self.replicas[at].watch_lag + self.latency();
                 self.post(at, delay, Message::Watch { upto });
@@ -293,7 +293,7 @@ impl World {
                 if is_cut || is_lost(&mut self.random) {
                     return;
                 }
-                if let Some(answer) = self.ask_store(&effect)
+                if let Some(answer) = self.execute_in_store(&effect)
                     && !is_lost(&mut self.random)
                 {
                     let delay = self.latency();
@@ -480,7 +480,7 @@ impl World {
 
     pub(super) fn delete(&mut self, key: &LeaseKey) {
         self.store.delete(key);
-        self.show_log();
+        self.send_log_to_watches();
     }
 
     pub(super) fn member_key(&self, at: usize) -> LeaseKey {

@@ -7,7 +7,7 @@ use super::*;
 /// Clones share their state.
 #[derive(Clone, Default)]
 struct Script {
-    asked: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<String>>>,
     answers: Arc<Mutex<VecDeque<(u16, String)>>>,
 }
 
@@ -17,8 +17,8 @@ impl Script {
         let service = tower::service_fn(move |request: Request<Body>| {
             let script = script.clone();
             async move {
-                let asked = request.uri().path_and_query().unwrap().to_string();
-                script.asked.lock().unwrap().push(asked);
+                let path = request.uri().path_and_query().unwrap().to_string();
+                script.requests.lock().unwrap().push(path);
                 let (code, body) = script.answers.lock().unwrap().pop_front().expect("an answer");
                 let mut answer = Response::new(Full::new(Bytes::from(body)));
                 *answer.status_mut() = code.try_into().unwrap();
@@ -39,8 +39,8 @@ impl Script {
         );
     }
 
-    fn n_asked(&self) -> usize {
-        self.asked.lock().unwrap().len()
+    fn n_requests(&self) -> usize {
+        self.requests.lock().unwrap().len()
     }
 }
 
@@ -59,11 +59,11 @@ async fn an_interrupted_watch_resumes_only_in_the_same_history() {
     let client = script.client(&went_back);
     script.answer(200, "");
     assert_eq!(ask(&client, WATCH).await.0, 200);
-    assert_eq!(script.n_asked(), 1, "the first one follows a list");
+    assert_eq!(script.n_requests(), 1, "the first one follows a list");
     script.list_at(70);
     script.answer(200, "");
     assert_eq!(ask(&client, WATCH).await.0, 200);
-    assert_eq!(script.asked.lock().unwrap()[1], "/apis/batch/v1/jobs?limit=1");
+    assert_eq!(script.requests.lock().unwrap()[1], "/apis/batch/v1/jobs?limit=1");
     assert!(!went_back.get());
     script.list_at(69);
     let (code, body) = ask(&client, WATCH).await;
@@ -90,7 +90,7 @@ async fn a_failed_history_check_does_not_resume_the_watch() {
     ask(&client, WATCH).await;
     script.answer(503, "away");
     assert_eq!(ask(&client, WATCH).await.0, 503);
-    assert_eq!(script.n_asked(), 2, "the watch is not opened");
+    assert_eq!(script.n_requests(), 2, "the watch is not opened");
     script.list_at(70);
     script.answer(200, "");
     assert_eq!(ask(&client, WATCH).await.0, 200);
@@ -101,11 +101,11 @@ async fn a_failed_history_check_does_not_resume_the_watch() {
 async fn a_dropped_watch_is_reopened_without_a_check() {
     let (script, went_back) = (Script::default(), OrderedSender::new(false));
     let client = script.client(&went_back);
-    for n_asked in 1..=3 {
+    for n_requests in 1..=3 {
         script.answer(200, "");
         let mut request = Request::new(Body::empty());
         *request.uri_mut() = WATCH.parse().unwrap();
         drop(client.send(request).await.unwrap());
-        assert_eq!(script.n_asked(), n_asked);
+        assert_eq!(script.n_requests(), n_requests);
     }
 }

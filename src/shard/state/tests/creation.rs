@@ -157,7 +157,7 @@ fn b_12_4_a_failed_create_is_retried_with_back_off_until_the_next_slot() {
 
 /// Refuses every create for lack of permission until the given time. Returns the times of the resulting Events.
 fn not_permitted_until(world: &mut World, text: &str) -> Vec<String> {
-    let mut told = Vec::new();
+    let mut reported_at = Vec::new();
     while world.now < at(text) {
         world.effects();
         while !world.creates.is_empty() {
@@ -169,21 +169,21 @@ fn not_permitted_until(world: &mut World, text: &str) -> Vec<String> {
                     line.starts_with("Warning FailedCreate: Error creating job: User"),
                     "{line}"
                 );
-                told.push(world.now.strftime("%T").to_string());
+                reported_at.push(world.now.strftime("%T").to_string());
             }
         }
         let retry = world.shard.next_wakeup().map_or_else(|| at(text), |wakeup| wakeup.at);
         world.advance_to(&retry.min(at(text)).to_string());
     }
-    told
+    reported_at
 }
 
 #[test]
 fn b_12_4_a_brief_lack_of_permission_is_not_reported() {
     let mut world = world();
     world.advance_to("10:00:00");
-    let told = not_permitted_until(&mut world, "10:00:03");
-    assert!(told.is_empty(), "{told:?}");
+    let reported_at = not_permitted_until(&mut world, "10:00:03");
+    assert!(reported_at.is_empty(), "{reported_at:?}");
     world.advance_to("10:00:07");
     world.effects();
     world.created();
@@ -197,13 +197,13 @@ fn b_12_4_a_brief_lack_of_permission_is_not_reported() {
 fn b_12_4_a_lasting_lack_of_permission_is_reported() {
     let mut world = world();
     world.advance_to("10:00:00");
-    let told = not_permitted_until(&mut world, "10:01:30");
+    let reported_at = not_permitted_until(&mut world, "10:01:30");
     assert!(
-        told.len() > 2 && *told[0] >= *"10:00:05" && *told[0] < *"10:00:10",
-        "{told:?}"
+        reported_at.len() > 2 && *reported_at[0] >= *"10:00:05" && *reported_at[0] < *"10:00:10",
+        "{reported_at:?}"
     );
     // A refusal of the next slot is reported at once.
-    assert!(told.contains(&"10:01:00".to_owned()), "{told:?}");
+    assert!(reported_at.contains(&"10:01:00".to_owned()), "{reported_at:?}");
     assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Superseded), 1);
 }
 
@@ -217,8 +217,8 @@ fn b_12_4_a_lack_of_permission_is_reported_with_short_slots() {
         }],
         vec![],
     );
-    let told = not_permitted_until(&mut world, "10:00:00");
-    assert!(!told.is_empty());
+    let reported_at = not_permitted_until(&mut world, "10:00:00");
+    assert!(!reported_at.is_empty());
 }
 
 #[test]

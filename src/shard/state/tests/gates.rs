@@ -158,9 +158,9 @@ fn b_7_1_a_zone_in_the_schedule_is_reported_once_and_used() {
         ..cron_job("hello")
     };
     let mut world = World::new("09:59:30", vec![legacy], vec![]);
-    let told = world.effects();
-    assert_eq!(told.len(), 1, "{told:#?}");
-    assert!(told[0].starts_with(
+    let effects = world.effects();
+    assert_eq!(effects.len(), 1, "{effects:#?}");
+    assert!(effects[0].starts_with(
         "Warning UnsupportedSchedule: CRON_TZ or TZ used in schedule \"TZ=Europe/Berlin 0 12 * * *\" is not"
     ));
     world.advance_to("10:00:00");

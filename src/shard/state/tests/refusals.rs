@@ -21,9 +21,9 @@ fn looked_up(concurrency_policy: ConcurrencyPolicy) -> World {
 /// Refuses every look-up until the given time. Returns the other effects.
 fn refuse_look_ups_until(world: &mut World, text: &str) -> Vec<String> {
     let mut effects = Vec::new();
-    let mut is_asked = true;
+    let mut is_look_up_sent = true;
     loop {
-        if is_asked {
+        if is_look_up_sent {
             let message = "User cannot get jobs".into();
             world.answer_look_up(LookUpOutcome::NotPermitted { message });
         }
@@ -32,9 +32,9 @@ fn refuse_look_ups_until(world: &mut World, text: &str) -> Vec<String> {
             break;
         };
         world.advance_to(&next.to_string());
-        let came = world.effects();
-        is_asked = came.iter().any(|line| line.starts_with("look up"));
-        effects.extend(came.into_iter().filter(|line| !line.starts_with("look up")));
+        let new_effects = world.effects();
+        is_look_up_sent = new_effects.iter().any(|line| line.starts_with("look up"));
+        effects.extend(new_effects.into_iter().filter(|line| !line.starts_with("look up")));
     }
     world.advance_to(text);
     effects.extend(world.effects());
@@ -53,9 +53,9 @@ fn a_look_up_that_is_not_permitted_does_not_stop_later_slots_under_allow() {
 #[test]
 fn a_look_up_that_is_not_permitted_is_reported_once_per_slot() {
     let mut world = looked_up(ConcurrencyPolicy::Allow);
-    let told = refuse_look_ups_until(&mut world, "10:00:59");
+    let other_effects = refuse_look_ups_until(&mut world, "10:00:59");
     assert_eq!(
-        told,
+        other_effects,
         ["Warning FailedLookUp: Error looking up job hello-29632920: User cannot get jobs"]
     );
 }
@@ -63,9 +63,9 @@ fn a_look_up_that_is_not_permitted_is_reported_once_per_slot() {
 #[test]
 fn forbid_waits_for_a_look_up_that_is_not_permitted_and_reports_it() {
     let mut world = looked_up(ConcurrencyPolicy::Forbid);
-    let told = refuse_look_ups_until(&mut world, "10:03:00");
+    let other_effects = refuse_look_ups_until(&mut world, "10:03:00");
     assert_eq!(
-        told,
+        other_effects,
         ["Warning FailedLookUp: Error looking up job hello-29632920: User cannot get jobs"]
     );
     assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::LookUpRefused), 0);
@@ -83,9 +83,9 @@ fn a_forbidden_look_up_of_an_active_entry_is_reported_once() {
     };
     let mut world = World::new("09:59:01", vec![record], vec![]);
     world.expect(&["look up hello-29632918"]);
-    let told = refuse_look_ups_until(&mut world, "09:59:59");
+    let other_effects = refuse_look_ups_until(&mut world, "09:59:59");
     assert_eq!(
-        told,
+        other_effects,
         ["Warning FailedLookUp: Error looking up job hello-29632918: User cannot get jobs"]
     );
 }

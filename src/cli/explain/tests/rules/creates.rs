@@ -245,8 +245,8 @@ fn b_14_events_are_in_the_order_of_one_sync() {
         manual_job(json!({})),
     ];
     let answer = ask(&objects, &[]);
-    let told = |event: &Value| format!("{} {}", event["reason"], event["message"]).replace('"', "");
-    let told: Vec<String> = answer["events"].as_array().unwrap().iter().map(told).collect();
+    let summary = |event: &Value| format!("{} {}", event["reason"], event["message"]).replace('"', "");
+    let summaries: Vec<String> = answer["events"].as_array().unwrap().iter().map(summary).collect();
     let starts = [
         "SuccessfulDelete Deleted job hello-29626550",
         "UnexpectedJob Saw a job",
@@ -257,8 +257,8 @@ fn b_14_events_are_in_the_order_of_one_sync() {
         "SuccessfulDelete Deleted job hello-29632800",
         "SuccessfulCreate",
     ];
-    assert_eq!(told.len(), starts.len(), "{told:#?}");
-    for (told, start) in told.iter().zip(starts) {
-        assert!(told.starts_with(start), "{told} is not {start}");
+    assert_eq!(summaries.len(), starts.len(), "{summaries:#?}");
+    for (summary, start) in summaries.iter().zip(starts) {
+        assert!(summary.starts_with(start), "{summary} does not begin with {start}");
     }
 }

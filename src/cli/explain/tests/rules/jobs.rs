@@ -185,8 +185,8 @@ fn b_5_4_an_active_entry_with_an_undecodable_job_may_still_run() {
         let answer = ask(&objects, &[]);
         assert_eq!(answer["reason"], reason, "{policy}");
         assert_eq!(answer["decision"], decision, "{policy}");
-        let told = answer["events"].to_string();
-        assert!(!told.contains("MissingJob"), "{policy}: {told}");
+        let events = answer["events"].to_string();
+        assert!(!events.contains("MissingJob"), "{policy}: {events}");
     }
     let objects = [
         cron_job(json!({

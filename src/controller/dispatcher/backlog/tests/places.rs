@@ -104,14 +104,14 @@ fn a_held_back_namespace_takes_no_tokens_but_looks_jobs_up() {
     send_all(&mut backlog, &mut in_flight, 0);
     push_creates(&mut backlog, "a", 20);
     backlog.push(queued(of_slot("overdue", epoch())), now).unwrap();
-    backlog.push(queued(look_up("a", "asked")), now).unwrap();
+    backlog.push(queued(look_up("a", "look-up")), now).unwrap();
     let room = |millis| in_flight.room(at(millis).1);
     assert_eq!(backlog.n_creates_to_send(room(999)), 21);
     assert_eq!(backlog.n_creates_to_send(room(1_000)), 0);
     let tokens = backlog.tokens.clone();
     assert_eq!(
         backlog.pop(at(1_000), 64, &in_flight).map(|queued| name(&queued)),
-        Ok("asked".to_owned())
+        Ok("look-up".to_owned())
     );
     assert_eq!(
         backlog.pop(at(1_000), 64, &in_flight).map(|queued| name(&queued)),

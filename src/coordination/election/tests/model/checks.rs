@@ -136,7 +136,7 @@ fn without_a_trusted_watch_an_outage_evicts_live_members() {
             guards,
             ..protocol.clone()
         },
-        "nobody is evicted unheard",
+        "no member is evicted before it can renew",
     );
     holds(protocol);
 }

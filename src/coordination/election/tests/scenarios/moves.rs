@@ -63,8 +63,8 @@ fn f2_a_newcomer_that_may_own_shards_already_accepts_handovers() {
         while world.overview(newcomer).not_owning.is_some() {
             world.run(1);
         }
-        let shown = &world.store.leases[&world.member_key(newcomer)];
-        assert!(MemberLease::read(shown, world.count).accepts(), "seed {seed}");
+        let member_lease = &world.store.leases[&world.member_key(newcomer)];
+        assert!(MemberLease::read(member_lease, world.count).accepts(), "seed {seed}");
     }
 }
 

@@ -41,7 +41,7 @@ pub use guard::ClockVerdict;
 pub use simulated::SimulatedWall;
 
 /// Maximum interval between two reads of the clock by a sleeper, so that it notices a step of the wall clock in time.
-const LOOK_INTERVAL_MAX: Duration = Duration::from_secs(1);
+const CLOCK_READ_INTERVAL_MAX: Duration = Duration::from_secs(1);
 
 /// The clocks of this process and their guard. Clones share one clock.
 #[derive(Clone, Debug)]
@@ -232,7 +232,7 @@ impl Sleeper {
             if remaining.is_zero() {
                 return;
             }
-            self.pause(remaining.min(LOOK_INTERVAL_MAX)).await;
+            self.pause(remaining.min(CLOCK_READ_INTERVAL_MAX)).await;
         }
     }
 

@@ -37,7 +37,7 @@ const PROBE_PATIENCE: Duration = Duration::from_secs(5);
 const RETIRED_WARNING_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Maximum interval between two reads of the clock, since a step of it makes a probe due at once.
-const LOOK_INTERVAL_MAX: Duration = Duration::from_secs(1);
+const CLOCK_READ_INTERVAL_MAX: Duration = Duration::from_secs(1);
 
 /// The task that probes the API server for the clock guard.
 pub struct ClockTask {
@@ -104,7 +104,7 @@ impl ClockTask {
             // Reading the clock detects a step.
             self.clock.now();
             self.tell();
-            let pause = self.until_probe().min(LOOK_INTERVAL_MAX);
+            let pause = self.until_probe().min(CLOCK_READ_INTERVAL_MAX);
             tokio::select! {
                 biased;
                 () = phase.reached(Phase::End) => return,

@@ -59,11 +59,11 @@ impl OverlapTask {
         tokio::select! {
             biased;
             () = phase.reached(Phase::StopIntake) => {}
-            () = self.look_for_ever() => {}
+            () = self.check_repeatedly() => {}
         }
     }
 
-    async fn look_for_ever(&self) {
+    async fn check_repeatedly(&self) {
         let mut scope = LeaseScope::AllNamespaces;
         let mut reports = Reports::default();
         loop {
@@ -74,7 +74,7 @@ impl OverlapTask {
                 .shard_term(ShardId(0), self.clock.boot())
                 .is_some();
             let found = if is_ours {
-                self.look(&mut scope, &mut reports).await
+                self.find_overlapping(&mut scope, &mut reports).await
             } else {
                 Vec::new()
             };
@@ -88,7 +88,7 @@ impl OverlapTask {
     }
 
     /// Returns the overlapping installations that the account may list.
-    async fn look(&self, scope: &mut LeaseScope, reports: &mut Reports) -> Vec<OverlappingInstallation> {
+    async fn find_overlapping(&self, scope: &mut LeaseScope, reports: &mut Reports) -> Vec<OverlappingInstallation> {
         let mut found = self.list(*scope).await;
         if let Err(LeaseError::Refused { code: 403, .. }) = &found
             && *scope == LeaseScope::AllNamespaces
@@ -127,10 +127,10 @@ impl OverlapTask {
         );
         tracing::error!("{message}");
         let key = LeaseKey::Member(self.pod_uid.clone());
-        let told = self
+        let stored = self
             .api
             .warn(&key, "InstallationsOverlap", &message, self.clock.now(), TIMEOUT);
-        if let Err(error) = told.await {
+        if let Err(error) = stored.await {
             tracing::debug!(%error, "Event not stored");
         }
     }

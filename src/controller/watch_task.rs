@@ -166,7 +166,7 @@ pub struct RequestObserver {
 }
 
 impl WatchObserver for RequestObserver {
-    fn asked(&self, request: WatchRequest) -> impl FnOnce(Option<u16>) + Send + 'static {
+    fn on_request(&self, request: WatchRequest) -> impl FnOnce(Option<u16>) + Send + 'static {
         let RequestObserver { metrics, clock, .. } = self.clone();
         let call = match request {
             WatchRequest::List => metrics.list,
@@ -186,8 +186,8 @@ impl WatchObserver for RequestObserver {
         }
     }
 
-    fn heard(&self) {
-        self.health.heard();
+    fn on_activity(&self) {
+        self.health.on_activity();
     }
 }
 

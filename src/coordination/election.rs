@@ -158,10 +158,10 @@ impl Election {
         self.notice_thaw(now);
         match input {
             ElectionInput::Listed {
-                asked_at,
+                requested_at,
                 resource_version,
                 leases,
-            } => self.listed(asked_at, resource_version, &leases, now),
+            } => self.listed(requested_at, resource_version, &leases, now),
             ElectionInput::Applied(record) => {
                 self.view.apply(&record, now);
                 self.view.observe_version(record.resource_version);
@@ -208,14 +208,14 @@ impl Election {
     /// here is reliable.
     pub fn is_contradicted_by(&self, input: &ElectionInput) -> bool {
         let ElectionInput::Listed {
-            asked_at,
+            requested_at,
             resource_version,
             leases,
         } = input
         else {
             return false;
         };
-        self.view.is_contradicted_by(*asked_at, *resource_version, leases)
+        self.view.is_contradicted_by(*requested_at, *resource_version, leases)
     }
 
     /// Takes the passing of time and returns the effects. An early or repeated call is harmless.

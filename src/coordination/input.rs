@@ -10,7 +10,7 @@ pub enum ElectionInput {
     /// continues from it.
     Listed {
         /// When the request was sent.
-        asked_at: BootInstant,
+        requested_at: BootInstant,
         /// The resourceVersion of the list.
         resource_version: ResourceVersion,
         /// All Leases of the installation, except shard Leases of other shard counts.

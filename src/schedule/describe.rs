@@ -29,7 +29,7 @@ const WEEKDAYS: [&str; 7] = [
 ];
 
 /// The maximum number of times of day that are listed one by one.
-const TIMES_TOLD_MAX: usize = 6;
+const TIMES_LISTED_MAX: usize = 6;
 
 /// Describes when the schedule fires, without its zone.
 pub fn describe(schedule: &Schedule) -> String {
@@ -105,12 +105,12 @@ fn describe_fields(spec: &Spec) -> String {
         (None, Some(days)) => {
             let (times, is_repeating) = fields.times();
             // A description that covers the whole day already implies every day.
-            let told = if is_repeating {
+            let suffix = if is_repeating {
                 days.strip_prefix("every day")
             } else {
                 None
             };
-            let days = told.unwrap_or(&days).trim_start();
+            let days = suffix.unwrap_or(&days).trim_start();
             format!("{times} {days}").trim_end().to_owned()
         }
     }
@@ -166,7 +166,7 @@ impl Fields {
                 (format!("every {hours} hours from {first:02}:{minute:02}"), true)
             }
             (minutes, None) if has_all_hours => (format!("at minutes {} of every hour", list(minutes)), true),
-            (minutes, None) if minutes.len() * self.hours.len() <= TIMES_TOLD_MAX => (self.told_times(), false),
+            (minutes, None) if minutes.len() * self.hours.len() <= TIMES_LISTED_MAX => (self.listed_times(), false),
             ([minute], None) => (format!("at minute {minute} {}", self.of_hours()), false),
             (minutes, None) => (format!("at minutes {} {}", list(minutes), self.of_hours()), false),
         }
@@ -178,7 +178,7 @@ impl Fields {
     }
 
     /// Lists every time, hour by hour.
-    fn told_times(&self) -> String {
+    fn listed_times(&self) -> String {
         let time = |hour| self.minutes.iter().map(move |minute| format!("{hour:02}:{minute:02}"));
         let times: Vec<String> = self.hours.iter().flat_map(time).collect();
         format!("at {}", join(&times))

@@ -86,8 +86,8 @@ mod tests {
                 let schedule = new(&text, zone);
                 assert_eq!(schedule.parsed.is_ok(), is_parsed, "{} bytes", text.len());
                 assert!(schedule.text.len() <= SCHEDULE_MAX_BYTES);
-                let is_told = schedule.parsed.is_err_and(|error| error.0 == "longer than 4096 bytes");
-                assert_eq!(is_told, !is_parsed, "{} bytes", text.len());
+                let is_reported = schedule.parsed.is_err_and(|error| error.0 == "longer than 4096 bytes");
+                assert_eq!(is_reported, !is_parsed, "{} bytes", text.len());
             }
         }
     }

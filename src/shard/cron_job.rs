@@ -182,7 +182,7 @@ impl OpenSlot {
 /// An entry of `status.active` without a known Job.
 pub(crate) struct LookUp {
     /// The look-up, sent or to be repeated.
-    pub(crate) question: JobLookUp,
+    pub(crate) request: JobLookUp,
     pub(crate) progress: LookUpProgress,
     /// Failed attempts.
     pub(crate) n_failures: u32,
@@ -235,8 +235,8 @@ pub(crate) struct Reported {
 
 impl LookUp {
     /// Whether this look-up is in flight.
-    pub(crate) fn is_pending(&self, question: &JobLookUp) -> bool {
-        self.progress == LookUpProgress::Pending && self.question == *question
+    pub(crate) fn is_pending(&self, request: &JobLookUp) -> bool {
+        self.progress == LookUpProgress::Pending && self.request == *request
     }
 }
 

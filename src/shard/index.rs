@@ -153,7 +153,7 @@ impl Index {
         self.jobs.places()
     }
 
-    fn is_shown(&self, labels: &ShardLabels) -> bool {
+    fn is_watched(&self, labels: &ShardLabels) -> bool {
         self.label.is_none_or(|(count, shard)| labels.names(count, shard))
     }
 

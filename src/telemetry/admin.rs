@@ -346,11 +346,11 @@ mod tests {
         tokio::time::sleep(Duration::from_mins(2)).await;
         bench.trust();
         assert_eq!(bench.get("/readyz").await.0, 200);
-        cron_jobs.heard();
+        cron_jobs.note_activity();
         tokio::time::sleep(Duration::from_secs(1)).await;
         let expected = "the watch of jobs in namespace shop has been silent for 121 seconds\n";
         assert_eq!(bench.get("/readyz").await, (503, expected.to_owned()));
-        jobs.heard();
+        jobs.note_activity();
         assert_eq!(bench.get("/readyz").await.0, 200);
     }
 
@@ -366,7 +366,7 @@ mod tests {
         let unlisted = "CronJobs and Jobs have not all been listed yet\n";
         let failing = "the watch of jobs in all namespaces fails: jobs.batch is forbidden (403)\n";
         assert_eq!(bench.get("/readyz").await, (503, format!("{unlisted}{failing}")));
-        jobs.heard();
+        jobs.note_activity();
         assert_eq!(bench.get("/readyz").await, (503, unlisted.to_owned()));
 
         metrics.shard.publish(|figures| figures.is_synced = true);

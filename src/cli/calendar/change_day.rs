@@ -51,8 +51,8 @@ impl ChangeDay {
         let n_of = |time: &i64| runs.iter().filter(|run| *run == time).count();
         let hours: BTreeSet<i64> = wanted.iter().map(|time| time / 3_600).collect();
         // An hourly schedule neither misses the skipped hour nor shows the repeated one.
-        let is_told = |time: &&i64| hours.len() < 24 || !touched.contains(*time);
-        let times = wanted.iter().filter(is_told);
+        let is_reported = |time: &&i64| hours.len() < 24 || !touched.contains(*time);
+        let times = wanted.iter().filter(is_reported);
         let mut strange: Vec<i64> = runs.iter().filter(|run| !wanted.contains(run)).copied().collect();
         strange.dedup();
         ChangeDay {

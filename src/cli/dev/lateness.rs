@@ -38,27 +38,27 @@ pub(super) struct Lateness {
 /// The histograms of the last minute, oldest first.
 #[derive(Default)]
 pub(super) struct LatenessWindow {
-    looks: VecDeque<(Timestamp, Buckets)>,
+    samples: VecDeque<(Timestamp, Buckets)>,
 }
 
 impl LatenessWindow {
     /// Adds a histogram. Older ones than the window are removed, except the last of them, which is the base.
-    pub(super) fn look(&mut self, now: Timestamp, buckets: Buckets) {
-        self.looks.push_back((now, buckets));
-        while self.looks.len() > 1
+    pub(super) fn add(&mut self, now: Timestamp, buckets: Buckets) {
+        self.samples.push_back((now, buckets));
+        while self.samples.len() > 1
             && self
-                .looks
+                .samples
                 .get(1)
                 .is_some_and(|(at, _)| now.duration_since(*at) >= WINDOW)
         {
-            self.looks.pop_front();
+            self.samples.pop_front();
         }
     }
 
     /// Returns the lateness within the window; `None` without creates.
     pub(super) fn lateness(&self) -> Option<Lateness> {
-        let (_, first) = self.looks.front()?;
-        let (_, last) = self.looks.back()?;
+        let (_, first) = self.samples.front()?;
+        let (_, last) = self.samples.back()?;
         let since = |(&(bound, count), (_, before)): (&(f64, u64), &(f64, u64))| (bound, count.saturating_sub(*before));
         let counts: Vec<(f64, u64)> = last.0.iter().zip(&first.0).map(since).collect();
         let (_, n_values) = *counts.last()?;
@@ -111,9 +111,9 @@ mod tests {
             metrics.dispatch.lateness.observe(seconds);
         }
         let mut window = LatenessWindow::default();
-        window.look(at(0), before);
+        window.add(at(0), before);
         assert_eq!(window.lateness(), None);
-        window.look(at(1), Buckets::read(&metrics.dispatch.lateness));
+        window.add(at(1), Buckets::read(&metrics.dispatch.lateness));
         let lateness = window.lateness().unwrap();
         assert!((0.001..=0.002).contains(&lateness.p50_seconds), "{lateness:?}");
         assert!(lateness.max_seconds.is_infinite());
@@ -124,8 +124,8 @@ mod tests {
         #[track_caller]
         fn check(counts: [u64; 4], p50_seconds: f64, max_seconds: f64) {
             let mut window = LatenessWindow::default();
-            window.look(at(0), buckets([0; 4]));
-            window.look(at(1), buckets(counts));
+            window.add(at(0), buckets([0; 4]));
+            window.add(at(1), buckets(counts));
             let lateness = window.lateness().unwrap();
             assert!((lateness.p50_seconds - p50_seconds).abs() < 1e-9, "{lateness:?}");
             assert_eq!(lateness.max_seconds.to_bits(), max_seconds.to_bits(), "{lateness:?}");
@@ -140,16 +140,16 @@ mod tests {
     #[test]
     fn lateness_covers_the_last_minute() {
         let mut window = LatenessWindow::default();
-        window.look(at(0), buckets([0; 4]));
-        window.look(at(10), buckets([0, 0, 9, 9]));
-        window.look(at(30), buckets([2, 2, 11, 11]));
+        window.add(at(0), buckets([0; 4]));
+        window.add(at(10), buckets([0, 0, 9, 9]));
+        window.add(at(30), buckets([2, 2, 11, 11]));
         assert_eq!(window.lateness().map(|lateness| lateness.max_seconds), Some(0.1));
-        window.look(at(69), buckets([2, 2, 11, 11]));
+        window.add(at(69), buckets([2, 2, 11, 11]));
         assert_eq!(window.lateness().map(|lateness| lateness.max_seconds), Some(0.1));
-        window.look(at(70), buckets([2, 2, 11, 11]));
+        window.add(at(70), buckets([2, 2, 11, 11]));
         assert_eq!(window.lateness().map(|lateness| lateness.max_seconds), Some(0.001));
-        window.look(at(91), buckets([2, 2, 11, 11]));
+        window.add(at(91), buckets([2, 2, 11, 11]));
         assert_eq!(window.lateness(), None);
-        assert_eq!(window.looks.len(), 4, "the last before the window, and those within");
+        assert_eq!(window.samples.len(), 4, "the last before the window, and those within");
     }
 }

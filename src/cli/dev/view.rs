@@ -38,10 +38,10 @@ use crate::{
 };
 
 /// Interval between updates of the screen and of the lateness.
-const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Number of updates per printed line without a screen.
-const LOOKS_PER_LINE: u64 = 10;
+const REFRESHES_PER_LINE: u64 = 10;
 
 /// Maximum number of watch items per update of the time.
 const FACTS_MAX: usize = 512;
@@ -180,26 +180,26 @@ impl View {
         let cron_jobs = watch::show_cron_jobs(self.client.clone(), decoder).boxed();
         let jobs = watch::show_jobs(self.client.clone()).boxed();
         let mut facts = stream::select(cron_jobs, jobs).ready_chunks(FACTS_MAX);
-        let mut looks = interval(LOOK_INTERVAL);
-        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut n_looks = 0;
+        let mut refreshes = interval(REFRESH_INTERVAL);
+        refreshes.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut n_refreshes = 0;
         loop {
             tokio::select! {
                 biased;
-                _ = looks.tick() => {
-                    window.look(self.observed.now(), Buckets::read(&metrics.dispatch.lateness));
-                    if self.show(&window, n_looks).is_err() {
+                _ = refreshes.tick() => {
+                    window.add(self.observed.now(), Buckets::read(&metrics.dispatch.lateness));
+                    if self.show(&window, n_refreshes).is_err() {
                         self.output_is_gone.notify_one();
                         return pending().await;
                     }
-                    n_looks += 1;
+                    n_refreshes += 1;
                 }
                 Some(items) = facts.next() => self.observed.take(items),
             }
         }
     }
 
-    fn show(&self, window: &LatenessWindow, n_looks: u64) -> io::Result<()> {
+    fn show(&self, window: &LatenessWindow, n_refreshes: u64) -> io::Result<()> {
         let picture = |n_listed| Picture {
             lateness: window.lateness(),
             ..self.observed.picture(n_listed)
@@ -215,7 +215,7 @@ impl View {
                 // The user may stop a terminal with Ctrl-S, and the write then blocks.
                 block_in_place(|| terminal.draw(&lines))
             }
-            Face::Lines(output) if n_looks > 0 && n_looks.is_multiple_of(LOOKS_PER_LINE) => {
+            Face::Lines(output) if n_refreshes > 0 && n_refreshes.is_multiple_of(REFRESHES_PER_LINE) => {
                 let line = picture(1).log_line();
                 block_in_place(|| writeln!(output.lock(), "{line}"))
             }

@@ -21,7 +21,7 @@ pub(super) struct Gathering {
     pub(super) known: Known,
     api: LeaseApi,
     /// The delivered version.
-    shown: ResourceVersion,
+    resource_version: ResourceVersion,
     leases: LeaseEvents,
     cron_jobs: CronJobEvents,
 }
@@ -43,7 +43,7 @@ impl Gathering {
         });
         let mut gathering = Gathering {
             known,
-            shown: list.resource_version,
+            resource_version: list.resource_version,
             leases: Box::pin(api.watch(list.resource_version, ANSWER_TIMEOUT)),
             cron_jobs: Box::pin(watch::show_cron_jobs(client, decoder)),
             api,
@@ -77,17 +77,17 @@ impl Gathering {
     async fn take_lease(&mut self, event: Option<Result<LeaseEvent, LeaseError>>) -> Option<String> {
         match event {
             Some(Ok(LeaseEvent::Applied(record))) => {
-                self.shown = record.resource_version;
+                self.resource_version = record.resource_version;
                 self.known.leases.insert(record.key.clone(), record);
                 None
             }
             Some(Ok(LeaseEvent::Deleted(key, version))) => {
-                self.shown = version;
+                self.resource_version = version;
                 self.known.leases.remove(&key);
                 None
             }
             Some(Ok(LeaseEvent::Bookmark(version))) => {
-                self.shown = version;
+                self.resource_version = version;
                 None
             }
             Some(Err(LeaseError::Expired { .. })) => self.list_anew().await,
@@ -104,13 +104,13 @@ impl Gathering {
 
     async fn watch_on(&mut self) {
         tokio::time::sleep(PAUSE).await;
-        self.leases = Box::pin(self.api.watch(self.shown, ANSWER_TIMEOUT));
+        self.leases = Box::pin(self.api.watch(self.resource_version, ANSWER_TIMEOUT));
     }
 
     async fn list_anew(&mut self) -> Option<String> {
         let trouble = match self.api.list(ANSWER_TIMEOUT).await {
             Ok(list) => {
-                self.shown = list.resource_version;
+                self.resource_version = list.resource_version;
                 self.known.list_leases(list.leases);
                 None
             }

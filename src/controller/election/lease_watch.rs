@@ -27,7 +27,7 @@ type Lines = Pin<Box<dyn Stream<Item = Result<LeaseEvent, LeaseError>> + Send>>;
 /// State of the list-and-watch loop.
 enum LeaseWatchState {
     Listing {
-        asked_at: BootInstant,
+        requested_at: BootInstant,
         answer: BoxFuture<'static, Result<LeaseList, LeaseError>>,
     },
     Watching {
@@ -85,12 +85,12 @@ impl LeaseWatch {
                 return input;
             }
             match &mut self.stage {
-                LeaseWatchState::Listing { asked_at, answer } => {
-                    let asked_at = *asked_at;
+                LeaseWatchState::Listing { requested_at, answer } => {
+                    let requested_at = *requested_at;
                     let answer = answer.await;
                     let is_refused = self.refusals.note(["list", "leases"], &answer);
                     match answer {
-                        Ok(list) => return self.listed(asked_at, list),
+                        Ok(list) => return self.listed(requested_at, list),
                         Err(error) => {
                             if is_refused {
                                 self.pause(None, REFUSED_PAUSE);
@@ -137,7 +137,7 @@ impl LeaseWatch {
         }
     }
 
-    fn listed(&mut self, asked_at: BootInstant, list: LeaseList) -> ElectionInput {
+    fn listed(&mut self, requested_at: BootInstant, list: LeaseList) -> ElectionInput {
         let LeaseList {
             resource_version,
             leases,
@@ -145,7 +145,7 @@ impl LeaseWatch {
         self.stage = watch(&self.api, resource_version, self.patience);
         self.is_believed = true;
         ElectionInput::Listed {
-            asked_at,
+            requested_at,
             resource_version,
             leases,
         }
@@ -179,7 +179,7 @@ impl LeaseWatch {
 fn list(api: &LeaseApi, clock: &Clock, patience: Duration) -> LeaseWatchState {
     let api = api.clone();
     LeaseWatchState::Listing {
-        asked_at: clock.boot(),
+        requested_at: clock.boot(),
         answer: Box::pin(async move { api.list(patience).await }),
     }
 }

@@ -26,7 +26,7 @@ pub(super) struct Refusals {
     clock: Clock,
     /// A replica with `--alone` continues without these permissions, so the log names them once.
     is_alone: bool,
-    is_told: bool,
+    is_reported: bool,
     /// Whether this replica has been a member, which proves that the permissions were granted.
     has_been_member: bool,
     /// Since when at least one request has been refused without interruption.
@@ -41,7 +41,7 @@ impl Refusals {
             log: metrics.failures.clone(),
             clock: clock.clone(),
             is_alone,
-            is_told: false,
+            is_reported: false,
             has_been_member: false,
             refused_since: None,
         }
@@ -105,7 +105,7 @@ impl Refusals {
 
     /// Logs a text the first time it is called.
     pub(super) fn report_once(&mut self, text: &str) {
-        if !std::mem::replace(&mut self.is_told, true) {
+        if !std::mem::replace(&mut self.is_reported, true) {
             tracing::warn!("{text}");
         }
     }

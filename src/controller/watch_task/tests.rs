@@ -47,12 +47,12 @@ async fn watch_requests_are_counted_by_verb_resource_and_code() {
     };
     let cron_jobs = observer(&metrics.cron_job_watch);
     for request in [WatchRequest::List, WatchRequest::List, WatchRequest::Watch] {
-        let answered = cron_jobs.asked(request);
+        let answered = cron_jobs.on_request(request);
         tokio::time::sleep(Duration::from_secs(2)).await;
         answered(Some(200));
     }
-    cron_jobs.asked(WatchRequest::Watch)(Some(410));
-    observer(&metrics.job_watch).asked(WatchRequest::List)(None);
+    cron_jobs.on_request(WatchRequest::Watch)(Some(410));
+    observer(&metrics.job_watch).on_request(WatchRequest::List)(None);
     let text = metrics.render().unwrap();
     for line in [
         r#"cronwheel_api_requests_total{code="200",resource="cronjobs",verb="list"} 2"#,

@@ -106,7 +106,7 @@ impl Election {
             Some(NotOwning::NotSynced)
         } else if let Some(differ) = self.settings_differ() {
             Some(differ)
-        } else if !self.is_shown_to_accept() {
+        } else if !self.is_announced() {
             Some(NotOwning::NotAnnounced)
         } else {
             None
@@ -115,7 +115,7 @@ impl Election {
 
     /// Whether this replica's own watch has delivered that it takes shards. Then other members' watches have delivered
     /// it too, or are about to.
-    fn is_shown_to_accept(&self) -> bool {
+    fn is_announced(&self) -> bool {
         let seen = self.view.members.get(&self.config.pod_uid);
         seen.is_some_and(|seen| seen.lease.holder.is(&self.identity) && seen.lease.accepts())
     }

@@ -149,7 +149,7 @@ impl ActiveMembership {
     }
 
     /// Whether a renewal with this number can be from this process.
-    fn knows(&self, number: u64) -> bool {
+    fn may_have_sent(&self, number: u64) -> bool {
         number <= self.number && !self.failed.contains(&number)
     }
 
@@ -180,7 +180,7 @@ impl ActiveMembership {
 impl Election {
     pub(super) fn listed(
         &mut self,
-        asked_at: BootInstant,
+        requested_at: BootInstant,
         version: ResourceVersion,
         leases: &[LeaseRecord],
         now: BootInstant,
@@ -189,16 +189,20 @@ impl Election {
         for record in leases {
             self.observe_own_renewal(record, now);
         }
-        let asked_at = if self.guards().fence_from_send { asked_at } else { now };
+        let requested_at = if self.guards().fence_from_send {
+            requested_at
+        } else {
+            now
+        };
         match &mut self.membership {
             Membership::Listing => {
                 self.membership = Membership::Joining {
-                    seen_from: asked_at,
+                    seen_from: requested_at,
                     retry_at: now,
                 };
             }
-            Membership::Joining { seen_from, .. } => *seen_from = (*seen_from).max(asked_at),
-            Membership::Member(active) => active.seen_from = active.seen_from.max(asked_at),
+            Membership::Joining { seen_from, .. } => *seen_from = (*seen_from).max(requested_at),
+            Membership::Member(active) => active.seen_from = active.seen_from.max(requested_at),
             Membership::Over | Membership::Gone => {}
         }
     }
@@ -224,11 +228,11 @@ impl Election {
         let (number, accepts) = (lease.renewal, lease.accepts());
         let (is_first, guards) = (self.is_without_other_settings(), self.guards());
         if let Membership::Member(active) = &mut self.membership
-            && let Some(shown) = active.unseen.iter().find(|renewal| renewal.number == number).copied()
+            && let Some(renewal) = active.unseen.iter().find(|renewal| renewal.number == number).copied()
         {
             active.unseen.retain(|renewal| renewal.number > number);
             active.acknowledged = active.acknowledged.max(number);
-            let from = if guards.fence_from_send { shown.sent_at } else { now };
+            let from = if guards.fence_from_send { renewal.sent_at } else { now };
             active.seen_from = active.seen_from.max(from);
             active.renewed_from = active.renewed_from.max(from);
             active.is_established = accepts && (active.is_established || is_first);
@@ -244,7 +248,7 @@ impl Election {
             return self.end_incarnation(RejoinReason::LeaseDeleted);
         };
         if seen.lease.holder.is(&self.identity) {
-            if !active.knows(seen.lease.renewal) {
+            if !active.may_have_sent(seen.lease.renewal) {
                 return self.exit(ExitReason::Twin);
             }
             active.version = active.version.max(seen.lease.resource_version);
@@ -361,7 +365,8 @@ impl Election {
         let Membership::Member(active) = &mut self.membership else {
             return;
         };
-        let due = (active.seen_from + patience).max(active.listed_again_at.map_or(now, |asked| asked + timeout));
+        let due =
+            (active.seen_from + patience).max(active.listed_again_at.map_or(now, |requested| requested + timeout));
         if due <= now {
             active.listed_again_at = Some(now);
             self.effects.push(ElectionEffect::Relist);

@@ -29,8 +29,8 @@ pub fn bounded_pages(client: Client) -> Client {
     let service = tower::service_fn(move |request: Request<Body>| {
         let (client, limits) = (client.clone(), limits.clone());
         async move {
-            match asked_limit(&request) {
-                Some(asked) => list(&client, request, asked, &limits).await,
+            match requested_limit(&request) {
+                Some(requested) => list(&client, request, requested, &limits).await,
                 None => client.send(request).await,
             }
         }
@@ -38,10 +38,15 @@ pub fn bounded_pages(client: Client) -> Client {
     Client::new(service, default_namespace)
 }
 
-async fn list(client: &Client, request: Request<Body>, asked: u32, limits: &Limits) -> kube::Result<Response<Body>> {
+async fn list(
+    client: &Client,
+    request: Request<Body>,
+    requested: u32,
+    limits: &Limits,
+) -> kube::Result<Response<Body>> {
     let (parts, _) = request.into_parts();
     let path = parts.uri.path().to_owned();
-    let mut limit = limits.of(&path).min(asked);
+    let mut limit = limits.of(&path).min(requested);
     loop {
         let mut parts = parts.clone();
         parts.uri = with_limit(&parts.uri, limit)?;
@@ -86,13 +91,13 @@ impl Limits {
         }
     }
 
-    fn with<T>(&self, look: impl FnOnce(&mut HashMap<String, u32>) -> T) -> T {
-        look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with<T>(&self, access: impl FnOnce(&mut HashMap<String, u32>) -> T) -> T {
+        access(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 /// Returns the limit of a request for a page of a list; `None` for other requests.
-fn asked_limit(request: &Request<Body>) -> Option<u32> {
+fn requested_limit(request: &Request<Body>) -> Option<u32> {
     let query = request.uri().query().unwrap_or_default();
     let is_list = request.method() == Method::GET && query.split('&').all(|parameter| parameter != "watch=true");
     let limit = query.split('&').find_map(|parameter| parameter.strip_prefix("limit="));
@@ -119,15 +124,15 @@ mod tests {
 
     /// A server with objects of one size, and the limits that it received.
     fn server(object_bytes: usize) -> (Client, Arc<Mutex<Vec<u32>>>) {
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let told = Arc::clone(&asked);
+        let limits = Arc::new(Mutex::new(Vec::new()));
+        let recorded = Arc::clone(&limits);
         let service = tower::service_fn(move |request: Request<Body>| {
-            let limit = asked_limit(&request).unwrap_or_default();
-            told.lock().unwrap().push(limit);
+            let limit = requested_limit(&request).unwrap_or_default();
+            recorded.lock().unwrap().push(limit);
             let body = Body::from(vec![b'x'; limit as usize * object_bytes]);
             async move { Ok::<_, kube::Error>(Response::new(body)) }
         });
-        (Client::new(service, "default"), asked)
+        (Client::new(service, "default"), limits)
     }
 
     async fn page(client: &Client, query: &str) -> usize {
@@ -139,17 +144,17 @@ mod tests {
 
     #[tokio::test]
     async fn a_page_is_bounded_in_size_and_lowers_the_next_limit() {
-        let (client, asked) = server(256 << 10);
+        let (client, limits) = server(256 << 10);
         let client = bounded_pages(client);
         for _ in 0..3 {
             assert!(page(&client, "labelSelector=a%3Db&limit=500&continue=x").await <= PAGE_BYTES_MAX);
         }
-        assert_eq!(*asked.lock().unwrap(), [500, 62, 62, 62]);
+        assert_eq!(*limits.lock().unwrap(), [500, 62, 62, 62]);
     }
 
     #[tokio::test]
     async fn a_lowered_limit_rises_to_the_requested_limit() {
-        let (client, asked) = server(1 << 10);
+        let (client, limits) = server(1 << 10);
         let limits = Limits::default();
         limits.lower("/apis/batch/v1/cronjobs", 100);
         for _ in 0..4 {
@@ -157,16 +162,16 @@ mod tests {
             let request = Request::get(uri).body(Body::empty()).unwrap();
             list(&client, request, 500, &limits).await.unwrap();
         }
-        assert_eq!(*asked.lock().unwrap(), [100, 200, 400, 500]);
+        assert_eq!(*limits.lock().unwrap(), [100, 200, 400, 500]);
     }
 
     #[tokio::test]
     async fn watches_and_single_objects_pass_unchanged() {
-        let (client, asked) = server(0);
+        let (client, limits) = server(0);
         let client = bounded_pages(client);
         page(&client, "watch=true&limit=500").await;
         page(&client, "").await;
         page(&client, "limit=500").await;
-        assert_eq!(*asked.lock().unwrap(), [0, 0, 500]);
+        assert_eq!(*limits.lock().unwrap(), [0, 0, 500]);
     }
 }

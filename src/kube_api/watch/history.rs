@@ -35,7 +35,7 @@ pub fn checked_history(client: Client, went_back: OrderedSender<bool>) -> Client
     let history = Arc::new(History {
         client,
         went_back,
-        shown: AtomicU64::new(0),
+        resumed_from: AtomicU64::new(0),
         is_interrupted: AtomicBool::new(false),
     });
     let service = tower::service_fn(move |request| {
@@ -49,7 +49,7 @@ struct History {
     client: Client,
     went_back: OrderedSender<bool>,
     /// The latest version that a watch was resumed from; 0 for none.
-    shown: AtomicU64,
+    resumed_from: AtomicU64,
     /// Whether a watch was refused or ended without this process closing it.
     is_interrupted: AtomicBool,
 }
@@ -58,7 +58,7 @@ impl History {
     async fn send(self: Arc<Self>, request: Request<Body>) -> kube::Result<Response<AnyBody>> {
         let from = watched_from(&request);
         if let Some(from) = from {
-            self.shown.fetch_max(from.0, Ordering::Relaxed);
+            self.resumed_from.fetch_max(from.0, Ordering::Relaxed);
         }
         if (from.is_some() || is_consistent_list(&request))
             && self.is_interrupted.load(Ordering::Relaxed)
@@ -81,7 +81,7 @@ impl History {
 
     /// Returns the answer to give instead of resuming, if the history went back or could not be checked.
     async fn check(&self, path: &str) -> kube::Result<Option<Response<AnyBody>>> {
-        let shown = ResourceVersion(self.shown.load(Ordering::Relaxed));
+        let resumed_from = ResourceVersion(self.resumed_from.load(Ordering::Relaxed));
         let answer = self.client.send(check_request(path)).await?;
         if !answer.status().is_success() {
             return Ok(Some(answer.map(BodyExt::boxed_unsync)));
@@ -89,10 +89,10 @@ impl History {
         let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
         let body = body.map_err(kube::Error::Service)?.to_bytes();
         let current = list_version(&body);
-        if current.is_some_and(|current| current < shown) {
-            let current = current.unwrap_or(shown);
-            tracing::warn!(path, %shown, %current, "the API server returned to an older history, as after a restore of etcd");
-            self.shown.store(0, Ordering::Relaxed);
+        if current.is_some_and(|current| current < resumed_from) {
+            let current = current.unwrap_or(resumed_from);
+            tracing::warn!(path, shown = %resumed_from, %current, "the API server returned to an older history, as after a restore of etcd");
+            self.resumed_from.store(0, Ordering::Relaxed);
             self.went_back.set(true);
             return Ok(Some(expired()));
         }

@@ -18,10 +18,10 @@ pub enum WatchRequest {
 pub trait WatchObserver: Clone + Send + Sync + 'static {
     /// Called before a request. The returned function receives the HTTP status of the answer, or `None` without an
     /// answer.
-    fn asked(&self, request: WatchRequest) -> impl FnOnce(Option<u16>) + Send + 'static;
+    fn on_request(&self, request: WatchRequest) -> impl FnOnce(Option<u16>) + Send + 'static;
 
     /// Called for each sign of life: the beginning or a part of a successful answer.
-    fn heard(&self);
+    fn on_activity(&self);
 }
 
 /// Wraps the client of one watch with an observer. Requires a tokio runtime.
@@ -30,20 +30,20 @@ pub fn observed(client: Client, observer: impl WatchObserver) -> Client {
     let service = tower::service_fn(move |request: Request<Body>| {
         let (client, observer) = (client.clone(), observer.clone());
         async move {
-            let answered = observer.asked(kind(&request));
+            let answered = observer.on_request(kind(&request));
             let answer = client.send(request).await;
             answered(answer.as_ref().ok().map(|answer| answer.status().as_u16()));
             let answer = answer?;
             let observer = answer.status().is_success().then_some(observer);
-            let hear = move || {
+            let report_activity = move || {
                 if let Some(observer) = &observer {
-                    observer.heard();
+                    observer.on_activity();
                 }
             };
-            hear();
+            report_activity();
             Ok::<_, kube::Error>(answer.map(|body| {
                 body.map_frame(move |frame| {
-                    hear();
+                    report_activity();
                     frame
                 })
             }))

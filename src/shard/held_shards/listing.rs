@@ -75,7 +75,7 @@ pub(super) struct Listing {
     /// Objects whose deletion a watch has delivered since the list began.
     gone: BTreeSet<Uid>,
     /// CronJobs that a watch has delivered since the list began.
-    shown: BTreeMap<Uid, Sighting>,
+    delivered: BTreeMap<Uid, Sighting>,
     /// CronJobs that the list contained.
     found: BTreeSet<Uid>,
 }
@@ -97,7 +97,7 @@ impl Listing {
                 .chain(scopes.iter().map(part(WatchedResource::Jobs)))
                 .collect(),
             gone: BTreeSet::new(),
-            shown: BTreeMap::new(),
+            delivered: BTreeMap::new(),
             found: BTreeSet::new(),
         }
     }
@@ -151,12 +151,12 @@ impl Listing {
     pub(super) fn done(self, at: ResourceVersion) -> impl Iterator<Item = Input> {
         let is_ours = self.is_ours(WatchedResource::CronJobs);
         let left_out = self.left_out();
-        let Listing { shown, found, .. } = self;
+        let Listing { delivered, found, .. } = self;
         let is_past = move |(uid, last): &(Uid, Sighting)| {
             let is_left_out = || left_out.iter().any(|scope| scope.contains(&last.identity.namespace));
             is_ours && last.version <= at && !found.contains(uid) && !is_left_out()
         };
-        let past = shown.into_iter().filter(is_past);
+        let past = delivered.into_iter().filter(is_past);
         let ours = self
             .parts
             .into_iter()
@@ -202,7 +202,7 @@ impl Listing {
                     version: record.resource_version,
                     identity: Arc::clone(&record.identity),
                 };
-                self.shown.insert(record.identity.uid.clone(), sighting);
+                self.delivered.insert(record.identity.uid.clone(), sighting);
                 true
             }
             Input::CronJobUndecodable(_)

@@ -106,7 +106,7 @@ impl Index {
             previous: NONE,
             mark,
             finish: record.finish,
-            is_shown: self.is_shown(&record.shard_labels),
+            is_watched: self.is_watched(&record.shard_labels),
             is_delete_requested: false,
             is_reported_unexpected: false,
         };
@@ -119,7 +119,7 @@ impl Index {
 
     /// Updates a Job. Returns whether a field that affects decisions changed.
     fn update_job(&mut self, index: JobIndex, record: &JobRecord, mark: u32) -> bool {
-        let is_shown = self.is_shown(&record.shard_labels);
+        let is_watched = self.is_watched(&record.shard_labels);
         let Some(job) = self.jobs.get_mut(index) else {
             return false;
         };
@@ -131,7 +131,7 @@ impl Index {
         );
         let is_relevant = (job.finish, job.scheduled, job.started, job.completed) != new;
         (job.finish, job.scheduled, job.started, job.completed) = new;
-        job.is_shown = is_shown;
+        job.is_watched = is_watched;
         job.resource_version = record.resource_version.0;
         job.mark = mark;
         is_relevant

@@ -34,7 +34,7 @@ enum Finding {
 }
 
 /// The look-up for an entry of the active list (B-5.4).
-pub(super) fn question(cron_job: &Arc<CronJobIdentity>, active: &ActiveJob) -> JobLookUp {
+pub(super) fn look_up_of(cron_job: &Arc<CronJobIdentity>, active: &ActiveJob) -> JobLookUp {
     let namespace = if active.namespace.is_empty() {
         &cron_job.namespace
     } else {
@@ -88,7 +88,7 @@ impl ShardState {
 
     /// The running Jobs on the active list that no watch delivers. Usually there are none, which is a cheap check.
     fn unlabelled(&self, owner: OwnerIndex) -> Vec<JobIndex> {
-        let is_it = |job: &Job| !job.is_shown && job.finish.is_none() && !job.is_delete_requested;
+        let is_it = |job: &Job| !job.is_watched && job.finish.is_none() && !job.is_delete_requested;
         let jobs = self.index.children_of(owner).filter(|(_, job)| is_it(job));
         let mut jobs: Vec<(JobIndex, &Job)> = jobs.collect();
         if let Some(cron_job) = self.index.cron_job(owner)
@@ -272,10 +272,10 @@ impl ShardState {
         };
         cron_job
             .lookups
-            .retain(|uid, look_up| missing.get(uid) == Some(&look_up.question));
+            .retain(|uid, look_up| missing.get(uid) == Some(&look_up.request));
         let mut wake: Option<Timestamp> = None;
         for uid in uids {
-            let Some(question) = missing.remove(&uid) else { continue };
+            let Some(request) = missing.remove(&uid) else { continue };
             let known = cron_job.lookups.get_mut(&uid);
             match known.map(|look_up| &mut look_up.progress) {
                 Some(LookUpProgress::Pending | LookUpProgress::Kept) => continue,
@@ -286,14 +286,14 @@ impl ShardState {
                 Some(progress) => *progress = LookUpProgress::Pending,
                 None => {
                     let look_up = LookUp {
-                        question: question.clone(),
+                        request: request.clone(),
                         progress: LookUpProgress::Pending,
                         n_failures: 0,
                     };
                     cron_job.lookups.insert(uid, look_up);
                 }
             }
-            self.outbox.push_back(Effect::LookUpJob(question));
+            self.outbox.push_back(Effect::LookUpJob(request));
         }
         if let Some(until) = wake {
             self.wake_at(owner, until);
@@ -303,19 +303,19 @@ impl ShardState {
     /// The entries of the active list without a known Job, in order, with the look-up for each. Of entries with the
     /// same uid, the second is looked up after the first is answered.
     fn missing(&self, owner: OwnerIndex) -> (Vec<Uid>, BTreeMap<Uid, JobLookUp>) {
-        let (mut uids, mut questions) = (Vec::new(), BTreeMap::new());
+        let (mut uids, mut requests) = (Vec::new(), BTreeMap::new());
         let Some(cron_job) = self.index.cron_job(owner) else {
-            return (uids, questions);
+            return (uids, requests);
         };
         for active in &cron_job.current_status.active {
             if !self.index.is_child_of(owner, &active.uid)
-                && let Entry::Vacant(vacant) = questions.entry(active.uid.clone())
+                && let Entry::Vacant(vacant) = requests.entry(active.uid.clone())
             {
                 uids.push(active.uid.clone());
-                vacant.insert(question(&cron_job.record.identity, active));
+                vacant.insert(look_up_of(&cron_job.record.identity, active));
             }
         }
-        (uids, questions)
+        (uids, requests)
     }
 
     /// Removes a Job that a list does not contain. The Job may be newer than the list, so its entry is looked up first.

@@ -235,10 +235,10 @@ impl ShardState {
         let Some(open) = self.open_slot_mut(owner) else { return };
         open.n_failures = open.n_failures.saturating_add(1);
         let wait = back_off(open.n_failures, owner);
-        let asked = retry_after
-            .and_then(|asked| SignedDuration::try_from(asked).ok())
+        let requested = retry_after
+            .and_then(|requested| SignedDuration::try_from(requested).ok())
             .unwrap_or_default();
-        self.retry_at(owner, after(now, wait.max(asked)));
+        self.retry_at(owner, after(now, wait.max(requested)));
     }
 
     /// Records whether the server's last answer refused the Job as invalid.
@@ -300,14 +300,14 @@ impl ShardState {
     }
 
     fn put_history_off(&mut self, owner: OwnerIndex, retry_after: Option<Duration>, now: Timestamp) {
-        let asked = retry_after
-            .and_then(|asked| SignedDuration::try_from(asked).ok())
+        let requested = retry_after
+            .and_then(|requested| SignedDuration::try_from(requested).ok())
             .unwrap_or_default();
         if let Some(cron_job) = self.index.cron_job_mut(owner) {
             cron_job.n_history_failures = cron_job.n_history_failures.saturating_add(1);
             let wait = back_off(cron_job.n_history_failures, owner)
                 .max(HISTORY_RETRY_MIN)
-                .max(asked);
+                .max(requested);
             cron_job.history_not_before = Some(after(now, wait));
         }
     }

@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     ShardState,
-    active::question,
+    active::look_up_of,
     answers::ABANDONED_RETRY,
     back_off::{after, back_off},
 };
@@ -24,13 +24,13 @@ const REFUSALS_BEFORE_EVENT: u32 = 7;
 
 /// The wait that an answer requests.
 fn retry_after_of(answer: &LookUpOutcome) -> SignedDuration {
-    let asked = if let LookUpOutcome::Failed { retry_after, .. } = answer {
+    let retry_after = if let LookUpOutcome::Failed { retry_after, .. } = answer {
         *retry_after
     } else {
         None
     };
-    asked
-        .and_then(|asked| SignedDuration::try_from(asked).ok())
+    retry_after
+        .and_then(|retry_after| SignedDuration::try_from(retry_after).ok())
         .unwrap_or_default()
 }
 
@@ -52,24 +52,24 @@ impl ShardState {
         }));
     }
 
-    pub(super) fn looked_up(&mut self, asked: &JobLookUp, answer: LookUpOutcome, now: Timestamp) {
-        let Some(owner) = self.index.find_cron_job(&asked.cron_job.uid) else {
+    pub(super) fn looked_up(&mut self, request: &JobLookUp, answer: LookUpOutcome, now: Timestamp) {
+        let Some(owner) = self.index.find_cron_job(&request.cron_job.uid) else {
             return;
         };
-        let answer = self.accept_found_job(owner, asked, answer);
-        if asked.listed_uid.is_none() {
-            self.answer_for_slot(owner, &asked.name, &answer, now);
+        let answer = self.accept_found_job(owner, request, answer);
+        if request.listed_uid.is_none() {
+            self.answer_for_slot(owner, &request.name, &answer, now);
         } else {
-            self.answer_for_active(owner, asked, &answer, now);
+            self.answer_for_active(owner, request, &answer, now);
         }
         self.evaluate(owner, now);
     }
 
     /// Schedules another look-up. While it is unknown whether the slot has its Job, nothing may be created.
-    fn look_up_later(&mut self, owner: OwnerIndex, asked: SignedDuration, message: String, now: Timestamp) {
+    fn look_up_later(&mut self, owner: OwnerIndex, retry_after: SignedDuration, message: String, now: Timestamp) {
         let Some(open) = self.open_slot_mut(owner) else { return };
         open.n_failures = open.n_failures.saturating_add(1);
-        let until = after(now, back_off(open.n_failures, owner).max(asked));
+        let until = after(now, back_off(open.n_failures, owner).max(retry_after));
         open.stage = SlotStage::LookingUpLater { message, until };
         self.wake_at(owner, until);
     }
@@ -113,7 +113,7 @@ impl ShardState {
 
     /// Stores a Job of this CronJob that was found, but only while its look-up is outstanding and the watch has not
     /// delivered its deletion since: no later event would remove the Job again.
-    fn accept_found_job(&mut self, owner: OwnerIndex, asked: &JobLookUp, answer: LookUpOutcome) -> LookUpOutcome {
+    fn accept_found_job(&mut self, owner: OwnerIndex, request: &JobLookUp, answer: LookUpOutcome) -> LookUpOutcome {
         let LookUpOutcome::Found(job) = answer else {
             return answer;
         };
@@ -128,18 +128,18 @@ impl ShardState {
             return LookUpOutcome::Gone;
         }
         let identity = &cron_job.record.identity;
-        let is_asked_for_slot = asked.listed_uid.is_none()
+        let is_for_slot = request.listed_uid.is_none()
             && cron_job.open.as_ref().is_some_and(|open| {
                 matches!(open.stage, SlotStage::LookingUp { .. })
-                    && naming::is_job_name(&asked.name, &identity.name, open.slot)
+                    && naming::is_job_name(&request.name, &identity.name, open.slot)
             });
-        let is_asked_for_active = asked.listed_uid.as_ref() == Some(&job.uid)
+        let is_for_active = request.listed_uid.as_ref() == Some(&job.uid)
             && cron_job
                 .lookups
                 .get(&job.uid)
-                .is_some_and(|look_up| look_up.is_pending(asked));
+                .is_some_and(|look_up| look_up.is_pending(request));
         let is_ours = job.controller.as_ref() == Some(&identity.uid) && job.namespace == identity.namespace;
-        if is_ours && (is_asked_for_slot || is_asked_for_active) && self.index.find_job(&job.uid).is_none() {
+        if is_ours && (is_for_slot || is_for_active) && self.index.find_job(&job.uid).is_none() {
             self.index.apply_job((*job).clone(), self.relists.mark);
         }
         LookUpOutcome::Found(job)
@@ -196,12 +196,15 @@ impl ShardState {
     }
 
     /// Handles the state of an entry of the active list (B-5.4).
-    fn answer_for_active(&mut self, owner: OwnerIndex, asked: &JobLookUp, answer: &LookUpOutcome, now: Timestamp) {
+    fn answer_for_active(&mut self, owner: OwnerIndex, request: &JobLookUp, answer: &LookUpOutcome, now: Timestamp) {
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return;
         };
-        let look_up = asked.listed_uid.as_ref().and_then(|uid| cron_job.lookups.get_mut(uid));
-        let Some(look_up) = look_up.filter(|look_up| look_up.is_pending(asked)) else {
+        let look_up = request
+            .listed_uid
+            .as_ref()
+            .and_then(|uid| cron_job.lookups.get_mut(uid));
+        let Some(look_up) = look_up.filter(|look_up| look_up.is_pending(request)) else {
             return;
         };
         match answer {
@@ -209,11 +212,11 @@ impl ShardState {
             // The following evaluation drops the look-up with its entry.
             LookUpOutcome::Gone => {
                 let identity = cron_job.record.identity.clone();
-                let is_meant = |active: &ActiveJob| question(&identity, active) == *asked;
+                let is_requested = |active: &ActiveJob| look_up_of(&identity, active) == *request;
                 let n_before = cron_job.current_status.active.len();
-                cron_job.current_status.active.retain(|active| !is_meant(active));
+                cron_job.current_status.active.retain(|active| !is_requested(active));
                 if cron_job.current_status.active.len() < n_before {
-                    let message = format!("Active job went missing: {}", asked.name);
+                    let message = format!("Active job went missing: {}", request.name);
                     self.emit_event(owner, EventReason::MissingJob, message);
                 }
             }
@@ -225,7 +228,7 @@ impl ShardState {
                 if let LookUpOutcome::NotPermitted { message } = answer
                     && look_up.n_failures == REFUSALS_BEFORE_EVENT
                 {
-                    self.report_failed_look_up(owner, &asked.name, message);
+                    self.report_failed_look_up(owner, &request.name, message);
                 }
             }
         }

@@ -26,7 +26,7 @@ impl ShardState {
             return;
         }
         self.phase = ShardPhase::Leading;
-        self.look_at_all(now);
+        self.evaluate_all(now);
     }
 
     /// Records facts without deciding until [`ShardState::resume`]. The replica may not act, and its time does not
@@ -38,11 +38,11 @@ impl ShardState {
     /// Decides again, and evaluates every CronJob.
     pub fn resume(&mut self, now: Timestamp) {
         if std::mem::take(&mut self.is_paused) && self.phase != ShardPhase::Standby {
-            self.look_at_all(now);
+            self.evaluate_all(now);
         }
     }
 
-    fn look_at_all(&mut self, now: Timestamp) {
+    fn evaluate_all(&mut self, now: Timestamp) {
         self.follow_clock(now);
         for owner in self.index.owner_indexes() {
             if let Some(cron_job) = self.index.cron_job_mut(owner) {

@@ -49,8 +49,8 @@ impl ShardState {
         };
         refused.not_before = after(now, wait.min(NEXT_SLOT_WAIT_MAX));
         cron_job.refused = Some(Box::new(refused));
-        let asked = retry_after.and_then(|asked| SignedDuration::try_from(asked).ok());
-        let until = after(now, wait.max(asked.unwrap_or_default()));
+        let requested = retry_after.and_then(|requested| SignedDuration::try_from(requested).ok());
+        let until = after(now, wait.max(requested.unwrap_or_default()));
         // A loss to the deadline is told when it occurs.
         let until = until.min(lost_at(cron_job, slot)).max(now);
         self.retry_at(owner, until);

@@ -98,11 +98,13 @@ impl ShardState {
             // The deletion event will follow.
             StatusOutcome::Gone => cron_job.status_not_before = Some(after(now, STATUS_RETRY)),
             StatusOutcome::Failed { message, retry_after } => {
-                let asked = retry_after
-                    .and_then(|asked| SignedDuration::try_from(asked).ok())
+                let requested = retry_after
+                    .and_then(|requested| SignedDuration::try_from(requested).ok())
                     .unwrap_or_default();
                 cron_job.n_status_failures = cron_job.n_status_failures.saturating_add(1);
-                let wait = back_off(cron_job.n_status_failures, owner).max(STATUS_RETRY).max(asked);
+                let wait = back_off(cron_job.n_status_failures, owner)
+                    .max(STATUS_RETRY)
+                    .max(requested);
                 cron_job.status_not_before = Some(after(now, wait));
                 let n_since_report = cron_job.n_status_failures.checked_sub(N_FAILURES_BEFORE_REPORT);
                 if n_since_report.is_some_and(|n| n.is_multiple_of(N_FAILURES_BETWEEN_REPORTS)) {

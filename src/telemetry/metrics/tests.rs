@@ -176,16 +176,16 @@ async fn watch_silence_is_the_longest_per_resource() {
     };
     let (first, second, third) = (begin("jobs", "a"), begin("jobs", "b"), begin("cronjobs", "a"));
     tokio::time::sleep(Duration::from_secs(30)).await;
-    first.heard();
+    first.note_activity();
     tokio::time::sleep(Duration::from_secs(5)).await;
-    third.heard();
+    third.note_activity();
     let text = metrics.render().unwrap();
     assert_eq!(value(&text, r#"cronwheel_watch_silence_seconds{resource="jobs"}"#), 35);
     assert_eq!(
         value(&text, r#"cronwheel_watch_silence_seconds{resource="cronjobs"}"#),
         0
     );
-    second.heard();
+    second.note_activity();
     let text = metrics.render().unwrap();
     assert_eq!(value(&text, r#"cronwheel_watch_silence_seconds{resource="jobs"}"#), 5);
 }

@@ -30,16 +30,16 @@ pub struct WatchHealth {
     scope: Scope,
     clock: Clock,
     /// The last sign of life, in milliseconds since boot.
-    heard_ms: Arc<AtomicU64>,
+    last_activity_ms: Arc<AtomicU64>,
     /// The last error since then.
     error: Arc<Mutex<Option<String>>>,
 }
 
 impl WatchHealth {
     /// Records a sign of life.
-    pub fn heard(&self) {
+    pub fn note_activity(&self) {
         let now_ms = self.clock.boot().since_boot().as_millis();
-        self.heard_ms
+        self.last_activity_ms
             .store(now_ms.try_into().unwrap_or(u64::MAX), Ordering::Relaxed);
         *self.lock_error() = None;
     }
@@ -56,8 +56,9 @@ impl WatchHealth {
 
     /// The time since the last sign of life.
     pub fn silence(&self) -> Duration {
-        let heard = BootInstant::after_boot(Duration::from_millis(self.heard_ms.load(Ordering::Relaxed)));
-        self.clock.boot().since(heard)
+        let last_activity =
+            BootInstant::after_boot(Duration::from_millis(self.last_activity_ms.load(Ordering::Relaxed)));
+        self.clock.boot().since(last_activity)
     }
 
     /// The lock is held for one assignment or copy.
@@ -87,10 +88,10 @@ impl WatchHealths {
             resource,
             scope,
             clock,
-            heard_ms: Arc::default(),
+            last_activity_ms: Arc::default(),
             error: Arc::default(),
         };
-        health.heard();
+        health.note_activity();
         self.list().push(health.clone());
         health
     }

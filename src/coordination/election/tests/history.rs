@@ -9,9 +9,9 @@ use crate::{
     shard::{ResourceVersion, ShardId},
 };
 
-fn listed(asked_at: u64, version: u64, leases: Vec<LeaseRecord>) -> ElectionInput {
+fn listed(requested_at: u64, version: u64, leases: Vec<LeaseRecord>) -> ElectionInput {
     ElectionInput::Listed {
-        asked_at: at(asked_at),
+        requested_at: at(requested_at),
         resource_version: ResourceVersion(version),
         leases,
     }

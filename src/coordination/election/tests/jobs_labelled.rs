@@ -71,7 +71,7 @@ fn member(name: &str, settings: &MemberSettings, proof: Option<JobsLabelled>) ->
 fn known_of(leases: Vec<LeaseRecord>) -> Option<JobsLabelled> {
     let mut election = Election::new(config(), at(100));
     let listed = ElectionInput::Listed {
-        asked_at: at(100),
+        requested_at: at(100),
         resource_version: ResourceVersion(10),
         leases,
     };

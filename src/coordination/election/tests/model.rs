@@ -108,7 +108,7 @@ enum Action {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Request {
     Write(ElectionEffect),
-    List { asked_at: BootInstant },
+    List { requested_at: BootInstant },
 }
 
 /// One replica.
@@ -259,8 +259,8 @@ impl Protocol {
         node.answers.clear();
         node.watch.clear();
         node.has_listed = false;
-        let asked_at = local(at, now);
-        node.requests.push_back(Request::List { asked_at });
+        let requested_at = local(at, now);
+        node.requests.push_back(Request::List { requested_at });
         let installation = Installation::of(ShardCount::ONE);
         self.input(state, at, ElectionInput::InstallationKnown(installation));
         self.input(state, at, ElectionInput::Shards(ShardReport::Synced));
@@ -336,7 +336,7 @@ impl Protocol {
                     state.judge_request(at, &effect);
                 }
                 ElectionEffect::Relist => node.requests.push_back(Request::List {
-                    asked_at: local(at, now),
+                    requested_at: local(at, now),
                 }),
                 ElectionEffect::ActUntil(until) => node.act_until = global(at, until),
                 ElectionEffect::Lead { term, .. } => node.acting = Some(term),
@@ -404,12 +404,12 @@ impl State {
     fn serve(&mut self, at: usize, request: Request) {
         match request {
             Request::List { .. } if self.faults.contains(&Fault::StallWatch(at)) => {}
-            Request::List { asked_at } => {
+            Request::List { requested_at } => {
                 self.nodes[at].has_listed = true;
                 let leases: Vec<LeaseRecord> = self.store.leases.values().cloned().collect();
                 let resource_version = ResourceVersion(self.store.version);
                 self.nodes[at].answers.push_back(ElectionInput::Listed {
-                    asked_at,
+                    requested_at,
                     resource_version,
                     leases,
                 });

@@ -82,7 +82,7 @@ fn takes_from_new_member(guards: Guards) -> bool {
     election.handle(ElectionInput::Shards(ShardReport::Synced), at(100));
     // The other replica leads in its second incarnation. It releases the shard, and this replica requests it.
     let listed = ElectionInput::Listed {
-        asked_at: at(100),
+        requested_at: at(100),
         resource_version: ResourceVersion(10),
         leases: vec![lease(them, 9, "pod/them/0000000000000002"), lease(shard.clone(), 8, "")],
     };

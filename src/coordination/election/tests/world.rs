@@ -42,7 +42,7 @@ enum Message {
     /// A response, or a report of a shard, in flight to the replica.
     Input(ElectionInput),
     /// A request for a list of all Leases.
-    List { asked_at: BootInstant },
+    List { requested_at: BootInstant },
     /// The response to a list request, with the position of the log at the list.
     Listed { input: ElectionInput, cursor: usize },
     /// The watch delivers the log up to this position.
@@ -201,7 +201,7 @@ impl World {
             woken_at: 0,
         });
         let installation = Installation::of(self.count);
-        self.post(at, 1, Message::List { asked_at: now });
+        self.post(at, 1, Message::List { requested_at: now });
         self.input(at, ElectionInput::InstallationKnown(installation));
         self.post(at, 50, Message::Input(ElectionInput::Shards(ShardReport::Synced)));
     }
@@ -300,13 +300,13 @@ impl World {
                     self.post(at, delay, Message::Input(answer));
                 }
             }
-            Message::List { asked_at } => {
+            Message::List { requested_at } => {
                 if is_cut {
                     let retry = self.local(at);
-                    return self.post(at, 500, Message::List { asked_at: retry });
+                    return self.post(at, 500, Message::List { requested_at: retry });
                 }
                 let input = ElectionInput::Listed {
-                    asked_at,
+                    requested_at,
                     resource_version: ResourceVersion(self.store.version),
                     leases: self.store.leases.values().cloned().collect(),
                 };

@@ -369,10 +369,10 @@ fn a_clock_set_back_retries_pending_look_ups_at_once() {
     world.answer_look_up(failed());
     world.jump_to("10:00:00");
     let effects = world.effects();
-    for question in ["look up hello-29632918", "look up other-29632979"] {
+    for look_up in ["look up hello-29632918", "look up other-29632979"] {
         assert!(
-            effects.iter().any(|effect| effect == question),
-            "{question} in {effects:?}"
+            effects.iter().any(|effect| effect == look_up),
+            "{look_up} in {effects:?}"
         );
     }
 }

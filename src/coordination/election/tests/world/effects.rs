@@ -37,8 +37,8 @@ impl World {
             | ElectionEffect::Read { .. } => self.post(at, delay, Message::Request(effect)),
             ElectionEffect::Relist => {
                 self.journal.relists += 1;
-                let asked_at = self.local(at);
-                self.post(at, delay, Message::List { asked_at });
+                let requested_at = self.local(at);
+                self.post(at, delay, Message::List { requested_at });
             }
             ElectionEffect::ActUntil(until) => {
                 self.process(at).act_until = until;

@@ -1,9 +1,9 @@
 //! Leader election for shards over Leases: the protocol as a pure state machine.
 //!
-//! Each replica renews a **member Lease**, which proves that it is alive. A **shard Lease** names the leader of a shard
-//! and its term; it is written when these change and is never renewed. The Lease is authoritative and a computed
-//! placement only a hint. Only the holder moves a shard. A shard without a holder is taken by the first replica that
-//! observes it.
+//! Each replica renews a **member Lease**, which proves that it is alive. A **shard Lease** names the leader of a
+//! shard and its term; it is written when these change and is never renewed. The Lease is authoritative; a computed
+//! placement is only a hint. Only the holder moves a shard. A shard without a holder is taken by the first replica
+//! that observes it.
 //!
 //! Safety rests on these rules; a model check (`election/tests/model`) proves that each is needed:
 //!
@@ -13,7 +13,7 @@
 //! - A member is evicted, and its shards taken, only when its Lease has not changed for the duration that the Lease
 //!   advertises, by the observer's own clock. That duration outlasts any fence and all requests sent before it
 //!   ([`Timing`]).
-//! - An observer counts only time in which its own watch works, so an outage of the API server evicts nobody.
+//! - An observer counts only time in which its own watch works, so an outage of the API server causes no eviction.
 //! - Before an eviction the observer reads the Lease once more from the quorum.
 //!
 //! The shell (`controller/election`) owns one [`Election`]. It passes every event of its watch on Leases, every

@@ -99,7 +99,8 @@ pub enum Adoption {
         /// `fired-through` of the Lease.
         fired_through: Option<Timestamp>,
     },
-    /// The former leader was evicted or is gone: the quorum must list its Jobs once before Forbid and Replace decide.
+    /// The former leader was evicted or is gone. The Jobs must be listed once from the quorum before Forbid and
+    /// Replace decide.
     Crashed {
         /// The former leader, if known.
         former: Option<MemberIdentity>,
@@ -135,7 +136,7 @@ pub enum RejoinReason {
 /// Why the process must end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ExitReason {
-    /// Another process renews as this very incarnation: a machine was restored from a snapshot, or a Pod was copied.
+    /// Another process renews with the same incarnation: a machine was restored from a snapshot, or a Pod was copied.
     Twin,
     /// Another incarnation of the same Pod holds the Lease, so this process is the obsolete one.
     Superseded,

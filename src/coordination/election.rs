@@ -1,9 +1,9 @@
 //! One replica's part in the election: its own membership, its view of the other members, and the shards that it leads.
 //!
-//! The methods are those of [`crate::shard::ShardState`]: [`Election::handle`] takes a fact and
-//! [`Election::handle_timeout`] the passing of time; both return the effects. [`Election::next_wakeup`] returns the
-//! next deadline. A fact changes what is known, and its consequences are derived again from everything that is known.
-//! So a fact that arrives late, twice or in another form (response, event, list) has the same result.
+//! The methods are those of [`crate::shard::ShardState`]: [`Election::handle`] takes a fact, and
+//! [`Election::handle_timeout`] advances the time; both return the effects. [`Election::next_wakeup`] returns the
+//! next deadline. A fact changes the state, and all effects are then derived from the whole state. So a fact that
+//! arrives late, twice or in another form (response, event, list) has the same result.
 
 mod adoption;
 mod eviction;
@@ -60,7 +60,7 @@ pub struct ElectionConfig {
     pub timing: Timing,
 }
 
-/// A summary of the election for readiness, metrics and people.
+/// A summary of the election for readiness, metrics and logs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Overview {
     /// This replica's identity.
@@ -102,12 +102,12 @@ pub struct Election {
     members: Members,
     /// The inputs of the last check for shards to give away.
     last_offer_inputs: Option<OfferInputs>,
-    /// The installation's constants, when they are known.
+    /// The installation's constants; `None` until they are read.
     installation: Option<Installation>,
     /// The last proof of this replica that every Job of a CronJob has its label.
     jobs_labelled: Option<JobsLabelled>,
     is_synced: bool,
-    /// Whether this replica wants to lead: false while its clock is in doubt.
+    /// Whether this replica is willing to lead: false while its clock is in doubt.
     is_willing: bool,
     /// When this replica began to leave.
     drain: Option<BootInstant>,
@@ -117,7 +117,7 @@ pub struct Election {
 }
 
 impl Election {
-    /// An election that knows nothing yet. The first list of Leases makes it join.
+    /// Creates an election without any facts. It joins after the first list of Leases.
     pub fn new(config: ElectionConfig, now: BootInstant) -> Election {
         Election {
             #[cfg(test)]
@@ -204,8 +204,8 @@ impl Election {
         }
     }
 
-    /// Whether a consistent list of Leases proves that the API server's history went back. Then nothing that is known
-    /// here is reliable.
+    /// Whether a consistent list of Leases proves that the API server's history went back. Then the state of the
+    /// election is unreliable.
     pub fn is_contradicted_by(&self, input: &ElectionInput) -> bool {
         let ElectionInput::Listed {
             requested_at,
@@ -218,7 +218,7 @@ impl Election {
         self.view.is_contradicted_by(*requested_at, *resource_version, leases)
     }
 
-    /// Takes the passing of time and returns the effects. An early or repeated call is harmless.
+    /// Advances the time and returns the effects. An early or repeated call is harmless.
     pub fn handle_timeout(&mut self, now: BootInstant) -> Vec<ElectionEffect> {
         self.notice_thaw(now);
         self.derive_effects(now);
@@ -263,7 +263,7 @@ impl Election {
         }
     }
 
-    /// Derives all consequences of what is known.
+    /// Derives all effects from the state.
     fn derive_effects(&mut self, now: BootInstant) {
         self.wakeup = now + self.config.timing.parts().renew_interval;
         for purpose in self.requests.expire(now, self.config.timing.parts().attempt_timeout) {

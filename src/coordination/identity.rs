@@ -65,7 +65,7 @@ impl fmt::Display for Incarnation {
 /// The holder of a Lease: `pod name/pod uid/incarnation`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MemberIdentity {
-    /// The name of the Pod, for people.
+    /// The name of the Pod, for information.
     pub pod_name: Box<str>,
     /// The uid of the Pod, by which members are sorted and placed.
     pub pod_uid: Box<str>,

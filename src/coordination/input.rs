@@ -46,7 +46,7 @@ pub enum ElectionInput {
     JobsLabelled(JobsLabelled),
     /// Whether this replica may lead. It may not while its clock is in doubt, for example.
     Willing(bool),
-    /// The process is asked to end.
+    /// The process has received the signal to end.
     DrainRequested,
     /// All shards are dropped and all connections reset; the next incarnation begins. It needs a list of Leases and,
     /// after its CronJobs and Jobs are listed again, [`ShardReport::Synced`].
@@ -56,8 +56,7 @@ pub enum ElectionInput {
 /// The outcome of a write.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum WriteAnswer {
-    /// The write succeeded; the Lease after it. After a delete, only its key and its last version: the server reports
-    /// no more.
+    /// The write succeeded; this is the resulting Lease. After a delete, only its key and its last version are set.
     Done(Box<LeaseRecord>),
     /// The Lease has changed since the version that the write was based on (409 to a patch or delete).
     Conflict,

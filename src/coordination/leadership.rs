@@ -1,4 +1,4 @@
-//! The shards that this replica may act for and until when. Every request is checked when it is sent.
+//! The shards that this replica may act for, and the end of that right. Every request is checked when it is sent.
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
@@ -6,10 +6,11 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::shard::{BootInstant, ShardId, ShardSet, ShardTerm, Term};
 
-/// The limits of a write when other replicas might lead: its lifetime, and the stamp with the latest time of creation.
+/// The limits of a write while other replicas might lead: its lifetime, and the stamp with the latest time of
+/// creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteLimits {
-    /// The lifetime, after which the request must be dead, answered or not.
+    /// The lifetime. After it the request must have no effect, whether it is answered or not.
     pub life: Duration,
     /// The stamp of a new Job.
     pub stamp: Stamp,
@@ -80,7 +81,7 @@ pub struct RenewalAnswer {
 /// `creationTimestamp` has whole seconds, so a Job may be created up to a second after its own.
 const WHOLE_SECOND: Duration = Duration::from_secs(1);
 
-/// What writes need where another replica might lead next.
+/// The data for the limits of writes while another replica might lead next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Fencing {
     write_life: WriteLife,
@@ -192,7 +193,7 @@ impl Leadership {
         self.terms.insert(shard_term.shard, shard_term.term);
     }
 
-    /// Replaces the set of quarantined shards, whoever leads them; returns whether it changed.
+    /// Replaces the set of all quarantined shards, including those of other leaders; returns whether it changed.
     pub fn quarantine(&mut self, shards: &ShardSet) -> bool {
         std::mem::replace(&mut self.quarantined, *shards) != *shards
     }
@@ -311,7 +312,7 @@ mod tests {
             let times: Vec<i64> = times.collect();
             (*times.iter().min().unwrap(), *times.iter().max().unwrap())
         };
-        // With a watch that shows renewals at once, and one that is three seconds behind.
+        // The watch delivers renewals at once, or three seconds late.
         for view_age in [0, 3_000] {
             let (shortest, longest) = times(0, view_age);
             assert!((3_000..3_200).contains(&shortest), "{shortest}");

@@ -1,4 +1,4 @@
-//! The desired placement of each shard: a pure function of the live members and the current holders.
+//! The desired placement of all shards: a pure function of the live members and the current holders.
 //!
 //! Every replica computes the same placement from the same facts, without communication. The result is advisory: only
 //! the holder of a shard moves it, and a shard without a holder is taken by the first replica that observes it. Quotas
@@ -8,26 +8,26 @@
 use super::MemberRing;
 use crate::shard::{ShardId, ShardSet};
 
-/// A live member as placement sees it.
+/// A live member, as input of the placement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Candidate {
     /// Whether the member gives all its shards away and takes none: it drains, or may not own shards (yet).
     pub is_leaving: bool,
     /// Whether the member takes no shards yet but soon will. Quarantined shards wait for such a member: a host that
-    /// crashed on them gets them back, and no other member crashes on them.
+    /// crashed because of them gets them back, so they crash no other member.
     pub is_coming: bool,
 }
 
 /// Whether members above their quota give shards to members below theirs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Pull {
-    /// They do.
+    /// They give shards.
     Allowed,
-    /// They do not: the members changed recently, and may change again.
+    /// They give none: the members changed recently and may change again.
     Settling,
-    /// They do not: two revisions are live, and shards moved now would move again when one of them goes.
+    /// They give none: two revisions are live, and a shard that moves now would move again when one revision ends.
     Rollout,
-    /// They do not: a member gives its shards away, which changes the quotas.
+    /// They give none: a member gives its shards away, which changes the quotas.
     Drain,
 }
 
@@ -80,7 +80,7 @@ impl Placement {
         Placement { targets: draft.targets }
     }
 
-    /// The member on which a shard should be.
+    /// The member that should lead a shard.
     pub fn target(&self, shard: ShardId) -> Option<usize> {
         self.targets.get(usize::from(shard.0)).copied().flatten()
     }
@@ -251,9 +251,9 @@ fn shard_at(index: usize) -> ShardId {
     ShardId(u16::try_from(index).unwrap_or(u16::MAX))
 }
 
-/// The number of shards that each member should have: an equal share, rounded down. The remainder goes one each, first
-/// to members that have more already, so that they need not give, then to those furthest below, so that the shards of a
-/// leaving member go where they can stay.
+/// The number of shards that each member should have: an equal share, rounded down. Each remaining shard raises the
+/// quota of one member. Members that already have more come first, so that they keep their shards. Members furthest
+/// below their quota come next, so that the shards of a leaving member move only once.
 fn quotas(n_shards: usize, takes: &[bool], held: &[usize]) -> Vec<usize> {
     let n_takers = takes.iter().filter(|takes| **takes).count();
     if n_takers == 0 {

@@ -4,8 +4,8 @@ use std::{collections::BTreeSet, fmt};
 
 use crate::shard::{HASH_SCHEME, Scope, ShardCount, fnv1a_64};
 
-/// The constants that are fixed at installation. A replica configured with others owns nothing, since its shards would
-/// be different CronJobs.
+/// The constants that are fixed at installation. A replica with other constants owns no shards, since its shards
+/// would contain different CronJobs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Installation {
     /// The number of shards.
@@ -46,7 +46,7 @@ impl MemberSettings {
     /// namespaces, whose names have at most 63 characters.
     const TEXT_MAX_BYTES: usize = 16 << 10;
 
-    /// Bounds the prefix in the text of a replica that runs alone: a word and the uid of its Pod.
+    /// The maximum length of the prefix in the text of a replica that runs alone: [`ALONE`] and the uid of its Pod.
     const ALONE_MAX_BYTES: usize = 256;
 
     /// The prefix in the text of a replica that runs every CronJob by itself.

@@ -34,7 +34,7 @@ pub mod annotation {
     pub const RENEWAL: &str = "cronwheel.dev/renewal";
     /// Member: the member that evicted it.
     pub const EVICTED_BY: &str = "cronwheel.dev/evicted-by";
-    /// Shard: the instant through which its last leader fired everything; for audits.
+    /// Shard: the instant through which its last leader fired every slot; for audits.
     pub const FIRED_THROUGH: &str = "cronwheel.dev/fired-through";
     /// Shard: the latest versions that its last leader wrote or relied on, which the next leader must observe.
     pub const WRITTEN_THROUGH: &str = "cronwheel.dev/written-through";
@@ -157,7 +157,7 @@ pub struct MemberLease {
     pub plan: Plan,
     /// The shards that it has loaded.
     pub loaded: ShardSet,
-    /// The latest proof that it has that every Job of a CronJob has its label.
+    /// The latest proof in its view that every Job of a CronJob has its label.
     pub jobs_labelled: Option<JobsLabelled>,
 }
 
@@ -197,7 +197,7 @@ impl MemberLease {
         self.acceptance == Acceptance::Now
     }
 
-    /// Whether `other` differs from this Lease only by what every renewal changes.
+    /// Whether `other` differs from this Lease only in the fields that every renewal changes.
     pub(super) fn is_renewed_by(&self, other: &MemberLease) -> bool {
         let MemberLease {
             resource_version,
@@ -230,7 +230,7 @@ pub struct ShardLease {
     pub term: Term,
     /// When the leader took the shard, by the leader's clock.
     pub acquired_at: Option<Timestamp>,
-    /// The instant through which the last leader fired everything.
+    /// The instant through which the last leader fired every slot.
     pub fired_through: Option<Timestamp>,
     /// The last versions that the former leader wrote or relied on, if it handed the shard over.
     pub written_through: Option<ResourceVersions>,

@@ -8,8 +8,8 @@ use hashring::HashRing;
 
 use crate::shard::{ShardCount, ShardId, hash::StableHashBuilder};
 
-/// Tokens of one member on the ring. With this many, a member has many successors, so its shards do not all prefer the
-/// same other member.
+/// Tokens of one member on the ring. With 64 tokens, a member has many successors, so its shards do not all prefer
+/// the same other member.
 pub(super) const TOKENS_PER_MEMBER: u16 = 64;
 
 /// One token of a member. Its hash covers the bytes `identity 0 token`, with the token's number in big-endian order.
@@ -61,7 +61,8 @@ impl MemberRing {
         });
         let mut ring = HashRing::with_hasher(StableHashBuilder);
         ring.batch_add(tokens.collect());
-        // More successors than there are tokens: the whole ring once, from the lookup position of the quarantine host.
+        // The limit exceeds the number of tokens, so the result is the whole ring, from the lookup position of the
+        // quarantine host.
         let clockwise = ring
             .get_with_replicas(&Key("quarantine", 0), usize::MAX)
             .unwrap_or_default();

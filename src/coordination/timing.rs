@@ -85,7 +85,7 @@ impl Timing {
         u32::try_from(self.0.evict_after.as_secs()).unwrap_or(u32::MAX)
     }
 
-    /// The greatest age of a view that is trusted to identify silent members.
+    /// The maximum age of a view that may identify silent members.
     pub(super) fn trusted_age(&self) -> Duration {
         self.0.renew_interval * 2
     }

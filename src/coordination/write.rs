@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use super::LeaseKey;
 use crate::shard::Term;
 
-/// A write to one Lease. `kube_api/leases` makes a merge patch with `metadata.resourceVersion` of it, or a new object
-/// with [`super::LEASE_LABEL`]. A new member Lease has its Pod as owner, so that it is deleted with the Pod.
+/// A write to one Lease. `kube_api/leases` converts it to a merge patch with `metadata.resourceVersion`, or to a new
+/// object with [`super::LEASE_LABEL`]. A new member Lease has its Pod as owner, so that it is deleted with the Pod.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LeaseWrite {
     /// The Lease to write.

@@ -1,10 +1,10 @@
-//! Vacant shards: since when they are vacant, and which member may take them at what time.
+//! Vacant shards: when they became vacant, and when each member may take them.
 //!
-//! A shard is vacant if its Lease has no holder, or names an incarnation that its member's Lease does not name any
-//! more, or, one whole duration later, if its Lease or its holder's member Lease is gone. An incarnation that its
-//! member Lease stopped naming cannot renew and does not act: it was evicted after its fence, has left, or was replaced
-//! by the next incarnation of its Pod. The holder of a Lease is judged only by a view that is as new as the Lease: a
-//! response or a read can deliver one Lease ahead of the others, and the incarnation that it names may be new.
+//! A shard is vacant if its Lease has no holder, or names an incarnation that its member's Lease no longer names. It
+//! also becomes vacant one whole duration after its Lease or its holder's member Lease is gone. An incarnation that
+//! its member Lease stopped naming cannot renew and does not act: it was evicted after its fence, has left, or was
+//! replaced by the next incarnation of its Pod. The holder of a Lease is judged only by a view that is as new as the
+//! Lease: a response or a read can deliver one Lease ahead of the others, and that Lease can name a new incarnation.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -179,7 +179,7 @@ impl Election {
         }
     }
 
-    /// The seconds of this replica's last renewal, by its own clock. A replica whose clock is off owns nothing.
+    /// The seconds of this replica's last renewal, by its own clock. A replica with a wrong clock owns no shards.
     fn term_by_the_clock(&self) -> Term {
         let ours = self.view.members.get(&self.config.pod_uid);
         let renewed_at = ours.and_then(|seen| seen.lease.renewed_at);

@@ -1,4 +1,4 @@
-//! Eviction of silent members: when a member may be evicted, and which member does it first.
+//! Eviction of silent members: when a member may be evicted, and which member evicts it first.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Handing over a shard: announce it, let the target load it, seal it, and transfer it with one write. The target's
-//! side is here too: loading announced shards.
+//! Handing over a shard: announce it, let the target load it, seal it, and transfer it with one write. This module
+//! also contains the target's side: loading announced shards.
 //!
 //! Only the leader moves a shard. A draining leader moves all its shards at once and chooses another target when one
 //! does not respond. A member with too many shards moves a few at a time, and continues to lead those that their target
@@ -56,7 +56,7 @@ impl Election {
         Plan(entries.collect())
     }
 
-    /// Whether every led shard is sealed without a target, and no other member takes shards.
+    /// Whether every led shard is sealed without a target and no other member takes shards.
     pub(super) fn all_sealed_for_nobody(&self) -> bool {
         let is_for_nobody = |led_shard: &LedShard| matches!(&led_shard.handover, Handover::Sealed { target: None, .. });
         self.led_shards.values().all(is_for_nobody) && !self.is_there_a_taker()
@@ -226,7 +226,7 @@ impl Election {
             .find(|(pod_uid, lease)| **pod_uid == *target && lease.accepts())
             .map(|(_, lease)| lease);
         if !self.can_transfer() {
-            // A live member cannot follow this protocol version or has other settings: release the shard instead.
+            // A live member does not support this protocol version or has other settings: release the shard instead.
             self.seal(shard, None, now);
         } else if lease.is_some_and(|lease| lease.loaded.contains(shard)) {
             self.seal(shard, Some(target), now);
@@ -273,7 +273,7 @@ impl Election {
             return;
         };
         if target.is_none() && self.is_draining() && !self.is_there_a_taker() {
-            // Nobody can take the shard now. It becomes free when this replica gives up its member Lease.
+            // No member can take the shard now. It becomes free when this replica gives up its member Lease.
             return;
         }
         let Some((precondition, retry_at)) = self

@@ -1,8 +1,8 @@
 //! The Leases as observed by this replica, and when it observed each change by its own clock.
 //!
-//! A change counts whichever way it arrives: by the watch, a list, or the response to a write. A version older than the
-//! known one is ignored. Timestamps from other replicas' clocks are stored for people and never compared with this
-//! replica's clock.
+//! A change counts whichever way it arrives: by the watch, a list, or the response to a write. A version older than
+//! the known one is ignored. Timestamps from other replicas' clocks are informational and are never compared with
+//! this replica's clock.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -67,7 +67,7 @@ pub(super) struct LeaseView {
     n_lists: u64,
     /// The watch has delivered everything up to this version. Responses can be ahead of it, each for one Lease.
     observed_version: ResourceVersion,
-    /// Increases with every change that placement depends on; a mere renewal is none.
+    /// Increases with every change that placement depends on; renewals do not count.
     pub(super) generation: u64,
 }
 
@@ -147,7 +147,7 @@ impl LeaseView {
     }
 
     /// Whether everything that happened before the known version of a shard's Lease is in the view. Until then its
-    /// holder may be an incarnation that began without this replica having observed it.
+    /// holder may be an incarnation that this replica has not observed.
     pub(super) fn is_caught_up_with(&self, seen: &SeenShard) -> bool {
         seen.version <= self.observed_version
     }
@@ -310,7 +310,7 @@ impl LeaseView {
         }
     }
 
-    /// Evaluates the first list. A shard without a Lease was never led, or its Lease was deleted just before.
+    /// Evaluates the first list. A shard without a Lease was never led, or its Lease has just been deleted.
     fn begin(&mut self, now: BootInstant) {
         let is_live = |seen: &SeenMember| seen.lease.holder != Holder::Nobody;
         self.is_genesis = self.shards.iter().all(|seen| seen.lease.is_none()) && !self.members.values().any(is_live);

@@ -35,7 +35,7 @@ impl Election {
         self.seal_again(by, |_| true);
     }
 
-    /// When the last other member is gone, the handover gap does not matter: all shards are sealed together.
+    /// Seals all shards together when no other member is left: nobody waits for a handover then.
     pub(super) fn seal_without_successor(&mut self, now: BootInstant) {
         if !self.is_there_a_taker() {
             self.seal_again(self.close_by(now), |has_successor| has_successor);

@@ -16,10 +16,10 @@ pub(super) struct LedShard {
     pub(super) handover: Handover,
 }
 
-/// A shard's handover, as far as it has come. [`LedShard::phase`] gives the phase of the shard that goes with it.
+/// The progress of a shard's handover. [`LedShard::phase`] returns the corresponding phase of the shard.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Handover {
-    /// None is in progress.
+    /// No handover is in progress.
     None,
     /// Announced to a target, which loads it. Former targets did not load it in time.
     Offered {
@@ -33,7 +33,7 @@ pub(super) enum Handover {
         /// Whether another member takes shards.
         has_successor: bool,
     },
-    /// Sealed: the shard has fired its last slot and acts no more.
+    /// Sealed: the shard has fired its last slot and no longer acts.
     Sealed {
         target: Option<Box<str>>,
         fired_through: Option<Timestamp>,
@@ -68,7 +68,7 @@ enum Verdict {
 }
 
 impl Election {
-    /// Begins and ends leaderships as the Leases require. None begins while this replica may not act; its shards wait.
+    /// Begins and ends leaderships as the Leases require. While this replica may not act, no leadership begins.
     pub(super) fn follow_leases(&mut self, now: BootInstant) {
         if self.active().is_none() {
             return;
@@ -144,7 +144,7 @@ impl Election {
         }
     }
 
-    /// Ends a leadership whose Lease names another holder or none. The reason depends on who wrote that.
+    /// Ends a leadership whose Lease names another holder or none. The reason depends on the writer of that change.
     fn stop_as_handed_over(&mut self, shard: ShardId) {
         let stage = self.led_shards.get(&shard).map(|led_shard| &led_shard.handover);
         let holder = self.view.lease(shard).and_then(|lease| lease.holder.member());
@@ -161,8 +161,9 @@ impl Election {
         self.stop(shard, reason);
     }
 
-    /// Handles the response to a write to a shard's Lease. A successful write is in the view already. After a conflict
-    /// or an unknown outcome the Lease is read, since the view may be behind or the write may have been executed.
+    /// Handles the response to a write to a shard's Lease. The view already contains a successful write. After a
+    /// conflict or an unknown outcome the Lease is read, since the view may be behind or the write may have been
+    /// executed.
     pub(super) fn shard_write_answered(&mut self, shard: ShardId, answer: &WriteAnswer, now: BootInstant) {
         match answer {
             WriteAnswer::Done(_) => {}

@@ -113,8 +113,8 @@ impl Election {
         }
     }
 
-    /// Whether this replica's own watch has delivered that it takes shards. Then other members' watches have delivered
-    /// it too, or are about to.
+    /// Whether this replica's own watch has delivered the announcement that this replica takes shards. Then the
+    /// watches of other members have delivered it too, or soon will.
     fn is_announced(&self) -> bool {
         let seen = self.view.members.get(&self.config.pod_uid);
         seen.is_some_and(|seen| seen.lease.holder.is(&self.identity) && seen.lease.accepts())
@@ -140,8 +140,8 @@ impl Election {
             .filter(|(pod_uid, lease)| lease.accepts() && **pod_uid != *self.config.pod_uid);
         let mut theirs = others.map(|(_, lease)| lease.protocol);
         let stranger = theirs.find(|theirs| theirs.max < min || theirs.min > max)?;
-        // Members that take shards stay; a newcomer with an incompatible protocol gives way. Of two that joined at once
-        // the newer version gives way, because the older one cannot know about it.
+        // Members that take shards continue, and a new member with an incompatible protocol waits. Of two members
+        // that joined at once, the newer version waits, because the older version cannot detect the conflict.
         let is_incumbent = self.active().is_some_and(|active| active.published.accepts);
         (!is_incumbent || stranger.max < min).then_some(NotOwning::ProtocolDiffers {
             ours: self.config.protocol,
@@ -171,7 +171,7 @@ impl Election {
             .filter(move |theirs| *theirs != ours)
     }
 
-    /// Whether a member starts Jobs, or is about to. If one of the two replicas runs alone, no shard Lease prevents a
+    /// Whether a member starts Jobs or soon will. If one of the two replicas runs alone, no shard Lease prevents a
     /// leaving member and the other replica from acting on the same CronJob. That member counts until it is gone or
     /// leads no shard.
     fn is_active(&self, lease: &MemberLease, is_any_alone: bool) -> bool {
@@ -186,7 +186,8 @@ impl Election {
     }
 
     /// Why this replica's settings prevent it from taking shards. A member that already takes shards continues, and a
-    /// newcomer with other settings waits. Of two that start at once, the one whose Lease announced it first continues.
+    /// new member with other settings waits. Of two members that start at once, the member whose Lease was written
+    /// first continues.
     pub(super) fn settings_differ(&self) -> Option<NotOwning> {
         let is_established = self.active().is_some_and(|active| active.is_established);
         if self.is_draining() || is_established {
@@ -199,7 +200,7 @@ impl Election {
         })
     }
 
-    /// Whether this replica's view contains an active replica that must not be active together with it.
+    /// Whether the view contains an active replica that must not be active together with this replica.
     pub fn sees_another_active(&self) -> bool {
         !self.is_without_other_settings()
     }
@@ -209,9 +210,9 @@ impl Election {
         self.other_settings().next().is_none()
     }
 
-    /// The latest proof in this replica's view that every Job of a CronJob has its label. A proof of another member
-    /// counts if both have the same settings and so the same Jobs. A replica that runs alone creates Jobs without a
-    /// label, so a proof counts only if it is later than the last Lease of such a replica.
+    /// The latest proof in the view that every Job of a CronJob has its label. A proof of another member counts if
+    /// both have the same settings and so the same Jobs. A replica that runs alone creates Jobs without a label, so a
+    /// proof counts only if it is later than the last Lease of such a replica.
     pub fn jobs_labelled(&self) -> Option<JobsLabelled> {
         let leases = || self.view.members.values().map(|seen| &seen.lease);
         let is_alike = |lease: &&MemberLease| {

@@ -86,7 +86,7 @@ struct Renewal {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ActiveMembership {
     pub(super) version: ResourceVersion,
-    /// The send of the last renewal that is known to have succeeded.
+    /// The send time of the last renewal that succeeded.
     renewed_from: BootInstant,
     /// The view contains everything that happened before this instant.
     seen_from: BootInstant,
@@ -99,7 +99,7 @@ pub(super) struct ActiveMembership {
     /// Numbers of renewals that certainly failed.
     failed: VecDeque<u64>,
     pub(super) renew_at: BootInstant,
-    /// The earliest instant of the next write, since the last one had no response.
+    /// The earliest instant of the next write after a write without a response.
     pub(super) retry_at: BootInstant,
     listed_again_at: Option<BootInstant>,
     pub(super) published: Published,
@@ -260,7 +260,7 @@ impl Election {
         }
     }
 
-    /// Ends the incarnation: it holds no shards any more, whatever the Leases say.
+    /// Ends the incarnation. It holds no shards any more, even if Leases still name it.
     pub(super) fn end_incarnation(&mut self, reason: RejoinReason) {
         self.drop_everything();
         if self.is_draining() {
@@ -286,7 +286,7 @@ impl Election {
         self.recreating = ShardSet::EMPTY;
     }
 
-    /// Updates whether the silence of others is meaningful: the watch is connected, and it and the renewals are recent.
+    /// Updates whether the view is trusted: the watch is connected and current, and the renewals succeed.
     pub(super) fn refresh_trust(&mut self, now: BootInstant) {
         let age = self.config.timing.trusted_age();
         let is_recent = self
@@ -300,7 +300,7 @@ impl Election {
         *trusted_since = (*is_connected && is_recent).then(|| trusted_since.unwrap_or(now));
     }
 
-    /// Joins, renews, reports the fence, and leaves.
+    /// Joins, renews, moves the fence, and leaves.
     pub(super) fn maintain_membership(&mut self, now: BootInstant) {
         self.emit_fence(now);
         if self.is_draining()

@@ -14,8 +14,8 @@ pub enum NotOwning {
     /// Its CronJobs and Jobs are not listed yet.
     #[error("its CronJobs and Jobs have not been listed yet")]
     NotSynced,
-    /// It takes shards, but other members may not have observed that. A member that leaves now would hand its shards to
-    /// another one.
+    /// It takes shards, but other members may not have observed that. A member that leaves now would choose another
+    /// target.
     #[error("its Lease does not announce yet that it takes shards")]
     NotAnnounced,
     /// It does not want to lead, for example because its clock is in doubt.

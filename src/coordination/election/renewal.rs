@@ -103,8 +103,8 @@ impl Election {
         self.is_draining() && (self.led_shards.is_empty() || self.all_sealed_for_nobody())
     }
 
-    /// Gives this replica's member Lease up. With shards that no member would take, the Lease stays without a holder,
-    /// which frees the shards for any later member.
+    /// Gives this replica's member Lease up. If shards remain that no member takes, the Lease stays, without a
+    /// holder, and any later member may take these shards.
     pub(super) fn leave(&mut self, now: BootInstant) {
         let is_delete = self.led_shards.is_empty();
         let Membership::Member(active) = &self.membership else {
@@ -162,7 +162,7 @@ impl Election {
             active.renew_at = sent_at + self.config.timing.parts().renew_interval;
             active.published = self.published(record);
             self.membership = Membership::Member(Box::new(active));
-            // The watch may have been faster than the response.
+            // The watch may have delivered the Lease before the response.
             if self.view.has_observed(record.resource_version) {
                 self.observe_own_renewal(record, now);
             }

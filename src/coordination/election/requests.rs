@@ -1,4 +1,4 @@
-//! Lease requests in flight: the purpose of each, and when it times out.
+//! Lease requests in flight, with their purposes and time-outs.
 
 use std::{collections::BTreeMap, time::Duration};
 

@@ -141,8 +141,8 @@ struct Session {
     leadership: watch::Sender<Leadership>,
     /// The shards that this replica holds, where CronJobs are shared with other replicas.
     held_shards: OrderedSender<ShardSet>,
-    /// What the watches of each scope have delivered, where CronJobs are shared. The scopes divide the memory of the
-    /// CronJob cache.
+    /// The versions that the watches of each scope have delivered, where CronJobs are shared. The scopes divide the
+    /// memory of the CronJob cache.
     delivered: Vec<DeliveredVersions>,
     burst: OrderedSender<bool>,
     /// Whether a replica with `--alone` starts Jobs.

@@ -84,8 +84,8 @@ impl Source {
 }
 
 impl Clock {
-    /// Creates a clock over the machine's clocks. `offset` is how far the controller's time runs ahead of them,
-    /// `skew_max` how far they may differ from the API server's.
+    /// Creates a clock over the machine's clocks. `offset` is the lead of the controller's time over them, `skew_max`
+    /// the maximum difference from the API server's clock.
     pub fn system(offset: SignedDuration, skew_max: SignedDuration) -> Clock {
         Clock::over(Source::System, offset, skew_max)
     }
@@ -128,7 +128,7 @@ impl Clock {
         self.guard().skew_max()
     }
 
-    /// Returns how far the controller's time runs ahead of the machine's (`--clock-offset`).
+    /// Returns the lead of the controller's time over the machine's (`--clock-offset`).
     pub fn offset(&self) -> SignedDuration {
         self.shared.offset
     }

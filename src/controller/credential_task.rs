@@ -87,7 +87,7 @@ enum Line {
 }
 
 impl FileLog {
-    /// A single failed read is not a fault: files that are replaced one after the other do not match for an instant.
+    /// A single failed read is not a fault: files that are replaced in sequence do not match for an instant.
     fn line(&mut self, result: Result<Refreshed, CredentialFileError>, now: BootInstant) -> Line {
         match result {
             Ok(refreshed) => {

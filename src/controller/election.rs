@@ -92,7 +92,7 @@ pub struct ElectionTask {
 
 /// Reasons to end the task.
 enum Ending {
-    /// All shards were handed over, or the time for that is over.
+    /// All shards were handed over, or the time for the handover has expired.
     Left,
     /// Another process has the identity of this replica.
     Exit,
@@ -140,7 +140,7 @@ impl ElectionTask {
         }
     }
 
-    /// Runs until every shard has been handed over or the time for that is over.
+    /// Runs until every shard has been handed over or the time for the handover has expired.
     pub async fn run(mut self) {
         let ending = self.participate().await;
         // Requests that remain are not sent: another replica may lead their shards by then.

@@ -1,4 +1,4 @@
-//! The lane of Events: low priority, bounded, few requests at a time over a connection of its own (B-14.1).
+//! The lane of Events: low priority, bounded, with few requests at a time over a separate connection (B-14.1).
 //!
 //! A budget limits the number of writes ([`EventBudget`]), and namespaces take turns. Events are best effort: they may
 //! be late, merged with similar ones, or dropped; drops are counted. Like statuses, Events wait behind bursts of

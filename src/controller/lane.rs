@@ -185,7 +185,8 @@ impl SendGuard {
         let Some(connection) = answered.fenced_over else {
             return Some((answered, duration));
         };
-        // The fence policy refused the create. This API server may have a wrong clock, so ask another one once.
+        // The fence policy refused the create. This API server may have a wrong clock, so the create is sent once
+        // more, over another connection.
         let again = self.send_once(&api.avoiding(connection), request).await;
         Some(again.unwrap_or((answered, duration)))
     }

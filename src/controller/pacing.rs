@@ -37,7 +37,7 @@ const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
 /// hang on a dead connection for as long as a request may take.
 const PROBE_PATIENCE: Duration = Duration::from_secs(1);
 
-/// For this time after an answer, a lost connection proves nothing about the server.
+/// For this time after an answer, a lost connection is not evidence of a server failure.
 const ANSWER_VALIDITY: Duration = Duration::from_secs(1);
 
 /// Number of lost requests within [`ANSWER_VALIDITY`] that are ignored, as many as one connection carries; more are an
@@ -151,7 +151,8 @@ impl Pacer {
     ) {
         match (&answered.answer, answered.code) {
             (Answer::Outcome(_), Some(_)) => self.on_outcome(ticket, latency, n_inflight),
-            // Given up without an answer: no proof that the server answers, nor that it does not.
+            // A request that was given up without an answer proves neither that the server answers nor that it does
+            // not.
             (Answer::Outcome(_), None) => {}
             (Answer::Throttled { retry_after, .. }, _) => self.on_throttled(ticket, now, *retry_after),
             (Answer::Unavailable { retry_after, .. }, Some(_)) => self.on_unavailable(ticket, now, *retry_after),

@@ -1,8 +1,8 @@
 //! Checks at start whether the account has the permissions that this replica needs, and reports missing ones.
 //!
 //! Each permission is checked by a `SelfSubjectAccessReview`, because rules reviews are incomplete if a webhook
-//! authorizes. An API server without reviews delays nothing: the log says so once, and refused requests are reported as
-//! they occur.
+//! authorizes. An API server without reviews delays nothing: one log line reports it, and refused requests are
+//! reported as they occur.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -201,8 +201,8 @@ impl PermissionTask {
         self.api_metrics.failures.failed(&request, message, self.clock.boot());
     }
 
-    /// Warns of each watched namespace that does not exist, if the account may read it. No Role grants that right: it
-    /// comes with the rights of an administrator, who is the one to mistype a namespace.
+    /// Warns of each watched namespace that does not exist, if the account may read it. No Role of cronwheel grants
+    /// that right. An administrator's account has it, and administrators set the namespaces.
     async fn check_namespaces(&self) {
         let names = self.scopes.iter().filter_map(|scope| match scope {
             Scope::Cluster => None,

@@ -25,7 +25,7 @@ pub enum Purpose {
     Run,
     /// Needed by replicas that share CronJobs.
     Sharing,
-    /// Used by one feature, which reports by itself that the permission is missing; everything else works without it.
+    /// Used by one feature, which reports the missing permission itself. All other features work without it.
     Optional,
 }
 
@@ -38,7 +38,7 @@ pub struct Permission {
     pub group: &'static str,
     /// The plural of the resource; a subresource follows after `/`.
     pub resource: &'static str,
-    /// The name of the only object that the permission covers, for an installation without a name of its own.
+    /// The name of the only object that the permission covers, for an installation with the default name.
     pub name: Option<&'static str>,
     /// The place in which the permission is needed.
     pub place: Place,

@@ -23,7 +23,7 @@ pub struct RunSettings {
     pub listen: SocketAddr,
     /// Time zone of schedules that name none (B-7.2).
     pub default_zone: Zone,
-    /// How long status updates are collected before they are written.
+    /// The time for which status updates are collected before they are written.
     pub status_flush_interval: Duration,
     /// Maximum number of requests in flight in the lane for Jobs.
     pub inflight_max: u32,
@@ -33,7 +33,7 @@ pub struct RunSettings {
     pub events: EventBudget,
     /// The metrics that name CronJobs.
     pub cron_job_metrics: CronJobMetrics,
-    /// How CronJobs are shared with other replicas; `None` with `--alone`.
+    /// The sharing of CronJobs with other replicas; `None` with `--alone`.
     pub sharding: Option<ShardingSettings>,
     /// Membership of a replica with `--alone`, by which it and other replicas detect each other.
     pub alone: Option<ShardingSettings>,

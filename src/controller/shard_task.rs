@@ -59,7 +59,7 @@ pub struct ShardChannels {
     pub snapshot: ShardSnapshot,
     /// The leadership; its deadline limits every action.
     pub leadership: watch::Receiver<Leadership>,
-    /// Whether a replica with `--alone` acts; never set otherwise.
+    /// Whether a replica with `--alone` acts; always false without `--alone`.
     pub acts_alone: OrderedReceiver<bool>,
     /// Channels to the election and the list task, if CronJobs are shared.
     pub lifecycle: Option<LifecycleChannels>,

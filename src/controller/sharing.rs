@@ -34,7 +34,7 @@ const REPORTS_MAX: usize = 2 * Bucket::COUNT as usize;
 /// The latest proof that every Job of a CronJob has its label.
 type LatestProof = OrderedReceiver<Option<JobsLabelled>>;
 
-/// How long a process with a failed task tries to give up its membership before it ends.
+/// The time for which a process with a failed task tries to give up its membership.
 const ABANDON_TIMEOUT: Duration = Duration::from_millis(500);
 
 impl Session {
@@ -143,7 +143,7 @@ impl Session {
         let alone = self.settings.alone.as_ref()?;
         let (scopes, zone) = (&self.settings.scopes, self.settings.default_zone.name());
         let settings = MemberSettings::alone(&alone.pod_uid, scopes, zone);
-        // This election commands no shards, and none report to it. Nobody labels Jobs.
+        // This election has no shards to command or to report to it, and no Jobs are labelled.
         let (commands, _) = mpsc::channel(1);
         let (_, reports) = mpsc::channel(1);
         let labels = (OrderedSender::new(None).subscribe(), OrderedSender::new(None));

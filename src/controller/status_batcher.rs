@@ -32,7 +32,7 @@ use pending::{FLUSH_SIZE, Pending, answer, came_by};
 use request::Reply;
 
 /// Maximum time that a status waits behind a burst of creates. A bound, not a target: until the status is stored, the
-/// cursor is not, and no Job may be deleted from history.
+/// cursor is not stored either, and no Job may be deleted from history.
 pub const AGE_MAX: Duration = Duration::from_secs(10);
 
 /// Maximum number of writes in flight: enough to keep the API server of a small cluster busy.
@@ -153,7 +153,7 @@ impl StatusBatcher {
                 self.parked.insert(uid);
             } else if let Some(pending) = self.channels.queue.take(&uid) {
                 if pending.must_read() && self.n_reading >= READING_MAX {
-                    // It goes first when a read in flight is answered.
+                    // It is the first to be sent when a read in flight is answered.
                     self.channels.queue.put_back(pending);
                     return None;
                 }

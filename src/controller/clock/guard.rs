@@ -1,4 +1,4 @@
-//! The clock guard: decides by which reading of the wall clock the controller runs.
+//! The clock guard: decides which reading of the wall clock the controller uses.
 //!
 //! Pure: every reading and every answer is an argument. The guard makes two promises. A step of the wall clock of more
 //! than [`STEP_MAX`] against the boot clock is not followed until answers of the API server confirm it. A difference
@@ -19,12 +19,11 @@ use crate::{kube_api::http::ConnectionId, shard::BootInstant};
 /// A larger difference between the progress of the wall clock and of the boot clock is a step, which is held.
 pub const STEP_MAX: SignedDuration = SignedDuration::from_secs(1);
 
-/// Number of answers over a connection that must agree before the guard believes them. A single answer may come from a
+/// Number of answers over a connection that must agree before the guard uses them. A single answer may come from a
 /// proxy's cache or from a server whose clock is being corrected.
 const AGREEING_ANSWERS_MIN: u32 = 2;
 
-/// After this many answers without a `Date`, and none with one, the server reports no time and the wall clock is
-/// believed.
+/// If this many answers have no `Date`, and none has one, the server reports no time and the wall clock is trusted.
 const UNDATED_ANSWERS_MIN: u32 = 3;
 
 /// A probe is due after this time without an answer, so that a drift of a second per minute is noticed in time.
@@ -82,7 +81,7 @@ pub struct ClockGuard {
     skew_max: SignedDuration,
     /// Wall clock minus boot clock, as the controller uses it.
     offset: SignedDuration,
-    /// Wall clock minus boot clock as read, while it is a step that no answer has confirmed.
+    /// Wall clock minus boot clock as read, after a step that no answer has confirmed.
     held: Option<SignedDuration>,
     connections: Vec<ObservedConnection>,
     has_date: bool,
@@ -204,12 +203,12 @@ impl ClockGuard {
         server.excess_of(self.offset).abs() <= self.skew_max
     }
 
-    /// Whether more than half of the fresh connections are believed and satisfy `is_so`.
+    /// Whether more than half of the fresh connections have agreeing answers and satisfy `is_so`.
     fn is_majority(&self, is_so: impl Fn(&ServerOffset) -> bool) -> bool {
         2 * self.n_believed(is_so) > self.fresh().count()
     }
 
-    /// Whether at least half of the fresh connections are believed and satisfy `is_so`.
+    /// Whether at least half of the fresh connections have agreeing answers and satisfy `is_so`.
     fn is_half(&self, is_so: impl Fn(&ServerOffset) -> bool) -> bool {
         2 * self.n_believed(is_so) >= self.fresh().count()
     }

@@ -152,8 +152,8 @@ impl Backlog {
         }
     }
 
-    /// Returns the next request to send, where `places` is the limit in flight and `in_flight` the present use of it.
-    /// If only a token is missing, returns the instant of the next token.
+    /// Returns the next request to send. `places` is the limit in flight, and `in_flight` its present use. If only a
+    /// token is missing, returns the instant of the next token.
     pub(super) fn pop(
         &mut self,
         now: (Timestamp, BootInstant),
@@ -188,7 +188,7 @@ impl Backlog {
         {
             return Ok(queued);
         }
-        // What was read is held in memory, so it is not held back.
+        // A CronJob that was read occupies memory, so its create is not held back.
         if let Some(queued) = self
             .completed
             .pop(share, |namespace| n_in_flight(namespace).or(Some(share)))

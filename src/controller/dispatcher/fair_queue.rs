@@ -41,7 +41,7 @@ struct Namespace<T> {
     waiting: BTreeMap<Place, T>,
 }
 
-/// The place of an item among those of its namespace: the earliest deadline first, and the first pushed of equal ones.
+/// The place of an item among those of its namespace: ordered by deadline, then by arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     deadline: Timestamp,
@@ -142,7 +142,7 @@ impl<T: Namespaced> FairQueue<T> {
         Some(item)
     }
 
-    /// Called after an item was removed from an unlisted namespace.
+    /// Lists a namespace after an item was removed from it, or frees the namespace if it is empty.
     fn list_or_free(&mut self, number: usize) {
         if self.namespaces[number].waiting.is_empty() {
             self.names.remove(&self.namespaces[number].name);

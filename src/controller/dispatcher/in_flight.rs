@@ -1,9 +1,9 @@
-//! The requests in flight by namespace, and how many more a namespace may have.
+//! The requests in flight by namespace, and the limits of each namespace.
 //!
-//! A namespace is slow while one of its requests has been in flight for [`RECENT_MAX`], as behind an admission webhook
-//! that does not respond, or while it has requests in flight and the last answer took as long. Such requests stay for up
-//! to half a minute. So slow namespaces have places of their own and never take those of the others, even while nobody
-//! else needs them.
+//! A namespace is slow while one of its requests has been in flight for [`RECENT_MAX`], as behind an admission
+//! webhook that does not respond, or while it has requests in flight and the last answer took as long. Such requests
+//! stay for up to half a minute. So slow namespaces have separate places, and never take those of other namespaces,
+//! even while these are free.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -107,7 +107,7 @@ impl InFlight {
     }
 }
 
-/// What namespaces may send at an instant.
+/// The requests that namespaces may send at an instant.
 #[derive(Clone, Copy)]
 pub(super) struct Room<'a> {
     in_flight: &'a InFlight,

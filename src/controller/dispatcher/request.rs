@@ -55,7 +55,7 @@ pub(super) enum Lane {
 /// slots that became due during it count as due now.
 const OVERDUE_AFTER: SignedDuration = SignedDuration::from_secs(15);
 
-/// The longest time that an API server takes for a write, whatever `?timeout=` says.
+/// The longest time that an API server takes for a write, regardless of `?timeout=`.
 const STORE_TIME_MAX: Duration = Duration::from_secs(34);
 
 impl fmt::Display for Request {

@@ -1,4 +1,5 @@
-//! The requests that a shard may withdraw, by what they are about: where they wait, and which are sent.
+//! The requests that a shard may withdraw, by CronJob or Job: the places of queued requests, and the set of sent
+//! ones.
 //!
 //! A request that was withdrawn while it was sent is not sent again. Its answer, if it has one, counts.
 
@@ -44,7 +45,7 @@ impl Withdrawable {
         key.and_then(|key| self.sent.remove(&key)).unwrap_or_default()
     }
 
-    /// Withdraws a request. Returns where it waits, if it does.
+    /// Withdraws a request. Returns its place if it is queued.
     pub(super) fn withdraw(&mut self, key: &RequestKey) -> Option<(LaneKind, Place)> {
         if let Some(is_withdrawn) = self.sent.get_mut(key) {
             *is_withdrawn = true;

@@ -1,4 +1,4 @@
-//! How a shard is loaded and logged, depending on how this replica came to lead it.
+//! The loading and logging of a shard, depending on how this replica became its leader.
 
 use crate::{coordination::Adoption, shard::Entry};
 

@@ -1,4 +1,4 @@
-//! Measures how long handovers of shards take, on both sides.
+//! Measures the durations of shard handovers, on both sides.
 
 use std::collections::BTreeMap;
 

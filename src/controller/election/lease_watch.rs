@@ -1,8 +1,8 @@
 //! Lists the Leases of the installation once, watches them from there, and returns the changes as inputs of the
 //! election.
 //!
-//! A watch that ends is resumed at its last resourceVersion. A relist follows if that resourceVersion is too old, or if
-//! the election does not trust the cached Leases any more. The stream never ends.
+//! A watch that ends is resumed at its last resourceVersion. A relist follows if that resourceVersion is too old, or
+//! if the election no longer trusts the cached Leases. The stream never ends.
 
 use std::{collections::VecDeque, pin::Pin, time::Duration};
 
@@ -57,7 +57,7 @@ pub(super) struct LeaseWatch {
 }
 
 impl LeaseWatch {
-    /// Creates the watch. `fence_after` is the time without news after which a replica is fenced.
+    /// Creates the watch. `fence_after` is the time without events after which a replica is fenced.
     pub(super) fn new(api: LeaseApi, clock: Clock, refusals: Refusals, fence_after: Duration) -> LeaseWatch {
         let patience = fence_after / 2;
         let stage = list(&api, &clock, patience);

@@ -1,4 +1,5 @@
-//! Deliveries: Events that left the queue and are not concluded, one per CronJob at a time, with later ones behind it.
+//! Deliveries: Events that left the queue and are not concluded, one per CronJob at a time, with later Events behind
+//! it.
 //!
 //! Bounded: at most [`DELIVERIES_MAX`] CronJobs, and [`BEHIND_MAX`] Events behind each. Ordered: an Event of a CronJob
 //! is sent only after the previous one is concluded, so a count is never raised before its Event exists.

@@ -3,16 +3,17 @@
 //! Answers are judged in rounds. A round is as many answers as the limit, and [`ROUND_MIN`] at least. A round that used
 //! the limit raises it by one, above the start only if its answers are mostly quick.
 //!
-//! Slow answers never lower the limit: an admission webhook of one namespace can delay as many of them as it wants. All
-//! that they can do is to keep the limit at its start.
+//! Slow answers never lower the limit: an admission webhook of one namespace can delay as many of them as it wants.
+//! They can only keep the limit at its start.
 
 use std::time::Duration;
 
 /// Initial limit: enough to saturate the API server of a small cluster, whose throughput is flat from 64 on.
 const LIMIT_START: f64 = 64.0;
 
-/// Each replica starts with at least this limit, however many divide the start: a healthy server idles between so few
-/// requests. Throttling can lower the limit to a single request: a server may have one place for this replica.
+/// Each replica starts with at least this limit, even if many replicas divide the start: a healthy server idles
+/// between so few requests. Throttling can lower the limit to a single request: a server may have one place for this
+/// replica.
 const START_MIN: f64 = 8.0;
 
 /// Factor on "too many requests". It is small because an API server requires longer pauses the more it had to refuse.
@@ -70,8 +71,8 @@ impl InflightLimit {
         }
     }
 
-    /// Divides the start among `n_senders` replicas of the same server. The limit scales with the start, as far as it
-    /// is not above it.
+    /// Divides the start among `n_senders` replicas of the same server. The part of the limit up to the start scales
+    /// with it.
     pub(super) fn share_among(&mut self, n_senders: u32) {
         let start = (LIMIT_START / f64::from(n_senders.max(1))).max(START_MIN);
         let scaled = self.limit.min(self.start) * start / self.start;

@@ -17,7 +17,8 @@ pub(super) struct ServerOffset {
 }
 
 impl ServerOffset {
-    /// Bounds from one answer. The server set the date between the send and the receipt, and cut it to whole seconds.
+    /// Bounds from one answer. The server set the date between the send and the receipt, and truncated it to whole
+    /// seconds.
     pub(super) fn of_answer(sent: BootInstant, received: BootInstant, date: Timestamp) -> ServerOffset {
         let date = date.as_duration();
         ServerOffset {
@@ -41,7 +42,7 @@ impl ServerOffset {
         }
     }
 
-    /// How far an offset lies outside of the bounds; positive if it is ahead of the server's clock.
+    /// The distance of an offset from the bounds; positive if it is ahead of the server's clock.
     pub(super) fn excess_of(&self, offset: SignedDuration) -> SignedDuration {
         if offset > self.high {
             offset - self.high

@@ -14,7 +14,7 @@ pub enum ShardCommand {
     Lead {
         /// The shard and its term.
         shard_term: ShardTerm,
-        /// What the shard must have loaded or observed before it is led.
+        /// The data that the shard must have loaded or observed before it is led.
         entry: Entry,
     },
     /// Seal the shard, and report [`ShardReport::Sealed`] within two seconds of the seal.
@@ -27,7 +27,8 @@ pub enum ShardCommand {
     Wake,
 }
 
-/// The order to seal a shard. The shard starts Jobs until everything that it began is answered and stored, then stops.
+/// The order to seal a shard. The shard starts Jobs until its requests are answered and its statuses stored, then
+/// stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SealOrder {
     /// The shard and its term.
@@ -56,7 +57,8 @@ pub enum ShardReport {
     Loaded(ShardId),
     /// The shard is led from this point.
     Leading(ShardTerm),
-    /// The shard starts nothing more. Its requests are answered and its statuses stored, or the time limit has passed.
+    /// The shard starts no more Jobs. Its requests are answered and its statuses stored, or the time limit has
+    /// passed.
     Sealed {
         /// The shard and its term.
         shard_term: ShardTerm,

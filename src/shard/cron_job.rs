@@ -23,7 +23,7 @@ pub(crate) struct CronJobState {
     pub(crate) reservation: Option<Reservation>,
     /// The relist in which the CronJob was last seen.
     pub(crate) mark: u32,
-    /// The current object cannot be decoded: its former form must not run, and nothing can be stored.
+    /// The current object cannot be decoded: its former form must not run, and its status cannot be stored.
     pub(crate) is_undecodable: bool,
     /// The status with every unstored change applied, on which decisions are based (B-5.3 and its difference).
     pub(crate) current_status: CronJobStatus,
@@ -45,7 +45,7 @@ pub(crate) struct CronJobState {
     pub(crate) open: Option<OpenSlot>,
     /// The last slot that ended without a Job, and how.
     pub(crate) ended_slot: Option<(Timestamp, InstantOutcome)>,
-    /// When the schedule changed, if this process observed it.
+    /// The time of the last change of the schedule, if this process observed it.
     pub(crate) schedule_changed: Option<Timestamp>,
     /// Look-ups of entries of `status.active` without a known Job, by uid (B-5.4).
     pub(crate) lookups: BTreeMap<Uid, LookUp>,
@@ -287,8 +287,8 @@ impl CronJobState {
         }
     }
 
-    /// Whether the slot of a decision has ended and is not opened again. A slot that was lost to its deadline is, once the
-    /// deadline has grown, as in a process that never knew the former one.
+    /// Whether the slot of a decision has ended and is not opened again. A slot that was lost to its deadline is
+    /// opened again if the deadline grows, as in a process that started after the change.
     pub(crate) fn has_given_up(&self, decision: &Decision) -> bool {
         self.ended_slot.is_some_and(|(slot, outcome)| {
             let is_still_late = matches!(decision, Decision::Skip(SkipReason::DeadlineExceeded { .. }));
@@ -370,9 +370,9 @@ impl CronJobState {
         }
     }
 
-    /// Merges an observed status. Returns whether it has news, rather than being the echo of this replica's own write.
+    /// Merges an observed status. Returns whether it contains a change other than this replica's own write.
     ///
-    /// Without an unstored change the observed status is authoritative, wherever it moved the cursor (B-16.4).
+    /// Without an unstored change the observed status is authoritative, even if it moves the cursor back (B-16.4).
     /// Otherwise the unstored change is applied on top.
     pub(crate) fn take_status(&mut self, seen: &CronJobStatus) -> bool {
         if self.is_status_stored() {

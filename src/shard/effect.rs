@@ -49,12 +49,13 @@ pub struct JobOrder {
     /// difference). The answer is then `Expired`.
     pub expires_at: Option<Timestamp>,
     /// The latest instant at which the API server may store the Job, even if another replica leads the shard by then.
-    /// That replica decides the same slot and meets the Job's name, since it decides a later slot only after this
-    /// instant. `None` if the Job may be deleted before its slot is stored: its name would not protect the slot.
+    /// That replica decides the same slot, and its create fails because the name is taken: it decides a later slot
+    /// only after this instant. `None` if the Job may be deleted before its slot is stored: its name would not
+    /// protect the slot.
     pub store_by: Option<Timestamp>,
     /// The number of failed attempts to create this slot's Job.
     pub n_attempts_before: u32,
-    /// Whether the slot came off the wheel at its instant, rather than after being held back or as a catch-up.
+    /// Whether the slot is started at its instant, not after a delay and not as a catch-up.
     pub is_on_time: bool,
 }
 

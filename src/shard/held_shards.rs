@@ -1,4 +1,4 @@
-//! The shards that a replica holds, behind the four verbs of a single shard.
+//! The shards that a replica holds, with the four methods of a single shard.
 //!
 //! Every fact goes to the shard that it concerns, determined by the uid of the CronJob or of a Job's controller, or to
 //! all shards if it names neither. Every effect carries the shard and the term of its decision, so that it is sent in
@@ -144,7 +144,7 @@ impl HeldShards {
         held.listing = Some(listing);
     }
 
-    /// Lets a shard share with others what they share.
+    /// Adds the state that all shards of a replica share.
     fn share(&self, state: ShardState) -> ShardState {
         state
             .with_template_memory(self.template_memory.clone())

@@ -116,7 +116,8 @@ impl Index {
         std::iter::successors(self.job_at(first), |(_, job)| self.job_at(job.next))
     }
 
-    /// The Jobs of a CronJob in its own namespace. No CronJob can own others; the garbage collector deletes them.
+    /// The Jobs of a CronJob in its own namespace. A CronJob cannot own Jobs in other namespaces; the garbage
+    /// collector deletes these.
     pub(crate) fn children_of(&self, owner: OwnerIndex) -> impl Iterator<Item = (JobIndex, &Job)> {
         let identity = self.cron_job(owner).map(|cron_job| &cron_job.record.identity);
         let is_child = move |job: &Job| identity.is_some_and(|identity| job.is_in_namespace_of(identity));

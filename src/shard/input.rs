@@ -72,8 +72,8 @@ pub enum WatchedResource {
 /// The step of a list or watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WatchStage {
-    /// A list of these shards begins. An object of theirs that is neither applied nor seen before the end of the list
-    /// is gone.
+    /// A list of these shards begins. An object of these shards that is not applied before the end of the list is
+    /// gone.
     ListBegun,
     /// The list is complete.
     ListDone,
@@ -85,7 +85,7 @@ pub enum WatchStage {
     Interrupted,
 }
 
-/// A fact. Inputs are handled in the order in which the process learned them.
+/// A fact. Inputs are handled in the order in which the process received them.
 #[derive(Clone, Debug)]
 pub enum Input {
     /// A step of a list or watch.

@@ -31,8 +31,8 @@ pub enum CreateOutcome {
     },
     /// The namespace is being deleted (B-12.2): back off without an Event.
     NamespaceTerminating,
-    /// Refused as invalid, too large or malformed. A retry succeeds only if the CronJob, or a webhook that changed the
-    /// Job, is mended.
+    /// Refused as invalid, too large or malformed. A retry succeeds only after the CronJob, or a webhook that changed
+    /// the Job, is corrected.
     Refused {
         /// The server's text.
         message: String,
@@ -64,7 +64,7 @@ pub enum CreateOutcome {
     Abandoned,
 }
 
-/// Why a create was refused, without the text: refusals of one reason are expected to end together.
+/// The reason of a refused create, without the text. Refusals for one reason are expected to end together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RefusalReason {
     /// [`CreateOutcome::NamespaceTerminating`].

@@ -1,6 +1,6 @@
 //! Counts of due instants: each instant ends in exactly one outcome, or is still open.
 
-/// How a due instant ended.
+/// The outcome of a due instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InstantOutcome {
     /// Its Job was created (B-12.1).

@@ -3,8 +3,8 @@
 /// The phase of a shard in the replica that holds it. A shard passes through the phases in this order.
 ///
 /// The phases hand a shard over without a gap and without an overlap. The next leader loads it on standby. The old
-/// leader decides nothing once the shard is sealed, and every earlier decision is answered and stored, or its slot is
-/// found still due by the ordinary rule (B-9). Closing precedes the seal so that most answers and status writes complete
+/// leader decides nothing once the shard is sealed. Every earlier decision is answered and stored, or its slot is
+/// still due by the ordinary rule (B-9). Closing precedes the seal so that most answers and status writes complete
 /// while the shard still has a leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ShardPhase {

@@ -204,7 +204,7 @@ pub struct JobRecord {
     pub controller: Option<Uid>,
     /// The instant of its scheduled-timestamp annotation (B-11.3), if present and valid.
     pub scheduled: Option<Timestamp>,
-    /// How it ended; `None` while it runs (B-4.2).
+    /// The kind of its end; `None` while it runs (B-4.2).
     pub finish: Option<Finish>,
     /// `status.startTime`.
     pub started: Option<Timestamp>,

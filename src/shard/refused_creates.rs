@@ -1,12 +1,13 @@
 //! The CronJobs whose creates are refused, shared between the shards of a replica.
 //!
-//! A CronJob whose create was refused is tried again by its own back-off. If many CronJobs of a namespace are refused
-//! for the same reason, these tries are many requests about one cause. Such CronJobs therefore take turns: one of them
-//! is tried per second, the one whose last try is longest ago. When its create succeeds, two others get a turn at once.
-//! So all are tried within a few round trips when the cause is gone, and few are if a quota has room for one more Job.
+//! A CronJob whose create was refused is retried by its own back-off. If many CronJobs of a namespace are refused for
+//! the same reason, these retries are many requests with one cause. Such CronJobs therefore take turns: once per
+//! second, the CronJob with the oldest attempt is retried. When its create succeeds, two others get a turn at once.
+//! So all are retried within a few round trips after the cause is removed, and only few if a quota has room for one
+//! more Job.
 //!
-//! A CronJob whose own last create was not refused needs no turn. While creates of others in the namespace succeed, no
-//! CronJob of it does.
+//! A CronJob whose own last create was not refused needs no turn. While other creates in the namespace succeed, no
+//! CronJob of the namespace needs one.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -86,7 +87,7 @@ struct Group {
     is_in_turns: bool,
 }
 
-/// The last create of a CronJob was refused. Dropped when that is no longer so.
+/// The refusal of a CronJob's last create. Dropped after a create that is not refused.
 #[derive(Debug)]
 pub(crate) struct RefusedCreate {
     creates: RefusedCreates,
@@ -96,7 +97,7 @@ pub(crate) struct RefusedCreate {
     pub(crate) n_refusals: u32,
     /// No create of a later slot before this instant.
     pub(crate) not_before: Timestamp,
-    /// Whether its next create is sent although others wait for their turn.
+    /// Whether its next create is sent while others wait for their turn.
     pub(crate) has_turn: bool,
 }
 
@@ -138,7 +139,7 @@ impl RefusedCreates {
         self.account().take_turn(now)
     }
 
-    /// The CronJob of a group whose last try is longest ago. It goes to the end of its group.
+    /// The CronJob of a group with the oldest attempt. It moves to the end of its group.
     pub(super) fn next_of(&self, cause: &Cause) -> Option<Uid> {
         self.account().next_of(cause)
     }

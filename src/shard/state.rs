@@ -1,9 +1,9 @@
 //! One shard: its CronJobs, their Jobs, its timers, its outbox.
 //!
-//! It has four verbs: [`ShardState::handle`] handles a fact, [`ShardState::handle_timeout`] advances time,
+//! It has four methods: [`ShardState::handle`] handles a fact, [`ShardState::handle_timeout`] advances time,
 //! [`ShardState::poll_effect`] returns the next effect, and [`ShardState::next_wakeup`] the next timer. Nothing is
-//! decided before the lists of CronJobs and Jobs are complete. Nothing is decided about a CronJob while an answer about
-//! its slot is outstanding, so a slot never has two unanswered orders.
+//! decided before the lists of CronJobs and Jobs are complete. Nothing is decided about a CronJob while an answer
+//! about its slot is outstanding, so a slot never has two unanswered orders.
 
 mod active;
 mod answers;
@@ -290,7 +290,7 @@ impl ShardState {
             .index
             .job(index)
             .is_some_and(|job| job.finish.is_none() && !job.is_delete_requested);
-        // While its create is in flight, `forget_job` must record that the Job came and went.
+        // While its create is in flight, `forget_job` must record that the Job was created and deleted.
         let owner = self.index.job(index).map(|job| job.owner);
         let owner = owner.and_then(|owner| self.index.cron_job(owner));
         let is_awaited = owner

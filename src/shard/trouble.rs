@@ -1,8 +1,8 @@
-//! Which CronJobs are in trouble, and in which kind of it.
+//! The CronJobs in trouble, and the kinds of trouble.
 //!
-//! [`troubles`] decides from the CronJob, its status, its Jobs and the time. It uses nothing that only one process
-//! knows, so that the next leader of a shard finds the same as the last one. [`selection`] keeps the report of a replica
-//! within its bound.
+//! [`troubles`] decides from the CronJob, its status, its Jobs and the time. It uses no state that only one process
+//! has, so the next leader of a shard gets the same result. [`selection`] keeps the report of a replica within its
+//! bound.
 
 pub mod selection;
 
@@ -12,7 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::schedule::CronJobSchedule;
 
-/// A kind of trouble of a CronJob. A CronJob that is suspended or being deleted is in none.
+/// A kind of trouble of a CronJob. A CronJob that is suspended or being deleted is in no trouble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TroubleKind {
     /// A Job failed, and none has succeeded since it started. It ends, too, when the Job is deleted.
@@ -116,7 +116,7 @@ impl Activations {
         let next = |at: Timestamp| schedule.parsed.as_ref().ok()?.next_after(at, &schedule.default_zone);
         let first = next(instant);
         let third = first.and_then(next).and_then(next);
-        // The smallest number is no instant.
+        // The smallest number stands for no instant.
         let second_of = |at: Option<Timestamp>| at.map_or(i64::MIN, Timestamp::as_second);
         Activations {
             after: instant.as_second(),

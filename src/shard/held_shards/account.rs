@@ -3,7 +3,7 @@
 use super::{HeldShards, Partition};
 use crate::shard::{outcome_counts::OutcomeCounts, state::Sizes};
 
-/// What a replica leads.
+/// The shards and CronJobs that a replica leads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LedFigures {
     /// The CronJobs of the shards that it leads.
@@ -44,7 +44,8 @@ impl HeldShards {
         })
     }
 
-    /// What this replica leads: nothing while it may not act. A shard whose list is incomplete does not count yet.
+    /// The figures of the shards that this replica leads; zero while it may not act. A shard whose list is incomplete
+    /// does not count yet.
     pub fn led(&self) -> LedFigures {
         let led = self.held.values().filter(|held| {
             let is_led = !self.is_paused() && held.state.phase().acts();

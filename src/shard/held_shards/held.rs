@@ -23,7 +23,7 @@ pub(super) struct Held {
     pub(super) sealing: Option<Sealing>,
     /// The shard's own list, while it is in progress.
     pub(super) listing: Option<Listing>,
-    /// Scopes that its last own list left out. A list by the watch there completes the shard.
+    /// Scopes that its last own list left out. A later list by the watch of such a scope completes the shard.
     left_out: Vec<Scope>,
     /// The version of its last own list, until a watch delivers a later one.
     listed_at: ResourceVersion,
@@ -85,8 +85,8 @@ impl Held {
         }
     }
 
-    /// Whether a watch replays a CronJob that a later list did not contain. The CronJob is gone, and the watch will
-    /// deliver its deletion.
+    /// Whether a watch replays an event of a CronJob that a later list did not contain. The CronJob is gone, and the
+    /// watch will deliver its deletion.
     pub(super) fn is_past(&mut self, input: &Input) -> bool {
         match input {
             Input::CronJobApplied(record) if record.resource_version > self.listed_at => {

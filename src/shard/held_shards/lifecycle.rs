@@ -59,19 +59,20 @@ pub(super) struct Sealing {
     step: SealStep,
 }
 
-/// What a shard waits for after the command to seal it.
+/// The state of a shard after the command to seal it.
 #[derive(Clone, Copy, Debug)]
 enum SealStep {
-    /// For the answers to its requests and the storage of its statuses, until this instant. Its phase is closing.
+    /// The shard waits until this instant for the answers to its requests and the storage of its statuses. Its phase
+    /// is closing.
     Settle { until: BootInstant },
-    /// For missing answers, until this instant. Its phase is sealed. The shard has started every slot that was due at
-    /// `fired_through`, the wall time of the seal; `None` if the shard was never led.
+    /// The shard waits until this instant for missing answers. Its phase is sealed. The shard has started every slot
+    /// that was due at `fired_through`, the wall time of the seal; `None` if the shard was never led.
     Report {
         until: BootInstant,
         sealed_at: BootInstant,
         fired_through: Option<Timestamp>,
     },
-    /// For the release. It was reported as sealed, and is held until its Lease names another holder.
+    /// The shard waits for its release. It was reported as sealed, and is held until its Lease names another holder.
     Release,
 }
 
@@ -89,7 +90,7 @@ impl HeldShards {
             ShardCommand::Load(wanted) => {
                 for shard in wanted.iter() {
                     self.lifecycle.loading.insert(shard);
-                    // The last writes of its leader are checked at the handover.
+                    // The handover checks that the last writes of the leader are observed.
                     self.list(shard, now);
                 }
             }
@@ -361,7 +362,7 @@ impl Held {
         }
     }
 
-    /// Whether nothing is outstanding, and no Job is to be started shortly.
+    /// Whether no request is outstanding and no Job is due shortly.
     fn may_be_sealed(&mut self, now: Timestamp) -> bool {
         if !self.state.phase().acts() {
             return true;

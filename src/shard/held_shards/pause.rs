@@ -67,7 +67,8 @@ impl HeldShards {
         is_unanswered && self.progress.are_cron_jobs_interrupted()
     }
 
-    /// Pauses until the watch of CronJobs is open again. What waits to be sent is withdrawn, and decided again then.
+    /// Pauses until the watch of CronJobs is open again. Requests that are not sent yet are withdrawn, and their
+    /// slots are decided again later.
     pub(super) fn pause_in_outage(&mut self) {
         if self.pause.is_on {
             return;

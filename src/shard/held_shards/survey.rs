@@ -1,7 +1,8 @@
 //! The pass over the CronJobs of all led shards that finds those in trouble.
 //!
-//! A pass takes many short steps, between which the replica starts Jobs. Its report replaces the one of the pass before.
-//! Each replica names at most its share of what the installation may name, by the shards that it leads.
+//! A pass takes many short steps, between which the replica starts Jobs. Its report replaces the one of the pass
+//! before. Each replica names at most its share of the installation's limit, in proportion to the shards that it
+//! leads.
 
 use std::{sync::Arc, time::Duration};
 

@@ -10,7 +10,7 @@ use crate::shard::{ids::Uid, refused_creates::RefusedFigures, state::Wakeup};
 const CANDIDATES_MAX: usize = 128;
 
 impl HeldShards {
-    /// Tries one CronJob for each turn that is due.
+    /// Retries one CronJob for each turn that is due.
     pub(super) fn give_turns(&mut self, now: Timestamp) {
         if self.is_paused() {
             return;

@@ -149,8 +149,8 @@ impl ShardState {
         })
     }
 
-    /// Whether the Job of the last slot bears the name of this one too, since they are in the same minute, and is known to
-    /// have ended. A create would only meet it (B-12.3).
+    /// Whether the Job of the last slot also has the name for this slot, since both are in the same minute, and has
+    /// ended. A create would fail because the name is taken (B-12.3).
     pub(super) fn has_ended_job(&self, owner: OwnerIndex, slot: Timestamp) -> bool {
         let Some(cron_job) = self.index.cron_job(owner) else {
             return false;
@@ -169,8 +169,8 @@ impl ShardState {
         self.index.children_of(owner).any(|(_, job)| is_it(job))
     }
 
-    /// The latest slot for which a Job can exist, given the permitted difference between the clocks of replicas. A Job
-    /// with a later slot stands for no run.
+    /// The latest slot for which a Job can exist, given the permitted difference between the clocks of replicas. A
+    /// Job with a later slot belongs to no run.
     pub(super) fn latest_slot_of_jobs(&self, now: Timestamp) -> Timestamp {
         after(now, self.config.clock_skew_max)
     }
@@ -194,8 +194,8 @@ impl ShardState {
         }
     }
 
-    /// Moves the cursor to the latest slot whose Job of this CronJob has ended without being recorded. A slot that may
-    /// not start any more would never find its Job otherwise. Returns the cursor.
+    /// Moves the cursor to the latest slot whose Job of this CronJob has ended without being recorded. Otherwise a
+    /// slot that may no longer start would never find its Job. Returns the cursor.
     pub(super) fn record_ended(&mut self, owner: OwnerIndex, now: Timestamp) -> Option<Timestamp> {
         let latest_slot = self.latest_slot_of_jobs(now);
         let is_ended = |job: &Job| job.finish.is_some() && !job.is_scheduled_after(latest_slot);

@@ -128,7 +128,7 @@ impl ShardState {
             .as_ref()
             .is_some_and(|open| open.gone.as_ref() == Some(&uid));
         match self.index.find_job(&uid) {
-            // The watch delivered it first. The Job belongs to this slot whatever its annotations are (B-12.5).
+            // The watch delivered it first. The Job belongs to this slot, regardless of its annotations (B-12.5).
             Some(index) if self.index.job(index).is_some_and(|job| job.finish.is_none()) => {
                 self.list_active(owner, index);
             }
@@ -329,7 +329,7 @@ impl ShardState {
         let (is_last, has_failed) = (jobs.is_empty(), *has_failed);
         match (is_last, has_failed) {
             (false, _) => {}
-            // Decide anew: a later slot may be due, or the CronJob may have changed.
+            // Decide again: a later slot may be due, or the CronJob may have changed.
             (true, false) => self.retry_at(owner, now),
             (true, true) => self.retry_later(owner, None, now),
         }

@@ -1,7 +1,7 @@
-//! New versions of a CronJob, and its deletion: what they change at once, and what they withdraw.
+//! New versions of a CronJob, and its deletion: their immediate effects, and the requests that they withdraw.
 //!
-//! A request that waits to be sent was decided on a former version. It is withdrawn when the version that counts is
-//! another one, and the slot is decided again. A request that is sent is not affected.
+//! A request that waits to be sent was decided on a former version. When another version counts, the request is
+//! withdrawn and the slot is decided again. A request that is sent is not affected.
 
 use jiff::Timestamp;
 
@@ -58,7 +58,7 @@ impl ShardState {
             return;
         };
         cron_job.mark = mark;
-        // An event older than the answer to this replica's own write has no news.
+        // An event older than the answer to this replica's own write contains no change.
         if record.resource_version < cron_job.record.resource_version {
             return;
         }
@@ -86,8 +86,8 @@ impl ShardState {
         }
     }
 
-    /// Handles a changed schedule: what was due by the old one ends, and no earlier slot of the new one is started
-    /// (B-2.2 and its difference).
+    /// Handles a changed schedule: due slots of the old schedule end, and no earlier slot of the new schedule is
+    /// started (B-2.2 and its difference).
     fn schedule_changed(&mut self, owner: OwnerIndex, now: Timestamp) {
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return;
@@ -134,7 +134,7 @@ impl ShardState {
         }
     }
 
-    /// Waits no longer than after a first failure: what failed may be mended.
+    /// Resets the back-offs, since the change may have removed the cause of the failures.
     fn forget_failures(&mut self, owner: OwnerIndex) {
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return;

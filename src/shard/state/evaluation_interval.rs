@@ -1,4 +1,4 @@
-//! How often a CronJob with very many Jobs is evaluated.
+//! The interval between evaluations of a CronJob with very many Jobs.
 //!
 //! An evaluation takes a step for each Job of the CronJob. With one evaluation per change, a CronJob of which 100,000
 //! Jobs end would delay all others of the replica. The changes of an interval are therefore evaluated together.

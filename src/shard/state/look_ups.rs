@@ -1,4 +1,5 @@
-//! Look-ups of single Jobs: who owns the Job of the slot's name (B-12.3), and does a listed Job still run (B-5.4).
+//! Look-ups of single Jobs: the owner of the Job with the slot's name (B-12.3), and the state of a listed Job
+//! (B-5.4).
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -78,7 +79,7 @@ impl ShardState {
     fn note_refusal(&mut self, owner: OwnerIndex, name: &str, answer: &LookUpOutcome) {
         let Some(open) = self.open_slot_mut(owner) else { return };
         let LookUpOutcome::NotPermitted { message } = answer else {
-            // Only an answer of the server says anything about permissions.
+            // Only an answer of the server is evidence about permissions.
             if *answer != LookUpOutcome::Abandoned {
                 open.n_look_up_refusals = 0;
             }
@@ -185,8 +186,8 @@ impl ShardState {
         }
     }
 
-    /// Counts creates of the slot that were not answered and created nothing. From the second on each is reported: an
-    /// admission webhook may need more time than an API server gives a request.
+    /// Counts creates of the slot that were not answered and created nothing. Each is reported from the second on: an
+    /// admission webhook may need more time than the API server allows a request.
     fn note_lost_create(&mut self, owner: OwnerIndex, message: &str) {
         let Some(open) = self.open_slot_mut(owner) else { return };
         open.n_lost_creates = open.n_lost_creates.saturating_add(1);

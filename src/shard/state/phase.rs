@@ -1,5 +1,5 @@
-//! Moves a shard from phase to phase ([`ShardPhase`]), and tells when it is settled: when everything that it began is
-//! answered and stored.
+//! Moves a shard from phase to phase ([`ShardPhase`]), and determines when it is settled: when all its requests are
+//! answered and its statuses stored.
 
 use jiff::Timestamp;
 
@@ -52,7 +52,8 @@ impl ShardState {
         }
     }
 
-    /// Writes every status at once from this point while the shard continues to act, so that a later seal waits less.
+    /// From this point, writes every status at once while the shard continues to act, so that a later seal waits
+    /// less.
     pub fn close(&mut self, now: Timestamp) {
         if !self.phase.acts() {
             return;

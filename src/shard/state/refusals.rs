@@ -22,8 +22,8 @@ use crate::{
 };
 
 impl ShardState {
-    /// Retries a slot whose create was refused. A Job that is refused as invalid is tried slowly: the cause may be an
-    /// admission webhook, which is mended sooner or later, and a CronJob that is mended is decided at once.
+    /// Retries a slot whose create was refused. A Job that is refused as invalid is retried slowly: the cause may be
+    /// an admission webhook, and a corrected CronJob is decided at once.
     pub(super) fn retry_refused(
         &mut self,
         owner: OwnerIndex,
@@ -51,7 +51,7 @@ impl ShardState {
         cron_job.refused = Some(Box::new(refused));
         let requested = retry_after.and_then(|requested| SignedDuration::try_from(requested).ok());
         let until = after(now, wait.max(requested.unwrap_or_default()));
-        // A loss to the deadline is told when it occurs.
+        // The retry is not later than the deadline, so that the loss of the slot is reported when it occurs.
         let until = until.min(lost_at(cron_job, slot)).max(now);
         self.retry_at(owner, until);
     }
@@ -79,20 +79,20 @@ impl ShardState {
         }
     }
 
-    /// Returns until when the create of a slot is put off, if it is, because earlier creates of the CronJob were
-    /// refused. A create that is not put off is not put off later either, until its answer.
+    /// Returns the instant until which the create of a slot is put off because earlier creates of the CronJob were
+    /// refused, if it is. A create that is not put off now is not put off later either, until its answer.
     pub(super) fn put_off_refused(&mut self, owner: OwnerIndex, slot: Timestamp, now: Timestamp) -> Option<Timestamp> {
         let cron_job = self.index.cron_job_mut(owner)?;
         let lost_at = lost_at(cron_job, slot);
         let refused = cron_job.refused.as_mut().filter(|refused| !refused.has_turn)?;
         let until = if refused.waits_for_turn(now) {
-            // The turn comes earlier, or nobody needs one any more.
+            // The turn comes earlier, or turns are no longer needed.
             after(now, create_back_off(u32::MAX, owner)).min(lost_at)
         } else {
             refused.not_before
         };
         if now < until {
-            // Until a try of its own the slot counts as refused like those before it.
+            // Until its first attempt the slot counts as refused like the slots before it.
             if let Some(open) = &mut cron_job.open {
                 open.is_refused |= refused.is_invalid();
             }

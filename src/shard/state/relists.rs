@@ -139,8 +139,8 @@ impl ShardState {
         }
     }
 
-    /// Handles a CronJob that cannot be decoded. It starts nothing until it can be: its last known form must not run,
-    /// and its status could not be stored. Its last known state remains, for its Jobs and its cursor.
+    /// Handles a CronJob that cannot be decoded. It starts nothing until it can be decoded: its last known form must
+    /// not run, and its status could not be stored. Its last known state remains, for its Jobs and its cursor.
     pub(super) fn hold_undecodable(&mut self, uid: &Uid) {
         let Some(owner) = self.index.find_cron_job(uid) else {
             return;

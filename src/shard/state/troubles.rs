@@ -13,10 +13,11 @@ use crate::shard::{
     trouble::{Activations, TroubleFacts, Troubles, troubles},
 };
 
-/// Of a CronJob with more Jobs, only those that became known last are examined. History limits keep most far below.
+/// Of a CronJob with more Jobs, only the last observed ones are examined. History limits keep most CronJobs far
+/// below.
 const N_JOBS_EXAMINED_MAX: usize = 1_000;
 
-/// What an examination of a place found.
+/// The result of the examination of a place.
 pub(crate) struct Examined {
     /// The kinds of trouble of its CronJob.
     pub(crate) since: Troubles,

@@ -1,7 +1,8 @@
-//! The bounded report of a replica: which of the CronJobs in trouble it names.
+//! The bounded report of a replica, which names some of the CronJobs in trouble.
 //!
-//! Namespaces take turns, so that one with very many CronJobs in trouble hides no other. Of one namespace, those that
-//! have been in trouble longest come first. The selection depends only on what is added, and not on its order.
+//! Namespaces take turns, so that a namespace with very many CronJobs in trouble hides no other. Within a namespace,
+//! the CronJobs that have been in trouble longest come first. The selection depends only on what is added, and not on
+//! its order.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -29,7 +30,7 @@ pub struct Trouble {
 /// The CronJobs in trouble that a replica names, and how many it does not name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TroubleReport {
-    /// What is named: the first of each namespace before the second of any.
+    /// The named CronJobs: the first of each namespace before the second of any.
     pub named: Vec<Trouble>,
     /// The number of further ones, by the number of their kind.
     pub n_omitted: [u64; TroubleKind::ALL.len()],
@@ -99,7 +100,7 @@ impl Selection {
         self.n_omitted[last.kind as usize] += 1;
     }
 
-    /// Changes what is selected of a namespace.
+    /// Changes the selected troubles of a namespace.
     fn change(&mut self, namespace: &str, change: impl FnOnce(&mut BTreeSet<Trouble>)) {
         let troubles = match self.by_namespace.get_mut(namespace) {
             Some(troubles) => troubles,

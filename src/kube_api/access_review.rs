@@ -85,7 +85,7 @@ struct ReviewStatus {
     allowed: bool,
 }
 
-/// Classifies the answer, which says nothing about other requests.
+/// Classifies the answer, which is no evidence about other requests.
 fn answer(answer: &RawAnswer) -> Answer<AccessAnswer> {
     let is_reviewed = matches!(answer.status, StatusCode::OK | StatusCode::CREATED);
     let review = is_reviewed.then(|| serde_json::from_slice::<Review>(&answer.body));

@@ -136,7 +136,7 @@ impl ApiClient {
         }
     }
 
-    /// Resets every connection with all requests in flight. The kernel delivers nothing that it still holds.
+    /// Resets every connection with all requests in flight. The kernel discards all unsent data.
     pub fn reset_connections(&self) {
         self.connections.reset();
     }
@@ -164,7 +164,7 @@ impl ApiClient {
         self.execute(request, classify::delete).await
     }
 
-    /// Labels a Job, if it is still this one.
+    /// Labels a Job, if the uid still matches.
     pub async fn label_job(&self, job: &JobRecord, key: &str, value: &str) -> Answered<LabelOutcome> {
         let path = job_path(&job.namespace, &job.name);
         let body = encode::label_patch(&job.uid, key, value);

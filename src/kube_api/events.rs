@@ -18,28 +18,28 @@ use crate::{
     shard::{CronJobEvent, EventReason, Uid},
 };
 
-/// An API server keeps an Event for so long by default (`--event-ttl`): an older one cannot be patched.
+/// The default lifetime of an Event in the API server (`--event-ttl`). An older Event cannot be patched.
 const MEMORY: SignedDuration = SignedDuration::from_hours(1);
 
-/// How often what is older is looked for.
+/// The interval between removals of expired state.
 const SWEEP_INTERVAL: SignedDuration = SignedDuration::from_mins(10);
 
-/// Events of one CronJob and reason with differing messages that are sent one by one.
+/// The maximum number of Events of one CronJob and reason that are sent separately if their messages differ.
 const SIMILAR_MAX: usize = 10;
 
-/// How long after the last of them similar events still belong together.
+/// The maximum time between similar Events that are merged.
 const SIMILAR_WINDOW: SignedDuration = SignedDuration::from_secs(600);
 
-/// What a merged Event's message begins with.
+/// The prefix of the message of a merged Event.
 const COMBINED_PREFIX: &str = "(combined from similar events): ";
 
-/// Events of one CronJob that may come at once.
+/// The maximum burst of Events of one CronJob.
 const BUCKET_TOKENS: u32 = 25;
 
-/// How long one more takes.
+/// The time after which a CronJob may emit one more Event.
 const BUCKET_REFILL_SECONDS: i64 = 300;
 
-/// Longest name of an object.
+/// The maximum length of an object's name.
 const NAME_MAX_BYTES: usize = 253;
 
 /// What to do with an Event.
@@ -52,7 +52,7 @@ pub enum EventAction {
         /// The new Event.
         body: Vec<u8>,
     },
-    /// Raise the count of one that was sent.
+    /// Raise the count of a sent Event.
     Patch {
         /// Where.
         namespace: Box<str>,
@@ -60,14 +60,14 @@ pub enum EventAction {
         name: Box<str>,
         /// The merge patch.
         body: Vec<u8>,
-        /// The whole Event, to create should it be gone.
+        /// The whole Event, to create if the sent Event is gone.
         create_body: Vec<u8>,
     },
-    /// Nothing: the CronJob had too many of late. To be counted.
+    /// Drop the Event, and count it: the CronJob had too many Events recently.
     Drop,
 }
 
-/// Remembers what was sent.
+/// Aggregates Events, with the state of the sent ones.
 #[derive(Debug, Default)]
 pub struct EventAggregator {
     recent: HashMap<Uid, Recent>,
@@ -80,8 +80,8 @@ pub struct EventAggregator {
 struct Recent {
     last: Timestamp,
     bucket: Bucket,
-    /// The bucket of [`EventReason::UnexpectedJob`]: whoever may create Jobs in any namespace can make such Events, and must
-    /// not use up what the CronJob's own have.
+    /// The bucket of [`EventReason::UnexpectedJob`]. Any account that may create Jobs in some namespace can cause
+    /// such Events, so they must not use up the tokens of the CronJob's other Events.
     unexpected: Option<Box<Bucket>>,
     kinds: Vec<Kind>,
 }
@@ -91,19 +91,19 @@ struct Recent {
 struct Kind {
     reason: EventReason,
     last: Timestamp,
-    /// By message, until there are too many.
+    /// The sent Events by message, until there are too many.
     sent: Vec<(u32, Sent)>,
-    /// Too many messages differed: all are merged until the window is over.
+    /// Whether too many messages differed: then all are merged until the window is over.
     is_merged: bool,
     merged: Option<Sent>,
 }
 
-/// An Event that was sent, or would have been.
+/// An Event that was sent, or that was dropped.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
-    /// Of its name: when it was first sent.
+    /// The time in its name, at which it was first sent.
     nanoseconds: i64,
-    /// None were sent where it is 0.
+    /// The number of occurrences; 0 before the first.
     count: u32,
 }
 
@@ -114,12 +114,12 @@ struct Bucket {
 }
 
 impl EventAggregator {
-    /// Remembers nothing yet.
+    /// Creates an aggregator without state.
     pub fn new() -> EventAggregator {
         EventAggregator::default()
     }
 
-    /// Decides what becomes of an Event that happened `now`.
+    /// Decides how an Event that occurs at `now` is sent.
     pub fn admit(&mut self, event: &CronJobEvent, now: Timestamp) -> EventAction {
         self.sweep(now);
         let last_name = &mut self.last_name_nanoseconds;
@@ -142,7 +142,7 @@ impl EventAggregator {
         if is_new && !has_token {
             return EventAction::Drop;
         }
-        // Counted even if it is not told now, so that the next one tells the truth.
+        // Counted even if the Event is dropped, so that the next one carries the full count.
         sent.count = sent.count.saturating_add(1);
         if is_new {
             *last_name = now.as_nanosecond().max(*last_name + 1);
@@ -166,7 +166,7 @@ impl EventAggregator {
         kinds.is_some_and(|kinds| kinds.iter().any(|kind| kind.reason == event.reason))
     }
 
-    /// Counts an Event that is not sent, so that the next one tells the truth.
+    /// Counts an Event that is not sent, so that the next one carries the full count.
     pub fn count(&mut self, event: &CronJobEvent) {
         let kinds = self.recent.get_mut(&event.cron_job.uid).map(|recent| &mut recent.kinds);
         let mut kinds = kinds.into_iter().flatten();
@@ -181,7 +181,7 @@ impl EventAggregator {
         }
     }
 
-    /// Forgets CronJobs whose Events are gone.
+    /// Removes the CronJobs whose Events have expired.
     fn sweep(&mut self, now: Timestamp) {
         if self
             .swept
@@ -214,7 +214,7 @@ impl Recent {
 }
 
 impl Kind {
-    /// Where a message is counted: with its equals, or with all others where too many differ.
+    /// The record that counts a message: that of equal messages, or that of all messages if too many differ.
     fn place(&mut self, fingerprint: u32, now: Timestamp) -> &mut Sent {
         let is_over = now.duration_since(self.last) > SIMILAR_WINDOW;
         self.last = now;
@@ -245,7 +245,7 @@ impl Kind {
 }
 
 impl Sent {
-    /// `<cronjob>.<hex of Unix nanoseconds>`. A name that is too long for the rest is cut.
+    /// `<cronjob>.<hex of Unix nanoseconds>`. A CronJob name that is too long is truncated.
     fn name(self, cron_job: &str) -> Box<str> {
         let suffix = format!(".{:x}", self.nanoseconds);
         let cut = &cron_job[..cron_job.floor_char_boundary(NAME_MAX_BYTES - suffix.len())];
@@ -279,7 +279,7 @@ impl Bucket {
     fn refill(&mut self, now: Timestamp) {
         let n_tokens = (now.as_second() - self.refilled.as_second()) / BUCKET_REFILL_SECONDS;
         let Ok(n_tokens) = u32::try_from(n_tokens) else {
-            // The clock went back: count on from here.
+            // The clock was set back, so refills count from here.
             self.refilled = now;
             return;
         };
@@ -309,7 +309,8 @@ fn action(event: &CronJobEvent, message: &str, sent: Sent, is_new: bool, now: Ti
     }
 }
 
-/// The same on every run and replica. Two messages of one CronJob and reason that have the same are counted together.
+/// The fingerprint of a message, the same in every run and replica. Messages of one CronJob and reason with the same
+/// fingerprint are counted together.
 fn fingerprint(message: &str) -> u32 {
     let mut hasher = DefaultHasher::new();
     message.hash(&mut hasher);

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// The sender. Clones share the value; receivers learn of the end when the last clone is dropped.
+/// The sender. Clones share the value; receivers are notified of the end when the last clone is dropped.
 #[derive(Debug)]
 pub struct OrderedSender<T>(Arc<Setter<T>>);
 

@@ -11,13 +11,13 @@ use jiff::{SignedDuration, Timestamp};
 use super::http::USER_AGENT;
 use crate::shard::{CronJobIdentity, JobRecord};
 
-/// How long evidence counts. CronJobs that run every five minutes keep it up.
+/// The time for which evidence counts. CronJobs that run every five minutes renew it.
 pub const DECAY: SignedDuration = SignedDuration::from_mins(10);
 
 /// Interval after which persistent evidence is logged again.
 const REPORT_INTERVAL: SignedDuration = SignedDuration::from_hours(1);
 
-/// How far the API server's clock may be ahead. Times beyond it are forged.
+/// The maximum lead of the API server's clock. Later times are forged.
 const AHEAD_MAX: SignedDuration = SignedDuration::from_mins(1);
 
 /// Maximum length of the name of a field manager, as in the API server.

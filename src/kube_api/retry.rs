@@ -87,7 +87,7 @@ mod tests {
     async fn check(retry: &mut Retry, longer_than_millis: u64, within_millis: u64) {
         let too_short = Duration::from_millis(longer_than_millis);
         assert!(tokio::time::timeout(too_short, retry.wait()).await.is_err());
-        // A pause that was cancelled begins anew.
+        // A cancelled pause begins again.
         let within = Duration::from_millis(within_millis);
         assert!(tokio::time::timeout(within, retry.wait()).await.is_ok());
     }

@@ -54,7 +54,7 @@ pub enum WatchItem {
         /// The input for the shard: the object exists. `None` if not even the uid can be decoded.
         input: Option<Input>,
     },
-    /// A list of the CronJobs of some shards is complete; who left out other shards.
+    /// A list of the CronJobs of some shards is complete, with the side that selected them.
     Listed(SelectedBy),
     /// A CronJob of a shard that is not held was received.
     PassedOver,

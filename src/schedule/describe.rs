@@ -43,8 +43,8 @@ pub fn describe(schedule: &Schedule) -> String {
 /// The fields that count from the start of an hour or a day: their place, the number of values, and their names.
 const STEPPED_FIELDS: [(usize, u32, &str, &str); 2] = [(0, 60, "minute", "hour"), (1, 24, "hour", "day")];
 
-/// Returns what often surprises about a schedule, one sentence each: uneven steps, two day fields, `?`, and intervals
-/// below a minute. `text` is the schedule as written.
+/// Returns warnings about unexpected properties of a schedule, one sentence each: uneven steps, two day fields, `?`,
+/// and intervals below a minute. `text` is the schedule as written.
 pub fn surprises(text: &str, schedule: &Schedule) -> Vec<String> {
     if let Some(seconds) = schedule.period_seconds() {
         let is_below = seconds < 60;

@@ -1,7 +1,7 @@
 //! The next activation of a schedule, equal to robfig/cron v3 in every quirk (B-8).
 //!
-//! There are two algorithms with the same result. Where no zone change can affect the library's search path, a bit
-//! search over wall-clock time (`search`) is used. Elsewhere `walk` follows the library's own loop step by step: around
+//! There are two algorithms with the same result. A bit search over wall-clock time (`search`) is used where no zone
+//! change can affect the library's search path. Elsewhere `walk` follows the library's own loop step by step: around
 //! a zone change the library's answer depends on its path, so only walking that path gives the same answer.
 
 mod calendar;
@@ -90,10 +90,10 @@ impl Spec {
     }
 }
 
-/// How far before the reference the library's path can depend on the offset. The path starts at the reference, or at
-/// the earliest at the midnight before it. It looks up offsets at wall times read as UTC, up to 14 h away, and at wall
-/// times displaced by the shift of a change, up to 24 h away. If the offset does not change within this time before the
-/// reference, no change affects the path.
+/// The time before the reference within which the library's path can depend on the offset. The path starts at the
+/// reference, or at the earliest at the midnight before it. It looks up offsets at wall times read as UTC, up to 14 h
+/// away, and at wall times displaced by the shift of a change, up to 24 h away. If the offset does not change within
+/// this time before the reference, no change affects the path.
 const PATH_BEFORE_SECONDS: i64 = (24 + 26) * 3600;
 
 /// The same if the month of the reference does not match: the path then starts on the first of that month.

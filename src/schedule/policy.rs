@@ -1,7 +1,7 @@
 //! The decision: from the facts about one CronJob and `now` to a Job, or to a named reason for none (B-6, B-9, B-10).
 //!
-//! [`decide`] is the only function that determines whether a slot starts. Every way not to start one is a variant of
-//! [`SkipReason`].
+//! [`decide`] is the only function that determines whether a slot starts. Every reason not to start a slot is a
+//! variant of [`SkipReason`].
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -53,8 +53,8 @@ pub struct Facts<'a> {
     pub schedule_changed: Option<Timestamp>,
     /// The next undecided activation after the cursor: the slot on the wheel, or the open slot.
     pub armed: Option<Timestamp>,
-    /// Whether this process was waiting for `armed`: its timer fired, or its create is retried. A deadline under
-    /// [`LATENESS_ALLOWED_SECS`] then counts as that.
+    /// Whether this process was waiting for `armed`: its timer fired, or its create is retried. A shorter deadline
+    /// than [`LATENESS_ALLOWED_SECS`] then counts as that constant.
     pub was_awaited: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Why a request has no answer.
+//! The reasons why a request has no answer.
 
 use std::time::Duration;
 

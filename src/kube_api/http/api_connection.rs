@@ -1,4 +1,4 @@
-//! Identifies the connection that an answer came over, so that API servers behind one address can be told apart.
+//! Identifies the connection of an answer, so that API servers behind one address can be distinguished.
 
 use std::sync::{
     Arc,
@@ -34,7 +34,7 @@ impl ApiConnection {
         self.id
     }
 
-    /// Asks the transport to replace the connection. Requests in flight on it are still answered.
+    /// Makes the transport replace the connection. Requests in flight on it are still answered.
     pub fn retire(&self) {
         self.is_retired.store(true, Ordering::Relaxed);
     }

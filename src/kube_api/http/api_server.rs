@@ -1,4 +1,4 @@
-//! The API server of a configuration, with the credentials as their files contain them.
+//! The API server of a configuration, with the credentials from its files.
 //!
 //! Tokens, certificates, keys and the CA can be replaced in their files at any time. A refresh reads the files again,
 //! outside of the request path; requests use the contents of the last refresh. A file that cannot be used changes
@@ -26,7 +26,7 @@ use super::{
 /// An API server with its credentials. Clones share them.
 #[derive(Clone)]
 pub struct ApiServer {
-    /// Without the files that are read again.
+    /// The configuration, without the files that are read again.
     config: Arc<Config>,
     token: Option<Arc<TokenFile>>,
     tls: Arc<TlsFiles>,

@@ -1,8 +1,8 @@
 //! The proxy between this process and the API server. Connections go through it by HTTP `CONNECT`, so TLS ends at the API
 //! server and the proxy sees no request.
 //!
-//! `kube` takes `HTTPS_PROXY` for every server that a kubeconfig names. [`exempt_from_proxy`] applies the exemptions that
-//! other clients of Kubernetes know: loopback addresses, and what `NO_PROXY` lists.
+//! `kube` takes `HTTPS_PROXY` for every server that a kubeconfig names. [`exempt_from_proxy`] applies the exemptions
+//! of other Kubernetes clients: loopback addresses, and the entries of `NO_PROXY`.
 
 use std::{
     future::Future,

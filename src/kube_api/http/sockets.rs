@@ -31,7 +31,7 @@ use super::api_connection::ApiConnection;
 pub(super) struct Sockets(Arc<Mutex<Vec<Weak<OwnedFd>>>>);
 
 impl Sockets {
-    /// Resets all sockets: nothing more of what was written is sent, and readers see the end.
+    /// Resets all sockets: unsent data is discarded, and readers reach the end.
     pub(super) fn reset(&self) {
         let sockets: Vec<Arc<OwnedFd>> = self.list().drain(..).filter_map(|socket| socket.upgrade()).collect();
         for socket in sockets {
@@ -165,7 +165,7 @@ mod tests {
         let sockets = Sockets::default();
         let (stream, mut other) = pair(&sockets).await;
         let mut stream = TokioIo::new(stream);
-        // More than both kernels' buffers take while nobody reads.
+        // More data than the buffers of both kernels hold without a reader.
         let bytes = vec![7; 64 << 20];
         let written = stream.write_all(&bytes);
         assert!(tokio::time::timeout(Duration::from_millis(200), written).await.is_err());

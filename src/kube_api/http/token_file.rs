@@ -1,4 +1,4 @@
-//! The bearer token from a file, as it was when the file was last read.
+//! The bearer token from the last read of a file.
 
 use std::{
     sync::Arc,
@@ -128,7 +128,7 @@ mod tests {
             Held(path)
         }
 
-        /// As a kubelet does: another file takes the place of this one.
+        /// Replaces the file by another one, like a kubelet.
         fn replace(&self, text: &str) {
             let new = self.0.with_extension("new");
             fs::write(&new, text).unwrap();

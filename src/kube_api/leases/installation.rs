@@ -51,7 +51,7 @@ impl LeaseApi {
         if self.make_installation(ours, timeout).await? {
             return Ok(ours.clone());
         }
-        // Another replica was faster.
+        // Another replica created it first.
         let known = self.known_installation(timeout).await?;
         known.ok_or_else(|| LeaseError::Unreadable {
             request: format!("creating ConfigMap {}", self.config_map()),

@@ -1,5 +1,5 @@
 //! Lease objects. cronwheel reads and writes the annotations under its prefix; everything else in a Lease stays as it
-//! is. The name tells which member or shard of this shard count a Lease belongs to.
+//! is. The name identifies the member or the shard, with its shard count.
 
 use std::{borrow::Cow, collections::BTreeMap};
 

@@ -153,8 +153,8 @@ fn is_lost_in_storage(refusal: &Refusal) -> bool {
     refusal.message.contains("etcdserver:") || refusal.message.starts_with("rpc error: code = ")
 }
 
-/// Whether authorization or authentication refused the request. Admission and quota answer 403 too, but their messages
-/// do not say that a user cannot do something. The text is the same in all versions of the server.
+/// Whether authorization or authentication refused the request. Admission and quota also answer 403, but with other
+/// messages than "User … cannot …". The text is the same in all versions of the server.
 fn is_not_permitted(status: StatusCode, refusal: &Refusal) -> bool {
     let is_refused_by_authorizer = || {
         let message = &refusal.message;
@@ -273,12 +273,12 @@ pub fn event(answer: &RawAnswer) -> Answer<EventOutcome> {
     })
 }
 
-/// The request cannot be sent, which says nothing about other requests.
+/// The request cannot be sent, which is no evidence about other requests.
 pub fn failed<T: OrderOutcome>(error: &(dyn Error + 'static)) -> Answer<T> {
     Answer::Outcome(T::failed(error_text(error), None))
 }
 
-/// This one request has no answer, which says nothing about other requests. It may have been applied.
+/// This one request has no answer, which is no evidence about other requests. It may have been applied.
 pub fn stuck<T: OrderOutcome>(error: &(dyn Error + 'static)) -> Answer<T> {
     Answer::Outcome(T::unanswered(error_text(error), None))
 }
@@ -291,7 +291,7 @@ pub fn unanswered<T>(error: &(dyn Error + 'static)) -> Answer<T> {
     }
 }
 
-/// 404, or an object of another uid with this name. Both places in the server that compare uids use these words.
+/// 404, or an object of another uid with this name. Both places in the server that compare uids use this text.
 fn is_gone(status: StatusCode, refusal: &Refusal) -> bool {
     match status {
         StatusCode::NOT_FOUND => true,
@@ -302,7 +302,7 @@ fn is_gone(status: StatusCode, refusal: &Refusal) -> bool {
     }
 }
 
-/// Classifies what any request can meet, and leaves the rest to `outcome`.
+/// Classifies the answers that any request can get, and leaves all others to `outcome`.
 fn sorted<T: OrderOutcome>(
     answer: &RawAnswer,
     outcome: impl FnOnce(&RawAnswer, Option<Refusal>) -> Result<T, Unreadable>,

@@ -94,7 +94,7 @@ impl Decoder {
 pub type SlimCronJob = Slim<CronJobContent>;
 
 impl SlimCronJob {
-    /// Returns identity and version if they can be decoded, whatever else cannot.
+    /// Returns identity and version if they can be decoded, regardless of other fields.
     pub fn identity(&self) -> Option<&(Arc<CronJobIdentity>, ResourceVersion)> {
         self.content.identity()
     }

@@ -16,7 +16,7 @@ use crate::{
 /// The annotation with a Job's slot in the CronJob's zone (B-11.3).
 pub const SCHEDULED_TIMESTAMP_ANNOTATION: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 
-/// The component that Events come from: that of the built-in controller, whose events users look for (B-14).
+/// The component that Events come from: that of the built-in controller, by which users filter Events (B-14).
 pub const EVENT_COMPONENT: &str = "cronjob-controller";
 
 /// The prefix of every annotation of cronwheel on Jobs. Annotations of templates under it are dropped, so that none

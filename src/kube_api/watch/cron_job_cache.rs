@@ -138,7 +138,8 @@ impl CronJobCache {
         *self.contents() = Contents::default();
     }
 
-    /// Starts again, with a list of everything if the watch will receive everything. Returns whether it will.
+    /// Starts again, with a list of everything if the watch will receive everything. Returns whether there is such a
+    /// list.
     pub(super) fn begin(&self, receives_all: bool) -> bool {
         let state = if receives_all {
             CacheState::Listing

@@ -38,7 +38,7 @@ impl DeliveredVersions {
     }
 }
 
-/// The version up to which a watch has delivered everything that was wanted. Clones share it.
+/// The version up to which a watch has delivered all events of the wanted shards. Clones share it.
 ///
 /// Writes and reads are in one order with those of the wanted shards, as the module requires.
 #[derive(Clone, Debug, Default)]
@@ -52,7 +52,7 @@ struct Shared {
 }
 
 impl DeliveredVersion {
-    /// Returns the version; `None` until the watch knows from which version on it delivers everything.
+    /// Returns the version; `None` until the first version of the watch is known.
     pub fn get(&self) -> Option<ResourceVersion> {
         Some(ResourceVersion(self.0.through.load(Ordering::SeqCst))).filter(|version| *version > ResourceVersion(0))
     }
@@ -62,7 +62,8 @@ impl DeliveredVersion {
         self.0.through.fetch_max(version.0, Ordering::SeqCst);
     }
 
-    /// Resets the version: the watch lost its place and delivers only what is later than any version read before.
+    /// Resets the version: the watch lost its place, and delivers only events later than any version that was read
+    /// before.
     pub(super) fn reset(&self) {
         self.0.is_list_requested.store(false, Ordering::SeqCst);
         self.0.through.store(0, Ordering::SeqCst);

@@ -69,7 +69,7 @@ impl History {
         if from.is_none() {
             return Ok(self.client.send(request).await?.map(BodyExt::boxed_unsync));
         }
-        // Until the answer says otherwise: a dropped request has no answer.
+        // Set until there is an answer: a dropped request has none.
         self.is_interrupted.store(true, Ordering::Relaxed);
         let answer = self.client.send(request).await?;
         if !answer.status().is_success() {

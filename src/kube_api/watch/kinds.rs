@@ -1,4 +1,4 @@
-//! The kinds that are listed and watched: what is requested, and which input an object becomes.
+//! The kinds that are listed and watched: their requests, and the conversion of objects to inputs.
 
 use std::sync::Arc;
 
@@ -58,15 +58,15 @@ pub(super) trait Kind: Send + 'static {
     /// Removes an object from the cache.
     fn forget_object(&self, _object: &Self::Object) {}
 
-    /// Converts an existing object; `None` if no shard needs it. `is_wanted` tells of which CronJobs objects are
-    /// wanted.
+    /// Converts an existing object; `None` if no shard needs it. `is_wanted` returns whether the objects of a CronJob
+    /// are wanted.
     fn applied(&self, object: Self::Object, is_wanted: impl Fn(&Uid) -> bool) -> Option<WatchItem>;
 
     /// Converts a deleted object.
     fn deleted(&self, object: &Self::Object, is_wanted: impl Fn(&Uid) -> bool) -> Option<WatchItem>;
 }
 
-/// How the selection of a watch is made.
+/// The selection of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Selection {
     /// It never changes, and no list runs beside the watch.

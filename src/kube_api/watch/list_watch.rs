@@ -1,7 +1,8 @@
 //! Lists and watches CronJobs or Jobs. It lists page by page and watches from a version. It resumes an interrupted watch
 //! at its last version, and lists again if that version is too old (410).
 //!
-//! The watch selects the objects of the wanted shards. These change, which the selector of `kube`'s watcher cannot.
+//! The watch selects the objects of the wanted shards. The wanted shards change, but the selector of `kube`'s watcher
+//! cannot.
 //!
 //! - When a shard is added, the watch is reopened at its current version with the new selection, and `list_task` lists
 //!   the shard at `delivered_version` or later. The watch delivers every change after `delivered_version`, so the two
@@ -101,7 +102,7 @@ struct ListWatch<K: Kind> {
     delivered_version: DeliveredVersion,
     /// The selection of the open watch or of the current list.
     selected: ShardSet,
-    /// Who leaves out objects of other shards, as the last answer showed.
+    /// The side that leaves out objects of other shards, by the last answer.
     selected_by: SelectedBy,
     /// The delay before unwanted shards are deselected.
     narrowing: Option<Pin<Box<Sleep>>>,

@@ -1,5 +1,4 @@
-//! Observes the requests of a watch and the signs that it is alive. `kube`'s watcher does not expose its requests and
-//! bookmarks.
+//! Observes the requests of a watch and its activity. `kube`'s watcher does not expose its requests and bookmarks.
 
 use http::Request;
 use http_body_util::BodyExt;

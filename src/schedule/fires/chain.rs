@@ -161,7 +161,7 @@ fn merged_member(spec: &Spec, span: &Span, earliest: i64, now: i64) -> Option<i6
     let limit = now.min(undisturbed_until(span)).min(JUMP_END_SECONDS);
     let start = earliest.max(span.start.saturating_add(PATH_BEFORE_SECONDS)) + span.offset;
     let member = search::last_until(spec, limit + span.offset, start)?;
-    // The first whole day of the stretch, or the first day after the months that merging takes.
+    // The first whole day of the span, or the first day after the months that merging takes.
     let mut day_min = start.div_euclid(DAY_SECONDS) + 1;
     if !spec.has_every_month() {
         day_min = day_after_months(spec, day_min, member.div_euclid(DAY_SECONDS))?;

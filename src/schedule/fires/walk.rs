@@ -25,7 +25,7 @@ pub(super) fn next(spec: &Spec, zone: &Zone, reference: i64) -> Option<i64> {
 struct Walk<'a> {
     spec: &'a Spec,
     zone: &'a Zone,
-    /// The stretch of equal offset around the last instant that was looked up.
+    /// The span of equal offset around the last instant that was looked up.
     span: Span,
     /// The current instant of the walk, in Unix seconds.
     at: i64,
@@ -121,7 +121,7 @@ impl<'a> Walk<'a> {
                 let (date, hour) = (self.date(), self.hour());
                 self.at = self.instant_of(date.year, date.month.into(), date.day.into(), hour * 3_600);
             }
-            // One hour of elapsed time: after a shift by half an hour the walk is at half past.
+            // The step is one hour of elapsed time: after a shift by half an hour the walk is at half past.
             self.at += 3_600;
             if self.hour() == 0 {
                 return Some(Turn::Restart);

@@ -1,4 +1,4 @@
-//! Why a connection to the API server failed, and what to do about it.
+//! The causes of failed connections to the API server, with remedies.
 
 use std::{error::Error, io};
 
@@ -54,7 +54,7 @@ fn io_problem(error: &io::Error) -> Option<String> {
     Some(format!("{UNREACHABLE}: {cause}; check its address, and that it runs"))
 }
 
-/// Returns what is wrong with the certificate of the API server. The texts of rustls have `Debug` output.
+/// Returns the problem with the certificate of the API server. The texts of rustls have `Debug` output.
 fn certificate_problem(error: &CertificateError) -> String {
     use CertificateError as Is;
     if let Is::NotValidForName | Is::NotValidForNameContext { .. } = error {

@@ -23,7 +23,7 @@ pub enum CronJobOutcome<T> {
     Failed {
         /// The server's text, or the transport's.
         message: String,
-        /// How long the server asked to wait.
+        /// The wait that the server required.
         retry_after: Option<Duration>,
     },
 }

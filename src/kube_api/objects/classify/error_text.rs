@@ -12,8 +12,8 @@ pub fn cause_text(error: &(dyn Error + 'static)) -> String {
     connection_problem(error).unwrap_or_else(|| error_text(error))
 }
 
-/// Returns the text of an error and its sources, each once. From an error of the transport on, the text is its cause and
-/// what to do about it, if that is known. The text of an answer of the API server is its message and code.
+/// Returns the text of an error and its sources, each once. From an error of the transport on, the text is its cause
+/// and remedy, if they are known. The text of an answer of the API server is its message and code.
 pub fn error_text(error: &(dyn Error + 'static)) -> String {
     let mut text = String::new();
     let mut next = Some(error);

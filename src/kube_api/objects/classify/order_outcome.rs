@@ -8,7 +8,7 @@ use crate::{
     shard::{CreateOutcome, DeleteOutcome, LookUpOutcome, StatusOutcome},
 };
 
-/// The outcomes that every order has: this one failed, whatever the state of the server.
+/// The outcomes that every order has: this order failed, regardless of the state of the server.
 pub trait OrderOutcome {
     /// The order failed; it backs off by itself.
     fn failed(message: String, retry_after: Option<Duration>) -> Self;

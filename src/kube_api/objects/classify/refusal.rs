@@ -24,7 +24,7 @@ pub(in crate::kube_api) fn is_fenced(answer: &RawAnswer) -> bool {
     answer.status == StatusCode::FORBIDDEN && Refusal::read(answer).message.contains("'cronwheel-fence'")
 }
 
-/// The part of admission that denied a request; only the message tells.
+/// The part of admission that denied a request, identified by the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DeniedBy {
     /// A webhook, which chooses the code.

@@ -168,8 +168,8 @@ struct RawMetadata<'a> {
     head: Head<'a>,
     status_writer: Field<LatestWriter>,
     /// The members of the metadata that a status write repeats, each with a leading comma (B-16.4): all that an API
-    /// server does not maintain itself, so labels, annotations, finalizers and owner references, but also
-    /// `generateName` and unknown members.
+    /// server does not maintain itself: labels, annotations, finalizers, owner references, `generateName` and unknown
+    /// members.
     retained_members: String,
     trouble_thresholds: TroubleThresholds,
 }
@@ -296,8 +296,7 @@ fn spec(raw: RawSpec<'_>) -> Result<(Spec, Field<RawTemplate<'_>>), FieldError> 
     Ok((spec, raw.job_template))
 }
 
-/// A negative limit, which the API server accepts from nobody, keeps all Jobs: of two readings, the one that deletes
-/// nothing.
+/// A negative limit, which the API server never accepts, keeps all Jobs: the interpretation that deletes nothing.
 fn limit(field: &'static str, value: Field<i64>) -> Result<Option<u32>, FieldError> {
     let limit = value.optional(field)?.filter(|limit| *limit >= 0);
     Ok(limit.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX)))

@@ -92,7 +92,7 @@ impl<'a> Field<Cow<'a, str>> {
 
 /// A type that a field can have. Other input is skipped.
 pub(super) trait Value<'de>: Sized {
-    /// The type in words, e.g. `a string`.
+    /// The type as text, e.g. `a string`.
     const EXPECTED: &'static str;
 
     fn from_bool(_value: bool) -> Option<Self> {

@@ -61,7 +61,7 @@ fn record(metadata: RawMetadata<'_>, status: Field<RawStatus<'_>>) -> Result<Job
         completed: None,
         shard_labels: metadata.labels.if_read().unwrap_or_default().0,
     };
-    // A Job without a CronJob is recognised by that alone, whatever else it contains.
+    // A Job without a CronJob needs no other field.
     if record.controller.is_some() {
         record.scheduled = scheduled(metadata.annotations);
         read_status(&mut record, status)?;
@@ -197,7 +197,7 @@ fn read_status(record: &mut JobRecord, status: Field<RawStatus<'_>>) -> Result<(
     Ok(())
 }
 
-/// Returns how the Job ended according to this condition (B-4.2).
+/// Returns the kind of end that this condition reports (B-4.2).
 fn finish(condition: Condition<'_>) -> Option<Finish> {
     if condition.status.if_read()? != "True" {
         return None;

@@ -1,7 +1,7 @@
 //! `spec.jobTemplate` to a request body with three gaps, prepared once for all runs.
 //!
-//! Only the place of the annotation is parsed, so everything that a newer server knows about Jobs reaches the Job byte
-//! for byte (B-11.2 to B-11.5).
+//! Only the place of the annotation is parsed, so fields of newer servers reach the Job byte for byte (B-11.2 to
+//! B-11.5).
 
 use serde::{Deserialize, de::MapAccess};
 use serde_json::value::RawValue;
@@ -169,7 +169,7 @@ struct TtlOfSpec {
 
 /// Returns the value; the server refuses an invalid one.
 fn ttl_seconds_after_finished(spec: &str) -> Option<i64> {
-    // Few templates have it, and searching for the word is much faster than parsing the rest.
+    // Few templates have the field, and searching for its name is much faster than parsing the rest.
     if !spec.contains("ttlSecondsAfterFinished") {
         return None;
     }

@@ -4,7 +4,7 @@
 //!
 //! 1. [`schedule`]: schedule text, activations, the due slot, the decision, the timer wheel. Pure.
 //! 2. [`shard`]: one shard of CronJobs and their Jobs: facts in, effects out; the shards of a replica. Pure.
-//! 3. [`coordination`]: which replica leads which shard: placement, Leases, election. Pure.
+//! 3. [`coordination`]: the leaders of the shards: placement, Leases, election. Pure.
 //! 4. [`kube_api`]: Kubernetes objects to records, orders to requests, answers to outcomes.
 //! 5. [`controller`]: tasks, queues, clocks; beside it [`telemetry`]: metrics, log, endpoints.
 //! 6. [`cli`]: the command line.

@@ -1,4 +1,4 @@
-//! What to write instead: for schedules and time zones that do not parse, and for those that the API server refuses.
+//! Suggested corrections of schedules and time zones that do not parse or that the API server refuses.
 
 use crate::schedule::{CronJobSchedule, Zone, parse_standard};
 
@@ -67,7 +67,7 @@ fn similar_zone(name: &str) -> Option<&'static str> {
 
 /// Returns the word with the fewest edits, up to `edits_max` and two.
 pub(super) fn similar<'a>(word: &str, among: impl Iterator<Item = &'a str>, edits_max: usize) -> Option<&'a str> {
-    // No known word is longer, and the distance takes time with the product of the lengths.
+    // No known name is longer, and the time for the distance grows with the product of the lengths.
     if word.len() > 64 {
         return None;
     }
@@ -103,7 +103,7 @@ pub(super) fn schedule_advice(text: &str) -> String {
     }
 }
 
-/// Six or seven fields: what is left without seconds and year is the answer, or needs advice of its own.
+/// Advice for six or seven fields: the fields without seconds and year, or the advice for these.
 fn seconds_advice(fields: &[&str]) -> String {
     let five = fields[1..6].join(" ");
     let rest = match parse_standard(&five) {

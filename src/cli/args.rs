@@ -1,4 +1,4 @@
-//! The command line: flags to typed configuration. What cannot work is refused here, naming the flag and the remedy.
+//! The command line: flags to typed configuration. Invalid values are refused with the flag and the remedy.
 
 pub(super) mod values;
 
@@ -26,8 +26,8 @@ use crate::{
     telemetry::logging::{LogFormat, LogLevel},
 };
 
-/// What so many connections can carry, less a tenth for statuses and probes: a request never waits for a connection
-/// after it was decided to send it.
+/// The capacity of the connections, less a tenth for statuses and probes: a request that is sent never waits for a
+/// connection.
 const INFLIGHT_MAX: i64 = 320;
 
 /// More than an API server writes.

@@ -1,4 +1,4 @@
-//! The activations of a schedule around an instant, in words, with the changes of the clocks.
+//! The activations of a schedule around an instant, as text, with the clock changes.
 
 mod change_day;
 

@@ -1,5 +1,5 @@
 //! The `dev` command: an in-memory API server on a loopback port, a runner for its Jobs, and the real controller as a
-//! client of it, in one process. It is for a person with `kubectl` and without a cluster.
+//! client of it, in one process. It is for trying cronwheel with `kubectl` and without a cluster.
 //!
 //! Invariant: however the process ends, except by SIGKILL, the port and the terminal are released and the kubeconfig is
 //! removed.
@@ -59,7 +59,7 @@ use crate::{
     telemetry::{logging::LogLevel, metrics::Metrics},
 };
 
-/// The port next to that of a Kubernetes API server, which nobody has registered.
+/// The port next to that of a Kubernetes API server, which is not registered.
 const PORT: u16 = 6440;
 
 /// Ten times as many as the largest clusters have; they take 8 GB.

@@ -1,4 +1,4 @@
-//! The `explain` command: what the controller would do with a CronJob now, and why.
+//! The `explain` command: predicts the actions of the controller for a CronJob, with the reasons.
 //!
 //! The command uses the code of `run`: it feeds the objects to a shard and reports the requested actions instead of
 //! executing them. It writes nothing to the cluster.
@@ -162,8 +162,8 @@ fn is_file(text: &str) -> bool {
     text == "-" || has_extension || text.contains('/') && Path::new(text).exists()
 }
 
-/// The accepted instants in Unix seconds, from 1973 to the end of 2099. Before, a zone had an offset with odd seconds;
-/// after, the zone tables end. There a chain of slots would have to be walked one by one.
+/// The accepted instants in Unix seconds, from 1973 to the end of 2099. Before 1973 a zone had an offset with odd
+/// seconds, and after 2099 the zone tables end. Both would require a chain of slots to be walked one by one.
 const INSTANTS_SECONDS: Range<i64> = 94_694_400..4_102_444_800;
 
 fn parse_instant(text: &str) -> Result<Timestamp, String> {

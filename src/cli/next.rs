@@ -1,4 +1,4 @@
-//! The `next` command: when a schedule fires, for people, for programs, and for comparisons in bulk.
+//! The `next` command: the activations of a schedule as text, as JSON, or in bulk.
 
 mod bulk;
 
@@ -117,10 +117,10 @@ pub enum NextError {
     Write(#[source] io::Error),
 }
 
-/// Runs the command; `now` is the instant to count from where none is given. Answers are written one by one, so give
-/// `output` a buffer.
+/// Runs the command; `now` is the default instant to count from. Answers are written one by one, so `output` should
+/// be buffered.
 ///
-/// A reader that has seen enough and closes `output` ends the command, which is no error.
+/// A closed `output` ends the command without an error.
 pub fn run(args: NextArgs, now: Timestamp, input: impl BufRead, mut output: impl Write) -> Result<(), NextError> {
     let result = match args.schedule.as_slice() {
         _ if args.stdin => bulk::run(input, &mut output),
@@ -228,12 +228,12 @@ struct Answer {
     notes: Vec<String>,
     /// The zone that the schedule is evaluated in.
     time_zone: String,
-    /// Whether that is the zone of the text, which wins over `--time-zone` (B-7.1).
+    /// Whether the zone is that of the text, which takes precedence over `--time-zone` (B-7.1).
     is_zone_in_text: bool,
     time_zone_data: &'static str,
     from: Instant,
     activations: Vec<Instant>,
-    /// Whether there are fewer than asked for: none within five years (B-8.1).
+    /// Whether there are fewer activations than requested: none within five years (B-8.1).
     ends: bool,
 }
 

@@ -66,8 +66,8 @@ impl Admin {
             .with_state(self)
     }
 
-    /// The liveness failures: those that a restart would repair. A task that ends takes the process with it, so the
-    /// only one left is a task that hangs.
+    /// The liveness failures: those that a restart would repair. The end of a task ends the process, so a hanging
+    /// task is the only such failure.
     fn liveness_failures(&self) -> Vec<String> {
         let turned = self.metrics.shard.read().turned;
         let age = turned.map(|turned| self.clock.boot().since(turned));
@@ -135,17 +135,17 @@ impl Admin {
         readiness_failures
     }
 
-    /// Why a ready replica starts nothing for now. It counts as ready because a rolling update with maxUnavailable 0
-    /// would otherwise never end the members that it waits for.
+    /// The reason why a ready replica starts nothing for now. It counts as ready, because a rolling update with
+    /// maxUnavailable 0 would otherwise never end the members that it waits for.
     fn waits_for(&self) -> Option<NotOwning> {
         let reason = self.metrics.election_snapshot.read()?.overview.not_owning?;
         matches!(reason, NotOwning::SettingsDiffer { .. }).then_some(reason)
     }
 }
 
-/// The remarks of a ready replica: why it starts nothing for now, in which namespaces it cannot start Jobs, and which
-/// other controllers act on the same CronJobs. They are no failures: a rollout that switches the other one off must
-/// continue.
+/// The remarks of a ready replica: the reason why it starts nothing for now, the namespaces in which it cannot start
+/// Jobs, and other controllers of the same CronJobs. They are not failures: a rollout that switches the other
+/// controller off must continue.
 fn remarks(admin: &Admin) -> String {
     let mut text = String::new();
     if let Some(reason) = admin.waits_for() {

@@ -1,5 +1,5 @@
-//! Metrics: a struct of handles for each component, registered here. Labels have few values, and one metric alone names
-//! objects: that of CronJobs in trouble.
+//! Metrics: a struct of handles for each component, registered here. Labels have few values. Only the metric of
+//! CronJobs in trouble names objects.
 
 use prometheus::{
     Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,

@@ -1,4 +1,4 @@
-//! Parsers of flag values that several commands share or that have bounds. Errors tell what to write instead.
+//! Parsers of flag values that several commands share or that have bounds. Errors contain a correction.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},

@@ -1,8 +1,8 @@
 //! The effect of a clock change on the runs of its day.
 //!
 //! The effect is computed from the activations themselves. Around a change they depend on the path of the library's
-//! search (B-8.4), which loses runs hours away from the change, and whole days. They are compared with those of a clock
-//! without changes.
+//! search (B-8.4), which loses runs hours away from the change, and whole days. The activations are compared with
+//! those of a clock without changes.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::schedule::{Schedule, Zone, due, parse_standard, zone::OffsetChange};
 
 const DAY_SECONDS: i64 = 86_400;
 
-/// How long before the day a chain starts, if that of the CronJob starts later.
+/// The time before the day at which a chain starts, if that of the CronJob starts later.
 const LEAD_SECONDS: i64 = 7 * DAY_SECONDS;
 
 /// More activations than the longest day has minutes.

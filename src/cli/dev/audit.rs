@@ -12,7 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::shard::{ConcurrencyPolicy, CronJobIdentity, CronJobRecord, Uid};
 
-/// Maximum number of missed slots that a late look at their Jobs can correct: an hour of a minutely CronJob.
+/// Maximum number of missed slots that late events of their Jobs can correct: an hour of a minutely CronJob.
 const MISSED_MAX: usize = 60;
 
 /// Runs since the start.
@@ -30,7 +30,7 @@ pub(super) struct RunCounts {
     pub(super) doubled: u64,
 }
 
-/// The slots and Jobs of all CronJobs, as far as they are needed for the judgement.
+/// The slots and Jobs of all CronJobs that the judgement needs.
 #[derive(Default)]
 pub(super) struct Audit {
     entries: HashMap<Uid, Entry>,
@@ -47,7 +47,7 @@ struct Entry {
     open: Option<Open>,
     /// The newest slot with a Job. Slots start in order, so a Job of this slot or of an older one doubles a run.
     last_started: Option<Timestamp>,
-    /// Slots after that one that were judged as missed. Their Jobs may only be seen late.
+    /// Slots after that one that were judged as missed. Events of their Jobs may be late.
     missed: Vec<Timestamp>,
     /// Uid and name of the unfinished Jobs of slots.
     running: Vec<(Uid, Box<str>)>,

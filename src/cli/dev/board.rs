@@ -1,6 +1,7 @@
-//! The figures of the screen of `dev`, computed from two watches. It uses what any client of the API can see.
+//! The figures of the screen of `dev`, computed from two watches. It uses only data that any client of the API can
+//! read.
 //!
-//! Invariant: an update costs what has changed since the last one, not what is stored.
+//! Invariant: the cost of an update depends on the changes since the last one, not on the number of objects.
 
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},
@@ -46,7 +47,7 @@ pub(super) struct Board {
     n_running: usize,
     n_complete: u64,
     n_failed: u64,
-    /// The instant at which the Job of each slot was first seen, oldest first.
+    /// The instant at which the Job of each slot was first observed, oldest first.
     starts: VecDeque<Timestamp>,
     latest: VecDeque<Latest>,
     lists: Lists,

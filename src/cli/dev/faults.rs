@@ -1,4 +1,4 @@
-//! The faults of `--faults`. They affect the controller alone, so that a person can watch it lose nothing.
+//! The faults of `--faults`. They affect only the controller, so that `kubectl` works as usual.
 
 use std::{fmt, time::Duration};
 

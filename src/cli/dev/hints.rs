@@ -1,4 +1,4 @@
-//! The commands that the screen suggests for another terminal. They change with what was done.
+//! The commands that the screen suggests for another terminal. They depend on the commands that were run.
 
 use std::path::Path;
 

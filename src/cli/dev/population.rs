@@ -1,6 +1,6 @@
 //! The CronJobs of `--cronjobs`, drawn from a seed to resemble those of a cluster.
 //!
-//! Invariant: the same seed gives the same CronJobs, and those of a smaller number are the first of a larger one.
+//! Invariant: the same seed gives the same CronJobs, and a larger number adds CronJobs to those of a smaller one.
 
 use apisim::Random;
 use serde_json::{Value, json};

@@ -61,7 +61,7 @@ pub(super) struct Line {
     pub(super) is_title: bool,
 }
 
-/// Number of log lines that have as much right to the room as the entries of the lists.
+/// Number of log lines that have the same priority as the entries of the lists.
 const LOG_LINES: usize = 4;
 
 /// Number of entries of each part for which less important parts are left out.
@@ -70,7 +70,7 @@ const LISTED_MIN: usize = 2;
 /// The width of the names of figures.
 const NAME_COLUMNS: usize = 13;
 
-/// What a screen shows besides the figures and the lists.
+/// The parts of a screen besides the figures and the lists.
 #[derive(Clone, Copy)]
 struct Detail {
     has_addresses: bool,

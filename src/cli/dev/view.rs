@@ -71,15 +71,15 @@ impl Face {
         Ok(Face::Lines(Arc::new(output)))
     }
 
-    /// Never waits from now on for a terminal that the user has stopped.
+    /// From now on, never waits for a terminal that the user has stopped.
     pub(super) fn release(&self) {
         if let Face::Screen(..) = self {
             Terminal::release();
         }
     }
 
-    /// Restores the terminal, after a failure prints the last lines of the log, and prints the last line. Nobody may be
-    /// there to read them.
+    /// Restores the terminal, prints the last lines of the log after a failure, and prints the last line. The output
+    /// may be closed.
     pub(super) fn end(&self, is_failed: bool, last_line: &str) {
         match self {
             Face::Screen(terminal, log) => {
@@ -95,7 +95,7 @@ impl Face {
     }
 }
 
-/// What the view and the line at the end show.
+/// The state that the view and the last line show.
 pub(super) struct Observed {
     board: Mutex<Board>,
     clock: Clock,

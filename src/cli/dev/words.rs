@@ -1,4 +1,4 @@
-//! Numbers, durations and instants as the screen of `dev` shows them.
+//! The text of numbers, durations and instants on the screen of `dev`.
 
 use jiff::{SignedDuration, Timestamp};
 

@@ -13,7 +13,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Explanation {
     pub(super) reason: Reason,
-    /// What the reason refers to in this CronJob: a running Job, the age of a slot, an invalid value.
+    /// The cause of the reason in this CronJob: a running Job, the age of a slot, an invalid value.
     pub(super) cause: Option<String>,
     /// Jobs of the active list that the file lacks.
     pub(super) lacking: Vec<String>,

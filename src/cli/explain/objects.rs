@@ -105,7 +105,7 @@ fn member_texts(text: Option<&str>) -> BTreeMap<Cow<'_, str>, &RawValue> {
 }
 
 fn yaml(input: &str, text: &str) -> Result<Vec<Value>, ExplainError> {
-    // The size of the input bounds its content, except for what aliases multiply.
+    // The size of the input bounds its content, except for the nodes that aliases repeat.
     let n_nodes_max = text.len().max(NODES_MIN);
     let options = serde_saphyr::options! {
         legacy_octal_numbers: true,
@@ -172,7 +172,8 @@ impl Objects {
         }
         let version = members.get("apiVersion").and_then(Value::as_str).unwrap_or("batch/v1");
         let is_batch = version.starts_with("batch/");
-        // Groups of other projects have a dot. With another version or spelling it is meant, and refused by name.
+        // Groups of other projects have a dot. Another version or spelling of CronJob is recognised, and refused by
+        // name.
         let is_cron_job = kind.eq_ignore_ascii_case("CronJob") && !version.contains('.');
         match kind.as_str() {
             _ if is_cron_job => self.push(Kind::CronJob, members, text),

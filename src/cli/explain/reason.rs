@@ -1,4 +1,4 @@
-//! Why a CronJob starts a Job or does not: a name, a sentence and a rule for each reason.
+//! The reasons why a CronJob starts a Job or does not: a name, a sentence and a rule for each reason.
 
 use crate::{
     schedule::policy::{Decision as PolicyDecision, SkipReason},
@@ -141,7 +141,7 @@ impl Reason {
         }
     }
 
-    /// Whether the CronJob starts nothing until it is changed, and the API server would not take it so.
+    /// Whether the CronJob starts nothing until it is changed, and the API server would refuse it.
     pub(super) fn is_unfit(self) -> bool {
         matches!(
             self,

@@ -1,13 +1,13 @@
-//! What the API server refuses of a CronJob as written: unknown versions, fields and values.
+//! The versions, fields and values in a file that the API server would refuse.
 //!
-//! The decoder reads what may already be stored, so it does not look for these.
+//! The decoder reads stored objects, so it does not check for these.
 
 use serde_json::{Map, Value};
 
 use super::objects::{Kind, Object};
 use crate::cli::advice::similar;
 
-/// The fields of the objects in a CronJob, by the path to them. What is below is left to the API server.
+/// The fields of the objects in a CronJob, by the path to them. Deeper fields are left to the API server.
 const FIELDS: [(&[&str], &[&str]); 3] = [
     (&[], &["apiVersion", "kind", "metadata", "spec", "status"]),
     (

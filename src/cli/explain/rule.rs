@@ -28,7 +28,7 @@ pub(super) fn print(number: &str, mut output: impl Write) -> Result<(), ExplainE
     }
 }
 
-/// Returns what the built-in controller does and what cronwheel does, for each difference that names the rule.
+/// Returns the behaviour of the built-in controller and that of cronwheel, for each difference that names the rule.
 fn differences(number: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
     DIFFERENCES.lines().filter_map(move |line| {
         let mut cells = line.split(" | ");

@@ -114,7 +114,7 @@ impl Block<'_> {
         lines(f, "note", &notes)
     }
 
-    /// Says when it would run if `spec.suspend` became false now (B-6.6).
+    /// Describes the next run if `spec.suspend` became false now (B-6.6).
     fn resumed_words(&self, calendar: &Calendar<'_>) -> String {
         let Some(resumed) = &self.explanation.resumed else {
             return String::new();
@@ -258,7 +258,8 @@ impl Block<'_> {
         }
     }
 
-    /// Returns until when a create is retried: until the next slot, within the deadline (B-12.4 and its difference).
+    /// Returns the instant until which a create is retried: the next slot, or an earlier deadline (B-12.4 and its
+    /// difference).
     fn end_of_tries(&self) -> String {
         let record = self.subject.record.as_ref().ok();
         let deadline_secs = record.and_then(|record| record.starting_deadline_seconds);
@@ -320,7 +321,7 @@ fn list(names: impl Iterator<Item = String>) -> String {
     }
 }
 
-/// Returns the last due slot, and the last one that was started if that is another.
+/// Returns the last due slot, and the last started slot if it is different.
 fn last_words(record: &CronJobRecord, calendar: &Calendar<'_>) -> Vec<String> {
     let local = |instant| Local::new(instant, zone_of(&record.schedule));
     match (calendar.last, record.status.last_schedule_time) {
@@ -334,7 +335,7 @@ fn last_words(record: &CronJobRecord, calendar: &Calendar<'_>) -> Vec<String> {
     }
 }
 
-/// Says what a short deadline does, with cronwheel and with the built-in controller (B-9.7).
+/// Describes the effect of a short deadline in cronwheel and in the built-in controller (B-9.7).
 fn deadline_words(record: &CronJobRecord) -> Option<String> {
     let deadline = record
         .starting_deadline_seconds

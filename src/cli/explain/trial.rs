@@ -1,7 +1,7 @@
-//! Runs one CronJob through a shard of its own: the real decision code with a world that answers at once.
+//! Runs one CronJob through a separate shard: the production decision code, with requests that are answered at once.
 //!
-//! The world answers creates, by assumption where the objects do not decide; deletes and status writes succeed. The
-//! trial ends when the shard has no more effects.
+//! The objects or an assumption determine the answer to a create; deletes and status writes succeed. The trial ends
+//! when the shard has no more effects.
 
 mod cause;
 mod stage;

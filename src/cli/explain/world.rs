@@ -1,4 +1,4 @@
-//! The world of an explanation: the given objects with what an API server would add, and nothing else.
+//! The world of an explanation: only the given objects, with the values that an API server would add.
 
 mod gaps;
 
@@ -29,7 +29,7 @@ pub(super) struct World {
     /// Jobs by the uid of the CronJob that controls them.
     jobs_by_owner: BTreeMap<Uid, Vec<JobRecord>>,
     jobs_by_name: BTreeMap<(Box<str>, Box<str>), Result<JobRecord, DecodeError>>,
-    /// Whether the objects are all that there are, since they come from a cluster.
+    /// Whether the objects are complete, since they come from a cluster.
     pub(super) is_cluster: bool,
 }
 

@@ -1,7 +1,7 @@
 //! Queries in bulk, one a line, answered in the form of the recorded answers in `tests/vectors`.
 //!
-//! The answers are the library's, word for word ([`Schedule::library_next_after`]), so that whole files can be compared
-//! with those of another implementation. No line ends the run: what is no query is answered with `BAD`.
+//! The answers equal the library's ([`Schedule::library_next_after`]), so that whole files can be compared with those
+//! of another implementation. A malformed line is answered with `BAD` and does not end the run.
 
 use std::{
     borrow::Cow,
@@ -16,7 +16,7 @@ use crate::{
     shard::CronJobSchedule,
 };
 
-/// Longer lines are not kept. The API server stores no object near this size.
+/// Longer lines are not stored. The API server stores no object near this size.
 const LINE_BYTES_MAX: usize = 1 << 20;
 
 pub(super) fn run(mut input: impl BufRead, output: &mut impl Write) -> Result<(), NextError> {
@@ -68,7 +68,7 @@ fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> std::io::Result<bo
     }
 }
 
-/// Writes the query again and its answer; the error is what is wrong with the query.
+/// Writes the query again and its answer. The error describes the problem with the query.
 fn answer_line(line: &[u8], answer: &mut Vec<u8>) -> Result<(), String> {
     if line.len() > LINE_BYTES_MAX {
         return Err(format!("longer than {LINE_BYTES_MAX} bytes"));
@@ -90,7 +90,7 @@ fn answer_line(line: &[u8], answer: &mut Vec<u8>) -> Result<(), String> {
     let zone = Some(zone).filter(|zone| !zone.is_empty());
     answer.extend_from_slice(line);
     let effective = CronJobSchedule::new(&schedule, zone, &Zone::utc());
-    // The zone is looked at first, as by the controller (B-6.2).
+    // The zone is checked first, as by the controller (B-6.2).
     match (effective.zone, effective.parsed) {
         (Some(Err(error)), _) => append_error(&error.to_string(), answer),
         (_, Err(error)) => append_error(&error.0, answer),

@@ -1,4 +1,4 @@
-//! Changes between two listings, without what changes all the time: renewals, ages and next activations.
+//! Changes between two listings, except for renewals, ages and next activations, which change constantly.
 
 use jiff::Timestamp;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! A listing for programs. Members are added, never taken away or given another meaning; `docs/sharding.md` lists them.
+//! A listing for programs. Members are added, but never removed or changed in meaning; `docs/sharding.md` lists them.
 
 use std::collections::BTreeMap;
 
@@ -89,7 +89,7 @@ pub(super) fn time(at: Option<Timestamp>) -> Option<String> {
 }
 
 impl MemberState {
-    /// One word for programs.
+    /// The state as a fixed word.
     fn name(&self) -> &'static str {
         match self {
             MemberState::Takes => "Takes",

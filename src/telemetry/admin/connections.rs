@@ -23,13 +23,13 @@ use tokio::{
 /// The limit of open connections. A kubelet and a few scrapers have one each.
 const CONNECTIONS_MAX: usize = 64;
 
-/// How long a client may take to send the head of a request: Prometheus' default time-out for a whole scrape.
+/// The time in which a client must send the head of a request: Prometheus' default time-out for a whole scrape.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a connection accepts further requests.
+/// The time for which a connection accepts further requests.
 const LIFE_MAX: Duration = Duration::from_mins(1);
 
-/// How long a response may take after [`LIFE_MAX`].
+/// The maximum duration of a response after [`LIFE_MAX`].
 const LAST_RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The pause after a failed accept, for example when no file descriptors are left.

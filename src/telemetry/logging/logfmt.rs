@@ -99,7 +99,7 @@ impl Visit for Pairs {
     }
 }
 
-/// Quotes a value unless it is one word. Control characters in it are escaped later, with the whole line.
+/// Quotes a value unless it is a single word. Control characters in it are escaped later, with the whole line.
 fn value(text: &str) -> String {
     let needs_quotes = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '"' | '=' | '\\');
     if !text.is_empty() && !text.contains(needs_quotes) {

@@ -1,4 +1,4 @@
-//! The state of the election as last published by its task; for readiness, and for metrics at a scrape.
+//! The last state of the election that its task published, for readiness and for metrics at a scrape.
 
 use std::{
     collections::HashMap,

@@ -1,4 +1,4 @@
-//! The table of all metrics, with the meaning of each and what to do when it moves. Documentation, dashboards and
+//! The table of all metrics, with the meaning of each, and the action when it moves. Documentation, dashboards and
 //! alerts are checked against this list.
 
 /// One row of the table.

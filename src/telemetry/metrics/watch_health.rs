@@ -1,4 +1,4 @@
-//! The silence of each watch. To the shard, a watch without events and a dead one look alike.
+//! The silence of each watch. The shard cannot distinguish a watch without events from a dead one.
 //!
 //! Anything that arrives in a successful response is a sign of life: events, pages of a list, and the bookmarks that an
 //! API server sends about once a minute while a watch is idle.

@@ -1,4 +1,4 @@
-//! What a reason refers to: the Jobs and values that hold a slot back, and the Jobs that a file lacks.
+//! The causes of a reason: the Jobs and values that hold a slot back, and the Jobs that a file lacks.
 
 use jiff::Timestamp;
 
@@ -42,7 +42,7 @@ impl Trial<'_> {
         (!jobs.is_empty()).then(|| jobs.join(", "))
     }
 
-    /// Adds what to write instead to the error of a parser or a loader.
+    /// Adds a suggested correction to the error of a parser or a loader.
     pub(super) fn with_advice(&self, reason: Reason, error: String) -> String {
         let schedule = &self.record.schedule;
         let advice = match (reason, &schedule.time_zone) {

@@ -15,7 +15,7 @@ pub(super) enum SyncStage {
     Schedule,
     Missed,
     Decision,
-    /// About a Job that the create found: in the next sync.
+    /// An Event about a Job that the create found: in the next sync.
     Later,
 }
 

@@ -1,7 +1,7 @@
-//! Fills in what the API server would have added to an object.
+//! Fills in the values that the API server would have added to an object.
 //!
-//! A handwritten file may lack what only a server assigns. Missing values come from other objects, otherwise they are
-//! made up, the same in every run.
+//! A handwritten file may lack values that only a server assigns. Missing values come from other objects. Otherwise
+//! they are generated, with the same result in every run.
 
 use std::collections::BTreeMap;
 

@@ -43,7 +43,7 @@ pub(super) fn refusal(schedule: &CronJobSchedule) -> Option<String> {
     })
 }
 
-/// Returns what to do about a zone that does not load.
+/// Returns the correction of a zone that does not load.
 pub(super) fn zone_advice(name: &str) -> String {
     if let Some(exact_name) = Zone::exact_name(name) {
         return format!("names are case-sensitive, write {exact_name}");
@@ -79,7 +79,7 @@ pub(super) fn similar<'a>(word: &str, among: impl Iterator<Item = &'a str>, edit
         .map(|(_, known)| known)
 }
 
-/// Returns what to do about a schedule that does not parse.
+/// Returns the correction of a schedule that does not parse.
 pub(super) fn schedule_advice(text: &str) -> String {
     let fields: Vec<&str> = text.split_whitespace().collect();
     if let Some(advice) = descriptor_advice(text).or_else(|| duration_advice(&fields)) {

@@ -20,7 +20,7 @@ const LOCAL: &str = "Local";
 const IS_LOCAL: &str = ", the default time zone, which Local stands for";
 
 /// Returns the zone of a schedule: that in its text, otherwise `spec.timeZone`, otherwise the default (B-7.1). A text
-/// with the zone `Local` means the default, whatever the field contains; an interval has no zone.
+/// with the zone `Local` means the default, regardless of the field; an interval has no zone.
 pub(super) fn zone_of(schedule: &CronJobSchedule) -> &Zone {
     let parsed = schedule.parsed.as_ref().ok();
     let in_text = parsed.and_then(Schedule::zone);

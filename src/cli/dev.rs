@@ -65,10 +65,10 @@ const PORT: u16 = 6440;
 /// Ten times as many as the largest clusters have; they take 8 GB.
 const CRON_JOBS_MAX: i64 = 1_000_000;
 
-/// The client name of the controller, which has a port of its own: faults hit no other client.
+/// The client name of the controller. It has a separate port, so faults affect no other client.
 const CONTROLLER: &str = "controller";
 
-/// The default duration of a Job, long enough to be seen by kubectl.
+/// The default duration of a Job, long enough to observe it with kubectl.
 const RUN_FOR: std::ops::Range<Duration> = Duration::from_secs(2)..Duration::from_secs(5);
 
 /// The tolerance against the API server's clock, which is the same clock.
@@ -210,7 +210,7 @@ fn api(args: &DevArgs, clock: Clock) -> Api {
     Api::new(options, WallClock::new(move || clock.wall()))
 }
 
-/// Serves the API to one client, so that its faults hit no other.
+/// Serves the API to one client, so that its faults affect no other.
 async fn listen(port: u16, api: &Api, client: &str) -> Result<Server, DevError> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     Server::bind(address, api.client(client))

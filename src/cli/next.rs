@@ -109,7 +109,7 @@ pub enum NextError {
     /// Lines of standard input were malformed.
     #[error("{n_malformed} of the lines {} not answered; correct the lines that are answered with BAD", if *.n_malformed == 1 { "was" } else { "were" })]
     Malformed {
-        /// How many.
+        /// The number of malformed lines.
         n_malformed: u64,
     },
     /// The answers cannot be written.

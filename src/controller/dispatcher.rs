@@ -313,7 +313,7 @@ impl Dispatcher {
         }
     }
 
-    /// Creation skew (B-15.1), in the controller's time: the server does not know `--clock-offset`.
+    /// Creation skew (B-15.1), in the controller's time: the offset of `--clock-offset` is added to the server's time.
     fn record_creation(&self, answer: &Input) {
         if let Input::JobCreateAnswered {
             slot,

@@ -76,7 +76,7 @@ impl Controller {
         }
     }
 
-    /// Removes what a session left behind, so that none of it reaches the API server or the metrics of the next
+    /// Removes the remaining state of a session, so that none of it reaches the API server or the metrics of the next
     /// session.
     fn reset_after_session(&self) {
         self.connections.writes.reset();

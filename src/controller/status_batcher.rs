@@ -1,11 +1,11 @@
 //! Writes statuses: merged per CronJob, after bursts of creates, one at a time for each CronJob.
 //!
 //! A status write costs the API server as much as a create of a Job. So the changes within the flush interval become
-//! one write, and statuses wait up to [`AGE_MAX`] while creates wait. Urgent writes are sent at once. A conflict or any
-//! other refusal is returned to the shard, which decides what to write instead. "Too many requests" and an unreachable
-//! server do not count as answers: the newest write of that CronJob is sent again after a pause of the whole lane. A
-//! write is sent only in the shard term in which it was ordered, checked again at the send; otherwise it is answered as
-//! abandoned.
+//! one write, and statuses wait up to [`AGE_MAX`] while creates wait. Urgent writes are sent at once. A conflict or
+//! any other refusal is returned to the shard, which decides on the next write. "Too many requests" and an
+//! unreachable server do not count as answers: the newest write of that CronJob is sent again after a pause of the
+//! whole lane. A write is sent only in the shard term in which it was ordered, checked again at the send; otherwise
+//! it is answered as abandoned.
 
 use std::{collections::HashSet, time::Duration};
 

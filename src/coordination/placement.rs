@@ -96,8 +96,8 @@ impl Placement {
     }
 
     /// The number of turns a member waits before it takes a shard without a holder. The target takes it at once; the
-    /// others follow in the order of the ring, whatever their quotas. `None` for a member that may not own shards, and
-    /// for every member except the target of a quarantined shard.
+    /// others follow in the order of the ring, regardless of their quotas. `None` for a member that may not own
+    /// shards, and for every member except the target of a quarantined shard.
     pub fn adoption_turn(&self, shard: ShardId, member: usize, situation: &Situation<'_>) -> Option<usize> {
         let target = self.target(shard);
         if target == Some(member) {

@@ -47,7 +47,7 @@ pub mod annotation {
 pub enum Acceptance {
     /// The member takes no shards: it drains, or may not own any.
     No,
-    /// The member will take shards when it has listed what it needs.
+    /// The member will take shards when its lists are complete.
     Soon,
     /// The member takes shards.
     Now,

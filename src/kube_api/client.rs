@@ -1,6 +1,6 @@
 //! The requests of the controller. `encode` prepares bodies, and `classify` turns answers into outcomes.
 //!
-//! The client does not retry. Only the caller knows the deadline and the leadership.
+//! The client does not retry, since retries depend on the deadline and the leadership.
 
 use std::time::Duration;
 

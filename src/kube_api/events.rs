@@ -42,7 +42,7 @@ const BUCKET_REFILL_SECONDS: i64 = 300;
 /// The maximum length of an object's name.
 const NAME_MAX_BYTES: usize = 253;
 
-/// What to do with an Event.
+/// The action for an Event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventAction {
     /// Create it.

@@ -15,7 +15,7 @@ pub enum NamespaceAnswer {
     Exists,
     /// It does not exist.
     Absent,
-    /// The API server did not say.
+    /// The API server gave no usable answer.
     Unknown,
 }
 

@@ -1,4 +1,5 @@
-//! Evidence that another controller works on the same CronJobs, such as the built-in one that was not switched off.
+//! Evidence that another controller works on the same CronJobs, such as the built-in controller if it was not
+//! switched off.
 //!
 //! The evidence is the field manager of the last status write of a CronJob, and Jobs of a slot that cronwheel did not
 //! create. Field managers of a stopped controller stay in the metadata, so evidence counts only from the start of this
@@ -23,7 +24,7 @@ const AHEAD_MAX: SignedDuration = SignedDuration::from_mins(1);
 /// Maximum length of the name of a field manager, as in the API server.
 const MANAGER_MAX_CHARS: usize = 128;
 
-/// What to do about it.
+/// The remedy.
 const REMEDY: &str = "only one may run these CronJobs: start kube-controller-manager with \
                       --controllers=*,-cronjob-controller, or stop the other instance";
 

@@ -54,8 +54,8 @@ impl Wheel {
         }
     }
 
-    /// Arms or moves the timer of a number. A tick at or before `elapsed` fires at the next `advance` that does not go
-    /// backward.
+    /// Arms or moves the timer of a number. A tick at or before `elapsed` fires at the next `advance` to `elapsed` or
+    /// later.
     #[inline]
     pub fn set(&mut self, number: u32, tick: u32) {
         let tick = tick.clamp(self.elapsed, LAST_TICK);
@@ -130,7 +130,7 @@ impl Wheel {
     /// overdue (the result is `elapsed`), or is in a slot that holds a single tick. Otherwise it is the first tick of
     /// the timer's slot, at which `advance` returns nothing yet but moves timers down: at most once per level.
     ///
-    /// Takes `&mut self` because it drops stale entries that it meets.
+    /// Takes `&mut self` because it drops the stale entries that it finds.
     pub fn next_tick(&mut self) -> Option<u32> {
         while let Some(next) = self.first_occupied() {
             let first_tick = next.first_tick(self.elapsed);

@@ -39,12 +39,12 @@ pub struct SealOrder {
     pub has_successor: bool,
 }
 
-/// What a shard must have loaded or observed before it is led.
+/// The data that a shard must have loaded or observed before it is led.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Entry {
     /// Every object, by a list that begins after the command.
     List,
-    /// These versions, written or relied on by the last leader, in addition to what the shard loaded before.
+    /// These versions, written or relied on by the last leader, in addition to the objects that the shard has loaded.
     Watch(ResourceVersions),
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct CronJobState {
     pub(crate) record: CronJobRecord,
     /// The memory for the template and the metadata of the record.
     pub(crate) reservation: Option<Reservation>,
-    /// The relist in which the CronJob was last seen.
+    /// The relist that last contained the CronJob.
     pub(crate) mark: u32,
     /// The current object cannot be decoded: its former form must not run, and its status cannot be stored.
     pub(crate) is_undecodable: bool,
@@ -29,7 +29,7 @@ pub(crate) struct CronJobState {
     pub(crate) current_status: CronJobStatus,
     /// The emitted status write that is not answered yet.
     pub(crate) emitted: Option<Box<EmittedStatus>>,
-    /// No status write before this instant, since the last one failed or met a conflict.
+    /// No status write before this instant, since the last one failed or had a conflict.
     pub(crate) status_not_before: Option<Timestamp>,
     /// Failed status writes since the last success.
     pub(crate) n_status_failures: u32,

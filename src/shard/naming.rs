@@ -27,7 +27,7 @@ pub fn scheduled_timestamp(slot: Timestamp, zone: Option<&Zone>) -> Box<str> {
     let local = Offset::from_seconds(offset_secs)
         .unwrap_or(Offset::UTC)
         .to_datetime(slot);
-    // Formatted by hand, because this runs at the instant for every due CronJob.
+    // Formatted by hand for speed, because this runs for every due CronJob at the instant of its slot.
     let mut text = *b"0000-00-00T00:00:00+00:00";
     put_digits(&mut text[0..4], local.year().unsigned_abs());
     put_digits(&mut text[5..7], local.month().unsigned_abs().into());

@@ -46,7 +46,7 @@ pub enum CreateOutcome {
     Failed {
         /// The error text of the server or the transport.
         message: String,
-        /// The HTTP status, if the API server gave one that concerns this request alone.
+        /// The HTTP status, if it concerns only this request.
         status: Option<u16>,
         /// The wait that the server requested.
         retry_after: Option<Duration>,
@@ -56,7 +56,7 @@ pub enum CreateOutcome {
         /// The error text of the transport.
         message: String,
     },
-    /// Not sent: its turn came at or after its `expires_at`.
+    /// Not sent: it reached the front of the queue at or after its `expires_at`.
     Expired,
     /// Not sent: the shard withdrew it, since its CronJob has changed.
     Withdrawn,

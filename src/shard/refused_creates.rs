@@ -25,20 +25,21 @@ use super::{
 /// second, each of them is then tried at most once a minute, which is the longest back-off.
 const TURNS_FROM: usize = 60;
 
-/// The time between two turns in one namespace for one reason. It bounds the time until a cause that is gone is noticed.
+/// The time between two turns in one namespace for one reason. It bounds the time until the end of a cause is
+/// noticed.
 const TURN_INTERVAL: SignedDuration = SignedDuration::from_secs(1);
 
 /// The time between any two turns, which bounds the turns of all namespaces together to 200 per second.
 const TURN_INTERVAL_MIN: SignedDuration = SignedDuration::from_millis(5);
 
-/// After this time without a refusal nobody needs a turn. It is longer than a minute, so that CronJobs that run every
-/// minute and have a short starting deadline still take turns at their next slot.
+/// After this time without a refusal, no CronJob needs a turn. It is longer than a minute, so that CronJobs that run
+/// every minute and have a short starting deadline still take turns at their next slot.
 const REFUSAL_MEMORY: SignedDuration = SignedDuration::from_mins(2);
 
-/// After a create succeeded, nobody in the namespace needs a turn for this time: not everything is refused.
+/// For this time after a successful create, no CronJob of the namespace needs a turn: not every create is refused.
 const SUCCESS_MEMORY: SignedDuration = SignedDuration::from_mins(1);
 
-/// The number of CronJobs that get a turn when one that was refused succeeds.
+/// The number of CronJobs that get a turn when a refused CronJob succeeds.
 const TURNS_PER_SUCCESS: usize = 2;
 
 /// The namespace and the reason of refusals.

@@ -196,7 +196,7 @@ fn failing_since(facts: &TroubleFacts) -> Option<Timestamp> {
         .filter(|started| facts.last_successful_time <= Some(*started))
 }
 
-/// The time counts from the first run that is due, since a later slot replaces the one that is pending.
+/// The time counts from the first run that is due, since a later slot replaces the pending one.
 fn late_since(facts: &TroubleFacts, now: Timestamp) -> Option<Timestamp> {
     let pending = facts.pending?;
     let first = facts.after_start?.first()?.min(pending);

@@ -19,7 +19,7 @@ pub enum ShardingError {
          POD_UID from the Pod's own fields (`valueFrom.fieldRef`: metadata.name and metadata.uid)"
     )]
     Token {
-        /// What is wrong with the token.
+        /// The fault of the token.
         fault: TokenFault,
     },
     /// Both are part of the holder identity in Leases.

@@ -1,5 +1,5 @@
-//! Judges runs by the objects of the API server alone: every slot of a CronJob has one Job, unless `Forbid` or another
-//! Job of the same minute held it back. What the controller reports about itself is not used.
+//! Judges runs by the objects of the API server alone: every slot of a CronJob has one Job, unless `Forbid` or
+//! another Job of the same minute held it back. It does not use the controller's own reports.
 //!
 //! Invariant: each slot is counted once.
 

@@ -61,7 +61,7 @@ pub(super) struct LatestJob {
     pub(super) state: &'static str,
 }
 
-/// The CronJob that the hints name, and what was done with it.
+/// The CronJob that the hints name, with its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Subject {
     pub(super) namespace: String,

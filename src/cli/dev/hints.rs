@@ -1,4 +1,4 @@
-//! The commands that the screen suggests for another terminal. They depend on the commands that were run.
+//! The commands that the screen suggests for another terminal. They depend on the state of the first CronJob.
 
 use std::path::Path;
 

@@ -332,7 +332,7 @@ fn push_part(lines: &mut Vec<Line>, part: Vec<String>) {
 }
 
 /// Divides rows between parts that need these numbers of lines, each with an empty line and a title. Small parts get
-/// all that they need, and the log gets what the lists leave.
+/// all rows that they need, and the log gets the rows that the lists leave.
 fn shares(n_rows: usize, wanted: [usize; 3]) -> [usize; 3] {
     let n_parts = wanted.iter().filter(|n_lines| **n_lines > 0).count();
     let mut left = n_rows.saturating_sub(2 * n_parts);

@@ -69,7 +69,7 @@ pub(super) fn cut(text: &str, columns: usize) -> String {
     shown.chain((columns > 0).then_some('…')).collect()
 }
 
-/// Breaks an enumeration at its commas into lines of at most this many columns, as far as its parts permit.
+/// Breaks an enumeration at its commas into lines of at most this many columns, unless a part is longer.
 pub(super) fn wrapped_at_commas(text: &str, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for part in text.split(", ") {

@@ -36,7 +36,7 @@ pub(super) fn write(world: &World, explanations: &[Explanation], output: &mut im
     writeln!(output, "{n_fit} of {} CronJobs can run", explanations.len())
 }
 
-/// Returns what the API server refuses of a CronJob, each as a sentence.
+/// Returns the API server's refusals of a CronJob, each as a sentence.
 pub(super) fn refusals(subject: &Subject) -> Vec<String> {
     let refusals = subject.refusals.iter();
     refusals

@@ -26,7 +26,7 @@ struct Answer<'a> {
     message: String,
     /// The rules of the built-in controller's behaviour that apply.
     rules: &'static str,
-    /// What the API server would refuse.
+    /// The expected refusals of the API server.
     problems: &'a [String],
     /// Jobs of `status.active` that are not in the file.
     missing_jobs: &'a [String],

@@ -38,7 +38,7 @@ const COUNTS: [&str; 3] = [
 /// The names of Jobs are eleven characters longer.
 const NAME_MAX: usize = 52;
 
-/// Returns what is refused, each with the field and the fix.
+/// Returns the refusals, each with the field and the fix.
 pub(super) fn of(object: &Object) -> Vec<String> {
     if object.kind == Kind::Job {
         return Vec::new();

@@ -28,7 +28,7 @@ fn run_on(input: &str, arguments: &[&str]) -> Result<Printed, String> {
     })
 }
 
-/// Runs like [`run_on`] and returns the notes. `output` keeps what is written before a failure.
+/// Runs like [`run_on`] and returns the notes. `output` keeps the output before a failure.
 fn run_into(input: &str, arguments: &[&str], output: &mut Vec<u8>) -> Result<Vec<u8>, String> {
     use clap::Parser as _;
     let line = ["cronwheel", "explain", "-f", "-"].iter().chain(arguments);

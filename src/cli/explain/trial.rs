@@ -54,7 +54,7 @@ const EFFECTS_EACH_MAX: usize = 8;
 /// The uid of a Job that is created or assumed to exist.
 const UNKNOWN_JOB: &str = "explain: a Job of which only the name is known";
 
-/// Explains what the controller would do with the CronJob now.
+/// Explains the actions of the controller for the CronJob.
 pub(super) fn explain(
     subject: &Subject,
     world: &World,
@@ -90,7 +90,7 @@ struct Trial<'a> {
 struct Seen {
     order: Option<JobOrder>,
     is_create_answered: bool,
-    /// Why the last failed look-up failed.
+    /// The error of the last failed look-up.
     look_up_failure: Option<String>,
     /// In order, each with whether a create waits for it.
     deletes: Vec<JobDelete>,

@@ -42,7 +42,7 @@ pub(super) struct Subject {
     pub(super) record: Result<CronJobRecord, DecodeError>,
     /// Values that were filled in and affect the answer.
     pub(super) notes: Vec<String>,
-    /// What the API server refuses.
+    /// The refusals of the API server.
     pub(super) refusals: Vec<String>,
 }
 

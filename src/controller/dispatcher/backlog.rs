@@ -35,8 +35,8 @@ const BACKGROUND_TURNS: u32 = 8;
 const SHARES: u32 = 8;
 const SHARE_MIN: u32 = 8;
 
-/// A request goes before all requests of its namespace that come this much later, whatever their deadlines. Otherwise a
-/// daily CronJob would wait for as long as the minutely CronJobs of its namespace take all its places.
+/// A request goes before all requests of its namespace that arrive this much later, regardless of their deadlines.
+/// Otherwise a daily CronJob would wait for as long as the minutely CronJobs of its namespace take all its places.
 const PRECEDENCE_MAX: SignedDuration = SignedDuration::from_mins(1);
 
 /// Limit for creates that read their CronJob first, until they are answered: one `READING_SHARE`th of the places, and
@@ -246,7 +246,7 @@ impl Backlog {
         self.quarantined.len() + self.completed.len() + self.reading.len() + self.creates.len() + self.overdue.len()
     }
 
-    /// Returns how many creates wait that are not held back.
+    /// Returns the number of waiting creates that are not held back.
     pub(super) fn n_creates_to_send(&self, room: Room<'_>) -> usize {
         let lanes = [
             &self.quarantined,

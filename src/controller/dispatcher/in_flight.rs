@@ -14,8 +14,8 @@ use crate::{controller::pacing::RECENT_MAX, shard::BootInstant};
 /// requests of other namespaces.
 const SLOW_PART: u32 = 2;
 
-/// Maximum number of requests in flight, those of slow namespaces included: what the connections for writes carry beside
-/// statuses.
+/// Maximum number of requests in flight, those of slow namespaces included: the capacity of the connections for
+/// writes beside statuses.
 const IN_FLIGHT_MAX: u32 = 320;
 
 /// The requests in flight.
@@ -96,7 +96,7 @@ impl InFlight {
         }
     }
 
-    /// Returns what namespaces may send at an instant.
+    /// Returns the requests that namespaces may send at an instant.
     pub(super) fn room(&self, now: BootInstant) -> Room<'_> {
         let slow = self.by_namespace.values().filter(|sends| sends.is_slow(now));
         Room {

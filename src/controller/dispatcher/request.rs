@@ -237,7 +237,7 @@ impl Queued {
         }
     }
 
-    /// Identifies a request that the shard may withdraw: one that a slot waits for.
+    /// Identifies a request that the shard may withdraw, since a slot waits for it.
     pub(super) fn key(&self) -> Option<RequestKey> {
         let uid = match &self.request {
             Request::Create(order) => &order.cron_job.uid,

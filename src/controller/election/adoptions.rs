@@ -2,7 +2,7 @@
 
 use crate::{coordination::Adoption, shard::Entry};
 
-/// Returns what this replica must observe before it leads the shard.
+/// Returns the data that this replica must observe before it leads the shard.
 pub(super) fn entry(adoption: &Adoption) -> Entry {
     match adoption {
         Adoption::HandedOver {

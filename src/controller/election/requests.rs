@@ -53,7 +53,7 @@ pub(super) struct LeaseRequests {
     pub(super) clock: Clock,
     pub(super) metrics: ApiMetrics,
     pub(super) refusals: Refusals,
-    /// How long a request waits for its answer.
+    /// The time-out of a request.
     pub(super) timeout: Duration,
 }
 

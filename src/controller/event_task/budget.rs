@@ -1,5 +1,5 @@
-//! The Event budget of an installation: which Events are written, and how many. Events are stored in etcd beside all
-//! other objects of a cluster.
+//! The Event budget of an installation: the kinds and the number of Events that are written. Events are stored in
+//! etcd beside all other objects of a cluster.
 
 use std::time::Duration;
 

@@ -30,10 +30,11 @@ const ROUND_MIN: u32 = 32;
 #[derive(Debug)]
 pub(super) struct InflightLimit {
     limit: f64,
-    /// This replica's part of [`LIMIT_START`]: what the server is assumed to handle before its answers prove otherwise.
+    /// This replica's part of [`LIMIT_START`]: the assumed capacity of the server before its answers show the actual
+    /// one.
     start: f64,
     limit_max: f64,
-    /// The quickest known answer, which tells how far away the server is.
+    /// The quickest known answer, which measures the distance to the server.
     quickest: Duration,
     round: Round,
 }

@@ -75,7 +75,7 @@ struct Shared {
 enum Pushed {
     /// The first pending write of its CronJob.
     New,
-    /// The write replaced one that was not urgent, and is urgent.
+    /// The write is urgent and replaced a write that was not.
     MadeUrgent,
     /// The write replaced another.
     Merged,

@@ -14,8 +14,8 @@ use crate::{
     shard::{BootInstant, ShardId, ShardSet, Term},
 };
 
-/// The most shards that are requested at once. More would only queue: at about half a millisecond for each write, 32
-/// occupy an API server for 16 ms.
+/// Maximum number of shards that are requested at once. More would only queue: at about half a millisecond for each
+/// write, 32 occupy an API server for 16 ms.
 const TAKES_IN_FLIGHT_MAX: usize = 32;
 
 /// The number of terms that may begin and end between the last observation of a shard and the deletion of its Lease.
@@ -231,7 +231,7 @@ impl Election {
         }
     }
 
-    /// The number of consecutive leaders that crashed soon after taking the shard, including the one that is gone. Both
+    /// The number of consecutive leaders that crashed soon after taking the shard, including the last leader. Both
     /// instants are of that leader's clock.
     fn crashes_after(&self, lease: &ShardLease, vacancy: &Vacancy) -> u32 {
         let VacancyKind::Crashed(former) = &vacancy.kind else {

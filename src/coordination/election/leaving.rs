@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::{Election, ElectionEffect, led_shard::Handover};
 use crate::shard::{BootInstant, SealOrder, ShardCommand, ShardTerm};
 
-/// The longest that a shard acts after a drain began, or after the order to seal it. What is unanswered or not stored
-/// by then is left to the next leader.
+/// The longest that a shard acts after a drain began, or after the order to seal it. Unanswered requests and unstored
+/// statuses are then left to the next leader.
 pub const CLOSE_MAX: Duration = Duration::from_secs(7);
 
 impl Election {
@@ -35,7 +35,7 @@ impl Election {
         self.seal_again(by, |_| true);
     }
 
-    /// Seals all shards together when no other member is left: nobody waits for a handover then.
+    /// Seals all shards together if no other member takes shards: the gap of a handover does not matter then.
     pub(super) fn seal_without_successor(&mut self, now: BootInstant) {
         if !self.is_there_a_taker() {
             self.seal_again(self.close_by(now), |has_successor| has_successor);

@@ -60,7 +60,7 @@ impl LedShard {
     }
 }
 
-/// The holder in a shard's Lease, as seen by this replica.
+/// The holder in a shard's Lease, relative to this replica.
 enum Verdict {
     Ours(Term),
     Another,

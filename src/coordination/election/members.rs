@@ -1,4 +1,4 @@
-//! The members among which shards are placed, whether this replica is one, and how long they have been unchanged.
+//! The members among which shards are placed, whether this replica is one, and the time since they last changed.
 
 use jiff::SignedDuration;
 
@@ -150,8 +150,8 @@ impl Election {
     }
 
     /// The settings of other members that take shards and have different settings. A member whose version publishes
-    /// none counts as agreeing. A replica that runs alone shares no shards, so it counts whatever the installation's
-    /// constants are.
+    /// none counts as agreeing. A replica that runs alone shares no shards, so it counts regardless of the
+    /// installation's constants.
     fn other_settings(&self) -> impl Iterator<Item = &MemberSettings> {
         let ours = &self.config.settings;
         let others = self

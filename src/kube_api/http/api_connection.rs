@@ -19,7 +19,7 @@ pub struct ApiConnection {
 }
 
 impl ApiConnection {
-    /// A connection with a number of its own.
+    /// Creates a connection with a new number.
     #[expect(clippy::new_without_default, reason = "no two are equal")]
     pub fn new() -> ApiConnection {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);

@@ -99,7 +99,7 @@ impl SlimCronJob {
         self.content.identity()
     }
 
-    /// Returns the uid if it can be decoded, whatever else cannot.
+    /// Returns the uid if it can be decoded, regardless of other fields.
     pub fn uid(&self) -> Option<&Uid> {
         self.content.uid()
     }
@@ -134,7 +134,7 @@ impl UndecodedCronJob {
 pub type SlimJob = Slim<JobContent>;
 
 impl SlimJob {
-    /// Returns the uid if it can be decoded, whatever else cannot.
+    /// Returns the uid if it can be decoded, regardless of other fields.
     pub fn uid(&self) -> Option<&Uid> {
         self.content.uid()
     }

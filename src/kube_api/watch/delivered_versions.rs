@@ -13,7 +13,7 @@ use crate::{
     shard::{ResourceVersion, Scope, ShardCount},
 };
 
-/// The versions that the watches of one scope have delivered, and the cache of what they delivered. Clones share them.
+/// The versions that the watches of one scope have delivered, and the cache of their objects. Clones share them.
 #[derive(Clone, Debug)]
 pub struct DeliveredVersions {
     /// The watched scope.

@@ -25,7 +25,7 @@ pub(super) trait Kind: Send + 'static {
 
     const RESOURCE: WatchedResource;
 
-    /// Who selects.
+    /// The side that selects.
     fn selection(&self) -> Selection;
 
     /// Returns the selector of these shards.
@@ -73,7 +73,7 @@ pub(super) enum Selection {
     Fixed,
     /// It follows the wanted shards, and every API server makes it.
     ByLabel(ShardCount),
-    /// It follows the wanted shards. An API server that does not know the selector sends everything.
+    /// It follows the wanted shards. An API server that does not support the selector sends everything.
     ByHash(ShardCount),
 }
 

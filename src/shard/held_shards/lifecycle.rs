@@ -251,8 +251,8 @@ impl HeldShards {
         self.lifecycle.reports.push_back(ShardReport::Leading(shard_term));
     }
 
-    /// Begins to seal a shard, or shortens the time limit of one that is not sealed yet. Its statuses are written at
-    /// once from here on.
+    /// Begins to seal a shard, or shortens the time limit of a shard that is not sealed yet. Its statuses are written
+    /// at once from here on.
     fn begin_to_seal(&mut self, order: SealOrder, now: Clocks) {
         let SealOrder {
             shard_term: ShardTerm { shard, term },

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::shard::{BootInstant, ShardId, ShardSet};
 
-/// How long a list of shards that are taken over waits for the next such shard. A replica takes the shards of one that
-/// died one after another, a few milliseconds apart, and one list of all of them is no slower than that of one shard.
+/// How long a list of shards that are taken over waits for the next such shard. A replica takes the shards of a dead
+/// replica in sequence, a few milliseconds apart, and one list of all of them is no slower than that of one shard.
 const GATHER_PAUSE: Duration = Duration::from_millis(50);
 
 /// Maximum time that such a list waits: a twentieth of the ten seconds after which a member is evicted.

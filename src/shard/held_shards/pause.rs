@@ -1,8 +1,8 @@
 //! Pauses the shards while the replica may not act, and during an outage of the API server.
 //!
-//! After an outage, requests succeed a little earlier than the watch of CronJobs. Jobs that were due during the outage
-//! would then be created from outdated CronJobs, for example from one that was suspended meanwhile. Therefore the shards
-//! decide again once the watch is open, but wait for it only for a limited time.
+//! After an outage, requests succeed a little earlier than the watch of CronJobs. Jobs that were due during the
+//! outage would then be created from outdated CronJobs, for example from a CronJob that was suspended meanwhile.
+//! Therefore the shards decide again once the watch is open, but wait for it only for a limited time.
 
 use std::time::Duration;
 

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::HeldShards;
 use crate::shard::{ids::Uid, refused_creates::RefusedFigures, state::Wakeup};
 
-/// The number of CronJobs that are looked at for one turn. Most wait for it; the slots of others were lost to their
+/// The number of CronJobs that are examined for one turn. Most wait for it; the slots of others were lost to their
 /// deadlines.
 const CANDIDATES_MAX: usize = 128;
 

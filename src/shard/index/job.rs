@@ -22,7 +22,7 @@ pub(crate) struct Job {
     pub(crate) owner: OwnerIndex,
     pub(super) next: JobIndex,
     pub(super) previous: JobIndex,
-    /// The relist in which the Job was last seen.
+    /// The relist that last contained the Job.
     pub(crate) mark: u32,
     pub(crate) finish: Option<Finish>,
     /// A delete by this process was answered or is in flight: the Job is neither counted as running nor deleted again

@@ -16,8 +16,8 @@ const BACK_OFF_MAX: Duration = Duration::from_secs(30);
 /// for a quarter of an hour (B-12.4).
 const CREATE_BACK_OFF_MAX: Duration = Duration::from_mins(1);
 
-/// The time by which a refused create delays the create of a later slot, at most. A slot may start for longer than this,
-/// however short its starting deadline is.
+/// The time by which a refused create delays the create of a later slot, at most. A slot may start for longer than
+/// this, even with a short starting deadline.
 pub(super) const NEXT_SLOT_WAIT_MAX: SignedDuration = SignedDuration::from_secs(9);
 
 const BACK_OFF: BackOff = BackOff {
@@ -49,7 +49,7 @@ fn spread_wait(back_off: BackOff, n_failures: u32, owner: OwnerIndex) -> SignedD
 /// The wait after a Job was refused as invalid for the first time: a CronJob that runs every minute tries once a slot.
 const REFUSED_WAIT_MIN: Duration = Duration::from_mins(1);
 
-/// The longest wait after a Job was refused as invalid: a webhook that is mended is noticed within this time.
+/// The longest wait after a Job was refused as invalid: a corrected webhook is noticed within this time.
 const REFUSED_WAIT_MAX: Duration = Duration::from_mins(5);
 
 const REFUSED_BACK_OFF: BackOff = BackOff {

@@ -62,7 +62,7 @@ impl ShardState {
         self.begin_to_settle(ShardPhase::Closing, now);
     }
 
-    /// Decides what is due by `now` and nothing later. Every unstored status is written at once.
+    /// Decides the slots that are due by `now`, and no later ones. Every unstored status is written at once.
     pub fn seal(&mut self, now: Timestamp) {
         if !self.phase.acts() {
             return;

@@ -14,7 +14,7 @@ use crate::shard::{
 
 /// Completed lists, and the number of the latest relist.
 pub(super) struct Relists {
-    /// Incremented by each relist. Objects carry the number of the relist in which they were last seen.
+    /// Incremented by each relist. Objects carry the number of the last relist that contained them.
     pub(super) mark: u32,
     cron_jobs: Vec<ScopeRelist>,
     jobs: Vec<ScopeRelist>,
@@ -101,7 +101,7 @@ impl ShardState {
         }
     }
 
-    /// Removes the CronJobs of a scope that were not seen since the relist of this mark began.
+    /// Removes the CronJobs of a scope that were not observed since the relist of this mark began.
     fn remove_unlisted_cron_jobs(&mut self, scope: &Scope, mark: u32) {
         for owner in self.index.owner_indexes() {
             let is_gone = self

@@ -1,8 +1,8 @@
 //! The bounded report of a replica, which names some of the CronJobs in trouble.
 //!
 //! Namespaces take turns, so that a namespace with very many CronJobs in trouble hides no other. Within a namespace,
-//! the CronJobs that have been in trouble longest come first. The selection depends only on what is added, and not on
-//! its order.
+//! the CronJobs that have been in trouble longest come first. The selection depends only on the added troubles, and
+//! not on their order.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,7 +27,7 @@ pub struct Trouble {
     pub shard: ShardId,
 }
 
-/// The CronJobs in trouble that a replica names, and how many it does not name.
+/// The CronJobs in trouble that a replica names, and the number of omitted ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TroubleReport {
     /// The named CronJobs: the first of each namespace before the second of any.

@@ -24,7 +24,7 @@ pub struct ShardFigures {
     pub outcome_counts: OutcomeCounts,
     /// The numbers of its objects.
     pub sizes: Sizes,
-    /// What it leads.
+    /// The figures of the shards that it leads.
     pub led: LedFigures,
     /// The memory that templates and metadata use.
     pub template_use: TemplateUse,

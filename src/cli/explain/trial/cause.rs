@@ -14,7 +14,7 @@ use crate::{
 };
 
 impl Trial<'_> {
-    /// Returns what holds the slot back.
+    /// Returns the cause that holds the slot back.
     pub(super) fn cause(&self, reason: Reason, slot: Timestamp) -> Option<String> {
         if reason == Reason::DeadlineExceeded {
             let age = span_words(slot, self.now);

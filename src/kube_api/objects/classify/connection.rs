@@ -34,7 +34,7 @@ pub(super) fn connection_problem(error: &(dyn Error + 'static)) -> Option<String
                 "{UNREACHABLE}: the connection that the request waited for failed"
             ));
         }
-        // Resolvers have no error type of their own.
+        // Resolvers have no specific error type.
         if error.to_string() == "dns error" {
             return Some("the name of the API server cannot be resolved; check its address, and the DNS".to_owned());
         }

@@ -14,7 +14,7 @@ pub enum CronJobOutcome<T> {
     Found(T),
     /// 404.
     Gone,
-    /// The authorizer refuses the request, or the server does not know the credentials.
+    /// The authorizer refuses the request, or the server rejects the credentials.
     NotPermitted {
         /// The server's text.
         message: String,

@@ -206,7 +206,7 @@ fn a_timeout_status_does_not_pause_the_lane() {
         assert_eq!(classify(&timeout), Answer::Outcome(expected));
     }
     let (message, retry_after) = (|| TIMEOUT.to_owned(), Some(Duration::from_secs(2)));
-    // The body does not tell whether the Job was created.
+    // The Job may have been created nevertheless.
     check(create, CreateOutcome::Unanswered { message: message() });
     check(
         delete,

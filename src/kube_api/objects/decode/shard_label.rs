@@ -1,4 +1,5 @@
-//! The shard label of Jobs. Where replicas share CronJobs, each watches the Jobs of its own shards by it.
+//! The shard label of Jobs. Where replicas share CronJobs, each replica selects the Jobs of its own shards by this
+//! label.
 //!
 //! The server copies the labels of the Pod template to a Job without labels. With the shard label the Job has a label,
 //! so the copy is made here: the Job differs only by the one label.

@@ -67,19 +67,19 @@ fn offset(seconds: i32) -> Offset {
 }
 
 /// Formats the time between two instants with its two largest units: `3d 4h`, `17h 43m`, `5m`, `5s`.
-pub(super) fn span_words(from: Timestamp, to: Timestamp) -> String {
+pub(super) fn span_text(from: Timestamp, to: Timestamp) -> String {
     let seconds = to.as_second().abs_diff(from.as_second());
     let units = [(86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")];
     let first = units.iter().position(|(unit, _)| seconds >= *unit).unwrap_or(3);
-    let (mut words, mut rest) = (Vec::new(), seconds);
+    let (mut parts, mut rest) = (Vec::new(), seconds);
     for (unit, letter) in units.iter().skip(first).take(2) {
         let n_units = rest / unit;
         rest %= unit;
-        if n_units > 0 || words.is_empty() {
-            words.push(format!("{n_units}{letter}"));
+        if n_units > 0 || parts.is_empty() {
+            parts.push(format!("{n_units}{letter}"));
         }
     }
-    words.join(" ")
+    parts.join(" ")
 }
 
 /// The activations of a schedule after an instant.
@@ -127,26 +127,26 @@ impl<'a> Calendar<'a> {
     }
 
     /// Returns the schedule, its zone and its description. An interval has no zone (B-7.5).
-    pub(super) fn schedule_words(&self) -> String {
+    pub(super) fn schedule_text(&self) -> String {
         let text = self.effective.text.escape_debug();
-        let words = describe(self.schedule);
+        let description = describe(self.schedule);
         let name = self.zone.name();
         let is_in_text = self.effective.names_zone_in_text();
         let source = match self.effective.time_zone.as_deref() {
-            _ if self.schedule.is_every() => return format!("{text}: {words}"),
+            _ if self.schedule.is_every() => return format!("{text}: {description}"),
             _ if self.schedule.zone().is_some() && is_in_text => ", which the schedule names",
             Some(LOCAL) => IS_LOCAL,
             _ if is_in_text => IS_LOCAL,
             Some(_) => "",
             None => ", the default time zone",
         };
-        format!("{text} in {name}{source}: {words}")
+        format!("{text} in {name}{source}: {description}")
     }
 
     /// Returns the next activations and the clock changes near them, in order.
     pub(super) fn next_lines(&self) -> Vec<String> {
         let activation = |at: &Timestamp| {
-            let span = span_words(self.now, *at);
+            let span = span_text(self.now, *at);
             (at.as_second(), format!("in {span}, {}", Local::new(*at, self.zone)))
         };
         let mut lines: Vec<(i64, String)> = self.next.iter().map(activation).collect();
@@ -155,7 +155,7 @@ impl<'a> Calendar<'a> {
             lines.push((0, "never: no instant within five years matches".to_owned()));
         }
         lines.sort_by_key(|(at, _)| *at);
-        lines.into_iter().map(|(_, words)| words).collect()
+        lines.into_iter().map(|(_, line)| line).collect()
     }
 
     /// Returns the first clock change nearby, and those that disturb runs up to the last printed activation.
@@ -179,12 +179,12 @@ impl<'a> Calendar<'a> {
         near.map(|change| (ChangeDay::new(&chain, &change), change))
             .enumerate()
             .filter(|(position, (day, _))| *position == 0 || day.is_disturbed())
-            .map(|(_, (day, change))| (change.at, change_words(&day, &change)))
+            .map(|(_, (day, change))| (change.at, change_text(&day, &change)))
             .collect()
     }
 }
 
-fn change_words(day: &ChangeDay, change: &OffsetChange) -> String {
+fn change_text(day: &ChangeDay, change: &OffsetChange) -> String {
     let wall =
         |unix_seconds: i64| Offset::UTC.to_datetime(Timestamp::from_second(unix_seconds).unwrap_or(Timestamp::MAX));
     let (from, to) = walls(change);
@@ -198,5 +198,5 @@ fn change_words(day: &ChangeDay, change: &OffsetChange) -> String {
     };
     let date = wall(day.midnight_wall).strftime("%a %Y-%m-%d").to_string();
     let to = wall(to).strftime("%H:%M").to_string();
-    format!("{date}: clocks go {direction} from {from} to {to}{}", day.words())
+    format!("{date}: clocks go {direction} from {from} to {to}{}", day.text())
 }

@@ -17,8 +17,8 @@ mod log_tail;
 mod population;
 mod screen;
 mod terminal;
+mod text;
 mod view;
-mod words;
 
 use std::{
     io::{self, Stdout},

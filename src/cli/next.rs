@@ -203,7 +203,7 @@ fn write_text(
     from: Option<Timestamp>,
     output: &mut impl Write,
 ) -> io::Result<()> {
-    writeln!(output, "{}", calendar.schedule_words())?;
+    writeln!(output, "{}", calendar.schedule_text())?;
     for sentence in &answer.notes {
         writeln!(output, "note: {sentence}")?;
     }

@@ -70,7 +70,7 @@ impl ChangeDay {
     }
 
     /// Returns `, so …`, or an empty text if the runs are as on other days.
-    pub(super) fn words(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let no_run = if self.n_runs == 0 {
             "there is no run on that day: "
         } else {

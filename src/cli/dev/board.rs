@@ -13,7 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     audit::Audit,
     figures::{Figures, LatestJob, NextRun, NextState, Subject},
-    words::local_time,
+    text::local_time,
 };
 use crate::{
     cli::calendar::zone_of,

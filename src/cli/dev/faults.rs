@@ -6,7 +6,7 @@ use apisim::{Api, Fault, Faults, Rule, RuleId, Verb};
 
 use super::{
     CONTROLLER,
-    words::{counted, grouped},
+    text::{counted, grouped},
 };
 
 /// A kind of fault as totals name it: one, and several.

@@ -17,7 +17,7 @@ use super::{
     figures::{Figures, NextRun, NextState},
     hints::{Hints, wrapped},
     lateness::Lateness,
-    words::{at_most, counted, cut, duration_text, grouped, wrapped_at_commas},
+    text::{at_most, counted, cut, duration_text, grouped, wrapped_at_commas},
 };
 
 /// The constant part.

@@ -22,7 +22,7 @@ struct Answer<'a> {
     time_zone: Option<&'a str>,
     decision: &'static str,
     reason: &'static str,
-    /// The reason and its cause in words.
+    /// The reason and its cause as text.
     message: String,
     /// The rules of the built-in controller's behaviour that apply.
     rules: &'static str,

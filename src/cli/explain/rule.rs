@@ -20,8 +20,8 @@ pub(super) fn print(number: &str, mut output: impl Write) -> Result<(), ExplainE
     }
     let rule = rule(&exact).ok_or_else(no_rule)?;
     let mut lines = vec![rule.to_owned()];
-    let words = |(theirs, ours)| format!("\nDifference. Built-in: {theirs}. cronwheel: {ours}.");
-    lines.extend(differences(&exact).map(words));
+    let paragraph = |(theirs, ours)| format!("\nDifference. Built-in: {theirs}. cronwheel: {ours}.");
+    lines.extend(differences(&exact).map(paragraph));
     match writeln!(output, "{}", lines.join("\n")).and_then(|()| output.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(ExplainError::Write(error)),
         _ => Ok(()),

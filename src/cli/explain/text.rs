@@ -15,7 +15,7 @@ use super::{
     world::{Subject, World},
 };
 use crate::{
-    cli::calendar::{Calendar, Local, span_words, zone_of},
+    cli::calendar::{Calendar, Local, span_text, zone_of},
     schedule::{describe, due, policy::order_expiry},
     shard::{CronJobRecord, EventReason},
 };
@@ -98,30 +98,30 @@ impl Block<'_> {
         };
         let since = due::earliest_time(record.created, record.status.last_schedule_time, None, self.now);
         let calendar = Calendar::new(schedule, parsed, (since, self.now), NEXT_COUNT);
-        line(f, "schedule", calendar.schedule_words())?;
-        lines(f, "last due", &last_words(record, &calendar))?;
+        line(f, "schedule", calendar.schedule_text())?;
+        lines(f, "last due", &last_due_lines(record, &calendar))?;
         let reason = self.explanation.reason;
         if reason == Reason::Suspended {
             line(f, "next", "none while spec.suspend is true")?;
-            line(f, "", self.resumed_words(&calendar))?;
+            line(f, "", self.resumed_text(&calendar))?;
         } else if reason == Reason::Deleting {
             line(f, "next", "none, since the CronJob is being deleted")?;
         } else {
             lines(f, "next", &calendar.next_lines())?;
         }
         let mut notes = describe::surprises(&schedule.text, parsed);
-        notes.extend(deadline_words(record));
+        notes.extend(deadline_text(record));
         lines(f, "note", &notes)
     }
 
     /// Describes the next run if `spec.suspend` became false now (B-6.6).
-    fn resumed_words(&self, calendar: &Calendar<'_>) -> String {
+    fn resumed_text(&self, calendar: &Calendar<'_>) -> String {
         let Some(resumed) = &self.explanation.resumed else {
             return String::new();
         };
-        let in_words = |at: &Timestamp| format!("in {}, {}", span_words(self.now, *at), calendar.local(*at));
-        let next = calendar.next.first().map_or_else(|| "never".to_owned(), in_words);
-        let slot = resumed.slot.map(|slot| self.slot_words(slot)).unwrap_or_default();
+        let in_text = |at: &Timestamp| format!("in {}, {}", span_text(self.now, *at), calendar.local(*at));
+        let next = calendar.next.first().map_or_else(|| "never".to_owned(), in_text);
+        let slot = resumed.slot.map(|slot| self.slot_text(slot)).unwrap_or_default();
         match resumed.reason.decision() {
             Decision::Fire => format!("if it were resumed now: at once{slot}; then {next}"),
             Decision::Skip => format!(
@@ -146,8 +146,8 @@ impl Block<'_> {
             }
         }
         let decision = explanation.reason.decision().as_str();
-        let slot = explanation.slot.map(|slot| self.slot_words(slot)).unwrap_or_default();
-        let next = self.next_run_words().unwrap_or_default();
+        let slot = explanation.slot.map(|slot| self.slot_text(slot)).unwrap_or_default();
+        let next = self.next_run_text().unwrap_or_default();
         line(f, "decision", format_args!("{condition}{decision}{slot}{next}"))?;
         line(f, "reason", format_args!("{}: {}", meaning.name, explanation.message()))?;
         if explanation.n_passed > 0 {
@@ -184,21 +184,21 @@ impl Block<'_> {
     }
 
     /// Returns `: next run …, in 9m 55s` if nothing is due.
-    fn next_run_words(&self) -> Option<String> {
+    fn next_run_text(&self) -> Option<String> {
         let next = self.explanation.next_wakeup?;
         let zone = zone_of(&self.subject.record.as_ref().ok()?.schedule);
-        let wait = span_words(self.now, next);
+        let wait = span_text(self.now, next);
         (self.explanation.reason == Reason::NotDue).then(|| format!(": next run {}, in {wait}", Local::new(next, zone)))
     }
 
     /// `, for the slot … (…), 5s late`.
-    fn slot_words(&self, slot: Timestamp) -> String {
+    fn slot_text(&self, slot: Timestamp) -> String {
         let zone = self.subject.record.as_ref().map(|record| zone_of(&record.schedule));
         let local = zone.map_or_else(|_| slot.to_string(), |zone| Local::new(slot, zone).to_string());
         if self.now.as_second() == slot.as_second() {
             format!(", slot {local}")
         } else {
-            format!(", slot {local}, {} ago", span_words(slot, self.now))
+            format!(", slot {local}, {} ago", span_text(slot, self.now))
         }
     }
 
@@ -217,9 +217,9 @@ impl Block<'_> {
             format!("Job {} ({why})", deletion.name)
         });
         lines(f, "deletes", &deletes.collect::<Vec<_>>())?;
-        let events: Vec<String> = explanation.events.iter().map(|event| self.event_words(event)).collect();
+        let events: Vec<String> = explanation.events.iter().map(|event| self.event_text(event)).collect();
         lines(f, "events", &events)?;
-        lines(f, "status", &self.status_words())?;
+        lines(f, "status", &self.status_lines())?;
         let nothing = explanation.job.is_none()
             && explanation.deletes.is_empty()
             && events.is_empty()
@@ -272,7 +272,7 @@ impl Block<'_> {
         }
     }
 
-    fn event_words(&self, event: &EventLine) -> String {
+    fn event_text(&self, event: &EventLine) -> String {
         let (event_type, reason) = (event.event_type.as_str(), event.reason.as_str());
         let rule = if self.is_wide {
             format!(" ({})", rule_of(event.reason))
@@ -283,7 +283,7 @@ impl Block<'_> {
     }
 
     /// Returns the changes of the status write, one per member.
-    fn status_words(&self) -> Vec<String> {
+    fn status_lines(&self) -> Vec<String> {
         let (Some(after), Ok(record)) = (&self.explanation.status, &self.subject.record) else {
             return Vec::new();
         };
@@ -322,7 +322,7 @@ fn list(names: impl Iterator<Item = String>) -> String {
 }
 
 /// Returns the last due slot, and the last started slot if it is different.
-fn last_words(record: &CronJobRecord, calendar: &Calendar<'_>) -> Vec<String> {
+fn last_due_lines(record: &CronJobRecord, calendar: &Calendar<'_>) -> Vec<String> {
     let local = |instant| Local::new(instant, zone_of(&record.schedule));
     match (calendar.last, record.status.last_schedule_time) {
         (Some(last), Some(started)) => vec![
@@ -336,7 +336,7 @@ fn last_words(record: &CronJobRecord, calendar: &Calendar<'_>) -> Vec<String> {
 }
 
 /// Describes the effect of a short deadline in cronwheel and in the built-in controller (B-9.7).
-fn deadline_words(record: &CronJobRecord) -> Option<String> {
+fn deadline_text(record: &CronJobRecord) -> Option<String> {
     let deadline = record
         .starting_deadline_seconds
         .filter(|seconds| *seconds < DEADLINE_SECONDS_MIN)?;

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::cli::{
     args::values::parse_namespace,
-    calendar::{Local, span_words, zone_of},
+    calendar::{Local, span_text, zone_of},
 };
 
 /// Namespace and name of a CronJob.
@@ -37,7 +37,7 @@ pub(super) fn text(known: &Known, wanted: &CronJobName, now: Timestamp) -> Optio
     let (shard, count) = (place.shard.0, view.installation.shard_count.get());
     let next = match (place.next_run, place.schedule) {
         (Some(at), Some(schedule)) => {
-            let span = span_words(now, at);
+            let span = span_text(now, at);
             format!("next run due in {span}, {}", Local::new(at, zone_of(schedule)))
         }
         _ => "no run is due: cronwheel explain says why".to_owned(),

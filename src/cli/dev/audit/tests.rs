@@ -174,5 +174,10 @@ fn slots_before_a_change_or_deletion_are_not_counted() {
         record.status.last_schedule_time = Some(at("10:00:00"));
     }));
     let waiting = RunCounts { waiting: 1, ..NONE };
-    check(cron_job(|_| {}), vec![("10:01:00.001", status_update)], "10:01:30", waiting);
+    check(
+        cron_job(|_| {}),
+        vec![("10:01:00.001", status_update)],
+        "10:01:30",
+        waiting,
+    );
 }

@@ -1,6 +1,6 @@
 //! Two tables of three columns with common widths.
 
-use crate::cli::dev::words::cut;
+use crate::cli::dev::text::cut;
 
 pub(super) type Row = [String; 3];
 

@@ -6,7 +6,7 @@ use super::Trial;
 use crate::{
     cli::{
         advice::{schedule_advice, zone_advice},
-        calendar::{Local, span_words, zone_of},
+        calendar::{Local, span_text, zone_of},
         explain::reason::Reason,
     },
     schedule::policy::ConcurrencyPolicy,
@@ -17,7 +17,7 @@ impl Trial<'_> {
     /// Returns the cause that holds the slot back.
     pub(super) fn cause(&self, reason: Reason, slot: Timestamp) -> Option<String> {
         if reason == Reason::DeadlineExceeded {
-            let age = span_words(slot, self.now);
+            let age = span_text(slot, self.now);
             let deadline = self.record.starting_deadline_seconds?;
             return Some(format!(
                 "the slot is {age} old, and startingDeadlineSeconds is {deadline}"
@@ -27,7 +27,7 @@ impl Trial<'_> {
             return None;
         }
         let status = self.seen.written.as_ref().unwrap_or(&self.record.status);
-        let words = |active: &ActiveJob| {
+        let job_text = |active: &ActiveJob| {
             let job = self.world.job(self.namespace_of(active), &active.name);
             let started = job.and_then(Result::ok).and_then(|job| job.started.or(job.scheduled));
             match started {
@@ -38,7 +38,7 @@ impl Trial<'_> {
                 None => format!("Job {} is active", active.name),
             }
         };
-        let jobs: Vec<String> = status.active.iter().map(words).collect();
+        let jobs: Vec<String> = status.active.iter().map(job_text).collect();
         (!jobs.is_empty()).then(|| jobs.join(", "))
     }
 

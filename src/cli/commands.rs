@@ -115,7 +115,7 @@ fn run(args: &RunArgs) -> Result<(), CommandError> {
     logging::start(args.log_format, args.log_level);
     on_threads(async {
         let config = RunConfig::load(args).await?;
-        config.tell();
+        config.log();
         Ok(run_until_signal(config).await?)
     })
 }

@@ -137,7 +137,7 @@ impl RunConfig {
     }
 
     /// Logs the configuration once.
-    pub fn tell(&self) {
+    pub fn log(&self) {
         let settings = &self.settings;
         tracing::info!(
             version = env!("CARGO_PKG_VERSION"),

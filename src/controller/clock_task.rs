@@ -103,7 +103,7 @@ impl ClockTask {
         loop {
             // Reading the clock detects a step.
             self.clock.now();
-            self.tell();
+            self.report_verdict();
             let pause = self.until_probe().min(CLOCK_READ_INTERVAL_MAX);
             tokio::select! {
                 biased;
@@ -145,7 +145,7 @@ impl ClockTask {
         send_recorded(&self.clock, &self.metrics.api, ApiCall::Probe, self.api.probe()).await;
     }
 
-    fn tell(&mut self) {
+    fn report_verdict(&mut self) {
         let (verdict, skew) = (self.clock.verdict(), self.clock.skew());
         let skew_seconds = skew.map_or(0.0, |skew| skew.as_secs_f64());
         self.metrics.skew.set(skew_seconds);

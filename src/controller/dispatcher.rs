@@ -194,7 +194,7 @@ impl Dispatcher {
         let mut phase = self.channels.phase.clone();
         let mut verdict = self.clock.watch_verdict();
         loop {
-            let stall = self.send_what_may_be_sent().await;
+            let stall = self.send_permitted().await;
             let burst_change = self.publish();
             let pause = self.pause_of(&stall, burst_change);
             tokio::select! {
@@ -210,7 +210,7 @@ impl Dispatcher {
     }
 
     /// Sends requests until there is a reason to stop.
-    async fn send_what_may_be_sent(&mut self) -> Stall {
+    async fn send_permitted(&mut self) -> Stall {
         loop {
             if self.clock.verdict() != ClockVerdict::Fine {
                 return Stall::UntilEvent;

@@ -48,15 +48,15 @@ const BURST_WAIT_MAX: Duration = Duration::from_secs(10);
 /// place until the timeout.
 const INFLIGHT_MAX: u32 = 4;
 
-/// An Event and the instant when it happened.
+/// An Event and the instant of its emission.
 #[derive(Debug)]
-struct Happened {
+struct EmittedEvent {
     event: CronJobEvent,
     at: Timestamp,
     boot: BootInstant,
 }
 
-impl Namespaced for Happened {
+impl Namespaced for EmittedEvent {
     fn namespace(&self) -> &str {
         &self.event.cron_job.namespace
     }
@@ -65,7 +65,7 @@ impl Namespaced for Happened {
 /// The queue of the lane. Clones share one queue.
 #[derive(Clone, Debug)]
 pub struct EventQueue {
-    sender: mpsc::Sender<Happened>,
+    sender: mpsc::Sender<EmittedEvent>,
     filter: EventFilter,
     clock: Clock,
     metrics: EventMetrics,
@@ -78,7 +78,7 @@ impl EventQueue {
             return self.metrics.dropped_filtered.inc();
         }
         let boot = self.clock.boot();
-        match self.sender.try_send(Happened { event, at, boot }) {
+        match self.sender.try_send(EmittedEvent { event, at, boot }) {
             Ok(()) => {}
             Err(TrySendError::Full(_)) => self.metrics.dropped_queue_full.inc(),
             Err(TrySendError::Closed(_)) => self.metrics.dropped_shutdown.inc(),
@@ -104,8 +104,8 @@ pub struct EventTask {
     lane: Lane<Attempt>,
     clock: Clock,
     channels: EventChannels,
-    events: mpsc::Receiver<Happened>,
-    backlog: Backlog<Happened>,
+    events: mpsc::Receiver<EmittedEvent>,
+    backlog: Backlog<EmittedEvent>,
     share: Share,
     deliveries: Deliveries,
     metrics: EventMetrics,
@@ -168,15 +168,15 @@ impl EventTask {
         loop {
             let burst_wait = burst.get().then_some(burst_wait_max);
             self.begin_deliveries();
-            let pause = self.send_what_may_be_sent(burst_wait);
+            let pause = self.send_permitted(burst_wait);
             if !is_open && self.deliveries.len() == 0 {
                 return;
             }
             tokio::select! {
                 biased;
                 Some(settled) = self.lane.next() => self.settle(settled),
-                happened = self.events.recv(), if is_open => match happened {
-                    Some(happened) => self.take_in(happened),
+                emitted = self.events.recv(), if is_open => match emitted {
+                    Some(emitted) => self.take_in(emitted),
                     None => is_open = false,
                 },
                 // An error means that every sender is gone: no burst follows.
@@ -188,15 +188,15 @@ impl EventTask {
 
     /// Adds an Event to the backlog. An Event that is dropped for lack of room still counts, so that the next Event of
     /// its kind carries the full count.
-    fn take_in(&mut self, happened: Happened) {
-        let priority = if !self.deliveries.is_repeat(&happened.event) {
+    fn take_in(&mut self, emitted: EmittedEvent) {
+        let priority = if !self.deliveries.is_repeat(&emitted.event) {
             Priority::First
-        } else if happened.event.reason.event_type() == EventType::Warning {
+        } else if emitted.event.reason.event_type() == EventType::Warning {
             Priority::Warning
         } else {
             Priority::Normal
         };
-        if let Some(dropped) = self.backlog.push(priority, happened) {
+        if let Some(dropped) = self.backlog.push(priority, emitted) {
             self.deliveries.count(&dropped.event);
             self.metrics.dropped_over_budget.inc();
         }
@@ -204,14 +204,14 @@ impl EventTask {
 
     fn begin_deliveries(&mut self) {
         while self.deliveries.has_room()
-            && let Some(happened) = self.backlog.pop()
+            && let Some(emitted) = self.backlog.pop()
         {
-            self.deliveries.take(happened);
+            self.deliveries.take(emitted);
         }
     }
 
     /// Sends until there is a reason to stop. Returns the pause if time alone ends it.
-    fn send_what_may_be_sent(&mut self, burst_wait: Option<Duration>) -> Option<Duration> {
+    fn send_permitted(&mut self, burst_wait: Option<Duration>) -> Option<Duration> {
         loop {
             let now = self.clock.boot();
             let ready_at = self.deliveries.next_ready_at(burst_wait)?;

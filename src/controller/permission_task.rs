@@ -17,7 +17,7 @@ use super::{
 use crate::{
     kube_api::{
         Answer, ApiClient,
-        access_review::{AccessAnswer, AccessQuestion},
+        access_review::{AccessDecision, AccessRequest},
         namespaces::NamespaceAnswer,
     },
     shard::Scope,
@@ -169,7 +169,7 @@ impl PermissionTask {
     }
 
     async fn is_allowed(&self, permission: &Permission, scope: &Scope) -> Result<bool, NotReviewed> {
-        self.review(&AccessQuestion {
+        self.review(&AccessRequest {
             verb: permission.verb,
             group: permission.group,
             resource: permission.resource,
@@ -182,13 +182,13 @@ impl PermissionTask {
         .await
     }
 
-    async fn review(&self, question: &AccessQuestion<'_>) -> Result<bool, NotReviewed> {
-        let review = self.api.review_access(question);
+    async fn review(&self, access: &AccessRequest<'_>) -> Result<bool, NotReviewed> {
+        let review = self.api.review_access(access);
         let (answered, _) = send_recorded(&self.clock, &self.api_metrics, ApiCall::ReviewAccess, review).await;
         match answered.answer {
-            Answer::Outcome(AccessAnswer::Allowed) => Ok(true),
-            Answer::Outcome(AccessAnswer::Denied) => Ok(false),
-            Answer::Outcome(AccessAnswer::Unknown { message }) => Err(NotReviewed::Refused { message }),
+            Answer::Outcome(AccessDecision::Allowed) => Ok(true),
+            Answer::Outcome(AccessDecision::Denied) => Ok(false),
+            Answer::Outcome(AccessDecision::Unknown { message }) => Err(NotReviewed::Refused { message }),
             Answer::Throttled { message, .. } | Answer::Unavailable { message, .. } => {
                 Err(NotReviewed::Failed { message })
             }
@@ -209,14 +209,14 @@ impl PermissionTask {
             Scope::Namespace(name) => Some(&**name),
         });
         for name in names {
-            let question = AccessQuestion {
+            let access = AccessRequest {
                 verb: "get",
                 group: "",
                 resource: "namespaces",
                 name: Some(name),
                 namespace: Some(name),
             };
-            if !matches!(self.review(&question).await, Ok(true)) {
+            if !matches!(self.review(&access).await, Ok(true)) {
                 continue;
             }
             let read = self.api.namespace_exists(name);

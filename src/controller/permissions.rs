@@ -140,8 +140,8 @@ impl Place {
 
 /// Returns the remedy for a refused request on a resource.
 fn remedy(resource: &str) -> &'static str {
-    let is_it = |it: &&Permission| it.resource == resource && it.purpose != Purpose::Optional;
-    let permission = PERMISSIONS.iter().find(is_it);
+    let is_required = |it: &&Permission| it.resource == resource && it.purpose != Purpose::Optional;
+    let permission = PERMISSIONS.iter().find(is_required);
     permission.map_or("check the credentials", |permission| permission.place.remedy())
 }
 

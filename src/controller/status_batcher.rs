@@ -28,7 +28,7 @@ mod pending;
 mod request;
 
 pub use pending::StatusQueue;
-use pending::{FLUSH_SIZE, Pending, answer, came_by};
+use pending::{FLUSH_SIZE, Pending, answer, arrived_by};
 use request::Reply;
 
 /// Maximum time that a status waits behind a burst of creates. A bound, not a target: until the status is stored, the
@@ -97,7 +97,7 @@ impl StatusBatcher {
         let queue = self.channels.queue.clone();
         let mut phase = self.channels.phase.clone();
         loop {
-            let pause = self.send_what_is_due().await;
+            let pause = self.send_due().await;
             tokio::select! {
                 biased;
                 () = phase.reached(Phase::FlushStatuses) => break,
@@ -114,7 +114,7 @@ impl StatusBatcher {
         self.is_flushing = true;
         let deadline = self.clock.boot() + STATUS_GRACE;
         loop {
-            let pause = self.send_what_is_due().await.unwrap_or(STATUS_GRACE);
+            let pause = self.send_due().await.unwrap_or(STATUS_GRACE);
             let remaining = deadline.since(self.clock.boot());
             let is_done = self.channels.queue.is_empty() && self.lane.n_in_flight() == 0;
             if is_done || remaining.is_zero() {
@@ -136,7 +136,7 @@ impl StatusBatcher {
     }
 
     /// Sends until no write is due or none may be sent. Returns the time until the next write is due, if it is known.
-    async fn send_what_is_due(&mut self) -> Option<Duration> {
+    async fn send_due(&mut self) -> Option<Duration> {
         loop {
             let now = self.clock.boot();
             self.lane.divide_among_senders();
@@ -146,7 +146,11 @@ impl StatusBatcher {
                 Admission::Wait(until) => return Some(until.since(now)),
             }
             let age = self.age_when_due();
-            let Some(uid) = self.channels.queue.next_due(came_by(now, age), came_by(now, AGE_MAX)) else {
+            let Some(uid) = self
+                .channels
+                .queue
+                .next_due(arrived_by(now, age), arrived_by(now, AGE_MAX))
+            else {
                 return self.channels.queue.oldest().map(|oldest| (oldest + age).since(now));
             };
             if self.busy.contains(&uid) {

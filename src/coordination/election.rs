@@ -155,7 +155,7 @@ impl Election {
 
     /// Takes a fact and returns the effects, in order.
     pub fn handle(&mut self, input: ElectionInput, now: BootInstant) -> Vec<ElectionEffect> {
-        self.notice_thaw(now);
+        self.detect_thaw(now);
         match input {
             ElectionInput::Listed {
                 requested_at,
@@ -220,7 +220,7 @@ impl Election {
 
     /// Advances the time and returns the effects. An early or repeated call is harmless.
     pub fn handle_timeout(&mut self, now: BootInstant) -> Vec<ElectionEffect> {
-        self.notice_thaw(now);
+        self.detect_thaw(now);
         self.derive_effects(now);
         std::mem::take(&mut self.effects)
     }
@@ -291,7 +291,7 @@ impl Election {
 
     /// Ends the incarnation of a process that did not run for as long as its fence: its queues and sockets hold
     /// requests from before the pause.
-    fn notice_thaw(&mut self, now: BootInstant) {
+    fn detect_thaw(&mut self, now: BootInstant) {
         let is_thaw = self
             .last_handled
             .is_some_and(|last| now.since(last) > self.fence_after());

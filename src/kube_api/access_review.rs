@@ -11,7 +11,7 @@ use crate::kube_api::{
 
 /// A kind of request, as a rule of a Role names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AccessQuestion<'a> {
+pub struct AccessRequest<'a> {
     /// The verb.
     pub verb: &'a str,
     /// The API group; empty for the core group.
@@ -24,9 +24,9 @@ pub struct AccessQuestion<'a> {
     pub namespace: Option<&'a str>,
 }
 
-/// The answer to an [`AccessQuestion`].
+/// The answer to an [`AccessRequest`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AccessAnswer {
+pub enum AccessDecision {
     /// The account may make such requests.
     Allowed,
     /// The account may not make them.
@@ -43,22 +43,22 @@ const PATH: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 
 impl ApiClient {
     /// Reviews whether the account may make a kind of request.
-    pub async fn review_access(&self, question: &AccessQuestion<'_>) -> Answered<AccessAnswer> {
-        let review = body(question);
+    pub async fn review_access(&self, access: &AccessRequest<'_>) -> Answered<AccessDecision> {
+        let review = body(access);
         let request = request(self.life(), Method::POST, PATH.to_owned(), "application/json", review);
         self.execute(request, answer).await
     }
 }
 
 /// The body of the review.
-fn body(question: &AccessQuestion<'_>) -> Vec<u8> {
-    let AccessQuestion {
+fn body(access: &AccessRequest<'_>) -> Vec<u8> {
+    let AccessRequest {
         verb,
         group,
         resource,
         name,
         namespace,
-    } = *question;
+    } = *access;
     let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
     let review = json!({
         "apiVersion": "authorization.k8s.io/v1",
@@ -86,16 +86,16 @@ struct ReviewStatus {
 }
 
 /// Classifies the answer, which is no evidence about other requests.
-fn answer(answer: &RawAnswer) -> Answer<AccessAnswer> {
+fn answer(answer: &RawAnswer) -> Answer<AccessDecision> {
     let is_reviewed = matches!(answer.status, StatusCode::OK | StatusCode::CREATED);
     let review = is_reviewed.then(|| serde_json::from_slice::<Review>(&answer.body));
     Answer::Outcome(match review {
-        Some(Ok(review)) if review.status.allowed => AccessAnswer::Allowed,
-        Some(Ok(_)) => AccessAnswer::Denied,
-        Some(Err(error)) => AccessAnswer::Unknown {
+        Some(Ok(review)) if review.status.allowed => AccessDecision::Allowed,
+        Some(Ok(_)) => AccessDecision::Denied,
+        Some(Err(error)) => AccessDecision::Unknown {
             message: error.to_string(),
         },
-        None => AccessAnswer::Unknown {
+        None => AccessDecision::Unknown {
             message: Refusal::read(answer).message,
         },
     })
@@ -108,7 +108,7 @@ mod tests {
 
     use super::*;
 
-    fn classified(status: u16, body: &'static str) -> AccessAnswer {
+    fn classified(status: u16, body: &'static str) -> AccessDecision {
         let raw = RawAnswer {
             status: StatusCode::from_u16(status).unwrap(),
             retry_after: None,
@@ -122,9 +122,12 @@ mod tests {
 
     #[test]
     fn only_an_explicit_denial_counts_as_denied() {
-        assert_eq!(classified(201, r#"{"status":{"allowed":true}}"#), AccessAnswer::Allowed);
+        assert_eq!(
+            classified(201, r#"{"status":{"allowed":true}}"#),
+            AccessDecision::Allowed
+        );
         let denied = r#"{"status":{"allowed":false,"evaluationError":"role not found"}}"#;
-        assert_eq!(classified(201, denied), AccessAnswer::Denied);
+        assert_eq!(classified(201, denied), AccessDecision::Denied);
         for (status, body) in [
             (201, "{}"),
             (403, r#"{"kind":"Status","message":"no"}"#),
@@ -132,20 +135,20 @@ mod tests {
             (503, ""),
         ] {
             let answer = classified(status, body);
-            assert!(matches!(answer, AccessAnswer::Unknown { .. }), "{status}: {answer:?}");
+            assert!(matches!(answer, AccessDecision::Unknown { .. }), "{status}: {answer:?}");
         }
     }
 
     #[test]
     fn access_review_has_the_subresource_in_its_own_field() {
-        let question = AccessQuestion {
+        let access = AccessRequest {
             verb: "update",
             group: "batch",
             resource: "cronjobs/status",
             name: None,
             namespace: Some("shop"),
         };
-        let review: Value = serde_json::from_slice(&body(&question)).unwrap();
+        let review: Value = serde_json::from_slice(&body(&access)).unwrap();
         let expected = json!({"verb": "update", "group": "batch", "resource": "cronjobs", "subresource": "status",
             "name": "", "namespace": "shop"});
         assert_eq!(review["spec"]["resourceAttributes"], expected);

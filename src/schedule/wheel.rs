@@ -77,7 +77,7 @@ impl Wheel {
         self.n_listed += 1;
         self.levels[address.level].push(address.slot, number, tick);
         if self.n_listed > 2 * self.ticks.len() + N_LISTED_MIN {
-            self.list_anew();
+            self.rebuild_lists();
         }
     }
 
@@ -220,7 +220,7 @@ impl Wheel {
 
     /// Rebuilds the lists so that each armed number is listed once.
     #[cold]
-    fn list_anew(&mut self) {
+    fn rebuild_lists(&mut self) {
         for level in &mut self.levels {
             while let Some(slot) = level.first_occupied() {
                 level.take(slot);

@@ -137,8 +137,8 @@ impl Index {
     }
 
     pub(crate) fn find_job(&self, uid: &Uid) -> Option<JobIndex> {
-        let is_it = |&index: &JobIndex| self.job(index).is_some_and(|job| job.uid == *uid);
-        self.jobs_by_uid.find(hash(uid), is_it).copied()
+        let has_uid = |&index: &JobIndex| self.job(index).is_some_and(|job| job.uid == *uid);
+        self.jobs_by_uid.find(hash(uid), has_uid).copied()
     }
 
     /// Whether a Job with this uid is known, belongs to the CronJob and is in its namespace.
@@ -163,8 +163,8 @@ impl Index {
     }
 
     fn find_owner(&self, uid: &Uid) -> Option<OwnerIndex> {
-        let is_it = |&index: &OwnerIndex| self.owners.get(index).is_some_and(|owner| owner.uid == *uid);
-        self.owners_by_uid.find(hash(uid), is_it).copied()
+        let has_uid = |&index: &OwnerIndex| self.owners.get(index).is_some_and(|owner| owner.uid == *uid);
+        self.owners_by_uid.find(hash(uid), has_uid).copied()
     }
 
     fn owner_or_insert(&mut self, uid: &Uid) -> OwnerIndex {

@@ -180,10 +180,10 @@ mod tests {
     }
 
     /// Returns how many CronJobs have this value at the pointer.
-    fn count(members: &[Member], pointer: &str, is_it: impl Fn(&Value) -> bool) -> usize {
+    fn count(members: &[Member], pointer: &str, is_counted: impl Fn(&Value) -> bool) -> usize {
         members
             .iter()
-            .filter(|member| member.cron_job.pointer(pointer).is_some_and(&is_it))
+            .filter(|member| member.cron_job.pointer(pointer).is_some_and(&is_counted))
             .count()
     }
 

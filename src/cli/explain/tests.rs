@@ -43,7 +43,7 @@ fn run_into(input: &str, arguments: &[&str], output: &mut Vec<u8>) -> Result<Vec
 
 /// The explanation of these objects at 10:00:05, unless the arguments set another time.
 #[track_caller]
-fn ask(objects: &[Value], arguments: &[&str]) -> Value {
+fn run_json(objects: &[Value], arguments: &[&str]) -> Value {
     let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
     let arguments: Vec<&str> = ["-o", "json"].iter().chain(arguments).copied().collect();
     let printed = run_on(&list.to_string(), &arguments).unwrap_or_else(|error| panic!("{error}"));
@@ -53,7 +53,7 @@ fn ask(objects: &[Value], arguments: &[&str]) -> Value {
 /// Checks the members of the explanation that are in `expected`; it may have others.
 #[track_caller]
 fn check(objects: &[Value], arguments: &[&str], expected: Value) {
-    let answer = ask(objects, arguments);
+    let answer = run_json(objects, arguments);
     for (member, expected) in expected.as_object().unwrap() {
         let found = &answer[member];
         assert_eq!(found, expected, "{member} of {answer:#}");

@@ -227,10 +227,10 @@ impl Block<'_> {
         if nothing {
             line(f, "does", "nothing")?;
         }
-        line(f, "looks again", self.next_look())
+        line(f, "looks again", self.next_evaluation())
     }
 
-    fn next_look(&self) -> String {
+    fn next_evaluation(&self) -> String {
         let next = self.explanation.next_wakeup;
         match self.explanation.reason {
             Reason::CreateFailed => format!("in 100 ms, then by back-off{}", self.end_of_tries()),

@@ -276,7 +276,7 @@ impl<'a> Trial<'a> {
 
     fn conclude(mut self) -> Result<Explanation, ExplainError> {
         let decisions = self.shard.take_decisions();
-        let verdict = telling(
+        let verdict = final_verdict(
             decisions.iter().map(|decided| &decided.verdict),
             self.seen.order.as_ref(),
         );
@@ -331,8 +331,8 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// Returns the verdict that answers the question: that of the order, otherwise the last one with a reason.
-fn telling<'a>(
+/// Returns the verdict of the order, otherwise the last one with a reason.
+fn final_verdict<'a>(
     mut verdicts: impl DoubleEndedIterator<Item = &'a Verdict> + Clone,
     order: Option<&JobOrder>,
 ) -> Option<&'a Verdict> {

@@ -90,7 +90,7 @@ impl Gathering {
                 self.resource_version = version;
                 None
             }
-            Some(Err(LeaseError::Expired { .. })) => self.list_anew().await,
+            Some(Err(LeaseError::Expired { .. })) => self.relist().await,
             Some(Err(error)) => {
                 self.watch_on().await;
                 Some(error_text(&error))
@@ -107,7 +107,7 @@ impl Gathering {
         self.leases = Box::pin(self.api.watch(self.resource_version, ANSWER_TIMEOUT));
     }
 
-    async fn list_anew(&mut self) -> Option<String> {
+    async fn relist(&mut self) -> Option<String> {
         let trouble = match self.api.list(ANSWER_TIMEOUT).await {
             Ok(list) => {
                 self.resource_version = list.resource_version;

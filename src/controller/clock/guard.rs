@@ -70,7 +70,7 @@ impl ObservedConnection {
         now.since(self.last_answer) < CONNECTION_SILENCE_MAX
     }
 
-    fn is_believed(&self) -> bool {
+    fn has_agreeing_answers(&self) -> bool {
         self.offset.n_answers >= AGREEING_ANSWERS_MIN
     }
 }
@@ -191,7 +191,7 @@ impl ClockGuard {
             return false;
         };
         let known = &self.connections[place];
-        if !known.is_believed() || self.is_near(&known.offset) {
+        if !known.has_agreeing_answers() || self.is_near(&known.offset) {
             return false;
         }
         self.connections.remove(place);
@@ -215,7 +215,7 @@ impl ClockGuard {
 
     fn n_believed(&self, is_so: impl Fn(&ServerOffset) -> bool) -> usize {
         self.fresh()
-            .filter(|known| known.is_believed() && is_so(&known.offset))
+            .filter(|known| known.has_agreeing_answers() && is_so(&known.offset))
             .count()
     }
 
@@ -239,8 +239,8 @@ impl ClockGuard {
     /// Returns this machine's clock minus the API server's, to about half a second, better with many answers. With
     /// several servers it is the median, the smaller of two middle values: the one that decides on the alarm.
     pub fn skew(&self) -> Option<SignedDuration> {
-        let believed = self.fresh().filter(|known| known.is_believed());
-        let mut skews: Vec<SignedDuration> = believed.map(|known| self.offset - known.offset.middle()).collect();
+        let agreeing = self.fresh().filter(|known| known.has_agreeing_answers());
+        let mut skews: Vec<SignedDuration> = agreeing.map(|known| self.offset - known.offset.middle()).collect();
         skews.sort_unstable_by_key(|skew| skew.abs());
         skews.get(skews.len().saturating_sub(1) / 2).copied()
     }

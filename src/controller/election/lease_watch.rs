@@ -51,7 +51,7 @@ pub(super) struct LeaseWatch {
     patience: Duration,
     stage: LeaseWatchState,
     /// Whether the election regards the watch as live.
-    is_believed: bool,
+    is_trusted: bool,
     /// Inputs to return next: the resumption of the watch, and the events that it delivered.
     next: VecDeque<ElectionInput>,
 }
@@ -67,7 +67,7 @@ impl LeaseWatch {
             refusals,
             patience,
             stage,
-            is_believed: false,
+            is_trusted: false,
             next: VecDeque::new(),
         }
     }
@@ -94,7 +94,7 @@ impl LeaseWatch {
                         Err(error) => {
                             if is_refused {
                                 self.pause(None, REFUSED_PAUSE);
-                                self.is_believed = false;
+                                self.is_trusted = false;
                                 return ElectionInput::WatchLost;
                             }
                             self.pause(None, PAUSE);
@@ -119,7 +119,7 @@ impl LeaseWatch {
                             }
                             let from = (!is_expired).then_some(through);
                             self.pause(from, if is_refused { REFUSED_PAUSE } else { PAUSE });
-                            if std::mem::take(&mut self.is_believed) {
+                            if std::mem::take(&mut self.is_trusted) {
                                 return ElectionInput::WatchLost;
                             }
                         }
@@ -143,7 +143,7 @@ impl LeaseWatch {
             leases,
         } = list;
         self.stage = watch(&self.api, resource_version, self.patience);
-        self.is_believed = true;
+        self.is_trusted = true;
         ElectionInput::Listed {
             requested_at,
             resource_version,
@@ -162,7 +162,7 @@ impl LeaseWatch {
             *through = version;
         }
         // Only a delivered event proves that the watch is live.
-        if !std::mem::replace(&mut self.is_believed, true) {
+        if !std::mem::replace(&mut self.is_trusted, true) {
             self.next.push_back(ElectionInput::WatchResumed);
         }
         self.next.extend(input);

@@ -36,7 +36,7 @@ impl ElectionTask {
         }
         if overview.not_owning != self.logged_not_owning {
             self.logged_not_owning.clone_from(&overview.not_owning);
-            self.tell(&overview);
+            self.report_ownership(&overview);
         }
         self.channels.snapshot.publish(ElectionFigures {
             refusal,
@@ -75,8 +75,8 @@ impl ElectionTask {
         }
     }
 
-    fn tell(&self, overview: &Overview) {
-        let what = if self.is_alone {
+    fn report_ownership(&self, overview: &Overview) {
+        let consequence = if self.is_alone {
             "starts no Jobs"
         } else {
             "takes no shards"
@@ -85,11 +85,11 @@ impl ElectionTask {
             None if self.is_alone => tracing::info!(identity = %overview.identity, "starts Jobs"),
             None => tracing::info!(identity = %overview.identity, "takes shards"),
             Some(reason) if reason.is_disagreement() => {
-                tracing::error!(%reason, "{what}");
+                tracing::error!(%reason, "{consequence}");
                 let key = LeaseKey::Member(self.config.pod_uid.clone());
                 self.notices.warn(key, "TakesNoShards", NotOwning::to_string(reason));
             }
-            Some(reason) => tracing::info!(%reason, "{what}"),
+            Some(reason) => tracing::info!(%reason, "{consequence}"),
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use super::Happened;
+use super::EmittedEvent;
 use crate::{
     kube_api::{EventAction, EventAggregator, EventOutcome},
     shard::{BootInstant, CronJobEvent, Uid},
@@ -40,7 +40,7 @@ struct Delivery {
     stage: DeliveryState,
     /// When the delivery is given up; set by the first attempt.
     deadline: Option<BootInstant>,
-    behind: VecDeque<Happened>,
+    behind: VecDeque<EmittedEvent>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,17 +92,17 @@ impl Deliveries {
         self.begun.iter().map(|delivery| 1 + delivery.behind.len()).sum()
     }
 
-    pub(super) fn take(&mut self, happened: Happened) {
-        let uid = &happened.event.cron_job.uid;
+    pub(super) fn take(&mut self, emitted: EmittedEvent) {
+        let uid = &emitted.event.cron_job.uid;
         match self.begun.iter_mut().find(|delivery| delivery.cron_job == *uid) {
-            Some(delivery) if delivery.behind.len() < BEHIND_MAX => delivery.behind.push_back(happened),
+            Some(delivery) if delivery.behind.len() < BEHIND_MAX => delivery.behind.push_back(emitted),
             Some(_) => self.metrics.dropped_queue_full.inc(),
-            None => self.begin(VecDeque::from([happened])),
+            None => self.begin(VecDeque::from([emitted])),
         }
     }
 
     /// Begins a delivery with the first Event that the aggregator admits.
-    fn begin(&mut self, mut events: VecDeque<Happened>) {
+    fn begin(&mut self, mut events: VecDeque<EmittedEvent>) {
         while let Some(next) = events.pop_front() {
             match self.aggregator.admit(&next.event, next.at) {
                 EventAction::Drop => self.metrics.dropped_too_many.inc(),

@@ -7,8 +7,8 @@ use super::*;
 #[test]
 fn a_missing_permission_names_its_consequence_and_role() {
     let find = |verb: &str, resource: &str| {
-        let is_it = |it: &&Permission| (it.verb, it.resource) == (verb, resource);
-        *PERMISSIONS.iter().find(is_it).unwrap()
+        let is_same = |it: &&Permission| (it.verb, it.resource) == (verb, resource);
+        *PERMISSIONS.iter().find(is_same).unwrap()
     };
     let scopes = ["a", "b", "c", "d", "e"].map(|name| Scope::Namespace(name.into()));
     let missing = MissingPermission {

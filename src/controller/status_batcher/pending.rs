@@ -204,9 +204,9 @@ impl StatusQueue {
     }
 
     /// Returns the CronJob whose write is due next: an urgent one, otherwise the oldest that arrived at or before
-    /// `came_by`. Urgent writes alternate with writes that arrived at or before `overdue_by`, so that neither kind
+    /// `arrived_by`. Urgent writes alternate with writes that arrived at or before `overdue_by`, so that neither kind
     /// starves the other.
-    pub(super) fn next_due(&self, came_by: Option<BootInstant>, overdue_by: Option<BootInstant>) -> Option<Uid> {
+    pub(super) fn next_due(&self, arrived_by: Option<BootInstant>, overdue_by: Option<BootInstant>) -> Option<Uid> {
         let mut arrivals = self.arrivals();
         let overdue = if arrivals.was_urgent {
             self.oldest_of(&mut arrivals, overdue_by)
@@ -221,10 +221,10 @@ impl StatusQueue {
             arrivals.was_urgent = true;
             return Some(uid);
         }
-        self.oldest_of(&mut arrivals, came_by)
+        self.oldest_of(&mut arrivals, arrived_by)
     }
 
-    fn oldest_of(&self, arrivals: &mut Arrivals, came_by: Option<BootInstant>) -> Option<Uid> {
+    fn oldest_of(&self, arrivals: &mut Arrivals, arrived_by: Option<BootInstant>) -> Option<Uid> {
         loop {
             let (since, uid) = arrivals.by_age.front()?;
             let is_current = self
@@ -232,7 +232,7 @@ impl StatusQueue {
                 .pending
                 .get(uid)
                 .is_some_and(|pending| pending.since == *since);
-            if is_current && came_by.is_none_or(|came_by| *since > came_by) {
+            if is_current && arrived_by.is_none_or(|arrived_by| *since > arrived_by) {
                 return None;
             }
             let (_, uid) = arrivals.by_age.pop_front()?;
@@ -313,7 +313,7 @@ impl StatusQueue {
 }
 
 /// Returns the latest arrival at which a write is due at the age `age`.
-pub(super) fn came_by(now: BootInstant, age: Duration) -> Option<BootInstant> {
+pub(super) fn arrived_by(now: BootInstant, age: Duration) -> Option<BootInstant> {
     now.since_boot().checked_sub(age).map(BootInstant::after_boot)
 }
 

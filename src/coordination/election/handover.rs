@@ -57,12 +57,13 @@ impl Election {
     }
 
     /// Whether every led shard is sealed without a target and no other member takes shards.
-    pub(super) fn all_sealed_for_nobody(&self) -> bool {
-        let is_for_nobody = |led_shard: &LedShard| matches!(&led_shard.handover, Handover::Sealed { target: None, .. });
-        self.led_shards.values().all(is_for_nobody) && !self.is_there_a_taker()
+    pub(super) fn all_sealed_without_target(&self) -> bool {
+        let is_without_target =
+            |led_shard: &LedShard| matches!(&led_shard.handover, Handover::Sealed { target: None, .. });
+        self.led_shards.values().all(is_without_target) && !self.has_taker()
     }
 
-    pub(super) fn is_there_a_taker(&self) -> bool {
+    pub(super) fn has_taker(&self) -> bool {
         self.live_members()
             .any(|(pod_uid, lease)| *pod_uid != *self.config.pod_uid && lease.accepts())
     }
@@ -184,7 +185,7 @@ impl Election {
     }
 
     fn seal(&mut self, shard: ShardId, target: Option<Box<str>>, now: BootInstant) {
-        let (close_by, has_successor) = (self.close_by(now), self.is_there_a_taker());
+        let (close_by, has_successor) = (self.close_by(now), self.has_taker());
         if let Some(led_shard) = self.led_shards.get_mut(&shard) {
             led_shard.handover = Handover::Closing { target, has_successor };
             let shard_term = ShardTerm {
@@ -272,7 +273,7 @@ impl Election {
         else {
             return;
         };
-        if target.is_none() && self.is_draining() && !self.is_there_a_taker() {
+        if target.is_none() && self.is_draining() && !self.has_taker() {
             // No member can take the shard now. It becomes free when this replica gives up its member Lease.
             return;
         }

@@ -37,18 +37,18 @@ impl Election {
 
     /// Seals all shards together if no other member takes shards: the gap of a handover does not matter then.
     pub(super) fn seal_without_successor(&mut self, now: BootInstant) {
-        if !self.is_there_a_taker() {
+        if !self.has_taker() {
             self.seal_again(self.close_by(now), |has_successor| has_successor);
         }
     }
 
     fn seal_again(&mut self, close_by: BootInstant, is_wanted: impl Fn(bool) -> bool) {
-        let is_there_a_taker = self.is_there_a_taker();
+        let has_taker = self.has_taker();
         for (shard, led_shard) in &mut self.led_shards {
             if let Handover::Closing { has_successor, .. } = &mut led_shard.handover
                 && is_wanted(*has_successor)
             {
-                *has_successor = is_there_a_taker;
+                *has_successor = has_taker;
                 let shard_term = ShardTerm {
                     shard: *shard,
                     term: led_shard.term,
@@ -56,7 +56,7 @@ impl Election {
                 let order = SealOrder {
                     shard_term,
                     close_by,
-                    has_successor: is_there_a_taker,
+                    has_successor: has_taker,
                 };
                 self.effects.push(ElectionEffect::Shards(ShardCommand::Seal(order)));
             }

@@ -100,7 +100,7 @@ impl Election {
 
     /// Whether no shard is left to hand over.
     pub(super) fn may_leave(&self) -> bool {
-        self.is_draining() && (self.led_shards.is_empty() || self.all_sealed_for_nobody())
+        self.is_draining() && (self.led_shards.is_empty() || self.all_sealed_without_target())
     }
 
     /// Gives this replica's member Lease up. If shards remain that no member takes, the Lease stays, without a

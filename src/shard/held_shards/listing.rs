@@ -223,7 +223,10 @@ impl Listing {
     }
 
     fn is_left_to_watch(&self, resource: WatchedResource, scope: &Scope) -> bool {
-        let is_it = |part: &&Part| part.resource == resource && part.scope == *scope;
-        self.parts.iter().find(is_it).is_some_and(|part| part.is_left_to_watch)
+        let is_same = |part: &&Part| part.resource == resource && part.scope == *scope;
+        self.parts
+            .iter()
+            .find(is_same)
+            .is_some_and(|part| part.is_left_to_watch)
     }
 }

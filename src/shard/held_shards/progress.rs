@@ -26,8 +26,8 @@ impl ScopeProgress {
     }
 
     fn is_refused(&self) -> bool {
-        let is_it = |resource: &KindProgress| resource.failure == Some(WatchFailure::NotPermitted);
-        is_it(&self.cron_jobs) || is_it(&self.jobs)
+        let is_not_permitted = |resource: &KindProgress| resource.failure == Some(WatchFailure::NotPermitted);
+        is_not_permitted(&self.cron_jobs) || is_not_permitted(&self.jobs)
     }
 
     fn apply(&mut self, update: &WatchUpdate) {

@@ -59,13 +59,13 @@ impl ShardState {
             }
         }
         self.note_success(owner, now);
-        self.doubt_unlabelled(owner, now);
+        self.forget_unlabelled(owner, now);
         self.look_up_missing(owner, now);
     }
 
     /// Forgets the running Jobs on the active list that no watch delivers, so that they are looked up. If such a Job is
     /// deleted before it gets the label of its shard, no event reports the deletion.
-    fn doubt_unlabelled(&mut self, owner: OwnerIndex, now: Timestamp) {
+    fn forget_unlabelled(&mut self, owner: OwnerIndex, now: Timestamp) {
         let doubtful = self.unlabelled(owner);
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return;
@@ -88,8 +88,8 @@ impl ShardState {
 
     /// The running Jobs on the active list that no watch delivers. Usually there are none, which is a cheap check.
     fn unlabelled(&self, owner: OwnerIndex) -> Vec<JobIndex> {
-        let is_it = |job: &Job| !job.is_watched && job.finish.is_none() && !job.is_delete_requested;
-        let jobs = self.index.children_of(owner).filter(|(_, job)| is_it(job));
+        let is_unwatched = |job: &Job| !job.is_watched && job.finish.is_none() && !job.is_delete_requested;
+        let jobs = self.index.children_of(owner).filter(|(_, job)| is_unwatched(job));
         let mut jobs: Vec<(JobIndex, &Job)> = jobs.collect();
         if let Some(cron_job) = self.index.cron_job(owner)
             && !jobs.is_empty()
@@ -159,14 +159,14 @@ impl ShardState {
             return false;
         };
         let name = &cron_job.record.identity.name;
-        let is_it = |job: &Job| {
+        let is_ended = |job: &Job| {
             job.finish.is_some()
                 && !job.is_delete_requested
                 && [last, slot]
                     .iter()
                     .all(|slot| naming::is_job_name(&job.name, name, *slot))
         };
-        self.index.children_of(owner).any(|(_, job)| is_it(job))
+        self.index.children_of(owner).any(|(_, job)| is_ended(job))
     }
 
     /// The latest slot for which a Job can exist, given the permitted difference between the clocks of replicas. A

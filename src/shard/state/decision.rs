@@ -39,7 +39,7 @@ impl ShardState {
         cron_job.must_decide = false;
         let passed = cron_job.armed.filter(|armed| *armed <= now);
         let is_given_up = cron_job.has_given_up(&verdict.decision);
-        self.complain(owner, &verdict.decision);
+        self.report_schedule_problems(owner, &verdict.decision);
         match &verdict.decision {
             _ if is_given_up => {}
             Decision::Start { slot, replaces } => self.start(owner, *slot, *replaces, &verdict, now),

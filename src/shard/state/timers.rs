@@ -59,7 +59,7 @@ impl Timers {
 
     /// Whether the wheels must be rebuilt: they are ahead of `now`, so that new timers would be late or lost, or the
     /// fine ticks may run out eventually.
-    fn are_to_be_made_anew(&self, now: Timestamp) -> bool {
+    fn must_be_rebuilt(&self, now: Timestamp) -> bool {
         let fine_tick = self.fine_ticks.floor(now);
         let elapsed = self.fine_slots.elapsed().max(self.wakes.elapsed());
         let is_set_back = elapsed > fine_tick.saturating_add(FALL_BACK_TICKS_MAX) || self.fine_ticks.begin_after(now);
@@ -119,7 +119,7 @@ impl ShardState {
     /// Rebuilds the wheels after the clock was set back, since they would wait for the same time to come again, or when
     /// the process has run for years. The cursor prevents a slot from starting twice.
     pub(super) fn follow_clock(&mut self, now: Timestamp) {
-        if !self.timers.are_to_be_made_anew(now) {
+        if !self.timers.must_be_rebuilt(now) {
             return;
         }
         self.timers = Timers::new(now);

@@ -26,9 +26,9 @@ fn shortened(line: &str) -> Option<String> {
 fn closing_quote(text: &str) -> Option<usize> {
     let mut is_escaped = false;
     text.find(|c: char| {
-        let is_it = c == '"' && !is_escaped;
+        let is_closing = c == '"' && !is_escaped;
         is_escaped = c == '\\' && !is_escaped;
-        is_it
+        is_closing
     })
 }
 

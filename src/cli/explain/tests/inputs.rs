@@ -4,7 +4,7 @@ use super::*;
 
 /// The explanation of a text, as JSON.
 #[track_caller]
-fn ask_text(input: &str) -> Value {
+fn run_json_text(input: &str) -> Value {
     let printed = run_on(input, &["-o", "json"]).unwrap_or_else(|error| panic!("{error}"));
     serde_json::from_str(&printed.output).unwrap()
 }
@@ -27,7 +27,7 @@ fn yaml_is_parsed_as_by_kubectl() {
         "restartPolicy: Never",
         "args: [yes, \"yes\", 0644, \"0644\", 1e3, 2026-05-05, ~, null, \"null\"]",
     );
-    let answer = ask_text(&yaml);
+    let answer = run_json_text(&yaml);
     assert_eq!(answer["slot"], "2026-05-05T10:00:00Z");
     assert_eq!(
         answer["job"]["spec"]["template"]["spec"]["args"],
@@ -38,7 +38,7 @@ fn yaml_is_parsed_as_by_kubectl() {
 #[test]
 fn yaml_anchors_are_expanded_within_a_limit() {
     let yaml = HAND_WRITTEN.replace("{restartPolicy: Never}", "{a: &a {x: 1}, b: {<<: *a, y: 2}, c: *a}");
-    let answer = ask_text(&yaml);
+    let answer = run_json_text(&yaml);
     assert_eq!(
         answer["job"]["spec"]["template"]["spec"],
         json!({"a": {"x": 1}, "b": {"x": 1, "y": 2}, "c": {"x": 1}})
@@ -66,7 +66,7 @@ fn documents_and_lists_are_equivalent() {
         json_list("CronJobList", json!([bare(&first), bare(&second)])),
     ];
     for input in inputs {
-        let answer = ask_text(&input);
+        let answer = run_json_text(&input);
         let names = |answer: &Value| answer["job"]["metadata"]["name"].clone();
         let names: Vec<Value> = answer.as_array().unwrap().iter().map(names).collect();
         assert_eq!(names, ["hello-29632920", "other-29632920"], "{input}");
@@ -76,14 +76,14 @@ fn documents_and_lists_are_equivalent() {
 #[test]
 fn an_empty_job_list_is_accepted() {
     let input = format!("{HAND_WRITTEN}---\napiVersion: batch/v1\nkind: JobList\nitems: []\n");
-    assert_eq!(ask_text(&input)["decision"], "fire");
+    assert_eq!(run_json_text(&input)["decision"], "fire");
     let input = format!("{HAND_WRITTEN}---\napiVersion: batch/v1\nkind: JobList\nitems:\n");
-    assert_eq!(ask_text(&input)["decision"], "fire");
+    assert_eq!(run_json_text(&input)["decision"], "fire");
 }
 
 #[test]
 fn defaults_of_the_api_server_are_added() {
-    let answer = ask_text(HAND_WRITTEN);
+    let answer = run_json_text(HAND_WRITTEN);
     let uid = &answer["job"]["metadata"]["ownerReferences"][0]["uid"];
     assert_eq!(uid, "348d4214-fd40-8972-9695-42178752c599", "the same in every run");
     assert_eq!(answer["status"]["active"][0]["namespace"], "default");
@@ -163,10 +163,10 @@ metadata:
   name: hello-29632910
   ownerReferences: [{kind: CronJob, name: hello, controller: true}]
 ";
-    assert_eq!(ask_text(yaml)["reason"], "Forbidden");
+    assert_eq!(run_json_text(yaml)["reason"], "Forbidden");
     // Without the Job, the controller would report the entry of the active list as missing.
     let alone = yaml.split("---").next().unwrap();
-    assert_eq!(ask_text(alone)["events"][0]["reason"], "MissingJob");
+    assert_eq!(run_json_text(alone)["events"][0]["reason"], "MissingJob");
 }
 
 #[test]
@@ -315,7 +315,7 @@ fn extreme_timestamps_are_answered() {
                         "metadata": {"creationTimestamp": created},
                         "spec": {"schedule": schedule, "timeZone": zone}, "status": {"lastScheduleTime": last},
                     }))];
-                    let answer = ask(&objects, &["--now", now]);
+                    let answer = run_json(&objects, &["--now", now]);
                     assert!(
                         answer["reason"] == "Created" || answer["reason"] == "NotDue",
                         "{answer:#}"

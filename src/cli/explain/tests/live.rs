@@ -38,7 +38,7 @@ fn cluster(objects: Vec<(String, Value)>) -> (Client, Arc<Mutex<Vec<String>>>) {
     (Client::new(service, "default"), requested_paths)
 }
 
-async fn ask_cluster(client: &Client) -> Result<Value, String> {
+async fn run_json_live(client: &Client) -> Result<Value, String> {
     use clap::Parser as _;
     let line = ["cronwheel", "explain", "hello", "-n", "default", "-o", "json"];
     let Command::Explain(args) = Cli::try_parse_from(line).unwrap().command else {
@@ -75,7 +75,7 @@ async fn b_5_4_active_entries_are_looked_up_in_their_namespace() {
         ),
         (format!("{BASE}/other/jobs/there"), job(29_632_910, there)),
     ]);
-    let answer = ask_cluster(&client).await.unwrap();
+    let answer = run_json_live(&client).await.unwrap();
     assert_eq!(
         *requested_paths.lock().unwrap(),
         [

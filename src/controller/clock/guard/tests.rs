@@ -38,12 +38,12 @@ impl World {
     }
 
     /// Sends one request that takes `round_trip` and is answered halfway.
-    fn ask(&mut self, round_trip: Duration) {
-        self.ask_over(None, round_trip, self.server_ahead);
+    fn request(&mut self, round_trip: Duration) {
+        self.request_over(None, round_trip, self.server_ahead);
     }
 
     /// Sends one request over a connection to a server whose clock is ahead by `server_ahead`.
-    fn ask_over(&mut self, connection: Option<ConnectionId>, round_trip: Duration, server_ahead: SignedDuration) {
+    fn request_over(&mut self, connection: Option<ConnectionId>, round_trip: Duration, server_ahead: SignedDuration) {
         let sent = BootInstant::after_boot(self.boot);
         self.pass(round_trip / 2);
         let server = true_time(self.boot) + server_ahead;
@@ -55,10 +55,10 @@ impl World {
     }
 
     /// Sends three requests over each connection. The pairs are the connection and its server's lead in milliseconds.
-    fn ask_all(&mut self, servers_ahead: &[(u64, i64)]) {
+    fn request_all(&mut self, servers_ahead: &[(u64, i64)]) {
         for _ in 0..3 {
             for (connection, ahead_ms) in servers_ahead {
-                self.ask_over(
+                self.request_over(
                     Some(ConnectionId(*connection)),
                     Duration::from_millis(4),
                     millis(*ahead_ms),
@@ -73,9 +73,9 @@ impl World {
             .retire(ConnectionId(connection), BootInstant::after_boot(self.boot))
     }
 
-    fn ask_often(&mut self, n_requests: u32) {
+    fn request_often(&mut self, n_requests: u32) {
         for _ in 0..n_requests {
-            self.ask(Duration::from_millis(4));
+            self.request(Duration::from_millis(4));
             self.pass(Duration::from_millis(273));
         }
     }
@@ -93,9 +93,9 @@ fn millis(count: i64) -> SignedDuration {
 fn the_clock_is_unknown_before_two_answers_agree() {
     let mut world = World::new(SignedDuration::ZERO);
     assert_eq!(world.guard.verdict(), ClockVerdict::Unknown);
-    world.ask(Duration::from_millis(4));
+    world.request(Duration::from_millis(4));
     assert_eq!(world.guard.verdict(), ClockVerdict::Unknown);
-    world.ask(Duration::from_millis(4));
+    world.request(Duration::from_millis(4));
     assert_eq!(world.guard.verdict(), ClockVerdict::Fine);
 }
 
@@ -104,7 +104,7 @@ fn a_clock_too_far_from_the_api_server_raises_an_alarm() {
     #[track_caller]
     fn check(wall_ahead_ms: i64, expected: ClockVerdict) {
         let mut world = World::new(millis(wall_ahead_ms));
-        world.ask_often(10);
+        world.request_often(10);
         assert_eq!(world.guard.verdict(), expected, "{wall_ahead_ms} ms ahead");
     }
     for ahead in [0, 400, -400, 1_900, -1_900, 2_000, -2_000] {
@@ -119,7 +119,7 @@ fn a_clock_too_far_from_the_api_server_raises_an_alarm() {
 fn many_answers_measure_the_skew_within_100_ms() {
     for ahead in [-700, 0, 250, 1_300] {
         let mut world = World::new(millis(ahead));
-        world.ask_often(40);
+        world.request_often(40);
         let skew = world.guard.skew().unwrap();
         assert!((skew - millis(ahead)).abs() < millis(100), "{skew:?} for {ahead} ms");
     }
@@ -129,7 +129,7 @@ fn many_answers_measure_the_skew_within_100_ms() {
 fn slow_answers_raise_no_alarm() {
     let mut world = World::new(SignedDuration::ZERO);
     for _ in 0..5 {
-        world.ask(Duration::from_secs(40));
+        world.request(Duration::from_secs(40));
     }
     assert_eq!(world.guard.verdict(), ClockVerdict::Fine);
 }
@@ -137,12 +137,12 @@ fn slow_answers_raise_no_alarm() {
 #[test]
 fn one_wrong_answer_raises_no_alarm() {
     let mut world = World::new(SignedDuration::ZERO);
-    world.ask_often(5);
+    world.request_often(5);
     world.server_ahead = SignedDuration::from_hours(1);
-    world.ask(Duration::from_millis(4));
+    world.request(Duration::from_millis(4));
     assert_eq!(world.guard.verdict(), ClockVerdict::Fine);
     world.server_ahead = SignedDuration::ZERO;
-    world.ask_often(2);
+    world.request_often(2);
     assert_eq!(world.guard.verdict(), ClockVerdict::Fine);
 }
 
@@ -154,11 +154,11 @@ fn a_clock_step_without_confirmation_is_never_followed() {
         SignedDuration::from_hours(-1),
     ] {
         let mut world = World::new(SignedDuration::ZERO);
-        world.ask_often(20);
+        world.request_often(20);
         world.wall_ahead = step;
         assert_eq!(world.read_ahead(), SignedDuration::ZERO, "step of {step:?}");
         assert!(world.guard.is_holding_step());
-        world.ask_often(20);
+        world.request_often(20);
         assert_eq!(world.read_ahead(), SignedDuration::ZERO, "step of {step:?}");
         assert_eq!(world.guard.verdict(), ClockVerdict::Fine);
         world.wall_ahead = SignedDuration::ZERO;
@@ -175,10 +175,10 @@ fn a_clock_step_is_followed_once_answers_confirm_it() {
         millis(2_500),
     ] {
         let mut world = World::new(wrong_by);
-        world.ask_often(8);
+        world.request_often(8);
         world.wall_ahead = SignedDuration::ZERO;
         assert_eq!(world.read_ahead(), wrong_by, "held at first");
-        world.ask_often(2);
+        world.request_often(2);
         assert_eq!(world.read_ahead(), SignedDuration::ZERO);
         assert_eq!(world.guard.verdict(), ClockVerdict::Fine);
     }
@@ -197,9 +197,9 @@ fn small_clock_steps_are_followed_at_once() {
 #[test]
 fn the_alarm_ends_when_the_clocks_agree_again() {
     let mut world = World::new(SignedDuration::ZERO);
-    world.ask_often(5);
+    world.request_often(5);
     world.server_ahead = SignedDuration::from_secs(30);
-    world.ask_often(3);
+    world.request_often(3);
     assert_eq!(world.guard.verdict(), ClockVerdict::Alarm);
     let now = BootInstant::after_boot(world.boot);
     assert!(
@@ -207,7 +207,7 @@ fn the_alarm_ends_when_the_clocks_agree_again() {
         "answers are wanted soon"
     );
     world.server_ahead = SignedDuration::ZERO;
-    world.ask_often(3);
+    world.request_often(3);
     assert_eq!(world.guard.verdict(), ClockVerdict::Fine);
 }
 
@@ -229,7 +229,7 @@ fn the_alarm_needs_a_majority_of_connections() {
     fn check(wrong_ms: [i64; 4], expected: ClockVerdict) {
         let mut world = World::new(SignedDuration::ZERO);
         let servers: Vec<(u64, i64)> = (1..).zip(wrong_ms).collect();
-        world.ask_all(&servers);
+        world.request_all(&servers);
         assert_eq!(world.guard.verdict(), expected, "{wrong_ms:?}");
         let is_near = world.guard.skew().unwrap().abs() < SignedDuration::from_secs(1);
         assert_eq!(
@@ -255,10 +255,10 @@ fn a_wrong_server_raises_no_alarm_before_others_answer_twice() {
         } else {
             SignedDuration::ZERO
         };
-        world.ask_over(Some(ConnectionId(connection)), Duration::from_millis(4), ahead);
+        world.request_over(Some(ConnectionId(connection)), Duration::from_millis(4), ahead);
     }
     for _ in 0..3 {
-        world.ask_over(Some(ConnectionId(1)), Duration::from_millis(4), millis(5_000));
+        world.request_over(Some(ConnectionId(1)), Duration::from_millis(4), millis(5_000));
         assert_eq!(world.guard.verdict(), ClockVerdict::Unknown);
     }
 }
@@ -266,13 +266,13 @@ fn a_wrong_server_raises_no_alarm_before_others_answer_twice() {
 #[test]
 fn at_most_one_contradicting_connection_is_replaced_in_ten_seconds() {
     let mut world = World::new(SignedDuration::ZERO);
-    world.ask_all(&[(1, 5_000), (2, 5_000), (3, 5_000), (4, 0)]);
+    world.request_all(&[(1, 5_000), (2, 5_000), (3, 5_000), (4, 0)]);
     assert_eq!(world.guard.verdict(), ClockVerdict::Alarm);
     assert!(!world.retire(4), "it agrees");
     assert!(!world.retire(9), "it is not known");
     assert!(world.retire(1));
     assert!(!world.retire(2), "too soon");
-    world.ask_all(&[(5, 0)]);
+    world.request_all(&[(5, 0)]);
     assert_eq!(world.guard.verdict(), ClockVerdict::Fine);
     world.pass(Duration::from_secs(10));
     assert!(world.retire(2), "one server's clock is still wrong");
@@ -281,13 +281,13 @@ fn at_most_one_contradicting_connection_is_replaced_in_ten_seconds() {
 #[test]
 fn a_connection_silent_for_30_seconds_does_not_count() {
     let mut world = World::new(SignedDuration::ZERO);
-    world.ask_all(&[(1, 5_000), (2, 0)]);
+    world.request_all(&[(1, 5_000), (2, 0)]);
     assert_eq!(world.guard.verdict(), ClockVerdict::Fine);
     world.pass(Duration::from_secs(20));
-    world.ask_all(&[(1, 5_000)]);
+    world.request_all(&[(1, 5_000)]);
     assert_eq!(world.guard.verdict(), ClockVerdict::Fine);
     world.pass(Duration::from_secs(11));
-    world.ask_all(&[(1, 5_000)]);
+    world.request_all(&[(1, 5_000)]);
     assert_eq!(world.guard.verdict(), ClockVerdict::Alarm, "the only server counts");
 }
 
@@ -296,9 +296,9 @@ fn a_clock_step_is_followed_if_a_majority_confirms_it() {
     for (n_right, is_followed) in [(1, false), (2, false), (3, true)] {
         let mut world = World::new(SignedDuration::ZERO);
         let servers: Vec<(u64, i64)> = (1..=4).map(|id| (id, if id <= n_right { 5_000 } else { 0 })).collect();
-        world.ask_all(&servers);
+        world.request_all(&servers);
         world.wall_ahead = millis(5_000);
-        world.ask_all(&servers);
+        world.request_all(&servers);
         let ahead = world.read_ahead();
         assert_eq!(ahead == millis(5_000), is_followed, "{n_right} of 4");
     }
@@ -308,7 +308,7 @@ fn a_clock_step_is_followed_if_a_majority_confirms_it() {
 fn old_connections_are_forgotten() {
     let mut world = World::new(SignedDuration::ZERO);
     for connection in 0..1_000 {
-        world.ask_over(
+        world.request_over(
             Some(ConnectionId(connection)),
             Duration::from_millis(4),
             SignedDuration::ZERO,

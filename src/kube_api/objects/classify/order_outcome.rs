@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{CronJobOutcome, EventOutcome, LabelOutcome};
 use crate::{
-    kube_api::{access_review::AccessAnswer, namespaces::NamespaceAnswer},
+    kube_api::{access_review::AccessDecision, namespaces::NamespaceAnswer},
     shard::{CreateOutcome, DeleteOutcome, LookUpOutcome, StatusOutcome},
 };
 
@@ -64,9 +64,9 @@ impl OrderOutcome for EventOutcome {
     }
 }
 
-impl OrderOutcome for AccessAnswer {
-    fn failed(message: String, _: Option<Duration>) -> AccessAnswer {
-        AccessAnswer::Unknown { message }
+impl OrderOutcome for AccessDecision {
+    fn failed(message: String, _: Option<Duration>) -> AccessDecision {
+        AccessDecision::Unknown { message }
     }
 }
 

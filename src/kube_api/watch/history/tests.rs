@@ -44,7 +44,7 @@ impl Script {
     }
 }
 
-async fn ask(client: &Client, path: &str) -> (u16, Bytes) {
+async fn get(client: &Client, path: &str) -> (u16, Bytes) {
     let mut request = Request::new(Body::empty());
     *request.uri_mut() = path.parse().unwrap();
     let (head, body) = client.send(request).await.unwrap().into_parts();
@@ -58,15 +58,15 @@ async fn an_interrupted_watch_resumes_only_in_the_same_history() {
     let (script, went_back) = (Script::default(), OrderedSender::new(false));
     let client = script.client(&went_back);
     script.answer(200, "");
-    assert_eq!(ask(&client, WATCH).await.0, 200);
+    assert_eq!(get(&client, WATCH).await.0, 200);
     assert_eq!(script.n_requests(), 1, "the first one follows a list");
     script.list_at(70);
     script.answer(200, "");
-    assert_eq!(ask(&client, WATCH).await.0, 200);
+    assert_eq!(get(&client, WATCH).await.0, 200);
     assert_eq!(script.requests.lock().unwrap()[1], "/apis/batch/v1/jobs?limit=1");
     assert!(!went_back.get());
     script.list_at(69);
-    let (code, body) = ask(&client, WATCH).await;
+    let (code, body) = get(&client, WATCH).await;
     assert_eq!((code, &body[..]), (410, EXPIRED.as_bytes()));
     assert!(went_back.get());
 }
@@ -76,9 +76,9 @@ async fn a_list_after_an_interrupted_watch_is_checked_too() {
     let (script, went_back) = (Script::default(), OrderedSender::new(false));
     let client = script.client(&went_back);
     script.answer(500, "");
-    ask(&client, WATCH).await;
+    get(&client, WATCH).await;
     script.list_at(12);
-    assert_eq!(ask(&client, "/apis/batch/v1/jobs?limit=500").await.0, 410);
+    assert_eq!(get(&client, "/apis/batch/v1/jobs?limit=500").await.0, 410);
     assert!(went_back.get());
 }
 
@@ -87,13 +87,13 @@ async fn a_failed_history_check_does_not_resume_the_watch() {
     let (script, went_back) = (Script::default(), OrderedSender::new(false));
     let client = script.client(&went_back);
     script.answer(200, "");
-    ask(&client, WATCH).await;
+    get(&client, WATCH).await;
     script.answer(503, "away");
-    assert_eq!(ask(&client, WATCH).await.0, 503);
+    assert_eq!(get(&client, WATCH).await.0, 503);
     assert_eq!(script.n_requests(), 2, "the watch is not opened");
     script.list_at(70);
     script.answer(200, "");
-    assert_eq!(ask(&client, WATCH).await.0, 200);
+    assert_eq!(get(&client, WATCH).await.0, 200);
     assert!(!went_back.get());
 }
 

@@ -165,7 +165,7 @@ fn b_12_1_b_12_5_a_created_job_is_recorded() {
 
 #[test]
 fn b_12_3_an_existing_job_of_the_cron_job_is_adopted() {
-    let answer = ask(&[cron_job(json!({}))], &["--assume", "create=exists"]);
+    let answer = run_json(&[cron_job(json!({}))], &["--assume", "create=exists"]);
     assert_eq!(answer["reason"], "Adopted");
     assert_eq!(answer["events"], json!([]));
     assert_eq!(answer["job"]["metadata"]["name"], "hello-29632920");
@@ -220,7 +220,7 @@ fn b_12_3_a_foreign_job_loses_the_slot() {
 
 #[test]
 fn b_12_4_a_failed_create_gets_an_event_and_no_status() {
-    let answer = ask(&[cron_job(json!({}))], &["--assume", "create=error"]);
+    let answer = run_json(&[cron_job(json!({}))], &["--assume", "create=error"]);
     assert_eq!(answer["decision"], "fire");
     assert_eq!(answer["reason"], "CreateFailed");
     assert_eq!(answer["job"]["metadata"]["name"], "hello-29632920");
@@ -244,7 +244,7 @@ fn b_14_events_are_in_the_order_of_one_sync() {
         job(29_626_550, ended("Failed", None)),
         manual_job(json!({})),
     ];
-    let answer = ask(&objects, &[]);
+    let answer = run_json(&objects, &[]);
     let summary = |event: &Value| format!("{} {}", event["reason"], event["message"]).replace('"', "");
     let summaries: Vec<String> = answer["events"].as_array().unwrap().iter().map(summary).collect();
     let starts = [

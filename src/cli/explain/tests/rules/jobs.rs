@@ -154,7 +154,7 @@ fn b_5_4_all_stale_active_entries_are_removed() {
             let objects = [cron_job(json!({
                 "spec": {"concurrencyPolicy": policy}, "status": {"active": active},
             }))];
-            let answer = ask(&objects, &[]);
+            let answer = run_json(&objects, &[]);
             assert_eq!(answer["reason"], "Created", "{policy}, {n_entries} entries");
             let n_events = answer["events"].as_array().map_or(0, Vec::len);
             assert_eq!(
@@ -182,7 +182,7 @@ fn b_5_4_an_active_entry_with_an_undecodable_job_may_still_run() {
             })),
             broken_job(29_632_910),
         ];
-        let answer = ask(&objects, &[]);
+        let answer = run_json(&objects, &[]);
         assert_eq!(answer["reason"], reason, "{policy}");
         assert_eq!(answer["decision"], decision, "{policy}");
         let events = answer["events"].to_string();

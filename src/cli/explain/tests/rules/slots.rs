@@ -86,7 +86,7 @@ fn b_7_1_a_zone_in_the_schedule_wins_with_a_warning() {
     );
     let annotation = "/job/metadata/annotations/batch.kubernetes.io~1cronjob-scheduled-timestamp";
     assert_eq!(
-        ask(&objects, &[]).pointer(annotation),
+        run_json(&objects, &[]).pointer(annotation),
         Some(&json!("2026-05-05T12:00:00+02:00"))
     );
 }
@@ -114,7 +114,7 @@ fn b_6_2_b_11_3_local_means_the_default_zone() {
         json!({"spec": {"schedule": "0 12 * * *", "timeZone": "Local"}}),
         json!({"spec": {"schedule": "TZ=Local 0 12 * * *", "timeZone": "Local"}}),
     ] {
-        let answer = ask(&[cron_job(changes)], &["--default-time-zone", "Europe/Berlin"]);
+        let answer = run_json(&[cron_job(changes)], &["--default-time-zone", "Europe/Berlin"]);
         assert_eq!(answer["slot"], "2026-05-05T10:00:00Z");
         assert_eq!(
             answer["job"]["metadata"]["annotations"]["batch.kubernetes.io/cronjob-scheduled-timestamp"],

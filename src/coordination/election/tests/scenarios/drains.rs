@@ -42,10 +42,10 @@ fn f1_a_drain_hands_everything_over_within_five_seconds() {
     }
 }
 
-fn drained(world: &mut World, leaver: usize) -> u64 {
+fn drained(world: &mut World, leaving: usize) -> u64 {
     let begun = world.now;
-    world.drain(leaver);
-    while !world.replicas[leaver].has_left {
+    world.drain(leaving);
+    while !world.replicas[leaving].has_left {
         world.run(1);
     }
     world.now - begun

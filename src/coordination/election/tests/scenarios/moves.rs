@@ -73,8 +73,8 @@ fn f3_replicas_that_drain_together_leave_even_shares() {
     let (mut n_uneven, n_seeds) = (0, 60);
     for seed in 0..n_seeds {
         let mut world = fleet(64, 6, seed);
-        for leaver in 2..6 {
-            world.drain(leaver);
+        for leaving in 2..6 {
+            world.drain(leaving);
             let gap = world.random.below(20);
             world.run(gap);
         }
@@ -97,14 +97,14 @@ fn f3_scaling_up_and_down_balances_the_shards() {
     assert_balanced(&world, &[0, 1, 2, 3, 4]);
     assert!((51..=52).contains(&world.n_moves()), "{}", world.n_moves());
     let before = world.n_moves();
-    for leaver in 2..5 {
-        world.drain(leaver);
+    for leaving in 2..5 {
+        world.drain(leaving);
     }
     world.run(3_000);
     let n_moves = world.n_moves() - before;
     assert!(
         (38..=39).contains(&n_moves),
-        "each of theirs once, none to another leaver"
+        "each of their shards moves once, never to another leaving member"
     );
     // A leaving member does not know the offers of the others; the result is balanced later.
     world.run(30_000);
@@ -137,9 +137,9 @@ fn f20_random_membership_changes_settle_with_few_moves() {
                 live.push(world.start(&format!("more-{change}")));
             } else {
                 let at = usize::try_from(world.random.below(live.len() as u64)).unwrap();
-                let leaver = live.remove(at);
-                bound += world.load()[leaver].max(shards.div_ceil(live.len() + 1));
-                world.drain(leaver);
+                let leaving = live.remove(at);
+                bound += world.load()[leaving].max(shards.div_ceil(live.len() + 1));
+                world.drain(leaving);
             }
             world.run(1_200);
         }

@@ -82,14 +82,14 @@ impl ShardState {
     }
 
     /// Reports problems of the schedule, once for each schedule (B-6.2, B-6.4, B-6.5, B-7.1).
-    pub(super) fn complain(&mut self, owner: OwnerIndex, decision: &Decision) {
+    pub(super) fn report_schedule_problems(&mut self, owner: OwnerIndex, decision: &Decision) {
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return;
         };
         let schedule = &cron_job.record.schedule;
         let text = &schedule.text;
         let reported = &mut cron_job.reported;
-        let mut complaints = Vec::new();
+        let mut problems = Vec::new();
         let is_before_parsing = matches!(
             decision,
             Decision::Skip(SkipReason::Deleting | SkipReason::UnknownTimeZone(_) | SkipReason::Suspended)
@@ -98,7 +98,7 @@ impl ShardState {
             && !is_before_parsing
             && !std::mem::replace(&mut reported.unsupported_schedule, true)
         {
-            complaints.push((EventReason::UnsupportedSchedule, format!(
+            problems.push((EventReason::UnsupportedSchedule, format!(
                 "CRON_TZ or TZ used in schedule {} is not officially supported, see https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details",
                 quote(text)
             )));
@@ -107,7 +107,7 @@ impl ShardState {
             Decision::Skip(SkipReason::UnknownTimeZone(error)) if !reported.unknown_time_zone => {
                 reported.unknown_time_zone = true;
                 let zone = quote(schedule.time_zone.as_deref().unwrap_or_default());
-                complaints.push((
+                problems.push((
                     EventReason::UnknownTimeZone,
                     format!("invalid timeZone: {zone}: {error}"),
                 ));
@@ -115,18 +115,18 @@ impl ShardState {
             Decision::Skip(SkipReason::Unparseable(error)) if !reported.unparseable_schedule => {
                 reported.unparseable_schedule = true;
                 let message = format!("unparseable schedule: {} : {error}", quote(text));
-                complaints.push((EventReason::UnparseableSchedule, message));
+                problems.push((EventReason::UnparseableSchedule, message));
             }
             Decision::Skip(SkipReason::NeverRuns(error)) if !reported.invalid_schedule => {
                 reported.invalid_schedule = true;
-                complaints.push((
+                problems.push((
                     EventReason::InvalidSchedule,
                     format!("invalid schedule: {text} : {error}"),
                 ));
             }
             Decision::Skip(_) | Decision::Start { .. } => {}
         }
-        for (reason, message) in complaints {
+        for (reason, message) in problems {
             self.emit_event(owner, reason, message);
         }
     }

@@ -290,9 +290,12 @@ mod tests {
         let before = api.n_probes.load(Ordering::Relaxed);
         clock.step_wall(SignedDuration::from_secs(60));
         tokio::time::sleep(Duration::from_millis(1_100)).await;
-        assert!(api.n_probes.load(Ordering::Relaxed) > before, "the step is asked about");
+        assert!(
+            api.n_probes.load(Ordering::Relaxed) > before,
+            "the step triggers a probe"
+        );
         tokio::time::sleep(Duration::from_secs(1)).await;
-        assert!(!clock.is_holding_step(), "and borne out");
+        assert!(!clock.is_holding_step(), "the answer confirms the step");
     }
 
     #[tokio::test(start_paused = true)]

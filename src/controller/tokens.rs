@@ -64,6 +64,10 @@ mod tests {
         assert_eq!(tokens.take(at(100_100)), Ok(()));
         assert_eq!(tokens.take(at(100_150)), Err(at(100_200)));
         let later: Vec<_> = (0..4).map(|_| tokens.take(at(200_000)).is_ok()).collect();
-        assert_eq!(later, [true, true, true, false], "it holds no more than its capacity");
+        assert_eq!(
+            later,
+            [true, true, true, false],
+            "the bucket holds at most its capacity"
+        );
     }
 }

@@ -339,7 +339,11 @@ mod tests {
             leadership.renewal_answered(&renewal(date, 100_000, 0));
         }
         let latest = "2026-01-01T00:00:07Z".parse().unwrap();
-        assert_eq!(stamp(&leadership).create_before, Some(latest), "it never moves back");
+        assert_eq!(
+            stamp(&leadership).create_before,
+            Some(latest),
+            "the limit never moves back"
+        );
     }
 
     fn shard_term(shard: u16, term: u64) -> ShardTerm {
@@ -384,7 +388,7 @@ mod tests {
         ending.end(shard_term(5, 8));
         assert!(
             ending.covers(shard_term(5, 9), at(19)),
-            "word of a former term came late"
+            "a late message about a former term has no effect"
         );
         ending.end(shard_term(5, 9));
         assert!(!ending.covers(shard_term(5, 9), at(19)));

@@ -224,7 +224,7 @@ mod tests {
         let many: Vec<String> = (0..1000).map(|number| format!("tenant-{number:04}")).collect();
         let many = of(&many.iter().map(String::as_str).collect::<Vec<_>>());
         assert!(many.may_overlap(&of(&["tenant-0003"])));
-        assert!(!many.may_overlap(&of(&["tenant"])), "a name that is cut is no name");
+        assert!(!many.may_overlap(&of(&["tenant"])), "a truncated name is not compared");
     }
 
     #[test]

@@ -97,7 +97,10 @@ impl Timing {
     pub(super) fn checked(parts: TimingParts) -> Timing {
         assert_eq!(parts.evict_after.subsec_nanos(), 0, "a Lease has whole seconds only");
         let renewals = parts.renew_interval * 2 + parts.attempt_timeout;
-        assert!(parts.self_fence > renewals, "one failed renewal is no fence: {parts:?}");
+        assert!(
+            parts.self_fence > renewals,
+            "one failed renewal must not cause a fence: {parts:?}"
+        );
         let alive_until = slowed(parts.self_fence + parts.write_life_min);
         assert!(alive_until < parts.evict_after, "writes live too long: {parts:?}");
         Timing(parts)

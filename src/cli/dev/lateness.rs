@@ -150,6 +150,10 @@ mod tests {
         assert_eq!(window.lateness().map(|lateness| lateness.max_seconds), Some(0.001));
         window.add(at(91), buckets([2, 2, 11, 11]));
         assert_eq!(window.lateness(), None);
-        assert_eq!(window.samples.len(), 4, "the last before the window, and those within");
+        assert_eq!(
+            window.samples.len(),
+            4,
+            "the last sample before the window, and those within it"
+        );
     }
 }

@@ -110,7 +110,7 @@ fn append_activations(schedule: &Schedule, from: Timestamp, count: u32, answer: 
             break;
         };
         let written = write!(answer, "{next}");
-        debug_assert!(written.is_ok(), "a vector takes what is written to it");
+        debug_assert!(written.is_ok(), "writing to a vector does not fail");
         reference = next;
     }
 }

@@ -46,7 +46,7 @@ async fn the_kernel_timer_can_be_reused_after_a_cancelled_sleep() {
     let far = clock.now() + SignedDuration::from_hours(1);
     tokio::select! {
         biased;
-        () = sleeper.sleep_until(far) => panic!("an hour is not over yet"),
+        () = sleeper.sleep_until(far) => panic!("an hour has not passed"),
         () = std::future::ready(()) => {}
     }
     let near = clock.now() + SignedDuration::from_millis(2);

@@ -358,7 +358,7 @@ async fn a_throttled_request_is_retried_after_retry_after() {
     assert!(text.contains(r#"cronwheel_api_requests_total{code="429",resource="jobs",verb="create"} 1"#));
     assert!(
         text.contains("cronwheel_lateness_seconds_count 1"),
-        "the first sending counts"
+        "the first attempt counts"
     );
 }
 
@@ -377,7 +377,7 @@ async fn an_unreachable_server_is_probed_by_one_request_at_a_time() {
     assert_eq!(at[..5], [0, 105, 310, 715, 1_520]);
     assert!(
         at[5..].iter().all(|at| *at >= 1_525),
-        "the others go when the probe has come back: {at:?}"
+        "the other requests are sent after the answer to the probe: {at:?}"
     );
 }
 

@@ -159,14 +159,17 @@ mod tests {
         let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
         let mut refusals = Refusals::new(&Metrics::register().unwrap().election.api, &clock, true);
         let patience = Duration::from_secs(10);
-        assert!(!refusals.were_always(false, patience), "nothing is known yet");
+        assert!(!refusals.were_always(false, patience), "no request was refused");
         refusals.note(["list", "leases"], &forbidden());
-        assert!(!refusals.were_always(false, patience), "it may pass");
+        assert!(!refusals.were_always(false, patience), "the refusal may be temporary");
         tokio::time::advance(Duration::from_secs(9)).await;
         refusals.note(["list", "leases"], &Ok(()));
-        assert!(!refusals.were_always(false, patience), "it has passed");
+        assert!(!refusals.were_always(false, patience), "the refusal has ended");
         refusals.note(["list", "leases"], &forbidden());
-        assert!(!refusals.were_always(false, patience), "and begins anew");
+        assert!(
+            !refusals.were_always(false, patience),
+            "the time counts from the next refusal"
+        );
         tokio::time::advance(patience).await;
         assert!(refusals.were_always(false, patience));
         assert!(!refusals.were_always(true, patience));

@@ -164,12 +164,12 @@ mod tests {
         assert_eq!(
             [50, 4, 1].map(&mut shared_among),
             [8, 16, 64],
-            "a part that grows is taken at once"
+            "a larger share applies at once"
         );
         limit.on_throttled();
         limit.share_among(2);
         limit.share_among(1);
-        assert_eq!(limit.get(), 16, "no more than was left of it");
+        assert_eq!(limit.get(), 16, "the limit does not rise");
         limit.on_throttled();
         for _ in 0..50_000 {
             let n_inflight = limit.get();

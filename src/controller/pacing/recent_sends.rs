@@ -74,7 +74,7 @@ mod tests {
         assert_eq!(recent.count(at(999)), 2);
         assert_eq!((recent.count(at(1_000)), recent.next_change()), (1, Some(at(1_400))));
         recent.leave(ids[1]);
-        assert_eq!(recent.count(at(1_000)), 1, "it was no longer recent");
+        assert_eq!(recent.count(at(1_000)), 1, "the request was no longer recent");
         recent.leave(ids[2]);
         assert_eq!(recent.count(at(1_000)), 0);
     }

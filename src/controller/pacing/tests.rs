@@ -35,9 +35,9 @@ fn a_throttled_lane_waits_for_a_bounded_retry_after() {
         assert_eq!(
             pacer.admission(at(7 + expected_ms), 5),
             Admission::Now,
-            "it opens for all at once"
+            "the lane opens for all requests"
         );
-        assert_eq!(pacer.inflight_limit(), 16, "and the limit is lower");
+        assert_eq!(pacer.inflight_limit(), 16, "the limit is lower");
     }
     check(None, 100);
     check(Some(1_000), 1_000);
@@ -85,7 +85,7 @@ fn an_unreachable_server_is_probed_by_single_requests_at_doubling_intervals() {
         let probe = ticket(&mut pacer, now);
         pacer.on_unavailable(probe, now, None);
         let Admission::Wait(until) = pacer.admission(now, 0) else {
-            panic!("it must wait")
+            panic!("the lane must wait")
         };
         pauses.push(until.since(now).as_millis());
         now = until;
@@ -105,7 +105,7 @@ fn an_unreachable_server_is_probed_by_single_requests_at_doubling_intervals() {
     assert_eq!(
         pacer.admission(now, 0),
         Admission::Wait(now + Duration::from_millis(100)),
-        "it starts anew"
+        "the pauses start again"
     );
 }
 

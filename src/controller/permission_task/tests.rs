@@ -180,7 +180,7 @@ async fn only_missing_permissions_are_checked_again() {
     );
     bench.api.0.lock().unwrap().does_not_review = true;
     pass(20).await;
-    assert_eq!(bench.missing().len(), 1, "what is known stays");
+    assert_eq!(bench.missing().len(), 1, "the last result stays");
 }
 
 #[tokio::test(start_paused = true)]

@@ -82,5 +82,5 @@ fn permission_table_matches_the_installed_rbac_rules() {
     });
     let as_set = |rows: &[Row]| rows.iter().cloned().collect::<BTreeSet<Row>>();
     assert_eq!(as_set(&in_table), as_set(&installed));
-    assert_eq!(in_table.len(), installed.len(), "one row for each");
+    assert_eq!(in_table.len(), installed.len(), "one row for each rule");
 }

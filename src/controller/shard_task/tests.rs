@@ -230,7 +230,7 @@ async fn no_job_is_created_while_the_clock_is_in_doubt() {
     let mut bench = Bench::new();
     bench.list(vec![cron_job("one", "* * * * *")]).await;
     pass(120).await;
-    assert!(!bench.snapshot.read().is_synced, "the shard has no time to go by yet");
+    assert!(!bench.snapshot.read().is_synced, "the shard has no time yet");
     bench.compare_clocks(SignedDuration::ZERO);
     let (at, _) = bench.creates.recv().await.unwrap();
     assert!(
@@ -240,7 +240,7 @@ async fn no_job_is_created_while_the_clock_is_in_doubt() {
 
     bench.compare_clocks(SignedDuration::from_hours(1));
     pass(300).await;
-    assert!(bench.creates.try_recv().is_err(), "the alarm holds everything");
+    assert!(bench.creates.try_recv().is_err(), "nothing is created during the alarm");
     bench.compare_clocks(SignedDuration::ZERO);
     let (at, _) = bench.creates.recv().await.unwrap();
     assert!((420_000..422_000).contains(&at), "{at} ms");

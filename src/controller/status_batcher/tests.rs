@@ -333,7 +333,7 @@ async fn a_throttled_write_is_retried_with_the_newest_status() {
             request(6_010, "one", 8, 2)
         ]
     );
-    assert_eq!(bench.answers(), ["2 Stored"], "what was not sent whole is not answered");
+    assert_eq!(bench.answers(), ["2 Stored"], "a replaced write is not answered");
 }
 
 #[tokio::test(start_paused = true)]
@@ -389,7 +389,7 @@ async fn leadership_is_checked_again_before_the_write() {
         .unwrap();
     tokio::spawn(StatusBatcher::new(bench.api.client(), bench.clock.clone(), channels, FLUSH_INTERVAL).run());
     bench.pass(1_000).await;
-    assert!(bench.requests().is_empty(), "held up");
+    assert!(bench.requests().is_empty(), "the batcher is blocked");
     bench.leadership.send_modify(|leadership| leadership.begin(of_term(2)));
     let mut answered = Vec::new();
     for _ in 0..3 {

@@ -113,7 +113,7 @@ async fn ending_a_session_keeps_the_lasting_tasks() {
     bench.went_back.set(true);
     let outcome = bench.supervise_beside(vec![lasting], vec![of_session]).await.unwrap();
     let Ended::Session { lasting, ended: tasks } = outcome else {
-        panic!("the process goes on");
+        panic!("the process continues");
     };
     end_at_once(tasks).await;
     assert_eq!(ended.try_recv(), Err(mpsc::error::TryRecvError::Disconnected));

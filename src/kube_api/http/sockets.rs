@@ -170,7 +170,7 @@ mod tests {
         let written = stream.write_all(&bytes);
         assert!(tokio::time::timeout(Duration::from_millis(200), written).await.is_err());
         sockets.reset();
-        assert_eq!(stream.read(&mut [0]).await.unwrap(), 0, "whoever reads sees the end");
+        assert_eq!(stream.read(&mut [0]).await.unwrap(), 0, "a reader reaches the end");
         drop(stream);
         let mut arrived = Vec::new();
         let error = other.read_to_end(&mut arrived).await.unwrap_err();

@@ -137,7 +137,7 @@ fn quote(text: &str) -> String {
             b' '..=0x7f => quoted.push(char::from(byte)),
             _ => {
                 let written = write!(quoted, "\\x{byte:02x}");
-                debug_assert!(written.is_ok(), "a string takes what is written to it");
+                debug_assert!(written.is_ok(), "writing to a string does not fail");
             }
         }
     }

@@ -57,7 +57,7 @@ pub fn quote(text: &str) -> String {
                     0..0x1_0000 => write!(quoted, "\\u{code:04x}"),
                     _ => write!(quoted, "\\U{code:08x}"),
                 };
-                debug_assert!(written.is_ok(), "a string takes what is written to it");
+                debug_assert!(written.is_ok(), "writing to a string does not fail");
             }
         }
     }

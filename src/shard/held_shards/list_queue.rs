@@ -127,7 +127,7 @@ mod tests {
         let order = queue.begin(at(250)).unwrap();
         assert_eq!((order.shards.len(), order.is_consistent), (6, true));
         queue.add(ShardId(9), true, at(260));
-        assert_eq!(n_shards(&mut queue, at(900)), None, "one at a time");
+        assert_eq!(n_shards(&mut queue, at(900)), None, "one list at a time");
         assert_eq!(queue.end().len(), 6);
         assert_eq!(n_shards(&mut queue, at(900)), Some(1));
     }

@@ -181,7 +181,11 @@ fn inputs_are_routed_to_held_shards_and_effects_carry_the_term() {
     shards.end_list(&only(shard_of(&first)), &ResourceVersions::default(), now);
     shards.handle(applied(&first), now);
     shards.handle(applied(&other), now);
-    assert_eq!(shards.sizes().cron_jobs, 1, "the other's shard is not held");
+    assert_eq!(
+        shards.sizes().cron_jobs,
+        1,
+        "the shard of the other CronJob is not held"
+    );
     assert_eq!(
         creates(&mut shards),
         [(shard_term(shard_of(&first)), "first-29632920".to_owned())]
@@ -201,11 +205,11 @@ fn shard_counts_as_led_from_the_complete_list_to_the_seal() {
     shards.add_listed(Listed::CronJob(Box::new(first)), now);
     assert_eq!(led(&shards), (0, 0, 0.0));
     shards.lead(shard_term(shard), now);
-    assert_eq!(led(&shards), (0, 0, 0.0), "its list is not complete");
+    assert_eq!(led(&shards), (0, 0, 0.0), "the list of the shard is not complete");
     shards.end_list(&only(shard), &ResourceVersions::default(), now);
     assert_eq!(led(&shards), (1, 1, 1.0 / 16.0));
     shards.pause();
-    assert_eq!(led(&shards), (0, 0, 0.0), "it may not act");
+    assert_eq!(led(&shards), (0, 0, 0.0), "the replica may not act");
     shards.resume(Clocks {
         wall: now,
         boot: BootInstant::after_boot(std::time::Duration::ZERO),
@@ -228,7 +232,7 @@ fn no_jobs_are_created_on_standby_or_before_the_list_is_complete() {
     assert_eq!(shards.next_wakeup(), None);
     shards.end_list(&only(shard), &ResourceVersions::default(), now);
     assert!(shards.is_shard_synced(shard));
-    assert!(!shards.is_synced(), "the watches have shown nothing yet");
+    assert!(!shards.is_synced(), "the watches have not delivered anything");
     assert_eq!(creates(&mut shards).len(), 1);
     assert_eq!(shards.next_wakeup().map(|wakeup| wakeup.at), Some(at("10:01:00")));
 }
@@ -290,7 +294,7 @@ fn unselected_running_job_is_looked_up_before_the_next_start() {
     assert_eq!(creates(&mut shards), [], "the answer is awaited");
     let answer = LookUpOutcome::Found(Box::new(running));
     shards.handle(Input::JobLookedUp { look_up, answer }, at("10:01:00"));
-    assert_eq!(creates(&mut shards), [], "it runs");
+    assert_eq!(creates(&mut shards), [], "the Job still runs");
 }
 
 #[test]
@@ -320,7 +324,7 @@ fn a_watch_list_replaces_the_running_list_of_the_shard() {
     // The CronJob is deleted between the two lists, without an event.
     shards.add_listed(Listed::CronJob(Box::new(first)), now);
     shards.end_list(&only(shard), &ResourceVersions::default(), now);
-    assert!(!shards.is_shard_synced(shard), "the watch's list is still going on");
+    assert!(!shards.is_shard_synced(shard), "the watch's list is not complete");
     shards.handle(Input::list_done(WatchedResource::CronJobs, Scope::Cluster), now);
     assert!(shards.is_shard_synced(shard));
     assert_eq!(shards.sizes().cron_jobs, 0);
@@ -560,7 +564,7 @@ fn a_forbidden_scope_does_not_block_leading_and_joins_once_permitted() {
     let list = [WatchStage::ListBegun, WatchStage::ListDone];
 
     watch(&mut shards, &own, &[WatchStage::NotPermitted]);
-    assert!(!shards.are_permitted_watches_synced(), "nothing is permitted yet");
+    assert!(!shards.are_permitted_watches_synced(), "no permitted watch has listed");
     watch(&mut shards, &other, &list);
     assert!(shards.are_permitted_watches_synced());
     assert!(!shards.is_watch_synced());
@@ -572,7 +576,7 @@ fn a_forbidden_scope_does_not_block_leading_and_joins_once_permitted() {
     shards.end_list(&only(shard), &ResourceVersions::default(), now);
     assert!(shards.is_shard_synced(shard));
     shards.lead(shard_term(shard), now);
-    assert_eq!(creates(&mut shards), [], "its Jobs are not known");
+    assert_eq!(creates(&mut shards), [], "the Jobs are not listed");
 
     watch(&mut shards, &own, &[WatchStage::ListBegun]);
     shards.handle(Input::CronJobApplied(Box::new(record)), now);

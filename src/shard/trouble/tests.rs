@@ -103,7 +103,7 @@ fn failing_is_a_failed_job_without_a_later_success() {
         ("the last failed", failed(Some("05T11:00:00"), HAS_RUN), &since),
         ("a later one succeeded", failed(Some("05T10:00:00"), HAS_RUN), &[]),
         (
-            "the one before ended in the second of the start",
+            "the run before ended in the second of the start",
             failed(Some("05T10:05:00"), HAS_RUN),
             &["failing 05T10:05:00"],
         ),

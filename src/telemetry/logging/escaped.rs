@@ -22,7 +22,7 @@ pub fn escaped(text: &str) -> Cow<'_, str> {
             '\t' => escaped.push_str("\\t"),
             c if c.is_control() => {
                 let written = write!(escaped, "\\u{:04x}", u32::from(c));
-                debug_assert!(written.is_ok(), "a string takes what is written to it");
+                debug_assert!(written.is_ok(), "writing to a string does not fail");
             }
             c => escaped.push(c),
         }

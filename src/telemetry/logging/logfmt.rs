@@ -74,7 +74,7 @@ impl Pairs {
             name if name.starts_with("log.") => {}
             name => {
                 let written = write!(self.text, " {name}={}", value(text));
-                debug_assert!(written.is_ok(), "a string takes what is written to it");
+                debug_assert!(written.is_ok(), "writing to a string does not fail");
             }
         }
     }

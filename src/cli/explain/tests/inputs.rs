@@ -85,7 +85,10 @@ fn an_empty_job_list_is_accepted() {
 fn defaults_of_the_api_server_are_added() {
     let answer = run_json_text(HAND_WRITTEN);
     let uid = &answer["job"]["metadata"]["ownerReferences"][0]["uid"];
-    assert_eq!(uid, "348d4214-fd40-8972-9695-42178752c599", "the same in every run");
+    assert_eq!(
+        uid, "348d4214-fd40-8972-9695-42178752c599",
+        "the uid is the same in every run"
+    );
     assert_eq!(answer["status"]["active"][0]["namespace"], "default");
 }
 

@@ -268,8 +268,8 @@ fn at_most_one_contradicting_connection_is_replaced_in_ten_seconds() {
     let mut world = World::new(SignedDuration::ZERO);
     world.request_all(&[(1, 5_000), (2, 5_000), (3, 5_000), (4, 0)]);
     assert_eq!(world.guard.verdict(), ClockVerdict::Alarm);
-    assert!(!world.retire(4), "it agrees");
-    assert!(!world.retire(9), "it is not known");
+    assert!(!world.retire(4), "the clock of the server agrees");
+    assert!(!world.retire(9), "the connection is unknown");
     assert!(world.retire(1));
     assert!(!world.retire(2), "too soon");
     world.request_all(&[(5, 0)]);

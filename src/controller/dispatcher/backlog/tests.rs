@@ -23,7 +23,7 @@ fn pop(backlog: &mut Backlog, now: Timestamp) -> Option<Queued> {
 /// A create that was not ordered at the instant of its slot.
 fn of_slot(name: &str, slot: Timestamp) -> Request {
     let Request::Create(order) = create("a", name, 7_200) else {
-        panic!("a create is one");
+        panic!("not a create");
     };
     Request::Create(JobOrder {
         slot,
@@ -51,8 +51,11 @@ fn overdue_creates_need_tokens_and_go_after_due_ones() {
     };
     assert_eq!(next(boot), Ok("due".to_owned()));
     let at_once = std::iter::from_fn(|| next(boot).ok().filter(|name| name != "old")).count();
-    assert_eq!(at_once, 1_000, "what nobody waits for is not held up");
-    let at = next(boot).unwrap_err().expect("a token will come");
+    assert_eq!(
+        at_once, 1_000,
+        "overdue creates are limited, background requests are not"
+    );
+    let at = next(boot).unwrap_err().expect("the instant of the next token");
     assert_eq!(at.since(boot), Duration::from_millis(2));
     boot = boot + Duration::from_millis(100);
     let later = std::iter::from_fn(|| next(boot).ok()).count();
@@ -67,7 +70,7 @@ fn an_expired_overdue_create_is_returned_without_a_token() {
     let mut backlog = Backlog::new(10_000);
     for position in 0..1_200 {
         let Request::Create(order) = of_slot(&format!("overdue{position}"), epoch()) else {
-            panic!("a create is one");
+            panic!("not a create");
         };
         // Every third order expires at the next slot; the others do not expire.
         let expires_at = (position % 3 == 0).then_some(next_slot);
@@ -83,12 +86,12 @@ fn an_expired_overdue_create_is_returned_without_a_token() {
             .filter(|queued| queued.request.is_expired(next_slot))
             .count(),
         400,
-        "first what is futile first"
+        "overdue creates are ordered by expiry"
     );
     let mut backlog = Backlog::new(10);
     backlog.tokens = Tokens::new(0, 1, boot);
     let Request::Create(order) = of_slot("overdue", epoch()) else {
-        panic!("a create is one");
+        panic!("not a create");
     };
     let order = JobOrder {
         expires_at: Some(next_slot),
@@ -96,7 +99,7 @@ fn an_expired_overdue_create_is_returned_without_a_token() {
     };
     backlog.push(queued(Request::Create(order)), now).unwrap();
     let mut next = |now| backlog.pop((now, boot), 64, &InFlight::new(128));
-    assert!(next(now).is_err(), "there is no token");
+    assert!(next(now).is_err(), "no token is available");
     assert!(next(next_slot).is_ok_and(|queued| queued.request.is_expired(next_slot)));
 }
 

@@ -90,9 +90,13 @@ fn a_held_back_namespace_is_skipped_and_keeps_its_turn() {
     assert_eq!(
         pop_with(&mut queue, [None, Some(90), None]).as_deref(),
         Some("b2"),
-        "it has its share, but is the only one"
+        "the only waiting namespace may exceed its share"
     );
-    assert_eq!(pop_with(&mut queue, [None; 3]), None, "although places are free");
+    assert_eq!(
+        pop_with(&mut queue, [None; 3]),
+        None,
+        "namespaces are held back although places are free"
+    );
     assert!(!queue.has_next(|_| None) && queue.has_next(|_| Some(90)));
     assert_eq!((queue.len(), queue.len_of("a"), queue.len_of("b")), (1, 1, 0));
     assert_eq!(pop_with(&mut queue, [Some(0); 3]).as_deref(), Some("a0"));
@@ -104,9 +108,13 @@ fn a_namespace_above_its_share_is_skipped_and_keeps_its_turn() {
     let mut pop = |a: u32, b: u32, c: u32| pop_with(&mut queue, [Some(a), Some(b), Some(c)]);
     assert_eq!(pop(8, 0, 0).as_deref(), Some("b2"));
     assert_eq!(pop(8, 8, 0).as_deref(), Some("c4"));
-    assert_eq!(pop(9, 8, 0).as_deref(), Some("b3"), "all have theirs: the fewest");
+    assert_eq!(
+        pop(9, 8, 0).as_deref(),
+        Some("b3"),
+        "all have their share, so the fewest in flight decide"
+    );
     assert_eq!(pop(7, 0, 0).as_deref(), Some("a0"));
-    assert_eq!(pop(90, 0, 0).as_deref(), Some("a1"), "nobody else waits");
+    assert_eq!(pop(90, 0, 0).as_deref(), Some("a1"), "no other namespace waits");
 }
 
 /// The same rules, implemented by scanning a list.

@@ -167,7 +167,7 @@ fn run(mut senders: Vec<Sender>, mut server: Server) -> Burst {
         }
         burst.queue_max = burst.queue_max.max(server.n_waiting());
         let Some(next) = server.next_event().into_iter().chain(wakeup).min() else {
-            assert!(senders.iter().all(|sender| sender.n_queued == 0), "each is created");
+            assert!(senders.iter().all(|sender| sender.n_queued == 0), "each Job is created");
             burst.ended = Some(now.since(servers::START));
             break;
         };

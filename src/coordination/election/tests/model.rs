@@ -281,7 +281,7 @@ impl Protocol {
                 return;
             }
         }
-        panic!("it goes round in circles: {state:#?}");
+        panic!("the deliveries form a cycle: {state:#?}");
     }
 
     /// Delivers one message to or from a replica; returns whether there was one.

@@ -110,5 +110,5 @@ fn a_member_not_yet_seen_by_the_watch_is_not_considered_gone() {
         whole_view: false,
         ..Guards::ALL
     };
-    assert!(takes_from_new_member(guards), "without the guard, its shards are taken");
+    assert!(takes_from_new_member(guards), "without the guard, the shard is taken");
 }

@@ -42,6 +42,5 @@ pub(super) fn push_time(text: &mut String, time: Timestamp) {
 }
 
 fn push_formatted(text: &mut String, arguments: std::fmt::Arguments<'_>) {
-    text.write_fmt(arguments)
-        .expect("a string takes all that is written to it");
+    text.write_fmt(arguments).expect("writing to a string does not fail");
 }

@@ -59,7 +59,7 @@ async fn an_interrupted_watch_resumes_only_in_the_same_history() {
     let client = script.client(&went_back);
     script.answer(200, "");
     assert_eq!(get(&client, WATCH).await.0, 200);
-    assert_eq!(script.n_requests(), 1, "the first one follows a list");
+    assert_eq!(script.n_requests(), 1, "the first watch follows a list without a check");
     script.list_at(70);
     script.answer(200, "");
     assert_eq!(get(&client, WATCH).await.0, 200);

@@ -169,13 +169,13 @@ impl Replica {
     /// Checks that the status write is in flight, and stores it.
     fn store_status(&mut self) {
         let sent = loop {
-            let ordered = self.shards.poll_effect().expect("the status is written");
+            let ordered = self.shards.poll_effect().expect("a status write");
             if let Effect::WriteStatus(write) = ordered.effect {
                 assert!(write.is_urgent);
                 break write.status;
             }
         };
-        assert_eq!(self.reports(), [], "and is on its way too");
+        assert_eq!(self.reports(), [], "the status write is unanswered");
         self.watch(Input::StatusAnswered {
             cron_job: record().identity.uid.clone(),
             sent: Box::new(sent),
@@ -207,7 +207,7 @@ impl Replica {
 
     /// Makes the next list, with this result and these versions. Returns whether it had to be consistent.
     fn list_through(&mut self, found: Vec<Listed>, through: ResourceVersions) -> bool {
-        let order = self.poll_list().expect("a list is wanted");
+        let order = self.poll_list().expect("a list order");
         let now = self.now();
         for listed in found {
             self.shards.take_listed(listed, now);
@@ -290,7 +290,7 @@ fn handed_over_shard_is_led_after_the_watch_shows_the_last_writes() {
     };
     replica.watch(Input::JobApplied(Box::new(running)));
     assert_eq!(replica.reports(), [ShardReport::Leading(shard_term(8))]);
-    assert_eq!(replica.creates(), [], "its Job is there");
+    assert_eq!(replica.creates(), [], "the Job of the slot exists");
 }
 
 #[test]
@@ -303,7 +303,10 @@ fn handed_over_shard_is_led_at_once_if_its_list_contains_the_last_writes() {
         let mut replica = Replica::new();
         replica.command(ShardCommand::Load(ShardSet::from_iter([shard()])));
         let found = vec![Listed::CronJob(Box::new(record()))];
-        assert!(!replica.list_through(found, through), "it is only loaded");
+        assert!(
+            !replica.list_through(found, through),
+            "a list to load a shard need not be consistent"
+        );
         replica.reports();
         replica.command(ShardCommand::Lead {
             shard_term: shard_term(8),
@@ -357,9 +360,12 @@ fn shard_is_listed_if_the_watch_is_too_slow() {
             job: Box::new(job(at("10:00:00"), 1_020)),
         },
     ];
-    assert!(replica.list_through(found, written(0, 0)), "nothing may be missing");
+    assert!(
+        replica.list_through(found, written(0, 0)),
+        "a list to lead a shard must be consistent"
+    );
     assert_eq!(replica.reports(), [ShardReport::Leading(shard_term(8))]);
-    assert_eq!(replica.creates(), [], "its Job is there");
+    assert_eq!(replica.creates(), [], "the Job of the slot exists");
 }
 
 #[test]
@@ -373,7 +379,7 @@ fn shard_is_led_if_the_watch_catches_up_during_the_list() {
     let now = replica.now();
     replica.shards.take_listed(Listed::CronJob(Box::new(record())), now);
     replica.shards.listed(&written(1_030, 1_030), now);
-    assert_eq!(replica.shards.sizes().jobs, 1, "what was shown meanwhile stays");
+    assert_eq!(replica.shards.sizes().jobs, 1, "objects delivered during the list stay");
     assert_eq!((replica.reports(), replica.creates()), (vec![], vec![]));
 }
 
@@ -389,7 +395,7 @@ fn shard_without_a_current_load_is_listed_before_it_is_led() {
     cold.list(vec![]);
     assert_eq!(cold.reports(), [ShardReport::Leading(shard_term(2))]);
     cold.command(lead(3));
-    assert_eq!(cold.reports(), [], "nothing of the former term goes on");
+    assert_eq!(cold.reports(), [], "no report of the former term");
     cold.list(vec![]);
     assert_eq!(cold.reports(), [ShardReport::Leading(shard_term(3))]);
 }
@@ -408,7 +414,7 @@ fn a_lead_command_during_a_list_waits_for_the_next_list() {
         shard_term: shard_term(5),
         entry: Entry::List,
     });
-    assert_eq!(replica.poll_list(), None, "one at a time");
+    assert_eq!(replica.poll_list(), None, "one list at a time");
     let now = replica.now();
     let early = Listed::CronJob(Box::new(record()));
     replica.shards.take_listed(early, now);
@@ -417,7 +423,7 @@ fn a_lead_command_during_a_list_waits_for_the_next_list() {
     assert_eq!(
         replica.reports(),
         [ShardReport::Synced],
-        "a list that began before does not count"
+        "a list that began before the command does not count"
     );
     replica.list(vec![Listed::CronJob(Box::new(record()))]);
     assert!(replica.reports().contains(&ShardReport::Leading(shard_term(5))));
@@ -441,10 +447,14 @@ fn versions_from_a_watch_count_only_for_the_shards_it_selects() {
     assert_eq!(replica.reports(), []);
     let only = [shard()].into_iter().collect();
     replica.watch(watch_update(only, WatchStage::Watching(ResourceVersion(1_000))));
-    assert_eq!(replica.reports(), [], "it shows the shard, and has come to 1000");
+    assert_eq!(
+        replica.reports(),
+        [],
+        "the watch selects the shard and has reached version 1000"
+    );
     replica.watch(Input::JobApplied(Box::new(job(at("10:00:00"), 1_020))));
     assert_eq!(replica.reports(), [ShardReport::Leading(shard_term(8))]);
-    assert_eq!(replica.creates(), [], "its Job is there");
+    assert_eq!(replica.creates(), [], "the Job of the slot exists");
 }
 
 #[test]
@@ -463,6 +473,6 @@ fn a_relist_of_other_shards_removes_nothing() {
     assert_eq!(
         replica.shards.sizes().jobs,
         0,
-        "a list of its own shard takes it for gone"
+        "a list of the Job's shard without the Job removes it"
     );
 }

@@ -129,7 +129,7 @@ fn survey_pass_runs_in_steps() {
         shards.survey(time);
         n_steps += 1;
         let Some(next) = shards.next_survey() else { break };
-        assert_eq!(n_named(&mut shards), 0, "a pass is reported whole");
+        assert_eq!(n_named(&mut shards), 0, "a pass is reported when it is complete");
         assert_eq!(next, time.boot + STEP_INTERVAL);
         shards.survey(time);
         assert_eq!(shards.next_survey(), Some(next), "no step before its time");

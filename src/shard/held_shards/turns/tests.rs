@@ -167,7 +167,7 @@ fn ten_namespaces_where_everything_is_refused_cost_ten_requests_a_second() {
     let mut flood = Flood::new(many(10, 1_000), |_, _| true);
     flood.run_until("10:05:00");
     let n_cron_jobs = flood.tries.iter().map(|(_, name)| name).collect::<BTreeSet<_>>().len();
-    assert_eq!(n_cron_jobs, 10_000, "who was not refused is tried");
+    assert_eq!(n_cron_jobs, 10_000, "a CronJob that was not refused is tried");
     for (from, until) in [("10:01:00", "10:02:00"), ("10:04:00", "10:05:00")] {
         let n_tries = flood.n_tries_between(from, until);
         assert!((500..=700).contains(&n_tries), "{n_tries} from {from} to {until}");

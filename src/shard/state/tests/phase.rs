@@ -21,7 +21,7 @@ fn settle(world: &mut World) {
         "Normal SuccessfulCreate: Created job hello-29632920",
         "status last=10:00:00 successful=- active=[hello-29632920] urgent",
     ]);
-    assert!(!world.shard.is_settled(), "its status is on the way");
+    assert!(!world.shard.is_settled(), "the status write is unanswered");
     world.stored("hello");
     world.expect(&[]);
     assert!(world.shard.is_settled());
@@ -54,7 +54,7 @@ fn a_new_leader_starts_the_latest_slot_and_adopts_running_jobs() {
         "create hello-29632923 for 2026-05-05T10:03:00Z",
         "status last=10:00:00 successful=- active=[hello-29632920]",
     ]);
-    assert!(!world.creates[0].is_on_time, "it is caught up on");
+    assert!(!world.creates[0].is_on_time, "the slot is a catch-up");
     world.created();
     world.advance_to("10:04:00");
     assert!(
@@ -125,7 +125,7 @@ fn seal_starts_due_slots_and_no_later_ones() {
     world.now = at("10:00:00");
     world.seal();
     world.expect(&["create hello-29632920 for 2026-05-05T10:00:00Z"]);
-    assert!(!world.shard.is_settled(), "its create is on the way");
+    assert!(!world.shard.is_settled(), "the create is unanswered");
     world.jump_to("10:01:00");
     world.expect(&[]);
     assert_eq!(world.shard.next_wakeup(), None);
@@ -137,7 +137,7 @@ fn a_closing_shard_still_creates_jobs() {
     let mut world = World::new("10:00:00", vec![cron_job("hello")], vec![]);
     world.effects();
     world.close();
-    assert!(!world.shard.is_settled(), "its create is on the way");
+    assert!(!world.shard.is_settled(), "the create is unanswered");
     settle(&mut world);
     world.advance_to("10:01:00");
     let effects = world.effects();
@@ -146,7 +146,7 @@ fn a_closing_shard_still_creates_jobs() {
         "{effects:?}"
     );
     world.seal();
-    assert!(!world.shard.is_settled(), "what was begun since is waited for");
+    assert!(!world.shard.is_settled(), "later requests are awaited too");
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn a_refused_status_write_does_not_delay_the_seal() {
     world.created();
     world.close();
     world.effects();
-    assert!(!world.shard.is_settled(), "its status is on the way");
+    assert!(!world.shard.is_settled(), "the status write is unanswered");
     let (message, retry_after) = ("denied".into(), None);
     world.answer_status("hello", StatusOutcome::Failed { message, retry_after });
     assert!(world.shard.is_settled());
@@ -182,7 +182,7 @@ fn b_10_4_a_slot_whose_deletes_end_after_the_seal_is_not_started() {
     world.now = at("10:00:00");
     world.seal();
     world.expect(&["delete hello-29632919"]);
-    assert!(!world.shard.is_settled(), "its delete is on the way");
+    assert!(!world.shard.is_settled(), "the delete is unanswered");
     world.answer_delete(DeleteOutcome::Deleted);
     world.expect(&[
         "Normal SuccessfulDelete: Deleted job hello-29632919",
@@ -251,7 +251,7 @@ fn a_shard_is_not_settled_after_a_status_conflict() {
         message: "exists".into(),
     });
     world.seal();
-    assert!(!world.shard.is_settled(), "whose Job it is is asked for");
+    assert!(!world.shard.is_settled(), "the look-up of the Job is unanswered");
     world.effects();
     world.answer_look_up(crate::shard::LookUpOutcome::Found(Box::new(job("hello", "10:00:00"))));
     world.effects();

@@ -87,7 +87,7 @@ fn foreign_and_future_failed_jobs_are_not_reported() {
     assert_eq!(
         after_a_handover("09:59:50", &healthy(), &[started]),
         ["failing"],
-        "a manual run is one"
+        "a manual run counts"
     );
 }
 
@@ -138,7 +138,11 @@ fn a_minutely_run_whose_create_is_refused_is_late_from_the_next_slot() {
     assert_eq!(troubles(&mut world), ["late"]);
     assert_eq!(after_a_handover("10:01:39", &healthy(), &[]), ["late"]);
     refuse_until(&mut world, 100..110);
-    assert_eq!(troubles(&mut world), ["late"], "whichever slot is tried");
+    assert_eq!(
+        troubles(&mut world),
+        ["late"],
+        "the trouble continues with a later slot"
+    );
     refuse_until(&mut world, 110..121);
     world.advance_to("10:03:10");
     world.effects();

@@ -119,5 +119,5 @@ fn troubles_of_other_shards_are_removed_from_a_report() {
     let mut report = select(9, [on(1, "x", 1), on(2, "y", 2), on(1, "z", 3)]);
     report.keep(&[ShardId(1)].into_iter().collect(), 1);
     assert_eq!(names(&report), ["x"]);
-    assert_eq!(report.n_omitted[0], 1, "of the shards that are left");
+    assert_eq!(report.n_omitted[0], 1, "one omitted trouble of the remaining shard");
 }

@@ -43,7 +43,7 @@ fn a_slow_namespace_gets_at_most_half_of_the_places() {
     assert_eq!(
         send_all(&mut backlog, &mut in_flight, 999).len(),
         64,
-        "nobody knows yet"
+        "the namespace does not count as slow yet"
     );
     assert!(send_all(&mut backlog, &mut in_flight, 1_000).is_empty());
     push_creates(&mut backlog, "quick", 40);
@@ -65,7 +65,11 @@ fn a_slow_namespace_gets_one_place_for_each_answer() {
     answer(&mut in_flight, &slow.split_off(32), 29_000);
     for answered in &slow {
         answer(&mut in_flight, std::slice::from_ref(answered), 29_000);
-        assert_eq!(send_all(&mut backlog, &mut in_flight, 29_000).len(), 1, "one for each");
+        assert_eq!(
+            send_all(&mut backlog, &mut in_flight, 29_000).len(),
+            1,
+            "one request for each answer"
+        );
     }
 }
 
@@ -141,6 +145,6 @@ fn a_daily_create_waits_at_most_two_minutes_behind_minutely_ones() {
             break;
         }
     }
-    let served_at = served_at.expect("it is served");
+    let served_at = served_at.expect("the request is served");
     assert!(served_at <= 120, "after {served_at} s");
 }

@@ -24,7 +24,7 @@ fn finds(protocol: Protocol, property: &'static str) {
     let checker = protocol.checker().threads(2).finish_when(stops).spawn_dfs().join();
     let path = checker.discovery(property).map(stateright::Path::into_actions);
     eprintln!("{property}: {} states, {path:?}", checker.state_count());
-    assert!(path.is_some(), "without the guard, {property:?} holds all the same");
+    assert!(path.is_some(), "without the guard, {property:?} still holds");
 }
 
 #[test]

@@ -62,7 +62,11 @@ fn a_replica_with_another_shard_count_or_hash_owns_nothing() {
         world.overview(0).not_owning,
         Some(NotOwning::InstallationDiffers { .. })
     ));
-    assert_eq!(world.load(), [0, 16, 0], "it gave what it had to one that agrees");
+    assert_eq!(
+        world.load(),
+        [0, 16, 0],
+        "the shards move to a member with the same settings"
+    );
 }
 
 fn settings(zone: &str) -> MemberSettings {
@@ -145,7 +149,7 @@ fn foreign_annotations_are_preserved() {
     assert_eq!(&*lease.annotations["example.com/note"], "kept");
     assert!(
         lease.annotations[annotation::RENEWAL].parse::<u64>().unwrap() > 5,
-        "and it goes on renewing"
+        "the member continues to renew"
     );
     assert_eq!((world.n_moves(), world.replicas[0].exits), (0, 0));
 }

@@ -16,7 +16,10 @@ fn f5_a_killed_process_that_restarts_leads_again_within_three_seconds() {
     let after = world.run_until_led(2_000);
     assert!(after < 1_000, "{after} ms after its start");
     assert_eq!(world.n_moves(), had);
-    assert_eq!(world.journal.evictions, 0, "its own ghost gave way, and nobody else's");
+    assert_eq!(
+        world.journal.evictions, 0,
+        "the former incarnation is replaced without an eviction"
+    );
     assert!(
         world
             .journal
@@ -37,7 +40,7 @@ fn f5_a_killed_process_that_stays_down_is_replaced_within_10600_ms() {
         let after = world.run_until_led(11_000);
         assert!((7_900..=10_600).contains(&after), "{after} ms");
         assert_eq!(world.n_moves(), had);
-        assert_eq!(world.journal.evictions, 1, "one is enough");
+        assert_eq!(world.journal.evictions, 1, "one eviction is enough");
         assert_balanced(&world, &[0, 2]);
     }
 }
@@ -138,7 +141,7 @@ fn f12_a_replica_with_a_lagging_watch_evicts_nobody() {
         (world.n_moves(), world.journal.evictions, world.journal.rejoins.len()),
         (0, 0, 0)
     );
-    assert!(world.journal.relists > 0, "it lists where its watch does not tell");
+    assert!(world.journal.relists > 0, "a replica lists if its watch is late");
     assert_eq!(world.leaders().len(), 64);
     world.kill(1);
     world.run_until_led(12_000);
@@ -240,12 +243,12 @@ fn f18_a_shard_that_kills_its_leaders_is_quarantined() {
     assert!(seen.contains(deadly));
     assert!(
         seen.len() <= 8,
-        "those that died with it once or twice are not: {}",
+        "shards whose leader crashed once or twice are not quarantined: {}",
         seen.len()
     );
     let host = world.leaders()[&deadly];
-    assert_eq!(killed[4..], [host, host], "one replica dies of it, again and again");
-    assert_eq!(world.load()[host], seen.len(), "and leads nothing else");
+    assert_eq!(killed[4..], [host, host], "only the host of quarantined shards crashes");
+    assert_eq!(world.load()[host], seen.len(), "the host leads only quarantined shards");
     let at = world
         .journal
         .leads
@@ -257,7 +260,7 @@ fn f18_a_shard_that_kills_its_leaders_is_quarantined() {
     world.run(660_000);
     assert!(
         world.overview(0).quarantined.is_empty(),
-        "a leader that outlives the window pardons"
+        "a leader that survives the window resets the count"
     );
     assert_balanced(&world, &[0, 1, 2, 3]);
 }
@@ -336,7 +339,7 @@ fn f16_a_doubtful_clock_ends_the_waiting_of_a_drain() {
     world.input(0, ElectionInput::DrainRequested);
     world.run(1_500);
     let n_led = world.load()[0];
-    assert!(n_led > 0, "it still has shards that are told to be sealed");
+    assert!(n_led > 0, "some shards are still being sealed");
     world.input(0, ElectionInput::Willing(false));
     world.run(500);
     assert_eq!(world.load(), [0, 16]);

@@ -38,7 +38,7 @@ fn f1_a_drain_hands_everything_over_within_five_seconds() {
         );
         assert!(!world.store.leases.contains_key(&world.member_key(2)));
         world.run(30_000);
-        assert_eq!(world.n_moves(), had, "nothing moves again");
+        assert_eq!(world.n_moves(), had, "no shard moves again");
     }
 }
 
@@ -134,6 +134,6 @@ fn the_last_replica_releases_all_shards_without_shard_writes() {
             .leads
             .iter()
             .all(|(_, _, _, adoption)| is_released(adoption)),
-        "it is no crash"
+        "a drain is not a crash"
     );
 }

@@ -175,5 +175,9 @@ fn a_member_hands_over_at_most_eight_shards_at_a_time() {
     let process = world.replicas[0].process.as_ref().unwrap();
     assert_eq!(process.election.plan().0.len(), 8);
     world.run(60_000);
-    assert_eq!(world.n_moves(), 0, "the leader keeps what its target does not load");
+    assert_eq!(
+        world.n_moves(),
+        0,
+        "the leader keeps shards that the target does not load"
+    );
 }

@@ -8,7 +8,7 @@ fn shard_is_sealed_after_all_responses_and_reports_its_versions() {
     let mut replica = Replica::leading();
     assert_eq!(replica.creates(), [(Term(1), at("10:00:00"))]);
     replica.seal(1);
-    assert_eq!(replica.reports(), [], "a create is on its way");
+    assert_eq!(replica.reports(), [], "a create is unanswered");
     replica.pass(700);
     replica.watch(created());
     replica.store_status();
@@ -36,7 +36,7 @@ fn closing_shard_still_creates_due_jobs() {
     assert_eq!(
         replica.creates(),
         [(Term(1), at("10:01:00"))],
-        "what has become due meanwhile"
+        "the slot that became due meanwhile"
     );
 }
 
@@ -57,7 +57,7 @@ fn shard_stays_closing_while_a_create_is_unanswered() {
         "the create of 10:01 is unanswered"
     );
     replica.pass(1_000);
-    assert_eq!(phase(&replica), ShardPhase::Sealed, "its time is over");
+    assert_eq!(phase(&replica), ShardPhase::Sealed, "the time limit has passed");
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn a_second_seal_command_can_bring_the_seal_forward() {
     replica.pass(1_000);
     replica.command(at_once);
     replica.pass(999);
-    assert_eq!(replica.reports(), [], "its answers are waited for");
+    assert_eq!(replica.reports(), [], "answers are missing");
     replica.pass(1);
     assert!(matches!(replica.reports()[..], [ShardReport::Sealed { at, .. }] if at == told_at));
 }
@@ -102,7 +102,7 @@ fn unsent_create_is_left_to_the_next_leader() {
     assert_eq!(replica.creates().len(), 1);
     replica.seal(1);
     replica.pass(3_999);
-    assert_eq!(replica.reports(), [], "its answer is waited for");
+    assert_eq!(replica.reports(), [], "the answer is missing");
     replica.pass(1);
     replica.watch(abandoned());
     assert!(matches!(
@@ -154,7 +154,7 @@ fn one_shard_at_a_time_is_without_a_leader() {
     assert_eq!(
         sealed(&mut replica),
         Vec::<u16>::new(),
-        "its next leader does not lead yet"
+        "the next leader of shard 0 does not lead yet"
     );
     for shard in 0..3 {
         replica.command(ShardCommand::Release(ShardId(shard)));
@@ -199,7 +199,7 @@ fn shard_about_to_fire_fires_before_it_is_sealed() {
     assert_eq!(replica.creates(), [(Term(1), at("10:01:00"))]);
     replica.pass(3_850);
     let reports = replica.reports();
-    assert_eq!(reports, [], "a create is on its way");
+    assert_eq!(reports, [], "a create is unanswered");
     replica.pass(2_000);
     let reports = replica.reports();
     assert!(
@@ -217,7 +217,7 @@ fn shard_with_late_responses_fires_before_it_is_sealed() {
     replica.pass(2_900);
     replica.watch(created());
     replica.store_status();
-    assert_eq!(replica.reports(), [], "it is due in 100 ms");
+    assert_eq!(replica.reports(), [], "a slot is due in 100 ms");
     replica.pass(100);
     assert_eq!(replica.creates(), [(Term(1), at("10:01:00"))]);
 }
@@ -243,7 +243,7 @@ fn shard_that_was_never_led_is_sealed_at_once() {
         ]
     );
     replica.list(vec![]);
-    assert_eq!(replica.reports(), [], "and is not led after all");
+    assert_eq!(replica.reports(), [], "a sealed shard is not led");
     let mut replica = Replica::leading();
     replica.seal(1);
     replica.command(ShardCommand::ReleaseAll);

@@ -19,7 +19,7 @@ use crate::{
     telemetry::metrics::Metrics,
 };
 
-/// Why a command failed.
+/// The reasons why a command fails.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
     /// The configuration of `run`.

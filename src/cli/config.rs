@@ -29,7 +29,7 @@ use crate::{
     shard::Scope,
 };
 
-/// Why there is no configuration of an API server.
+/// The reasons why there is no configuration of an API server.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// There is neither a service account nor a kubeconfig.
@@ -38,7 +38,7 @@ pub enum ConfigError {
          give --kubeconfig FILE, or run in a Pod with a service account"
     )]
     Nowhere {
-        /// Why the process is not in a Pod.
+        /// The reason why the process is not in a Pod.
         not_in_pod: String,
         /// The path of the kubeconfig.
         kubeconfig: String,

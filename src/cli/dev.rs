@@ -116,7 +116,7 @@ pub struct DevArgs {
     log_level: LogLevel,
 }
 
-/// Why `dev` does not run.
+/// The reasons why `dev` does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum DevError {
     /// The port is in use.

@@ -52,7 +52,7 @@ enum OutputFormat {
     Json,
 }
 
-/// Why `next` gives no answer.
+/// The reasons why `next` fails.
 #[derive(Debug, thiserror::Error)]
 pub enum NextError {
     /// The schedule came in several arguments.

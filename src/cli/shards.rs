@@ -73,7 +73,7 @@ enum OutputFormat {
     Json,
 }
 
-/// Why `shards` prints nothing.
+/// The reasons why `shards` prints nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum ShardsError {
     /// There is no ConfigMap of the installation.
@@ -125,9 +125,9 @@ fn missing_right(error: &LeaseError) -> &'static str {
 
 /// The clients of the command.
 pub struct Sources {
-    /// For Leases and the `ConfigMap` of the installation.
+    /// The client for Leases and the `ConfigMap` of the installation.
     pub leases: kube::Client,
-    /// For CronJobs.
+    /// The client for CronJobs.
     pub cron_jobs: kube::Client,
     /// The namespaces to search; the first one with Leases counts.
     pub namespaces: Vec<String>,

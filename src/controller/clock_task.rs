@@ -48,7 +48,7 @@ pub struct ClockTask {
     metrics: ClockMetrics,
     /// Earliest time of the next probe.
     not_before: BootInstant,
-    /// When the next probe over every connection is due.
+    /// The instant of the next probe over every connection.
     connections_due: BootInstant,
     logged_verdict: ClockVerdict,
     was_holding: bool,

@@ -331,7 +331,7 @@ impl Dispatcher {
         let _ = self.channels.answers.send(answer).await;
     }
 
-    /// How long the loop sleeps unless an event arrives.
+    /// The time for which the loop sleeps unless an event arrives.
     fn pause_of(&self, stall: &Stall, burst_change: Option<BootInstant>) -> Option<Duration> {
         let until = match stall {
             Stall::UntilEvent => None,

@@ -220,7 +220,7 @@ impl ElectionTask {
 
     /// Executes effects, and handles the inputs that result from them at once.
     fn execute(&mut self, effects: Vec<ElectionEffect>) -> Result<(), Ending> {
-        // Before any shard in quarantine starts to act.
+        // The set is published before any shard in quarantine starts to act.
         let quarantined = self.election.quarantined();
         self.channels
             .leadership
@@ -250,7 +250,7 @@ impl ElectionTask {
                 let at = fired_through.unwrap_or_else(|| self.clock.now());
                 self.handovers.sealed(shard_term.shard, *sealed_at);
                 tracing::debug!(shard = shard_term.shard.0, term = shard_term.term.0, %at, "sealed");
-                // From here on no order of this term is sent, even if it waits in a queue.
+                // From this point no order of this term is sent, even if it waits in a queue.
                 self.channels
                     .leadership
                     .send_modify(|leadership| leadership.end(*shard_term));

@@ -32,8 +32,8 @@ pub(super) trait LaneRequest: Send + Sync + Sized + 'static {
     fn shard_term(&self) -> Option<ShardTerm>;
     /// Whether the request is due and has not expired.
     fn may_be_sent(&self, clock: &Clock) -> bool;
-    /// How long the API server may take to store the object, even if another replica leads the shard by then. Zero if
-    /// the API server must drop the request before another replica can lead the shard.
+    /// The time within which the API server may store the object, even if another replica leads the shard by then.
+    /// Zero if the API server must drop the request before another replica can lead the shard.
     fn store_within(&self, _now: Timestamp) -> Duration {
         Duration::ZERO
     }

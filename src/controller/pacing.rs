@@ -86,7 +86,7 @@ pub struct Pacer {
     period: u64,
     n_incidents_in_row: u32,
     last_answer: Option<BootInstant>,
-    /// Since when lost requests are counted. `n_lost` is their number.
+    /// The instant since which lost requests are counted. `n_lost` is their number.
     lost_since: BootInstant,
     n_lost: u32,
 }

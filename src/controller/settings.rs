@@ -49,7 +49,7 @@ pub enum CronJobMetrics {
     None,
 }
 
-/// How CronJobs are divided into shards, and the identity of this replica.
+/// The division of CronJobs into shards, and the identity of this replica.
 #[derive(Clone)]
 pub struct ShardingSettings {
     /// Name of the installation.

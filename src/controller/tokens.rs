@@ -9,7 +9,7 @@ use crate::shard::BootInstant;
 pub(in crate::controller) struct Tokens {
     capacity: u32,
     interval: Duration,
-    /// When the bucket is full if no more tokens are taken.
+    /// The instant at which the bucket is full if no more tokens are taken.
     full_at: BootInstant,
 }
 

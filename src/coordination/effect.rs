@@ -57,7 +57,7 @@ pub enum ElectionEffect {
         shard: ShardId,
         /// The term to lead it in.
         term: Term,
-        /// How this replica became its leader.
+        /// The way in which this replica became its leader.
         adoption: Adoption,
         /// Whether the shard is in quarantine because too many leaders crashed on it: it runs in isolation and slowly.
         is_quarantined: bool,
@@ -81,7 +81,7 @@ pub enum ElectionEffect {
     Exit(ExitReason),
 }
 
-/// How this replica became the leader of a shard.
+/// The ways in which a replica becomes the leader of a shard.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Adoption {
     /// The shard had no leader before, as far as is known.
@@ -109,7 +109,7 @@ pub enum Adoption {
     Recreated,
 }
 
-/// Why this replica stopped leading a shard.
+/// The reasons why this replica stopped leading a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StopReason {
     /// The shard was handed to another member.
@@ -122,7 +122,7 @@ pub enum StopReason {
     LeaseDeleted,
 }
 
-/// Why an incarnation ends and another begins.
+/// The reasons why an incarnation ends and another begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RejoinReason {
     /// The process did not run for longer than its fence.
@@ -133,7 +133,7 @@ pub enum RejoinReason {
     LeaseDeleted,
 }
 
-/// Why the process must end.
+/// The reasons why the process must end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ExitReason {
     /// Another process renews with the same incarnation: a machine was restored from a snapshot, or a Pod was copied.

@@ -65,7 +65,7 @@ pub struct ElectionConfig {
 pub struct Overview {
     /// This replica's identity.
     pub identity: MemberIdentity,
-    /// Why this replica takes no shards; `None` if it does.
+    /// The reason why this replica takes no shards; `None` if it does.
     pub not_owning: Option<NotOwning>,
     /// The instant until which led shards may act.
     pub act_until: Option<BootInstant>,
@@ -109,7 +109,7 @@ pub struct Election {
     is_synced: bool,
     /// Whether this replica is willing to lead: false while its clock is in doubt.
     is_willing: bool,
-    /// When this replica began to leave.
+    /// The instant at which this replica began to leave.
     drain: Option<BootInstant>,
     last_handled: Option<BootInstant>,
     wakeup: BootInstant,

@@ -9,7 +9,7 @@ pub enum ElectionInput {
     /// A complete and consistent list of the installation's Leases (a request without resourceVersion). The watch
     /// continues from it.
     Listed {
-        /// When the request was sent.
+        /// The instant at which the request was sent.
         requested_at: BootInstant,
         /// The resourceVersion of the list.
         resource_version: ResourceVersion,

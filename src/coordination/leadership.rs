@@ -72,9 +72,9 @@ pub struct Leadership {
 pub struct RenewalAnswer {
     /// Its `Date`: the API server's clock, in whole seconds.
     pub date: Timestamp,
-    /// When the renewal was sent.
+    /// The instant at which the renewal was sent.
     pub sent: BootInstant,
-    /// When the answer arrived.
+    /// The instant at which the answer arrived.
     pub answered: BootInstant,
 }
 

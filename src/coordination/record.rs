@@ -135,7 +135,7 @@ pub struct MemberLease {
     pub holder: Holder,
     /// Seconds without a change after which the member may be evicted.
     pub duration_secs: u32,
-    /// When the member renewed the Lease, by its own clock.
+    /// The time of the last renewal, by the member's clock.
     pub renewed_at: Option<Timestamp>,
     /// The number of its last renewal.
     pub renewal: u64,
@@ -228,7 +228,7 @@ pub struct ShardLease {
     pub duration_secs: u32,
     /// The term. It is one more than the last, or above all former terms if the Lease was deleted.
     pub term: Term,
-    /// When the leader took the shard, by the leader's clock.
+    /// The time at which the leader took the shard, by the leader's clock.
     pub acquired_at: Option<Timestamp>,
     /// The instant through which the last leader fired every slot.
     pub fired_through: Option<Timestamp>,

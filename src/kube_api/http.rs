@@ -45,8 +45,8 @@ pub const MAX_IN_FLIGHT_PER_CONNECTION: usize = 90;
 /// The user agent. The API server uses its first part as field manager.
 pub const USER_AGENT: &str = concat!("cronwheel/", env!("CARGO_PKG_VERSION"));
 
-/// Why there are no connections. The cause is always the configuration: the network is not used before the first
-/// request.
+/// The reasons why there are no connections. The cause is always the configuration: the network is not used before
+/// the first request.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The scheme of the proxy is not supported.
@@ -251,7 +251,7 @@ fn client(server: &ApiServer, parts: &TransportParts) -> Result<Client, ConnectE
 /// Maximum time to connect: within a cluster, connecting takes milliseconds or fails.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// When a connection is given up.
+/// The time limits of a connection.
 #[derive(Clone, Copy, Debug)]
 struct ConnectionTimes {
     /// Maximum time to connect, including TLS.

@@ -104,7 +104,7 @@ pub enum LeaseEvent {
     Bookmark(ResourceVersion),
 }
 
-/// Why a request did not succeed.
+/// The reasons why a request did not succeed.
 #[derive(Debug, thiserror::Error)]
 pub enum LeaseError {
     /// 410: the version is too old, and a list is needed.

@@ -55,7 +55,7 @@ impl Evidence {
 pub struct StatusWriter {
     /// The name of the field manager.
     pub manager: Box<str>,
-    /// When it wrote.
+    /// The time of the write.
     pub at: Timestamp,
 }
 
@@ -79,7 +79,7 @@ impl StatusWriter {
 pub struct Sighting {
     /// The kind.
     pub evidence: Evidence,
-    /// When the other controller acted, by the API server's clock.
+    /// The time of the action, by the API server's clock.
     pub at: Timestamp,
     /// The action in words.
     action: String,

@@ -41,7 +41,7 @@ pub(super) struct Spec {
     pub(super) zone: Option<Zone>,
 }
 
-/// How the two day fields combine (B-7.8).
+/// The combination of the two day fields (B-7.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DayRule {
     /// At least one of them has the star mark: a day must be in both.

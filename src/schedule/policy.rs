@@ -48,8 +48,8 @@ pub struct Facts<'a> {
     pub n_active_jobs: usize,
     /// Whether a running Job has the name of this slot (B-10.2).
     pub is_active_slot: &'a dyn Fn(Timestamp) -> bool,
-    /// When the schedule last changed, if this process observed it. No earlier slot is started (B-2.2 and its
-    /// difference).
+    /// The time of the last change of the schedule, if this process observed it. No earlier slot is started (B-2.2
+    /// and its difference).
     pub schedule_changed: Option<Timestamp>,
     /// The next undecided activation after the cursor: the slot on the wheel, or the open slot.
     pub armed: Option<Timestamp>,

@@ -49,13 +49,13 @@ pub(crate) struct CronJobState {
     pub(crate) schedule_changed: Option<Timestamp>,
     /// Look-ups of entries of `status.active` without a known Job, by uid (B-5.4).
     pub(crate) lookups: BTreeMap<Uid, LookUp>,
-    /// When to look up its running Jobs that no watch delivers; `None` if there are none.
+    /// The time of the next look-up of its running Jobs that no watch delivers; `None` if there are none.
     pub(crate) look_up_unlabelled_at: Option<Timestamp>,
-    /// When its Jobs were last evaluated; set only if there are very many.
+    /// The time of the last evaluation of its Jobs; set only if there are very many.
     pub(crate) jobs_evaluated_at: Option<Timestamp>,
     /// The refusal of its last create, if it was refused.
     pub(crate) refused: Option<Box<RefusedCreate>>,
-    /// Since when creates have been refused for lack of permission.
+    /// The time since which creates have been refused for lack of permission.
     pub(crate) not_permitted_since: Option<Timestamp>,
     /// No history delete before this instant, since one failed.
     pub(crate) history_not_before: Option<Timestamp>,

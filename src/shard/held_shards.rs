@@ -47,7 +47,7 @@ pub const WHOLE: ShardTerm = ShardTerm {
     term: Term(1),
 };
 
-/// How CronJobs are divided into shards.
+/// The division of CronJobs into shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Partition {
     /// One shard, number 0, with all CronJobs: a replica with `--alone`.
@@ -254,7 +254,7 @@ impl HeldShards {
         None
     }
 
-    /// When to call [`HeldShards::handle_timeout`] next; may be early, never late.
+    /// The time of the next call of [`HeldShards::handle_timeout`]; may be early, never late.
     pub fn next_wakeup(&mut self) -> Option<Wakeup> {
         let turn = self.next_turn();
         let wakeups = self.held.values_mut().filter_map(|held| {

@@ -5,7 +5,7 @@ use super::{ShardCount, ShardId};
 /// Prefix of the key of the label that holds the number of a Job's shard. The number of shards follows.
 pub const SHARD_LABEL_PREFIX: &str = "cronwheel.dev/shard-";
 
-/// How many different shard counts are possible.
+/// The number of possible shard counts.
 const N_COUNTS: usize = (ShardCount::MAX.level() - ShardCount::MIN.level() + 1) as usize;
 
 /// The shards named by a Job's labels, one per shard count: the installation may have had another count before.

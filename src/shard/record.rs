@@ -214,7 +214,7 @@ pub struct JobRecord {
     pub shard_labels: ShardLabels,
 }
 
-/// How a Job ended: the first of its conditions with status true and one of these types (B-4.2).
+/// The end of a Job: the first of its conditions with status true and one of these types (B-4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finish {
     /// `Complete`.

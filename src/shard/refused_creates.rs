@@ -82,7 +82,7 @@ struct Group {
     by_last_try: BTreeMap<u64, Uid>,
     last_tries: BTreeMap<Uid, u64>,
     refused_at: Timestamp,
-    /// When a create in the namespace last succeeded.
+    /// The time of the last successful create in the namespace.
     succeeded_at: Option<Timestamp>,
     /// Whether it is in `in_turns`.
     is_in_turns: bool,
@@ -145,7 +145,7 @@ impl RefusedCreates {
         self.account().next_of(cause)
     }
 
-    /// When the next turn is due.
+    /// The time of the next turn.
     pub(super) fn next_turn_at(&self) -> Option<Timestamp> {
         let account = self.account();
         (!account.in_turns.is_empty()).then_some(account.next_turn_at)

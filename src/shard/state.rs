@@ -64,7 +64,7 @@ impl ShardConfig {
     }
 }
 
-/// When to call [`ShardState::handle_timeout`], and for which timer.
+/// The time of the next call of [`ShardState::handle_timeout`], and the kind of its timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wakeup {
     /// The instant.
@@ -191,7 +191,7 @@ impl ShardState {
         self.outbox.pop_front()
     }
 
-    /// When to call [`ShardState::handle_timeout`] next; may be early, never late.
+    /// The time of the next call of [`ShardState::handle_timeout`]; may be early, never late.
     pub fn next_wakeup(&mut self) -> Option<Wakeup> {
         if self.may_decide_at_all() {
             self.timers.next_wakeup()

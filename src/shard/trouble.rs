@@ -160,7 +160,7 @@ pub struct TroubleFacts {
     pub after_start: Option<Activations>,
     /// The activations after the last success, or after the creation.
     pub after_success: Activations,
-    /// When the last of the Jobs that failed had started.
+    /// The start of the last Job that failed.
     pub failed_start: Option<Timestamp>,
     /// The latest due slot without a Job, unless `Forbid` holds it back.
     pub pending: Option<Timestamp>,
@@ -170,7 +170,7 @@ pub struct TroubleFacts {
     pub thresholds: TroubleThresholds,
 }
 
-/// The kinds of trouble that a CronJob is in, by their numbers, each with the instant since when.
+/// The kinds of trouble that a CronJob is in, by their numbers, each with the instant at which it began.
 pub type Troubles = [Option<Timestamp>; TroubleKind::ALL.len()];
 
 /// Decides in which kinds of trouble a CronJob is.

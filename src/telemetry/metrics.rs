@@ -81,7 +81,7 @@ pub struct StatusMetrics {
     pub api: ApiMetrics,
     /// Status writes that wait.
     pub pending: IntGauge,
-    /// How long status writes waited, in seconds.
+    /// The time for which status writes waited, in seconds.
     pub age: Histogram,
     /// Status writes returned to the shard because too many waited.
     pub overflows: IntCounter,

@@ -37,7 +37,7 @@ pub(in crate::cli) fn parse_clock_skew(text: &str) -> Result<SignedDuration, Str
     parse_within(text, SignedDuration::from_secs(1), SignedDuration::from_hours(1))
 }
 
-/// At least a second.
+/// Parses a duration of at least a second.
 #[cfg(feature = "dev")]
 pub(in crate::cli) fn parse_run_time(text: &str) -> Result<Duration, String> {
     let duration = parse_within(text, SignedDuration::from_secs(1), SignedDuration::from_hours(365 * 24))?;

@@ -31,7 +31,7 @@ pub(super) struct Chain<'a> {
 
 /// The local day on which time is skipped or repeated. Times of day are seconds since its midnight.
 pub(super) struct ChangeDay {
-    /// Its midnight in local time, read as UTC, in Unix seconds.
+    /// The midnight of the day in local time, read as UTC, in Unix seconds.
     pub(super) midnight_wall: i64,
     n_runs: usize,
     lost: Vec<i64>,

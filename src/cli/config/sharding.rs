@@ -10,7 +10,7 @@ use crate::{
     kube_api::leases::OwnerPod,
 };
 
-/// Why a replica cannot share CronJobs with others.
+/// The reasons why a replica cannot share CronJobs with others.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShardingError {
     /// The Pod identifies this replica to other replicas.
@@ -22,7 +22,7 @@ pub enum ShardingError {
         /// The fault of the token.
         fault: TokenFault,
     },
-    /// Both are part of the holder identity in Leases.
+    /// The Pod name or uid is invalid. Both are part of the holder identity in Leases.
     #[error("{flag} must not be empty or have a '/' in it")]
     Text {
         /// The flag.

@@ -46,13 +46,13 @@ impl PodIdentity {
     }
 }
 
-/// Why a token does not name its Pod.
+/// The reasons why a token does not name its Pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenFault {
-    /// There is no readable file.
+    /// The file cannot be read.
     #[error("{TOKEN_FILE} cannot be read")]
     Unreadable,
-    /// Its middle part is not base64url of JSON.
+    /// The middle part of the token is not base64url of JSON.
     #[error("it is not a JSON Web Token")]
     NoJsonWebToken,
     /// The token was not issued for a Pod, like the token of a Secret.

@@ -34,7 +34,7 @@ pub(super) struct RunCounts {
 #[derive(Default)]
 pub(super) struct Audit {
     entries: HashMap<Uid, Entry>,
-    /// When each open slot is judged.
+    /// The instant at which each open slot is judged.
     judgements: BTreeSet<(Timestamp, Uid)>,
     /// The CronJobs with a due slot that waits for a running Job because of `Forbid`.
     blocked: BTreeSet<Uid>,

@@ -10,7 +10,7 @@ use tokio::{
 
 use crate::controller::shutdown::Signals;
 
-/// Why it ends. Reasons that are not signals count once; a second signal ends the process at once.
+/// The reasons to end. Reasons that are not signals count once; a second signal ends the process at once.
 pub(super) struct Ending {
     signals: Signals,
     hangup: Signal,

@@ -19,7 +19,7 @@ const LOST_REQUEST: Kind = Kind("lost request", "lost requests");
 const ERROR: Kind = Kind("error", "errors");
 const SLOW_ANSWER: Kind = Kind("slow answer", "slow answers");
 
-/// In the order in which totals name them.
+/// The kinds of faults, in the order of the totals.
 const KINDS: [Kind; 5] = [LOST_ANSWER, BROKEN_WATCH, LOST_REQUEST, ERROR, SLOW_ANSWER];
 
 /// Probabilities per million requests or watch events. Together they affect a fifth of the controller's requests.

@@ -16,11 +16,11 @@ pub(super) struct Figures {
     /// Jobs of slots within [`WINDOW`](super::board::WINDOW).
     pub(super) n_starts: usize,
     pub(super) n_running: usize,
-    /// Since the start, like the next fields.
+    /// Complete Jobs since the start; the next fields also count from the start.
     pub(super) n_complete: u64,
     pub(super) n_failed: u64,
     pub(super) runs: RunCounts,
-    /// In the order of their instants.
+    /// The next runs, in the order of their instants.
     pub(super) next_runs: Vec<NextRun>,
     /// The CronJobs without a next run, by name.
     pub(super) idle: Vec<NextRun>,
@@ -37,7 +37,7 @@ pub(super) struct NextRun {
     pub(super) state: NextState,
 }
 
-/// When a CronJob runs next.
+/// The next run of a CronJob.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NextState {
     At {

@@ -12,10 +12,10 @@ const EXAMPLE: &str = "examples/hello.yaml";
 pub(super) struct Hints {
     /// `kubectl` with the kubeconfig.
     kubectl: String,
-    /// This program as it was started.
+    /// The command by which this program was started.
     program: String,
     kubeconfig: String,
-    /// How to create a first CronJob.
+    /// The command that creates a first CronJob.
     create: String,
     /// Whether the CronJobs of all namespaces are listed.
     is_for_all: bool,

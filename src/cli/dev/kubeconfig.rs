@@ -18,7 +18,7 @@ const MARK: &str = "# Made by `cronwheel dev`, which removes it when it ends.\n"
 /// Readable by its owner alone; kubectl warns otherwise.
 const MODE: u32 = 0o600;
 
-/// Why there is no kubeconfig.
+/// The reasons why there is no kubeconfig.
 #[derive(Debug, thiserror::Error)]
 pub enum KubeconfigError {
     /// The file cannot be opened or written.
@@ -63,7 +63,7 @@ impl KubeconfigFile {
         options.read(true).write(true).create(true).truncate(false).mode(MODE);
         let mut file = options.open(path).map_err(failed)?;
         match file.try_lock() {
-            // On a file system without locks the first line must suffice.
+            // On a file system without locks only the first line is checked.
             Ok(()) | Err(TryLockError::Error(_)) => {}
             Err(TryLockError::WouldBlock) => return Err(KubeconfigError::InUse { path: named() }),
         }

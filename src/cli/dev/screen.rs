@@ -86,7 +86,7 @@ const fn detail(has_addresses: bool, n_hints_max: usize, has_log: bool) -> Detai
     }
 }
 
-/// From large screens to small ones.
+/// The levels of detail, from large screens to small ones.
 const DETAILS: [Detail; 5] = [
     detail(true, 2, true),
     detail(true, 2, false),
@@ -294,7 +294,7 @@ impl Picture {
             .collect()
     }
 
-    /// In whole seconds, rounded up: nothing is due before its instant.
+    /// Formats the time until an instant in whole seconds, rounded up: no slot is due before its instant.
     fn until(&self, at: Timestamp) -> String {
         let left = at.duration_since(self.now);
         let seconds = left.as_secs() + i64::from(left.subsec_nanos() > 0);

@@ -100,7 +100,7 @@ pub(super) struct Observed {
     board: Mutex<Board>,
     clock: Clock,
     begun: Timestamp,
-    /// When the end began. Later slots do not count.
+    /// The instant at which the end began. Later slots do not count.
     ended: OnceLock<Timestamp>,
     injection: Option<Injection>,
     /// Number of CronJobs that are still to be created.

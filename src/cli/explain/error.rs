@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// Why `explain` gives no answer.
+/// The reasons why `explain` gives no explanation.
 #[derive(Debug, thiserror::Error)]
 pub enum ExplainError {
     /// The file cannot be read.

@@ -75,10 +75,10 @@ fn parse(text: &str) -> Result<Document<'_>, GetError> {
     Ok(Document::of_json(text)?)
 }
 
-/// Why an object cannot be read.
+/// The reasons why an object cannot be read.
 #[derive(Debug, thiserror::Error)]
 enum GetError {
-    /// Its path is invalid.
+    /// The path of the object is invalid.
     #[error("the request cannot be built")]
     Request(#[from] http::Error),
     /// The API server does not return it.

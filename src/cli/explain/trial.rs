@@ -92,9 +92,9 @@ struct Seen {
     is_create_answered: bool,
     /// The error of the last failed look-up.
     look_up_failure: Option<String>,
-    /// In order, each with whether a create waits for it.
+    /// The deletes, in order.
     deletes: Vec<JobDelete>,
-    /// With the stage of a sync at which each occurs.
+    /// The Events, each with its stage in a sync.
     events: Vec<(SyncStage, EventLine)>,
     written: Option<CronJobStatus>,
     /// The write to answer next; the last one replaces those before.

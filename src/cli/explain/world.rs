@@ -24,7 +24,7 @@ use crate::{
 /// All objects that exist.
 #[derive(Debug, Default)]
 pub(super) struct World {
-    /// In the order of the input.
+    /// The CronJobs, in the order of the input.
     pub(super) subjects: Vec<Subject>,
     /// Jobs by the uid of the CronJob that controls them.
     jobs_by_owner: BTreeMap<Uid, Vec<JobRecord>>,

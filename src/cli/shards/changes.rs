@@ -23,7 +23,7 @@ struct ChangedField {
     to: String,
 }
 
-/// In the order of the listing.
+/// Returns the changes between two listings, in the order of the listing.
 pub(super) fn between(before: &Listing, after: &Listing) -> Vec<Change> {
     let mut changes = Vec::new();
     let mut pod_uids: Vec<&str> = before
@@ -91,7 +91,7 @@ fn differing<const N: usize>(from: &Fields<N>, to: &Fields<N>) -> Vec<ChangedFie
 }
 
 impl Change {
-    /// One line for reading.
+    /// Formats the change as one line of text.
     pub(super) fn to_text(&self, now: Timestamp) -> String {
         let fields = self.fields.iter();
         let fields: Vec<String> = fields
@@ -100,7 +100,7 @@ impl Change {
         format!("{now:.3}  {} {}: {}\n", self.kind, self.name, fields.join("; "))
     }
 
-    /// One line for programs.
+    /// Formats the change as one line of JSON.
     pub(super) fn to_json(&self, now: Timestamp) -> String {
         let fields = self.fields.iter();
         let fields: Vec<_> = fields

@@ -18,7 +18,7 @@ use crate::{
 pub(super) struct Listing {
     pub(super) namespace: Box<str>,
     pub(super) installation: Installation,
-    /// By pod uid.
+    /// The members, by pod uid.
     pub(super) members: BTreeMap<Box<str>, MemberRow>,
     pub(super) other_controllers: OtherControllers,
     /// All shards of the installation.

@@ -18,7 +18,7 @@ type NextRuns = BTreeMap<ShardId, Timestamp>;
 /// The listed shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shown {
-    /// Those that are not simply led.
+    /// The shards that are not simply led.
     InTrouble,
     /// All.
     All,

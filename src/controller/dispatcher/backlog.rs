@@ -197,7 +197,7 @@ impl Backlog {
         }
         let reading_max = (places / READING_SHARE).clamp(1, READING_MAX);
         if in_flight.n_reading < reading_max
-            // At most half of the places for one namespace, whose webhooks may be slow.
+            // One namespace gets at most half of the places, since its webhooks may be slow.
             && let Some(queued) = self.reading.pop((reading_max / 2).max(1), |namespace| room.n_reading_of(namespace))
         {
             return Ok(queued);
@@ -266,7 +266,7 @@ impl Backlog {
     }
 }
 
-/// Why a request was not put back.
+/// The reasons why a request is not put back.
 #[derive(Debug)]
 pub(super) enum PutBackError {
     /// The shard withdrew it while it was sent.

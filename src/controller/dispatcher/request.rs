@@ -144,7 +144,7 @@ impl Request {
         }
     }
 
-    /// How long the API server may take to store the Job, even if another replica leads the shard by then.
+    /// The time within which the API server may store the Job, even if another replica leads the shard by then.
     pub(super) fn store_within(&self, now: Timestamp) -> Duration {
         let store_by = match self {
             Request::Create(order) if order.template.body.as_str().is_some() => order.store_by,
@@ -220,7 +220,7 @@ pub struct Queued {
     pub(super) is_completed: bool,
     /// Number of retries.
     pub(super) n_retries: u32,
-    /// When the request was last sent.
+    /// The instant at which the request was last sent.
     pub(super) sent: BootInstant,
 }
 

@@ -8,9 +8,9 @@ use crate::shard::{BootInstant, ShardId};
 
 /// Handovers in progress, and the histograms of their durations.
 pub(super) struct Handovers {
-    /// When each shard that is handed over was sealed.
+    /// The instant at which each shard that is handed over was sealed.
     giving: BTreeMap<ShardId, BootInstant>,
-    /// When this replica became the holder of each shard that it does not lead yet.
+    /// The instant at which this replica became the holder of each shard that it does not lead yet.
     taking: BTreeMap<ShardId, BootInstant>,
     given: Histogram,
     taken: Histogram,

@@ -29,7 +29,7 @@ pub(super) struct Refusals {
     is_reported: bool,
     /// Whether this replica has been a member, which proves that the permissions were granted.
     has_been_member: bool,
-    /// Since when at least one request has been refused without interruption.
+    /// The instant since which at least one request has been refused without interruption.
     refused_since: Option<BootInstant>,
 }
 

@@ -24,7 +24,7 @@ pub(super) type LeaseRequest = BoxFuture<'static, LeaseResponse>;
 /// The result of a request.
 pub(super) struct LeaseResponse {
     pub(super) input: ElectionInput,
-    /// For a successful renewal of this replica's Lease.
+    /// The answer to a successful renewal of this replica's Lease.
     pub(super) renewal: Option<RenewalAnswer>,
 }
 

@@ -38,7 +38,7 @@ struct Delivery {
     action: EventAction,
     happened: BootInstant,
     stage: DeliveryState,
-    /// When the delivery is given up; set by the first attempt.
+    /// The instant at which the delivery is given up; set by the first attempt.
     deadline: Option<BootInstant>,
     behind: VecDeque<EmittedEvent>,
 }
@@ -56,7 +56,7 @@ enum DeliveryState {
 #[derive(Debug)]
 pub(super) struct Deliveries {
     aggregator: EventAggregator,
-    /// In the order in which the deliveries were begun.
+    /// The deliveries, in the order in which they were begun.
     begun: Vec<Delivery>,
     n_begun_ever: u64,
     metrics: EventMetrics,

@@ -32,7 +32,7 @@ pub(super) struct Pending {
     pub(super) write: StatusWrite,
     /// The shard and term in which the write was ordered and may be sent.
     pub(super) shard_term: ShardTerm,
-    /// When the oldest change in the write arrived.
+    /// The arrival time of the oldest change in the write.
     pub(super) since: BootInstant,
     /// Number of retries.
     pub(super) n_retries: u32,
@@ -189,7 +189,7 @@ impl StatusQueue {
         };
         let mut arrivals = self.arrivals();
         if is_newly_urgent {
-            // At the front, since metadata may have been read for it.
+            // The write goes to the front, since its metadata may have been read.
             arrivals.urgent.push_front(uid);
         } else {
             arrivals.by_age.push_front((since, uid));

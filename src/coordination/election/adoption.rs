@@ -31,12 +31,12 @@ const CRASH_WINDOW: Duration = Duration::from_mins(10);
 /// A shard without a holder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Vacancy {
-    /// Since when the shard may be taken; may lie in the future.
+    /// The instant from which the shard may be taken; it may lie in the future.
     pub(super) since: BootInstant,
     pub(super) kind: VacancyKind,
 }
 
-/// Why the shard is vacant.
+/// The reason why the shard is vacant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum VacancyKind {
     /// The shard never had a Lease, in an installation whose beginning this replica observed.
@@ -134,7 +134,7 @@ impl Election {
         }
     }
 
-    /// When this replica may take a shard: at its turn, and after any retry delay.
+    /// The instant at which this replica may take a shard: at its turn, and after any retry delay.
     fn take_at(&self, shard: ShardId, vacancy: &Vacancy, placed: &Placed) -> Option<BootInstant> {
         let turn = if vacancy.kind == VacancyKind::OursGone {
             0

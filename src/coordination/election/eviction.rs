@@ -42,7 +42,8 @@ impl Election {
         self.effects.push(ElectionEffect::Read { request, key });
     }
 
-    /// When this replica may evict a member; `None` if the member's Lease has no holder, or the view is not trusted.
+    /// The instant from which this replica may evict a member; `None` if the member's Lease has no holder, or the
+    /// view is not trusted.
     fn evictable_at(&self, pod_uid: &str, seen: &SeenMember) -> Option<BootInstant> {
         let victim = seen.lease.holder.member()?;
         let silent_since = if self.guards().trusted_watch {

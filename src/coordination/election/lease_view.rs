@@ -23,7 +23,7 @@ pub(super) struct SeenMember {
     pub(super) lease: MemberLease,
     /// When the Lease last changed.
     pub(super) changed_at: BootInstant,
-    /// Since when the Lease has had its present holder.
+    /// The instant since which the Lease has had its present holder.
     pub(super) holder_since: BootInstant,
     /// The earliest instant of the next attempt to evict the member.
     pub(super) retry_at: BootInstant,
@@ -35,7 +35,7 @@ pub(super) struct SeenShard {
     pub(super) lease: Option<ShardLease>,
     /// The version of the Lease, or of its deletion.
     version: ResourceVersion,
-    /// When the Lease last changed, or was found missing.
+    /// The instant at which the Lease last changed, or was found missing.
     pub(super) changed_at: BootInstant,
     /// The highest observed term of the shard; it outlives the Lease.
     pub(super) last_term: Term,
@@ -54,13 +54,13 @@ struct Absence {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct LeaseView {
     count: ShardCount,
-    /// By pod uid.
+    /// The members, by pod uid.
     pub(super) members: BTreeMap<Box<str>, SeenMember>,
     shards: Vec<SeenShard>,
     absent: BTreeMap<Box<str>, Absence>,
     /// Whether the watch is connected.
     pub(super) is_connected: bool,
-    /// Since when the view has been fresh without interruption.
+    /// The instant since which the view has been fresh without interruption.
     pub(super) trusted_since: Option<BootInstant>,
     /// Whether the first list contained no shard Lease and no live member: a new installation.
     pub(super) is_genesis: bool,
@@ -120,7 +120,7 @@ impl LeaseView {
             .collect()
     }
 
-    /// Since when a member has had no Lease.
+    /// The instant since which a member has had no Lease.
     pub(super) fn absent_since(&self, pod_uid: &str) -> Option<BootInstant> {
         self.absent.get(pod_uid).map(|absence| absence.since)
     }

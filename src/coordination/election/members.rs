@@ -89,7 +89,7 @@ impl Election {
         leases.filter(|(_, lease)| lease.holder.member().is_some() && lease.installation == self.own_installation)
     }
 
-    /// Why this replica takes no shards; `None` if it does.
+    /// The reason why this replica takes no shards; `None` if it does.
     pub(super) fn not_owning(&self, now: BootInstant) -> Option<NotOwning> {
         if let Some(disagreement) = self.disagreement() {
             return Some(disagreement);
@@ -120,7 +120,7 @@ impl Election {
         seen.is_some_and(|seen| seen.lease.holder.is(&self.identity) && seen.lease.accepts())
     }
 
-    /// How this replica disagrees with the installation, or with the members that take shards.
+    /// The disagreement of this replica with the installation, or with the members that take shards.
     pub(super) fn disagreement(&self) -> Option<NotOwning> {
         if self.config.settings.is_alone() {
             return None;
@@ -185,9 +185,9 @@ impl Election {
         lease.accepts() || is_any_alone && (lease.is_draining || leads())
     }
 
-    /// Why this replica's settings prevent it from taking shards. A member that already takes shards continues, and a
-    /// new member with other settings waits. Of two members that start at once, the member whose Lease was written
-    /// first continues.
+    /// The reason why this replica's settings prevent it from taking shards, if they do. A member that already takes
+    /// shards continues, and a new member with other settings waits. Of two members that start at once, the member
+    /// whose Lease was written first continues.
     pub(super) fn settings_differ(&self) -> Option<NotOwning> {
         let is_established = self.active().is_some_and(|active| active.is_established);
         if self.is_draining() || is_established {

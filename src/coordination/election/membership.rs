@@ -19,7 +19,7 @@ pub(super) enum Membership {
     Listing,
     /// The member Lease is to be created or acquired.
     Joining {
-        /// When the list was requested.
+        /// The instant at which the list was requested.
         seen_from: BootInstant,
         /// The earliest instant of the next attempt.
         retry_at: BootInstant,

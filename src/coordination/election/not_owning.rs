@@ -2,7 +2,7 @@
 
 use crate::coordination::{Installation, MemberSettings, ProtocolRange};
 
-/// Why this replica takes no shards.
+/// The reason why this replica takes no shards.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum NotOwning {
     /// It has no member Lease yet, or has lost it.
@@ -18,7 +18,7 @@ pub enum NotOwning {
     /// target.
     #[error("its Lease does not announce yet that it takes shards")]
     NotAnnounced,
-    /// It does not want to lead, for example because its clock is in doubt.
+    /// It is not willing to lead, for example because its clock is in doubt.
     #[error("it must not lead at present")]
     Unwilling,
     /// It drains.

@@ -115,7 +115,7 @@ impl Requests {
             .collect()
     }
 
-    /// When the next request times out.
+    /// The instant at which the next request times out.
     pub(super) fn next_expiry(&self, timeout: Duration) -> Option<BootInstant> {
         self.pending.values().map(|pending| pending.sent_at + timeout).min()
     }

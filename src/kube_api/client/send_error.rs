@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http_body_util::LengthLimitError;
 
-/// Why there is no answer.
+/// The reasons why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SendError {
     #[error("the request cannot be built")]

@@ -11,7 +11,7 @@ pub enum Refreshed {
     Changed,
 }
 
-/// Why files cannot be used. Errors name the files and never their contents.
+/// The reasons why files cannot be used. Errors name the files and never their contents.
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialFileError {
     /// The file is missing or not readable.

@@ -103,7 +103,7 @@ impl<C> ProxyConnector<C> {
     }
 }
 
-/// Why the proxy gave no connection to the API server.
+/// The reason why the proxy gave no connection to the API server.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot connect through the proxy {proxy}")]
 struct ProxyError {

@@ -205,7 +205,7 @@ struct Http2Connector {
     speaks_http1_only: Arc<AtomicBool>,
 }
 
-/// Why there is no HTTP/2 connection. The request fails before it is sent.
+/// The reasons why there is no HTTP/2 connection. The request fails before it is sent.
 #[derive(Debug, thiserror::Error)]
 enum Http2Error {
     /// The next requests use HTTP/1.1.

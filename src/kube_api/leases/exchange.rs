@@ -11,7 +11,7 @@ use crate::kube_api::{
     objects::classify::RawAnswer,
 };
 
-/// Why there is no answer.
+/// The reasons why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ExchangeError {
     /// The request is not valid HTTP.

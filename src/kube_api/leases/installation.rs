@@ -87,7 +87,7 @@ impl LeaseApi {
             "kind": "ConfigMap",
             "metadata": {"name": self.names.installation.config_map()},
             "data": {SHARD_COUNT: ours.shard_count.get().to_string(), HASH_SCHEME: ours.hash_scheme},
-            // They hold for the lifetime of the installation.
+            // The constants hold for the lifetime of the installation.
             "immutable": true,
         });
         let request = Request::new(Method::POST, self.config_maps_path());

@@ -15,7 +15,7 @@ use crate::{
 /// The prefix of all annotations of cronwheel.
 const ANNOTATION_PREFIX: &str = "cronwheel.dev/";
 
-/// Why bytes are not a Lease, a list or an event.
+/// The reasons why bytes are not a Lease, a list or an event.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ObjectError {
     #[error("it is not the requested object")]

@@ -69,11 +69,11 @@ pub(super) trait Kind: Send + 'static {
 /// The selection of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Selection {
-    /// It never changes, and no list runs beside the watch.
+    /// The selection never changes, and no list runs beside the watch.
     Fixed,
-    /// It follows the wanted shards, and every API server makes it.
+    /// The selection follows the wanted shards, and every API server supports it.
     ByLabel(ShardCount),
-    /// It follows the wanted shards. An API server that does not support the selector sends everything.
+    /// The selection follows the wanted shards. An API server that does not support the selector sends everything.
     ByHash(ShardCount),
 }
 
@@ -203,13 +203,13 @@ impl Kind for ShardCronJobs {
     }
 }
 
-/// Which Jobs are watched.
+/// The watched Jobs.
 pub(super) enum Jobs {
-    /// All.
+    /// All Jobs.
     All,
-    /// Those with the label of a wanted shard.
+    /// The Jobs with the label of a wanted shard.
     Labelled(ShardCount),
-    /// Those without a label of any shard.
+    /// The Jobs without a label of any shard.
     Unlabelled {
         count: ShardCount,
         /// The duration of one watch request.

@@ -43,7 +43,7 @@ fn earliest_time_b_9_1() {
         at("2026-02-28T23:59:00.5Z")
     );
     assert_eq!(earliest_time(created, Some(last), Some(86_400 * 365), now), last);
-    // Before the earliest representable instant.
+    // The start of the deadline is before the earliest representable instant.
     for seconds in [1_000_000_000_000, i64::MAX] {
         assert_eq!(earliest_time(created, Some(last), Some(seconds), now), last);
     }

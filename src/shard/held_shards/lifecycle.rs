@@ -46,7 +46,8 @@ pub(super) struct Entering {
     term: Term,
     /// The versions that must be observed; `None` if only a list suffices.
     written: Option<ResourceVersions>,
-    /// When to order a list if the watches have not delivered the versions; `None` once a list has been ordered.
+    /// The instant at which a list is ordered if the watches have not delivered the versions; `None` once a list has
+    /// been ordered.
     list_at: Option<BootInstant>,
 }
 
@@ -161,7 +162,7 @@ impl HeldShards {
         self.advance_sealing(now);
     }
 
-    /// When to call [`HeldShards::advance_lifecycles`] next; may be early, never late.
+    /// The instant of the next call of [`HeldShards::advance_lifecycles`]; may be early, never late.
     pub fn next_lifecycle_step(&self) -> Option<BootInstant> {
         let list_at = |held: &Held| held.entering.and_then(|entering| entering.list_at);
         let until = |held: &Held| match held.sealing?.step {

@@ -24,7 +24,7 @@ pub struct ListOrder {
 /// A consistent list that waits for further shards.
 #[derive(Clone, Copy, Debug)]
 struct Gathering {
-    /// When its first shard was added.
+    /// The instant at which its first shard was added.
     began: BootInstant,
     /// The earliest instant of the list.
     due_at: BootInstant,
@@ -78,7 +78,7 @@ impl ListQueue {
         })
     }
 
-    /// When to call [`ListQueue::begin`], if the next list only waits for time.
+    /// The instant of the next call of [`ListQueue::begin`], if the next list only waits for time.
     pub(super) fn due_at(&self) -> Option<BootInstant> {
         let Gathering { due_at, .. } = self.gathering?;
         (!self.is_listing && !self.next.is_empty()).then_some(due_at)

@@ -176,7 +176,7 @@ impl Listing {
                 &record.identity.uid,
                 &record.identity.namespace,
             ),
-            // Its namespace is unknown. Treating a deleted CronJob as existing does no harm.
+            // The namespace is unknown. Treating a deleted CronJob as existing is harmless.
             Listed::UndecodableCronJob(uid) => return !self.gone.contains(uid),
             Listed::Job { job, .. } => (WatchedResource::Jobs, &job.uid, &job.namespace),
         };

@@ -18,7 +18,8 @@ const WATCH_WAIT_MAX: Duration = Duration::from_secs(30);
 #[derive(Debug, Default)]
 pub(super) struct Pause {
     pub(super) is_on: bool,
-    /// When the shards decide again although the watch of CronJobs is interrupted; `None` until the replica may act.
+    /// The instant at which the shards decide again although the watch of CronJobs is interrupted; `None` until the
+    /// replica may act.
     ends_at: Option<BootInstant>,
 }
 

@@ -38,7 +38,7 @@ impl ScopeProgress {
     }
 }
 
-/// Why a list or watch fails.
+/// The reasons why a list or watch fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WatchFailure {
     /// The API server does not permit it. Only a list ends this.
@@ -51,7 +51,7 @@ enum WatchFailure {
 struct KindProgress {
     is_listing: bool,
     was_listed: bool,
-    /// Why the list or watch fails at present.
+    /// The reason why the list or watch fails at present.
     failure: Option<WatchFailure>,
     highest: ResourceVersion,
     through: ResourceVersion,

@@ -84,7 +84,7 @@ impl HeldShards {
         }
     }
 
-    /// When to call [`HeldShards::survey`] next; `None` if once a second is often enough.
+    /// The instant of the next call of [`HeldShards::survey`]; `None` if once a second is often enough.
     pub fn next_survey(&self) -> Option<BootInstant> {
         self.survey.next_at.filter(|_| self.survey.pass.is_some())
     }

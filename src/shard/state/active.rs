@@ -20,7 +20,8 @@ use crate::shard::{
     record::{ActiveJob, Finish},
 };
 
-/// How long a running Job may lack its label before it is looked up, and between look-ups. Most get it within seconds.
+/// The time for which a running Job may lack its label before it is looked up, and the time between look-ups. Most
+/// Jobs get the label within seconds.
 const UNLABELLED_WAIT: SignedDuration = SignedDuration::from_secs(30);
 
 /// The action that one Job requires.

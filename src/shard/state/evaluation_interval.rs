@@ -11,7 +11,7 @@ use crate::shard::index::OwnerIndex;
 /// Up to this number of Jobs, each change is evaluated at once. History limits keep most CronJobs far below.
 const N_JOBS_ORDINARY: u32 = 1_000;
 
-/// How long changes of Jobs wait for an evaluation: a second for each 10,000 Jobs of the CronJob.
+/// The time for which changes of Jobs wait for an evaluation: a second for each 10,000 Jobs of the CronJob.
 fn evaluation_interval(n_jobs: u32) -> SignedDuration {
     if n_jobs <= N_JOBS_ORDINARY {
         return SignedDuration::ZERO;

@@ -14,10 +14,10 @@ use jiff::Timestamp;
 use super::TroubleKind;
 use crate::shard::{CronJobIdentity, ShardId, ShardSet};
 
-/// One kind of trouble of one CronJob, ordered by the instant since when.
+/// One kind of trouble of one CronJob, ordered by the instant at which it began.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Trouble {
-    /// Since when.
+    /// The instant at which the trouble began.
     pub since: Timestamp,
     /// The CronJob.
     pub cron_job: Arc<CronJobIdentity>,

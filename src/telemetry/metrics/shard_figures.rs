@@ -34,7 +34,7 @@ pub struct ShardFigures {
     pub troubles: Arc<TroubleReport>,
     /// Whether every list has been complete once.
     pub is_synced: bool,
-    /// When the shard task last had a turn; `None` before the first.
+    /// The instant of the last turn of the shard task; `None` before the first.
     pub turned: Option<BootInstant>,
 }
 

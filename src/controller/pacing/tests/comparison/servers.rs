@@ -15,7 +15,7 @@ pub(super) enum Reply {
     Throttled { retry_after: Duration },
 }
 
-/// How the server divides its capacity.
+/// The division of the server's capacity.
 enum Capacity {
     /// Each of `n` workers executes one request at a time. Others wait in a queue of `queue_max`, beyond which they are
     /// refused.
@@ -29,7 +29,7 @@ enum Capacity {
     Shared { per_second: f64, n_half: usize },
 }
 
-/// When a burst begins.
+/// The instant at which a burst begins.
 pub(super) const START: BootInstant = BootInstant::after_boot(Duration::from_secs(100));
 
 const UNLIMITED: usize = usize::MAX;

@@ -75,7 +75,7 @@ fn settings(zone: &str) -> MemberSettings {
 
 #[test]
 fn a_newcomer_with_another_time_zone_takes_no_shards() {
-    // Both orders of the two texts.
+    // The settings are tested in both orders of the two texts.
     for zone in ["Europe/Berlin", "Zulu"] {
         let mut world = fleet(16, 2, 61);
         let mut config = world.config("other-zone");

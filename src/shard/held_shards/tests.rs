@@ -181,11 +181,7 @@ fn inputs_are_routed_to_held_shards_and_effects_carry_the_term() {
     shards.end_list(&only(shard_of(&first)), &ResourceVersions::default(), now);
     shards.handle(applied(&first), now);
     shards.handle(applied(&other), now);
-    assert_eq!(
-        shards.sizes().cron_jobs,
-        1,
-        "the shard of the other CronJob is not held"
-    );
+    assert_eq!(shards.sizes().cron_jobs, 1, "the other shard is not held");
     assert_eq!(
         creates(&mut shards),
         [(shard_term(shard_of(&first)), "first-29632920".to_owned())]

@@ -8,7 +8,7 @@ use crate::kube_api::{
     paths::push_segment,
 };
 
-/// The answer to the question whether a namespace exists.
+/// Whether a namespace exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NamespaceAnswer {
     /// It exists.

@@ -187,7 +187,7 @@ impl WatchObserver for RequestObserver {
     }
 
     fn on_activity(&self) {
-        self.health.on_activity();
+        self.health.note_activity();
     }
 }
 

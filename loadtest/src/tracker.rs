@@ -141,8 +141,8 @@ impl Tally {
 /// deleted.
 fn unanswered_creates<'a>(requests: &'a [Request], existing: &JobNames) -> HashMap<(&'a str, &'a str), &'a Request> {
     let name = |request: &'a Request| (request.namespace.as_str(), request.name.as_str());
-    let deletes = requests.iter().filter(|request| request.is_job_delete());
-    let deleted: HashSet<(&str, &str)> = deletes.map(name).collect();
+    let delete_requests = requests.iter().filter(|request| request.is_job_delete());
+    let deleted: HashSet<(&str, &str)> = delete_requests.map(name).collect();
     let mut creates: HashMap<(&str, &str), &Request> = HashMap::new();
     for request in requests.iter().filter(|request| request.is_unanswered_job_create()) {
         let key = name(request);

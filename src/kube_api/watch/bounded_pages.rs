@@ -154,7 +154,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_lowered_limit_rises_to_the_requested_limit() {
-        let (client, limits) = server(1 << 10);
+        let (client, requested) = server(1 << 10);
         let limits = Limits::default();
         limits.lower("/apis/batch/v1/cronjobs", 100);
         for _ in 0..4 {
@@ -162,7 +162,7 @@ mod tests {
             let request = Request::get(uri).body(Body::empty()).unwrap();
             list(&client, request, 500, &limits).await.unwrap();
         }
-        assert_eq!(*limits.lock().unwrap(), [100, 200, 400, 500]);
+        assert_eq!(*requested.lock().unwrap(), [100, 200, 400, 500]);
     }
 
     #[tokio::test]

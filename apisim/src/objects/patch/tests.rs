@@ -345,18 +345,18 @@ fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
-fn applied_by(manager: &str, old: Option<&Value>, applied: &Value, is_forced: bool) -> Result<Value, PatchError> {
+fn applied_by(manager: &str, old: Option<&Value>, new: &Value, is_forced: bool) -> Result<Value, PatchError> {
     let applier = Applier {
         manager,
         is_forced,
         now: at("2024-01-01T00:00:00Z"),
     };
-    let resource = if applied["kind"] == "Job" {
+    let resource = if new["kind"] == "Job" {
         Resource::Job
     } else {
         Resource::ConfigMap
     };
-    apply(resource, old, applied, applier)
+    apply(resource, old, new, applier)
 }
 
 #[test]

@@ -94,9 +94,9 @@ impl Evidence<'_> {
     /// which it could have started.
     fn lateness_ms(&self, slot: Slot, tally: &Tally) -> Vec<f64> {
         let burst = tally.bursts.get(&slot);
-        let lateness_us = burst.map(Burst::lateness_us).unwrap_or_default();
+        let microseconds = burst.map(Burst::lateness_us).unwrap_or_default();
         let n_runs = self.cron_jobs.iter().filter(|one| one.due.is_at(slot)).count();
-        let mut lateness_ms: Vec<f64> = lateness_us
+        let mut lateness_ms: Vec<f64> = microseconds
             .iter()
             .map(|microseconds| count(*microseconds) / 1e3)
             .collect();

@@ -73,7 +73,7 @@ fn programs_belong_to_their_module_and_stamp_its_version() {
                 .unwrap();
             let is_required = |line: &str| {
                 let fields: Vec<&str> = line.split_ascii_whitespace().collect();
-                words
+                fields
                     .windows(2)
                     .any(|pair| program.package.starts_with(pair[0]) && pair[1].starts_with('v'))
             };

@@ -135,7 +135,7 @@ async fn check_cron_jobs(script: &Script, expected: &[&str]) {
     .await;
 }
 
-const LIST: &str = "GET /apis/batch/v1/cronjobs?&limit=500";
+const LIST: &str = "GET /apis/batch/v1/cronjobs?&limit=2000";
 
 #[tokio::test(start_paused = true)]
 async fn watch_resumes_from_the_version_of_the_list_or_last_bookmark() {
@@ -261,7 +261,7 @@ async fn namespace_scope_lists_only_that_namespace() {
     let script = Script::default().answer(200, list("11", "", &[job("j", 3, "{}")]));
     let stream = watch::jobs(script.client(), Scope::Namespace("shop".into()), None);
     check(stream, &["begun", "j@3", "done"]).await;
-    assert_eq!(script.lines()[0], "GET /apis/batch/v1/namespaces/shop/jobs?&limit=500");
+    assert_eq!(script.lines()[0], "GET /apis/batch/v1/namespaces/shop/jobs?&limit=2000");
 }
 
 #[tokio::test(start_paused = true)]

@@ -77,8 +77,9 @@ fn f_30_jobs_without_a_cron_job_cost_nothing_when_shards_move() {
     let (before, meanwhile) = pages_with(301, 0);
     assert!(before > 0, "replicas that start together list them");
     assert_eq!(meanwhile, 0);
-    let (before, meanwhile) = pages_with(301, 2_000);
-    assert!(before >= 4, "there are several pages: {before}");
+    // One replica lists all three pages. The two others request no more than two before they have its proof.
+    let (before, meanwhile) = pages_with(301, 4_500);
+    assert!((3..=7).contains(&before), "{before}");
     assert_eq!(meanwhile, 0);
 }
 

@@ -1,5 +1,4 @@
-//! The HTTP interface, tested against an in-memory service: the requests to an API server, and the handling of its
-//! responses.
+//! Requests to an API server and the handling of its responses, tested against an in-memory service.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod api;
@@ -43,25 +42,26 @@ impl Received {
     }
 }
 
-/// Returns prepared responses in order, and records the requests. When no response is left, it never responds.
+/// A mock API server. It returns prepared responses in order and records the requests. When no response is left,
+/// requests stay unanswered.
 #[derive(Clone, Default)]
 struct Script {
-    answers: Arc<Mutex<VecDeque<Response<Full<Bytes>>>>>,
+    responses: Arc<Mutex<VecDeque<Response<Full<Bytes>>>>>,
     received: Arc<Mutex<Vec<Received>>>,
 }
 
 impl Script {
-    fn answer(self, code: u16, body: impl Into<Bytes>) -> Script {
-        self.answer_with(code, &[], body)
+    fn respond(self, code: u16, body: impl Into<Bytes>) -> Script {
+        self.respond_with(code, &[], body)
     }
 
-    fn answer_with(self, code: u16, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Script {
+    fn respond_with(self, code: u16, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Script {
         let mut response = Response::builder().status(code);
         for (name, value) in headers {
             response = response.header(*name, *value);
         }
         let response = response.body(Full::new(body.into())).unwrap();
-        self.answers.lock().unwrap().push_back(response);
+        self.responses.lock().unwrap().push_back(response);
         self
     }
 
@@ -71,9 +71,9 @@ impl Script {
             let script = script.clone();
             async move {
                 script.receive(request).await;
-                let answer = script.answers.lock().unwrap().pop_front();
-                match answer {
-                    Some(answer) => Ok::<_, Infallible>(answer),
+                let response = script.responses.lock().unwrap().pop_front();
+                match response {
+                    Some(response) => Ok::<_, Infallible>(response),
                     None => std::future::pending().await,
                 }
             }
@@ -103,7 +103,7 @@ impl Script {
     }
 }
 
-/// A `Status` of a failure.
+/// Returns the `Status` object of a failure.
 fn status(code: u16, reason: &str, message: &str) -> String {
     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
         "message": message, "reason": reason, "code": code})

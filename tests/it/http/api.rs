@@ -1,4 +1,4 @@
-//! `ApiClient`: paths, verbs, bodies and headers, and the handling of responses, end to end.
+//! `ApiClient`: the paths, verbs, bodies and headers of requests, and the handling of responses.
 
 use std::{sync::Arc, time::Duration};
 
@@ -93,7 +93,7 @@ fn stored(name: &str) -> String {
 
 #[tokio::test]
 async fn create_posts_the_spliced_job() {
-    let script = Script::default().answer_with(
+    let script = Script::default().respond_with(
         201,
         &[("date", "Sun, 12 Apr 2026 09:20:01 GMT")],
         stored("backup-29600000"),
@@ -128,7 +128,7 @@ async fn create_posts_the_spliced_job() {
     );
 }
 
-/// The limits of a write by a replica that shares CronJobs.
+/// The limits for a write by a replica that shares the CronJobs with others.
 fn limits() -> WriteLimits {
     WriteLimits {
         life: Duration::from_secs(5),
@@ -146,8 +146,8 @@ const FENCED: &str = "jobs.batch \"backup-29600000\" is forbidden: ValidatingAdm
 
 #[tokio::test(start_paused = true)]
 async fn fenced_create_names_the_connection_to_avoid() {
-    let wrong_clock = Script::default().answer(403, status(403, "Forbidden", FENCED));
-    let right_clock = Script::default().answer(201, stored("backup-29600000"));
+    let wrong_clock = Script::default().respond(403, status(403, "Forbidden", FENCED));
+    let right_clock = Script::default().respond(201, stored("backup-29600000"));
     let clients = vec![wrong_clock.client(), right_clock.client()];
     let api = ApiClient::new(WriteConnections::from_clients(clients)).with_limits(&limits());
     let refused = api.create_job(&order()).await;
@@ -166,14 +166,14 @@ async fn fenced_create_names_the_connection_to_avoid() {
 #[tokio::test(start_paused = true)]
 async fn create_denied_by_another_policy_is_not_fenced() {
     let other = FENCED.replace("cronwheel-fence", "limits");
-    let script = Script::default().answer(403, status(403, "Forbidden", &other));
+    let script = Script::default().respond(403, status(403, "Forbidden", &other));
     let answered = api(&script).with_limits(&limits()).create_job(&order()).await;
     assert_eq!(answered.fenced_over, None);
 }
 
 #[tokio::test]
 async fn a_job_is_deleted_by_name_and_uid() {
-    let script = Script::default().answer(200, stored("backup-1"));
+    let script = Script::default().respond(200, stored("backup-1"));
     let answered = api(&script).delete_job(&delete("backup-1")).await;
     assert_eq!(answered.answer, Answer::Outcome(DeleteOutcome::Deleted));
     let received = script.only();
@@ -184,7 +184,7 @@ async fn a_job_is_deleted_by_name_and_uid() {
 
 #[tokio::test]
 async fn object_name_is_escaped_in_the_path() {
-    let script = Script::default().answer(404, "");
+    let script = Script::default().respond(404, "");
     let answered = api(&script).delete_job(&delete("../ä?x#")).await;
     assert_eq!(answered.answer, Answer::Outcome(DeleteOutcome::Gone));
     assert_eq!(
@@ -195,7 +195,7 @@ async fn object_name_is_escaped_in_the_path() {
 
 #[tokio::test]
 async fn a_job_is_looked_up_by_name() {
-    let script = Script::default().answer(200, stored("backup-29600000"));
+    let script = Script::default().respond(200, stored("backup-29600000"));
     let answered = api(&script).look_up_job(&look_up()).await;
     let Answer::Outcome(LookUpOutcome::Found(record)) = answered.answer else {
         panic!("{answered:?}");
@@ -211,7 +211,7 @@ async fn a_job_is_looked_up_by_name() {
 
 #[tokio::test]
 async fn status_write_carries_the_observed_resource_version() {
-    let script = Script::default().answer(200, stored("backup"));
+    let script = Script::default().respond(200, stored("backup"));
     let answered = api(&script).write_status(&status_write()).await;
     assert_eq!(
         answered.answer,
@@ -235,8 +235,8 @@ async fn status_write_carries_the_observed_resource_version() {
 #[tokio::test]
 async fn events_are_posted_and_patched() {
     let script = Script::default()
-        .answer(201, "{}")
-        .answer(404, status(404, "NotFound", "gone"));
+        .respond(201, "{}")
+        .respond(404, status(404, "NotFound", "gone"));
     let api = self::api(&script);
     let posted = api.post_event("shop", br#"{"a":1}"#.to_vec()).await;
     assert_eq!(posted.answer, Answer::Outcome(EventOutcome::Stored));
@@ -253,7 +253,7 @@ async fn events_are_posted_and_patched() {
 #[tokio::test]
 async fn probe_reads_the_server_date_from_any_response() {
     for code in [200, 403, 503] {
-        let script = Script::default().answer_with(code, &[("date", "Sun, 12 Apr 2026 09:20:01 GMT")], "");
+        let script = Script::default().respond_with(code, &[("date", "Sun, 12 Apr 2026 09:20:01 GMT")], "");
         let answered = api(&script).probe().await;
         assert_eq!(answered.answer, Answer::Outcome(()));
         assert_eq!(answered.server_date, Some(time("2026-04-12T09:20:01Z").into()));
@@ -263,7 +263,7 @@ async fn probe_reads_the_server_date_from_any_response() {
 
 #[tokio::test]
 async fn throttled_create_returns_retry_after() {
-    let script = Script::default().answer_with(429, &[("retry-after", "3")], "Too many requests");
+    let script = Script::default().respond_with(429, &[("retry-after", "3")], "Too many requests");
     let answered = api(&script).create_job(&order()).await;
     assert_eq!(
         answered.answer,
@@ -273,13 +273,13 @@ async fn throttled_create_returns_retry_after() {
         }
     );
     assert_eq!(answered.code, Some(429));
-    assert_eq!(script.lines().len(), 1, "nobody retries under us");
+    assert_eq!(script.lines().len(), 1, "the client does not retry");
 }
 
 #[tokio::test]
 async fn already_exists_carries_the_message_of_the_server() {
     let message = r#"jobs.batch "backup-29600000" already exists"#;
-    let script = Script::default().answer(409, status(409, "AlreadyExists", message));
+    let script = Script::default().respond(409, status(409, "AlreadyExists", message));
     let answered = api(&script).create_job(&order()).await;
     let expected = CreateOutcome::AlreadyExists {
         message: message.into(),
@@ -308,30 +308,30 @@ async fn unanswered_request_times_out() {
 #[tokio::test]
 async fn oversized_response_fails_only_its_request() {
     let long = || "x".repeat((4 << 20) + 1);
-    let script = Script::default().answer(201, long());
+    let script = Script::default().respond(201, long());
     let answered = api(&script).create_job(&order()).await;
     assert!(
         matches!(answered.answer, Answer::Outcome(CreateOutcome::Unanswered { .. })),
         "{answered:?}"
     );
-    // Responses with CronJobs have a higher size limit. A response over it fails without affecting others.
+    // Responses with CronJobs have a higher size limit. A response above the limit does not affect other requests.
     let annotation = "<".repeat(5 << 20);
     let object = json!({"metadata": {"name": "backup", "namespace": "shop", "uid": "u", "resourceVersion": "7",
         "creationTimestamp": "2026-11-01T12:00:00Z",
         "annotations": {"long": annotation}}, "spec": {"schedule": "* * * * *", "jobTemplate": {"spec": {}}}});
     for (body, is_read) in [(object.to_string(), true), ("x".repeat((10 << 20) + 1), false)] {
-        let script = Script::default().answer(200, body);
+        let script = Script::default().respond(200, body);
         let cron_job = order().cron_job;
         let answered = api(&script).read_cron_job(&cron_job).await;
         let Answer::Outcome(outcome) = &answered.answer else {
             panic!("{answered:?}");
         };
-        let (found, told) = match outcome {
+        let (found, message) = match outcome {
             CronJobOutcome::Found(_) => (true, ""),
             CronJobOutcome::Failed { message, .. } => (false, message.as_str()),
             CronJobOutcome::Gone | CronJobOutcome::NotPermitted { .. } => panic!("{outcome:?}"),
         };
-        assert_eq!((found, told.contains("too long")), (is_read, !is_read), "{told}");
+        assert_eq!((found, message.contains("too long")), (is_read, !is_read), "{message}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! `WriteConnections`: the distribution of requests, and the bytes sent over a real socket.
+//! `WriteConnections`: the distribution of requests over connections, and the bytes on a real socket.
 
 use std::{
     convert::Infallible,
@@ -65,14 +65,14 @@ async fn refused_connection_returns_unavailable() {
 
 #[tokio::test]
 async fn plain_http_requests_carry_user_agent_and_token() {
-    let seen: Arc<Mutex<Vec<HeaderMap>>> = Arc::default();
+    let received: Arc<Mutex<Vec<HeaderMap>>> = Arc::default();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut config = config(&listener.local_addr().unwrap().to_string());
     config.auth_info.token = Some("t0ken".to_owned().into());
     let app = axum::Router::new().fallback({
-        let seen = Arc::clone(&seen);
+        let received = Arc::clone(&received);
         move |headers: HeaderMap| async move {
-            seen.lock().unwrap().push(headers);
+            received.lock().unwrap().push(headers);
             "{}"
         }
     });
@@ -88,9 +88,9 @@ async fn plain_http_requests_carry_user_agent_and_token() {
         () = calls => {}
         served = axum::serve(listener, app).into_future() => panic!("{served:?}"),
     }
-    let seen = seen.lock().unwrap();
-    assert_eq!(seen.len(), 9);
-    for headers in &*seen {
+    let received = received.lock().unwrap();
+    assert_eq!(received.len(), 9);
+    for headers in &*received {
         let ours = concat!("cronwheel/", env!("CARGO_PKG_VERSION"));
         assert_eq!(headers.get_all("user-agent").iter().collect::<Vec<_>>(), [ours]);
         assert_eq!(headers["authorization"], "Bearer t0ken");
@@ -99,15 +99,15 @@ async fn plain_http_requests_carry_user_agent_and_token() {
 
 #[tokio::test]
 async fn refreshed_token_of_a_file_is_sent() {
-    let seen: Arc<Mutex<Vec<HeaderMap>>> = Arc::default();
+    let received: Arc<Mutex<Vec<HeaderMap>>> = Arc::default();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut config = config(&listener.local_addr().unwrap().to_string());
     let path = std::env::temp_dir().join(format!("cronwheel-{}-connections.token", std::process::id()));
     config.auth_info.token_file = Some(path.display().to_string());
     let app = axum::Router::new().fallback({
-        let seen = Arc::clone(&seen);
+        let received = Arc::clone(&received);
         move |headers: HeaderMap| async move {
-            seen.lock().unwrap().push(headers);
+            received.lock().unwrap().push(headers);
             "{}"
         }
     });
@@ -130,8 +130,11 @@ async fn refreshed_token_of_a_file_is_sent() {
         served = axum::serve(listener, app).into_future() => panic!("{served:?}"),
     }
     std::fs::remove_file(&path).unwrap();
-    let seen = seen.lock().unwrap();
-    let tokens: Vec<&[u8]> = seen.iter().map(|headers| headers["authorization"].as_bytes()).collect();
+    let received = received.lock().unwrap();
+    let tokens: Vec<&[u8]> = received
+        .iter()
+        .map(|headers| headers["authorization"].as_bytes())
+        .collect();
     let (first, second): (&[u8], &[u8]) = (b"Bearer first", b"Bearer the second");
     assert_eq!(tokens, [first, first, second, second]);
 }
@@ -145,7 +148,7 @@ enum SilentIn {
     Watch,
 }
 
-async fn answer(silent_in: SilentIn, query: &str) -> Body {
+async fn respond(silent_in: SilentIn, query: &str) -> Body {
     const LIST: &str = r#"{"kind":"JobList","apiVersion":"batch/v1","metadata":{"resourceVersion":"11"},"items":[]}"#;
     let never = stream::pending::<Result<Bytes, Infallible>>();
     match (silent_in, query.contains("watch=true")) {
@@ -167,7 +170,7 @@ async fn list_and_watch_restart_when_the_server_is_silent() {
             move |uri: Uri| async move {
                 let query = uri.query().unwrap().to_owned();
                 queries.lock().unwrap().push(query.clone());
-                answer(silent_in, &query).await
+                respond(silent_in, &query).await
             }
         });
         let errors = async {

@@ -1,4 +1,4 @@
-//! Leases as bytes: the requests, and the handling of responses that no API server should send.
+//! Lease requests as bytes, and the handling of invalid responses.
 
 use jiff::Timestamp;
 use std::{convert::Infallible, pin::pin, time::Duration};
@@ -45,14 +45,14 @@ fn page(names: &[&str], version: u64, next: &str) -> String {
 #[tokio::test(start_paused = true)]
 async fn lease_requests_carry_a_timeout() {
     let script = Script::default()
-        .answer(201, lease("cronwheel-shard-8-3", 1))
-        .answer(200, lease("cronwheel-shard-8-3", 2))
-        .answer(200, lease("cronwheel-shard-8-3", 2))
-        .answer(200, r#"{"kind":"Status","status":"Success"}"#)
-        .answer(200, page(&["cronwheel-shard-8-3", "other"], 9, "a+b"))
-        .answer(200, page(&["cronwheel-member-u"], 9, ""))
-        .answer(404, status(404, "NotFound", "no"))
-        .answer(201, "{}");
+        .respond(201, lease("cronwheel-shard-8-3", 1))
+        .respond(200, lease("cronwheel-shard-8-3", 2))
+        .respond(200, lease("cronwheel-shard-8-3", 2))
+        .respond(200, r#"{"kind":"Status","status":"Success"}"#)
+        .respond(200, page(&["cronwheel-shard-8-3", "other"], 9, "a+b"))
+        .respond(200, page(&["cronwheel-member-u"], 9, ""))
+        .respond(404, status(404, "NotFound", "no"))
+        .respond(201, "{}");
     let api = leases(script.client());
     let version = ResourceVersion(1);
     api.create(&write(SHARD), wall(), TIMEOUT).await;
@@ -114,29 +114,29 @@ async fn unanswered_lease_write_is_unknown_and_names_its_timeout() {
 async fn lease_response_carries_the_server_date() {
     let date = [("date", "Fri, 02 Jan 2026 03:04:05 GMT")];
     let script = Script::default()
-        .answer_with(200, &date, lease("cronwheel-shard-8-3", 2))
-        .answer_with(409, &date, status(409, "Conflict", "modified"));
+        .respond_with(200, &date, lease("cronwheel-shard-8-3", 2))
+        .respond_with(409, &date, status(409, "Conflict", "modified"));
     let api = leases(script.client());
-    let told = "2026-01-02T03:04:05Z".parse::<Timestamp>().unwrap();
-    let told = Some(ServerDate::from(told));
-    assert_eq!(api.read(&SHARD, TIMEOUT).await.server_date, told);
+    let expected = "2026-01-02T03:04:05Z".parse::<Timestamp>().unwrap();
+    let expected = Some(ServerDate::from(expected));
+    assert_eq!(api.read(&SHARD, TIMEOUT).await.server_date, expected);
     let refused = api.patch(&write(SHARD), ResourceVersion(1), wall(), TIMEOUT).await;
-    assert_eq!((refused.server_date, refused.answer), (told, WriteAnswer::Conflict));
+    assert_eq!((refused.server_date, refused.answer), (expected, WriteAnswer::Conflict));
     assert_eq!(refused.message.as_deref(), Some("modified"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn endless_lease_response_is_unknown() {
     let endless = " ".repeat(3 << 20);
-    let api = leases(Script::default().answer(200, endless).client());
+    let api = leases(Script::default().respond(200, endless).client());
     let reply = api.read(&SHARD, TIMEOUT).await;
     assert_eq!((reply.answer, reply.code), (ReadAnswer::Unknown, None));
-    let pages: Script = (0..200).fold(Script::default(), |script, _| script.answer(200, page(&[], 9, "more")));
+    let pages: Script = (0..200).fold(Script::default(), |script, _| script.respond(200, page(&[], 9, "more")));
     let listed = leases(pages.client()).list(TIMEOUT).await.unwrap_err();
     assert!(listed.to_string().contains("more than 100 pages"), "{listed}");
 }
 
-/// A client whose responses arrive in these pieces, and then stay open or end.
+/// Returns a client that receives each response in these pieces. The response then ends or stays open.
 fn in_pieces(pieces: &[&str], ends: bool) -> Client {
     let pieces: Vec<Bytes> = pieces
         .iter()
@@ -183,7 +183,7 @@ async fn lease_events_are_reassembled_from_chunks_of_any_size() {
             .watch(ResourceVersion(1), TIMEOUT)
             .collect()
             .await;
-        let told: Vec<String> = events
+        let received: Vec<String> = events
             .into_iter()
             .map(|event| match event.unwrap() {
                 LeaseEvent::Applied(record) => format!("applied {}", record.resource_version),
@@ -199,7 +199,7 @@ async fn lease_events_are_reassembled_from_chunks_of_any_size() {
             "bookmark 6",
             "bookmark 7",
         ];
-        assert_eq!(told, expected, "in pieces of {size}");
+        assert_eq!(received, expected, "in pieces of {size}");
     }
 }
 
@@ -210,7 +210,7 @@ async fn invalid_event_ends_the_lease_watch() {
         format!("{}\n", json!({"type": "ERROR", "object": status}))
     };
     let long = "x".repeat(3 << 20);
-    for (lines, told) in [
+    for (lines, expected) in [
         (error(410), "Expired"),
         (error(500), "Refused"),
         ("not JSON\n".to_owned(), "Unreadable"),
@@ -223,7 +223,7 @@ async fn invalid_event_ends_the_lease_watch() {
     ] {
         let mut watch = pin!(leases(in_pieces(&[&lines], false)).watch(ResourceVersion(1), TIMEOUT));
         let error = watch.next().await.unwrap().unwrap_err();
-        assert!(format!("{error:?}").starts_with(told), "{error:?}");
+        assert!(format!("{error:?}").starts_with(expected), "{error:?}");
         assert!(watch.next().await.is_none());
     }
     // An incomplete line is not an event.

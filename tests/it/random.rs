@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A small generator (`SplitMix64`).
+/// A `SplitMix64` generator.
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -17,13 +17,13 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number from `min` to `max`, both included.
+    /// Returns a number from `min` to `max`, inclusive.
     pub(crate) fn between(&mut self, min: i64, max: i64) -> i64 {
         let width = max.abs_diff(min).saturating_add(1);
         min + i64::try_from(self.next() % width).expect("as wide as the range")
     }
 
-    /// An index below `length`.
+    /// Returns an index below `length`.
     pub(crate) fn below(&mut self, length: usize) -> usize {
         usize::try_from(self.next() % length as u64).expect("below a length")
     }
@@ -38,7 +38,7 @@ impl Random {
     }
 }
 
-/// The seed in the environment, else one from the current time. It is printed, so that the run can be repeated.
+/// Returns the seed from the environment, or a seed from the current time. Prints it, so that the run can be repeated.
 pub(crate) fn seed() -> u64 {
     let given = std::env::var("CRONWHEEL_FUZZ_SEED")
         .ok()

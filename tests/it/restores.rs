@@ -1,5 +1,5 @@
-//! A restore of etcd from a snapshot, with and without `--bump-revision`, on the in-memory API in virtual time. The
-//! controller lists everything again without a restart.
+//! Restores of etcd from a snapshot, with and without `--bump-revision`, on the in-memory API in virtual time. The
+//! controller relists all objects without a restart.
 
 use std::{
     collections::BTreeSet,
@@ -66,29 +66,31 @@ impl Cluster {
         }
     }
 
-    async fn ask(&self, method: &str, path: &str, body: &Value) -> Value {
+    async fn request(&self, method: &str, path: &str, body: &Value) -> Value {
         let content_type = match method {
             "PATCH" => "application/merge-patch+json",
             _ => "application/json",
         };
-        let request = http::Request::builder().method(method).uri(path);
-        let request = request.header("content-type", content_type);
-        let answer = self.user.request(request.body(body.to_string().into_bytes()).unwrap());
-        answer.await.unwrap_or_else(|error| panic!("{method} {path}: {error}"))
+        let builder = http::Request::builder().method(method).uri(path);
+        let builder = builder.header("content-type", content_type);
+        let response = self.user.request(builder.body(body.to_string().into_bytes()).unwrap());
+        response
+            .await
+            .unwrap_or_else(|error| panic!("{method} {path}: {error}"))
     }
 
     async fn create(&self, name: &str, schedule: &str, policy: &str) {
         let template = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "work", "image": "work"}]}});
         let spec =
             json!({"schedule": schedule, "concurrencyPolicy": policy, "jobTemplate": {"spec": {"template": template}}});
-        self.ask("POST", CRON_JOBS, &json!({"metadata": {"name": name}, "spec": spec}))
+        self.request("POST", CRON_JOBS, &json!({"metadata": {"name": name}, "spec": spec}))
             .await;
     }
 
-    /// The slots of a CronJob's Jobs as hours and minutes. Asserts that no slot has two Jobs.
+    /// Returns the slots of the Jobs of a CronJob as hours and minutes. Asserts that no slot has two Jobs.
     async fn runs(&self, name: &str) -> Vec<String> {
         let jobs = self
-            .ask("GET", "/apis/batch/v1/namespaces/default/jobs", &Value::Null)
+            .request("GET", "/apis/batch/v1/namespaces/default/jobs", &Value::Null)
             .await;
         let slot = "batch.kubernetes.io/cronjob-scheduled-timestamp";
         let of_cron_job = jobs["items"].as_array().unwrap().iter().filter_map(|job| {
@@ -151,16 +153,16 @@ impl Cluster {
         };
         let metrics = Metrics::register().unwrap();
         let clock = Clock::of_simulated(SimulatedWall::starting_at(self.clock.now()));
-        let shown = metrics.clone();
+        let controller_metrics = metrics.clone();
         let run = async move {
             let controller = Controller {
                 settings,
                 clock,
                 connections,
-                metrics: shown,
+                metrics: controller_metrics,
             };
             let ended = controller.run(None, Vec::new(), async || pending().await).await;
-            unreachable!("nobody asked it to end: {ended:?}")
+            unreachable!("the controller ended without a signal: {ended:?}")
         };
         Replica {
             metrics,
@@ -169,8 +171,8 @@ impl Cluster {
     }
 }
 
-/// Restores a snapshot, which reverts ten minutes of history, and runs five more minutes. Returns the number of lives
-/// that ended because of it, by replica.
+/// Restores a snapshot, which reverts ten minutes of history, and runs for five more minutes. Returns for each replica
+/// how often it started over.
 fn restore(replicas: &[&str], is_alone: bool, bump: u64) -> Vec<u64> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -189,12 +191,12 @@ fn restore(replicas: &[&str], is_alone: bool, bump: u64) -> Vec<u64> {
         let snapshot = cluster.api.snapshot();
         cluster.create("created-since", "* * * * *", "Allow").await;
         let deleted = format!("{CRON_JOBS}/deleted-since");
-        cluster.ask("DELETE", &deleted, &json!({})).await;
+        cluster.request("DELETE", &deleted, &json!({})).await;
         let (path, suspend) = (
             format!("{CRON_JOBS}/suspended-since"),
             json!({"spec": {"suspend": true}}),
         );
-        cluster.ask("PATCH", &path, &suspend).await;
+        cluster.request("PATCH", &path, &suspend).await;
         cluster.until("12:13:30").await;
         cluster.assert_ran_at("created-since", &["12:04", "12:13"]).await;
         cluster.assert_ran_at("held-back-since", &["12:05"]).await;
@@ -207,10 +209,12 @@ fn restore(replicas: &[&str], is_alone: bool, bump: u64) -> Vec<u64> {
         for name in ["kept", "deleted-since", "suspended-since"] {
             let minutes = ["12:03", "12:15", "12:16", "12:17", "12:18"];
             cluster.assert_ran_at(name, &minutes).await;
-            let cron_job = cluster.ask("GET", &format!("{CRON_JOBS}/{name}"), &Value::Null).await;
+            let cron_job = cluster
+                .request("GET", &format!("{CRON_JOBS}/{name}"), &Value::Null)
+                .await;
             assert_eq!(cron_job["status"]["lastScheduleTime"], "2026-05-05T12:18:00Z", "{name}");
         }
-        // The run that the restore reverted is missing according to the stored cursor, so it starts once more.
+        // The restore reverted this run and the stored cursor, so the run starts once more.
         cluster.assert_ran_at("held-back-since", &["12:05"]).await;
         assert!(cluster.runs("created-since").await.is_empty());
         for replica in &begun {

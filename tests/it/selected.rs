@@ -1,5 +1,5 @@
-//! Watches of some shards on the in-memory API server. Nothing is missed when a shard is added, when watches break and
-//! when versions are compacted.
+//! Watches of selected shards on the in-memory API server. A watch misses no change when a shard is added, when a watch
+//! breaks, and when versions are compacted.
 
 mod cron_jobs;
 mod unchanged;
@@ -107,7 +107,7 @@ impl Bench {
         ResourceVersion::read(job["metadata"]["resourceVersion"].as_str().unwrap())
     }
 
-    /// Creates a Job, with the label of a shard or without.
+    /// Creates a Job with the label of a shard, or without a label.
     async fn create(&self, name: &str, shard: Option<u16>) {
         let labels = shard.map(|shard| json!({"cronwheel.dev/shard-16": shard.to_string()}));
         let container = json!({"name": "c", "image": "i"});
@@ -120,12 +120,14 @@ impl Bench {
     }
 }
 
-/// The items until the watch is open for these shards.
+/// Returns the names of the applied Jobs until the watch is open for these shards.
 async fn until_watching(items: &mut (impl Stream<Item = WatchItem> + Unpin), wanted: &ShardSet) -> Vec<String> {
     let mut seen = Vec::new();
     loop {
-        let item = tokio::time::timeout(PATIENCE, items.next()).await.expect("it goes on");
-        match item.expect("it never ends") {
+        let item = tokio::time::timeout(PATIENCE, items.next())
+            .await
+            .expect("an item within the limit");
+        match item.expect("an endless watch") {
             WatchItem::Input(Input::WatchUpdated(update)) => {
                 if matches!(update.stage, WatchStage::Watching(_)) && update.shards == *wanted {
                     return seen;
@@ -142,11 +144,13 @@ async fn until_watching(items: &mut (impl Stream<Item = WatchItem> + Unpin), wan
     }
 }
 
-/// The name of the next Job that is applied, or "gone" if it was deselected.
+/// Returns the name of the next applied Job, or "gone" for a deselected Job.
 async fn next_job(items: &mut (impl Stream<Item = WatchItem> + Unpin)) -> String {
     loop {
-        let item = tokio::time::timeout(PATIENCE, items.next()).await.expect("it goes on");
-        match item.expect("it never ends") {
+        let item = tokio::time::timeout(PATIENCE, items.next())
+            .await
+            .expect("an item within the limit");
+        match item.expect("an endless watch") {
             WatchItem::Input(Input::JobApplied(job)) => return job.name.to_string(),
             WatchItem::Input(Input::JobUnselected(_)) => return "gone".to_owned(),
             WatchItem::Input(_)
@@ -165,18 +169,18 @@ async fn watch_yields_only_jobs_of_wanted_shards() {
     bench.wanted.set(shards(&[1, 2]));
     bench.create("before", Some(1)).await;
     bench.create("others", Some(3)).await;
-    bench.create("nobodys", None).await;
+    bench.create("unlabelled", None).await;
     let mut items = pin!(bench.watch());
     assert_eq!(until_watching(&mut items, &shards(&[1, 2])).await, ["before"]);
     bench.create("others-later", Some(3)).await;
     bench.create("later", Some(2)).await;
     assert_eq!(next_job(&mut items).await, "later");
     bench.send("DELETE", "later", None).await;
-    let mut shown = next_job(&mut items).await;
-    while shown == "later" {
-        shown = next_job(&mut items).await;
+    let mut next = next_job(&mut items).await;
+    while next == "later" {
+        next = next_job(&mut items).await;
     }
-    assert_eq!(shown, "gone");
+    assert_eq!(next, "gone");
 }
 
 #[tokio::test(start_paused = true)]
@@ -259,7 +263,7 @@ async fn watch_reports_the_version_it_has_delivered() {
     bench.create("later", Some(1)).await;
     assert_eq!(next_job(&mut items).await, "later");
     assert_eq!(bench.delivered.jobs.get(), Some(bench.version("later").await));
-    // The watch will continue from a later version than this one, and does not know it yet.
+    // The watch must continue from a later version than this one, which it does not know yet.
     bench.api.faults().add(Rule {
         resource: Some(Resource::Job),
         client: Some("controller".to_owned()),
@@ -275,8 +279,8 @@ async fn watch_reports_the_version_it_has_delivered() {
     assert_eq!(bench.delivered.jobs.get(), Some(bench.version("meanwhile").await));
 }
 
-/// A task that adds a shard reads the position of the watch and lists the shard at that version. An event that is being
-/// processed at this time may be later, and of another shard. The watch must not be reopened after it.
+/// A task that adds a shard reads the position of the watch and lists the shard at that version. The watch may be
+/// processing a later event of another shard at this time. The watch must not reopen after that event.
 #[tokio::test(start_paused = true)]
 async fn event_that_races_with_an_added_shard_is_not_skipped() {
     let bench = Bench::new();
@@ -284,7 +288,7 @@ async fn event_that_races_with_an_added_shard_is_not_skipped() {
     let adding = bench.wanted.clone();
     let service = bench.api.client("controller");
     // The shard is added between the check for added shards and the event.
-    let on_the_way = tower::service_fn(move |request: Request<Body>| {
+    let adding_service = tower::service_fn(move |request: Request<Body>| {
         let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
         let (mut service, adding) = (service.clone(), adding.clone());
         async move {
@@ -298,13 +302,13 @@ async fn event_that_races_with_an_added_shard_is_not_skipped() {
             Ok::<_, tower::BoxError>(http::Response::from_parts(parts, body.boxed_unsync()))
         }
     });
-    let mut items = pin!(bench.jobs(Client::new(on_the_way, "default")));
+    let mut items = pin!(bench.jobs(Client::new(adding_service, "default")));
     until_watching(&mut items, &shards(&[1])).await;
     let listed_at = bench.delivered.jobs.get().unwrap();
     bench.create("two", Some(2)).await;
     bench.create("one", Some(1)).await;
     assert_eq!(until_watching(&mut items, &shards(&[1, 2])).await, ["one"]);
-    // A list at this version does not contain the first of them.
+    // A list at this version does not contain the Job `two`.
     assert!(listed_at < bench.version("two").await);
     assert_eq!([next_job(&mut items).await, next_job(&mut items).await], ["two", "one"]);
 }

@@ -1,5 +1,4 @@
-//! `cronwheel shards` over an API: what it reads, what it prints without an installation, and what it prints on
-//! changes.
+//! `cronwheel shards` against the in-memory API: its requests, its output, and its errors.
 
 use std::{
     io::{self, Write},
@@ -27,7 +26,7 @@ use crate::leases::{TIMEOUT, client, held, leases, member, shard, told::done, wr
 
 const BEGUN: &str = "2026-01-02T03:04:30Z";
 
-/// The printed text. Clones share one output.
+/// Captures the printed text. Clones share one buffer.
 #[derive(Clone, Default)]
 struct Printed(Arc<Mutex<Vec<u8>>>);
 
@@ -87,7 +86,7 @@ async fn create_cron_job(client: &Client, name: &str, schedule: &str) {
     let _: Value = client.request(request).await.unwrap();
 }
 
-/// A fleet of one member, which leads all shards but the last, and twenty CronJobs.
+/// Creates twenty CronJobs, and the Leases of one member that leads all shards but the last.
 async fn fleet(api: &Api) {
     let leases = leases(client(api), "kube-system");
     leases
@@ -137,14 +136,14 @@ async fn cronjob_flag_prints_shard_leader_and_next_run() {
     let api = api();
     fleet(&api).await;
     create_cron_job(&client(&api), "broken", "@sometimes").await;
-    let asked = async |arguments: &[&str]| {
+    let run = async |arguments: &[&str]| {
         let printed = Printed::default();
         show(&api, arguments, printed.clone())
             .await
             .map_err(|error| error.to_string())?;
         Ok::<_, String>(printed.text())
     };
-    let document = asked(&["--cronjob", "default/c3", "-o", "json"]).await.unwrap();
+    let document = run(&["--cronjob", "default/c3", "-o", "json"]).await.unwrap();
     let document: Value = serde_json::from_str(&document).unwrap();
     let number = &document["shard"];
     assert_eq!(
@@ -156,18 +155,18 @@ async fn cronjob_flag_prints_shard_leader_and_next_run() {
         })
     );
     assert_eq!(
-        asked(&["--cronjob", "default/c3"]).await.unwrap(),
+        run(&["--cronjob", "default/c3"]).await.unwrap(),
         format!(
             "CronJob default/c3: shard {number} of 256, led by pod-a; next run due in 30s, Fri 2026-01-02 03:05 UTC\n"
         )
     );
-    let text = asked(&["--cronjob", "default/broken"]).await.unwrap();
+    let text = run(&["--cronjob", "default/broken"]).await.unwrap();
     assert!(
         text.ends_with(", led by pod-a; no run is due: cronwheel explain says why\n"),
         "{text}"
     );
     assert_eq!(
-        asked(&["--cronjob", "shop/c3"]).await.unwrap_err(),
+        run(&["--cronjob", "shop/c3"]).await.unwrap_err(),
         "CronJob shop/c3 is not in the cluster, or cannot be decoded; check namespace and name"
     );
 }
@@ -176,11 +175,11 @@ async fn cronjob_flag_prints_shard_leader_and_next_run() {
 async fn missing_installation_error_names_the_searched_namespaces() {
     for (arguments, namespaces) in [(&[][..], "other or kube-system"), (&["--lease-namespace", "x"], "x")] {
         let error = show(&api(), arguments, Printed::default()).await.unwrap_err();
-        let told = format!(
+        let expected = format!(
             "no installation with shards in namespace {namespaces}; give --lease-namespace, or --installation where it has \
              another name. A replica with --alone has no shards, nor has cronwheel dev"
         );
-        assert_eq!(error.to_string(), told);
+        assert_eq!(error.to_string(), expected);
     }
 }
 
@@ -188,7 +187,7 @@ async fn missing_installation_error_names_the_searched_namespaces() {
 async fn forbidden_read_error_names_the_missing_permission() {
     let api = api();
     fleet(&api).await;
-    for (resource, what) in [
+    for (resource, permission) in [
         (Resource::Lease, "list and watch on leases"),
         (Resource::ConfigMap, "get on configmaps"),
         (Resource::CronJob, "list and watch on cronjobs"),
@@ -198,7 +197,7 @@ async fn forbidden_read_error_names_the_missing_permission() {
             ..Rule::new(Fault::Forbid("not you".to_owned()))
         });
         let error = show(&api, &[], Printed::default()).await.unwrap_err();
-        assert!(error.to_string().contains(what), "{error}");
+        assert!(error.to_string().contains(permission), "{error}");
         api.faults().remove(rule);
     }
 }
@@ -219,14 +218,14 @@ async fn watch_flag_prints_changes_across_broken_watches() {
     taken.term = Some(Term(1));
     let taken = done(leases.create(&taken, begun(), TIMEOUT).await);
     tokio::time::sleep(Duration::from_secs(2)).await;
-    let told = printed.last_line();
+    let line = printed.last_line();
     assert!(
-        told.ends_with("shard 255: holder - -> pod-a; term - -> 1; state no Lease -> led"),
-        "{told}"
+        line.ends_with("shard 255: holder - -> pod-a; term - -> 1; state no Lease -> led"),
+        "{line}"
     );
     assert_eq!(printed.text().lines().count(), n_before + 1);
 
-    // All watches break, and the versions that they would resume from are lost.
+    // All watches break, and the server loses the versions at which they could resume.
     api.faults().add(Rule {
         during: Duration::ZERO..Duration::from_secs(20),
         ..Rule::new(Fault::Outage)
@@ -237,10 +236,10 @@ async fn watch_flag_prints_changes_across_broken_watches() {
     done(leases.patch(&given, taken.resource_version, begun(), TIMEOUT).await);
     api.compact();
     tokio::time::sleep(Duration::from_secs(30)).await;
-    let told = printed.last_line();
+    let line = printed.last_line();
     assert!(
-        told.ends_with("shard 255: holder pod-a -> -; term 1 -> 2; state led -> no holder"),
-        "{told}"
+        line.ends_with("shard 255: holder pod-a -> -; term 1 -> 2; state led -> no holder"),
+        "{line}"
     );
     assert!(!watched.is_finished());
     watched.abort();

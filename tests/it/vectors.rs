@@ -1,4 +1,5 @@
-//! Answers of robfig/cron v3.0.1 with the parser of Kubernetes 1.36.3, row by row (`tests/vectors/README.md`).
+//! Comparison with the recorded results of robfig/cron v3.0.1 and the parser of Kubernetes 1.36.3
+//! (`tests/vectors/README.md`).
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -20,28 +21,28 @@ const NEXT: &str = include_str!("../vectors/next.tsv");
 const PARSE: &str = include_str!("../vectors/parse.tsv");
 const DUE: &str = include_str!("../vectors/due.tsv");
 
-/// Compares our answer for each row with the rest of that row.
-fn check_rows(file: &str, n_rows: usize, n_questions: usize, answer: impl Fn(&[&str]) -> String) {
+/// Compares the computed answer of each row with the recorded answer in the rest of that row.
+fn check_rows(file: &str, n_rows: usize, n_query_columns: usize, answer: impl Fn(&[&str]) -> String) {
     let mut differing = Vec::new();
     for (index, row) in file.lines().enumerate() {
         let columns: Vec<&str> = row.split('\t').collect();
-        let (questions, expected) = columns.split_at(n_questions);
-        let (expected, got) = (expected.join("\t"), answer(questions));
+        let (query, expected) = columns.split_at(n_query_columns);
+        let (expected, got) = (expected.join("\t"), answer(query));
         if got != expected {
             differing.push(format!(
                 "row {}: {}\n  expected {expected}\n  got      {got}",
                 index + 1,
-                questions.join(" | ")
+                query.join(" | ")
             ));
         }
     }
-    let shown = differing.iter().take(10).fold(String::new(), |mut shown, row| {
-        writeln!(shown, "{row}").unwrap();
-        shown
+    let first_rows = differing.iter().take(10).fold(String::new(), |mut text, row| {
+        writeln!(text, "{row}").unwrap();
+        text
     });
     assert!(
         differing.is_empty(),
-        "{} rows differ, the first ten of them:\n{shown}",
+        "{} rows differ, the first ten of them:\n{first_rows}",
         differing.len()
     );
     assert_eq!(file.lines().count(), n_rows, "rows were lost from the file");
@@ -84,18 +85,18 @@ fn instant(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
-fn shown(instant: Option<Timestamp>) -> String {
+fn instant_text(instant: Option<Timestamp>) -> String {
     instant.map_or_else(|| "-".to_owned(), |instant| instant.to_string())
 }
 
-/// The library's successive answers. In zones that change a minute after midnight it may return its own reference. Only
-/// there does the next activation of cronwheel differ.
+/// Returns successive activations as the library computes them. In zones whose offset changes a minute after midnight,
+/// the library may return its own reference. Only there, the next activation of cronwheel differs.
 fn successive(schedule: &Schedule, from: &str, count: &str) -> String {
     let mut answers = Vec::new();
     let mut reference = instant(from);
     for _ in 0..count.parse::<usize>().unwrap() {
         let next = schedule.library_next_after(reference, &Zone::utc());
-        answers.push(shown(next));
+        answers.push(instant_text(next));
         let stepped_to = schedule.next_after(reference, &Zone::utc());
         let Some(next) = next else {
             assert_eq!(stepped_to, None, "{schedule:?} from {reference}");
@@ -114,9 +115,9 @@ fn successive(schedule: &Schedule, from: &str, count: &str) -> String {
     answers.join(" ")
 }
 
-fn answer_to_next(questions: &[&str]) -> String {
-    let &[text, zone, from, count] = questions else {
-        panic!("{} columns", questions.len())
+fn answer_to_next(query: &[&str]) -> String {
+    let &[text, zone, from, count] = query else {
+        panic!("{} columns", query.len())
     };
     match effective(text, zone).parsed {
         Ok(schedule) => successive(&schedule, from, count),
@@ -139,12 +140,12 @@ fn schedule_parsing_matches_the_go_library_b_7() {
     check_rows(PARSE, 3_000, 4, answer_to_next);
 }
 
-/// B-9.1, B-9.2, the exact slot and B-9.6, which are columns 7 to 11.
+/// Columns 7 to 11: B-9.1, B-9.2, the exact slot and B-9.6.
 #[test]
 fn due_slots_match_the_built_in_controller_b_9() {
-    check_rows(DUE, 6_000, 6, |questions| {
-        let &[text, zone, created, last, deadline, now] = questions else {
-            panic!("{} columns", questions.len())
+    check_rows(DUE, 6_000, 6, |query| {
+        let &[text, zone, created, last, deadline, now] = query else {
+            panic!("{} columns", query.len())
         };
         let schedule = effective(text, zone).parsed.unwrap();
         let last = Some(last).filter(|last| *last != "-").map(instant);
@@ -154,7 +155,7 @@ fn due_slots_match_the_built_in_controller_b_9() {
         let (created, now, utc) = (instant(created), instant(now), Zone::utc());
         let earliest = due::earliest_time(created, last, deadline, now);
         let (slot, missed) = match due::estimate(&schedule, &utc, earliest, now) {
-            Ok(estimate) => (shown(estimate.slot), estimate.missed),
+            Ok(estimate) => (instant_text(estimate.slot), estimate.missed),
             Err(error) => (format!("ERR {error}"), Missed::None),
         };
         let missed = match missed {
@@ -164,11 +165,11 @@ fn due_slots_match_the_built_in_controller_b_9() {
         };
         let exact = due::most_recent(&schedule, &utc, earliest, now);
         let delay = requeue_delay_ms(&schedule, due::earliest_time(created, last, None, now), now);
-        format!("{earliest}\t{slot}\t{missed}\t{}\t{delay}", shown(exact))
+        format!("{earliest}\t{slot}\t{missed}\t{}\t{delay}", instant_text(exact))
     });
 }
 
-/// B-9.6. Cronwheel does not use the delay, but it shows that base and next activation are right.
+/// B-9.6. Cronwheel does not use the delay. The test checks its base and next activation.
 fn requeue_delay_ms(schedule: &Schedule, earliest: Timestamp, now: Timestamp) -> i128 {
     let utc = Zone::utc();
     let base = match due::estimate(schedule, &utc, earliest, now) {
@@ -191,23 +192,23 @@ struct NextCommand {
     args: NextArgs,
 }
 
-/// Passes the queries of a file to `cronwheel next --stdin`, whose output must equal the file. The recorded answers are
-/// those of the parser alone: if a zone cannot be loaded, the controller starts nothing, whatever the parser says.
+/// Passes the queries of a file to `cronwheel next --stdin`. The output must equal the file, except for zones that
+/// cannot be loaded: the recorded answers are those of the parser alone, and the controller starts nothing there.
 fn check_bulk(file: &str) {
-    let (mut questions, mut expected) = (String::new(), String::new());
+    let (mut queries, mut expected) = (String::new(), String::new());
     for row in file.lines() {
         let columns: Vec<&str> = row.splitn(5, '\t').collect();
-        let question = columns[..4].join("\t");
+        let query = columns[..4].join("\t");
         let answer = match columns[1] {
             "Bad/Zone" => "ERR\tunknown time zone Bad/Zone",
             _ => columns[4],
         };
-        writeln!(questions, "{question}").unwrap();
-        writeln!(expected, "{question}\t{answer}").unwrap();
+        writeln!(queries, "{query}").unwrap();
+        writeln!(expected, "{query}\t{answer}").unwrap();
     }
     let command = NextCommand::parse_from(["next", "--stdin"]);
     let mut answers = Vec::new();
-    next::run(command.args, Timestamp::UNIX_EPOCH, questions.as_bytes(), &mut answers).unwrap();
+    next::run(command.args, Timestamp::UNIX_EPOCH, queries.as_bytes(), &mut answers).unwrap();
     let answers = String::from_utf8(answers).unwrap();
     let first = answers
         .lines()

@@ -1,17 +1,17 @@
-//! `cronwheel dev` with the `kubectl` that the test bed builds: the commands that its screen suggests work.
+//! `cronwheel dev` with the `kubectl` that the test bed builds. The commands on its screen work.
 
 use testbed::{Binaries, Kubectl};
 
 use super::{Dev, Folder};
 
-/// The words of a table's first row below the header.
+/// Returns the columns of the first row below the header of a table.
 fn first_row(table: &str) -> Vec<&str> {
     table.lines().nth(1).unwrap_or_default().split_whitespace().collect()
 }
 
 #[test]
 fn kubectl_applies_a_cron_job_and_sees_its_job_complete() {
-    // First, because the build may take many minutes and the process started below has a limited lifetime.
+    // The build may take many minutes, so it precedes the process below, which has a limited lifetime.
     let program = Binaries::find_or_build().unwrap().kubectl;
     let folder = Folder::new("kubectl");
     let dev = Dev::start(&folder, &["--port", "0"]);

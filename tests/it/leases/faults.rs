@@ -1,4 +1,4 @@
-//! Lease requests when the server or the connection misbehaves.
+//! Lease requests during faults of the API server or the connection.
 
 use std::{pin::pin, time::Duration};
 
@@ -12,7 +12,7 @@ use futures::StreamExt as _;
 
 use super::{BEGUN, TIMEOUT, api, client, held, leases, member, shard, told::done, wall, write};
 
-/// A fault rule for Leases and one verb.
+/// Returns a fault rule for one verb on Leases.
 fn rule(fault: Fault, verb: Verb) -> Rule {
     Rule {
         resource: Some(Resource::Lease),
@@ -57,7 +57,7 @@ async fn failed_lease_requests_are_unknown() {
     }
     api.faults().clear();
     let list = leases.list(TIMEOUT).await.unwrap();
-    assert_eq!(list.leases, [made], "nothing was done");
+    assert_eq!(list.leases, [made], "no request took effect");
 }
 
 #[tokio::test(start_paused = true)]
@@ -72,7 +72,7 @@ async fn retry_of_an_unanswered_lease_write_finds_it_applied() {
     assert_eq!(leases.create(&join, wall(), TIMEOUT).await.answer, WriteAnswer::Unknown);
     assert_eq!(leases.create(&join, wall(), TIMEOUT).await.answer, WriteAnswer::Exists);
     let ReadAnswer::Found(made) = leases.read(&member("a"), TIMEOUT).await.answer else {
-        panic!("it was created");
+        panic!("the first create took effect");
     };
     api.faults().add(Rule {
         times_max: Some(1),
@@ -113,7 +113,7 @@ async fn lost_resource_version_is_reported_as_expired() {
     assert!(matches!(refused, LeaseError::Expired { .. }), "{refused:?}");
     api.faults().remove(lost);
 
-    // The same error as an event.
+    // The server can also report the error as a watch event.
     let short = apisim::Api::new(
         Options {
             log_capacity: 2,
@@ -126,8 +126,8 @@ async fn lost_resource_version_is_reported_as_expired() {
         done(leases.create(&write(shard(number)), wall(), TIMEOUT).await);
     }
     let mut watch = pin!(leases.watch(ResourceVersion(1), TIMEOUT));
-    let told = watch.next().await.unwrap().unwrap_err();
-    assert!(matches!(told, LeaseError::Expired { .. }), "{told:?}");
+    let error = watch.next().await.unwrap().unwrap_err();
+    assert!(matches!(error, LeaseError::Expired { .. }), "{error:?}");
     assert!(watch.next().await.is_none());
 }
 
@@ -143,7 +143,10 @@ async fn closed_lease_watch_is_resumed_without_a_gap() {
     }
     let mut last = from;
     let mut watch = pin!(leases.watch(last, TIMEOUT));
-    assert!(watch.next().await.is_none(), "it was closed when it was opened");
+    assert!(
+        watch.next().await.is_none(),
+        "the fault closes the watch at its opening"
+    );
     api.faults().clear();
     while seen.len() < 3 {
         let mut watch = pin!(leases.watch(last, TIMEOUT));
@@ -167,14 +170,14 @@ async fn idle_lease_watch_receives_a_bookmark() {
     let leases = leases(client(&api), "default");
     let from = leases.list(TIMEOUT).await.unwrap().resource_version;
     let mut watch = pin!(leases.watch(from, TIMEOUT));
-    let told = watch.next().await.unwrap().unwrap();
+    let event = watch.next().await.unwrap().unwrap();
     assert!(
-        matches!(told, LeaseEvent::Bookmark(version) if version >= from),
-        "{told:?}"
+        matches!(event, LeaseEvent::Bookmark(version) if version >= from),
+        "{event:?}"
     );
 }
 
-/// A thousand shard requests are sent at once. A member's request does not wait for them.
+/// The replica sends a thousand shard requests at once. A member renewal does not wait for them.
 #[tokio::test(start_paused = true)]
 async fn member_renewal_does_not_wait_for_shard_requests() {
     let api = api();
@@ -198,7 +201,7 @@ async fn member_renewal_does_not_wait_for_shard_requests() {
     assert!(answers.iter().all(|answer| matches!(answer, WriteAnswer::Done(_))));
 }
 
-/// More Leases than one page holds.
+/// The list has more Leases than fit on one page.
 #[tokio::test(start_paused = true)]
 async fn lease_list_reads_all_pages_at_one_version() {
     let api = api();

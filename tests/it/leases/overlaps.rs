@@ -1,5 +1,4 @@
-//! Installations that work in the same namespaces detect and report each other, even if their Leases are in different
-//! namespaces.
+//! Installations with overlapping scopes detect and report each other, even if their Leases are in different namespaces.
 
 use std::time::Duration;
 
@@ -28,8 +27,8 @@ fn now(seconds: i64) -> Timestamp {
     BEGUN.parse::<Timestamp>().unwrap() + jiff::SignedDuration::from_secs(seconds)
 }
 
-/// A member of an installation that takes shards, renewed at this second.
-async fn takes(api: &Api, namespace: &str, installation: &str, settings: &MemberSettings, second: i64) {
+/// Creates the Lease of a member that accepts shards, renewed at this second.
+async fn create_member(api: &Api, namespace: &str, installation: &str, settings: &MemberSettings, second: i64) {
     let leases = leases(client(api), namespace).of_installation(InstallationName::new(installation).unwrap());
     let mut write = held(member(installation), "pod/uid/0000000000000001");
     write.is_renewal = true;
@@ -40,8 +39,9 @@ async fn takes(api: &Api, namespace: &str, installation: &str, settings: &Member
     done(leases.create(&write, now(second), TIMEOUT).await);
 }
 
-/// The overlaps that the installation `cronwheel` in namespace `a` detects in two minutes, and the Events on its Lease.
-async fn found(api: &Api) -> (i64, Vec<String>) {
+/// Runs the overlap check of the installation `cronwheel` in namespace `a` for 61 seconds. Returns the number of overlaps
+/// and the messages of the Events.
+async fn detect(api: &Api) -> (i64, Vec<String>) {
     let overlapping = IntGauge::new("overlapping", "Installations").unwrap();
     let (phases, leadership) = (phases(), watch::Sender::new(Leadership::of_one(WHOLE)));
     let task = OverlapTask {
@@ -75,11 +75,11 @@ async fn overlapping_installation_in_another_namespace_is_reported() {
         let body = serde_json::json!({"metadata": {"name": name}}).to_string().into_bytes();
         let _: Value = client(&api).request(request.body(body).unwrap()).await.unwrap();
     }
-    takes(&api, "a", "cronwheel", &settings("shop"), 50).await;
-    takes(&api, "a", "other", &settings("books"), 50).await;
-    takes(&api, "a", "silent", &settings("shop"), -60).await;
-    assert_eq!(found(&api).await, (0, vec![]));
-    takes(
+    create_member(&api, "a", "cronwheel", &settings("shop"), 50).await;
+    create_member(&api, "a", "other", &settings("books"), 50).await;
+    create_member(&api, "a", "silent", &settings("shop"), -60).await;
+    assert_eq!(detect(&api).await, (0, vec![]));
+    create_member(
         &api,
         "b",
         "cronwheel",
@@ -87,7 +87,7 @@ async fn overlapping_installation_in_another_namespace_is_reported() {
         50,
     )
     .await;
-    let (n_overlapping, events) = found(&api).await;
+    let (n_overlapping, events) = detect(&api).await;
     assert_eq!(n_overlapping, 1);
     let [event] = events.as_slice() else {
         panic!("{events:?}");

@@ -1,4 +1,4 @@
-//! Responses about Leases without faults: cases for any server, each in a separate namespace.
+//! Lease requests without faults. The cases run against any API server, each in a separate namespace.
 
 use std::{pin::pin, time::Duration};
 
@@ -65,7 +65,7 @@ pub(crate) fn write(key: LeaseKey) -> LeaseWrite {
     }
 }
 
-/// A write that makes a life the holder.
+/// A write that sets the holder.
 pub(crate) fn held(key: LeaseKey, holder: &str) -> LeaseWrite {
     LeaseWrite {
         holder: Some(holder.into()),
@@ -83,7 +83,7 @@ pub(crate) fn done(reply: LeaseReply<WriteAnswer>) -> LeaseRecord {
     *record
 }
 
-/// A merge patch of a Lease by a user.
+/// Sends a merge patch of a Lease as a user.
 async fn patch_lease(client: &Client, namespace: &str, name: &str, change: Value) -> Value {
     let path = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}");
     let request = Request::patch(path).header("content-type", "application/merge-patch+json");
@@ -113,7 +113,7 @@ pub(crate) async fn lease_is_created_read_and_renewed(client: Client, namespace:
     let stranger = json!({"metadata": {"annotations": {"example.org/note": "kept"}}, "spec": {"leaseTransitions": 3}});
     patch_lease(&client, namespace, "cronwheel-member-a", stranger).await;
     let ReadAnswer::Found(read) = api.read(&key, TIMEOUT).await.answer else {
-        panic!("it is there");
+        panic!("the Lease exists");
     };
     assert!(read.resource_version > made.resource_version);
     assert_eq!((read.transitions, &read.annotations), (3, &made.annotations));
@@ -162,7 +162,7 @@ pub(crate) async fn lease_write_at_a_stale_version_is_a_conflict(client: Client,
     };
     let second = done(api.patch(&next, first.resource_version, wall(), TIMEOUT).await);
     assert_eq!(second.transitions, 2);
-    // Also if the patch would change nothing.
+    // The conflict also occurs if the patch changes nothing.
     for stale in [&take, &next] {
         let reply = api.patch(stale, first.resource_version, wall(), TIMEOUT).await;
         assert_eq!((reply.answer, reply.code), (WriteAnswer::Conflict, Some(409)));
@@ -205,8 +205,8 @@ pub(crate) async fn invalid_lease_is_refused(client: Client, namespace: &str) {
     assert_eq!((reply.answer, reply.code), (WriteAnswer::Refused, Some(404)));
 }
 
-/// The next events of a watch in short: the kind of the event and the Lease.
-async fn told(api: &LeaseApi, from: ResourceVersion, n_events: usize) -> Vec<String> {
+/// Returns short descriptions of the next events of a watch: the kind of the event and the Lease.
+async fn next_events(api: &LeaseApi, from: ResourceVersion, n_events: usize) -> Vec<String> {
     let mut watch = pin!(api.watch(from, TIMEOUT));
     let (mut events, mut last) = (Vec::new(), from);
     while events.len() < n_events {
@@ -231,7 +231,7 @@ pub(crate) async fn lease_watch_from_a_list_misses_no_change(client: Client, nam
     assert_eq!(
         list.leases,
         std::slice::from_ref(&first),
-        "the other has no label of ours"
+        "the other Lease lacks the label"
     );
     assert!(list.resource_version > first.resource_version);
 
@@ -247,10 +247,10 @@ pub(crate) async fn lease_watch_from_a_list_misses_no_change(client: Client, nam
         "bookmark",
         "Member(\"b\") gone",
     ];
-    assert_eq!(told(&api, list.resource_version, 4).await, expected);
-    assert_eq!(told(&api, changed.resource_version, 2).await, expected[2..]);
+    assert_eq!(next_events(&api, list.resource_version, 4).await, expected);
+    assert_eq!(next_events(&api, changed.resource_version, 2).await, expected[2..]);
     let list = api.list(TIMEOUT).await.unwrap();
-    assert_eq!(list.leases, [changed], "nor those of another count");
+    assert_eq!(list.leases, [changed], "the list omits Leases of another shard count");
 }
 
 pub(crate) async fn lease_without_its_label_is_gone_until_the_next_write(client: Client, namespace: &str) {
@@ -260,7 +260,7 @@ pub(crate) async fn lease_without_its_label_is_gone_until_the_next_write(client:
     let stripped = json!({"metadata": {"labels": null}});
     patch_lease(&client, namespace, "cronwheel-shard-8-3", stripped).await;
     let ReadAnswer::Found(read) = api.read(&key, TIMEOUT).await.answer else {
-        panic!("it is there");
+        panic!("the Lease exists");
     };
     assert_eq!(api.list(TIMEOUT).await.unwrap().leases, []);
     done(
@@ -268,7 +268,7 @@ pub(crate) async fn lease_without_its_label_is_gone_until_the_next_write(client:
             .await,
     );
     assert_eq!(
-        told(&api, first.resource_version, 2).await,
+        next_events(&api, first.resource_version, 2).await,
         ["Shard(ShardId(3)) gone", "Shard(ShardId(3)) two"]
     );
 }

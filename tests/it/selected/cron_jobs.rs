@@ -1,4 +1,4 @@
-//! CronJobs of some shards, with API servers that filter by shard, servers that do not, and both kinds together.
+//! Lists and watches of CronJobs by shard, with API servers that support shard selectors, servers that do not, and both.
 
 use std::{
     pin::pin,
@@ -33,20 +33,24 @@ use crate::random::Random;
 const SELECTOR: &str = "shardSelector=";
 
 /// The connections to the API servers. Lists and watches may use different servers.
-struct Ways {
+struct Connections {
     client: Client,
-    asked: Arc<Mutex<Vec<String>>>,
+    queries: Arc<Mutex<Vec<String>>>,
 }
 
-impl Ways {
-    /// `change` is applied to the body of a list.
-    fn new(lists: ApiService, watches: ApiService, change: impl Fn(String) -> String + Clone + Send + 'static) -> Ways {
-        let asked: Arc<Mutex<Vec<String>>> = Arc::default();
-        let noted = Arc::clone(&asked);
+impl Connections {
+    /// Applies `change` to the body of each list.
+    fn new(
+        lists: ApiService,
+        watches: ApiService,
+        change: impl Fn(String) -> String + Clone + Send + 'static,
+    ) -> Connections {
+        let queries: Arc<Mutex<Vec<String>>> = Arc::default();
+        let recorded = Arc::clone(&queries);
         let service = tower::service_fn(move |request: Request<Body>| {
             let query = request.uri().query().unwrap_or_default().to_owned();
             let is_watch = query.contains("watch=true");
-            noted.lock().unwrap().push(query);
+            recorded.lock().unwrap().push(query);
             let mut server = if is_watch { watches.clone() } else { lists.clone() };
             let change = change.clone();
             async move {
@@ -61,22 +65,22 @@ impl Ways {
                 Ok::<_, tower::BoxError>(http::Response::from_parts(parts, body))
             }
         });
-        Ways {
+        Connections {
             client: Client::new(service, "default"),
-            asked,
+            queries,
         }
     }
 
-    /// For the lists, then for the watches since the last call: whether each had a selector.
+    /// Returns whether each list since the last call had a selector, and whether each watch had one.
     fn take_requests(&self) -> (Vec<bool>, Vec<bool>) {
-        let asked = std::mem::take(&mut *self.asked.lock().unwrap());
-        let (watches, lists): (Vec<_>, Vec<_>) = asked.into_iter().partition(|query| query.contains("watch=true"));
+        let queries = std::mem::take(&mut *self.queries.lock().unwrap());
+        let (watches, lists): (Vec<_>, Vec<_>) = queries.into_iter().partition(|query| query.contains("watch=true"));
         let with_selector = |queries: Vec<String>| queries.iter().map(|query| query.contains(SELECTOR)).collect();
         (with_selector(lists), with_selector(watches))
     }
 }
 
-/// Two API servers on one store, each with or without the feature gate.
+/// Creates two API servers on one store, each with or without support for shard selectors.
 fn bench(serves: [bool; 2]) -> Bench {
     let bench = Bench::with(Options {
         n_front_ends: 2,
@@ -89,9 +93,9 @@ fn bench(serves: [bool; 2]) -> Bench {
 }
 
 impl Bench {
-    fn ways(&self) -> Ways {
+    fn connections(&self) -> Connections {
         let service = self.api.client("controller");
-        Ways::new(service.clone(), service.at_front_end(1), |body| body)
+        Connections::new(service.clone(), service.at_front_end(1), |body| body)
     }
 
     fn shard_of(&self, cron_job: &Uid) -> ShardId {
@@ -117,17 +121,17 @@ impl Bench {
         self.send_to("cronjobs", "PATCH", name, Some(change.clone())).await;
     }
 
-    fn cron_jobs(&self, ways: &Ways) -> impl Stream<Item = WatchItem> + Send + use<> {
-        self.cron_jobs_shown(ways, &self.delivered_with(CACHE_BYTES_MAX))
+    fn cron_jobs(&self, connections: &Connections) -> impl Stream<Item = WatchItem> + Send + use<> {
+        self.cron_jobs_with(connections, &self.delivered_with(CACHE_BYTES_MAX))
     }
 
-    fn cron_jobs_shown(
+    fn cron_jobs_with(
         &self,
-        ways: &Ways,
+        connections: &Connections,
         delivered: &DeliveredVersions,
     ) -> impl Stream<Item = WatchItem> + Send + use<> {
         let shards = Some(self.shards(delivered));
-        watch::cron_jobs(ways.client.clone(), Scope::Cluster, decoder(self.count), shards)
+        watch::cron_jobs(connections.client.clone(), Scope::Cluster, decoder(self.count), shards)
     }
 
     fn delivered_with(&self, bytes_max: usize) -> DeliveredVersions {
@@ -143,10 +147,12 @@ fn decoder(count: ShardCount) -> Arc<Decoder> {
     })
 }
 
-/// Describes the next item in short: the uid of a CronJob, or the state of lists and watches.
+/// Returns a short description of the next item: the uid of a CronJob, or the state of lists and watches.
 async fn next(items: &mut (impl Stream<Item = WatchItem> + Unpin)) -> String {
-    let item = tokio::time::timeout(PATIENCE, items.next()).await.expect("it goes on");
-    let item = item.expect("it never ends");
+    let item = tokio::time::timeout(PATIENCE, items.next())
+        .await
+        .expect("an item within the limit");
+    let item = item.expect("an endless watch");
     match item {
         WatchItem::Input(Input::CronJobApplied(record)) => format!("has {}", record.identity.uid),
         WatchItem::Input(Input::CronJobDeleted(uid)) => format!("lost {uid}"),
@@ -163,17 +169,17 @@ async fn next(items: &mut (impl Stream<Item = WatchItem> + Unpin)) -> String {
         }
         WatchItem::Listed(selected_by) => format!("by {selected_by:?}"),
         WatchItem::PassedOver => "PassedOver".to_owned(),
-        WatchItem::CacheFull => "KeepsNoMore".to_owned(),
+        WatchItem::CacheFull => "CacheFull".to_owned(),
         WatchItem::Input(_) | WatchItem::Undecodable { .. } | WatchItem::Error { .. } => format!("{item:?}"),
     }
 }
 
 async fn take(n_items: usize, items: &mut (impl Stream<Item = WatchItem> + Unpin)) -> Vec<String> {
-    let mut told = Vec::new();
+    let mut taken = Vec::new();
     for _ in 0..n_items {
-        told.push(next(items).await);
+        taken.push(next(items).await);
     }
-    told
+    taken
 }
 
 #[tokio::test(start_paused = true)]
@@ -181,26 +187,26 @@ async fn selecting_server_sends_only_wanted_shards() {
     let bench = bench([true, true]);
     let [(first_name, first), (other_name, other)] = bench.create_two().await;
     let (ours, others) = (bench.shard_of(&first), bench.shard_of(&other));
-    let ways = bench.ways();
-    let mut items = pin!(bench.cron_jobs(&ways));
-    let told = take(4, &mut items).await;
-    assert_eq!(told, ["lists []", "listed []", "by Server", "watches []"]);
-    let (lists, watches) = ways.take_requests();
+    let connections = bench.connections();
+    let mut items = pin!(bench.cron_jobs(&connections));
+    let received = take(4, &mut items).await;
+    assert_eq!(received, ["lists []", "listed []", "by Server", "watches []"]);
+    let (lists, watches) = connections.take_requests();
     // The first list is the probe, which also gives the version. The other list and the watch are for no shards.
     assert_eq!((lists, watches), (vec![true, false], vec![false]));
     bench.wanted.set([ours].into_iter().collect());
     bench.touch(&first_name).await;
     bench.touch(&other_name).await;
-    let told = take(2, &mut items).await;
-    assert_eq!(told, [format!("watches [{}]", ours.0), format!("has {first}")]);
-    assert_eq!(ways.take_requests(), (vec![], vec![true]), "no list");
-    // Events after the addition of a shard are shown, although the watch has not noticed the addition. Earlier state is
-    // shown too.
+    let received = take(2, &mut items).await;
+    assert_eq!(received, [format!("watches [{}]", ours.0), format!("has {first}")]);
+    assert_eq!(connections.take_requests(), (vec![], vec![true]), "no list");
+    // The watch yields events since the addition of a shard, although it has not noticed the addition yet. It also yields
+    // the earlier state.
     bench.wanted.set([ours, others].into_iter().collect());
     bench.send_to("cronjobs", "DELETE", &other_name, None).await;
-    let told = take(3, &mut items).await;
-    assert!(told[0].starts_with("watches"), "{told:?}");
-    assert_eq!(told[1..], [format!("has {other}"), format!("lost {other}")]);
+    let received = take(3, &mut items).await;
+    assert!(received[0].starts_with("watches"), "{received:?}");
+    assert_eq!(received[1..], [format!("has {other}"), format!("lost {other}")]);
     bench.wanted.set([ours].into_iter().collect());
     assert_eq!(next(&mut items).await, format!("watches [{}]", ours.0), "after a while");
 }
@@ -211,34 +217,34 @@ async fn server_that_ignores_the_selector_sends_all_cron_jobs() {
     let [(first_name, first), (other_name, other)] = bench.create_two().await;
     let (ours, others) = (bench.shard_of(&first), bench.shard_of(&other));
     bench.wanted.set([ours].into_iter().collect());
-    let ways = bench.ways();
-    let mut items = pin!(bench.cron_jobs(&ways));
-    let told = take(6, &mut items).await;
+    let connections = bench.connections();
+    let mut items = pin!(bench.cron_jobs(&connections));
+    let received = take(6, &mut items).await;
     let list = [
         format!("lists [{}]", ours.0),
         format!("has {first}"),
         "PassedOver".to_owned(),
     ];
-    assert_eq!(told[..3], list);
+    assert_eq!(received[..3], list);
     let end = [
         format!("listed [{}]", ours.0),
         "by Replica".to_owned(),
         "watches all".to_owned(),
     ];
-    assert_eq!(told[3..], end);
+    assert_eq!(received[3..], end);
     // The server is probed before the full list, and again before the watch is opened.
-    assert_eq!(ways.take_requests(), (vec![true, false, true], vec![false]));
+    assert_eq!(connections.take_requests(), (vec![true, false, true], vec![false]));
     bench.touch(&other_name).await;
     bench.touch(&first_name).await;
     assert_eq!(
         take(2, &mut items).await,
         ["PassedOver".to_owned(), format!("has {first}")]
     );
-    // Nothing has to be reopened.
+    // The watch needs no reopening.
     bench.wanted.set([ours, others].into_iter().collect());
     bench.send_to("cronjobs", "DELETE", &other_name, None).await;
     assert_eq!(next(&mut items).await, format!("lost {other}"));
-    assert_eq!(ways.take_requests(), (vec![], vec![]));
+    assert_eq!(connections.take_requests(), (vec![], vec![]));
 }
 
 #[tokio::test(start_paused = true)]
@@ -246,8 +252,8 @@ async fn watch_of_all_cron_jobs_fills_the_cache() {
     let bench = bench([false, false]);
     let [(first_name, first), (other_name, other)] = bench.create_two().await;
     bench.wanted.set([bench.shard_of(&first)].into_iter().collect());
-    let (ways, delivered) = (bench.ways(), bench.delivered_with(CACHE_BYTES_MAX));
-    let mut items = pin!(bench.cron_jobs_shown(&ways, &delivered));
+    let (connections, delivered) = (bench.connections(), bench.delivered_with(CACHE_BYTES_MAX));
+    let mut items = pin!(bench.cron_jobs_with(&connections, &delivered));
     assert_eq!(recall(&bench, &delivered.cache), None);
     while next(&mut items).await != "watches all" {}
     let mut both = vec![first.to_string(), other.to_string()];
@@ -262,15 +268,11 @@ async fn watch_of_all_cron_jobs_fills_the_cache() {
     );
     let (version, found) = recall(&bench, &delivered.cache).unwrap();
     assert_eq!(found, [other.to_string()]);
-    assert_eq!(
-        version.0,
-        listed_at.0 + 2,
-        "it knows how far it has come, whoever is concerned"
-    );
+    assert_eq!(version.0, listed_at.0 + 2, "events of every shard advance the version");
     let mut pages = recall_cron_jobs(&delivered.cache, decoder(bench.count), &ShardSet::all(bench.count)).unwrap();
     assert!(
         matches!(&pages.next().unwrap().found[..], [Listed::CronJob(record)] if record.is_suspended),
-        "as it is now"
+        "the cache has the current state"
     );
 }
 
@@ -279,8 +281,8 @@ async fn selected_watch_does_not_fill_the_cache() {
     let bench = bench([true, true]);
     let [(_, first), _] = bench.create_two().await;
     bench.wanted.set([bench.shard_of(&first)].into_iter().collect());
-    let (ways, delivered) = (bench.ways(), bench.delivered_with(CACHE_BYTES_MAX));
-    let mut items = pin!(bench.cron_jobs_shown(&ways, &delivered));
+    let (connections, delivered) = (bench.connections(), bench.delivered_with(CACHE_BYTES_MAX));
+    let mut items = pin!(bench.cron_jobs_with(&connections, &delivered));
     while !next(&mut items).await.starts_with("watches") {}
     assert_eq!(recall(&bench, &delivered.cache), None);
 }
@@ -289,14 +291,18 @@ async fn selected_watch_does_not_fill_the_cache() {
 async fn full_cache_is_dropped_and_reported_once() {
     let bench = bench([false, false]);
     bench.create_two().await;
-    let (ways, delivered) = (bench.ways(), bench.delivered_with(500));
-    let mut items = pin!(bench.cron_jobs_shown(&ways, &delivered));
-    let told = take(6, &mut items).await;
-    assert_eq!(told.iter().filter(|item| *item == "KeepsNoMore").count(), 1, "{told:?}");
+    let (connections, delivered) = (bench.connections(), bench.delivered_with(500));
+    let mut items = pin!(bench.cron_jobs_with(&connections, &delivered));
+    let received = take(6, &mut items).await;
+    assert_eq!(
+        received.iter().filter(|item| *item == "CacheFull").count(),
+        1,
+        "{received:?}"
+    );
     assert_eq!(recall(&bench, &delivered.cache), None);
 }
 
-/// The recalled CronJobs, and their version.
+/// Returns the version of the cached CronJobs, and their uids.
 fn recall(bench: &Bench, kept: &CronJobCache) -> Option<(ResourceVersion, Vec<String>)> {
     let pages: Vec<_> = recall_cron_jobs(kept, decoder(bench.count), &ShardSet::all(bench.count))?.collect();
     let [page] = &pages[..] else {
@@ -313,8 +319,8 @@ async fn reopened_watch_uses_new_selector_support() {
     let [(first_name, first), (other_name, _)] = bench.create_two().await;
     let ours = bench.shard_of(&first);
     bench.wanted.set([ours].into_iter().collect());
-    let ways = bench.ways();
-    let mut items = pin!(bench.cron_jobs(&ways));
+    let connections = bench.connections();
+    let mut items = pin!(bench.cron_jobs(&connections));
     while next(&mut items).await != "watches all" {}
     for front_end in 0..2 {
         bench.api.set_serves_shard_selectors(front_end, true);
@@ -340,11 +346,11 @@ async fn lists_and_watches_agree_between_servers_with_and_without_selection() {
         let [(first_name, first), (other_name, other)] = bench.create_two().await;
         let (ours, others) = (bench.shard_of(&first), bench.shard_of(&other));
         bench.wanted.set([ours].into_iter().collect());
-        let ways = bench.ways();
-        let mut items = pin!(bench.cron_jobs(&ways));
+        let connections = bench.connections();
+        let mut items = pin!(bench.cron_jobs(&connections));
         let mut of_cron_jobs = Vec::new();
-        let is_open = |told: &String| told.starts_with("watches");
-        while of_cron_jobs.last().is_none_or(|told| !is_open(told)) {
+        let is_open = |item: &String| item.starts_with("watches");
+        while of_cron_jobs.last().is_none_or(|item| !is_open(item)) {
             of_cron_jobs.push(next(&mut items).await);
         }
         bench.touch(&other_name).await;
@@ -356,7 +362,7 @@ async fn lists_and_watches_agree_between_servers_with_and_without_selection() {
         while of_cron_jobs.last() != Some(&last) {
             of_cron_jobs.push(next(&mut items).await);
         }
-        let has_first = of_cron_jobs.iter().filter(|told| **told == format!("has {first}"));
+        let has_first = of_cron_jobs.iter().filter(|item| **item == format!("has {first}"));
         // From the list, and from the change unless the deletion followed in the same step.
         assert!(has_first.count() >= 1, "{serves:?}: {of_cron_jobs:?}");
         assert!(
@@ -365,7 +371,7 @@ async fn lists_and_watches_agree_between_servers_with_and_without_selection() {
         );
         let by = if serves[0] { "by Server" } else { "by Replica" };
         assert!(of_cron_jobs.contains(&by.to_owned()), "{serves:?}: {of_cron_jobs:?}");
-        let (_, watches) = ways.take_requests();
+        let (_, watches) = connections.take_requests();
         assert!(
             watches.iter().all(|is_selected| *is_selected == serves[0]),
             "{serves:?}"
@@ -373,7 +379,7 @@ async fn lists_and_watches_agree_between_servers_with_and_without_selection() {
     }
 }
 
-/// The uids that a list of some shards finds, who selected, and how many CronJobs were skipped.
+/// Lists shards. Returns the uids of the CronJobs, which side selected them, and how many CronJobs it skipped.
 async fn list(client: Client, count: ShardCount, shards: ShardSet) -> (Vec<String>, SelectedBy, u64) {
     let source = ListSource {
         client,
@@ -439,13 +445,16 @@ async fn wrong_shard_info_is_not_trusted() {
         }
     };
     let otherwise = |body: String| body.replace(r#""shardInfo":{"selector""#, r#""shardInfo":{"ranges""#);
-    for (ways, how) in [
-        (Ways::new(service.clone(), service.clone(), less), "less"),
-        (Ways::new(service.clone(), service.clone(), otherwise), "otherwise"),
+    for (connections, how) in [
+        (Connections::new(service.clone(), service.clone(), less), "less"),
+        (
+            Connections::new(service.clone(), service.clone(), otherwise),
+            "otherwise",
+        ),
     ] {
-        let found = list(ways.client.clone(), bench.count, all).await;
+        let found = list(connections.client.clone(), bench.count, all).await;
         assert_eq!(found, (expected.clone(), SelectedBy::Replica, 0), "{how}");
-        assert_eq!(ways.take_requests(), (vec![true, false], vec![]), "{how}");
+        assert_eq!(connections.take_requests(), (vec![true, false], vec![]), "{how}");
     }
 }
 
@@ -476,10 +485,10 @@ async fn refused_shard_selector_is_omitted() {
     let client = Client::new(refusing, "default");
     let shards = Some(bench.shards(&bench.delivered_with(CACHE_BYTES_MAX)));
     let mut items = pin!(watch::cron_jobs(client, Scope::Cluster, decoder(bench.count), shards));
-    let told = take(6, &mut items).await;
+    let received = take(6, &mut items).await;
     assert!(
-        told.contains(&format!("has {first}")) && told.contains(&"PassedOver".to_owned()),
-        "{told:?}"
+        received.contains(&format!("has {first}")) && received.contains(&"PassedOver".to_owned()),
+        "{received:?}"
     );
-    assert_eq!(told[4..], ["by Replica", "watches all"]);
+    assert_eq!(received[4..], ["by Replica", "watches all"]);
 }

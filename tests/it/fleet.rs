@@ -1,37 +1,37 @@
 //! Fleets: several replicas that share CronJobs, in one process and on one virtual clock, against the in-memory API
 //! server. A seed determines everything that happens to the replicas.
 //!
-//! A replica is a whole controller without endpoints, on its own simulated machine. Its clock can be wrong, stepped or
-//! fast. Its connection to the API server can be cut. Its process can be killed (the run is dropped), asked to
-//! terminate, or frozen. While frozen, none of its tasks is polled although time goes on: the controller passes every
-//! task that it spawns through [`SimulatedWall::freeze`](cronwheel::controller::clock::SimulatedWall::freeze). Requests
-//! that are already in the network still arrive, even if their sender is gone, until the server's own deadline for them
-//! (`?timeout=`). A cut connection is a black hole, not an error.
+//! A replica is a whole controller without HTTP endpoints, on a simulated machine. Its clock can be wrong, stepped or
+//! fast. Its connection to the API server can be cut. Its process can be killed (the run is dropped), terminated, or
+//! frozen. While it is frozen, none of its tasks is polled although time goes on: the controller passes every task that
+//! it spawns through [`SimulatedWall::freeze`](cronwheel::controller::clock::SimulatedWall::freeze). Requests
+//! that are already in the network still arrive, even if their sender is gone, until the deadline in the request
+//! (`?timeout=`). A cut connection drops all traffic without an error.
 //!
-//! The same oracle ([`oracle`]) judges every scenario by what the API server saw. Each due instant has exactly one Job.
+//! One oracle ([`oracle`]) judges every scenario by the records of the API server. Each due instant has exactly one Job.
 //! Forbid never overlaps. No write of a shard's term follows one of a later term, and terms only grow. No shard has two
 //! leaders at any instant. No replica requests a write for a shard that another replica has held for 100 ms. A
 //! short-lived Job may be missing if an Event reports it.
 //! `CRONWHEEL_FLEET_SEED` and `CRONWHEEL_FLEET_SEEDS` run more of the random fleets.
 //!
-//! Limits: kernel sockets that deliver buffered data after a process was stopped or cut off (`TCP_USER_TIMEOUT`,
-//! linger) and real durations are not covered.
+//! The fleets do not cover real durations, nor kernel sockets that deliver buffered data after a process was stopped or
+//! cut off (`TCP_USER_TIMEOUT`, linger).
 
-mod books;
 mod cluster;
+mod connection;
 mod drawn;
-mod ledger;
-mod line;
 mod load;
 mod oracle;
 mod pod;
+mod recorder;
+mod records;
 mod scenarios;
 
 use tokio::task::LocalSet;
 
 use self::cluster::{Fleet, Size};
 
-/// Runs a scenario with a fleet that has no replica yet, and lets the oracle judge the result.
+/// Runs a scenario with a fleet without replicas. The oracle judges the result.
 fn play<T>(seed: u64, size: Size, scenario: impl AsyncFnOnce(&mut Fleet) -> T) -> T {
     play_recorded(seed, size, scenario).0
 }
@@ -46,20 +46,20 @@ fn play_recorded<T>(seed: u64, size: Size, scenario: impl AsyncFnOnce(&mut Fleet
     let tasks = LocalSet::new();
     tasks.block_on(&runtime, async {
         let mut fleet = Fleet::new(seed, size).await;
-        let (keeping, running, watching) = (fleet.record_ledger(), fleet.run_jobs(), fleet.watch_leaders());
-        let playing = async {
+        let (recorder, job_runner, leader_check) = (fleet.run_recorder(), fleet.run_jobs(), fleet.check_leaders());
+        let scenario = async {
             let result = scenario(&mut fleet).await;
             fleet.end().await;
             result
         };
         tokio::select! {
             biased;
-            never = keeping => match never {},
-            () = running => unreachable!("the runner never ends"),
-            never = watching => match never {},
-            result = playing => {
+            never = recorder => match never {},
+            () = job_runner => unreachable!("the runner never ends"),
+            never = leader_check => match never {},
+            result = scenario => {
                 fleet.judge();
-                (result, format!("{:#?}", fleet.books()))
+                (result, format!("{:#?}", fleet.records()))
             }
         }
     })

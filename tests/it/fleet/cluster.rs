@@ -1,4 +1,4 @@
-//! The fleet: the API server with its CronJobs, the Pods, and the terms of the oracle.
+//! The fleet: the API server with its CronJobs, the Pods, and the allowances for the oracle.
 
 mod pods;
 
@@ -20,22 +20,22 @@ use serde_json::Value;
 use tokio::time::sleep;
 
 use super::{
-    books::Books,
-    ledger,
     load::Plan,
-    oracle::{self, AFTERMATH, Terms},
+    oracle::{self, AFTERMATH, Allowances},
     pod::{N_FRONT_ENDS, NAMESPACE, Pod},
+    recorder,
+    records::Records,
 };
 use crate::random::Random;
 
-/// The start time of every fleet: half a minute before 12:01.
+/// The start time of every fleet.
 const BEGINNING: &str = "2026-05-05T12:00:30Z";
 
-/// The maximum delay of a request when nothing is wrong.
+/// The maximum delay of a request without faults.
 pub(super) const DELAY_MAX: Duration = Duration::from_millis(20);
 
 /// The interval of the check for shards with two leaders.
-const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+const LEADER_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The size of a fleet.
 #[derive(Clone, Copy, Debug)]
@@ -64,9 +64,9 @@ pub(super) struct Fleet {
     pub(super) user: Client,
     pub(super) shard_count: ShardCount,
     pods: Pods,
-    books: Arc<Mutex<Books>>,
+    records: Arc<Mutex<Records>>,
     n_processes: u64,
-    terms: Terms,
+    allowances: Allowances,
 }
 
 impl Fleet {
@@ -93,12 +93,12 @@ impl Fleet {
             start,
             shard_count,
             pods: Pods::default(),
-            books: Arc::new(Mutex::new(Books::new(shard_count))),
+            records: Arc::new(Mutex::new(Records::new(shard_count))),
             n_processes: 0,
-            terms: Terms {
+            allowances: Allowances {
                 late: Vec::new(),
                 skipped: Vec::new(),
-                troubles: BTreeSet::new(),
+                disruptions: BTreeSet::new(),
                 judged_from: start,
                 end: start,
             },
@@ -110,13 +110,13 @@ impl Fleet {
 
     pub(super) async fn create_cron_job(&self, plan: Plan) {
         let path = format!("/apis/batch/v1/namespaces/{NAMESPACE}/cronjobs");
-        let created = self.ask("POST", &path, &plan.object()).await.unwrap();
+        let created = self.request("POST", &path, &plan.object()).await.unwrap();
         let (uid, now) = (created["metadata"]["uid"].as_str().unwrap(), self.now());
-        self.books().enter(plan, uid, now);
+        self.records().add_cron_job(plan, uid, now);
     }
 
-    /// Sends a request from a client that meets no faults.
-    pub(super) async fn ask(&self, method: &str, path: &str, body: &Value) -> Result<Value, kube::Error> {
+    /// Sends a request as a user, without faults.
+    pub(super) async fn request(&self, method: &str, path: &str, body: &Value) -> Result<Value, kube::Error> {
         let content_type = match method {
             "PATCH" => "application/merge-patch+json",
             _ => "application/json",
@@ -131,7 +131,7 @@ impl Fleet {
         self.user.request(request.body(body).unwrap()).await
     }
 
-    /// Evaluates the fence policy of `deploy/manifests` for every create from now on.
+    /// Adds the fence policy of `deploy/manifests`. The API server evaluates it for every create from now on.
     pub(super) fn add_fence_policy(&self) {
         let fault = Fault::DenyLate {
             policy: "cronwheel-fence".to_owned(),
@@ -144,11 +144,11 @@ impl Fleet {
         });
     }
 
-    pub(super) fn record_ledger(&self) -> impl Future<Output = Infallible> + use<> {
-        ledger::keep(
+    pub(super) fn run_recorder(&self) -> impl Future<Output = Infallible> + use<> {
+        recorder::run(
             self.api.clone(),
             self.clock.clone(),
-            Arc::clone(&self.books),
+            Arc::clone(&self.records),
             self.api.version(),
         )
     }
@@ -161,13 +161,13 @@ impl Fleet {
         JobRunner::new(self.api.clone(), options).run()
     }
 
-    /// Checks continuously whether two processes would act for one shard.
-    pub(super) fn watch_leaders(&self) -> impl Future<Output = Infallible> + use<> {
-        let (pods, books, clock) = (Rc::clone(&self.pods), Arc::clone(&self.books), self.clock.clone());
-        let (is_shown, mut shown) = (std::env::var("CRONWHEEL_FLEET_SHOW").is_ok(), Vec::new());
+    /// Checks continuously that no two processes act for one shard.
+    pub(super) fn check_leaders(&self) -> impl Future<Output = Infallible> + use<> {
+        let (pods, records, clock) = (Rc::clone(&self.pods), Arc::clone(&self.records), self.clock.clone());
+        let (is_verbose, mut printed) = (std::env::var("CRONWHEEL_FLEET_SHOW").is_ok(), Vec::new());
         async move {
             loop {
-                sleep(LOOK_INTERVAL).await;
+                sleep(LEADER_CHECK_INTERVAL).await;
                 let mut leaders: BTreeMap<u16, String> = BTreeMap::new();
                 let mut shares = Vec::new();
                 for pod in pods.borrow().values() {
@@ -176,21 +176,21 @@ impl Fleet {
                     shares.push((pod.name.clone(), led.len()));
                     for shard in led {
                         if let Some(other) = leaders.insert(shard, pod.name.clone()) {
-                            let twice = format!("shard {shard}: led by {other} and {} at {}", pod.name, clock.now());
-                            books.lock().unwrap().led_twice.push(twice);
+                            let problem = format!("shard {shard}: led by {other} and {} at {}", pod.name, clock.now());
+                            records.lock().unwrap().led_twice.push(problem);
                         }
                     }
                 }
-                if is_shown && shares != shown {
+                if is_verbose && shares != printed {
                     eprintln!("{} {shares:?}", clock.now());
-                    shown = shares;
+                    printed = shares;
                 }
             }
         }
     }
 
-    pub(super) fn books(&self) -> MutexGuard<'_, Books> {
-        self.books.lock().unwrap()
+    pub(super) fn records(&self) -> MutexGuard<'_, Records> {
+        self.records.lock().unwrap()
     }
 
     pub(super) fn now(&self) -> Timestamp {
@@ -217,28 +217,28 @@ impl Fleet {
     /// Allows runs that are due in this window to be as late as its end.
     pub(super) fn allow_late(&mut self, from: Timestamp, seconds: f64) {
         let until = from + SignedDuration::from_secs_f64(seconds);
-        self.terms.late.push((from, until));
+        self.allowances.late.push((from, until));
     }
 
     /// Allows runs that are due in this window, and due again in it, to have no Job.
     pub(super) fn allow_skipped(&mut self, from: Timestamp, until: Timestamp) {
-        self.terms.skipped.push((from, until));
-        self.terms.late.push((from, until));
+        self.allowances.skipped.push((from, until));
+        self.allowances.late.push((from, until));
     }
 
-    /// Records that a fault has ended. It began at `began`; `went_on` is whether it may have lasted until now.
-    pub(super) fn trouble_ended(&mut self, began: Timestamp, went_on: bool) {
+    /// Records the end of a disruption that began at `began`. `went_on` is whether it may have lasted until now.
+    pub(super) fn disruption_ended(&mut self, began: Timestamp, went_on: bool) {
         let ended = self.now();
         self.allow_skipped(began - SignedDuration::from_secs(1), ended + AFTERMATH);
         if went_on {
-            self.terms.troubles.insert((began, ended));
+            self.allowances.disruptions.insert((began, ended));
         }
     }
 
     /// Ends the scenario. Instants from now on are not judged.
     pub(super) async fn end(&mut self) {
         sleep(Duration::from_secs(2)).await;
-        self.terms.end = self.now();
+        self.allowances.end = self.now();
         let names: Vec<String> = self.pods.borrow().keys().cloned().collect();
         for name in names {
             let process = self.pods.borrow_mut().get_mut(&name).unwrap().process.take();
@@ -251,26 +251,26 @@ impl Fleet {
 
     /// Panics if the oracle finds a problem.
     pub(super) fn judge(&self) {
-        let books = self.books();
-        let problems = oracle::problems(&books, &self.terms);
+        let records = self.records();
+        let problems = oracle::problems(&records, &self.allowances);
         if !problems.is_empty() {
-            let shown = problems.len().min(40);
+            let n_printed = problems.len().min(40);
             panic!(
                 "seed {}: {} problems\n{}",
                 self.seed,
                 problems.len(),
-                problems[..shown].join("\n")
+                problems[..n_printed].join("\n")
             );
         }
-        assert!(!books.jobs.is_empty(), "nothing ran");
-        let moves: usize = books.moves_since(self.start).values().sum();
+        assert!(!records.jobs.is_empty(), "no Job was created");
+        let moves: usize = records.moves_since(self.start).values().sum();
         eprintln!(
             "seed {}: {} runs, {moves} moves, {} Lease writes, {} creates met a Job, {} writes came after the Lease had gone",
             self.seed,
-            books.jobs.len(),
-            books.n_lease_writes,
-            books.n_exists,
-            oracle::writes_of_former_holders(&books).len(),
+            records.jobs.len(),
+            records.n_lease_writes,
+            records.n_exists,
+            oracle::writes_of_former_holders(&records).len(),
         );
     }
 }

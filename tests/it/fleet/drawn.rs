@@ -1,4 +1,4 @@
-//! Random fleets: a seed draws everything that the scenarios do, at any time and in any combination.
+//! Random fleets: a seed draws the disruptions, their times and their combinations.
 
 use std::{
     collections::BTreeMap,
@@ -18,24 +18,24 @@ use super::{
 };
 use crate::random::Random;
 
-/// The time from the beginning to the last fault.
+/// The time from the beginning to the last disruption.
 const LENGTH: SignedDuration = SignedDuration::from_mins(5);
 
 /// The grace period that a kubelet gives a terminating process.
 const TERMINATION_GRACE: SignedDuration = SignedDuration::from_secs(30);
 
-/// The time after the last aftermath in which everything must be on time again, so that the shards settle.
+/// The time after the last aftermath. The shards settle in it, and every run must be on time.
 const CALM: SignedDuration = SignedDuration::from_secs(75);
 
 /// The previous version of the protocol.
 const FORMER: ProtocolRange = ProtocolRange { min: 1, max: 1 };
 
-/// A fault with a beginning and an end.
+/// A disruption with a beginning and an end.
 #[derive(Clone, Debug)]
-enum Trouble {
-    /// A process is killed, and restarted.
+enum Disruption {
+    /// A process is killed, and restarted at the end.
     Crash(String),
-    /// A process is asked to terminate, and restarted.
+    /// A process is terminated, and restarted at the end.
     Drain(String),
     Freeze(String),
     Cut(String),
@@ -46,8 +46,8 @@ enum Trouble {
     DeleteLease(String),
 }
 
-/// What must be undone when a fault ends.
-enum Begun {
+/// The action at the end of a disruption.
+enum Undo {
     Nothing,
     Start(String),
     Thaw(String),
@@ -57,10 +57,10 @@ enum Begun {
     StepBack(String, SignedDuration),
 }
 
-fn draw(random: &mut Random, pods: &[String], n_shards: u16) -> (Trouble, SignedDuration) {
+fn draw(random: &mut Random, pods: &[String], n_shards: u16) -> (Disruption, SignedDuration) {
     let mut pod = || pods[random.below(pods.len())].clone();
     let (pod, other) = (pod(), pod());
-    let for_whom = if random.is_one_in(2) { Some(other) } else { None };
+    let target = if random.is_one_in(2) { Some(other) } else { None };
     let rule = |fault: Fault, per_million: u32, verbs: &[Verb]| Rule {
         per_million,
         verbs: verbs.to_vec(),
@@ -70,23 +70,23 @@ fn draw(random: &mut Random, pods: &[String], n_shards: u16) -> (Trouble, Signed
         shortest: Duration::ZERO,
         longest: Duration::from_millis(millis),
     };
-    let trouble = match random.below(16) {
-        0 | 1 => Trouble::Crash(pod),
-        2 | 3 => Trouble::Drain(pod),
-        4 | 5 => Trouble::Freeze(pod),
-        6 | 7 => Trouble::Cut(pod),
-        8 => Trouble::Fault(for_whom, vec![rule(Fault::Outage, 1_000_000, &[])]),
-        9 => Trouble::Fault(
-            for_whom,
+    let disruption = match random.below(16) {
+        0 | 1 => Disruption::Crash(pod),
+        2 | 3 => Disruption::Drain(pod),
+        4 | 5 => Disruption::Freeze(pod),
+        6 | 7 => Disruption::Cut(pod),
+        8 => Disruption::Fault(target, vec![rule(Fault::Outage, 1_000_000, &[])]),
+        9 => Disruption::Fault(
+            target,
             vec![rule(delay(random.pick(&[400, 1_500, 3_000])), 1_000_000, &[])],
         ),
         10 => {
             let throttle = Fault::Throttle { retry_after_seconds: 1 };
-            Trouble::Fault(for_whom, vec![rule(throttle, 300_000, &[])])
+            Disruption::Fault(target, vec![rule(throttle, 300_000, &[])])
         }
         11 => {
             let ending = rule(Fault::CloseWatch, 300_000, &[]);
-            Trouble::Fault(for_whom, vec![ending, rule(Fault::Expired, 300_000, &[Verb::Watch])])
+            Disruption::Fault(target, vec![ending, rule(Fault::Expired, 300_000, &[Verb::Watch])])
         }
         12 => {
             let fault = random.pick(&[0, 1, 2]);
@@ -97,12 +97,12 @@ fn draw(random: &mut Random, pods: &[String], n_shards: u16) -> (Trouble, Signed
             } else {
                 &[Verb::Create, Verb::Patch, Verb::Update]
             };
-            Trouble::Fault(for_whom, vec![rule(faults[fault].clone(), per_million, verbs)])
+            Disruption::Fault(target, vec![rule(faults[fault].clone(), per_million, verbs)])
         }
-        13 => Trouble::Lag(Duration::from_millis(random.pick(&[500, 3_000, 5_500, 9_000]))),
+        13 => Disruption::Lag(Duration::from_millis(random.pick(&[500, 3_000, 5_500, 9_000]))),
         14 => {
             let millis = random.pick(&[-3_600_000, -3_000, -1_500, 1_500, 3_000, 3_600_000]);
-            Trouble::ClockStep(pod, SignedDuration::from_millis(millis))
+            Disruption::ClockStep(pod, SignedDuration::from_millis(millis))
         }
         _ => {
             let shard = random.below(n_shards.into());
@@ -113,14 +113,14 @@ fn draw(random: &mut Random, pods: &[String], n_shards: u16) -> (Trouble, Signed
             } else {
                 format!("cronwheel-shard-{level}-{shard}")
             };
-            Trouble::DeleteLease(name)
+            Disruption::DeleteLease(name)
         }
     };
     let millis_max = random.pick(&[400, 3_000, 9_000, 12_000, 40_000]);
-    (trouble, SignedDuration::from_millis(random.between(50, millis_max)))
+    (disruption, SignedDuration::from_millis(random.between(50, millis_max)))
 }
 
-/// Draws the time of the next fault. Half of them are near a full minute.
+/// Draws the time of the next disruption. Half of the times are near a full minute.
 fn next(random: &mut Random, now: Timestamp) -> Timestamp {
     if random.is_one_in(2) {
         return now + SignedDuration::from_millis(random.between(100, 15_000));
@@ -129,78 +129,78 @@ fn next(random: &mut Random, now: Timestamp) -> Timestamp {
     (minute + SignedDuration::from_millis(random.between(-700, 500))).max(now)
 }
 
-async fn begin(fleet: &mut Fleet, trouble: &Trouble) -> Begun {
+async fn begin(fleet: &mut Fleet, disruption: &Disruption) -> Undo {
     let names = fleet.names();
-    match trouble {
-        Trouble::Crash(pod) if names.contains(pod) => {
+    match disruption {
+        Disruption::Crash(pod) if names.contains(pod) => {
             fleet.kill(pod).await;
-            Begun::Start(pod.clone())
+            Undo::Start(pod.clone())
         }
-        Trouble::Drain(pod) if names.contains(pod) => {
-            fleet.ask_to_end(pod);
-            Begun::Start(pod.clone())
+        Disruption::Drain(pod) if names.contains(pod) => {
+            fleet.terminate(pod);
+            Undo::Start(pod.clone())
         }
-        Trouble::Freeze(pod) if names.contains(pod) => {
+        Disruption::Freeze(pod) if names.contains(pod) => {
             if fleet.random.is_one_in(3) {
                 fleet.freeze_at_create(pod, 1);
             } else {
                 fleet.freeze(pod);
             }
-            Begun::Thaw(pod.clone())
+            Undo::Thaw(pod.clone())
         }
-        Trouble::Cut(pod) if !fleet.is_cut(pod) => Begun::Heal(pod.clone(), fleet.cut(pod)),
-        Trouble::Fault(pod, rules) => {
-            let mut begun = Vec::new();
+        Disruption::Cut(pod) if !fleet.is_cut(pod) => Undo::Heal(pod.clone(), fleet.cut(pod)),
+        Disruption::Fault(pod, rules) => {
+            let mut added = Vec::new();
             for rule in rules {
                 match pod {
-                    None => begun.extend(fleet.trouble(rule.clone())),
-                    Some(pod) => begun.push(fleet.trouble_of(pod, rule.clone())),
+                    None => added.extend(fleet.add_fault(rule.clone())),
+                    Some(pod) => added.push(fleet.add_fault_for(pod, rule.clone())),
                 }
             }
-            Begun::Rules(begun)
+            Undo::Rules(added)
         }
-        Trouble::Lag(lag) => {
+        Disruption::Lag(lag) => {
             fleet.api.set_lag(1, *lag);
-            Begun::LagEnds
+            Undo::LagEnds
         }
-        Trouble::ClockStep(pod, by) => {
+        Disruption::ClockStep(pod, by) => {
             fleet.wall(pod).step(*by);
-            Begun::StepBack(pod.clone(), -*by)
+            Undo::StepBack(pod.clone(), -*by)
         }
-        Trouble::DeleteLease(name) => {
+        Disruption::DeleteLease(name) => {
             let path = format!("/apis/coordination.k8s.io/v1/namespaces/default/leases/{name}");
             // The Lease may not exist.
-            let _ = fleet.ask("DELETE", &path, &json!({})).await;
-            Begun::Nothing
+            let _ = fleet.request("DELETE", &path, &json!({})).await;
+            Undo::Nothing
         }
-        Trouble::Crash(_) | Trouble::Drain(_) | Trouble::Freeze(_) | Trouble::Cut(_) => Begun::Nothing,
+        Disruption::Crash(_) | Disruption::Drain(_) | Disruption::Freeze(_) | Disruption::Cut(_) => Undo::Nothing,
     }
 }
 
-async fn end(fleet: &mut Fleet, begun: Begun) {
-    match begun {
-        Begun::Nothing => {}
-        Begun::Start(pod) => {
+async fn end(fleet: &mut Fleet, undo: Undo) {
+    match undo {
+        Undo::Nothing => {}
+        Undo::Start(pod) => {
             if fleet.names().contains(&pod) {
-                // It was asked to terminate, and its grace period is over.
+                // The process is terminating, and its grace period is over.
                 fleet.kill(&pod).await;
             }
             fleet.start(&pod);
         }
-        Begun::Thaw(pod) => {
+        Undo::Thaw(pod) => {
             fleet.freeze_at_create(&pod, 0);
             fleet.thaw(&pod);
         }
-        Begun::Heal(pod, rules) => fleet.heal(&pod, rules),
-        Begun::Rules(rules) => fleet.end_trouble(rules),
-        Begun::LagEnds => fleet.api.set_lag(1, Duration::ZERO),
-        Begun::StepBack(pod, by) => fleet.wall(&pod).step(by),
+        Undo::Heal(pod, rules) => fleet.heal(&pod, rules),
+        Undo::Rules(rules) => fleet.remove_faults(rules),
+        Undo::LagEnds => fleet.api.set_lag(1, Duration::ZERO),
+        Undo::StepBack(pod, by) => fleet.wall(&pod).step(by),
     }
 }
 
-/// Configures the API servers and starts the replicas. The choices have no influence on other draws.
+/// Configures the API servers and starts the replicas. It draws nothing from the generator of the disruptions.
 fn set_up(fleet: &mut Fleet, seed: u64, pods: &[String], protocols: &[ProtocolRange]) {
-    // Neither API server selects CronJobs by shard, one does, or both.
+    // No API server, one or both support shard selectors.
     let serves = [[false, false], [true, false], [true, true]][usize::try_from(seed % 3).unwrap()];
     for (front_end, serves) in serves.into_iter().enumerate() {
         fleet.api.set_serves_shard_selectors(front_end, serves);
@@ -228,46 +228,46 @@ fn play_drawn(seed: u64) -> String {
         n_shards,
     };
     let roughness = random.pick(&[1, 2, 4]);
-    // Drawn from its own generator, so that other choices do not change. One in three fleets has a replica with the
-    // previous version.
+    // One in three fleets has a replica with the previous version. A separate generator decides this, so that the other
+    // draws do not change.
     let protocols: &[ProtocolRange] = if Random::new(seed.rotate_left(32)).is_one_in(3) {
         &[FORMER, ProtocolRange::OURS, ProtocolRange::OURS]
     } else {
         &[ProtocolRange::OURS]
     };
     let pods: Vec<String> = (0..n_pods).map(|number| format!("p{number}")).collect();
-    let shown = std::env::var("CRONWHEEL_FLEET_SHOW").is_ok();
-    let played = play_recorded(seed, size, async |fleet| {
+    let is_verbose = std::env::var("CRONWHEEL_FLEET_SHOW").is_ok();
+    let (_, record) = play_recorded(seed, size, async |fleet| {
         set_up(fleet, seed, &pods, protocols);
         fleet.at(0, 50.0).await;
         let last = fleet.now() + LENGTH;
-        // The end of each fault, with its beginning.
-        let mut agenda: BTreeMap<(Timestamp, usize), (Timestamp, Begun)> = BTreeMap::new();
+        // The end of each disruption, with its beginning and its action.
+        let mut agenda: BTreeMap<(Timestamp, usize), (Timestamp, Undo)> = BTreeMap::new();
         let mut number = 0;
         let mut next_at = next(&mut random, fleet.now());
         while next_at < last || !agenda.is_empty() {
             let end_at = agenda.first_key_value().map(|((at, _), _)| *at);
             if let Some(at) = end_at.filter(|at| *at <= next_at || next_at >= last) {
                 fleet.until(at).await;
-                let (_, (since, begun)) = agenda.pop_first().unwrap();
-                let went_on = !matches!(begun, Begun::Nothing);
-                end(fleet, begun).await;
-                fleet.trouble_ended(since, went_on);
+                let (_, (since, undo)) = agenda.pop_first().unwrap();
+                let went_on = !matches!(undo, Undo::Nothing);
+                end(fleet, undo).await;
+                fleet.disruption_ended(since, went_on);
                 continue;
             }
             fleet.until(next_at).await;
             for _ in 0..random.between(1, roughness) {
-                let (trouble, length) = draw(&mut random, &pods, n_shards);
+                let (disruption, length) = draw(&mut random, &pods, n_shards);
                 let until = fleet.now() + length;
-                if shown {
-                    eprintln!("{} {trouble:?} until {until}", fleet.now());
+                if is_verbose {
+                    eprintln!("{} {disruption:?} until {until}", fleet.now());
                 }
                 let since = fleet.now();
-                let begun = begin(fleet, &trouble).await;
-                let is_drain = matches!(trouble, Trouble::Drain(_));
+                let undo = begin(fleet, &disruption).await;
+                let is_drain = matches!(disruption, Disruption::Drain(_));
                 let until = if is_drain { until + TERMINATION_GRACE } else { until };
                 number += 1;
-                agenda.insert((until, number), (since, begun));
+                agenda.insert((until, number), (since, undo));
             }
             next_at = next(&mut random, fleet.now());
         }
@@ -277,11 +277,11 @@ fn play_drawn(seed: u64) -> String {
         fleet.all_led(Duration::ZERO).await;
         let shares = fleet.shares();
         let (fewest, most) = (shares.values().min().unwrap(), shares.values().max().unwrap());
-        let quarantined = fleet.look("p0", |process| process.figures().unwrap().overview.quarantined);
+        let quarantined = fleet.inspect("p0", |process| process.figures().unwrap().overview.quarantined);
         // The leader of a quarantined shard leads no other shard.
         assert!(most - fewest <= 1 || !quarantined.is_empty(), "{shares:?}");
     });
-    played.1
+    record
 }
 
 /// Runs one seed. If it fails, prints the command that repeats it.

@@ -1,4 +1,4 @@
-//! The CronJobs of a fleet: a third of them minutely, with every policy, and Jobs that run for a while.
+//! The CronJobs of a fleet. A third of them are minutely, every policy occurs, and their Jobs take some time.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -12,14 +12,14 @@ pub(super) enum Policy {
     Replace,
 }
 
-/// How long its Jobs stay after their end.
+/// How long finished Jobs are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Life {
-    /// Until history deletes them.
+    /// Until the history limits delete them.
     Kept,
     /// For `ttlSecondsAfterFinished`.
     Seconds(i64),
-    /// Until the status is stored: the history limits are 0.
+    /// Until the status is stored. The history limits are 0.
     NoHistory,
 }
 
@@ -28,7 +28,7 @@ pub(super) enum Life {
 pub(super) struct Plan {
     pub(super) name: String,
     pub(super) policy: Policy,
-    /// The period in minutes, aligned to the hour.
+    /// The period in minutes. Slots are aligned to the hour.
     pub(super) minutes: i64,
     /// The run time of its Jobs.
     pub(super) run_seconds: i64,
@@ -111,7 +111,7 @@ impl Plan {
         })
     }
 
-    /// The instants after `from` and before `until`, in order.
+    /// The slots after `from` and before `until`, in order.
     pub(super) fn slots(&self, from: Timestamp, until: Timestamp) -> Vec<Timestamp> {
         let period = self.minutes * 60;
         let first = (from.as_second() / period + 1) * period;

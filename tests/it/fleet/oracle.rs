@@ -1,60 +1,66 @@
-//! The rules that every fleet must obey, whatever happened to it.
+//! The rules that every fleet must obey.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    books::{Books, CronJob, Holder, Job, ShardChange, Write, WriteKind},
     cluster::DELAY_MAX,
     load::{Life, Policy},
+    records::{CronJob, Holder, Job, Records, ShardChange, Write, WriteKind},
 };
 
-/// The maximum lateness of a Job when nothing interferes.
+/// The maximum lateness of a Job without disruptions.
 const ORDINARY_LATENESS: SignedDuration = SignedDuration::from_millis(500);
 
-/// How long a fault may have effects after its end: one eviction, and the observation time that it requires.
+/// The maximum time for which a disruption has effects after its end: an eviction with its observation time.
 pub(super) const AFTERMATH: SignedDuration = SignedDuration::from_secs(25);
 
 /// The maximum time until a living process knows that a shard has moved to another one.
 pub(super) const NEWS: SignedDuration = SignedDuration::from_millis(100);
 
-/// Exceptions to the rules, and the judged period.
+/// The exceptions to the rules, and the judged period.
 #[derive(Clone, Debug)]
-pub(super) struct Terms {
-    /// Runs due in one of these windows may be as late as its end, and a little more.
+pub(super) struct Allowances {
+    /// Runs that are due in one of these windows may be as late as its end plus the ordinary lateness.
     pub(super) late: Vec<(Timestamp, Timestamp)>,
-    /// Runs due in one of these windows, and superseded in it, may have no Job.
+    /// Runs that are due in one of these windows, and superseded in it, may have no Job.
     pub(super) skipped: Vec<(Timestamp, Timestamp)>,
-    /// The beginnings and ends of faults, sorted.
-    pub(super) troubles: BTreeSet<(Timestamp, Timestamp)>,
+    /// The beginnings and ends of disruptions, sorted.
+    pub(super) disruptions: BTreeSet<(Timestamp, Timestamp)>,
     pub(super) judged_from: Timestamp,
     pub(super) end: Timestamp,
 }
 
 /// Returns all violations of the rules.
-pub(super) fn problems(books: &Books, terms: &Terms) -> Vec<String> {
-    let mut problems = books.cursors_back.clone();
-    problems.extend(books.led_twice.iter().cloned());
+pub(super) fn problems(records: &Records, allowances: &Allowances) -> Vec<String> {
+    let mut problems = records.cursors_back.clone();
+    problems.extend(records.led_twice.iter().cloned());
     let mut jobs: BTreeMap<&str, Vec<&Job>> = BTreeMap::new();
-    for job in books.jobs.values() {
+    for job in records.jobs.values() {
         jobs.entry(&job.owner).or_default().push(job);
     }
-    for cron_job in books.cron_jobs.values() {
+    for cron_job in records.cron_jobs.values() {
         let mut jobs = jobs.remove(cron_job.plan.name.as_str()).unwrap_or_default();
         jobs.sort_by_key(|job| (job.created, job.slot));
-        judge_jobs(books, cron_job, &jobs, terms, &mut problems);
+        judge_jobs(records, cron_job, &jobs, allowances, &mut problems);
     }
-    for (shard, changes) in &books.shards {
+    for (shard, changes) in &records.shards {
         judge_terms(*shard, changes, &mut problems);
     }
-    judge_writes(books, &mut problems);
-    judge_lone_writes(books, &mut problems);
-    judge_requests(books, &mut problems);
+    judge_writes(records, &mut problems);
+    judge_lone_writes(records, &mut problems);
+    judge_requests(records, &mut problems);
     problems
 }
 
-fn judge_jobs(books: &Books, cron_job: &CronJob, jobs: &[&Job], terms: &Terms, problems: &mut Vec<String>) {
+fn judge_jobs(
+    records: &Records,
+    cron_job: &CronJob,
+    jobs: &[&Job],
+    allowances: &Allowances,
+    problems: &mut Vec<String>,
+) {
     let plan = &cron_job.plan;
     let mut by_name: BTreeMap<&str, usize> = BTreeMap::new();
     for job in jobs {
@@ -66,7 +72,7 @@ fn judge_jobs(books: &Books, cron_job: &CronJob, jobs: &[&Job], terms: &Terms, p
             problems.push(format!("{}: early, at {}", job.name, job.created));
         }
         if cron_job.ended.is_some_and(|ended| job.created > later(ended, NEWS)) {
-            problems.push(format!("{}: its CronJob runs no more, at {}", job.name, job.created));
+            problems.push(format!("{}: its CronJob had ended, at {}", job.name, job.created));
         }
     }
     problems.extend(
@@ -84,24 +90,24 @@ fn judge_jobs(books: &Books, cron_job: &CronJob, jobs: &[&Job], terms: &Terms, p
     }
     let until = cron_job
         .ended
-        .map_or(terms.end, |ended| terms.end.min(ended - ORDINARY_LATENESS));
-    for slot in plan.slots(cron_job.created.max(terms.judged_from), until) {
-        judge_slot(books, cron_job, jobs, slot, terms, problems);
+        .map_or(allowances.end, |ended| allowances.end.min(ended - ORDINARY_LATENESS));
+    for slot in plan.slots(cron_job.created.max(allowances.judged_from), until) {
+        judge_slot(records, cron_job, jobs, slot, allowances, problems);
     }
 }
 
-/// The maximum lateness of a Job when nothing interferes. Quarantined shards have one create in flight at a time.
-fn ordinary_lateness(books: &Books, cron_job: &CronJob, slot: Timestamp) -> SignedDuration {
-    let n_in_a_row = books.n_in_quarantine_with(cron_job, slot).unwrap_or(0);
+/// Returns the maximum lateness of a Job without disruptions. Quarantined shards have one create in flight at a time.
+fn ordinary_lateness(records: &Records, cron_job: &CronJob, slot: Timestamp) -> SignedDuration {
+    let n_in_a_row = records.n_in_quarantine_with(cron_job, slot).unwrap_or(0);
     ORDINARY_LATENESS + SignedDuration::try_from(DELAY_MAX).unwrap() * i32::try_from(n_in_a_row).unwrap()
 }
 
 fn judge_slot(
-    books: &Books,
+    records: &Records,
     cron_job: &CronJob,
     jobs: &[&Job],
     slot: Timestamp,
-    terms: &Terms,
+    allowances: &Allowances,
     problems: &mut Vec<String>,
 ) {
     let plan = &cron_job.plan;
@@ -120,9 +126,9 @@ fn judge_slot(
         window.map(|(_, until)| *until).max()
     };
     let due = slot.max(free_at);
-    let soon = is_in(&terms.late, due).unwrap_or(due).max(due);
-    let ordinary_lateness = ordinary_lateness(books, cron_job, slot);
-    let by = put_off(soon, &terms.troubles);
+    let soon = is_in(&allowances.late, due).unwrap_or(due).max(due);
+    let ordinary_lateness = ordinary_lateness(records, cron_job, slot);
+    let by = extend_aftermath(soon, &allowances.disruptions);
     let [soon, by] = [soon, by].map(|by| later(by, ordinary_lateness));
     match jobs.iter().find(|job| job.slot == Some(slot)) {
         Some(job) if job.created > by => {
@@ -131,20 +137,20 @@ fn judge_slot(
         Some(_) => {}
         None => {
             let is_superseded = soon >= next && free_at > Timestamp::MIN
-                || is_in(&terms.skipped, slot).is_some_and(|until| until >= next - ORDINARY_LATENESS);
+                || is_in(&allowances.skipped, slot).is_some_and(|until| until >= next - ORDINARY_LATENESS);
             let is_over = cron_job.ended.is_some_and(|ended| ended <= by);
-            let is_reported = plan.life != Life::Kept && books.is_reported(plan, slot);
-            if !is_superseded && !is_over && !is_reported && by <= terms.end {
+            let is_reported = plan.life != Life::Kept && records.is_reported(plan, slot);
+            if !is_superseded && !is_over && !is_reported && by <= allowances.end {
                 problems.push(format!("{}: missed, due at {slot}", plan.job_name(slot)));
             }
         }
     }
 }
 
-/// An aftermath is measured in time without faults. So it is extended by the time in which other faults went on, to at
-/// most twice its length.
-fn put_off(by: Timestamp, troubles: &BTreeSet<(Timestamp, Timestamp)>) -> Timestamp {
-    later(by, time_within(troubles, by - AFTERMATH, by).min(AFTERMATH))
+/// Extends an aftermath by the time in which other disruptions went on, to at most twice its length. Only time without
+/// disruptions counts.
+fn extend_aftermath(by: Timestamp, disruptions: &BTreeSet<(Timestamp, Timestamp)>) -> Timestamp {
+    later(by, time_within(disruptions, by - AFTERMATH, by).min(AFTERMATH))
 }
 
 /// Adds a delay. The maximum timestamp stays the same.
@@ -152,10 +158,10 @@ fn later(instant: Timestamp, by: SignedDuration) -> Timestamp {
     instant.saturating_add(by).unwrap_or(Timestamp::MAX)
 }
 
-/// How long any fault went on within this period. Faults are sorted.
-fn time_within(troubles: &BTreeSet<(Timestamp, Timestamp)>, from: Timestamp, until: Timestamp) -> SignedDuration {
+/// Returns the total time within this period in which any disruption went on. Disruptions are sorted.
+fn time_within(disruptions: &BTreeSet<(Timestamp, Timestamp)>, from: Timestamp, until: Timestamp) -> SignedDuration {
     let (mut counted_until, mut total) = (from, SignedDuration::ZERO);
-    for (began, ended) in troubles {
+    for (began, ended) in disruptions {
         let (began, ended) = ((*began).max(counted_until), (*ended).min(until));
         if ended > began {
             total += ended.duration_since(began);
@@ -176,7 +182,7 @@ fn judge_terms(shard: u16, changes: &[ShardChange], problems: &mut Vec<String>) 
         if let Some(holder) = change.holder {
             if last_holder != Some(holder) && term == last_term {
                 problems.push(format!(
-                    "shard {shard}: {holder:?} took it in a former term, {term}, at {}",
+                    "shard {shard}: {holder:?} took it without a new term, in {term}, at {}",
                     change.at
                 ));
             }
@@ -188,18 +194,21 @@ fn judge_terms(shard: u16, changes: &[ShardChange], problems: &mut Vec<String>) 
 
 /// No status write or delete of a term follows one of a later term. A create may, because the name of the Job makes it
 /// harmless.
-fn judge_writes(books: &Books, problems: &mut Vec<String>) {
+fn judge_writes(records: &Records, problems: &mut Vec<String>) {
     let mut latest: BTreeMap<u16, u64> = BTreeMap::new();
-    for write in books.writes.iter().filter(|write| write.kind != WriteKind::Create) {
-        let Some(cron_job) = books.cron_jobs.get(&write.cron_job) else {
-            problems.push(format!("a write of no CronJob of ours: {write:?}"));
+    for write in records.writes.iter().filter(|write| write.kind != WriteKind::Create) {
+        let Some(cron_job) = records.cron_jobs.get(&write.cron_job) else {
+            problems.push(format!("a write for an unknown CronJob: {write:?}"));
             continue;
         };
-        if books.alone.contains(&write.process) {
+        if records.alone.contains(&write.process) {
             continue;
         }
-        let Some(term) = term_of(books, cron_job.shard, write) else {
-            problems.push(format!("shard {} never was whose who wrote: {write:?}", cron_job.shard));
+        let Some(term) = term_of(records, cron_job.shard, write) else {
+            problems.push(format!(
+                "shard {} was never held by the writer: {write:?}",
+                cron_job.shard
+            ));
             continue;
         };
         let latest = latest.entry(cron_job.shard).or_default();
@@ -213,11 +222,11 @@ fn judge_writes(books: &Books, problems: &mut Vec<String>) {
     }
 }
 
-/// While a process with `--alone` writes, no other process does. It does not write again after others have written.
-fn judge_lone_writes(books: &Books, problems: &mut Vec<String>) {
-    for lone in &books.alone {
+/// While a process with `--alone` writes, no other process writes. It never writes after other processes have written.
+fn judge_lone_writes(records: &Records, problems: &mut Vec<String>) {
+    for lone in &records.alone {
         let of_lone = |write: &&Write| write.process == *lone;
-        let writes = books.writes.iter();
+        let writes = records.writes.iter();
         let from_first = writes.skip_while(|write| !of_lone(write)).skip_while(of_lone);
         problems.extend(
             from_first
@@ -227,12 +236,12 @@ fn judge_lone_writes(books: &Books, problems: &mut Vec<String>) {
     }
 }
 
-/// No process requests a write for a shard that another one has held for a while.
-fn judge_requests(books: &Books, problems: &mut Vec<String>) {
-    let of_members = |(_, process, _): &&(_, u64, _)| !books.alone.contains(process);
-    for (at, process, name) in books.asked.iter().filter(of_members) {
-        let shard = books.cron_jobs.get(name).map(|cron_job| cron_job.shard);
-        let Some(changes) = shard.and_then(|shard| books.shards.get(&shard)) else {
+/// No process requests a write for a shard that another process has held for a while.
+fn judge_requests(records: &Records, problems: &mut Vec<String>) {
+    let of_members = |(_, process, _): &&(_, u64, _)| !records.alone.contains(process);
+    for (at, process, name) in records.requested_writes.iter().filter(of_members) {
+        let shard = records.cron_jobs.get(name).map(|cron_job| cron_job.shard);
+        let Some(changes) = shard.and_then(|shard| records.shards.get(&shard)) else {
             continue;
         };
         let current = changes.iter().take_while(|change| change.at <= *at).last();
@@ -240,28 +249,28 @@ fn judge_requests(books: &Books, problems: &mut Vec<String>) {
         let holder = known.and_then(|change| change.holder);
         if holder.is_some_and(|holder| holder.process != *process) {
             problems.push(format!(
-                "{name}: {process} asked for a write at {at}, and the shard was {holder:?}'s"
+                "{name}: process {process} requested a write at {at}, but {holder:?} held the shard"
             ));
         }
     }
 }
 
 /// The last term up to a write in which its author held the shard.
-fn term_of(books: &Books, shard: u16, write: &Write) -> Option<u64> {
-    let changes = books.shards.get(&shard)?;
+fn term_of(records: &Records, shard: u16, write: &Write) -> Option<u64> {
+    let changes = records.shards.get(&shard)?;
     let is_before = |change: &&ShardChange| change.version <= write.version;
     let is_its = |change: &&ShardChange| change.holder.is_some_and(|holder| holder.process == write.process);
     changes.iter().take_while(is_before).filter(is_its).last()?.term
 }
 
-/// The writes of processes that no longer held the shard. There are none, unless requests in flight could not be waited
-/// for.
-pub(super) fn writes_of_former_holders(books: &Books) -> Vec<&Write> {
+/// The writes of processes that no longer held the shard. A former holder has writes only if it could not wait for its
+/// requests in flight.
+pub(super) fn writes_of_former_holders(records: &Records) -> Vec<&Write> {
     let is_former = |write: &&Write| {
-        let Some(cron_job) = books.cron_jobs.get(&write.cron_job) else {
+        let Some(cron_job) = records.cron_jobs.get(&write.cron_job) else {
             return false;
         };
-        let Some(changes) = books.shards.get(&cron_job.shard) else {
+        let Some(changes) = records.shards.get(&cron_job.shard) else {
             return true;
         };
         let current = changes
@@ -272,5 +281,5 @@ pub(super) fn writes_of_former_holders(books: &Books) -> Vec<&Write> {
             .and_then(|change| change.holder)
             .is_none_or(|holder| holder.process != write.process)
     };
-    books.writes.iter().filter(is_former).collect()
+    records.writes.iter().filter(is_former).collect()
 }

@@ -31,8 +31,8 @@ use kube::Client;
 use tokio::task::JoinHandle;
 
 use super::{
-    books::{Books, Holder},
-    line::{Balanced, Line},
+    connection::{Balanced, Connection},
+    records::{Holder, Records},
 };
 
 /// API servers on the shared store.
@@ -54,7 +54,8 @@ pub(super) struct Pod {
     pub(super) object_watches_at: Option<usize>,
     /// The API server of its lists of Jobs, if different.
     pub(super) job_lists_at: Option<usize>,
-    /// The initial API servers of the connections for its writes. If empty, it does not distinguish connections.
+    /// The initial API server of each connection for its writes. If empty, the process does not distinguish
+    /// connections.
     pub(super) write_connections_at: Vec<usize>,
     pub(super) revision: String,
     pub(super) default_zone: Zone,
@@ -66,10 +67,10 @@ pub(super) struct Pod {
     pub(super) is_alone: bool,
     /// The number of creates until its process is frozen. 0 means never.
     pub(super) freeze_at_create: Arc<AtomicU64>,
-    /// Whether its next Lease write makes the task that sends it fail. Applies once.
-    pub(super) is_lease_task_doomed: Arc<AtomicBool>,
+    /// Whether its next Lease write panics. Applies once.
+    pub(super) fail_lease_task: Arc<AtomicBool>,
     /// The delay of responses to its Lease writes, in milliseconds.
-    pub(super) lease_answer_delay_millis: Arc<AtomicU64>,
+    pub(super) lease_response_delay_millis: Arc<AtomicU64>,
     pub(super) process: Option<Process>,
 }
 
@@ -89,13 +90,13 @@ impl Pod {
         first_life: u64,
         api: &Api,
         clock: &WallClock,
-        books: &Arc<Mutex<Books>>,
+        records: &Arc<Mutex<Records>>,
     ) {
-        assert!(self.process.is_none(), "{} runs already", self.name);
+        assert!(self.process.is_none(), "{} already runs", self.name);
         if self.is_alone {
-            books.lock().unwrap().alone.insert(number);
+            records.lock().unwrap().alone.insert(number);
         }
-        let line = Line {
+        let connection = Connection {
             api: api.clone(),
             clock: clock.clone(),
             service: api.client(&self.name),
@@ -104,26 +105,26 @@ impl Pod {
             machine: self.wall.clone(),
             is_cut: self.is_cut.clone(),
             freeze_at_create: Arc::clone(&self.freeze_at_create),
-            is_lease_task_doomed: Arc::clone(&self.is_lease_task_doomed),
-            lease_answer_delay_millis: Arc::clone(&self.lease_answer_delay_millis),
-            books: Arc::clone(books),
-            connection: None,
+            fail_lease_task: Arc::clone(&self.fail_lease_task),
+            lease_response_delay_millis: Arc::clone(&self.lease_response_delay_millis),
+            records: Arc::clone(records),
+            balanced: None,
         };
-        let at_front_end = Line {
-            service: line.service.clone().at_front_end(self.front_end),
-            job_lists: self.job_lists_at.map(|at| line.service.clone().at_front_end(at)),
-            ..line.clone()
+        let at_front_end = Connection {
+            service: connection.service.clone().at_front_end(self.front_end),
+            job_lists: self.job_lists_at.map(|at| connection.service.clone().at_front_end(at)),
+            ..connection.clone()
         };
-        let watches = Line {
+        let watches = Connection {
             service: match self.object_watches_at {
-                Some(at) => line.service.clone().at_front_end(at),
+                Some(at) => connection.service.clone().at_front_end(at),
                 None => at_front_end.service.clone(),
             },
             ..at_front_end.clone()
         };
-        let client = || Client::new(line.clone(), NAMESPACE);
+        let client = || Client::new(connection.clone(), NAMESPACE);
         let connections = Connections {
-            writes: self.write_connections(&line),
+            writes: self.write_connections(&connection),
             events: WriteConnections::from_client(client()),
             watches: Client::new(watches, NAMESPACE),
             leases: Client::new(at_front_end, NAMESPACE),
@@ -131,12 +132,12 @@ impl Pod {
         };
         let (settings, metrics) = (self.settings(number, first_life), Metrics::register().unwrap());
         let (clock, terminate) = (Clock::of_simulated(self.wall.clone()), OrderedSender::new(false));
-        let (wall, seen_metrics, seen_clock) = (self.wall.clone(), metrics.clone(), clock.clone());
-        let mut asked = Some(terminate.subscribe());
+        let (wall, process_metrics, process_clock) = (self.wall.clone(), metrics.clone(), clock.clone());
+        let mut termination = Some(terminate.subscribe());
         let next_signal = async move || {
-            match asked.take() {
-                Some(mut asked) => {
-                    let _ = asked.wait_for(|is_asked| *is_asked).await;
+            match termination.take() {
+                Some(mut termination) => {
+                    let _ = termination.wait_for(|is_requested| *is_requested).await;
                 }
                 None => pending().await,
             }
@@ -153,23 +154,23 @@ impl Pod {
         };
         self.process = Some(Process {
             number,
-            metrics: seen_metrics,
-            clock: seen_clock,
+            metrics: process_metrics,
+            clock: process_clock,
             terminate,
             run: tokio::task::spawn_local(run),
         });
     }
 
-    fn write_connections(&self, line: &Line) -> WriteConnections {
+    fn write_connections(&self, connection: &Connection) -> WriteConnections {
         if self.write_connections_at.is_empty() {
-            return WriteConnections::from_client(Client::new(line.clone(), NAMESPACE));
+            return WriteConnections::from_client(Client::new(connection.clone(), NAMESPACE));
         }
         let balanced = self.write_connections_at.iter().map(|at| {
-            let line = Line {
-                connection: Some(Arc::new(Mutex::new(Balanced::new(*at, N_FRONT_ENDS)))),
-                ..line.clone()
+            let connection = Connection {
+                balanced: Some(Arc::new(Mutex::new(Balanced::new(*at, N_FRONT_ENDS)))),
+                ..connection.clone()
             };
-            Client::new(line, NAMESPACE)
+            Client::new(connection, NAMESPACE)
         });
         WriteConnections::from_clients(balanced.collect())
     }
@@ -208,7 +209,7 @@ impl Pod {
 }
 
 impl Process {
-    pub(super) fn ask_to_end(&self) {
+    pub(super) fn terminate(&self) {
         self.terminate.set(true);
     }
 
@@ -216,18 +217,18 @@ impl Process {
         self.run.is_finished()
     }
 
-    /// Waits for the end of its run. Returns the result.
+    /// Waits until the process has ended. Returns its result.
     pub(super) async fn ended(self) -> Result<(), RuntimeError> {
         self.run.await.unwrap_or_else(|error| panic!("a run: {error}"))
     }
 
-    /// Kills the process like SIGKILL: nothing of it runs any more.
+    /// Kills the process like SIGKILL: no task of the process runs afterwards.
     pub(super) async fn kill(self) {
         self.run.abort();
         let _ = self.run.await;
     }
 
-    /// Its endpoints, which tests call without a connection.
+    /// The HTTP endpoints, which tests call directly.
     pub(super) fn admin(&self) -> Admin {
         Admin {
             metrics: self.metrics.clone(),
@@ -236,7 +237,7 @@ impl Process {
         }
     }
 
-    /// The reason why it takes no shards, from its metrics.
+    /// The reason in its metrics why the process takes no shards.
     pub(super) fn takes_no_shards(&self) -> Option<String> {
         let text = self.metrics.render().unwrap();
         let series = r#"cronwheel_takes_no_shards{reason=""#;
@@ -244,12 +245,12 @@ impl Process {
         Some(reason.strip_suffix(r#""} 1"#).unwrap().to_owned())
     }
 
-    /// Its view of the election.
+    /// The published election state of the process.
     pub(super) fn figures(&self) -> Option<ElectionFigures> {
         self.metrics.election_snapshot.read()
     }
 
-    /// The shards that it would act for at this instant.
+    /// The shards for which the process would act at this instant.
     pub(super) fn acts_on(&self) -> Vec<u16> {
         let Some(figures) = self.figures().filter(|_| !self.has_ended()) else {
             return Vec::new();

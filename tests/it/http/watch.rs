@@ -61,8 +61,8 @@ fn bookmark(version: &str) -> String {
     )
 }
 
-/// Returns a short description of an item. Returns `None` for the opening of a watch, and for missing permissions, which
-/// an error also reports.
+/// Returns a short description of an item. Returns `None` for the opening of a watch, and for missing permissions,
+/// which an error also reports.
 fn item_text(item: &WatchItem) -> Option<String> {
     let WatchItem::Input(Input::WatchUpdated(update)) = item else {
         return Some(object_text(item));

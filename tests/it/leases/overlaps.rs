@@ -1,4 +1,4 @@
-//! Installations with overlapping scopes detect and report each other, even if their Leases are in different namespaces.
+//! Installations with overlapping scopes report each other, even if their Leases are in different namespaces.
 
 use std::time::Duration;
 

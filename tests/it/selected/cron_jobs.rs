@@ -1,4 +1,4 @@
-//! Lists and watches of CronJobs by shard, with API servers that support shard selectors, servers that do not, and both.
+//! Lists and watches of CronJobs by shard, with API servers that support shard selectors or do not.
 
 use std::{
     pin::pin,

@@ -1,4 +1,4 @@
-//! Actions on Pods, and queries about what they lead.
+//! Actions on Pods, and queries about their shards.
 
 use std::{
     collections::BTreeMap,
@@ -40,8 +40,8 @@ impl Fleet {
             protocol: ProtocolRange::OURS,
             is_alone: false,
             freeze_at_create: Arc::default(),
-            is_lease_task_doomed: Arc::default(),
-            lease_answer_delay_millis: Arc::default(),
+            fail_lease_task: Arc::default(),
+            lease_response_delay_millis: Arc::default(),
             process: None,
         };
         self.pods.borrow_mut().insert(name.to_owned(), pod);
@@ -52,8 +52,8 @@ impl Fleet {
         change(self.pods.borrow_mut().get_mut(name).unwrap());
     }
 
-    fn with<T>(&self, name: &str, look: impl FnOnce(&Pod) -> T) -> T {
-        look(self.pods.borrow().get(name).unwrap_or_else(|| panic!("no pod {name}")))
+    fn with<T>(&self, name: &str, read: impl FnOnce(&Pod) -> T) -> T {
+        read(self.pods.borrow().get(name).unwrap_or_else(|| panic!("no pod {name}")))
     }
 
     /// Starts a process in a Pod, which is added if necessary. Returns the number of the process.
@@ -62,13 +62,13 @@ impl Fleet {
         self.start_as(name, self.n_processes, 0)
     }
 
-    /// Starts a process with the identity of another one.
+    /// Starts a process with this number, whose lives are numbered from `first_life`.
     pub(in crate::fleet) fn start_as(&mut self, name: &str, number: u64, first_life: u64) -> u64 {
         if !self.pods.borrow().contains_key(name) {
             self.add(name);
         }
         self.change(name, |pod| {
-            pod.start(number, first_life, &self.api, &self.clock, &self.books);
+            pod.start(number, first_life, &self.api, &self.clock, &self.records);
         });
         number
     }
@@ -79,7 +79,7 @@ impl Fleet {
         }
     }
 
-    /// Kills a process, frozen or not. Returns its number.
+    /// Kills a process, whether it is frozen or not. Returns its number.
     pub(in crate::fleet) async fn kill(&self, name: &str) -> u64 {
         let process = self.pods.borrow_mut().get_mut(name).unwrap().process.take().unwrap();
         let number = process.number;
@@ -88,9 +88,9 @@ impl Fleet {
         number
     }
 
-    /// Asks a process to terminate.
-    pub(in crate::fleet) fn ask_to_end(&self, name: &str) {
-        self.with(name, |pod| pod.process.as_ref().unwrap().ask_to_end());
+    /// Requests the termination of a process.
+    pub(in crate::fleet) fn terminate(&self, name: &str) {
+        self.with(name, |pod| pod.process.as_ref().unwrap().terminate());
     }
 
     pub(in crate::fleet) fn has_ended(&self, name: &str) -> bool {
@@ -103,10 +103,10 @@ impl Fleet {
         process.ended().await
     }
 
-    /// Asks a process to terminate and waits until it has. Returns how long that took.
+    /// Requests the termination of a process and waits until it has ended. Returns the duration.
     pub(in crate::fleet) async fn drain(&self, name: &str) -> Duration {
         let begun = self.now();
-        self.ask_to_end(name);
+        self.terminate(name);
         self.ended(name).await.unwrap();
         self.since(begun)
     }
@@ -120,29 +120,29 @@ impl Fleet {
     }
 
     /// Adds a fault for every existing Pod, and for no other client.
-    pub(in crate::fleet) fn trouble(&self, rule: Rule) -> Vec<RuleId> {
+    pub(in crate::fleet) fn add_fault(&self, rule: Rule) -> Vec<RuleId> {
         let pods = self.pods.borrow();
-        pods.keys().map(|name| self.trouble_of(name, rule.clone())).collect()
+        pods.keys().map(|name| self.add_fault_for(name, rule.clone())).collect()
     }
 
     /// Adds a fault for one Pod.
-    pub(in crate::fleet) fn trouble_of(&self, name: &str, rule: Rule) -> RuleId {
+    pub(in crate::fleet) fn add_fault_for(&self, name: &str, rule: Rule) -> RuleId {
         let client = Some(name.to_owned());
         self.api.faults().add(Rule { client, ..rule })
     }
 
-    pub(in crate::fleet) fn end_trouble(&self, rules: Vec<RuleId>) {
+    pub(in crate::fleet) fn remove_faults(&self, rules: Vec<RuleId>) {
         for rule in rules {
             self.api.faults().remove(rule);
         }
     }
 
-    /// Freezes a process after it has decided to send a create and before the send: at the nth create from now.
+    /// Freezes a process at its nth create from now, after the decision to send it and before the send.
     pub(in crate::fleet) fn freeze_at_create(&self, name: &str, nth: u64) {
         self.with(name, |pod| pod.freeze_at_create.store(nth, Ordering::Relaxed));
     }
 
-    /// Cuts a Pod off. Nothing gets through, and neither side gets an error.
+    /// Cuts the connection of a Pod. All traffic is lost, and neither side gets an error.
     pub(in crate::fleet) fn cut(&self, name: &str) -> [RuleId; 2] {
         self.with(name, |pod| pod.is_cut.set(true));
         let elapsed: Duration = self.since(self.start);
@@ -154,7 +154,7 @@ impl Fleet {
         };
         [
             of(Fault::StallWatch, elapsed, dead_at),
-            // Requests from now on wait at the connection.
+            // Requests wait at the connection until then.
             of(Fault::Outage, dead_at, Duration::MAX),
         ]
         .map(|rule| self.api.faults().add(rule))
@@ -181,12 +181,12 @@ impl Fleet {
         running.map(|pod| pod.name.clone()).collect()
     }
 
-    /// Inspects the process in a Pod.
-    pub(in crate::fleet) fn look<T>(&self, name: &str, look: impl FnOnce(&Process) -> T) -> T {
-        self.with(name, |pod| look(pod.process.as_ref().unwrap()))
+    /// Reads a value from the process in a Pod.
+    pub(in crate::fleet) fn inspect<T>(&self, name: &str, read: impl FnOnce(&Process) -> T) -> T {
+        self.with(name, |pod| read(pod.process.as_ref().unwrap()))
     }
 
-    /// The reason why the process in a Pod is not ready, from `/readyz`. Empty if it is ready.
+    /// Returns the reason in `/readyz` why the process in a Pod is not ready. The reason is empty if it is ready.
     pub(in crate::fleet) async fn not_ready(&self, name: &str) -> String {
         let (is_ready, body) = self.readiness(name).await;
         if is_ready { String::new() } else { body }
@@ -194,25 +194,25 @@ impl Fleet {
 
     /// Whether the process in a Pod is ready, with the body of `/readyz`.
     pub(in crate::fleet) async fn readiness(&self, name: &str) -> (bool, String) {
-        let router = self.look(name, Process::admin).router();
+        let router = self.inspect(name, Process::admin).router();
         let request = http::Request::get("/readyz").body(axum::body::Body::empty()).unwrap();
-        let answer = router.oneshot(request).await.unwrap();
-        let is_ready = answer.status().is_success();
-        let body = answer.into_body().collect().await.unwrap().to_bytes();
+        let response = router.oneshot(request).await.unwrap();
+        let is_ready = response.status().is_success();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
         let body = String::from_utf8(body.to_vec()).unwrap();
         (is_ready, body)
     }
 
-    /// The reason why the process in a Pod takes no shards, from its metrics.
+    /// The reason in the metrics why the process in a Pod takes no shards.
     pub(in crate::fleet) fn takes_no_shards(&self, name: &str) -> Option<String> {
-        self.look(name, Process::takes_no_shards)
+        self.inspect(name, Process::takes_no_shards)
     }
 
     pub(in crate::fleet) fn wall(&self, name: &str) -> SimulatedWall {
         self.with(name, |pod| pod.wall.clone())
     }
 
-    /// The number of shards that the process in each Pod acts for.
+    /// The number of shards for which the process in each Pod acts.
     pub(in crate::fleet) fn shares(&self) -> BTreeMap<String, usize> {
         let pods = self.pods.borrow();
         let running = pods.values().filter_map(|pod| Some((pod, pod.process.as_ref()?)));
@@ -225,12 +225,12 @@ impl Fleet {
         self.shares().values().sum()
     }
 
-    /// Waits until every shard is led. Returns how long that took.
+    /// Waits until every shard has a leader. Returns the duration.
     pub(in crate::fleet) async fn all_led(&self, patience: Duration) -> Duration {
         let begun = self.now();
         while self.n_led() < usize::from(self.shard_count.get()) {
             let waited = self.since(begun);
-            assert!(waited <= patience, "after {waited:?} led: {:?}", self.shares());
+            assert!(waited <= patience, "leaders after {waited:?}: {:?}", self.shares());
             sleep(Duration::from_millis(5)).await;
         }
         self.since(begun)

@@ -1,4 +1,4 @@
-//! Admission webhooks that delay creates, and the fence policy, which refuses late ones.
+//! Admission webhooks that delay creates, and the fence policy, which denies late creates.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ struct Admission {
     validating: u64,
 }
 
-/// Delays that an API server allows, and that are longer than the leadership of a replica without renewal.
+/// Delays that an API server allows. Each is longer than the leadership of a replica without renewal.
 const SLOW: [Admission; 3] = [
     Admission {
         mutating: 10,
@@ -42,15 +42,15 @@ const SIZE: Size = Size {
 };
 
 /// The maximum delay that the controller adds to the admission time.
-const OWN_LATENESS: Duration = Duration::from_secs(2);
+const CONTROLLER_LATENESS: Duration = Duration::from_secs(2);
 
 /// How long a request for the previous slot may still be in flight, if Forbid held that slot back until shortly before
 /// the next one.
 const FORMER_SLOT: Duration = Duration::from_secs(9);
 
-/// What happens to a replica while admission is slow.
+/// A disruption of a replica while admission is slow.
 #[derive(Clone, Copy, Debug)]
-enum Disturbance {
+enum Disruption {
     Kill,
     Freeze,
     Drain,
@@ -76,7 +76,7 @@ impl Admission {
     }
 }
 
-/// Starts a fleet whose Jobs all have this admission time.
+/// Starts a fleet in which every Job has this admission time.
 async fn begin_with_admission(fleet: &mut Fleet, admission: Admission, has_fence_policy: bool) {
     begin(fleet, &FOUR).await;
     if has_fence_policy {
@@ -86,31 +86,32 @@ async fn begin_with_admission(fleet: &mut Fleet, admission: Admission, has_fence
     allow_each_late(fleet, admission.seconds());
 }
 
-/// Allows every Job to be late by this time plus that of the controller.
+/// Allows every Job to be late by this time plus the lateness of the controller.
 fn allow_each_late(fleet: &mut Fleet, seconds: u64) {
     let begun = fleet.now();
     for second in 0..300 {
         let due = begun + SignedDuration::from_secs(second);
         fleet.allow_late(
             due,
-            (Duration::from_secs(seconds) + OWN_LATENESS + FORMER_SLOT).as_secs_f64(),
+            (Duration::from_secs(seconds) + CONTROLLER_LATENESS + FORMER_SLOT).as_secs_f64(),
         );
     }
 }
 
-/// Disturbs replicas while the creates of the first slot are in flight, and waits until those of the second are stored.
-async fn disturb(fleet: &mut Fleet, disturbance: Disturbance) {
+/// Disrupts replicas while the creates of the first slot are in flight. Waits until the creates of the second slot are
+/// stored.
+async fn disrupt(fleet: &mut Fleet, disruption: Disruption) {
     fleet.at(1, 3.0).await;
-    match disturbance {
-        Disturbance::Kill => {
+    match disruption {
+        Disruption::Kill => {
             fleet.kill("b").await;
         }
-        Disturbance::Freeze => {
+        Disruption::Freeze => {
             fleet.freeze("b");
             fleet.at(1, 40.0).await;
             fleet.thaw("b");
         }
-        Disturbance::Drain => {
+        Disruption::Drain => {
             fleet.drain("b").await;
             fleet.at(2, 3.0).await;
             fleet.drain("c").await;
@@ -119,26 +120,26 @@ async fn disturb(fleet: &mut Fleet, disturbance: Disturbance) {
     fleet.at(2, 58.0).await;
 }
 
-/// Plays a disturbance with every slow admission and the fence policy, and with the slowest without it.
-fn disturb_slow_admission(seed: u64, disturbance: Disturbance) {
+/// Plays a disruption with each slow admission and the fence policy, and with the slowest admission without the policy.
+fn disrupt_slow_admission(seed: u64, disruption: Disruption) {
     let [mutating, validating, slowest] = SLOW;
     let cases = [(mutating, true), (validating, true), (slowest, true), (slowest, false)];
     for (seed, (admission, has_fence_policy)) in (seed..).zip(cases) {
         play(seed, SIZE, async |fleet| {
             begin_with_admission(fleet, admission, has_fence_policy).await;
-            disturb(fleet, disturbance).await;
-            assert_eq!(fleet.books().n_denied, 0, "{admission:?}");
+            disrupt(fleet, disruption).await;
+            assert_eq!(fleet.records().n_denied, 0, "{admission:?}");
         });
     }
 }
 
 /// The maximum lateness of Jobs that only admission delays, for slots from the first minute on.
 fn worst_lateness(fleet: &Fleet) -> SignedDuration {
-    let (books, from) = (fleet.books(), fleet.instant(1, 0.0));
-    let jobs = books
+    let (records, from) = (fleet.records(), fleet.instant(1, 0.0));
+    let jobs = records
         .jobs
         .values()
-        .filter(|job| books.cron_jobs[&job.owner].plan.policy == Policy::Allow);
+        .filter(|job| records.cron_jobs[&job.owner].plan.policy == Policy::Allow);
     let slots = jobs.filter_map(|job| Some((job.slot.filter(|slot| *slot >= from)?, job.created)));
     slots.map(|(slot, created)| created.duration_since(slot)).max().unwrap()
 }
@@ -150,27 +151,27 @@ fn f_29_slow_admission_delays_jobs_and_loses_none() {
             begin_with_admission(fleet, admission, true).await;
             fleet.at(3, 50.0).await;
             let admitted = Duration::from_secs(admission.seconds());
-            let longest = SignedDuration::try_from(admitted + OWN_LATENESS).unwrap();
+            let longest = SignedDuration::try_from(admitted + CONTROLLER_LATENESS).unwrap();
             let worst = worst_lateness(fleet);
             assert!(worst <= longest, "{worst:?}");
-            assert_eq!(fleet.books().n_denied, 0, "{admission:?}");
+            assert_eq!(fleet.records().n_denied, 0, "{admission:?}");
         });
     }
 }
 
 #[test]
 fn f_29_kill_during_slow_admission_doubles_no_run() {
-    disturb_slow_admission(2_910, Disturbance::Kill);
+    disrupt_slow_admission(2_910, Disruption::Kill);
 }
 
 #[test]
 fn f_29_freeze_during_slow_admission_doubles_no_run() {
-    disturb_slow_admission(2_920, Disturbance::Freeze);
+    disrupt_slow_admission(2_920, Disruption::Freeze);
 }
 
 #[test]
 fn f_29_drain_during_slow_admission_loses_and_doubles_no_run() {
-    disturb_slow_admission(2_930, Disturbance::Drain);
+    disrupt_slow_admission(2_930, Disruption::Drain);
 }
 
 #[test]
@@ -183,7 +184,7 @@ fn f_29_many_creates_with_slow_admission_fit_into_their_minute() {
         begin(fleet, &THREE).await;
         let [_, ten_seconds, _] = SLOW;
         ten_seconds.delay_creates(fleet, 1);
-        // One in eleven takes twenty-five seconds.
+        // One in eleven creates takes 25 seconds.
         let more = Admission {
             mutating: 0,
             validating: 15,
@@ -210,10 +211,10 @@ async fn begin_with_short_lived(fleet: &mut Fleet) {
     begin(fleet, &FOUR).await;
 }
 
-/// The number of Jobs of the CronJobs of [`begin_with_short_lived`] since the first minute.
+/// The number of Jobs since the first minute that belong to CronJobs of [`begin_with_short_lived`].
 fn n_short_lived(fleet: &Fleet) -> usize {
-    let (books, from) = (fleet.books(), fleet.instant(1, 0.0));
-    let short = books.jobs.values().filter(|job| job.name.starts_with("short-"));
+    let (records, from) = (fleet.records(), fleet.instant(1, 0.0));
+    let short = records.jobs.values().filter(|job| job.name.starts_with("short-"));
     short.filter(|job| job.slot >= Some(from)).count()
 }
 
@@ -221,22 +222,22 @@ fn n_short_lived(fleet: &Fleet) -> usize {
 #[test]
 fn f_29_short_lived_jobs_lost_in_slow_admission_are_reported() {
     let size = Size { n_cron_jobs: 3, ..SIZE };
-    let disturbances = [Disturbance::Kill, Disturbance::Freeze, Disturbance::Drain];
+    let disruptions = [Disruption::Kill, Disruption::Freeze, Disruption::Drain];
     let cases = SLOW
         .into_iter()
-        .flat_map(|admission| disturbances.map(|disturbance| (admission, disturbance)));
-    for (number, (admission, disturbance)) in (0_u32..).zip(cases) {
-        // All creates are slow, or half of them, so that another attempt may overtake a slow one.
+        .flat_map(|admission| disruptions.map(|disruption| (admission, disruption)));
+    for (number, (admission, disruption)) in (0_u32..).zip(cases) {
+        // All creates or half of them are slow. With half of them, another attempt may overtake a slow one.
         let one_in = 1 + number % 2;
         play(2_950 + u64::from(number), size, async |fleet| {
             begin_with_short_lived(fleet).await;
             admission.delay_creates(fleet, one_in);
-            // A run may have its last attempt at the end of its minute.
+            // The last attempt of a run may be at the end of its minute.
             allow_each_late(fleet, 55);
-            disturb(fleet, disturbance).await;
+            disrupt(fleet, disruption).await;
             let n_jobs = n_short_lived(fleet);
             let expected = if one_in == 1 { 0..=0 } else { N_SHORT..=2 * N_SHORT };
-            assert!(expected.contains(&n_jobs), "{admission:?} {disturbance:?}: {n_jobs}");
+            assert!(expected.contains(&n_jobs), "{admission:?} {disruption:?}: {n_jobs}");
         });
     }
 }
@@ -250,7 +251,8 @@ fn f_29_the_fence_policy_denies_jobs_whose_mutation_outlives_leadership() {
             if has_fence_policy {
                 fleet.add_fence_policy();
             }
-            // Less than the lifetime of the request, and more than the six seconds that are left after a renewal.
+            // The delay is less than the lifetime of the request, and more than the six seconds that are left after a
+            // renewal.
             let admission = Admission {
                 mutating: 7,
                 validating: 0,
@@ -264,12 +266,12 @@ fn f_29_the_fence_policy_denies_jobs_whose_mutation_outlives_leadership() {
             } else {
                 (2 * N_SHORT, false)
             };
-            assert_eq!((n_jobs, fleet.books().n_denied > 0), (n_expected, is_denied));
+            assert_eq!((n_jobs, fleet.records().n_denied > 0), (n_expected, is_denied));
         });
     }
 }
 
-/// The next leader has created the Job, which is deleted already.
+/// The next leader has created the Job, and the Job is already deleted.
 #[test]
 fn f_29_the_fence_policy_denies_a_late_create_of_a_frozen_replica() {
     let size = Size { n_cron_jobs: 0, ..SIZE };
@@ -283,7 +285,7 @@ fn f_29_the_fence_policy_denies_a_late_create_of_a_frozen_replica() {
         assert_eq!(n_short_lived(fleet), N_SHORT);
         fleet.thaw("b");
         fleet.at(1, 32.0).await;
-        assert!(fleet.books().n_denied > 0, "the one that was about to be sent");
+        assert!(fleet.records().n_denied > 0, "the policy denies the late create");
         fleet.at(2, 20.0).await;
     });
 }

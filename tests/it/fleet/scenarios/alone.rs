@@ -1,4 +1,4 @@
-//! A replica with `--alone` next to replicas that share CronJobs, and next to another one with `--alone`.
+//! A replica with `--alone` next to replicas that share CronJobs, and next to another replica with `--alone`.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ fn start_alone(fleet: &mut Fleet, name: &str) {
     fleet.start(name);
 }
 
-/// Asserts that a replica waits for others. It must be ready, because a rolling update would stop otherwise.
+/// Asserts that a replica waits for others and is ready. A rolling update would stop otherwise.
 async fn assert_waits(fleet: &Fleet, name: &str) {
-    let (is_ready, told) = fleet.readiness(name).await;
-    assert!(is_ready && told.contains("this replica waits"), "{name}: {told}");
+    let (is_ready, body) = fleet.readiness(name).await;
+    assert!(is_ready && body.contains("this replica waits"), "{name}: {body}");
     assert_eq!(
         fleet.takes_no_shards(name).as_deref(),
         Some("settings_differ"),
@@ -67,7 +67,7 @@ fn lone_replica_starts_nothing_while_members_exist() {
 
 /// Asserts that a waiting replica does not report Jobs and statuses of the acting replicas.
 async fn assert_no_warnings(fleet: &Fleet) {
-    let events = fleet.ask("GET", "/api/v1/events", &Value::Null).await.unwrap();
+    let events = fleet.request("GET", "/api/v1/events", &Value::Null).await.unwrap();
     let events = events["items"].as_array().unwrap();
     let is_of_cron_job = |event: &&Value| event["involvedObject"]["kind"] == "CronJob";
     assert!(events.iter().any(|event| is_of_cron_job(&event)), "no Event at all");

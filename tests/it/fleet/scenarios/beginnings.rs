@@ -10,10 +10,10 @@ use serde_json::json;
 use super::{FOUR, begin};
 use crate::fleet::{
     Size,
-    books::{Job, WriteKind},
     cluster::Fleet,
     load::{Plan, Policy},
     play,
+    records::{Job, WriteKind},
 };
 
 #[test]
@@ -27,10 +27,10 @@ fn f_27_five_replicas_started_at_once_lead_all_shards() {
         let took = fleet.all_led(Duration::from_secs(2)).await;
         assert!(took < Duration::from_secs(2), "{took:?}");
         {
-            let books = fleet.books();
-            assert_eq!(books.shards.len(), 64);
+            let records = fleet.records();
+            assert_eq!(records.shards.len(), 64);
             assert!(
-                books
+                records
                     .shards
                     .values()
                     .all(|changes| changes.len() == 1 && changes[0].term == Some(1))
@@ -46,10 +46,15 @@ fn f_25_runs_of_the_built_in_controller_are_not_started_again() {
         fleet.at(1, 0.1).await;
         let slot = fleet.instant(1, 0.0);
         let mut started = Vec::new();
-        let plans: Vec<_> = fleet.books().cron_jobs.values().map(|it| it.plan.clone()).collect();
+        let plans: Vec<_> = fleet
+            .records()
+            .cron_jobs
+            .values()
+            .map(|cron_job| cron_job.plan.clone())
+            .collect();
         for plan in plans.into_iter().filter(|plan| plan.minutes == 1) {
             let path = format!("/apis/batch/v1/namespaces/default/cronjobs/{}", plan.name);
-            let cron_job = fleet.ask("GET", &path, &json!(null)).await.unwrap();
+            let cron_job = fleet.request("GET", &path, &json!(null)).await.unwrap();
             let job = json!({
                 "apiVersion": "batch/v1",
                 "kind": "Job",
@@ -64,25 +69,28 @@ fn f_25_runs_of_the_built_in_controller_are_not_started_again() {
                 "spec": plan.job_spec(),
             });
             fleet
-                .ask("POST", "/apis/batch/v1/namespaces/default/jobs", &job)
+                .request("POST", "/apis/batch/v1/namespaces/default/jobs", &job)
                 .await
                 .unwrap();
-            // In half of the cases it stopped before it wrote the status.
+            // In half of the cases, the built-in controller stops before it writes the status.
             if fleet.random.is_one_in(2) {
                 let status = json!({"status": {"lastScheduleTime": slot.to_string()}});
-                fleet.ask("PATCH", &format!("{path}/status"), &status).await.unwrap();
+                fleet
+                    .request("PATCH", &format!("{path}/status"), &status)
+                    .await
+                    .unwrap();
             }
             started.push(plan.job_name(slot));
         }
-        // No controller ran for the rest.
+        // The other slots of this time have no controller.
         fleet.allow_late(fleet.start, 50.0);
         fleet.at(1, 15.0).await;
         fleet.start_all(&FOUR);
         fleet.at(3, 20.0).await;
-        let books = fleet.books();
+        let records = fleet.records();
         assert!(started.len() >= 20);
         assert!(
-            books
+            records
                 .writes
                 .iter()
                 .all(|write| { write.kind != WriteKind::Create || !started.contains(&write.object) })
@@ -100,7 +108,7 @@ fn f_22_replica_with_another_shard_count_owns_no_shard() {
         fleet.start("odd");
         fleet.at(2, 20.0).await;
         assert_eq!(fleet.shares()["odd"], 0);
-        let reason = fleet.look("odd", |process| process.figures().unwrap().overview.not_owning);
+        let reason = fleet.inspect("odd", |process| process.figures().unwrap().overview.not_owning);
         let reason = reason.unwrap().to_string();
         assert!(reason.contains("configured with 64/fnv1a64-uid-10"), "{reason}");
         assert!(super::moves(fleet, before).is_empty());
@@ -126,9 +134,9 @@ fn f_07_only_the_latest_slot_starts_after_ten_minutes_without_replicas() {
             fleet.until(until).await;
             fleet.start_all(&FOUR);
             fleet.at(13, 20.0).await;
-            let books = fleet.books();
-            for cron_job in books.cron_jobs.values() {
-                let of = books.jobs.values().filter(|job| job.owner == cron_job.plan.name);
+            let records = fleet.records();
+            for cron_job in records.cron_jobs.values() {
+                let of = records.jobs.values().filter(|job| job.owner == cron_job.plan.name);
                 let missed = of.filter(|job| job.slot.is_some_and(|slot| (from..until).contains(&slot)));
                 assert_eq!(missed.count(), 1, "{}", cron_job.plan.name);
             }
@@ -136,9 +144,9 @@ fn f_07_only_the_latest_slot_starts_after_ten_minutes_without_replicas() {
     );
 }
 
-/// Adds CronJobs, and runs no controller for ten minutes until shortly before 12:12. Returns the processes that start
+/// Adds CronJobs, and kills the replicas for ten minutes until shortly before 12:12. Returns the processes that start
 /// then.
-async fn away_for_ten_minutes(fleet: &mut Fleet, n_late: usize, plan: impl Fn(&str) -> Plan) -> [u64; 2] {
+async fn stop_for_ten_minutes(fleet: &mut Fleet, n_late: usize, plan: impl Fn(&str) -> Plan) -> [u64; 2] {
     let plans = (0..n_late).map(|number| plan(&format!("late-{number:04}")));
     join_all(plans.map(|plan| fleet.create_cron_job(plan))).await;
     begin(fleet, &["a", "b"]).await;
@@ -155,7 +163,7 @@ async fn away_for_ten_minutes(fleet: &mut Fleet, n_late: usize, plan: impl Fn(&s
 #[test]
 fn f_07_overdue_runs_are_rate_limited_and_yield_to_due_runs() {
     const N_OVERDUE: usize = 2_400;
-    /// The bucket size of a replica's rate limit, and its refill per second.
+    /// The bucket size of the rate limit of a replica, and its refill per second.
     const AT_ONCE: u32 = 1_000;
     const PER_SECOND: f64 = 500.0;
     let size = Size {
@@ -163,13 +171,13 @@ fn f_07_overdue_runs_are_rate_limited_and_yield_to_due_runs() {
         n_shards: 16,
     };
     play(70, size, async |fleet| {
-        let restarted = away_for_ten_minutes(fleet, N_OVERDUE, |name| Plan::every(10, name)).await;
+        let restarted = stop_for_ten_minutes(fleet, N_OVERDUE, |name| Plan::every(10, name)).await;
         fleet.at(13, 20.0).await;
         let (missed, due) = (fleet.instant(10, 0.0), fleet.instant(12, 0.0));
-        let books = fleet.books();
+        let records = fleet.records();
         let mut n_held_back = 0;
         for process in restarted {
-            let creates = books.writes.iter();
+            let creates = records.writes.iter();
             let creates = creates.filter(|write| write.kind == WriteKind::Create && write.process == process);
             let overdue = creates.filter(|write| write.object.starts_with("late-"));
             let at: Vec<_> = overdue.map(|write| write.at).collect();
@@ -184,12 +192,16 @@ fn f_07_overdue_runs_are_rate_limited_and_yield_to_due_runs() {
             }
             n_held_back += at.iter().filter(|at| **at > due).count();
         }
-        assert!(n_held_back >= 100, "{n_held_back} after what was due");
-        let late = books.jobs.values().filter(|job| job.name.starts_with("late-"));
+        assert!(n_held_back >= 100, "{n_held_back} overdue runs after the due slot");
+        let late = records.jobs.values().filter(|job| job.name.starts_with("late-"));
         assert_eq!(late.filter(|job| job.slot == Some(missed)).count(), N_OVERDUE);
-        // Only CronJobs that nothing holds back.
-        let is_free = |job: &&Job| books.cron_jobs[&job.owner].plan.policy == Policy::Allow;
-        let at_once = books.jobs.values().filter(|job| job.slot == Some(due)).filter(is_free);
+        // CronJobs whose runs do not wait for other runs.
+        let is_free = |job: &&Job| records.cron_jobs[&job.owner].plan.policy == Policy::Allow;
+        let at_once = records
+            .jobs
+            .values()
+            .filter(|job| job.slot == Some(due))
+            .filter(is_free);
         let at_once: Vec<_> = at_once.map(|job| job.created.duration_since(due)).collect();
         assert!(at_once.len() >= 5, "{}", at_once.len());
         assert!(
@@ -207,15 +219,15 @@ fn f_07_overdue_runs_are_superseded_by_their_next_slot() {
         n_shards: 16,
     };
     play(71, size, async |fleet| {
-        away_for_ten_minutes(fleet, N_OVERDUE, Plan::plain).await;
+        stop_for_ten_minutes(fleet, N_OVERDUE, Plan::plain).await;
         fleet.at(13, 20.0).await;
         let (missed, due) = (fleet.instant(11, 0.0), fleet.instant(12, 0.0));
-        let books = fleet.books();
+        let records = fleet.records();
         let of_slot = |slot| {
-            let of_slot = books.jobs.values().filter(move |job| job.slot == Some(slot));
+            let of_slot = records.jobs.values().filter(move |job| job.slot == Some(slot));
             of_slot.filter(|job| job.name.starts_with("late-"))
         };
-        // There were not enough tokens for all before the next slot.
+        // The rate limit did not admit all overdue runs before the next slot.
         assert!((1_000..N_OVERDUE - 100).contains(&of_slot(missed).count()));
         assert!(of_slot(missed).all(|job| job.created < due + SignedDuration::from_millis(50)));
         assert_eq!(of_slot(due).count(), N_OVERDUE);

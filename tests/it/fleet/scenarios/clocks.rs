@@ -1,4 +1,4 @@
-//! Wrong clocks: Leases depend only on the boot clock, and Jobs on no clock that the API server's contradicts.
+//! Wrong clocks. Leases depend only on the boot clock. Jobs depend on no wall clock that contradicts the API server.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{FOUR, begin, evicted, moves};
 use crate::fleet::{Size, cluster::Fleet, play};
 
-/// Asserts that a replica with a wrong clock leads nothing and reports it.
+/// Asserts that a replica with a wrong clock leads no shard and reports the wrong clock.
 async fn assert_reports_wrong_clock(fleet: &Fleet, name: &str) {
     assert_eq!(fleet.shares()[name], 0);
     let not_ready = fleet.not_ready(name).await;
@@ -19,10 +19,10 @@ async fn assert_reports_wrong_clock(fleet: &Fleet, name: &str) {
     assert_eq!(metric.as_deref(), Some("unwilling"));
 }
 
-/// Asserts that every member was renewed all the time, whatever its clock.
+/// Asserts that every member was renewed without gaps, regardless of its clock.
 fn assert_renewed_since(fleet: &Fleet, since: Timestamp) {
-    let books = fleet.books();
-    for (pod_uid, changes) in &books.members {
+    let records = fleet.records();
+    for (pod_uid, changes) in &records.members {
         let at: Vec<_> = changes
             .iter()
             .map(|change| change.at)
@@ -52,7 +52,7 @@ fn f_16_clock_step_of_an_hour_evicts_no_replica_and_starts_no_extra_run() {
             let before = fleet.now();
             fleet.wall("b").step(by);
             fleet.at(1, 10.0).await;
-            // The API server's responses contradict the clock, so the replica does not follow it.
+            // The responses of the API server contradict the clock, so the replica ignores it.
             assert_eq!((fleet.shares()["b"], fleet.not_ready("b").await), (8, String::new()));
             fleet.at(1, 20.0).await;
             fleet.wall("b").step(-by);
@@ -82,7 +82,7 @@ fn f_16_replica_with_a_clock_off_by_five_seconds_leads_no_shard() {
             fleet.all_led(Duration::ZERO).await;
             assert_reports_wrong_clock(fleet, "wrong").await;
             assert_renewed_since(fleet, fleet.instant(0, 40.0));
-            assert!(fleet.books().writes.iter().all(|write| write.process != 1));
+            assert!(fleet.records().writes.iter().all(|write| write.process != 1));
         });
     }
 }
@@ -130,7 +130,7 @@ fn f_16_boot_clocks_may_run_five_percent_fast_or_slow() {
         fleet.allow_late(before, 12.0);
         fleet.kill("a").await;
         fleet.all_led(Duration::from_millis(11_100)).await;
-        // The slow replica is frozen. The fast one is the first to take over its shards.
+        // The replica with the slow clock freezes. The replica with the fast clock takes over its shards first.
         fleet.at(2, 15.0).await;
         fleet.allow_late(fleet.now(), 12.0);
         fleet.freeze("c");
@@ -151,7 +151,7 @@ fn f_28_replicas_stay_ready_with_a_wrong_clock_at_one_of_three_servers() {
         (282, SignedDuration::from_secs(3)),
     ] {
         play(seed, Size::default(), async |fleet| {
-            // By chance, one replica reaches the wrong server over most of its connections, or over half of them.
+            // One replica has most or half of its connections at the server with the wrong clock.
             let connections = if seed == 282 { [2, 2, 2, 0] } else { [2, 2, 0, 1] };
             for (name, connections) in [
                 ("a", connections),
@@ -187,7 +187,7 @@ fn f_28_create_denied_by_one_api_server_is_sent_to_another() {
     play(283, Size::default(), async |fleet| {
         for name in FOUR {
             fleet.add(name);
-            // An idle replica sends over its first connection.
+            // An idle replica sends on its first connection.
             fleet.change(name, |pod| pod.write_connections_at = vec![2, 0, 1]);
         }
         begin(fleet, &FOUR).await;
@@ -195,8 +195,8 @@ fn f_28_create_denied_by_one_api_server_is_sent_to_another() {
         fleet.api.set_clock_ahead(2, SignedDuration::from_secs(60));
         fleet.add_fence_policy();
         fleet.at(3, 20.0).await;
-        assert!(fleet.books().n_denied > 0, "no create was refused");
-        let events = fleet.ask("GET", "/api/v1/events", &Value::Null).await.unwrap();
+        assert!(fleet.records().n_denied > 0, "no create was refused");
+        let events = fleet.request("GET", "/api/v1/events", &Value::Null).await.unwrap();
         let warnings: Vec<&Value> = events["items"]
             .as_array()
             .unwrap()

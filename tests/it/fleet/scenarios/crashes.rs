@@ -1,4 +1,4 @@
-//! Processes that end without notice.
+//! Processes that are killed or fail.
 
 use std::time::Duration;
 
@@ -15,13 +15,17 @@ fn f_05_shards_of_a_killed_and_restarted_replica_move_once() {
         let killed_at = fleet.now();
         fleet.allow_late(killed_at, 3.0);
         let former = fleet.kill("b").await;
-        let held = fleet.books().held_by(former);
+        let held = fleet.records().held_by(former);
         tokio::time::sleep(Duration::from_millis(300)).await;
         fleet.start("b");
         fleet.all_led(Duration::from_secs(3)).await;
         let took = taken(fleet, former, &held, killed_at);
         assert!(took <= Duration::from_secs(3), "{took:?}");
-        assert_eq!(evicted(fleet), Vec::<String>::new(), "a ghost is replaced");
+        assert_eq!(
+            evicted(fleet),
+            Vec::<String>::new(),
+            "the new process replaces its predecessor without an eviction"
+        );
         assert_moved_once(fleet, &held, killed_at);
         fleet.at(2, 20.0).await;
     });
@@ -35,7 +39,7 @@ fn f_05_shards_of_a_killed_replica_move_to_the_others() {
         let killed_at = fleet.now();
         fleet.allow_late(killed_at, 11.0);
         let former = fleet.kill("b").await;
-        let held = fleet.books().held_by(former);
+        let held = fleet.records().held_by(former);
         fleet.all_led(Duration::from_secs(11)).await;
         let took = taken(fleet, former, &held, killed_at);
         assert!(took <= TAKEN_WITHIN, "{took:?}");
@@ -63,28 +67,31 @@ fn f_05_new_leader_knows_the_existing_jobs() {
 fn f_17_replica_exits_when_its_lease_task_fails() {
     play(17, Size::default(), async |fleet| {
         begin(fleet, &FOUR).await;
-        let (doomed_at, held) = (fleet.now(), fleet.books().held_by(fleet.number("c")));
+        let (failed_at, held) = (fleet.now(), fleet.records().held_by(fleet.number("c")));
         fleet.change("c", |pod| {
-            pod.is_lease_task_doomed
-                .store(true, std::sync::atomic::Ordering::Relaxed);
+            pod.fail_lease_task.store(true, std::sync::atomic::Ordering::Relaxed);
         });
         // Renewals happen every two seconds.
         while !fleet.has_ended("c") {
-            assert!(fleet.since(doomed_at) < Duration::from_millis(3_200));
+            assert!(fleet.since(failed_at) < Duration::from_millis(3_200));
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         let ended_at = fleet.now();
         let error = fleet.ended("c").await.unwrap_err();
         assert_eq!(error.to_string(), "the election task failed");
-        fleet.allow_late(doomed_at, 2.0);
+        fleet.allow_late(failed_at, 2.0);
         fleet.all_led(Duration::from_secs(1)).await;
         assert!(fleet.since(ended_at) <= Duration::from_secs(1));
-        assert_eq!(evicted(fleet), Vec::<String>::new(), "it left what it had");
-        assert_moved_once(fleet, &held, doomed_at);
-        let crashes = |shard: &u16| fleet.books().shards[shard].last().unwrap().crashes;
+        assert_eq!(
+            evicted(fleet),
+            Vec::<String>::new(),
+            "the process releases its shards before it exits"
+        );
+        assert_moved_once(fleet, &held, failed_at);
+        let crashes = |shard: &u16| fleet.records().shards[shard].last().unwrap().crashes;
         assert!(
             held.iter().all(|shard| crashes(shard) == 1),
-            "and they may have been the reason"
+            "each shard may have caused the failure"
         );
         fleet.at(2, 20.0).await;
     });
@@ -107,7 +114,7 @@ fn f_18_only_the_shard_that_crashes_its_leaders_is_quarantined() {
             let began = fleet.now();
             fleet.allow_late(began, 90.0);
             for _ in 0..3 {
-                let holder = fleet.books().holders()[&poison];
+                let holder = fleet.records().holders()[&poison];
                 let names = fleet.names();
                 let victim = names
                     .iter()
@@ -119,31 +126,31 @@ fn f_18_only_the_shard_that_crashes_its_leaders_is_quarantined() {
                 fleet.start(&victim);
                 tokio::time::sleep(Duration::from_secs(5)).await;
             }
-            let crashes = |shard: u16| fleet.books().shards[&shard].last().unwrap().crashes;
+            let crashes = |shard: u16| fleet.records().shards[&shard].last().unwrap().crashes;
             assert_eq!(crashes(poison), 3);
             let n_others = (0..16).filter(|shard| *shard != poison && crashes(*shard) >= 3).count();
-            assert_eq!(n_others, 0, "those that were led with it");
-            let overview = fleet.look("a", |process| process.figures().unwrap().overview);
+            assert_eq!(n_others, 0, "other shards of the same leader are not quarantined");
+            let overview = fleet.inspect("a", |process| process.figures().unwrap().overview);
             assert_eq!(
                 overview.quarantined.iter().map(|shard| shard.0).collect::<Vec<_>>(),
                 [poison]
             );
-            // Its host leads nothing else and creates its Jobs one by one. The other shards work as usual.
+            // Its leader leads no other shard and creates its Jobs one by one. The other shards are unaffected.
             tokio::time::sleep(Duration::from_secs(15)).await;
-            let host = fleet.books().holders()[&poison].process;
-            assert_eq!(fleet.books().held_by(host), [poison]);
+            let leader = fleet.records().holders()[&poison].process;
+            assert_eq!(fleet.records().held_by(leader), [poison]);
             let from = fleet.now();
-            fleet.books().creates_on_the_way.clear();
+            fleet.records().creates_in_flight.clear();
             fleet.until(from + SignedDuration::from_mins(3)).await;
-            let books = fleet.books();
-            let most = |shard: u16| books.creates_on_the_way[&shard].1;
-            let of_poison = books
+            let records = fleet.records();
+            let most = |shard: u16| records.creates_in_flight[&shard].1;
+            let of_poison = records
                 .cron_jobs
                 .values()
-                .filter(|it| it.shard == poison && it.plan.minutes == 1);
-            assert!(of_poison.count() >= 3, "more than one of its CronJobs is due at once");
+                .filter(|cron_job| cron_job.shard == poison && cron_job.plan.minutes == 1);
+            assert!(of_poison.count() >= 3, "several of its CronJobs are due at once");
             assert_eq!(most(poison), 1);
-            assert!((0..16).any(|shard| most(shard) >= 3), "{:?}", books.creates_on_the_way);
+            assert!((0..16).any(|shard| most(shard) >= 3), "{:?}", records.creates_in_flight);
         },
     );
 }

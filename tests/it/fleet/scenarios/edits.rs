@@ -1,4 +1,4 @@
-//! CronJobs that users change while their runs wait to be sent.
+//! CronJobs that users change while the creates of their runs wait to be sent.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -10,16 +10,16 @@ use serde_json::{Value, json};
 use super::begin;
 use crate::fleet::{Size, cluster::Fleet, load::Plan, oracle::NEWS, play};
 
-/// CronJobs whose runs wait during the outage.
+/// The number of CronJobs whose runs wait during the outage.
 const N_WAITING: usize = 1_600;
 
-/// CronJobs that users change meanwhile.
+/// The number of CronJobs that users change meanwhile.
 const N_CHANGED: usize = 160;
 
 /// The image of the Jobs after their template was changed.
 const NEW_IMAGE: &str = "new-work";
 
-/// What a user does to a CronJob.
+/// A change of a CronJob by a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Edit {
     Suspend,
@@ -31,7 +31,8 @@ enum Edit {
 impl Edit {
     const ALL: [Edit; 4] = [Edit::Suspend, Edit::Delete, Edit::Reschedule, Edit::ChangeTemplate];
 
-    /// Makes the change, and records it for the oracle: from now on, the CronJob has no run, except with a new template.
+    /// Makes the change and records it for the oracle. From now on, the CronJob has no run, except after a change of its
+    /// template.
     async fn make(self, fleet: &Fleet, name: &str) {
         let path = format!("/apis/batch/v1/namespaces/default/cronjobs/{name}");
         let image = json!([{"name": "work", "image": NEW_IMAGE}]);
@@ -44,17 +45,17 @@ impl Edit {
                 json!({"spec": {"jobTemplate": {"spec": {"template": {"spec": {"containers": image}}}}}}),
             ),
         };
-        fleet.ask(method, &path, &body).await.unwrap();
+        fleet.request(method, &path, &body).await.unwrap();
         let now = fleet.now();
         if self != Edit::ChangeTemplate {
-            let mut books = fleet.books();
-            books.cron_jobs.get_mut(name).unwrap().ended.get_or_insert(now);
+            let mut records = fleet.records();
+            records.cron_jobs.get_mut(name).unwrap().ended.get_or_insert(now);
         }
     }
 }
 
-/// Lets the runs of 12:03 wait during an outage until 12:05, changes CronJobs during it and while the runs are sent, and
-/// judges that nothing outdated was created.
+/// Delays the runs of 12:03 by an outage until 12:05. Changes CronJobs during the outage and while the runs are sent.
+/// Asserts that no outdated Job was created.
 fn change_waiting_runs(seed: u64, outage: &Rule) {
     let size = Size {
         n_cron_jobs: 12,
@@ -66,17 +67,17 @@ fn change_waiting_runs(seed: u64, outage: &Rule) {
         begin(fleet, &["a"]).await;
         fleet.at(2, 50.0).await;
         let began = fleet.now();
-        let outage = fleet.trouble(outage.clone());
+        let outage = fleet.add_fault(outage.clone());
         fleet.at(4, 30.0).await;
         let before_end = change_some(fleet, 0..N_CHANGED / 2, Duration::from_secs(30)).await;
-        fleet.end_trouble(outage);
+        fleet.remove_faults(outage);
         let ended = fleet.now();
         let after_end = change_some(fleet, N_CHANGED / 2..N_CHANGED, Duration::from_secs(3)).await;
         fleet.allow_skipped(began, ended + SignedDuration::from_secs(10));
         fleet.at(5, 50.0).await;
         let changed = before_end.into_iter().chain(after_end).collect();
-        judge_templates(fleet, &changed).await;
-        judge_waiting_runs(fleet, &changed, ended);
+        assert_templates_current(fleet, &changed).await;
+        assert_changes_in_time(fleet, &changed, ended);
     });
 }
 
@@ -90,7 +91,7 @@ async fn change_some(
     let mut changed = BTreeMap::new();
     for number in numbers {
         tokio::time::sleep(pause).await;
-        // Not in the order in which they were created.
+        // The order differs from the order of creation.
         let name = format!("waits-{:04}", number * 7_919 % N_WAITING);
         let edit = Edit::ALL[number % Edit::ALL.len()];
         edit.make(fleet, &name).await;
@@ -99,17 +100,17 @@ async fn change_some(
     changed
 }
 
-/// No Job has an outdated template. The oracle judges the other changes.
-async fn judge_templates(fleet: &Fleet, changed: &BTreeMap<String, (Timestamp, Edit)>) {
-    let jobs = fleet.ask("GET", "/apis/batch/v1/jobs", &Value::Null).await.unwrap();
+/// Asserts that no Job has an outdated template. The oracle judges the other changes.
+async fn assert_templates_current(fleet: &Fleet, changed: &BTreeMap<String, (Timestamp, Edit)>) {
+    let jobs = fleet.request("GET", "/apis/batch/v1/jobs", &Value::Null).await.unwrap();
     let images = jobs["items"].as_array().unwrap().iter().map(|job| {
         let image = &job["spec"]["template"]["spec"]["containers"][0]["image"];
         (job["metadata"]["uid"].as_str().unwrap(), image.as_str().unwrap())
     });
     let images: BTreeMap<&str, &str> = images.collect();
-    let books = fleet.books();
+    let records = fleet.records();
     let mut n_new = 0;
-    for (uid, job) in &books.jobs {
+    for (uid, job) in &records.jobs {
         let Some((at, Edit::ChangeTemplate)) = changed.get(&job.owner) else {
             continue;
         };
@@ -125,10 +126,10 @@ async fn judge_templates(fleet: &Fleet, changed: &BTreeMap<String, (Timestamp, E
     assert!(n_new >= N_CHANGED / 8, "{n_new}");
 }
 
-/// Changes were made before a run was sent, during the outage and after it.
-fn judge_waiting_runs(fleet: &Fleet, changed: &BTreeMap<String, (Timestamp, Edit)>, outage_ended: Timestamp) {
-    let books = fleet.books();
-    let ran: BTreeMap<&str, Timestamp> = books.jobs.values().map(|job| (&*job.owner, job.created)).collect();
+/// Asserts that enough changes preceded the create of their run, during the outage and after it.
+fn assert_changes_in_time(fleet: &Fleet, changed: &BTreeMap<String, (Timestamp, Edit)>, outage_ended: Timestamp) {
+    let records = fleet.records();
+    let ran: BTreeMap<&str, Timestamp> = records.jobs.values().map(|job| (&*job.owner, job.created)).collect();
     let waited = changed
         .iter()
         .filter(|(name, (at, _))| ran.get(name.as_str()).is_none_or(|ran| ran > at));

@@ -1,5 +1,5 @@
-//! Jobs without the label of a shard: those of no CronJob cost nothing when shards change hands, and those of a CronJob
-//! are known to whoever takes its shard.
+//! Jobs without the label of a shard. When a shard moves, Jobs without a CronJob cause no requests, and the new leader
+//! knows the Jobs of its CronJobs.
 
 use std::time::Duration;
 
@@ -29,17 +29,17 @@ async fn create_foreign(fleet: &Fleet, n_jobs: usize) {
             "spec": Plan::plain("foreign").job_spec(),
         });
         job["spec"]["suspend"] = true.into();
-        fleet.ask("POST", JOBS, &job).await.unwrap();
+        fleet.request("POST", JOBS, &job).await.unwrap();
     };
     join_all((0..n_jobs).map(create)).await;
 }
 
 fn n_unlabelled_pages(fleet: &Fleet) -> u64 {
-    fleet.books().n_unlabelled_pages
+    fleet.records().n_unlabelled_pages
 }
 
-/// Drains a replica, kills another one for good, and kills the third one and restarts it in its Pod. Returns the number
-/// of pages of Jobs without a label that were requested before, and meanwhile.
+/// Drains a replica, kills the second replica until its eviction, and kills the third replica and restarts it at once.
+/// Returns the number of requested pages of Jobs without a label, before and during these moves.
 fn pages_with(seed: u64, n_foreign: usize) -> (u64, u64) {
     play(seed, Size::default(), async |fleet| {
         create_foreign(fleet, n_foreign).await;
@@ -54,7 +54,7 @@ fn pages_with(seed: u64, n_foreign: usize) -> (u64, u64) {
         let killed_at = fleet.now();
         fleet.allow_late(killed_at, 11.0);
         let former = fleet.kill("b").await;
-        let held = fleet.books().held_by(former);
+        let held = fleet.records().held_by(former);
         fleet.all_led(Duration::from_secs(11)).await;
         let took = taken(fleet, former, &held, killed_at);
         assert!(took <= TAKEN_WITHIN, "{took:?}");
@@ -75,7 +75,7 @@ fn pages_with(seed: u64, n_foreign: usize) -> (u64, u64) {
 #[test]
 fn f_30_jobs_without_a_cron_job_cost_nothing_when_shards_move() {
     let (before, meanwhile) = pages_with(301, 0);
-    assert!(before > 0, "replicas that start together list them");
+    assert!(before > 0, "replicas that start together list the unlabelled Jobs");
     assert_eq!(meanwhile, 0);
     // One replica lists all three pages. The two others request no more than two before they have its proof.
     let (before, meanwhile) = pages_with(301, 4_500);
@@ -86,14 +86,14 @@ fn f_30_jobs_without_a_cron_job_cost_nothing_when_shards_move() {
 /// The latest version of a proof in a member Lease.
 async fn proved_version(fleet: &Fleet) -> u64 {
     let leases = "/apis/coordination.k8s.io/v1/leases";
-    let leases = fleet.ask("GET", leases, &Value::Null).await.unwrap();
+    let leases = fleet.request("GET", leases, &Value::Null).await.unwrap();
     let leases = leases["items"].as_array().unwrap().iter();
     let proofs = leases.filter_map(|lease| lease["metadata"]["annotations"]["cronwheel.dev/jobs-labelled"].as_str());
     let versions = proofs.map(|proof| JobsLabelled::parse(proof).unwrap().version.0);
     versions.max().unwrap()
 }
 
-/// In an older version, a Job that the proof is about may lack its label.
+/// In a version before the proof, a Job may lack its label.
 #[test]
 fn f_30_job_list_is_not_older_than_the_proof() {
     play(304, Size::default(), async |fleet| {
@@ -101,10 +101,10 @@ fn f_30_job_list_is_not_older_than_the_proof() {
         // The last event of a Job that the replicas watch is half a minute old.
         fleet.at(1, 55.0).await;
         let version = proved_version(fleet).await;
-        let n_before = fleet.books().cached_job_lists.len();
+        let n_before = fleet.records().cached_job_lists.len();
         fleet.drain("a").await;
         fleet.at(3, 20.0).await;
-        let lists = fleet.books().cached_job_lists.split_off(n_before);
+        let lists = fleet.records().cached_job_lists.split_off(n_before);
         assert!(!lists.is_empty());
         assert!(lists.iter().all(|list| *list >= version), "{version}: {lists:?}");
     });
@@ -119,31 +119,31 @@ async fn long_job(fleet: &Fleet) -> String {
     };
     fleet.create_cron_job(plan).await;
     fleet.at(1, 20.0).await;
-    let jobs = fleet.ask("GET", JOBS, &Value::Null).await.unwrap();
+    let jobs = fleet.request("GET", JOBS, &Value::Null).await.unwrap();
     let names = jobs["items"].as_array().unwrap().iter();
     let mut names = names.filter_map(|job| job["metadata"]["name"].as_str());
     format!("{JOBS}/{}", names.find(|name| name.starts_with("long-")).unwrap())
 }
 
-/// Makes every label of a Job fail from now on.
+/// Makes every patch of a Job fail from now on.
 fn refuse_labels(fleet: &Fleet) {
-    fleet.trouble(Rule {
+    fleet.add_fault(Rule {
         resource: Some(Resource::Job),
         verbs: vec![Verb::Patch],
         ..Rule::new(Fault::Unavailable)
     });
 }
 
-/// Takes the label from a Job, and the Job from the active list of its CronJob.
+/// Removes the label of a Job, and the Job from the active list of its CronJob.
 async fn hide(fleet: &Fleet, job: &str) {
     let no_label = json!({"metadata": {"labels": null}});
-    fleet.ask("PATCH", job, &no_label).await.unwrap();
+    fleet.request("PATCH", job, &no_label).await.unwrap();
     let path = format!("/apis/batch/v1/namespaces/{NAMESPACE}/cronjobs/long/status");
     let no_entry = json!({"status": {"active": null}});
-    fleet.ask("PATCH", &path, &no_entry).await.unwrap();
+    fleet.request("PATCH", &path, &no_entry).await.unwrap();
 }
 
-/// The oracle finds an overlap otherwise.
+/// A new leader that trusted the proof would start an overlapping Job.
 #[test]
 fn f_30_proof_from_before_an_outage_of_all_replicas_is_not_trusted() {
     play(302, Size::default(), async |fleet| {
@@ -162,7 +162,7 @@ fn f_30_proof_from_before_an_outage_of_all_replicas_is_not_trusted() {
         assert!(n_unlabelled_pages(fleet) > before);
         fleet.allow_skipped(from, fleet.instant(3, 10.0));
         fleet.at(4, 20.0).await;
-        let n_long = fleet.books().jobs.values().filter(|job| job.owner == "long").count();
+        let n_long = fleet.records().jobs.values().filter(|job| job.owner == "long").count();
         assert_eq!(n_long, 1);
     });
 }
@@ -174,7 +174,7 @@ fn f_30_new_leader_lists_all_unlabelled_jobs_while_a_label_is_missing() {
         let job = long_job(fleet).await;
         refuse_labels(fleet);
         let no_label = json!({"metadata": {"labels": null}});
-        fleet.ask("PATCH", &job, &no_label).await.unwrap();
+        fleet.request("PATCH", &job, &no_label).await.unwrap();
         // The last proof is older than it may be.
         fleet.at(2, 20.0).await;
         let before = n_unlabelled_pages(fleet);

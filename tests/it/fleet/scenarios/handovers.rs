@@ -1,4 +1,4 @@
-//! Replicas that are asked to terminate hand their shards over, whatever happens meanwhile.
+//! Terminating replicas hand over their shards, even during faults and changes by users.
 
 use std::time::Duration;
 
@@ -9,21 +9,21 @@ use serde_json::{Value, json};
 use super::{FOUR, THREE, assert_history_kept, assert_moved_once, begin, moves, taken};
 use crate::fleet::{
     Size,
-    books::{Job, Write, WriteKind},
     cluster::Fleet,
     load::{Plan, Policy},
     play,
+    records::{Job, Write, WriteKind},
 };
 
 /// The maximum duration of a drain on an idle server, and during a burst.
 const DRAIN_MAX: Duration = Duration::from_millis(500);
 const BURST_DRAIN_MAX: Duration = Duration::from_secs(2);
 
-/// Drains a replica and asserts that each of its shards moved once, at once.
+/// Drains a replica. Asserts that each of its shards moved once, without delay.
 async fn drain(fleet: &Fleet, name: &str, longest: Duration) {
     let before = fleet.now();
     let number = fleet.number(name);
-    let held = fleet.books().held_by(number);
+    let held = fleet.records().held_by(number);
     let took = fleet.drain(name).await;
     assert!(took <= longest, "{took:?}");
     assert_statuses_stored(fleet, number);
@@ -31,7 +31,7 @@ async fn drain(fleet: &Fleet, name: &str, longest: Duration) {
     assert_moved_once(fleet, &held, before);
 }
 
-/// Delays every request of this kind from a replica before it is processed.
+/// Delays the requests of a replica for one verb on one resource, before the server handles them.
 fn delay(fleet: &Fleet, name: &str, (resource, verb): (Resource, Verb), duration: Duration) {
     let fault = Fault::Delay {
         shortest: duration,
@@ -47,11 +47,11 @@ fn delay(fleet: &Fleet, name: &str, (resource, verb): (Resource, Verb), duration
 
 /// Asserts that the cursor of every CronJob covers the Jobs that a process created.
 fn assert_statuses_stored(fleet: &Fleet, process: u64) {
-    let books = fleet.books();
+    let records = fleet.records();
     let of_process = |write: &&Write| write.process == process && write.kind == WriteKind::Create;
-    for write in books.writes.iter().filter(of_process) {
-        let slot = books.jobs.values().find(|job| job.name == write.object).unwrap().slot;
-        let cursor = books.cron_jobs[&write.cron_job].cursor;
+    for write in records.writes.iter().filter(of_process) {
+        let slot = records.jobs.values().find(|job| job.name == write.object).unwrap().slot;
+        let cursor = records.cron_jobs[&write.cron_job].cursor;
         assert!(cursor >= slot, "{}: the cursor is {cursor:?}", write.object);
     }
 }
@@ -84,21 +84,21 @@ fn f_01_handover_waits_until_statuses_are_stored() {
         delay(fleet, "a", (Resource::CronJob, Verb::Update), Duration::from_secs(3));
         fleet.at(1, 0.5).await;
         let (before, number) = (fleet.now(), fleet.number("a"));
-        let held = fleet.books().held_by(number);
-        // After this, only the statuses show that these slots had their Jobs.
+        let held = fleet.records().held_by(number);
+        // After the deletion, only the statuses record that these slots had Jobs.
         let path = "/apis/batch/v1/namespaces/default/jobs";
-        let names: Vec<String> = fleet.books().jobs.values().map(|job| job.name.clone()).collect();
+        let names: Vec<String> = fleet.records().jobs.values().map(|job| job.name.clone()).collect();
         assert!(names.len() >= 10, "{names:?}");
         for name in names {
             fleet
-                .ask("DELETE", &format!("{path}/{name}"), &json!({}))
+                .request("DELETE", &format!("{path}/{name}"), &json!({}))
                 .await
                 .unwrap();
         }
-        fleet.ask_to_end("a");
-        // A status that was in flight when its Job was deleted is followed by another one: three seconds each.
+        fleet.terminate("a");
+        // A status write in flight at the deletion of its Job is followed by another write. Each takes three seconds.
         fleet.at(1, 7.5).await;
-        assert!(fleet.books().held_by(number).is_empty());
+        assert!(fleet.records().held_by(number).is_empty());
         assert_moved_once(fleet, &held, before);
         assert_statuses_stored(fleet, number);
         fleet.ended("a").await.unwrap();
@@ -116,15 +116,15 @@ fn f_04_handover_waits_for_creates_in_flight() {
         fleet.allow_late(fleet.instant(1, 0.0), 5.5);
         let before = fleet.now();
         let number = fleet.number("a");
-        let held = fleet.books().held_by(number);
-        fleet.ask_to_end("a");
-        // They are led until the responses have arrived.
+        let held = fleet.records().held_by(number);
+        fleet.terminate("a");
+        // The replica leads its shards until the responses have arrived.
         for second in [1.0, 2.0, 3.0, 4.0, 5.0] {
             fleet.at(1, second).await;
             fleet.all_led(Duration::from_millis(50)).await;
         }
         fleet.at(1, 6.0).await;
-        assert!(fleet.books().held_by(number).is_empty());
+        assert!(fleet.records().held_by(number).is_empty());
         let took = taken(fleet, number, &held, before);
         assert!(took >= Duration::from_secs(4), "{took:?}");
         assert_moved_once(fleet, &held, before);
@@ -138,8 +138,8 @@ fn f_14_user_changes_during_a_handover_take_effect() {
     play(14, Size::default(), async |fleet| {
         begin(fleet, &THREE).await;
         fleet.at(1, 20.0).await;
-        fleet.ask_to_end("a");
-        // While the shards are handed over.
+        fleet.terminate("a");
+        // The changes coincide with the handover.
         for number in 0..20 {
             tokio::time::sleep(Duration::from_millis(fleet.random.next() % 12)).await;
             let path = format!("/apis/batch/v1/namespaces/default/cronjobs/later-{number:02}");
@@ -149,40 +149,40 @@ fn f_14_user_changes_during_a_handover_take_effect() {
             cron_job["spec"] = json!({"schedule": "0 0 1 1 *", "jobTemplate": {"spec": {"template": {
                 "spec": {"restartPolicy": "Never", "containers": [{"name": "work", "image": "work"}]}}}}});
             let cron_jobs = "/apis/batch/v1/namespaces/default/cronjobs";
-            let created = fleet.ask("POST", cron_jobs, &cron_job).await.unwrap();
+            let created = fleet.request("POST", cron_jobs, &cron_job).await.unwrap();
             let plan = Plan::plain(&format!("later-{number:02}"));
             let now = fleet.now();
             fleet
-                .books()
-                .enter(plan, created["metadata"]["uid"].as_str().unwrap(), now);
-            fleet.ask("PATCH", &path, &schedule("* * * * *")).await.unwrap();
+                .records()
+                .add_cron_job(plan, created["metadata"]["uid"].as_str().unwrap(), now);
+            fleet.request("PATCH", &path, &schedule("* * * * *")).await.unwrap();
         }
         fleet.ended("a").await.unwrap();
         fleet.at(1, 40.0).await;
-        // Jobs that a user deletes stay deleted, and removed labels do no harm.
+        // Deleted Jobs stay deleted, and removed labels have no effect.
         let jobs = fleet
-            .ask("GET", "/apis/batch/v1/namespaces/default/jobs", &Value::Null)
+            .request("GET", "/apis/batch/v1/namespaces/default/jobs", &Value::Null)
             .await
             .unwrap();
-        fleet.ask_to_end("b");
+        fleet.terminate("b");
         for job in jobs["items"].as_array().unwrap().iter().take(30) {
             let path = format!(
                 "/apis/batch/v1/namespaces/default/jobs/{}",
                 job["metadata"]["name"].as_str().unwrap()
             );
             if fleet.random.is_one_in(2) {
-                let _ = fleet.ask("DELETE", &path, &json!({})).await;
+                let _ = fleet.request("DELETE", &path, &json!({})).await;
             } else {
                 let labels = json!({"metadata": {"labels": null}});
-                let _ = fleet.ask("PATCH", &path, &labels).await;
+                let _ = fleet.request("PATCH", &path, &labels).await;
             }
         }
         fleet.ended("b").await.unwrap();
         fleet.at(3, 20.0).await;
-        let books = fleet.books();
+        let records = fleet.records();
         for number in 0..20 {
             let name = format!("later-{number:02}");
-            let slots: Vec<_> = books
+            let slots: Vec<_> = records
                 .jobs
                 .values()
                 .filter(|job| job.owner == name)
@@ -204,14 +204,14 @@ fn f_14_next_leader_runs_no_deleted_cron_job() {
         fleet.at(1, 20.0).await;
         for name in &names {
             let path = format!("/apis/batch/v1/namespaces/default/cronjobs/{name}");
-            fleet.ask("DELETE", &path, &json!({})).await.unwrap();
+            fleet.request("DELETE", &path, &json!({})).await.unwrap();
         }
-        // The other replicas saw these too and may have stored them.
+        // The other replicas also observed the CronJobs and may have cached them.
         fleet.drain("a").await;
         fleet.drain("b").await;
         fleet.at(3, 20.0).await;
-        let books = fleet.books();
-        let n_deleted = books.cron_jobs.values().filter(|cron_job| cron_job.ended.is_some());
+        let records = fleet.records();
+        let n_deleted = records.cron_jobs.values().filter(|cron_job| cron_job.ended.is_some());
         assert_eq!(n_deleted.count(), names.len());
     });
 }
@@ -222,21 +222,21 @@ fn f_14_job_without_its_label_still_blocks_the_next_run() {
         begin(fleet, &THREE).await;
         fleet.at(1, 10.0).await;
         let path = "/apis/batch/v1/namespaces/default/jobs";
-        let jobs = fleet.ask("GET", path, &Value::Null).await.unwrap();
+        let jobs = fleet.request("GET", path, &Value::Null).await.unwrap();
         let jobs = jobs["items"].as_array().unwrap();
         let running = jobs.iter().filter(|job| job["status"]["active"] == 1);
         let names: Vec<&str> = running.map(|job| job["metadata"]["name"].as_str().unwrap()).collect();
         assert!(names.len() >= 6, "{names:?}");
-        // Half of them long before the next slot, half of them at it.
+        // Half of the Jobs lose their label long before the next slot, half of them at the slot.
         for (number, name) in names.iter().enumerate() {
             if number == names.len() / 2 {
                 fleet.at(1, 59.99).await;
             }
             let labels = json!({"metadata": {"labels": null}});
-            let _ = fleet.ask("PATCH", &format!("{path}/{name}"), &labels).await;
+            let _ = fleet.request("PATCH", &format!("{path}/{name}"), &labels).await;
         }
         fleet.at(2, 40.0).await;
-        let jobs = fleet.ask("GET", path, &Value::Null).await.unwrap();
+        let jobs = fleet.request("GET", path, &Value::Null).await.unwrap();
         for job in jobs["items"].as_array().unwrap() {
             assert!(job["metadata"]["labels"]["cronwheel.dev/shard-32"].is_string(), "{job}");
         }
@@ -244,7 +244,7 @@ fn f_14_job_without_its_label_still_blocks_the_next_run() {
     });
 }
 
-/// No watch reports that the Job is gone.
+/// No watch reports the deletion of the Job.
 #[test]
 fn f_14_job_deleted_before_relabelling_blocks_no_run() {
     play(17, Size::default(), async |fleet| {
@@ -259,38 +259,41 @@ fn f_14_job_deleted_before_relabelling_blocks_no_run() {
             fleet.create_cron_job(plan).await;
         }
         fleet.at(1, 5.0).await;
-        fleet.trouble(Rule {
+        fleet.add_fault(Rule {
             resource: Some(Resource::Job),
             verbs: vec![Verb::Patch],
             ..Rule::new(Fault::Unavailable)
         });
         let path = "/apis/batch/v1/namespaces/default/jobs";
-        let jobs = fleet.ask("GET", path, &Value::Null).await.unwrap();
+        let jobs = fleet.request("GET", path, &Value::Null).await.unwrap();
         let jobs = jobs["items"].as_array().unwrap().iter();
         let jobs = jobs.map(|job| job["metadata"]["name"].as_str().unwrap());
         let long: Vec<&str> = jobs.filter(|job| job.starts_with("long-")).collect();
         assert_eq!(long.len(), names.len());
         for job in &long {
             let labels = json!({"metadata": {"labels": null}});
-            fleet.ask("PATCH", &format!("{path}/{job}"), &labels).await.unwrap();
+            fleet.request("PATCH", &format!("{path}/{job}"), &labels).await.unwrap();
         }
-        // Some are handed over without a label. The others were looked up when they lost it.
+        // Some Jobs change hands without a label. The others were looked up when they lost their label.
         fleet.at(1, 10.0).await;
         fleet.drain("a").await;
         fleet.at(1, 15.0).await;
         for job in &long {
-            fleet.ask("DELETE", &format!("{path}/{job}"), &json!({})).await.unwrap();
+            fleet
+                .request("DELETE", &format!("{path}/{job}"), &json!({}))
+                .await
+                .unwrap();
         }
         fleet.at(2, 20.0).await;
-        let books = fleet.books();
+        let records = fleet.records();
         for name in &names {
-            let jobs = books.jobs.values().filter(|job| job.owner == *name);
+            let jobs = records.jobs.values().filter(|job| job.owner == *name);
             assert_eq!(jobs.count(), 2, "{name}");
         }
     });
 }
 
-/// Hands shards over this long after a slot to a replica whose lists of Jobs come from a lagging API server.
+/// Hands shards over to a replica whose lists of Jobs come from a lagging API server, this long after a slot.
 fn lists_lag_after(seed: u64, seconds: f64) {
     play(seed, Size::default(), async |fleet| {
         fleet.add("b");
@@ -306,36 +309,36 @@ fn lists_lag_after(seed: u64, seconds: f64) {
     });
 }
 
-/// Jobs that run for a second have ended, and the lagging API server does not know them.
+/// The Jobs that run for a second have ended, and the lagging API server has not received them.
 #[test]
 fn f_12_list_at_a_lagging_api_server_is_no_older_than_the_watch() {
     lists_lag_after(122, 1.5);
 }
 
-/// The Jobs end while they are listed.
+/// The Jobs end during the list.
 #[test]
 fn f_12_list_at_a_lagging_api_server_undoes_no_watch_event() {
     lists_lag_after(123, 0.6);
 }
 
-/// If a user deletes the Job, only the status shows that the slot was fired.
+/// After a user deletes the Job, only the status records that the slot was fired.
 #[test]
 fn f_12_lagging_target_leads_a_shard_once_its_watch_has_caught_up() {
     play(121, Size::default(), async |fleet| {
         fleet.add("b");
-        // It learns of the handover at once.
+        // Its Lease watch does not lag, so it observes the handover at once.
         fleet.change("b", |pod| pod.object_watches_at = Some(1));
         begin(fleet, &["a", "b"]).await;
         fleet.api.set_lag(1, Duration::from_secs(5));
         fleet.at(1, 2.0).await;
         let path = "/apis/batch/v1/namespaces/default/jobs";
-        let jobs = fleet.ask("GET", path, &Value::Null).await.unwrap();
+        let jobs = fleet.request("GET", path, &Value::Null).await.unwrap();
         let ended = jobs["items"].as_array().unwrap().iter();
         let ended = ended.filter(|job| job["status"]["completionTime"].is_string());
         let names: Vec<&str> = ended.map(|job| job["metadata"]["name"].as_str().unwrap()).collect();
         for name in &names {
             fleet
-                .ask("DELETE", &format!("{path}/{name}"), &json!({}))
+                .request("DELETE", &format!("{path}/{name}"), &json!({}))
                 .await
                 .unwrap();
         }
@@ -346,7 +349,7 @@ fn f_12_lagging_target_leads_a_shard_once_its_watch_has_caught_up() {
         fleet.api.set_lag(1, Duration::ZERO);
         let slot = fleet.instant(1, 0.0);
         let is_deleted = |job: &&Job| job.slot == Some(slot) && names.contains(&&*job.name);
-        let n_deleted = fleet.books().jobs.values().filter(is_deleted).count();
+        let n_deleted = fleet.records().jobs.values().filter(is_deleted).count();
         assert!(n_deleted >= 3, "{names:?}");
         fleet.at(2, 40.0).await;
     });
@@ -358,21 +361,21 @@ fn f_23_closed_and_expired_watches_during_a_handover_lose_no_run() {
         begin(fleet, &FOUR).await;
         fleet.at(0, 59.9).await;
         fleet.allow_late(fleet.now(), 3.0);
-        let closing = fleet.trouble(Rule {
+        let closing = fleet.add_fault(Rule {
             per_million: 200_000,
             times_max: Some(15),
             ..Rule::new(Fault::CloseWatch)
         });
-        let expiring = fleet.trouble(Rule {
+        let expiring = fleet.add_fault(Rule {
             per_million: 500_000,
             verbs: vec![Verb::Watch],
             times_max: Some(8),
             ..Rule::new(Fault::Expired)
         });
-        fleet.ask_to_end("a");
+        fleet.terminate("a");
         fleet.ended("a").await.unwrap();
         for rule in [closing, expiring] {
-            fleet.end_trouble(rule);
+            fleet.remove_faults(rule);
         }
         fleet.at(1, 30.0).await;
         fleet.all_led(Duration::ZERO).await;
@@ -386,11 +389,11 @@ fn f_24_shards_of_a_target_killed_during_a_handover_are_taken_over() {
         begin(fleet, &THREE).await;
         fleet.at(0, 59.95).await;
         let before = fleet.now();
-        let held = fleet.books().held_by(fleet.number("a"));
+        let held = fleet.records().held_by(fleet.number("a"));
         let target = fleet.number("b");
-        let held_by_target = fleet.books().held_by(target).len();
-        fleet.ask_to_end("a");
-        while fleet.books().held_by(target).len() == held_by_target {
+        let held_by_target = fleet.records().held_by(target).len();
+        fleet.terminate("a");
+        while fleet.records().held_by(target).len() == held_by_target {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         let killed_at = fleet.now();

@@ -12,7 +12,7 @@ const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
 
 async fn delete(fleet: &Fleet, name: &str) {
     fleet
-        .ask("DELETE", &format!("{LEASES}/{name}"), &json!({}))
+        .request("DELETE", &format!("{LEASES}/{name}"), &json!({}))
         .await
         .unwrap();
 }
@@ -24,11 +24,11 @@ fn f_15_deleted_member_lease_starts_a_new_incarnation() {
         fleet.at(0, 58.5).await;
         fleet.allow_late(fleet.now(), 12.0);
         delete(fleet, "cronwheel-member-uid-b").await;
-        // Its next life starts at once and succeeds this one.
+        // The next life of the process starts at once and takes over the shards.
         tokio::time::sleep(Duration::from_secs(1)).await;
         fleet.all_led(TAKEN_WITHIN).await;
         fleet.at(2, 20.0).await;
-        let holder = fleet.books().members["uid-b"].last().unwrap().holder;
+        let holder = fleet.records().members["uid-b"].last().unwrap().holder;
         assert!(holder.is_some_and(|holder| holder.life == 1), "{holder:?}");
     });
 }
@@ -46,10 +46,10 @@ fn f_15_leader_recreates_a_deleted_shard_lease() {
         fleet.all_led(Duration::ZERO).await;
         assert!(moves(fleet, before).is_empty());
         for shard in [3, 9, 20] {
-            let books = fleet.books();
-            let changes = &books.shards[&shard];
-            let n_gone = changes.iter().filter(|change| change.term.is_none()).count();
-            assert_eq!(n_gone, 1);
+            let records = fleet.records();
+            let changes = &records.shards[&shard];
+            let n_deletions = changes.iter().filter(|change| change.term.is_none()).count();
+            assert_eq!(n_deletions, 1);
         }
         fleet.at(2, 20.0).await;
     });
@@ -60,9 +60,9 @@ fn f_15_leader_with_a_stalled_watch_gives_up_deleted_shard_leases() {
     play(18, Size::default(), async |fleet| {
         begin(fleet, &FOUR).await;
         fleet.at(1, 10.0).await;
-        let (stalled_at, held) = (fleet.now(), fleet.books().held_by(fleet.number("b")));
+        let (stalled_at, held) = (fleet.now(), fleet.records().held_by(fleet.number("b")));
         fleet.allow_late(stalled_at, 45.0);
-        // Its renewals succeed, but it sees neither them nor the loss of its shards.
+        // Its renewals succeed, but it observes neither them nor the loss of its shards.
         let blind = |fault: Fault, verb: Verb| Rule {
             client: Some("b".to_owned()),
             resource: Some(Resource::Lease),
@@ -93,7 +93,7 @@ fn f_15_all_leases_are_recreated_after_deletion() {
         begin(fleet, &FOUR).await;
         fleet.at(0, 57.0).await;
         fleet.allow_late(fleet.now(), 14.0);
-        let all = fleet.ask("GET", LEASES, &json!(null)).await.unwrap();
+        let all = fleet.request("GET", LEASES, &json!(null)).await.unwrap();
         let names = all["items"]
             .as_array()
             .unwrap()
@@ -114,17 +114,18 @@ fn f_19_shards_of_a_force_deleted_pod_are_not_taken_early() {
     play(19, Size::default(), async |fleet| {
         begin(fleet, &FOUR).await;
         fleet.at(0, 55.0).await;
-        // Its connection is slow, so that it does not see the change at once. It may act until it fences itself.
+        // The connection of the Pod is cut, so its process does not observe the deletion. The process may act until it
+        // fences itself.
         let number = fleet.number("c");
-        let held = fleet.books().held_by(number);
+        let held = fleet.records().held_by(number);
         let deleted_at = fleet.now();
         fleet.allow_late(deleted_at, 14.0);
         let cut = fleet.cut("c");
         delete(fleet, "cronwheel-member-uid-c").await;
         fleet.start("e");
         tokio::time::sleep(Duration::from_millis(9_900)).await;
-        let books_held = fleet.books().held_by(number);
-        assert_eq!(books_held, held, "nobody takes what may still be led");
+        let still_held = fleet.records().held_by(number);
+        assert_eq!(still_held, held, "no replica takes shards that may still be led");
         fleet.heal("c", cut);
         fleet.kill("c").await;
         fleet.all_led(Duration::from_secs(3)).await;
@@ -144,11 +145,14 @@ fn f_26_one_of_two_processes_with_the_same_identity_exits() {
         fleet.start_as("copy", number, 0);
         let begun = fleet.now();
         while !fleet.has_ended("b") && !fleet.has_ended("copy") {
-            assert!(fleet.since(begun) <= Duration::from_millis(2_500), "both live on");
+            assert!(
+                fleet.since(begun) <= Duration::from_millis(2_500),
+                "both processes still run"
+            );
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         // Both acted as leader, until a renewal of one of them conflicted.
-        fleet.books().led_twice.clear();
+        fleet.records().led_twice.clear();
         let ended = if fleet.has_ended("b") { "b" } else { "copy" };
         let _ = fleet.ended(ended).await;
         fleet.all_led(Duration::from_secs(12)).await;

@@ -12,7 +12,7 @@ fn n_fences(fleet: &Fleet) -> u64 {
     let names = fleet.names();
     names
         .iter()
-        .map(|name| fleet.look(name, |process| process.metrics.election.fences.get()))
+        .map(|name| fleet.inspect(name, |process| process.metrics.election.fences.get()))
         .sum()
 }
 
@@ -21,10 +21,10 @@ fn f_08_api_server_outage_moves_no_shard() {
     play(8, Size::default(), async |fleet| {
         begin(fleet, &FOUR).await;
         fleet.at(0, 55.0).await;
-        let (from, outage) = (fleet.now(), fleet.trouble(Rule::new(Fault::Outage)));
+        let (from, outage) = (fleet.now(), fleet.add_fault(Rule::new(Fault::Outage)));
         fleet.at(1, 25.0).await;
         assert_eq!((fleet.n_led(), n_fences(fleet)), (0, 4));
-        fleet.end_trouble(outage);
+        fleet.remove_faults(outage);
         let took = fleet.all_led(Duration::from_secs(3)).await;
         assert!(took <= Duration::from_millis(2_200), "{took:?}");
         fleet.allow_late(from, 34.0);
@@ -38,10 +38,10 @@ fn f_08_api_server_outage_moves_no_shard() {
 fn f_09_partitioned_replica_fences_before_others_take_its_shards() {
     play(9, Size::default(), async |fleet| {
         begin(fleet, &FOUR).await;
-        // A burst falls between its fence and its eviction.
+        // A burst is due between the fence of the replica and its eviction.
         fleet.at(0, 52.0).await;
         let (cut_at, number) = (fleet.now(), fleet.number("b"));
-        let held = fleet.books().held_by(number);
+        let held = fleet.records().held_by(number);
         fleet.allow_late(cut_at, 11.5);
         let cut = fleet.cut("b");
         fleet.until(cut_at + SignedDuration::from_millis(7_001)).await;
@@ -52,23 +52,23 @@ fn f_09_partitioned_replica_fences_before_others_take_its_shards() {
         assert_moved_once(fleet, &held, cut_at);
         assert!(
             fleet
-                .books()
+                .records()
                 .writes
                 .iter()
                 .all(|write| write.process != number || write.at <= cut_at)
         );
         let fenced_at = cut_at + SignedDuration::from_millis(7_001);
-        let asked_fenced = |(at, process, _): &&(_, u64, String)| *process == number && *at > fenced_at;
+        let is_after_fence = |(at, process, _): &&(_, u64, String)| *process == number && *at > fenced_at;
         assert_eq!(
-            fleet.books().asked.iter().filter(asked_fenced).count(),
+            fleet.records().requested_writes.iter().filter(is_after_fence).count(),
             0,
-            "it asks for nothing"
+            "a fenced replica requests no write"
         );
         fleet.heal("b", cut);
         fleet.at(3, 20.0).await;
         assert_eq!(evicted(fleet), ["uid-b"]);
         fleet.all_led(Duration::ZERO).await;
-        assert!(fleet.shares()["b"] >= 8, "it has its share again");
+        assert!(fleet.shares()["b"] >= 8, "the returned replica has its share again");
     });
 }
 
@@ -88,8 +88,8 @@ fn f_10_a_slow_and_throttling_api_server_costs_no_lease() {
                 longest: Duration::from_secs(1),
             };
             let throttled = Fault::Throttle { retry_after_seconds: 1 };
-            fleet.trouble(of(slow, 1_000_000));
-            fleet.trouble(of(throttled, 200_000));
+            fleet.add_fault(of(slow, 1_000_000));
+            fleet.add_fault(of(throttled, 200_000));
         }
         fleet.allow_late(from, 190.0);
         fleet.at(3, 50.0).await;
@@ -108,7 +108,8 @@ fn f_11_burst_of_jobs_delays_no_renewal() {
         },
         async |fleet| {
             begin(fleet, &FOUR).await;
-            // A thousand writes a second: some 400 Jobs at the even minute, and their statuses.
+            // The API server handles a thousand writes a second. At the even minute, there are some 400 Jobs and their
+            // statuses.
             fleet.api.set_service_times(ServiceTimes {
                 write: Duration::from_millis(1),
                 read: Duration::from_micros(200),
@@ -117,8 +118,8 @@ fn f_11_burst_of_jobs_delays_no_renewal() {
             fleet.allow_late(fleet.instant(1, 55.0), 10.0);
             fleet.allow_late(fleet.instant(0, 55.0), 10.0);
             fleet.at(2, 10.0).await;
-            let books = fleet.books();
-            for (pod_uid, changes) in &books.members {
+            let records = fleet.records();
+            for (pod_uid, changes) in &records.members {
                 let changes: Vec<_> = changes
                     .iter()
                     .filter(|change| change.at >= fleet.instant(0, 50.0))
@@ -132,7 +133,7 @@ fn f_11_burst_of_jobs_delays_no_renewal() {
                     );
                 }
             }
-            drop(books);
+            drop(records);
             assert_eq!(n_fences(fleet), 0);
         },
     );
@@ -153,7 +154,7 @@ fn f_12_no_shard_has_two_leaders_behind_a_lagging_api_server() {
         fleet.kill("a").await;
         fleet.at(1, 17.0).await;
         fleet.all_led(Duration::from_secs(2)).await;
-        // The up-to-date replicas are asked to terminate, so that the lagging ones take over everything.
+        // The remaining current replica terminates, so that the lagging replicas take over all shards.
         fleet.at(1, 30.0).await;
         fleet.allow_late(fleet.instant(1, 55.0), 20.0);
         fleet.drain("b").await;
@@ -172,14 +173,14 @@ fn f_06_the_fence_counts_from_the_send_of_a_renewal() {
         begin(fleet, &FOUR).await;
         let delay = |fleet: &Fleet, millis: u64| {
             fleet.change("b", |pod| {
-                pod.lease_answer_delay_millis.store(millis, Ordering::Relaxed);
+                pod.lease_response_delay_millis.store(millis, Ordering::Relaxed);
             });
             fleet.api.set_lag(1, Duration::from_millis(millis));
         };
         delay(fleet, 1_300);
         fleet.at(1, 10.0).await;
-        // Wait until a renewal has been made, answered and observed, and none is in flight.
-        let renewed = |fleet: &Fleet| fleet.books().members["uid-b"].last().unwrap().at;
+        // Wait until a renewal is stored, acknowledged and observed, and no other renewal is in flight.
+        let renewed = |fleet: &Fleet| fleet.records().members["uid-b"].last().unwrap().at;
         let former = renewed(fleet);
         while renewed(fleet) == former {
             tokio::time::sleep(Duration::from_millis(10)).await;

@@ -1,9 +1,9 @@
-//! Replicas that are added and removed as intended.
+//! Replicas that are added and removed by rollouts and scaling.
 
 use std::time::Duration;
 
 use super::{THREE, begin, moves};
-use crate::fleet::{Size, books::Job, cluster::Fleet, play};
+use crate::fleet::{Size, cluster::Fleet, play, records::Job};
 
 /// Asserts that the shards are evenly distributed.
 fn assert_even(fleet: &Fleet) {
@@ -21,7 +21,7 @@ fn f_02_a_rolling_update_moves_every_shard_once() {
             fleet.add(new);
             fleet.change(new, |pod| pod.revision = "2".to_owned());
             fleet.start(new);
-            // Longer than members must be stable before a member without shards is given some.
+            // Longer than the settle window, after which a member without shards gets some.
             tokio::time::sleep(Duration::from_secs(14)).await;
             fleet.drain(old).await;
             fleet.all_led(Duration::from_millis(50)).await;
@@ -32,10 +32,10 @@ fn f_02_a_rolling_update_moves_every_shard_once() {
         assert!(moves.values().all(|n_moves| *n_moves == 1), "{moves:?}");
         assert_even(fleet);
         let mut late: Vec<_> = {
-            let books = fleet.books();
-            // Runs that another run holds back do not count as late.
-            let is_free = |job: &&Job| books.cron_jobs[&job.owner].plan.run_seconds < 60;
-            let jobs = books.jobs.values().filter(is_free);
+            let records = fleet.records();
+            // Runs that wait for another run do not count as late.
+            let is_free = |job: &&Job| records.cron_jobs[&job.owner].plan.run_seconds < 60;
+            let jobs = records.jobs.values().filter(is_free);
             jobs.filter_map(|job| Some(job.created.duration_since(job.slot?).as_millis()))
                 .collect()
         };
@@ -95,7 +95,7 @@ fn f_20_shards_settle_after_fifty_member_changes_in_a_minute() {
         },
         async |fleet| {
             begin(fleet, &["a", "b"]).await;
-            // At least one replica always stays. The shards of a killed one are without a leader for a while.
+            // At least one replica always runs. The shards of a killed replica have no leader for a while.
             fleet.allow_late(fleet.instant(0, 50.0), 75.0);
             let names: Vec<String> = (0..6).map(|number| format!("p{number}")).collect();
             for _ in 0..50 {
@@ -110,7 +110,7 @@ fn f_20_shards_settle_after_fifty_member_changes_in_a_minute() {
             }
             tokio::time::sleep(Duration::from_secs(11)).await;
             fleet.all_led(Duration::ZERO).await;
-            // The evictions of the last killed replicas, then the settle window, then a second.
+            // The evictions of the last killed replicas, the settle window, and a second.
             tokio::time::sleep(Duration::from_secs(11)).await;
             assert_even(fleet);
             let settled = fleet.now();

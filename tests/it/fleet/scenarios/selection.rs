@@ -1,4 +1,4 @@
-//! API servers that filter CronJobs by shard, and those that do not.
+//! API servers with and without support for shard selectors.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use serde_json::json;
 use super::{FOUR, TAKEN_WITHIN, THREE, begin, moves, taken};
 use crate::fleet::{Size, cluster::Fleet, load::Plan, play, pod::NAMESPACE};
 
-/// For a replica, the number of lists of CronJobs that the API server filtered, the number of other lists, and the
-/// number of CronJobs of other replicas that it received.
+/// Returns counts of a replica: lists of CronJobs that the API server filtered, other lists of CronJobs, and received
+/// CronJobs of other replicas.
 fn selected(fleet: &Fleet, name: &str) -> (u64, u64, u64) {
-    fleet.look(name, |process| {
+    fleet.inspect(name, |process| {
         let selection = &process.metrics.selection;
         (
             selection.lists_by_server.get(),
@@ -30,8 +30,8 @@ fn spread(fleet: &mut Fleet, names: &[&str]) {
     }
 }
 
-/// A replica drains, another is killed, and one of them comes back.
-async fn come_and_go(fleet: &mut Fleet) {
+/// Drains a replica and restarts it, then kills another replica.
+async fn restart_replicas(fleet: &mut Fleet) {
     fleet.at(1, 30.0).await;
     fleet.allow_late(fleet.instant(1, 55.0), 15.0);
     fleet.drain("a").await;
@@ -40,7 +40,7 @@ async fn come_and_go(fleet: &mut Fleet) {
     fleet.start("a");
     fleet.at(3, 20.0).await;
     let (killed_at, number) = (fleet.now(), fleet.number("b"));
-    let held = fleet.books().held_by(number);
+    let held = fleet.records().held_by(number);
     fleet.allow_late(killed_at, 11.5);
     fleet.kill("b").await;
     fleet.until(killed_at + SignedDuration::from_secs(30)).await;
@@ -56,7 +56,7 @@ fn f_13_one_of_two_api_servers_ignores_the_shard_selector() {
         fleet.api.set_serves_shard_selectors(0, true);
         spread(fleet, &FOUR);
         begin(fleet, &FOUR).await;
-        come_and_go(fleet).await;
+        restart_replicas(fleet).await;
         for name in ["a", "c"] {
             let (by_server, by_replica, passed_over) = selected(fleet, name);
             assert!(by_server >= 2, "{name}: {by_server}");
@@ -76,7 +76,7 @@ fn f_13_shard_selector_support_may_change_under_open_watches() {
         }
         spread(fleet, &FOUR);
         begin(fleet, &FOUR).await;
-        // The feature gate is turned off at both servers, under open watches, and on again at one.
+        // While watches are open, both servers drop the support. One of them regains it later.
         for front_end in 0..2 {
             fleet.api.set_serves_shard_selectors(front_end, false);
         }
@@ -88,10 +88,10 @@ fn f_13_shard_selector_support_may_change_under_open_watches() {
             ..Rule::new(fault)
         };
         for name in ["c", "d"] {
-            fleet.trouble_of(name, once(Fault::CloseWatch));
-            fleet.trouble_of(name, once(Fault::Expired));
+            fleet.add_fault_for(name, once(Fault::CloseWatch));
+            fleet.add_fault_for(name, once(Fault::Expired));
         }
-        come_and_go(fleet).await;
+        restart_replicas(fleet).await;
         assert!(!moves(fleet, from).is_empty());
         let (_, by_replica, _) = selected(fleet, "c");
         assert!(by_replica >= 1, "{by_replica}");
@@ -99,12 +99,12 @@ fn f_13_shard_selector_support_may_change_under_open_watches() {
         fleet.start("b");
         fleet.at(6, 30.0).await;
         let (by_server, ..) = selected(fleet, "b");
-        assert_eq!(by_server, 0, "it is at the other");
+        assert_eq!(by_server, 0, "the server of this replica has no support");
         fleet.at(7, 20.0).await;
     });
 }
 
-/// How often a replica has listed all CronJobs.
+/// The number of lists of all CronJobs by a replica.
 fn n_full_lists(fleet: &Fleet, name: &str) -> u64 {
     selected(fleet, name).1
 }
@@ -132,8 +132,8 @@ fn rolling_update_lists_all_cron_jobs_once_per_replica() {
     });
 }
 
-/// Kills one of three replicas, while a CronJob changes at the given interval in milliseconds. Returns how often the
-/// other replicas then list all CronJobs.
+/// Kills one of three replicas while a CronJob changes at the given interval in milliseconds. Returns the number of
+/// lists of all CronJobs by the other replicas afterwards.
 fn lists_after_a_kill(seed: u64, change_interval_millis: Option<u64>) -> u64 {
     play(seed, Size::default(), async |fleet| {
         fleet.create_cron_job(Plan::plain("changed")).await;
@@ -141,14 +141,14 @@ fn lists_after_a_kill(seed: u64, change_interval_millis: Option<u64>) -> u64 {
         fleet.at(1, 30.0).await;
         let before: u64 = ["a", "c"].iter().map(|name| n_full_lists(fleet, name)).sum();
         let (killed_at, number) = (fleet.now(), fleet.number("b"));
-        let held = fleet.books().held_by(number);
+        let held = fleet.records().held_by(number);
         fleet.allow_late(killed_at, 11.5);
         fleet.kill("b").await;
         let end = killed_at + SignedDuration::from_secs(20);
         while let Some(millis) = change_interval_millis.filter(|_| fleet.now() < end) {
             let path = format!("/apis/batch/v1/namespaces/{NAMESPACE}/cronjobs/changed");
             let change = json!({"metadata": {"annotations": {"at": fleet.now().to_string()}}});
-            fleet.ask("PATCH", &path, &change).await.unwrap();
+            fleet.request("PATCH", &path, &change).await.unwrap();
             tokio::time::sleep(Duration::from_millis(millis)).await;
         }
         fleet.until(end).await;
@@ -168,6 +168,6 @@ fn takeover_after_a_kill_lists_no_cron_jobs_where_the_watch_is_current() {
 #[test]
 fn takeover_after_a_kill_lists_all_cron_jobs_where_nothing_changes() {
     let n_lists = lists_after_a_kill(215, None);
-    // One for each of two replicas. Shards that a replica takes during a list are covered by its next list.
+    // One list for each of two replicas. The next list covers shards that a replica takes during a list.
     assert!((2..=4).contains(&n_lists), "{n_lists}");
 }

@@ -1,5 +1,4 @@
-//! Replicas with different settings that decide when a CronJob runs. `--default-time-zone` also represents
-//! `--namespace`.
+//! Replicas with different settings that affect when CronJobs run. `--default-time-zone` also stands for `--namespace`.
 
 use std::time::Duration;
 
@@ -18,7 +17,7 @@ fn start_in_berlin(fleet: &mut Fleet, name: &str) {
     fleet.start(name);
 }
 
-/// How many shards these replicas lead together.
+/// The number of shards that these replicas lead together.
 fn n_led_by(fleet: &Fleet, names: &[&str]) -> usize {
     let shares = fleet.shares();
     names.iter().filter_map(|name| shares.get(*name)).sum()
@@ -32,7 +31,7 @@ fn rolling_update_of_the_default_time_zone_misses_no_run() {
         for (old, new) in [("a", "x"), ("b", "y"), ("c", "z")] {
             start_in_berlin(fleet, new);
             tokio::time::sleep(Duration::from_secs(4)).await;
-            // Ready, because a rolling update would stop otherwise, and without shards.
+            // The replica leads no shard, but it is ready: a rolling update would stop otherwise.
             assert_eq!(fleet.not_ready(new).await, "", "{new}");
             assert_eq!(fleet.takes_no_shards(new).as_deref(), Some("settings_differ"), "{new}");
             assert_eq!(n_led_by(fleet, &["x", "y", "z"]), 0, "{new}");

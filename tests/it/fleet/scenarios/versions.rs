@@ -11,9 +11,9 @@ use crate::fleet::{Size, cluster::Fleet, play};
 
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
 
-/// The next release, which also supports this one's version.
+/// The next release, which also supports the current version.
 const NEXT: ProtocolRange = ProtocolRange { min: 1, max: 2 };
-/// The release after the next, which does not.
+/// The release after the next, which does not support it.
 const AFTER_NEXT: ProtocolRange = ProtocolRange { min: 2, max: 3 };
 
 fn add(fleet: &mut Fleet, name: &str, protocol: ProtocolRange) {
@@ -36,10 +36,10 @@ async fn replace(fleet: &mut Fleet, old: &str, new: &str, protocol: ProtocolRang
     tokio::time::sleep(Duration::from_secs(3)).await;
 }
 
-/// How many shards were handed over by a single write since an instant.
+/// The number of shards that were handed over by a single write since an instant.
 fn n_transfers(fleet: &Fleet, since: Timestamp) -> usize {
-    let books = fleet.books();
-    let changes = books.shards.values().flatten();
+    let records = fleet.records();
+    let changes = records.shards.values().flatten();
     changes
         .filter(|change| change.is_transfer && change.at >= since)
         .count()
@@ -47,12 +47,12 @@ fn n_transfers(fleet: &Fleet, since: Timestamp) -> usize {
 
 /// Writes unknown metadata into every Lease.
 async fn mark(fleet: &Fleet) {
-    let list = fleet.ask("GET", LEASES, &json!(null)).await.unwrap();
+    let list = fleet.request("GET", LEASES, &json!(null)).await.unwrap();
     let foreign = json!({
         "metadata": {"annotations": {"example.com/other": "kept"}, "labels": {"example.com/other": "kept"}},    });
     for lease in list["items"].as_array().unwrap() {
         let path = format!("{LEASES}/{}", lease["metadata"]["name"].as_str().unwrap());
-        fleet.ask("PATCH", &path, &foreign).await.unwrap();
+        fleet.request("PATCH", &path, &foreign).await.unwrap();
     }
 }
 
@@ -61,9 +61,9 @@ fn is_marked(lease: &Value) -> bool {
     metadata["annotations"]["example.com/other"] == "kept" && metadata["labels"]["example.com/other"] == "kept"
 }
 
-/// How many Leases of shards still have the unknown metadata.
+/// The number of shard Leases that still have the unknown metadata.
 async fn n_marked(fleet: &Fleet) -> usize {
-    let list = fleet.ask("GET", LEASES, &json!(null)).await.unwrap();
+    let list = fleet.request("GET", LEASES, &json!(null)).await.unwrap();
     let of_shards = list["items"].as_array().unwrap().iter().filter(|lease| {
         let name = lease["metadata"]["name"].as_str().unwrap();
         name.starts_with("cronwheel-shard-") && is_marked(lease)
@@ -82,7 +82,7 @@ fn f_22_rollout_may_be_rolled_back_halfway_and_repeated() {
         let before = fleet.now();
         replace(fleet, "a", "x", NEXT).await;
         replace(fleet, "b", "y", NEXT).await;
-        // Versions are mixed, through the settle window and several slots.
+        // Both versions run through the settle window and several slots.
         fleet.at(3, 20.0).await;
         replace(fleet, "y", "b2", ProtocolRange::OURS).await;
         replace(fleet, "x", "a2", ProtocolRange::OURS).await;
@@ -114,7 +114,7 @@ fn f_22_member_keeps_foreign_metadata_of_its_lease() {
         fleet.at(1, 20.0).await;
         for name in ["a", "b"] {
             let path = format!("{LEASES}/cronwheel-member-uid-{name}");
-            let lease = fleet.ask("GET", &path, &json!(null)).await.unwrap();
+            let lease = fleet.request("GET", &path, &json!(null)).await.unwrap();
             assert!(is_marked(&lease), "{lease}");
         }
     });
@@ -138,13 +138,13 @@ fn f_22_replica_with_an_incompatible_protocol_owns_no_shard() {
         assert_eq!(fleet.takes_no_shards("a"), None);
         assert_eq!(fleet.not_ready("a").await, "");
         let events = "/api/v1/namespaces/default/events";
-        let events = fleet.ask("GET", events, &json!(null)).await.unwrap();
-        let told = events["items"]
+        let events = fleet.request("GET", events, &json!(null)).await.unwrap();
+        let event = events["items"]
             .as_array()
             .unwrap()
             .iter()
             .find(|event| event["reason"] == "TakesNoShards");
-        assert_eq!(told.unwrap()["involvedObject"]["name"], "cronwheel-member-uid-newer");
+        assert_eq!(event.unwrap()["involvedObject"]["name"], "cronwheel-member-uid-newer");
         assert!(super::moves(fleet, before).is_empty());
     });
 }

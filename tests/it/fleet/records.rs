@@ -1,4 +1,4 @@
-//! The record of a fleet's run: events with their authors, in order. The oracle judges these facts.
+//! The records of a fleet: events with their authors, in order. The oracle judges them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,12 +10,12 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::load::Plan;
 
-/// An Event may wait this long behind a burst of creates.
+/// The maximum delay of an Event behind a burst of creates.
 const REPORTED_WITHIN: SignedDuration = SignedDuration::from_secs(10);
 
-/// Everything recorded about a fleet.
+/// All records of a fleet.
 #[derive(Debug)]
-pub(super) struct Books {
+pub(super) struct Records {
     pub(super) shard_count: ShardCount,
     pub(super) cron_jobs: BTreeMap<String, CronJob>,
     /// Every Job that ever existed, by uid.
@@ -27,23 +27,23 @@ pub(super) struct Books {
     /// The replicas' writes to CronJobs and Jobs, in order.
     pub(super) writes: Vec<Write>,
     /// The writes that replicas requested, successful or not, in order: time, process and CronJob.
-    pub(super) asked: Vec<(Timestamp, u64, String)>,
+    pub(super) requested_writes: Vec<(Timestamp, u64, String)>,
     /// For each shard, the number of creates in flight, and its maximum.
-    pub(super) creates_on_the_way: BTreeMap<u16, (usize, usize)>,
-    /// Status cursors that moved backwards.
+    pub(super) creates_in_flight: BTreeMap<u16, (usize, usize)>,
+    /// Descriptions of status cursors that moved backwards.
     pub(super) cursors_back: Vec<String>,
-    /// Times at which two processes led one shard.
+    /// Descriptions of shards that two processes led at the same time.
     pub(super) led_twice: Vec<String>,
     /// Processes that run with `--alone`.
     pub(super) alone: BTreeSet<u64>,
     pub(super) n_lease_writes: u64,
-    /// How many pages of Jobs without the label of a shard replicas requested.
+    /// The number of requested pages of Jobs without the label of a shard.
     pub(super) n_unlabelled_pages: u64,
-    /// The least version that replicas requested for each list of Jobs that may be from a cache, in order.
+    /// The requested minimum version of each list of Jobs that the server may take from its cache, in order.
     pub(super) cached_job_lists: Vec<u64>,
-    /// How often replicas tried to create a Job that already existed.
+    /// The number of creates of a Job that already existed.
     pub(super) n_exists: u64,
-    /// How often admission denied a create.
+    /// The number of creates that admission denied.
     pub(super) n_denied: u64,
     /// The Warnings of each CronJob: time and reason.
     pub(super) warnings: BTreeMap<String, Vec<(Timestamp, String)>>,
@@ -53,7 +53,7 @@ pub(super) struct Books {
 pub(super) struct CronJob {
     pub(super) plan: Plan,
     pub(super) created: Timestamp,
-    /// When it was deleted, suspended or rescheduled, and therefore runs no more.
+    /// When it was deleted, suspended or rescheduled. It has no further runs.
     pub(super) ended: Option<Timestamp>,
     pub(super) shard: u16,
     pub(super) cursor: Option<Timestamp>,
@@ -78,12 +78,12 @@ pub(super) struct ShardChange {
     pub(super) holder: Option<Holder>,
     /// `None` if the Lease is deleted.
     pub(super) term: Option<u64>,
-    /// Whether the previous leader wrote this holder.
+    /// Whether the previous leader wrote the holder, as a transfer.
     pub(super) is_transfer: bool,
     pub(super) crashes: u64,
 }
 
-/// A life of a process. A process starts a new life when it joins again.
+/// A life of a process. A process starts a new life each time it joins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Holder {
     pub(super) process: u64,
@@ -138,17 +138,17 @@ pub(super) struct Write {
     pub(super) object: String,
 }
 
-impl Books {
-    pub(super) fn new(shard_count: ShardCount) -> Books {
-        Books {
+impl Records {
+    pub(super) fn new(shard_count: ShardCount) -> Records {
+        Records {
             shard_count,
             cron_jobs: BTreeMap::new(),
             jobs: BTreeMap::new(),
             shards: BTreeMap::new(),
             members: BTreeMap::new(),
             writes: Vec::new(),
-            asked: Vec::new(),
-            creates_on_the_way: BTreeMap::new(),
+            requested_writes: Vec::new(),
+            creates_in_flight: BTreeMap::new(),
             cursors_back: Vec::new(),
             led_twice: Vec::new(),
             alone: BTreeSet::new(),
@@ -161,7 +161,7 @@ impl Books {
         }
     }
 
-    pub(super) fn enter(&mut self, plan: Plan, uid: &str, created: Timestamp) {
+    pub(super) fn add_cron_job(&mut self, plan: Plan, uid: &str, created: Timestamp) {
         let shard = Bucket::of(&Uid::new(uid)).shard(self.shard_count).0;
         let cron_job = CronJob {
             created,
@@ -173,12 +173,12 @@ impl Books {
         self.cron_jobs.insert(cron_job.plan.name.clone(), cron_job);
     }
 
-    /// Counts a create for a CronJob. `is_sent` is false when the create has returned or nobody waits for it any more.
+    /// Counts a create for a CronJob. `is_sent` is false when the create has returned or its sender is gone.
     pub(super) fn count_create(&mut self, cron_job: &str, is_sent: bool) {
         let Some(shard) = self.cron_jobs.get(cron_job).map(|cron_job| cron_job.shard) else {
             return;
         };
-        let (now, most) = self.creates_on_the_way.entry(shard).or_default();
+        let (now, most) = self.creates_in_flight.entry(shard).or_default();
         *now = if is_sent { *now + 1 } else { *now - 1 };
         *most = (*most).max(*now);
     }
@@ -215,7 +215,7 @@ impl Books {
         is_with(&cron_job).then(|| self.cron_jobs.values().filter(is_with).count())
     }
 
-    /// How often each shard has moved from one process to another since an instant, according to its holders.
+    /// The number of moves of each shard from one process to another since an instant.
     pub(super) fn moves_since(&self, since: Timestamp) -> BTreeMap<u16, usize> {
         let moves = |changes: &Vec<ShardChange>| {
             let mut holder = None;
@@ -234,7 +234,7 @@ impl Books {
             .collect()
     }
 
-    /// When a shard was first held by another process after an instant.
+    /// The first time after an instant at which another process held a shard.
     pub(super) fn taken_from(&self, process: u64, shard: u16, after: Timestamp) -> Option<Timestamp> {
         let changes = self.shards.get(&shard)?;
         let is_other = |holder: Holder| holder.process != process;

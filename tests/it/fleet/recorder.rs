@@ -1,4 +1,4 @@
-//! Follows the API server and records every Job, every status cursor, every Lease and every Warning.
+//! The recorder watches the API server and records every Job, status cursor, Lease and Warning.
 
 use std::{
     convert::Infallible,
@@ -12,8 +12,8 @@ use kube::{Client, core::WatchEvent};
 use serde_json::Value;
 
 use super::{
-    books::{Books, Holder, Job, MemberChange, ShardChange},
     pod::NAMESPACE,
+    records::{Holder, Job, MemberChange, Records, ShardChange},
 };
 
 #[derive(Clone, Copy)]
@@ -24,10 +24,10 @@ enum Kind {
     Events,
 }
 
-/// Records everything after a version, forever.
-pub(super) async fn keep(api: Api, clock: WallClock, books: Arc<Mutex<Books>>, version: u64) -> Infallible {
+/// Records all changes after a version, forever.
+pub(super) async fn run(api: Api, clock: WallClock, records: Arc<Mutex<Records>>, version: u64) -> Infallible {
     let follow =
-        |kind: Kind, path: &'static str| follow(api.clone(), clock.clone(), Arc::clone(&books), version, kind, path);
+        |kind: Kind, path: &'static str| follow(api.clone(), clock.clone(), Arc::clone(&records), version, kind, path);
     tokio::select! {
         biased;
         never = follow(Kind::Leases, "/apis/coordination.k8s.io/v1/leases") => never,
@@ -40,7 +40,7 @@ pub(super) async fn keep(api: Api, clock: WallClock, books: Arc<Mutex<Books>>, v
 async fn follow(
     api: Api,
     clock: WallClock,
-    books: Arc<Mutex<Books>>,
+    records: Arc<Mutex<Records>>,
     mut version: u64,
     kind: Kind,
     path: &'static str,
@@ -55,34 +55,35 @@ async fn follow(
                 WatchEvent::Added(object) | WatchEvent::Modified(object) => (object, false),
                 WatchEvent::Deleted(object) => (object, true),
                 WatchEvent::Bookmark(_) => continue,
-                WatchEvent::Error(status) => panic!("the ledger's watch: {status:?}"),
+                WatchEvent::Error(status) => panic!("the recorder's watch: {status:?}"),
             };
             version = number(&object["metadata"]["resourceVersion"]).unwrap();
-            let seen = Seen {
+            let observed = Observed {
                 object: &object,
                 is_deleted,
                 version,
                 at: clock.now(),
             };
-            let mut books = books.lock().unwrap();
+            let mut records = records.lock().unwrap();
             match kind {
-                Kind::Jobs => books.see_job(&seen),
-                Kind::CronJobs => books.see_cron_job(&seen),
-                Kind::Leases => books.see_lease(&seen),
-                Kind::Events => books.see_event(&seen),
+                Kind::Jobs => records.record_job(&observed),
+                Kind::CronJobs => records.record_cron_job(&observed),
+                Kind::Leases => records.record_lease(&observed),
+                Kind::Events => records.record_event(&observed),
             }
         }
     }
 }
 
-struct Seen<'a> {
+/// A watched object.
+struct Observed<'a> {
     object: &'a Value,
     is_deleted: bool,
     version: u64,
     at: Timestamp,
 }
 
-impl Seen<'_> {
+impl Observed<'_> {
     fn name(&self) -> &str {
         self.object["metadata"]["name"].as_str().unwrap()
     }
@@ -104,72 +105,72 @@ fn instant(value: &Value) -> Option<Timestamp> {
     value.as_str()?.parse().ok()
 }
 
-impl Books {
-    fn see_job(&mut self, seen: &Seen<'_>) {
-        let metadata = &seen.object["metadata"];
-        let slot = seen.annotation("batch.kubernetes.io/cronjob-scheduled-timestamp");
+impl Records {
+    fn record_job(&mut self, observed: &Observed<'_>) {
+        let metadata = &observed.object["metadata"];
+        let slot = observed.annotation("batch.kubernetes.io/cronjob-scheduled-timestamp");
         let job = self.jobs.entry(metadata["uid"].as_str().unwrap().to_owned());
         let job = job.or_insert_with(|| Job {
-            name: seen.name().to_owned(),
+            name: observed.name().to_owned(),
             owner: metadata["ownerReferences"][0]["name"]
                 .as_str()
                 .unwrap_or_default()
                 .to_owned(),
             slot: slot.and_then(|slot| slot.parse().ok()),
-            created: seen.at,
+            created: observed.at,
             ended: None,
         });
-        let is_finished = seen.object["status"]["conditions"]
+        let is_finished = observed.object["status"]["conditions"]
             .as_array()
             .is_some_and(|conditions| {
                 conditions
                     .iter()
                     .any(|it| it["type"] == "Complete" || it["type"] == "Failed")
             });
-        if is_finished || seen.is_deleted {
-            job.ended.get_or_insert(seen.at);
+        if is_finished || observed.is_deleted {
+            job.ended.get_or_insert(observed.at);
         }
     }
 
-    fn see_cron_job(&mut self, seen: &Seen<'_>) {
-        let Some(cron_job) = self.cron_jobs.get_mut(seen.name()) else {
+    fn record_cron_job(&mut self, observed: &Observed<'_>) {
+        let Some(cron_job) = self.cron_jobs.get_mut(observed.name()) else {
             return;
         };
-        if seen.is_deleted {
-            cron_job.ended.get_or_insert(seen.at);
+        if observed.is_deleted {
+            cron_job.ended.get_or_insert(observed.at);
             return;
         }
-        let cursor = instant(&seen.object["status"]["lastScheduleTime"]);
+        let cursor = instant(&observed.object["status"]["lastScheduleTime"]);
         if cursor < cron_job.cursor {
-            let gone_back = format!(
+            let problem = format!(
                 "{}: cursor from {:?} back to {cursor:?} at {}",
-                seen.name(),
+                observed.name(),
                 cron_job.cursor,
-                seen.at
+                observed.at
             );
-            self.cursors_back.push(gone_back);
+            self.cursors_back.push(problem);
         }
         cron_job.cursor = cursor;
     }
 
-    /// A repeated Event raises the count of the first one.
-    fn see_event(&mut self, seen: &Seen<'_>) {
-        let (about, text) = (&seen.object["involvedObject"], |value: &Value| {
+    /// Every update counts, because a repeated Event only raises the count of the first one.
+    fn record_event(&mut self, observed: &Observed<'_>) {
+        let (about, text) = (&observed.object["involvedObject"], |value: &Value| {
             value.as_str().unwrap_or_default().to_owned()
         });
-        if seen.object["type"] == "Warning" && about["kind"] == "CronJob" && !seen.is_deleted {
+        if observed.object["type"] == "Warning" && about["kind"] == "CronJob" && !observed.is_deleted {
             let warnings = self.warnings.entry(text(&about["name"])).or_default();
-            warnings.push((seen.at, text(&seen.object["reason"])));
+            warnings.push((observed.at, text(&observed.object["reason"])));
         }
     }
 
-    fn see_lease(&mut self, seen: &Seen<'_>) {
-        let name = seen.name();
+    fn record_lease(&mut self, observed: &Observed<'_>) {
+        let name = observed.name();
         if let Some(pod_uid) = name.strip_prefix("cronwheel-member-") {
             let change = MemberChange {
-                at: seen.at,
-                holder: seen.holder(),
-                evicted_by: seen.annotation("cronwheel.dev/evicted-by").map(ToOwned::to_owned),
+                at: observed.at,
+                holder: observed.holder(),
+                evicted_by: observed.annotation("cronwheel.dev/evicted-by").map(ToOwned::to_owned),
             };
             return self.members.entry(pod_uid.to_owned()).or_default().push(change);
         }
@@ -177,16 +178,16 @@ impl Books {
             .strip_prefix("cronwheel-shard-")
             .and_then(|rest| rest.split_once('-')?.1.parse().ok());
         let Some(shard) = shard else { return };
-        let holder = seen.holder().filter(|_| !seen.is_deleted);
+        let holder = observed.holder().filter(|_| !observed.is_deleted);
         let change = ShardChange {
-            version: seen.version,
-            at: seen.at,
+            version: observed.version,
+            at: observed.at,
             holder,
-            is_transfer: holder.is_some() && seen.annotation("cronwheel.dev/written-through").is_some(),
-            term: seen.object["spec"]["leaseTransitions"]
+            is_transfer: holder.is_some() && observed.annotation("cronwheel.dev/written-through").is_some(),
+            term: observed.object["spec"]["leaseTransitions"]
                 .as_u64()
-                .filter(|_| !seen.is_deleted),
-            crashes: seen
+                .filter(|_| !observed.is_deleted),
+            crashes: observed
                 .annotation("cronwheel.dev/crashes")
                 .map_or(0, |text| text.parse().unwrap()),
         };

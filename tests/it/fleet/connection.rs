@@ -1,5 +1,5 @@
-//! A process's connection to the API server. It blocks while the process is frozen, loses everything while it is cut,
-//! and records what the server did. A request that was sent is served even if its sender is gone.
+//! The connection of a process to the API server. It blocks while the process is frozen, drops all traffic while it is
+//! cut, and records the requests and their results. The server handles a sent request even if its sender is gone.
 
 use std::{
     future::Future,
@@ -22,16 +22,16 @@ use http_body_util::BodyExt as _;
 use kube::client::Body;
 use tower::Service;
 
-use super::books::{Books, Write, WriteKind};
+use super::records::{Records, Write, WriteKind};
 
-/// A connection without traffic is closed after this time.
+/// The sender considers a connection without traffic dead after this time.
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
 
 /// The number of creates until the process is frozen. Zero means never.
 pub(super) type FreezeAtCreate = Arc<AtomicU64>;
 
 #[derive(Clone)]
-pub(super) struct Line {
+pub(super) struct Connection {
     pub(super) api: Api,
     pub(super) clock: WallClock,
     pub(super) service: ApiService,
@@ -41,16 +41,16 @@ pub(super) struct Line {
     pub(super) machine: SimulatedWall,
     pub(super) is_cut: OrderedSender<bool>,
     pub(super) freeze_at_create: FreezeAtCreate,
-    /// Whether the next request for a Lease makes its task fail.
-    pub(super) is_lease_task_doomed: Arc<AtomicBool>,
+    /// Whether the next Lease write panics. Applies once.
+    pub(super) fail_lease_task: Arc<AtomicBool>,
     /// The delay of responses to Lease writes.
-    pub(super) lease_answer_delay_millis: Arc<AtomicU64>,
-    pub(super) books: Arc<Mutex<Books>>,
-    /// The connection, if the process distinguishes connections.
-    pub(super) connection: Option<Arc<Mutex<Balanced>>>,
+    pub(super) lease_response_delay_millis: Arc<AtomicU64>,
+    pub(super) records: Arc<Mutex<Records>>,
+    /// The connection through the load balancer, if the process distinguishes connections.
+    pub(super) balanced: Option<Arc<Mutex<Balanced>>>,
 }
 
-/// A connection through a load balancer, which connects every new one to the next API server.
+/// A connection through a load balancer. The load balancer connects each new connection to the next API server.
 pub(super) struct Balanced {
     connection: ApiConnection,
     front_end: usize,
@@ -66,7 +66,7 @@ impl Balanced {
         }
     }
 
-    /// Returns the connection and its API server. Opens another one if it is retired.
+    /// Returns the connection and its API server. Opens a new connection if the current one is retired.
     fn open(&mut self) -> (ApiConnection, usize) {
         if self.connection.is_retired() {
             *self = Balanced::new((self.front_end + 1) % self.n_front_ends, self.n_front_ends);
@@ -78,25 +78,25 @@ impl Balanced {
 /// A request for a page of Jobs.
 #[derive(Clone, Copy, Debug)]
 struct JobList {
-    /// Whether it is of the Jobs without the label of a shard.
+    /// Whether it selects the Jobs without the label of a shard.
     is_unlabelled: bool,
-    /// The version that it must not be older than, if it may be from a cache.
+    /// The minimum version of the result, if the server may use its cache.
     least_version: Option<u64>,
 }
 
-/// The properties of a request that are recorded.
+/// The recorded properties of a request.
 #[derive(Clone, Debug)]
-struct Asked {
+struct ParsedRequest {
     write: Option<WriteKind>,
     is_lease_write: bool,
     is_watch: bool,
     job_list: Option<JobList>,
-    /// The name of its CronJob or Job.
+    /// The name of the CronJob or Job.
     name: String,
 }
 
-impl Asked {
-    fn of(request: &Request<Body>) -> Asked {
+impl ParsedRequest {
+    fn of(request: &Request<Body>) -> ParsedRequest {
         let (path, query) = (request.uri().path(), request.uri().query().unwrap_or_default());
         let (is_post, is_get) = (request.method() == Method::POST, request.method() == Method::GET);
         let segments: Vec<&str> = path.split('/').collect();
@@ -111,7 +111,7 @@ impl Asked {
             _ => String::new(),
         };
         let is_job_list = is_get && path.ends_with("/jobs") && !query.contains("watch=");
-        Asked {
+        ParsedRequest {
             write,
             is_lease_write: path.contains("/leases") && !is_get,
             is_watch: query.contains("watch="),
@@ -129,63 +129,63 @@ fn cron_job_of(job: &str) -> &str {
     job.rsplit_once('-').map_or("", |(cron_job, _)| cron_job)
 }
 
-/// Returns the version that a list must not be older than, if the request names one.
+/// Returns the minimum version of a list, if the request has one.
 fn least_version(query: &str) -> Option<u64> {
     let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
     let (_, version) = pairs.find(|(name, _)| *name == "resourceVersion")?;
     version.parse().ok()
 }
 
-/// A create whose sender waits for the response.
-struct OnTheWay {
-    books: Arc<Mutex<Books>>,
+/// A create in flight. Its drop ends the count.
+struct InFlightCreate {
+    records: Arc<Mutex<Records>>,
     cron_job: String,
 }
 
-impl Drop for OnTheWay {
+impl Drop for InFlightCreate {
     fn drop(&mut self) {
-        // After a failed test, the lock is poisoned and nobody reads the record.
-        if let Ok(mut books) = self.books.lock() {
-            books.count_create(&self.cron_job, false);
+        // After a failed test, the lock is poisoned and the records are unused.
+        if let Ok(mut records) = self.records.lock() {
+            records.count_create(&self.cron_job, false);
         }
     }
 }
 
-impl Line {
-    async fn carry(self, request: Request<Body>) -> Result<Response<ApiBody>, ConnectionLost> {
-        let mut asked = Asked::of(&request);
+impl Connection {
+    async fn deliver(self, request: Request<Body>) -> Result<Response<ApiBody>, ConnectionLost> {
+        let mut parsed = ParsedRequest::of(&request);
         let (parts, body) = request.into_parts();
         let body = body.collect().await.map_err(|_| ConnectionLost)?.to_bytes();
-        if asked.write == Some(WriteKind::Create) {
+        if parsed.write == Some(WriteKind::Create) {
             let job: serde_json::Value = serde_json::from_slice(&body).unwrap();
-            asked.name = job["metadata"]["name"].as_str().map(ToOwned::to_owned).unwrap();
+            parsed.name = job["metadata"]["name"].as_str().map(ToOwned::to_owned).unwrap();
         }
         let request = Request::from_parts(parts, Body::from(body));
-        self.note_requested(&asked);
-        let _on_the_way = self.count(&asked);
-        if asked.write == Some(WriteKind::Create) && self.freeze_at_create.load(Ordering::Relaxed) > 0 {
+        self.record_requested(&parsed);
+        let _in_flight_create = self.count_in_flight(&parsed);
+        if parsed.write == Some(WriteKind::Create) && self.freeze_at_create.load(Ordering::Relaxed) > 0 {
             let n_left = self.freeze_at_create.fetch_sub(1, Ordering::Relaxed) - 1;
             if n_left == 0 {
                 self.machine.freeze();
             }
         }
-        let asked_for_lease = asked.is_lease_write;
-        let is_doomed = asked_for_lease && self.is_lease_task_doomed.swap(false, Ordering::Relaxed);
-        assert!(!is_doomed, "on purpose");
+        let is_lease_write = parsed.is_lease_write;
+        let must_fail = is_lease_write && self.fail_lease_task.swap(false, Ordering::Relaxed);
+        assert!(!must_fail, "the test fails this task");
         self.machine.run(async {}).await;
-        self.cross().await?;
-        let answer = tokio::spawn(self.clone().serve(request, asked)).await;
-        let answer = answer.unwrap_or_else(|error| panic!("the API server: {error}"))?;
-        let delay = self.lease_answer_delay_millis.load(Ordering::Relaxed);
-        if asked_for_lease && delay > 0 {
+        self.wait_while_cut().await?;
+        let response = tokio::spawn(self.clone().serve(request, parsed)).await;
+        let response = response.unwrap_or_else(|error| panic!("the API server: {error}"))?;
+        let delay = self.lease_response_delay_millis.load(Ordering::Relaxed);
+        if is_lease_write && delay > 0 {
             tokio::time::sleep(Duration::from_millis(delay)).await;
         }
-        self.cross().await?;
-        Ok(answer)
+        self.wait_while_cut().await?;
+        Ok(response)
     }
 
     /// Blocks while the connection is cut, until the sender considers the connection dead.
-    async fn cross(&self) -> Result<(), ConnectionLost> {
+    async fn wait_while_cut(&self) -> Result<(), ConnectionLost> {
         let mut is_cut = self.is_cut.subscribe();
         let healed = is_cut.wait_for(|is_cut| !is_cut);
         match tokio::time::timeout(KEEP_ALIVE, healed).await {
@@ -194,79 +194,83 @@ impl Line {
         }
     }
 
-    async fn serve(mut self, request: Request<Body>, asked: Asked) -> Result<Response<ApiBody>, ConnectionLost> {
-        let balanced = self.connection.as_ref().map(|balanced| balanced.lock().unwrap().open());
+    async fn serve(
+        mut self,
+        request: Request<Body>,
+        parsed: ParsedRequest,
+    ) -> Result<Response<ApiBody>, ConnectionLost> {
+        let balanced = self.balanced.as_ref().map(|balanced| balanced.lock().unwrap().open());
         if let Some((_, front_end)) = &balanced {
             self.service = self.service.clone().at_front_end(*front_end);
         }
-        let elsewhere = self.job_lists.as_mut().filter(|_| asked.job_list.is_some());
-        let answer = elsewhere.unwrap_or(&mut self.service).call(request);
-        if asked.is_watch {
-            return answer.await;
+        let list_service = self.job_lists.as_mut().filter(|_| parsed.job_list.is_some());
+        let response = list_service.unwrap_or(&mut self.service).call(request);
+        if parsed.is_watch {
+            return response.await;
         }
-        let mut answer = answer.await?;
+        let mut response = response.await?;
         if let Some((connection, _)) = balanced {
-            answer.extensions_mut().insert(connection);
+            response.extensions_mut().insert(connection);
         }
-        self.note(&asked, answer.status());
-        Ok(answer)
+        self.record_result(&parsed, response.status());
+        Ok(response)
     }
 
-    /// Counts a create as in flight until the returned value is dropped.
-    fn count(&self, asked: &Asked) -> Option<impl Drop + use<>> {
-        if asked.write != Some(WriteKind::Create) {
+    /// Counts a create as in flight until the caller drops the returned value.
+    fn count_in_flight(&self, parsed: &ParsedRequest) -> Option<impl Drop + use<>> {
+        if parsed.write != Some(WriteKind::Create) {
             return None;
         }
-        let (books, cron_job) = (Arc::clone(&self.books), cron_job_of(&asked.name).to_owned());
-        books.lock().unwrap().count_create(&cron_job, true);
-        Some(OnTheWay { books, cron_job })
+        let (records, cron_job) = (Arc::clone(&self.records), cron_job_of(&parsed.name).to_owned());
+        records.lock().unwrap().count_create(&cron_job, true);
+        Some(InFlightCreate { records, cron_job })
     }
 
-    /// Records the time at which the process decided to send.
-    fn note_requested(&self, asked: &Asked) {
-        let cron_job = match asked.write {
-            Some(WriteKind::Status) => asked.name.as_str(),
-            Some(WriteKind::Create | WriteKind::Delete) => cron_job_of(&asked.name),
+    /// Records a write that the process is about to send.
+    fn record_requested(&self, parsed: &ParsedRequest) {
+        let cron_job = match parsed.write {
+            Some(WriteKind::Status) => parsed.name.as_str(),
+            Some(WriteKind::Create | WriteKind::Delete) => cron_job_of(&parsed.name),
             None => return,
         };
-        let asked = (self.clock.now(), self.process, cron_job.to_owned());
-        self.books.lock().unwrap().asked.push(asked);
+        let requested = (self.clock.now(), self.process, cron_job.to_owned());
+        self.records.lock().unwrap().requested_writes.push(requested);
     }
 
-    /// There is no await after the write, so the current version is that of the write.
-    fn note(&self, asked: &Asked, status: StatusCode) {
-        let mut books = self.books.lock().unwrap();
-        books.n_lease_writes += u64::from(asked.is_lease_write);
-        if let Some(list) = asked.job_list {
-            books.n_unlabelled_pages += u64::from(list.is_unlabelled);
-            books.cached_job_lists.extend(list.least_version);
+    /// Records a finished request. No await follows the write, so the current version is the version of the write.
+    fn record_result(&self, parsed: &ParsedRequest, status: StatusCode) {
+        let mut records = self.records.lock().unwrap();
+        records.n_lease_writes += u64::from(parsed.is_lease_write);
+        if let Some(list) = parsed.job_list {
+            records.n_unlabelled_pages += u64::from(list.is_unlabelled);
+            records.cached_job_lists.extend(list.least_version);
         }
-        let Some(kind) = asked.write else { return };
+        let Some(kind) = parsed.write else { return };
         if kind == WriteKind::Create && status == StatusCode::CONFLICT {
-            books.n_exists += 1;
+            records.n_exists += 1;
         }
         if kind == WriteKind::Create && status == StatusCode::FORBIDDEN {
-            books.n_denied += 1;
+            records.n_denied += 1;
         }
         if !status.is_success() {
             return;
         }
         let cron_job = match kind {
-            WriteKind::Status => asked.name.as_str(),
-            WriteKind::Create | WriteKind::Delete => cron_job_of(&asked.name),
+            WriteKind::Status => parsed.name.as_str(),
+            WriteKind::Create | WriteKind::Delete => cron_job_of(&parsed.name),
         };
-        books.writes.push(Write {
+        records.writes.push(Write {
             version: self.api.version(),
             at: self.clock.now(),
             process: self.process,
             kind,
             cron_job: cron_job.to_owned(),
-            object: asked.name.clone(),
+            object: parsed.name.clone(),
         });
     }
 }
 
-impl Service<Request<Body>> for Line {
+impl Service<Request<Body>> for Connection {
     type Response = Response<ApiBody>;
     type Error = ConnectionLost;
     type Future = Pin<Box<dyn Future<Output = Result<Response<ApiBody>, ConnectionLost>> + Send>>;
@@ -276,6 +280,6 @@ impl Service<Request<Body>> for Line {
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        Box::pin(self.clone().carry(request))
+        Box::pin(self.clone().deliver(request))
     }
 }

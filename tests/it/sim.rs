@@ -1,16 +1,17 @@
-//! The whole controller in one process: its real tasks on an in-memory API server, in simulated time, with faults and
-//! users, from one seed.
+//! Simulation of the whole controller in one process: its real tasks run on an in-memory API server in simulated time,
+//! with disruptions and users from one seed.
 //!
-//! A model that is independent of the implementation determines which runs must exist and which may. Nothing waits, so
-//! a simulated day takes only as long as its requests. `CRONWHEEL_SIM_SEEDS`, `CRONWHEEL_SIM_SEED` (the first seed) and
-//! `CRONWHEEL_SIM_MINUTES` run more. A failing seed prints the command that repeats it, and `CRONWHEEL_SIM_SHOW=job-07`
-//! prints the history of one CronJob. `tests/mutations.py` shows that the simulation can fail.
+//! A model that is independent of the implementation determines which runs must exist and which may exist. Waits take
+//! no real time, so a simulated day takes only as long as its requests. `CRONWHEEL_SIM_SEEDS`, `CRONWHEEL_SIM_SEED` (the
+//! first seed) and `CRONWHEEL_SIM_MINUTES` run more. A failing seed prints the command that repeats it, and
+//! `CRONWHEEL_SIM_SHOW=job-07` prints the history of one CronJob. `tests/mutations.py` checks that the simulation fails
+//! for broken code.
 
 mod calendar;
 mod cluster;
 mod controllers;
-mod ledger;
 mod model;
+mod recorder;
 mod scenario;
 mod user;
 mod world;
@@ -28,17 +29,17 @@ use scenario::{RUN_SECONDS_MAX, Scenario};
 use user::User;
 use world::World;
 
-/// After the end every CronJob is suspended. This covers the longest Job and a margin.
+/// The time after the end in which all Jobs finish: the longest run time and a margin. Every CronJob is suspended then.
 const SETTLING: Duration = Duration::from_secs(RUN_SECONDS_MAX.unsigned_abs() + 60);
 
-/// In this period after the end, nothing may be written.
+/// The period after the settling in which the controller may not write.
 const QUIET: Duration = Duration::from_mins(2);
 
-/// The minimum for each seed, so that its result is meaningful.
+/// The minimum for each seed. A seed below it has no meaningful result.
 const N_RUNS_A_MINUTE_MIN: usize = 30;
-const N_TROUBLES_AN_HOUR_MIN: usize = 5;
+const N_DISRUPTIONS_AN_HOUR_MIN: usize = 5;
 
-/// The minimum only applies to runs of at least this length.
+/// The minimum applies only to simulations of at least this length.
 const MINUTES_TO_JUDGE: u64 = 60;
 
 /// The result of a simulation.
@@ -47,20 +48,20 @@ const MINUTES_TO_JUDGE: u64 = 60;
 struct Summary {
     n_runs: usize,
     n_crashes: usize,
-    n_troubles: usize,
+    n_disruptions: usize,
     n_lost_messages: u64,
     n_edits: usize,
 }
 
 impl Summary {
-    /// What is below the minimum for this length.
+    /// Describes the count that is below its minimum for this length, if any.
     fn lacks(&self, minutes: usize) -> Option<String> {
-        let n_troubles = self.n_crashes + self.n_troubles;
+        let n_disruptions = self.n_crashes + self.n_disruptions;
         if self.n_runs < N_RUNS_A_MINUTE_MIN * minutes {
             Some(format!("fewer than {N_RUNS_A_MINUTE_MIN} runs a minute"))
-        } else if 60 * n_troubles < N_TROUBLES_AN_HOUR_MIN * minutes {
+        } else if 60 * n_disruptions < N_DISRUPTIONS_AN_HOUR_MIN * minutes {
             Some(format!(
-                "fewer than {N_TROUBLES_AN_HOUR_MIN} crashes and troubles an hour"
+                "fewer than {N_DISRUPTIONS_AN_HOUR_MIN} crashes and disruptions an hour"
             ))
         } else {
             None
@@ -72,8 +73,8 @@ impl fmt::Display for Summary {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             formatter,
-            "{} runs, {} crashes, {} troubles, {} messages lost, {} edits",
-            self.n_runs, self.n_crashes, self.n_troubles, self.n_lost_messages, self.n_edits
+            "{} runs, {} crashes, {} disruptions, {} messages lost, {} edits",
+            self.n_runs, self.n_crashes, self.n_disruptions, self.n_lost_messages, self.n_edits
         )
     }
 }
@@ -91,15 +92,15 @@ fn simulate(seed: u64, length: Duration) -> (Summary, World) {
         let world = RefCell::default();
         let mut problems = tokio::select! {
             biased;
-            never = ledger::keep(&cluster, &world) => match never {},
-            () = cluster.play_troubles(&scenario) => unreachable!("they are waited for, for ever"),
+            never = recorder::run(&cluster, &world) => match never {},
+            () = cluster.play_disruptions(&scenario) => unreachable!("the disruptions end by waiting forever"),
             () = cluster.run_jobs() => unreachable!("the runner never ends"),
             problems = play(&scenario, &cluster, &world) => problems,
             () = controllers::run(&scenario, &cluster, &world) => unreachable!("the last controller never ends"),
         };
         let world = world.into_inner();
         problems.extend(model::problems(&scenario, &world, cluster.now()));
-        problems.extend(cluster.offences());
+        problems.extend(cluster.violations());
         if let Ok(name) = std::env::var("CRONWHEEL_SIM_SHOW") {
             eprintln!("{}", world.show(&name, &scenario));
         }
@@ -107,7 +108,7 @@ fn simulate(seed: u64, length: Duration) -> (Summary, World) {
         let summary = Summary {
             n_runs: world.n_runs(),
             n_crashes: scenario.crashes.len(),
-            n_troubles: scenario.troubles.len(),
+            n_disruptions: scenario.disruptions.len(),
             n_lost_messages: cluster.n_lost(),
             n_edits: scenario.edits.len(),
         };
@@ -115,7 +116,7 @@ fn simulate(seed: u64, length: Duration) -> (Summary, World) {
     })
 }
 
-/// Plays the users' actions, from the first CronJob to the end. Returns the problems.
+/// Plays the actions of users, from the first CronJob to the end. Returns the problems.
 async fn play(scenario: &Scenario, cluster: &Cluster, world: &RefCell<World>) -> Vec<String> {
     let user = User { cluster, world };
     user.begin(scenario).await;
@@ -126,12 +127,12 @@ async fn play(scenario: &Scenario, cluster: &Cluster, world: &RefCell<World>) ->
     let objects = cluster.list("cronjobs").await;
     let mut problems = model::unsettled(&world.borrow(), &objects);
     let events = cluster.events().await;
-    world.borrow_mut().told_missing = events.iter().filter_map(ledger::told_missing).collect();
+    world.borrow_mut().missing_reports = events.iter().filter_map(recorder::missing_job_report).collect();
     let n_writes = cluster.n_writes();
     tokio::time::sleep(QUIET).await;
     let n_late = cluster.n_writes() - n_writes;
     if n_late > 0 {
-        problems.push(format!("{n_late} writes when everything was quiet"));
+        problems.push(format!("{n_late} writes in the quiet period"));
     }
     problems
 }
@@ -150,7 +151,7 @@ fn no_run_is_missed_or_doubled() {
                 if seed >= first + n_seeds {
                     return ended;
                 }
-                ended.push((seed, tried(seed, minutes)));
+                ended.push((seed, try_seed(seed, minutes)));
             }
         };
         let n_threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -178,8 +179,8 @@ fn is_thin((_, summary): &(u64, Option<Summary>), minutes: u64) -> bool {
     summary.as_ref().is_some_and(|summary| lacks(summary).is_some())
 }
 
-/// Simulates one seed. Reports the result, or how to repeat a failure.
-fn tried(seed: u64, minutes: u64) -> Option<Summary> {
+/// Simulates one seed. Prints the result, or the command that repeats a failure.
+fn try_seed(seed: u64, minutes: u64) -> Option<Summary> {
     let Ok((summary, _)) = catch_unwind(AssertUnwindSafe(|| simulate(seed, Duration::from_mins(minutes)))) else {
         eprintln!(
             "again: make simulate SEED={seed} SEEDS=1 MINUTES={minutes}{}",
@@ -206,15 +207,15 @@ fn print_total(green: &[Summary]) {
     let total = Summary {
         n_runs: green.iter().map(|summary| summary.n_runs).sum(),
         n_crashes: green.iter().map(|summary| summary.n_crashes).sum(),
-        n_troubles: green.iter().map(|summary| summary.n_troubles).sum(),
+        n_disruptions: green.iter().map(|summary| summary.n_disruptions).sum(),
         n_lost_messages: green.iter().map(|summary| summary.n_lost_messages).sum(),
         n_edits: green.iter().map(|summary| summary.n_edits).sum(),
     };
     let least_runs = green.iter().map(|summary| summary.n_runs).min().unwrap_or_default();
-    let faults = green.iter().map(|summary| summary.n_crashes + summary.n_troubles);
+    let faults = green.iter().map(|summary| summary.n_crashes + summary.n_disruptions);
     let least_faults = faults.min().unwrap_or_default();
     eprintln!(
-        "{} green: {total}; each at least {least_runs} runs, {least_faults} crashes and troubles",
+        "{} green: {total}; each at least {least_runs} runs, {least_faults} crashes and disruptions",
         green.len()
     );
 }

@@ -17,7 +17,7 @@ const ORDINARY_LATENESS: SignedDuration = SignedDuration::from_millis(500);
 pub(super) const AFTERMATH: SignedDuration = SignedDuration::from_secs(25);
 
 /// The maximum time until a living process knows that a shard has moved to another one.
-pub(super) const NEWS: SignedDuration = SignedDuration::from_millis(100);
+pub(super) const OBSERVATION_DELAY_MAX: SignedDuration = SignedDuration::from_millis(100);
 
 /// The exceptions to the rules, and the judged period.
 #[derive(Clone, Debug)]
@@ -71,7 +71,10 @@ fn judge_jobs(
         {
             problems.push(format!("{}: early, at {}", job.name, job.created));
         }
-        if cron_job.ended.is_some_and(|ended| job.created > later(ended, NEWS)) {
+        if cron_job
+            .ended
+            .is_some_and(|ended| job.created > later(ended, OBSERVATION_DELAY_MAX))
+        {
             problems.push(format!("{}: its CronJob had ended, at {}", job.name, job.created));
         }
     }
@@ -245,7 +248,7 @@ fn judge_requests(records: &Records, problems: &mut Vec<String>) {
             continue;
         };
         let current = changes.iter().take_while(|change| change.at <= *at).last();
-        let known = current.filter(|change| change.at + NEWS <= *at);
+        let known = current.filter(|change| change.at + OBSERVATION_DELAY_MAX <= *at);
         let holder = known.and_then(|change| change.holder);
         if holder.is_some_and(|holder| holder.process != *process) {
             problems.push(format!(

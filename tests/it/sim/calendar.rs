@@ -1,4 +1,5 @@
-//! When a CronJob is due, by arithmetic on minutes and a table of five nights, without schedule parser and zone data.
+//! The activations of a CronJob, by arithmetic on minutes and a table of five nights, without schedule parser and zone
+//! data.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -14,7 +15,7 @@ pub(super) struct Zone {
     after: i64,
 }
 
-/// The nights around which simulations are centred, each with the zone whose clocks change in it.
+/// The nights on which simulations are centred, each with a zone. The offsets of all zones but the first change then.
 const NIGHTS: [Zone; 5] = [
     // 2026-05-05T00:00:00Z, an ordinary night.
     zone("Asia/Kolkata", 1_777_939_200, 19_800, 19_800),
@@ -40,7 +41,7 @@ impl Zone {
         random.pick(&NIGHTS)
     }
 
-    /// The start of a simulation of this length that is centred on the night. Starts are half past a minute.
+    /// The start of a simulation of this length that is centred on the night. The start is half past a minute.
     pub(super) fn start(&self, length: SignedDuration) -> Timestamp {
         let half = (length.as_secs() / 2).min(12 * 3600) / 60 * 60;
         Timestamp::from_second(self.changes_at - half - 150).unwrap()
@@ -71,8 +72,8 @@ pub(super) enum Calendar {
 }
 
 impl Calendar {
-    /// Draws a schedule. Most have short periods, so that something always happens. `zone` is that of the night.
-    /// `start` and `length` determine which times of day occur at all.
+    /// Draws a schedule. Most schedules have short periods, so that runs are always due. `zone` is the zone of the
+    /// night. `start` and `length` determine the times of day that occur.
     pub(super) fn draw(random: &mut Random, zone: Zone, start: Timestamp, length: SignedDuration) -> Calendar {
         match random.below(24) {
             0 => Calendar::Hourly {

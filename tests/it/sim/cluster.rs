@@ -1,7 +1,7 @@
-//! The API server, its clock, its nodes, and the clients. Users and nodes meet no faults.
+//! The API server, its clock, its nodes and its clients. Only the controller is subject to faults.
 
+mod disruptions;
 mod gate;
-mod troubles;
 
 use std::time::Duration;
 
@@ -24,7 +24,8 @@ const CONTROLLER: &str = "controller";
 
 /// The maximum delay of a request by the controller, without faults.
 pub(super) const DELAY_MAX: Duration = Duration::from_millis(40);
-/// The changes of some twenty minutes, four times as long as any watch is silent. A longer log would only cost memory.
+/// The number of changes that the API server keeps: some twenty minutes, four times the longest silence of a watch. A
+/// longer log would only use memory.
 const LOG_CAPACITY: usize = 4_000;
 
 /// The failure rate of Jobs, per million.
@@ -42,7 +43,7 @@ pub(super) struct Cluster {
     losses: Vec<RuleId>,
     /// A rule without effect that counts the controller's writes.
     writes: RuleId,
-    offences: gate::Offences,
+    violations: gate::Violations,
 }
 
 impl Cluster {
@@ -80,7 +81,7 @@ impl Cluster {
             api,
             clock,
             seed,
-            offences: gate::Offences::default(),
+            violations: gate::Violations::default(),
         }
     }
 
@@ -94,9 +95,9 @@ impl Cluster {
         self.api.faults().count(self.writes)
     }
 
-    /// The requests that controllers sent despite a `Retry-After`.
-    pub(super) fn offences(&self) -> Vec<String> {
-        self.offences.lock().unwrap().clone()
+    /// The requests that controllers sent during the wait of a `Retry-After`.
+    pub(super) fn violations(&self) -> Vec<String> {
+        self.violations.lock().unwrap().clone()
     }
 
     /// Runs Jobs, forever.
@@ -113,11 +114,11 @@ impl Cluster {
         self.clock.now()
     }
 
-    /// Returns the clients of a controller: for its writes, its Events and its watches. The watches of every other
-    /// controller use the second API server.
+    /// Returns the clients of a controller for writes, Events and watches. Every second controller watches the second API
+    /// server.
     pub(super) fn controller_clients(&self, number: usize) -> [Client; 3] {
         let service = self.api.client(CONTROLLER);
-        let gate = Gate::new(service.clone(), self.clock.clone(), self.offences.clone());
+        let gate = Gate::new(service.clone(), self.clock.clone(), self.violations.clone());
         [
             Client::new(gate.clone(), NAMESPACE),
             Client::new(gate, NAMESPACE),
@@ -125,7 +126,7 @@ impl Cluster {
         ]
     }
 
-    /// A client that sees everything without delay.
+    /// A client without delay and faults.
     pub(super) fn observer(&self) -> ApiService {
         self.api.client("observer")
     }
@@ -141,7 +142,7 @@ impl Cluster {
         list["items"].as_array().unwrap().clone()
     }
 
-    /// Lists the existing Events, which are those of the last hour.
+    /// Lists the Events of the last hour, which are all that exist.
     pub(super) async fn events(&self) -> Vec<Value> {
         let path = format!("/api/v1/namespaces/{NAMESPACE}/events");
         let request = http::Request::get(path).body(Vec::new()).unwrap();
@@ -150,14 +151,14 @@ impl Cluster {
     }
 
     /// Creates the namespace of the strangers.
-    pub(super) async fn let_strangers_in(&self) {
+    pub(super) async fn create_strangers_namespace(&self) {
         let namespace = serde_json::json!({"metadata": {"name": STRANGERS_NAMESPACE}});
         let request = http::Request::post("/api/v1/namespaces").header("content-type", "application/json");
         let request = request.body(namespace.to_string().into_bytes()).unwrap();
         let _: Value = self.user.request(request).await.unwrap();
     }
 
-    /// Sends a request of a user about CronJobs or Jobs.
+    /// Sends a request for CronJobs or Jobs as a user.
     pub(super) async fn send(
         &self,
         method: &str,
@@ -191,7 +192,7 @@ impl Cluster {
     }
 }
 
-/// Fault rules for delays, which add up. Delays are either uniform up to the maximum, or whole steps of it, so that
+/// Fault rules for delays, which add up. Delays are either uniform up to the maximum, or whole steps of it, which make
 /// responses coincide.
 fn delays(scenario: &Scenario) -> Vec<(Duration, Duration, u32)> {
     if scenario.is_delay_in_steps {

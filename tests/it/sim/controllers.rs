@@ -1,5 +1,5 @@
-//! Runs one controller after the other. Each runs until it crashes or is asked to stop. Then none runs until the next
-//! one starts.
+//! Runs controllers one after the other. Each runs until it crashes or terminates. No controller runs until the next
+//! start.
 
 use std::{cell::RefCell, future::pending, time::Duration};
 
@@ -23,17 +23,17 @@ use super::{
     world::{Life, World},
 };
 
-/// Runs the controllers of a scenario, the last one forever.
+/// Runs the controllers of a scenario. The last controller runs forever.
 pub(super) async fn run(scenario: &Scenario, cluster: &Cluster, world: &RefCell<World>) {
     for crash in &scenario.crashes {
-        live(cluster, world, Some(crash)).await;
+        run_one(cluster, world, Some(crash)).await;
         cluster.stop_at(crash.back_at).await;
     }
-    live(cluster, world, None).await;
+    run_one(cluster, world, None).await;
 }
 
 /// Runs one controller until its end.
-async fn live(cluster: &Cluster, world: &RefCell<World>, end: Option<&Crash>) {
+async fn run_one(cluster: &Cluster, world: &RefCell<World>, end: Option<&Crash>) {
     let number = world.borrow().lives.len();
     let metrics = Metrics::register().unwrap();
     world.borrow_mut().lives.push(Life {
@@ -42,10 +42,10 @@ async fn live(cluster: &Cluster, world: &RefCell<World>, end: Option<&Crash>) {
         snapshot: metrics.shard.clone(),
     });
     let clock = Clock::of_simulated(cluster.controller_wall.clone());
-    let is_asked = end.is_some_and(|end| end.is_graceful);
-    let mut asked = end.filter(|_| is_asked);
+    let is_graceful = end.is_some_and(|end| end.is_graceful);
+    let mut termination = end.filter(|_| is_graceful);
     let next_signal = async || {
-        wait_for(cluster, asked.take()).await;
+        wait_for(cluster, termination.take()).await;
         "SIGTERM"
     };
     let controller = Controller {
@@ -56,13 +56,13 @@ async fn live(cluster: &Cluster, world: &RefCell<World>, end: Option<&Crash>) {
     };
     tokio::select! {
         biased;
-        () = wait_for(cluster, end.filter(|_| !is_asked)) => {}
+        () = wait_for(cluster, end.filter(|_| !is_graceful)) => {}
         ended = controller.run(None, Vec::new(), next_signal) => ended.unwrap(),
     }
     world.borrow_mut().lives[number].until = cluster.now();
 }
 
-/// Waits until it is time for the end. Waits forever without one.
+/// Waits until the time of an end. Waits forever if there is none.
 async fn wait_for(cluster: &Cluster, end: Option<&Crash>) {
     match end {
         Some(end) => cluster.stop_at(end.at).await,
@@ -70,7 +70,7 @@ async fn wait_for(cluster: &Cluster, end: Option<&Crash>) {
     }
 }
 
-/// Every second controller stores no templates.
+/// Every second controller caches no templates.
 fn settings(number: usize) -> RunSettings {
     RunSettings {
         scopes: vec![Scope::Cluster],

@@ -1,43 +1,44 @@
-//! Determines which runs must exist and which may, from what users requested, which faults occurred and when Jobs ran.
-//! It uses arithmetic on instants, without schedule parser and controller.
+//! The model determines which runs must exist and which may exist, from the actions of users, the disruptions, and the
+//! times of Jobs. It uses arithmetic on instants, without the schedule parser and the controller.
 //!
-//! Where the model cannot know, it allows. During an obstacle and for some seconds afterwards, a controller's actions
-//! may be based on an earlier state.
+//! The model allows an action in case of doubt. During an obstruction and for some seconds afterwards, the actions of a
+//! controller may be based on an earlier state.
 
 mod account;
 mod deletions;
-mod hindrances;
 mod missed;
+mod missing_reports;
+mod obstructions;
 mod permitted;
 mod settled;
-mod told;
 mod view;
 
 use jiff::{SignedDuration, Timestamp};
 
 pub(super) use self::settled::unsettled;
-use self::{hindrances::Hindrances, view::View};
+use self::{obstructions::Obstructions, view::View};
 use super::{scenario::Scenario, world::World};
 
-/// The time that a controller has to notice and act, including lost messages and their retries.
+/// The maximum time in which a controller observes a change and acts, including lost messages and their retries.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(25);
 
-/// The maximum time until an unobstructed controller knows the current state.
-const NEWS: SignedDuration = SignedDuration::from_secs(3);
+/// The maximum time in which an unobstructed controller observes a change.
+const OBSERVATION_DELAY_MAX: SignedDuration = SignedDuration::from_secs(3);
 
-/// A controller whose clock deviates more from the API server's starts nothing.
+/// The maximum deviation of the clock of a controller from the clock of the API server. Beyond it, the controller
+/// starts no run.
 const SKEW: SignedDuration = SignedDuration::from_secs(2);
 
 /// The maximum time that a request is in flight.
-const ON_THE_WAY: SignedDuration = SignedDuration::from_secs(5);
+const IN_FLIGHT_MAX: SignedDuration = SignedDuration::from_secs(5);
 
-/// A slot that was started in time may be this late, whatever its deadline (B-9.7 and its difference).
+/// A slot that was decided in time may start this late, regardless of its deadline (B-9.7 and its difference).
 const LATENESS_ALLOWED: SignedDuration = SignedDuration::from_secs(10);
 
-/// The context in which every CronJob is judged.
+/// The context for the judgement of every CronJob.
 struct Case<'a> {
     world: &'a World,
-    hindrances: Hindrances,
+    obstructions: Obstructions,
     end: Timestamp,
 }
 
@@ -45,13 +46,13 @@ struct Case<'a> {
 pub(super) fn problems(scenario: &Scenario, world: &World, end: Timestamp) -> Vec<String> {
     let case = Case {
         world,
-        hindrances: Hindrances::new(scenario, world),
+        obstructions: Obstructions::new(scenario, world),
         end,
     };
     let mut problems = Vec::new();
     let views = View::all(&case);
     account::judge(&case, &views, &mut problems);
-    told::judge(&case, &mut problems);
+    missing_reports::judge(&case, &mut problems);
     for view in &views {
         permitted::judge(&case, view, &mut problems);
         deletions::judge(&case, view, &mut problems);

@@ -1,8 +1,8 @@
-//! The scenario of a seed: CronJobs, edits by users, faults, and crashes of the controller.
+//! The scenario of a seed: CronJobs, edits by users, disruptions, and crashes of the controller.
 
+mod disruptions;
 mod edits;
 mod rate;
-mod troubles;
 
 use std::time::Duration;
 
@@ -10,21 +10,21 @@ use jiff::{SignedDuration, Timestamp};
 
 use self::rate::Standstills;
 pub(super) use self::{
+    disruptions::{Disruption, DisruptionKind},
     edits::{Edit, EditKind},
-    troubles::{Trouble, TroubleKind},
 };
 use super::calendar::{Calendar, Zone};
 use crate::random::Random;
 
-/// The number of CronJobs that users edit, at any time.
+/// The number of CronJobs that users edit.
 const N_EDITED: usize = 40;
 
-/// The expected number of runs. CronJobs are added until the estimate reaches it, plus a margin, because short
-/// simulations vary more. The estimate is low: over fifty seeds of a day it was one to four percent below the count.
+/// The expected number of runs, and a margin for short simulations, which vary more. CronJobs are added until the
+/// estimate reaches the sum. The estimate is one to four percent below the actual number, over fifty seeds of a day.
 const N_RUNS_AN_HOUR: u64 = 1_780;
 const N_RUNS_MORE: u64 = 160;
 
-/// In the last minutes there are no faults and no edits.
+/// The time before the end without disruptions and edits.
 const CALM_END: SignedDuration = SignedDuration::from_mins(5);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,12 +87,12 @@ fn draw_deadline(random: &mut Random) -> Option<i64> {
     random.pick(&[None, None, None, Some(0), Some(5), Some(30), Some(600)])
 }
 
-/// The controller ends, and another one starts.
+/// The end of a controller, and the start of the next one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Crash {
     pub(super) at: Timestamp,
     pub(super) back_at: Timestamp,
-    /// Whether it is asked to stop, and stops by itself.
+    /// Whether the controller terminates gracefully, on a signal.
     pub(super) is_graceful: bool,
 }
 
@@ -107,12 +107,12 @@ pub(super) struct Scenario {
     /// In order and disjoint.
     pub(super) crashes: Vec<Crash>,
     /// In the order of their beginnings.
-    pub(super) troubles: Vec<Trouble>,
-    /// The loss rate of the controller's messages in each direction, per million.
+    pub(super) disruptions: Vec<Disruption>,
+    /// The loss rate of the messages of the controller in each direction, per million.
     pub(super) lost_per_million: u32,
     /// Whether requests are delayed in steps, so that more responses coincide.
     pub(super) is_delay_in_steps: bool,
-    /// The offset of the controller's clock from the API server's, apart from clock steps.
+    /// The offset of the clock of the controller from the clock of the API server, without clock steps.
     pub(super) clock_offset: SignedDuration,
 }
 
@@ -130,28 +130,28 @@ impl Scenario {
             specs.push(Spec::draw(&mut random, calendar));
         }
         let calm_at = end - CALM_END;
-        // A rough scenario has more faults and fewer runs.
+        // A rough scenario has more disruptions and fewer runs.
         let roughness = random.pick(&[1, 1, 1, 4]);
         let mut scenario = Scenario {
             start,
             end,
             edits: edits::draw(&mut random, roughness, N_EDITED, start..calm_at, calendars),
             crashes: draw_crashes(&mut random, roughness, start, calm_at),
-            troubles: troubles::draw(&mut random, roughness, start, calm_at),
+            disruptions: disruptions::draw(&mut random, roughness, start, calm_at),
             lost_per_million: random.pick(&[0, 1_000, 5_000, 5_000]),
             clock_offset: SignedDuration::from_millis(random.pick(&[0, 0, -900, -300, 400, 900])),
             specs,
             is_delay_in_steps: false,
         };
         scenario.fill_up(&mut random);
-        // Drawn last, so that the earlier draws of a seed do not change.
+        // This draw is the last one, so that the other draws of a seed do not change.
         scenario.is_delay_in_steps = random.pick(&[true, true, true, false]);
         scenario
     }
 
-    /// Adds CronJobs without edits until there are enough runs.
+    /// Adds CronJobs without edits until the estimate of runs is high enough.
     fn fill_up(&mut self, random: &mut Random) {
-        let still = Standstills::new(&self.crashes, &self.troubles);
+        let still = Standstills::new(&self.crashes, &self.disruptions);
         let (from, end) = (self.start, self.end);
         let runs = |number: usize, spec: Spec| rate::runs(number, spec, &self.edits, from, end, &still);
         let enough = N_RUNS_AN_HOUR * end.duration_since(from).as_mins().unsigned_abs() / 60 + N_RUNS_MORE;
@@ -191,12 +191,12 @@ fn draw_crashes(random: &mut Random, roughness: i64, start: Timestamp, calm_at: 
     }
 }
 
-/// The time between events at this rate per hour. Many events are shortly after a full minute, when there is work to
-/// disturb.
+/// Draws the time between events at this rate per hour. Many events are shortly after a full minute, when the
+/// controller has work.
 fn pause(random: &mut Random, n_an_hour: i64) -> SignedDuration {
     let minutes = random.between(1, 2 * 60 / n_an_hour);
     let millis_max = random.pick(&[400, 2_000, 60_000]);
     let millis = random.between(0, millis_max);
-    // Starts are half past a minute. Later events follow the end of the previous one.
+    // A simulation starts at half past a minute. Later events follow the end of the previous event.
     SignedDuration::from_secs(minutes * 60 + 30) + SignedDuration::from_millis(millis)
 }

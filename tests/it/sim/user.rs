@@ -1,4 +1,4 @@
-//! The actions of users, and the record of them.
+//! The actions of users. The world records them.
 
 use std::cell::RefCell;
 
@@ -22,7 +22,7 @@ pub(super) struct User<'a> {
 impl User<'_> {
     /// Creates the CronJobs of a scenario.
     pub(super) async fn begin(&self, scenario: &Scenario) {
-        self.cluster.let_strangers_in().await;
+        self.cluster.create_strangers_namespace().await;
         for (number, spec) in scenario.specs.iter().enumerate() {
             self.create(&name(number), *spec).await;
         }
@@ -32,7 +32,7 @@ impl User<'_> {
     pub(super) async fn edit(&self, scenario: &Scenario) {
         for (number, edit) in scenario.edits.iter().enumerate() {
             self.cluster.stop_at(edit.at).await;
-            self.do_one(number, edit).await;
+            self.perform(number, edit).await;
         }
     }
 
@@ -46,11 +46,11 @@ impl User<'_> {
 
     fn with_all<T>(&self, of: impl Fn(&CronJob) -> T) -> Vec<T> {
         let world = self.world.borrow();
-        let is_there = |cron_job: &&CronJob| cron_job.deleted.is_none();
-        world.cron_jobs.iter().filter(is_there).map(of).collect()
+        let exists = |cron_job: &&CronJob| cron_job.deleted.is_none();
+        world.cron_jobs.iter().filter(exists).map(of).collect()
     }
 
-    async fn do_one(&self, number: usize, edit: &Edit) {
+    async fn perform(&self, number: usize, edit: &Edit) {
         let name = name(edit.cron_job);
         let found = self.world.borrow().find(&name);
         match (edit.kind, found) {
@@ -58,13 +58,13 @@ impl User<'_> {
             (EditKind::Create(_), Some(_)) | (_, None) => {}
             (EditKind::Change(change), Some(_)) => self.change(&name, |spec| change.apply(spec)).await,
             (EditKind::Delete, Some(index)) => {
-                // Recorded first, because its Jobs are deleted with it.
+                // The record precedes the request, because the Jobs are deleted with the CronJob.
                 self.world.borrow_mut().end(index, self.cluster.now());
                 self.cluster.send("DELETE", "cronjobs", &name, None).await.unwrap();
             }
-            (EditKind::ManualJob, Some(index)) => self.run_by_hand(number, index).await,
-            (EditKind::ForeignJob, Some(index)) => self.take_name(index).await,
-            (EditKind::StrangersJob, Some(index)) => self.claim_from_elsewhere(number, index).await,
+            (EditKind::ManualJob, Some(index)) => self.create_manual_job(number, index).await,
+            (EditKind::ForeignJob, Some(index)) => self.create_foreign_job(index).await,
+            (EditKind::StrangersJob, Some(index)) => self.create_strangers_job(number, index).await,
             (EditKind::DeleteJob { number }, Some(index)) => self.delete_job(number, index).await,
         }
     }
@@ -104,8 +104,8 @@ impl User<'_> {
             .push((self.cluster.now(), spec));
     }
 
-    async fn run_by_hand(&self, number: usize, index: usize) {
-        let (name, uid, spec) = self.of(index);
+    async fn create_manual_job(&self, number: usize, index: usize) {
+        let (name, uid, spec) = self.name_uid_spec(index);
         let job = json!({
             "apiVersion": "batch/v1",
             "kind": "Job",
@@ -119,9 +119,9 @@ impl User<'_> {
         self.cluster.send("POST", "jobs", "", Some(&job)).await.unwrap();
     }
 
-    /// Creates a Job with the name of the next slot's Job.
-    async fn take_name(&self, index: usize) {
-        let (name, _, spec) = self.of(index);
+    /// Creates a Job with the name of the Job for the next slot.
+    async fn create_foreign_job(&self, index: usize) {
+        let (name, _, spec) = self.name_uid_spec(index);
         let Some(slot) = self.next_slot(index) else { return };
         let job = json!({
             "apiVersion": "batch/v1",
@@ -129,14 +129,14 @@ impl User<'_> {
             "metadata": {"name": job_name(&name, slot)},
             "spec": job_spec(&spec),
         });
-        // The Job may already exist if the controller's clock is ahead.
+        // The Job may already exist if the clock of the controller is ahead.
         let _ = self.cluster.send("POST", "jobs", "", Some(&job)).await;
     }
 
-    /// Creates a Job in the strangers' namespace that looks like a run of the CronJob: for its next slot, or for one in
-    /// the far future.
-    async fn claim_from_elsewhere(&self, number: usize, index: usize) {
-        let (name, uid, spec) = self.of(index);
+    /// Creates a Job in the namespace of the strangers that resembles a run of the CronJob, for its next slot or for a
+    /// slot in the far future.
+    async fn create_strangers_job(&self, number: usize, index: usize) {
+        let (name, uid, spec) = self.name_uid_spec(index);
         let now = self.cluster.now();
         let far_ahead = Timestamp::from_second((now.as_second() / 60 + 50 * 365 * 24 * 60) * 60).unwrap();
         let slot = if number.is_multiple_of(2) {
@@ -154,7 +154,7 @@ impl User<'_> {
             },
             "spec": job_spec(&spec),
         });
-        // A Job for that slot may exist.
+        // A Job for that slot may already exist.
         let _ = self
             .cluster
             .send_in(STRANGERS_NAMESPACE, "POST", "jobs", "", Some(&job))
@@ -180,11 +180,11 @@ impl User<'_> {
             return;
         };
         self.world.borrow_mut().deleted_by_users.insert(job_uid);
-        // It may be deleted already.
+        // The Job may already be deleted.
         let _ = self.cluster.send_in(&namespace, "DELETE", "jobs", &job, None).await;
     }
 
-    fn of(&self, index: usize) -> (String, String, Spec) {
+    fn name_uid_spec(&self, index: usize) -> (String, String, Spec) {
         let world = self.world.borrow();
         let cron_job = &world.cron_jobs[index];
         (cron_job.name.clone(), cron_job.uid.clone(), *cron_job.spec())
@@ -195,7 +195,7 @@ fn name(number: usize) -> String {
     format!("job-{number:02}")
 }
 
-/// The name of a slot's Job (B-11.1).
+/// The name of the Job for a slot (B-11.1).
 pub(super) fn job_name(cron_job: &str, slot: Timestamp) -> String {
     format!("{cron_job}-{}", slot.as_second() / 60)
 }

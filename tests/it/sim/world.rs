@@ -1,4 +1,4 @@
-//! The facts that the model judges: states and events, as the API server and the users know them.
+//! The facts that the model judges: the stored objects and the actions of users.
 
 mod show;
 
@@ -19,7 +19,7 @@ pub(super) struct JobsByOwner<'a> {
     pub(super) owned: HashMap<&'a str, Vec<&'a Job>>,
     /// In another namespace.
     pub(super) strangers: HashMap<&'a str, Vec<&'a Job>>,
-    /// Jobs that name none.
+    /// Jobs without a controller reference.
     pub(super) free: Vec<&'a Job>,
 }
 
@@ -28,26 +28,26 @@ pub(super) struct JobsByOwner<'a> {
 pub(super) struct World {
     /// Every CronJob that ever existed, in the order of creation. A recreated CronJob counts as a new one.
     pub(super) cron_jobs: Vec<CronJob>,
-    /// Their positions by uid. Never iterated.
+    /// The positions of CronJobs by uid. Never iterated.
     by_uid: HashMap<String, usize>,
-    /// The positions of the existing ones by name. Never iterated.
+    /// The positions of existing CronJobs by name. Never iterated.
     by_name: HashMap<String, usize>,
     /// Every Job that ever existed, in the order of creation.
     pub(super) jobs: Vec<Job>,
-    /// Their positions by uid. Never iterated.
+    /// The positions of Jobs by uid. Never iterated.
     job_by_uid: HashMap<String, usize>,
-    /// The positions of the existing ones by the uid of the CronJob that controls them. Never iterated.
+    /// The positions of existing Jobs by the uid of the CronJob that controls them. Never iterated.
     present: HashMap<String, BTreeSet<usize>>,
     /// The Jobs that users deleted, by uid.
     pub(super) deleted_by_users: BTreeSet<String>,
     /// The controllers in order.
     pub(super) lives: Vec<Life>,
-    /// Jobs reported as missing by Events that exist at the end.
-    pub(super) told_missing: Vec<Told>,
+    /// The reports of missing Jobs in the Events that exist at the end.
+    pub(super) missing_reports: Vec<MissingJobReport>,
 }
 
 /// A report in an Event that a Job went missing.
-pub(super) struct Told {
+pub(super) struct MissingJobReport {
     pub(super) job: String,
     /// When the API server first stored the Event.
     pub(super) at: Timestamp,
@@ -59,7 +59,7 @@ pub(super) struct CronJob {
     pub(super) uid: String,
     /// `metadata.creationTimestamp`, in whole seconds.
     pub(super) created: Timestamp,
-    /// The specs with the times from which they apply. The first entry is that of the creation.
+    /// The specs with the times from which they apply. The first entry is the spec at the creation.
     pub(super) specs: Vec<(Timestamp, Spec)>,
     pub(super) deleted: Option<Timestamp>,
     /// The stored statuses, in the order of versions.
@@ -123,7 +123,7 @@ pub(super) struct Life {
 
 impl CronJob {
     pub(super) fn spec(&self) -> &Spec {
-        &self.specs.last().expect("that of its creation").1
+        &self.specs.last().expect("the spec at the creation").1
     }
 
     /// The spec at an instant.
@@ -132,7 +132,7 @@ impl CronJob {
         &self.specs[n_since.max(1) - 1].1
     }
 
-    /// The slot that its status had reached before a version.
+    /// The cursor of its status before a version.
     pub(super) fn cursor_before(&self, version: u64) -> Option<Timestamp> {
         let n_before = self.statuses.partition_point(|status| status.version < version);
         self.statuses[..n_before].last()?.last_schedule_time
@@ -151,7 +151,7 @@ impl Job {
         self.namespace != NAMESPACE
     }
 
-    /// When it stopped running, if it did.
+    /// The end of its run, if it has ended.
     pub(super) fn ended(&self) -> Option<Timestamp> {
         let finished = self.finished.map(|(at, _)| at);
         let deleted = self.deleted.map(|deletion| deletion.at);

@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::begin;
-use crate::fleet::{Size, cluster::Fleet, load::Plan, oracle::NEWS, play};
+use crate::fleet::{Size, cluster::Fleet, load::Plan, oracle::OBSERVATION_DELAY_MAX, play};
 
 /// The number of CronJobs whose runs wait during the outage.
 const N_WAITING: usize = 1_600;
@@ -116,7 +116,7 @@ async fn assert_templates_current(fleet: &Fleet, changed: &BTreeMap<String, (Tim
         };
         let is_new = images[uid.as_str()] == NEW_IMAGE;
         assert!(
-            is_new || job.created <= *at + NEWS,
+            is_new || job.created <= *at + OBSERVATION_DELAY_MAX,
             "{}: changed at {at}, created at {}",
             job.name,
             job.created

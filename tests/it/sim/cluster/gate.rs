@@ -1,4 +1,4 @@
-//! Observes the controller's requests: after a `Retry-After`, it must wait.
+//! Checks that the controller waits after a response with `Retry-After`.
 
 use std::{
     future::Future,
@@ -13,9 +13,9 @@ use jiff::{SignedDuration, Timestamp};
 use kube::client::Body;
 use tower::Service;
 
-pub(super) type Offences = Arc<Mutex<Vec<String>>>;
+pub(super) type Violations = Arc<Mutex<Vec<String>>>;
 
-/// The maximum interval between responses to requests that were in flight together.
+/// The maximum interval between responses to requests that are in flight at the same time.
 const TOGETHER: SignedDuration = SignedDuration::from_millis(100);
 
 /// Kinds of requests that share a wait.
@@ -24,11 +24,11 @@ enum Lane {
     Jobs,
     Statuses,
     Events,
-    /// Occasional requests for the time.
+    /// Occasional requests for the time of the server.
     Others,
 }
 
-/// For each lane, when it was told to wait, and until when.
+/// For each lane, the start and the end of its wait.
 type Waits = [Option<(Timestamp, Timestamp)>; 3];
 
 #[derive(Clone)]
@@ -36,41 +36,41 @@ pub(super) struct Gate {
     service: ApiService,
     clock: WallClock,
     waits: Arc<Mutex<Waits>>,
-    offences: Offences,
+    violations: Violations,
 }
 
 impl Gate {
-    pub(super) fn new(service: ApiService, clock: WallClock, offences: Offences) -> Gate {
+    pub(super) fn new(service: ApiService, clock: WallClock, violations: Violations) -> Gate {
         Gate {
             service,
             clock,
             waits: Arc::default(),
-            offences,
+            violations,
         }
     }
 
-    fn sent(&self, lane: Lane) {
+    fn check_request(&self, lane: Lane) {
         let now = self.clock.now();
         let waits = self.waits.lock().unwrap();
-        if let Some(Some((told, until))) = waits.get(lane as usize)
-            && (*told < now && now < *until)
+        if let Some(Some((since, until))) = waits.get(lane as usize)
+            && (*since < now && now < *until)
         {
-            let offence = format!("{lane:?}: told at {told} to wait until {until}, asked again at {now}");
-            self.offences.lock().unwrap().push(offence);
+            let violation = format!("{lane:?}: throttled at {since} until {until}, request sent at {now}");
+            self.violations.lock().unwrap().push(violation);
         }
     }
 
-    fn answered(&self, lane: Lane, answer: &Response<ApiBody>) {
-        if answer.status() != StatusCode::TOO_MANY_REQUESTS {
+    fn record_response(&self, lane: Lane, response: &Response<ApiBody>) {
+        if response.status() != StatusCode::TOO_MANY_REQUESTS {
             return;
         }
-        let seconds = answer.headers()[header::RETRY_AFTER].to_str().unwrap();
-        let asked = SignedDuration::from_secs(seconds.parse().unwrap());
+        let seconds = response.headers()[header::RETRY_AFTER].to_str().unwrap();
+        let retry_after = SignedDuration::from_secs(seconds.parse().unwrap());
         let now = self.clock.now();
         if let Some(wait) = self.waits.lock().unwrap().get_mut(lane as usize)
             && wait.is_none_or(|(_, until)| until <= now)
         {
-            *wait = Some((now, now + asked - TOGETHER));
+            *wait = Some((now, now + retry_after - TOGETHER));
         }
     }
 }
@@ -99,12 +99,12 @@ impl Service<Request<Body>> for Gate {
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let (gate, lane) = (self.clone(), lane(&request));
-        let answer = self.service.call(request);
+        let response = self.service.call(request);
         Box::pin(async move {
-            gate.sent(lane);
-            let answer = answer.await?;
-            gate.answered(lane, &answer);
-            Ok(answer)
+            gate.check_request(lane);
+            let response = response.await?;
+            gate.record_response(lane, &response);
+            Ok(response)
         })
     }
 }

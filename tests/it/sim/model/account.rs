@@ -1,7 +1,7 @@
-//! Checks that the controllers count every due instant, with the outcomes that the rules give.
+//! Checks that the controllers count every due instant with the outcome that the rules give.
 //!
-//! For each life of a controller, the model knows how many instants must have had an outcome, and how many more may
-//! have had it. The uncertain ones are near the beginning and end of the life, near edits, and during obstacles.
+//! For each life of a controller, the model computes the minimum and the maximum number of instants with each outcome.
+//! Instants near the beginning and end of the life, near edits, and during obstructions are uncertain.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +17,10 @@ use crate::sim::{
     world::{Job, Life},
 };
 
-/// An action this close to a change may have been decided before or after it.
+/// An action this close to a change may have been decided before or after the change.
 const NEAR: SignedDuration = SignedDuration::from_secs(60);
 
-/// For this long, status writes may have failed before a controller ends.
+/// The maximum time before the end of a controller in which status writes may have failed.
 const UNRECORDED: SignedDuration = SignedDuration::from_secs(300);
 
 /// The expected number of instants per outcome in one life.
@@ -28,10 +28,10 @@ const UNRECORDED: SignedDuration = SignedDuration::from_secs(300);
 struct Expected {
     /// Instants with a Job, created or already existing: minimum and maximum.
     started: (u64, u64),
-    /// Instants per outcome without a Job: the certain ones, and the possible additional ones.
+    /// Instants without a Job by outcome: the certain number, and the number of possible additional instants.
     by_reason: BTreeMap<&'static str, (u64, u64)>,
-    /// Manual Jobs: the ones that it saw, and the additional ones that it may have seen.
-    by_hand: (u64, u64),
+    /// Unexpected Jobs: the certain number, and the number of possible additional Jobs.
+    manual: (u64, u64),
 }
 
 pub(super) fn judge(case: &Case<'_>, views: &[View<'_>], problems: &mut Vec<String>) {
@@ -56,7 +56,7 @@ impl Expected {
     fn add(&mut self, case: &Case<'_>, view: &View<'_>, life: &Life, before_that: Timestamp) {
         let until = life.until.min(case.end);
         let begun = view.last_slot_before(life.from).unwrap_or(view.cron_job.created);
-        // The next controller finds what the previous one did not observe or store.
+        // The next controller counts the Jobs that the previous controller did not observe or store.
         let of_life = view.jobs_created(before_that - UNRECORDED, until).iter();
         self.started.1 += of_life.filter(|job| job.slot.is_some()).count() as u64;
         let first = view.slots.partition_point(|slot| slot.at <= begun);
@@ -79,18 +79,18 @@ impl Expected {
         let foreign = view.foreign_jobs();
         let is_met = |job: &&Job| job.created <= until && job.deleted.is_none_or(|deletion| deletion.at >= life.from);
         self.of(InstantOutcome::ForeignJob).1 += foreign.filter(is_met).count() as u64;
-        for job in &view.by_hand {
-            self.add_by_hand(case, job, life.from, until);
+        for job in &view.manual {
+            self.add_manual(case, job, life.from, until);
         }
         for job in &view.strangers {
             self.add_strangers(case, job, life.from, until);
         }
     }
 
-    /// A controller that did not see the change of a schedule counts the instants of the new schedule before the
+    /// A controller that did not observe the change of a schedule counts the instants of the new schedule before the
     /// change, back to the cursor (B-2.3).
     fn add_unknown_past(&mut self, case: &Case<'_>, view: &View<'_>, epoch: &Epoch, from: Timestamp, begun: Timestamp) {
-        if begun < epoch.from && epoch.from <= case.hindrances.known_by(from) {
+        if begun < epoch.from && epoch.from <= case.obstructions.known_by(from) {
             let past = epoch.calendar.slots(view.cron_job.created, begun, epoch.from).len() as u64;
             for reason in [InstantOutcome::Superseded, InstantOutcome::Suspended] {
                 self.of(reason).1 += past;
@@ -102,30 +102,30 @@ impl Expected {
         self.by_reason.entry(reason.as_str()).or_default()
     }
 
-    fn add_by_hand(&mut self, case: &Case<'_>, job: &Job, from: Timestamp, until: Timestamp) {
+    fn add_manual(&mut self, case: &Case<'_>, job: &Job, from: Timestamp, until: Timestamp) {
         let ended = job.ended().unwrap_or(case.end);
         let is_seen = job.created >= from + NEAR
             && job.created + NEAR <= until
             && case
-                .hindrances
+                .obstructions
                 .within(job.created - NEAR, job.created + NEAR)
                 .is_empty();
-        self.by_hand.0 += u64::from(is_seen);
-        self.by_hand.1 += u64::from(job.created <= until && ended >= case.hindrances.known_at(from));
+        self.manual.0 += u64::from(is_seen);
+        self.manual.1 += u64::from(job.created <= until && ended >= case.obstructions.known_at(from));
     }
 
-    /// A Job that has ended is unexpected, too.
+    /// An ended Job in another namespace also counts as unexpected.
     fn add_strangers(&mut self, case: &Case<'_>, job: &Job, from: Timestamp, until: Timestamp) {
         let gone = job.deleted.map_or(case.end, |deletion| deletion.at);
         let is_seen = job.created >= from + NEAR
             && job.created + NEAR <= until
             && gone >= job.created + NEAR
             && case
-                .hindrances
+                .obstructions
                 .within(job.created - NEAR, job.created + NEAR)
                 .is_empty();
-        self.by_hand.0 += u64::from(is_seen);
-        self.by_hand.1 += u64::from(job.created <= until && gone >= case.hindrances.known_at(from));
+        self.manual.0 += u64::from(is_seen);
+        self.manual.1 += u64::from(job.created <= until && gone >= case.obstructions.known_at(from));
     }
 
     fn differences(&self, outcome_counts: &OutcomeCounts) -> Vec<String> {
@@ -155,16 +155,16 @@ impl Expected {
             compare(outcome.as_str(), sure, sure + perhaps, outcome_counts.outcome(outcome));
         }
         compare(
-            "Jobs by hand",
-            self.by_hand.0,
-            self.by_hand.1,
+            "unexpected Jobs",
+            self.manual.0,
+            self.manual.1,
             outcome_counts.unexpected_jobs,
         );
         differences
     }
 }
 
-/// Whether a change near its time may have given the slot another outcome.
+/// Whether a change near the slot may have changed its outcome.
 fn is_near_change(case: &Case<'_>, view: &View<'_>, slot: Slot, until: Timestamp) -> bool {
     let over = match view.runs.get(&slot.at).map(Vec::as_slice).unwrap_or_default() {
         [] => slot.over,
@@ -174,10 +174,10 @@ fn is_near_change(case: &Case<'_>, view: &View<'_>, slot: Slot, until: Timestamp
     let (from, to) = (slot.at - NEAR, over + NEAR);
     let is_edited = view.specs(from, to).iter().any(|(since, _)| *since >= from);
     let is_deleted = view.cron_job.deleted.is_some_and(|deleted| deleted <= to);
-    to > until || is_edited || is_deleted || !case.hindrances.within(from, to).is_empty()
+    to > until || is_edited || is_deleted || !case.obstructions.within(from, to).is_empty()
 }
 
-/// All outcomes that the slot may have without a Job.
+/// The possible outcomes of a slot without a Job.
 fn possible_reasons(view: &View<'_>, slot: Slot) -> Vec<InstantOutcome> {
     let (from, to) = (slot.at - NEAR, slot.over + NEAR);
     let specs = view.specs(from, to);
@@ -201,7 +201,7 @@ fn possible_reasons(view: &View<'_>, slot: Slot) -> Vec<InstantOutcome> {
     possible.map(|(reason, _)| reason).collect()
 }
 
-/// Why a slot has no run, if the spec was constant around it and nothing obstructed the controller.
+/// The outcome of a slot without a run, if the spec was constant around it and the controller was unobstructed.
 fn reason(view: &View<'_>, slot: Slot) -> Option<InstantOutcome> {
     let [(_, spec)] = view.specs(slot.at, slot.over) else {
         return None;

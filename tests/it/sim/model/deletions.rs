@@ -1,10 +1,10 @@
-//! Checks that controllers delete only Jobs over a history limit whose start is stored, and Jobs that Replace ends.
+//! Checks that controllers delete only Jobs over a history limit whose slot is stored, and Jobs that Replace ends.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::{Case, ON_THE_WAY, view::View};
+use super::{Case, IN_FLIGHT_MAX, view::View};
 use crate::sim::{
     scenario::Policy,
     world::{Deleter, Deletion, Finish, Job},
@@ -18,7 +18,10 @@ enum Step<'a> {
 pub(super) fn judge(case: &Case<'_>, view: &View<'_>, problems: &mut Vec<String>) {
     let by_controller = |job: &&&Job| job.deleted.is_some_and(|deletion| deletion.by == Deleter::Controller);
     for job in view.strangers.iter().filter(by_controller) {
-        problems.push(format!("{}/{}: deleted, and is not ours", job.namespace, job.name));
+        problems.push(format!(
+            "{}/{}: deleted without being a Job of the CronJob",
+            job.namespace, job.name
+        ));
     }
     let mut steps: Vec<(Timestamp, u64, Step<'_>)> = Vec::new();
     for job in &view.jobs {
@@ -45,8 +48,8 @@ pub(super) fn judge(case: &Case<'_>, view: &View<'_>, problems: &mut Vec<String>
     }
 }
 
-/// A finished Job blocks its slot until the cursor has reached it. A running Job is deleted to be replaced. No earlier
-/// slot is ever started. The Job may finish while its delete is in flight.
+/// Checks one deletion by a controller. A finished Job blocks its slot until the cursor has reached the slot. A running
+/// Job may only be deleted by Replace, and it may finish while its delete is in flight.
 fn judge_one(
     case: &Case<'_>,
     view: &View<'_>,
@@ -56,9 +59,9 @@ fn judge_one(
     problems: &mut Vec<String>,
 ) {
     let deletion_at = deletion.at;
-    let known_at = case.hindrances.decided_at(deletion_at);
+    let known_at = case.obstructions.decided_at(deletion_at);
     let specs = view.specs(known_at, deletion.at);
-    let replaced_from = known_at.min(deletion.at - ON_THE_WAY);
+    let replaced_from = known_at.min(deletion.at - IN_FLIGHT_MAX);
     let ran_lately = job.finished.is_none_or(|(at, _)| at >= replaced_from);
     if job.slot.is_some() && ran_lately && specs.iter().any(|(_, spec)| spec.policy == Policy::Replace) {
         return;
@@ -71,13 +74,13 @@ fn judge_one(
         Finish::Complete => spec.complete_max,
         Finish::Failed => spec.failed_max,
     });
-    // Others may have deleted Jobs without the controller's knowledge.
+    // The controller may not have observed deletions by others.
     let by_others = |job: &&&Job| {
         let of_kind = job.finished.is_some_and(|(_, kind)| kind == finish);
         let deletion = job.deleted.filter(|deletion| deletion.by == Deleter::Others);
         of_kind && deletion.is_some_and(|others| (known_at..=deletion_at).contains(&others.at))
     };
-    // Evaluated only if needed, because it iterates over all Jobs.
+    // The closure iterates over all Jobs only if needed.
     let is_over = |limit: usize| n_kept > limit || n_kept + view.jobs.iter().filter(by_others).count() > limit;
     if limit.min().is_some_and(|limit| !is_over(limit)) {
         problems.push(format!(

@@ -1,4 +1,4 @@
-//! Checks that a slot without a run was obstructed for all of its time.
+//! Checks that every slot without a run was obstructed for its whole time.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -10,10 +10,10 @@ use crate::sim::scenario::{Policy, RUN_SECONDS_MAX};
 
 pub(super) fn judge(case: &Case<'_>, view: &View<'_>, problems: &mut Vec<String>) {
     for slot in &view.slots {
-        // A change that becomes known late counts from then on.
+        // A change counts from the time of its observation on.
         let is_known = slot
             .changed
-            .is_none_or(|changed| case.hindrances.known_by(changed) <= slot.at);
+            .is_none_or(|changed| case.obstructions.known_by(changed) <= slot.at);
         if is_known && !view.runs.contains_key(&slot.at) && must_run(case, view, *slot) {
             problems.push(format!(
                 "{}: no Job for {slot:?}, {:?}",
@@ -24,27 +24,27 @@ pub(super) fn judge(case: &Case<'_>, view: &View<'_>, problems: &mut Vec<String>
     }
 }
 
-/// Whether there was a sufficiently long time in which nothing obstructed the slot's run.
+/// Whether the run of the slot was unobstructed for a sufficiently long time.
 fn must_run(case: &Case<'_>, view: &View<'_>, slot: Slot) -> bool {
     if view.foreign_job(slot.at).is_some() {
         return false;
     }
     let (slot, next) = (slot.at, slot.over);
-    // A run that was lost to its deadline stays lost, even if the deadline was extended before the controller knew.
-    let specs = view.specs(case.hindrances.known_at(slot), next).iter();
+    // A run that was lost to its deadline stays lost, even if an edit then extended the deadline.
+    let specs = view.specs(case.obstructions.known_at(slot), next).iter();
     let deadline = specs.filter_map(|(_, spec)| spec.deadline_seconds).min();
     let last = deadline.map_or(next, |seconds| next.min(slot + SignedDuration::from_secs(seconds))) - SKEW;
     if last >= slot + PATIENCE {
         return has_gap(obstacles(case, view, slot, last), slot, last);
     }
-    // Such a short deadline can only be met by a controller that runs at the instant.
+    // Only a controller that runs at the slot can meet such a short deadline.
     let (from, until) = (slot - PATIENCE, slot + LATENESS_ALLOWED);
     until < next && obstacles(case, view, from, until).is_empty()
 }
 
-/// All obstacles between two instants. An edit is one, because it must become known.
+/// All obstacles between two instants. An edit is an obstacle, because the controller must observe it.
 fn obstacles(case: &Case<'_>, view: &View<'_>, from: Timestamp, until: Timestamp) -> Vec<(Timestamp, Timestamp)> {
-    let mut obstacles = case.hindrances.within(from, until).to_vec();
+    let mut obstacles = case.obstructions.within(from, until).to_vec();
     let specs = view.specs(from, until);
     let ends = specs.iter().skip(1).map(|(since, _)| *since).chain([until]);
     for ((since, spec), end) in specs.iter().zip(ends) {

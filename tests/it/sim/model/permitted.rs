@@ -1,8 +1,8 @@
-//! Checks that each run is permitted: it has a slot, it is in time, it does not overlap and it is not a duplicate.
+//! Checks that each run is permitted: it has a slot, it is in time, it does not overlap, and it is no duplicate.
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Case, LATENESS_ALLOWED, ON_THE_WAY, SKEW, view::View};
+use super::{Case, IN_FLIGHT_MAX, LATENESS_ALLOWED, SKEW, view::View};
 use crate::sim::{
     scenario::{Policy, Spec},
     world::{Deleter, Job},
@@ -24,25 +24,25 @@ pub(super) fn judge(case: &Case<'_>, view: &View<'_>, problems: &mut Vec<String>
     }
 }
 
-/// Whether the run was deleted by others or with its CronJob before its slot was stored. Then no controller can know
-/// that it existed.
+/// Whether the run was deleted by others or with its CronJob before its slot was stored. No controller can know of such
+/// a run.
 fn was_lost_to_others(view: &View<'_>, run: &Job) -> bool {
     run.deleted.is_some_and(|deletion| {
         deletion.by != Deleter::Controller && view.cron_job.cursor_before(deletion.version) < run.slot
     })
 }
 
-/// A spec that the controller may have used must give the slot, and allow its start at that time.
+/// Checks that a spec that the controller may have used has the slot, and allows its start at that time.
 fn timely(case: &Case<'_>, view: &View<'_>, run: &Job, problems: &mut Vec<String>) {
     let Some(slot) = run.slot else { return };
-    let known_at = case.hindrances.known_at(run.created);
+    let known_at = case.obstructions.known_at(run.created);
     let specs = view.specs(known_at, run.created);
     let is_too_early = run.created < slot - SKEW;
     let is_of_dead = view.cron_job.deleted.is_some_and(|deleted| deleted < known_at);
     let may_start = |(since, spec): &(Timestamp, Spec)| may_start(case, view, *since, spec, run, slot);
     if is_too_early || is_of_dead || !specs.iter().any(may_start) {
         problems.push(format!(
-            "{}: a Job for {slot} at {}, while it may go by {specs:?}",
+            "{}: a Job for {slot} at {}, not permitted by {specs:?}",
             view.cron_job.name, run.created
         ));
     }
@@ -55,31 +55,31 @@ fn may_start(case: &Case<'_>, view: &View<'_>, since: Timestamp, spec: &Spec, ru
         && !calendar
             .slots(anchor, slot, slot + SignedDuration::from_secs(1))
             .is_empty();
-    let late = run.created - ON_THE_WAY - SKEW;
+    let late = run.created - IN_FLIGHT_MAX - SKEW;
     let is_latest = late < view.next(calendar, slot);
     let deadline = spec
         .deadline_seconds
         .map(|seconds| slot + SignedDuration::from_secs(seconds).max(LATENESS_ALLOWED));
     let is_in_time = deadline.is_none_or(|deadline| late <= deadline);
     let begun = view.calendar_since(since);
-    // Slots of a new schedule before its change are not started. A controller that started later cannot know the change
-    // (B-2.3).
+    // A controller starts no slot of a new schedule before the change. A controller that starts later cannot know the
+    // change (B-2.3).
     let knows_change = slot < begun - SKEW;
     let is_forgotten = || {
         let lives = case.world.lives.iter().map(|life| life.from);
         lives
             .take_while(|from| *from <= run.created)
-            .any(|from| begun <= case.hindrances.known_by(from))
+            .any(|from| begun <= case.obstructions.known_by(from))
     };
     is_slot && is_latest && is_in_time && !spec.is_suspended && (!knows_change || is_forgotten())
 }
 
-/// Forbid waits for the previous run. Replace deletes it before it creates the next one.
+/// Checks overlaps. Forbid waits for the previous run. Replace deletes the previous run before it creates the next one.
 fn overlapping(case: &Case<'_>, view: &View<'_>, problems: &mut Vec<String>) {
     let mut running: Vec<&Job> = Vec::new();
     for run in view.jobs.iter().filter(|job| job.slot.is_some()) {
         running.retain(|other| other.ended().is_none_or(|ended| ended > run.created));
-        let known_at = case.hindrances.known_at(run.created);
+        let known_at = case.obstructions.known_at(run.created);
         let specs = view.specs(known_at, run.created);
         if specs.iter().all(|(_, spec)| spec.policy != Policy::Allow) {
             for other in &running {

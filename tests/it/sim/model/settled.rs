@@ -31,7 +31,7 @@ fn judge_status(cron_job: &CronJob, jobs: &[&Job], status: &Value, problems: &mu
     let name = &cron_job.name;
     let last_run = jobs.iter().max_by_key(|job| job.slot);
     let last = last_run.and_then(|job| job.slot).map(|slot| slot.to_string());
-    // If users deleted a run before its slot was stored, and the schedule then changed, no controller can know of it.
+    // No controller can know of a run that users deleted before its slot was stored, if the schedule then changed.
     let may_be_unknown = last_run.is_some_and(|job| {
         let is_deleted = job.deleted.is_some_and(|deletion| deletion.by == Deleter::Others);
         is_deleted && cron_job.spec_at(job.created).calendar != cron_job.spec().calendar
@@ -68,7 +68,7 @@ fn kept(cron_job: &CronJob, jobs: &[&Job], problems: &mut Vec<String>) {
     }
 }
 
-/// Each status corresponds to runs that existed, and none goes back.
+/// Checks that each status corresponds to runs that existed, and that no status goes back.
 pub(super) fn statuses(view: &View<'_>, problems: &mut Vec<String>) {
     let cron_job = view.cron_job;
     let completions: BTreeSet<_> = view.jobs.iter().filter_map(|job| job.completed).collect();
@@ -86,7 +86,7 @@ pub(super) fn statuses(view: &View<'_>, problems: &mut Vec<String>) {
             .is_none_or(|slot| view.runs.contains_key(&slot));
         let is_success = status.last_successful_time.is_none_or(|at| completions.contains(&at));
         if !is_run || !is_success {
-            problems.push(format!("{}: there is nothing for {status:?}", cron_job.name));
+            problems.push(format!("{}: no run for {status:?}", cron_job.name));
         }
     }
 }

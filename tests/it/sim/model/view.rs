@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Case, SKEW, hindrances::Hindrances};
+use super::{Case, SKEW, obstructions::Obstructions};
 use crate::sim::{
     calendar::Calendar,
     scenario::{Scenario, Spec},
@@ -16,18 +16,18 @@ pub(super) struct View<'a> {
     pub(super) cron_job: &'a CronJob,
     /// The Jobs that it controls, in the order of creation.
     pub(super) jobs: Vec<&'a Job>,
-    /// For each of these, the latest slot among it and the Jobs before it.
+    /// For each of these Jobs, the latest slot up to it.
     last_slots: Vec<Option<Timestamp>>,
     /// The Jobs that users created for it.
-    pub(super) by_hand: Vec<&'a Job>,
+    pub(super) manual: Vec<&'a Job>,
     /// The Jobs in another namespace that name it as their controller.
     pub(super) strangers: Vec<&'a Job>,
     /// The Jobs that controllers created, by slot.
     pub(super) runs: BTreeMap<Timestamp, Vec<&'a Job>>,
     pub(super) epochs: Vec<Epoch>,
-    /// Every activation during its existence, in order.
+    /// Every activation during the existence of the CronJob, in order.
     pub(super) slots: Vec<Slot>,
-    /// Jobs without a controller reference, by name. Several of one name existed one after the other.
+    /// Jobs without a controller reference, by name. Jobs of the same name existed one after the other.
     foreign: &'a BTreeMap<&'a str, Vec<&'a Job>>,
 }
 
@@ -42,9 +42,9 @@ pub(super) struct Epoch {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slot {
     pub(super) at: Timestamp,
-    /// The end of the slot: the next activation, the end of the schedule, or that of the CronJob.
+    /// The end of the slot: the next activation, the end of the schedule, or the end of the CronJob.
     pub(super) over: Timestamp,
-    /// Since when the schedule applies. `None` for the first schedule.
+    /// The time from which the schedule applies. `None` for the first schedule.
     pub(super) changed: Option<Timestamp>,
 }
 
@@ -57,7 +57,7 @@ impl<'a> View<'a> {
         for job in std::mem::take(&mut jobs_by_owner.free) {
             by_name.entry(&job.name).or_default().push(job);
         }
-        // Shared by all views. A test leaks only a little memory.
+        // All views share the map. The test leaks it, which costs little memory.
         let foreign: &BTreeMap<&str, Vec<&Job>> = Box::leak(Box::new(by_name));
         let view = |cron_job: &'a CronJob| {
             let mut jobs = jobs_by_owner.owned.remove(cron_job.uid.as_str()).unwrap_or_default();
@@ -79,7 +79,7 @@ impl<'a> View<'a> {
                 slots: slots(cron_job, &epochs),
                 cron_job,
                 last_slots: jobs.iter().map(&mut last_slot_up_to).collect(),
-                by_hand: jobs.iter().filter(|job| job.slot.is_none()).copied().collect(),
+                manual: jobs.iter().filter(|job| job.slot.is_none()).copied().collect(),
                 strangers: strangers.unwrap_or_default(),
                 jobs,
                 runs,
@@ -111,7 +111,7 @@ impl<'a> View<'a> {
         &specs[begin..end]
     }
 
-    /// The last Job without a controller reference that had the name of this slot's Job at its time.
+    /// The last Job without a controller reference that had the name of the Job for this slot at its time.
     pub(super) fn foreign_job(&self, slot: Timestamp) -> Option<&'a Job> {
         let name = job_name(&self.cron_job.name, slot);
         let jobs = self.foreign.get(name.as_str()).into_iter().flatten().copied();
@@ -119,7 +119,7 @@ impl<'a> View<'a> {
         jobs.filter(is_there).max_by_key(|job| job.created)
     }
 
-    /// The Jobs without a controller reference that have names of this CronJob's slots.
+    /// The Jobs without a controller reference that have names of Jobs of this CronJob.
     pub(super) fn foreign_jobs(&self) -> impl Iterator<Item = &'a Job> {
         let prefix = format!("{}-", self.cron_job.name);
         let named = self.foreign.range(prefix.as_str()..);
@@ -128,7 +128,7 @@ impl<'a> View<'a> {
         its.into_iter()
     }
 
-    /// Since when the schedule of the spec from `since` applies.
+    /// The time from which the schedule of the spec at `since` applies.
     pub(super) fn calendar_since(&self, since: Timestamp) -> Timestamp {
         let epochs = &self.epochs;
         let after = epochs.partition_point(|epoch| epoch.from <= since);
@@ -154,7 +154,7 @@ impl<'a> View<'a> {
 fn slots(cron_job: &CronJob, epochs: &[Epoch]) -> Vec<Slot> {
     let mut slots = Vec::new();
     for (number, epoch) in epochs.iter().enumerate() {
-        // There is no slot at its creation, which has whole seconds.
+        // The creation, which has whole seconds, is no slot.
         let from = epoch.from.max(cron_job.created + SignedDuration::from_nanos(1));
         let instants = epoch.calendar.slots(cron_job.created, from, epoch.until);
         let ends = instants.iter().copied().skip(1).chain([epoch.until]);
@@ -225,7 +225,7 @@ fn job_name_of_a_slot_may_be_reused_after_a_deletion() {
         }
         let case = Case {
             world: &world,
-            hindrances: Hindrances::new(&scenario, &world),
+            obstructions: Obstructions::new(&scenario, &world),
             end: slot,
         };
         let view = &View::all(&case)[0];

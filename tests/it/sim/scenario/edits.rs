@@ -9,7 +9,7 @@ use crate::{random::Random, sim::calendar::Calendar};
 
 const EDITS_AN_HOUR: i64 = 180;
 
-/// An action of a user on a CronJob or near it.
+/// An action of a user on a CronJob or its Jobs.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::sim) struct Edit {
     pub(in crate::sim) at: Timestamp,
@@ -26,11 +26,11 @@ pub(in crate::sim) enum EditKind {
     Create(Spec),
     /// Creates a Job like `kubectl create job --from`.
     ManualJob,
-    /// Creates a Job without a controller reference that has the name of the next slot's Job.
+    /// Creates a Job without a controller reference that has the name of the Job for the next slot.
     ForeignJob,
     /// Creates a Job in another namespace that names the CronJob as its controller, with a slot in the far future.
     StrangersJob,
-    /// Deletes the CronJob's Job with this number.
+    /// Deletes the Job of the CronJob with this number.
     DeleteJob {
         number: usize,
     },
@@ -85,7 +85,7 @@ pub(super) fn draw(
         let kind = draw_kind(random, &calendars);
         edits.push(Edit { at, cron_job, kind });
         let (away, kind) = match kind {
-            // Suspended CronJobs are resumed. Otherwise nothing would run after some hours.
+            // Suspended CronJobs are resumed. Otherwise all of them would be suspended after some hours.
             EditKind::Change(Change::Suspend(true)) => {
                 let longest = random.pick(&[5_000, 90_000, 600_000]);
                 (random.between(500, longest), EditKind::Change(Change::Suspend(false)))
@@ -109,7 +109,7 @@ pub(super) fn draw(
     edits
 }
 
-/// Shortly before or after a full minute.
+/// Returns an instant shortly before or after the next full minute.
 fn near_a_minute(random: &mut Random, at: Timestamp) -> Timestamp {
     let minute = Timestamp::from_second(at.as_second() / 60 * 60 + 60).unwrap();
     minute + SignedDuration::from_millis(random.between(-3_000, 3_000))
@@ -119,8 +119,8 @@ fn draw_kind(random: &mut Random, calendars: &impl Fn(&mut Random) -> Calendar) 
     match random.below(17) {
         0..=2 => EditKind::Change(Change::Suspend(true)),
         3 | 4 => {
-            // With another anchor, the grid would depend on when a change became known. `@every` only comes with a new
-            // CronJob.
+            // A change to `@every` would set an anchor that depends on when the controller observes the change. So only
+            // new CronJobs have `@every`.
             let calendar = match calendars(random) {
                 Calendar::Every { .. } => Calendar::Minutes(1),
                 calendar @ (Calendar::Minutes(_) | Calendar::Hourly { .. } | Calendar::Daily { .. }) => calendar,

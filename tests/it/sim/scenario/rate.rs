@@ -1,31 +1,33 @@
-//! Estimates the number of runs of a scenario: slots that a controller can start, in the order of time.
+//! Estimates the number of runs of a scenario: the slots that a controller can start.
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
     Crash, Edit, Policy, Spec,
+    disruptions::{Disruption, DisruptionKind},
     edits::EditKind,
-    troubles::{Trouble, TroubleKind},
 };
 
-/// A slot may start this late, whatever its deadline.
+/// A slot may start this late, regardless of its deadline.
 const LATENESS_ALLOWED: SignedDuration = SignedDuration::from_secs(10);
 
-/// The periods in which nothing starts: in order and disjoint.
+/// The periods in which no run starts, in order and disjoint.
 pub(super) struct Standstills(Vec<(Timestamp, Timestamp)>);
 
 impl Standstills {
-    pub(super) fn new(crashes: &[Crash], troubles: &[Trouble]) -> Standstills {
+    pub(super) fn new(crashes: &[Crash], disruptions: &[Disruption]) -> Standstills {
         let wrong_clock = |at: Timestamp| {
-            let holds = |trouble: &&Trouble| trouble.stops_beginners() && trouble.from <= at && at < trouble.until;
-            troubles.iter().find(holds).map_or(at, |trouble| trouble.until)
+            let holds = |disruption: &&Disruption| {
+                disruption.stops_new_controllers() && disruption.from <= at && at < disruption.until
+            };
+            disruptions.iter().find(holds).map_or(at, |disruption| disruption.until)
         };
         let without_controller = crashes.iter().map(|crash| (crash.at, wrong_clock(crash.back_at)));
-        let without_answers = troubles
+        let without_responses = disruptions
             .iter()
-            .filter(|trouble| stops_starts(trouble.kind))
-            .map(|trouble| (trouble.from, trouble.until + trouble.recovery() / 2));
-        let mut spans: Vec<_> = without_controller.chain(without_answers).collect();
+            .filter(|disruption| stops_starts(disruption.kind))
+            .map(|disruption| (disruption.from, disruption.until + disruption.recovery() / 2));
+        let mut spans: Vec<_> = without_controller.chain(without_responses).collect();
         spans.sort_unstable();
         let mut apart: Vec<(Timestamp, Timestamp)> = Vec::new();
         for (from, until) in spans {
@@ -44,23 +46,23 @@ impl Standstills {
     }
 }
 
-fn stops_starts(kind: TroubleKind) -> bool {
+fn stops_starts(kind: DisruptionKind) -> bool {
     match kind {
-        TroubleKind::Outage | TroubleKind::Throttled { .. } | TroubleKind::Denied => true,
-        TroubleKind::Slow
-        | TroubleKind::InternalErrors
-        | TroubleKind::Unavailable
-        | TroubleKind::Conflicts
-        | TroubleKind::Expired
-        | TroubleKind::WatchesEnd
-        | TroubleKind::WatchesStall
-        | TroubleKind::WatchesSlow
-        | TroubleKind::Behind
-        | TroubleKind::ClockStep { .. } => false,
+        DisruptionKind::Outage | DisruptionKind::Throttled { .. } | DisruptionKind::Denied => true,
+        DisruptionKind::Slow
+        | DisruptionKind::InternalErrors
+        | DisruptionKind::Unavailable
+        | DisruptionKind::Conflicts
+        | DisruptionKind::Expired
+        | DisruptionKind::WatchesEnd
+        | DisruptionKind::WatchesStall
+        | DisruptionKind::WatchesSlow
+        | DisruptionKind::Behind
+        | DisruptionKind::ClockStep { .. } => false,
     }
 }
 
-/// Estimates the number of runs of the CronJob with this number, including the edits by users.
+/// Estimates the number of runs of the CronJob with this number. Applies its edits by users.
 pub(super) fn runs(
     number: usize,
     spec: Spec,

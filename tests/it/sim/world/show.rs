@@ -1,4 +1,4 @@
-//! The history of one CronJob as text, for analysing a failing seed.
+//! The history of one CronJob as text, for the analysis of a failing seed.
 
 use std::fmt::{self, Write as _};
 
@@ -8,18 +8,21 @@ use super::{CronJob, World};
 use crate::sim::scenario::Scenario;
 
 impl World {
-    /// Everything about the CronJobs with this name, and the faults in this period.
+    /// The history of the CronJobs with this name, with all disruptions.
     pub(in crate::sim) fn show(&self, name: &str, scenario: &Scenario) -> String {
         let mut lines: Vec<(Timestamp, String)> = Vec::new();
         for cron_job in self.cron_jobs.iter().filter(|cron_job| cron_job.name == name) {
             self.show_one(cron_job, &mut lines);
         }
         for life in &self.lives {
-            lines.push((life.from, "a controller begins".to_owned()));
-            lines.push((life.until, "it ends".to_owned()));
+            lines.push((life.from, "a controller starts".to_owned()));
+            lines.push((life.until, "the controller ends".to_owned()));
         }
-        for trouble in &scenario.troubles {
-            lines.push((trouble.from, format!("{:?} until {}", trouble.kind, trouble.until)));
+        for disruption in &scenario.disruptions {
+            lines.push((
+                disruption.from,
+                format!("{:?} until {}", disruption.kind, disruption.until),
+            ));
         }
         lines.sort();
         let mut text = String::new();
@@ -38,7 +41,7 @@ impl World {
         let jobs = self.jobs.iter().filter(|job| job.owner.as_ref() == Some(uid));
         for job in jobs {
             let name = &job.name;
-            lines.push((job.created, format!("{name} created for {}", Shown(job.slot))));
+            lines.push((job.created, format!("{name} created for {}", OrNone(job.slot))));
             lines.extend(job.finished.map(|(at, finish)| (at, format!("{name} {finish:?}"))));
             lines.extend(
                 job.deleted
@@ -46,16 +49,16 @@ impl World {
             );
         }
         for status in &cron_job.statuses {
-            let (last, success) = (Shown(status.last_schedule_time), Shown(status.last_successful_time));
+            let (last, success) = (OrNone(status.last_schedule_time), OrNone(status.last_successful_time));
             lines.push((status.at, format!("status: last {last}, successful {success}")));
         }
     }
 }
 
 /// An instant, or "none".
-struct Shown(Option<Timestamp>);
+struct OrNone(Option<Timestamp>);
 
-impl fmt::Display for Shown {
+impl fmt::Display for OrNone {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Some(at) => at.fmt(formatter),

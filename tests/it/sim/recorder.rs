@@ -1,4 +1,4 @@
-//! Follows the API server and records every Job and every status.
+//! The recorder watches the API server and records every Job and every status.
 
 use std::{cell::RefCell, convert::Infallible};
 
@@ -14,16 +14,16 @@ use tower::Service;
 
 use super::{
     cluster::{Cluster, NAMESPACE},
-    world::{Deleter, Deletion, Finish, Job, Status, Told, World},
+    world::{Deleter, Deletion, Finish, Job, MissingJobReport, Status, World},
 };
 
-/// A line of a watch. It borrows all text, because names, uids and versions contain no escapes.
+/// A line of a watch. Its text is borrowed, because names, uids and versions contain no escapes.
 #[derive(Deserialize)]
 struct Line<'a> {
     #[serde(rename = "type")]
     kind: Kind,
     #[serde(borrow)]
-    object: Seen<'a>,
+    object: Observed<'a>,
 }
 
 /// The kind of a change. The watches request no bookmarks, and an error fails the test.
@@ -35,14 +35,14 @@ enum Kind {
     Deleted,
 }
 
-/// The fields of CronJobs and Jobs that the ledger records.
+/// The fields of CronJobs and Jobs that the recorder records.
 #[derive(Deserialize)]
-struct Seen<'a> {
+struct Observed<'a> {
     #[serde(borrow)]
     metadata: Metadata<'a>,
-    spec: SeenSpec,
+    spec: ObservedSpec,
     #[serde(borrow, default)]
-    status: SeenStatus<'a>,
+    status: ObservedStatus<'a>,
 }
 
 #[derive(Deserialize)]
@@ -71,13 +71,13 @@ struct OwnerReference<'a> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct SeenSpec {
+struct ObservedSpec {
     ttl_seconds_after_finished: Option<i64>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct SeenStatus<'a> {
+struct ObservedStatus<'a> {
     last_schedule_time: Option<Timestamp>,
     last_successful_time: Option<Timestamp>,
     completion_time: Option<Timestamp>,
@@ -94,7 +94,7 @@ struct Condition<'a> {
 impl<'a> Line<'a> {
     fn read(text: &'a [u8]) -> Line<'a> {
         serde_json::from_slice(text)
-            .unwrap_or_else(|error| panic!("the ledger's watch: {error}: {}", String::from_utf8_lossy(text)))
+            .unwrap_or_else(|error| panic!("the recorder's watch: {error}: {}", String::from_utf8_lossy(text)))
     }
 
     fn version(&self) -> u64 {
@@ -102,14 +102,14 @@ impl<'a> Line<'a> {
     }
 }
 
-impl Seen<'_> {
+impl Observed<'_> {
     fn version(&self) -> u64 {
         let version = self.metadata.resource_version;
         version.parse().unwrap_or_else(|error| panic!("{version}: {error}"))
     }
 }
 
-impl SeenStatus<'_> {
+impl ObservedStatus<'_> {
     /// The outcome of a Job, if it has ended.
     fn finish(&self) -> Option<Finish> {
         self.conditions.iter().find_map(|condition| match condition.kind {
@@ -120,8 +120,8 @@ impl SeenStatus<'_> {
     }
 }
 
-/// Follows the API server, forever.
-pub(super) async fn keep(cluster: &Cluster, world: &RefCell<World>) -> Infallible {
+/// Records all changes from now on, forever.
+pub(super) async fn run(cluster: &Cluster, world: &RefCell<World>) -> Infallible {
     let version = cluster.api.version();
     let mut jobs = std::pin::pin!(watch(cluster, "jobs", version));
     let mut cron_jobs = std::pin::pin!(watch(cluster, "cronjobs", version));
@@ -131,15 +131,15 @@ pub(super) async fn keep(cluster: &Cluster, world: &RefCell<World>) -> Infallibl
             Some(line) = cron_jobs.next() => {
                 let line = Line::read(&line);
                 if line.kind == Kind::Modified {
-                    world.borrow_mut().take_status(&line.object, cluster.now());
+                    world.borrow_mut().record_status(&line.object, cluster.now());
                 }
             }
-            Some(line) = jobs.next() => world.borrow_mut().take_job(&Line::read(&line), cluster.now()),
+            Some(line) = jobs.next() => world.borrow_mut().record_job(&Line::read(&line), cluster.now()),
         }
     }
 }
 
-/// Streams every change of a kind after a version, as lines of JSON. A real client in between would double the cost.
+/// Streams every change of a resource after a version, as lines of JSON. A kube client would double the cost.
 fn watch(cluster: &Cluster, resource: &'static str, version: u64) -> impl Stream<Item = Bytes> {
     let begin = move |version: u64| {
         let mut service = cluster.observer();
@@ -166,24 +166,24 @@ fn watch(cluster: &Cluster, resource: &'static str, version: u64) -> impl Stream
 }
 
 /// Returns the Job that an Event reports as missing.
-pub(super) fn told_missing(event: &Value) -> Option<Told> {
+pub(super) fn missing_job_report(event: &Value) -> Option<MissingJobReport> {
     let at = event["metadata"]["creationTimestamp"].as_str().unwrap();
     let job = event["message"].as_str()?.strip_prefix("Active job went missing: ")?;
-    Some(Told {
+    Some(MissingJobReport {
         job: job.to_owned(),
         at: at.parse().unwrap(),
     })
 }
 
 impl World {
-    fn take_status(&mut self, seen: &Seen<'_>, now: Timestamp) {
-        let Some(index) = self.find_by_uid(seen.metadata.uid) else {
+    fn record_status(&mut self, observed: &Observed<'_>, now: Timestamp) {
+        let Some(index) = self.find_by_uid(observed.metadata.uid) else {
             return;
         };
-        let status = &seen.status;
+        let status = &observed.status;
         let cron_job = &mut self.cron_jobs[index];
         let status = Status {
-            version: seen.version(),
+            version: observed.version(),
             at: now,
             last_schedule_time: status.last_schedule_time,
             last_successful_time: status.last_successful_time,
@@ -194,38 +194,38 @@ impl World {
         }
     }
 
-    fn take_job(&mut self, line: &Line<'_>, now: Timestamp) {
-        let seen = &line.object;
-        let index = match self.find_job(seen.metadata.uid) {
+    fn record_job(&mut self, line: &Line<'_>, now: Timestamp) {
+        let observed = &line.object;
+        let index = match self.find_job(observed.metadata.uid) {
             Some(index) => index,
-            None => self.begin_job(new_job(seen, now)),
+            None => self.begin_job(new_job(observed, now)),
         };
         let job = &mut self.jobs[index];
         if job.finished.is_none() {
-            let status = &seen.status;
+            let status = &observed.status;
             job.finished = status.finish().map(|finish| (now, finish));
             job.completed = status.completion_time;
         }
         if line.kind == Kind::Deleted {
             let deletion = Deletion {
                 at: now,
-                version: seen.version(),
-                by: self.deleter(&self.jobs[index], seen, now),
+                version: observed.version(),
+                by: self.deleter(&self.jobs[index], observed, now),
             };
             self.end_job(index, deletion);
         }
     }
 
-    fn deleter(&self, job: &Job, seen: &Seen<'_>, now: Timestamp) -> Deleter {
-        let is_gone = |uid: &String| {
+    fn deleter(&self, job: &Job, observed: &Observed<'_>, now: Timestamp) -> Deleter {
+        let is_deleted = |uid: &String| {
             self.find_by_uid(uid)
                 .is_none_or(|index| self.cron_jobs[index].deleted.is_some())
         };
-        let ttl = seen.spec.ttl_seconds_after_finished.map(SignedDuration::from_secs);
-        let is_outlived = job.finished.zip(ttl).is_some_and(|((at, _), ttl)| at + ttl <= now);
-        if job.owner.as_ref().is_some_and(is_gone) {
+        let ttl = observed.spec.ttl_seconds_after_finished.map(SignedDuration::from_secs);
+        let is_expired = job.finished.zip(ttl).is_some_and(|((at, _), ttl)| at + ttl <= now);
+        if job.owner.as_ref().is_some_and(is_deleted) {
             Deleter::Garbage
-        } else if self.deleted_by_users.contains(seen.metadata.uid) || is_outlived {
+        } else if self.deleted_by_users.contains(observed.metadata.uid) || is_expired {
             Deleter::Others
         } else {
             Deleter::Controller
@@ -233,9 +233,9 @@ impl World {
     }
 }
 
-fn new_job(seen: &Seen<'_>, now: Timestamp) -> Job {
-    let metadata = &seen.metadata;
-    // A slot in the annotation of a stranger's Job is ignored.
+fn new_job(observed: &Observed<'_>, now: Timestamp) -> Job {
+    let metadata = &observed.metadata;
+    // The annotation of a Job in another namespace is ignored.
     let is_ours = metadata.namespace == NAMESPACE;
     Job {
         namespace: metadata.namespace.to_owned(),

@@ -1,4 +1,4 @@
-//! Runs the bodies of the fuzz targets in `fuzz/` on seeded mutations, so that they are tested without cargo-fuzz too.
+//! Runs the bodies of the fuzz targets in `fuzz/` on seeded mutations, without cargo-fuzz.
 
 mod event;
 mod explain;
@@ -6,10 +6,10 @@ mod schedule;
 
 use crate::random::{self, Random};
 
-/// The number of inputs for each body, besides its examples.
+/// The number of mutated inputs for each body.
 const N_INPUTS: usize = 20_000;
 
-/// Runs the body on the examples and on mutations of them. Mutations may accumulate.
+/// Runs a body on examples and on their mutations. Mutations may accumulate.
 fn run(body: fn(&[u8]), examples: &[Vec<u8>], pieces: &[&str]) {
     let mut random = Random::new(random::seed());
     let mut kept = examples.to_vec();
@@ -57,7 +57,7 @@ fn schedule_parser_accepts_or_refuses_any_text() {
         "@every 1h30m",
         "@daily\tAustralia/Lord_Howe",
     ];
-    // In October 2026, and shortly before a clock change in 2024.
+    // A time in October 2026, and a time shortly before a clock change in 2024.
     let seconds: [i64; 2] = [1_791_000_000, 1_710_050_400];
     let examples: Vec<Vec<u8>> = texts
         .iter()

@@ -6,22 +6,22 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Folders with pages and sources. Other folders contain builds.
+/// Folders with pages and sources. Other folders contain build output.
 const FOLDERS: [&str; 11] = [
     "src", "tests", "docs", "apisim", "testbed", "loadtest", "benches", "fuzz", "deploy", "examples", ".",
 ];
 /// The page that defines the rules B-n.m.
 const RULES: &str = "docs/spec/cronjob-behaviour.md";
-/// Cites rules that do not exist, to test itself.
+/// This file cites rules that do not exist, for its own tests.
 const SELF_TEST: &str = "tests/it/rules.rs";
 
-/// The root of the workspace. Read at run time, so that the file can also be compiled and run on its own.
+/// Returns the root of the workspace. The variable is read at run time, so that this file can also be compiled alone.
 fn root() -> PathBuf {
     std::env::var("CARGO_MANIFEST_DIR")
         .map_or_else(|_| option_env!("CARGO_MANIFEST_DIR").unwrap_or(".").into(), Into::into)
 }
 
-/// All files with this extension, relative to the root. Other subfolders of the root are skipped.
+/// Returns all files in [`FOLDERS`] with this extension, relative to the root.
 fn files(extension: &str) -> Vec<PathBuf> {
     let root = root();
     let mut found = Vec::new();
@@ -79,8 +79,8 @@ fn anchors(page: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Why a link in `page` does not resolve.
-fn fault(page: &Path, target: &str) -> Option<String> {
+/// Returns the reason why a link in `page` does not resolve.
+fn broken_link(page: &Path, target: &str) -> Option<String> {
     let (path, anchor) = target.split_once('#').unwrap_or((target, ""));
     let file = if path.is_empty() {
         root().join(page)
@@ -90,11 +90,11 @@ fn fault(page: &Path, target: &str) -> Option<String> {
     if !file.exists() {
         return Some(format!("{}: {target}: no such file", page.display()));
     }
-    let is_there = anchor.is_empty() || anchors(&fs::read_to_string(file).unwrap()).contains(anchor);
-    (!is_there).then(|| format!("{}: {target}: no such heading", page.display()))
+    let exists = anchor.is_empty() || anchors(&fs::read_to_string(file).unwrap()).contains(anchor);
+    (!exists).then(|| format!("{}: {target}: no such heading", page.display()))
 }
 
-/// The rules that a text cites, such as `B-10.3`.
+/// Returns the rules that a text cites, such as `B-10.3`.
 fn rules(text: &str) -> BTreeSet<String> {
     let digits = |text: &str| text.chars().take_while(char::is_ascii_digit).count();
     let rule = |rest: &str| {
@@ -109,15 +109,15 @@ fn rules(text: &str) -> BTreeSet<String> {
 #[test]
 fn every_link_between_pages_resolves() {
     let mut n_links = 0;
-    let mut faults = Vec::new();
+    let mut broken_links = Vec::new();
     for path in files("md") {
         let page = read(&path);
         let targets = targets(&page);
         n_links += targets.len();
-        faults.extend(targets.into_iter().filter_map(|target| fault(&path, target)));
+        broken_links.extend(targets.into_iter().filter_map(|target| broken_link(&path, target)));
     }
-    assert!(n_links > 100, "only {n_links} links were understood");
-    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert!(n_links > 100, "only {n_links} links were parsed");
+    assert!(broken_links.is_empty(), "{}", broken_links.join("\n"));
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn every_cited_rule_is_defined() {
     let defined: BTreeSet<String> = definitions
         .flat_map(|(number, _)| rules(&format!("B-{number}")))
         .collect();
-    assert!(defined.len() > 80, "only {} rules were understood", defined.len());
+    assert!(defined.len() > 80, "only {} rules were parsed", defined.len());
     for path in files("rs").into_iter().filter(|path| path != Path::new(SELF_TEST)) {
         let unknown: Vec<String> = rules(&read(&path)).difference(&defined).cloned().collect();
         assert!(unknown.is_empty(), "{} cites {unknown:?}", path.display());
@@ -143,7 +143,7 @@ fn links_anchors_and_rules_are_parsed() {
         rules("B-10.3, (B-9.7) B-x B-4 B-"),
         BTreeSet::from(["B-10.3".to_owned(), "B-9.7".to_owned()])
     );
-    assert!(fault(Path::new("README.md"), "no-such-page.md").is_some());
-    assert!(fault(Path::new("README.md"), "docs/README.md#no-such-heading").is_some());
-    assert!(fault(Path::new("README.md"), "docs/README.md#documentation").is_none());
+    assert!(broken_link(Path::new("README.md"), "no-such-page.md").is_some());
+    assert!(broken_link(Path::new("README.md"), "docs/README.md#no-such-heading").is_some());
+    assert!(broken_link(Path::new("README.md"), "docs/README.md#documentation").is_none());
 }

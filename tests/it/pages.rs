@@ -1,5 +1,5 @@
-//! Documentation pages that are generated from code, completely or between two marks. A test compares them, or
-//! regenerates them on request.
+//! Documentation pages that are generated from code, completely or between two marks. Tests compare the pages with the
+//! code, or regenerate them on request.
 
 mod constants;
 
@@ -8,9 +8,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Set to regenerate the pages.
+/// The environment variable that makes the tests regenerate the pages.
 const WRITE: &str = "CRONWHEEL_WRITE_DOCS";
-/// Mark the generated part of a page.
+/// The marks around the generated part of a page.
 const BEGIN: &str = "<!-- made by a test -->\n";
 const END: &str = "<!-- end -->\n";
 
@@ -18,26 +18,27 @@ pub(super) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()
 }
 
-/// Compares a page with the generated text, or writes it.
-pub(super) fn hold(page: &str, made: &str) {
+/// Asserts that a page contains the generated text, or writes it.
+pub(super) fn assert_current(page: &str, generated: &str) {
     let path = root().join(page);
     let former = fs::read_to_string(&path).unwrap();
-    let current = filled(&former, made).unwrap_or_else(|| panic!("{page} has no {BEGIN:?} with an {END:?} behind it"));
+    let current =
+        filled(&former, generated).unwrap_or_else(|| panic!("{page} has no {BEGIN:?} with an {END:?} behind it"));
     if std::env::var_os(WRITE).is_some() {
         fs::write(&path, current).unwrap();
     } else {
         assert!(
             former == current,
-            "{page} is not what the code says; write it: {WRITE}=1 cargo test --test it page"
+            "{page} is outdated; regenerate it: {WRITE}=1 cargo test --test it page"
         );
     }
 }
 
 /// Replaces the text between the marks of a page.
-fn filled(former: &str, made: &str) -> Option<String> {
+fn filled(former: &str, generated: &str) -> Option<String> {
     let (before, rest) = former.split_once(BEGIN)?;
     let (_, after) = rest.split_once(END)?;
-    Some(format!("{before}{BEGIN}\n{}\n\n{END}{after}", made.trim()))
+    Some(format!("{before}{BEGIN}\n{}\n\n{END}{after}", generated.trim()))
 }
 
 #[test]
@@ -49,7 +50,7 @@ fn page_is_filled_only_between_its_marks() {
     assert_eq!(filled("# Head\n", "new"), None);
 }
 
-// Of the commands that exist with all features.
+// The page has the commands of a build with all features.
 #[cfg(feature = "dev")]
 mod cli {
     //! `docs/cli.md`: the long help of every command.
@@ -65,7 +66,7 @@ mod cli {
         cli.build();
         let mut page = String::new();
         describe(&mut page, &mut cli, 2);
-        super::hold("docs/cli.md", &page);
+        super::assert_current("docs/cli.md", &page);
     }
 
     fn describe(page: &mut String, command: &mut Command, depth: usize) {
@@ -111,6 +112,6 @@ mod metrics {
                 metric.when_it_moves
             );
         }
-        super::hold("docs/metrics.md", &page);
+        super::assert_current("docs/metrics.md", &page);
     }
 }

@@ -1,5 +1,5 @@
-//! Checks that every rule of the built-in controller and every deliberate difference has a test that is named after it,
-//! and that the page of differences shows the table.
+//! Checks that every rule of the built-in controller and every deliberate difference has a test, and that the page of
+//! differences contains the table.
 //!
 //! A test is named after rule B-n.m of `docs/spec/cronjob-behaviour.md` if its name contains `b_n_m`.
 
@@ -20,7 +20,7 @@ use table::{DEPARTED_FROM, DIFFERENCES, Difference, RULES};
 /// The folders that contain tests.
 const ROOTS: [&str; 2] = ["src", "tests"];
 
-/// The names of all test functions of the tree.
+/// Returns the names of all test functions of the tree.
 fn test_names() -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let mut folders: Vec<PathBuf> = ROOTS.iter().map(|folder| pages::root().join(folder)).collect();
@@ -37,7 +37,7 @@ fn test_names() -> BTreeSet<String> {
     names
 }
 
-/// The functions that follow a `#[test]` or `#[tokio::test]` attribute.
+/// Returns the names of the functions that follow a `#[test]` or `#[tokio::test]` attribute.
 fn names_in(text: &str) -> Vec<String> {
     let mut names = Vec::new();
     let mut is_test = false;
@@ -58,7 +58,7 @@ fn names_in(text: &str) -> Vec<String> {
     names
 }
 
-/// `b_9_3` for `B-9.3`.
+/// Converts `B-9.3` to `b_9_3`.
 fn as_identifier(rule: &str) -> String {
     rule.to_lowercase().replace(['-', '.'], "_")
 }
@@ -67,13 +67,13 @@ fn is_named_after(test: &str, rule: &str) -> bool {
     format!("_{test}_").contains(&format!("_{}_", as_identifier(rule)))
 }
 
-/// Rules and differences in the table without a test.
+/// Returns the rules and differences in the table that have no test.
 fn missing(names: &BTreeSet<String>, rules: &[(&str, &str)], differences: &[Difference]) -> Vec<String> {
-    let unheld = rules
+    let untested = rules
         .iter()
         .filter(|(rule, _)| !names.iter().any(|name| is_named_after(name, rule)))
         .map(|(rule, text)| format!("no test is named after {rule}: {text}"));
-    let unheld_differences = differences.iter().flat_map(|difference| {
+    let untested_differences = differences.iter().flat_map(|difference| {
         let gone = difference.tests.iter().filter(|test| !names.contains(**test));
         let gone = gone.map(|test| format!("{}: there is no test `{test}`", difference.rules.join(", ")));
         let none = difference
@@ -82,10 +82,10 @@ fn missing(names: &BTreeSet<String>, rules: &[(&str, &str)], differences: &[Diff
             .then(|| format!("{}: no test", difference.rules.join(", ")));
         gone.chain(none)
     });
-    unheld.chain(unheld_differences).collect()
+    untested.chain(untested_differences).collect()
 }
 
-/// The page of differences.
+/// Returns the page of differences.
 fn page() -> String {
     let mut rows = String::from("| Rule | Built-in | cronwheel | Tests |\n|---|---|---|---|\n");
     for Difference {
@@ -139,7 +139,7 @@ fn rules_are_unique_and_in_order() {
 
 #[test]
 fn page_of_differences_is_up_to_date() {
-    pages::hold("docs/differences.md", &page());
+    pages::assert_current("docs/differences.md", &page());
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Placement in random fleets: balance, movement and stability, as properties and as the table in `docs/sharding.md`.
+//! Placement in random fleets: properties of balance, movement and stability, and the table in `docs/sharding.md`.
 
 mod fleet;
 mod table;
@@ -17,7 +17,7 @@ fn count(number: u64) -> ShardCount {
     ShardCount::new(number).unwrap()
 }
 
-/// Runs a property for fleets of every size and shard count, from seeds.
+/// Checks a property for random fleets with various sizes and shard counts.
 fn for_each_fleet(property: impl Fn(Fleet, &mut Random)) {
     for seed in 0..N_FLEETS {
         let mut random = Random::new(seed);
@@ -67,7 +67,7 @@ fn dead_member_moves_only_its_own_shards() {
         let identity = fleet.members[victim].identity.clone();
         fleet.remove(&identity);
         assert_eq!(fleet.apply(Pull::Settling), had);
-        assert_eq!(fleet.settle(), 0, "the survivors took what they may keep");
+        assert_eq!(fleet.settle(), 0, "the takeover is balanced");
     });
 }
 
@@ -77,7 +77,7 @@ fn f2_a_rollout_moves_each_shard_once() {
         let rollout = fleet.roll_out("two");
         assert_eq!(rollout.moves, fleet.holders.len(), "{} members", fleet.members.len());
         assert_eq!(rollout.moves_of_one_shard_max, 1);
-        assert_eq!(fleet.settle(), 0, "what a rollout leaves is balanced");
+        assert_eq!(fleet.settle(), 0, "the result of a rollout is balanced");
     });
 }
 
@@ -117,8 +117,8 @@ fn placement_moves_the_fewest_shards_from_any_state() {
             .collect();
         above.sort_unstable_by(|a, b| b.cmp(a));
         let spared = n_with_one_more.min(above.len());
-        let n_nowhere = fleet.holders.iter().filter(|holder| holder.is_none()).count();
-        let fewest = above.iter().sum::<usize>() - spared + n_nowhere;
+        let n_without_holder = fleet.holders.iter().filter(|holder| holder.is_none()).count();
+        let fewest = above.iter().sum::<usize>() - spared + n_without_holder;
         assert_eq!(fleet.settle(), fewest, "{held:?}");
         assert_eq!(fleet.settle(), 0);
     });
@@ -158,11 +158,7 @@ fn draining_member_gives_all_its_shards_away() {
         let had = fleet.held()[leaver];
         assert_eq!(fleet.apply(Pull::Drain), if is_alone { 0 } else { had });
         let left = fleet.held()[leaver];
-        assert_eq!(
-            left,
-            if is_alone { had } else { 0 },
-            "with nobody to take them, they stay where they are"
-        );
+        assert_eq!(left, if is_alone { had } else { 0 }, "shards of the only member stay");
     });
 }
 

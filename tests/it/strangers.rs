@@ -1,9 +1,9 @@
-//! Tenants who do not know each other: an offender's actions, and faults that affect only the offender, change nothing
-//! for the others.
+//! Isolation of tenants: the actions of an offender, and faults that affect only the offender, have no effect on the
+//! other tenants.
 //!
-//! Each scenario runs twice from the same seed on the in-memory API server in virtual time: once without its offender
-//! and once with it. The comparison covers everything that the innocent tenants got: the Job of every slot and its
-//! lateness, how each Job ended, the Jobs that history kept, the status, and the Warnings. `docs/threat-model.md` names
+//! Each scenario runs twice from the same seed on the in-memory API server in virtual time: without its offender and
+//! with it. The comparison covers all results of the innocent tenants: the Job of every slot and its lateness, the
+//! outcome of each Job, the Jobs within the history limits, the status, and the Warnings. `docs/threat-model.md` names
 //! the scenario for each attack.
 
 mod cluster;
@@ -25,7 +25,7 @@ struct Scenario {
     length: SignedDuration,
     /// Changes to the settings of the controller.
     configure: fn(&mut RunSettings),
-    /// Reasons of Warnings that innocent tenants may get because of the offender.
+    /// The reasons of Warnings that innocent tenants may get because of the offender.
     warnings_allowed: &'static [&'static str],
 }
 
@@ -41,23 +41,22 @@ impl Default for Scenario {
 }
 
 /// The state at the end of a scenario.
-struct Aftermath {
+struct Outcome {
     received: Received,
     metrics: String,
 }
 
-impl Aftermath {
-    /// The value of a series of the controller's metrics; zero for a series that does not exist.
+impl Outcome {
+    /// The value of a metric series of the controller, or zero if the series does not exist.
     fn metric(&self, series: &str) -> f64 {
         let line = self.metrics.lines().find_map(|line| line.strip_prefix(series));
         line.map_or(0.0, |value| value.trim().parse().unwrap())
     }
 }
 
-/// Runs a scenario without and with its offender, and compares what the innocent tenants got.
-///
-/// Returns the final state of the run with the offender.
-fn compare(scenario: &Scenario, offend: impl AsyncFn(&Cluster)) -> Aftermath {
+/// Runs a scenario without and with its offender. Asserts that the innocent tenants get the same results. Returns the
+/// final state of the run with the offender.
+fn compare(scenario: &Scenario, offend: impl AsyncFn(&Cluster)) -> Outcome {
     let without = play(scenario, async |_| {});
     let with = play(scenario, offend);
     let differences = received::differences(&without.received, &with.received, scenario.warnings_allowed);
@@ -65,7 +64,7 @@ fn compare(scenario: &Scenario, offend: impl AsyncFn(&Cluster)) -> Aftermath {
     with
 }
 
-fn play(scenario: &Scenario, offend: impl AsyncFn(&Cluster)) -> Aftermath {
+fn play(scenario: &Scenario, offend: impl AsyncFn(&Cluster)) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
@@ -80,7 +79,7 @@ fn play(scenario: &Scenario, offend: impl AsyncFn(&Cluster)) -> Aftermath {
             workload::create(&cluster).await;
             let innocent = async {
                 cluster.until(cluster.start + scenario.length / 2).await;
-                workload::run_by_hand(&cluster).await;
+                workload::run_manually(&cluster).await;
             };
             tokio::select! {
                 biased;
@@ -90,13 +89,13 @@ fn play(scenario: &Scenario, offend: impl AsyncFn(&Cluster)) -> Aftermath {
         };
         tokio::select! {
             biased;
-            never = received::keep(&cluster, &received) => match never {},
+            never = received::record(&cluster, &received) => match never {},
             () = cluster.run_jobs() => unreachable!("the runner never ends"),
             () = act => {}
         }
         let mut received = received.into_inner();
         received.finish(&cluster).await;
-        Aftermath {
+        Outcome {
             received,
             metrics: metrics.render().unwrap(),
         }

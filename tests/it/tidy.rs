@@ -1,7 +1,7 @@
 //! Checks the source tree: layers, purity, task spawning, module heads, sizes, names, sleeps, leftovers and metrics.
 //!
-//! Rules are checked on tokens without comments and literals, so prose may mention what code may not use. Each check is
-//! a function from sources to findings, and each is shown below to be able to fail.
+//! The checks use tokens without comments and literals, so that prose may mention forbidden names. Each check is a
+//! function from sources to findings. The examples cover findings of each check.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,13 +9,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-// The paths are given so that this file can also be compiled on its own.
+// With these paths, this file can also be compiled alone.
 #[path = "tidy/examples.rs"]
 mod examples;
 #[path = "tidy/scanner.rs"]
 mod scanner;
 
-use scanner::{Token, blanked, names_under, split_tests, stands, tokens};
+use scanner::{Token, blanked, matches_at, names_under, split_tests, tokens};
 
 /// The folders to check, relative to the root of the workspace.
 const ROOTS: &[&str] = &[
@@ -30,7 +30,7 @@ const ROOTS: &[&str] = &[
     "apisim/tests",
     "apisim/benches",
 ];
-/// The layers. Each may use itself and those before it.
+/// The layers. Each layer may use itself and the layers before it.
 const LAYERS: &[&str] = &["schedule", "shard", "coordination", "kube_api", "controller", "cli"];
 /// The number of pure layers.
 const PURE_LAYERS: usize = 3;
@@ -51,18 +51,18 @@ const METRICS: &str = "src/telemetry/metrics/table.rs";
 const LINES_MAX: usize = 600;
 /// Longer production files must be on the ratchet, in lines.
 const LINES_WITHOUT_RATCHET_MAX: usize = 400;
-/// Files between the two limits, with their lines. Entries may shrink or be removed, but not added or raised.
+/// Files between the two limits, with their lines. Entries may be lowered or removed, but not added or raised.
 const RATCHET: &Ratchet = &[];
 /// Paths with their number of lines.
 type Ratchet = [(&'static str, usize)];
 
-/// Names that say nothing about the contents of a file or folder. `mod` is the old layout.
-const EMPTY_NAMES: &[&str] = &[
+/// Generic names, which do not describe the contents of a file or folder. `mod` is the old layout.
+const GENERIC_NAMES: &[&str] = &[
     "utils", "util", "common", "helper", "helpers", "manager", "types", "traits", "misc", "mod",
 ];
 /// Tests against a real cluster use real time.
 const REAL_TIME: [&str; 2] = ["tests/e2e/", "tests/install/"];
-/// The simulation's support code sleeps in the paused time that its entry point starts.
+/// The support code of simulations sleeps in paused time, which their entry points start.
 const SIMULATED_TIME: [&str; 3] = ["tests/it/sim/", "tests/it/fleet/", "tests/it/strangers/"];
 
 /// A file with its path from the root.
@@ -96,7 +96,7 @@ impl Source {
     }
 }
 
-/// A layer uses only itself and those before it.
+/// A layer uses only itself and the layers before it.
 fn layer_findings(source: &Source) -> Vec<String> {
     let controller = LAYERS
         .iter()
@@ -130,17 +130,23 @@ fn purity_findings(source: &Source) -> Vec<String> {
         return Vec::new();
     }
     let code = blanked(&source.text);
-    let (product, _) = split_tests(&tokens(&code));
+    let (production, _) = split_tests(&tokens(&code));
     let is_impure = |at: usize| {
-        let word = product[at].text;
-        let is_root = stands(&product, at + 1, &["::"]) || at > 0 && matches!(product[at - 1].text, "use" | "crate");
-        IMPURE_TYPES.contains(&word)
-            || IMPURE_CRATES.contains(&word) && is_root
-            || word == "now" && at > 0 && product[at - 1].text == "::"
+        let name = production[at].text;
+        let is_root =
+            matches_at(&production, at + 1, &["::"]) || at > 0 && matches!(production[at - 1].text, "use" | "crate");
+        IMPURE_TYPES.contains(&name)
+            || IMPURE_CRATES.contains(&name) && is_root
+            || name == "now" && at > 0 && production[at - 1].text == "::"
     };
-    (0..product.len())
+    (0..production.len())
         .filter(|at| is_impure(*at))
-        .map(|at| source.finding(product[at].line, format!("a pure layer names `{}`", product[at].text)))
+        .map(|at| {
+            source.finding(
+                production[at].line,
+                format!("a pure layer names `{}`", production[at].text),
+            )
+        })
         .collect()
 }
 
@@ -150,16 +156,19 @@ fn spawn_findings(source: &Source) -> Vec<String> {
         return Vec::new();
     }
     let code = blanked(&source.text);
-    let (product, _) = split_tests(&tokens(&code));
+    let (production, _) = split_tests(&tokens(&code));
     let mut lines: BTreeSet<usize> = ["tokio", "task"]
         .iter()
-        .flat_map(|root| names_under(&product, root))
+        .flat_map(|root| names_under(&production, root))
         .filter(|name| name.text.starts_with("spawn"))
         .map(|name| name.line)
         .collect();
-    if !product.iter().any(|token| matches!(token.text, "thread" | "process")) {
-        let calls = (0..product.len()).filter(|at| stands(&product, *at, &[".", "spawn", "("]));
-        lines.extend(calls.map(|at| product[at + 1].line));
+    if !production
+        .iter()
+        .any(|token| matches!(token.text, "thread" | "process"))
+    {
+        let calls = (0..production.len()).filter(|at| matches_at(&production, *at, &[".", "spawn", "("]));
+        lines.extend(calls.map(|at| production[at + 1].line));
     }
     lines
         .iter()
@@ -178,17 +187,17 @@ fn head_findings(source: &Source) -> Vec<String> {
 
 /// Names describe the contents of a file or folder.
 fn name_findings(source: &Source) -> Vec<String> {
-    let says_nothing = |part: &&str| EMPTY_NAMES.contains(&part.trim_end_matches(".rs"));
+    let is_generic = |part: &&str| GENERIC_NAMES.contains(&part.trim_end_matches(".rs"));
     source
         .path
         .split('/')
-        .filter(says_nothing)
-        .map(|part| source.finding(1, format!("`{part}` is no name")))
+        .filter(is_generic)
+        .map(|part| source.finding(1, format!("`{part}` is a generic name")))
         .collect()
 }
 
-/// Tests do not wait in real time, except those against a real cluster. Under `start_paused`, tokio's sleep takes no
-/// time.
+/// Tests do not sleep in real time, except tests against a real cluster. With `start_paused`, a sleep of tokio takes no
+/// real time.
 fn sleep_findings(source: &Source) -> Vec<String> {
     let mut exempt = REAL_TIME.iter().chain(&SIMULATED_TIME);
     if exempt.any(|folder| source.path.starts_with(folder)) {
@@ -199,9 +208,9 @@ fn sleep_findings(source: &Source) -> Vec<String> {
     let is_paused = all.iter().any(|token| token.text == "start_paused");
     let tests = if source.is_test() { all } else { split_tests(&all).1 };
     let sleeps = |at: &usize| {
-        let is_thread = *at > 1 && stands(&tests, at - 2, &["thread", "::"]);
+        let is_thread = *at > 1 && matches_at(&tests, at - 2, &["thread", "::"]);
         let is_definition = *at > 0 && tests[at - 1].text == "fn";
-        stands(&tests, *at, &["sleep", "("]) && !is_definition && (is_thread || !is_paused)
+        matches_at(&tests, *at, &["sleep", "("]) && !is_definition && (is_thread || !is_paused)
     };
     (0..tests.len())
         .filter(sleeps)
@@ -209,7 +218,7 @@ fn sleep_findings(source: &Source) -> Vec<String> {
         .collect()
 }
 
-/// A file that its parent does not declare is never compiled.
+/// Every file is declared by its parent. Otherwise it is not compiled.
 fn orphan_findings(sources: &[Source]) -> Vec<String> {
     let texts: BTreeMap<&str, &str> = sources
         .iter()
@@ -228,21 +237,21 @@ fn orphan_findings(sources: &[Source]) -> Vec<String> {
         let declares = |text: &&str| {
             let code = blanked(text);
             let tokens = tokens(&code);
-            (0..tokens.len()).any(|at| stands(&tokens, at, &["mod", module, ";"]))
+            (0..tokens.len()).any(|at| matches_at(&tokens, at, &["mod", module, ";"]))
         };
         texts.get(parent.as_str()).is_some_and(declares)
     };
     let is_root = |source: &&Source| matches!(source.path.as_str(), "src/lib.rs" | "src/main.rs");
-    let product = sources
+    let production = sources
         .iter()
         .filter(|source| source.path.starts_with("src/") && !is_root(source));
-    let orphans = product.filter(|source| !is_declared(source));
+    let orphans = production.filter(|source| !is_declared(source));
     orphans
         .map(|source| source.finding(1, "no module declares it"))
         .collect()
 }
 
-/// No leftovers of development remain.
+/// The code contains no leftovers of development.
 fn leftover_findings(source: &Source) -> Vec<String> {
     let code = blanked(&source.text);
     let all = tokens(&code);
@@ -255,12 +264,12 @@ fn leftover_findings(source: &Source) -> Vec<String> {
     let at_token = |at: usize| {
         leftovers
             .iter()
-            .find(|wanted| stands(&all, at, wanted))
-            .map(|wanted| (at, wanted.concat()))
+            .find(|leftover| matches_at(&all, at, leftover))
+            .map(|leftover| (at, leftover.concat()))
     };
     (0..all.len())
         .filter_map(at_token)
-        .map(|(at, what)| source.finding(all[at].line, format!("`{what}` is left")))
+        .map(|(at, leftover)| source.finding(all[at].line, format!("`{leftover}` is a leftover")))
         .collect()
 }
 
@@ -302,24 +311,24 @@ fn metric_findings(source: &Source) -> Vec<String> {
         .lines()
         .enumerate()
         .filter_map(|(at, line)| Some((at + 1, metric_name(line)?)));
-    let again: Vec<_> = rows.filter(|(_, name)| !seen.insert(*name)).collect();
-    let mut findings: Vec<_> = again
+    let duplicates: Vec<_> = rows.filter(|(_, name)| !seen.insert(*name)).collect();
+    let mut findings: Vec<_> = duplicates
         .iter()
-        .map(|(line, name)| source.finding(*line, format!("{name} is there before")))
+        .map(|(line, name)| source.finding(*line, format!("{name} has an earlier row")))
         .collect();
     if seen.is_empty() {
-        findings.push(source.finding(1, "no row was understood"));
+        findings.push(source.finding(1, "no row was parsed"));
     }
     findings
 }
 
-/// The root of the workspace. Read at run time, so that the file can also be compiled and run on its own.
+/// Returns the root of the workspace. The variable is read at run time, so that this file can also be compiled alone.
 fn root() -> PathBuf {
     std::env::var("CARGO_MANIFEST_DIR")
         .map_or_else(|_| option_env!("CARGO_MANIFEST_DIR").unwrap_or(".").into(), Into::into)
 }
 
-/// All source files of the workspace, by path.
+/// Returns all source files of the workspace, by path.
 fn tree() -> Vec<Source> {
     let root = root();
     let mut sources = Vec::new();
@@ -347,8 +356,8 @@ fn read_folder(root: &Path, folder: &Path, sources: &mut Vec<Source>) {
     }
 }
 
-/// Asserts that the check finds nothing in the tree. Otherwise prints all findings.
-fn holds(check: fn(&Source) -> Vec<String>) {
+/// Asserts that a check finds nothing in the tree. Otherwise panics with all findings.
+fn assert_clean(check: fn(&Source) -> Vec<String>) {
     assert_none(&tree().iter().flat_map(check).collect::<Vec<_>>());
 }
 
@@ -363,22 +372,22 @@ fn assert_none(findings: &[String]) {
 
 #[test]
 fn layers_use_only_lower_layers() {
-    holds(layer_findings);
+    assert_clean(layer_findings);
 }
 
 #[test]
 fn the_lower_three_layers_are_pure() {
-    holds(purity_findings);
+    assert_clean(purity_findings);
 }
 
 #[test]
 fn one_file_spawns_every_task() {
-    holds(spawn_findings);
+    assert_clean(spawn_findings);
 }
 
 #[test]
 fn every_file_has_a_head_comment() {
-    holds(head_findings);
+    assert_clean(head_findings);
 }
 
 #[test]
@@ -393,17 +402,17 @@ fn every_source_file_is_declared_as_a_module() {
 
 #[test]
 fn no_file_has_a_generic_name() {
-    holds(name_findings);
+    assert_clean(name_findings);
 }
 
 #[test]
 fn no_test_waits_for_real_time_without_a_cluster() {
-    holds(sleep_findings);
+    assert_clean(sleep_findings);
 }
 
 #[test]
 fn no_debug_leftovers_remain() {
-    holds(leftover_findings);
+    assert_clean(leftover_findings);
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Any bytes as an object or as a watch event. Either they are refused, or their record yields well-formed requests.
+//! Decodes any bytes as an object and as a watch event. Either they are refused, or their record yields well-formed
+//! requests.
 
 use cronwheel::{
     kube_api::objects::{
@@ -46,7 +47,7 @@ fn objects<K: serde::de::DeserializeOwned>(data: &[u8]) -> Vec<K> {
     in_event.into_iter().chain(serde_json::from_slice(data).ok()).collect()
 }
 
-/// Checks that requests that contain spliced bytes of the object are valid JSON with the right content.
+/// Checks that requests with spliced bytes of the object are valid JSON with the right content.
 fn check_requests(record: &CronJobRecord) {
     let name = "a \"name\"\\";
     let order = JobOrder {
@@ -79,7 +80,7 @@ fn check_requests(record: &CronJobRecord) {
     }
 }
 
-/// Returns `None` for valid JSON that still cannot be parsed: half of a surrogate pair, or a number out of range.
+/// Returns `None` for valid JSON that cannot be parsed: half of a surrogate pair, or a number out of range.
 fn read(body: &[u8]) -> Option<Value> {
     if let Err(error) = serde_json::from_slice::<IgnoredAny>(body) {
         panic!("{error}: {}", String::from_utf8_lossy(body));

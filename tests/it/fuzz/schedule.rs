@@ -1,12 +1,12 @@
-//! Any text as a schedule in any zone, from any instant. Either it is refused, or its activations ascend.
+//! Parses any text as a schedule in any zone. Either it is refused, or its activations ascend from any instant.
 
 use cronwheel::schedule::{CronJobSchedule, Schedule, Zone, due};
 use jiff::{SignedDuration, Timestamp};
 
-/// 2100-01-01, a time that no controller's clock shows.
+/// 2100-01-01, beyond the clock of any controller.
 const TABLE_END_SECONDS: i64 = 4_102_444_800;
 
-/// The input is eight bytes of an instant, then a schedule, a tab and a zone. The tab and the zone are optional.
+/// The input is an instant in eight bytes, followed by a schedule, a tab and a zone. The tab and the zone are optional.
 pub(crate) fn run(data: &[u8]) {
     let Some((instant, text)) = data.split_first_chunk() else {
         return;
@@ -37,11 +37,11 @@ fn check_activations(schedule: &Schedule, from: Timestamp) {
     let now = latest
         .saturating_add(SignedDuration::from_hours(24 * 400))
         .expect("no calendar units");
-    // Zone tables end there. After that, the latest slot is found by stepping through all slots.
+    // Zone tables end there. A later search for the latest slot would step through all slots.
     if now.as_second() > TABLE_END_SECONDS {
         return;
     }
-    // That a schedule never runs is a valid answer too.
+    // A schedule may also never run.
     let _ = due::estimate(schedule, &utc, from, now);
     match due::most_recent(schedule, &utc, from, now) {
         Some(slot) => assert!(

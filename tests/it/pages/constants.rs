@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, fs};
 
-use super::{hold, root};
+use super::{assert_current, root};
 
 /// The sections of the page, with the files or folders whose constants they list.
 const PARTS: &[(&str, &[&str])] = &[
@@ -79,11 +79,12 @@ const PARTS: &[(&str, &[&str])] = &[
 struct Constant {
     name: String,
     value: String,
-    /// Its comment, in one line.
+    /// The comment, in one line.
     comment: String,
 }
 
-/// The numeric constants and durations of a file, before its tests. A comment covers the constants directly below it.
+/// Returns the numeric constants and durations of a file, without its tests. A comment applies to all constants
+/// directly below it.
 fn constants(text: &str) -> Vec<Constant> {
     let (mut found, mut comment, mut is_new) = (Vec::new(), String::new(), true);
     for line in text.lines().map(str::trim).take_while(|line| *line != "#[cfg(test)]") {
@@ -114,15 +115,15 @@ fn definition(line: &str) -> Option<(String, String)> {
         .filter(|(before, _)| before.is_empty() || before.starts_with("pub"))?;
     let (name, rest) = rest.split_once(": ")?;
     let (kind, value) = rest.split_once(" = ")?;
-    let is_shown = matches!(
+    let is_listed = matches!(
         kind,
         "Duration" | "SignedDuration" | "usize" | "u32" | "u64" | "i64" | "f64"
     );
-    is_shown.then(|| (name.to_owned(), shown(name, value.trim_end_matches(';'))))
+    is_listed.then(|| (name.to_owned(), formatted(name, value.trim_end_matches(';'))))
 }
 
 /// Formats a value for readers.
-fn shown(name: &str, value: &str) -> String {
+fn formatted(name: &str, value: &str) -> String {
     let mebibytes = value.strip_suffix(" << 20").filter(|_| name.contains("BYTES"));
     if let Some(mebibytes) = mebibytes {
         return format!("{mebibytes} MiB");
@@ -141,8 +142,8 @@ fn shown(name: &str, value: &str) -> String {
     if let Some(shift) = value.strip_prefix("1 << ") {
         return format!("2^{shift}");
     }
-    let words = value.split(' ').map(|word| word.trim_end_matches(".0"));
-    words.collect::<Vec<_>>().join(" ").replace('_', ",")
+    let parts = value.split(' ').map(|part| part.trim_end_matches(".0"));
+    parts.collect::<Vec<_>>().join(" ").replace('_', ",")
 }
 
 #[test]
@@ -157,14 +158,14 @@ fn page_of_constants_is_up_to_date() {
             let text = fs::read_to_string(root().join("src").join(file)).unwrap();
             for Constant { name, value, comment } in constants(&text) {
                 assert!(!comment.is_empty(), "src/{file}: {name} has no comment");
-                // Links in comments are those of rustdoc.
+                // Comments contain rustdoc links.
                 let comment = comment.replace("[`", "`").replace("`]", "`");
                 let _ = writeln!(page, "| [`{name}`](../src/{file}) | {value} | {comment} |");
             }
         }
         page.push('\n');
     }
-    hold("docs/constants.md", &page);
+    assert_current("docs/constants.md", &page);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Members and the shards that they hold. Placements take effect at once.
+//! A fleet of members and their shards. Placements take effect at once.
 
 use std::collections::BTreeMap;
 
@@ -82,7 +82,7 @@ impl Fleet {
         MemberRing::new(&identities, self.count)
     }
 
-    pub(super) fn with_placement<T>(&self, pull: Pull, look: impl FnOnce(&Placement, &Situation<'_>) -> T) -> T {
+    pub(super) fn with_placement<T>(&self, pull: Pull, read: impl FnOnce(&Placement, &Situation<'_>) -> T) -> T {
         let candidates: Vec<Candidate> = self.members.iter().map(|member| member.candidate).collect();
         let situation = Situation {
             ring: &self.ring(),
@@ -91,7 +91,7 @@ impl Fleet {
             quarantined: &self.quarantined,
             pull,
         };
-        look(&Placement::desired(&situation), &situation)
+        read(&Placement::desired(&situation), &situation)
     }
 
     /// Applies a placement. Returns the shards that moved.
@@ -114,7 +114,7 @@ impl Fleet {
         self.apply_returning_moves(pull).len()
     }
 
-    /// Free shards are taken, and after the settle window overloaded members give shards away. Returns the number of
+    /// Members take free shards. After the settle window, overloaded members give shards away. Returns the number of
     /// moves.
     pub(super) fn settle(&mut self) -> usize {
         self.apply(Pull::Settling) + self.apply(Pull::Allowed)
@@ -141,7 +141,7 @@ impl Fleet {
         self.roll_out_some(revision, &former, self.members.len())
     }
 
-    /// Replaces this many members of a revision one by one: a new one joins, then an old one drains and leaves.
+    /// Replaces this many members of a revision one by one: a new member joins, then an old member drains and leaves.
     pub(super) fn roll_out_some(&mut self, revision: &str, former: &str, n_replaced: usize) -> Rollout {
         let mut n_moves = vec![0; self.holders.len()];
         let n_members = self.members.len();

@@ -7,11 +7,11 @@ use cronwheel::{coordination::MemberRing, shard::ShardCount};
 use super::{Fleet, count};
 use crate::pages;
 
-/// The number of fleets per row, and how many of them are rolled out. A rollout computes two placements per member.
+/// The number of fleets per row, and the number of those with a rollout. A rollout computes two placements per member.
 const N_FLEETS: u64 = 20;
 const N_ROLLOUTS: u64 = 3;
 
-/// The figures of one fleet, in shares and as fractions of all shards.
+/// The figures of one fleet, in shares or as fractions of all shards.
 #[derive(Clone, Copy, Default)]
 struct Figures {
     load: f64,
@@ -35,7 +35,7 @@ fn page_of_sharding_has_the_measured_table() {
             add_row(&mut page, number, n_members, &rows);
         }
     }
-    pages::hold("docs/sharding.md", &page);
+    pages::assert_current("docs/sharding.md", &page);
 }
 
 #[expect(clippy::cast_precision_loss, reason = "numbers of shards and members are small")]
@@ -90,7 +90,7 @@ fn measure(count: ShardCount, n_members: usize, seed: u64) -> Figures {
     }
 }
 
-/// The holder of each shard if only the ring decided.
+/// The holder of each shard according to the ring alone.
 fn first_choices(fleet: &Fleet) -> Vec<String> {
     let identities: Vec<&str> = fleet.members.iter().map(|member| member.identity.as_str()).collect();
     let ring = MemberRing::new(&identities, fleet.count);

@@ -1,5 +1,5 @@
-//! Enumerates when a CronJob must run: every minute of wall-clock time that its fields match, in each span of equal
-//! offset. There is no search, so the result cannot depend on its path.
+//! Enumerates the expected activations of a CronJob: every minute of wall-clock time that its fields match, in each
+//! span of equal offset. There is no search, so the result does not depend on a path.
 
 use jiff::civil;
 
@@ -68,7 +68,7 @@ impl Days {
         let (first, last) = (day_at(span.start), day_at(span.end - 1));
         let place = |number: i64| usize::try_from(number - self.days[0].number).expect("within the decade");
         for day in &self.days[place(first)..=place(last)] {
-            if !takes_day(fields, day) {
+            if !matches_day(fields, day) {
                 continue;
             }
             let midnight = day.number * DAY_SECONDS - span.offset;
@@ -81,7 +81,7 @@ impl Days {
     }
 }
 
-fn takes_day(fields: &Fields, day: &Day) -> bool {
+fn matches_day(fields: &Fields, day: &Day) -> bool {
     let in_month = fields.days >> day.of_month & 1 == 1;
     let in_week = fields.weekdays >> day.weekday & 1 == 1;
     let is_day = if fields.is_either {

@@ -11,26 +11,26 @@ use crate::{
 /// The number of activations per query.
 const CHAIN_LENGTH: usize = 24;
 
-/// A part of a walk: the query, and our answer.
+/// A part of a walk: the query, and the activations of cronwheel.
 pub(super) struct Sample {
     query: Query,
     ours: Vec<i64>,
-    /// Where the walk ended.
+    /// The end of the walk.
     until: i64,
 }
 
-/// The queries about a CronJob.
+/// Returns the samples of the walk of a CronJob.
 pub(super) fn samples(cron_job: &CronJob, zone: &SoakZone, stretches: &[Stretch], breadth: &Breadth) -> Vec<Sample> {
     let mut samples = Vec::new();
-    // The same positions in each run, but different ones for each schedule.
+    // The seed gives each schedule different positions, and the same positions in each run.
     let seed = cron_job.schedule.bytes().chain(zone.name.bytes());
     let mut random = Random::new(seed.fold(0, |seed, byte| seed * 31 % 1_000_003 + u64::from(byte)));
     for stretch in stretches {
-        let mut asked_until = 0;
+        let mut sampled_until = 0;
         for &place in &stretch.departures {
-            if place >= asked_until {
+            if place >= sampled_until {
                 let begin = place.saturating_sub(3);
-                asked_until = begin + CHAIN_LENGTH;
+                sampled_until = begin + CHAIN_LENGTH;
                 samples.push(sample(cron_job, stretch, begin));
             }
         }
@@ -86,26 +86,28 @@ impl Library {
 }
 
 impl Sample {
-    /// The number of equal activations, or the first difference.
+    /// Returns the number of equal activations, or the first difference.
     fn compare(&self, answer: &str) -> Result<usize, String> {
         let mut reference = self.query.from;
         let mut tokens = answer.split(' ');
         for (place, ours) in self.ours.iter().enumerate() {
             let token = tokens.next().unwrap_or("nothing");
             let Ok(theirs) = token.parse::<Timestamp>() else {
-                return Err(format!("we go on to {ours}, it says {token}"));
+                return Err(format!("cronwheel continues to {ours}, the library has {token}"));
             };
-            // The library may return the reference itself, repeatedly. Cronwheel does not.
+            // The library may return the reference itself repeatedly, unlike cronwheel.
             if theirs <= reference {
                 return Ok(place);
             }
             if theirs.as_second() != *ours {
-                return Err(format!("our answer {place} is {ours}, its {theirs}"));
+                return Err(format!(
+                    "activation {place} of cronwheel is {ours}, of the library {theirs}"
+                ));
             }
             reference = theirs;
         }
         match tokens.next().map(str::parse::<Timestamp>) {
-            Some(Ok(theirs)) if theirs.as_second() <= self.until => Err(format!("we stop before {theirs}")),
+            Some(Ok(theirs)) if theirs.as_second() <= self.until => Err(format!("cronwheel stops before {theirs}")),
             _ => Ok(self.ours.len()),
         }
     }

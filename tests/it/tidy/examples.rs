@@ -1,8 +1,8 @@
-//! Each check finds what it must find, and nothing else.
+//! Examples for each check, with the expected findings.
 
 use super::*;
 
-/// Runs a check on `text` as the file `path`, and compares the lines of its findings.
+/// Runs a check on `text` as the file `path`. Asserts the lines of its findings.
 fn check(check: fn(&Source) -> Vec<String>, path: &str, text: &str, lines: &[usize]) {
     let findings = check(&Source {
         path: path.to_owned(),

@@ -1,5 +1,5 @@
-//! A scanner for Rust, as far as the checks need it: words and characters by line, without comments and literals; which
-//! of them are tests; and the names under a path. Line numbers are kept.
+//! A scanner for Rust with the functions that the checks need. It splits code into tokens without comments and
+//! literals, separates tests, and finds the names under a path. Tokens keep their line numbers.
 
 /// A word or a character of the code, with its line.
 #[derive(Clone, Copy)]
@@ -8,7 +8,7 @@ pub(super) struct Token<'a> {
     pub(super) line: usize,
 }
 
-/// Replaces comments, strings and characters with blanks. Line numbers are kept.
+/// Replaces comments, strings and characters with blanks. Line numbers stay the same.
 pub(super) fn blanked(text: &str) -> String {
     let chars: Vec<char> = text.chars().collect();
     let mut code = String::with_capacity(text.len());
@@ -26,7 +26,7 @@ pub(super) fn blanked(text: &str) -> String {
     code
 }
 
-/// The end of the comment or literal that starts at `at`, if one does.
+/// The end of the comment or literal that starts at `at`, if any.
 fn opaque_end(chars: &[char], at: usize) -> Option<usize> {
     let next = chars.get(at + 1).copied();
     match (chars[at], next) {
@@ -73,7 +73,8 @@ fn string_end(chars: &[char], start: usize) -> usize {
     at + 1
 }
 
-/// Matches `r"..."` and `br#"..."#`, but neither the identifier `r#type` nor a name that ends in `r`.
+/// The end of a literal such as `r"..."` or `br#"..."#`. The identifier `r#type` and names that end in `r` are no
+/// literals.
 fn raw_string_end(chars: &[char], start: usize) -> Option<usize> {
     if start > 0 && is_word(chars[start - 1]) {
         return None;
@@ -123,27 +124,27 @@ pub(super) fn tokens(code: &str) -> Vec<Token<'_>> {
     found
 }
 
-/// Whether the tokens at `at` are `wanted`.
-pub(super) fn stands(tokens: &[Token<'_>], at: usize, wanted: &[&str]) -> bool {
+/// Whether the tokens at `at` are `expected`.
+pub(super) fn matches_at(tokens: &[Token<'_>], at: usize, expected: &[&str]) -> bool {
     tokens
-        .get(at..at + wanted.len())
-        .is_some_and(|slice| slice.iter().map(|token| token.text).eq(wanted.iter().copied()))
+        .get(at..at + expected.len())
+        .is_some_and(|slice| slice.iter().map(|token| token.text).eq(expected.iter().copied()))
 }
 
-/// Splits tokens into those of production code and those of items under `#[cfg(test)]`.
+/// Splits tokens into production code and items under `#[cfg(test)]`.
 pub(super) fn split_tests<'a>(tokens: &[Token<'a>]) -> (Vec<Token<'a>>, Vec<Token<'a>>) {
-    let (mut product, mut tests, mut at) = (Vec::new(), Vec::new(), 0);
+    let (mut production, mut tests, mut at) = (Vec::new(), Vec::new(), 0);
     while at < tokens.len() {
-        if stands(tokens, at, &["#", "[", "cfg", "(", "test", ")", "]"]) {
+        if matches_at(tokens, at, &["#", "[", "cfg", "(", "test", ")", "]"]) {
             let end = item_end(tokens, at + 7);
             tests.extend_from_slice(&tokens[at..end]);
             at = end;
         } else {
-            product.push(tokens[at]);
+            production.push(tokens[at]);
             at += 1;
         }
     }
-    (product, tests)
+    (production, tests)
 }
 
 /// The end of the item that starts at `start`: after its body, or after its semicolon.
@@ -162,12 +163,12 @@ fn item_end(tokens: &[Token<'_>], start: usize) -> usize {
     tokens.len()
 }
 
-/// The names directly under `root` in every path and every group: `b` and `c` of `root::b::x` and `root::{c::y}`.
+/// Returns the names directly under `root` in every path and group: `b` and `c` of `root::b::x` and `root::{c::y}`.
 pub(super) fn names_under<'a>(tokens: &[Token<'a>], root: &str) -> Vec<Token<'a>> {
     let mut names = Vec::new();
-    for at in (0..tokens.len()).filter(|at| stands(tokens, *at, &[root, "::"])) {
+    for at in (0..tokens.len()).filter(|at| matches_at(tokens, *at, &[root, "::"])) {
         let under = &tokens[at + 2..];
-        if stands(under, 0, &["{"]) {
+        if matches_at(under, 0, &["{"]) {
             names.extend(names_in_group(under));
         } else {
             names.extend(under.first());

@@ -22,8 +22,7 @@ pub(super) fn root() -> PathBuf {
 pub(super) fn assert_current(page: &str, generated: &str) {
     let path = root().join(page);
     let former = fs::read_to_string(&path).unwrap();
-    let current =
-        filled(&former, generated).unwrap_or_else(|| panic!("{page} has no {BEGIN:?} with an {END:?} behind it"));
+    let current = filled(&former, generated).unwrap_or_else(|| panic!("{page} has no {BEGIN:?} followed by {END:?}"));
     if std::env::var_os(WRITE).is_some() {
         fs::write(&path, current).unwrap();
     } else {

@@ -31,7 +31,7 @@ struct Expected {
     /// Instants without a Job by outcome: the certain number, and the number of possible additional instants.
     by_reason: BTreeMap<&'static str, (u64, u64)>,
     /// Unexpected Jobs: the certain number, and the number of possible additional Jobs.
-    manual: (u64, u64),
+    unexpected: (u64, u64),
 }
 
 pub(super) fn judge(case: &Case<'_>, views: &[View<'_>], problems: &mut Vec<String>) {
@@ -110,8 +110,8 @@ impl Expected {
                 .obstructions
                 .within(job.created - NEAR, job.created + NEAR)
                 .is_empty();
-        self.manual.0 += u64::from(is_seen);
-        self.manual.1 += u64::from(job.created <= until && ended >= case.obstructions.known_at(from));
+        self.unexpected.0 += u64::from(is_seen);
+        self.unexpected.1 += u64::from(job.created <= until && ended >= case.obstructions.known_at(from));
     }
 
     /// An ended Job in another namespace also counts as unexpected.
@@ -124,8 +124,8 @@ impl Expected {
                 .obstructions
                 .within(job.created - NEAR, job.created + NEAR)
                 .is_empty();
-        self.manual.0 += u64::from(is_seen);
-        self.manual.1 += u64::from(job.created <= until && gone >= case.obstructions.known_at(from));
+        self.unexpected.0 += u64::from(is_seen);
+        self.unexpected.1 += u64::from(job.created <= until && gone >= case.obstructions.known_at(from));
     }
 
     fn differences(&self, outcome_counts: &OutcomeCounts) -> Vec<String> {
@@ -156,8 +156,8 @@ impl Expected {
         }
         compare(
             "unexpected Jobs",
-            self.manual.0,
-            self.manual.1,
+            self.unexpected.0,
+            self.unexpected.1,
             outcome_counts.unexpected_jobs,
         );
         differences

@@ -103,7 +103,9 @@ fn page() -> String {
             tests.join(", ")
         );
     }
-    rows.push_str("\n## The rules\n\nEach has at least one test that is named after it.\n\n| Rule | What it is about |\n|---|---|\n");
+    rows.push_str(
+        "\n## The rules\n\nEach has at least one test that is named after it.\n\n| Rule | Subject |\n|---|---|\n",
+    );
     for (rule, text) in RULES {
         let _ = writeln!(rows, "| {rule} | {text} |");
     }

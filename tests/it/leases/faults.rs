@@ -72,7 +72,7 @@ async fn retry_of_an_unanswered_lease_write_finds_it_applied() {
     assert_eq!(leases.create(&join, wall(), TIMEOUT).await.answer, WriteAnswer::Unknown);
     assert_eq!(leases.create(&join, wall(), TIMEOUT).await.answer, WriteAnswer::Exists);
     let ReadAnswer::Found(made) = leases.read(&member("a"), TIMEOUT).await.answer else {
-        panic!("the first create took effect");
+        panic!("the first create had no effect");
     };
     api.faults().add(Rule {
         times_max: Some(1),

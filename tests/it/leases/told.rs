@@ -113,7 +113,7 @@ pub(crate) async fn lease_is_created_read_and_renewed(client: Client, namespace:
     let stranger = json!({"metadata": {"annotations": {"example.org/note": "kept"}}, "spec": {"leaseTransitions": 3}});
     patch_lease(&client, namespace, "cronwheel-member-a", stranger).await;
     let ReadAnswer::Found(read) = api.read(&key, TIMEOUT).await.answer else {
-        panic!("the Lease exists");
+        panic!("the Lease does not exist");
     };
     assert!(read.resource_version > made.resource_version);
     assert_eq!((read.transitions, &read.annotations), (3, &made.annotations));
@@ -260,7 +260,7 @@ pub(crate) async fn lease_without_its_label_is_gone_until_the_next_write(client:
     let stripped = json!({"metadata": {"labels": null}});
     patch_lease(&client, namespace, "cronwheel-shard-8-3", stripped).await;
     let ReadAnswer::Found(read) = api.read(&key, TIMEOUT).await.answer else {
-        panic!("the Lease exists");
+        panic!("the Lease does not exist");
     };
     assert_eq!(api.list(TIMEOUT).await.unwrap().leases, []);
     done(

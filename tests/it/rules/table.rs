@@ -284,7 +284,7 @@ pub(super) const DIFFERENCES: &[Difference] = &[
     },
     Difference {
         rules: &["B-12.3"],
-        built_in: "a foreign Job with the name of the slot stops the CronJob",
+        built_in: "a foreign Job with the name of the slot leaves the CronJob without a next wake-up",
         ours: "Warning `FailedCreate`; the slot is given up and the next one is scheduled; after a restart or a handover, the latest slot is tried once more, and its Job starts if the foreign Job no longer exists",
         tests: &[
             "b_12_3_a_foreign_job_loses_the_slot_but_not_the_next",

@@ -237,7 +237,7 @@ fn play_drawn(seed: u64) -> String {
     };
     let pods: Vec<String> = (0..n_pods).map(|number| format!("p{number}")).collect();
     let is_verbose = std::env::var("CRONWHEEL_FLEET_SHOW").is_ok();
-    let (_, record) = play_recorded(seed, size, async |fleet| {
+    let ((), record) = play_recorded(seed, size, async |fleet| {
         set_up(fleet, seed, &pods, protocols);
         fleet.at(0, 50.0).await;
         let last = fleet.now() + LENGTH;

@@ -40,7 +40,7 @@ use crate::{
 };
 
 /// The shard whose leader labels Jobs.
-const LABELLING_SHARD: ShardId = ShardId(0);
+pub(super) const LABELLING_SHARD: ShardId = ShardId(0);
 
 /// Interval of checks whether this replica leads that shard.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);

@@ -57,6 +57,8 @@ pub struct ListTask {
     pub delivered: Vec<DeliveredVersions>,
     /// Number of shards.
     pub count: ShardCount,
+    /// The shards that this replica holds.
+    pub held: OrderedReceiver<ShardSet>,
     /// The latest proof of any replica that every Job of a CronJob has the label of its shard.
     pub jobs_labelled: OrderedReceiver<Option<JobsLabelled>>,
     /// Receives the proofs of this replica.

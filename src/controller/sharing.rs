@@ -57,6 +57,7 @@ impl Session {
             decoder: self.decoder(),
             delivered: self.delivered.clone(),
             count: sharding.shard_count,
+            held: self.held_shards.subscribe(),
             jobs_labelled: jobs_labelled.subscribe(),
             proofs: proofs.clone(),
             wanted,

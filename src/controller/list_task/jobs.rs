@@ -7,7 +7,7 @@ use futures::StreamExt;
 
 use super::{Broken, ListTask};
 use crate::{
-    controller::clock::ClockVerdict,
+    controller::{clock::ClockVerdict, label_task::LABELLING_SHARD},
     coordination::JobsLabelled,
     kube_api::watch::{
         delivered_versions::DeliveredVersions,
@@ -17,8 +17,8 @@ use crate::{
     shard::{ListOrder, ResourceVersion},
 };
 
-/// How long a shard that another replica leads waits for a proof that Jobs have their label, if Jobs without it fill more
-/// than one page. Replicas that start together beside many such Jobs then list them once instead of once each. It is less
+/// How long a replica that does not hold the labelling shard waits for a proof that Jobs have their label, if Jobs without
+/// it fill more than one page. Replicas that start together then list these Jobs once instead of once each. It is less
 /// than the grace period of a replica that drains.
 const PROOF_WAIT: Duration = Duration::from_secs(20);
 
@@ -65,11 +65,18 @@ impl ListTask {
     /// Ends once there is a proof that counts.
     async fn is_proven(&self) {
         let mut jobs_labelled = self.jobs_labelled.clone();
-        while self.proof().is_none() {
-            if jobs_labelled.changed().await.is_err() {
-                std::future::pending::<()>().await;
-            }
+        let counts = |proof: &Option<JobsLabelled>| proof.is_some_and(|proof| proof.counts_at(self.clock.now()));
+        if jobs_labelled.wait_for(counts).await.is_err() {
+            std::future::pending().await
         }
+    }
+
+    /// Waits until this replica holds the labelling shard, so that it is the one to prove that Jobs have their label. Ends
+    /// after [`PROOF_WAIT`].
+    async fn wait_for_labelling_shard(&self) {
+        let mut held = self.held.clone();
+        let holds_it = held.wait_for(|shards| shards.contains(LABELLING_SHARD));
+        drop(tokio::time::timeout(PROOF_WAIT, holds_it).await);
     }
 
     /// Whether the watches of all Jobs have one version in common, so that a proof is possible.
@@ -80,11 +87,10 @@ impl ListTask {
     /// Lists the Jobs without the label of a shard, or ends once there is a proof that none of them belongs to a CronJob.
     async fn list_unlabelled(&self, order: &ListOrder, source: ListSource) -> Result<(), Broken> {
         let (begun, freshness) = (self.clock.now(), source.freshness);
-        let waits_for_proof = !order.is_consistent && self.is_provable();
         let pages = list_jobs(source, self.without_label());
         let pages = pages.enumerate().then(async |(number, page)| {
-            if number == 1 && waits_for_proof {
-                tokio::time::sleep(PROOF_WAIT).await;
+            if number == 1 && self.is_provable() {
+                self.wait_for_labelling_shard().await;
             }
             page
         });

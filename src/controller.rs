@@ -21,6 +21,7 @@ pub mod election;
 pub mod event_task;
 pub mod label_task;
 mod lane;
+mod latest_proof;
 pub mod list_task;
 pub mod overlap_task;
 pub mod pacing;

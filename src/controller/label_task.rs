@@ -24,6 +24,7 @@ use self::{
 };
 use super::{
     clock::{Clock, ClockVerdict},
+    latest_proof::LatestProof,
     recorded_send::send_recorded,
     shutdown::{Phase, PhaseReceiver},
 };
@@ -31,7 +32,7 @@ use crate::{
     coordination::{JobsLabelled, Leadership, WriteLimits},
     kube_api::{
         Answer, ApiClient, LabelOutcome, WatchItem,
-        ordered_watch::{OrderedReceiver, OrderedSender},
+        ordered_watch::OrderedSender,
         other_controllers::OtherControllers,
         watch::{UnlabelledWatch, lists::current_job_version, unlabelled_jobs},
     },
@@ -40,7 +41,7 @@ use crate::{
 };
 
 /// The shard whose leader labels Jobs.
-pub(super) const LABELLING_SHARD: ShardId = ShardId(0);
+const LABELLING_SHARD: ShardId = ShardId(0);
 
 /// Interval of checks whether this replica leads that shard.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
@@ -76,7 +77,7 @@ pub struct LabelTask {
     /// Receives the proofs that every Job of a CronJob has its label.
     pub proofs: OrderedSender<Option<JobsLabelled>>,
     /// The latest proof of any replica.
-    pub jobs_labelled: OrderedReceiver<Option<JobsLabelled>>,
+    pub latest_proof: LatestProof,
     /// Receives Jobs that another controller created.
     pub other_controllers: OtherControllers,
     /// Counter of labelled Jobs.
@@ -142,11 +143,9 @@ impl LabelTask {
 
     /// Labels the Jobs of a scope; never returns.
     async fn label_scope(&self, scope: Scope) {
-        let proof = self.jobs_labelled.get().filter(|_| self.proves());
-        let proof = proof.filter(|proof| proof.counts_at(self.clock.now()));
-        let mut from = proof.map(|proof| proof.version);
         loop {
-            self.label_listed(scope.clone(), from.take()).await;
+            let proof = self.latest_proof.get().filter(|_| self.proves());
+            self.label_listed(scope.clone(), proof.map(|proof| proof.version)).await;
         }
     }
 
@@ -166,7 +165,8 @@ impl LabelTask {
     }
 
     /// Labels the Jobs that one list and the watch after it deliver, or the watch from a version. Jobs that were dropped
-    /// or are not known need a new list, so this returns once no other Job waits, or after [`PAUSE_MAX`].
+    /// or are not known need a new list, so this returns once no other Job waits, or after [`PAUSE_MAX`]. It also returns
+    /// if a proof makes the rest of the list unnecessary.
     async fn label_listed(&self, scope: Scope, from: Option<ResourceVersion>) {
         let watch = UnlabelledWatch {
             count: self.count,
@@ -177,6 +177,7 @@ impl LabelTask {
         let mut in_flight: FuturesUnordered<BoxFuture<'_, Attempt>> = FuturesUnordered::new();
         let (mut refused, mut unlabelled) = (RefusedJobs::default(), UnlabelledJobs::default());
         let mut next_target = pin!(self.next_target(&scope));
+        let mut proven = pin!(self.latest_proof.arrives());
         let mut n_dropped: u64 = 0;
         let mut reported = None;
         let (begun, list_again_at) = (self.clock.now(), self.clock.boot() + PAUSE_MAX);
@@ -187,6 +188,7 @@ impl LabelTask {
                 return;
             }
             let has_room = in_flight.len() < IN_FLIGHT_MAX;
+            let is_listing = from.is_none() && self.proves() && !unlabelled.is_complete();
             let pause = refused.next_at().map(|at| at.since(self.clock.boot()));
             tokio::select! {
                 biased;
@@ -215,6 +217,7 @@ impl LabelTask {
                         in_flight.push(Box::pin(self.attempt(job)));
                     }
                 }
+                () = &mut proven, if is_listing => return,
                 target = &mut next_target => {
                     if let Some(target) = target {
                         unlabelled.aim_at(target);

@@ -1,7 +1,7 @@
 //! Lists the shards that are loaded, with one list at a time for all shards that need one. Unless the list must be
 //! consistent, it need be no newer than what the watches have delivered. CronJobs in the cache are not listed at all, if
 //! the cache is as new as the list would be. Jobs without the label of a shard are not listed, if there is a recent proof
-//! that none of them belongs to a CronJob. A list of them that finds none is such a proof.
+//! that none of them belongs to a CronJob.
 //!
 //! A list that fails is restarted after a pause, and the shard task is notified of the restart.
 
@@ -15,6 +15,7 @@ use tokio::sync::mpsc;
 
 use super::{
     clock::Clock,
+    latest_proof::LatestProof,
     permissions::FailureLog,
     shutdown::{Phase, PhaseReceiver},
 };
@@ -22,7 +23,7 @@ use crate::{
     coordination::JobsLabelled,
     kube_api::{
         Decoder,
-        ordered_watch::{OrderedReceiver, OrderedSender},
+        ordered_watch::OrderedSender,
         retry::{LIST_PAUSES, Retry},
         watch::{
             delivered_versions::{DeliveredVersion, DeliveredVersions},
@@ -57,10 +58,8 @@ pub struct ListTask {
     pub delivered: Vec<DeliveredVersions>,
     /// Number of shards.
     pub count: ShardCount,
-    /// The shards that this replica holds.
-    pub held: OrderedReceiver<ShardSet>,
     /// The latest proof of any replica that every Job of a CronJob has the label of its shard.
-    pub jobs_labelled: OrderedReceiver<Option<JobsLabelled>>,
+    pub latest_proof: LatestProof,
     /// Receives the proofs of this replica.
     pub proofs: OrderedSender<Option<JobsLabelled>>,
     /// Requests for lists.
@@ -80,8 +79,6 @@ pub struct ListTask {
 /// Reasons why a list is not complete.
 enum Broken {
     List(ListError),
-    /// A proof arrived that Jobs have their label, so a new list is shorter than the rest of this one.
-    Shortened,
     /// The receiver of the list is gone.
     Unwanted,
 }
@@ -91,8 +88,8 @@ struct Forwarded {
     version: ResourceVersion,
     /// The side that selected its objects.
     selected_by: SelectedBy,
-    /// Number of its objects, of listed shards and of others.
-    n_objects: usize,
+    /// Number of CronJobs, or of Jobs of CronJobs, that were found for any shard.
+    n_found: usize,
 }
 
 impl From<ListError> for Broken {
@@ -124,7 +121,6 @@ impl ListTask {
                         ListNews::Complete(through)
                     }
                     Err(Broken::Unwanted) => return,
-                    Err(Broken::Shortened) => ListNews::Again,
                     Err(Broken::List(error)) => {
                         self.warn(&error);
                         retry.fail();
@@ -218,13 +214,13 @@ impl ListTask {
         let mut listed = Forwarded {
             version: ResourceVersion(0),
             selected_by: SelectedBy::Server,
-            n_objects: 0,
+            n_found: 0,
         };
         while let Some(page) = pages.next().await {
             let mut page = page?;
             listed.version = page.version;
             listed.selected_by = listed.selected_by.and(page.selected_by);
-            listed.n_objects += page.found.len();
+            listed.n_found += page.found.len();
             self.selection.passed_over.inc_by(page.n_passed_over);
             page.found
                 .retain(|listed| shards.contains(partition.shard_of(listed.cron_job())));

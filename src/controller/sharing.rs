@@ -31,9 +31,6 @@ const NEWS_MAX: usize = 4;
 /// Capacity of the channel for reports to the election: per shard one that it is loaded and one that it is sealed.
 const REPORTS_MAX: usize = 2 * Bucket::COUNT as usize;
 
-/// The latest proof that every Job of a CronJob has its label.
-type LatestProof = OrderedReceiver<Option<JobsLabelled>>;
-
 /// The time for which a process with a failed task tries to give up its membership.
 const ABANDON_TIMEOUT: Duration = Duration::from_millis(500);
 
@@ -49,7 +46,11 @@ impl Session {
         let settings = MemberSettings::of(&self.settings.scopes, self.settings.default_zone.name());
         let proofs = OrderedSender::new(None);
         let jobs_labelled = OrderedSender::new(None);
-        let labels = (proofs.subscribe(), jobs_labelled.clone());
+        let latest_proof = LatestProof {
+            received: jobs_labelled.subscribe(),
+            clock: self.clock.clone(),
+        };
+        let labels = (proofs.subscribe(), jobs_labelled);
         let election = self.election(sharding, settings, commands_in, reports, labels);
         let election = self.start("election", Phase::HandOver, election.run());
         let list = ListTask {
@@ -57,8 +58,7 @@ impl Session {
             decoder: self.decoder(),
             delivered: self.delivered.clone(),
             count: sharding.shard_count,
-            held: self.held_shards.subscribe(),
-            jobs_labelled: jobs_labelled.subscribe(),
+            latest_proof: latest_proof.clone(),
             proofs: proofs.clone(),
             wanted,
             news: news_in,
@@ -76,7 +76,7 @@ impl Session {
             clock: self.clock.clone(),
             api_metrics: self.metrics.election.api.clone(),
             proofs,
-            jobs_labelled: jobs_labelled.subscribe(),
+            latest_proof,
             other_controllers: self.metrics.other_controllers.evidence.clone(),
             labelled: self.metrics.election.labelled.clone(),
             dropped: self.metrics.election.labels_dropped.clone(),
@@ -173,7 +173,7 @@ impl Session {
         settings: MemberSettings,
         commands: mpsc::Sender<ShardCommand>,
         reports: mpsc::Receiver<ShardReport>,
-        (proofs, jobs_labelled): (LatestProof, OrderedSender<Option<JobsLabelled>>),
+        (proofs, jobs_labelled): ProofChannels,
     ) -> ElectionTask {
         let channels = ElectionChannels {
             commands,

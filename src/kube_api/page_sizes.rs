@@ -1,6 +1,6 @@
 //! The sizes of the pages of all lists.
 
-/// Number of objects in a page of all other lists, as in the built-in controllers and `kubectl`.
+/// Number of objects in a page of lists other than those of shards, as in the built-in controllers and `kubectl`.
 pub const PAGE_SIZE: u32 = 500;
 
 /// Number of objects in a page of CronJobs or Jobs for shards. For each page that an API server answers from its cache, it

@@ -36,6 +36,11 @@ impl UnlabelledJobs {
         self.target = Some(current);
     }
 
+    /// Whether the watch follows a complete list, or a proof.
+    pub(super) fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
     /// Whether only another list can show all Jobs without a label.
     pub(super) fn needs_list(&self) -> bool {
         self.is_complete && self.is_overflowed && self.uids.is_empty()

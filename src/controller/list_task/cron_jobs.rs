@@ -34,7 +34,7 @@ impl ListTask {
                     biased;
                     true = reaches(cache, current) => true,
                     true = is_unchanged(self.client.clone(), &delivered.scope, before, current) => {
-                        // A list may have begun meanwhile.
+                        // The watch may have begun a list, which empties the cache.
                         cache.version() >= Some(before)
                     }
                     else => false,

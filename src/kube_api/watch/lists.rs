@@ -59,7 +59,7 @@ pub const PART_SIZE_MAX: usize = 500;
 const RECALLED_PART_SIZE: usize = 100;
 
 /// Duration of the watch that shows whether any CronJob has changed, in seconds. The API server sends a bookmark two
-/// seconds before the end of a watch, so after one second.
+/// seconds before the end of a watch, so after one to two seconds.
 const UNCHANGED_WATCH_SECS: u32 = 3;
 
 /// The source of a list and its requirements.
@@ -106,9 +106,9 @@ pub async fn current_version(client: Client, scope: &Scope, count: ShardCount) -
     }
 }
 
-/// Whether no CronJob in a scope was written after version `since`, up to version `current` at least. A short watch
-/// from `since` shows it: its first event is a bookmark of `current` or a later version. Also `false` if the watch fails
-/// or ends without a bookmark.
+/// Whether no CronJob in a scope was created, changed or deleted between two versions. A short watch from `since` shows
+/// it: its first event is a bookmark of `current` or a later version. Also `false` if the watch fails or ends without a
+/// bookmark.
 pub async fn is_unchanged(client: Client, scope: &Scope, since: ResourceVersion, current: ResourceVersion) -> bool {
     let collection = Collection::new::<UndecodedCronJob>(client, scope);
     let (everything, since) = (Selector::default(), since.to_string());

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use apisim::{Fault, Rule, Verb};
 use cronwheel::{
     kube_api::watch::lists::{current_version, is_unchanged},
     shard::{ResourceVersion, Scope},
@@ -67,4 +68,16 @@ async fn bookmark_of_an_older_version_proves_nothing() {
     let since = bench.current().await;
     let later = ResourceVersion(since.0 + 1);
     assert!(!bench.is_unchanged(since, later).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn watch_from_a_compacted_version_proves_nothing() {
+    let bench = Bench::new();
+    bench.create_cron_job("a").await;
+    let since = bench.current().await;
+    bench.api.faults().add(Rule {
+        verbs: vec![Verb::Watch],
+        ..Rule::new(Fault::Expired)
+    });
+    assert!(!bench.is_unchanged(since, since).await);
 }

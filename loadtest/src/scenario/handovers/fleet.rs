@@ -19,8 +19,8 @@ use testbed::replica::{
 use super::table::Drain;
 use crate::{controller::get, measure::ProcessUsage};
 
-/// Maximum wait for readiness, for leaders of all shards, and for an exit. Replicas that start for the first time list
-/// every Job without the label of a shard, which takes minutes beside hundreds of thousands of Jobs.
+/// Maximum wait for readiness, for leaders of all shards, and for an exit. Replicas that start together list every
+/// Job without the label of a shard, which takes minutes beside hundreds of thousands of Jobs.
 const WAIT_MAX: Duration = Duration::from_mins(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 

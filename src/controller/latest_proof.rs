@@ -22,7 +22,7 @@ impl LatestProof {
     pub async fn arrives(&self) {
         let counts = |proof: &Option<JobsLabelled>| proof.as_ref().is_some_and(|proof| self.counts(proof));
         if self.received.clone().wait_for(counts).await.is_err() {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 

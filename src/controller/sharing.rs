@@ -8,6 +8,7 @@ use super::{
     Session,
     election::{ElectionChannels, ElectionTask},
     label_task::LabelTask,
+    latest_proof::LatestProof,
     list_task::ListTask,
     overlap_task::OverlapTask,
     shard_task::{COMMANDS_MAX, LifecycleChannels},
@@ -30,6 +31,12 @@ const NEWS_MAX: usize = 4;
 
 /// Capacity of the channel for reports to the election: per shard one that it is loaded and one that it is sealed.
 const REPORTS_MAX: usize = 2 * Bucket::COUNT as usize;
+
+/// The proofs of this replica that every Job of a CronJob has its label, and the latest proof of any replica.
+type ProofChannels = (
+    OrderedReceiver<Option<JobsLabelled>>,
+    OrderedSender<Option<JobsLabelled>>,
+);
 
 /// The time for which a process with a failed task tries to give up its membership.
 const ABANDON_TIMEOUT: Duration = Duration::from_millis(500);

@@ -9,6 +9,7 @@ mod clean;
 mod controller;
 mod exposition;
 mod generator;
+mod interrupt;
 mod measure;
 mod own_figures;
 mod quotes;
@@ -183,12 +184,12 @@ struct MinutelyArguments {
 
 #[tokio::main]
 async fn main() -> anyhow::Result<ExitCode> {
-    let scenario = Arguments::parse().scenario;
+    let Arguments { scenario } = Arguments::parse();
     let keeps_its_result = matches!(scenario, Scenario::Compare(_));
     // Dropping the future stops everything that the run has started.
     tokio::select! {
         verdict = execute(scenario) => verdict,
-        _ = tokio::signal::ctrl_c(), if !keeps_its_result => bail!("interrupted"),
+        name = interrupt::received(), if !keeps_its_result => bail!("interrupted by {}", name?),
     }
 }
 
@@ -244,10 +245,7 @@ async fn execute(scenario: Scenario) -> anyhow::Result<ExitCode> {
             println!("{n_namespaces} namespaces are being deleted");
             Ok(ExitCode::SUCCESS)
         }
-        Scenario::BareCreates(arguments) => {
-            compare::floor::run(arguments).await?;
-            Ok(ExitCode::SUCCESS)
-        }
+        Scenario::BareCreates(arguments) => compare::floor::run(arguments).await.map(|()| ExitCode::SUCCESS),
     }
 }
 

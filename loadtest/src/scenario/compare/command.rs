@@ -6,7 +6,6 @@ use std::{
 };
 
 use anyhow::{bail, ensure};
-use tokio::signal::unix::{SignalKind, signal};
 
 use super::{
     arguments::CompareArguments,
@@ -17,7 +16,7 @@ use super::{
     slo::Verdict,
     table::Table,
 };
-use crate::target::TargetOptions;
+use crate::{interrupt, target::TargetOptions};
 
 /// Prints results, or runs all rounds and prints theirs. The exit code is 1 if a threshold is not met and 2 if turns
 /// are missing.
@@ -38,7 +37,7 @@ pub(crate) async fn run(
     output.write(&result)?;
     let ended = tokio::select! {
         ended = rounds::run(&contestants, &mut result, &options, &output, scratch) => ended,
-        interruption = interrupted() => interruption.and_then(|signal| bail!("interrupted by {signal}")),
+        interruption = interrupt::received() => interruption.and_then(|signal| bail!("interrupted by {signal}")),
     };
     result.incomplete = ended.err().map(|error| format!("{error:#}").trim_end().to_owned());
     output.write(&result)?;
@@ -77,15 +76,6 @@ fn exit_code(result: &ComparisonResult) -> u8 {
         return 2;
     }
     u8::from(!result.slo.verdicts(result).iter().all(Verdict::is_met))
-}
-
-/// Waits for a signal to terminate. Returns its name.
-async fn interrupted() -> anyhow::Result<&'static str> {
-    let mut termination = signal(SignalKind::terminate())?;
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => Ok("SIGINT"),
-        _ = termination.recv() => Ok("SIGTERM"),
-    }
 }
 
 #[cfg(test)]

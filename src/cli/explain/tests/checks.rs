@@ -243,8 +243,8 @@ fn explain_rule_prints_one_rule() {
     assert_eq!(printed("b-6.3").unwrap(), expected);
     assert_eq!(printed("6.3").unwrap(), expected);
     let rule = printed("B-4.4").unwrap();
-    let difference = "\n\nDifference. Built-in: a delete that fails waits for the next event. cronwheel: tried again after \
-                      5 s, later 30 s.\n";
+    let difference = "\n\nDifference. Built-in: a delete that fails waits for the next event. cronwheel: retried after 5 s, \
+                      later after 30 s.\n";
     assert!(rule.starts_with("**B-4.4") && rule.ends_with(difference), "{rule}");
     assert_eq!(
         printed("B-99").unwrap_err(),

@@ -247,25 +247,62 @@ fn job_selector_must_be_generated_by_the_server() {
     }
 }
 
+/// A Job as it is stored.
+fn stored_job(spec: &Value) -> Value {
+    let mut object = prepared(Resource::Job, &job(spec));
+    object["metadata"]["resourceVersion"] = "1".into();
+    object
+}
+
+#[test]
+fn immutable_fields_of_a_job_cannot_change() {
+    let indexed = stored_job(&json!({"completionMode": "Indexed", "completions": 2, "parallelism": 2}));
+    let errors = |old: &Value, changes: Value| {
+        let mut new = old.clone();
+        for (member, value) in changes.as_object().unwrap() {
+            new["spec"][member] = value.clone();
+        }
+        update(Resource::Job, &new, old, &CHECKS)
+    };
+    let check = |old: &Value, member: &str, value: Value| {
+        let errors = errors(old, json!({member: value}));
+        // Other rules may forbid the value as well.
+        let immutable = errors
+            .iter()
+            .filter(|error| error.message.ends_with("field is immutable"));
+        let fields: Vec<_> = immutable.map(|error| error.field.as_str()).collect();
+        assert_eq!(fields, [format!("spec.{member}")], "{errors:?}");
+    };
+    check(&indexed, "completionMode", "NonIndexed".into());
+    check(&indexed, "podFailurePolicy", json!({"rules": []}));
+    check(&indexed, "backoffLimitPerIndex", 1.into());
+    check(&indexed, "managedBy", "example.com/other".into());
+    check(&indexed, "successPolicy", json!({"rules": [{"succeededCount": 1}]}));
+    check(&indexed, "selector", json!({"matchLabels": {"x": "y"}}));
+    check(&stored_job(&json!({})), "completions", 2.into());
+    assert_eq!(errors(&indexed, json!({"completions": 3, "parallelism": 3})), []);
+    let refused = errors(&indexed, json!({"completions": 3}));
+    assert_eq!(refused.len(), 1, "{refused:?}");
+    assert_eq!(
+        refused[0].message,
+        "Invalid value: 3: can only be modified in tandem with spec.parallelism"
+    );
+}
+
 #[test]
 fn template_of_a_running_job_is_immutable() {
-    let object = |spec: &Value| {
-        let mut object = prepared(Resource::Job, &job(spec));
-        object["metadata"]["resourceVersion"] = "1".into();
-        object
-    };
     let with_node = |spec: &Value| {
-        let mut object = object(spec);
+        let mut object = stored_job(spec);
         object["spec"]["template"]["spec"]["nodeSelector"] = json!({"a": "b"});
         object
     };
     let (running, suspended) = (json!({}), json!({"suspend": true}));
-    let errors = update(Resource::Job, &with_node(&running), &object(&running), &CHECKS);
+    let errors = update(Resource::Job, &with_node(&running), &stored_job(&running), &CHECKS);
     assert_eq!(
         errors.iter().map(|error| error.field.as_str()).collect::<Vec<_>>(),
         ["spec.template"]
     );
-    let errors = update(Resource::Job, &with_node(&suspended), &object(&suspended), &CHECKS);
+    let errors = update(Resource::Job, &with_node(&suspended), &stored_job(&suspended), &CHECKS);
     assert_eq!(errors, [], "the node selector of a suspended Job may change");
 }
 

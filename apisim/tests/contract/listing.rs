@@ -64,8 +64,23 @@ pub(super) async fn label_and_field_selectors_filter_lists(server: Server) {
 }
 
 pub(super) async fn list_of_a_namespace_contains_no_other(server: Server) {
+    let mut other = server.clone();
+    // The name of this namespace begins with that of the other.
+    other.namespace.push_str("-2");
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": other.namespace}});
+    server.post("/api/v1/namespaces", &namespace).await.expect(201);
     server.create_cron_job("a").await;
+    other.create_cron_job("b").await;
     assert_eq!(names(&server.get(&server.path("cronjobs")).await.expect(200)), ["a"]);
+    assert_eq!(names(&other.get(&other.path("cronjobs")).await.expect(200)), ["b"]);
+    let mut all = server.get("/apis/batch/v1/cronjobs").await.expect(200);
+    // Other cases have CronJobs in their namespaces.
+    let namespaces = [&server.namespace, &other.namespace];
+    let items = all["items"].as_array_mut().unwrap();
+    items.retain(|item| namespaces.contains(&&text(&item["metadata"]["namespace"])));
+    let mut names_of_all = names(&all);
+    names_of_all.sort();
+    assert_eq!(names_of_all, ["a", "b"]);
     let all = server
         .get("/apis/batch/v1/cronjobs?resourceVersion=0")
         .await

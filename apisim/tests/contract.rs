@@ -88,7 +88,7 @@ const CASES: &[Case] = cases![
     watching::watch_by_label_yields_objects_that_enter_and_leave,
     watching::watch_ends_after_its_timeout,
     watching::idle_watch_gets_a_bookmark_before_its_end,
-    watching::expired_version_is_an_error_event,
+    watching::watch_from_version_1_begins_with_expired_or_the_first_change,
     writing::created_cron_job_has_the_metadata_of_the_server,
     writing::b_16_3_created_object_has_no_status,
     writing::create_with_a_taken_name_is_already_exists,

@@ -143,11 +143,16 @@ async fn watches_can_stall_slow_down_and_close() {
         resource: Some(Resource::ConfigMap),
         ..Rule::new(Fault::CloseWatch)
     };
-    api.faults().add(close);
-    assert_eq!(
-        next(&mut watch(&client, &path).await, Duration::from_secs(1)).await,
-        WatchItem::End
-    );
+    let close = api.faults().add(close);
+    for _ in 0..2 {
+        let mut watched = watch(&client, &path).await;
+        assert_eq!(next(&mut watched, Duration::from_secs(1)).await, WatchItem::End);
+    }
+    let mut watched = watch(&client, &path).await;
+    for name in ["a", "b", "c"] {
+        assert_eq!(next(&mut watched, Duration::from_secs(1)).await.name(), name);
+    }
+    assert_eq!(api.faults().count(close), 2);
 }
 
 #[tokio::test(start_paused = true)]

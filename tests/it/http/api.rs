@@ -307,11 +307,18 @@ async fn unanswered_request_times_out() {
 
 #[tokio::test]
 async fn oversized_response_fails_only_its_request() {
-    let long = || "x".repeat((4 << 20) + 1);
-    let script = Script::default().respond(201, long());
-    let answered = api(&script).create_job(&order()).await;
+    let script = Script::default()
+        .respond(201, "x".repeat((4 << 20) + 1))
+        .respond(201, stored("backup-29600000"));
+    let api = self::api(&script);
+    let answered = api.create_job(&order()).await;
     assert!(
         matches!(answered.answer, Answer::Outcome(CreateOutcome::Unanswered { .. })),
+        "{answered:?}"
+    );
+    let answered = api.create_job(&order()).await;
+    assert!(
+        matches!(answered.answer, Answer::Outcome(CreateOutcome::Created { .. })),
         "{answered:?}"
     );
     // Responses with CronJobs have a higher size limit. A response above the limit does not affect other requests.
@@ -319,10 +326,14 @@ async fn oversized_response_fails_only_its_request() {
     let object = json!({"metadata": {"name": "backup", "namespace": "shop", "uid": "u", "resourceVersion": "7",
         "creationTimestamp": "2026-11-01T12:00:00Z",
         "annotations": {"long": annotation}}, "spec": {"schedule": "* * * * *", "jobTemplate": {"spec": {}}}});
-    for (body, is_read) in [(object.to_string(), true), ("x".repeat((10 << 20) + 1), false)] {
-        let script = Script::default().respond(200, body);
+    let script = Script::default()
+        .respond(200, object.to_string())
+        .respond(200, "x".repeat((10 << 20) + 1))
+        .respond(200, object.to_string());
+    let api = self::api(&script);
+    for is_read in [true, false, true] {
         let cron_job = order().cron_job;
-        let answered = api(&script).read_cron_job(&cron_job).await;
+        let answered = api.read_cron_job(&cron_job).await;
         let Answer::Outcome(outcome) = &answered.answer else {
             panic!("{answered:?}");
         };

@@ -43,6 +43,22 @@ async fn write_connections_bound_the_requests_in_flight() {
 }
 
 #[tokio::test]
+async fn write_connections_are_filled_evenly() {
+    let connections = WriteConnections::connect(&server("127.0.0.1:1").await, 3).unwrap();
+    let mut permits = Vec::new();
+    for n_each in 1..=MAX_IN_FLIGHT_PER_CONNECTION {
+        permits.extend(join_all((0..3).map(|_| connections.acquire_avoiding(None))).await);
+        let mut n_in_flight = [0_usize; 3];
+        for permit in &permits {
+            n_in_flight[permit.connection()] += 1;
+        }
+        assert_eq!(n_in_flight, [n_each; 3]);
+    }
+    let connection = permits.swap_remove(100).connection();
+    assert_eq!(connections.acquire_avoiding(None).await.connection(), connection);
+}
+
+#[tokio::test]
 async fn there_is_at_least_one_connection() {
     let connections = WriteConnections::connect(&server("127.0.0.1:1").await, 0).unwrap();
     assert!(connections.acquire_avoiding(None).now_or_never().is_some());

@@ -196,6 +196,7 @@ fn other_kinds_are_skipped_with_a_note() {
     let input = format!("{HAND_WRITTEN}---\napiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\n");
     let printed = run_on(&input, &["-o", "json"]).unwrap();
     assert!(printed.notes.contains("v1 Pod left out (1)"), "{}", printed.notes);
+    assert_eq!(printed.output, run_on(HAND_WRITTEN, &["-o", "json"]).unwrap().output);
 }
 
 #[test]

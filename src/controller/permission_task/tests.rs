@@ -175,7 +175,7 @@ async fn only_missing_permissions_are_checked_again() {
     pass(60).await;
     let reviews = bench.take_reviews();
     assert!(
-        reviews.iter().all(|review| review == "create jobs team-7") && reviews.len() <= 6,
+        reviews.iter().all(|review| review == "create jobs team-7") && (1..=6).contains(&reviews.len()),
         "{reviews:?}"
     );
     bench.api.0.lock().unwrap().does_not_review = true;

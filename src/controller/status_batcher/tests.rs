@@ -411,7 +411,9 @@ async fn shutdown_writes_all_pending_statuses() {
     }
     bench.phases.advance(Phase::FlushStatuses);
     (&mut bench.batcher).await.unwrap();
-    assert_eq!(bench.answers().len(), 100);
+    let answers = bench.answers();
+    assert_eq!(answers.len(), 100);
+    assert!(answers.iter().all(|answer| answer.ends_with(" Stored")), "{answers:?}");
     let took = bench.clock.boot().since_boot();
     assert!(took < Duration::from_secs(2), "{took:?}");
 }

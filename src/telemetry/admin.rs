@@ -252,9 +252,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn readiness_names_every_failure() {
         let bench = Bench::new();
-        let expected = "CronJobs and Jobs have not all been listed yet\n\
-                        the clock has not been compared with the API server's yet\n";
-        assert_eq!(bench.get("/readyz").await, (503, expected.to_owned()));
+        let failures = "CronJobs and Jobs have not all been listed yet\nthe clock has not been compared with the API server's yet\n";
+        assert_eq!(bench.get("/readyz").await, (503, failures.to_owned()));
         bench.admin.metrics.shard.publish(|figures| figures.is_synced = true);
         bench.trust();
         assert_eq!(bench.get("/readyz").await, (200, "ok\n".to_owned()));

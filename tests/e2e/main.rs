@@ -18,14 +18,14 @@ mod control_plane;
 mod controller;
 mod dashboards;
 mod etcd;
+#[path = "../it/leases/every_server.rs"]
+mod every_server;
 mod exchange;
 mod kubernetes;
 mod outages;
 mod parity;
 mod replicas;
 mod selection;
-#[path = "../it/leases/told.rs"]
-mod told;
 
 use std::{process::ExitCode, time::Duration};
 

@@ -22,7 +22,7 @@ use jiff::Timestamp;
 use kube::Client;
 use serde_json::{Value, json};
 
-use crate::leases::{TIMEOUT, client, held, leases, member, shard, told::done, write};
+use crate::leases::{TIMEOUT, client, every_server::done, held, leases, member, shard, write};
 
 const BEGUN: &str = "2026-01-02T03:04:30Z";
 

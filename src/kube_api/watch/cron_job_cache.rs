@@ -270,7 +270,7 @@ mod tests {
             "it takes the place of its former self"
         );
         contents.complete(ResourceVersion(2));
-        assert!(contents.insert(&cron_job("d", 3)), "told once");
+        assert!(contents.insert(&cron_job("d", 3)), "reported once");
         assert!(!contents.insert(&cron_job("e", 4)));
         contents.complete(ResourceVersion(4));
         assert_eq!(all(&contents), None);

@@ -25,8 +25,8 @@ use serde_json::{Value, json};
 use crate::{
     account::permit_leases,
     controller::Controller,
+    every_server::{TIMEOUT, done, held, leases, member, shard, wall, write},
     kubernetes::{Namespace, merge, own_job, wait},
-    told::{TIMEOUT, done, held, leases, member, shard, wall, write},
 };
 
 const FENCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/manifests/fence-policy.yaml");

@@ -19,8 +19,8 @@ use serde_json::json;
 use testbed::Proxy;
 
 use crate::{
+    every_server::{self, TIMEOUT, done, held, member, shard, wall},
     kubernetes::{Namespace, wait},
-    told::{self, TIMEOUT, done, held, member, shard, wall},
 };
 
 /// A client for Leases, as an administrator.
@@ -43,12 +43,12 @@ async fn client_of(kubeconfig: Kubeconfig) -> kube::Client {
 macro_rules! as_in_memory {
     ($($case:ident),* $(,)?) => {$(
         pub(super) async fn $case(namespace: Namespace) {
-            told::$case(client(&namespace).await, &namespace.name).await;
+            every_server::$case(client(&namespace).await, &namespace.name).await;
         }
     )*};
 }
 
-told::for_each_case!(as_in_memory);
+every_server::for_each_case!(as_in_memory);
 
 pub(super) async fn member_lease_is_deleted_with_its_pod(namespace: Namespace) {
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "replica"}});

@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 use super::installing::client;
 use crate::{
     controller::Controller,
+    every_server::{TIMEOUT, leases},
     kubernetes::{ControlPlane, Namespace, wait},
-    told::{TIMEOUT, leases},
 };
 
 /// The number of concurrent processes.

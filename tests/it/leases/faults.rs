@@ -10,7 +10,7 @@ use cronwheel::{
 };
 use futures::StreamExt as _;
 
-use super::{BEGUN, TIMEOUT, api, client, held, leases, member, shard, told::done, wall, write};
+use super::{BEGUN, TIMEOUT, api, client, every_server::done, held, leases, member, shard, wall, write};
 
 /// Returns a fault rule for one verb on Leases.
 fn rule(fault: Fault, verb: Verb) -> Rule {

@@ -17,7 +17,7 @@ use prometheus::IntGauge;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::{BEGUN, TIMEOUT, api, client, held, leases, member, told::done};
+use super::{BEGUN, TIMEOUT, api, client, every_server::done, held, leases, member};
 
 fn settings(namespace: &str) -> MemberSettings {
     MemberSettings::of(&[Scope::Namespace(namespace.into())], "UTC")

@@ -81,10 +81,10 @@ fn a_second_seal_command_can_bring_the_seal_forward() {
     replica.seal(1);
     replica.pass(100);
     assert_eq!(replica.reports(), []);
-    let told_at = replica.boot;
+    let commanded_at = replica.boot;
     let at_once = ShardCommand::Seal(SealOrder {
         shard_term: shard_term(1),
-        close_by: told_at,
+        close_by: commanded_at,
         has_successor: true,
     });
     replica.command(at_once);
@@ -93,7 +93,7 @@ fn a_second_seal_command_can_bring_the_seal_forward() {
     replica.pass(999);
     assert_eq!(replica.reports(), [], "answers are missing");
     replica.pass(1);
-    assert!(matches!(replica.reports()[..], [ShardReport::Sealed { at, .. }] if at == told_at));
+    assert!(matches!(replica.reports()[..], [ShardReport::Sealed { at, .. }] if at == commanded_at));
 }
 
 #[test]

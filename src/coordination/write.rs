@@ -32,7 +32,7 @@ pub struct LeaseWrite {
 
 impl LeaseWrite {
     /// A write without changes.
-    pub(super) fn to(key: LeaseKey) -> LeaseWrite {
+    pub fn to(key: LeaseKey) -> LeaseWrite {
         LeaseWrite {
             key,
             holder: None,

@@ -1,6 +1,6 @@
 //! Lists of the CronJobs of some shards, from the cache where it is as new as the list must be.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use super::{Broken, ListTask};
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
 /// of changes a second needs less.
 const CATCH_UP_WAIT: Duration = Duration::from_millis(100);
 
-/// Interval between two looks.
+/// Interval at which the version of the cache is compared with the current version.
 const CATCH_UP_INTERVAL: Duration = Duration::from_millis(5);
 
 impl ListTask {
@@ -55,18 +55,19 @@ impl ListTask {
         must_be_new: bool,
         delivered: &DeliveredVersions,
     ) -> Result<ResourceVersion, Broken> {
-        let mut proven = None;
-        if order.is_consistent {
-            let mut current = pin!(self.cache_is_current(delivered));
-            proven = tokio::time::timeout(CATCH_UP_WAIT, &mut current).await.ok();
-            if proven.is_none() {
-                proven = tokio::select! {
-                    biased;
-                    current = current => Some(current),
-                    listed = Box::pin(self.list_cron_jobs(order, must_be_new, delivered)) => return listed,
-                };
+        let proven = if order.is_consistent {
+            let list_later = Box::pin(async {
+                tokio::time::sleep(CATCH_UP_WAIT).await;
+                self.list_cron_jobs(order, must_be_new, delivered).await
+            });
+            tokio::select! {
+                biased;
+                current = self.cache_is_current(delivered) => Some(current),
+                listed = list_later => return listed,
             }
-        }
+        } else {
+            None
+        };
         match self.recall(order, delivered).await {
             Some(recalled) => recalled.map(|version| proven.map_or(version, |proven| proven.max(version))),
             None => Box::pin(self.list_cron_jobs(order, must_be_new, delivered)).await,

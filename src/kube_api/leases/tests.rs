@@ -32,18 +32,6 @@ fn now() -> Timestamp {
     "2026-03-01T10:00:00.1234567Z".parse().unwrap()
 }
 
-fn write_to(key: LeaseKey) -> LeaseWrite {
-    LeaseWrite {
-        key,
-        holder: None,
-        duration_secs: None,
-        term: None,
-        is_renewal: false,
-        is_acquisition: false,
-        annotations: [].into(),
-    }
-}
-
 fn answer(code: u16, body: &Value) -> RawAnswer {
     raw(StatusCode::from_u16(code).unwrap(), Bytes::from(body.to_string()))
 }
@@ -68,7 +56,7 @@ fn only_a_member_lease_is_owned_by_its_pod() {
             ("cronwheel.dev/plan", None),
         ]
         .into(),
-        ..write_to(member())
+        ..LeaseWrite::to(member())
     };
     let lease = json!({
         "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
@@ -85,7 +73,7 @@ fn only_a_member_lease_is_owned_by_its_pod() {
     });
     assert_eq!(parsed(&body::create(&write, &names(), Some(&owner()), now())), lease);
     let shard = LeaseWrite { key: SHARD, ..write };
-    for (write, owner) in [(&shard, Some(owner())), (&write_to(member()), None)] {
+    for (write, owner) in [(&shard, Some(owner())), (&LeaseWrite::to(member()), None)] {
         let lease = parsed(&body::create(write, &names(), owner.as_ref(), now()));
         assert_eq!(lease["metadata"]["ownerReferences"], Value::Null, "{lease}");
     }
@@ -96,7 +84,7 @@ fn a_lease_patch_has_the_changes_and_a_resource_version() {
     let version = ResourceVersion(12);
     let label = json!({LEASE_LABEL: "cronwheel"});
     assert_eq!(
-        parsed(&body::patch(&write_to(SHARD), &names(), version, now())),
+        parsed(&body::patch(&LeaseWrite::to(SHARD), &names(), version, now())),
         json!({"metadata": {"resourceVersion": "12", "labels": label}})
     );
     let write = LeaseWrite {
@@ -108,7 +96,7 @@ fn a_lease_patch_has_the_changes_and_a_resource_version() {
             ("cronwheel.dev/written-through", Some("a\"b".into())),
         ]
         .into(),
-        ..write_to(SHARD)
+        ..LeaseWrite::to(SHARD)
     };
     assert_eq!(
         parsed(&body::patch(&write, &names(), version, now())),

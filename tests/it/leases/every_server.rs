@@ -54,15 +54,7 @@ pub(crate) fn wall() -> Timestamp {
 
 /// A write that changes nothing.
 pub(crate) fn write(key: LeaseKey) -> LeaseWrite {
-    LeaseWrite {
-        key,
-        holder: None,
-        duration_secs: None,
-        term: None,
-        is_renewal: false,
-        is_acquisition: false,
-        annotations: [].into(),
-    }
+    LeaseWrite::to(key)
 }
 
 /// A write that sets the holder.

@@ -85,8 +85,8 @@ pub(super) fn take_out(value: &mut Value, before: &Value, after: &Value, others:
     }
 }
 
-/// Removes from `theirs`, the fields of another manager, those that are also in `ours` and whose values change. Returns
-/// their paths.
+/// Removes fields from `theirs`, which another manager owns: those that are also in `ours` and whose values change.
+/// Returns their paths.
 pub(super) fn take_changed(theirs: &mut Value, ours: &Value, old: &Value, new: &Value) -> Vec<String> {
     let mut taken = Vec::new();
     take_changed_below("", theirs, ours, (old, new), &mut taken);

@@ -102,7 +102,7 @@ FLEET = {
 UNIT = {
     "watch-resumed-in-another-history": ("src/kube_api/watch/history.rs", "current.is_some_and(|current| current < resumed_from)", "current.is_some_and(|current| current < resumed_from && resumed_from.0 == 0)", "history::tests"),
     "leases-that-went-back-believed": (f"{ELECTION}/lease_view.rs", "version < self.observed_version || leases.iter().any(is_older)", "version < self.observed_version && leases.iter().any(is_older)", "tests::history"),
-    "all-shards-sealed-at-once": ("src/shard/held_shards/lifecycle.rs", "n_without_leader < SEALED_MAX", "n_without_leader < 9_999", "one_shard_at_a_time"),
+    "all-shards-sealed-at-once": ("src/shard/held_shards/lifecycle.rs", "seal_when_settled(has_room && !is_sealed, now)", "seal_when_settled(has_room || is_sealed, now)", "one_shard_at_a_time"),
     "a-replica-that-may-not-act-judges": ("src/shard/state/phase.rs", "        self.is_paused = true;", "        self.is_paused = false;", "a_paused_shard_takes_inputs"),
     "lone-replica-beside-a-member-that-leaves": (f"{ELECTION}/members.rs", "is_any_alone && (lease.is_draining || leads())", "is_any_alone && lease.is_draining && !leads()", "alone::"),
     "slow-admission-lowers-the-limit": ("src/controller/pacing/limit.rs", "        if round.is_used && (self", "        if !round.is_quick() {\n            self.limit = (self.limit * DECREASE_FACTOR).max(START_MIN);\n        } else if round.is_used && (self", "answers_that_admission_delays"),

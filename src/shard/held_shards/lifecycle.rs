@@ -23,10 +23,6 @@ pub const SEAL_TIMEOUT: Duration = Duration::from_secs(2);
 /// A shard that is due within this time starts its Jobs before it is sealed, so that they are not late by the handover.
 const SEAL_CLEARANCE: SignedDuration = SignedDuration::from_millis(200);
 
-/// Maximum number of shards that are sealed and not yet released. No replica acts for a sealed shard, so a small number
-/// keeps that time short for each.
-const SEALED_MAX: usize = 1;
-
 /// How long the watches may take to deliver the last leader's versions before the shard is listed as well.
 const WATCH_PATIENCE: Duration = Duration::from_millis(500);
 
@@ -38,6 +34,8 @@ pub(super) struct Lifecycle {
     loading: ShardSet,
     lists: ListQueue,
     reports: VecDeque<ShardReport>,
+    /// The last instant at which a shard was sealed, or could have been.
+    last_seal_at: Option<BootInstant>,
 }
 
 /// A shard on standby that is to be led when its view is complete.
@@ -171,7 +169,8 @@ impl HeldShards {
         };
         let held = self.held.values();
         let of_held = held.flat_map(|held| [list_at(held), until(held)]).flatten();
-        of_held.chain(self.lifecycle.lists.due_at()).min()
+        let of_all = [self.lifecycle.lists.due_at(), self.next_seal_at()];
+        of_held.chain(of_all.into_iter().flatten()).min()
     }
 
     /// The next report to the election.
@@ -282,18 +281,39 @@ impl HeldShards {
         });
     }
 
+    /// Seals one shard at a time, because no replica acts for a sealed shard until its next leader does. If the API server
+    /// is so slow that the shards that wait would reach their time limit together, they are spread over the remaining
+    /// time instead.
     fn advance_sealing(&mut self, now: Clocks) {
-        let mut n_without_leader = self.held.values().filter(|held| held.is_without_leader()).count();
+        let is_due = self.next_seal_at().is_some_and(|at| at <= now.boot);
+        let has_room = is_due || !self.held.values().any(Held::is_without_leader);
+        let mut is_sealed = false;
         let is_sealing = |(shard, held): (&ShardId, &Held)| held.sealing.map(|_| *shard);
         let sealing: Vec<ShardId> = self.held.iter().filter_map(is_sealing).collect();
         for shard in sealing {
             self.with(shard, |held| {
                 let was_without_leader = held.is_without_leader();
-                held.seal_when_settled(n_without_leader < SEALED_MAX, now);
-                n_without_leader += usize::from(!was_without_leader && held.is_without_leader());
+                held.seal_when_settled(has_room && !is_sealed, now);
+                is_sealed |= !was_without_leader && held.is_without_leader();
             });
             self.report_when_settled(shard, now);
         }
+        if is_due || is_sealed {
+            self.lifecycle.last_seal_at = Some(now.boot);
+        }
+    }
+
+    /// The instant from which another shard is sealed although one is still without a leader. It leaves the same time for
+    /// each shard that waits.
+    fn next_seal_at(&self) -> Option<BootInstant> {
+        let last_seal_at = self.lifecycle.last_seal_at?;
+        let limit = |held: &Held| match held.sealing?.step {
+            SealStep::Settle { until } => Some(until),
+            SealStep::Report { .. } | SealStep::Release => None,
+        };
+        let limits = || self.held.values().filter_map(limit);
+        let left = limits().min()?.since(last_seal_at);
+        Some(last_seal_at + left / u32::try_from(limits().count()).unwrap_or(u32::MAX))
     }
 
     fn report_when_settled(&mut self, shard: ShardId, now: Clocks) {

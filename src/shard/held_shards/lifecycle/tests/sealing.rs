@@ -164,14 +164,21 @@ fn one_shard_at_a_time_is_without_a_leader() {
 }
 
 #[test]
-fn shards_without_a_successor_or_past_their_time_are_sealed_together() {
+fn shards_that_wait_for_slow_transfers_are_spread_over_the_time_limit() {
+    let mut replica = sealing_four(true);
+    let mut sealed_at = Vec::new();
+    for ms in 0..=4_000 {
+        sealed_at.extend(sealed(&mut replica).into_iter().map(|shard| (shard, ms)));
+        replica.pass(1);
+    }
+    assert_eq!(sealed_at, [(0, 0), (1, 1_334), (2, 2_667), (3, 4_000)]);
+    assert_eq!(replica.shards.next_lifecycle_step(), None, "nothing waits");
+}
+
+#[test]
+fn shards_without_a_successor_are_sealed_together() {
     let mut replica = sealing_four(false);
     assert_eq!(sealed(&mut replica), [0, 1, 2, 3]);
-    let mut replica = sealing_four(true);
-    replica.pass(3_999);
-    assert_eq!(sealed(&mut replica), [0]);
-    replica.pass(1);
-    assert_eq!(sealed(&mut replica), [1, 2, 3]);
     let mut replica = sealing_four(true);
     assert_eq!(sealed(&mut replica), [0]);
     replica.command(ShardCommand::Seal(SealOrder {

@@ -7,7 +7,6 @@ use std::{
 };
 
 use apisim::{Fault, Rule, RuleId, Verb};
-use cronwheel::coordination::ProtocolRange;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
@@ -26,9 +25,6 @@ const TERMINATION_GRACE: SignedDuration = SignedDuration::from_secs(30);
 
 /// The time after the last aftermath. The shards settle in it, and every run must be on time.
 const CALM: SignedDuration = SignedDuration::from_secs(75);
-
-/// The previous version of the protocol.
-const FORMER: ProtocolRange = ProtocolRange { min: 1, max: 1 };
 
 /// A disruption with a beginning and an end.
 #[derive(Clone, Debug)]
@@ -199,7 +195,7 @@ async fn end(fleet: &mut Fleet, undo: Undo) {
 }
 
 /// Configures the API servers and starts the replicas. It draws nothing from the generator of the disruptions.
-fn set_up(fleet: &mut Fleet, seed: u64, pods: &[String], protocols: &[ProtocolRange]) {
+fn set_up(fleet: &mut Fleet, seed: u64, pods: &[String]) {
     // No API server, one or both support shard selectors.
     let serves = [[false, false], [true, false], [true, true]][usize::try_from(seed % 3).unwrap()];
     for (front_end, serves) in serves.into_iter().enumerate() {
@@ -210,10 +206,7 @@ fn set_up(fleet: &mut Fleet, seed: u64, pods: &[String], protocols: &[ProtocolRa
     }
     for (number, pod) in pods.iter().enumerate() {
         fleet.add(pod);
-        fleet.change(pod, |pod| {
-            pod.front_end = number % 2;
-            pod.protocol = protocols[number % protocols.len()];
-        });
+        fleet.change(pod, |pod| pod.front_end = number % 2);
         fleet.start(pod);
     }
 }
@@ -228,17 +221,10 @@ fn play_drawn(seed: u64) -> String {
         n_shards,
     };
     let roughness = random.pick(&[1, 2, 4]);
-    // One in three fleets has a replica with the previous version. A separate generator decides this, so that the other
-    // draws do not change.
-    let protocols: &[ProtocolRange] = if Random::new(seed.rotate_left(32)).is_one_in(3) {
-        &[FORMER, ProtocolRange::OURS, ProtocolRange::OURS]
-    } else {
-        &[ProtocolRange::OURS]
-    };
     let pods: Vec<String> = (0..n_pods).map(|number| format!("p{number}")).collect();
     let is_verbose = std::env::var("CRONWHEEL_FLEET_SHOW").is_ok();
     let ((), record) = play_recorded(seed, size, async |fleet| {
-        set_up(fleet, seed, &pods, protocols);
+        set_up(fleet, seed, &pods);
         fleet.at(0, 50.0).await;
         let last = fleet.now() + LENGTH;
         // The end of each disruption, with its beginning and its action.

@@ -47,7 +47,7 @@ static VERSION: LazyLock<String> = LazyLock::new(|| {
     format!("{version} (commit {COMMIT}, time zone data {data})")
 });
 
-/// A CronJob controller for Kubernetes that fires at the instant.
+/// A CronJob controller for Kubernetes that starts every Job on time.
 #[derive(Debug, Parser)]
 #[command(name = "cronwheel", version = VERSION.as_str(), max_term_width = 100)]
 pub struct Cli {
@@ -144,7 +144,7 @@ pub struct RunArgs {
     #[arg(long, value_enum, default_value_t)]
     pub cron_job_metrics: CronJobMetrics,
 
-    /// Maximum difference from the API server's clock, from 1s. Beyond it no Job is started
+    /// Maximum difference from the API server's clock, from 1s. With a greater difference, no Job starts
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = parse_clock_skew, allow_hyphen_values = true)]
     pub max_clock_skew: SignedDuration,
 

@@ -154,8 +154,8 @@ quote: ## Regenerates the marked tables of README and docs from the files in loa
 handovers: ## Replaces and kills five replicas that share 2000 minutely CronJobs, and measures how long shards have no leader
 	$(LOADTEST) handovers
 
-takeovers: ## Kills one of three replicas 20 times, with CRONJOBS=20000 CronJobs and CHANGES=0 changes per second; measures how long shards have no leader, and memory
-	$(LOADTEST) takeovers --cronjobs $(or $(CRONJOBS),20000) --changes-per-second $(or $(CHANGES),0) $(if $(JSON),--json $(JSON))
+takeovers: ## Kills one of three replicas KILLS=20 times, with CRONJOBS=20000 CronJobs and CHANGES=0 changes per second; measures how long shards have no leader, and memory
+	$(LOADTEST) takeovers --kills $(or $(KILLS),20) --cronjobs $(or $(CRONJOBS),20000) --changes-per-second $(or $(CHANGES),0) $(if $(JSON),--json $(JSON))
 
 size: ## Lines and code tokens of the controller without tests, by folder; REVISION= for another commit
 	python3 tests/size.py $(REVISION)

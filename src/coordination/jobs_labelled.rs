@@ -17,10 +17,10 @@ pub struct JobsLabelled {
 }
 
 impl JobsLabelled {
-    /// The maximum age of a proof that counts. It is less than a minute, the shortest interval of a cron schedule: of
-    /// the Jobs that have lost their label since, each is on the active list of its CronJob or is that of the last slot.
-    /// The former are looked up by name, and the latter are found by their name when the slot is decided. It is more
-    /// than a replica needs to prove it again, and to take the shards of another one that has died.
+    /// The maximum age of a proof that counts. It is less than a minute, the shortest interval of a cron schedule. So a
+    /// Job that has lost its label since the proof is on the active list of its CronJob, and is looked up by name, or it
+    /// is the Job of the last slot, and is found by its name when the slot is decided. The age is more than a replica
+    /// needs to prove it again, and more than it needs to take the shards of a replica that has crashed.
     pub const AGE_MAX: SignedDuration = SignedDuration::from_secs(45);
 
     /// Whether the proof counts at this instant. The instants may be of different clocks.

@@ -9,7 +9,10 @@ pub(crate) mod table;
 use std::{path::Path, path::PathBuf, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
-use testbed::{Kubectl, replica::turns::handovers};
+use testbed::{
+    Kubectl,
+    replica::turns::{Handover, handovers},
+};
 
 use self::{
     fleet::Fleet,
@@ -86,9 +89,11 @@ impl Handovers {
         let rest_begin = first_slot.start() + SignedDuration::from_secs(10);
         sleep_until(rest_begin + REST).await;
 
+        let drains_begin = Timestamp::now();
         let probe = LeaseProbe::begin(BareClient::connect(&kubeconfig).await?).await?;
         let drains = self.drain_all(&mut fleet).await?;
         let lease_writes = probe.end().await?;
+        let drains_end = Timestamp::now();
         tokio::time::sleep(EVEN_WAIT).await;
         let restarted = restart_some(&mut fleet).await?;
         let lost = lose_some(&mut fleet).await?;
@@ -101,7 +106,9 @@ impl Handovers {
         let turns = fleet.end_all().await?;
         let requests = whole_audit_log(target, &user).await?;
         target.check_audit_log()?;
-        let (handovers, n_without) = handovers(&turns);
+        let (all_handovers, n_without) = handovers(&turns);
+        let is_of_drain = |handover: &Handover| (drains_begin..drains_end).contains(&handover.sealed);
+        let (handovers, other_handovers) = all_handovers.into_iter().partition(is_of_drain);
         let tally = self.tally(&kubectl, &slots, &requests)?;
         Ok(HandoverReport {
             machine: measure::machine_line(&kubectl, Some(&self.program)),
@@ -110,6 +117,7 @@ impl Handovers {
             n_cron_jobs: self.load.n_cron_jobs,
             n_foreign_jobs: self.n_foreign_jobs,
             handovers,
+            other_handovers,
             n_without,
             lease_writes,
             drains,

@@ -30,7 +30,10 @@ pub(crate) struct HandoverReport {
     pub(crate) n_shards: u32,
     pub(crate) n_cron_jobs: u32,
     pub(crate) n_foreign_jobs: u32,
+    /// The handovers while replicas were drained.
     pub(crate) handovers: Vec<Handover>,
+    /// The handovers that balance shares after a start or a kill.
+    pub(crate) other_handovers: Vec<Handover>,
     /// The number of seals without a following handover.
     pub(crate) n_without: usize,
     /// The durations of the bare client's Lease writes while replicas were drained.
@@ -57,10 +60,7 @@ impl HandoverReport {
             .handovers
             .iter()
             .filter(|handover| is_wanted(handover.sealed.as_second().rem_euclid(60)));
-        Quantiles::of(wanted.map(|handover| {
-            let took = handover.live.duration_since(handover.sealed);
-            Duration::try_from(took).unwrap_or_default()
-        }))
+        Quantiles::of(wanted.map(duration))
     }
 
     fn drains(&self, is_burst: bool) -> Quantiles {
@@ -80,7 +80,7 @@ impl Display for HandoverReport {
         writeln!(f, "| | n | p50 | p99 | most |\n|---|---|---|---|---|")?;
         let all = self.handovers(|_| true);
         let bare = Quantiles::of(self.lease_writes.iter().copied());
-        row(f, "planned handover of a shard, seal to live", &all)?;
+        row(f, "handover of a shard in a drain, seal to live", &all)?;
         row(
             f,
             "of these, sealed in the first three seconds of a minute",
@@ -92,6 +92,11 @@ impl Display for HandoverReport {
             &self.handovers(|second| second >= BURST_SECONDS),
         )?;
         row(f, "bare Lease write in the same time", &bare)?;
+        row(
+            f,
+            "handover to balance shares, after a start or a kill",
+            &Quantiles::of(self.other_handovers.iter().map(duration)),
+        )?;
         row(f, "drained replica gone, asked at :00", &self.drains(true))?;
         row(f, "drained replica gone, asked at another time", &self.drains(false))?;
         row(
@@ -138,6 +143,11 @@ impl Display for HandoverReport {
         }
         write!(f, "\nVerdict: {}", if self.is_clean() { "clean" } else { "NOT CLEAN" })
     }
+}
+
+fn duration(handover: &Handover) -> Duration {
+    let took = handover.live.duration_since(handover.sealed);
+    Duration::try_from(took).unwrap_or_default()
 }
 
 fn row(f: &mut Formatter<'_>, title: &str, quantiles: &Quantiles) -> fmt::Result {
@@ -207,6 +217,7 @@ mod tests {
                 handover(90, 9),
                 handover(119, 11),
             ],
+            other_handovers: vec![handover(10, 70)],
             n_without: 1,
             lease_writes: vec![ms(4), ms(5), ms(30)],
             drains: vec![Drain {
@@ -224,10 +235,11 @@ mod tests {
 
 | | n | p50 | p99 | most |
 |---|---|---|---|---|
-| planned handover of a shard, seal to live | 4 | 11.0 ms | 1.50 s | 1.50 s |
+| handover of a shard in a drain, seal to live | 4 | 11.0 ms | 1.50 s | 1.50 s |
 | of these, sealed in the first three seconds of a minute | 2 | 40.0 ms | 1.50 s | 1.50 s |
 | of these, sealed later | 2 | 9.0 ms | 11.0 ms | 11.0 ms |
 | bare Lease write in the same time | 3 | 5.0 ms | 30.0 ms | 30.0 ms |
+| handover to balance shares, after a start or a kill | 1 | 70.0 ms | 70.0 ms | 70.0 ms |
 | drained replica gone, asked at :00 | 1 | 700 ms | 700 ms | 700 ms |
 | drained replica gone, asked at another time | 0 | - | - | - |
 | killed and restarted in its pod, to all shards led | 1 | 1.90 s | 1.90 s | 1.90 s |

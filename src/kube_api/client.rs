@@ -18,7 +18,7 @@ use crate::{
             decode::{Decoder, SlimCronJob},
             encode,
         },
-        paths::{cron_job_path, events_path, job_path, jobs_path, push_segment},
+        paths::{BATCH, CORE, namespaced},
     },
     shard::{
         CreateOutcome, CronJobIdentity, CronJobRecord, DeleteOutcome, JobDelete, JobLookUp, JobOrder, JobRecord,
@@ -146,14 +146,14 @@ impl ApiClient {
         let Some(body) = encode::job_body(order, self.limits.map(|limits| limits.stamp)) else {
             return Answered::not_sent(CreateOutcome::Abandoned);
         };
-        let path = jobs_path(&order.cron_job.namespace);
+        let path = namespaced(BATCH, &order.cron_job.namespace, &["jobs"]);
         let request = request(self.life(), Method::POST, path, "application/json", body);
         self.execute(request, classify::create).await
     }
 
     /// Deletes a Job (B-4.4).
     pub async fn delete_job(&self, delete: &JobDelete) -> Answered<DeleteOutcome> {
-        let path = job_path(&delete.namespace, &delete.name);
+        let path = namespaced(BATCH, &delete.namespace, &["jobs", &delete.name]);
         let request = request(
             self.life(),
             Method::DELETE,
@@ -166,7 +166,7 @@ impl ApiClient {
 
     /// Labels a Job, if the uid still matches.
     pub async fn label_job(&self, job: &JobRecord, key: &str, value: &str) -> Answered<LabelOutcome> {
-        let path = job_path(&job.namespace, &job.name);
+        let path = namespaced(BATCH, &job.namespace, &["jobs", &job.name]);
         let body = encode::label_patch(&job.uid, key, value);
         let request = request(self.life(), Method::PATCH, path, "application/merge-patch+json", body);
         self.execute(request, classify::label).await
@@ -174,7 +174,7 @@ impl ApiClient {
 
     /// Looks a Job up by name (B-5.4, B-12.3).
     pub async fn look_up_job(&self, look_up: &JobLookUp) -> Answered<LookUpOutcome> {
-        let path = job_path(&look_up.namespace, &look_up.name);
+        let path = namespaced(BATCH, &look_up.namespace, &["jobs", &look_up.name]);
         let request = request(self.life(), Method::GET, path, "", Vec::new());
         self.execute(request, classify::look_up).await
     }
@@ -184,14 +184,16 @@ impl ApiClient {
         let Some(body) = encode::status_body(write) else {
             return Answered::not_sent(StatusOutcome::Abandoned);
         };
-        let path = cron_job_path(&write.cron_job) + "/status";
+        let CronJobIdentity { namespace, name, .. } = &*write.cron_job;
+        let path = namespaced(BATCH, namespace, &["cronjobs", name, "status"]);
         let request = request(self.life(), Method::PUT, path, "application/json", body);
         self.execute(request, classify::status_write).await
     }
 
     /// Reads a CronJob whose template or metadata is not in memory.
     pub async fn read_cron_job(&self, cron_job: &CronJobIdentity) -> Answered<CronJobOutcome<Box<CronJobRecord>>> {
-        let request = request(self.life(), Method::GET, cron_job_path(cron_job), "", Vec::new());
+        let path = namespaced(BATCH, &cron_job.namespace, &["cronjobs", &cron_job.name]);
+        let request = request(self.life(), Method::GET, path, "", Vec::new());
         let answered = answered(self.send(request, CRON_JOB_MAX_BYTES).await, classify::read_cron_job);
         answered.map(|outcome| self.decoded(outcome))
     }
@@ -210,21 +212,14 @@ impl ApiClient {
 
     /// Creates an Event (B-14).
     pub async fn post_event(&self, namespace: &str, body: Vec<u8>) -> Answered<EventOutcome> {
-        let request = request(
-            self.life(),
-            Method::POST,
-            events_path(namespace),
-            "application/json",
-            body,
-        );
+        let path = namespaced(CORE, namespace, &["events"]);
+        let request = request(self.life(), Method::POST, path, "application/json", body);
         self.execute(request, classify::event).await
     }
 
     /// Patches an Event (B-14.1).
     pub async fn patch_event(&self, namespace: &str, name: &str, body: Vec<u8>) -> Answered<EventOutcome> {
-        let mut path = events_path(namespace);
-        path.push('/');
-        push_segment(&mut path, name);
+        let path = namespaced(CORE, namespace, &["events", name]);
         let request = request(self.life(), Method::PATCH, path, "application/merge-patch+json", body);
         self.execute(request, classify::event).await
     }

@@ -39,7 +39,7 @@ use crate::{
         http::ServerDate,
         objects::classify::RawAnswer,
         page_sizes::{LEASE_PAGE_BYTES_MAX, LEASE_PAGES_MAX, PAGE_SIZE},
-        paths::push_segment,
+        paths::{COORDINATION, namespaced, push_segment},
     },
     shard::{ResourceVersion, ShardCount},
 };
@@ -172,7 +172,7 @@ impl LeaseApi {
     /// Creates a Lease. `now` is the wall time to write.
     pub async fn create(&self, write: &LeaseWrite, now: Timestamp, timeout: Duration) -> LeaseReply<WriteAnswer> {
         let body = body::create(write, &self.names, self.owner.as_deref(), now);
-        let request = Request::new(Method::POST, self.path(None)).json(body).lives(timeout);
+        let request = Request::new(Method::POST, self.leases_path()).json(body).lives(timeout);
         let answer = self.send(&write.key, request, timeout).await;
         written(&write.key, WriteKind::Create, answer)
     }
@@ -186,7 +186,7 @@ impl LeaseApi {
         timeout: Duration,
     ) -> LeaseReply<WriteAnswer> {
         let body = body::patch(write, &self.names, precondition, now);
-        let request = Request::new(Method::PATCH, self.path(Some(&write.key)));
+        let request = Request::new(Method::PATCH, self.lease_path(&write.key));
         let request = request.merge_patch(body).lives(timeout);
         let answer = self.send(&write.key, request, timeout).await;
         written(&write.key, WriteKind::Patch, answer)
@@ -200,14 +200,14 @@ impl LeaseApi {
         timeout: Duration,
     ) -> LeaseReply<WriteAnswer> {
         let body = body::delete(precondition);
-        let request = Request::new(Method::DELETE, self.path(Some(key)));
+        let request = Request::new(Method::DELETE, self.lease_path(key));
         let answer = self.send(key, request.json(body).lives(timeout), timeout).await;
         written(key, WriteKind::Delete(precondition), answer)
     }
 
     /// Reads a Lease from the quorum.
     pub async fn read(&self, key: &LeaseKey, timeout: Duration) -> LeaseReply<ReadAnswer> {
-        let request = Request::new(Method::GET, self.path(Some(key))).lives(timeout);
+        let request = Request::new(Method::GET, self.lease_path(key)).lives(timeout);
         match self.send(key, request, timeout).await {
             Ok(sent) => reply(answer::read(&sent.answer, key), &sent),
             Err(error) => unanswered(ReadAnswer::Unknown, &error),
@@ -232,7 +232,7 @@ impl LeaseApi {
         let mut next = None;
         let list = format!(
             "{}?labelSelector={}&limit={PAGE_SIZE}",
-            self.path(None),
+            self.leases_path(),
             selector(&self.names.installation)
         );
         for _ in 0..LEASE_PAGES_MAX {
@@ -282,7 +282,7 @@ impl LeaseApi {
     ) -> impl Stream<Item = Result<LeaseEvent, LeaseError>> + Send + 'static {
         let path = format!(
             "{}?labelSelector={}&watch=true&allowWatchBookmarks=true&resourceVersion={from}",
-            self.path(None),
+            self.leases_path(),
             selector(&self.names.installation)
         );
         watch::watch(
@@ -309,16 +309,12 @@ impl LeaseApi {
         }
     }
 
-    /// Returns the path of one Lease, or of all.
-    fn path(&self, key: Option<&LeaseKey>) -> String {
-        let mut path = String::from("/apis/coordination.k8s.io/v1/namespaces/");
-        push_segment(&mut path, &self.namespace);
-        path.push_str("/leases");
-        if let Some(key) = key {
-            path.push('/');
-            push_segment(&mut path, &self.names.name(key));
-        }
-        path
+    fn leases_path(&self) -> String {
+        namespaced(COORDINATION, &self.namespace, &["leases"])
+    }
+
+    fn lease_path(&self, key: &LeaseKey) -> String {
+        namespaced(COORDINATION, &self.namespace, &["leases", &self.names.name(key)])
     }
 }
 

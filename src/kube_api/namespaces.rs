@@ -5,7 +5,7 @@ use http::{Method, StatusCode};
 use crate::kube_api::{
     client::{Answered, ApiClient, request},
     objects::classify::{Answer, RawAnswer},
-    paths::push_segment,
+    paths::{CORE, namespaced},
 };
 
 /// Whether a namespace exists.
@@ -22,8 +22,7 @@ pub enum NamespaceAnswer {
 impl ApiClient {
     /// Reads whether a namespace exists.
     pub async fn namespace_exists(&self, name: &str) -> Answered<NamespaceAnswer> {
-        let mut path = String::from("/api/v1/namespaces/");
-        push_segment(&mut path, name);
+        let path = namespaced(CORE, name, &[]);
         let request = request(self.life(), Method::GET, path, "", Vec::new());
         self.execute(request, answer).await
     }

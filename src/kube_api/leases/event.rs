@@ -7,7 +7,10 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::{LEASE_MAX_BYTES, LeaseApi, LeaseError, answered, exchange::Request};
-use crate::{coordination::LeaseKey, kube_api::paths::push_segment};
+use crate::{
+    coordination::LeaseKey,
+    kube_api::paths::{CORE, namespaced},
+};
 
 /// The component of Events on Leases.
 const COMPONENT: &str = "cronwheel";
@@ -48,9 +51,7 @@ impl LeaseApi {
             "lastTimestamp": seen,
             "count": 1,
         });
-        let mut path = String::from("/api/v1/namespaces/");
-        push_segment(&mut path, &self.namespace);
-        path.push_str("/events");
+        let path = namespaced(CORE, &self.namespace, &["events"]);
         let request = Request::new(Method::POST, path).json(body.to_string().into_bytes());
         let sent = self
             .exchange

@@ -9,7 +9,10 @@ use serde_json::json;
 use super::{LEASE_MAX_BYTES, LeaseApi, LeaseError, answered, exchange::Request};
 use crate::{
     coordination::{Installation, InstallationName, LeaseNames},
-    kube_api::{objects::classify::Refusal, paths::push_segment},
+    kube_api::{
+        objects::classify::Refusal,
+        paths::{CORE, namespaced},
+    },
     shard::ShardCount,
 };
 
@@ -62,9 +65,8 @@ impl LeaseApi {
     /// Returns the constants of the installation; `None` before the first replica wrote them.
     pub async fn known_installation(&self, timeout: Duration) -> Result<Option<Installation>, LeaseError> {
         let what = format!("reading ConfigMap {}", self.config_map());
-        let mut path = self.config_maps_path();
-        path.push('/');
-        path.push_str(&self.names.installation.config_map());
+        let name = self.names.installation.config_map();
+        let path = namespaced(CORE, &self.namespace, &["configmaps", &name]);
         let request = Request::new(Method::GET, path).lives(timeout);
         let sent = self.exchange.send(request, LEASE_MAX_BYTES, timeout).await;
         if let Ok(sent) = &sent
@@ -90,7 +92,7 @@ impl LeaseApi {
             // The constants hold for the lifetime of the installation.
             "immutable": true,
         });
-        let request = Request::new(Method::POST, self.config_maps_path());
+        let request = Request::new(Method::POST, namespaced(CORE, &self.namespace, &["configmaps"]));
         let request = request.json(body.to_string().into_bytes()).lives(timeout);
         let sent = self.exchange.send(request, LEASE_MAX_BYTES, timeout).await;
         if let Ok(sent) = &sent
@@ -126,12 +128,5 @@ impl LeaseApi {
 
     fn config_map(&self) -> String {
         format!("{}/{}", self.namespace, self.names.installation.config_map())
-    }
-
-    fn config_maps_path(&self) -> String {
-        let mut path = String::from("/api/v1/namespaces/");
-        push_segment(&mut path, &self.namespace);
-        path.push_str("/configmaps");
-        path
     }
 }

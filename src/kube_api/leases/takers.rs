@@ -18,7 +18,7 @@ use crate::{
     coordination::{Acceptance, LEASE_LABEL, MemberSettings, annotation},
     kube_api::{
         page_sizes::{FOREIGN_LEASE_PAGE_SIZE, LEASE_PAGES_MAX},
-        paths::push_segment,
+        paths::{COORDINATION, push_segment},
     },
 };
 
@@ -124,9 +124,9 @@ impl LeaseApi {
         let (what, path) = match scope {
             LeaseScope::AllNamespaces => (
                 "listing the Leases of all installations".to_owned(),
-                "/apis/coordination.k8s.io/v1/leases".to_owned(),
+                format!("{COORDINATION}/leases"),
             ),
-            LeaseScope::OwnNamespace => (format!("listing the Leases of {}", self.namespace), self.path(None)),
+            LeaseScope::OwnNamespace => (format!("listing the Leases of {}", self.namespace), self.leases_path()),
         };
         let ours = OverlappingInstallation {
             namespace: self.namespace().to_owned(),

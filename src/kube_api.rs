@@ -1,13 +1,14 @@
 //! Layer 4, adapters: Kubernetes bytes to records, orders to requests, answers to outcomes.
 //!
-//! [`objects`] and [`events`] are pure. [`http`] holds the connections, [`client`] the calls about CronJobs, Jobs and
-//! Events, [`leases`] those about Leases, and [`watch`] lists and watches. [`ordered_watch`] holds values that tasks wait
-//! for; the layers below never wait.
+//! [`objects`] and [`events`] are pure. [`http`] holds the connections, and `exchange` sends one request over them.
+//! [`client`] has the calls about CronJobs, Jobs and Events, [`leases`] those about Leases, and [`watch`] lists and
+//! watches. [`ordered_watch`] holds values that tasks wait for; the layers below never wait.
 //! Most objects are not decoded into typed structs. Fields that cronwheel does not know are passed on unchanged.
 
 pub mod access_review;
 pub mod client;
 pub mod events;
+mod exchange;
 pub mod http;
 pub mod leases;
 pub mod namespaces;
@@ -21,6 +22,7 @@ pub mod watch;
 
 pub use client::{Answered, ApiClient};
 pub use events::{EventAction, EventAggregator};
+pub use exchange::ExchangeError;
 pub use http::{ApiServer, WriteConnections, lease_client, watch_client};
 pub use leases::{LeaseApi, LeaseError, LeaseEvent, LeaseList, LeaseReply, OwnerPod};
 pub use objects::{

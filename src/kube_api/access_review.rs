@@ -5,7 +5,8 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::kube_api::{
-    client::{Answered, ApiClient, request},
+    client::{Answered, ApiClient},
+    exchange::Request,
     objects::classify::{Answer, RawAnswer, Refusal},
 };
 
@@ -45,7 +46,7 @@ impl ApiClient {
     /// Reviews whether the account may make a kind of request.
     pub async fn review_access(&self, access: &AccessRequest<'_>) -> Answered<AccessDecision> {
         let review = body(access);
-        let request = request(self.life(), Method::POST, PATH.to_owned(), "application/json", review);
+        let request = Request::new(Method::POST, PATH.to_owned()).json(review);
         self.execute(request, answer).await
     }
 }

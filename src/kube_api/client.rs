@@ -4,15 +4,13 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{Method, Request, header};
-use http_body_util::{BodyExt, Limited};
-use kube::client::Body;
+use http::Method;
 
 use crate::{
     coordination::WriteLimits,
     kube_api::{
-        http::{ServerDate, USER_AGENT, WriteConnections, retry_after, server_date},
+        exchange::{self, ExchangeError, ReceivedAnswer, Request},
+        http::{ServerDate, WriteConnections},
         objects::{
             classify::{self, Answer, CronJobOutcome, EventOutcome, LabelOutcome, OrderOutcome, RawAnswer},
             decode::{Decoder, SlimCronJob},
@@ -25,10 +23,6 @@ use crate::{
         LookUpOutcome, StatusOutcome, StatusWrite,
     },
 };
-
-mod send_error;
-
-use send_error::SendError;
 
 /// Timeout of a request. An API server gives an admission webhook up to 30 seconds.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(35);
@@ -123,10 +117,6 @@ impl ApiClient {
         }
     }
 
-    pub(super) fn life(&self) -> Option<Duration> {
-        self.limits.map(|limits| limits.life.min(REQUEST_TIMEOUT))
-    }
-
     /// Returns a client that avoids a connection if another one has a place.
     #[must_use]
     pub fn avoiding(&self, connection: usize) -> ApiClient {
@@ -147,20 +137,14 @@ impl ApiClient {
             return Answered::not_sent(CreateOutcome::Abandoned);
         };
         let path = namespaced(BATCH, &order.cron_job.namespace, &["jobs"]);
-        let request = request(self.life(), Method::POST, path, "application/json", body);
+        let request = Request::new(Method::POST, path).json(body);
         self.execute(request, classify::create).await
     }
 
     /// Deletes a Job (B-4.4).
     pub async fn delete_job(&self, delete: &JobDelete) -> Answered<DeleteOutcome> {
         let path = namespaced(BATCH, &delete.namespace, &["jobs", &delete.name]);
-        let request = request(
-            self.life(),
-            Method::DELETE,
-            path,
-            "application/json",
-            encode::delete_body(delete),
-        );
+        let request = Request::new(Method::DELETE, path).json(encode::delete_body(delete));
         self.execute(request, classify::delete).await
     }
 
@@ -168,15 +152,14 @@ impl ApiClient {
     pub async fn label_job(&self, job: &JobRecord, key: &str, value: &str) -> Answered<LabelOutcome> {
         let path = namespaced(BATCH, &job.namespace, &["jobs", &job.name]);
         let body = encode::label_patch(&job.uid, key, value);
-        let request = request(self.life(), Method::PATCH, path, "application/merge-patch+json", body);
+        let request = Request::new(Method::PATCH, path).merge_patch(body);
         self.execute(request, classify::label).await
     }
 
     /// Looks a Job up by name (B-5.4, B-12.3).
     pub async fn look_up_job(&self, look_up: &JobLookUp) -> Answered<LookUpOutcome> {
         let path = namespaced(BATCH, &look_up.namespace, &["jobs", &look_up.name]);
-        let request = request(self.life(), Method::GET, path, "", Vec::new());
-        self.execute(request, classify::look_up).await
+        self.execute(Request::new(Method::GET, path), classify::look_up).await
     }
 
     /// Writes a CronJob's status (B-13).
@@ -186,14 +169,14 @@ impl ApiClient {
         };
         let CronJobIdentity { namespace, name, .. } = &*write.cron_job;
         let path = namespaced(BATCH, namespace, &["cronjobs", name, "status"]);
-        let request = request(self.life(), Method::PUT, path, "application/json", body);
+        let request = Request::new(Method::PUT, path).json(body);
         self.execute(request, classify::status_write).await
     }
 
     /// Reads a CronJob whose template or metadata is not in memory.
     pub async fn read_cron_job(&self, cron_job: &CronJobIdentity) -> Answered<CronJobOutcome<Box<CronJobRecord>>> {
         let path = namespaced(BATCH, &cron_job.namespace, &["cronjobs", &cron_job.name]);
-        let request = request(self.life(), Method::GET, path, "", Vec::new());
+        let request = Request::new(Method::GET, path);
         let answered = answered(self.send(request, CRON_JOB_MAX_BYTES).await, classify::read_cron_job);
         answered.map(|outcome| self.decoded(outcome))
     }
@@ -213,82 +196,52 @@ impl ApiClient {
     /// Creates an Event (B-14).
     pub async fn post_event(&self, namespace: &str, body: Vec<u8>) -> Answered<EventOutcome> {
         let path = namespaced(CORE, namespace, &["events"]);
-        let request = request(self.life(), Method::POST, path, "application/json", body);
+        let request = Request::new(Method::POST, path).json(body);
         self.execute(request, classify::event).await
     }
 
     /// Patches an Event (B-14.1).
     pub async fn patch_event(&self, namespace: &str, name: &str, body: Vec<u8>) -> Answered<EventOutcome> {
         let path = namespaced(CORE, namespace, &["events", name]);
-        let request = request(self.life(), Method::PATCH, path, "application/merge-patch+json", body);
+        let request = Request::new(Method::PATCH, path).merge_patch(body);
         self.execute(request, classify::event).await
     }
 
     /// Requests the server's version for the `Date` of the answer. Any answer is a success.
     pub async fn probe(&self) -> Answered<()> {
-        let request = request(self.life(), Method::GET, "/version".to_owned(), "", Vec::new());
+        let request = Request::new(Method::GET, "/version".to_owned());
         self.execute(request, |_| Answer::Outcome(())).await
     }
 
     pub(super) async fn execute<T: OrderOutcome>(
         &self,
-        request: Result<Request<Body>, http::Error>,
+        request: Request,
         classify: fn(&RawAnswer) -> Answer<T>,
     ) -> Answered<T> {
         answered(self.send(request, BODY_MAX_BYTES).await, classify)
     }
 
-    /// Sends a request over the least busy connection, over the avoided one only if no other has a place.
-    async fn send(
-        &self,
-        request: Result<Request<Body>, http::Error>,
-        body_max_bytes: usize,
-    ) -> Result<ReceivedAnswer, SendError> {
-        let request = request?;
-        let life = self.life().unwrap_or(REQUEST_TIMEOUT);
+    /// Sends a request over the least busy connection, over the avoided one only if no other has a place. Returns the
+    /// number of the connection too.
+    async fn send(&self, request: Request, body_max_bytes: usize) -> Result<(ReceivedAnswer, usize), ExchangeError> {
+        let life = self.limits.map(|limits| limits.life.min(REQUEST_TIMEOUT));
+        let request = match life {
+            Some(life) => request.lives(life),
+            None => request,
+        };
+        let timeout = life.unwrap_or(REQUEST_TIMEOUT);
         let permit = self.connections.acquire_avoiding(self.avoided).await;
-        let exchange = async {
-            let response = permit.client().send(request).await.map_err(SendError::Transport)?;
-            let (parts, body) = response.into_parts();
-            let body = Limited::new(body, body_max_bytes)
-                .collect()
-                .await
-                .map_err(SendError::of_body)?;
-            Ok::<_, SendError>((parts, body.to_bytes()))
-        };
-        let (parts, body) = tokio::time::timeout(life, exchange)
-            .await
-            .map_err(|_| SendError::Timeout(life))??;
-        let answer = RawAnswer {
-            status: parts.status,
-            retry_after: retry_after(&parts.headers),
-            body,
-        };
-        Ok(ReceivedAnswer {
-            answer,
-            server_date: server_date(&parts),
-            connection: permit.connection(),
-        })
+        let received = exchange::send(permit.client(), request, body_max_bytes, timeout).await?;
+        Ok((received, permit.connection()))
     }
 }
 
-/// An answer with the connection that it came over.
-struct ReceivedAnswer {
-    answer: RawAnswer,
-    server_date: Option<ServerDate>,
-    connection: usize,
-}
-
 fn answered<T: OrderOutcome>(
-    sent: Result<ReceivedAnswer, SendError>,
+    sent: Result<(ReceivedAnswer, usize), ExchangeError>,
     classify: impl FnOnce(&RawAnswer) -> Answer<T>,
 ) -> Answered<T> {
     match sent {
-        Ok(ReceivedAnswer {
-            answer,
-            server_date,
-            connection,
-        }) => Answered {
+        Ok((ReceivedAnswer { answer, server_date }, connection)) => Answered {
             answer: classify(&answer),
             code: Some(answer.status.as_u16()),
             server_date,
@@ -297,10 +250,10 @@ fn answered<T: OrderOutcome>(
         },
         Err(error) => Answered {
             answer: match &error {
-                SendError::Request(_) => classify::failed(&error),
+                ExchangeError::Request(_) => classify::failed(&error),
                 // The connection works, otherwise its keep-alive would have ended it: only this request has no answer.
-                SendError::Timeout(_) | SendError::TooLong(_) => classify::stuck(&error),
-                SendError::Transport(_) | SendError::Body(_) => classify::unanswered(&error),
+                ExchangeError::Timeout(_) | ExchangeError::TooLong(_) => classify::stuck(&error),
+                ExchangeError::Transport(_) | ExchangeError::Body(_) => classify::unanswered(&error),
             },
             code: None,
             server_date: None,
@@ -308,28 +261,4 @@ fn answered<T: OrderOutcome>(
             fenced_over: None,
         },
     }
-}
-
-pub(super) fn request(
-    life: Option<Duration>,
-    method: Method,
-    mut path: String,
-    content_type: &str,
-    body: impl Into<Bytes>,
-) -> Result<Request<Body>, http::Error> {
-    if let Some(life) = life {
-        path.push_str("?timeout=");
-        path.push_str(&life.as_millis().to_string());
-        path.push_str("ms");
-    }
-
-    let mut request = Request::builder()
-        .method(method)
-        .uri(path)
-        .header(header::ACCEPT, "application/json")
-        .header(header::USER_AGENT, USER_AGENT);
-    if !content_type.is_empty() {
-        request = request.header(header::CONTENT_TYPE, content_type);
-    }
-    request.body(Body::from(body.into()))
 }

@@ -10,7 +10,6 @@
 mod answer;
 mod body;
 mod event;
-mod exchange;
 mod installation;
 mod object;
 mod takers;
@@ -24,18 +23,15 @@ use http::{Method, StatusCode};
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
 
+pub use self::takers::{LeaseScope, OverlappingInstallation};
 use self::{
     answer::{Sorted, WriteKind},
-    exchange::{Exchange, ReceivedAnswer, Request},
     object::selector,
-};
-pub use self::{
-    exchange::ExchangeError,
-    takers::{LeaseScope, OverlappingInstallation},
 };
 use crate::{
     coordination::{InstallationName, LeaseKey, LeaseNames, LeaseRecord, LeaseWrite, ReadAnswer, WriteAnswer},
     kube_api::{
+        exchange::{self, ExchangeError, ReceivedAnswer, Request},
         http::ServerDate,
         objects::classify::RawAnswer,
         page_sizes::{LEASE_PAGE_BYTES_MAX, LEASE_PAGES_MAX, PAGE_SIZE},
@@ -54,7 +50,7 @@ const LEASE_MAX_BYTES: usize = 2 << 20;
 /// The Leases of one installation, on a separate connection. Cheap to clone.
 #[derive(Clone)]
 pub struct LeaseApi {
-    exchange: Exchange,
+    client: kube::Client,
     namespace: Arc<str>,
     names: Arc<LeaseNames>,
     owner: Option<Arc<OwnerPod>>,
@@ -158,7 +154,7 @@ impl LeaseApi {
     /// outside the cluster.
     pub fn new(client: kube::Client, namespace: &str, count: ShardCount, owner: Option<OwnerPod>) -> LeaseApi {
         LeaseApi {
-            exchange: Exchange::new(client),
+            client,
             namespace: namespace.into(),
             names: Arc::new(LeaseNames {
                 installation: InstallationName::default(),
@@ -172,8 +168,8 @@ impl LeaseApi {
     /// Creates a Lease. `now` is the wall time to write.
     pub async fn create(&self, write: &LeaseWrite, now: Timestamp, timeout: Duration) -> LeaseReply<WriteAnswer> {
         let body = body::create(write, &self.names, self.owner.as_deref(), now);
-        let request = Request::new(Method::POST, self.leases_path()).json(body).lives(timeout);
-        let answer = self.send(&write.key, request, timeout).await;
+        let request = Request::new(Method::POST, self.leases_path()).json(body);
+        let answer = self.send_about(&write.key, request, timeout).await;
         written(&write.key, WriteKind::Create, answer)
     }
 
@@ -186,9 +182,8 @@ impl LeaseApi {
         timeout: Duration,
     ) -> LeaseReply<WriteAnswer> {
         let body = body::patch(write, &self.names, precondition, now);
-        let request = Request::new(Method::PATCH, self.lease_path(&write.key));
-        let request = request.merge_patch(body).lives(timeout);
-        let answer = self.send(&write.key, request, timeout).await;
+        let request = Request::new(Method::PATCH, self.lease_path(&write.key)).merge_patch(body);
+        let answer = self.send_about(&write.key, request, timeout).await;
         written(&write.key, WriteKind::Patch, answer)
     }
 
@@ -199,16 +194,15 @@ impl LeaseApi {
         precondition: ResourceVersion,
         timeout: Duration,
     ) -> LeaseReply<WriteAnswer> {
-        let body = body::delete(precondition);
-        let request = Request::new(Method::DELETE, self.lease_path(key));
-        let answer = self.send(key, request.json(body).lives(timeout), timeout).await;
+        let request = Request::new(Method::DELETE, self.lease_path(key)).json(body::delete(precondition));
+        let answer = self.send_about(key, request, timeout).await;
         written(key, WriteKind::Delete(precondition), answer)
     }
 
     /// Reads a Lease from the quorum.
     pub async fn read(&self, key: &LeaseKey, timeout: Duration) -> LeaseReply<ReadAnswer> {
-        let request = Request::new(Method::GET, self.lease_path(key)).lives(timeout);
-        match self.send(key, request, timeout).await {
+        let request = Request::new(Method::GET, self.lease_path(key));
+        match self.send_about(key, request, timeout).await {
             Ok(sent) => reply(answer::read(&sent.answer, key), &sent),
             Err(error) => unanswered(ReadAnswer::Unknown, &error),
         }
@@ -217,14 +211,13 @@ impl LeaseApi {
     /// Lists the Leases of the installation at one version, which is no older than the request.
     pub async fn list(&self, timeout: Duration) -> Result<LeaseList, LeaseError> {
         let what = format!("listing the Leases of {}", self.namespace);
-        let pages = self.all_pages(&what, timeout);
-        match tokio::time::timeout(timeout, pages).await {
-            Ok(list) => list,
-            Err(_) => Err(LeaseError::Unanswered {
+        let list = tokio::time::timeout(timeout, self.all_pages(&what, timeout)).await;
+        list.unwrap_or_else(|_| {
+            Err(LeaseError::Unanswered {
                 request: what,
                 source: ExchangeError::Timeout(timeout),
-            }),
-        }
+            })
+        })
     }
 
     async fn all_pages(&self, what: &str, timeout: Duration) -> Result<LeaseList, LeaseError> {
@@ -268,8 +261,8 @@ impl LeaseApi {
             path.push_str("&continue=");
             push_segment(&mut path, token);
         }
-        let request = Request::new(Method::GET, path).lives(timeout);
-        answered(what, self.exchange.send(request, LEASE_PAGE_BYTES_MAX, timeout).await)
+        let request = Request::new(Method::GET, path);
+        answered(what, self.send(request, LEASE_PAGE_BYTES_MAX, timeout).await)
     }
 
     /// Watches the Leases of the installation from a version. The watch ends when the server ends it, and at the first
@@ -286,7 +279,7 @@ impl LeaseApi {
             selector(&self.names.installation)
         );
         watch::watch(
-            self.exchange.clone(),
+            self.client.clone(),
             path,
             &self.namespace,
             Arc::clone(&self.names),
@@ -295,18 +288,31 @@ impl LeaseApi {
     }
 
     /// Sends a request about one Lease.
-    async fn send(&self, key: &LeaseKey, request: Request, timeout: Duration) -> Result<ReceivedAnswer, ExchangeError> {
+    async fn send_about(
+        &self,
+        key: &LeaseKey,
+        request: Request,
+        timeout: Duration,
+    ) -> Result<ReceivedAnswer, ExchangeError> {
         let exchange = async {
             let _permit = match key {
                 LeaseKey::Member(_) => None,
                 LeaseKey::Shard(_) => self.shard_requests.acquire().await.ok(),
             };
-            self.exchange.send(request, LEASE_MAX_BYTES, timeout).await
+            self.send(request, LEASE_MAX_BYTES, timeout).await
         };
-        match tokio::time::timeout(timeout, exchange).await {
-            Ok(sent) => sent,
-            Err(_) => Err(ExchangeError::Timeout(timeout)),
-        }
+        let sent = tokio::time::timeout(timeout, exchange).await;
+        sent.unwrap_or(Err(ExchangeError::Timeout(timeout)))
+    }
+
+    /// Sends a request. The server gives it up after the timeout too.
+    async fn send(
+        &self,
+        request: Request,
+        body_max_bytes: usize,
+        timeout: Duration,
+    ) -> Result<ReceivedAnswer, ExchangeError> {
+        exchange::send(&self.client, request.lives(timeout), body_max_bytes, timeout).await
     }
 
     fn leases_path(&self) -> String {

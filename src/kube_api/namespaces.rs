@@ -3,7 +3,8 @@
 use http::{Method, StatusCode};
 
 use crate::kube_api::{
-    client::{Answered, ApiClient, request},
+    client::{Answered, ApiClient},
+    exchange::Request,
     objects::classify::{Answer, RawAnswer},
     paths::{CORE, namespaced},
 };
@@ -23,8 +24,7 @@ impl ApiClient {
     /// Reads whether a namespace exists.
     pub async fn namespace_exists(&self, name: &str) -> Answered<NamespaceAnswer> {
         let path = namespaced(CORE, name, &[]);
-        let request = request(self.life(), Method::GET, path, "", Vec::new());
-        self.execute(request, answer).await
+        self.execute(Request::new(Method::GET, path), answer).await
     }
 }
 

@@ -119,7 +119,7 @@ impl Refusals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{kube_api::leases::ExchangeError, telemetry::metrics::Metrics};
+    use crate::{kube_api::ExchangeError, telemetry::metrics::Metrics};
 
     fn forbidden() -> Result<(), LeaseError> {
         Err(LeaseError::Refused {

@@ -6,10 +6,13 @@ use http::Method;
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::{LEASE_MAX_BYTES, LeaseApi, LeaseError, answered, exchange::Request};
+use super::{LEASE_MAX_BYTES, LeaseApi, LeaseError, answered};
 use crate::{
     coordination::LeaseKey,
-    kube_api::paths::{CORE, namespaced},
+    kube_api::{
+        exchange::Request,
+        paths::{CORE, namespaced},
+    },
 };
 
 /// The component of Events on Leases.
@@ -53,10 +56,7 @@ impl LeaseApi {
         });
         let path = namespaced(CORE, &self.namespace, &["events"]);
         let request = Request::new(Method::POST, path).json(body.to_string().into_bytes());
-        let sent = self
-            .exchange
-            .send(request.lives(timeout), LEASE_MAX_BYTES, timeout)
-            .await;
+        let sent = self.send(request, LEASE_MAX_BYTES, timeout).await;
         answered(&format!("telling of Lease {lease}"), sent).map(drop)
     }
 }

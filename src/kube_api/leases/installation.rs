@@ -6,10 +6,11 @@ use http::{Method, StatusCode};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{LEASE_MAX_BYTES, LeaseApi, LeaseError, answered, exchange::Request};
+use super::{LEASE_MAX_BYTES, LeaseApi, LeaseError, answered};
 use crate::{
     coordination::{Installation, InstallationName, LeaseNames},
     kube_api::{
+        exchange::Request,
         objects::classify::Refusal,
         paths::{CORE, namespaced},
     },
@@ -67,8 +68,9 @@ impl LeaseApi {
         let what = format!("reading ConfigMap {}", self.config_map());
         let name = self.names.installation.config_map();
         let path = namespaced(CORE, &self.namespace, &["configmaps", &name]);
-        let request = Request::new(Method::GET, path).lives(timeout);
-        let sent = self.exchange.send(request, LEASE_MAX_BYTES, timeout).await;
+        let sent = self
+            .send(Request::new(Method::GET, path), LEASE_MAX_BYTES, timeout)
+            .await;
         if let Ok(sent) = &sent
             && sent.answer.status == StatusCode::NOT_FOUND
             && Refusal::read(&sent.answer).is_status
@@ -92,9 +94,9 @@ impl LeaseApi {
             // The constants hold for the lifetime of the installation.
             "immutable": true,
         });
-        let request = Request::new(Method::POST, namespaced(CORE, &self.namespace, &["configmaps"]));
-        let request = request.json(body.to_string().into_bytes()).lives(timeout);
-        let sent = self.exchange.send(request, LEASE_MAX_BYTES, timeout).await;
+        let path = namespaced(CORE, &self.namespace, &["configmaps"]);
+        let request = Request::new(Method::POST, path).json(body.to_string().into_bytes());
+        let sent = self.send(request, LEASE_MAX_BYTES, timeout).await;
         if let Ok(sent) = &sent
             && sent.answer.status == StatusCode::CONFLICT
             && Refusal::read(&sent.answer).reason == "AlreadyExists"

@@ -13,11 +13,13 @@ use serde_json::value::RawValue;
 use super::{
     LEASE_MAX_BYTES, LeaseError, LeaseEvent,
     answer::message,
-    exchange::{Exchange, ExchangeError, Request},
     object::{LeaseObject, ObjectError},
     raw, unreadable,
 };
-use crate::coordination::LeaseNames;
+use crate::{
+    coordination::LeaseNames,
+    kube_api::exchange::{ExchangeError, Request},
+};
 
 /// Maximum size of a refusal.
 const REFUSAL_MAX_BYTES: usize = 1 << 20;
@@ -41,7 +43,7 @@ struct StatusObject {
 /// The state of a watch.
 enum Watch {
     Unopened {
-        exchange: Exchange,
+        client: kube::Client,
         path: String,
         lines: Lines,
     },
@@ -60,7 +62,7 @@ struct Lines {
 }
 
 pub(super) fn watch(
-    exchange: Exchange,
+    client: kube::Client,
     path: String,
     namespace: &str,
     names: Arc<LeaseNames>,
@@ -73,10 +75,10 @@ pub(super) fn watch(
         body: None,
         part: BytesMut::new(),
     };
-    let begun = Watch::Unopened { exchange, path, lines };
+    let begun = Watch::Unopened { client, path, lines };
     futures::stream::unfold(begun, |watch| async move {
         let mut lines = match watch {
-            Watch::Unopened { exchange, path, lines } => match lines.open(&exchange, path).await {
+            Watch::Unopened { client, path, lines } => match lines.open(&client, path).await {
                 Ok(lines) => lines,
                 Err(error) => return Some((Err(error), Watch::Ended)),
             },
@@ -92,9 +94,10 @@ pub(super) fn watch(
 }
 
 impl Lines {
-    async fn open(mut self, exchange: &Exchange, path: String) -> Result<Lines, LeaseError> {
+    async fn open(mut self, client: &kube::Client, path: String) -> Result<Lines, LeaseError> {
         let opening = async {
-            let response = exchange.begin(Request::new(Method::GET, path)).await?;
+            let request = Request::new(Method::GET, path).build()?;
+            let response = client.send(request).await.map_err(ExchangeError::Transport)?;
             let (parts, body) = response.into_parts();
             if parts.status.is_success() {
                 return Ok(Ok(body));

@@ -100,7 +100,7 @@ async fn unanswered_lease_write_is_unknown_and_names_its_timeout() {
     let api = leases(Script::default().client());
     let reply = api.create(&write(SHARD), wall(), TIMEOUT).await;
     assert_eq!((reply.answer, reply.code), (WriteAnswer::Unknown, None));
-    assert_eq!(reply.message.as_deref(), Some("no answer within 1500 ms"));
+    assert_eq!(reply.message.as_deref(), Some("no answer within 1.5 seconds"));
     let reply = api.read(&SHARD, TIMEOUT).await;
     assert_eq!(reply.answer, ReadAnswer::Unknown);
     let listed = api.list(TIMEOUT).await.unwrap_err();

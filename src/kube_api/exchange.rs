@@ -1,12 +1,12 @@
-//! Requests and answers as bytes, each with a timeout.
+//! Requests and whole answers as bytes, each with a timeout. Nothing is retried.
 
 use std::time::Duration;
 
 use http::{Method, header};
-use http_body_util::{BodyExt as _, Limited};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use kube::client::Body;
 
-use crate::kube_api::{
+use super::{
     http::{ServerDate, USER_AGENT, retry_after, server_date},
     objects::classify::RawAnswer,
 };
@@ -23,9 +23,22 @@ pub enum ExchangeError {
     /// The answer began and ended early.
     #[error("the answer ended early")]
     Body(#[source] tower::BoxError),
+    /// The answer is larger than its maximum.
+    #[error("the answer is too long to be read")]
+    TooLong(#[source] tower::BoxError),
     /// The answer was late or missing.
-    #[error("no answer within {} ms", .0.as_millis())]
+    #[error("no answer within {} seconds", .0.as_secs_f32())]
     Timeout(Duration),
+}
+
+impl ExchangeError {
+    fn of_body(error: tower::BoxError) -> ExchangeError {
+        if error.is::<LengthLimitError>() {
+            ExchangeError::TooLong(error)
+        } else {
+            ExchangeError::Body(error)
+        }
+    }
 }
 
 /// A request builder.
@@ -71,7 +84,7 @@ impl Request {
         self
     }
 
-    fn build(self) -> Result<http::Request<Body>, http::Error> {
+    pub(super) fn build(self) -> Result<http::Request<Body>, ExchangeError> {
         let mut request = http::Request::builder()
             .method(self.method)
             .uri(self.path_and_query)
@@ -80,7 +93,7 @@ impl Request {
         if let Some(content_type) = self.content_type {
             request = request.header(header::CONTENT_TYPE, content_type);
         }
-        request.body(Body::from(self.body))
+        request.body(Body::from(self.body)).map_err(ExchangeError::Request)
     }
 }
 
@@ -90,46 +103,26 @@ pub(super) struct ReceivedAnswer {
     pub(super) server_date: Option<ServerDate>,
 }
 
-/// A client for whole answers. Cheap to clone.
-#[derive(Clone)]
-pub(super) struct Exchange {
-    client: kube::Client,
-}
-
-impl Exchange {
-    pub(super) fn new(client: kube::Client) -> Exchange {
-        Exchange { client }
-    }
-
-    /// Sends a request and reads the whole answer.
-    pub(super) async fn send(
-        &self,
-        request: Request,
-        body_max_bytes: usize,
-        timeout: Duration,
-    ) -> Result<ReceivedAnswer, ExchangeError> {
-        let exchange = async {
-            let (parts, body) = self.begin(request).await?.into_parts();
-            let body = Limited::new(body, body_max_bytes);
-            let body = body.collect().await.map_err(ExchangeError::Body)?.to_bytes();
-            Ok(ReceivedAnswer {
-                answer: RawAnswer {
-                    status: parts.status,
-                    retry_after: retry_after(&parts.headers),
-                    body,
-                },
-                server_date: server_date(&parts),
-            })
-        };
-        match tokio::time::timeout(timeout, exchange).await {
-            Ok(sent) => sent,
-            Err(_) => Err(ExchangeError::Timeout(timeout)),
-        }
-    }
-
-    /// Sends a request and returns the head of the answer, with the body still to be read.
-    pub(super) async fn begin(&self, request: Request) -> Result<http::Response<Body>, ExchangeError> {
-        let request = request.build().map_err(ExchangeError::Request)?;
-        self.client.send(request).await.map_err(ExchangeError::Transport)
-    }
+/// Sends a request and reads the whole answer.
+pub(super) async fn send(
+    client: &kube::Client,
+    request: Request,
+    body_max_bytes: usize,
+    timeout: Duration,
+) -> Result<ReceivedAnswer, ExchangeError> {
+    let exchange = async {
+        let answer = client.send(request.build()?).await.map_err(ExchangeError::Transport)?;
+        let (parts, body) = answer.into_parts();
+        let body = Limited::new(body, body_max_bytes).collect().await;
+        Ok(ReceivedAnswer {
+            answer: RawAnswer {
+                status: parts.status,
+                retry_after: retry_after(&parts.headers),
+                body: body.map_err(ExchangeError::of_body)?.to_bytes(),
+            },
+            server_date: server_date(&parts),
+        })
+    };
+    let answer = tokio::time::timeout(timeout, exchange).await;
+    answer.unwrap_or(Err(ExchangeError::Timeout(timeout)))
 }

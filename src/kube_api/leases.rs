@@ -24,10 +24,7 @@ use jiff::Timestamp;
 use tokio::sync::Semaphore;
 
 pub use self::takers::{LeaseScope, OverlappingInstallation};
-use self::{
-    answer::{Sorted, WriteKind},
-    object::selector,
-};
+use self::{answer::WriteKind, object::selector};
 use crate::{
     coordination::{InstallationName, LeaseKey, LeaseNames, LeaseRecord, LeaseWrite, ReadAnswer, WriteAnswer},
     kube_api::{
@@ -203,7 +200,7 @@ impl LeaseApi {
     pub async fn read(&self, key: &LeaseKey, timeout: Duration) -> LeaseReply<ReadAnswer> {
         let request = Request::new(Method::GET, self.lease_path(key));
         match self.send_about(key, request, timeout).await {
-            Ok(sent) => reply(answer::read(&sent.answer, key), &sent),
+            Ok(sent) => reply(answer::read(&sent.answer, key), sent),
             Err(error) => unanswered(ReadAnswer::Unknown, &error),
         }
     }
@@ -326,18 +323,18 @@ impl LeaseApi {
 
 fn written(key: &LeaseKey, kind: WriteKind, sent: Result<ReceivedAnswer, ExchangeError>) -> LeaseReply<WriteAnswer> {
     match sent {
-        Ok(sent) => reply(answer::write(&sent.answer, kind, key), &sent),
+        Ok(sent) => reply(answer::write(&sent.answer, kind, key), sent),
         Err(error @ ExchangeError::Request(_)) => unanswered(WriteAnswer::Refused, &error),
         Err(error) => unanswered(WriteAnswer::Unknown, &error),
     }
 }
 
-fn reply<T>(sorted: Sorted<T>, sent: &ReceivedAnswer) -> LeaseReply<T> {
+fn reply<T>((answer, message): (T, Option<String>), sent: ReceivedAnswer) -> LeaseReply<T> {
     LeaseReply {
-        answer: sorted.answer,
+        answer,
         code: Some(sent.answer.status.as_u16()),
-        server_date: sent.server_date.clone(),
-        message: sorted.message,
+        server_date: sent.server_date,
+        message,
     }
 }
 

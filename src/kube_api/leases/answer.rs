@@ -23,32 +23,12 @@ pub(super) enum WriteKind {
     Delete(ResourceVersion),
 }
 
-/// A classified answer, with the message if the request did not succeed.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Sorted<T> {
-    pub(super) answer: T,
-    pub(super) message: Option<String>,
-}
-
-impl<T> Sorted<T> {
-    fn plainly(answer: T) -> Sorted<T> {
-        Sorted { answer, message: None }
-    }
-
-    fn with(answer: T, message: String) -> Sorted<T> {
-        Sorted {
-            answer,
-            message: Some(message),
-        }
-    }
-}
-
-/// Classifies the answer to a write.
-pub(super) fn write(answer: &RawAnswer, kind: WriteKind, key: &LeaseKey) -> Sorted<WriteAnswer> {
+/// Classifies the answer to a write. Returns the message too if the write did not succeed.
+pub(super) fn write(answer: &RawAnswer, kind: WriteKind, key: &LeaseKey) -> (WriteAnswer, Option<String>) {
     if answer.status.is_success() {
         return match done(answer, kind, key) {
-            Ok(record) => Sorted::plainly(WriteAnswer::Done(Box::new(record))),
-            Err(error) => Sorted::with(WriteAnswer::Unknown, error_text(&error)),
+            Ok(record) => (WriteAnswer::Done(Box::new(record)), None),
+            Err(error) => (WriteAnswer::Unknown, Some(error_text(&error))),
         };
     }
     let refusal = Refusal::read(answer);
@@ -62,7 +42,7 @@ pub(super) fn write(answer: &RawAnswer, kind: WriteKind, key: &LeaseKey) -> Sort
         (status, _) if status.is_client_error() => WriteAnswer::Refused,
         _ => WriteAnswer::Unknown,
     };
-    Sorted::with(meaning, refusal.message)
+    (meaning, Some(refusal.message))
 }
 
 fn done(answer: &RawAnswer, kind: WriteKind, key: &LeaseKey) -> Result<LeaseRecord, object::ObjectError> {
@@ -82,12 +62,12 @@ fn done(answer: &RawAnswer, kind: WriteKind, key: &LeaseKey) -> Result<LeaseReco
     }
 }
 
-/// Classifies the answer to a read.
-pub(super) fn read(answer: &RawAnswer, key: &LeaseKey) -> Sorted<ReadAnswer> {
+/// Classifies the answer to a read. Returns the message too if the read did not succeed.
+pub(super) fn read(answer: &RawAnswer, key: &LeaseKey) -> (ReadAnswer, Option<String>) {
     if answer.status.is_success() {
         return match object::record(&answer.body, key) {
-            Ok(record) => Sorted::plainly(ReadAnswer::Found(Box::new(record))),
-            Err(error) => Sorted::with(ReadAnswer::Unknown, error_text(&error)),
+            Ok(record) => (ReadAnswer::Found(Box::new(record)), None),
+            Err(error) => (ReadAnswer::Unknown, Some(error_text(&error))),
         };
     }
     let refusal = Refusal::read(answer);
@@ -96,7 +76,7 @@ pub(super) fn read(answer: &RawAnswer, key: &LeaseKey) -> Sorted<ReadAnswer> {
     } else {
         ReadAnswer::Unknown
     };
-    Sorted::with(meaning, refusal.message)
+    (meaning, Some(refusal.message))
 }
 
 /// Returns the message of an answer that is not a success.

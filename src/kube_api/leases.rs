@@ -24,7 +24,10 @@ use jiff::Timestamp;
 use tokio::sync::Semaphore;
 
 pub use self::takers::{LeaseScope, OverlappingInstallation};
-use self::{answer::WriteKind, object::selector};
+use self::{
+    answer::WriteKind,
+    object::{LeasePage, selector},
+};
 use crate::{
     coordination::{InstallationName, LeaseKey, LeaseNames, LeaseRecord, LeaseWrite, ReadAnswer, WriteAnswer},
     kube_api::{
@@ -226,9 +229,8 @@ impl LeaseApi {
             selector(&self.names.installation)
         );
         for _ in 0..LEASE_PAGES_MAX {
-            let answer = self.page(what, &list, next.as_deref(), timeout).await?;
-            let page = object::page(&answer.body, &self.names).map_err(|error| unreadable(what, &error))?;
-            leases.extend(page.leases);
+            let page = self.page(what, &list, next.as_deref(), timeout).await?;
+            leases.extend(object::records(page.leases, &self.names).map_err(|error| unreadable(what, &error))?);
             match page.next {
                 Some(token) => next = Some(token),
                 None => {
@@ -252,14 +254,15 @@ impl LeaseApi {
         list: &str,
         next: Option<&str>,
         timeout: Duration,
-    ) -> Result<RawAnswer, LeaseError> {
+    ) -> Result<LeasePage, LeaseError> {
         let mut path = list.to_owned();
         if let Some(token) = next {
             path.push_str("&continue=");
             push_segment(&mut path, token);
         }
         let request = Request::new(Method::GET, path);
-        answered(what, self.send(request, LEASE_PAGE_BYTES_MAX, timeout).await)
+        let answer = answered(what, self.send(request, LEASE_PAGE_BYTES_MAX, timeout).await)?;
+        object::page(&answer.body).map_err(|error| unreadable(what, &error))
     }
 
     /// Watches the Leases of the installation from a version. The watch ends when the server ends it, and at the first

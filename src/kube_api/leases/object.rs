@@ -1,7 +1,7 @@
 //! Lease objects. cronwheel reads and writes the annotations under its prefix; everything else in a Lease stays as it
 //! is. The name identifies the member or the shard, with its shard count.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -26,58 +26,51 @@ pub(super) enum ObjectError {
 
 /// The decoded part of a Lease.
 #[derive(Deserialize)]
-pub(super) struct LeaseObject<'a> {
-    #[serde(borrow)]
-    metadata: Metadata<'a>,
-    #[serde(borrow, default)]
-    spec: Option<Spec<'a>>,
+pub(super) struct LeaseObject {
+    pub(super) metadata: Metadata,
+    pub(super) spec: Option<Spec>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Metadata<'a> {
-    #[serde(borrow, default)]
-    name: Cow<'a, str>,
-    #[serde(borrow)]
-    resource_version: Cow<'a, str>,
-    #[serde(borrow, default)]
-    annotations: Option<BTreeMap<Cow<'a, str>, Cow<'a, str>>>,
+pub(super) struct Metadata {
+    #[serde(default)]
+    pub(super) namespace: String,
+    #[serde(default)]
+    name: String,
+    resource_version: String,
+    pub(super) labels: Option<BTreeMap<String, String>>,
+    pub(super) annotations: Option<BTreeMap<String, String>>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Spec<'a> {
-    #[serde(borrow)]
-    holder_identity: Option<Cow<'a, str>>,
+#[serde(rename_all = "camelCase")]
+pub(super) struct Spec {
+    pub(super) holder_identity: Option<String>,
     lease_duration_seconds: Option<i64>,
     lease_transitions: Option<i64>,
-    #[serde(borrow)]
-    renew_time: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    acquire_time: Option<Cow<'a, str>>,
+    pub(super) renew_time: Option<String>,
+    acquire_time: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct ListObject<'a> {
-    #[serde(borrow)]
-    metadata: ListMetadata<'a>,
-    #[serde(borrow, default)]
-    items: Option<Vec<LeaseObject<'a>>>,
+struct ListObject {
+    metadata: ListMetadata,
+    items: Option<Vec<LeaseObject>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct ListMetadata<'a> {
-    #[serde(borrow)]
-    resource_version: Cow<'a, str>,
-    #[serde(rename = "continue", borrow, default)]
-    next: Option<Cow<'a, str>>,
+struct ListMetadata {
+    resource_version: String,
+    #[serde(rename = "continue")]
+    next: Option<String>,
 }
 
 /// A page of a list.
 pub(super) struct LeasePage {
     pub(super) resource_version: ResourceVersion,
-    pub(super) leases: Vec<LeaseRecord>,
+    pub(super) leases: Vec<LeaseObject>,
     /// The continue token.
     pub(super) next: Option<String>,
 }
@@ -93,29 +86,30 @@ pub(super) fn selector(installation: &InstallationName) -> String {
 
 /// Decodes the Lease of this key.
 pub(super) fn record(body: &[u8], key: &LeaseKey) -> Result<LeaseRecord, ObjectError> {
-    let object: LeaseObject<'_> = serde_json::from_slice(body)?;
+    let object: LeaseObject = serde_json::from_slice(body)?;
     object.into_record(key.clone())
 }
 
-/// Decodes a page without foreign Leases.
-pub(super) fn page(body: &[u8], names: &LeaseNames) -> Result<LeasePage, ObjectError> {
-    let list: ListObject<'_> = serde_json::from_slice(body)?;
-    let ours = list.items.into_iter().flatten().filter_map(|object| {
-        let key = object.key(names)?;
-        Some(object.into_record(key))
-    });
+/// Decodes a page of a list.
+pub(super) fn page(body: &[u8]) -> Result<LeasePage, ObjectError> {
+    let list: ListObject = serde_json::from_slice(body)?;
     Ok(LeasePage {
-        leases: ours.collect::<Result<_, _>>()?,
         resource_version: version(&list.metadata.resource_version)?,
-        next: list
-            .metadata
-            .next
-            .filter(|token| !token.is_empty())
-            .map(Cow::into_owned),
+        leases: list.items.unwrap_or_default(),
+        next: list.metadata.next.filter(|token| !token.is_empty()),
     })
 }
 
-impl LeaseObject<'_> {
+/// Returns the records of the Leases that are not foreign.
+pub(super) fn records(leases: Vec<LeaseObject>, names: &LeaseNames) -> Result<Vec<LeaseRecord>, ObjectError> {
+    let records = leases.into_iter().filter_map(|lease| {
+        let key = lease.key(names)?;
+        Some(lease.into_record(key))
+    });
+    records.collect()
+}
+
+impl LeaseObject {
     /// Returns the key; `None` for a foreign Lease.
     pub(super) fn key(&self, names: &LeaseNames) -> Option<LeaseKey> {
         names.parse(&self.metadata.name)
@@ -128,7 +122,7 @@ impl LeaseObject<'_> {
     pub(super) fn into_record(self, key: LeaseKey) -> Result<LeaseRecord, ObjectError> {
         let resource_version = self.resource_version()?;
         let spec = self.spec.unwrap_or_default();
-        let time = |text: Option<Cow<'_, str>>| text.and_then(|text| text.parse::<Timestamp>().ok());
+        let time = |text: Option<String>| text.and_then(|text| text.parse::<Timestamp>().ok());
         let number = |number: Option<i64>| number.and_then(|number| u64::try_from(number).ok()).unwrap_or(0);
         let annotations = self.metadata.annotations.into_iter().flatten();
         Ok(LeaseRecord {

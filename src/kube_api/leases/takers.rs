@@ -4,16 +4,11 @@
 //! like a member's. Therefore every step is bounded, and of such a Lease only the names of its namespace and
 //! installation are stored, which the API server has validated.
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::{collections::BTreeSet, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
-use serde::Deserialize;
 
-use super::{LeaseApi, LeaseError, unreadable};
+use super::{LeaseApi, LeaseError, object::LeaseObject};
 use crate::{
     coordination::{Acceptance, LEASE_LABEL, MemberSettings, annotation},
     kube_api::{
@@ -47,53 +42,12 @@ pub enum LeaseScope {
     OwnNamespace,
 }
 
-#[derive(Deserialize)]
-struct List<'a> {
-    #[serde(borrow)]
-    metadata: ListMetadata<'a>,
-    #[serde(borrow, default)]
-    items: Option<Vec<Lease<'a>>>,
-}
-
-#[derive(Deserialize)]
-struct ListMetadata<'a> {
-    #[serde(rename = "continue", borrow, default)]
-    next: Option<Cow<'a, str>>,
-}
-
-#[derive(Deserialize)]
-struct Lease<'a> {
-    #[serde(borrow)]
-    metadata: Metadata<'a>,
-    #[serde(borrow, default)]
-    spec: Option<Spec<'a>>,
-}
-
-#[derive(Deserialize)]
-struct Metadata<'a> {
-    #[serde(borrow, default)]
-    namespace: Cow<'a, str>,
-    #[serde(borrow, default)]
-    labels: Option<BTreeMap<Cow<'a, str>, Cow<'a, str>>>,
-    #[serde(borrow, default)]
-    annotations: Option<BTreeMap<Cow<'a, str>, Cow<'a, str>>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Spec<'a> {
-    #[serde(borrow, default)]
-    holder_identity: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    renew_time: Option<Cow<'a, str>>,
-}
-
-impl Lease<'_> {
+impl LeaseObject {
     /// Returns the installation of a live member that takes shards in the same namespaces.
     fn overlapping(self, settings: &MemberSettings, now: Timestamp) -> Option<OverlappingInstallation> {
         let annotations = self.metadata.annotations?;
         let spec = self.spec?;
-        let accepts = annotations.get(annotation::ACCEPTS).map(Cow::as_ref) == Acceptance::Now.text();
+        let accepts = annotations.get(annotation::ACCEPTS).map(String::as_str) == Acceptance::Now.text();
         if !accepts || spec.holder_identity.is_none_or(|holder| holder.is_empty()) {
             return None;
         }
@@ -101,8 +55,8 @@ impl Lease<'_> {
         let is_live = now.duration_since(renewed_at).abs() < SILENCE_MAX;
         let theirs = MemberSettings::read_bounded(annotations.get(annotation::SETTINGS)?)?;
         (is_live && theirs.may_overlap(settings)).then_some(OverlappingInstallation {
-            namespace: self.metadata.namespace.into_owned(),
-            installation: self.metadata.labels?.remove(LEASE_LABEL)?.into_owned(),
+            namespace: self.metadata.namespace,
+            installation: self.metadata.labels?.remove(LEASE_LABEL)?,
         })
     }
 }
@@ -137,20 +91,14 @@ impl LeaseApi {
         let mut path = format!("{path}?limit={FOREIGN_LEASE_PAGE_SIZE}&labelSelector=");
         push_segment(&mut path, LEASE_LABEL);
         for _ in 0..LEASE_PAGES_MAX {
-            let answer = self.page(&what, &path, next.as_deref(), timeout).await?;
-            let list: List<'_> =
-                serde_json::from_slice(&answer.body).map_err(|error| unreadable(&what, &error.into()))?;
-            let leases = list.items.into_iter().flatten();
+            let page = self.page(&what, &path, next.as_deref(), timeout).await?;
+            let leases = page.leases.into_iter();
             for overlapping in leases.filter_map(|lease| lease.overlapping(settings, now)) {
                 if overlapping != ours && found.len() < OVERLAPPING_MAX {
                     found.insert(overlapping);
                 }
             }
-            next = list
-                .metadata
-                .next
-                .filter(|token| !token.is_empty())
-                .map(Cow::into_owned);
+            next = page.next;
             if next.is_none() || found.len() == OVERLAPPING_MAX {
                 break;
             }
@@ -173,13 +121,13 @@ mod tests {
         let lease = json!({
             "metadata": {
                 "namespace": "team-a",
+                "resourceVersion": "1",
                 "labels": {"cronwheel.dev/lease": "cronwheel"},
                 "annotations": {"cronwheel.dev/accepts": accepts, "cronwheel.dev/settings": settings},
             },
             "spec": {"holderIdentity": "a/b/c", "renewTime": renewed_at},
         });
-        let text = lease.to_string();
-        let lease: Lease<'_> = serde_json::from_str(&text).unwrap();
+        let lease: LeaseObject = serde_json::from_value(lease).unwrap();
         let ours = MemberSettings::of(&[Scope::Namespace("shop".into())], "UTC");
         lease.overlapping(&ours, NOW.parse().unwrap()).is_some()
     }

@@ -204,7 +204,7 @@ impl Lines {
 }
 
 fn read_event(line: &Line<'_>, names: &LeaseNames) -> Result<LeaseEvent, ObjectError> {
-    let object: LeaseObject<'_> = serde_json::from_str(line.object.get())?;
+    let object: LeaseObject = serde_json::from_str(line.object.get())?;
     let version = object.resource_version()?;
     Ok(match (line.kind, object.key(names)) {
         ("ADDED" | "MODIFIED", Some(key)) => LeaseEvent::Applied(object.into_record(key)?),

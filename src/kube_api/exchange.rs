@@ -84,7 +84,8 @@ impl Request {
         self
     }
 
-    pub(super) fn build(self) -> Result<http::Request<Body>, ExchangeError> {
+    /// Builds the request for a method of `kube`.
+    pub(super) fn build(self) -> Result<http::Request<Vec<u8>>, ExchangeError> {
         let mut request = http::Request::builder()
             .method(self.method)
             .uri(self.path_and_query)
@@ -93,7 +94,7 @@ impl Request {
         if let Some(content_type) = self.content_type {
             request = request.header(header::CONTENT_TYPE, content_type);
         }
-        request.body(Body::from(self.body)).map_err(ExchangeError::Request)
+        request.body(self.body).map_err(ExchangeError::Request)
     }
 }
 
@@ -111,7 +112,8 @@ pub(super) async fn send(
     timeout: Duration,
 ) -> Result<ReceivedAnswer, ExchangeError> {
     let exchange = async {
-        let answer = client.send(request.build()?).await.map_err(ExchangeError::Transport)?;
+        let request = request.build()?.map(Body::from);
+        let answer = client.send(request).await.map_err(ExchangeError::Transport)?;
         let (parts, body) = answer.into_parts();
         let body = Limited::new(body, body_max_bytes).collect().await;
         Ok(ReceivedAnswer {

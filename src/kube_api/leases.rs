@@ -17,7 +17,6 @@ mod watch;
 
 use std::{sync::Arc, time::Duration};
 
-use bytes::Bytes;
 use futures::Stream;
 use http::{Method, StatusCode};
 use jiff::Timestamp;
@@ -33,7 +32,7 @@ use crate::{
     kube_api::{
         exchange::{self, ExchangeError, ReceivedAnswer, Request},
         http::ServerDate,
-        objects::classify::RawAnswer,
+        objects::classify::{RawAnswer, Refusal, error_text},
         page_sizes::{LEASE_PAGE_BYTES_MAX, LEASE_PAGES_MAX, PAGE_SIZE},
         paths::{COORDINATION, namespaced, push_segment},
     },
@@ -149,6 +148,15 @@ pub enum LeaseError {
     },
 }
 
+impl LeaseError {
+    fn unanswered(request: &str, source: ExchangeError) -> LeaseError {
+        LeaseError::Unanswered {
+            request: request.to_owned(),
+            source,
+        }
+    }
+}
+
 impl LeaseApi {
     /// Creates a client for the Leases of a namespace, of the installation with the default name. `owner` is `None`
     /// outside the cluster.
@@ -212,12 +220,7 @@ impl LeaseApi {
     pub async fn list(&self, timeout: Duration) -> Result<LeaseList, LeaseError> {
         let what = format!("listing the Leases of {}", self.namespace);
         let list = tokio::time::timeout(timeout, self.all_pages(&what, timeout)).await;
-        list.unwrap_or_else(|_| {
-            Err(LeaseError::Unanswered {
-                request: what,
-                source: ExchangeError::Timeout(timeout),
-            })
-        })
+        list.unwrap_or_else(|_| Err(LeaseError::unanswered(&what, ExchangeError::Timeout(timeout))))
     }
 
     async fn all_pages(&self, what: &str, timeout: Duration) -> Result<LeaseList, LeaseError> {
@@ -280,8 +283,8 @@ impl LeaseApi {
         );
         watch::watch(
             self.client.clone(),
-            path,
-            &self.namespace,
+            Request::new(Method::GET, path),
+            format!("watching the Leases of {}", self.namespace),
             Arc::clone(&self.names),
             opens_within,
         )
@@ -346,24 +349,21 @@ fn unanswered<T>(answer: T, error: &ExchangeError) -> LeaseReply<T> {
         answer,
         code: None,
         server_date: None,
-        message: Some(crate::kube_api::objects::classify::error_text(error)),
+        message: Some(error_text(error)),
     }
 }
 
 /// Returns the answer if the request succeeded.
 fn answered(what: &str, sent: Result<ReceivedAnswer, ExchangeError>) -> Result<RawAnswer, LeaseError> {
+    let sent = sent.map_err(|source| LeaseError::unanswered(what, source))?;
     let request = what.to_owned();
-    let sent = match sent {
-        Ok(sent) => sent,
-        Err(source) => return Err(LeaseError::Unanswered { request, source }),
-    };
     match sent.answer.status {
         status if status.is_success() => Ok(sent.answer),
         StatusCode::GONE => Err(LeaseError::Expired { request }),
         status => Err(LeaseError::Refused {
             request,
             code: status.as_u16(),
-            message: answer::message(&sent.answer),
+            message: Refusal::read(&sent.answer).message,
         }),
     }
 }
@@ -371,16 +371,7 @@ fn answered(what: &str, sent: Result<ReceivedAnswer, ExchangeError>) -> Result<R
 fn unreadable(what: &str, error: &object::ObjectError) -> LeaseError {
     LeaseError::Unreadable {
         request: what.to_owned(),
-        message: crate::kube_api::objects::classify::error_text(error),
-    }
-}
-
-/// Rebuilds an answer, to classify errors in parts of it.
-fn raw(status: StatusCode, body: Bytes) -> RawAnswer {
-    RawAnswer {
-        status,
-        retry_after: None,
-        body,
+        message: error_text(error),
     }
 }
 

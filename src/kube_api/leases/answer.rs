@@ -78,8 +78,3 @@ pub(super) fn read(answer: &RawAnswer, key: &LeaseKey) -> (ReadAnswer, Option<St
     };
     (meaning, Some(refusal.message))
 }
-
-/// Returns the message of an answer that is not a success.
-pub(super) fn message(answer: &RawAnswer) -> String {
-    Refusal::read(answer).message
-}

@@ -25,13 +25,13 @@ pub(super) enum ObjectError {
 }
 
 /// The decoded part of a Lease.
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 pub(super) struct LeaseObject {
     pub(super) metadata: Metadata,
     pub(super) spec: Option<Spec>,
 }
 
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Metadata {
     #[serde(default)]
@@ -43,7 +43,7 @@ pub(super) struct Metadata {
     pub(super) annotations: Option<BTreeMap<String, String>>,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Spec {
     pub(super) holder_identity: Option<String>,
@@ -141,7 +141,7 @@ impl LeaseObject {
     }
 }
 
-fn version(text: &str) -> Result<ResourceVersion, ObjectError> {
+pub(super) fn version(text: &str) -> Result<ResourceVersion, ObjectError> {
     let number = text.parse().map_err(|_| ObjectError::ResourceVersion(text.to_owned()));
     number.map(ResourceVersion)
 }

@@ -33,7 +33,11 @@ fn now() -> Timestamp {
 }
 
 fn answer(code: u16, body: &Value) -> RawAnswer {
-    raw(StatusCode::from_u16(code).unwrap(), Bytes::from(body.to_string()))
+    RawAnswer {
+        status: StatusCode::from_u16(code).unwrap(),
+        retry_after: None,
+        body: body.to_string().into(),
+    }
 }
 
 fn status(code: u16, reason: &str) -> RawAnswer {

@@ -207,7 +207,7 @@ impl LabelTask {
                         self.proofs.set(Some(proof));
                     }
                     if let Some(job) = self.wanted(item) {
-                        self.other_controllers.note_unlabelled(&job, begun);
+                        self.other_controllers.note_unlabelled(&job, begun, self.clock.now());
                         let n_refusals = refused.take(&job.uid);
                         in_flight.push(Box::pin(self.attempt(Refused { job: *job, n_refusals })));
                     }

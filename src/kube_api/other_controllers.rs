@@ -118,11 +118,12 @@ impl OtherControllers {
         });
     }
 
-    /// Takes note of a Job without the label that cronwheel creates Jobs with, unless it is a manual run.
-    pub fn note_unlabelled(&self, job: &JobRecord, since: Timestamp) {
+    /// Takes note of a Job without the label that cronwheel creates Jobs with, unless it is a manual run or its slot is
+    /// in the future.
+    pub fn note_unlabelled(&self, job: &JobRecord, since: Timestamp, now: Timestamp) {
         let minutes = job.name.rsplit_once('-').and_then(|(_, minutes)| minutes.parse().ok());
         if let (Some(_), Some(slot)) = (&job.controller, job.scheduled)
-            && slot >= since
+            && (since..now + AHEAD_MAX).contains(&slot)
             && minutes == Some(slot.as_second() / 60)
         {
             self.note(Evidence::Job, slot, || {
@@ -230,12 +231,9 @@ mod tests {
         }
     }
 
-    #[test]
-    fn an_unlabelled_job_of_a_slot_is_evidence_and_a_manual_run_is_not() {
-        let others = OtherControllers::default();
-        others.begin(at("10:00:00"));
-        let slot = at("10:01:00");
-        let job = |name: String, scheduled| JobRecord {
+    /// A Job without the label that cronwheel creates Jobs with.
+    fn unlabelled_job(name: &str, scheduled: Option<Timestamp>) -> JobRecord {
+        JobRecord {
             uid: Uid::new("1"),
             namespace: "shop".into(),
             name: name.into(),
@@ -246,18 +244,42 @@ mod tests {
             started: None,
             completed: None,
             shard_labels: ShardLabels::default(),
-        };
-        let name = format!("report-{}", slot.as_second() / 60);
-        others.note_unlabelled(&job("report-manual".to_owned(), None), at("10:00:00"));
-        others.note_unlabelled(&job("report-7".to_owned(), Some(slot)), at("10:00:00"));
+        }
+    }
+
+    /// The same, with the name of its slot.
+    fn job_of_slot(slot: Timestamp) -> JobRecord {
+        unlabelled_job(&format!("report-{}", slot.as_second() / 60), Some(slot))
+    }
+
+    #[test]
+    fn an_unlabelled_job_of_a_slot_is_evidence_and_a_manual_run_is_not() {
+        let others = OtherControllers::default();
+        others.begin(at("10:00:00"));
+        let note = |job: &JobRecord, since| others.note_unlabelled(job, at(since), at("10:01:00"));
+        let slot = at("10:01:00");
+        note(&unlabelled_job("report-manual", None), "10:00:00");
+        note(&unlabelled_job("report-7", Some(slot)), "10:00:00");
         // This replica did not lead the shard that labels Jobs yet.
-        others.note_unlabelled(&job(name.clone(), Some(slot)), at("10:02:00"));
+        note(&job_of_slot(slot), "10:02:00");
         assert!(texts(&others, "10:01:00").is_empty());
-        others.note_unlabelled(&job(name.clone(), Some(slot)), at("10:00:00"));
+        note(&job_of_slot(slot), "10:00:00");
+        let name = job_of_slot(slot).name;
         assert_eq!(
             texts(&others, "10:01:00"),
             [format!("another controller created Job shop/{name}; {REMEDY}")]
         );
+    }
+
+    #[test]
+    fn a_job_of_a_future_slot_hides_no_evidence() {
+        let others = OtherControllers::default();
+        others.begin(at("10:00:00"));
+        let note = |slot| others.note_unlabelled(&job_of_slot(slot), at("10:00:00"), at("10:01:00"));
+        note(at("23:00:00"));
+        note(Timestamp::MAX);
+        note(at("10:01:00"));
+        assert_eq!(texts(&others, "10:01:00").len(), 1);
     }
 
     #[test]

@@ -2,14 +2,16 @@
 //!
 //! At the limit a new connection replaces the oldest one, so clients with open connections cannot lock a probe out.
 
-use std::{collections::BTreeMap, convert::Infallible, time::Duration};
+use std::{
+    collections::VecDeque,
+    convert::Infallible,
+    future::poll_fn,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use axum::Router;
-use futures::{
-    StreamExt as _,
-    future::{AbortHandle, Abortable, BoxFuture},
-    stream::FuturesUnordered,
-};
+use futures::future::BoxFuture;
 use hyper::server::conn::http1;
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -17,7 +19,7 @@ use hyper_util::{
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    net::TcpListener,
+    net::{TcpListener, TcpStream},
 };
 
 /// The limit of open connections. A kubelet and a few scrapers have one each.
@@ -38,61 +40,51 @@ const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 /// The open connections, and the router that serves them.
 pub(super) struct Connections {
     router: Router,
-    open: FuturesUnordered<Abortable<BoxFuture<'static, u64>>>,
     /// Ordered by age, the oldest first.
-    handles: BTreeMap<u64, AbortHandle>,
-    n_opened: u64,
+    open: VecDeque<BoxFuture<'static, ()>>,
 }
 
 impl Connections {
     pub(super) fn new(router: Router) -> Connections {
-        Connections {
-            router,
-            open: FuturesUnordered::new(),
-            handles: BTreeMap::new(),
-            n_opened: 0,
-        }
+        let open = VecDeque::new();
+        Connections { router, open }
     }
 
     /// Accepts and serves connections forever.
     pub(super) async fn serve(&mut self, listener: TcpListener) -> Infallible {
         loop {
             tokio::select! {
-                accepted = listener.accept() => match accepted {
-                    Ok((stream, _)) => self.open(stream),
-                    Err(error) => {
-                        tracing::warn!(%error, "cannot accept a connection to the endpoints");
-                        tokio::time::sleep(ACCEPT_PAUSE).await;
-                    }
-                },
-                () = self.serve_open(), if !self.open.is_empty() => {}
+                stream = accept(&listener) => self.open(stream),
+                never = poll_fn(|context| self.poll_open(context)) => match never {},
             }
         }
     }
 
     /// Serves one more connection, which replaces the oldest one at the limit.
     fn open(&mut self, stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) {
-        if self.handles.len() >= CONNECTIONS_MAX
-            && let Some((_, oldest)) = self.handles.pop_first()
-        {
-            oldest.abort();
+        if self.open.len() >= CONNECTIONS_MAX {
+            self.open.pop_front();
         }
-        self.n_opened += 1;
-        let (number, router) = (self.n_opened, self.router.clone());
-        let connection: BoxFuture<'static, u64> = Box::pin(async move {
-            serve_connection(stream, router).await;
-            number
-        });
-        let (handle, registration) = AbortHandle::new_pair();
-        self.handles.insert(number, handle);
-        self.open.push(Abortable::new(connection, registration));
+        self.open
+            .push_back(Box::pin(serve_connection(stream, self.router.clone())));
     }
 
-    /// Serves the open connections until one of them ends.
-    async fn serve_open(&mut self) {
-        if let Some(Ok(number)) = self.open.next().await {
-            self.handles.remove(&number);
+    /// Serves the open connections, and forgets those that end.
+    fn poll_open(&mut self, context: &mut Context<'_>) -> Poll<Infallible> {
+        self.open
+            .retain_mut(|connection| connection.as_mut().poll(context).is_pending());
+        Poll::Pending
+    }
+}
+
+/// Returns the next connection. Pauses after each failure.
+async fn accept(listener: &TcpListener) -> TcpStream {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => return stream,
+            Err(error) => tracing::warn!(%error, "cannot accept a connection to the endpoints"),
         }
+        tokio::time::sleep(ACCEPT_PAUSE).await;
     }
 }
 
@@ -128,9 +120,15 @@ mod tests {
 
     /// Serves until no connection is left.
     async fn serve_all(connections: &mut Connections) {
-        while !connections.open.is_empty() {
-            connections.serve_open().await;
-        }
+        poll_fn(|context| {
+            let _ = connections.poll_open(context);
+            if connections.open.is_empty() {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
     }
 
     const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
@@ -147,7 +145,7 @@ mod tests {
         let mut client = connect(&mut connections);
         client.write_all(b"GET / HTTP/1.1\r\nHost:").await.unwrap();
         let served = tokio::time::timeout(HEAD_TIMEOUT * 2, serve_all(&mut connections)).await;
-        assert!(served.is_ok() && connections.handles.is_empty());
+        assert!(served.is_ok());
     }
 
     #[tokio::test(start_paused = true)]
@@ -167,7 +165,7 @@ mod tests {
             idle.push(connect(&mut connections));
         }
         let mut probe = connect(&mut connections);
-        assert_eq!(connections.handles.len(), CONNECTIONS_MAX);
+        assert_eq!(connections.open.len(), CONNECTIONS_MAX);
         probe.write_all(GET).await.unwrap();
         let served = async {
             let serving = serve_all(&mut connections);
@@ -178,5 +176,28 @@ mod tests {
         };
         let text = tokio::time::timeout(Duration::from_secs(1), served).await.unwrap();
         assert!(text.starts_with("HTTP/1.1 200 OK") && text.ends_with("ok"), "{text}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn open_connections_are_served_while_no_further_one_can_be_accepted() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        rustix::net::shutdown(&listener, rustix::net::Shutdown::Read).unwrap();
+        listener.accept().await.unwrap_err();
+        let mut connections = connections();
+        let mut client = connect(&mut connections);
+        let asked = async {
+            // The pause after the first failed accept has begun.
+            tokio::time::sleep(ACCEPT_PAUSE / 4).await;
+            client.write_all(GET).await.unwrap();
+            answer(client).await
+        };
+        let served = async {
+            tokio::select! {
+                text = asked => text,
+                never = connections.serve(listener) => match never {},
+            }
+        };
+        let text = tokio::time::timeout(ACCEPT_PAUSE / 2, served).await.unwrap();
+        assert!(text.ends_with("ok"), "{text}");
     }
 }

@@ -40,18 +40,6 @@ pub enum LogLevel {
     Trace,
 }
 
-impl LogLevel {
-    fn as_str(self) -> &'static str {
-        match self {
-            LogLevel::Error => "error",
-            LogLevel::Warn => "warn",
-            LogLevel::Info => "info",
-            LogLevel::Debug => "debug",
-            LogLevel::Trace => "trace",
-        }
-    }
-}
-
 /// Starts the log, to standard error. A second call does nothing.
 pub fn start(format: LogFormat, level: LogLevel) {
     start_to(format, level, stderr);
@@ -73,9 +61,10 @@ where
     // The client logs every failed request as an error, and its watcher logs it again. cronwheel counts failures and
     // logs their consequences itself.
     let quiet = if level == LogLevel::Error { "error" } else { "warn" };
+    let level = level.to_possible_value().expect("no level is skipped");
     let filter = EnvFilter::new(format!(
         "{quiet},kube_client=off,kube_runtime=off,cronwheel={}",
-        level.as_str()
+        level.get_name()
     ));
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)

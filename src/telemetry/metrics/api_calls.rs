@@ -13,96 +13,66 @@ const CODE_NONE: &str = "none";
 /// request, of a throttled one, of an error of the API server, and of a request without an answer.
 const EXPECTED_CODES: [&str; 4] = ["200", "429", "500", CODE_NONE];
 
-/// A kind of request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ApiCall {
-    /// POST a Job.
-    CreateJob,
-    /// DELETE a Job.
-    DeleteJob,
-    /// GET a Job.
-    LookUpJob,
-    /// GET a CronJob.
-    ReadCronJob,
-    /// PUT the status of a CronJob.
-    WriteStatus,
-    /// POST an Event.
-    CreateEvent,
-    /// PATCH an Event.
-    PatchEvent,
-    /// GET the version, to read the `Date` header.
-    Probe,
-    /// GET one page of the CronJobs.
-    ListCronJobs,
-    /// Open a watch of CronJobs.
-    WatchCronJobs,
-    /// GET one page of the Jobs.
-    ListJobs,
-    /// Open a watch of Jobs.
-    WatchJobs,
-    /// POST a Lease.
-    CreateLease,
-    /// PATCH a Lease.
-    PatchLease,
-    /// DELETE a Lease.
-    DeleteLease,
-    /// GET a Lease.
-    GetLease,
-    /// PATCH a Job.
-    LabelJob,
-    /// POST a review of one of cronwheel's permissions.
-    ReviewAccess,
-    /// GET a namespace.
-    GetNamespace,
+macro_rules! api_calls {
+    ($($(#[$documentation:meta])+ $call:ident: [$verb:literal, $resource:literal],)+) => {
+        /// A kind of request.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum ApiCall {
+            $($(#[$documentation])+ $call,)+
+        }
+
+        impl ApiCall {
+            pub(super) const ALL: [ApiCall; [$(ApiCall::$call),+].len()] = [$(ApiCall::$call),+];
+
+            /// The verb and the resource, as in Kubernetes audit logs and RBAC rules.
+            pub(crate) fn labels(self) -> [&'static str; 2] {
+                match self {
+                    $(ApiCall::$call => [$verb, $resource],)+
+                }
+            }
+        }
+    };
 }
 
-impl ApiCall {
-    pub(super) const ALL: [ApiCall; 19] = [
-        ApiCall::CreateJob,
-        ApiCall::DeleteJob,
-        ApiCall::LookUpJob,
-        ApiCall::ReadCronJob,
-        ApiCall::WriteStatus,
-        ApiCall::CreateEvent,
-        ApiCall::PatchEvent,
-        ApiCall::Probe,
-        ApiCall::ListCronJobs,
-        ApiCall::WatchCronJobs,
-        ApiCall::ListJobs,
-        ApiCall::WatchJobs,
-        ApiCall::CreateLease,
-        ApiCall::PatchLease,
-        ApiCall::DeleteLease,
-        ApiCall::GetLease,
-        ApiCall::LabelJob,
-        ApiCall::ReviewAccess,
-        ApiCall::GetNamespace,
-    ];
-
-    /// The verb and the resource, as in Kubernetes audit logs and RBAC rules.
-    pub(crate) fn labels(self) -> [&'static str; 2] {
-        match self {
-            ApiCall::CreateJob => ["create", "jobs"],
-            ApiCall::DeleteJob => ["delete", "jobs"],
-            ApiCall::LookUpJob => ["get", "jobs"],
-            ApiCall::ReadCronJob => ["get", "cronjobs"],
-            ApiCall::WriteStatus => ["update", "cronjobs/status"],
-            ApiCall::CreateEvent => ["create", "events"],
-            ApiCall::PatchEvent => ["patch", "events"],
-            ApiCall::Probe => ["get", "version"],
-            ApiCall::ListCronJobs => ["list", "cronjobs"],
-            ApiCall::WatchCronJobs => ["watch", "cronjobs"],
-            ApiCall::ListJobs => ["list", "jobs"],
-            ApiCall::WatchJobs => ["watch", "jobs"],
-            ApiCall::CreateLease => ["create", "leases"],
-            ApiCall::PatchLease => ["patch", "leases"],
-            ApiCall::DeleteLease => ["delete", "leases"],
-            ApiCall::GetLease => ["get", "leases"],
-            ApiCall::LabelJob => ["patch", "jobs"],
-            ApiCall::ReviewAccess => ["create", "selfsubjectaccessreviews"],
-            ApiCall::GetNamespace => ["get", "namespaces"],
-        }
-    }
+api_calls! {
+    /// POST a Job.
+    CreateJob: ["create", "jobs"],
+    /// DELETE a Job.
+    DeleteJob: ["delete", "jobs"],
+    /// GET a Job.
+    LookUpJob: ["get", "jobs"],
+    /// GET a CronJob.
+    ReadCronJob: ["get", "cronjobs"],
+    /// PUT the status of a CronJob.
+    WriteStatus: ["update", "cronjobs/status"],
+    /// POST an Event.
+    CreateEvent: ["create", "events"],
+    /// PATCH an Event.
+    PatchEvent: ["patch", "events"],
+    /// GET the version, to read the `Date` header.
+    Probe: ["get", "version"],
+    /// GET one page of the CronJobs.
+    ListCronJobs: ["list", "cronjobs"],
+    /// Open a watch of CronJobs.
+    WatchCronJobs: ["watch", "cronjobs"],
+    /// GET one page of the Jobs.
+    ListJobs: ["list", "jobs"],
+    /// Open a watch of Jobs.
+    WatchJobs: ["watch", "jobs"],
+    /// POST a Lease.
+    CreateLease: ["create", "leases"],
+    /// PATCH a Lease.
+    PatchLease: ["patch", "leases"],
+    /// DELETE a Lease.
+    DeleteLease: ["delete", "leases"],
+    /// GET a Lease.
+    GetLease: ["get", "leases"],
+    /// PATCH a Job.
+    LabelJob: ["patch", "jobs"],
+    /// POST a review of one of cronwheel's permissions.
+    ReviewAccess: ["create", "selfsubjectaccessreviews"],
+    /// GET a namespace.
+    GetNamespace: ["get", "namespaces"],
 }
 
 /// Creates the series of the expected codes. A Job, an Event or a Lease that was created is answered with 201.

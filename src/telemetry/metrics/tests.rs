@@ -231,10 +231,3 @@ fn request_counters_start_at_zero() {
         "a create is answered with 201"
     );
 }
-
-#[test]
-fn api_calls_are_listed_in_discriminant_order() {
-    for (position, call) in ApiCall::ALL.into_iter().enumerate() {
-        assert_eq!(call as usize, position, "{call:?}");
-    }
-}

@@ -18,11 +18,16 @@ use std::{
     time::Duration,
 };
 
-use kube::{Client, client::ConfigExt};
+use http::{HeaderValue, Request, Response};
+use hyper::body::Incoming;
+use kube::{
+    Client,
+    client::{Body, ConfigExt},
+};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower::{
-    BoxError, Layer,
-    util::{Either, MapFutureLayer, option_layer},
+    BoxError, Layer, Service,
+    util::{BoxService, MapFutureLayer, MapRequestLayer, option_layer},
 };
 
 pub(super) use self::headers::{retry_after, server_date};
@@ -34,8 +39,7 @@ pub use self::{
 };
 use self::{
     sockets::Sockets,
-    token_file::WithToken,
-    transport::{Transport, TransportParts, WatchTransport},
+    transport::{TransportParts, WatchTransport},
 };
 
 /// Maximum number of requests in flight on one connection. The API server allows 100 streams by default. Ten are left
@@ -82,19 +86,15 @@ pub enum ConnectError {
 /// wait 40 ms for the acknowledgement of the handshake. The client speaks HTTP/1.1, so everything read from a
 /// connection belongs to one request.
 pub fn watch_client(server: &ApiServer) -> Result<Client, ConnectError> {
-    let mut config = server.config().clone();
-    config
-        .headers
-        .push((http::header::USER_AGENT, http::HeaderValue::from_static(USER_AGENT)));
-    let transport = option_layer(server.token_layer()).layer(WatchTransport::new(server));
-    let headers = config.extra_headers_layer().map_err(ConnectError::Credentials)?;
-    let auth = config.auth_layer().map_err(ConnectError::Credentials)?;
-    let service = config
-        .base_uri_layer()
-        .layer(option_layer(auth).layer(headers.layer(transport)));
+    let named = MapRequestLayer::new(|mut request: Request<Body>| {
+        let name = HeaderValue::from_static(USER_AGENT);
+        request.headers_mut().insert(http::header::USER_AGENT, name);
+        request
+    });
+    let service = with_layers(server, named.layer(WatchTransport::new(server)))?;
     // Around all layers, since credentials may have to be fetched first.
     let service = MapFutureLayer::new(answered_in_time).layer(service);
-    Ok(Client::new(service, config.default_namespace))
+    Ok(Client::new(service, &server.config().default_namespace))
 }
 
 /// Returns the beginning of an answer, or an error after the timeout.
@@ -112,8 +112,7 @@ struct NoAnswer;
 /// Creates the client for Leases: a separate HTTP/2 connection on which a vanished peer is detected well before a
 /// fence. Requires a tokio runtime.
 pub fn lease_client(server: &ApiServer) -> Result<Client, ConnectError> {
-    let parts = TransportParts::new(server, ConnectionTimes::LEASES);
-    client(server, &parts)
+    write_client(server, &TransportParts::new(server, ConnectionTimes::LEASES))
 }
 
 /// The connections for writes. Cheap to clone.
@@ -134,8 +133,9 @@ impl WriteConnections {
     /// Prepares `n_connections` (at least one) connections; the first request opens each. Requires a tokio runtime.
     pub fn connect(server: &ApiServer, n_connections: usize) -> Result<WriteConnections, ConnectError> {
         let parts = TransportParts::new(server, ConnectionTimes::WRITES);
-        let clients: Result<Vec<Client>, ConnectError> =
-            (0..n_connections.max(1)).map(|_| client(server, &parts)).collect();
+        let clients: Result<Vec<Client>, ConnectError> = (0..n_connections.max(1))
+            .map(|_| write_client(server, &parts))
+            .collect();
         Ok(WriteConnections::new(clients?, parts.sockets()))
     }
 
@@ -230,22 +230,27 @@ impl Drop for ConnectionPermit {
     }
 }
 
-/// A transport that adds the token of a file to requests, if one is configured.
-type Credited = Either<WithToken<Transport>, Transport>;
+/// Creates a client with its own transport, for writes and Leases.
+fn write_client(server: &ApiServer, parts: &TransportParts) -> Result<Client, ConnectError> {
+    let service = with_layers(server, parts.transport())?;
+    Ok(Client::new(service, &server.config().default_namespace))
+}
 
-/// Creates a client with its own transport and `kube`'s layers for the address and all other credentials, without
-/// retries.
-fn client(server: &ApiServer, parts: &TransportParts) -> Result<Client, ConnectError> {
+/// A transport with layers.
+type ApiService = BoxService<Request<Body>, Response<Incoming>, BoxError>;
+
+/// Adds the token of a file and `kube`'s layers for the address and all other credentials to a transport, without those
+/// for spans and retries.
+fn with_layers<T>(server: &ApiServer, transport: T) -> Result<ApiService, ConnectError>
+where
+    T: Service<Request<Body>, Response = Response<Incoming>, Error = BoxError, Future: Send> + Clone + Send + 'static,
+{
     let config = server.config();
-    let transport: Credited = option_layer(server.token_layer()).layer(parts.transport());
     let headers = config.extra_headers_layer().map_err(ConnectError::Credentials)?;
-    let transport = headers.layer(transport);
-    let base_uri = config.base_uri_layer();
-    let namespace = config.default_namespace.clone();
-    Ok(match config.auth_layer().map_err(ConnectError::Credentials)? {
-        Some(auth) => Client::new(base_uri.layer(auth.layer(transport)), namespace),
-        None => Client::new(base_uri.layer(transport), namespace),
-    })
+    let auth = config.auth_layer().map_err(ConnectError::Credentials)?;
+    let transport = option_layer(server.token_layer()).layer(transport);
+    let transport = option_layer(auth).layer(headers.layer(transport));
+    Ok(BoxService::new(config.base_uri_layer().layer(transport)))
 }
 
 /// Maximum time to connect: within a cluster, connecting takes milliseconds or fails.

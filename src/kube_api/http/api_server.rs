@@ -12,15 +12,18 @@
 
 use std::sync::Arc;
 
+use http::{Request, header::AUTHORIZATION};
 use hyper_rustls::{DefaultServerNameResolver, FixedServerNameResolver, HttpsConnector, ResolveServerName};
-use kube::Config;
+use kube::{Config, client::Body};
+use rustls::ClientConfig;
+use tower::util::MapRequestLayer;
 
 use super::{
     ConnectError,
     credential_file::{CredentialFileError, Refreshed},
     proxy::{Proxy, ProxyConnector},
     tls_files::{Tls, TlsFiles},
-    token_file::{TokenFile, TokenFileLayer},
+    token_file::TokenFile,
 };
 
 /// An API server with its credentials. Clones share them.
@@ -80,8 +83,14 @@ impl ApiServer {
     }
 
     /// Adds the token to requests, if it comes from a file.
-    pub(super) fn token_layer(&self) -> Option<TokenFileLayer> {
-        self.token.clone().map(TokenFileLayer::new)
+    pub(super) fn token_layer(
+        &self,
+    ) -> Option<MapRequestLayer<impl Fn(Request<Body>) -> Request<Body> + Clone + use<>>> {
+        let token = self.token.clone()?;
+        Some(MapRequestLayer::new(move |mut request: Request<Body>| {
+            request.headers_mut().insert(AUTHORIZATION, token.header());
+            request
+        }))
     }
 
     /// Returns the TLS configuration of new connections.
@@ -89,16 +98,10 @@ impl ApiServer {
         self.tls.current()
     }
 
-    /// Adds the proxy and TLS to a connector, for HTTP/2 or HTTP/1.1.
-    pub(super) fn connector<C>(&self, tls: &Tls, tcp: C) -> HttpsConnector<ProxyConnector<C>> {
+    /// Adds the proxy and TLS to a connector, for the HTTP versions of the TLS configuration.
+    pub(super) fn connector<C>(&self, tls: &Arc<ClientConfig>, tcp: C) -> HttpsConnector<ProxyConnector<C>> {
         let tcp = ProxyConnector::new(self.proxy.as_ref(), tcp);
-        HttpsConnector::new(tcp, Arc::clone(&tls.any_version), false, Arc::clone(&self.server_name))
-    }
-
-    /// Adds the proxy and TLS to a connector, for HTTP/1.1 only.
-    pub(super) fn http1_connector<C>(&self, tls: &Tls, tcp: C) -> HttpsConnector<ProxyConnector<C>> {
-        let tcp = ProxyConnector::new(self.proxy.as_ref(), tcp);
-        HttpsConnector::new(tcp, Arc::clone(&tls.http1_only), false, Arc::clone(&self.server_name))
+        HttpsConnector::new(tcp, Arc::clone(tls), false, Arc::clone(&self.server_name))
     }
 }
 

@@ -1,14 +1,8 @@
 //! The bearer token from the last read of a file.
 
-use std::{
-    sync::Arc,
-    task::{Context, Poll},
-};
-
-use http::{HeaderValue, Request, header::AUTHORIZATION};
-use kube::{Config, client::Body};
+use http::HeaderValue;
+use kube::Config;
 use tokio::sync::watch;
-use tower::{Layer, Service};
 
 use super::credential_file::{CredentialFileError, Refreshed, read};
 
@@ -48,53 +42,9 @@ impl TokenFile {
         Ok(Refreshed::Changed)
     }
 
-    fn header(&self) -> HeaderValue {
+    /// Returns the value of the header `Authorization`.
+    pub(super) fn header(&self) -> HeaderValue {
         self.header.borrow().clone()
-    }
-}
-
-/// Adds the token to requests. Cheap to clone.
-#[derive(Clone, Debug)]
-pub(super) struct TokenFileLayer {
-    file: Arc<TokenFile>,
-}
-
-impl TokenFileLayer {
-    pub(super) fn new(file: Arc<TokenFile>) -> TokenFileLayer {
-        TokenFileLayer { file }
-    }
-}
-
-impl<S> Layer<S> for TokenFileLayer {
-    type Service = WithToken<S>;
-
-    fn layer(&self, inner: S) -> WithToken<S> {
-        WithToken {
-            inner,
-            file: Arc::clone(&self.file),
-        }
-    }
-}
-
-/// The service of [`TokenFileLayer`].
-#[derive(Clone, Debug)]
-pub(super) struct WithToken<S> {
-    inner: S,
-    file: Arc<TokenFile>,
-}
-
-impl<S: Service<Request<Body>>> Service<Request<Body>> for WithToken<S> {
-    type Response = S::Response;
-    type Error = S::Error;
-    type Future = S::Future;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.inner.poll_ready(context)
-    }
-
-    fn call(&mut self, mut request: Request<Body>) -> S::Future {
-        request.headers_mut().insert(AUTHORIZATION, self.file.header());
-        self.inner.call(request)
     }
 }
 

@@ -72,7 +72,7 @@ impl TransportParts {
 
     pub(super) fn transport(&self) -> Transport {
         let tls = self.server.tls();
-        let connector = self.server.connector(&tls, self.tcp.clone());
+        let connector = self.server.connector(&tls.any_version, self.tcp.clone());
         let mut http1 = legacy::Client::builder(TokioExecutor::new());
         http1
             .timer(TokioTimer::new())
@@ -119,7 +119,7 @@ impl WatchTransport {
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
         let tls = server.tls();
-        let mut connector = TimeoutConnector::new(server.http1_connector(&tls, tcp));
+        let mut connector = TimeoutConnector::new(server.connector(&tls.http1_only, tcp));
         connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
         connector.set_read_timeout(Some(WATCH_SILENCE_MAX));
         // Idle time before a request does not count.

@@ -38,7 +38,7 @@ use crate::{
         ordered_watch::{OrderedReceiver, OrderedSender},
     },
     shard::{BootInstant, ShardCommand, ShardId, ShardReport, ShardTerm, Term, held_shards::WHOLE},
-    telemetry::metrics::{ElectionMetrics, ElectionSnapshot},
+    telemetry::metrics::{ElectionFigures, ElectionMetrics},
 };
 
 /// The channels of the election.
@@ -62,7 +62,7 @@ pub struct ElectionChannels {
     /// Phase of the shutdown; it starts the handover of all shards.
     pub phase: PhaseReceiver,
     /// The snapshot of the election for metrics and probes.
-    pub snapshot: ElectionSnapshot,
+    pub snapshot: watch::Sender<Option<ElectionFigures>>,
     /// Metrics of the election.
     pub metrics: ElectionMetrics,
 }

@@ -6,6 +6,8 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use tokio::sync::watch;
+
 use super::{
     Session,
     clock::Clock,
@@ -21,7 +23,7 @@ use crate::{
         namespaces::NamespaceAnswer,
     },
     shard::Scope,
-    telemetry::metrics::{ApiCall, ApiMetrics, PermissionSnapshot},
+    telemetry::metrics::{ApiCall, ApiMetrics},
 };
 
 /// Interval of checks: a permission that was granted or revoked appears in `/readyz` and in metrics within this time.
@@ -42,7 +44,7 @@ pub struct PermissionTask {
     /// Metrics of requests and answers, with the log of refusals.
     pub api_metrics: ApiMetrics,
     /// The snapshot of missing permissions for metrics and probes.
-    pub snapshot: PermissionSnapshot,
+    pub snapshot: watch::Sender<Vec<MissingPermission>>,
     /// Phase of the shutdown; it ends the task.
     pub phase: PhaseReceiver,
 }
@@ -232,7 +234,7 @@ impl PermissionTask {
 
     /// Logs a change, and publishes the missing permissions to `/readyz` and metrics.
     fn report(&self, missing: Vec<MissingPermission>) {
-        if missing != self.snapshot.read() {
+        if missing != *self.snapshot.borrow() {
             if missing.is_empty() {
                 tracing::info!("the account has all permissions");
             } else {
@@ -243,7 +245,7 @@ impl PermissionTask {
                 );
             }
         }
-        self.snapshot.publish(missing);
+        self.snapshot.send_replace(missing);
     }
 }
 

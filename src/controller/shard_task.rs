@@ -26,7 +26,7 @@ use crate::{
     coordination::Leadership,
     kube_api::ordered_watch::OrderedReceiver,
     shard::{Clocks, Effect, HeldShards, Input, Ordered, Wakeup},
-    telemetry::metrics::ShardSnapshot,
+    telemetry::metrics::ShardFigures,
 };
 
 /// Maximum number of inputs per turn and channel: some hundred microseconds of work, by which they can delay a due
@@ -56,7 +56,7 @@ pub struct ShardChannels {
     /// Phase of the shutdown; it ends the task.
     pub phase: PhaseReceiver,
     /// Snapshot for metrics and probes.
-    pub snapshot: ShardSnapshot,
+    pub snapshot: watch::Sender<ShardFigures>,
     /// The leadership; its deadline limits every action.
     pub leadership: watch::Receiver<Leadership>,
     /// Whether a replica with `--alone` acts; always false without `--alone`.
@@ -293,7 +293,7 @@ impl ShardTask {
         } else {
             shards.is_synced()
         };
-        self.channels.snapshot.publish(|figures| {
+        self.channels.snapshot.send_modify(|figures| {
             figures.outcome_counts = shards.outcome_counts();
             figures.sizes = shards.sizes();
             figures.led = shards.led();

@@ -104,7 +104,7 @@ impl Session {
     /// Gives up the membership after a task failed, so that other replicas take the shards at once instead of after the
     /// eviction timeout. Best effort within [`ABANDON_TIMEOUT`]. No task of the process writes any more.
     pub(super) async fn abandon_membership(&self) {
-        let figures = self.metrics.election_snapshot.read();
+        let figures = self.metrics.election_snapshot.borrow().clone();
         let membership = self.settings.sharding.as_ref().or(self.settings.alone.as_ref());
         let (Some(sharding), Some(figures)) = (membership, figures) else {
             return;

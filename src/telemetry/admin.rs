@@ -69,7 +69,7 @@ impl Admin {
     /// The liveness failures: those that a restart would repair. The end of a task ends the process, so a hanging
     /// task is the only such failure.
     fn liveness_failures(&self) -> Vec<String> {
-        let turned = self.metrics.shard.read().turned;
+        let turned = self.metrics.shard.borrow().turned;
         let age = turned.map(|turned| self.clock.boot().since(turned));
         let hanging = age.filter(|age| *age > TURN_AGE_MAX);
         hanging
@@ -81,7 +81,7 @@ impl Admin {
     /// The readiness failures: why no Jobs are started at present.
     fn readiness_failures(&self) -> Vec<String> {
         let mut readiness_failures = Vec::new();
-        if !self.metrics.shard.read().is_synced {
+        if !self.metrics.shard.borrow().is_synced {
             readiness_failures.push("CronJobs and Jobs have not all been listed yet".to_owned());
         }
         for health in self.metrics.watch_health.silent_for(SILENCE_MAX) {
@@ -92,7 +92,7 @@ impl Admin {
                 health.silence().as_secs()
             ));
         }
-        let missing = self.metrics.permissions.read();
+        let missing = self.metrics.permissions.borrow();
         let required = missing.iter().filter(|missing| missing.stops_everything());
         readiness_failures.extend(required.map(MissingPermission::explanation));
         // A failing watch repairs itself, so its error is only reported as the cause of another failure.
@@ -106,7 +106,7 @@ impl Admin {
             };
             readiness_failures.extend(self.metrics.watch_health.failing().into_iter().map(reason));
         }
-        if let Some(figures) = self.metrics.election_snapshot.read()
+        if let Some(figures) = self.metrics.election_snapshot.borrow().clone()
             && let Some(reason) = figures.overview.not_owning
             && !matches!(reason, NotOwning::SettingsDiffer { .. })
         {
@@ -138,7 +138,7 @@ impl Admin {
     /// The reason why a ready replica starts nothing for now. It counts as ready, because a rolling update with
     /// maxUnavailable 0 would otherwise never end the members that it waits for.
     fn waits_for(&self) -> Option<NotOwning> {
-        let reason = self.metrics.election_snapshot.read()?.overview.not_owning?;
+        let reason = self.metrics.election_snapshot.borrow().clone()?.overview.not_owning?;
         matches!(reason, NotOwning::SettingsDiffer { .. }).then_some(reason)
     }
 }
@@ -152,7 +152,7 @@ fn remarks(admin: &Admin) -> String {
         // Writing to a string does not fail.
         let _ = writeln!(text, "this replica waits: {reason}");
     }
-    let missing = admin.metrics.permissions.read();
+    let missing = admin.metrics.permissions.borrow();
     for missing in missing.iter().filter(|missing| missing.permission.is_required) {
         let _ = writeln!(text, "{}", missing.explanation());
     }
@@ -160,10 +160,7 @@ fn remarks(admin: &Admin) -> String {
         let _ = writeln!(text, "{sighting}");
     }
     if admin.metrics.election.overlapping.get() > 0 {
-        let _ = writeln!(
-            text,
-            "another installation works in the same namespaces: the log names it"
-        );
+        text += "another installation works in the same namespaces: the log names it\n";
     }
     text
 }
@@ -192,11 +189,7 @@ fn report(reasons: &[String]) -> Response {
     if reasons.is_empty() {
         return (StatusCode::OK, "ok\n").into_response();
     }
-    let mut text = String::new();
-    for reason in reasons {
-        // Writing to a string does not fail.
-        let _ = writeln!(text, "{reason}");
-    }
+    let text = reasons.join("\n") + "\n";
     (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
 }
 
@@ -233,6 +226,11 @@ mod tests {
             Bench { admin, phases }
         }
 
+        fn complete_lists(&self) {
+            let shard = &self.admin.metrics.shard;
+            shard.send_modify(|figures| figures.is_synced = true);
+        }
+
         fn trust(&self) {
             let clock = &self.admin.clock;
             for _ in 0..2 {
@@ -254,7 +252,7 @@ mod tests {
         let bench = Bench::new();
         let failures = "CronJobs and Jobs have not all been listed yet\nthe clock has not been compared with the API server's yet\n";
         assert_eq!(bench.get("/readyz").await, (503, failures.to_owned()));
-        bench.admin.metrics.shard.publish(|figures| figures.is_synced = true);
+        bench.complete_lists();
         bench.trust();
         assert_eq!(bench.get("/readyz").await, (200, "ok\n".to_owned()));
         bench.phases.advance(Phase::StopIntake);
@@ -268,7 +266,7 @@ mod tests {
     async fn only_a_missing_permission_needed_everywhere_fails_readiness() {
         let bench = Bench::new();
         bench.trust();
-        bench.admin.metrics.shard.publish(|figures| figures.is_synced = true);
+        bench.complete_lists();
         let missing = |verb: &str, resource: &str| MissingPermission {
             permission: *PERMISSIONS
                 .iter()
@@ -278,22 +276,22 @@ mod tests {
             n_needed: 1,
         };
         let snapshot = &bench.admin.metrics.permissions;
-        snapshot.publish(vec![missing("update", "cronjobs/status"), missing("delete", "jobs")]);
+        snapshot.send_replace(vec![missing("update", "cronjobs/status"), missing("delete", "jobs")]);
         assert_eq!(bench.get("/readyz").await.0, 200);
-        snapshot.publish(vec![missing("create", "jobs")]);
+        snapshot.send_replace(vec![missing("create", "jobs")]);
         let (status, text) = bench.get("/readyz").await;
         assert_eq!(status, 503);
         assert!(text.contains("create jobs in namespace shop: no Job starts"), "{text}");
         assert!(text.contains("deploy/manifests/rbac.yaml"), "{text}");
         // The other namespaces work, and a rolling update must continue.
-        snapshot.publish(vec![MissingPermission {
+        snapshot.send_replace(vec![MissingPermission {
             n_needed: 2,
             ..missing("create", "jobs")
         }]);
         let (status, text) = bench.get("/readyz").await;
         assert_eq!(status, 200);
         assert!(text.contains("create jobs in namespace shop: no Job starts"), "{text}");
-        snapshot.publish(Vec::new());
+        snapshot.send_replace(Vec::new());
         assert_eq!(bench.get("/readyz").await, (200, "ok\n".to_owned()));
     }
 
@@ -301,7 +299,7 @@ mod tests {
     async fn another_controller_is_reported_until_its_evidence_is_old() {
         let bench = Bench::new();
         bench.trust();
-        bench.admin.metrics.shard.publish(|figures| figures.is_synced = true);
+        bench.complete_lists();
         let (others, now) = (&bench.admin.metrics.other_controllers.evidence, bench.admin.clock.now());
         others.begin(now);
         let cron_job = CronJobIdentity {
@@ -325,7 +323,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_wrong_clock_fails_readiness() {
         let bench = Bench::new();
-        bench.admin.metrics.shard.publish(|figures| figures.is_synced = true);
+        bench.complete_lists();
         let clock = &bench.admin.clock;
         for _ in 0..2 {
             clock.observe_answer(clock.boot(), Some(clock.now() + Duration::from_mins(1)));
@@ -339,7 +337,7 @@ mod tests {
     async fn a_watch_silent_for_more_than_two_minutes_fails_readiness() {
         let bench = Bench::new();
         let metrics = &bench.admin.metrics;
-        metrics.shard.publish(|figures| figures.is_synced = true);
+        bench.complete_lists();
         let begin = |resource, scope| metrics.watch_health.begin(resource, scope, bench.admin.clock.clone());
         let cron_jobs = begin("cronjobs", Scope::Cluster);
         let jobs = begin("jobs", Scope::Namespace("shop".into()));
@@ -369,7 +367,7 @@ mod tests {
         jobs.note_activity();
         assert_eq!(bench.get("/readyz").await, (503, unlisted.to_owned()));
 
-        metrics.shard.publish(|figures| figures.is_synced = true);
+        bench.complete_lists();
         jobs.failed("jobs.batch is forbidden (403)".to_owned());
         assert_eq!(bench.get("/readyz").await.0, 200);
         tokio::time::sleep(SILENCE_MAX + Duration::from_secs(1)).await;
@@ -384,7 +382,7 @@ mod tests {
         tokio::time::sleep(Duration::from_hours(1)).await;
         assert_eq!(bench.get("/healthz").await.0, 200);
         let turned = Some(bench.admin.clock.boot());
-        bench.admin.metrics.shard.publish(|figures| figures.turned = turned);
+        bench.admin.metrics.shard.send_modify(|figures| figures.turned = turned);
         tokio::time::sleep(Duration::from_secs(30)).await;
         assert_eq!(bench.get("/healthz").await.0, 200);
         tokio::time::sleep(Duration::from_secs(31)).await;

@@ -1,16 +1,15 @@
 //! Metrics: a struct of handles for each component, registered here. Labels have few values. Only the metric of
 //! CronJobs in trouble names objects.
 
-use prometheus::{
-    Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
-    TextEncoder, process_collector::ProcessCollector,
-};
+use prometheus::{Gauge, Histogram, IntCounter, IntGauge, Registry, TextEncoder, process_collector::ProcessCollector};
+use tokio::sync::watch;
 
 mod api_calls;
 mod build_info;
 pub mod election_figures;
 pub mod other_controller_figures;
-pub mod permission_figures;
+mod permission_figures;
+mod register;
 mod selection;
 pub mod shard_figures;
 pub mod table;
@@ -18,18 +17,14 @@ pub mod watch_health;
 
 pub use api_calls::{ApiCall, ApiMetrics};
 use build_info::register_build;
-use election_figures::ElectionCollector;
-pub use election_figures::{ElectionFigures, ElectionSnapshot};
+pub use election_figures::ElectionFigures;
 pub use other_controller_figures::OtherControllerFigures;
-pub use permission_figures::PermissionSnapshot;
+use register::{Register, gauge_value};
 pub use selection::SelectionMetrics;
-use shard_figures::ShardCollector;
-pub use shard_figures::{ShardFigures, ShardSnapshot};
-use table::MetricSpec;
-use watch_health::WatchCollector;
+pub use shard_figures::ShardFigures;
 pub use watch_health::{WatchHealth, WatchHealths};
 
-use crate::controller::permissions::FailureLog;
+use crate::controller::permissions::{FailureLog, MissingPermission};
 
 /// The buckets of B-15.1, in seconds.
 const CREATION_SKEW_BUCKETS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0];
@@ -187,12 +182,12 @@ pub struct Metrics {
     pub clock: ClockMetrics,
     /// The election.
     pub election: ElectionMetrics,
-    /// The permissions that the service account lacks.
-    pub permissions: PermissionSnapshot,
-    /// The state of the election.
-    pub election_snapshot: ElectionSnapshot,
-    /// The state of the shards.
-    pub shard: ShardSnapshot,
+    /// The permissions that the service account lacks, published after each check.
+    pub permissions: watch::Sender<Vec<MissingPermission>>,
+    /// The state of the election, published by its task; `None` without one.
+    pub election_snapshot: watch::Sender<Option<ElectionFigures>>,
+    /// The state of the shards, published after each turn of their task.
+    pub shard: watch::Sender<ShardFigures>,
     /// Sessions that ended because the API server's history went back.
     pub start_overs: IntCounter,
     /// The health of every watch.
@@ -217,19 +212,13 @@ impl Metrics {
         let fenced_of = |queue: &str| fenced.with_label_values(&[queue]);
         register_build(&register)?;
         registry.register(Box::new(ProcessCollector::for_self()))?;
-        let shard = ShardSnapshot::default();
-        registry.register(Box::new(ShardCollector::new(shard.clone())?))?;
-        let election_snapshot = ElectionSnapshot::default();
-        registry.register(Box::new(ElectionCollector::new(election_snapshot.clone())?))?;
-        let watch_health = WatchHealths::default();
-        registry.register(Box::new(WatchCollector::new(watch_health.clone())?))?;
-        let watch = register.watch(api.clone())?;
+        let watches_of = register.watches(api.clone())?;
         Ok(Metrics {
             dispatch: register.dispatch(api.clone(), overflows_of("dispatch"), fenced_of("dispatch"))?,
             status: register.status(api.clone(), overflows_of("status"), fenced_of("status"))?,
             events: register.events(api.clone())?,
-            cron_job_watch: watch("cronjobs", ApiCall::ListCronJobs, ApiCall::WatchCronJobs),
-            job_watch: watch("jobs", ApiCall::ListJobs, ApiCall::WatchJobs),
+            cron_job_watch: watches_of("cronjobs", ApiCall::ListCronJobs, ApiCall::WatchCronJobs),
+            job_watch: watches_of("jobs", ApiCall::ListJobs, ApiCall::WatchJobs),
             selection: register.selection()?,
             clock: ClockMetrics {
                 api: api.clone(),
@@ -238,11 +227,11 @@ impl Metrics {
                 retired_connections: register.counter(&table::CLOCK_RETIRED_CONNECTIONS)?,
             },
             election: register.election(api, overflows_of("labels"))?,
-            permissions: PermissionSnapshot::new(register.gauges(&table::PERMISSIONS_MISSING)?),
-            election_snapshot,
+            permissions: watch::Sender::default(),
+            election_snapshot: watch::Sender::default(),
+            shard: watch::Sender::default(),
             start_overs: register.counter(&table::START_OVERS)?,
-            shard,
-            watch_health,
+            watch_health: WatchHealths::default(),
             other_controllers: OtherControllerFigures::new(register.gauges(&table::OTHER_CONTROLLER)?),
             registry,
         })
@@ -250,12 +239,28 @@ impl Metrics {
 
     /// Renders every metric in Prometheus' text format, and fails if one cannot be encoded.
     pub fn render(&self) -> Result<String, prometheus::Error> {
-        TextEncoder::new().encode_to_string(&self.registry.gather())
+        let mut families = self.registry.gather();
+        families.extend(self.published()?.gather());
+        families.sort_by(|one, other| one.name().cmp(other.name()));
+        TextEncoder::new().encode_to_string(&families)
+    }
+
+    /// Returns a registry with the metrics of the published states, for one scrape. Each state is read once, so its
+    /// figures agree with each other. A series exists only while the state has a value for it.
+    fn published(&self) -> Result<Registry, prometheus::Error> {
+        let registry = Registry::new();
+        let register = Register(&registry);
+        // A copy, so that the task of the shards does not wait for the scrape.
+        let shard = self.shard.borrow().clone();
+        register.shard_figures(&shard)?;
+        register.permission_figures(&self.permissions.borrow())?;
+        if let Some(election) = &*self.election_snapshot.borrow() {
+            register.election_figures(election)?;
+        }
+        register.watch_silence(&self.watch_health)?;
+        Ok(registry)
     }
 }
-
-/// Creates metrics from their rows in the table.
-struct Register<'a>(&'a Registry);
 
 impl Register<'_> {
     fn dispatch(
@@ -325,7 +330,7 @@ impl Register<'_> {
         })
     }
 
-    fn watch(
+    fn watches(
         &self,
         api: ApiMetrics,
     ) -> Result<impl Fn(&str, ApiCall, ApiCall) -> WatchMetrics + use<>, prometheus::Error> {
@@ -349,50 +354,6 @@ impl Register<'_> {
             durations: ApiCall::ALL.map(|call| durations.with_label_values(&call.labels())),
             failures: FailureLog::default(),
         })
-    }
-
-    fn counters(&self, spec: &MetricSpec) -> Result<IntCounterVec, prometheus::Error> {
-        let counters = IntCounterVec::new(Opts::new(spec.name, spec.help), spec.labels)?;
-        self.0.register(Box::new(counters.clone()))?;
-        Ok(counters)
-    }
-
-    fn counter(&self, spec: &MetricSpec) -> Result<IntCounter, prometheus::Error> {
-        let counter = IntCounter::new(spec.name, spec.help)?;
-        self.0.register(Box::new(counter.clone()))?;
-        Ok(counter)
-    }
-
-    fn gauge(&self, spec: &MetricSpec) -> Result<IntGauge, prometheus::Error> {
-        let gauge = IntGauge::new(spec.name, spec.help)?;
-        self.0.register(Box::new(gauge.clone()))?;
-        Ok(gauge)
-    }
-
-    fn float_gauge(&self, spec: &MetricSpec) -> Result<Gauge, prometheus::Error> {
-        let gauge = Gauge::new(spec.name, spec.help)?;
-        self.0.register(Box::new(gauge.clone()))?;
-        Ok(gauge)
-    }
-
-    fn gauges(&self, spec: &MetricSpec) -> Result<IntGaugeVec, prometheus::Error> {
-        let gauges = IntGaugeVec::new(Opts::new(spec.name, spec.help), spec.labels)?;
-        self.0.register(Box::new(gauges.clone()))?;
-        Ok(gauges)
-    }
-
-    fn histogram(&self, spec: &MetricSpec, buckets: &[f64]) -> Result<Histogram, prometheus::Error> {
-        let options = HistogramOpts::new(spec.name, spec.help).buckets(buckets.to_vec());
-        let histogram = Histogram::with_opts(options)?;
-        self.0.register(Box::new(histogram.clone()))?;
-        Ok(histogram)
-    }
-
-    fn histograms(&self, spec: &MetricSpec, buckets: &[f64]) -> Result<HistogramVec, prometheus::Error> {
-        let options = HistogramOpts::new(spec.name, spec.help).buckets(buckets.to_vec());
-        let histograms = HistogramVec::new(options, spec.labels)?;
-        self.0.register(Box::new(histograms.clone()))?;
-        Ok(histograms)
     }
 }
 

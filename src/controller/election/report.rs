@@ -38,12 +38,12 @@ impl ElectionTask {
             self.logged_not_owning.clone_from(&overview.not_owning);
             self.report_ownership(&overview);
         }
-        self.channels.snapshot.publish(ElectionFigures {
+        self.channels.snapshot.send_replace(Some(ElectionFigures {
             refusal,
             overview,
             fence_after: self.config.timing.parts().self_fence,
             clock: self.clock.clone(),
-        });
+        }));
     }
 
     /// A replica with `--alone` acts while its Lease is renewed and no other replica acts, or while it acts unguarded.

@@ -92,12 +92,8 @@ impl Bench {
     }
 
     fn missing(&self) -> Vec<String> {
-        self.metrics
-            .permissions
-            .read()
-            .iter()
-            .map(ToString::to_string)
-            .collect()
+        let missing = self.metrics.permissions.borrow();
+        missing.iter().map(ToString::to_string).collect()
     }
 
     fn take_reviews(&self) -> Vec<String> {

@@ -87,7 +87,7 @@ struct Bench {
     creates: mpsc::Receiver<(u128, String)>,
     statuses: StatusQueue,
     phases: PhaseSender,
-    snapshot: ShardSnapshot,
+    snapshot: watch::Sender<ShardFigures>,
     shard: JoinHandle<()>,
     dispatcher: JoinHandle<()>,
     _leadership: watch::Sender<Leadership>,
@@ -191,7 +191,7 @@ async fn a_job_is_created_at_the_slot_and_its_status_follows() {
     assert!(name.starts_with("one-"), "{name}");
     pass(1).await;
     assert_eq!(bench.statuses.len(), 1);
-    let figures = bench.snapshot.read();
+    let figures = bench.snapshot.borrow();
     assert!(figures.is_synced);
     assert_eq!((figures.sizes.cron_jobs, figures.sizes.jobs), (2, 1));
     assert_eq!(
@@ -211,7 +211,7 @@ async fn cron_jobs_in_trouble_are_published_until_a_clock_alarm() {
         .list(vec![cron_job("one", "nonsense"), cron_job("two", "*/5 * * * *")])
         .await;
     let named = || {
-        let report = bench.snapshot.read().troubles;
+        let report = Arc::clone(&bench.snapshot.borrow().troubles);
         let lines = report.named.iter().map(|trouble| {
             let (name, kind) = (&trouble.cron_job.name, trouble.kind.as_str());
             format!("{name} {kind}")
@@ -230,7 +230,7 @@ async fn no_job_is_created_while_the_clock_is_in_doubt() {
     let mut bench = Bench::new();
     bench.list(vec![cron_job("one", "* * * * *")]).await;
     pass(120).await;
-    assert!(!bench.snapshot.read().is_synced, "the shard has no time yet");
+    assert!(!bench.snapshot.borrow().is_synced, "the shard has no time yet");
     bench.compare_clocks(SignedDuration::ZERO);
     let (at, _) = bench.creates.recv().await.unwrap();
     assert!(

@@ -1,20 +1,8 @@
 //! The last state of the election that its task published, for readiness and for metrics at a scrape.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
-use prometheus::{
-    core::{Collector, Desc},
-    proto::{LabelPair, MetricFamily},
-};
-
-use super::{
-    shard_figures::family,
-    table::{self, MetricSpec},
-};
+use super::{Register, table};
 use crate::{controller::clock::Clock, coordination::Overview};
 
 /// The published state of an election.
@@ -45,75 +33,20 @@ impl ElectionFigures {
     }
 }
 
-/// The last published state of the election; empty if shards are not shared. Clones share the state.
-#[derive(Clone, Debug, Default)]
-pub struct ElectionSnapshot(Arc<Mutex<Option<ElectionFigures>>>);
-
-impl ElectionSnapshot {
-    /// Replaces the published state.
-    pub fn publish(&self, figures: ElectionFigures) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(figures);
-    }
-
-    /// The last published state.
-    pub fn read(&self) -> Option<ElectionFigures> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
-/// Collects the metrics that come from [`ElectionFigures`].
-pub(super) struct ElectionCollector {
-    snapshot: ElectionSnapshot,
-    descriptions: Vec<Desc>,
-}
-
-const COLLECTED: [&MetricSpec; 5] = [
-    &table::TAKES_NO_SHARDS,
-    &table::SHARDS_UNOWNED,
-    &table::SHARDS_UNOWNED_AGE,
-    &table::SHARDS_QUARANTINED,
-    &table::LEASE_RENEW_AGE,
-];
-
-impl ElectionCollector {
-    pub(super) fn new(snapshot: ElectionSnapshot) -> Result<ElectionCollector, prometheus::Error> {
-        let describe = |spec: &&MetricSpec| {
-            let labels = spec.labels.iter().map(|&label| label.to_owned()).collect();
-            Desc::new(spec.name.to_owned(), spec.help.to_owned(), labels, HashMap::new())
-        };
-        let descriptions = COLLECTED.iter().map(describe).collect::<Result<_, _>>()?;
-        Ok(ElectionCollector { snapshot, descriptions })
-    }
-}
-
-impl Collector for ElectionCollector {
-    fn desc(&self) -> Vec<&Desc> {
-        self.descriptions.iter().collect()
-    }
-
-    fn collect(&self) -> Vec<MetricFamily> {
-        let Some(figures) = self.snapshot.read() else {
-            return Vec::new();
-        };
-        let gauge = |spec, value: u64| family(spec, [(Vec::new(), value)]);
+impl Register<'_> {
+    /// Creates the metrics of a published state, with their values.
+    pub(super) fn election_figures(&self, figures: &ElectionFigures) -> Result<(), prometheus::Error> {
         let overview = &figures.overview;
-        let reason = overview.not_owning.iter().map(|reason| {
-            let mut label = LabelPair::default();
-            label.set_name("reason".to_owned());
-            label.set_value(reason.name().to_owned());
-            (vec![label], 1)
-        });
-        let mut families = vec![
-            family(&table::TAKES_NO_SHARDS, reason),
-            gauge(&table::SHARDS_UNOWNED, overview.unowned.len() as u64),
-            gauge(&table::SHARDS_UNOWNED_AGE, figures.unowned_age().as_secs()),
-            gauge(&table::SHARDS_QUARANTINED, overview.quarantined.len() as u64),
-        ];
-        families.extend(
-            figures
-                .renew_age()
-                .map(|age| gauge(&table::LEASE_RENEW_AGE, age.as_secs())),
-        );
-        families
+        let takes_no_shards = self.gauges(&table::TAKES_NO_SHARDS)?;
+        if let Some(reason) = &overview.not_owning {
+            takes_no_shards.with_label_values(&[reason.name()]).set(1);
+        }
+        self.set_gauge(&table::SHARDS_UNOWNED, overview.unowned.len())?;
+        self.set_gauge(&table::SHARDS_UNOWNED_AGE, figures.unowned_age().as_secs())?;
+        self.set_gauge(&table::SHARDS_QUARANTINED, overview.quarantined.len())?;
+        if let Some(age) = figures.renew_age() {
+            self.set_gauge(&table::LEASE_RENEW_AGE, age.as_secs())?;
+        }
+        Ok(())
     }
 }

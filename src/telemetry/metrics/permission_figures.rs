@@ -1,44 +1,19 @@
-//! The permissions that the service account lacks, for the gauge and for `/readyz`.
+//! The gauge of the permissions that the service account lacks.
 
-use std::sync::{Arc, Mutex, PoisonError};
-
-use prometheus::IntGaugeVec;
-
+use super::{Register, gauge_value, table};
 use crate::controller::permissions::{MissingPermission, PERMISSIONS, Purpose};
 
-/// The result of the last check. Clones share the state.
-#[derive(Clone, Debug)]
-pub struct PermissionSnapshot {
-    missing: Arc<Mutex<Vec<MissingPermission>>>,
-    /// Namespaces in which a permission is missing, by verb and resource.
-    n_missing: IntGaugeVec,
-}
-
-impl PermissionSnapshot {
-    pub(super) fn new(n_missing: IntGaugeVec) -> PermissionSnapshot {
-        let snapshot = PermissionSnapshot {
-            missing: Arc::default(),
-            n_missing,
-        };
-        snapshot.publish(Vec::new());
-        snapshot
-    }
-
-    /// Replaces the published result.
-    pub fn publish(&self, missing: Vec<MissingPermission>) {
-        let checked = PERMISSIONS.iter().filter(|it| it.purpose != Purpose::Optional);
-        for permission in checked {
+impl Register<'_> {
+    /// Creates the gauge with the result of the last check: namespaces in which a permission is missing, by verb and
+    /// resource.
+    pub(super) fn permission_figures(&self, missing: &[MissingPermission]) -> Result<(), prometheus::Error> {
+        let n_missing = self.gauges(&table::PERMISSIONS_MISSING)?;
+        for permission in PERMISSIONS.iter().filter(|it| it.purpose != Purpose::Optional) {
             let found = missing.iter().find(|it| it.permission == *permission);
             let n_scopes = found.map_or(0, |it| it.scopes.len());
-            let labels = [permission.verb, permission.resource];
-            let gauge = self.n_missing.with_label_values(&labels);
-            gauge.set(n_scopes.try_into().unwrap_or(i64::MAX));
+            let gauge = n_missing.with_label_values(&[permission.verb, permission.resource]);
+            gauge.set(gauge_value(n_scopes));
         }
-        *self.missing.lock().unwrap_or_else(PoisonError::into_inner) = missing;
-    }
-
-    /// The last published result.
-    pub fn read(&self) -> Vec<MissingPermission> {
-        self.missing.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        Ok(())
     }
 }

@@ -33,12 +33,13 @@ async fn registered_metrics_match_the_table() {
     let metrics = Metrics::register().unwrap();
     let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
     metrics.watch_health.begin("jobs", Scope::Cluster, clock.clone());
-    metrics.election_snapshot.publish(figures(&clock));
-    metrics.shard.publish(|figures| figures.troubles = troubles());
+    metrics.election_snapshot.send_replace(Some(figures(&clock)));
+    metrics.shard.send_modify(|figures| figures.troubles = troubles());
     let text = metrics.render().unwrap();
     let names = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    assert!(names.clone().is_sorted(), "{text}");
     let registered: BTreeSet<String> = names.map(str::to_owned).collect();
-    let kind = |spec: &MetricSpec| format!("{:?}", spec.kind).to_lowercase();
+    let kind = |spec: &table::MetricSpec| format!("{:?}", spec.kind).to_lowercase();
     let expected: BTreeSet<String> = table::ALL
         .iter()
         .map(|spec| format!("{} {}", spec.name, kind(spec)))
@@ -78,7 +79,7 @@ fn figures(clock: &Clock) -> ElectionFigures {
 async fn ages_grow_between_updates_of_the_election() {
     let metrics = Metrics::register().unwrap();
     let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
-    metrics.election_snapshot.publish(figures(&clock));
+    metrics.election_snapshot.send_replace(Some(figures(&clock)));
     for age in [0, 3, 12] {
         let text = metrics.render().unwrap();
         assert_eq!(value(&text, "cronwheel_lease_renew_age_seconds"), age);
@@ -118,12 +119,12 @@ fn a_cron_job_has_a_series_while_it_is_in_trouble() {
         ),
         0
     );
-    metrics.shard.publish(|figures| figures.troubles = troubles());
+    metrics.shard.send_modify(|figures| figures.troubles = troubles());
     let text = metrics.render().unwrap();
     let series = "cronwheel_cron_job_trouble{cronjob=\"backup\",kind=\"no_success\",namespace=\"shop\"}";
     assert_eq!(value(&text, series), 1);
     assert_eq!(value(&text, "cronwheel_cron_job_trouble_omitted{kind=\"late\"}"), 2);
-    metrics.shard.publish(|figures| figures.troubles = Arc::default());
+    metrics.shard.send_modify(|figures| figures.troubles = Arc::default());
     assert!(!is_any_named());
 }
 
@@ -137,7 +138,7 @@ fn led_ratio_and_led_cron_jobs_are_exported() {
         shards: 96,
         all_shards: 256,
     };
-    metrics.shard.publish(|figures| figures.led = led);
+    metrics.shard.send_modify(|figures| figures.led = led);
     assert!(has_line("cronwheel_led_ratio 0.375"));
     assert!(has_line("cronwheel_cron_jobs_led 30"));
 }
@@ -145,7 +146,7 @@ fn led_ratio_and_led_cron_jobs_are_exported() {
 #[test]
 fn due_instants_equal_outcomes_plus_open_instants() {
     let metrics = Metrics::register().unwrap();
-    metrics.shard.publish(|figures| {
+    metrics.shard.send_modify(|figures| {
         figures.outcome_counts.due_instants = 10;
         figures.outcome_counts.open_instants = 3;
         figures.outcome_counts.outcomes[InstantOutcome::Created as usize] = 5;

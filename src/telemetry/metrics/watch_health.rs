@@ -4,7 +4,6 @@
 //! API server sends about once a minute while a watch is idle.
 
 use std::{
-    collections::HashMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -12,12 +11,7 @@ use std::{
     time::Duration,
 };
 
-use prometheus::{
-    core::{Collector, Desc},
-    proto::{LabelPair, MetricFamily},
-};
-
-use super::{shard_figures::family, table};
+use super::{Register, gauge_value, table};
 use crate::{
     controller::clock::Clock,
     shard::{BootInstant, Scope},
@@ -114,54 +108,21 @@ impl WatchHealths {
         self.list().iter().filter_map(with_error).collect()
     }
 
-    /// The longest silence of each resource, in whole seconds.
-    fn longest_secs(&self) -> Vec<(&'static str, u64)> {
-        let mut longest: Vec<(&'static str, u64)> = Vec::new();
-        for health in &*self.list() {
-            let secs = health.silence().as_secs();
-            match longest.iter_mut().find(|(resource, _)| *resource == health.resource) {
-                Some((_, known)) => *known = secs.max(*known),
-                None => longest.push((health.resource, secs)),
-            }
-        }
-        longest
-    }
-
     /// The list is consistent after every statement, so a panic elsewhere does not corrupt it.
     fn list(&self) -> MutexGuard<'_, Vec<WatchHealth>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Reads the silence of all watches at a scrape.
-pub(super) struct WatchCollector {
-    health: WatchHealths,
-    description: Desc,
-}
-
-impl WatchCollector {
-    pub(super) fn new(health: WatchHealths) -> Result<WatchCollector, prometheus::Error> {
-        let spec = &table::WATCH_SILENCE;
-        let labels = spec.labels.iter().map(|&label| label.to_owned()).collect();
-        Ok(WatchCollector {
-            health,
-            description: Desc::new(spec.name.to_owned(), spec.help.to_owned(), labels, HashMap::new())?,
-        })
-    }
-}
-
-impl Collector for WatchCollector {
-    fn desc(&self) -> Vec<&Desc> {
-        vec![&self.description]
-    }
-
-    fn collect(&self) -> Vec<MetricFamily> {
-        let silences = self.health.longest_secs().into_iter().map(|(resource, secs)| {
-            let mut label = LabelPair::default();
-            label.set_name("resource".to_owned());
-            label.set_value(resource.to_owned());
-            (vec![label], secs)
-        });
-        vec![family(&table::WATCH_SILENCE, silences)]
+impl Register<'_> {
+    /// Creates the gauge with the longest silence of each resource.
+    pub(super) fn watch_silence(&self, watches: &WatchHealths) -> Result<(), prometheus::Error> {
+        let longest = self.gauges(&table::WATCH_SILENCE)?;
+        for health in &*watches.list() {
+            let gauge = longest.with_label_values(&[health.resource]);
+            let secs = gauge_value(health.silence().as_secs());
+            gauge.set(secs.max(gauge.get()));
+        }
+        Ok(())
     }
 }

@@ -247,7 +247,7 @@ impl Process {
 
     /// The published election state of the process.
     pub(super) fn figures(&self) -> Option<ElectionFigures> {
-        self.metrics.election_snapshot.read()
+        self.metrics.election_snapshot.borrow().clone()
     }
 
     /// The shards for which the process would act at this instant.

@@ -7,8 +7,9 @@ use std::{
     fmt::Write as _,
 };
 
-use cronwheel::telemetry::metrics::ShardSnapshot;
+use cronwheel::telemetry::metrics::ShardFigures;
 use jiff::Timestamp;
+use tokio::sync::watch;
 
 use super::{cluster::NAMESPACE, scenario::Spec};
 
@@ -118,7 +119,7 @@ pub(super) struct Life {
     pub(super) from: Timestamp,
     pub(super) until: Timestamp,
     /// The published counts of due instants by outcome.
-    pub(super) snapshot: ShardSnapshot,
+    pub(super) snapshot: watch::Sender<ShardFigures>,
 }
 
 impl CronJob {

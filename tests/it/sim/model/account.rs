@@ -42,7 +42,7 @@ pub(super) fn judge(case: &Case<'_>, views: &[View<'_>], problems: &mut Vec<Stri
         for view in views {
             expected.add(case, view, life, before_that);
         }
-        let outcome_counts = life.snapshot.read().outcome_counts;
+        let outcome_counts = life.snapshot.borrow().outcome_counts.clone();
         for problem in expected.differences(&outcome_counts) {
             problems.push(format!(
                 "the controller from {} to {}: {problem}",

@@ -1,0 +1,59 @@
+//! Creates metrics from their rows in the table.
+
+use prometheus::{
+    Gauge, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
+    core::Collector,
+};
+
+use super::table::MetricSpec;
+
+/// Creates metrics in a registry.
+pub(super) struct Register<'a>(pub(super) &'a Registry);
+
+impl Register<'_> {
+    pub(super) fn counters(&self, spec: &MetricSpec) -> Result<IntCounterVec, prometheus::Error> {
+        self.add(IntCounterVec::new(Opts::new(spec.name, spec.help), spec.labels)?)
+    }
+
+    pub(super) fn counter(&self, spec: &MetricSpec) -> Result<IntCounter, prometheus::Error> {
+        self.add(IntCounter::new(spec.name, spec.help)?)
+    }
+
+    pub(super) fn gauge(&self, spec: &MetricSpec) -> Result<IntGauge, prometheus::Error> {
+        self.add(IntGauge::new(spec.name, spec.help)?)
+    }
+
+    /// Creates a gauge with its value.
+    pub(super) fn set_gauge(&self, spec: &MetricSpec, number: impl TryInto<i64>) -> Result<(), prometheus::Error> {
+        self.gauge(spec)?.set(gauge_value(number));
+        Ok(())
+    }
+
+    pub(super) fn float_gauge(&self, spec: &MetricSpec) -> Result<Gauge, prometheus::Error> {
+        self.add(Gauge::new(spec.name, spec.help)?)
+    }
+
+    pub(super) fn gauges(&self, spec: &MetricSpec) -> Result<IntGaugeVec, prometheus::Error> {
+        self.add(IntGaugeVec::new(Opts::new(spec.name, spec.help), spec.labels)?)
+    }
+
+    pub(super) fn histogram(&self, spec: &MetricSpec, buckets: &[f64]) -> Result<Histogram, prometheus::Error> {
+        let options = HistogramOpts::new(spec.name, spec.help).buckets(buckets.to_vec());
+        self.add(Histogram::with_opts(options)?)
+    }
+
+    pub(super) fn histograms(&self, spec: &MetricSpec, buckets: &[f64]) -> Result<HistogramVec, prometheus::Error> {
+        let options = HistogramOpts::new(spec.name, spec.help).buckets(buckets.to_vec());
+        self.add(HistogramVec::new(options, spec.labels)?)
+    }
+
+    fn add<C: Collector + Clone + 'static>(&self, metric: C) -> Result<C, prometheus::Error> {
+        self.0.register(Box::new(metric.clone()))?;
+        Ok(metric)
+    }
+}
+
+/// Returns the value of a gauge that shows a number.
+pub(super) fn gauge_value(number: impl TryInto<i64>) -> i64 {
+    number.try_into().unwrap_or(i64::MAX)
+}

@@ -212,19 +212,21 @@ async fn follow(
     mut output: impl Write,
     mut notes: impl Write,
 ) -> Result<(), ShardsError> {
+    let mut before = Listing::of(&gathering.known);
     loop {
-        let before = Listing::of(&gathering.known);
         if let Some(trouble) = gathering.next().await {
             // Standard error may be closed.
             let _ = writeln!(notes, "cronwheel: {trouble}; trying again");
         }
-        for change in changes::between(&before, &Listing::of(&gathering.known)) {
+        let after = Listing::of(&gathering.known);
+        for change in changes::between(&before, &after) {
             let line = match format {
                 OutputFormat::Text | OutputFormat::Wide => change.to_text(clock.now()),
                 OutputFormat::Json => change.to_json(clock.now()),
             };
             write(&mut output, &line).map_err(ShardsError::Write)?;
         }
+        before = after;
     }
 }
 

@@ -1,8 +1,8 @@
 //! Reads Leases and CronJobs and follows their changes.
 
-use std::{pin::Pin, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use futures::{Stream, StreamExt as _};
+use futures::{StreamExt as _, stream::BoxStream};
 
 use super::{ANSWER_TIMEOUT, Known, ShardsError};
 use crate::{
@@ -14,16 +14,16 @@ use crate::{
 /// Pause before a retry.
 const PAUSE: Duration = Duration::from_secs(1);
 
-type LeaseEvents = Pin<Box<dyn Stream<Item = Result<LeaseEvent, LeaseError>> + Send>>;
-type CronJobEvents = Pin<Box<dyn Stream<Item = WatchItem> + Send>>;
+/// Maximum number of CronJob items per change. A change costs a listing of everything, so items of a burst share one.
+const ITEMS_MAX: usize = 512;
 
 pub(super) struct Gathering {
     pub(super) known: Known,
     api: LeaseApi,
     /// The delivered version.
     resource_version: ResourceVersion,
-    leases: LeaseEvents,
-    cron_jobs: CronJobEvents,
+    leases: BoxStream<'static, Result<LeaseEvent, LeaseError>>,
+    cron_jobs: BoxStream<'static, Vec<WatchItem>>,
 }
 
 impl Gathering {
@@ -41,14 +41,8 @@ impl Gathering {
             shard_count: None,
             other_controllers: known.other_controllers.clone(),
         });
-        let mut gathering = Gathering {
-            known,
-            resource_version: list.resource_version,
-            leases: Box::pin(api.watch(list.resource_version, ANSWER_TIMEOUT)),
-            cron_jobs: Box::pin(watch::show_cron_jobs(client, decoder)),
-            api,
-        };
-        while let Some(item) = gathering.cron_jobs.next().await {
+        let mut cron_jobs = watch::show_cron_jobs(client, decoder).boxed();
+        while let Some(item) = cron_jobs.next().await {
             if let WatchItem::Error { message, code } = item {
                 let right = if code == Some(403) {
                     "; the account needs list and watch on cronjobs in all namespaces"
@@ -58,19 +52,31 @@ impl Gathering {
                 return Err(ShardsError::CronJobs { right, message });
             }
             let is_complete = stage(&item) == Some(WatchStage::ListDone);
-            gathering.take_cron_job(item);
+            take_cron_job(&mut known, item);
             if is_complete {
                 break;
             }
         }
-        Ok(gathering)
+        Ok(Gathering {
+            known,
+            resource_version: list.resource_version,
+            leases: api.watch(list.resource_version, ANSWER_TIMEOUT).boxed(),
+            cron_jobs: cron_jobs.ready_chunks(ITEMS_MAX).boxed(),
+            api,
+        })
     }
 
     /// Waits for the next change. Returns an error message if it was a failure.
     pub(super) async fn next(&mut self) -> Option<String> {
         tokio::select! {
             event = self.leases.next() => self.take_lease(event).await,
-            Some(item) = self.cron_jobs.next() => self.take_cron_job(item),
+            Some(items) = self.cron_jobs.next() => {
+                let mut trouble = None;
+                for item in items {
+                    trouble = take_cron_job(&mut self.known, item).or(trouble);
+                }
+                trouble
+            }
         }
     }
 
@@ -104,7 +110,7 @@ impl Gathering {
 
     async fn watch_on(&mut self) {
         tokio::time::sleep(PAUSE).await;
-        self.leases = Box::pin(self.api.watch(self.resource_version, ANSWER_TIMEOUT));
+        self.leases = self.api.watch(self.resource_version, ANSWER_TIMEOUT).boxed();
     }
 
     async fn relist(&mut self) -> Option<String> {
@@ -120,31 +126,32 @@ impl Gathering {
         self.watch_on().await;
         trouble
     }
+}
 
-    fn take_cron_job(&mut self, item: WatchItem) -> Option<String> {
-        match item {
-            WatchItem::Input(Input::CronJobApplied(record)) => self.known.put_cron_job(&record),
-            WatchItem::Input(Input::CronJobDeleted(uid)) => self.known.remove_cron_job(&uid),
-            WatchItem::Input(Input::CronJobUndecodable(uid))
-            | WatchItem::Undecodable {
-                input: Some(Input::CronJobUndecodable(uid)),
-                ..
-            } => self.known.put_cron_job_without_plan(&uid),
-            WatchItem::Input(Input::WatchUpdated(update)) => match update.stage {
-                WatchStage::ListBegun => self.known.begin_relist(),
-                WatchStage::ListDone => self.known.end_relist(),
-                WatchStage::Watching(_) | WatchStage::NotPermitted | WatchStage::Interrupted => {}
-            },
-            WatchItem::Error { message, .. } => return Some(format!("watching CronJobs: {message}")),
-            // CronJob watches have no other items.
-            WatchItem::Input(_)
-            | WatchItem::Undecodable { .. }
-            | WatchItem::Listed(_)
-            | WatchItem::PassedOver
-            | WatchItem::CacheFull => {}
-        }
-        None
+/// Applies an item. Returns an error message if it was a failure.
+fn take_cron_job(known: &mut Known, item: WatchItem) -> Option<String> {
+    match item {
+        WatchItem::Input(Input::CronJobApplied(record)) => known.put_cron_job(&record),
+        WatchItem::Input(Input::CronJobDeleted(uid)) => known.remove_cron_job(&uid),
+        WatchItem::Input(Input::CronJobUndecodable(uid))
+        | WatchItem::Undecodable {
+            input: Some(Input::CronJobUndecodable(uid)),
+            ..
+        } => known.put_cron_job_without_plan(&uid),
+        WatchItem::Input(Input::WatchUpdated(update)) => match update.stage {
+            WatchStage::ListBegun => known.begin_relist(),
+            WatchStage::ListDone => known.end_relist(),
+            WatchStage::Watching(_) | WatchStage::NotPermitted | WatchStage::Interrupted => {}
+        },
+        WatchItem::Error { message, .. } => return Some(format!("watching CronJobs: {message}")),
+        // CronJob watches have no other items.
+        WatchItem::Input(_)
+        | WatchItem::Undecodable { .. }
+        | WatchItem::Listed(_)
+        | WatchItem::PassedOver
+        | WatchItem::CacheFull => {}
     }
+    None
 }
 
 /// The step of a list in an item, if there is one.

@@ -135,8 +135,8 @@ impl Observed {
     fn take(&self, items: Vec<WatchItem>) {
         let (now, mut board) = (self.now(), self.board());
         for item in items {
-            // The controller reports undecodable objects; a broken watch restarts.
-            if let WatchItem::Input(input) = item {
+            // An undecodable object still exists, and the controller reports it. A broken watch restarts.
+            if let WatchItem::Input(input) | WatchItem::Undecodable { input: Some(input), .. } = item {
                 board.take(input, now);
             }
         }
@@ -221,5 +221,40 @@ impl View {
             }
             Face::Lines(_) => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        kube_api::DecodeError,
+        shard::{Input, Scope, WatchedResource, state::test_record},
+    };
+
+    #[test]
+    fn an_undecodable_cron_job_stays_on_the_board_after_a_relist() {
+        let now = "2026-05-05T10:00:00Z".parse().unwrap();
+        let observed = Observed::begin(Clock::simulated(now), None, 0);
+        let record = test_record("a");
+        let undecodable = WatchItem::Undecodable {
+            error: DecodeError {
+                kind: "CronJob",
+                namespace: "default".into(),
+                name: "a".into(),
+                field: "spec.suspend",
+                problem: "not a boolean".into(),
+            },
+            cron_job: None,
+            input: Some(Input::CronJobUndecodable(record.identity.uid.clone())),
+        };
+        let list = |item| {
+            let begun = Input::list_begun(WatchedResource::CronJobs, Scope::Cluster);
+            let done = Input::list_done(WatchedResource::CronJobs, Scope::Cluster);
+            observed.take(vec![WatchItem::Input(begun), item, WatchItem::Input(done)]);
+            observed.picture(1).figures.n_cron_jobs
+        };
+        assert_eq!(list(WatchItem::Input(Input::CronJobApplied(Box::new(record)))), 1);
+        assert_eq!(list(undecodable), 1);
     }
 }

@@ -133,8 +133,7 @@ fn take_cron_job(known: &mut Known, item: WatchItem) -> Option<String> {
     match item {
         WatchItem::Input(Input::CronJobApplied(record)) => known.put_cron_job(&record),
         WatchItem::Input(Input::CronJobDeleted(uid)) => known.remove_cron_job(&uid),
-        WatchItem::Input(Input::CronJobUndecodable(uid))
-        | WatchItem::Undecodable {
+        WatchItem::Undecodable {
             input: Some(Input::CronJobUndecodable(uid)),
             ..
         } => known.put_cron_job_without_plan(&uid),

@@ -3,6 +3,7 @@
 use std::io;
 
 use clap::CommandFactory;
+use clap_complete::{Generator as _, Shell};
 use jiff::SignedDuration;
 
 use super::{
@@ -49,9 +50,30 @@ pub enum CommandError {
     Threads(#[source] io::Error),
 }
 
-/// Executes a command line.
+impl CommandError {
+    /// Whether the reader of standard output has closed it, as `head` does when it has enough.
+    fn is_closed_output(&self) -> bool {
+        let (CommandError::Next(NextError::Write(error))
+        | CommandError::Explain(ExplainError::Write(error))
+        | CommandError::Shards(ShardsError::Write(error))
+        | CommandError::Write(error)) = self
+        else {
+            return false;
+        };
+        error.kind() == io::ErrorKind::BrokenPipe
+    }
+}
+
+/// Executes a command line. A closed standard output ends a command without an error.
 pub fn execute(cli: Cli) -> Result<(), CommandError> {
-    match cli.command {
+    match perform(cli.command) {
+        Err(error) if error.is_closed_output() => Ok(()),
+        result => result,
+    }
+}
+
+fn perform(command: Command) -> Result<(), CommandError> {
+    match command {
         Command::Run(args) => run(&args),
         #[cfg(feature = "dev")]
         Command::Dev(args) => dev(&args),
@@ -62,12 +84,17 @@ pub fn execute(cli: Cli) -> Result<(), CommandError> {
         }
         Command::Explain(args) => explain(&args),
         Command::Shards(args) => shards(&args),
-        Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "cronwheel", &mut io::stdout());
-            Ok(())
-        }
+        Command::Completions { shell } => completions(shell, &mut io::stdout()).map_err(CommandError::Write),
         Command::Man { command } => man_page(command.as_deref(), &mut io::stdout()).map_err(CommandError::Write),
     }
+}
+
+/// Prints the completion script of a shell. `clap_complete::generate` would panic if the output cannot be written.
+fn completions(shell: Shell, output: &mut impl io::Write) -> io::Result<()> {
+    let mut command = Cli::command();
+    command.set_bin_name("cronwheel");
+    command.build();
+    shell.try_generate(&command, output)
 }
 
 /// Prints the man page of cronwheel, or of one command.

@@ -18,7 +18,7 @@ mod trial;
 mod world;
 
 use std::{
-    io::{self, Read, Write},
+    io::{Read, Write},
     ops::Range,
     path::{Path, PathBuf},
 };
@@ -230,8 +230,6 @@ impl ExplainArgs {
 }
 
 /// Explains the objects of a file; `now` is the default instant. Notes go to `notes`, one per line.
-///
-/// A closed `output` ends the command without an error.
 pub fn run(
     args: &ExplainArgs,
     now: Timestamp,
@@ -291,7 +289,8 @@ fn answer(
     let explain = |subject| trial::explain(subject, &world, args.assume, now);
     let explanations: Vec<Explanation> = world.subjects.iter().map(explain).collect::<Result<_, _>>()?;
     for remark in &remarks {
-        writeln!(notes, "cronwheel: note: {remark}").map_err(ExplainError::Write)?;
+        // Standard error may be closed.
+        let _ = writeln!(notes, "cronwheel: note: {remark}");
     }
     let written = match args.output {
         OutputFormat::Json => {
@@ -302,15 +301,12 @@ fn answer(
         OutputFormat::Text => text::write(&world, &explanations, (now, false), &mut output),
         OutputFormat::Wide => text::write(&world, &explanations, (now, true), &mut output),
     };
-    match written.and_then(|()| output.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(ExplainError::Write(error)),
-        _ => {}
-    }
+    let written = written.and_then(|()| output.flush());
     if args.check {
-        check::check(&world, &explanations)
-    } else {
-        Ok(())
+        // The exit code does not depend on a reader of the answer.
+        check::check(&world, &explanations)?;
     }
+    written.map_err(ExplainError::Write)
 }
 
 #[cfg(test)]

@@ -119,18 +119,13 @@ pub enum NextError {
 
 /// Runs the command; `now` is the default instant to count from. Answers are written one by one, so `output` should
 /// be buffered.
-///
-/// A closed `output` ends the command without an error.
 pub fn run(args: NextArgs, now: Timestamp, input: impl BufRead, mut output: impl Write) -> Result<(), NextError> {
     let result = match args.schedule.as_slice() {
         _ if args.stdin => bulk::run(input, &mut output),
         [text] => answer_one(text, &args, now, &mut output),
         arguments => Err(unquoted(arguments)),
     };
-    match output.flush().map_err(NextError::Write).and(result) {
-        Err(NextError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        result => result,
-    }
+    output.flush().map_err(NextError::Write).and(result)
 }
 
 fn unquoted(arguments: &[String]) -> NextError {

@@ -145,22 +145,7 @@ pub fn namespaces(flag: Option<&str>, of_context: &str) -> Vec<String> {
 }
 
 /// Prints the listing, and with `--watch` every change. Notes go to `notes`, one per line.
-///
-/// A closed `output` ends the command without an error.
 pub async fn run(
-    args: &ShardsArgs,
-    sources: Sources,
-    clock: &Clock,
-    output: impl Write,
-    notes: impl Write,
-) -> Result<(), ShardsError> {
-    match show(args, sources, clock, output, notes).await {
-        Err(ShardsError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        result => result,
-    }
-}
-
-async fn show(
     args: &ShardsArgs,
     sources: Sources,
     clock: &Clock,

@@ -16,6 +16,7 @@ mod http;
 mod in_memory;
 mod leases;
 mod links;
+mod outputs;
 mod pages;
 mod random;
 mod restores;

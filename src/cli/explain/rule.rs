@@ -1,6 +1,6 @@
 //! The rules of the built-in controller's behaviour, from the page that describes them.
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use super::ExplainError;
 
@@ -22,10 +22,9 @@ pub(super) fn print(number: &str, mut output: impl Write) -> Result<(), ExplainE
     let mut lines = vec![rule.to_owned()];
     let paragraph = |(theirs, ours)| format!("\nDifference. Built-in: {theirs}. cronwheel: {ours}.");
     lines.extend(differences(&exact).map(paragraph));
-    match writeln!(output, "{}", lines.join("\n")).and_then(|()| output.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(ExplainError::Write(error)),
-        _ => Ok(()),
-    }
+    writeln!(output, "{}", lines.join("\n"))
+        .and_then(|()| output.flush())
+        .map_err(ExplainError::Write)
 }
 
 /// Returns the behaviour of the built-in controller and that of cronwheel, for each difference that names the rule.

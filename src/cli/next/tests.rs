@@ -378,22 +378,3 @@ fn a_long_bulk_line_is_answered() {
         check_bulk(query.as_bytes(), &format!("{query}\t{answer}\n"));
     }
 }
-
-/// Fails like a pipe whose reader is closed.
-struct ClosedPipe;
-
-impl Write for ClosedPipe {
-    fn write(&mut self, _bytes: &[u8]) -> io::Result<usize> {
-        Err(io::ErrorKind::BrokenPipe.into())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-#[test]
-fn a_closed_pipe_is_no_error() {
-    let command = Command::parse_from(["next", "@daily"]);
-    run(command.args, NOW.parse().unwrap(), &b""[..], ClosedPipe).unwrap();
-}

@@ -27,7 +27,7 @@ pub(super) struct Object {
     pub(super) template: Option<Box<RawValue>>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     CronJob,
     Job,

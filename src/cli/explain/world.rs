@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, value::RawValue};
 
-use self::gaps::{Filled, name_of, namespace_of};
+use self::gaps::{name_of, namespace_of};
 use super::{
     ExplainError,
     objects::{Kind, Object},
@@ -57,7 +57,7 @@ impl World {
     ) -> Result<World, ExplainError> {
         refuse_repeats(&objects)?;
         let refusals: Vec<Vec<String>> = objects.iter().map(refusals::of).collect();
-        let filled = gaps::fill(&mut objects, now);
+        let notes_on_gaps = gaps::fill(&mut objects, now);
         let decoder = Decoder {
             default_zone: default_zone.clone(),
             shard_count: None,
@@ -65,9 +65,11 @@ impl World {
         };
         let mut world = World::default();
         let mut job_uids = BTreeSet::new();
-        for ((object, filled), refusals) in objects.into_iter().zip(filled).zip(refusals) {
+        for ((object, notes_on_gaps), refusals) in objects.into_iter().zip(notes_on_gaps).zip(refusals) {
             if object.kind == Kind::CronJob {
-                world.subjects.push(subject(&object, filled, refusals, &decoder)?);
+                world
+                    .subjects
+                    .push(subject(&object, notes_on_gaps, refusals, &decoder)?);
                 continue;
             }
             let key = (namespace_of(&object.members).into(), name_of(&object.members).into());
@@ -120,7 +122,7 @@ impl World {
 
 fn subject(
     object: &Object,
-    filled: Filled,
+    notes: Vec<String>,
     mut refusals: Vec<String>,
     decoder: &Decoder,
 ) -> Result<Subject, ExplainError> {
@@ -130,7 +132,7 @@ fn subject(
         namespace: namespace_of(&object.members).to_owned(),
         name: name_of(&object.members).to_owned(),
         record,
-        notes: filled.notes,
+        notes,
         refusals,
     })
 }

@@ -140,15 +140,14 @@ fn history_limits_default_to_three_and_one() {
 }
 
 #[test]
-fn a_missing_uid_is_taken_from_the_jobs() {
-    let objects = [
-        cron_job(json!({
-            "metadata": {"uid": null}, "spec": {"concurrencyPolicy": "Forbid"},
-            "status": {"active": [entry(29_632_910)]},
-        })),
-        job(29_632_910, json!({})),
-    ];
-    check(&objects, &[], json!({"reason": "Forbidden"}));
+fn a_missing_uid_is_taken_from_a_reference() {
+    let active = json!({"spec": {"concurrencyPolicy": "Forbid"}, "status": {"active": [entry(29_632_910)]}});
+    let without_uid = json!({"metadata": {"uid": null}});
+    for (of_cron_job, of_job) in [(without_uid.clone(), json!({})), (json!({}), without_uid)] {
+        let objects = [with(cron_job(active.clone()), of_cron_job), job(29_632_910, of_job)];
+        // A Job with another uid would be missing in the active list, or belong to another CronJob.
+        check(&objects, &[], json!({"reason": "Forbidden", "status": null}));
+    }
 }
 
 #[test]

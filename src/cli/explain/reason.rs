@@ -1,9 +1,6 @@
 //! The reasons why a CronJob starts a Job or does not: a name, a sentence and a rule for each reason.
 
-use crate::{
-    schedule::policy::{Decision as PolicyDecision, SkipReason},
-    shard::InstantOutcome,
-};
+use crate::schedule::policy::{Decision as PolicyDecision, SkipReason};
 
 /// The decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,30 +77,6 @@ impl Reason {
         Reason::Undecodable,
     ];
 
-    /// Returns the reason for the outcome of an order.
-    pub(super) fn of_outcome(outcome: Option<InstantOutcome>) -> Reason {
-        match outcome {
-            Some(InstantOutcome::Created) => Reason::Created,
-            Some(InstantOutcome::Adopted) => Reason::Adopted,
-            Some(InstantOutcome::ForeignJob) => Reason::ForeignJob,
-            // The slot is still open or was refused: there is no Job.
-            None
-            | Some(
-                InstantOutcome::Refused
-                | InstantOutcome::LookUpRefused
-                | InstantOutcome::Superseded
-                | InstantOutcome::Forbidden
-                | InstantOutcome::AlreadyActive
-                | InstantOutcome::DeadlineExceeded
-                | InstantOutcome::Suspended
-                | InstantOutcome::Deleted
-                | InstantOutcome::ScheduleChanged
-                | InstantOutcome::Unschedulable
-                | InstantOutcome::HandedOver,
-            ) => Reason::CreateFailed,
-        }
-    }
-
     /// Returns the reason for a decision without an order, with the message of the parser or the zone loader.
     pub(super) fn of_decision(decision: &PolicyDecision) -> (Reason, Option<String>) {
         let PolicyDecision::Skip(skip) = decision else {
@@ -147,28 +120,6 @@ impl Reason {
             self,
             Reason::UnknownTimeZone | Reason::UnparseableSchedule | Reason::NeverRuns | Reason::Undecodable
         )
-    }
-
-    /// Whether the CronJob has a next slot: behind the gates of B-6 there is none.
-    pub(super) fn has_next_slot(self) -> bool {
-        match self {
-            Reason::Created
-            | Reason::Adopted
-            | Reason::ForeignJob
-            | Reason::CreateFailed
-            | Reason::NotDue
-            | Reason::Forbidden
-            | Reason::AlreadyActive
-            | Reason::DeadlineExceeded
-            | Reason::ScheduleChanged => true,
-            Reason::LookUpFailed
-            | Reason::Suspended
-            | Reason::Deleting
-            | Reason::UnknownTimeZone
-            | Reason::UnparseableSchedule
-            | Reason::NeverRuns
-            | Reason::Undecodable => false,
-        }
     }
 
     pub(super) fn meaning(self) -> Meaning {

@@ -231,30 +231,17 @@ impl Block<'_> {
     }
 
     fn next_evaluation(&self) -> String {
-        let next = self.explanation.next_wakeup;
-        match self.explanation.reason {
-            Reason::CreateFailed => format!("in 100 ms, then by back-off{}", self.end_of_tries()),
-            Reason::LookUpFailed => "in 1 s, then by back-off, until the Job can be looked up".to_owned(),
-            Reason::Forbidden | Reason::AlreadyActive if let Some(next) = next => {
+        let reason = self.explanation.reason;
+        match self.explanation.next_wakeup {
+            _ if reason == Reason::CreateFailed => format!("in 100 ms, then by back-off{}", self.end_of_tries()),
+            _ if reason == Reason::LookUpFailed => {
+                "in 1 s, then by back-off, until the Job can be looked up".to_owned()
+            }
+            Some(next) if matches!(reason, Reason::Forbidden | Reason::AlreadyActive) => {
                 format!("when that Job ends, at the latest at {next}")
             }
-            Reason::Created
-            | Reason::Adopted
-            | Reason::ForeignJob
-            | Reason::NotDue
-            | Reason::Forbidden
-            | Reason::AlreadyActive
-            | Reason::DeadlineExceeded
-            | Reason::ScheduleChanged
-            | Reason::Suspended
-            | Reason::Deleting
-            | Reason::UnknownTimeZone
-            | Reason::UnparseableSchedule
-            | Reason::NeverRuns
-            | Reason::Undecodable => next.map_or_else(
-                || "when the CronJob or one of its Jobs changes".to_owned(),
-                |next| next.to_string(),
-            ),
+            Some(next) => next.to_string(),
+            None => "when the CronJob or one of its Jobs changes".to_owned(),
         }
     }
 

@@ -283,7 +283,7 @@ impl<'a> Trial<'a> {
         let failure = self.seen.look_up_failure.take();
         let (reason, cause) = match (verdict, &self.seen.order) {
             (Some(_), Some(_)) => {
-                let reason = Reason::of_outcome(self.outcome());
+                let reason = self.reason_of_order();
                 (reason, failure.filter(|_| reason == Reason::CreateFailed))
             }
             (Some(verdict), None) => Reason::of_decision(&verdict.decision),
@@ -313,21 +313,25 @@ impl<'a> Trial<'a> {
             status: written.map(status).transpose()?,
             events: self.seen.events.into_iter().map(|(_, event)| event).collect(),
             n_passed: self.shard.outcome_counts().outcome(InstantOutcome::Superseded),
+            // The next slot of a suspended CronJob does not start.
             next_wakeup: verdict
                 .and_then(|verdict| verdict.next)
-                .filter(|_| reason.has_next_slot()),
+                .filter(|_| reason != Reason::Suspended),
         })
     }
 
-    /// Returns the outcome of the ordered slot; `None` while it is open.
-    fn outcome(&self) -> Option<InstantOutcome> {
+    /// Returns the reason of the ordered slot. A slot that is still open or was refused has no Job.
+    fn reason_of_order(&self) -> Reason {
         let ended = [
-            InstantOutcome::Created,
-            InstantOutcome::ForeignJob,
-            InstantOutcome::Adopted,
+            (InstantOutcome::Created, Reason::Created),
+            (InstantOutcome::ForeignJob, Reason::ForeignJob),
+            (InstantOutcome::Adopted, Reason::Adopted),
         ];
         let outcome_counts = self.shard.outcome_counts();
-        ended.into_iter().find(|outcome| outcome_counts.outcome(*outcome) > 0)
+        let ended = ended
+            .into_iter()
+            .find(|(outcome, _)| outcome_counts.outcome(*outcome) > 0);
+        ended.map_or(Reason::CreateFailed, |(_, reason)| reason)
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, value::RawValue};
 use super::reason::Reason;
 use crate::{
     kube_api::DecodeError,
-    shard::{EventReason, EventType, JobDelete},
+    shard::{EventReason, JobDelete},
 };
 
 /// The action of the controller for a CronJob, and the reason.
@@ -23,7 +23,7 @@ pub(super) struct Explanation {
     pub(super) resumed: Option<Box<Explanation>>,
     pub(super) slot: Option<Timestamp>,
     pub(super) job: Option<SentJob>,
-    pub(super) deletes: Vec<Deletion>,
+    pub(super) deletes: Vec<JobDelete>,
     pub(super) status: Option<Value>,
     pub(super) events: Vec<EventLine>,
     pub(super) next_wakeup: Option<Timestamp>,
@@ -39,18 +39,9 @@ pub(super) struct SentJob {
     pub(super) body: Box<RawValue>,
 }
 
-/// A Job that is deleted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Deletion {
-    pub(super) name: String,
-    /// Whether a new run replaces it; otherwise it exceeds a history limit.
-    pub(super) is_for_replace: bool,
-}
-
 /// An Event to emit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct EventLine {
-    pub(super) event_type: EventType,
     pub(super) reason: EventReason,
     pub(super) message: String,
 }
@@ -68,7 +59,10 @@ impl Explanation {
             job: None,
             deletes: Vec::new(),
             status: None,
-            events: vec![EventLine::new(EventReason::UndecodableCronJob, error.to_string())],
+            events: vec![EventLine {
+                reason: EventReason::UndecodableCronJob,
+                message: error.to_string(),
+            }],
             next_wakeup: None,
             n_passed: 0,
         }
@@ -83,24 +77,5 @@ impl Explanation {
         let lacking = self.is_conditional.then(|| self.lacking.join(", "));
         let condition = lacking.map(|lacking| format!(", unless Job {lacking} still runs"));
         [sentence, &cause.unwrap_or_default(), &condition.unwrap_or_default()].concat()
-    }
-}
-
-impl EventLine {
-    pub(super) fn new(reason: EventReason, message: String) -> EventLine {
-        EventLine {
-            event_type: reason.event_type(),
-            reason,
-            message,
-        }
-    }
-}
-
-impl From<&JobDelete> for Deletion {
-    fn from(delete: &JobDelete) -> Deletion {
-        Deletion {
-            name: delete.name.to_string(),
-            is_for_replace: delete.is_for_replace,
-        }
     }
 }

@@ -76,11 +76,7 @@ fn answer<'a>(subject: &'a Subject, explanation: &'a Explanation) -> Answer<'a> 
         reason: explanation.reason.meaning().name,
         slot: instant(explanation.slot),
         job: explanation.job.as_ref().map(|job| &*job.body),
-        deletes: explanation
-            .deletes
-            .iter()
-            .map(|deletion| deletion.name.as_str())
-            .collect(),
+        deletes: explanation.deletes.iter().map(|delete| &*delete.name).collect(),
         status: explanation.status.as_ref(),
         events: explanation.events.iter().map(event).collect(),
         next_wakeup: instant(explanation.next_wakeup),
@@ -100,7 +96,7 @@ fn next_runs(schedule: &CronJobSchedule, explanation: &Explanation) -> Vec<Strin
 
 fn event(event: &EventLine) -> Event<'_> {
     Event {
-        r#type: event.event_type.as_str(),
+        r#type: event.reason.event_type().as_str(),
         reason: event.reason.as_str(),
         message: &event.message,
     }

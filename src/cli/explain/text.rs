@@ -163,7 +163,7 @@ impl Block<'_> {
                 format_args!("{slots} before it: passed over, only the latest can start"),
             )?;
         }
-        if explanation.deletes.iter().any(|deletion| deletion.is_for_replace) {
+        if explanation.deletes.iter().any(|delete| delete.is_for_replace) {
             line(
                 f,
                 "",
@@ -208,13 +208,13 @@ impl Block<'_> {
         if let Some(job) = &explanation.job {
             line(f, "creates", format_args!("Job {}", job.name))?;
         }
-        let deletes = explanation.deletes.iter().map(|deletion| {
-            let why = if deletion.is_for_replace {
+        let deletes = explanation.deletes.iter().map(|delete| {
+            let why = if delete.is_for_replace {
                 "replaced"
             } else {
                 "over the history limit"
             };
-            format!("Job {} ({why})", deletion.name)
+            format!("Job {} ({why})", delete.name)
         });
         lines(f, "deletes", &deletes.collect::<Vec<_>>())?;
         let events: Vec<String> = explanation.events.iter().map(|event| self.event_text(event)).collect();
@@ -260,7 +260,7 @@ impl Block<'_> {
     }
 
     fn event_text(&self, event: &EventLine) -> String {
-        let (event_type, reason) = (event.event_type.as_str(), event.reason.as_str());
+        let (event_type, reason) = (event.reason.event_type().as_str(), event.reason.as_str());
         let rule = if self.is_wide {
             format!(" ({})", rule_of(event.reason))
         } else {

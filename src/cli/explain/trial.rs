@@ -13,7 +13,7 @@ use serde_json::Value;
 use self::stage::SyncStage;
 use super::{
     ExplainError,
-    explanation::{Deletion, EventLine, Explanation, SentJob},
+    explanation::{EventLine, Explanation, SentJob},
     reason::Reason,
     world::{Subject, World},
 };
@@ -270,7 +270,10 @@ impl<'a> Trial<'a> {
     }
 
     fn note_event(&mut self, event: CronJobEvent) {
-        let line = EventLine::new(event.reason, event.message);
+        let line = EventLine {
+            reason: event.reason,
+            message: event.message,
+        };
         self.seen.events.push((self.stage_of(&line), line));
     }
 
@@ -309,7 +312,7 @@ impl<'a> Trial<'a> {
             resumed: None,
             slot,
             job,
-            deletes: self.seen.deletes.iter().map(Deletion::from).collect(),
+            deletes: self.seen.deletes,
             status: written.map(status).transpose()?,
             events: self.seen.events.into_iter().map(|(_, event)| event).collect(),
             n_passed: self.shard.outcome_counts().outcome(InstantOutcome::Superseded),

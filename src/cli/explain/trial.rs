@@ -44,12 +44,10 @@ pub(super) enum AssumedCreate {
     Error,
 }
 
-/// Maximum number of status writes in a trial: each round settles more, and there are few things to settle.
-const WRITES_MAX: usize = 16;
-
-/// Maximum number of effects in a trial, besides a few per Job and per entry of the active list.
-const EFFECTS_MIN: usize = 64;
-const EFFECTS_EACH_MAX: usize = 8;
+/// Maximum number of effects and answered status writes in a trial, besides a few per Job and per entry of the active
+/// list.
+const STEPS_MIN: usize = 64;
+const STEPS_EACH_MAX: usize = 8;
 
 /// The uid of a Job that is created or assumed to exist.
 const UNKNOWN_JOB: &str = "explain: a Job of which only the name is known";
@@ -126,20 +124,14 @@ impl<'a> Trial<'a> {
         self.shard.handle_timeout(self.now);
         let n_jobs = self.world.jobs_of(&self.record.identity.uid).len();
         let n_things = n_jobs.saturating_add(self.record.status.active.len());
-        let effects_max = EFFECTS_MIN.saturating_add(n_things.saturating_mul(EFFECTS_EACH_MAX));
-        let mut n_effects = 0;
-        for _ in 0..WRITES_MAX {
-            while let Some(effect) = self.shard.poll_effect() {
-                n_effects += 1;
-                if n_effects > effects_max {
-                    return Err(self.unsettled());
-                }
+        for _ in 0..STEPS_MIN.saturating_add(n_things.saturating_mul(STEPS_EACH_MAX)) {
+            if let Some(effect) = self.shard.poll_effect() {
                 self.perform(effect);
-            }
-            let Some(write) = self.seen.waiting.take() else {
+            } else if let Some(write) = self.seen.waiting.take() {
+                self.answer_write(write);
+            } else {
                 return self.conclude();
-            };
-            self.answer_write(write);
+            }
         }
         Err(self.unsettled())
     }

@@ -12,8 +12,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     audit::Audit,
-    figures::{Figures, LatestJob, NextRun, NextState, Subject},
-    text::local_time,
+    figures::{Figures, Row, Subject},
+    text::{local_time, time_until},
 };
 use crate::{
     cli::calendar::zone_of,
@@ -153,27 +153,23 @@ impl Board {
             runs: self.audit.counts(),
             next_runs: planned.filter_map(|(_, _, uid)| next_run(uid)).collect(),
             idle: idle.filter_map(|(_, uid)| next_run(uid)).collect(),
-            latest_jobs: latest.map(|job| job.latest_job(now)).collect(),
+            latest_jobs: latest.map(|job| job.row(now)).collect(),
             subject,
         }
     }
 
-    fn next_run(&self, uid: &Uid, listed: &Listed, now: Timestamp) -> NextRun {
-        let state = match (self.audit.blocking_job(uid), listed.next) {
-            _ if listed.is_deleting => NextState::Deleting,
-            _ if listed.is_suspended => NextState::Suspended,
-            (Some(job), _) => NextState::WaitsFor(job.to_owned()),
-            (None, Some(at)) => NextState::At {
-                at,
-                local: local_time(at, now, zone_of(&listed.schedule)),
-            },
-            (None, None) => NextState::Never,
+    fn next_run(&self, uid: &Uid, listed: &Listed, now: Timestamp) -> Row {
+        let next_run = match (self.audit.blocking_job(uid), listed.next) {
+            _ if listed.is_deleting => "being deleted".to_owned(),
+            _ if listed.is_suspended => "suspended".to_owned(),
+            (Some(job), _) => format!("Forbid: {job} runs"),
+            (None, Some(at)) => {
+                let local = local_time(at, now, zone_of(&listed.schedule));
+                format!("in {}, {local}", time_until(at, now))
+            }
+            (None, None) => "never".to_owned(),
         };
-        NextRun {
-            name: listed.name.to_string(),
-            schedule: listed.schedule_text(),
-            state,
-        }
+        [listed.name.to_string(), listed.schedule_text(), next_run]
     }
 
     /// The first CronJob that was created, or another one after its deletion.
@@ -370,16 +366,14 @@ impl Listed {
 }
 
 impl Latest {
-    fn latest_job(&self, now: Timestamp) -> LatestJob {
-        LatestJob {
-            name: self.name.to_string(),
-            slot: local_time(self.slot, now, &self.zone),
-            state: match (self.finish, self.is_gone) {
-                (Some(finish), _) => finish.as_str(),
-                (None, false) => "Running",
-                (None, true) => "Deleted",
-            },
-        }
+    fn row(&self, now: Timestamp) -> Row {
+        let state = match (self.finish, self.is_gone) {
+            (Some(finish), _) => finish.as_str(),
+            (None, false) => "Running",
+            (None, true) => "Deleted",
+        };
+        let slot = local_time(self.slot, now, &self.zone);
+        [self.name.to_string(), slot, state.to_owned()]
     }
 }
 

@@ -1,8 +1,9 @@
 //! The figures of the screen of `dev` at one instant.
 
-use jiff::Timestamp;
-
 use super::audit::RunCounts;
+
+/// A row of a table.
+pub(super) type Row = [String; 3];
 
 /// The figures to show.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,45 +21,13 @@ pub(super) struct Figures {
     pub(super) n_complete: u64,
     pub(super) n_failed: u64,
     pub(super) runs: RunCounts,
-    /// The next runs, in the order of their instants.
-    pub(super) next_runs: Vec<NextRun>,
-    /// The CronJobs without a next run, by name.
-    pub(super) idle: Vec<NextRun>,
-    /// The newest first.
-    pub(super) latest_jobs: Vec<LatestJob>,
+    /// CronJob, schedule and next run, in the order of the next runs.
+    pub(super) next_runs: Vec<Row>,
+    /// The same for the CronJobs without a next run, by name.
+    pub(super) idle: Vec<Row>,
+    /// Name, slot and state of the Jobs that were started last, the newest first.
+    pub(super) latest_jobs: Vec<Row>,
     pub(super) subject: Option<Subject>,
-}
-
-/// A CronJob and its next run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct NextRun {
-    pub(super) name: String,
-    pub(super) schedule: String,
-    pub(super) state: NextState,
-}
-
-/// The next run of a CronJob.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum NextState {
-    At {
-        at: Timestamp,
-        /// The instant in the zone of the CronJob.
-        local: String,
-    },
-    /// A due slot waits for this Job because of `Forbid`.
-    WaitsFor(String),
-    Suspended,
-    Deleting,
-    Never,
-}
-
-/// A Job that was started for a slot.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct LatestJob {
-    pub(super) name: String,
-    /// The slot in the zone of the CronJob.
-    pub(super) slot: String,
-    pub(super) state: &'static str,
 }
 
 /// The CronJob that the hints name, with its state.

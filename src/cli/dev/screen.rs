@@ -7,14 +7,11 @@ use std::iter;
 
 use jiff::{SignedDuration, Timestamp};
 
-use self::{
-    log_line::log_line,
-    table::{Row, table},
-};
+use self::{log_line::log_line, table::table};
 use super::{
     audit::RunCounts,
     faults::FaultCounts,
-    figures::{Figures, NextRun, NextState},
+    figures::{Figures, Row},
     hints::{Hints, wrapped},
     lateness::Lateness,
     text::{at_most, counted, cut, duration_text, grouped, wrapped_at_commas},
@@ -144,7 +141,7 @@ impl Picture {
     pub(super) fn log_line(&self) -> String {
         let figures = &self.figures;
         let next = match figures.next_runs.first() {
-            Some(run) => format!(", next {} {}", run.name, self.state_text(&run.state)),
+            Some([cron_job, _, next_run]) => format!(", next {cron_job} {next_run}"),
             None => String::new(),
         };
         let faults = self.faults.map(|faults| format!("; {faults}")).unwrap_or_default();
@@ -255,31 +252,12 @@ impl Picture {
     /// Returns the tables of next runs and of latest Jobs, each with its header if it has rows.
     fn tables(&self, size: Size) -> [Vec<String>; 2] {
         let figures = &self.figures;
-        let next = figures.next_runs.iter().chain(&figures.idle);
-        let next = next.map(|run| self.next_row(run)).collect();
-        let latest = figures.latest_jobs.iter().map(|job| {
-            let cells = [job.name.as_str(), job.slot.as_str(), job.state];
-            cells.map(str::to_owned)
-        });
+        let next_runs = [figures.next_runs.as_slice(), &figures.idle].concat();
         let titles: [Row; 2] = [
             ["CRONJOB", "SCHEDULE", "NEXT RUN"].map(str::to_owned),
             ["LATEST JOB", "SLOT", "STATE"].map(str::to_owned),
         ];
-        table(titles, [next, latest.collect()], size.columns)
-    }
-
-    fn next_row(&self, run: &NextRun) -> Row {
-        [run.name.clone(), run.schedule.clone(), self.state_text(&run.state)]
-    }
-
-    fn state_text(&self, state: &NextState) -> String {
-        match state {
-            NextState::At { at, local } => format!("in {}, {local}", self.until(*at)),
-            NextState::WaitsFor(job) => format!("Forbid: {job} runs"),
-            NextState::Suspended => "suspended".to_owned(),
-            NextState::Deleting => "being deleted".to_owned(),
-            NextState::Never => "never".to_owned(),
-        }
+        table(titles, [next_runs, figures.latest_jobs.clone()], size.columns)
     }
 
     /// Selects rows of the table of next runs. A quarter of them is for CronJobs without a next run.
@@ -292,13 +270,6 @@ impl Picture {
         rows.filter(|(position, _)| is_shown(*position))
             .map(|(_, row)| row)
             .collect()
-    }
-
-    /// Formats the time until an instant in whole seconds, rounded up: no slot is due before its instant.
-    fn until(&self, at: Timestamp) -> String {
-        let left = at.duration_since(self.now);
-        let seconds = left.as_secs() + i64::from(left.subsec_nanos() > 0);
-        duration_text(SignedDuration::from_secs(seconds.max(0)))
     }
 }
 

@@ -20,6 +20,13 @@ pub(super) fn local_time(instant: Timestamp, now: Timestamp, zone: &Zone) -> Str
     at.strftime(&[day, time].concat()).to_string()
 }
 
+/// Formats the time until an instant in whole seconds, rounded up: no slot is due before its instant.
+pub(super) fn time_until(instant: Timestamp, now: Timestamp) -> String {
+    let left = instant.duration_since(now);
+    let seconds = left.as_secs() + i64::from(left.subsec_nanos() > 0);
+    duration_text(SignedDuration::from_secs(seconds))
+}
+
 /// Formats a duration in whole seconds, with days apart: `2d 3h`, `4m 5s`.
 pub(super) fn duration_text(duration: SignedDuration) -> String {
     let seconds = duration.as_secs().max(0);

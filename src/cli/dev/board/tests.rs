@@ -40,15 +40,13 @@ fn job(name: &str, slot: &str, finish: Option<Finish>) -> Input {
     }))
 }
 
+/// Returns the names of CronJobs with their next runs, without the time until then.
 fn next_runs(board: &mut Board, now: &str) -> Vec<String> {
     let figures = board.figures(at(now), 10);
-    let runs = figures.next_runs.iter().chain(&figures.idle);
-    runs.map(|run| match &run.state {
-        NextState::At { at, .. } => format!("{} {}", run.name, at.strftime("%T")),
-        NextState::WaitsFor(job) => format!("{} waits for {job}", run.name),
-        NextState::Suspended => format!("{} suspended", run.name),
-        NextState::Deleting => format!("{} deleting", run.name),
-        NextState::Never => format!("{} never", run.name),
+    let rows = figures.next_runs.iter().chain(&figures.idle);
+    rows.map(|[cron_job, _, next_run]| {
+        let instant = next_run.rsplit(", ").next().unwrap();
+        format!("{cron_job} {}", instant.trim_end_matches(" UTC"))
     })
     .collect()
 }
@@ -67,14 +65,14 @@ fn next_runs_are_sorted_and_advance_with_time() {
     }
     assert_eq!(
         next_runs(&mut board, "10:00:30"),
-        ["default/a 10:01:00", "default/b 10:01:00", "default/hourly 11:00:00"]
+        ["default/a 10:01", "default/b 10:01", "default/hourly 11:00"]
     );
-    assert_eq!(next_runs(&mut board, "10:01:00")[0], "default/a 10:02:00");
+    assert_eq!(next_runs(&mut board, "10:01:00")[0], "default/a 10:02");
     let figures = board.figures(at("10:59:59"), 1);
     assert_eq!((figures.n_cron_jobs, figures.next_runs.len()), (3, 1));
     assert_eq!(
         next_runs(&mut board, "10:59:59").last().unwrap(),
-        "default/hourly 11:00:00"
+        "default/hourly 11:00"
     );
 }
 
@@ -83,7 +81,7 @@ fn next_runs_follow_schedule_changes_and_deletions() {
     let mut board = Board::default();
     board.take(applied(cron_job("a", "* * * * *")), at("10:00:30"));
     board.take(applied(cron_job("a", "30 12 * * *")), at("10:00:31"));
-    assert_eq!(next_runs(&mut board, "10:00:31"), ["default/a 12:30:00"]);
+    assert_eq!(next_runs(&mut board, "10:00:31"), ["default/a 12:30"]);
     board.take(
         Input::CronJobDeleted(cron_job("a", "").identity.uid.clone()),
         at("10:00:32"),
@@ -110,7 +108,7 @@ fn a_relist_replaces_a_recreated_cron_job() {
         Input::list_done(WatchedResource::CronJobs, Scope::Cluster),
         at("10:00:40"),
     );
-    assert_eq!(next_runs(&mut board, "10:00:40"), ["default/a 10:01:00"]);
+    assert_eq!(next_runs(&mut board, "10:00:40"), ["default/a 10:01"]);
 }
 
 #[test]
@@ -164,14 +162,7 @@ fn suspended_and_never_due_cron_jobs_are_listed_as_such() {
     assert_eq!((figures.n_cron_jobs, figures.n_suspended), (4, 0));
     assert_eq!(
         figures.next_runs,
-        [NextRun {
-            name: "shop/suspended".to_owned(),
-            schedule: "* * * * * Asia/Tokyo".to_owned(),
-            state: NextState::At {
-                at: at("10:01:00"),
-                local: "19:01 JST".to_owned()
-            }
-        }]
+        [["shop/suspended", "* * * * * Asia/Tokyo", "in 59s, 19:01 JST"]]
     );
 }
 
@@ -193,11 +184,11 @@ fn a_cron_job_blocked_by_forbid_shows_the_running_job() {
     };
     board.take(run(None), at("10:01:00"));
     assert_eq!(board.figures(at("10:01:59"), 10).n_blocked, 0);
-    assert_eq!(next_runs(&mut board, "10:02:00"), ["default/a waits for a-1"]);
+    assert_eq!(next_runs(&mut board, "10:02:00"), ["default/a Forbid: a-1 runs"]);
     assert_eq!(board.figures(at("10:02:00"), 10).n_blocked, 1);
     board.take(run(Some(Finish::Complete)), at("10:02:10"));
     assert_eq!(board.figures(at("10:02:10"), 10).n_blocked, 0);
-    assert_eq!(next_runs(&mut board, "10:02:10"), ["default/a 10:03:00"]);
+    assert_eq!(next_runs(&mut board, "10:02:10"), ["default/a 10:03"]);
 }
 
 #[test]
@@ -211,7 +202,7 @@ fn slots_are_shown_in_the_zone_of_their_cron_job() {
     record.schedule = CronJobSchedule::new("* * * * *", Some("Europe/Berlin"), &Zone::utc());
     board.take(applied(record), at("09:59:00"));
     board.take(job("a-1", "10:00:00", None), at("10:00:00"));
-    assert_eq!(board.figures(at("10:00:01"), 10).latest_jobs[0].slot, "12:00 CEST");
+    assert_eq!(board.figures(at("10:00:01"), 10).latest_jobs[0][1], "12:00 CEST");
 }
 
 #[test]
@@ -249,7 +240,7 @@ fn a_deleted_job_is_not_running() {
     board.take(Input::JobDeleted(uid("a-1")), at("10:00:01"));
     assert_eq!(jobs(&mut board, "10:00:02"), (0, 0, 0));
     let latest = board.figures(at("10:00:02"), 10).latest_jobs;
-    assert_eq!((latest[0].name.as_str(), latest[0].state), ("default/a-1", "Deleted"));
+    assert_eq!((&*latest[0][0], &*latest[0][2]), ("default/a-1", "Deleted"));
 }
 
 #[test]
@@ -265,7 +256,7 @@ fn starts_count_for_a_minute_and_are_listed_newest_first() {
     let latest: Vec<_> = figures
         .latest_jobs
         .iter()
-        .map(|job| (job.name.as_str(), job.state))
+        .map(|[name, _, state]| (name.as_str(), state.as_str()))
         .collect();
     assert_eq!(latest, [("default/a-2", "Running"), ("default/a-1", "Failed")]);
     for number in 0..2 * LATEST_MAX {
@@ -315,7 +306,7 @@ fn a_relist_removes_absent_objects() {
     }
     assert_eq!(
         next_runs(&mut board, "10:00:10"),
-        ["default/b 10:01:00", "default/c 10:01:00"]
+        ["default/b 10:01", "default/c 10:01"]
     );
     assert_eq!(jobs(&mut board, "10:00:10"), (1, 0, 0));
 }

@@ -1,8 +1,6 @@
 //! Two tables of three columns with common widths.
 
-use crate::cli::dev::text::cut;
-
-pub(super) type Row = [String; 3];
+use crate::cli::dev::{figures::Row, text::cut};
 
 /// The gap between two columns.
 const GAP: &str = "  ";

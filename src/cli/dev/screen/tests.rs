@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::*;
-use crate::cli::dev::figures::{LatestJob, Subject};
+use crate::cli::dev::figures::Subject;
 
 fn at(time: &str) -> Timestamp {
     format!("2026-05-05T{time}Z").parse().unwrap()
@@ -17,12 +17,8 @@ fn guide() -> Guide {
     }
 }
 
-fn run(name: &str, schedule: &str, state: NextState) -> NextRun {
-    NextRun {
-        name: name.to_owned(),
-        schedule: schedule.to_owned(),
-        state,
-    }
+fn row(cells: [&str; 3]) -> Row {
+    cells.map(str::to_owned)
 }
 
 fn picture() -> Picture {
@@ -47,29 +43,14 @@ fn picture() -> Picture {
                 doubled: 0,
             },
             next_runs: vec![
-                run(
-                    "default/hello",
-                    "* * * * * Europe/Berlin",
-                    NextState::At {
-                        at: at("10:01:00"),
-                        local: "12:01 CEST".to_owned(),
-                    },
-                ),
-                run(
-                    "shop/slow",
-                    "* * * * *",
-                    NextState::WaitsFor("slow-29632920".to_owned()),
-                ),
+                row(["default/hello", "* * * * * Europe/Berlin", "in 37s, 12:01 CEST"]),
+                row(["shop/slow", "* * * * *", "Forbid: slow-29632920 runs"]),
             ],
             idle: vec![
-                run("shop/off", "@daily", NextState::Suspended),
-                run("shop/odd", "0 0 30 2 *", NextState::Never),
+                row(["shop/off", "@daily", "suspended"]),
+                row(["shop/odd", "0 0 30 2 *", "never"]),
             ],
-            latest_jobs: vec![LatestJob {
-                name: "default/hello-29632920".to_owned(),
-                slot: "12:00 CEST".to_owned(),
-                state: "Complete",
-            }],
+            latest_jobs: vec![row(["default/hello-29632920", "12:00 CEST", "Complete"])],
             subject: Some(Subject {
                 namespace: "default".to_owned(),
                 name: "hello".to_owned(),
@@ -274,8 +255,8 @@ fn without_a_terminal_the_state_is_one_line() {
 #[test]
 fn control_characters_do_not_reach_the_terminal() {
     let mut picture = picture();
-    picture.figures.next_runs[0].name = "\x1b[2J*\t*\r\n* * *".to_owned();
-    picture.figures.next_runs[1].schedule = "\x1b[2J*\t*\r\n* * *".to_owned();
+    picture.figures.next_runs[0][0] = "\x1b[2J*\t*\r\n* * *".to_owned();
+    picture.figures.next_runs[1][1] = "\x1b[2J*\t*\r\n* * *".to_owned();
     picture.log = vec!["\x1b]0;title\x07".to_owned()];
     for line in text(&picture, 80, 24) {
         assert!(!line.contains(char::is_control), "{line:?}");

@@ -1,6 +1,8 @@
 //! Combines `spec.schedule` and `spec.timeZone` of a CronJob, parsed once (B-7.1).
 
-use super::{ParseError, Schedule, Zone, ZoneError, parse_standard};
+use jiff::Timestamp;
+
+use super::{ParseError, Schedule, Zone, ZoneError, due, parse_standard};
 
 /// The longest `spec.schedule` that is parsed, and the longest text of a schedule or time zone that is stored. A
 /// schedule that lists every value of every field takes a tenth of it. The limit bounds the cost of a CronJob event,
@@ -45,6 +47,18 @@ impl CronJobSchedule {
             zone,
             parsed,
             default_zone: default_zone.clone(),
+        }
+    }
+
+    /// The first activation after `now`. `anchor` starts the chain of `@every`. `None` if the schedule or its zone is
+    /// invalid, or if nothing matches.
+    pub fn next_run(&self, anchor: Timestamp, now: Timestamp) -> Option<Timestamp> {
+        let has_zone = !matches!(self.zone, Some(Err(_)));
+        let schedule = self.parsed.as_ref().ok().filter(|_| has_zone)?;
+        if schedule.is_every() {
+            due::next_in_chain(schedule, &self.default_zone, anchor, now)
+        } else {
+            schedule.next_after(now, &self.default_zone)
         }
     }
 

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     cli::calendar::zone_of,
-    schedule::{Zone, due},
+    schedule::Zone,
     shard::{
         CronJobIdentity, CronJobRecord, CronJobSchedule, Finish, Input, JobRecord, Uid, WatchedResource,
         input::WatchStage,
@@ -137,7 +137,7 @@ impl Board {
     pub(super) fn figures(&mut self, now: Timestamp, n_listed: usize) -> Figures {
         self.pass_time(now);
         let subject = self.subject();
-        let next_run = |uid: &Uid| self.cron_jobs.get(uid).map(|listed| self.next_run(uid, listed, now));
+        let row = |uid: &Uid| self.cron_jobs.get(uid).map(|listed| self.row(uid, listed, now));
         let planned = self.agenda.iter().take(n_listed);
         let idle = self.idle.iter().take(n_listed);
         let latest = self.latest.iter().take(n_listed);
@@ -151,14 +151,14 @@ impl Board {
             n_complete: self.n_complete,
             n_failed: self.n_failed,
             runs: self.audit.counts(),
-            next_runs: planned.filter_map(|(_, _, uid)| next_run(uid)).collect(),
-            idle: idle.filter_map(|(_, uid)| next_run(uid)).collect(),
+            next_runs: planned.filter_map(|(_, _, uid)| row(uid)).collect(),
+            idle: idle.filter_map(|(_, uid)| row(uid)).collect(),
             latest_jobs: latest.map(|job| job.row(now)).collect(),
             subject,
         }
     }
 
-    fn next_run(&self, uid: &Uid, listed: &Listed, now: Timestamp) -> Row {
+    fn row(&self, uid: &Uid, listed: &Listed, now: Timestamp) -> Row {
         let next_run = match (self.audit.blocking_job(uid), listed.next) {
             _ if listed.is_deleting => "being deleted".to_owned(),
             _ if listed.is_suspended => "suspended".to_owned(),
@@ -232,7 +232,7 @@ impl Board {
         let Some(listed) = self.cron_jobs.get_mut(uid) else {
             return;
         };
-        listed.next = listed.next_after(now);
+        listed.next = listed.next_run(now);
         let name = Arc::clone(&listed.name);
         match listed.next {
             Some(next) => self.agenda.insert((next, name, uid.clone())),
@@ -344,16 +344,11 @@ impl Listed {
         self.is_suspended || self.is_deleting
     }
 
-    fn next_after(&self, now: Timestamp) -> Option<Timestamp> {
-        let CronJobSchedule {
-            parsed, default_zone, ..
-        } = &self.schedule;
-        let is_good = !self.is_at_rest() && !matches!(self.schedule.zone, Some(Err(_)));
-        let schedule = parsed.as_ref().ok().filter(|_| is_good)?;
-        if schedule.is_every() {
-            due::next_in_chain(schedule, default_zone, self.anchor, now)
+    fn next_run(&self, now: Timestamp) -> Option<Timestamp> {
+        if self.is_at_rest() {
+            None
         } else {
-            schedule.next_after(now, default_zone)
+            self.schedule.next_run(self.anchor, now)
         }
     }
 

@@ -11,7 +11,6 @@ use super::cron_job::CronJobName;
 use crate::{
     coordination::{Installation, LeaseKey, LeaseRecord},
     kube_api::other_controllers::OtherControllers,
-    schedule::due,
     shard::{Bucket, CronJobIdentity, CronJobRecord, CronJobSchedule, ShardId, Uid},
 };
 
@@ -65,7 +64,7 @@ impl Known {
     }
 
     pub(super) fn put_cron_job(&mut self, record: &CronJobRecord) {
-        let is_at_rest = record.is_suspended || record.is_deleting || matches!(record.schedule.zone, Some(Err(_)));
+        let is_at_rest = record.is_suspended || record.is_deleting;
         let plan = (!is_at_rest).then(|| Plan {
             schedule: record.schedule.clone(),
             anchor: record.status.last_schedule_time.unwrap_or(record.created),
@@ -113,7 +112,7 @@ impl Known {
         Some(Place {
             shard: listed.shard,
             schedule: plan.map(|plan| &plan.schedule),
-            next_run: plan.and_then(|plan| plan.next_after(now)),
+            next_run: plan.and_then(|plan| plan.next_run(now)),
         })
     }
 
@@ -130,7 +129,7 @@ impl Known {
     pub(super) fn next_runs(&self, now: Timestamp) -> BTreeMap<ShardId, Timestamp> {
         let mut next = BTreeMap::new();
         for listed in self.cron_jobs.values() {
-            if let Some(at) = listed.plan.as_ref().and_then(|plan| plan.next_after(now)) {
+            if let Some(at) = listed.plan.as_ref().and_then(|plan| plan.next_run(now)) {
                 let earliest = next.entry(listed.shard).or_insert(at);
                 *earliest = at.min(*earliest);
             }
@@ -140,15 +139,7 @@ impl Known {
 }
 
 impl Plan {
-    fn next_after(&self, now: Timestamp) -> Option<Timestamp> {
-        let CronJobSchedule {
-            parsed, default_zone, ..
-        } = &self.schedule;
-        let schedule = parsed.as_ref().ok()?;
-        if schedule.is_every() {
-            due::next_in_chain(schedule, default_zone, self.anchor, now)
-        } else {
-            schedule.next_after(now, default_zone)
-        }
+    fn next_run(&self, now: Timestamp) -> Option<Timestamp> {
+        self.schedule.next_run(self.anchor, now)
     }
 }

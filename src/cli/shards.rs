@@ -18,7 +18,7 @@ use std::{
 
 use clap::{Args, ValueEnum};
 
-use self::{cron_job::CronJobName, known::Known, listing::Listing, text::Shown, watch::Gathering};
+use self::{cron_job::CronJobName, known::Known, listing::Listing, text::Form, watch::Gathering};
 use super::args::values::{parse_installation, parse_namespace, parse_zone};
 use crate::{
     controller::clock::Clock,
@@ -229,12 +229,14 @@ fn answer(format: OutputFormat, wanted: &CronJobName, known: &Known, clock: &Clo
 fn listing(args: &ShardsArgs, known: &Known, clock: &Clock) -> String {
     let (view, now) = (Listing::of(known), clock.now());
     let next_runs = known.next_runs(now);
-    let shown = if args.all { Shown::All } else { Shown::InTrouble };
-    match args.output {
-        OutputFormat::Text => text::narrow(&view, &next_runs, shown, now),
-        OutputFormat::Wide => text::wide(&view, &next_runs, shown, now),
-        OutputFormat::Json => json::document(&view, &next_runs, now),
+    if args.output == OutputFormat::Json {
+        return json::document(&view, &next_runs, now);
     }
+    let form = Form {
+        is_wide: args.output == OutputFormat::Wide,
+        has_all_shards: args.all,
+    };
+    text::listing(&view, &next_runs, form, now)
 }
 
 fn write(output: &mut impl Write, text: &str) -> io::Result<()> {

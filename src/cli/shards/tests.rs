@@ -9,12 +9,22 @@ use super::{
     changes, json,
     known::Known,
     listing::Listing,
-    text::{self, Shown},
+    text::{self, Form},
 };
 use crate::{
     coordination::{Installation, LeaseKey, LeaseRecord, annotation},
     kube_api::other_controllers::StatusWriter,
     shard::{CronJobIdentity, ResourceVersion, ShardCount, ShardId, Uid},
+};
+
+const ALL: Form = Form {
+    is_wide: false,
+    has_all_shards: true,
+};
+
+const IN_TROUBLE: Form = Form {
+    is_wide: false,
+    has_all_shards: false,
 };
 
 fn now() -> Timestamp {
@@ -103,7 +113,7 @@ fn first_lines(listing: &str) -> Vec<&str> {
 
 #[test]
 fn the_listing_has_all_members_and_shards() {
-    let listing = text::narrow(&Listing::of(&known(fleet())), &next_runs(), Shown::All, now());
+    let listing = text::listing(&Listing::of(&known(fleet())), &next_runs(), ALL, now());
     assert_eq!(
         first_lines(&listing),
         [
@@ -130,7 +140,7 @@ fn the_listing_has_all_members_and_shards() {
 
 #[test]
 fn without_all_only_shards_in_trouble_are_listed() {
-    let of = |known: &Known| text::narrow(&Listing::of(known), &next_runs(), Shown::InTrouble, now());
+    let of = |known: &Known| text::listing(&Listing::of(known), &next_runs(), IN_TROUBLE, now());
     let listing = of(&known(fleet()));
     let lines: Vec<&str> = listing.lines().collect();
     assert!(lines[7].starts_with("1       64-127") && lines[7].ends_with("led, 1 crashed"));
@@ -158,7 +168,8 @@ fn without_all_only_shards_in_trouble_are_listed() {
 
 #[test]
 fn the_wide_listing_has_more_columns() {
-    let listing = text::wide(&Listing::of(&known(fleet())), &next_runs(), Shown::All, now());
+    let form = Form { is_wide: true, ..ALL };
+    let listing = text::listing(&Listing::of(&known(fleet())), &next_runs(), form, now());
     let lines = first_lines(&listing);
     assert!(lines[2].ends_with("STATE                  INCARNATION        REVISION   PROTOCOL   POD UID"));
     assert!(
@@ -194,7 +205,7 @@ fn a_member_without_shards_shows_the_reason() {
         usurped,
         member("i", &declines),
     ];
-    let listing = text::narrow(&Listing::of(&known(members)), &next_runs(), Shown::All, now());
+    let listing = text::listing(&Listing::of(&known(members)), &next_runs(), ALL, now());
     let states: Vec<&str> = listing.lines().skip(3).take(9).map(|line| line[33..].trim()).collect();
     assert_eq!(
         states,
@@ -218,7 +229,7 @@ fn a_waiting_member_shows_whom_it_waits_for() {
     let with = |settings| [TAKES, &[(annotation::SETTINGS, settings)]].concat();
     let waits = [(annotation::SETTINGS, "time-zone=UTC namespaces=b"), TAKES[1], TAKES[2]];
     let states = |members| {
-        let listing = text::narrow(&Listing::of(&known(members)), &next_runs(), Shown::All, now());
+        let listing = text::listing(&Listing::of(&known(members)), &next_runs(), ALL, now());
         let lines = listing.lines().skip(3).take(2);
         lines.map(|line| line[33..].trim().to_owned()).collect::<Vec<_>>()
     };

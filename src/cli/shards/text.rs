@@ -15,57 +15,23 @@ pub(super) const NOTHING: &str = "-";
 
 type NextRuns = BTreeMap<ShardId, Timestamp>;
 
-/// The listed shards.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shown {
-    /// The shards that are not simply led.
-    InTrouble,
-    /// All.
-    All,
-}
-
-impl Shown {
-    fn shards(self, view: &Listing) -> Vec<&ShardRow> {
-        let is_shown = |row: &&ShardRow| self == Shown::All || row.state() != LED;
-        view.shards.iter().filter(is_shown).collect()
-    }
+/// The form of a listing.
+#[derive(Clone, Copy)]
+pub(super) struct Form {
+    /// Whether the tables have the columns of [`N_WIDE_COLUMNS`].
+    pub(super) is_wide: bool,
+    /// Whether all shards are listed, and not only those that are not simply led.
+    pub(super) has_all_shards: bool,
 }
 
 /// The state of a shard without trouble.
 const LED: &str = "led";
 
-/// Formats the default listing.
-pub(super) fn narrow(view: &Listing, next_runs: &NextRuns, shown: Shown, now: Timestamp) -> String {
-    let member = |row: &MemberRow| member_cells(row, now).to_vec();
-    let shard = |row: &ShardRow| shard_cells(row, next_runs, now).to_vec();
-    let members = table(&MEMBER_HEADS, view.members.values().map(member));
-    listing(view, &members, shown, now, |rows| {
-        table(&SHARD_HEADS, rows.iter().map(|row| shard(row)))
-    })
-}
+/// Number of columns at the end of each table that only a wide listing has.
+const N_WIDE_COLUMNS: usize = 4;
 
-/// Formats the wide listing.
-pub(super) fn wide(view: &Listing, next_runs: &NextRuns, shown: Shown, now: Timestamp) -> String {
-    let member = |row: &MemberRow| [member_cells(row, now).to_vec(), more_of_member(row).to_vec()].concat();
-    let shard = |row: &ShardRow| {
-        let more = more_of_shard(row, view).to_vec();
-        [shard_cells(row, next_runs, now).to_vec(), more].concat()
-    };
-    let member_heads = [&MEMBER_HEADS[..], &MORE_MEMBER_HEADS].concat();
-    let members = table(&member_heads, view.members.values().map(member));
-    listing(view, &members, shown, now, |rows| {
-        let heads = [&SHARD_HEADS[..], &MORE_SHARD_HEADS].concat();
-        table(&heads, rows.iter().map(|row| shard(row)))
-    })
-}
-
-fn listing(
-    view: &Listing,
-    members: &str,
-    shown: Shown,
-    now: Timestamp,
-    table: impl Fn(&[&ShardRow]) -> String,
-) -> String {
+/// Formats the listing.
+pub(super) fn listing(view: &Listing, next_runs: &NextRuns, form: Form, now: Timestamp) -> String {
     let count = view.installation.shard_count.get();
     let n_led = view.shards.iter().filter(|row| row.is_holder_member).count();
     let n_cron_jobs: usize = view.shards.iter().map(|row| row.n_cron_jobs).sum();
@@ -76,14 +42,16 @@ fn listing(
     for sighting in view.other_controllers.active(now) {
         let _ = writeln!(text, "trouble: {sighting}");
     }
-    let _ = write!(text, "\n{members}\n");
-    let rows = shown.shards(view);
+    let members = view.members.values().map(|row| member_cells(row, now));
+    let _ = write!(text, "\n{}\n", table(MEMBER_HEADS, members, form));
+    let is_listed = |row: &&ShardRow| form.has_all_shards || row.state() != LED;
+    let rows: Vec<&ShardRow> = view.shards.iter().filter(is_listed).collect();
     if !rows.is_empty() {
-        text += &table(&rows);
+        let shards = rows.iter().map(|row| shard_cells(row, view, next_runs, now));
+        text += &table(SHARD_HEADS, shards, form);
     }
     match view.shards.len() - rows.len() {
         0 => {}
-        1 if !rows.is_empty() => text += "\n1 other shard is led; --all lists it\n",
         n if rows.is_empty() => {
             let _ = writeln!(text, "all {n} shards are led; --all lists them");
         }
@@ -95,67 +63,69 @@ fn listing(
     text
 }
 
-const MEMBER_HEADS: [&str; 4] = ["MEMBER", "SHARDS", "RENEWED", "STATE"];
+const MEMBER_HEADS: [&str; 8] = [
+    "MEMBER",
+    "SHARDS",
+    "RENEWED",
+    "STATE",
+    "INCARNATION",
+    "REVISION",
+    "PROTOCOL",
+    "POD UID",
+];
 
-fn member_cells(row: &MemberRow, now: Timestamp) -> [String; 4] {
+fn member_cells(row: &MemberRow, now: Timestamp) -> [String; 8] {
     let mut state = row.state.to_string();
     if row.is_silent(now) {
         state += ", silent";
     }
+    let incarnation = row.lease.holder.member().map(|member| member.incarnation.to_string());
     [
         row.pod().to_owned(),
         row.n_shards.to_string(),
         age(row.lease.renewed_at, now),
         state,
-    ]
-}
-
-const MORE_MEMBER_HEADS: [&str; 4] = ["INCARNATION", "REVISION", "PROTOCOL", "POD UID"];
-
-fn more_of_member(row: &MemberRow) -> [String; 4] {
-    let incarnation = row.lease.holder.member().map(|member| member.incarnation.to_string());
-    [
-        incarnation.unwrap_or_else(|| NOTHING.to_owned()),
-        or_nothing(&row.lease.revision),
+        or_nothing(incarnation),
+        or_nothing(Some(row.lease.revision.to_string()).filter(|revision| !revision.is_empty())),
         row.lease.protocol.to_string(),
         row.pod_uid.to_string(),
     ]
 }
 
-const SHARD_HEADS: [&str; 8] = [
-    "SHARD", "BUCKETS", "HOLDER", "TERM", "CRONJOBS", "NEXT RUN", "AGE", "STATE",
+const SHARD_HEADS: [&str; 12] = [
+    "SHARD",
+    "BUCKETS",
+    "HOLDER",
+    "TERM",
+    "CRONJOBS",
+    "NEXT RUN",
+    "AGE",
+    "STATE",
+    "CRASHES",
+    "INCARNATION",
+    "FIRED THROUGH",
+    "HASHES FROM",
 ];
 
-fn shard_cells(row: &ShardRow, next_runs: &NextRuns, now: Timestamp) -> [String; 8] {
-    let next_run = next_runs.get(&row.shard).map(Timestamp::to_string);
+fn shard_cells(row: &ShardRow, view: &Listing, next_runs: &NextRuns, now: Timestamp) -> [String; 12] {
     let lease = row.lease.as_ref();
+    let member = lease.and_then(|lease| lease.holder.member());
+    let fired_through = lease.and_then(|lease| lease.fired_through);
+    let hashes = view.installation.shard_count.hash_range(row.shard);
     [
         row.shard.0.to_string(),
         format!("{}-{}", row.buckets.0, row.buckets.1),
         holder(lease),
         term(lease),
         row.n_cron_jobs.to_string(),
-        next_run.unwrap_or_else(|| NOTHING.to_owned()),
+        or_nothing(next_runs.get(&row.shard).map(Timestamp::to_string)),
         age(lease.and_then(|lease| lease.acquired_at), now),
         row.state(),
+        or_nothing(lease.map(|lease| lease.crashes.to_string())),
+        or_nothing(member.map(|member| member.incarnation.to_string())),
+        or_nothing(fired_through.map(|at| at.to_string())),
+        format!("{:#018x}", hashes.start()),
     ]
-}
-
-const MORE_SHARD_HEADS: [&str; 4] = ["CRASHES", "INCARNATION", "FIRED THROUGH", "HASHES FROM"];
-
-fn more_of_shard(row: &ShardRow, view: &Listing) -> [String; 4] {
-    let lease = row.lease.as_ref();
-    let member = lease.and_then(|lease| lease.holder.member());
-    let texts = [
-        lease.map(|lease| lease.crashes.to_string()),
-        member.map(|member| member.incarnation.to_string()),
-        lease.and_then(|lease| lease.fired_through).map(|at| at.to_string()),
-        Some(format!(
-            "{:#018x}",
-            view.installation.shard_count.hash_range(row.shard).start()
-        )),
-    ];
-    texts.map(|text| text.unwrap_or_else(|| NOTHING.to_owned()))
 }
 
 /// Returns the holder of a shard.
@@ -212,8 +182,8 @@ impl std::fmt::Display for MemberState {
     }
 }
 
-fn or_nothing(text: &str) -> String {
-    if text.is_empty() { NOTHING } else { text }.to_owned()
+fn or_nothing(cell: Option<String>) -> String {
+    cell.unwrap_or_else(|| NOTHING.to_owned())
 }
 
 /// Returns an age like kubectl, with at most two units.
@@ -233,15 +203,10 @@ pub(super) fn age(at: Option<Timestamp>, now: Timestamp) -> String {
 }
 
 /// Formats a table with columns separated by three spaces.
-fn table(heads: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
-    let heads = heads.iter().map(|head| (*head).to_owned()).collect();
-    let rows: Vec<Vec<String>> = std::iter::once(heads).chain(rows).collect();
-    let n_columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        rows.iter()
-            .filter_map(|row| Some(row.get(column)?.chars().count()))
-            .max()
-    };
+fn table<const N: usize>(heads: [&str; N], rows: impl Iterator<Item = [String; N]>, form: Form) -> String {
+    let n_columns = if form.is_wide { N } else { N - N_WIDE_COLUMNS };
+    let rows: Vec<[String; N]> = std::iter::once(heads.map(str::to_owned)).chain(rows).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
     let widths: Vec<usize> = (0..n_columns).map(|column| width(column).unwrap_or(0)).collect();
     let mut text = String::new();
     for row in &rows {

@@ -108,7 +108,7 @@ fn man_page(command: Option<&str>, output: &mut impl io::Write) -> io::Result<()
 fn explain(args: &ExplainArgs) -> Result<(), CommandError> {
     let now = Clock::system(SignedDuration::ZERO, SignedDuration::ZERO).now();
     let (output, notes) = (io::stdout().lock(), io::stderr().lock());
-    let Some(wanted) = args.wanted()? else {
+    let Some(name) = args.name_in_cluster()? else {
         return Ok(explain::run(args, now, io::stdin().lock(), output, notes)?);
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -116,11 +116,11 @@ fn explain(args: &ExplainArgs) -> Result<(), CommandError> {
         .build()
         .map_err(CommandError::Threads)?;
     runtime.block_on(async {
-        let config = kube_config(wanted.kubeconfig, wanted.context).await?;
-        let namespace = wanted.namespace.unwrap_or(&config.default_namespace);
+        let config = kube_config(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
+        let namespace = args.namespace.as_deref().unwrap_or(&config.default_namespace);
         let server = ApiServer::open(&config).await.map_err(RuntimeError::Connect)?;
         let client = watch_client(&server).map_err(RuntimeError::Connect)?;
-        Ok(explain::run_live(args, &client, (namespace, wanted.name), now, output, notes).await?)
+        Ok(explain::run_live(args, &client, (namespace, name), now, output, notes).await?)
     })
 }
 

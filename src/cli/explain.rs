@@ -52,13 +52,13 @@ pub struct ExplainArgs {
     name_after_resource: Option<String>,
     /// Namespace of the CronJob. Default: that of the context or of the service account; all in files
     #[arg(short, long, value_name = "NAME", requires = "name", value_parser = parse_name)]
-    namespace: Option<String>,
+    pub namespace: Option<String>,
     /// Kubeconfig file. Default: the service account in a Pod, otherwise KUBECONFIG or ~/.kube/config
     #[arg(long, value_name = "FILE", requires = "name", conflicts_with = "file")]
-    kubeconfig: Option<PathBuf>,
+    pub kubeconfig: Option<PathBuf>,
     /// Context of the kubeconfig. Default: the current context
     #[arg(long, value_name = "NAME", requires = "name", conflicts_with = "file")]
-    context: Option<String>,
+    pub context: Option<String>,
     /// Read CronJobs and Jobs from a YAML or JSON file, from the files of a directory, or from - for standard input,
     /// instead of a cluster; can be repeated. Jobs that are in none of the files do not exist
     #[arg(short, long = "file", value_name = "FILE")]
@@ -187,33 +187,14 @@ fn parse_assumption(text: &str) -> Result<AssumedCreate, String> {
     }
 }
 
-/// The CronJob of a cluster to explain, and the access to the cluster.
-#[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
-    /// The name of the CronJob.
-    pub name: &'a str,
-    /// The namespace of the CronJob, if given.
-    pub namespace: Option<&'a str>,
-    /// The kubeconfig, if given.
-    pub kubeconfig: Option<&'a Path>,
-    /// The context of the kubeconfig, if given.
-    pub context: Option<&'a str>,
-}
-
 impl ExplainArgs {
-    /// The CronJob of a cluster; `None` if a file or a rule is given.
+    /// The name of the CronJob in a cluster; `None` if a file or a rule is given.
     ///
     /// # Errors
     ///
     /// If there are two names.
-    pub fn wanted(&self) -> Result<Option<Wanted<'_>>, ExplainError> {
-        let name = self.cron_job_name()?.filter(|_| self.file.is_empty());
-        Ok(name.map(|name| Wanted {
-            name,
-            namespace: self.namespace.as_deref(),
-            kubeconfig: self.kubeconfig.as_deref(),
-            context: self.context.as_deref(),
-        }))
+    pub fn name_in_cluster(&self) -> Result<Option<&str>, ExplainError> {
+        Ok(self.cron_job_name()?.filter(|_| self.file.is_empty()))
     }
 
     /// Returns the name, which may come after a resource.

@@ -6,7 +6,7 @@ use std::fmt;
 
 use jiff::{Timestamp, tz::Offset};
 
-use self::change_day::{Chain, ChangeDay, walls};
+use self::change_day::{ChangeDay, walls};
 use crate::schedule::{CronJobSchedule, Schedule, Zone, describe::describe, due, zone::OffsetChange};
 
 /// A change of the clocks within this time is printed too.
@@ -169,14 +169,7 @@ impl<'a> Calendar<'a> {
         let first = self.zone.next_change_after(now - NEAR_SECONDS);
         let changes = std::iter::successors(first, |change| self.zone.next_change_after(change.at));
         let near = changes.take(CHANGES_MAX).take_while(|change| change.at <= until);
-        let chain = Chain {
-            schedule: self.schedule,
-            text: &self.effective.text,
-            zone: self.zone,
-            default_zone: &self.effective.default_zone,
-            since: self.since,
-        };
-        near.map(|change| (ChangeDay::new(&chain, &change), change))
+        near.map(|change| (ChangeDay::new(self, &change), change))
             .enumerate()
             .filter(|(position, (day, _))| *position == 0 || day.is_disturbed())
             .map(|(_, (day, change))| (change.at, change_text(&day, &change)))

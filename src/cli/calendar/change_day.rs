@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
+use super::Calendar;
 use crate::schedule::{Schedule, Zone, due, parse_standard, zone::OffsetChange};
 
 const DAY_SECONDS: i64 = 86_400;
@@ -17,17 +18,6 @@ const LEAD_SECONDS: i64 = 7 * DAY_SECONDS;
 
 /// More activations than the longest day has minutes.
 const RUNS_MAX: usize = 3 * 24 * 60;
-
-/// A schedule in a zone with the start of its chain of activations.
-#[derive(Clone, Copy)]
-pub(super) struct Chain<'a> {
-    pub(super) schedule: &'a Schedule,
-    /// `spec.schedule`.
-    pub(super) text: &'a str,
-    pub(super) zone: &'a Zone,
-    pub(super) default_zone: &'a Zone,
-    pub(super) since: Timestamp,
-}
 
 /// The local day on which time is skipped or repeated. Times of day are seconds since its midnight.
 pub(super) struct ChangeDay {
@@ -41,12 +31,12 @@ pub(super) struct ChangeDay {
 }
 
 impl ChangeDay {
-    pub(super) fn new(chain: &Chain<'_>, change: &OffsetChange) -> ChangeDay {
+    pub(super) fn new(calendar: &Calendar<'_>, change: &OffsetChange) -> ChangeDay {
         let (from, to) = walls(change);
         let midnight_wall = from.min(to).div_euclid(DAY_SECONDS) * DAY_SECONDS;
         let touched = from.min(to) - midnight_wall..from.max(to) - midnight_wall;
-        let wanted = wanted(chain, midnight_wall);
-        let mut runs = runs(chain, change, midnight_wall);
+        let wanted = wanted(&calendar.effective.text, midnight_wall);
+        let mut runs = runs(calendar, change, midnight_wall);
         runs.sort_unstable();
         let n_of = |time: &i64| runs.iter().filter(|run| *run == time).count();
         let hours: BTreeSet<i64> = wanted.iter().map(|time| time / 3_600).collect();
@@ -112,8 +102,8 @@ fn phrase(times: &[i64], of_one: &str, of_many: &str) -> Option<String> {
 }
 
 /// Returns the times of day that the schedule names, without clock changes.
-fn wanted(chain: &Chain<'_>, midnight_wall: i64) -> BTreeSet<i64> {
-    let Ok(schedule) = parse_standard(without_zone(chain.text)) else {
+fn wanted(text: &str, midnight_wall: i64) -> BTreeSet<i64> {
+    let Ok(schedule) = parse_standard(without_zone(text)) else {
         return BTreeSet::new();
     };
     let utc = Zone::utc();
@@ -124,18 +114,19 @@ fn wanted(chain: &Chain<'_>, midnight_wall: i64) -> BTreeSet<i64> {
 }
 
 /// Returns the times of day of the runs on the day of the change.
-fn runs(chain: &Chain<'_>, change: &OffsetChange, midnight_wall: i64) -> Vec<i64> {
+fn runs(calendar: &Calendar<'_>, change: &OffsetChange, midnight_wall: i64) -> Vec<i64> {
+    let (schedule, default_zone) = (calendar.schedule, &calendar.effective.default_zone);
     let (before, after) = (i64::from(change.before_seconds), i64::from(change.after_seconds));
     let start = midnight_wall - before.max(after);
     let end = midnight_wall + DAY_SECONDS - before.min(after);
-    let since = if chain.since.as_second() < start {
-        chain.since
+    let since = if calendar.since.as_second() < start {
+        calendar.since
     } else {
         instant(start - LEAD_SECONDS)
     };
-    let base = due::most_recent(chain.schedule, chain.default_zone, since, instant(start - 1)).unwrap_or(since);
-    let local = |at: i64| at + i64::from(chain.zone.offset_seconds_at(at)) - midnight_wall;
-    activations(chain.schedule, chain.default_zone, base.as_second())
+    let base = due::most_recent(schedule, default_zone, since, instant(start - 1)).unwrap_or(since);
+    let local = |at: i64| at + i64::from(calendar.zone.offset_seconds_at(at)) - midnight_wall;
+    activations(schedule, default_zone, base.as_second())
         .take_while(|at| *at < end)
         .map(local)
         .filter(|time| (0..DAY_SECONDS).contains(time))

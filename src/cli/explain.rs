@@ -102,30 +102,10 @@ fn reasons() -> String {
             name, rules, sentence, ..
         } = reason.meaning();
         let decision = reason.decision().as_str();
-        help += &["\n  ", name, " (", decision, "; ", rules, ")"].concat();
-        for line in wrapped(sentence, HELP_COLUMNS) {
-            help += "\n      ";
-            help += &line;
-        }
+        // clap wraps the sentence with its indent.
+        help += &["\n  ", name, " (", decision, "; ", rules, ")\n      ", sentence].concat();
     }
     help
-}
-
-/// Width of a line of the long help behind its indent, on a narrow terminal.
-const HELP_COLUMNS: usize = 72;
-
-fn wrapped(text: &str, columns: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.len() + 1 + word.len() <= columns => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
 }
 
 /// Characters of a path segment, which the names of CronJobs and namespaces consist of.

@@ -155,7 +155,7 @@ async fn run_until_signal(config: RunConfig) -> Result<(), RuntimeError> {
         metrics: Metrics::register()?,
         settings: config.settings,
     };
-    let endpoints = bind(controller.settings.listen).await?;
+    let endpoints = bind(config.listen).await?;
     let next_signal = async || signals.next().await;
     controller.run(Some(endpoints), Vec::new(), next_signal).await
 }

@@ -4,7 +4,7 @@ use std::{
     collections::BTreeSet,
     env,
     ffi::OsString,
-    fmt,
+    net::SocketAddr,
     path::{Path, PathBuf},
 };
 
@@ -92,6 +92,8 @@ pub struct RunConfig {
     pub clock_skew_max: SignedDuration,
     /// The offset of the controller's time from the machine's.
     pub clock_offset: SignedDuration,
+    /// Address of the endpoints.
+    pub listen: SocketAddr,
     /// The settings of the controller.
     pub settings: RunSettings,
     /// The timing in these settings, for the log.
@@ -117,10 +119,10 @@ impl RunConfig {
             kube,
             clock_skew_max: args.max_clock_skew,
             clock_offset: args.clock_offset,
+            listen: args.listen,
             timing: args.timing,
             settings: RunSettings {
                 scopes: scopes(&args.namespaces),
-                listen: args.listen,
                 default_zone: args.default_time_zone.clone(),
                 status_flush_interval: args.status_flush_interval,
                 inflight_max: args.max_inflight,
@@ -143,8 +145,8 @@ impl RunConfig {
             version = env!("CARGO_PKG_VERSION"),
             time_zone_data = tzdb_version(),
             api_server = %self.kube.cluster_url,
-            scopes = %Scopes(&settings.scopes),
-            listen = %settings.listen,
+            scopes = scopes_text(&settings.scopes),
+            listen = %self.listen,
             default_time_zone = settings.default_zone.name(),
             status_flush_interval = ?settings.status_flush_interval,
             max_inflight = settings.inflight_max,
@@ -154,49 +156,37 @@ impl RunConfig {
             cron_job_metrics = ?settings.cron_job_metrics,
             max_clock_skew = %format_args!("{:#}", self.clock_skew_max),
             clock_offset = %format_args!("{:#}", self.clock_offset),
-            sharing = %Sharing(settings.sharding.as_ref(), self.timing),
+            sharing = sharing_text(settings.sharding.as_ref(), self.timing),
             "cronwheel starts"
         );
     }
 }
 
-struct Sharing<'a>(Option<&'a ShardingSettings>, TimingPreset);
-
-impl fmt::Display for Sharing<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(sharding) = self.0 else {
-            return f.write_str("alone");
-        };
-        let ShardingSettings {
-            installation,
-            shard_count,
-            namespace,
-            pod_name,
-            ..
-        } = sharding;
-        let n_shards = shard_count.get();
-        let timing = self.1.to_possible_value();
-        let timing = timing.as_ref().map_or("default", PossibleValue::get_name);
-        write!(
-            f,
-            "{pod_name} of installation {installation}, {n_shards} shards, timing {timing}, Leases in {namespace}"
-        )
-    }
+/// Describes how the replica shares CronJobs, for the log.
+fn sharing_text(sharding: Option<&ShardingSettings>, timing: TimingPreset) -> String {
+    let Some(sharding) = sharding else {
+        return "alone".to_owned();
+    };
+    let ShardingSettings {
+        installation,
+        shard_count,
+        namespace,
+        pod_name,
+        ..
+    } = sharding;
+    let n_shards = shard_count.get();
+    let timing = timing.to_possible_value();
+    let timing = timing.as_ref().map_or("default", PossibleValue::get_name);
+    format!("{pod_name} of installation {installation}, {n_shards} shards, timing {timing}, Leases in {namespace}")
 }
 
-struct Scopes<'a>(&'a [Scope]);
-
-impl fmt::Display for Scopes<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (position, scope) in self.0.iter().enumerate() {
-            let separator = if position == 0 { "" } else { "," };
-            match scope {
-                Scope::Cluster => write!(f, "{separator}all namespaces")?,
-                Scope::Namespace(name) => write!(f, "{separator}{name}")?,
-            }
-        }
-        Ok(())
-    }
+/// Lists the namespaces, for the log.
+fn scopes_text(scopes: &[Scope]) -> String {
+    let names = scopes.iter().map(|scope| match scope {
+        Scope::Cluster => "all namespaces",
+        Scope::Namespace(name) => name,
+    });
+    names.collect::<Vec<_>>().join(",")
 }
 
 fn scopes(namespaces: &[String]) -> Vec<Scope> {

@@ -176,7 +176,7 @@ pub async fn run(args: &DevArgs, output: Stdout) -> Result<(), DevError> {
         output_is_gone,
     };
     let controller = Controller {
-        settings: settings(args.listen),
+        settings: settings(),
         clock,
         connections,
         metrics: Metrics::register().map_err(RuntimeError::from)?,
@@ -229,10 +229,9 @@ fn in_process(api: &Api, name: &str) -> Client {
     Client::new(api.client(name), "default")
 }
 
-fn settings(listen: SocketAddr) -> RunSettings {
+fn settings() -> RunSettings {
     RunSettings {
         scopes: vec![Scope::Cluster],
-        listen,
         default_zone: Zone::utc(),
         status_flush_interval: STATUS_FLUSH_INTERVAL,
         sharding: None,

@@ -1,6 +1,6 @@
 //! Settings of a controller, fixed at start.
 
-use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use clap::ValueEnum;
 
@@ -19,8 +19,6 @@ use crate::{
 pub struct RunSettings {
     /// The watched namespaces; never empty, without overlaps.
     pub scopes: Vec<Scope>,
-    /// Address of the endpoints.
-    pub listen: SocketAddr,
     /// Time zone of schedules that name none (B-7.2).
     pub default_zone: Zone,
     /// The time for which status updates are collected before they are written.

@@ -141,7 +141,6 @@ impl Cluster {
         };
         let settings = RunSettings {
             scopes: vec![Scope::Cluster],
-            listen: "127.0.0.1:0".parse().unwrap(),
             default_zone: Zone::utc(),
             status_flush_interval: Duration::from_secs(1),
             inflight_max: 64,

@@ -171,7 +171,7 @@ async fn the_start_line_describes_sharding() {
         let config = load(&[&["--kubeconfig", path, "--pod-name=a"], arguments].concat())
             .await
             .unwrap();
-        Sharing(config.settings.sharding.as_ref(), config.timing).to_string()
+        sharing_text(config.settings.sharding.as_ref(), config.timing)
     };
     let expected = "a of installation team, 16 shards, timing fast, Leases in kube-system";
     let arguments = [

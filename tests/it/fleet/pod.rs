@@ -195,7 +195,6 @@ impl Pod {
         };
         RunSettings {
             scopes: vec![Scope::Cluster],
-            listen: "127.0.0.1:0".parse().unwrap(),
             default_zone: self.default_zone.clone(),
             status_flush_interval: Duration::from_secs(1),
             inflight_max: 128,

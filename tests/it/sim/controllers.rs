@@ -74,7 +74,6 @@ async fn wait_for(cluster: &Cluster, end: Option<&Crash>) {
 fn settings(number: usize) -> RunSettings {
     RunSettings {
         scopes: vec![Scope::Cluster],
-        listen: "127.0.0.1:0".parse().unwrap(),
         default_zone: Zone::utc(),
         status_flush_interval: Duration::from_secs(1),
         inflight_max: 64,

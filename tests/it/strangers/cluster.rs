@@ -164,7 +164,6 @@ impl Cluster {
         let clock = Clock::of_simulated(SimulatedWall::starting_at(self.now()));
         let mut settings = RunSettings {
             scopes: vec![Scope::Cluster],
-            listen: "127.0.0.1:0".parse().unwrap(),
             default_zone: Zone::utc(),
             status_flush_interval: Duration::from_secs(1),
             inflight_max: 64,

@@ -1,26 +1,26 @@
 //! The end of `dev`: a signal, the end of its time, or a closed output.
 
-use std::{future::pending, pin::Pin, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
+use futures::{
+    FutureExt as _,
+    future::{BoxFuture, Fuse},
+};
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     sync::Notify,
-    time::{Sleep, sleep},
+    time::sleep,
 };
 
 use crate::controller::shutdown::Signals;
 
-/// The reasons to end. Reasons that are not signals count once; a second signal ends the process at once.
+/// The reasons to end. A second signal ends the process at once.
 pub(super) struct Ending {
     signals: Signals,
     hangup: Signal,
     quit: Signal,
-    others: Option<Others>,
-}
-
-struct Others {
-    time_is_up: Option<Pin<Box<Sleep>>>,
-    output_is_gone: Arc<Notify>,
+    /// The reason that is no signal. It counts once, and not after a signal.
+    other: Fuse<BoxFuture<'static, &'static str>>,
 }
 
 impl Ending {
@@ -30,10 +30,7 @@ impl Ending {
             signals: Signals::listen()?,
             hangup: signal(SignalKind::hangup())?,
             quit: signal(SignalKind::quit())?,
-            others: Some(Others {
-                time_is_up: run_for.map(|run_for| Box::pin(sleep(run_for))),
-                output_is_gone,
-            }),
+            other: other(run_for, output_is_gone),
         })
     }
 
@@ -44,26 +41,24 @@ impl Ending {
             signal = self.signals.next() => signal,
             _ = self.hangup.recv() => "SIGHUP",
             _ = self.quit.recv() => "SIGQUIT",
-            reason = other(&mut self.others) => reason,
+            reason = &mut self.other => reason,
         };
-        self.others = None;
+        self.other = Fuse::terminated();
         reason
     }
 }
 
-async fn other(others: &mut Option<Others>) -> &'static str {
-    let Some(others) = others else { return pending().await };
-    let time_is_up = async {
-        match &mut others.time_is_up {
-            Some(sleep) => sleep.await,
-            None => pending().await,
+/// Waits for the end of the time, which begins now, or for a closed output.
+fn other(run_for: Option<Duration>, output_is_gone: Arc<Notify>) -> Fuse<BoxFuture<'static, &'static str>> {
+    let time_is_up = sleep(run_for.unwrap_or(Duration::MAX));
+    let first = async move {
+        tokio::select! {
+            biased;
+            () = time_is_up => "--for",
+            () = output_is_gone.notified() => "closed output",
         }
     };
-    tokio::select! {
-        biased;
-        () = time_is_up => "--for",
-        () = others.output_is_gone.notified() => "closed output",
-    }
+    first.boxed().fuse()
 }
 
 #[cfg(test)]
@@ -73,26 +68,20 @@ mod tests {
     use super::*;
 
     // Signals are left out: other tests of this process send some.
-    fn others(run_for: Option<Duration>) -> Others {
-        Others {
-            time_is_up: run_for.map(|run_for| Box::pin(sleep(run_for))),
-            output_is_gone: Arc::default(),
-        }
-    }
-
     #[tokio::test(start_paused = true)]
-    async fn dev_ends_when_its_time_is_up() {
-        let mut others = Some(others(Some(Duration::from_secs(5))));
-        assert!(timeout(Duration::from_secs(4), other(&mut others)).await.is_err());
-        assert_eq!(timeout(Duration::from_secs(2), other(&mut others)).await, Ok("--for"));
+    async fn dev_ends_once_when_its_time_is_up() {
+        let mut other = other(Some(Duration::from_secs(5)), Arc::default());
+        assert!(timeout(Duration::from_secs(4), &mut other).await.is_err());
+        assert_eq!(timeout(Duration::from_secs(2), &mut other).await, Ok("--for"));
+        assert!(timeout(Duration::from_hours(1), &mut other).await.is_err());
     }
 
     #[tokio::test(start_paused = true)]
     async fn dev_ends_when_its_output_is_closed() {
-        let mut others = Some(others(None));
-        assert!(timeout(Duration::from_hours(1), other(&mut others)).await.is_err());
-        others.as_ref().unwrap().output_is_gone.notify_one();
-        assert_eq!(other(&mut others).await, "closed output");
-        assert!(timeout(Duration::from_hours(1), other(&mut None)).await.is_err());
+        let output_is_gone = Arc::new(Notify::new());
+        let mut other = other(None, Arc::clone(&output_is_gone));
+        assert!(timeout(Duration::from_hours(1), &mut other).await.is_err());
+        output_is_gone.notify_one();
+        assert_eq!(other.await, "closed output");
     }
 }

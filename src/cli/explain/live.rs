@@ -22,10 +22,9 @@ pub(super) async fn fetch(client: &Client, namespace: &str, name: &str) -> Resul
     let mut objects = Objects::default();
     let base = base(namespace);
     let path = format!("{base}/cronjobs/{}", escaped(name));
-    let text = get(client, &path)
-        .await
-        .map_err(|error| fetch_error("CronJob", namespace, name, error))?;
-    let cron_job = parse(&text).map_err(|error| fetch_error("CronJob", namespace, name, error))?;
+    let failed = |error| fetch_error("CronJob", namespace, name, error);
+    let text = get(client, &path).await.map_err(failed)?;
+    let cron_job = parse(&text).map_err(failed)?;
     let elsewhere = entries_elsewhere(&cron_job.value, namespace);
     objects.take(&path, cron_job, Some("CronJob"))?;
     let jobs = format!("{base}/jobs?limit={PAGE_SIZE}");
@@ -45,7 +44,7 @@ pub(super) async fn fetch(client: &Client, namespace: &str, name: &str) -> Resul
         let failed = |error| fetch_error("Job", &namespace, &name, error);
         match get(client, &path).await {
             Ok(text) => objects.take(&path, parse(&text).map_err(failed)?, Some("Job"))?,
-            Err(error) if error.is_not_found() => {}
+            Err(error) if code(&error) == Some(404) => {}
             Err(error) => return Err(failed(error)),
         }
     }
@@ -67,50 +66,37 @@ fn entries_elsewhere(cron_job: &Value, namespace: &str) -> BTreeSet<(String, Str
 }
 
 /// Reads an object as raw JSON, so that unknown fields are kept.
-async fn get(client: &Client, path: &str) -> Result<String, GetError> {
-    Ok(client.request_text(Request::get(path).body(Vec::new())?).await?)
+async fn get(client: &Client, path: &str) -> Result<String, kube::Error> {
+    let request = Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError)?;
+    client.request_text(request).await
 }
 
-fn parse(text: &str) -> Result<Document<'_>, GetError> {
-    Ok(Document::of_json(text)?)
+fn parse(text: &str) -> Result<Document<'_>, kube::Error> {
+    Document::of_json(text).map_err(kube::Error::SerdeError)
 }
 
-/// The reasons why an object cannot be read.
-#[derive(Debug, thiserror::Error)]
-enum GetError {
-    /// The path of the object is invalid.
-    #[error("the request cannot be built")]
-    Request(#[from] http::Error),
-    /// The API server does not return it.
-    #[error(transparent)]
-    Api(#[from] kube::Error),
-    /// The answer is not JSON.
-    #[error("the answer is not JSON")]
-    Json(#[from] serde_json::Error),
-}
-
-impl GetError {
-    fn is_not_found(&self) -> bool {
-        matches!(self, GetError::Api(kube::Error::Api(status)) if status.code == 404)
+/// Returns the HTTP status of a refusal.
+fn code(error: &kube::Error) -> Option<u16> {
+    if let kube::Error::Api(status) = error {
+        Some(status.code)
+    } else {
+        None
     }
 }
 
-fn fetch_error(what: &'static str, namespace: &str, name: &str, error: GetError) -> ExplainError {
-    if error.is_not_found() {
+fn fetch_error(what: &'static str, namespace: &str, name: &str, error: kube::Error) -> ExplainError {
+    let code = code(&error);
+    if code == Some(404) {
         return ExplainError::NotFound {
             namespace: namespace.to_owned(),
             name: name.to_owned(),
         };
     }
-    let is_forbidden = matches!(&error, GetError::Api(kube::Error::Api(status)) if status.code == 403);
     ExplainError::Fetch {
         what,
         name: format!("{namespace}/{name}"),
-        message: match &error {
-            GetError::Api(error) => error_text(error),
-            GetError::Request(_) | GetError::Json(_) => error_text(&error),
-        },
-        right: if is_forbidden {
+        message: error_text(&error),
+        right: if code == Some(403) {
             "; the account needs get on cronjobs, get and list on jobs"
         } else {
             ""

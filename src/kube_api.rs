@@ -16,7 +16,7 @@ pub mod objects;
 pub mod ordered_watch;
 pub mod other_controllers;
 pub mod page_sizes;
-mod paths;
+pub(crate) mod paths;
 pub mod retry;
 pub mod watch;
 

@@ -12,7 +12,7 @@ pub(super) const BATCH: &str = "/apis/batch/v1";
 pub(super) const COORDINATION: &str = "/apis/coordination.k8s.io/v1";
 
 /// All but the unreserved characters of RFC 3986.
-const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+pub(crate) const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// Returns a path within a namespace: `rest` is the plural of the resource, and then the name of one object and its
 /// subresource, if they are meant.

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use http::Request;
 use kube::Client;
+use percent_encoding::{PercentEncode, utf8_percent_encode};
 use serde_json::Value;
 
 use super::{
@@ -12,7 +13,7 @@ use super::{
     objects::{Document, Objects},
     parse_name,
 };
-use crate::kube_api::{objects::classify::error_text, page_sizes::PAGE_SIZE};
+use crate::kube_api::{objects::classify::error_text, page_sizes::PAGE_SIZE, paths::RESERVED};
 
 /// Maximum number of pages of one list: more Jobs than an API server can hold.
 const PAGES_MAX: usize = 10_000;
@@ -104,15 +105,7 @@ fn fetch_error(what: &'static str, namespace: &str, name: &str, error: kube::Err
     }
 }
 
-/// Encodes a continue token for a query.
-fn escaped(token: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
-    let escape = |byte: u8| {
-        if is_plain(byte) {
-            char::from(byte).to_string()
-        } else {
-            format!("%{byte:02X}")
-        }
-    };
-    token.bytes().map(escape).collect()
+/// Escapes a segment of a path or a value of a query.
+fn escaped(text: &str) -> PercentEncode<'_> {
+    utf8_percent_encode(text, RESERVED)
 }

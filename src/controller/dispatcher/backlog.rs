@@ -202,24 +202,28 @@ impl Backlog {
         {
             return Ok(queued);
         }
-        if !is_background_turn && let Some(queued) = self.creates.pop(share, n_in_flight) {
+        if is_background_turn && let Some(queued) = self.pop_background(share, room) {
+            return Ok(queued);
+        }
+        if let Some(queued) = self.creates.pop(share, n_in_flight) {
             return Ok(queued);
         }
         let mut wait = None;
-        if !is_background_turn && self.overdue.has_next(n_in_flight) {
+        if self.overdue.has_next(n_in_flight) {
             match self.tokens.take(boot) {
                 Ok(()) => return self.overdue.pop(share, n_in_flight).ok_or(None),
                 Err(at) => wait = Some(at),
             }
         }
+        self.pop_background(share, room).ok_or(wait)
+    }
+
+    /// Removes the next request that is not a create.
+    fn pop_background(&mut self, share: u32, room: Room<'_>) -> Option<Queued> {
         // No admission webhook delays a read.
-        if let Some(queued) = self
-            .look_ups
-            .pop(share, |namespace| n_in_flight(namespace).or(Some(share)))
-        {
-            return Ok(queued);
-        }
-        self.background.pop(share, n_in_flight).ok_or(wait)
+        let n_of_reads = |namespace: &str| room.n_of(namespace).or(Some(share));
+        let look_up = self.look_ups.pop(share, n_of_reads);
+        look_up.or_else(|| self.background.pop(share, |namespace| room.n_of(namespace)))
     }
 
     fn lanes(&mut self) -> [&mut FairQueue<Queued>; 7] {

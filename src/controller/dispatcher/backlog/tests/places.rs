@@ -125,6 +125,21 @@ fn a_held_back_namespace_takes_no_tokens_but_looks_jobs_up() {
 }
 
 #[test]
+fn a_background_request_that_is_held_back_leaves_its_turn_to_creates() {
+    let (mut backlog, mut in_flight) = (Backlog::new(1_000), InFlight::new(2));
+    push_creates(&mut backlog, "slow", 1);
+    assert_eq!(send_all(&mut backlog, &mut in_flight, 0).len(), 1);
+    backlog.push(queued(history_delete("slow", "old")), epoch()).unwrap();
+    push_creates(&mut backlog, "quick", 20);
+    let later = (
+        epoch() + SignedDuration::from_secs(11),
+        BootInstant::after_boot(Duration::from_secs(11)),
+    );
+    let sent: Vec<Queued> = std::iter::from_fn(|| backlog.pop(later, 64, &in_flight).ok()).collect();
+    assert_eq!((sent.len(), n_of(&sent, "quick")), (20, 20));
+}
+
+#[test]
 fn a_daily_create_waits_at_most_two_minutes_behind_minutely_ones() {
     let mut backlog = Backlog::new(10_000);
     let mut served_at = None;

@@ -11,7 +11,6 @@ pub mod events;
 mod exchange;
 pub mod http;
 pub mod leases;
-pub mod namespaces;
 pub mod objects;
 pub mod ordered_watch;
 pub mod other_controllers;

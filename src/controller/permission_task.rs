@@ -20,7 +20,6 @@ use crate::{
     kube_api::{
         Answer, ApiClient,
         access_review::{AccessDecision, AccessRequest},
-        namespaces::NamespaceAnswer,
     },
     shard::Scope,
     telemetry::metrics::{ApiCall, ApiMetrics},
@@ -96,7 +95,6 @@ impl PermissionTask {
     /// Checks again while a permission is missing, and after a request was refused.
     async fn work(&self) {
         let mut is_logged_not_reviewed = false;
-        let mut are_namespaces_checked = false;
         let mut allowed = Allowed::new();
         loop {
             let n_refused = self.api_metrics.failures.n_refused();
@@ -104,8 +102,7 @@ impl PermissionTask {
             let is_settled = checked.is_ok() && self.missing(&allowed).is_empty();
             self.report(self.missing(&allowed));
             match checked {
-                Ok(()) if std::mem::replace(&mut are_namespaces_checked, true) => {}
-                Ok(()) => self.check_namespaces().await,
+                Ok(()) => {}
                 Err(NotReviewed::Failed { message }) => self.report_failure(&message),
                 Err(NotReviewed::Refused { message }) => {
                     if !std::mem::replace(&mut is_logged_not_reviewed, true) {
@@ -201,35 +198,6 @@ impl PermissionTask {
         let [verb, resource] = ApiCall::ReviewAccess.labels();
         let request = format!("{verb} {resource}");
         self.api_metrics.failures.failed(&request, message, self.clock.boot());
-    }
-
-    /// Warns of each watched namespace that does not exist, if the account may read it. No Role of cronwheel grants
-    /// that right. An administrator's account has it, and administrators set the namespaces.
-    async fn check_namespaces(&self) {
-        let names = self.scopes.iter().filter_map(|scope| match scope {
-            Scope::Cluster => None,
-            Scope::Namespace(name) => Some(&**name),
-        });
-        for name in names {
-            let access = AccessRequest {
-                verb: "get",
-                group: "",
-                resource: "namespaces",
-                name: Some(name),
-                namespace: Some(name),
-            };
-            if !matches!(self.review(&access).await, Ok(true)) {
-                continue;
-            }
-            let read = self.api.namespace_exists(name);
-            let (answered, _) = send_recorded(&self.clock, &self.api_metrics, ApiCall::GetNamespace, read).await;
-            if answered.answer == Answer::Outcome(NamespaceAnswer::Absent) {
-                tracing::warn!(
-                    namespace = name,
-                    "the namespace does not exist, so no CronJob runs in it; check --namespace, or create it"
-                );
-            }
-        }
     }
 
     /// Logs a change, and publishes the missing permissions to `/readyz` and metrics.

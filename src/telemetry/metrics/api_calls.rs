@@ -71,8 +71,6 @@ api_calls! {
     LabelJob: ["patch", "jobs"],
     /// POST a review of one of cronwheel's permissions.
     ReviewAccess: ["create", "selfsubjectaccessreviews"],
-    /// GET a namespace.
-    GetNamespace: ["get", "namespaces"],
 }
 
 /// Creates the series of the expected codes. A Job, an Event or a Lease that was created is answered with 201.

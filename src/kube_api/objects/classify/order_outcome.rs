@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{CronJobOutcome, EventOutcome, LabelOutcome};
 use crate::{
-    kube_api::{access_review::AccessDecision, namespaces::NamespaceAnswer},
+    kube_api::access_review::AccessDecision,
     shard::{CreateOutcome, DeleteOutcome, LookUpOutcome, StatusOutcome},
 };
 
@@ -67,12 +67,6 @@ impl OrderOutcome for EventOutcome {
 impl OrderOutcome for AccessDecision {
     fn failed(message: String, _: Option<Duration>) -> AccessDecision {
         AccessDecision::Unknown { message }
-    }
-}
-
-impl OrderOutcome for NamespaceAnswer {
-    fn failed(_: String, _: Option<Duration>) -> NamespaceAnswer {
-        NamespaceAnswer::Unknown
     }
 }
 

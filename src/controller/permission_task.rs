@@ -1,8 +1,8 @@
 //! Checks at start whether the account has the permissions that this replica needs, and reports missing ones.
 //!
 //! Each permission is checked by a `SelfSubjectAccessReview`, because rules reviews are incomplete if a webhook
-//! authorizes. An API server without reviews delays nothing: one log line reports it, and refused requests are
-//! reported as they occur.
+//! authorizes. An API server without reviews delays nothing: the log reports the failed reviews, and refused requests
+//! as they occur.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -66,14 +66,6 @@ impl Session {
     }
 }
 
-/// A permission was not reviewed.
-enum NotReviewed {
-    /// The API server does not review permissions.
-    Refused { message: String },
-    /// The request failed and is repeated.
-    Failed { message: String },
-}
-
 /// Results of reviews, by verb, resource and scope.
 type Allowed = BTreeMap<(&'static str, &'static str, Scope), bool>;
 
@@ -94,24 +86,14 @@ impl PermissionTask {
 
     /// Checks again while a permission is missing, and after a request was refused.
     async fn work(&self) {
-        let mut is_logged_not_reviewed = false;
         let mut allowed = Allowed::new();
         loop {
             let n_refused = self.api_metrics.failures.n_refused();
             let checked = self.check(&mut allowed).await;
             let is_settled = checked.is_ok() && self.missing(&allowed).is_empty();
             self.report(self.missing(&allowed));
-            match checked {
-                Ok(()) => {}
-                Err(NotReviewed::Failed { message }) => self.report_failure(&message),
-                Err(NotReviewed::Refused { message }) => {
-                    if !std::mem::replace(&mut is_logged_not_reviewed, true) {
-                        tracing::warn!(
-                            error = message,
-                            "permissions cannot be checked: the API server does not review them"
-                        );
-                    }
-                }
+            if let Err(message) = checked {
+                self.report_failure(&message);
             }
             tokio::time::sleep(CHECK_INTERVAL).await;
             while is_settled && self.api_metrics.failures.n_refused() == n_refused {
@@ -125,8 +107,8 @@ impl PermissionTask {
     }
 
     /// Reviews every permission that is not known to be granted, one after another, so that the connection has room for
-    /// other requests. If a review fails, earlier results remain.
-    async fn check(&self, allowed: &mut Allowed) -> Result<(), NotReviewed> {
+    /// other requests. If a review fails, returns the message of the failure; earlier results remain.
+    async fn check(&self, allowed: &mut Allowed) -> Result<(), String> {
         for permission in PERMISSIONS {
             for scope in self.scopes_of(&permission) {
                 let key = key(&permission, scope);
@@ -167,8 +149,8 @@ impl PermissionTask {
         }
     }
 
-    async fn is_allowed(&self, permission: &Permission, scope: &Scope) -> Result<bool, NotReviewed> {
-        self.review(&AccessRequest {
+    async fn is_allowed(&self, permission: &Permission, scope: &Scope) -> Result<bool, String> {
+        let access = AccessRequest {
             verb: permission.verb,
             group: permission.group,
             resource: permission.resource,
@@ -177,20 +159,15 @@ impl PermissionTask {
                 Scope::Cluster => None,
                 Scope::Namespace(name) => Some(name),
             },
-        })
-        .await
-    }
-
-    async fn review(&self, access: &AccessRequest<'_>) -> Result<bool, NotReviewed> {
-        let review = self.api.review_access(access);
+        };
+        let review = self.api.review_access(&access);
         let (answered, _) = send_recorded(&self.clock, &self.api_metrics, ApiCall::ReviewAccess, review).await;
         match answered.answer {
             Answer::Outcome(AccessDecision::Allowed) => Ok(true),
             Answer::Outcome(AccessDecision::Denied) => Ok(false),
-            Answer::Outcome(AccessDecision::Unknown { message }) => Err(NotReviewed::Refused { message }),
-            Answer::Throttled { message, .. } | Answer::Unavailable { message, .. } => {
-                Err(NotReviewed::Failed { message })
-            }
+            Answer::Outcome(AccessDecision::Unknown { message })
+            | Answer::Throttled { message, .. }
+            | Answer::Unavailable { message, .. } => Err(message),
         }
     }
 

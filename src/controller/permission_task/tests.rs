@@ -8,7 +8,10 @@ use super::*;
 use crate::{
     controller::{
         shutdown::{PhaseSender, phases},
-        tests::fake_server::{self, Received, Response},
+        tests::{
+            captured_log::CapturedLog,
+            fake_server::{self, Received, Response},
+        },
     },
     shard::BootInstant,
     telemetry::metrics::Metrics,
@@ -21,7 +24,8 @@ struct FakeApi(Arc<Mutex<Fake>>);
 #[derive(Default)]
 struct Fake {
     denied: Vec<[&'static str; 3]>,
-    does_not_review: bool,
+    /// The answer to every review; `None` for decisions.
+    failure: Option<Response>,
     reviews: Vec<String>,
 }
 
@@ -38,8 +42,8 @@ impl FakeApi {
         fake.reviews.push(permission.join(" "));
         let is_named = permission[..2] == ["get", "configmaps"];
         assert_eq!(text("name"), if is_named { "other-installation" } else { "" });
-        if fake.does_not_review {
-            return Response::status(404, "NotFound", "no such resource");
+        if let Some(failure) = &fake.failure {
+            return failure.clone();
         }
         Response::Object(json!({"status": {"allowed": !fake.denied.contains(&permission)}}))
     }
@@ -145,11 +149,18 @@ async fn without_missing_permissions_only_a_refusal_triggers_a_check() {
 
 #[tokio::test(start_paused = true)]
 async fn without_access_reviews_nothing_counts_as_missing() {
-    let bench = Bench::start(&[Scope::Cluster], None, &[["create", "jobs", ""]]);
-    bench.api.0.lock().unwrap().does_not_review = true;
-    pass(15).await;
-    assert!(bench.missing().is_empty());
-    assert_eq!(bench.take_reviews().len(), 2);
+    for failure in [
+        Response::status(404, "NotFound", "no such resource"),
+        Response::status(503, "ServiceUnavailable", "starting"),
+    ] {
+        let log = CapturedLog::begin();
+        let bench = Bench::start(&[Scope::Cluster], None, &[["create", "jobs", ""]]);
+        bench.api.0.lock().unwrap().failure = Some(failure);
+        pass(15).await;
+        assert!(bench.missing().is_empty());
+        assert_eq!(bench.take_reviews().len(), 2);
+        assert_eq!(log.n_lines_with("a request failed and is repeated"), 1);
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -164,7 +175,7 @@ async fn only_missing_permissions_are_checked_again() {
         reviews.iter().all(|review| review == "create jobs team-7") && (1..=6).contains(&reviews.len()),
         "{reviews:?}"
     );
-    bench.api.0.lock().unwrap().does_not_review = true;
+    bench.api.0.lock().unwrap().failure = Some(Response::status(404, "NotFound", "no such resource"));
     pass(20).await;
     assert_eq!(bench.missing().len(), 1, "the last result stays");
 }

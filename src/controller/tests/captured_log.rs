@@ -1,0 +1,49 @@
+//! The log of one test.
+
+use std::{
+    io,
+    sync::{Arc, Mutex},
+};
+
+use tracing::subscriber::{DefaultGuard, set_default};
+
+/// Captures what this thread logs, until it is dropped.
+pub(in crate::controller) struct CapturedLog {
+    text: Text,
+    _guard: DefaultGuard,
+}
+
+impl CapturedLog {
+    pub(in crate::controller) fn begin() -> CapturedLog {
+        let text = Text::default();
+        let writer = text.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_ansi(false)
+            .with_writer(move || writer.clone())
+            .finish();
+        CapturedLog {
+            text,
+            _guard: set_default(subscriber),
+        }
+    }
+
+    /// Returns the number of lines that contain a text.
+    pub(in crate::controller) fn n_lines_with(&self, text: &str) -> usize {
+        let logged = String::from_utf8(self.text.0.lock().unwrap().clone()).unwrap();
+        logged.lines().filter(|line| line.contains(text)).count()
+    }
+}
+
+#[derive(Clone, Default)]
+struct Text(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Text {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

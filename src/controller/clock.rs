@@ -178,10 +178,9 @@ impl Clock {
         self.guard().is_holding_step()
     }
 
-    /// Returns the time until a probe is due if no other answer of the API server arrives.
-    pub fn until_answer_wanted(&self) -> Duration {
-        let boot = self.boot();
-        self.guard().next_answer_wanted(boot).since(boot)
+    /// Returns whether the clocks need answers of the API server soon.
+    pub fn is_in_doubt(&self) -> bool {
+        self.guard().is_in_doubt()
     }
 
     /// Creates a sleeper for instants of this clock.

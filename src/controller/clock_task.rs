@@ -1,8 +1,7 @@
 //! Provides the clock guard with answers of the API server, and reports its verdict.
 //!
-//! While requests flow, their answers are enough for the clock; otherwise this task sends probes. While the clocks are
-//! in doubt it probes often, over every connection. At other times it probes every connection at a fixed interval, so
-//! that each connection is open when a slot is due, even after hours.
+//! This task probes every connection at a fixed interval, so that each connection is open when a slot is due, even after
+//! hours. While the clocks are in doubt it probes often.
 
 use std::time::Duration;
 
@@ -22,19 +21,16 @@ use crate::{
     telemetry::metrics::{ApiCall, ClockMetrics},
 };
 
-/// Minimum interval between two probes, answered or not.
-const PROBE_INTERVAL_MIN: Duration = Duration::from_millis(250);
+/// Interval of probes: a drift of a second per minute is noticed in time. It is well below the minutes after which
+/// proxies and load balancers close idle connections.
+const INTERVAL: Duration = Duration::from_secs(10);
 
-/// Interval of probes over every connection: well below the minutes after which proxies and load balancers close idle
-/// ones.
-const CONNECTION_INTERVAL: Duration = Duration::from_secs(10);
+/// The same interval while the clocks are in doubt. It does not divide a second, so that the answers narrow the skew
+/// down.
+const INTERVAL_IN_DOUBT: Duration = Duration::from_millis(270);
 
 /// Timeout of a probe. On a dead connection a probe would otherwise hang for as long as a request may take.
 const PROBE_PATIENCE: Duration = Duration::from_secs(5);
-
-/// Minimum interval between two warnings about replaced connections. While one server's clock is wrong, connections may
-/// be replaced every ten seconds.
-const RETIRED_WARNING_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Maximum interval between two reads of the clock, since a step of it makes a probe due at once.
 const CLOCK_READ_INTERVAL_MAX: Duration = Duration::from_secs(1);
@@ -46,15 +42,10 @@ pub struct ClockTask {
     clock: Clock,
     phase: PhaseReceiver,
     metrics: ClockMetrics,
-    /// Earliest time of the next probe.
-    not_before: BootInstant,
-    /// The instant of the next probe over every connection.
-    connections_due: BootInstant,
+    /// The instant of the last probes.
+    probed_at: Option<BootInstant>,
     logged_verdict: ClockVerdict,
     was_holding: bool,
-    n_retired_logged: u64,
-    /// Earliest time of the next warning about retired connections.
-    retired_due: BootInstant,
 }
 
 impl Session {
@@ -80,19 +71,15 @@ impl ClockTask {
         phase: PhaseReceiver,
         metrics: ClockMetrics,
     ) -> ClockTask {
-        let started = clock.boot();
         ClockTask {
             api,
             n_connections,
             clock,
             phase,
             metrics,
-            not_before: started,
-            connections_due: started,
+            probed_at: None,
             logged_verdict: ClockVerdict::Unknown,
             was_holding: false,
-            n_retired_logged: 0,
-            retired_due: started,
         }
     }
 
@@ -115,9 +102,13 @@ impl ClockTask {
     }
 
     fn until_probe(&self) -> Duration {
-        let now = self.clock.boot();
-        let wanted = self.clock.until_answer_wanted().max(self.not_before.since(now));
-        wanted.min(self.connections_due.since(now))
+        let interval = if self.clock.is_in_doubt() {
+            INTERVAL_IN_DOUBT
+        } else {
+            INTERVAL
+        };
+        let due = self.probed_at.map(|probed_at| probed_at + interval);
+        due.map_or(Duration::ZERO, |due| due.since(self.clock.boot()))
     }
 
     /// Cancel safe.
@@ -126,18 +117,10 @@ impl ClockTask {
         if !self.until_probe().is_zero() {
             return;
         }
-        let now = self.clock.boot();
-        self.not_before = now + PROBE_INTERVAL_MIN;
-        let is_due = self.connections_due <= now;
-        if is_due {
-            self.connections_due = now + CONNECTION_INTERVAL;
-        }
-        // Concurrent probes take the least busy connection each, so they spread over all. In doubt every connection is
-        // probed, since the majority decides.
-        let is_in_doubt = self.clock.verdict() != ClockVerdict::Fine || self.clock.is_holding_step();
-        let n_probes = if is_due || is_in_doubt { self.n_connections } else { 1 };
-        let probes = join_all((0..n_probes).map(|_| self.probe()));
-        // Probes without an answer in time are repeated soon, since the guard still requires an answer.
+        self.probed_at = Some(self.clock.boot());
+        // Concurrent probes take the least busy connection each, so they spread over all.
+        let probes = join_all((0..self.n_connections).map(|_| self.probe()));
+        // Probes without an answer in time are given up: the next ones follow.
         let _ = tokio::time::timeout(PROBE_PATIENCE, probes).await;
     }
 
@@ -170,24 +153,20 @@ impl ClockTask {
             );
         }
         self.was_holding = is_holding;
-        self.log_retired();
+        self.report_retired();
     }
 
-    fn log_retired(&mut self) {
-        let n_retired = self.clock.n_retired_connections();
-        let n_before = self.metrics.retired_connections.get();
-        self.metrics
-            .retired_connections
-            .inc_by(n_retired.saturating_sub(n_before));
-        let now = self.clock.boot();
-        if n_retired > self.n_retired_logged && self.retired_due <= now {
+    fn report_retired(&self) {
+        let counter = &self.metrics.retired_connections;
+        // Clock and counter belong to the process, which may have had other tasks before this one.
+        let n_new = self.clock.n_retired_connections().saturating_sub(counter.get());
+        if n_new > 0 {
+            counter.inc_by(n_new);
             tracing::warn!(
-                connections = n_retired - self.n_retired_logged,
+                connections = n_new,
                 "the clock of an API server differs from this replica's: its connections are replaced, and new ones may \
                  reach another server"
             );
-            self.n_retired_logged = n_retired;
-            self.retired_due = now + RETIRED_WARNING_INTERVAL;
         }
     }
 }
@@ -205,8 +184,12 @@ mod tests {
     use crate::{
         controller::{
             shutdown::phases,
-            tests::fake_server::{self, Response},
+            tests::{
+                captured_log::CapturedLog,
+                fake_server::{self, Response},
+            },
         },
+        kube_api::http::{ApiConnection, ServerDate},
         telemetry::metrics::Metrics,
     };
 
@@ -311,5 +294,30 @@ mod tests {
         tokio::spawn(ClockTask::new(api.client(), 1, clock, phases.subscribe(), metrics).run());
         tokio::time::sleep(Duration::from_secs(12)).await;
         assert_eq!(api.n_probes.load(Ordering::Relaxed), 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_second_session_does_not_warn_of_connections_again() {
+        let log = CapturedLog::begin();
+        let clock = Clock::simulated("2026-11-01T12:00:00Z".parse::<Timestamp>().unwrap());
+        let wrong = ServerDate {
+            at: clock.now() + SignedDuration::from_hours(1),
+            connection: Some(ApiConnection::new()),
+        };
+        for _ in 0..2 {
+            clock.observe_answer(clock.boot(), Some(wrong.clone()));
+        }
+        let api = FakeApi {
+            clock: clock.clone(),
+            n_probes: Arc::default(),
+            hangs: false,
+        };
+        let metrics = Metrics::register().unwrap().clock;
+        for _ in 0..2 {
+            let task = ClockTask::new(api.client(), 1, clock.clone(), phases().subscribe(), metrics.clone());
+            task.report_retired();
+        }
+        assert_eq!(metrics.retired_connections.get(), 1);
+        assert_eq!(log.n_lines_with("its connections are replaced"), 1);
     }
 }

@@ -26,13 +26,6 @@ const AGREEING_ANSWERS_MIN: u32 = 2;
 /// If this many answers have no `Date`, and none has one, the server reports no time and the wall clock is trusted.
 const UNDATED_ANSWERS_MIN: u32 = 3;
 
-/// A probe is due after this time without an answer, so that a drift of a second per minute is noticed in time.
-const ANSWER_INTERVAL: Duration = Duration::from_secs(10);
-
-/// The same interval while the clocks are in doubt. It does not divide a second, so that the answers narrow the skew
-/// down.
-const DOUBT_ANSWER_INTERVAL: Duration = Duration::from_millis(270);
-
 /// A connection without an answer for three probe intervals is closed or unused, and does not count.
 const CONNECTION_SILENCE_MAX: Duration = Duration::from_secs(30);
 
@@ -245,19 +238,9 @@ impl ClockGuard {
         skews.get(skews.len().saturating_sub(1) / 2).copied()
     }
 
-    /// Whether probes are due at the short interval.
-    fn is_in_doubt(&self) -> bool {
+    /// Returns whether the verdict or a held step waits for answers.
+    pub fn is_in_doubt(&self) -> bool {
         self.verdict != ClockVerdict::Fine || self.held.is_some()
-    }
-
-    /// Returns when the next answer is due at the latest: soon while the clocks are in doubt.
-    pub fn next_answer_wanted(&self, now: BootInstant) -> BootInstant {
-        let interval = if self.is_in_doubt() {
-            DOUBT_ANSWER_INTERVAL
-        } else {
-            ANSWER_INTERVAL
-        };
-        self.last_answer.map_or(now, |last| last + interval)
     }
 }
 

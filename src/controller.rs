@@ -231,16 +231,7 @@ impl Session {
     }
 
     fn spawn_companions(&self, companions: Vec<Companion>) -> Vec<Task> {
-        let spawn_one = |Companion { name, run }| {
-            let mut phase = self.phases.subscribe();
-            self.start(name, Phase::End, async move {
-                tokio::select! {
-                    biased;
-                    () = phase.reached(Phase::End) => {}
-                    () = run => {}
-                }
-            })
-        };
+        let spawn_one = |Companion { name, run }| self.start_until(name, Phase::End, run);
         companions.into_iter().map(spawn_one).collect()
     }
 
@@ -318,6 +309,18 @@ impl Session {
     fn start(&self, name: &'static str, ends_in: Phase, task: impl Future<Output = ()> + Send + 'static) -> Task {
         let clock = self.clock.clone();
         spawn(name, ends_in, async move { clock.run_with(task).await })
+    }
+
+    /// Starts a task of this machine that is dropped when a phase of the shutdown begins.
+    fn start_until(&self, name: &'static str, phase: Phase, task: impl Future<Output = ()> + Send + 'static) -> Task {
+        let mut phases = self.phases.subscribe();
+        self.start(name, phase, async move {
+            tokio::select! {
+                biased;
+                () = phases.reached(phase) => {}
+                () = task => {}
+            }
+        })
     }
 }
 

@@ -11,7 +11,7 @@ use super::{
     Session,
     clock::{Clock, ClockVerdict},
     recorded_send::send_recorded,
-    shutdown::{Phase, PhaseReceiver},
+    shutdown::Phase,
     tasks::Task,
 };
 use crate::{
@@ -40,7 +40,6 @@ pub struct ClockTask {
     api: ApiClient,
     n_connections: usize,
     clock: Clock,
-    phase: PhaseReceiver,
     metrics: ClockMetrics,
     /// The instant of the last probes.
     probed_at: Option<BootInstant>,
@@ -51,31 +50,18 @@ pub struct ClockTask {
 impl Session {
     pub(super) fn spawn_clock(&self) -> Task {
         let metrics = self.metrics.clock.clone();
-        let task = ClockTask::new(
-            self.api.clone(),
-            N_WRITE_CONNECTIONS,
-            self.clock.clone(),
-            self.phases.subscribe(),
-            metrics,
-        );
-        self.start("clock", Phase::End, task.run())
+        let task = ClockTask::new(self.api.clone(), N_WRITE_CONNECTIONS, self.clock.clone(), metrics);
+        self.start_until("clock", Phase::End, task.run())
     }
 }
 
 impl ClockTask {
     /// Creates a task for this clock that probes over `n_connections` connections.
-    pub fn new(
-        api: ApiClient,
-        n_connections: usize,
-        clock: Clock,
-        phase: PhaseReceiver,
-        metrics: ClockMetrics,
-    ) -> ClockTask {
+    pub fn new(api: ApiClient, n_connections: usize, clock: Clock, metrics: ClockMetrics) -> ClockTask {
         ClockTask {
             api,
             n_connections,
             clock,
-            phase,
             metrics,
             probed_at: None,
             logged_verdict: ClockVerdict::Unknown,
@@ -83,9 +69,8 @@ impl ClockTask {
         }
     }
 
-    /// Runs until [`Phase::End`].
+    /// Probes and reports; never returns.
     pub async fn run(mut self) {
-        let mut phase = self.phase.clone();
         let mut verdict = self.clock.watch_verdict();
         loop {
             // Reading the clock detects a step.
@@ -94,7 +79,6 @@ impl ClockTask {
             let pause = self.until_probe().min(CLOCK_READ_INTERVAL_MAX);
             tokio::select! {
                 biased;
-                () = phase.reached(Phase::End) => return,
                 _ = verdict.changed() => {}
                 () = self.probe_after(pause) => {}
             }
@@ -182,12 +166,9 @@ mod tests {
 
     use super::*;
     use crate::{
-        controller::{
-            shutdown::phases,
-            tests::{
-                captured_log::CapturedLog,
-                fake_server::{self, Response},
-            },
+        controller::tests::{
+            captured_log::CapturedLog,
+            fake_server::{self, Response},
         },
         kube_api::http::{ApiConnection, ServerDate},
         telemetry::metrics::Metrics,
@@ -225,17 +206,13 @@ mod tests {
             n_probes: Arc::default(),
             hangs: false,
         };
-        let phases = phases();
         let metrics = Metrics::register().unwrap().clock;
-        let task = tokio::spawn(ClockTask::new(api.client(), 1, clock.clone(), phases.subscribe(), metrics).run());
+        tokio::spawn(ClockTask::new(api.client(), 1, clock.clone(), metrics).run());
         let n_probes = || api.n_probes.load(Ordering::Relaxed);
         tokio::time::sleep(Duration::from_millis(500)).await;
         assert_eq!((n_probes(), clock.verdict()), (2, ClockVerdict::Fine));
         tokio::time::sleep(Duration::from_secs(100)).await;
         assert!((10..=13).contains(&n_probes()), "{} probes", n_probes());
-
-        phases.advance(Phase::End);
-        task.await.unwrap();
     }
 
     #[tokio::test(start_paused = true)]
@@ -246,9 +223,8 @@ mod tests {
             n_probes: Arc::default(),
             hangs: false,
         };
-        let phases = phases();
         let metrics = Metrics::register().unwrap().clock;
-        tokio::spawn(ClockTask::new(api.client(), 4, clock.clone(), phases.subscribe(), metrics).run());
+        tokio::spawn(ClockTask::new(api.client(), 4, clock.clone(), metrics).run());
         tokio::time::sleep(Duration::from_secs(1)).await;
         let before = api.n_probes.load(Ordering::Relaxed);
         for _ in 0..100 {
@@ -266,9 +242,8 @@ mod tests {
             n_probes: Arc::default(),
             hangs: false,
         };
-        let phases = phases();
         let metrics = Metrics::register().unwrap().clock;
-        tokio::spawn(ClockTask::new(api.client(), 1, clock.clone(), phases.subscribe(), metrics).run());
+        tokio::spawn(ClockTask::new(api.client(), 1, clock.clone(), metrics).run());
         tokio::time::sleep(Duration::from_millis(2_500)).await;
         let before = api.n_probes.load(Ordering::Relaxed);
         clock.step_wall(SignedDuration::from_secs(60));
@@ -289,9 +264,8 @@ mod tests {
             n_probes: Arc::default(),
             hangs: true,
         };
-        let phases = phases();
         let metrics = Metrics::register().unwrap().clock;
-        tokio::spawn(ClockTask::new(api.client(), 1, clock, phases.subscribe(), metrics).run());
+        tokio::spawn(ClockTask::new(api.client(), 1, clock, metrics).run());
         tokio::time::sleep(Duration::from_secs(12)).await;
         assert_eq!(api.n_probes.load(Ordering::Relaxed), 3);
     }
@@ -314,7 +288,7 @@ mod tests {
         };
         let metrics = Metrics::register().unwrap().clock;
         for _ in 0..2 {
-            let task = ClockTask::new(api.client(), 1, clock.clone(), phases().subscribe(), metrics.clone());
+            let task = ClockTask::new(api.client(), 1, clock.clone(), metrics.clone());
             task.report_retired();
         }
         assert_eq!(metrics.retired_connections.get(), 1);

@@ -4,12 +4,7 @@
 
 use std::time::Duration;
 
-use super::{
-    Session,
-    clock::Clock,
-    shutdown::{Phase, PhaseReceiver},
-    tasks::Task,
-};
+use super::{Session, clock::Clock, shutdown::Phase, tasks::Task};
 use crate::{
     kube_api::http::{ApiServer, CredentialFileError, Refreshed},
     shard::BootInstant,
@@ -26,7 +21,6 @@ const WARNING_INTERVAL: Duration = Duration::from_mins(1);
 pub(super) struct CredentialTask {
     server: ApiServer,
     clock: Clock,
-    phase: PhaseReceiver,
 }
 
 impl Session {
@@ -36,25 +30,15 @@ impl Session {
         let task = CredentialTask {
             server,
             clock: self.clock.clone(),
-            phase: self.phases.subscribe(),
         };
         // Runs until the last request was sent.
-        Some(self.start("credentials", Phase::End, task.run()))
+        Some(self.start_until("credentials", Phase::End, task.run()))
     }
 }
 
 impl CredentialTask {
-    /// Runs until [`Phase::End`].
+    /// Never returns.
     async fn run(self) {
-        let mut phase = self.phase.clone();
-        tokio::select! {
-            biased;
-            () = phase.reached(Phase::End) => {}
-            () = self.work() => {}
-        }
-    }
-
-    async fn work(&self) {
         let (mut token, mut certificates) = (FileLog::default(), FileLog::default());
         loop {
             tokio::time::sleep(INTERVAL).await;

@@ -26,7 +26,6 @@ use super::{
     clock::{Clock, ClockVerdict},
     latest_proof::LatestProof,
     recorded_send::send_recorded,
-    shutdown::{Phase, PhaseReceiver},
 };
 use crate::{
     coordination::{JobsLabelled, Leadership, WriteLimits},
@@ -84,8 +83,6 @@ pub struct LabelTask {
     pub labelled: IntCounter,
     /// Counter of Jobs that were dropped because the queue of refused Jobs was full.
     pub dropped: IntCounter,
-    /// Phase of the shutdown; it ends the task.
-    pub phase: PhaseReceiver,
 }
 
 /// The result of one attempt to label a Job.
@@ -97,17 +94,8 @@ enum Attempt {
 }
 
 impl LabelTask {
-    /// Runs until the intake stops.
+    /// Labels Jobs while this replica leads the labelling shard.
     pub async fn run(self) {
-        let mut phase = self.phase.clone();
-        tokio::select! {
-            biased;
-            () = phase.reached(Phase::StopIntake) => {}
-            () = self.work() => {}
-        }
-    }
-
-    async fn work(&self) {
         loop {
             while self.limits().is_none() {
                 tokio::time::sleep(LOOK_INTERVAL).await;

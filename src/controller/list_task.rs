@@ -13,12 +13,7 @@ use std::{pin::pin, sync::Arc};
 use futures::{Stream, StreamExt};
 use tokio::sync::mpsc;
 
-use super::{
-    clock::Clock,
-    latest_proof::LatestProof,
-    permissions::FailureLog,
-    shutdown::{Phase, PhaseReceiver},
-};
+use super::{clock::Clock, latest_proof::LatestProof, permissions::FailureLog};
 use crate::{
     coordination::JobsLabelled,
     kube_api::{
@@ -72,8 +67,6 @@ pub struct ListTask {
     pub failures: FailureLog,
     /// The clock.
     pub clock: Clock,
-    /// Phase of the shutdown; it ends the task.
-    pub phase: PhaseReceiver,
 }
 
 /// Reasons why a list is not complete.
@@ -99,17 +92,8 @@ impl From<ListError> for Broken {
 }
 
 impl ListTask {
-    /// Runs until the intake stops.
+    /// Makes the lists that are ordered, one after another.
     pub async fn run(mut self) {
-        let mut phase = self.phase.clone();
-        tokio::select! {
-            biased;
-            () = phase.reached(Phase::StopIntake) => {}
-            () = self.serve() => {}
-        }
-    }
-
-    async fn serve(&mut self) {
         while let Some(order) = self.wanted.recv().await {
             let (mut retry, mut must_be_new) = (Retry::new(LIST_PAUSES), order.is_consistent);
             let n_shards = order.shards.len();

@@ -11,10 +11,7 @@ use std::{
 use prometheus::IntGauge;
 use tokio::sync::watch;
 
-use super::{
-    clock::Clock,
-    shutdown::{Phase, PhaseReceiver},
-};
+use super::clock::Clock;
 use crate::{
     coordination::{Leadership, LeaseKey, MemberSettings},
     kube_api::leases::{LeaseApi, LeaseError, LeaseScope, OverlappingInstallation},
@@ -48,22 +45,11 @@ pub struct OverlapTask {
     pub leadership: watch::Receiver<Leadership>,
     /// Gauge of overlapping installations.
     pub overlapping: IntGauge,
-    /// Phase of the shutdown; it ends the task.
-    pub phase: PhaseReceiver,
 }
 
 impl OverlapTask {
-    /// Runs until the intake stops.
+    /// Checks while this replica leads shard 0; never returns.
     pub async fn run(self) {
-        let mut phase = self.phase.clone();
-        tokio::select! {
-            biased;
-            () = phase.reached(Phase::StopIntake) => {}
-            () = self.check_repeatedly() => {}
-        }
-    }
-
-    async fn check_repeatedly(&self) {
         let mut scope = LeaseScope::AllNamespaces;
         let mut reports = Reports::default();
         loop {

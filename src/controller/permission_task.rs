@@ -13,7 +13,7 @@ use super::{
     clock::Clock,
     permissions::{MissingPermission, PERMISSIONS, Permission, Place, Purpose},
     recorded_send::send_recorded,
-    shutdown::{Phase, PhaseReceiver},
+    shutdown::Phase,
     tasks::Task,
 };
 use crate::{
@@ -44,8 +44,6 @@ pub struct PermissionTask {
     pub api_metrics: ApiMetrics,
     /// The snapshot of missing permissions for metrics and probes.
     pub snapshot: watch::Sender<Vec<MissingPermission>>,
-    /// Phase of the shutdown; it ends the task.
-    pub phase: PhaseReceiver,
 }
 
 impl Session {
@@ -60,9 +58,8 @@ impl Session {
             clock: self.clock.clone(),
             api_metrics: self.metrics.events.api.clone(),
             snapshot: self.metrics.permissions.clone(),
-            phase: self.phases.subscribe(),
         };
-        self.start("permissions", Phase::StopIntake, task.run())
+        self.start_until("permissions", Phase::StopIntake, task.run())
     }
 }
 
@@ -74,18 +71,8 @@ fn key(permission: &Permission, scope: &Scope) -> (&'static str, &'static str, S
 }
 
 impl PermissionTask {
-    /// Runs until the intake stops.
+    /// Checks at the start, again while a permission is missing, and after a request was refused; never returns.
     pub async fn run(self) {
-        let mut phase = self.phase.clone();
-        tokio::select! {
-            biased;
-            () = phase.reached(Phase::StopIntake) => {}
-            () = self.work() => {}
-        }
-    }
-
-    /// Checks again while a permission is missing, and after a request was refused.
-    async fn work(&self) {
         let mut allowed = Allowed::new();
         loop {
             let n_refused = self.api_metrics.failures.n_refused();

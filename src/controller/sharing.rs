@@ -72,7 +72,6 @@ impl Session {
             selection: self.metrics.selection.clone(),
             failures: self.metrics.dispatch.api.failures.clone(),
             clock: self.clock.clone(),
-            phase: self.phases.subscribe(),
         };
         let label = LabelTask {
             client: bounded_pages(self.watch_client.clone()),
@@ -87,7 +86,6 @@ impl Session {
             other_controllers: self.metrics.other_controllers.evidence.clone(),
             labelled: self.metrics.election.labelled.clone(),
             dropped: self.metrics.election.labels_dropped.clone(),
-            phase: self.phases.subscribe(),
         };
         let channels = LifecycleChannels {
             commands,
@@ -96,8 +94,8 @@ impl Session {
             held: self.held_shards.clone(),
             news,
         };
-        let list = self.start("shard lists", Phase::StopIntake, list.run());
-        let label = self.start("Job labels", Phase::StopIntake, label.run());
+        let list = self.start_until("shard lists", Phase::StopIntake, list.run());
+        let label = self.start_until("Job labels", Phase::StopIntake, label.run());
         Some((channels, vec![election, list, label]))
     }
 
@@ -169,9 +167,8 @@ impl Session {
             clock: self.clock.clone(),
             leadership: self.leadership.subscribe(),
             overlapping: self.metrics.election.overlapping.clone(),
-            phase: self.phases.subscribe(),
         };
-        Some(self.start("overlaps", Phase::StopIntake, task.run()))
+        Some(self.start_until("overlaps", Phase::StopIntake, task.run()))
     }
 
     fn election(

@@ -7,11 +7,7 @@ use futures::{Stream, StreamExt};
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 
-use super::{
-    clock::Clock,
-    event_task::EventQueue,
-    shutdown::{Phase, PhaseReceiver},
-};
+use super::{clock::Clock, event_task::EventQueue};
 use crate::{
     kube_api::{
         DecodeError, WatchItem,
@@ -30,8 +26,6 @@ pub struct WatchChannels {
     pub inputs: mpsc::Sender<Input>,
     /// Queue of Events about objects that cannot be decoded.
     pub events: EventQueue,
-    /// Phase of the shutdown; it ends the task.
-    pub phase: PhaseReceiver,
     /// Metrics of the watch.
     pub metrics: WatchMetrics,
     /// Counters of the side that selects CronJobs, the API server or this replica.
@@ -52,17 +46,8 @@ impl WatchChannels {
         }
     }
 
-    /// Forwards the items of a watch until the intake stops.
-    pub async fn run(mut self, items: impl Stream<Item = WatchItem> + Send) {
-        let mut phase = self.phase.clone();
-        tokio::select! {
-            biased;
-            () = phase.reached(Phase::StopIntake) => {}
-            () = self.forward(items) => {}
-        }
-    }
-
-    async fn forward(&mut self, items: impl Stream<Item = WatchItem> + Send) {
+    /// Forwards the items of a watch.
+    pub async fn run(self, items: impl Stream<Item = WatchItem> + Send) {
         let mut items = pin!(items);
         let mut last_logged = None;
         while let Some(item) = items.next().await {

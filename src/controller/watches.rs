@@ -45,7 +45,6 @@ impl Session {
             resource,
             inputs: inputs.clone(),
             events: events.clone(),
-            phase: self.phases.subscribe(),
             metrics: metrics.clone(),
             selection: self.metrics.selection.clone(),
             health: self
@@ -64,8 +63,8 @@ impl Session {
             let cron_jobs = cron_jobs(cron_job_client, scope.clone(), Arc::clone(&decoder), shards.clone());
             let jobs = jobs(job_client, scope.clone(), shards);
             [
-                self.start("CronJob watch", Phase::StopIntake, cron_job_links.run(cron_jobs)),
-                self.start("Job watch", Phase::StopIntake, job_links.run(jobs)),
+                self.start_until("CronJob watch", Phase::StopIntake, cron_job_links.run(cron_jobs)),
+                self.start_until("Job watch", Phase::StopIntake, job_links.run(jobs)),
             ]
         };
         self.settings.scopes.iter().flat_map(spawn_two).collect()

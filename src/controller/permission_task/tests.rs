@@ -6,12 +6,9 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    controller::{
-        shutdown::{PhaseSender, phases},
-        tests::{
-            captured_log::CapturedLog,
-            fake_server::{self, Received, Response},
-        },
+    controller::tests::{
+        captured_log::CapturedLog,
+        fake_server::{self, Received, Response},
     },
     shard::BootInstant,
     telemetry::metrics::Metrics,
@@ -58,7 +55,6 @@ struct Bench {
     api: FakeApi,
     metrics: Metrics,
     clock: Clock,
-    phases: PhaseSender,
 }
 
 impl Bench {
@@ -68,7 +64,6 @@ impl Bench {
             api: FakeApi::default(),
             metrics: Metrics::register().unwrap(),
             clock: Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap()),
-            phases: phases(),
         };
         bench.api.0.lock().unwrap().denied = denied.to_vec();
         let task = PermissionTask {
@@ -79,7 +74,6 @@ impl Bench {
             clock: bench.clock.clone(),
             api_metrics: bench.metrics.dispatch.api.clone(),
             snapshot: bench.metrics.permissions.clone(),
-            phase: bench.phases.subscribe(),
         };
         tokio::spawn(task.run());
         bench

@@ -82,7 +82,6 @@ async fn an_undecodable_cron_job_gets_an_event_and_is_counted() {
         resource: "cronjobs",
         inputs,
         events,
-        phase: phases.subscribe(),
         metrics: metrics.cron_job_watch.clone(),
         selection: metrics.selection.clone(),
         health: metrics.watch_health.begin("cronjobs", Scope::Cluster, clock()),

@@ -4,11 +4,7 @@ use std::time::Duration;
 
 use apisim::Api;
 use cronwheel::{
-    controller::{
-        clock::Clock,
-        overlap_task::OverlapTask,
-        shutdown::{Phase, phases},
-    },
+    controller::{clock::Clock, overlap_task::OverlapTask},
     coordination::{InstallationName, Leadership, MemberSettings, annotation},
     shard::{Scope, held_shards::WHOLE},
 };
@@ -43,7 +39,7 @@ async fn create_member(api: &Api, namespace: &str, installation: &str, settings:
 /// and the messages of the Events.
 async fn detect(api: &Api) -> (i64, Vec<String>) {
     let overlapping = IntGauge::new("overlapping", "Installations").unwrap();
-    let (phases, leadership) = (phases(), watch::Sender::new(Leadership::of_one(WHOLE)));
+    let leadership = watch::Sender::new(Leadership::of_one(WHOLE));
     let task = OverlapTask {
         api: leases(client(api), "a"),
         settings: settings("shop"),
@@ -51,13 +47,9 @@ async fn detect(api: &Api) -> (i64, Vec<String>) {
         clock: Clock::simulated(now(0)),
         leadership: leadership.subscribe(),
         overlapping: overlapping.clone(),
-        phase: phases.subscribe(),
     };
-    let end = async {
-        tokio::time::sleep(Duration::from_secs(61)).await;
-        phases.advance(Phase::StopIntake);
-    };
-    tokio::join!(task.run(), end);
+    let ended = tokio::time::timeout(Duration::from_secs(61), task.run()).await;
+    assert!(ended.is_err(), "the task never ends");
     let request = http::Request::get("/api/v1/namespaces/a/events")
         .body(Vec::new())
         .unwrap();

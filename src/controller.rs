@@ -19,6 +19,7 @@ mod credential_task;
 pub mod dispatcher;
 pub mod election;
 pub mod event_task;
+mod fair_queue;
 pub mod label_task;
 mod lane;
 mod latest_proof;

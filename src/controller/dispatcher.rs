@@ -29,7 +29,6 @@ use crate::{
 };
 
 mod backlog;
-mod fair_queue;
 mod in_flight;
 mod request;
 mod withdrawable;

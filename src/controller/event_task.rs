@@ -5,7 +5,7 @@
 //! creates for a limited time. The Events of one CronJob are sent in order. An Event without an answer delays no other
 //! CronJob's Events.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use tokio::sync::{
@@ -31,7 +31,7 @@ mod budget;
 mod deliveries;
 mod request;
 
-use backlog::{Backlog, Namespaced, Priority};
+use backlog::{Backlog, Priority};
 use budget::Share;
 pub use budget::{EventBudget, EventFilter};
 use deliveries::Deliveries;
@@ -54,12 +54,6 @@ struct EmittedEvent {
     event: CronJobEvent,
     at: Timestamp,
     boot: BootInstant,
-}
-
-impl Namespaced for EmittedEvent {
-    fn namespace(&self) -> &str {
-        &self.event.cron_job.namespace
-    }
 }
 
 /// The queue of the lane. Clones share one queue.
@@ -196,7 +190,8 @@ impl EventTask {
         } else {
             Priority::Normal
         };
-        if let Some(dropped) = self.backlog.push(priority, emitted) {
+        let cron_job = Arc::clone(&emitted.event.cron_job);
+        if let Some(dropped) = self.backlog.push(priority, &cron_job.namespace, emitted) {
             self.deliveries.count(&dropped.event);
             self.metrics.dropped_over_budget.inc();
         }

@@ -10,12 +10,14 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    fair_queue::FairQueue,
     in_flight::{InFlight, Room},
     request::{Lane, Queued},
     withdrawable::{RequestKey, Withdrawable},
 };
-use crate::{controller::tokens::Tokens, shard::BootInstant};
+use crate::{
+    controller::{fair_queue::FairQueue, tokens::Tokens},
+    shard::BootInstant,
+};
 
 /// Capacity of the backlog. A CronJob has at most one create queued, so this is a million CronJobs due at one instant,
 /// the design limit of one shard: some 450 MiB if it ever fills.
@@ -113,7 +115,8 @@ impl Backlog {
             queued.request.deadline(now).min(now + PRECEDENCE_MAX)
         };
         let key = queued.key();
-        let place = self.lane_mut(kind).push(deadline, queued);
+        let namespace: Box<str> = queued.request.namespace().into();
+        let place = self.lane_mut(kind).push(&namespace, deadline, queued);
         if let Some(key) = key {
             self.withdrawable.wait(key, kind, place);
         }

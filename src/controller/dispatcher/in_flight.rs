@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{fair_queue::Namespaced, request::Queued};
+use super::request::Queued;
 use crate::{controller::pacing::RECENT_MAX, shard::BootInstant};
 
 /// All slow namespaces of a replica together have one `SLOW_PART`th of `--max-inflight` in flight, in addition to the
@@ -69,7 +69,7 @@ impl InFlight {
         queued.sent = now;
         self.n_quarantined += u32::from(queued.is_quarantined());
         self.n_reading += u32::from(queued.is_reading());
-        let sends = self.by_namespace.entry(queued.namespace().into()).or_default();
+        let sends = self.by_namespace.entry(queued.request.namespace().into()).or_default();
         sends.n += 1;
         sends.n_reading += u32::from(queued.is_reading());
         *sends.by_instant.entry(now).or_default() += 1;
@@ -79,7 +79,7 @@ impl InFlight {
     pub(super) fn leave(&mut self, queued: &Queued, now: BootInstant) {
         self.n_quarantined -= u32::from(queued.is_quarantined());
         self.n_reading -= u32::from(queued.is_reading());
-        let Some(sends) = self.by_namespace.get_mut(queued.namespace()) else {
+        let Some(sends) = self.by_namespace.get_mut(queued.request.namespace()) else {
             return;
         };
         sends.n -= 1;
@@ -92,7 +92,7 @@ impl InFlight {
             }
         }
         if sends.n == 0 {
-            self.by_namespace.remove(queued.namespace());
+            self.by_namespace.remove(queued.request.namespace());
         }
     }
 

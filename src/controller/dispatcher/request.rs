@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{fair_queue::Namespaced, withdrawable::RequestKey};
+use super::withdrawable::RequestKey;
 use crate::{
     controller::{
         clock::{Clock, ClockVerdict},
@@ -275,12 +275,6 @@ impl Queued {
             }
             Request::Create(_) | Request::Delete(_) | Request::LookUp(_) => None,
         }
-    }
-}
-
-impl Namespaced for Queued {
-    fn namespace(&self) -> &str {
-        self.request.namespace()
     }
 }
 

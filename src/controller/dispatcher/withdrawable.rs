@@ -5,8 +5,11 @@
 
 use std::collections::HashMap;
 
-use super::{backlog::LaneKind, fair_queue::Place, request::Queued};
-use crate::shard::{ShardTerm, Uid};
+use super::{backlog::LaneKind, request::Queued};
+use crate::{
+    controller::fair_queue::Place,
+    shard::{ShardTerm, Uid},
+};
 
 /// The term of a request, and the uid of the CronJob of a create or of the Job of a delete.
 pub(super) type RequestKey = (ShardTerm, Uid);

@@ -11,22 +11,14 @@ struct Item {
     position: usize,
 }
 
-impl Namespaced for Item {
-    fn namespace(&self) -> &str {
-        &self.namespace
-    }
-}
-
 fn queue_of(items: &[(&str, i64)]) -> FairQueue<Item> {
     let mut queue = FairQueue::default();
     for (position, (namespace, second)) in items.iter().enumerate() {
-        queue.push(
-            deadline(*second),
-            Item {
-                namespace: (*namespace).into(),
-                position,
-            },
-        );
+        let item = Item {
+            namespace: (*namespace).into(),
+            position,
+        };
+        queue.push(namespace, deadline(*second), item);
     }
     queue
 }
@@ -171,16 +163,10 @@ fn fair_queue_matches_a_naive_model() {
                 let namespace = format!("ns{}", next(7));
                 let deadline = deadline(i64::try_from(next(4)).unwrap());
                 model.push(&namespace, deadline, item);
-                queue.push(
-                    deadline,
-                    Item {
-                        namespace,
-                        position: item,
-                    },
-                );
+                queue.push(&namespace, deadline, item);
             } else {
                 assert_eq!(
-                    queue.pop(u32::MAX, |_| Some(0)).map(|item| item.position),
+                    queue.pop(u32::MAX, |_| Some(0)),
                     model.pop(),
                     "seed {seed}, operation {item}"
                 );

@@ -1,0 +1,189 @@
+//! A queue that is fair between namespaces: earliest deadline first, and round-robin on every second turn.
+//!
+//! By deadlines alone, one tenant with many or very urgent orders could delay all others for as long as its orders
+//! arrive. So every second turn serves the namespace that was served longest ago: of n namespaces that wait, each is
+//! served at least once in 2 n turns. Equal deadlines take turns in the same way.
+//!
+//! A namespace that already has its share in flight is passed over and keeps its turn. If all waiting namespaces have
+//! their share in flight, the namespace with the fewest requests in flight is served, so that no place stays empty. A
+//! namespace that is held back is not served.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use jiff::Timestamp;
+
+/// The queue, with one ordered map per waiting namespace.
+#[derive(Debug)]
+pub(super) struct FairQueue<T> {
+    namespaces: HashMap<Arc<str>, Namespace<T>>,
+    /// (earliest deadline, turn when last served, name) of every waiting namespace.
+    by_deadline: BTreeSet<(Timestamp, u64, Arc<str>)>,
+    /// (turn when last served, name) of every waiting namespace.
+    by_turn: BTreeSet<(u64, Arc<str>)>,
+    /// (number of items, name) of every waiting namespace.
+    by_length: BTreeSet<(usize, Arc<str>)>,
+    turn: u64,
+    n_pushed: u64,
+    len: usize,
+}
+
+/// A waiting namespace.
+#[derive(Debug)]
+struct Namespace<T> {
+    last_turn: u64,
+    waiting: BTreeMap<Place, T>,
+}
+
+/// The place of an item among those of its namespace: ordered by deadline, then by arrival.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    deadline: Timestamp,
+    order: u64,
+}
+
+impl<T> Default for FairQueue<T> {
+    fn default() -> Self {
+        FairQueue {
+            namespaces: HashMap::new(),
+            by_deadline: BTreeSet::new(),
+            by_turn: BTreeSet::new(),
+            by_length: BTreeSet::new(),
+            turn: 0,
+            n_pushed: 0,
+            len: 0,
+        }
+    }
+}
+
+impl<T> FairQueue<T> {
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns the earliest deadline in the queue.
+    pub(super) fn earliest(&self) -> Option<Timestamp> {
+        self.by_deadline.first().map(|(deadline, ..)| *deadline)
+    }
+
+    /// Returns the number of items of a namespace.
+    pub(super) fn len_of(&self, namespace: &str) -> usize {
+        self.namespaces.get(namespace).map_or(0, |it| it.waiting.len())
+    }
+
+    /// Returns the namespace with the most items.
+    pub(super) fn longest(&self) -> Option<Arc<str>> {
+        self.by_length.last().map(|(_, name)| Arc::clone(name))
+    }
+
+    /// Adds an item of a namespace. Returns its place, by which it can be removed. A namespace that starts to wait goes
+    /// to the end of the round.
+    pub(super) fn push(&mut self, namespace: &str, deadline: Timestamp, item: T) -> Place {
+        let (name, mut namespace) = self.take(namespace).unwrap_or_else(|| {
+            self.turn += 2;
+            let new = Namespace {
+                last_turn: self.turn,
+                waiting: BTreeMap::new(),
+            };
+            (namespace.into(), new)
+        });
+        self.n_pushed += 1;
+        let place = Place {
+            deadline,
+            order: self.n_pushed,
+        };
+        namespace.waiting.insert(place, item);
+        self.put(name, namespace);
+        place
+    }
+
+    /// Removes the item at a place of a namespace. The namespace keeps its turn.
+    pub(super) fn remove(&mut self, namespace: &str, place: Place) -> Option<T> {
+        let (name, mut namespace) = self.take(namespace)?;
+        let item = namespace.waiting.remove(&place);
+        self.put(name, namespace);
+        item
+    }
+
+    /// Removes the last item of a namespace. The namespace keeps its turn.
+    pub(super) fn pop_last(&mut self, namespace: &str) -> Option<T> {
+        let (name, mut namespace) = self.take(namespace)?;
+        let last = namespace.waiting.pop_last();
+        self.put(name, namespace);
+        last.map(|(_, item)| item)
+    }
+
+    /// Removes the next item. `n_in_flight` returns the number in flight of a namespace, `None` if it is held back, and
+    /// `share` is the limit of it while other namespaces wait.
+    pub(super) fn pop(&mut self, share: u32, n_in_flight: impl Fn(&str) -> Option<u32>) -> Option<T> {
+        self.turn += 1;
+        let has_room = |name: &&Arc<str>| n_in_flight(name).is_some_and(|n| n < share);
+        // Few namespaces are passed over: each has requests in flight, and the total in flight is limited.
+        let next = if self.turn.is_multiple_of(2) {
+            self.by_turn.iter().map(|(_, name)| name).find(has_room)
+        } else {
+            self.by_deadline.iter().map(|(.., name)| name).find(has_room)
+        };
+        let fewest = || {
+            let names = self.by_turn.iter().map(|(_, name)| name);
+            let open = names.filter_map(|name| Some((n_in_flight(name)?, name)));
+            open.min_by_key(|(n, _)| *n).map(|(_, name)| name)
+        };
+        let name = Arc::clone(next.or_else(fewest)?);
+        self.serve(&name)
+    }
+
+    /// Whether [`FairQueue::pop`] would return an item.
+    pub(super) fn has_next(&self, n_in_flight: impl Fn(&str) -> Option<u32>) -> bool {
+        self.by_turn.iter().any(|(_, name)| n_in_flight(name).is_some())
+    }
+
+    /// Removes an item whose deadline has passed, regardless of turns.
+    pub(super) fn pop_until(&mut self, now: Timestamp) -> Option<T> {
+        let (deadline, _, name) = self.by_deadline.first()?;
+        if *deadline > now {
+            return None;
+        }
+        let name = Arc::clone(name);
+        self.serve(&name)
+    }
+
+    /// Removes the first item of a namespace and ends the namespace's turn.
+    fn serve(&mut self, name: &str) -> Option<T> {
+        let (name, mut namespace) = self.take(name)?;
+        namespace.last_turn = self.turn;
+        let first = namespace.waiting.pop_first();
+        self.put(name, namespace);
+        first.map(|(_, item)| item)
+    }
+
+    /// Takes a namespace out, to change it.
+    fn take(&mut self, name: &str) -> Option<(Arc<str>, Namespace<T>)> {
+        let (name, namespace) = self.namespaces.remove_entry(name)?;
+        if let Some((first, _)) = namespace.waiting.first_key_value() {
+            let (turn, len) = (namespace.last_turn, namespace.waiting.len());
+            self.by_deadline.remove(&(first.deadline, turn, Arc::clone(&name)));
+            self.by_turn.remove(&(turn, Arc::clone(&name)));
+            self.by_length.remove(&(len, Arc::clone(&name)));
+            self.len -= len;
+        }
+        Some((name, namespace))
+    }
+
+    /// Puts a namespace in. A namespace without items is dropped.
+    fn put(&mut self, name: Arc<str>, namespace: Namespace<T>) {
+        if let Some((first, _)) = namespace.waiting.first_key_value() {
+            let (turn, len) = (namespace.last_turn, namespace.waiting.len());
+            self.by_deadline.insert((first.deadline, turn, Arc::clone(&name)));
+            self.by_turn.insert((turn, Arc::clone(&name)));
+            self.by_length.insert((len, Arc::clone(&name)));
+            self.len += len;
+            self.namespaces.insert(name, namespace);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -81,7 +81,7 @@ FLEET = {
     "quarantine-never": ("src/coordination/record.rs", "self.crashes >= Self::CRASHES_MAX", "self.crashes >= 1_000", "f_18"),
     "quarantine-all-at-once": ("src/controller/dispatcher/backlog.rs", "if in_flight.n_quarantined == 0\n", "if in_flight.n_quarantined < 99\n", "f_18"),
     "tokens-without-limit": ("src/controller/tokens.rs", "if beyond > Duration::ZERO {", "if beyond > Duration::from_hours(1) {", "f_07_overdue"),
-    "overdue-holds-up-its-next-slot": ("src/controller/dispatcher/backlog.rs", "self.overdue.pop_until(now)", "self.overdue.pop_until(Timestamp::MIN)", "f_07_overdue"),
+    "overdue-holds-up-its-next-slot": ("src/controller/dispatcher/backlog.rs", "self.lane(LaneKind::Overdue).pop_until(now)", "self.lane(LaneKind::Overdue).pop_until(Timestamp::MIN)", "f_07_overdue"),
     "leads-beside-other-settings": (f"{ELECTION}/members.rs", "let theirs = self.other_settings().min_by_key(ToString::to_string)?;", "let theirs = self.other_settings().min_by_key(ToString::to_string).filter(|_| false)?;", "settings::"),
     "lone-replica-beside-members": (f"{ELECTION}/members.rs", "let is_comparable = is_any_alone || lease.installation == self.own_installation;", "let is_comparable = lease.installation == self.own_installation;", "alone::"),
     "shares-with-whom-it-cannot-follow": (f"{ELECTION}/members.rs", "theirs.find(|theirs| theirs.max < min || theirs.min > max)?", "theirs.find(|theirs| theirs.max < min && theirs.min > max)?", "f_22"),

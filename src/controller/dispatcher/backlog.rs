@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     in_flight::{InFlight, Room},
-    request::{Lane, Queued},
+    request::Queued,
     withdrawable::{RequestKey, Withdrawable},
 };
 use crate::{
@@ -46,29 +46,31 @@ const PRECEDENCE_MAX: SignedDuration = SignedDuration::from_mins(1);
 const READING_SHARE: u32 = 8;
 const READING_MAX: u32 = 8;
 
-/// A lane of the backlog.
+/// A lane of the backlog. Creates, and deletes that a create waits for, are in the first five.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LaneKind {
+    /// Requests of shards in quarantine.
     Quarantined,
+    /// Creates that have read their CronJob.
     Completed,
+    /// Creates that read their CronJob first.
     Reading,
+    /// All other creates that are due now.
     Creates,
+    /// Creates whose slot is long past. There are many after an outage; they wait behind those that are due now.
     Overdue,
+    /// Look-ups, on which a slot may depend later: sent when no create waits.
     LookUps,
+    /// Requests that no slot depends on: sent last.
     Background,
 }
 
 #[derive(Debug)]
 pub(super) struct Backlog {
     len_max: usize,
-    quarantined: FairQueue<Queued>,
-    completed: FairQueue<Queued>,
-    reading: FairQueue<Queued>,
-    creates: FairQueue<Queued>,
-    overdue: FairQueue<Queued>,
+    /// Indexed by [`LaneKind`].
+    lanes: [FairQueue<Queued>; 7],
     tokens: Tokens,
-    look_ups: FairQueue<Queued>,
-    background: FairQueue<Queued>,
     n_turns: u32,
     withdrawable: Withdrawable,
 }
@@ -78,18 +80,12 @@ impl Backlog {
     pub(super) fn new(len_max: usize) -> Backlog {
         Backlog {
             len_max,
-            quarantined: FairQueue::default(),
-            completed: FairQueue::default(),
-            reading: FairQueue::default(),
-            creates: FairQueue::default(),
-            overdue: FairQueue::default(),
+            lanes: std::array::from_fn(|_| FairQueue::default()),
             tokens: Tokens::new(
                 OVERDUE_AT_ONCE,
                 OVERDUE_PER_SECOND,
                 BootInstant::after_boot(Duration::ZERO),
             ),
-            look_ups: FairQueue::default(),
-            background: FairQueue::default(),
             n_turns: 0,
             withdrawable: Withdrawable::default(),
         }
@@ -100,15 +96,7 @@ impl Backlog {
         if self.n_creates() + self.n_background() >= self.len_max {
             return Err(Box::new(queued));
         }
-        let kind = match queued.request.lane(now) {
-            Lane::Creates | Lane::Overdue if queued.is_quarantined() => LaneKind::Quarantined,
-            Lane::Creates | Lane::Overdue if queued.is_completed => LaneKind::Completed,
-            Lane::Creates | Lane::Overdue if queued.is_reading() => LaneKind::Reading,
-            Lane::Creates => LaneKind::Creates,
-            Lane::Overdue => LaneKind::Overdue,
-            Lane::LookUps => LaneKind::LookUps,
-            Lane::Background => LaneKind::Background,
-        };
+        let kind = queued.lane(now);
         let deadline = if kind == LaneKind::Overdue {
             queued.request.futile_from(now)
         } else {
@@ -116,7 +104,7 @@ impl Backlog {
         };
         let key = queued.key();
         let namespace: Box<str> = queued.request.namespace().into();
-        let place = self.lane_mut(kind).push(&namespace, deadline, queued);
+        let place = self.lane(kind).push(&namespace, deadline, queued);
         if let Some(key) = key {
             self.withdrawable.wait(key, kind, place);
         }
@@ -140,19 +128,19 @@ impl Backlog {
     /// Removes a request that waits. One that is popped and not answered is not put back.
     pub(super) fn withdraw(&mut self, namespace: &str, key: &RequestKey) -> Option<Queued> {
         let (kind, place) = self.withdrawable.withdraw(key)?;
-        self.lane_mut(kind).remove(namespace, place)
+        self.lane(kind).remove(namespace, place)
     }
 
-    fn lane_mut(&mut self, kind: LaneKind) -> &mut FairQueue<Queued> {
-        match kind {
-            LaneKind::Quarantined => &mut self.quarantined,
-            LaneKind::Completed => &mut self.completed,
-            LaneKind::Reading => &mut self.reading,
-            LaneKind::Creates => &mut self.creates,
-            LaneKind::Overdue => &mut self.overdue,
-            LaneKind::LookUps => &mut self.look_ups,
-            LaneKind::Background => &mut self.background,
-        }
+    fn lane(&mut self, kind: LaneKind) -> &mut FairQueue<Queued> {
+        &mut self.lanes[kind as usize]
+    }
+
+    fn create_lanes(&self) -> &[FairQueue<Queued>] {
+        &self.lanes[..LaneKind::LookUps as usize]
+    }
+
+    fn background_lanes(&self) -> &[FairQueue<Queued>] {
+        &self.lanes[LaneKind::LookUps as usize..]
     }
 
     /// Returns the next request to send. `places` is the limit in flight, and `in_flight` its present use. If only a
@@ -175,101 +163,86 @@ impl Backlog {
         in_flight: &InFlight,
     ) -> Result<Queued, Option<BootInstant>> {
         self.n_turns = self.n_turns.wrapping_add(1);
-        let share = SHARE_MIN.max(places / SHARES);
+        let share = share_of(places);
         let room = in_flight.room(boot);
         let n_in_flight = |namespace: &str| room.n_of(namespace);
         let is_background_turn = self.n_turns.is_multiple_of(BACKGROUND_TURNS)
-            && (is_old(&self.look_ups, now) || is_old(&self.background, now));
+            && self.background_lanes().iter().any(|lane| is_old(lane, now));
         // The create has expired, and the CronJob's next slot waits for its answer. It is not sent, so it needs no
         // token.
-        if let Some(futile) = self.overdue.pop_until(now) {
+        if let Some(futile) = self.lane(LaneKind::Overdue).pop_until(now) {
             return Ok(futile);
         }
         // One create of a shard in quarantine at a time takes no significant share of the places.
         if in_flight.n_quarantined == 0
-            && let Some(queued) = self.quarantined.pop(share, n_in_flight)
+            && let Some(queued) = self.lane(LaneKind::Quarantined).pop(share, n_in_flight)
         {
             return Ok(queued);
         }
-        // A CronJob that was read occupies memory, so its create is not held back.
-        if let Some(queued) = self
-            .completed
-            .pop(share, |namespace| n_in_flight(namespace).or(Some(share)))
-        {
-            return Ok(queued);
-        }
-        let reading_max = (places / READING_SHARE).clamp(1, READING_MAX);
-        if in_flight.n_reading < reading_max
-            // One namespace gets at most half of the places, since its webhooks may be slow.
-            && let Some(queued) = self.reading.pop((reading_max / 2).max(1), |namespace| room.n_reading_of(namespace))
-        {
+        if let Some(queued) = self.pop_reading(places, in_flight, room) {
             return Ok(queued);
         }
         if is_background_turn && let Some(queued) = self.pop_background(share, room) {
             return Ok(queued);
         }
-        if let Some(queued) = self.creates.pop(share, n_in_flight) {
+        if let Some(queued) = self.lane(LaneKind::Creates).pop(share, n_in_flight) {
             return Ok(queued);
         }
         let mut wait = None;
-        if self.overdue.has_next(n_in_flight) {
+        if self.lane(LaneKind::Overdue).has_next(n_in_flight) {
             match self.tokens.take(boot) {
-                Ok(()) => return self.overdue.pop(share, n_in_flight).ok_or(None),
+                Ok(()) => return self.lane(LaneKind::Overdue).pop(share, n_in_flight).ok_or(None),
                 Err(at) => wait = Some(at),
             }
         }
         self.pop_background(share, room).ok_or(wait)
     }
 
+    /// Removes the next create that has read its CronJob, or reads it first.
+    fn pop_reading(&mut self, places: u32, in_flight: &InFlight, room: Room<'_>) -> Option<Queued> {
+        // A CronJob that was read occupies memory, so its create is not held back.
+        let share = share_of(places);
+        let n_or_share = |namespace: &str| room.n_of(namespace).or(Some(share));
+        let completed = self.lane(LaneKind::Completed).pop(share, n_or_share);
+        let reading_max = (places / READING_SHARE).clamp(1, READING_MAX);
+        if completed.is_some() || in_flight.n_reading >= reading_max {
+            return completed;
+        }
+        // One namespace gets at most half of the places, since its webhooks may be slow.
+        let share = (reading_max / 2).max(1);
+        self.lane(LaneKind::Reading)
+            .pop(share, |namespace| room.n_reading_of(namespace))
+    }
+
     /// Removes the next request that is not a create.
     fn pop_background(&mut self, share: u32, room: Room<'_>) -> Option<Queued> {
         // No admission webhook delays a read.
-        let n_of_reads = |namespace: &str| room.n_of(namespace).or(Some(share));
-        let look_up = self.look_ups.pop(share, n_of_reads);
-        look_up.or_else(|| self.background.pop(share, |namespace| room.n_of(namespace)))
-    }
-
-    fn lanes(&mut self) -> [&mut FairQueue<Queued>; 7] {
-        [
-            &mut self.quarantined,
-            &mut self.completed,
-            &mut self.reading,
-            &mut self.creates,
-            &mut self.overdue,
-            &mut self.look_ups,
-            &mut self.background,
-        ]
+        let n_or_share = |namespace: &str| room.n_of(namespace).or(Some(share));
+        let look_up = self.lane(LaneKind::LookUps).pop(share, n_or_share);
+        let n_in_flight = |namespace: &str| room.n_of(namespace);
+        look_up.or_else(|| self.lane(LaneKind::Background).pop(share, n_in_flight))
     }
 
     /// Removes any queued request, to be abandoned.
     pub(super) fn take_any(&mut self) -> Option<Queued> {
-        let queued = (self.lanes().into_iter()).find_map(|lane| lane.pop(u32::MAX, |_| Some(0)))?;
+        let queued = self.lanes.iter_mut().find_map(|lane| lane.pop(u32::MAX, |_| Some(0)))?;
         self.withdrawable.send(&queued);
         self.withdrawable.settle(&queued);
         Some(queued)
     }
 
     pub(super) fn n_creates(&self) -> usize {
-        self.quarantined.len() + self.completed.len() + self.reading.len() + self.creates.len() + self.overdue.len()
+        self.create_lanes().iter().map(FairQueue::len).sum()
     }
 
     /// Returns the number of waiting creates that are not held back.
     pub(super) fn n_creates_to_send(&self, room: Room<'_>) -> usize {
-        let lanes = [
-            &self.quarantined,
-            &self.completed,
-            &self.reading,
-            &self.creates,
-            &self.overdue,
-        ];
-        let held_back = room
-            .held_back()
-            .flat_map(|namespace| lanes.map(|lane| lane.len_of(namespace)));
-        self.n_creates() - held_back.sum::<usize>()
+        let n_of = |namespace| self.create_lanes().iter().map(move |lane| lane.len_of(namespace));
+        self.n_creates() - room.held_back().flat_map(n_of).sum::<usize>()
     }
 
     pub(super) fn n_background(&self) -> usize {
-        self.look_ups.len() + self.background.len()
+        self.background_lanes().iter().map(FairQueue::len).sum()
     }
 }
 
@@ -280,6 +253,11 @@ pub(super) enum PutBackError {
     Withdrawn(Box<Queued>),
     /// The backlog is full.
     Full(Box<Queued>),
+}
+
+/// The number of places that a namespace may have in flight while others wait.
+fn share_of(places: u32) -> u32 {
+    SHARE_MIN.max(places / SHARES)
 }
 
 /// Whether the oldest request of a lane has waited too long. The lane is ordered by arrival.

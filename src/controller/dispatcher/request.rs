@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::withdrawable::RequestKey;
+use super::{backlog::LaneKind, withdrawable::RequestKey};
 use crate::{
     controller::{
         clock::{Clock, ClockVerdict},
@@ -38,19 +38,6 @@ pub(in crate::controller) enum Reply {
     Template(Arc<JobTemplate>),
 }
 
-/// The lane in which a request waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lane {
-    /// Creates, and deletes that a create waits for.
-    Creates,
-    /// Creates whose slot is long past. There are many after an outage; they wait behind those that are due now.
-    Overdue,
-    /// Look-ups, on which a slot may depend later: sent when no create waits.
-    LookUps,
-    /// Requests that no slot depends on: sent last.
-    Background,
-}
-
 /// A create whose slot is further in the past is overdue. A failover after a crash of a leader takes less time, so
 /// slots that became due during it count as due now.
 const OVERDUE_AFTER: SignedDuration = SignedDuration::from_secs(15);
@@ -70,22 +57,6 @@ impl fmt::Display for Request {
 }
 
 impl Request {
-    pub(super) fn lane(&self, now: Timestamp) -> Lane {
-        match self {
-            Request::Create(order) if !order.is_on_time && now.duration_since(order.slot) > OVERDUE_AFTER => {
-                Lane::Overdue
-            }
-            Request::Create(_)
-            | Request::Delete(JobDelete {
-                is_for_replace: true, ..
-            }) => Lane::Creates,
-            Request::LookUp(_) => Lane::LookUps,
-            Request::Delete(JobDelete {
-                is_for_replace: false, ..
-            }) => Lane::Background,
-        }
-    }
-
     /// Returns the order if its CronJob must be read before it can be sent.
     pub(super) fn without_template(&self) -> Option<&JobOrder> {
         match self {
@@ -234,6 +205,21 @@ impl Queued {
             is_completed: false,
             n_retries: 0,
             sent: BootInstant::after_boot(Duration::ZERO),
+        }
+    }
+
+    /// Returns the lane in which the request waits.
+    pub(super) fn lane(&self, now: Timestamp) -> LaneKind {
+        match &self.request {
+            Request::LookUp(_) => LaneKind::LookUps,
+            Request::Delete(delete) if !delete.is_for_replace => LaneKind::Background,
+            Request::Create(_) | Request::Delete(_) if self.is_quarantined => LaneKind::Quarantined,
+            Request::Create(_) if self.is_completed => LaneKind::Completed,
+            Request::Create(_) if self.is_reading() => LaneKind::Reading,
+            Request::Create(order) if !order.is_on_time && now.duration_since(order.slot) > OVERDUE_AFTER => {
+                LaneKind::Overdue
+            }
+            Request::Create(_) | Request::Delete(_) => LaneKind::Creates,
         }
     }
 

@@ -301,7 +301,7 @@ impl Dispatcher {
         queued.n_retries += 1;
         if queued.n_retries > RETRIES_MAX {
             self.channels.queue.settle(&queued);
-            return self.answer(queued.request.failed(message, None)).await;
+            return self.answer(queued.request.failed(message)).await;
         }
         self.put_back(queued).await;
     }

@@ -10,7 +10,7 @@ use crate::{
         clock::{Clock, ClockVerdict},
         lane::LaneRequest,
     },
-    kube_api::{Answered, ApiClient, CronJobOutcome},
+    kube_api::{Answered, ApiClient, CronJobOutcome, objects::classify::OrderOutcome},
     shard::{
         BootInstant, CreateOutcome, CronJobRecord, DeleteOutcome, Input, JobDelete, JobLookUp, JobOrder, JobTemplate,
         LookUpOutcome, ShardTerm,
@@ -57,12 +57,22 @@ impl fmt::Display for Request {
 }
 
 impl Request {
+    /// Returns the order of a create.
+    fn order(&self) -> Option<&JobOrder> {
+        match self {
+            Request::Create(order) => Some(order),
+            Request::Delete(_) | Request::LookUp(_) => None,
+        }
+    }
+
+    /// Returns the order if it can be sent as it is.
+    fn complete_order(&self) -> Option<&JobOrder> {
+        self.order().filter(|order| order.template.body.as_str().is_some())
+    }
+
     /// Returns the order if its CronJob must be read before it can be sent.
     pub(super) fn without_template(&self) -> Option<&JobOrder> {
-        match self {
-            Request::Create(order) if order.template.body.as_str().is_none() => Some(order),
-            Request::Create(_) | Request::Delete(_) | Request::LookUp(_) => None,
-        }
+        self.order().filter(|order| order.template.body.as_str().is_none())
     }
 
     /// Sets the template of an order.
@@ -70,15 +80,6 @@ impl Request {
         match self {
             Request::Create(order) => order.template = template,
             Request::Delete(_) | Request::LookUp(_) => {}
-        }
-    }
-
-    /// Whether a slot waits for this request.
-    pub(super) fn is_urgent(&self) -> bool {
-        match self {
-            Request::Create(_) => true,
-            Request::Delete(delete) => delete.is_for_replace,
-            Request::LookUp(_) => false,
         }
     }
 
@@ -92,45 +93,32 @@ impl Request {
 
     /// The deadline that orders requests within a lane. Requests without a deadline are ordered by arrival.
     pub(super) fn deadline(&self, now: Timestamp) -> Timestamp {
-        match self {
-            Request::Create(order) => order.deadline,
-            Request::Delete(_) | Request::LookUp(_) => now,
-        }
+        self.order().map_or(now, |order| order.deadline)
     }
 
     /// The instant from which sending the request is futile, if known. Overdue creates are ordered by it, so that few
     /// of them expire.
     pub(super) fn futile_from(&self, now: Timestamp) -> Timestamp {
-        match self {
-            Request::Create(order) => order.expires_at.unwrap_or(Timestamp::MAX),
-            Request::Delete(_) | Request::LookUp(_) => now,
-        }
+        let futile_from = |order: &JobOrder| order.expires_at.unwrap_or(Timestamp::MAX);
+        self.order().map_or(now, futile_from)
     }
 
     /// Whether it is too late to send the request (B-9.7 and its difference).
     pub(super) fn is_expired(&self, now: Timestamp) -> bool {
-        match self {
-            Request::Create(order) => order.expires_at.is_some_and(|expires_at| now >= expires_at),
-            Request::Delete(_) | Request::LookUp(_) => false,
-        }
+        self.order()
+            .is_some_and(|order| order.expires_at.is_some_and(|expires_at| now >= expires_at))
     }
 
     /// The time within which the API server may store the Job, even if another replica leads the shard by then.
     pub(super) fn store_within(&self, now: Timestamp) -> Duration {
-        let store_by = match self {
-            Request::Create(order) if order.template.body.as_str().is_some() => order.store_by,
-            Request::Create(_) | Request::Delete(_) | Request::LookUp(_) => None,
-        };
+        let store_by = self.complete_order().and_then(|order| order.store_by);
         let left = store_by.and_then(|store_by| Duration::try_from(store_by.duration_since(now)).ok());
         left.unwrap_or_default().min(STORE_TIME_MAX)
     }
 
     /// Whether the request is for a future slot. It was decided before the clock was set back.
     pub(super) fn is_early(&self, now: Timestamp) -> bool {
-        match self {
-            Request::Create(order) => order.slot > now,
-            Request::Delete(_) | Request::LookUp(_) => false,
-        }
+        self.order().is_some_and(|order| order.slot > now)
     }
 
     /// The answer to a request that expired in the queue.
@@ -152,12 +140,8 @@ impl Request {
 
     /// The answer to a create that was sent and not answered; `None` for requests that can be repeated.
     pub(super) fn unanswered(&self, message: String) -> Option<Input> {
-        match self {
-            Request::Create(order) if order.template.body.as_str().is_some() => {
-                Some(created(order, CreateOutcome::Unanswered { message }))
-            }
-            Request::Create(_) | Request::Delete(_) | Request::LookUp(_) => None,
-        }
+        let order = self.complete_order()?;
+        Some(created(order, CreateOutcome::Unanswered { message }))
     }
 
     /// The answer to a request that is not sent, or whose answer is not awaited.
@@ -170,11 +154,11 @@ impl Request {
     }
 
     /// The answer to a request that failed.
-    pub(super) fn failed(&self, message: String, retry_after: Option<Duration>) -> Input {
+    pub(super) fn failed(&self, message: String) -> Input {
         match self {
-            Request::Create(order) => created(order, create_failed(message, retry_after)),
-            Request::Delete(delete) => deleted(delete, DeleteOutcome::Failed { message, retry_after }),
-            Request::LookUp(look_up) => looked_up(look_up, LookUpOutcome::Failed { message, retry_after }),
+            Request::Create(order) => created(order, OrderOutcome::failed(message, None)),
+            Request::Delete(delete) => deleted(delete, OrderOutcome::failed(message, None)),
+            Request::LookUp(look_up) => looked_up(look_up, OrderOutcome::failed(message, None)),
         }
     }
 }
@@ -235,7 +219,7 @@ impl Queued {
 
     /// Whether the request belongs to the quarantine lane, which sends one request at a time.
     pub(super) fn is_quarantined(&self) -> bool {
-        self.is_quarantined && self.request.is_urgent()
+        self.is_quarantined && self.key().is_some()
     }
 
     /// Whether the request reads, or has read, its CronJob before the create.
@@ -250,17 +234,13 @@ impl Queued {
     }
 
     pub(super) fn is_create(&self) -> bool {
-        matches!(self.request, Request::Create(_))
+        self.request.order().is_some()
     }
 
     /// Returns the slot of a create that is sent for the first time and was not delayed on purpose.
     pub(super) fn slot_of_first_attempt(&self) -> Option<Timestamp> {
-        match &self.request {
-            Request::Create(order) if self.n_retries == 0 && order.n_attempts_before == 0 && order.is_on_time => {
-                Some(order.slot)
-            }
-            Request::Create(_) | Request::Delete(_) | Request::LookUp(_) => None,
-        }
+        let order = self.request.order()?;
+        (self.n_retries == 0 && order.n_attempts_before == 0 && order.is_on_time).then_some(order.slot)
     }
 }
 
@@ -303,15 +283,6 @@ impl LaneRequest for Queued {
     }
 }
 
-/// The outcome of a create that failed without an answer to it.
-fn create_failed(message: String, retry_after: Option<Duration>) -> CreateOutcome {
-    CreateOutcome::Failed {
-        message,
-        status: None,
-        retry_after,
-    }
-}
-
 fn created(order: &JobOrder, answer: CreateOutcome) -> Input {
     Input::JobCreateAnswered {
         cron_job: order.cron_job.uid.clone(),
@@ -347,7 +318,7 @@ fn template_of(order: &JobOrder, outcome: CronJobOutcome<Box<CronJobRecord>>) ->
         // The slot is decided again once a watch has delivered the change.
         CronJobOutcome::Found(_) | CronJobOutcome::Gone => CreateOutcome::Abandoned,
         CronJobOutcome::NotPermitted { message } => CreateOutcome::NotPermitted { message },
-        CronJobOutcome::Failed { message, retry_after } => create_failed(message, retry_after),
+        CronJobOutcome::Failed { message, retry_after } => OrderOutcome::failed(message, retry_after),
     };
     Reply::Fact(created(order, answer))
 }

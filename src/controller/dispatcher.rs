@@ -7,10 +7,7 @@
 //! the request returns to its place in the queue. A create that may have reached the server is not repeated: the shard
 //! looks its Job up first.
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use tokio::sync::{Notify, mpsc, watch};
@@ -33,7 +30,7 @@ mod in_flight;
 mod request;
 mod withdrawable;
 
-use backlog::{BACKLOG_MAX, Backlog, PutBackError};
+use backlog::{BACKLOG_MAX, Backlog};
 use in_flight::InFlight;
 use request::Reply;
 pub use request::{Queued, Request};
@@ -101,36 +98,6 @@ impl DispatchQueue {
         Some(withdrawn.request.withdrawn())
     }
 
-    /// Returns a popped request, or the answer to it.
-    fn put_back(&self, queued: Queued, now: Timestamp) -> Result<(), Input> {
-        let put_back = self.backlog().put_back(queued, now);
-        put_back.map_err(|error| match error {
-            PutBackError::Withdrawn(queued) => queued.request.withdrawn(),
-            PutBackError::Full(queued) => {
-                self.shared.metrics.overflows.inc();
-                queued.request.abandoned()
-            }
-        })
-    }
-
-    /// Called when a popped request is answered.
-    fn settle(&self, queued: &Queued) {
-        self.backlog().settle(queued);
-    }
-
-    fn pop(
-        &self,
-        now: (Timestamp, BootInstant),
-        places: u32,
-        in_flight: &InFlight,
-    ) -> Result<Queued, Option<BootInstant>> {
-        self.backlog().pop(now, places, in_flight)
-    }
-
-    fn take_any(&self) -> Option<Queued> {
-        self.backlog().take_any()
-    }
-
     /// Locks the backlog. It is consistent after every statement, so a panic elsewhere does not invalidate it.
     fn backlog(&self) -> MutexGuard<'_, Backlog> {
         self.shared.backlog.lock().unwrap_or_else(PoisonError::into_inner)
@@ -162,14 +129,6 @@ pub struct Dispatcher {
     metrics: DispatchMetrics,
 }
 
-/// Reasons why no request is sent at present.
-enum Stall {
-    /// The queue is empty, the limit is reached, or the clock is in doubt. An event ends the stall.
-    UntilEvent,
-    /// The lane pauses, or a token is missing, until this instant.
-    UntilInstant(BootInstant),
-}
-
 impl Dispatcher {
     /// Creates a dispatcher with at most `inflight_max` requests in flight, and in addition those of slow namespaces.
     pub fn new(api: ApiClient, clock: Clock, channels: DispatcherChannels, inflight_max: u32) -> Dispatcher {
@@ -193,9 +152,10 @@ impl Dispatcher {
         let mut phase = self.channels.phase.clone();
         let mut verdict = self.clock.watch_verdict();
         loop {
-            let stall = self.send_permitted().await;
+            let stalled_until = self.send_permitted().await;
             let burst_change = self.publish();
-            let pause = self.pause_of(&stall, burst_change);
+            let until = stalled_until.into_iter().chain(burst_change).min();
+            let pause = until.map(|until| until.since(self.clock.boot()));
             tokio::select! {
                 biased;
                 () = phase.reached(Phase::StopIntake) => break,
@@ -208,30 +168,28 @@ impl Dispatcher {
         self.finish().await;
     }
 
-    /// Sends requests until there is a reason to stop.
-    async fn send_permitted(&mut self) -> Stall {
+    /// Sends requests until there is a reason to stop. Returns the instant that ends a pause of the lane or the lack of a
+    /// token; only an event ends other reasons.
+    async fn send_permitted(&mut self) -> Option<BootInstant> {
         loop {
             if self.clock.verdict() != ClockVerdict::Fine {
-                return Stall::UntilEvent;
+                return None;
             }
             self.lane.divide_among_senders();
             match self.lane.admission() {
                 Admission::Now => {}
-                Admission::Wait(until) => return Stall::UntilInstant(until),
-                Admission::Full => return Stall::UntilEvent,
+                Admission::Wait(until) => return Some(until),
+                Admission::Full => return None,
             }
             let (now, boot) = (self.clock.now(), self.clock.boot());
             let places = self.lane.inflight_limit();
-            let queue = &self.channels.queue;
-            let queued = match queue.pop((now, boot), places, &self.in_flight) {
+            let popped = self.backlog().pop((now, boot), places, &self.in_flight);
+            let queued = match popped {
                 Ok(queued) => queued,
-                Err(token_at) => return token_at.map_or(Stall::UntilEvent, Stall::UntilInstant),
+                Err(token_at) => return token_at,
             };
             match self.answer_instead_of_sending(&queued, now) {
-                Some(answer) => {
-                    queue.settle(&queued);
-                    self.answer(answer).await;
-                }
+                Some(answer) => self.conclude(&queued, answer).await,
                 None => self.send(queued),
             }
         }
@@ -276,9 +234,8 @@ impl Dispatcher {
         };
         match answer {
             Answer::Outcome(Reply::Fact(answer)) => {
-                self.channels.queue.settle(&queued);
                 self.record_creation(&answer);
-                self.answer(answer).await;
+                self.conclude(&queued, answer).await;
             }
             Answer::Outcome(Reply::Template(template)) => {
                 queued.complete(template);
@@ -288,10 +245,7 @@ impl Dispatcher {
             // The first POST may have created the Job, and the Job may be deleted again. A repeated POST could then
             // create a second Job, so the shard looks the first one up. All other requests are repeatable.
             Answer::Unavailable { message, .. } => match queued.request.unanswered(message.clone()) {
-                Some(answer) => {
-                    self.channels.queue.settle(&queued);
-                    self.answer(answer).await;
-                }
+                Some(answer) => self.conclude(&queued, answer).await,
                 None => self.try_again(queued, message).await,
             },
         }
@@ -300,16 +254,23 @@ impl Dispatcher {
     async fn try_again(&mut self, mut queued: Queued, message: String) {
         queued.n_retries += 1;
         if queued.n_retries > RETRIES_MAX {
-            self.channels.queue.settle(&queued);
-            return self.answer(queued.request.failed(message)).await;
+            return self.conclude(&queued, queued.request.failed(message)).await;
         }
         self.put_back(queued).await;
     }
 
     async fn put_back(&mut self, queued: Queued) {
-        if let Err(answer) = self.channels.queue.put_back(queued, self.clock.now()) {
-            self.answer(answer).await;
+        let now = self.clock.now();
+        let withdrawn = self.backlog().put_back(queued, now);
+        if let Some(withdrawn) = withdrawn {
+            self.answer(withdrawn.request.withdrawn()).await;
         }
+    }
+
+    /// Answers a popped request.
+    async fn conclude(&mut self, queued: &Queued, answer: Input) {
+        self.backlog().settle(queued);
+        self.answer(answer).await;
     }
 
     /// Creation skew (B-15.1), in the controller's time: the offset of `--clock-offset` is added to the server's time.
@@ -330,22 +291,12 @@ impl Dispatcher {
         let _ = self.channels.answers.send(answer).await;
     }
 
-    /// The time for which the loop sleeps unless an event arrives.
-    fn pause_of(&self, stall: &Stall, burst_change: Option<BootInstant>) -> Option<Duration> {
-        let until = match stall {
-            Stall::UntilEvent => None,
-            Stall::UntilInstant(until) => Some(*until),
-        };
-        let until = until.into_iter().chain(burst_change).min()?;
-        Some(until.since(self.clock.boot()))
-    }
-
     /// Publishes the queue and in-flight sizes to the gauges, and the burst to the lanes that wait for it. Creates that
     /// wait for admission webhooks, and those that are held back meanwhile, are no burst. Returns when a burst may end
     /// without an answer.
     fn publish(&mut self) -> Option<BootInstant> {
         let (n_creates, n_to_send, n_background) = {
-            let (backlog, room) = (self.channels.queue.backlog(), self.in_flight.room(self.clock.boot()));
+            let (backlog, room) = (self.backlog(), self.in_flight.room(self.clock.boot()));
             (
                 backlog.n_creates(),
                 backlog.n_creates_to_send(room),
@@ -383,9 +334,17 @@ impl Dispatcher {
     }
 
     async fn abandon_backlog(&mut self) {
-        while let Some(queued) = self.channels.queue.take_any() {
+        loop {
+            let next = self.backlog().take_any();
+            let Some(queued) = next else {
+                return;
+            };
             self.answer(queued.request.abandoned()).await;
         }
+    }
+
+    fn backlog(&self) -> MutexGuard<'_, Backlog> {
+        self.channels.queue.backlog()
     }
 }
 

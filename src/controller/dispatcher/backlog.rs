@@ -96,6 +96,11 @@ impl Backlog {
         if self.n_creates() + self.n_background() >= self.len_max {
             return Err(Box::new(queued));
         }
+        self.insert(queued, now);
+        Ok(())
+    }
+
+    fn insert(&mut self, queued: Queued, now: Timestamp) {
         let kind = queued.lane(now);
         let deadline = if kind == LaneKind::Overdue {
             queued.request.futile_from(now)
@@ -108,16 +113,16 @@ impl Backlog {
         if let Some(key) = key {
             self.withdrawable.wait(key, kind, place);
         }
-        Ok(())
     }
 
-    /// Returns a request that was popped and not answered, or gives it back if it was withdrawn meanwhile or the
-    /// backlog is full.
-    pub(super) fn put_back(&mut self, queued: Queued, now: Timestamp) -> Result<(), PutBackError> {
+    /// Adds a request that was popped and not answered, or returns it if it was withdrawn meanwhile. A full backlog
+    /// takes it too: the requests in flight are bounded.
+    pub(super) fn put_back(&mut self, queued: Queued, now: Timestamp) -> Option<Queued> {
         if self.settle(&queued) {
-            return Err(PutBackError::Withdrawn(Box::new(queued)));
+            return Some(queued);
         }
-        self.push(queued, now).map_err(PutBackError::Full)
+        self.insert(queued, now);
+        None
     }
 
     /// Called when a popped request is answered. Returns whether it was withdrawn meanwhile.
@@ -244,15 +249,6 @@ impl Backlog {
     pub(super) fn n_background(&self) -> usize {
         self.background_lanes().iter().map(FairQueue::len).sum()
     }
-}
-
-/// The reasons why a request is not put back.
-#[derive(Debug)]
-pub(super) enum PutBackError {
-    /// The shard withdrew it while it was sent.
-    Withdrawn(Box<Queued>),
-    /// The backlog is full.
-    Full(Box<Queued>),
 }
 
 /// The number of places that a namespace may have in flight while others wait.

@@ -1,6 +1,6 @@
 //! Tests of the dispatcher against a scripted API, in virtual time.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, time::Duration};
 
 use http::Method;
 use jiff::SignedDuration;

@@ -95,7 +95,7 @@ FLEET = {
     "timeout-of-requests-is-too-long": ("src/kube_api/client.rs", "Some(life) => request.lives(life),", "Some(life) => request.lives(life * 99),", "f_29_short"),
     "lost-create-is-not-reported": (f"{STATE}/look_ups.rs", "if open.n_lost_creates > 1 {", "if open.n_lost_creates > 99 {", "f_29_short"),
     "queued-create-not-withdrawn": (f"{STATE}/changes.rs", "            Some(SlotStage::Ordered) => self.outbox.push_back(withdrawal(None)),", "            Some(SlotStage::Ordered) => drop(withdrawal(None)),", "f_31"),
-    "slow-admission-takes-places": ("src/controller/pacing/recent_sends.rs", "RECENT_MAX: Duration = Duration::from_secs(1)", "RECENT_MAX: Duration = Duration::from_secs(99)", "f_29_many"),
+    "slow-admission-takes-places": ("src/controller/pacing/send_instants.rs", "RECENT_MAX: Duration = Duration::from_secs(1)", "RECENT_MAX: Duration = Duration::from_secs(99)", "f_29_many"),
 }
 
 # Of what neither plays: with the unit tests that are to be red.

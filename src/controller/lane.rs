@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use super::{
     clock::Clock,
-    pacing::{Admission, Pacer, RecentSends, SendId, Ticket},
+    pacing::{Admission, Pacer, SendInstants, Ticket},
     recorded_send::send_recorded,
 };
 use crate::{
@@ -55,7 +55,7 @@ pub(super) struct Lane<R: LaneRequest> {
     pacer: Pacer,
     /// Maximum number of requests in flight, recent or not.
     total_max: u32,
-    recent: RecentSends,
+    recent: SendInstants,
     in_flight: FuturesUnordered<PendingSend<R, R::Reply>>,
 }
 
@@ -64,7 +64,6 @@ type PendingSend<R, Reply> = Pin<Box<dyn Future<Output = CompletedSend<R, Reply>
 struct CompletedSend<R, Reply> {
     request: R,
     ticket: Ticket,
-    send_id: SendId,
     answered: Option<(Answered<Reply>, Duration)>,
 }
 
@@ -84,7 +83,7 @@ impl<R: LaneRequest> Lane<R> {
             metrics,
             pacer: Pacer::new(inflight_max),
             total_max: inflight_max,
-            recent: RecentSends::default(),
+            recent: SendInstants::default(),
             in_flight: FuturesUnordered::new(),
         }
     }
@@ -106,7 +105,7 @@ impl<R: LaneRequest> Lane<R> {
         if self.n_in_flight() >= self.total_max {
             return Admission::Full;
         }
-        let admission = self.pacer.admission(now, self.recent.count(now));
+        let admission = self.pacer.admission(now, self.recent.count_recent(now));
         match (admission, self.recent.next_change()) {
             (Admission::Full, Some(change)) => Admission::Wait(change),
             (admission, _) => admission,
@@ -115,7 +114,7 @@ impl<R: LaneRequest> Lane<R> {
 
     /// Returns how many requests in flight are recent, and when the next of them becomes old.
     pub(super) fn recent(&mut self) -> (u32, Option<BootInstant>) {
-        (self.recent.count(self.clock.boot()), self.recent.next_change())
+        (self.recent.count_recent(self.clock.boot()), self.recent.next_change())
     }
 
     /// Returns the present limit of requests in flight.
@@ -135,7 +134,8 @@ impl<R: LaneRequest> Lane<R> {
     /// Sends a request that was admitted.
     pub(super) fn send(&mut self, request: R) {
         let now = self.clock.boot();
-        let (ticket, send_id) = (self.pacer.on_sent(now), self.recent.enter(now));
+        let ticket = self.pacer.on_sent(now);
+        self.recent.enter(now);
         let guard = SendGuard {
             clock: self.clock.clone(),
             leadership: self.leadership.clone(),
@@ -147,7 +147,6 @@ impl<R: LaneRequest> Lane<R> {
             CompletedSend {
                 request,
                 ticket,
-                send_id,
                 answered,
             }
         }));
@@ -158,13 +157,12 @@ impl<R: LaneRequest> Lane<R> {
         let CompletedSend {
             request,
             ticket,
-            send_id,
             answered,
         } = self.in_flight.next().await?;
-        self.recent.leave(send_id);
+        self.recent.leave(ticket.sent);
         let answer = answered.map(|(answered, duration)| {
             let now = self.clock.boot();
-            let n_recent = self.recent.count(now);
+            let n_recent = self.recent.count_recent(now);
             self.pacer.on_answered(ticket, &answered, now, duration, n_recent);
             answered.answer
         });

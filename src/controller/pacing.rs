@@ -14,10 +14,10 @@ use crate::{
 };
 
 mod limit;
-mod recent_sends;
+mod send_instants;
 
 use limit::InflightLimit;
-pub use recent_sends::{RECENT_MAX, RecentSends, SendId};
+pub use send_instants::{RECENT_MAX, SendInstants};
 
 /// The first pause if the server names none; each further incident in a row doubles it.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
@@ -48,7 +48,7 @@ const LOST_MAX: u32 = 96;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket {
     period: u64,
-    sent: BootInstant,
+    pub(super) sent: BootInstant,
 }
 
 /// Whether a request may be sent.

@@ -5,10 +5,13 @@
 //! stay for up to half a minute. So slow namespaces have separate places, and never take those of other namespaces,
 //! even while these are free.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use super::request::Queued;
-use crate::{controller::pacing::RECENT_MAX, shard::BootInstant};
+use crate::{
+    controller::pacing::{RECENT_MAX, SendInstants},
+    shard::BootInstant,
+};
 
 /// All slow namespaces of a replica together have one `SLOW_PART`th of `--max-inflight` in flight, in addition to the
 /// requests of other namespaces.
@@ -35,16 +38,15 @@ pub(super) struct InFlight {
 struct Sends {
     n: u32,
     n_reading: u32,
-    /// The number of requests that were sent at each instant.
-    by_instant: BTreeMap<BootInstant, u32>,
+    instants: SendInstants,
     /// Whether the last answer was slow.
     was_slow: bool,
 }
 
 impl Sends {
     fn is_slow(&self, now: BootInstant) -> bool {
-        let oldest = self.by_instant.first_key_value();
-        self.was_slow || oldest.is_some_and(|(sent, _)| now.since(*sent) >= RECENT_MAX)
+        let oldest = self.instants.oldest();
+        self.was_slow || oldest.is_some_and(|sent| now.since(sent) >= RECENT_MAX)
     }
 }
 
@@ -72,7 +74,7 @@ impl InFlight {
         let sends = self.by_namespace.entry(queued.request.namespace().into()).or_default();
         sends.n += 1;
         sends.n_reading += u32::from(queued.is_reading());
-        *sends.by_instant.entry(now).or_default() += 1;
+        sends.instants.enter(now);
     }
 
     /// Records that a request is no longer in flight.
@@ -85,12 +87,7 @@ impl InFlight {
         sends.n -= 1;
         sends.n_reading -= u32::from(queued.is_reading());
         sends.was_slow = now.since(queued.sent) >= RECENT_MAX;
-        if let Some(n) = sends.by_instant.get_mut(&queued.sent) {
-            *n -= 1;
-            if *n == 0 {
-                sends.by_instant.remove(&queued.sent);
-            }
-        }
+        sends.instants.leave(queued.sent);
         if sends.n == 0 {
             self.by_namespace.remove(queued.request.namespace());
         }

@@ -60,7 +60,7 @@ const RULES: [(&str, NewRule); 4] = [
 struct Sender {
     rule: Box<dyn Rule>,
     pacer: Pacer,
-    recent: RecentSends,
+    recent: SendInstants,
     n_inflight: u32,
     n_queued: u32,
 }
@@ -68,7 +68,6 @@ struct Sender {
 struct Sent {
     sender: usize,
     ticket: Ticket,
-    send_id: SendId,
 }
 
 /// The result of a burst.
@@ -95,7 +94,7 @@ impl Sender {
         Sender {
             rule,
             pacer: Pacer::new(INFLIGHT_MAX),
-            recent: RecentSends::default(),
+            recent: SendInstants::default(),
             n_inflight: 0,
             n_queued,
         }
@@ -107,7 +106,7 @@ impl Sender {
             return Admission::Full;
         }
         match self.pacer.admission(now, 0) {
-            Admission::Now if self.recent.count(now) >= self.rule.limit() => {
+            Admission::Now if self.recent.count_recent(now) >= self.rule.limit() => {
                 self.recent.next_change().map_or(Admission::Full, Admission::Wait)
             }
             admission @ (Admission::Now | Admission::Wait(_) | Admission::Full) => admission,
@@ -117,17 +116,17 @@ impl Sender {
     fn send(&mut self, sender: usize, now: BootInstant) -> Sent {
         self.n_queued -= 1;
         self.n_inflight += 1;
+        self.recent.enter(now);
         Sent {
             sender,
             ticket: self.pacer.on_sent(now),
-            send_id: self.recent.enter(now),
         }
     }
 
     fn on_reply(&mut self, sent: &Sent, reply: Reply, now: BootInstant) {
-        self.recent.leave(sent.send_id);
+        self.recent.leave(sent.ticket.sent);
         self.n_inflight -= 1;
-        let (latency, n_recent) = (now.since(sent.ticket.sent), self.recent.count(now));
+        let (latency, n_recent) = (now.since(sent.ticket.sent), self.recent.count_recent(now));
         let is_of_period = sent.ticket.period == self.pacer.period;
         match reply {
             Reply::Created => {

@@ -18,6 +18,7 @@ use super::{
     lane::{Lane, RequestResult},
     pacing::Admission,
     shutdown::{EVENT_GRACE, Phase, PhaseReceiver},
+    tokens::Tokens,
 };
 use crate::{
     coordination::Leadership,
@@ -32,7 +33,6 @@ mod deliveries;
 mod request;
 
 use backlog::{Backlog, Priority};
-use budget::Share;
 pub use budget::{EventBudget, EventFilter};
 use deliveries::Deliveries;
 use request::Attempt;
@@ -100,7 +100,7 @@ pub struct EventTask {
     channels: EventChannels,
     events: mpsc::Receiver<EmittedEvent>,
     backlog: Backlog<EmittedEvent>,
-    share: Share,
+    tokens: Tokens,
     deliveries: Deliveries,
     metrics: EventMetrics,
 }
@@ -130,7 +130,7 @@ impl EventTask {
         let task = EventTask {
             lane,
             backlog: Backlog::new(QUEUE_MAX),
-            share: Share::new(channels.budget, clock.boot()),
+            tokens: channels.budget.tokens(clock.boot()),
             clock,
             channels,
             events,
@@ -219,9 +219,8 @@ impl EventTask {
                 Admission::Now | Admission::Full => return None,
                 Admission::Wait(until) => return Some(until.since(now)),
             }
-            self.share
-                .divide_among(self.channels.leadership.borrow().n_senders(), now);
-            if let Err(until) = self.share.spend(now) {
+            let n_senders = self.channels.leadership.borrow().n_senders();
+            if let Err(until) = self.tokens.take(n_senders, now) {
                 return Some(until.since(now));
             }
             let (id, action) = self.deliveries.next_ready(now, burst_wait)?;

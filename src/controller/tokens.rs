@@ -23,25 +23,10 @@ impl Tokens {
         }
     }
 
-    /// Returns a bucket of another size with as many of the present tokens as fit.
-    pub(in crate::controller) fn resized(&self, capacity: u32, per_second: u32, now: BootInstant) -> Tokens {
-        let n_missing = self
-            .full_at
-            .since(now)
-            .as_nanos()
-            .div_ceil(self.interval.as_nanos().max(1));
-        let n_missing = u32::try_from(n_missing).unwrap_or(u32::MAX);
-        let n_tokens = self.capacity.saturating_sub(n_missing).min(capacity);
-        let full = Tokens::new(capacity, per_second, now);
-        Tokens {
-            full_at: now + full.interval * (capacity - n_tokens),
-            ..full
-        }
-    }
-
-    /// Takes a token, or returns the instant of the next token.
-    pub(in crate::controller) fn take(&mut self, now: BootInstant) -> Result<(), BootInstant> {
-        let full_at = self.full_at.max(now) + self.interval;
+    /// Takes `n` tokens, or all of a full bucket if it holds fewer. Returns the instant from which that is possible if
+    /// tokens are missing.
+    pub(in crate::controller) fn take(&mut self, n: u32, now: BootInstant) -> Result<(), BootInstant> {
+        let full_at = self.full_at.max(now) + self.interval * n.min(self.capacity);
         let beyond = full_at.since(now).saturating_sub(self.interval * self.capacity);
         if beyond > Duration::ZERO {
             return Err(now + beyond);
@@ -59,11 +44,11 @@ mod tests {
     fn token_bucket_is_limited_to_its_capacity_and_rate() {
         let at = |millis| BootInstant::after_boot(Duration::from_millis(millis));
         let mut tokens = Tokens::new(3, 10, at(100_000));
-        let taken: Vec<_> = (0..4).map(|_| tokens.take(at(100_000))).collect();
+        let taken: Vec<_> = (0..4).map(|_| tokens.take(1, at(100_000))).collect();
         assert_eq!(taken, [Ok(()), Ok(()), Ok(()), Err(at(100_100))]);
-        assert_eq!(tokens.take(at(100_100)), Ok(()));
-        assert_eq!(tokens.take(at(100_150)), Err(at(100_200)));
-        let later: Vec<_> = (0..4).map(|_| tokens.take(at(200_000)).is_ok()).collect();
+        assert_eq!(tokens.take(1, at(100_100)), Ok(()));
+        assert_eq!(tokens.take(1, at(100_150)), Err(at(100_200)));
+        let later: Vec<_> = (0..4).map(|_| tokens.take(1, at(200_000)).is_ok()).collect();
         assert_eq!(
             later,
             [true, true, true, false],

@@ -195,7 +195,7 @@ impl Backlog {
         }
         let mut wait = None;
         if self.lane(LaneKind::Overdue).has_next(n_in_flight) {
-            match self.tokens.take(boot) {
+            match self.tokens.take(1, boot) {
                 Ok(()) => return self.lane(LaneKind::Overdue).pop(share, n_in_flight).ok_or(None),
                 Err(at) => wait = Some(at),
             }

@@ -1,8 +1,6 @@
 //! The Event budget of an installation: the kinds and the number of Events that are written. Events are stored in
 //! etcd beside all other objects of a cluster.
 
-use std::time::Duration;
-
 use clap::ValueEnum;
 
 use crate::{
@@ -44,7 +42,15 @@ pub struct EventBudget {
 impl EventBudget {
     /// An Event takes some 900 bytes in etcd, and each write is a new revision: 60 per second are 194 MB in an hour.
     pub const PER_SECOND_DEFAULT: u32 = 60;
+
+    /// Returns the tokens of the installation. For each write, a replica takes one token for each replica that sends.
+    pub(super) fn tokens(self, now: BootInstant) -> Tokens {
+        Tokens::new(AT_ONCE_SECS * self.per_second_max, self.per_second_max, now)
+    }
 }
+
+/// Most CronJobs fire at whole minutes, so the budget of a minute may be spent at its beginning.
+const AT_ONCE_SECS: u32 = 60;
 
 impl Default for EventBudget {
     fn default() -> EventBudget {
@@ -55,66 +61,39 @@ impl Default for EventBudget {
     }
 }
 
-/// Most CronJobs fire at whole minutes, so the budget of a minute may be spent at its beginning.
-const AT_ONCE: Duration = Duration::from_mins(1);
-
-/// This replica's share of the budget.
-#[derive(Debug)]
-pub(super) struct Share {
-    budget: EventBudget,
-    n_replicas: u32,
-    tokens: Tokens,
-}
-
-impl Share {
-    /// Creates a share that is the whole budget.
-    pub(super) fn new(budget: EventBudget, now: BootInstant) -> Share {
-        let (capacity, per_second) = part(budget, 1);
-        Share {
-            budget,
-            n_replicas: 1,
-            tokens: Tokens::new(capacity, per_second, now),
-        }
-    }
-
-    /// Updates the share to the number of replicas.
-    pub(super) fn divide_among(&mut self, n_replicas: u32, now: BootInstant) {
-        if n_replicas != self.n_replicas {
-            let (capacity, per_second) = part(self.budget, n_replicas);
-            self.n_replicas = n_replicas;
-            self.tokens = self.tokens.resized(capacity, per_second, now);
-        }
-    }
-
-    /// Spends one write, or returns the instant when the next write is available.
-    pub(super) fn spend(&mut self, now: BootInstant) -> Result<(), BootInstant> {
-        self.tokens.take(now)
-    }
-}
-
-/// Returns the burst and the rate per second of one replica of `n_replicas`.
-fn part(budget: EventBudget, n_replicas: u32) -> (u32, u32) {
-    let per_second = (budget.per_second_max / n_replicas.max(1)).max(1);
-    let at_once = u32::try_from(AT_ONCE.as_secs()).unwrap_or(u32::MAX);
-    (per_second.saturating_mul(at_once), per_second)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
     fn replicas_divide_the_event_budget() {
         let at = |seconds| BootInstant::after_boot(Duration::from_secs(seconds));
-        let spend_all = |share: &mut Share, now| (0_u32..10_000).take_while(|_| share.spend(now).is_ok()).count();
-        let mut share = Share::new(EventBudget::default(), at(100));
-        assert_eq!(spend_all(&mut share, at(100)), 3_600);
-        assert_eq!(spend_all(&mut share, at(110)), 600);
-        share.divide_among(3, at(110));
-        assert_eq!(spend_all(&mut share, at(110)), 0);
-        assert_eq!(spend_all(&mut share, at(120)), 200);
-        share.divide_among(1, at(120));
-        assert_eq!(spend_all(&mut share, at(121)), 60);
+        let mut tokens = EventBudget::default().tokens(at(100));
+        let mut n_written = |n_senders, now| {
+            (0_u32..10_000)
+                .take_while(|_| tokens.take(n_senders, now).is_ok())
+                .count()
+        };
+        assert_eq!(n_written(1, at(100)), 3_600);
+        assert_eq!(n_written(1, at(110)), 600);
+        assert_eq!(n_written(3, at(110)), 0);
+        assert_eq!(n_written(3, at(120)), 200);
+        assert_eq!(n_written(1, at(121)), 60);
+    }
+
+    #[test]
+    fn each_of_very_many_replicas_can_write_events() {
+        let at = |seconds| BootInstant::after_boot(Duration::from_secs(seconds));
+        let budget = EventBudget {
+            per_second_max: 1,
+            ..EventBudget::default()
+        };
+        let mut tokens = budget.tokens(at(100));
+        assert_eq!(tokens.take(1_000, at(100)), Ok(()));
+        assert_eq!(tokens.take(1_000, at(101)), Err(at(160)));
+        assert_eq!(tokens.take(1_000, at(160)), Ok(()));
     }
 
     #[test]

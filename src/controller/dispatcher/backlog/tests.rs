@@ -89,7 +89,8 @@ fn an_expired_overdue_create_is_returned_without_a_token() {
         "overdue creates are ordered by expiry"
     );
     let mut backlog = Backlog::new(10);
-    backlog.tokens = Tokens::new(0, 1, boot);
+    backlog.tokens = Tokens::new(1, 1, boot);
+    backlog.tokens.take(1, boot).unwrap();
     let Request::Create(order) = of_slot("overdue", epoch()) else {
         panic!("not a create");
     };

@@ -214,9 +214,8 @@ impl EventTask {
                 return Some(ready_at.since(now));
             }
             match self.lane.admission() {
-                // A pause ends with a probe regardless of the number in flight, so the limit is checked here.
-                Admission::Now if self.lane.n_in_flight() < INFLIGHT_MAX => {}
-                Admission::Now | Admission::Full => return None,
+                Admission::Now => {}
+                Admission::Full => return None,
                 Admission::Wait(until) => return Some(until.since(now)),
             }
             let n_senders = self.channels.leadership.borrow().n_senders();

@@ -50,8 +50,8 @@ pub struct Answered<T> {
 }
 
 impl<T> Answered<T> {
-    /// The outcome of a request that cannot be built.
-    fn not_sent(outcome: T) -> Answered<T> {
+    /// The outcome of a request that is not sent, or whose answer is not awaited.
+    pub fn without_answer(outcome: T) -> Answered<T> {
         Answered {
             answer: Answer::Outcome(outcome),
             code: None,
@@ -134,7 +134,7 @@ impl ApiClient {
     /// Creates a Job (B-12).
     pub async fn create_job(&self, order: &JobOrder) -> Answered<CreateOutcome> {
         let Some(body) = encode::job_body(order, self.limits.map(|limits| limits.stamp)) else {
-            return Answered::not_sent(CreateOutcome::Abandoned);
+            return Answered::without_answer(CreateOutcome::Abandoned);
         };
         let path = namespaced(BATCH, &order.cron_job.namespace, &["jobs"]);
         let request = Request::new(Method::POST, path).json(body);
@@ -165,7 +165,7 @@ impl ApiClient {
     /// Writes a CronJob's status (B-13).
     pub async fn write_status(&self, write: &StatusWrite) -> Answered<StatusOutcome> {
         let Some(body) = encode::status_body(write) else {
-            return Answered::not_sent(StatusOutcome::Abandoned);
+            return Answered::without_answer(StatusOutcome::Abandoned);
         };
         let CronJobIdentity { namespace, name, .. } = &*write.cron_job;
         let path = namespaced(BATCH, namespace, &["cronjobs", name, "status"]);

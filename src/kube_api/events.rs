@@ -63,8 +63,6 @@ pub enum EventAction {
         /// The whole Event, to create if the sent Event is gone.
         create_body: Vec<u8>,
     },
-    /// Drop the Event, and count it: the CronJob had too many Events recently.
-    Drop,
 }
 
 /// Aggregates Events, with the state of the sent ones.
@@ -119,8 +117,8 @@ impl EventAggregator {
         EventAggregator::default()
     }
 
-    /// Decides how an Event that occurs at `now` is sent.
-    pub fn admit(&mut self, event: &CronJobEvent, now: Timestamp) -> EventAction {
+    /// Decides how an Event that occurs at `now` is sent; `None` if the CronJob had too many Events recently.
+    pub fn admit(&mut self, event: &CronJobEvent, now: Timestamp) -> Option<EventAction> {
         self.sweep(now);
         let last_name = &mut self.last_name_nanoseconds;
         let recent = self.recent.entry(event.cron_job.uid.clone()).or_insert_with(|| Recent {
@@ -140,7 +138,7 @@ impl EventAggregator {
         let sent = kind.place(fingerprint(&event.message), now);
         let is_new = sent.count == 0;
         if is_new && !has_token {
-            return EventAction::Drop;
+            return None;
         }
         // Counted even if the Event is dropped, so that the next one carries the full count.
         sent.count = sent.count.saturating_add(1);
@@ -150,14 +148,14 @@ impl EventAggregator {
         }
         let sent = *sent;
         if !has_token {
-            return EventAction::Drop;
+            return None;
         }
         let message = if kind.is_merged {
             format!("{COMBINED_PREFIX}{}", event.message)
         } else {
             event.message.clone()
         };
-        action(event, &message, sent, is_new, now)
+        Some(action(event, &message, sent, is_new, now))
     }
 
     /// Whether an Event of its CronJob and reason was sent recently.

@@ -104,22 +104,20 @@ impl Deliveries {
     /// Begins a delivery with the first Event that the aggregator admits.
     fn begin(&mut self, mut events: VecDeque<EmittedEvent>) {
         while let Some(next) = events.pop_front() {
-            match self.aggregator.admit(&next.event, next.at) {
-                EventAction::Drop => self.metrics.dropped_too_many.inc(),
-                action @ (EventAction::Create { .. } | EventAction::Patch { .. }) => {
-                    self.n_begun_ever += 1;
-                    self.begun.push(Delivery {
-                        id: DeliveryId(self.n_begun_ever),
-                        cron_job: next.event.cron_job.uid.clone(),
-                        action,
-                        happened: next.boot,
-                        stage: DeliveryState::New,
-                        deadline: None,
-                        behind: events,
-                    });
-                    return;
-                }
-            }
+            let Some(action) = self.aggregator.admit(&next.event, next.at) else {
+                self.metrics.dropped_too_many.inc();
+                continue;
+            };
+            self.n_begun_ever += 1;
+            return self.begun.push(Delivery {
+                id: DeliveryId(self.n_begun_ever),
+                cron_job: next.event.cron_job.uid.clone(),
+                action,
+                happened: next.boot,
+                stage: DeliveryState::New,
+                deadline: None,
+                behind: events,
+            });
         }
     }
 
@@ -172,7 +170,7 @@ impl Deliveries {
             return;
         };
         match (outcome, &delivery.action) {
-            (EventOutcome::Unanswered { .. }, _) => return self.put_off(id, now),
+            (EventOutcome::Unanswered, _) => return self.put_off(id, now),
             (EventOutcome::Stored | EventOutcome::Exists, EventAction::Create { .. }) => self.metrics.created.inc(),
             (EventOutcome::Stored, EventAction::Patch { .. }) => self.metrics.raised.inc(),
             (
@@ -188,8 +186,9 @@ impl Deliveries {
                 delivery.stage = DeliveryState::Pausing(now);
                 return;
             }
-            (EventOutcome::Exists | EventOutcome::Gone | EventOutcome::Rejected { .. }, _)
-            | (EventOutcome::Stored, EventAction::Drop) => self.metrics.dropped_failed.inc(),
+            (EventOutcome::Exists | EventOutcome::Gone | EventOutcome::Rejected, _) => {
+                self.metrics.dropped_failed.inc();
+            }
         }
         self.end(id);
     }

@@ -5,7 +5,7 @@ use std::{future::Future, time::Duration};
 use super::deliveries::DeliveryId;
 use crate::{
     controller::{clock::Clock, lane::LaneRequest},
-    kube_api::{Answer, Answered, ApiClient, EventAction, EventOutcome},
+    kube_api::{Answered, ApiClient, EventAction, EventOutcome},
     shard::ShardTerm,
     telemetry::metrics::ApiCall,
 };
@@ -34,7 +34,7 @@ impl LaneRequest for Attempt {
     fn call(&self) -> ApiCall {
         match self.action {
             EventAction::Patch { .. } => ApiCall::PatchEvent,
-            EventAction::Create { .. } | EventAction::Drop => ApiCall::CreateEvent,
+            EventAction::Create { .. } => ApiCall::CreateEvent,
         }
     }
 
@@ -44,27 +44,12 @@ impl LaneRequest for Attempt {
             EventAction::Patch {
                 namespace, name, body, ..
             } => in_time(api.patch_event(namespace, name, body.clone())).await,
-            EventAction::Drop => answered(EventOutcome::Stored),
         }
     }
 }
 
 /// Returns the answer, or [`EventOutcome::Unanswered`] after the timeout.
 async fn in_time(request: impl Future<Output = Answered<EventOutcome>>) -> Answered<EventOutcome> {
-    tokio::time::timeout(ANSWER_TIMEOUT, request).await.unwrap_or_else(|_| {
-        answered(EventOutcome::Unanswered {
-            message: format!("no answer within {} seconds", ANSWER_TIMEOUT.as_secs()),
-        })
-    })
-}
-
-/// Wraps an outcome that did not come from an answer.
-fn answered(outcome: EventOutcome) -> Answered<EventOutcome> {
-    Answered {
-        answer: Answer::Outcome(outcome),
-        code: None,
-        server_date: None,
-        not_permitted: None,
-        fenced_over: None,
-    }
+    let answered = tokio::time::timeout(ANSWER_TIMEOUT, request).await;
+    answered.unwrap_or_else(|_| Answered::without_answer(EventOutcome::Unanswered))
 }

@@ -79,15 +79,9 @@ pub enum EventOutcome {
     /// 404, or another 409: the Event to patch is gone, or the namespace is.
     Gone,
     /// Any other refusal; a retry would not help (B-14.1).
-    Rejected {
-        /// The server's message.
-        message: String,
-    },
+    Rejected,
     /// No answer in time, or the server gave up: a retry may help.
-    Unanswered {
-        /// The message of the server or of the transport.
-        message: String,
-    },
+    Unanswered,
 }
 
 /// An unclassified answer.
@@ -266,9 +260,7 @@ pub fn event(answer: &RawAnswer) -> Answer<EventOutcome> {
                 EventOutcome::Exists
             }
             Some(_) if matches!(answer.status, StatusCode::NOT_FOUND | StatusCode::CONFLICT) => EventOutcome::Gone,
-            Some(refusal) => EventOutcome::Rejected {
-                message: refusal.message,
-            },
+            Some(_) => EventOutcome::Rejected,
         })
     })
 }

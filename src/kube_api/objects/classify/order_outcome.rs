@@ -55,12 +55,12 @@ impl OrderOutcome for CreateOutcome {
 }
 
 impl OrderOutcome for EventOutcome {
-    fn failed(message: String, _: Option<Duration>) -> EventOutcome {
-        EventOutcome::Rejected { message }
+    fn failed(_: String, _: Option<Duration>) -> EventOutcome {
+        EventOutcome::Rejected
     }
 
-    fn unanswered(message: String, _: Option<Duration>) -> EventOutcome {
-        EventOutcome::Unanswered { message }
+    fn unanswered(_: String, _: Option<Duration>) -> EventOutcome {
+        EventOutcome::Unanswered
     }
 }
 

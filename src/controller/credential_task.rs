@@ -17,6 +17,9 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// Minimum interval between two warnings about the same files.
 const WARNING_INTERVAL: Duration = Duration::from_mins(1);
 
+/// A single failed read is not a fault: files that are replaced in sequence do not match for an instant.
+const FAULT_MIN: u64 = 2;
+
 /// The task that reads credential files again.
 pub(super) struct CredentialTask {
     server: ApiServer,
@@ -42,10 +45,10 @@ impl CredentialTask {
         let (mut token, mut certificates) = (FileLog::default(), FileLog::default());
         loop {
             tokio::time::sleep(INTERVAL).await;
-            let line = token.line(self.server.refresh_token().await, self.clock.boot());
-            line.write("token");
-            let line = certificates.line(self.server.refresh_certificates().await, self.clock.boot());
-            line.write("certificates");
+            let read = self.server.refresh_token().await;
+            token.report("token", read, self.clock.boot());
+            let read = self.server.refresh_certificates().await;
+            certificates.report("certificates", read, self.clock.boot());
         }
     }
 }
@@ -55,59 +58,35 @@ impl CredentialTask {
 struct FileLog {
     /// Number of consecutive failed reads.
     n_failed: u64,
-    /// Time of the last warning; `None` once the files are usable.
+    /// Time of the last warning.
     warned_at: Option<BootInstant>,
-    /// Earliest time of the next warning.
-    warning_due: Option<BootInstant>,
-}
-
-/// Log line for one read.
-#[derive(Debug)]
-enum Line {
-    Nothing,
-    Changed,
-    UsableAgain,
-    Unusable { error: CredentialFileError, n_failed: u64 },
 }
 
 impl FileLog {
-    /// A single failed read is not a fault: files that are replaced in sequence do not match for an instant.
-    fn line(&mut self, result: Result<Refreshed, CredentialFileError>, now: BootInstant) -> Line {
+    /// Logs the result of a read.
+    fn report(&mut self, files: &'static str, result: Result<Refreshed, CredentialFileError>, now: BootInstant) {
         match result {
             Ok(refreshed) => {
-                self.n_failed = 0;
-                match (self.warned_at.take(), refreshed) {
-                    (_, Refreshed::Changed) => Line::Changed,
-                    (Some(_), Refreshed::Same) => Line::UsableAgain,
-                    (None, Refreshed::Same) => Line::Nothing,
+                let was_fault = std::mem::take(&mut self.n_failed) >= FAULT_MIN;
+                match refreshed {
+                    Refreshed::Changed => tracing::info!(files, "credentials changed: requests use the new ones"),
+                    Refreshed::Same if was_fault => tracing::info!(files, "credential files are usable again"),
+                    Refreshed::Same => {}
                 }
             }
             Err(error) => {
                 self.n_failed += 1;
-                if self.n_failed < 2 || self.warning_due.is_some_and(|due| now < due) {
-                    return Line::Nothing;
+                let is_due = self.warned_at.is_none_or(|at| now.since(at) >= WARNING_INTERVAL);
+                if self.n_failed >= FAULT_MIN && is_due {
+                    self.warned_at = Some(now);
+                    tracing::warn!(
+                        files,
+                        n_failed = self.n_failed,
+                        error = &error as &dyn std::error::Error,
+                        "credential files are unusable: requests use their former contents"
+                    );
                 }
-                self.warned_at = Some(now);
-                self.warning_due = Some(now + WARNING_INTERVAL);
-                let n_failed = self.n_failed;
-                Line::Unusable { error, n_failed }
             }
-        }
-    }
-}
-
-impl Line {
-    fn write(self, files: &'static str) {
-        match self {
-            Line::Nothing => {}
-            Line::Changed => tracing::info!(files, "credentials changed: requests use the new ones"),
-            Line::UsableAgain => tracing::info!(files, "credential files are usable again"),
-            Line::Unusable { error, n_failed } => tracing::warn!(
-                files,
-                n_failed,
-                error = &error as &dyn std::error::Error,
-                "credential files are unusable: requests use their former contents"
-            ),
         }
     }
 }
@@ -115,6 +94,7 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::controller::tests::captured_log::CapturedLog;
 
     fn unusable() -> Result<Refreshed, CredentialFileError> {
         let path = "/etc/cronwheel/ca.crt".to_owned();
@@ -123,15 +103,12 @@ mod tests {
 
     #[test]
     fn a_credential_fault_is_reported_at_its_second_reading() {
-        let mut log = FileLog::default();
+        let (captured, mut log) = (CapturedLog::begin(), FileLog::default());
         let mut kind = |seconds, result| {
-            let now = BootInstant::after_boot(Duration::from_secs(seconds));
-            match log.line(result, now) {
-                Line::Nothing => "",
-                Line::Changed => "changed",
-                Line::UsableAgain => "usable again",
-                Line::Unusable { .. } => "unusable",
-            }
+            log.report("token", result, BootInstant::after_boot(Duration::from_secs(seconds)));
+            let logged = captured.take();
+            let mut kinds = ["changed", "usable again", "unusable"].into_iter();
+            kinds.find(|kind| logged.contains(kind)).unwrap_or_default()
         };
         assert_eq!(kind(1, Ok(Refreshed::Same)), "");
         assert_eq!(kind(2, Ok(Refreshed::Changed)), "changed");

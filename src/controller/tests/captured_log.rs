@@ -27,10 +27,14 @@ impl CapturedLog {
         }
     }
 
+    /// Returns what was logged since the last call.
+    pub(in crate::controller) fn take(&self) -> String {
+        String::from_utf8(std::mem::take(&mut self.text.0.lock().unwrap())).unwrap()
+    }
+
     /// Returns the number of lines that contain a text.
     pub(in crate::controller) fn n_lines_with(&self, text: &str) -> usize {
-        let logged = String::from_utf8(self.text.0.lock().unwrap().clone()).unwrap();
-        logged.lines().filter(|line| line.contains(text)).count()
+        self.take().lines().filter(|line| line.contains(text)).count()
     }
 }
 

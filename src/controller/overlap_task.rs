@@ -66,7 +66,7 @@ impl OverlapTask {
             };
             self.overlapping.set(i64::try_from(found.len()).unwrap_or(i64::MAX));
             for overlapping in found {
-                if reports.is_due(&overlapping, self.clock.boot()) {
+                if reports.is_due(Some(&overlapping), self.clock.boot()) {
                     self.report(&overlapping).await;
                 }
             }
@@ -89,7 +89,7 @@ impl OverlapTask {
         match found {
             Ok(found) => found.into_iter().collect(),
             Err(error) => {
-                if reports.is_failure_due(self.clock.boot()) {
+                if reports.is_due(None, self.clock.boot()) {
                     tracing::warn!(%error, "overlaps with other installations cannot be detected");
                 }
                 Vec::new()
@@ -122,34 +122,20 @@ impl OverlapTask {
     }
 }
 
-/// The reports of the last [`REPORT_INTERVAL`].
+/// The reports of the last [`REPORT_INTERVAL`]; the key is `None` for a failed check.
 #[derive(Default)]
-struct Reports {
-    overlaps: BTreeMap<OverlappingInstallation, BootInstant>,
-    failure: Option<BootInstant>,
-}
+struct Reports(BTreeMap<Option<OverlappingInstallation>, BootInstant>);
 
 impl Reports {
-    /// Returns whether an overlap must be reported now, and if so records it as reported.
-    fn is_due(&mut self, overlapping: &OverlappingInstallation, now: BootInstant) -> bool {
-        self.overlaps
-            .retain(|_, reported| now.since(*reported) < REPORT_INTERVAL);
-        if self.overlaps.len() >= REPORTS_MAX || self.overlaps.contains_key(overlapping) {
+    /// Returns whether an overlap, or a failed check, must be reported now, and if so records it as reported.
+    fn is_due(&mut self, overlapping: Option<&OverlappingInstallation>, now: BootInstant) -> bool {
+        self.0.retain(|_, reported| now.since(*reported) < REPORT_INTERVAL);
+        let is_too_many = overlapping.is_some() && self.0.keys().flatten().count() >= REPORTS_MAX;
+        if is_too_many || self.0.contains_key(&overlapping.cloned()) {
             return false;
         }
-        self.overlaps.insert(overlapping.clone(), now);
+        self.0.insert(overlapping.cloned(), now);
         true
-    }
-
-    /// Returns whether a failed check must be reported now, and if so records it as reported.
-    fn is_failure_due(&mut self, now: BootInstant) -> bool {
-        let is_due = self
-            .failure
-            .is_none_or(|reported| now.since(reported) >= REPORT_INTERVAL);
-        if is_due {
-            self.failure = Some(now);
-        }
-        is_due
     }
 }
 
@@ -165,13 +151,14 @@ mod tests {
             installation: "cronwheel".to_owned(),
         };
         let mut reports = Reports::default();
-        assert!(reports.is_due(&installation(0), at(1)));
-        assert!(!reports.is_due(&installation(0), at(60)));
-        assert!(reports.is_due(&installation(0), at(61)));
+        assert!(reports.is_due(Some(&installation(0)), at(1)));
+        assert!(!reports.is_due(Some(&installation(0)), at(60)));
+        assert!(reports.is_due(Some(&installation(0)), at(61)));
         let n_reported = (1..1_000)
-            .filter(|number| reports.is_due(&installation(*number), at(62)))
+            .filter(|number| reports.is_due(Some(&installation(*number)), at(62)))
             .count();
         assert_eq!(n_reported, 15);
-        assert!(reports.is_failure_due(at(62)) && !reports.is_failure_due(at(63)) && reports.is_failure_due(at(122)));
+        let failures = [62, 63, 122].map(|minutes| reports.is_due(None, at(minutes)));
+        assert_eq!(failures, [true, false, true]);
     }
 }

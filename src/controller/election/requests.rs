@@ -133,11 +133,12 @@ impl LeaseRequests {
 
     fn note<T>(&self, call: ApiCall, sent: BootInstant, reply: LeaseReply<T>) -> T {
         self.metrics.record(call, reply.code, self.clock.boot().since(sent));
+        // A request without an answer proves nothing about permissions.
         if reply.code.is_some() {
             self.clock.observe_answer(sent, reply.server_date);
+            self.refusals
+                .note_answer(call.labels(), reply.code, reply.message.as_deref());
         }
-        self.refusals
-            .note_answer(call.labels(), reply.code, reply.message.as_deref());
         if let Some(message) = reply.message {
             tracing::debug!(message, "a request about a Lease was not fulfilled");
         }
@@ -149,4 +150,39 @@ impl LeaseRequests {
 /// nothing.
 fn is_own_renewal(write: &LeaseWrite) -> bool {
     write.is_renewal && matches!(write.key, LeaseKey::Member(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use http_body_util::Full;
+    use kube::client::Body;
+
+    use super::*;
+    use crate::{
+        shard::{ShardCount, ShardId},
+        telemetry::metrics::Metrics,
+    };
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_without_an_answer_does_not_clear_a_refusal() {
+        let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
+        let metrics = Metrics::register().unwrap().election.api;
+        let refusals = Refusals::new(&metrics, &clock, false);
+        let unreachable =
+            |_: http::Request<Body>| async { Err::<http::Response<Full<Bytes>>, _>("connection refused") };
+        let client = kube::Client::new(tower::service_fn(unreachable), "default");
+        let lease_requests = LeaseRequests {
+            api: LeaseApi::new(client, "kube-system", ShardCount::default(), None),
+            clock,
+            metrics,
+            refusals: refusals.clone(),
+            timeout: Duration::from_secs(1),
+        };
+        refusals.note_answer(ApiCall::GetLease.labels(), Some(403), Some("not you"));
+        lease_requests
+            .read(RequestId(1), LeaseKey::Shard(ShardId(0)))
+            .await;
+        assert!(refusals.text("kube-system").is_some());
+    }
 }

@@ -72,8 +72,12 @@ impl LeaseWatch {
         }
     }
 
-    /// Abandons the current list or watch and lists again.
+    /// Abandons the watch and lists again. A list in progress continues, since one that is slow would never end if it
+    /// began again at every call.
     pub(super) fn relist(&mut self) {
+        if matches!(self.stage, LeaseWatchState::Listing { .. }) {
+            return;
+        }
         self.next.clear();
         self.stage = list(&self.api, &self.clock, self.patience);
     }
@@ -188,5 +192,42 @@ fn watch(api: &LeaseApi, from: ResourceVersion, patience: Duration) -> LeaseWatc
     LeaseWatchState::Watching {
         lines: Box::pin(api.watch(from, patience)),
         through: from,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use bytes::Bytes;
+    use http_body_util::Full;
+    use kube::client::Body;
+
+    use super::*;
+    use crate::{shard::ShardCount, telemetry::metrics::Metrics};
+
+    #[tokio::test(start_paused = true)]
+    async fn a_list_that_is_slower_than_the_relists_completes() {
+        let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
+        let refusals = Refusals::new(&Metrics::register().unwrap().election.api, &clock, false);
+        let slow = |_: http::Request<Body>| async {
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            let list = Bytes::from_static(br#"{"metadata": {"resourceVersion": "7"}, "items": []}"#);
+            Ok::<_, Infallible>(http::Response::new(Full::new(list)))
+        };
+        let client = kube::Client::new(tower::service_fn(slow), "default");
+        let api = LeaseApi::new(client, "kube-system", ShardCount::default(), None);
+        let begun = clock.boot();
+        let mut leases = LeaseWatch::new(api, clock, refusals, Duration::from_secs(7));
+        let early = tokio::time::timeout(Duration::from_millis(1_500), leases.next()).await;
+        assert!(early.is_err(), "{early:?}");
+        leases.relist();
+        let listed = tokio::time::timeout(Duration::from_millis(1_500), leases.next()).await;
+        let expected = ElectionInput::Listed {
+            requested_at: begun,
+            resource_version: ResourceVersion(7),
+            leases: Vec::new(),
+        };
+        assert_eq!(listed, Ok(expected));
     }
 }

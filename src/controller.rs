@@ -61,7 +61,7 @@ use crate::{
         ordered_watch::OrderedSender,
         watch::{cron_job_cache::CACHE_BYTES_MAX, delivered_versions::DeliveredVersions},
     },
-    shard::{HeldShards, Input, Partition, Scope, ShardSet, held_shards::WHOLE},
+    shard::{BootInstant, HeldShards, Input, Partition, Scope, ShardSet, held_shards::WHOLE},
     telemetry::{admin::Admin, metrics::Metrics},
 };
 
@@ -147,8 +147,8 @@ struct Session {
     /// memory of the CronJob cache.
     delivered: Vec<DeliveredVersions>,
     burst: OrderedSender<bool>,
-    /// Whether a replica with `--alone` starts Jobs.
-    acts_alone: OrderedSender<bool>,
+    /// The end of the leadership. Its change wakes the shards.
+    act_until: OrderedSender<Option<BootInstant>>,
     /// Whether the API server returned to an older history, as after a restore of etcd. That ends this session.
     went_back: OrderedSender<bool>,
     api: ApiClient,
@@ -184,10 +184,10 @@ impl Session {
             metrics,
             phases,
             went_back: OrderedSender::new(false),
+            act_until: OrderedSender::new(leadership.until()),
             leadership: watch::Sender::new(leadership),
             held_shards: OrderedSender::new(ShardSet::EMPTY),
             burst: OrderedSender::new(false),
-            acts_alone: OrderedSender::new(false),
             api: ApiClient::new(connections.writes),
             event_api: ApiClient::new(connections.events),
             watch_client: connections.watches,
@@ -219,7 +219,7 @@ impl Session {
                 phase: self.phases.subscribe(),
                 snapshot: self.metrics.shard.clone(),
                 leadership: self.leadership.subscribe(),
-                acts_alone: self.acts_alone.subscribe(),
+                act_until: self.act_until.subscribe(),
                 lifecycle,
             }),
         ];

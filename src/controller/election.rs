@@ -53,8 +53,8 @@ pub struct ElectionChannels {
     pub jobs_labelled: OrderedSender<Option<JobsLabelled>>,
     /// The shards and terms in which this replica may write.
     pub leadership: watch::Sender<Leadership>,
-    /// Whether a replica with `--alone` starts Jobs.
-    pub acts_alone: OrderedSender<bool>,
+    /// The end of the leadership, whose change wakes the shards.
+    pub act_until: OrderedSender<Option<BootInstant>>,
     /// Whether the history of the API server went back, which ends this session.
     pub went_back: OrderedSender<bool>,
     /// The client of writes. A fence resets its connections, so that no write in flight arrives late.
@@ -283,10 +283,10 @@ impl ElectionTask {
             // The next snapshot carries the new deadline to `act_alone`.
             ElectionEffect::ActUntil(_) if self.is_alone => {}
             ElectionEffect::ActUntil(until) => {
-                self.channels
-                    .leadership
-                    .send_modify(|leadership| leadership.renew(until));
-                self.command(ShardCommand::Wake)?;
+                let until = Some(until);
+                let set = |leadership: &mut Leadership| leadership.set_until(until);
+                self.channels.leadership.send_if_modified(set);
+                self.channels.act_until.set(until);
             }
             ElectionEffect::Fence => {
                 self.channels.metrics.fences.inc();
@@ -386,3 +386,6 @@ impl ElectionTask {
             .map_err(|_| Ending::ShardTaskEnded)
     }
 }
+
+#[cfg(test)]
+mod tests;

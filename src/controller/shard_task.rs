@@ -25,7 +25,7 @@ use super::{
 use crate::{
     coordination::Leadership,
     kube_api::ordered_watch::OrderedReceiver,
-    shard::{Clocks, Effect, HeldShards, Input, Ordered, Wakeup},
+    shard::{BootInstant, Clocks, Effect, HeldShards, Input, Ordered, Wakeup},
     telemetry::metrics::ShardFigures,
 };
 
@@ -59,8 +59,8 @@ pub struct ShardChannels {
     pub snapshot: watch::Sender<ShardFigures>,
     /// The leadership; its deadline limits every action.
     pub leadership: watch::Receiver<Leadership>,
-    /// Whether a replica with `--alone` acts; always false without `--alone`.
-    pub acts_alone: OrderedReceiver<bool>,
+    /// The deadline of the leadership. Its change wakes the task.
+    pub act_until: OrderedReceiver<Option<BootInstant>>,
     /// Channels to the election and the list task, if CronJobs are shared.
     pub lifecycle: Option<LifecycleChannels>,
 }
@@ -111,7 +111,7 @@ impl ShardTask {
         }
         let mut phase = self.channels.phase.clone();
         let mut verdict = self.clock.watch_verdict();
-        let mut acts_alone = self.channels.acts_alone.clone();
+        let mut act_until = self.channels.act_until.clone();
         loop {
             let wakeup = self.wakeup();
             let due_at = wakeup.map(|wakeup| wakeup.at);
@@ -124,7 +124,7 @@ impl ShardTask {
                 1.. = self.channels.answers.recv_many(&mut self.answers, BATCH_MAX) => Turn::Inputs,
                 1.. = self.channels.inputs.recv_many(&mut self.inputs, BATCH_MAX) => Turn::Inputs,
                 _ = verdict.changed() => Turn::Check,
-                Ok(()) = acts_alone.changed() => Turn::Check,
+                Ok(()) = act_until.changed() => Turn::Check,
                 () = tokio::time::sleep(pause) => Turn::Check,
             };
             match turn {

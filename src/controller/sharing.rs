@@ -185,7 +185,7 @@ impl Session {
             proofs,
             jobs_labelled,
             leadership: self.leadership.clone(),
-            acts_alone: self.acts_alone.clone(),
+            act_until: self.act_until.clone(),
             went_back: self.went_back.clone(),
             writes: self.api.clone(),
             phase: self.phases.subscribe(),

@@ -210,11 +210,6 @@ impl Leadership {
         }
     }
 
-    /// Moves the instant at which leadership is over.
-    pub fn renew(&mut self, until: BootInstant) {
-        self.until = Some(until);
-    }
-
     /// Sets the end of leadership, or removes it; returns whether it changed.
     pub fn set_until(&mut self, until: Option<BootInstant>) -> bool {
         std::mem::replace(&mut self.until, until) != until
@@ -383,7 +378,7 @@ mod tests {
             let is = leadership.covers(shard_term, now);
             assert_eq!(is, is_covered, "{leadership:?} {shard_term:?} {now:?}");
         }
-        ending.renew(at(20));
+        ending.set_until(Some(at(20)));
         assert!(ending.covers(shard_term(5, 9), at(19)));
         ending.end(shard_term(5, 8));
         assert!(

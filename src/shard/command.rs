@@ -23,8 +23,6 @@ pub enum ShardCommand {
     Release(ShardId),
     /// Drop all shards.
     ReleaseAll,
-    /// Check for pending work: the instant until which the replica may act has moved.
-    Wake,
 }
 
 /// The order to seal a shard. The shard starts Jobs until its requests are answered and its statuses stored, then

@@ -133,7 +133,7 @@ impl Bench {
             phase: phases.subscribe(),
             snapshot: metrics.shard.clone(),
             leadership: leadership.subscribe(),
-            acts_alone: crate::kube_api::ordered_watch::OrderedSender::new(false).subscribe(),
+            act_until: OrderedSender::new(None).subscribe(),
             lifecycle: None,
         };
         let mut shards = HeldShards::whole(vec![Scope::Cluster], SignedDuration::from_secs(2), epoch());

@@ -102,7 +102,6 @@ impl HeldShards {
                     self.release(shard);
                 }
             }
-            ShardCommand::Wake => {}
         }
         self.advance_lifecycles(now);
     }

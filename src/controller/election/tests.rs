@@ -1,0 +1,64 @@
+//! Tests of the election task against the in-memory API, on a simulated clock.
+
+use std::{sync::Arc, time::Duration};
+
+use apisim::{Api, Options, WallClock};
+use jiff::{SignedDuration, Timestamp};
+
+use super::*;
+use crate::{
+    controller::shutdown::phases,
+    coordination::{Installation, MemberSettings, Preset, ProtocolRange},
+    kube_api::WriteConnections,
+    shard::{Scope, ShardCount},
+    telemetry::metrics::Metrics,
+};
+
+fn config() -> ElectionConfig {
+    ElectionConfig {
+        pod_name: "pod".into(),
+        pod_uid: "uid".into(),
+        incarnation: Incarnation(1),
+        revision: "one".into(),
+        protocol: ProtocolRange::OURS,
+        installation: Installation::of(ShardCount::default()),
+        settings: MemberSettings::of(&[Scope::Cluster], "UTC"),
+        timing: Preset::Default.timing(),
+    }
+}
+
+/// While the clock is wrong from the start, the shard task reads no commands. Its channel must not fill up.
+#[tokio::test(start_paused = true)]
+async fn renewals_send_no_commands_to_the_shards() {
+    let begun: Timestamp = "2026-11-01T12:00:00Z".parse().unwrap();
+    let clock = Clock::simulated(begun);
+    let server = Api::new(
+        Options::default(),
+        WallClock::starting_at(begun + SignedDuration::from_hours(1)),
+    );
+    let client = kube::Client::new(server.client("replica"), "default");
+    let metrics = Metrics::register().unwrap();
+    let (commands, received) = mpsc::channel(8);
+    let (_reports, reports) = mpsc::channel(8);
+    let act_until = OrderedSender::new(None);
+    let phases = phases();
+    let channels = ElectionChannels {
+        commands,
+        reports,
+        proofs: OrderedSender::new(None).subscribe(),
+        jobs_labelled: OrderedSender::new(None),
+        leadership: watch::Sender::new(Leadership::default()),
+        act_until: act_until.clone(),
+        went_back: OrderedSender::new(false),
+        writes: ApiClient::new(WriteConnections::from_client(client.clone())),
+        phase: phases.subscribe(),
+        snapshot: metrics.election_snapshot.clone(),
+        metrics: metrics.election.clone(),
+    };
+    let api = LeaseApi::new(client, "default", ShardCount::default(), None);
+    let task = ElectionTask::new(config(), Arc::new(|| 2), api, clock.clone(), channels);
+    let running = tokio::spawn(task.run());
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert!(act_until.get() > Some(clock.boot()), "the member Lease is renewed");
+    assert!(!running.is_finished() && received.is_empty());
+}

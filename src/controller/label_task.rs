@@ -85,14 +85,6 @@ pub struct LabelTask {
     pub dropped: IntCounter,
 }
 
-/// The result of one attempt to label a Job.
-enum Attempt {
-    /// The Job has the label, is gone, or must not be labelled by this replica.
-    Settled,
-    /// The attempt is to be repeated.
-    Refused(Refused),
-}
-
 impl LabelTask {
     /// Labels Jobs while this replica leads the labelling shard.
     pub async fn run(self) {
@@ -162,7 +154,7 @@ impl LabelTask {
             watch_secs: self.proves().then_some(PROOF_SECS),
         };
         let mut items = pin!(unlabelled_jobs(self.client.clone(), scope.clone(), watch));
-        let mut in_flight: FuturesUnordered<BoxFuture<'_, Attempt>> = FuturesUnordered::new();
+        let mut in_flight: FuturesUnordered<BoxFuture<'_, Option<Refused>>> = FuturesUnordered::new();
         let (mut refused, mut unlabelled) = (RefusedJobs::default(), UnlabelledJobs::default());
         let mut next_target = pin!(self.next_target(&scope));
         let mut proven = pin!(self.latest_proof.arrives());
@@ -180,8 +172,8 @@ impl LabelTask {
             let pause = refused.next_at().map(|at| at.since(self.clock.boot()));
             tokio::select! {
                 biased;
-                Some(attempt) = in_flight.next() => {
-                    if let Attempt::Refused(job) = attempt
+                Some(left) = in_flight.next() => {
+                    if let Some(job) = left
                         && !refused.put(job, self.clock.boot())
                     {
                         n_dropped += 1;
@@ -230,11 +222,10 @@ impl LabelTask {
         );
     }
 
-    /// Makes one attempt to label a Job.
-    async fn attempt(&self, Refused { job, n_refusals }: Refused) -> Attempt {
-        let (Some(cron_job), Some(limits)) = (&job.controller, self.limits()) else {
-            return Attempt::Settled;
-        };
+    /// Makes one attempt to label a Job. Returns the Job if the attempt is to be repeated; `None` if it has the label, is
+    /// gone, or must not be labelled by this replica.
+    async fn attempt(&self, Refused { job, n_refusals }: Refused) -> Option<Refused> {
+        let (cron_job, limits) = (job.controller.as_ref()?, self.limits()?);
         let shard = Partition::Shards(self.count).shard_of(cron_job);
         let (key, value) = (self.count.label_key(), self.count.label_value(shard));
         let api = self.api.with_limits(&limits);
@@ -243,9 +234,9 @@ impl LabelTask {
         let message = match answered.answer {
             Answer::Outcome(LabelOutcome::Labelled) => {
                 self.labelled.inc();
-                return Attempt::Settled;
+                return None;
             }
-            Answer::Outcome(LabelOutcome::Gone) => return Attempt::Settled,
+            Answer::Outcome(LabelOutcome::Gone) => return None,
             Answer::Outcome(LabelOutcome::Failed { message, .. })
             | Answer::Throttled { message, .. }
             | Answer::Unavailable { message, .. } => message,
@@ -253,7 +244,7 @@ impl LabelTask {
         let (namespace, name) = (&*job.namespace, &*job.name);
         tracing::debug!(namespace, name, message, "Job not labelled, it is tried again");
         let n_refusals = n_refusals.saturating_add(1);
-        Attempt::Refused(Refused { job, n_refusals })
+        Some(Refused { job, n_refusals })
     }
 
     /// Returns the Job in an item of the watch, if a CronJob controls it.

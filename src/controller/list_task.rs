@@ -69,13 +69,6 @@ pub struct ListTask {
     pub clock: Clock,
 }
 
-/// Reasons why a list is not complete.
-enum Broken {
-    List(ListError),
-    /// The receiver of the list is gone.
-    Unwanted,
-}
-
 /// A list that is complete.
 struct Forwarded {
     version: ResourceVersion,
@@ -85,44 +78,34 @@ struct Forwarded {
     n_found: usize,
 }
 
-impl From<ListError> for Broken {
-    fn from(error: ListError) -> Broken {
-        Broken::List(error)
-    }
-}
-
 impl ListTask {
     /// Makes the lists that are ordered, one after another.
     pub async fn run(mut self) {
         while let Some(order) = self.wanted.recv().await {
             let (mut retry, mut must_be_new) = (Retry::new(LIST_PAUSES), order.is_consistent);
             let n_shards = order.shards.len();
-            loop {
+            let through = loop {
                 tracing::debug!(n_shards, is_consistent = must_be_new, "list of shards begun");
-                let news = match self.list(&order, must_be_new).await {
-                    Ok(through) => {
-                        tracing::debug!(n_shards, "list of shards complete");
-                        ListNews::Complete(through)
-                    }
-                    Err(Broken::Unwanted) => return,
-                    Err(Broken::List(error)) => {
+                match self.list(&order, must_be_new).await {
+                    Ok(through) => break through,
+                    Err(error) => {
                         self.warn(&error);
                         retry.fail();
                         retry.wait().await;
                         // An API server that is far behind the watched one refuses a `NotOlderThan` list.
                         must_be_new = true;
-                        ListNews::Again
+                        self.send(ListNews::Again).await;
                     }
-                };
-                let is_complete = matches!(news, ListNews::Complete(_));
-                if self.news.send(news).await.is_err() {
-                    return;
                 }
-                if is_complete {
-                    break;
-                }
-            }
+            };
+            tracing::debug!(n_shards, "list of shards complete");
+            self.send(ListNews::Complete(through)).await;
         }
+    }
+
+    /// Sends progress to the shard task, which outlives this task unless the process fails.
+    async fn send(&self, news: ListNews) {
+        let _ = self.news.send(news).await;
     }
 
     fn warn(&self, error: &ListError) {
@@ -137,25 +120,24 @@ impl ListTask {
     }
 
     /// Lists every scope. Returns the versions of the oldest lists.
-    async fn list(&self, order: &ListOrder, must_be_new: bool) -> Result<ResourceVersions, Broken> {
+    async fn list(&self, order: &ListOrder, must_be_new: bool) -> Result<ResourceVersions, ListError> {
         let (mut oldest, mut refused): (Option<ResourceVersions>, _) = (None, None);
         for delivered in &self.delivered {
             match self.list_scope(order, must_be_new, delivered).await {
                 Ok(through) => oldest = Some(oldest.map_or(through, |oldest| oldest.min(&through))),
                 // If other scopes are permitted, this scope does not delay them.
-                Err(Broken::List(error)) if error.code == Some(403) && self.delivered.len() > 1 => {
+                Err(error) if error.code == Some(403) && self.delivered.len() > 1 => {
                     self.warn(&error);
                     delivered.cron_jobs.request_list();
                     delivered.jobs.request_list();
-                    let news = ListNews::LeftOut(delivered.scope.clone());
-                    self.news.send(news).await.map_err(|_| Broken::Unwanted)?;
+                    self.send(ListNews::LeftOut(delivered.scope.clone())).await;
                     refused = Some(error);
                 }
-                Err(broken) => return Err(broken),
+                Err(error) => return Err(error),
             }
         }
         match (oldest, refused) {
-            (None, Some(error)) => Err(Broken::List(error)),
+            (None, Some(error)) => Err(error),
             (oldest, _) => Ok(oldest.unwrap_or_default()),
         }
     }
@@ -166,7 +148,7 @@ impl ListTask {
         order: &ListOrder,
         must_be_new: bool,
         delivered: &DeliveredVersions,
-    ) -> Result<ResourceVersions, Broken> {
+    ) -> Result<ResourceVersions, ListError> {
         // Concurrently, since each list may wait until the server knows that it is not behind. The CronJobs come last:
         // reading the cache is work for this process while the server prepares the Jobs.
         let (jobs, cron_jobs) = tokio::try_join!(
@@ -192,7 +174,7 @@ impl ListTask {
         &self,
         shards: &ShardSet,
         pages: impl Stream<Item = Result<Page, ListError>> + Send,
-    ) -> Result<Forwarded, Broken> {
+    ) -> Result<Forwarded, ListError> {
         let partition = Partition::Shards(self.count);
         let mut pages = pin!(pages);
         let mut listed = Forwarded {
@@ -214,9 +196,7 @@ impl ListTask {
                 if part.is_empty() {
                     break;
                 }
-                if self.news.send(ListNews::Found(part)).await.is_err() {
-                    return Err(Broken::Unwanted);
-                }
+                self.send(ListNews::Found(part)).await;
             }
         }
         Ok(listed)

@@ -2,12 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Broken, ListTask};
+use super::ListTask;
 use crate::{
     kube_api::watch::{
         cron_job_cache::CronJobCache,
         delivered_versions::DeliveredVersions,
-        lists::{current_version, is_unchanged, list_cron_jobs, recall_cron_jobs},
+        lists::{ListError, current_version, is_unchanged, list_cron_jobs, recall_cron_jobs},
     },
     shard::{ListOrder, ResourceVersion},
 };
@@ -54,7 +54,7 @@ impl ListTask {
         order: &ListOrder,
         must_be_new: bool,
         delivered: &DeliveredVersions,
-    ) -> Result<ResourceVersion, Broken> {
+    ) -> Result<ResourceVersion, ListError> {
         let proven = if order.is_consistent {
             let list_later = Box::pin(async {
                 tokio::time::sleep(CATCH_UP_WAIT).await;
@@ -79,7 +79,7 @@ impl ListTask {
         &self,
         order: &ListOrder,
         delivered: &DeliveredVersions,
-    ) -> Option<Result<ResourceVersion, Broken>> {
+    ) -> Option<Result<ResourceVersion, ListError>> {
         let pages = recall_cron_jobs(&delivered.cache, Arc::clone(&self.decoder), &order.shards)?;
         let pages = futures::stream::unfold(pages, |mut pages| async {
             // Yields first, so that other tasks of this thread can send the requests that were just made.
@@ -94,7 +94,7 @@ impl ListTask {
         order: &ListOrder,
         must_be_new: bool,
         delivered: &DeliveredVersions,
-    ) -> Result<ResourceVersion, Broken> {
+    ) -> Result<ResourceVersion, ListError> {
         let source = self.source(must_be_new, delivered, &delivered.cron_jobs);
         let list = list_cron_jobs(source, Arc::clone(&self.decoder), self.count, order.shards);
         let listed = self.forward(&order.shards, list).await?;

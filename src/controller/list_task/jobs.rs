@@ -1,13 +1,13 @@
 //! Lists of the Jobs of some shards: those with the labels of these shards, and those without any label of a shard unless
 //! a proof shows that none of them belongs to a CronJob.
 
-use super::{Broken, ListTask};
+use super::ListTask;
 use crate::{
     controller::clock::ClockVerdict,
     coordination::JobsLabelled,
     kube_api::watch::{
         delivered_versions::DeliveredVersions,
-        lists::{ListSource, list_jobs},
+        lists::{ListError, ListSource, list_jobs},
         selection::Freshness,
     },
     shard::{ListOrder, ResourceVersion},
@@ -20,7 +20,7 @@ impl ListTask {
         order: &ListOrder,
         must_be_new: bool,
         delivered: &DeliveredVersions,
-    ) -> Result<ResourceVersion, Broken> {
+    ) -> Result<ResourceVersion, ListError> {
         loop {
             let proof = self.latest_proof.get();
             // The watches select by label: they do not report the deletion of a Job that is deleted before it is
@@ -53,7 +53,7 @@ impl ListTask {
 
     /// Lists the Jobs without the label of a shard. Without a proof, they may belong to any shard. A complete list that
     /// contains no Job of a CronJob is a proof. Returns `false` if another proof arrives first.
-    async fn list_unlabelled(&self, order: &ListOrder, source: ListSource) -> Result<bool, Broken> {
+    async fn list_unlabelled(&self, order: &ListOrder, source: ListSource) -> Result<bool, ListError> {
         let at = self.clock.now();
         // The lists of several namespaces have no version in common.
         let is_provable = source.freshness == Freshness::Consistent

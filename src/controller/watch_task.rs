@@ -4,7 +4,6 @@
 use std::pin::pin;
 
 use futures::{Stream, StreamExt};
-use jiff::Timestamp;
 use tokio::sync::mpsc;
 
 use super::{clock::Clock, event_task::EventQueue};
@@ -74,7 +73,7 @@ impl WatchChannels {
                 tracing::debug!(resource = self.resource, %error, "object not understood");
                 if let Some((identity, version)) = cron_job {
                     let event = undecodable_event(identity, version, &error);
-                    self.events.push(event, self.now());
+                    self.events.push(event, self.clock.now());
                 }
                 input
             }
@@ -108,37 +107,21 @@ impl WatchChannels {
     }
 
     fn note_relist(&self, input: &Input) {
-        match input {
-            Input::WatchUpdated(update) => {
-                let (resource, scope) = (self.resource, &update.scope);
-                match update.stage {
-                    WatchStage::ListBegun => {
-                        self.metrics.relists.inc();
-                        tracing::info!(resource, ?scope, "list begun");
-                    }
-                    WatchStage::ListDone => tracing::info!(resource, ?scope, "list complete"),
-                    stage @ (WatchStage::Watching(_) | WatchStage::NotPermitted | WatchStage::Interrupted) => {
-                        let n_shards = update.shards.len();
-                        tracing::debug!(resource, n_shards, ?stage, "shards selected");
-                    }
-                }
+        let Input::WatchUpdated(update) = input else {
+            return;
+        };
+        let (resource, scope) = (self.resource, &update.scope);
+        match update.stage {
+            WatchStage::ListBegun => {
+                self.metrics.relists.inc();
+                tracing::info!(resource, ?scope, "list begun");
             }
-            Input::CronJobApplied(_)
-            | Input::CronJobUndecodable(_)
-            | Input::CronJobDeleted(_)
-            | Input::JobApplied(_)
-            | Input::JobUndecodable(_)
-            | Input::JobDeleted(_)
-            | Input::JobUnselected(_)
-            | Input::JobCreateAnswered { .. }
-            | Input::JobDeleteAnswered { .. }
-            | Input::JobLookedUp { .. }
-            | Input::StatusAnswered { .. } => {}
+            WatchStage::ListDone => tracing::info!(resource, ?scope, "list complete"),
+            stage @ (WatchStage::Watching(_) | WatchStage::NotPermitted | WatchStage::Interrupted) => {
+                let n_shards = update.shards.len();
+                tracing::debug!(resource, n_shards, ?stage, "shards selected");
+            }
         }
-    }
-
-    fn now(&self) -> Timestamp {
-        self.clock.now()
     }
 }
 

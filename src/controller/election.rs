@@ -84,7 +84,6 @@ pub struct ElectionTask {
     incarnation: Incarnation,
     /// Whether this replica runs with `--alone` and so has no shards.
     is_alone: bool,
-    is_synced: bool,
     /// Deadline for the handover of all shards, once the shutdown has begun.
     leave_by: Option<BootInstant>,
     logged_not_owning: Option<NotOwning>,
@@ -133,7 +132,6 @@ impl ElectionTask {
             handovers: Handovers::new(channels.metrics.given.clone(), channels.metrics.taken.clone()),
             channels,
             incarnations,
-            is_synced: false,
             leave_by: None,
             refusals,
             logged_not_owning: None,
@@ -155,15 +153,12 @@ impl ElectionTask {
 
     async fn participate(&mut self) -> Ending {
         self.channels.leadership.send_replace(self.no_leadership());
+        let mut result = self.handle(ElectionInput::Willing(self.clock.verdict() == ClockVerdict::Fine));
         if self.is_alone {
-            self.is_synced = true;
+            result = result.and_then(|()| self.handle(ElectionInput::Shards(ShardReport::Synced)));
         } else {
             self.requests
                 .push(self.lease_requests.installation(self.config.installation.clone()));
-        }
-        let mut result = self.handle(ElectionInput::Willing(self.clock.verdict() == ClockVerdict::Fine));
-        if self.is_synced {
-            result = result.and_then(|()| self.handle(ElectionInput::Shards(ShardReport::Synced)));
         }
         let ends_in = if self.is_alone {
             Self::ENDS_ALONE_IN
@@ -235,8 +230,7 @@ impl ElectionTask {
     /// Handles a report of the shards and returns it as an input of the election.
     fn note_report(&mut self, report: ShardReport) -> ElectionInput {
         match &report {
-            ShardReport::Synced => self.is_synced = true,
-            ShardReport::Loaded(_) => {}
+            ShardReport::Synced | ShardReport::Loaded(_) => {}
             ShardReport::Leading(shard_term) => {
                 tracing::debug!(shard = shard_term.shard.0, term = shard_term.term.0, at = %self.clock.now(), "leads");
                 self.handovers.leads(shard_term.shard, self.clock.boot());
@@ -358,10 +352,6 @@ impl ElectionTask {
         self.handovers.forget_all();
         self.command(ShardCommand::ReleaseAll)?;
         inputs.push(ElectionInput::Rejoined(self.incarnation));
-        // The watches of CronJobs and Jobs continue. Each shard that is taken later is listed by itself.
-        if self.is_synced {
-            inputs.push(ElectionInput::Shards(ShardReport::Synced));
-        }
         if !self.is_alone {
             self.requests
                 .push(self.lease_requests.installation(self.config.installation.clone()));

@@ -48,8 +48,8 @@ pub enum ElectionInput {
     Willing(bool),
     /// The process has received the signal to end.
     DrainRequested,
-    /// All shards are dropped and all connections reset; the next incarnation begins. It needs a list of Leases and,
-    /// after its CronJobs and Jobs are listed again, [`ShardReport::Synced`].
+    /// All shards are dropped and all connections reset; the next incarnation begins. It needs a list of Leases. The
+    /// watches of CronJobs and Jobs continue, and each shard that is taken later is listed by itself.
     Rejoined(Incarnation),
 }
 

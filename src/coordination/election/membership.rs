@@ -213,7 +213,6 @@ impl Election {
             self.membership = Membership::Listing;
             self.view.is_connected = false;
             self.view.trusted_since = None;
-            self.is_synced = false;
             self.last_handled = Some(now);
             self.effects.push(ElectionEffect::Relist);
         }

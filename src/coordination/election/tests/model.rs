@@ -361,7 +361,6 @@ impl Protocol {
                     node.incarnation += 1;
                     let incarnation = Incarnation(node.incarnation);
                     self.input(state, at, ElectionInput::Rejoined(incarnation));
-                    self.input(state, at, ElectionInput::Shards(ShardReport::Synced));
                 }
                 ElectionEffect::Left | ElectionEffect::Exit(_) => {
                     node.election = None;

@@ -104,11 +104,6 @@ impl World {
         self.process(at).acting.clear();
         let incarnation = Incarnation(self.random.below(u64::MAX));
         self.post(at, delay, Message::Input(ElectionInput::Rejoined(incarnation)));
-        self.post(
-            at,
-            delay + 20,
-            Message::Input(ElectionInput::Shards(ShardReport::Synced)),
-        );
     }
 
     fn lead(&mut self, at: usize, shard: ShardId, term: Term, adoption: Adoption) {

@@ -7,20 +7,20 @@
 mod adoptions;
 mod handovers;
 mod lease_watch;
-mod notices;
 mod refusals;
 mod report;
 mod requests;
 
+use std::sync::Arc;
+
 use futures::{StreamExt, stream::FuturesUnordered};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 
 use self::{
     handovers::Handovers,
     lease_watch::LeaseWatch,
-    notices::Notices,
     refusals::Refusals,
-    requests::{LeaseRequest, LeaseRequests},
+    requests::{EVENTS_IN_FLIGHT_MAX, LeaseRequest, LeaseRequests},
 };
 use super::{
     clock::{Clock, ClockVerdict},
@@ -77,7 +77,6 @@ pub struct ElectionTask {
     leases: LeaseWatch,
     requests: FuturesUnordered<LeaseRequest>,
     handovers: Handovers,
-    notices: Notices,
     refusals: Refusals,
     incarnations: Incarnations,
     /// The number of the current incarnation.
@@ -116,13 +115,13 @@ impl ElectionTask {
         ElectionTask {
             election: Election::new(config.clone(), clock.boot()),
             leases: LeaseWatch::new(api.clone(), clock.clone(), refusals.clone(), self_fence),
-            notices: Notices::new(api.clone(), clock.clone()),
             lease_requests: LeaseRequests {
                 api,
                 clock: clock.clone(),
                 metrics: channels.metrics.api.clone(),
                 refusals: refusals.clone(),
                 timeout: config.timing.parts().attempt_timeout,
+                events: Arc::new(Semaphore::new(EVENTS_IN_FLIGHT_MAX)),
             },
             incarnation: config.incarnation,
             is_alone: config.settings.is_alone(),
@@ -180,13 +179,12 @@ impl ElectionTask {
                     self.leave_by = Some(self.clock.boot() + HANDOVER_GRACE);
                     Some(ElectionInput::DrainRequested)
                 }
-                Some(response) = self.requests.next() => Some(self.take_response(response)),
+                Some(response) = self.requests.next() => self.take_response(response),
                 Some(report) = self.channels.reports.recv() => Some(self.note_report(report)),
                 input = self.leases.next() => Some(input),
                 Ok(()) = self.channels.proofs.changed() => self.channels.proofs.get().map(ElectionInput::JobsLabelled),
                 _ = verdict.changed() => Some(ElectionInput::Willing(self.clock.verdict() == ClockVerdict::Fine)),
                 () = tokio::time::sleep(pause) => None,
-                () = self.notices.deliver() => None,
             };
             if self.leave_by.is_some_and(|by| by <= self.clock.boot()) {
                 tracing::warn!("not all shards were handed over in time");
@@ -324,7 +322,7 @@ impl ElectionTask {
                  create at a time",
                 shard.0
             );
-            self.notices.warn(LeaseKey::Shard(shard), "ShardQuarantined", message);
+            self.warn(LeaseKey::Shard(shard), "ShardQuarantined", message);
         }
         let entry = adoptions::entry(adoption);
         self.command(ShardCommand::Lead { shard_term, entry })

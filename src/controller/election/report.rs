@@ -72,7 +72,7 @@ impl ElectionTask {
                 "{} saw nothing of it for longer than it advertises, and takes its shards",
                 self.config.pod_name
             );
-            self.notices.warn(write.key.clone(), "MemberEvicted", message);
+            self.warn(write.key.clone(), "MemberEvicted", message);
             self.channels.metrics.evictions.inc();
         }
     }
@@ -89,7 +89,7 @@ impl ElectionTask {
             Some(reason) if reason.is_disagreement() => {
                 tracing::error!(%reason, "{consequence}");
                 let key = LeaseKey::Member(self.config.pod_uid.clone());
-                self.notices.warn(key, "TakesNoShards", NotOwning::to_string(reason));
+                self.warn(key, "TakesNoShards", NotOwning::to_string(reason));
             }
             Some(reason) => tracing::info!(%reason, "{consequence}"),
         }

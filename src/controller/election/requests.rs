@@ -1,8 +1,10 @@
 //! Lease requests: timed and counted; the clock observes their `Date`, and their answers become inputs of the election.
+//! Warning Events on Leases are sent beside them.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
+use tokio::sync::Semaphore;
 
 use super::{ElectionTask, refusals::Refusals};
 use crate::{
@@ -18,31 +20,48 @@ use crate::{
 /// Pause after a failure to read the installation's ConfigMap.
 const INSTALLATION_PAUSE: Duration = Duration::from_secs(1);
 
+/// Maximum number of Events in flight. The log has every warning in any case.
+pub(super) const EVENTS_IN_FLIGHT_MAX: usize = 16;
+
+/// Timeout of one Event.
+const EVENT_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// A request in flight.
 pub(super) type LeaseRequest = BoxFuture<'static, LeaseResponse>;
 
 /// The result of a request.
 pub(super) struct LeaseResponse {
-    pub(super) input: ElectionInput,
+    /// `None` for an Event.
+    pub(super) input: Option<ElectionInput>,
     /// The answer to a successful renewal of this replica's Lease.
     pub(super) renewal: Option<RenewalAnswer>,
 }
 
 impl From<ElectionInput> for LeaseResponse {
     fn from(input: ElectionInput) -> LeaseResponse {
-        LeaseResponse { input, renewal: None }
+        LeaseResponse {
+            input: Some(input),
+            renewal: None,
+        }
     }
 }
 
 impl ElectionTask {
-    /// Handles the response to a request and returns it as an input of the election.
-    pub(super) fn take_response(&mut self, response: LeaseResponse) -> ElectionInput {
+    /// Handles the response to a request and returns it as an input of the election, if it is one.
+    pub(super) fn take_response(&mut self, response: LeaseResponse) -> Option<ElectionInput> {
         if let Some(renewal) = response.renewal {
             self.channels
                 .leadership
                 .send_modify(|leadership| leadership.renewal_answered(&renewal));
         }
         response.input
+    }
+
+    /// Creates a warning Event on a Lease. Drops the Event if too many are in flight.
+    pub(super) fn warn(&self, key: LeaseKey, reason: &'static str, message: String) {
+        if let Some(request) = self.lease_requests.warn(key, reason, message) {
+            self.requests.push(request);
+        }
     }
 }
 
@@ -55,6 +74,8 @@ pub(super) struct LeaseRequests {
     pub(super) refusals: Refusals,
     /// The time-out of a request.
     pub(super) timeout: Duration,
+    /// One permit for each Event that may be in flight.
+    pub(super) events: Arc<Semaphore>,
 }
 
 impl LeaseRequests {
@@ -105,6 +126,22 @@ impl LeaseRequests {
         })
     }
 
+    /// Creates a warning Event on a Lease. Returns `None` if too many are in flight.
+    fn warn(&self, key: LeaseKey, reason: &'static str, message: String) -> Option<LeaseRequest> {
+        let permit = Arc::clone(&self.events).try_acquire_owned().ok()?;
+        let (api, now) = (self.api.clone(), self.clock.now());
+        Some(Box::pin(async move {
+            let _permit = permit;
+            if let Err(error) = api.warn(&key, reason, &message, now, EVENT_TIMEOUT).await {
+                tracing::debug!(%error, "Event not stored");
+            }
+            LeaseResponse {
+                input: None,
+                renewal: None,
+            }
+        }))
+    }
+
     fn written(
         &self,
         call: ApiCall,
@@ -125,7 +162,7 @@ impl LeaseRequests {
             let answer = lease_requests.note(call, sent, reply);
             let answered = lease_requests.clock.boot();
             LeaseResponse {
-                input: ElectionInput::Written { request, answer },
+                input: Some(ElectionInput::Written { request, answer }),
                 renewal: date.map(|date| RenewalAnswer { date, sent, answered }),
             }
         })
@@ -178,6 +215,7 @@ mod tests {
             metrics,
             refusals: refusals.clone(),
             timeout: Duration::from_secs(1),
+            events: Arc::new(Semaphore::new(EVENTS_IN_FLIGHT_MAX)),
         };
         refusals.note_answer(ApiCall::GetLease.labels(), Some(403), Some("not you"));
         lease_requests

@@ -84,7 +84,7 @@ pub enum ConfigError {
 }
 
 /// The configuration of a run.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct RunConfig {
     /// The API server and its credentials.
     pub kube: kube::Config,

@@ -1,6 +1,6 @@
 //! Settings of a controller, fixed at start.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use clap::ValueEnum;
 
@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Settings of a run, apart from its connections and its clock.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct RunSettings {
     /// The watched namespaces; never empty, without overlaps.
     pub scopes: Vec<Scope>,
@@ -74,34 +74,6 @@ pub struct ShardingSettings {
 
 /// Returns a number that no other incarnation has.
 pub type Incarnations = Arc<dyn Fn() -> u64 + Send + Sync>;
-
-impl fmt::Debug for ShardingSettings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ShardingSettings {
-            installation,
-            namespace,
-            pod_name,
-            pod_uid,
-            owner,
-            revision,
-            shard_count,
-            protocol,
-            timing,
-            incarnations: _,
-        } = self;
-        f.debug_struct("ShardingSettings")
-            .field("installation", installation)
-            .field("namespace", namespace)
-            .field("pod_name", pod_name)
-            .field("pod_uid", pod_uid)
-            .field("owner", owner)
-            .field("revision", revision)
-            .field("shard_count", shard_count)
-            .field("protocol", protocol)
-            .field("timing", timing)
-            .finish_non_exhaustive()
-    }
-}
 
 impl ShardingSettings {
     /// Returns the election configuration of a replica with these settings.

@@ -74,7 +74,7 @@ async fn a_wrong_kubeconfig_or_context_is_reported_with_a_remedy() {
             "check its cluster and its user",
         ),
     ] {
-        let error = load(&arguments).await.unwrap_err().to_string();
+        let error = load(&arguments).await.err().unwrap().to_string();
         assert!(error.contains(expected), "{arguments:?}: {error}");
     }
 }

@@ -74,7 +74,7 @@ fn an_invalid_shard_count_is_refused_with_a_valid_one() {
 #[test]
 fn in_a_pod_name_and_uid_are_required_for_sharding() {
     assert!(settings(&["--alone"], &pod()).is_ok());
-    let error = settings(&["--pod-name", "a"], &pod()).unwrap_err().to_string();
+    let error = settings(&["--pod-name", "a"], &pod()).err().unwrap().to_string();
     for part in ["--pod-name", "--pod-uid", "POD_UID", "metadata.uid", "token"] {
         assert!(error.contains(part), "{error}");
     }

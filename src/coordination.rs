@@ -44,5 +44,5 @@ pub use placement::{Candidate, Placement, Pull, Situation};
 pub use protocol::{Installation, MemberSettings, ProtocolRange};
 pub use record::{Acceptance, Holder, LeaseRecord, MemberLease, Plan, ShardLease, annotation};
 pub use ring::MemberRing;
-pub use timing::{Preset, Timing, TimingParts};
+pub use timing::Timing;
 pub use write::LeaseWrite;

@@ -111,7 +111,7 @@ impl ElectionTask {
         channels: ElectionChannels,
     ) -> ElectionTask {
         let refusals = Refusals::new(&channels.metrics.api, &clock, config.settings.is_alone());
-        let self_fence = config.timing.parts().self_fence;
+        let self_fence = config.timing.self_fence;
         ElectionTask {
             election: Election::new(config.clone(), clock.boot()),
             leases: LeaseWatch::new(api.clone(), clock.clone(), refusals.clone(), self_fence),
@@ -120,7 +120,7 @@ impl ElectionTask {
                 clock: clock.clone(),
                 metrics: channels.metrics.api.clone(),
                 refusals: refusals.clone(),
-                timeout: config.timing.parts().attempt_timeout,
+                timeout: config.timing.attempt_timeout,
                 events: Arc::new(Semaphore::new(EVENTS_IN_FLIGHT_MAX)),
             },
             incarnation: config.incarnation,

@@ -265,8 +265,8 @@ impl Election {
 
     /// Derives all effects from the state.
     fn derive_effects(&mut self, now: BootInstant) {
-        self.wakeup = now + self.config.timing.parts().renew_interval;
-        for purpose in self.requests.expire(now, self.config.timing.parts().attempt_timeout) {
+        self.wakeup = now + self.config.timing.renew_interval;
+        for purpose in self.requests.expire(now, self.config.timing.attempt_timeout) {
             self.unanswered(&purpose, now);
         }
         self.judge_own_lease();
@@ -283,7 +283,7 @@ impl Election {
             }
         }
         self.maintain_membership(now);
-        if let Some(expiry) = self.requests.next_expiry(self.config.timing.parts().attempt_timeout) {
+        if let Some(expiry) = self.requests.next_expiry(self.config.timing.attempt_timeout) {
             self.wake_at(expiry);
         }
         self.last_handled = Some(now);
@@ -321,7 +321,7 @@ impl Election {
     }
 
     fn fence_after(&self) -> Duration {
-        self.config.timing.parts().self_fence
+        self.config.timing.self_fence
     }
 
     fn own_key(&self) -> LeaseKey {

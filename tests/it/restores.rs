@@ -19,7 +19,7 @@ use cronwheel::{
         event_task::EventBudget,
         settings::{CronJobMetrics, RunSettings, ShardingSettings},
     },
-    coordination::{InstallationName, Preset, ProtocolRange},
+    coordination::{InstallationName, ProtocolRange, Timing},
     kube_api::WriteConnections,
     schedule::Zone,
     shard::{Scope, ShardCount, TemplateMemory},
@@ -136,7 +136,7 @@ impl Cluster {
             revision: "1".into(),
             shard_count: ShardCount::new(16).unwrap(),
             protocol: ProtocolRange::OURS,
-            timing: Preset::Default.timing(),
+            timing: Timing::DEFAULT,
             incarnations: Arc::new(move || n_incarnations.fetch_add(1, Ordering::Relaxed)),
         };
         let settings = RunSettings {

@@ -6,7 +6,7 @@ use super::surroundings::{PodIdentity, Surroundings, TokenFault, random_number};
 use crate::{
     cli::args::{RunArgs, TimingPreset},
     controller::settings::ShardingSettings,
-    coordination::{Preset, ProtocolRange},
+    coordination::{ProtocolRange, Timing},
     kube_api::leases::OwnerPod,
 };
 
@@ -62,16 +62,16 @@ pub(super) fn sharding_settings(
         revision: args.pod_revision.as_deref().unwrap_or_default().into(),
         shard_count: args.shards,
         protocol: ProtocolRange::OURS,
-        timing: preset(args.timing).timing(),
+        timing: timing(args.timing),
         incarnations: Arc::new(random_number),
     })
 }
 
-fn preset(named: TimingPreset) -> Preset {
-    match named {
-        TimingPreset::Default => Preset::Default,
-        TimingPreset::Fast => Preset::Fast,
-        TimingPreset::Safe => Preset::Safe,
+fn timing(preset: TimingPreset) -> Timing {
+    match preset {
+        TimingPreset::Default => Timing::DEFAULT,
+        TimingPreset::Fast => Timing::FAST,
+        TimingPreset::Safe => Timing::SAFE,
     }
 }
 

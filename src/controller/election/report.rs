@@ -15,7 +15,7 @@ impl ElectionTask {
             // Without the permissions no other replica is visible, so this replica acts unguarded. It waits if it ever
             // had them or observes another replica. The patience equals the silence after which another replica's Lease
             // is evicted.
-            let patience = self.config.timing.parts().evict_after;
+            let patience = self.config.timing.evict_after;
             let were_never_given = self.refusals.were_always(overview.act_until.is_some(), patience);
             let is_unguarded = were_never_given && !self.election.sees_another_active();
             if let Some(refusal) = &refusal {
@@ -41,7 +41,7 @@ impl ElectionTask {
         self.channels.snapshot.send_replace(Some(ElectionFigures {
             refusal,
             overview,
-            fence_after: self.config.timing.parts().self_fence,
+            fence_after: self.config.timing.self_fence,
             clock: self.clock.clone(),
         }));
     }

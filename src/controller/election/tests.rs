@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::*;
 use crate::{
     controller::shutdown::phases,
-    coordination::{Installation, MemberSettings, Preset, ProtocolRange},
+    coordination::{Installation, MemberSettings, ProtocolRange, Timing},
     kube_api::WriteConnections,
     shard::{Scope, ShardCount},
     telemetry::metrics::Metrics,
@@ -23,7 +23,7 @@ fn config() -> ElectionConfig {
         protocol: ProtocolRange::OURS,
         installation: Installation::of(ShardCount::default()),
         settings: MemberSettings::of(&[Scope::Cluster], "UTC"),
-        timing: Preset::Default.timing(),
+        timing: Timing::DEFAULT,
     }
 }
 

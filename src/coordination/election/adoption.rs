@@ -71,7 +71,7 @@ impl Election {
             } else if self.view.is_genesis && seen.last_term == Term(0) {
                 vacancy(seen.changed_at, VacancyKind::First)
             } else {
-                let duration = self.view.duration_max().max(self.config.timing.parts().evict_after);
+                let duration = self.view.duration_max().max(self.config.timing.evict_after);
                 vacancy(seen.changed_at + self.waited(duration), VacancyKind::LeaseGone)
             };
         };
@@ -150,7 +150,7 @@ impl Election {
             turn
         };
         let turn = u32::try_from(turn).unwrap_or(u32::MAX);
-        let at = vacancy.since + self.config.timing.parts().stagger * turn;
+        let at = vacancy.since + self.config.timing.stagger * turn;
         Some(at.max(seen.retry_at))
     }
 

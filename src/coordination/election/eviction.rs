@@ -54,14 +54,14 @@ impl Election {
         let duration = if self.guards().wait_out_duration {
             Duration::from_secs(seen.lease.duration_secs.into())
         } else {
-            self.config.timing.parts().renew_interval
+            self.config.timing.renew_interval
         };
-        let at = silent_since + duration + self.config.timing.parts().stagger * self.eviction_turn(pod_uid, victim);
+        let at = silent_since + duration + self.config.timing.stagger * self.eviction_turn(pod_uid, victim);
         Some(at.max(seen.retry_at))
     }
 
     pub(super) fn retry_victim_later(&mut self, victim: &str, now: BootInstant) {
-        let retry_at = now + self.config.timing.parts().attempt_timeout;
+        let retry_at = now + self.config.timing.attempt_timeout;
         if let Some(seen) = self.view.members.get_mut(victim) {
             seen.retry_at = retry_at;
         }

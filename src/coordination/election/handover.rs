@@ -113,7 +113,7 @@ impl Election {
     /// The shards that may be offered now: all shards of a leaving replica, otherwise those that it has led for at
     /// least the settle window.
     fn may_go(&self, now: BootInstant) -> Vec<ShardId> {
-        let window = self.config.timing.parts().settle_window;
+        let window = self.config.timing.settle_window;
         let is_leaving = self.is_leaving();
         let may_go = |led_shard: &LedShard| {
             led_shard.handover == Handover::None && (is_leaving || now >= led_shard.since + window)

@@ -180,7 +180,7 @@ impl Election {
     }
 
     fn retry_shard_later(&mut self, shard: ShardId, now: BootInstant) {
-        let retry_at = now + self.config.timing.parts().attempt_timeout;
+        let retry_at = now + self.config.timing.attempt_timeout;
         if let Some(seen) = self.view.shard_mut(shard) {
             seen.retry_at = retry_at;
         }

@@ -272,7 +272,7 @@ impl Election {
             self.members.at_rest_since = Some(now);
         }
         if let Some(since) = self.members.at_rest_since {
-            let settled_at = since + self.config.timing.parts().settle_window;
+            let settled_at = since + self.config.timing.settle_window;
             if settled_at > now {
                 self.wake_at(settled_at);
             }
@@ -280,7 +280,7 @@ impl Election {
     }
 
     pub(super) fn pull(&self, now: BootInstant) -> Pull {
-        let window = self.config.timing.parts().settle_window;
+        let window = self.config.timing.settle_window;
         let is_settled = self.members.at_rest_since.is_some_and(|since| now >= since + window);
         let mut revisions: Vec<&str> = self.live_members().map(|(_, lease)| lease.revision.as_ref()).collect();
         revisions.sort_unstable();

@@ -360,7 +360,7 @@ impl Election {
     /// Requests a list if the watch does not deliver this replica's renewals, to update the view before the fence.
     fn request_list(&mut self, now: BootInstant) {
         let patience = self.fence_after() / 2;
-        let timeout = self.config.timing.parts().attempt_timeout;
+        let timeout = self.config.timing.attempt_timeout;
         let Membership::Member(active) = &mut self.membership else {
             return;
         };

@@ -84,7 +84,7 @@ impl Election {
 
     pub(super) fn renew(&mut self, now: BootInstant) {
         let published = self.publication();
-        let interval = self.config.timing.parts().renew_interval;
+        let interval = self.config.timing.renew_interval;
         let Membership::Member(active) = &mut self.membership else {
             return;
         };
@@ -159,7 +159,7 @@ impl Election {
         if let Membership::Joining { seen_from, .. } = self.membership {
             let from = if self.guards().fence_from_send { sent_at } else { now };
             let mut active = ActiveMembership::new(record.resource_version, sent_at, from, seen_from);
-            active.renew_at = sent_at + self.config.timing.parts().renew_interval;
+            active.renew_at = sent_at + self.config.timing.renew_interval;
             active.published = self.published(record);
             self.membership = Membership::Member(Box::new(active));
             // The watch may have delivered the Lease before the response.
@@ -203,7 +203,7 @@ impl Election {
 
     /// Retries soon after a request on this replica's Lease had no response: it may have been executed or not.
     pub(super) fn retry_own_write(&mut self, now: BootInstant) {
-        let soon = now + self.config.timing.parts().renew_interval / 4;
+        let soon = now + self.config.timing.renew_interval / 4;
         match &mut self.membership {
             Membership::Joining { retry_at, .. } => *retry_at = soon,
             Membership::Member(active) => {

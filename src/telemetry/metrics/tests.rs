@@ -10,7 +10,7 @@ use super::*;
 use crate::{
     controller::clock::Clock,
     coordination::{
-        Election, ElectionConfig, Incarnation, Installation, MemberSettings, Overview, Preset, ProtocolRange,
+        Election, ElectionConfig, Incarnation, Installation, MemberSettings, Overview, ProtocolRange, Timing,
     },
     shard::{
         CronJobIdentity, InstantOutcome, LedFigures, Scope, ShardCount, ShardId, Trouble, TroubleKind, TroubleReport,
@@ -49,7 +49,7 @@ async fn registered_metrics_match_the_table() {
 
 /// The figures of a replica that acts until seven seconds from now.
 fn figures(clock: &Clock) -> ElectionFigures {
-    let timing = Preset::Default.timing();
+    let timing = Timing::DEFAULT;
     let config = ElectionConfig {
         pod_name: "cronwheel-1".into(),
         pod_uid: "uid-1".into(),
@@ -61,7 +61,7 @@ fn figures(clock: &Clock) -> ElectionFigures {
         timing,
     };
     let now = clock.boot();
-    let fence_after = timing.parts().self_fence;
+    let fence_after = timing.self_fence;
     let overview = Overview {
         act_until: Some(now + fence_after),
         unowned: BTreeMap::from([(ShardId(3), now), (ShardId(5), now)]),

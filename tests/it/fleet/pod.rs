@@ -18,7 +18,7 @@ use cronwheel::{
         settings::{CronJobMetrics, RunSettings, ShardingSettings},
         shutdown::phases,
     },
-    coordination::{InstallationName, Preset, ProtocolRange},
+    coordination::{InstallationName, ProtocolRange, Timing},
     kube_api::{WriteConnections, ordered_watch::OrderedSender},
     schedule::Zone,
     shard::{Scope, ShardCount, ShardPhase, TemplateMemory},
@@ -59,7 +59,6 @@ pub(super) struct Pod {
     pub(super) write_connections_at: Vec<usize>,
     pub(super) revision: String,
     pub(super) default_zone: Zone,
-    pub(super) preset: Preset,
     pub(super) shard_count: ShardCount,
     /// The versions of the protocol that it supports.
     pub(super) protocol: ProtocolRange,
@@ -190,7 +189,7 @@ impl Pod {
             revision: self.revision.as_str().into(),
             shard_count: self.shard_count,
             protocol: self.protocol,
-            timing: self.preset.timing(),
+            timing: Timing::DEFAULT,
             incarnations: Arc::new(incarnations),
         };
         RunSettings {

@@ -10,7 +10,7 @@ use cronwheel::{
         event_task::EventBudget,
         settings::{CronJobMetrics, RunSettings, ShardingSettings},
     },
-    coordination::{Preset, ProtocolRange},
+    coordination::{ProtocolRange, Timing},
     kube_api::WriteConnections,
     schedule::Zone,
     shard::{Scope, ShardCount, TemplateMemory},
@@ -45,7 +45,7 @@ pub(super) fn sharding() -> ShardingSettings {
         revision: "1".into(),
         shard_count: ShardCount::new(16).unwrap(),
         protocol: ProtocolRange::OURS,
-        timing: Preset::Default.timing(),
+        timing: Timing::DEFAULT,
         incarnations: Arc::new(|| 1),
     }
 }

@@ -26,7 +26,7 @@ use super::{
 use crate::{
     coordination::{
         ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey, LeaseRecord, MemberSettings, ProtocolRange,
-        Timing, TimingParts,
+        Timing,
     },
     shard::{BootInstant, ResourceVersion, ResourceVersions, ShardCommand, ShardCount, ShardId, ShardReport, Term},
 };
@@ -40,7 +40,7 @@ const DELIVERIES_MAX: usize = 200;
 /// The smallest whole seconds that satisfy the invariant and leave room for a late response.
 fn timing() -> Timing {
     let seconds = Duration::from_secs;
-    Timing::checked(TimingParts {
+    let timing = Timing {
         renew_interval: seconds(2),
         attempt_timeout: seconds(3),
         self_fence: seconds(8),
@@ -48,7 +48,9 @@ fn timing() -> Timing {
         evict_after: seconds(10),
         stagger: seconds(1),
         settle_window: seconds(1_000),
-    })
+    };
+    timing.check();
+    timing
 }
 
 /// A fault of a replica or of its dependencies.
@@ -435,8 +437,8 @@ impl State {
         let last = self.changes.get(victim).and_then(|changes| changes.last());
         let (changed_at, outage_before) = last.map_or((0, 0), |change| (change.at, change.outage_secs));
         let renewable_for = (self.now - changed_at) - (self.outage_secs - outage_before);
-        let spanned = 2 * timing().parts().renew_interval;
-        self.is_evicted_early |= renewable_for < timing().parts().evict_after.saturating_sub(spanned).as_secs();
+        let spanned = 2 * timing().renew_interval;
+        self.is_evicted_early |= renewable_for < timing().evict_after.saturating_sub(spanned).as_secs();
     }
 
     /// Records the changes, and adds them to every watch.
@@ -451,7 +453,7 @@ impl State {
                 .map_or(ResourceVersion(0), |lease| lease.resource_version);
             let (now, outage_secs) = (self.now, self.outage_secs);
             let changes = self.changes.entry(key.clone()).or_default();
-            changes.retain(|change| now - change.at < timing().parts().attempt_timeout.as_secs());
+            changes.retain(|change| now - change.at < timing().attempt_timeout.as_secs());
             changes.push(Change {
                 from,
                 at: now,
@@ -483,7 +485,7 @@ impl State {
         }
         let is_recent = self.changes.get(&write.key).is_some_and(|changes| {
             changes.iter().any(|change| {
-                change.from == *precondition && self.now - change.at < timing().parts().attempt_timeout.as_secs()
+                change.from == *precondition && self.now - change.at < timing().attempt_timeout.as_secs()
             })
         });
         self.is_eviction_blind |= !is_recent;
@@ -492,7 +494,7 @@ impl State {
 
 /// Whether two replicas lead the shard, or one leads while a request of the other can be alive.
 fn has_two_leaders(state: &State) -> bool {
-    let write_life = timing().parts().write_life_min.as_secs();
+    let write_life = timing().write_life_min.as_secs();
     let leads = |node: &Node| node.acting.is_some() && state.now < node.act_until;
     let may_write = |node: &Node| node.acting.is_some() && state.now < node.act_until + write_life;
     (0..state.nodes.len()).any(|at| {

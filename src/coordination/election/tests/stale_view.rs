@@ -6,8 +6,8 @@ use std::{collections::BTreeMap, time::Duration};
 use super::super::{Election, ElectionConfig, Guards};
 use crate::{
     coordination::{
-        ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey, LeaseRecord, MemberSettings, Preset,
-        ProtocolRange, ReadAnswer, RequestId, WriteAnswer, annotation,
+        ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey, LeaseRecord, MemberSettings,
+        ProtocolRange, ReadAnswer, RequestId, Timing, WriteAnswer, annotation,
     },
     shard::{BootInstant, ResourceVersion, ShardCount, ShardId, ShardReport},
 };
@@ -66,7 +66,7 @@ pub(super) fn config() -> ElectionConfig {
         protocol: ProtocolRange::OURS,
         installation: Installation::of(ShardCount::ONE),
         settings: MemberSettings::of(&[crate::shard::Scope::Cluster], "UTC"),
-        timing: Preset::Default.timing(),
+        timing: Timing::DEFAULT,
     }
 }
 

@@ -16,7 +16,7 @@ use super::store::Store;
 use crate::{
     coordination::{
         Adoption, Election, ElectionConfig, ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey,
-        MemberSettings, Overview, Preset, ProtocolRange, RejoinReason, StopReason,
+        MemberSettings, Overview, ProtocolRange, RejoinReason, StopReason, Timing,
     },
     shard::{BootInstant, ResourceVersion, ShardCount, ShardId, ShardReport, Term},
 };
@@ -151,7 +151,7 @@ impl World {
             protocol: ProtocolRange::OURS,
             installation: Installation::of(self.count),
             settings: MemberSettings::of(&[crate::shard::Scope::Cluster], "UTC"),
-            timing: Preset::Default.timing(),
+            timing: Timing::DEFAULT,
         }
     }
 
@@ -400,7 +400,7 @@ impl World {
         }
         for (other, replica) in self.replicas.iter().enumerate().filter(|(other, _)| *other != at) {
             let Some(rival) = &replica.process else { continue };
-            let write_life = replica.config.timing.parts().write_life_min;
+            let write_life = replica.config.timing.write_life_min;
             if self.local(other) >= rival.act_until + write_life {
                 continue;
             }

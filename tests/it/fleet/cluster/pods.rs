@@ -9,7 +9,7 @@ use std::{
 use apisim::{Fault, Rule, RuleId};
 use cronwheel::{
     controller::{RuntimeError, clock::SimulatedWall},
-    coordination::{Preset, ProtocolRange},
+    coordination::ProtocolRange,
     kube_api::ordered_watch::OrderedSender,
     schedule::Zone,
 };
@@ -35,7 +35,6 @@ impl Fleet {
             write_connections_at: Vec::new(),
             revision: "1".to_owned(),
             default_zone: Zone::utc(),
-            preset: Preset::Default,
             shard_count: self.shard_count,
             protocol: ProtocolRange::OURS,
             is_alone: false,

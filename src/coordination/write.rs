@@ -2,9 +2,6 @@
 //!
 //! Only the named fields change. Unknown fields and annotations are preserved, so versions of cronwheel can be mixed.
 
-#[cfg(feature = "simulation")]
-mod applied;
-
 use std::collections::BTreeMap;
 
 use super::LeaseKey;

@@ -104,7 +104,7 @@ impl Store {
     fn write(&mut self, write: &LeaseWrite, wall: Timestamp) -> WriteAnswer {
         self.version += 1;
         let former = self.leases.get(&write.key);
-        let record = write.applied_to(former, ResourceVersion(self.version), wall);
+        let record = applied(write, former, ResourceVersion(self.version), wall);
         if let LeaseKey::Shard(shard) = record.key {
             self.note_term(shard, former.cloned().as_ref(), &record);
             self.n_writes[1] += 1;
@@ -149,6 +149,39 @@ impl Store {
             .push(Event::Deleted(key.clone(), ResourceVersion(self.version)));
         Some(lease)
     }
+}
+
+/// The Lease that results when a server applies a write to `former`, or creates it.
+fn applied(write: &LeaseWrite, former: Option<&LeaseRecord>, version: ResourceVersion, wall: Timestamp) -> LeaseRecord {
+    let mut record = former.cloned().unwrap_or_else(|| LeaseRecord {
+        key: write.key.clone(),
+        resource_version: version,
+        holder: "".into(),
+        duration_secs: 0,
+        transitions: 0,
+        renewed_at: None,
+        acquired_at: None,
+        annotations: BTreeMap::new(),
+    });
+    record.resource_version = version;
+    if let Some(holder) = &write.holder {
+        record.holder.clone_from(holder);
+    }
+    record.duration_secs = write.duration_secs.unwrap_or(record.duration_secs);
+    record.transitions = write.term.map_or(record.transitions, |term| term.0);
+    if write.is_renewal {
+        record.renewed_at = Some(wall);
+    }
+    if write.is_acquisition {
+        record.acquired_at = Some(wall);
+    }
+    for (name, text) in &write.annotations {
+        match text {
+            Some(text) => record.annotations.insert((*name).into(), text.clone()),
+            None => record.annotations.remove(*name),
+        };
+    }
+    record
 }
 
 fn written(request: RequestId, answer: WriteAnswer) -> ElectionInput {

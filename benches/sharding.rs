@@ -7,9 +7,9 @@
 
 use std::hint::black_box;
 
-use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use cronwheel::{
-    coordination::{Candidate, MemberRing, Placement, Pull, Situation},
+    coordination::{Acceptance, MemberRing, Placement, Situation},
     shard::{Bucket, ShardCount, ShardSet, Uid},
 };
 
@@ -63,16 +63,15 @@ fn placements(criterion: &mut Criterion) {
         });
         let ring = MemberRing::new(&identities, count);
         for need in [Need::All, Need::Newcomer, Need::Nothing] {
-            let holders = holders(need, count, n_members);
             let situation = Situation {
-                ring: &ring,
-                members: &vec![Candidate::default(); n_members],
-                holders: &holders,
-                quarantined: &ShardSet::EMPTY,
-                pull: Pull::Allowed,
+                ring: ring.clone(),
+                members: vec![Acceptance::Now; n_members],
+                holders: holders(need, count, n_members),
+                quarantined: ShardSet::EMPTY,
+                may_pull: true,
             };
             group.bench_function(BenchmarkId::new(format!("{need:?}"), &name), |bencher| {
-                bencher.iter(|| Placement::desired(black_box(&situation)));
+                bencher.iter_batched(|| situation.clone(), Placement::desired, BatchSize::SmallInput);
             });
         }
     }

@@ -40,7 +40,7 @@ pub use identity::{Incarnation, InstallationName, LEASE_LABEL, LeaseKey, LeaseNa
 pub use input::{ElectionInput, ReadAnswer, WriteAnswer};
 pub use jobs_labelled::JobsLabelled;
 pub use leadership::{Leadership, RenewalAnswer, Stamp, WriteLife, WriteLimits};
-pub use placement::{Candidate, Placement, Pull, Situation};
+pub use placement::{Placement, Situation};
 pub use protocol::{Installation, MemberSettings, ProtocolRange};
 pub use record::{Acceptance, Holder, LeaseRecord, MemberLease, Plan, ShardLease, annotation};
 pub use ring::MemberRing;

@@ -61,7 +61,7 @@ FLEET = {
     "evicted-before-its-time": (f"{ELECTION}/guards.rs", "wait_out_duration: true,", "wait_out_duration: false,", "f_06_replica_frozen_for_five"),
     "eviction-without-a-living-watch": (f"{ELECTION}/guards.rs", "trusted_watch: true,", "trusted_watch: false,", "f_08"),
     "no-settle-window": (f"{ELECTION}/members.rs", "self.members.at_rest_since.is_some_and(|since| now >= since + window);", "self.members.at_rest_since.is_some_and(|since| now + window >= since);", "f_03"),
-    "pull-goes-on-in-a-rollout": ("src/coordination/placement.rs", "} else if n_revisions > 1 {", "} else if n_revisions > 99 {", "f_02"),
+    "pull-goes-on-in-a-rollout": (f"{ELECTION}/members.rs", "Some(other) == first", "Some(other) == first || !other.is_empty()", "f_02"),
     "seal-waits-for-nothing": ("src/shard/state/phase.rs", "while let Some(owner) = self.unsettled.last() {", "while let Some(owner) = unsettled.last().filter(|_| false) {", "f_01"),
     "transfer-before-the-statuses": ("src/shard/state/phase.rs", "!is_asked_about && (cron_job.is_status_stored() || cron_job.is_undecodable || is_refused)", "let _ = is_refused;\n    !is_asked_about", "f_01"),
     "adoption-without-a-list-of-jobs": ("src/controller/list_task.rs", "            self.jobs(order, must_be_new, delivered),\n", "            async { drop(self.jobs(order, must_be_new, delivered)); Ok::<_, ListError>(ResourceVersion(u64::MAX)) },\n", "f_05"),

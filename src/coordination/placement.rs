@@ -5,79 +5,45 @@
 //! bound the load (at most one shard more than the share), holders keep their shards within their quotas, and the ring
 //! breaks ties. So a new member moves only its own share, and a second placement of the outcome moves nothing.
 
-use super::MemberRing;
+use super::{Acceptance, MemberRing};
 use crate::shard::{ShardId, ShardSet};
 
-/// A live member, as input of the placement.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Candidate {
-    /// Whether the member gives all its shards away and takes none: it drains, or may not own shards (yet).
-    pub is_leaving: bool,
-    /// Whether the member takes no shards yet but soon will. Quarantined shards wait for such a member: a host that
-    /// crashed because of them gets them back, so they crash no other member.
-    pub is_coming: bool,
-}
-
-/// Whether members above their quota give shards to members below theirs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Pull {
-    /// They give shards.
-    Allowed,
-    /// They give none: the members changed recently and may change again.
-    Settling,
-    /// They give none: two revisions are live, and a shard that moves now would move again when one revision ends.
-    Rollout,
-    /// They give none: a member gives its shards away, which changes the quotas.
-    Drain,
-}
-
-impl Pull {
-    /// Allowed after the settle window, with one revision live and no member leaving.
-    pub fn when(is_settled: bool, n_revisions: usize, is_anyone_leaving: bool) -> Pull {
-        if is_anyone_leaving {
-            Pull::Drain
-        } else if n_revisions > 1 {
-            Pull::Rollout
-        } else if is_settled {
-            Pull::Allowed
-        } else {
-            Pull::Settling
-        }
-    }
-}
-
 /// The inputs of placement.
-#[derive(Clone, Copy, Debug)]
-pub struct Situation<'a> {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Situation {
     /// The order in which shards prefer the members.
-    pub ring: &'a MemberRing,
-    /// The live members, in the order in which they were put on the ring.
-    pub members: &'a [Candidate],
+    pub ring: MemberRing,
+    /// Whether each live member takes shards, in the order in which the members were put on the ring. Quarantined
+    /// shards wait for a member that soon will: a host that crashed because of them gets them back, so they crash no
+    /// other member.
+    pub members: Vec<Acceptance>,
     /// The holder of each shard as an index into the members; `None` for a shard that no live member holds.
-    pub holders: &'a [Option<usize>],
+    pub holders: Vec<Option<usize>>,
     /// Shards on which too many leaders crashed: all are placed on one member, which has no ordinary shards while
     /// another member can take them.
-    pub quarantined: &'a ShardSet,
-    /// Whether members above their quota give shards away.
-    pub pull: Pull,
+    pub quarantined: ShardSet,
+    /// Whether members above their quota give shards to members below theirs.
+    pub may_pull: bool,
 }
 
 /// The desired placement of each shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
+    situation: Situation,
     targets: Vec<Option<usize>>,
 }
 
 impl Placement {
-    /// Computes the placement. While all members are leaving, no shard has a target.
-    pub fn desired(situation: &Situation<'_>) -> Placement {
-        let mut draft = Draft::new(situation);
+    /// Computes the placement. While no member takes shards, no shard has a target.
+    pub fn desired(situation: Situation) -> Placement {
+        let mut draft = Draft::new(&situation);
         draft.quarantine();
-        if situation.pull == Pull::Allowed {
+        if situation.may_pull {
             draft.shed();
         }
         draft.place();
-        Placement { targets: draft.targets }
+        let targets = draft.targets;
+        Placement { situation, targets }
     }
 
     /// The member that should lead a shard.
@@ -86,8 +52,8 @@ impl Placement {
     }
 
     /// The shards that a member should give away, with their targets, ordered by shard.
-    pub fn moves_from(&self, member: usize, holders: &[Option<usize>]) -> Vec<(ShardId, usize)> {
-        let pairs = (0..).map(ShardId).zip(holders.iter().zip(&self.targets));
+    pub fn moves_from(&self, member: usize) -> Vec<(ShardId, usize)> {
+        let pairs = (0..).map(ShardId).zip(self.situation.holders.iter().zip(&self.targets));
         let moves = pairs.filter_map(|(shard, (holder, target))| {
             let target = (*target)?;
             (*holder == Some(member) && target != member).then_some((shard, target))
@@ -95,35 +61,31 @@ impl Placement {
         moves.collect()
     }
 
+    /// The members that take shards, in the order in which the shard prefers them.
+    pub fn takers(&self, shard: ShardId) -> impl Iterator<Item = usize> {
+        let takes = move |member: &usize| self.situation.members.get(*member) == Some(&Acceptance::Now);
+        self.situation.ring.preference(shard).filter(takes)
+    }
+
     /// The number of turns a member waits before it takes a shard without a holder. The target takes it at once; the
     /// others follow in the order of the ring, regardless of their quotas. `None` for a member that may not own
     /// shards, and for every member except the target of a quarantined shard.
-    pub fn adoption_turn(&self, shard: ShardId, member: usize, situation: &Situation<'_>) -> Option<usize> {
+    pub fn adoption_turn(&self, shard: ShardId, member: usize) -> Option<usize> {
         let target = self.target(shard);
         if target == Some(member) {
             return Some(0);
         }
-        if situation.quarantined.contains(shard) && target.is_some() {
+        if self.situation.quarantined.contains(shard) && target.is_some() {
             return None;
         }
-        let takes = |member: &usize| {
-            situation
-                .members
-                .get(*member)
-                .is_some_and(|candidate| !candidate.is_leaving)
-        };
-        let mut others = situation
-            .ring
-            .preference(shard)
-            .filter(|other| Some(*other) != target)
-            .filter(takes);
+        let mut others = self.takers(shard).filter(|other| Some(*other) != target);
         others.position(|other| other == member).map(|turn| turn + 1)
     }
 }
 
 /// A placement being computed.
 struct Draft<'a> {
-    situation: &'a Situation<'a>,
+    situation: &'a Situation,
     /// Whether each member may be a target of ordinary shards.
     takes: Vec<bool>,
     /// The tentative member of each shard; `None` for a shard that is still to be placed.
@@ -133,11 +95,11 @@ struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    fn new(situation: &'a Situation<'a>) -> Draft<'a> {
+    fn new(situation: &'a Situation) -> Draft<'a> {
         let takes: Vec<bool> = situation
             .members
             .iter()
-            .map(|candidate| !candidate.is_leaving)
+            .map(|acceptance| *acceptance == Acceptance::Now)
             .collect();
         let keeps = |holder: &usize| takes.get(*holder).copied().unwrap_or(false);
         let mut draft = Draft {
@@ -156,11 +118,11 @@ impl<'a> Draft<'a> {
         if self.situation.quarantined.is_empty() {
             return;
         }
-        let candidates = self.situation.members;
+        let members = &self.situation.members;
         let will_take = |member: &usize| {
-            candidates
+            members
                 .get(*member)
-                .is_some_and(|candidate| !candidate.is_leaving || candidate.is_coming)
+                .is_some_and(|acceptance| *acceptance != Acceptance::No)
         };
         let Some(host) = self.situation.ring.quarantine_hosts().find(will_take) else {
             return;

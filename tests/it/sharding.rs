@@ -4,7 +4,7 @@ mod fleet;
 mod table;
 
 use cronwheel::{
-    coordination::Pull,
+    coordination::Acceptance,
     shard::{ShardCount, ShardId},
 };
 
@@ -73,7 +73,7 @@ fn dead_member_moves_only_its_own_shards() {
         let identity = fleet.members[victim].identity.clone();
         let before = fleet.holders.clone();
         fleet.remove(&identity);
-        assert_eq!(fleet.apply(Pull::Settling), had);
+        assert_eq!(fleet.take_free(), had);
         for (before, after) in before.iter().zip(&fleet.holders) {
             assert_eq!(before != after, before.as_ref() == Some(&identity), "{after:?}");
         }
@@ -163,32 +163,20 @@ fn f20_placement_settles_after_each_of_fifty_random_changes() {
 fn draining_member_gives_all_its_shards_away() {
     for_each_fleet(|mut fleet, random| {
         let leaver = random.below(fleet.members.len());
-        fleet.members[leaver].candidate.is_leaving = true;
+        fleet.members[leaver].acceptance = Acceptance::No;
         let is_alone = fleet.members.len() == 1;
         let had = fleet.held()[leaver];
-        assert_eq!(fleet.apply(Pull::Drain), if is_alone { 0 } else { had });
+        assert_eq!(fleet.take_free(), if is_alone { 0 } else { had });
         let left = fleet.held()[leaver];
         assert_eq!(left, if is_alone { had } else { 0 }, "shards of the only member stay");
     });
 }
 
 #[test]
-fn pull_is_blocked_while_settling_rolling_out_or_draining() {
-    for (is_settled, n_revisions, is_anyone_leaving, pull) in [
-        (true, 1, false, Pull::Allowed),
-        (false, 1, false, Pull::Settling),
-        (true, 2, false, Pull::Rollout),
-        (false, 2, false, Pull::Rollout),
-        (true, 1, true, Pull::Drain),
-        (true, 2, true, Pull::Drain),
-    ] {
-        assert_eq!(Pull::when(is_settled, n_revisions, is_anyone_leaving), pull);
-    }
+fn new_member_gets_no_shards_while_none_may_be_pulled() {
     for_each_fleet(|mut fleet, _| {
         fleet.join("one");
-        for pull in [Pull::Settling, Pull::Rollout, Pull::Drain] {
-            assert_eq!(fleet.apply(pull), 0, "{pull:?}");
-        }
+        assert_eq!(fleet.take_free(), 0);
     });
 }
 

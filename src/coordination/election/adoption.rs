@@ -139,7 +139,8 @@ impl Election {
         let turn = if vacancy.kind == VacancyKind::OursGone {
             0
         } else {
-            placed.turn(shard, placed.member(&self.config.pod_uid)?)?
+            let us = placed.member(&self.config.pod_uid)?;
+            placed.placement.adoption_turn(shard, us)?
         };
         let seen = self.view.shard(shard)?;
         // Members that know the term of the deleted Lease come first, so that the next term follows it.

@@ -17,7 +17,7 @@ use super::{
     led_shard::{Handover, LedShard},
 };
 use crate::{
-    coordination::{LeaseWrite, MemberIdentity, Plan, Pull, annotation},
+    coordination::{LeaseWrite, MemberIdentity, Plan, annotation},
     shard::{BootInstant, ResourceVersions, SealOrder, ShardCommand, ShardId, ShardSet, ShardTerm, Term},
 };
 
@@ -40,7 +40,7 @@ const TARGETS_MAX: usize = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct OfferInputs {
     generation: u64,
-    pull: Pull,
+    may_pull: bool,
     is_leaving: bool,
     n_moving: usize,
     n_may_go: usize,
@@ -131,7 +131,7 @@ impl Election {
         let may_go = self.may_go(now);
         let inputs = OfferInputs {
             generation: self.view.generation,
-            pull: self.pull(now),
+            may_pull: self.may_pull(now),
             is_leaving: self.is_leaving(),
             n_moving: self
                 .led_shards
@@ -140,7 +140,7 @@ impl Election {
                 .count(),
             n_may_go: may_go.len(),
         };
-        let has_reason = inputs.is_leaving || inputs.pull == Pull::Allowed || !self.view.quarantined().is_empty();
+        let has_reason = inputs.is_leaving || inputs.may_pull || !self.view.quarantined().is_empty();
         if may_go.is_empty() || !has_reason || self.last_offer_inputs == Some(inputs) {
             return;
         }
@@ -149,7 +149,7 @@ impl Election {
         let Some(us) = placed.member(&self.config.pod_uid) else {
             return;
         };
-        let moves = placed.placement.moves_from(us, &placed.holders);
+        let moves = placed.placement.moves_from(us);
         let targets: BTreeMap<ShardId, usize> = moves.into_iter().collect();
         let room = if inputs.is_leaving {
             usize::MAX

@@ -5,10 +5,9 @@ use jiff::SignedDuration;
 use super::{Election, MemberIdentity, NotOwning, ProtocolRange, membership::Membership};
 use crate::{
     coordination::{
-        Acceptance, Candidate, Installation, JobsLabelled, MemberLease, MemberRing, MemberSettings, Placement, Pull,
-        Situation,
+        Acceptance, Installation, JobsLabelled, MemberLease, MemberRing, MemberSettings, Placement, Situation,
     },
-    shard::{BootInstant, ShardCount, ShardId, ShardSet},
+    shard::{BootInstant, ShardCount, ShardId},
 };
 
 /// The properties of a member that determine placement. When one of them changes, the settle window starts again.
@@ -28,14 +27,9 @@ pub(super) struct Members {
     ring: Option<MemberRing>,
 }
 
-/// A placement with its inputs; indices refer to the pod uids.
+/// A placement of shards on the members with these pod uids.
 pub(super) struct Placed {
     pub(super) pod_uids: Vec<Box<str>>,
-    pub(super) ring: MemberRing,
-    pub(super) candidates: Vec<Candidate>,
-    pub(super) holders: Vec<Option<usize>>,
-    pub(super) quarantined: ShardSet,
-    pub(super) pull: Pull,
     pub(super) placement: Placement,
 }
 
@@ -48,30 +42,9 @@ impl Placed {
         self.pod_uids.get(member).map(AsRef::as_ref)
     }
 
-    /// The turn at which a member may take a vacant shard.
-    pub(super) fn turn(&self, shard: ShardId, member: usize) -> Option<usize> {
-        let situation = Situation {
-            ring: &self.ring,
-            members: &self.candidates,
-            holders: &self.holders,
-            quarantined: &self.quarantined,
-            pull: self.pull,
-        };
-        self.placement.adoption_turn(shard, member, &situation)
-    }
-
     /// The preferred target of a shard among the members that take shards and were not passed over; `None` if all were.
     pub(super) fn next_target(&self, shard: ShardId, passed_over: &[Box<str>]) -> Option<Box<str>> {
-        let takes = |member: &usize| {
-            self.candidates
-                .get(*member)
-                .is_some_and(|candidate| !candidate.is_leaving)
-        };
-        let mut others = self
-            .ring
-            .preference(shard)
-            .filter(takes)
-            .filter_map(|member| self.pod_uid(member));
+        let mut others = self.placement.takers(shard).filter_map(|member| self.pod_uid(member));
         others
             .find(|pod_uid| !passed_over.iter().any(|other| other.as_ref() == *pod_uid))
             .map(Into::into)
@@ -279,14 +252,17 @@ impl Election {
         }
     }
 
-    pub(super) fn pull(&self, now: BootInstant) -> Pull {
+    /// Whether members above their quota give shards to members below theirs. They give none while the members may
+    /// change again, after a recent change. With two revisions, a shard that moves would move again when one of them
+    /// ends. A member that gives its shards away changes the quotas.
+    pub(super) fn may_pull(&self, now: BootInstant) -> bool {
         let window = self.config.timing.settle_window;
         let is_settled = self.members.at_rest_since.is_some_and(|since| now >= since + window);
-        let mut revisions: Vec<&str> = self.live_members().map(|(_, lease)| lease.revision.as_ref()).collect();
-        revisions.sort_unstable();
-        revisions.dedup();
+        let mut revisions = self.live_members().map(|(_, lease)| &lease.revision);
+        let first = revisions.next();
+        let is_one_revision = revisions.all(|other| Some(other) == first);
         let is_anyone_leaving = self.is_draining() || self.live_members().any(|(_, lease)| lease.is_draining);
-        Pull::when(is_settled, revisions.len(), is_anyone_leaving)
+        is_settled && is_one_revision && !is_anyone_leaving
     }
 
     /// The placement of all shards in this replica's view; announced handovers count as done. In a new installation
@@ -295,41 +271,33 @@ impl Election {
         let count = self.config.installation.shard_count;
         let pod_uids: Vec<Box<str>> = self.live_members().map(|(pod_uid, _)| pod_uid.into()).collect();
         let ring = self.ring(&pod_uids, count);
-        let candidates: Vec<Candidate> = self
+        let members = self
             .live_members()
-            .map(|(pod_uid, lease)| self.candidate(pod_uid, lease, is_genesis))
+            .map(|(pod_uid, lease)| self.acceptance(pod_uid, lease, is_genesis))
             .collect();
         let member = |pod_uid: &str| pod_uids.iter().position(|other| other.as_ref() == pod_uid);
-        let holders: Vec<Option<usize>> = count
+        let holders = count
             .shards()
             .map(|shard| member(self.expected_holder(shard)?))
             .collect();
-        let quarantined = self.view.quarantined();
-        let pull = self.pull(now);
-        let placement = Placement::desired(&Situation {
-            ring: &ring,
-            members: &candidates,
-            holders: &holders,
-            quarantined: &quarantined,
-            pull,
-        });
-        Placed {
-            pod_uids,
+        let placement = Placement::desired(Situation {
             ring,
-            candidates,
+            members,
             holders,
-            quarantined,
-            pull,
-            placement,
-        }
+            quarantined: self.view.quarantined(),
+            may_pull: self.may_pull(now),
+        });
+        Placed { pod_uids, placement }
     }
 
-    fn candidate(&self, pod_uid: &str, lease: &MemberLease, is_genesis: bool) -> Candidate {
-        let is_us = *pod_uid == *self.config.pod_uid;
-        let accepts = lease.accepts() && !(is_us && self.is_leaving());
-        Candidate {
-            is_leaving: !accepts || is_genesis && !lease.is_genesis,
-            is_coming: lease.acceptance == Acceptance::Soon && !(is_us && self.is_leaving()),
+    /// Whether a member takes shards. This replica may know that it leaves before its Lease says so.
+    fn acceptance(&self, pod_uid: &str, lease: &MemberLease, is_genesis: bool) -> Acceptance {
+        let is_leaving = *pod_uid == *self.config.pod_uid && self.is_leaving();
+        let is_too_late = is_genesis && !lease.is_genesis && lease.accepts();
+        if is_leaving || is_too_late {
+            Acceptance::No
+        } else {
+            lease.acceptance
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use cronwheel::{
-    coordination::{Candidate, MemberRing, Placement, Pull, Situation},
+    coordination::{Acceptance, MemberRing, Placement, Situation},
     shard::{ShardCount, ShardId, ShardSet},
 };
 
@@ -14,7 +14,7 @@ use super::Random;
 pub(super) struct Member {
     pub(super) identity: String,
     pub(super) revision: String,
-    pub(super) candidate: Candidate,
+    pub(super) acceptance: Acceptance,
 }
 
 /// The result of a rollout.
@@ -55,7 +55,7 @@ impl Fleet {
         self.members.push(Member {
             identity,
             revision: revision.to_owned(),
-            candidate: Candidate::default(),
+            acceptance: Acceptance::Now,
         });
         self.members.sort_by(|a, b| a.identity.cmp(&b.identity));
     }
@@ -82,25 +82,21 @@ impl Fleet {
         MemberRing::new(&identities, self.count)
     }
 
-    pub(super) fn with_placement<T>(&self, pull: Pull, read: impl FnOnce(&Placement, &Situation<'_>) -> T) -> T {
-        let candidates: Vec<Candidate> = self.members.iter().map(|member| member.candidate).collect();
-        let situation = Situation {
-            ring: &self.ring(),
-            members: &candidates,
-            holders: &self.indices(),
-            quarantined: &self.quarantined,
-            pull,
-        };
-        read(&Placement::desired(&situation), &situation)
+    fn placement(&self, may_pull: bool) -> Placement {
+        Placement::desired(Situation {
+            ring: self.ring(),
+            members: self.members.iter().map(|member| member.acceptance).collect(),
+            holders: self.indices(),
+            quarantined: self.quarantined,
+            may_pull,
+        })
     }
 
     /// Applies a placement. Returns the shards that moved.
-    fn apply_returning_moves(&mut self, pull: Pull) -> Vec<ShardId> {
-        let targets: Vec<Option<usize>> = self.with_placement(pull, |placement, _| {
-            self.count.shards().map(|shard| placement.target(shard)).collect()
-        });
+    fn apply(&mut self, placement: &Placement) -> Vec<ShardId> {
         let mut moved = Vec::new();
-        for ((shard, holder), target) in self.count.shards().zip(&mut self.holders).zip(targets) {
+        for (shard, holder) in self.count.shards().zip(&mut self.holders) {
+            let target = placement.target(shard);
             let target = target.map(|target| self.members[target].identity.clone());
             if target.is_some() && *holder != target {
                 *holder = target;
@@ -110,14 +106,20 @@ impl Fleet {
         moved
     }
 
-    pub(super) fn apply(&mut self, pull: Pull) -> usize {
-        self.apply_returning_moves(pull).len()
+    /// Members take free shards, and no member pulls any. Returns the shards that moved.
+    fn take_free_returning_moves(&mut self) -> Vec<ShardId> {
+        self.apply(&self.placement(false))
+    }
+
+    /// Members take free shards, and no member pulls any. Returns the number of moves.
+    pub(super) fn take_free(&mut self) -> usize {
+        self.take_free_returning_moves().len()
     }
 
     /// Members take free shards. After the settle window, overloaded members give shards away. Returns the number of
     /// moves.
     pub(super) fn settle(&mut self) -> usize {
-        self.apply(Pull::Settling) + self.apply(Pull::Allowed)
+        self.take_free() + self.apply(&self.placement(true)).len()
     }
 
     /// The number of shards that each member holds.
@@ -148,13 +150,13 @@ impl Fleet {
         let mut worst_load: f64 = 0.0;
         for _ in 0..n_replaced {
             self.join(revision);
-            let mut moved = self.apply_returning_moves(Pull::Rollout);
+            let mut moved = self.take_free_returning_moves();
             let Some(leaver) = self.members.iter_mut().find(|member| member.revision == former) else {
                 break;
             };
-            leaver.candidate.is_leaving = true;
+            leaver.acceptance = Acceptance::No;
             let identity = leaver.identity.clone();
-            moved.extend(self.apply_returning_moves(Pull::Drain));
+            moved.extend(self.take_free_returning_moves());
             self.remove(&identity);
             worst_load = worst_load.max(self.load_max(n_members));
             for shard in moved {
@@ -172,9 +174,8 @@ impl Fleet {
     pub(super) fn adoption_turns(&self, shard: ShardId) -> Vec<Option<usize>> {
         let mut fleet = self.clone();
         fleet.holders[usize::from(shard.0)] = None;
-        fleet.with_placement(Pull::Settling, |placement, situation| {
-            let turns = (0..fleet.members.len()).map(|member| placement.adoption_turn(shard, member, situation));
-            turns.collect()
-        })
+        let placement = fleet.placement(false);
+        let turns = (0..fleet.members.len()).map(|member| placement.adoption_turn(shard, member));
+        turns.collect()
     }
 }

@@ -484,9 +484,9 @@ impl State {
             return;
         }
         let is_recent = self.changes.get(&write.key).is_some_and(|changes| {
-            changes.iter().any(|change| {
-                change.from == *precondition && self.now - change.at < timing().attempt_timeout.as_secs()
-            })
+            changes
+                .iter()
+                .any(|change| change.from == *precondition && self.now - change.at < timing().attempt_timeout.as_secs())
         });
         self.is_eviction_blind |= !is_recent;
     }

@@ -6,8 +6,8 @@ use std::{collections::BTreeMap, time::Duration};
 use super::super::{Election, ElectionConfig, Guards};
 use crate::{
     coordination::{
-        ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey, LeaseRecord, MemberSettings,
-        ProtocolRange, ReadAnswer, RequestId, Timing, WriteAnswer, annotation,
+        ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey, LeaseRecord, MemberSettings, ProtocolRange,
+        ReadAnswer, RequestId, Timing, WriteAnswer, annotation,
     },
     shard::{BootInstant, ResourceVersion, ShardCount, ShardId, ShardReport},
 };

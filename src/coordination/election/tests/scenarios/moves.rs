@@ -126,6 +126,16 @@ fn a_new_member_gets_its_share_after_the_settle_window() {
 }
 
 #[test]
+fn no_shard_is_pulled_while_two_revisions_are_live() {
+    let mut world = fleet(64, 4, 5);
+    let mut config = world.config("new");
+    config.revision = "two".into();
+    world.start_with(config);
+    world.run(30_000);
+    assert_eq!(world.n_moves(), 0);
+}
+
+#[test]
 fn f20_random_membership_changes_settle_with_few_moves() {
     for seed in 0..2 {
         let mut world = fleet(32, 4, seed);

@@ -4,7 +4,6 @@
 //! changes it. A shard is removed from [`Leadership`] before any message that gives it up, and added before the shard
 //! starts to act. The end of this task ends the process.
 
-mod adoptions;
 mod handovers;
 mod lease_watch;
 mod refusals;
@@ -37,7 +36,7 @@ use crate::{
         leases::LeaseApi,
         ordered_watch::{OrderedReceiver, OrderedSender},
     },
-    shard::{BootInstant, ShardCommand, ShardId, ShardReport, ShardTerm, Term, held_shards::WHOLE},
+    shard::{BootInstant, Entry, ShardCommand, ShardReport, ShardTerm, held_shards::WHOLE},
     telemetry::metrics::{ElectionFigures, ElectionMetrics},
 };
 
@@ -286,12 +285,12 @@ impl ElectionTask {
                 self.channels.writes.reset_connections();
             }
             ElectionEffect::Lead {
-                shard,
-                term,
+                shard_term,
                 adoption,
+                entry,
                 is_quarantined,
-            } => self.lead(shard, term, &adoption, is_quarantined)?,
-            ElectionEffect::Stop { shard, term, reason } => self.stop(shard, term, reason)?,
+            } => self.lead(shard_term, adoption, entry, is_quarantined)?,
+            ElectionEffect::Stop { shard_term, reason } => self.stop(shard_term, reason)?,
             ElectionEffect::Shards(command) => self.command(command)?,
             ElectionEffect::Rejoin(reason) => self.rejoin(reason, inputs)?,
             ElectionEffect::Left => return Err(Ending::Left),
@@ -303,15 +302,21 @@ impl ElectionTask {
         Ok(())
     }
 
-    fn lead(&mut self, shard: ShardId, term: Term, adoption: &Adoption, is_quarantined: bool) -> Result<(), Ending> {
+    fn lead(
+        &mut self,
+        shard_term: ShardTerm,
+        adoption: Adoption,
+        entry: Entry,
+        is_quarantined: bool,
+    ) -> Result<(), Ending> {
+        let ShardTerm { shard, term } = shard_term;
         tracing::info!(
             shard = shard.0,
             term = term.0,
-            adoption = adoptions::name(adoption),
+            adoption = adoption.name(),
             is_quarantined,
             "takes a shard"
         );
-        let shard_term = ShardTerm { shard, term };
         self.channels
             .leadership
             .send_modify(|leadership| leadership.begin(shard_term));
@@ -324,13 +329,12 @@ impl ElectionTask {
             );
             self.warn(LeaseKey::Shard(shard), "ShardQuarantined", message);
         }
-        let entry = adoptions::entry(adoption);
         self.command(ShardCommand::Lead { shard_term, entry })
     }
 
-    fn stop(&mut self, shard: ShardId, term: Term, reason: StopReason) -> Result<(), Ending> {
+    fn stop(&mut self, shard_term: ShardTerm, reason: StopReason) -> Result<(), Ending> {
+        let ShardTerm { shard, term } = shard_term;
         tracing::info!(shard = shard.0, term = term.0, ?reason, "leaves a shard");
-        let shard_term = ShardTerm { shard, term };
         self.channels
             .leadership
             .send_modify(|leadership| leadership.end(shard_term));

@@ -1,9 +1,7 @@
 //! Every action that an election can request.
 
-use jiff::Timestamp;
-
-use super::{LeaseKey, LeaseWrite, MemberIdentity};
-use crate::shard::{BootInstant, ResourceVersion, ResourceVersions, ShardCommand, ShardId, Term};
+use super::{LeaseKey, LeaseWrite};
+use crate::shard::{BootInstant, Entry, ResourceVersion, ShardCommand, ShardTerm};
 
 /// Identifies a request, to match its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -53,21 +51,19 @@ pub enum ElectionEffect {
     Fence,
     /// Lead a shard in a term.
     Lead {
-        /// The shard.
-        shard: ShardId,
-        /// The term to lead it in.
-        term: Term,
+        /// The shard and the term to lead it in.
+        shard_term: ShardTerm,
         /// The way in which this replica became its leader.
         adoption: Adoption,
+        /// The data that the shard must have loaded or observed before it is led.
+        entry: Entry,
         /// Whether the shard is in quarantine because too many leaders crashed on it: it runs in isolation and slowly.
         is_quarantined: bool,
     },
     /// Stop leading a shard: its effects are dropped, and so are its queued requests.
     Stop {
-        /// The shard.
-        shard: ShardId,
-        /// The term that ends.
-        term: Term,
+        /// The shard and the term that ends.
+        shard_term: ShardTerm,
         /// The reason.
         reason: StopReason,
     },
@@ -82,31 +78,31 @@ pub enum ElectionEffect {
 }
 
 /// The ways in which a replica becomes the leader of a shard.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Adoption {
-    /// The shard had no leader before, as far as is known.
+    /// The shard never had a Lease, in an installation whose beginning this replica observed.
     First,
-    /// The former leader handed the shard over; everything due up to an instant has been fired.
-    HandedOver {
-        /// `fired-through` of the Lease.
-        fired_through: Option<Timestamp>,
-        /// `written-through` of the Lease: the versions that must be observed before any decision. Without it, the
-        /// shard is listed.
-        written_through: Option<ResourceVersions>,
-    },
-    /// The former leader left the shard without a holder.
-    Released {
-        /// `fired-through` of the Lease.
-        fired_through: Option<Timestamp>,
-    },
-    /// The former leader was evicted or is gone. The Jobs must be listed once from the quorum before Forbid and
-    /// Replace decide.
-    Crashed {
-        /// The former leader, if known.
-        former: Option<MemberIdentity>,
-    },
+    /// The former leader handed the shard over.
+    HandedOver,
+    /// The former leader left the shard without a holder, or left the installation.
+    Released,
+    /// The former leader was evicted, was replaced by another incarnation, or is gone, or the shard's Lease is gone.
+    Crashed,
     /// This replica led the shard, and its Lease was deleted.
     Recreated,
+}
+
+impl Adoption {
+    /// The name, for the log.
+    pub fn name(self) -> &'static str {
+        match self {
+            Adoption::First => "first",
+            Adoption::HandedOver => "handed over",
+            Adoption::Released => "released",
+            Adoption::Crashed => "crashed",
+            Adoption::Recreated => "recreated",
+        }
+    }
 }
 
 /// The reasons why this replica stopped leading a shard.

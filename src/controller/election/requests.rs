@@ -218,9 +218,7 @@ mod tests {
             events: Arc::new(Semaphore::new(EVENTS_IN_FLIGHT_MAX)),
         };
         refusals.note_answer(ApiCall::GetLease.labels(), Some(403), Some("not you"));
-        lease_requests
-            .read(RequestId(1), LeaseKey::Shard(ShardId(0)))
-            .await;
+        lease_requests.read(RequestId(1), LeaseKey::Shard(ShardId(0))).await;
         assert!(refusals.text("kube-system").is_some());
     }
 }

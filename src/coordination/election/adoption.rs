@@ -10,7 +10,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use super::{Adoption, Election, ElectionEffect, LeaseKey, Purpose, lease_view::SeenShard, members::Placed};
 use crate::{
-    coordination::{Holder, LeaseWrite, MemberIdentity, MemberLease, ShardLease, annotation},
+    coordination::{Holder, LeaseWrite, MemberLease, ShardLease, annotation},
     shard::{BootInstant, ShardId, ShardSet, Term},
 };
 
@@ -29,28 +29,12 @@ const TERM_SECONDS_BEGIN: i64 = 1_735_689_600;
 const CRASH_WINDOW: Duration = Duration::from_mins(10);
 
 /// A shard without a holder.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Vacancy {
     /// The instant from which the shard may be taken; it may lie in the future.
     pub(super) since: BootInstant,
-    pub(super) kind: VacancyKind,
-}
-
-/// The reason why the shard is vacant.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum VacancyKind {
-    /// The shard never had a Lease, in an installation whose beginning this replica observed.
-    First,
-    /// The shard's Lease is gone.
-    LeaseGone,
-    /// This replica led the shard, and the Lease is gone.
-    OursGone,
-    /// The leader released the shard, or left the installation.
-    Released,
-    /// The leader was evicted, or another incarnation replaced it.
-    Crashed(MemberIdentity),
-    /// The leader's member Lease is gone, or the holder is not a member.
-    HolderGone,
+    /// The way in which a replica takes the shard, by the reason why it is vacant.
+    pub(super) adoption: Adoption,
 }
 
 impl Election {
@@ -61,40 +45,40 @@ impl Election {
     }
 
     fn vacancy(&self, shard: ShardId, seen: &SeenShard) -> Option<Vacancy> {
-        let vacancy = |since, kind| Some(Vacancy { since, kind });
+        let vacancy = |since, adoption| Some(Vacancy { since, adoption });
         if self.guards().whole_view && !self.view.is_caught_up_with(seen) {
             return None;
         }
         let Some(lease) = &seen.lease else {
             return if self.recreating.contains(shard) {
-                vacancy(seen.changed_at, VacancyKind::OursGone)
+                vacancy(seen.changed_at, Adoption::Recreated)
             } else if self.view.is_genesis && seen.last_term == Term(0) {
-                vacancy(seen.changed_at, VacancyKind::First)
+                vacancy(seen.changed_at, Adoption::First)
             } else {
                 let duration = self.view.duration_max().max(self.config.timing.evict_after);
-                vacancy(seen.changed_at + self.waited(duration), VacancyKind::LeaseGone)
+                vacancy(seen.changed_at + self.waited(duration), Adoption::Crashed)
             };
         };
         let duration = self.waited(Duration::from_secs(lease.duration_secs.into()));
         let holder = match &lease.holder {
-            Holder::Nobody => return vacancy(seen.changed_at, VacancyKind::Released),
-            Holder::Stranger(_) => return vacancy(seen.changed_at + duration, VacancyKind::HolderGone),
+            Holder::Nobody => return vacancy(seen.changed_at, Adoption::Released),
+            Holder::Stranger(_) => return vacancy(seen.changed_at + duration, Adoption::Crashed),
             Holder::Member(holder) => holder,
         };
         let Some(member) = self.view.members.get(&holder.pod_uid) else {
             let absent_since = self.view.absent_since(&holder.pod_uid)?;
-            return vacancy(absent_since.max(seen.changed_at) + duration, VacancyKind::HolderGone);
+            return vacancy(absent_since.max(seen.changed_at) + duration, Adoption::Crashed);
         };
         if member.lease.holder.is(holder) {
             return None;
         }
         let has_left = member.lease.holder == Holder::Nobody && member.lease.is_draining;
-        let kind = if has_left {
-            VacancyKind::Released
+        let adoption = if has_left {
+            Adoption::Released
         } else {
-            VacancyKind::Crashed(holder.clone())
+            Adoption::Crashed
         };
-        vacancy(member.holder_since.max(seen.changed_at), kind)
+        vacancy(member.holder_since.max(seen.changed_at), adoption)
     }
 
     fn waited(&self, duration: Duration) -> Duration {
@@ -117,26 +101,26 @@ impl Election {
             return;
         }
         let placed = self.place(false, now);
-        let is_first = |vacancy: &Vacancy| vacancy.kind == VacancyKind::First;
+        let is_first = |vacancy: &Vacancy| vacancy.adoption == Adoption::First;
         let genesis = vacancies.values().any(is_first).then(|| self.place(true, now));
         let mut n_in_flight = busy.len();
         for (shard, vacancy) in vacancies {
             let placed = genesis.as_ref().filter(|_| is_first(&vacancy)).unwrap_or(&placed);
-            let Some(at) = self.take_at(shard, &vacancy, placed) else {
+            let Some(at) = self.take_at(shard, vacancy, placed) else {
                 continue;
             };
             if at > now {
                 self.wake_at(at);
             } else if !busy.contains(shard) && n_in_flight < TAKES_IN_FLIGHT_MAX {
                 n_in_flight += 1;
-                self.take(shard, &vacancy, now);
+                self.take(shard, vacancy.adoption, now);
             }
         }
     }
 
     /// The instant at which this replica may take a shard: at its turn, and after any retry delay.
-    fn take_at(&self, shard: ShardId, vacancy: &Vacancy, placed: &Placed) -> Option<BootInstant> {
-        let turn = if vacancy.kind == VacancyKind::OursGone {
+    fn take_at(&self, shard: ShardId, vacancy: Vacancy, placed: &Placed) -> Option<BootInstant> {
+        let turn = if vacancy.adoption == Adoption::Recreated {
             0
         } else {
             let us = placed.member(&self.config.pod_uid)?;
@@ -144,7 +128,8 @@ impl Election {
         };
         let seen = self.view.shard(shard)?;
         // Members that know the term of the deleted Lease come first, so that the next term follows it.
-        let is_stranger = vacancy.kind == VacancyKind::LeaseGone && seen.last_term == Term(0);
+        let is_gone = vacancy.adoption == Adoption::Crashed && seen.lease.is_none();
+        let is_stranger = is_gone && seen.last_term == Term(0);
         let turn = if is_stranger {
             turn + placed.pod_uids.len()
         } else {
@@ -159,10 +144,10 @@ impl Election {
     /// continue at the seconds of the clock, and no shard changes its leader often enough to overtake them. If the
     /// clock is behind the last known term of the shard, or of any shard if that one is unknown, terms continue far
     /// above it.
-    fn next_term(&self, seen: &SeenShard, vacancy: &Vacancy) -> Term {
+    fn next_term(&self, seen: &SeenShard, adoption: Adoption) -> Term {
         let last = match &seen.lease {
             Some(lease) => lease.term,
-            None if vacancy.kind == VacancyKind::First => Term(0),
+            None if adoption == Adoption::First => Term(0),
             None => self.unseen_term(seen.last_term),
         };
         Term(last.0 + 1)
@@ -189,14 +174,13 @@ impl Election {
     }
 
     /// Takes a shard, in the term after the last observed one.
-    fn take(&mut self, shard: ShardId, vacancy: &Vacancy, now: BootInstant) {
+    fn take(&mut self, shard: ShardId, adoption: Adoption, now: BootInstant) {
         let Some(seen) = self.view.shard(shard) else {
             return;
         };
         let lease = seen.lease.clone();
-        let term = self.next_term(seen, vacancy);
-        let crashes = lease.as_ref().map_or(0, |lease| self.crashes_after(lease, vacancy));
-        let adoption = Self::adoption(lease.as_ref(), vacancy);
+        let term = self.next_term(seen, adoption);
+        let crashes = lease.as_ref().map_or(0, |lease| self.crashes_after(lease, adoption));
         let write = LeaseWrite {
             holder: Some(self.identity.to_string().into()),
             duration_secs: Some(self.config.timing.duration_secs()),
@@ -219,29 +203,18 @@ impl Election {
         });
     }
 
-    fn adoption(lease: Option<&ShardLease>, vacancy: &Vacancy) -> Adoption {
-        let fired_through = lease.and_then(|lease| lease.fired_through);
-        let of_crashed = |former| Adoption::Crashed { former };
-        match &vacancy.kind {
-            VacancyKind::First => Adoption::First,
-            VacancyKind::OursGone => Adoption::Recreated,
-            VacancyKind::Released => Adoption::Released { fired_through },
-            VacancyKind::Crashed(former) => of_crashed(Some(former.clone())),
-            VacancyKind::LeaseGone => of_crashed(None),
-            VacancyKind::HolderGone => of_crashed(lease.and_then(|lease| lease.holder.member()).cloned()),
-        }
-    }
-
     /// The number of consecutive leaders that crashed soon after taking the shard, including the last leader. Both
-    /// instants are of that leader's clock.
-    fn crashes_after(&self, lease: &ShardLease, vacancy: &Vacancy) -> u32 {
-        let VacancyKind::Crashed(former) = &vacancy.kind else {
+    /// instants are of that leader's clock. A leader without a member Lease does not count.
+    fn crashes_after(&self, lease: &ShardLease, adoption: Adoption) -> u32 {
+        let crashed = lease.holder.member().filter(|_| adoption == Adoption::Crashed);
+        let Some(member) = crashed.and_then(|crashed| self.view.members.get(&crashed.pod_uid)) else {
             return lease.crashes;
         };
-        let member = self.view.members.get(&former.pod_uid);
         let tenure = member
-            .and_then(|member| Some(member.lease.renewed_at?.duration_since(lease.acquired_at?)))
-            .and_then(|tenure| Duration::try_from(tenure).ok());
+            .lease
+            .renewed_at
+            .zip(lease.acquired_at)
+            .and_then(|(renewed_at, acquired_at)| Duration::try_from(renewed_at.duration_since(acquired_at)).ok());
         if tenure.is_some_and(|tenure| tenure >= CRASH_WINDOW) {
             0
         } else {

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::{Adoption, Election, ElectionEffect, LeaseKey, Purpose, WriteAnswer};
 use crate::{
     coordination::{ShardLease, StopReason},
-    shard::{BootInstant, ResourceVersions, ShardId, ShardPhase, Term},
+    shard::{BootInstant, Entry, ResourceVersions, ShardId, ShardPhase, ShardTerm, Term},
 };
 
 /// One uninterrupted leadership of a shard.
@@ -111,15 +111,11 @@ impl Election {
 
     fn begin(&mut self, shard: ShardId, term: Term, now: BootInstant) {
         let lease = self.view.lease(shard);
-        let fired_through = lease.and_then(|lease| lease.fired_through);
-        let written_through = lease.and_then(|lease| lease.written_through);
         let is_quarantined = lease.is_some_and(ShardLease::is_quarantined);
-        let adoption = match self.taking.remove(&shard) {
-            Some((taken, adoption)) if taken == term => adoption,
-            _ => Adoption::HandedOver {
-                fired_through,
-                written_through,
-            },
+        let written_through = lease.and_then(|lease| lease.written_through);
+        let (adoption, entry) = match self.taking.remove(&shard) {
+            Some((taken, adoption)) if taken == term => (adoption, Entry::List),
+            _ => (Adoption::HandedOver, written_through.map_or(Entry::List, Entry::Watch)),
         };
         self.recreating.remove(shard);
         self.loading.remove(&shard);
@@ -130,17 +126,20 @@ impl Election {
         };
         self.led_shards.insert(shard, led_shard);
         self.effects.push(ElectionEffect::Lead {
-            shard,
-            term,
+            shard_term: ShardTerm { shard, term },
             adoption,
+            entry,
             is_quarantined,
         });
     }
 
     fn stop(&mut self, shard: ShardId, reason: StopReason) {
         if let Some(led_shard) = self.led_shards.remove(&shard) {
-            let term = led_shard.term;
-            self.effects.push(ElectionEffect::Stop { shard, term, reason });
+            let shard_term = ShardTerm {
+                shard,
+                term: led_shard.term,
+            };
+            self.effects.push(ElectionEffect::Stop { shard_term, reason });
         }
     }
 

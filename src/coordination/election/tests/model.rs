@@ -341,7 +341,7 @@ impl Protocol {
                     requested_at: local(at, now),
                 }),
                 ElectionEffect::ActUntil(until) => node.act_until = global(at, until),
-                ElectionEffect::Lead { term, .. } => node.acting = Some(term),
+                ElectionEffect::Lead { shard_term, .. } => node.acting = Some(shard_term.term),
                 ElectionEffect::Stop { .. } => node.acting = None,
                 ElectionEffect::Shards(ShardCommand::Load(shards)) => {
                     for shard in shards.iter() {

@@ -18,7 +18,7 @@ use crate::{
         Adoption, Election, ElectionConfig, ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey,
         MemberSettings, Overview, ProtocolRange, RejoinReason, StopReason, Timing,
     },
-    shard::{BootInstant, ResourceVersion, ShardCount, ShardId, ShardReport, Term},
+    shard::{BootInstant, Entry, ResourceVersion, ShardCount, ShardId, ShardReport, Term},
 };
 
 /// A small seeded generator (`SplitMix64`).
@@ -102,6 +102,8 @@ pub(super) struct Journal {
     pub(super) fences: Vec<(u64, usize)>,
     /// For each entry of `leads`, whether the shard is in quarantine.
     pub(super) quarantined: Vec<bool>,
+    /// For each entry of `leads`, the data that the shard must have observed.
+    pub(super) entries: Vec<Entry>,
     pub(super) evictions: usize,
     pub(super) relists: usize,
 }

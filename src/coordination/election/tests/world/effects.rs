@@ -3,7 +3,7 @@
 use super::{Message, World};
 use crate::{
     coordination::{Adoption, ElectionEffect, ElectionInput, Incarnation, LeaseKey, RejoinReason},
-    shard::{ResourceVersions, ShardCommand, ShardId, ShardReport, ShardSet, Term},
+    shard::{ResourceVersions, ShardCommand, ShardId, ShardReport, ShardSet, ShardTerm, Term},
 };
 
 impl World {
@@ -46,15 +46,19 @@ impl World {
             }
             ElectionEffect::Fence => self.journal.fences.push((self.now, at)),
             ElectionEffect::Lead {
-                shard,
-                term,
+                shard_term: ShardTerm { shard, term },
                 adoption,
+                entry,
                 is_quarantined,
             } => {
                 self.journal.quarantined.push(is_quarantined);
+                self.journal.entries.push(entry);
                 self.lead(at, shard, term, adoption);
             }
-            ElectionEffect::Stop { shard, term, reason } => {
+            ElectionEffect::Stop {
+                shard_term: ShardTerm { shard, term },
+                reason,
+            } => {
                 self.journal.stops.push((self.now, at, shard, reason));
                 let acting = self.process(at).acting.remove(&shard);
                 assert!(

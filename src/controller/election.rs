@@ -252,15 +252,14 @@ impl ElectionTask {
 
     fn perform(&mut self, effect: ElectionEffect, inputs: &mut Vec<ElectionInput>) -> Result<(), Ending> {
         match effect {
-            ElectionEffect::Create { request, write } => self.requests.push(self.lease_requests.create(request, write)),
-            ElectionEffect::Patch {
+            ElectionEffect::Write {
                 request,
                 precondition,
                 write,
             } => {
                 self.note_eviction(&write);
                 self.requests
-                    .push(self.lease_requests.patch(request, precondition, write));
+                    .push(self.lease_requests.write(request, precondition, write));
             }
             ElectionEffect::Delete {
                 request,

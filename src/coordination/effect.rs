@@ -10,20 +10,13 @@ pub struct RequestId(pub u64);
 /// An action. Requests are sent at once or dropped: a renewal counts from the instant at which it was requested.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ElectionEffect {
-    /// Create a Lease.
-    Create {
+    /// Patch a Lease if it still has this version, or create it.
+    Write {
         /// Matches the response.
         request: RequestId,
-        /// The content of the Lease.
-        write: LeaseWrite,
-    },
-    /// Patch a Lease if it still has this version.
-    Patch {
-        /// Matches the response.
-        request: RequestId,
-        /// The version that the Lease must have.
-        precondition: ResourceVersion,
-        /// The changes.
+        /// The version that the Lease must have; `None` for a new Lease.
+        precondition: Option<ResourceVersion>,
+        /// The changes, or the content of the new Lease.
         write: LeaseWrite,
     },
     /// Delete a Lease if it still has this version.

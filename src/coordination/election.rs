@@ -32,7 +32,7 @@ use self::{
 pub use self::{leaving::CLOSE_MAX, not_owning::NotOwning};
 use super::{
     Adoption, ElectionEffect, ElectionInput, Incarnation, Installation, JobsLabelled, LeaseKey, MemberIdentity,
-    MemberSettings, ProtocolRange, ReadAnswer, RejoinReason, Timing, WriteAnswer,
+    MemberSettings, ProtocolRange, RejoinReason, Timing, WriteAnswer,
 };
 use crate::shard::{BootInstant, ShardId, ShardPhase, ShardReport, ShardSet, Term};
 
@@ -173,8 +173,8 @@ impl Election {
             }
             ElectionInput::WatchLost => self.view.is_connected = false,
             ElectionInput::WatchResumed => self.view.is_connected = true,
-            ElectionInput::Written { request, answer } => self.written(request, answer, now),
-            ElectionInput::Read { request, answer } => self.read(request, answer, now),
+            ElectionInput::Written { request, answer } => self.written(request, &answer, now),
+            ElectionInput::Read { request, answer } => self.read(request, &answer, now),
             ElectionInput::InstallationKnown(installation) => self.installation = Some(installation),
             ElectionInput::Shards(report) => self.take_report(report),
             ElectionInput::JobsLabelled(proof) => self.jobs_labelled = self.jobs_labelled.max(Some(proof)),
@@ -266,8 +266,8 @@ impl Election {
     /// Derives all effects from the state.
     fn derive_effects(&mut self, now: BootInstant) {
         self.wakeup = now + self.config.timing.renew_interval;
-        for purpose in self.requests.expire(now, self.config.timing.attempt_timeout) {
-            self.unanswered(&purpose, now);
+        for pending in self.requests.expire(now, self.config.timing.attempt_timeout) {
+            self.unanswered(&pending, now);
         }
         self.judge_own_lease();
         self.refresh_trust(now);
@@ -330,57 +330,6 @@ impl Election {
 
     fn active(&self) -> Option<&ActiveMembership> {
         self.membership.active()
-    }
-
-    fn written(&mut self, request: super::RequestId, answer: WriteAnswer, now: BootInstant) {
-        let Some(pending) = self.requests.answered(request) else {
-            return;
-        };
-        if let WriteAnswer::Done(record) = &answer
-            && !matches!(pending.purpose, Purpose::Leave { .. })
-        {
-            self.view.apply(record, now);
-        }
-        match pending.purpose {
-            Purpose::Join | Purpose::Renew { .. } | Purpose::Leave { .. } => {
-                self.own_write_answered(&pending, &answer, now);
-            }
-            Purpose::Evict(victim) => match answer {
-                WriteAnswer::Done(_) => {}
-                WriteAnswer::Missing => self.view.missing(&LeaseKey::Member(victim), now),
-                WriteAnswer::Conflict | WriteAnswer::Exists | WriteAnswer::Unknown | WriteAnswer::Refused => {
-                    self.retry_victim_later(&victim, now);
-                }
-            },
-            Purpose::Take(shard) | Purpose::HandOver(shard) | Purpose::ResetCrashCount(shard) => {
-                self.shard_write_answered(shard, &answer, now);
-            }
-            Purpose::ReadOwn | Purpose::ReadShard(_) | Purpose::ReadVictim { .. } => {}
-        }
-    }
-
-    fn read(&mut self, request: super::RequestId, answer: ReadAnswer, now: BootInstant) {
-        let Some(pending) = self.requests.answered(request) else {
-            return;
-        };
-        let key = match (pending.purpose.shard(), pending.purpose.victim()) {
-            (Some(shard), _) => LeaseKey::Shard(shard),
-            (None, Some(victim)) => LeaseKey::Member(victim.into()),
-            (None, None) => self.own_key(),
-        };
-        match &answer {
-            ReadAnswer::Found(record) => {
-                self.view.apply(record, now);
-                self.renew_soon_after_reading(&pending.purpose, now);
-            }
-            ReadAnswer::Missing => self.view.missing(&key, now),
-            ReadAnswer::Unknown => self.unanswered(&pending.purpose, now),
-        }
-        if let Purpose::ReadVictim { victim, version } = pending.purpose
-            && matches!(&answer, ReadAnswer::Found(record) if record.resource_version == version)
-        {
-            self.evict(&victim, now);
-        }
     }
 }
 

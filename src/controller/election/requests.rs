@@ -79,18 +79,23 @@ pub(super) struct LeaseRequests {
 }
 
 impl LeaseRequests {
-    pub(super) fn create(&self, request: RequestId, write: LeaseWrite) -> LeaseRequest {
+    /// Patches a Lease that must have this version, or creates it.
+    pub(super) fn write(
+        &self,
+        request: RequestId,
+        precondition: Option<ResourceVersion>,
+        write: LeaseWrite,
+    ) -> LeaseRequest {
         let LeaseRequests { api, timeout, .. } = self.clone();
         let (now, is_renewal) = (self.clock.now(), is_own_renewal(&write));
-        let reply = async move { api.create(&write, now, timeout).await };
-        self.written(ApiCall::CreateLease, request, is_renewal, reply)
-    }
-
-    pub(super) fn patch(&self, request: RequestId, precondition: ResourceVersion, write: LeaseWrite) -> LeaseRequest {
-        let LeaseRequests { api, timeout, .. } = self.clone();
-        let (now, is_renewal) = (self.clock.now(), is_own_renewal(&write));
-        let reply = async move { api.patch(&write, precondition, now, timeout).await };
-        self.written(ApiCall::PatchLease, request, is_renewal, reply)
+        let call = precondition.map_or(ApiCall::CreateLease, |_| ApiCall::PatchLease);
+        let reply = async move {
+            match precondition {
+                Some(version) => api.patch(&write, version, now, timeout).await,
+                None => api.create(&write, now, timeout).await,
+            }
+        };
+        self.written(call, request, is_renewal, reply)
     }
 
     pub(super) fn delete(&self, request: RequestId, precondition: ResourceVersion, key: LeaseKey) -> LeaseRequest {

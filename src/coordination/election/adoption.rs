@@ -8,7 +8,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use super::{Adoption, Election, ElectionEffect, LeaseKey, Purpose, lease_view::SeenShard, members::Placed};
+use super::{Adoption, Election, LeaseKey, Purpose, lease_view::SeenShard, members::Placed};
 use crate::{
     coordination::{Holder, LeaseWrite, MemberLease, ShardLease, annotation},
     shard::{BootInstant, ShardId, ShardSet, Term},
@@ -178,9 +178,9 @@ impl Election {
         let Some(seen) = self.view.shard(shard) else {
             return;
         };
-        let lease = seen.lease.clone();
         let term = self.next_term(seen, adoption);
-        let crashes = lease.as_ref().map_or(0, |lease| self.crashes_after(lease, adoption));
+        let lease = seen.lease.as_ref();
+        let crashes = lease.map_or(0, |lease| self.crashes_after(lease, adoption));
         let write = LeaseWrite {
             holder: Some(self.identity.to_string().into()),
             duration_secs: Some(self.config.timing.duration_secs()),
@@ -192,15 +192,7 @@ impl Election {
         .annotate(annotation::CRASHES, (crashes > 0).then(|| crashes.to_string()))
         .annotate(annotation::WRITTEN_THROUGH, None::<&str>);
         self.taking.insert(shard, (term, adoption));
-        let request = self.requests.sent(Purpose::Take(shard), now);
-        self.effects.push(match lease {
-            Some(lease) => ElectionEffect::Patch {
-                request,
-                precondition: lease.resource_version,
-                write,
-            },
-            None => ElectionEffect::Create { request, write },
-        });
+        self.send(Purpose::Take, write, now);
     }
 
     /// The number of consecutive leaders that crashed soon after taking the shard, including the last leader. Both
@@ -231,21 +223,15 @@ impl Election {
             .map(|(shard, led_shard)| (*shard, led_shard.since))
             .collect();
         for (shard, since) in led {
-            let Some(lease) = self.view.lease(shard).filter(|lease| lease.crashes > 0) else {
+            if self.view.lease(shard).is_none_or(|lease| lease.crashes == 0) {
                 continue;
-            };
-            let precondition = lease.resource_version;
+            }
             let at = since + CRASH_WINDOW;
             if at > now {
                 self.wake_at(at);
             } else if !busy.contains(shard) {
                 let write = LeaseWrite::to(LeaseKey::Shard(shard)).annotate(annotation::CRASHES, None::<&str>);
-                let request = self.requests.sent(Purpose::ResetCrashCount(shard), now);
-                self.effects.push(ElectionEffect::Patch {
-                    request,
-                    precondition,
-                    write,
-                });
+                self.send(Purpose::Write, write, now);
             }
         }
     }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::{Election, ElectionEffect, LeaseKey, MemberIdentity, Purpose, lease_view::SeenMember};
+use super::{Election, LeaseKey, MemberIdentity, Purpose, lease_view::SeenMember};
 use crate::{
-    coordination::{LeaseWrite, annotation},
+    coordination::{LeaseWrite, WriteAnswer, annotation},
     shard::{BootInstant, fnv1a_64},
 };
 
@@ -24,7 +24,7 @@ impl Election {
             let Some(at) = at else { continue };
             if at > now {
                 self.wake_at(at);
-            } else if !self.requests.is_victim_busy(&pod_uid) {
+            } else if !self.requests.is_busy(&LeaseKey::Member(pod_uid.clone())) {
                 self.begin_eviction(pod_uid, now);
             }
         }
@@ -34,12 +34,10 @@ impl Election {
         if !self.guards().quorum_read {
             return self.evict(&victim, now);
         }
-        let Some(version) = self.view.members.get(&victim).map(|seen| seen.lease.resource_version) else {
-            return;
-        };
-        let key = LeaseKey::Member(victim.clone());
-        let request = self.requests.sent(Purpose::ReadVictim { victim, version }, now);
-        self.effects.push(ElectionEffect::Read { request, key });
+        let key = LeaseKey::Member(victim);
+        if let Some(version) = self.view.version_of(&key) {
+            self.send_read(Purpose::ReadToEvict(version), key, now);
+        }
     }
 
     /// The instant from which this replica may evict a member; `None` if the member's Lease has no holder, or the
@@ -86,13 +84,19 @@ impl Election {
         if !self.may_act(now) || self.evictable_at(victim, seen).is_none_or(|at| at > now) {
             return;
         }
-        let precondition = seen.lease.resource_version;
-        let write = LeaseWrite::without_holder(LeaseKey::Member(victim.into()));
-        let request = self.requests.sent(Purpose::Evict(victim.into()), now);
-        self.effects.push(ElectionEffect::Patch {
-            request,
-            precondition,
-            write: write.annotate(annotation::EVICTED_BY, Some(self.identity.to_string())),
-        });
+        let write = LeaseWrite::without_holder(LeaseKey::Member(victim.into()))
+            .annotate(annotation::EVICTED_BY, Some(self.identity.to_string()));
+        self.send(Purpose::Write, write, now);
+    }
+
+    /// Handles the response to the write that evicts a member.
+    pub(super) fn eviction_answered(&mut self, victim: &str, answer: &WriteAnswer, now: BootInstant) {
+        match answer {
+            WriteAnswer::Done(_) => {}
+            WriteAnswer::Missing => self.view.missing(&LeaseKey::Member(victim.into()), now),
+            WriteAnswer::Conflict | WriteAnswer::Exists | WriteAnswer::Unknown | WriteAnswer::Refused => {
+                self.retry_victim_later(victim, now);
+            }
+        }
     }
 }

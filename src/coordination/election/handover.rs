@@ -277,25 +277,16 @@ impl Election {
             // No member can take the shard now. It becomes free when this replica gives up its member Lease.
             return;
         }
-        let Some((precondition, retry_at)) = self
-            .view
-            .shard(shard)
-            .and_then(|seen| Some((seen.lease.as_ref()?.resource_version, seen.retry_at)))
-        else {
+        let Some(seen) = self.view.shard(shard).filter(|seen| seen.lease.is_some()) else {
             return;
         };
+        let retry_at = seen.retry_at;
         if retry_at > now {
             return self.wake_at(retry_at);
         }
-        let Some(write) = self.transfer_write(shard) else {
-            return;
-        };
-        let request = self.requests.sent(Purpose::HandOver(shard), now);
-        self.effects.push(ElectionEffect::Patch {
-            request,
-            precondition,
-            write,
-        });
+        if let Some(write) = self.transfer_write(shard) {
+            self.send(Purpose::Write, write, now);
+        }
     }
 
     /// The write that transfers a sealed shard.

@@ -111,6 +111,14 @@ impl LeaseView {
         self.shard(shard)?.lease.as_ref()
     }
 
+    /// The version of a Lease; `None` if it does not exist.
+    pub(super) fn version_of(&self, key: &LeaseKey) -> Option<ResourceVersion> {
+        match key {
+            LeaseKey::Member(pod_uid) => self.members.get(pod_uid).map(|seen| seen.lease.resource_version),
+            LeaseKey::Shard(shard) => self.lease(*shard).map(|lease| lease.resource_version),
+        }
+    }
+
     /// The shards on which too many leaders crashed.
     pub(super) fn quarantined(&self) -> ShardSet {
         let is_quarantined = |seen: &SeenShard| seen.lease.as_ref().is_some_and(ShardLease::is_quarantined);

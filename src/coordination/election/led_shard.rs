@@ -172,30 +172,14 @@ impl Election {
         }
     }
 
-    fn read_shard(&mut self, shard: ShardId, now: BootInstant) {
-        let request = self.requests.sent(Purpose::ReadShard(shard), now);
-        let key = LeaseKey::Shard(shard);
-        self.effects.push(ElectionEffect::Read { request, key });
+    pub(super) fn read_shard(&mut self, shard: ShardId, now: BootInstant) {
+        self.send_read(Purpose::Read, LeaseKey::Shard(shard), now);
     }
 
-    fn retry_shard_later(&mut self, shard: ShardId, now: BootInstant) {
+    pub(super) fn retry_shard_later(&mut self, shard: ShardId, now: BootInstant) {
         let retry_at = now + self.config.timing.attempt_timeout;
         if let Some(seen) = self.view.shard_mut(shard) {
             seen.retry_at = retry_at;
-        }
-    }
-
-    /// Handles a request without a usable response in time.
-    pub(super) fn unanswered(&mut self, purpose: &Purpose, now: BootInstant) {
-        match purpose {
-            Purpose::Join | Purpose::Renew { .. } | Purpose::Leave { .. } | Purpose::ReadOwn => {
-                self.retry_own_write(now);
-            }
-            Purpose::Take(shard) | Purpose::HandOver(shard) | Purpose::ResetCrashCount(shard) => {
-                self.read_shard(*shard, now);
-            }
-            Purpose::ReadShard(shard) => self.retry_shard_later(*shard, now),
-            Purpose::ReadVictim { victim, .. } | Purpose::Evict(victim) => self.retry_victim_later(victim, now),
         }
     }
 }

@@ -153,13 +153,13 @@ impl ActiveMembership {
         number <= self.number && !self.failed.contains(&number)
     }
 
-    /// Records a renewal that is sent; returns its number and precondition.
-    pub(super) fn sent(&mut self, sent_at: BootInstant, interval: Duration) -> (u64, ResourceVersion) {
+    /// Records a renewal that is sent; returns its number.
+    pub(super) fn sent(&mut self, sent_at: BootInstant, interval: Duration) -> u64 {
         self.number += 1;
         self.renew_at = sent_at + interval;
         let number = self.number;
         push_bounded(&mut self.unseen, Renewal { number, sent_at });
-        (number, self.version)
+        number
     }
 
     /// Records a renewal that certainly failed.
@@ -310,7 +310,7 @@ impl Election {
             self.membership = Membership::Gone;
             self.effects.push(ElectionEffect::Left);
         }
-        if self.requests.is_own_busy() {
+        if self.requests.is_busy(&self.own_key()) {
             return;
         }
         match &self.membership {

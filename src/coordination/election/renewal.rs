@@ -66,20 +66,7 @@ impl Election {
             is_acquisition: true,
             ..self.own_write(1, &self.publication())
         };
-        let former = self
-            .view
-            .members
-            .get(&self.config.pod_uid)
-            .map(|seen| seen.lease.resource_version);
-        let request = self.requests.sent(Purpose::Join, now);
-        self.effects.push(match former {
-            Some(precondition) => ElectionEffect::Patch {
-                request,
-                precondition,
-                write,
-            },
-            None => ElectionEffect::Create { request, write },
-        });
+        self.send(Purpose::Join, write, now);
     }
 
     pub(super) fn renew(&mut self, now: BootInstant) {
@@ -88,14 +75,9 @@ impl Election {
         let Membership::Member(active) = &mut self.membership else {
             return;
         };
-        let (number, precondition) = active.sent(now, interval);
+        let number = active.sent(now, interval);
         let write = self.own_write(number, &published);
-        let request = self.requests.sent(Purpose::Renew { number }, now);
-        self.effects.push(ElectionEffect::Patch {
-            request,
-            precondition,
-            write,
-        });
+        self.send(Purpose::Renew { number }, write, now);
     }
 
     /// Whether no shard is left to hand over.
@@ -106,45 +88,30 @@ impl Election {
     /// Gives this replica's member Lease up. If shards remain that no member takes, the Lease stays, without a
     /// holder, and any later member may take these shards.
     pub(super) fn leave(&mut self, now: BootInstant) {
-        let is_delete = self.led_shards.is_empty();
-        let Membership::Member(active) = &self.membership else {
-            return;
-        };
-        let precondition = active.version;
-        let request = self.requests.sent(Purpose::Leave { is_delete }, now);
         let key = self.own_key();
-        self.effects.push(if is_delete {
-            ElectionEffect::Delete {
-                request,
-                precondition,
-                key,
-            }
-        } else {
-            let write = LeaseWrite::without_holder(key);
-            ElectionEffect::Patch {
-                request,
-                precondition,
-                write: write
-                    .annotate(annotation::DRAINING, Some("true"))
-                    .annotate(annotation::ACCEPTS, None::<&str>),
-            }
-        });
+        if self.led_shards.is_empty() {
+            return self.send_delete(Purpose::Leave, key, now);
+        }
+        let write = LeaseWrite::without_holder(key)
+            .annotate(annotation::DRAINING, Some("true"))
+            .annotate(annotation::ACCEPTS, None::<&str>);
+        self.send(Purpose::Leave, write, now);
     }
 
     pub(super) fn own_write_answered(&mut self, pending: &Pending, answer: &WriteAnswer, now: BootInstant) {
-        match (&pending.purpose, answer) {
+        match (pending.purpose, answer) {
             (Purpose::Join, WriteAnswer::Done(record)) => self.joined(record, pending.sent_at, now),
             (Purpose::Renew { number }, WriteAnswer::Done(record)) => {
-                self.renewed(*number, record, pending.sent_at, now);
+                self.renewed(number, record, pending.sent_at, now);
             }
-            (Purpose::Leave { .. }, WriteAnswer::Done(_)) => {
+            (Purpose::Leave, WriteAnswer::Done(_)) => {
                 self.drop_everything();
                 self.membership = Membership::Gone;
                 self.effects.push(ElectionEffect::Left);
             }
             (purpose, WriteAnswer::Conflict) => {
                 if let (Purpose::Renew { number }, Membership::Member(active)) = (purpose, &mut self.membership) {
-                    active.failed(*number);
+                    active.failed(number);
                 }
                 self.read_own(now);
             }
@@ -189,14 +156,15 @@ impl Election {
     }
 
     fn read_own(&mut self, now: BootInstant) {
-        let request = self.requests.sent(Purpose::ReadOwn, now);
-        let key = LeaseKey::Member(self.config.pod_uid.clone());
-        self.effects.push(ElectionEffect::Read { request, key });
+        self.send_read(Purpose::Read, self.own_key(), now);
     }
 
     /// After a conflict this replica's Lease was read: the next write is based on the version that was read.
-    pub(super) fn renew_soon_after_reading(&mut self, purpose: &Purpose, now: BootInstant) {
-        if let (Purpose::ReadOwn, Membership::Member(active)) = (purpose, &mut self.membership) {
+    pub(super) fn renew_soon_after_reading(&mut self, key: &LeaseKey, now: BootInstant) {
+        let is_own = *key == self.own_key();
+        if let Membership::Member(active) = &mut self.membership
+            && is_own
+        {
             active.renew_at = active.renew_at.min(now);
         }
     }

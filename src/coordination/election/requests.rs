@@ -1,81 +1,36 @@
-//! Lease requests in flight, with their purposes and time-outs.
+//! Lease requests: those in flight with their purposes and time-outs, the sending of new ones, and their answers.
 
 use std::{collections::BTreeMap, time::Duration};
 
+use super::Election;
 use crate::{
-    coordination::RequestId,
-    shard::{BootInstant, ResourceVersion, ShardId},
+    coordination::{ElectionEffect, LeaseKey, LeaseWrite, ReadAnswer, RequestId, WriteAnswer},
+    shard::{BootInstant, ResourceVersion, ShardId, ShardSet},
 };
 
 /// The purpose of a request.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Purpose {
     /// Acquire this replica's member Lease.
     Join,
     /// Renew it; renewals are numbered.
     Renew { number: u64 },
     /// Give it up.
-    Leave { is_delete: bool },
-    /// Read it.
-    ReadOwn,
-    /// Read the Lease of a silent member, expected at the version that was last observed.
-    ReadVictim { victim: Box<str>, version: ResourceVersion },
-    /// Remove the holder from a member's Lease.
-    Evict(Box<str>),
+    Leave,
     /// Acquire a shard.
-    Take(ShardId),
-    /// Transfer a shard to another member, or to no holder.
-    HandOver(ShardId),
-    /// Reset the crash count of a shard.
-    ResetCrashCount(ShardId),
-    /// Read a shard's Lease.
-    ReadShard(ShardId),
-}
-
-impl Purpose {
-    /// The shard that the request concerns.
-    pub(super) fn shard(&self) -> Option<ShardId> {
-        match self {
-            Purpose::Take(shard)
-            | Purpose::HandOver(shard)
-            | Purpose::ResetCrashCount(shard)
-            | Purpose::ReadShard(shard) => Some(*shard),
-            Purpose::Join
-            | Purpose::Renew { .. }
-            | Purpose::Leave { .. }
-            | Purpose::ReadOwn
-            | Purpose::ReadVictim { .. }
-            | Purpose::Evict(_) => None,
-        }
-    }
-
-    /// Whether the request concerns this replica's own Lease.
-    fn is_own(&self) -> bool {
-        matches!(
-            self,
-            Purpose::Join | Purpose::Renew { .. } | Purpose::Leave { .. } | Purpose::ReadOwn
-        )
-    }
-
-    /// The member that the request concerns, if it is another one.
-    pub(super) fn victim(&self) -> Option<&str> {
-        match self {
-            Purpose::ReadVictim { victim, .. } | Purpose::Evict(victim) => Some(victim),
-            Purpose::Join
-            | Purpose::Renew { .. }
-            | Purpose::Leave { .. }
-            | Purpose::ReadOwn
-            | Purpose::Take(_)
-            | Purpose::HandOver(_)
-            | Purpose::ResetCrashCount(_)
-            | Purpose::ReadShard(_) => None,
-        }
-    }
+    Take,
+    /// Another write: transfer a shard, reset its crash count, or evict a member.
+    Write,
+    /// Read a Lease whose last write failed or has no known outcome.
+    Read,
+    /// Read the Lease of a silent member, to evict the member if the version is still the last observed one.
+    ReadToEvict(ResourceVersion),
 }
 
 /// A request in flight.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Pending {
+    pub(super) key: LeaseKey,
     pub(super) purpose: Purpose,
     pub(super) sent_at: BootInstant,
 }
@@ -89,30 +44,24 @@ pub(super) struct Requests {
 
 impl Requests {
     /// Records a request that is sent.
-    pub(super) fn sent(&mut self, purpose: Purpose, now: BootInstant) -> RequestId {
+    fn sent(&mut self, key: LeaseKey, purpose: Purpose, sent_at: BootInstant) -> RequestId {
         self.last += 1;
         let request = RequestId(self.last);
-        self.pending.insert(request, Pending { purpose, sent_at: now });
+        self.pending.insert(request, Pending { key, purpose, sent_at });
         request
     }
 
     /// Removes and returns an answered request; `None` if it has timed out.
-    pub(super) fn answered(&mut self, request: RequestId) -> Option<Pending> {
+    fn answered(&mut self, request: RequestId) -> Option<Pending> {
         self.pending.remove(&request)
     }
 
-    /// Removes and returns the purposes of requests that have timed out.
-    pub(super) fn expire(&mut self, now: BootInstant, timeout: Duration) -> Vec<Purpose> {
-        let is_late = |pending: &Pending| now >= pending.sent_at + timeout;
-        let late: Vec<RequestId> = self
+    /// Removes and returns the requests that have timed out.
+    pub(super) fn expire(&mut self, now: BootInstant, timeout: Duration) -> Vec<Pending> {
+        let late = self
             .pending
-            .iter()
-            .filter(|(_, pending)| is_late(pending))
-            .map(|(request, _)| *request)
-            .collect();
-        late.into_iter()
-            .filter_map(|request| Some(self.pending.remove(&request)?.purpose))
-            .collect()
+            .extract_if(.., |_, pending| now >= pending.sent_at + timeout);
+        late.map(|(_, pending)| pending).collect()
     }
 
     /// The instant at which the next request times out.
@@ -120,35 +69,108 @@ impl Requests {
         self.pending.values().map(|pending| pending.sent_at + timeout).min()
     }
 
-    /// Whether a request on this replica's own Lease is in flight.
-    pub(super) fn is_own_busy(&self) -> bool {
-        self.pending.values().any(|pending| pending.purpose.is_own())
-    }
-
-    /// Whether a request on this member's Lease is in flight.
-    pub(super) fn is_victim_busy(&self, victim: &str) -> bool {
-        self.pending
-            .values()
-            .any(|pending| pending.purpose.victim() == Some(victim))
+    /// Whether a request on this Lease is in flight.
+    pub(super) fn is_busy(&self, key: &LeaseKey) -> bool {
+        self.pending.values().any(|pending| pending.key == *key)
     }
 
     /// Whether a request to acquire this shard is in flight.
     pub(super) fn is_taking(&self, shard: ShardId) -> bool {
-        self.pending
-            .values()
-            .any(|pending| pending.purpose == Purpose::Take(shard))
+        let mut pending = self.pending.values();
+        pending.any(|pending| pending.purpose == Purpose::Take && pending.key == LeaseKey::Shard(shard))
     }
 
     /// The shards with requests in flight.
-    pub(super) fn busy_shards(&self) -> crate::shard::ShardSet {
-        self.pending
-            .values()
-            .filter_map(|pending| pending.purpose.shard())
-            .collect()
+    pub(super) fn busy_shards(&self) -> ShardSet {
+        let shard = |pending: &Pending| match pending.key {
+            LeaseKey::Shard(shard) => Some(shard),
+            LeaseKey::Member(_) => None,
+        };
+        self.pending.values().filter_map(shard).collect()
     }
 
     /// Forgets all requests; later responses belong to a former incarnation.
     pub(super) fn forget_all(&mut self) {
         self.pending.clear();
+    }
+}
+
+impl Election {
+    /// Sends a write that is based on the known version of its Lease. A Lease that is not known is created.
+    pub(super) fn send(&mut self, purpose: Purpose, write: LeaseWrite, now: BootInstant) {
+        let precondition = self.view.version_of(&write.key);
+        let request = self.requests.sent(write.key.clone(), purpose, now);
+        self.effects.push(ElectionEffect::Write {
+            request,
+            precondition,
+            write,
+        });
+    }
+
+    /// Deletes a Lease that still has its known version.
+    pub(super) fn send_delete(&mut self, purpose: Purpose, key: LeaseKey, now: BootInstant) {
+        if let Some(precondition) = self.view.version_of(&key) {
+            let request = self.requests.sent(key.clone(), purpose, now);
+            self.effects.push(ElectionEffect::Delete {
+                request,
+                precondition,
+                key,
+            });
+        }
+    }
+
+    /// Reads a Lease from the quorum.
+    pub(super) fn send_read(&mut self, purpose: Purpose, key: LeaseKey, now: BootInstant) {
+        let request = self.requests.sent(key.clone(), purpose, now);
+        self.effects.push(ElectionEffect::Read { request, key });
+    }
+
+    /// Handles the response to a write.
+    pub(super) fn written(&mut self, request: RequestId, answer: &WriteAnswer, now: BootInstant) {
+        let Some(pending) = self.requests.answered(request) else {
+            return;
+        };
+        if let WriteAnswer::Done(record) = answer
+            && pending.purpose != Purpose::Leave
+        {
+            self.view.apply(record, now);
+        }
+        match &pending.key {
+            LeaseKey::Shard(shard) => self.shard_write_answered(*shard, answer, now),
+            LeaseKey::Member(pod_uid) if *pod_uid == self.config.pod_uid => {
+                self.own_write_answered(&pending, answer, now);
+            }
+            LeaseKey::Member(victim) => self.eviction_answered(victim, answer, now),
+        }
+    }
+
+    /// Handles the response to a read.
+    pub(super) fn read(&mut self, request: RequestId, answer: &ReadAnswer, now: BootInstant) {
+        let Some(pending) = self.requests.answered(request) else {
+            return;
+        };
+        match answer {
+            ReadAnswer::Found(record) => {
+                self.view.apply(record, now);
+                self.renew_soon_after_reading(&pending.key, now);
+                if let (Purpose::ReadToEvict(version), LeaseKey::Member(victim)) = (pending.purpose, &pending.key)
+                    && record.resource_version == version
+                {
+                    self.evict(victim, now);
+                }
+            }
+            ReadAnswer::Missing => self.view.missing(&pending.key, now),
+            ReadAnswer::Unknown => self.unanswered(&pending, now),
+        }
+    }
+
+    /// Handles a request without a usable response in time.
+    pub(super) fn unanswered(&mut self, pending: &Pending, now: BootInstant) {
+        match &pending.key {
+            LeaseKey::Shard(shard) if pending.purpose == Purpose::Read => self.retry_shard_later(*shard, now),
+            LeaseKey::Shard(shard) => self.read_shard(*shard, now),
+            LeaseKey::Member(pod_uid) if *pod_uid == self.config.pod_uid => self.retry_own_write(now),
+            LeaseKey::Member(victim) => self.retry_victim_later(victim, now),
+        }
     }
 }

@@ -330,10 +330,7 @@ impl Protocol {
             let now = state.now;
             let node = &mut state.nodes[at];
             match effect {
-                ElectionEffect::Create { .. }
-                | ElectionEffect::Patch { .. }
-                | ElectionEffect::Delete { .. }
-                | ElectionEffect::Read { .. } => {
+                ElectionEffect::Write { .. } | ElectionEffect::Delete { .. } | ElectionEffect::Read { .. } => {
                     node.requests.push_back(Request::Write(effect.clone()));
                     state.judge_request(at, &effect);
                 }
@@ -418,7 +415,7 @@ impl State {
             Request::Write(effect) => {
                 let before = self.store.leases.clone();
                 let answer = self.store.carry_out(&effect, wall(self.now));
-                if let ElectionEffect::Patch { write, .. } = &effect
+                if let ElectionEffect::Write { write, .. } = &effect
                     && write.key != member_key(at)
                     && matches!(write.key, LeaseKey::Member(_))
                     && self.store.leases.get(&write.key) != before.get(&write.key)
@@ -469,8 +466,10 @@ impl State {
 
     /// Judges an eviction request. It is blind if its precondition was outdated for longer than a response time-out.
     fn judge_request(&mut self, at: usize, effect: &ElectionEffect) {
-        let ElectionEffect::Patch {
-            precondition, write, ..
+        let ElectionEffect::Write {
+            precondition: Some(precondition),
+            write,
+            ..
         } = effect
         else {
             return;

@@ -39,9 +39,7 @@ pub(super) fn lease(key: LeaseKey, version: u64, holder: &str) -> LeaseRecord {
 fn request(effects: &[ElectionEffect], wanted: &LeaseKey) -> Option<RequestId> {
     effects.iter().find_map(|effect| {
         let (request, key) = match effect {
-            ElectionEffect::Create { request, write } | ElectionEffect::Patch { request, write, .. } => {
-                (request, &write.key)
-            }
+            ElectionEffect::Write { request, write, .. } => (request, &write.key),
             ElectionEffect::Read { request, key } | ElectionEffect::Delete { request, key, .. } => (request, key),
             ElectionEffect::Relist
             | ElectionEffect::ActUntil(_)

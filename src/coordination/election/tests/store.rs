@@ -49,23 +49,18 @@ impl Store {
     /// Executes a request and returns its response; `None` for an effect that is not a request.
     pub(super) fn carry_out(&mut self, effect: &ElectionEffect, wall: Timestamp) -> Option<ElectionInput> {
         match effect {
-            ElectionEffect::Create { request, write } => {
-                let answer = if self.leases.contains_key(&write.key) {
-                    WriteAnswer::Exists
-                } else {
-                    self.write(write, wall)
-                };
-                Some(written(*request, answer))
-            }
-            ElectionEffect::Patch {
+            ElectionEffect::Write {
                 request,
                 precondition,
                 write,
             } => {
-                let answer = match self.leases.get(&write.key) {
-                    None => WriteAnswer::Missing,
-                    Some(lease) if lease.resource_version != *precondition && !self.is_lax => WriteAnswer::Conflict,
-                    Some(_) => self.write(write, wall),
+                let answer = match (self.leases.get(&write.key), precondition) {
+                    (Some(_), None) => WriteAnswer::Exists,
+                    (None, Some(_)) => WriteAnswer::Missing,
+                    (Some(lease), Some(version)) if lease.resource_version != *version && !self.is_lax => {
+                        WriteAnswer::Conflict
+                    }
+                    (None, None) | (Some(_), Some(_)) => self.write(write, wall),
                 };
                 Some(written(*request, answer))
             }

@@ -26,15 +26,14 @@ impl World {
     fn carry_out_one(&mut self, at: usize, effect: ElectionEffect) {
         let delay = self.latency();
         match effect {
-            ElectionEffect::Patch { ref write, .. } if matches!(&write.key, LeaseKey::Member(uid) if *uid != self.replicas[at].config.pod_uid) =>
+            ElectionEffect::Write { ref write, .. } if matches!(&write.key, LeaseKey::Member(uid) if *uid != self.replicas[at].config.pod_uid) =>
             {
                 self.journal.evictions += 1;
                 self.post(at, delay, Message::Request(effect));
             }
-            ElectionEffect::Create { .. }
-            | ElectionEffect::Patch { .. }
-            | ElectionEffect::Delete { .. }
-            | ElectionEffect::Read { .. } => self.post(at, delay, Message::Request(effect)),
+            ElectionEffect::Write { .. } | ElectionEffect::Delete { .. } | ElectionEffect::Read { .. } => {
+                self.post(at, delay, Message::Request(effect))
+            }
             ElectionEffect::Relist => {
                 self.journal.relists += 1;
                 let requested_at = self.local(at);

@@ -89,8 +89,7 @@ impl Election {
     /// Whether this replica's own watch has delivered the announcement that this replica takes shards. Then the
     /// watches of other members have delivered it too, or soon will.
     fn is_announced(&self) -> bool {
-        let seen = self.view.members.get(&self.config.pod_uid);
-        seen.is_some_and(|seen| seen.lease.holder.is(&self.identity) && seen.lease.accepts())
+        self.own_lease().is_some_and(MemberLease::accepts)
     }
 
     /// The disagreement of this replica with the installation, or with the members that take shards.
@@ -115,7 +114,7 @@ impl Election {
         let stranger = theirs.find(|theirs| theirs.max < min || theirs.min > max)?;
         // Members that take shards continue, and a new member with an incompatible protocol waits. Of two members
         // that joined at once, the newer version waits, because the older version cannot detect the conflict.
-        let is_incumbent = self.active().is_some_and(|active| active.published.accepts);
+        let is_incumbent = self.own_lease().is_some_and(MemberLease::accepts);
         (!is_incumbent || stranger.max < min).then_some(NotOwning::ProtocolDiffers {
             ours: self.config.protocol,
             theirs: stranger,

@@ -52,19 +52,19 @@ fn push_bounded<T>(queue: &mut VecDeque<T>, item: T) {
     }
 }
 
-/// The published data, as last written.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Published {
+/// The data that this replica should publish in its member Lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Publication {
     pub(super) accepts: bool,
     pub(super) is_draining: bool,
     pub(super) plan: Plan,
     pub(super) loaded: ShardSet,
 }
 
-impl Published {
+impl Publication {
     /// Whether other members wait for the change from `former`. Mere removals can wait for the next renewal.
-    pub(super) fn is_urgent(&self, former: &Published) -> bool {
-        self.accepts != former.accepts
+    fn is_urgent(&self, former: &MemberLease) -> bool {
+        self.accepts != former.accepts()
             || self.is_draining != former.is_draining
             || self
                 .plan
@@ -85,15 +85,12 @@ struct Renewal {
 /// One incarnation as a member.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ActiveMembership {
-    pub(super) version: ResourceVersion,
     /// The send time of the last renewal that succeeded.
     renewed_from: BootInstant,
     /// The view contains everything that happened before this instant.
     seen_from: BootInstant,
     /// The number of the last renewal that was sent.
     number: u64,
-    /// The number of the last renewal that was answered.
-    acknowledged: u64,
     /// Renewals that may have succeeded and that the watch has not delivered.
     unseen: VecDeque<Renewal>,
     /// Numbers of renewals that certainly failed.
@@ -102,7 +99,6 @@ pub(super) struct ActiveMembership {
     /// The earliest instant of the next write after a write without a response.
     pub(super) retry_at: BootInstant,
     listed_again_at: Option<BootInstant>,
-    pub(super) published: Published,
     /// Whether this replica's watch delivered its own announcement before that of any member with other settings. The
     /// watch delivers every Lease in the order of the writes, so of two that differ only one can be established.
     pub(super) is_established: bool,
@@ -113,24 +109,16 @@ pub(super) struct ActiveMembership {
 
 impl ActiveMembership {
     /// An incarnation that begins with the successful write of its member Lease.
-    pub(super) fn new(
-        version: ResourceVersion,
-        sent_at: BootInstant,
-        from: BootInstant,
-        seen_from: BootInstant,
-    ) -> ActiveMembership {
+    pub(super) fn new(sent_at: BootInstant, from: BootInstant, seen_from: BootInstant) -> ActiveMembership {
         ActiveMembership {
-            version,
             renewed_from: from,
             seen_from,
             number: 1,
-            acknowledged: 1,
             unseen: VecDeque::from([Renewal { number: 1, sent_at }]),
             failed: VecDeque::new(),
             renew_at: sent_at,
             retry_at: sent_at,
             listed_again_at: None,
-            published: Published::default(),
             is_established: false,
             sent_until: None,
             is_fence_sent: true,
@@ -168,12 +156,9 @@ impl ActiveMembership {
         push_bounded(&mut self.failed, number);
     }
 
-    /// Records a renewal that succeeded, and counts the fence from `from`.
-    pub(super) fn succeeded(&mut self, number: u64, from: BootInstant, version: ResourceVersion, published: Published) {
-        self.version = self.version.max(version);
+    /// Counts the fence from `from` after a renewal succeeded.
+    pub(super) fn succeeded(&mut self, from: BootInstant) {
         self.renewed_from = self.renewed_from.max(from);
-        self.acknowledged = self.acknowledged.max(number);
-        self.published = published;
     }
 }
 
@@ -230,7 +215,6 @@ impl Election {
             && let Some(renewal) = active.unseen.iter().find(|renewal| renewal.number == number).copied()
         {
             active.unseen.retain(|renewal| renewal.number > number);
-            active.acknowledged = active.acknowledged.max(number);
             let from = if guards.fence_from_send { renewal.sent_at } else { now };
             active.seen_from = active.seen_from.max(from);
             active.renewed_from = active.renewed_from.max(from);
@@ -238,9 +222,15 @@ impl Election {
         }
     }
 
-    /// Checks this replica's own Lease as last observed: whether the replica still holds it, and its version.
+    /// This replica's own Lease, if the replica holds it.
+    pub(super) fn own_lease(&self) -> Option<&MemberLease> {
+        let seen = self.view.members.get(&self.config.pod_uid)?;
+        seen.lease.holder.is(&self.identity).then_some(&seen.lease)
+    }
+
+    /// Checks whether this replica still holds its own Lease as last observed.
     pub(super) fn judge_own_lease(&mut self) {
-        let Membership::Member(active) = &mut self.membership else {
+        let Membership::Member(active) = &self.membership else {
             return;
         };
         let Some(seen) = self.view.members.get(&self.config.pod_uid) else {
@@ -250,7 +240,6 @@ impl Election {
             if !active.may_have_sent(seen.lease.renewal) {
                 return self.exit(ExitReason::Twin);
             }
-            active.version = active.version.max(seen.lease.resource_version);
             return;
         }
         match seen.lease.holder.member() {
@@ -323,7 +312,8 @@ impl Election {
                 }
             }
             Membership::Member(active) => {
-                let is_urgent = self.publication().is_urgent(&active.published) || self.may_leave();
+                let is_awaited = |lease: &MemberLease| self.publication().is_urgent(lease);
+                let is_urgent = self.own_lease().is_some_and(is_awaited) || self.may_leave();
                 let at = if is_urgent { now } else { active.renew_at }.max(active.retry_at);
                 self.request_list(now);
                 if at > now {

@@ -2,18 +2,18 @@
 
 use super::{
     Election, ElectionEffect, LeaseKey, Purpose,
-    membership::{ActiveMembership, Membership, Published},
+    membership::{ActiveMembership, Membership, Publication},
     requests::Pending,
 };
 use crate::{
-    coordination::{Acceptance, LeaseRecord, LeaseWrite, MemberLease, WriteAnswer, annotation},
+    coordination::{Acceptance, LeaseRecord, LeaseWrite, WriteAnswer, annotation},
     shard::BootInstant,
 };
 
 impl Election {
     /// The data that this replica should publish.
-    pub(super) fn publication(&self) -> Published {
-        Published {
+    pub(super) fn publication(&self) -> Publication {
+        Publication {
             accepts: self.is_synced && !self.is_leaving(),
             is_draining: self.is_draining(),
             plan: self.plan(),
@@ -27,7 +27,7 @@ impl Election {
     }
 
     /// The whole content of this replica's member Lease.
-    fn own_write(&self, number: u64, published: &Published) -> LeaseWrite {
+    fn own_write(&self, number: u64, published: &Publication) -> LeaseWrite {
         let config = &self.config;
         let count = config.installation.shard_count;
         let flag = |is_set: bool| is_set.then_some("true");
@@ -101,9 +101,7 @@ impl Election {
     pub(super) fn own_write_answered(&mut self, pending: &Pending, answer: &WriteAnswer, now: BootInstant) {
         match (pending.purpose, answer) {
             (Purpose::Join, WriteAnswer::Done(record)) => self.joined(record, pending.sent_at, now),
-            (Purpose::Renew { number }, WriteAnswer::Done(record)) => {
-                self.renewed(number, record, pending.sent_at, now);
-            }
+            (Purpose::Renew { .. }, WriteAnswer::Done(_)) => self.renewed(pending.sent_at, now),
             (Purpose::Leave, WriteAnswer::Done(_)) => {
                 self.drop_everything();
                 self.membership = Membership::Gone;
@@ -125,9 +123,8 @@ impl Election {
     fn joined(&mut self, record: &LeaseRecord, sent_at: BootInstant, now: BootInstant) {
         if let Membership::Joining { seen_from, .. } = self.membership {
             let from = if self.guards().fence_from_send { sent_at } else { now };
-            let mut active = ActiveMembership::new(record.resource_version, sent_at, from, seen_from);
+            let mut active = ActiveMembership::new(sent_at, from, seen_from);
             active.renew_at = sent_at + self.config.timing.renew_interval;
-            active.published = self.published(record);
             self.membership = Membership::Member(Box::new(active));
             // The watch may have delivered the Lease before the response.
             if self.view.has_observed(record.resource_version) {
@@ -136,22 +133,10 @@ impl Election {
         }
     }
 
-    fn renewed(&mut self, number: u64, record: &LeaseRecord, sent_at: BootInstant, now: BootInstant) {
+    fn renewed(&mut self, sent_at: BootInstant, now: BootInstant) {
         let from = if self.guards().fence_from_send { sent_at } else { now };
-        let published = self.published(record);
         if let Membership::Member(active) = &mut self.membership {
-            active.succeeded(number, from, record.resource_version, published);
-        }
-    }
-
-    /// The data that one of this replica's writes published.
-    fn published(&self, record: &LeaseRecord) -> Published {
-        let lease = MemberLease::read(record, self.config.installation.shard_count);
-        Published {
-            accepts: lease.accepts(),
-            is_draining: lease.is_draining,
-            plan: lease.plan,
-            loaded: lease.loaded,
+            active.succeeded(from);
         }
     }
 

@@ -32,7 +32,7 @@ impl World {
                 self.post(at, delay, Message::Request(effect));
             }
             ElectionEffect::Write { .. } | ElectionEffect::Delete { .. } | ElectionEffect::Read { .. } => {
-                self.post(at, delay, Message::Request(effect))
+                self.post(at, delay, Message::Request(effect));
             }
             ElectionEffect::Relist => {
                 self.journal.relists += 1;

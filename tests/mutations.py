@@ -112,6 +112,7 @@ UNIT = {
     "daily-create-waits-for-ever": ("src/controller/dispatcher/backlog.rs", ".min(now + PRECEDENCE_MAX)", ".min(now + PRECEDENCE_MAX * 9_999)", "a_daily_create"),
     "withdrawn-request-is-sent-again": ("src/controller/dispatcher/backlog.rs", "        if self.settle(&queued) {", "        if self.settle(&queued) && self.n_turns > 9_999 {", "withdrawal"),
     "overdue-jobs-do-not-wait-for-the-watch": ("src/shard/held_shards/pause.rs", "self.progress.are_cron_jobs_interrupted() && now.boot < ends_at", "self.progress.are_cron_jobs_interrupted() && now.boot >= ends_at", "held_shards::pause"),
+    "seal-decides-in-a-pause": ("src/shard/state/phase.rs", "self.phase.acts() && !self.is_paused", "self.phase.acts()", "held_shards::pause"),
     "outage-withdraws-nothing": ("src/shard/held_shards/pause.rs", "held.state.withdraw_all();", "held.state.pause();", "held_shards::pause"),
     "shards-taken-over-are-listed-one-by-one": ("src/shard/held_shards/list_queue.rs", "self.next.is_empty() || is_early", "self.next.is_empty()", "list_queue"),
     "sent-without-asking-who-leads": ("src/controller/lane.rs", "is_led.then(|| {", "(is_led || !now.since_boot().is_zero()).then(|| {", "checked_again_before_the"),

@@ -62,7 +62,8 @@ pub enum ShardReport {
         shard_term: ShardTerm,
         /// The instant of the seal.
         at: BootInstant,
-        /// The instant through which every due slot was started; `None` if the shard was never led.
+        /// The instant through which every due slot was started; `None` if the shard was never led, or was paused when
+        /// it was sealed.
         fired_through: Option<Timestamp>,
         /// The last versions that this replica wrote or relied on.
         written_through: ResourceVersions,

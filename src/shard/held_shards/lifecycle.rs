@@ -65,7 +65,7 @@ enum SealStep {
     /// is closing.
     Settle { until: BootInstant },
     /// The shard waits until this instant for missing answers. Its phase is sealed. The shard has started every slot
-    /// that was due at `fired_through`, the wall time of the seal; `None` if the shard was never led.
+    /// that was due at `fired_through`, the wall time of the seal; `None` if the shard was never led, or was paused.
     Report {
         until: BootInstant,
         sealed_at: BootInstant,
@@ -329,7 +329,8 @@ impl HeldShards {
         else {
             return;
         };
-        if fired_through.is_none() || held.state.is_settled() || until <= now.boot {
+        let was_led = held.state.phase() == ShardPhase::Sealed;
+        if !was_led || held.state.is_settled() || until <= now.boot {
             *step = SealStep::Release;
             let shard_term = ShardTerm { shard, term: *term };
             self.lifecycle.reports.push_back(ShardReport::Sealed {
@@ -367,7 +368,7 @@ impl Held {
         };
         let is_late = until <= now.boot;
         if is_late || ((has_room || !has_successor) && self.may_be_sealed(now.wall)) {
-            let fired_through = self.state.phase().acts().then_some(now.wall);
+            let fired_through = self.state.decides().then_some(now.wall);
             self.state.seal(now.wall);
             let step = SealStep::Report {
                 until: now.boot + SEAL_TIMEOUT,

@@ -62,7 +62,8 @@ impl ShardState {
         self.begin_to_settle(ShardPhase::Closing, now);
     }
 
-    /// Decides the slots that are due by `now`, and no later ones. Every unstored status is written at once.
+    /// Decides the slots that are due by `now`, and no later ones. Every unstored status is written at once. A paused
+    /// shard leaves the slots to its next leader.
     pub fn seal(&mut self, now: Timestamp) {
         if !self.phase.acts() {
             return;
@@ -103,9 +104,14 @@ impl ShardState {
         true
     }
 
-    /// Whether anything may be decided: the shard acts, and a scope has been listed.
+    /// Whether the shard acts and is not paused.
+    pub fn decides(&self) -> bool {
+        self.phase.acts() && !self.is_paused
+    }
+
+    /// Whether anything may be decided: the shard decides, and a scope has been listed.
     pub(super) fn may_decide_at_all(&self) -> bool {
-        self.relists.is_any_synced() && self.phase.acts()
+        self.relists.is_any_synced() && self.decides()
     }
 
     /// The phase of the shard.

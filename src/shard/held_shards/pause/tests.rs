@@ -4,7 +4,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::*;
 use crate::shard::{
-    Effect, JobOrder, ResourceVersion, Scope, ShardSet, WatchedResource,
+    Effect, JobOrder, ResourceVersion, Scope, SealOrder, ShardCommand, ShardReport, ShardSet, WatchedResource,
+    held_shards::WHOLE,
     input::{WatchStage, WatchUpdate},
     state::test_record,
 };
@@ -91,6 +92,32 @@ fn overdue_jobs_wait_for_the_cron_job_watch_after_an_outage() {
     assert!(creates(&mut shards, at(50)).is_empty(), "the watch is interrupted");
     shards.handle(cron_job_watch(WatchStage::Watching(ResourceVersion(10))), at(51).wall);
     assert_eq!(creates(&mut shards, at(51)).len(), 2);
+}
+
+/// A CronJob may have been suspended during the outage.
+#[test]
+fn a_shard_sealed_during_a_pause_leaves_its_due_slots_to_the_next_leader() {
+    let mut shards = replica();
+    shards.pause();
+    shards.handle(cron_job_watch(WatchStage::Interrupted), at(20).wall);
+    let order = SealOrder {
+        shard_term: WHOLE,
+        close_by: at(54).boot,
+        has_successor: true,
+    };
+    shards.command(ShardCommand::Seal(order), at(50));
+    assert!(creates(&mut shards, at(50)).is_empty());
+    let mut reports = std::iter::from_fn(|| shards.poll_report());
+    let is_sealed = |report| {
+        matches!(
+            report,
+            ShardReport::Sealed {
+                fired_through: None,
+                ..
+            }
+        )
+    };
+    assert!(reports.any(is_sealed));
 }
 
 #[test]

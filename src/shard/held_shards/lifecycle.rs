@@ -316,30 +316,37 @@ impl HeldShards {
     }
 
     fn report_when_settled(&mut self, shard: ShardId, now: Clocks) {
-        let written_through = self.written_through(shard);
         let Some(held) = self.held.get_mut(&shard) else { return };
-        let Some(Sealing { term, step, .. }) = held.sealing.as_mut() else {
-            return;
-        };
-        let SealStep::Report {
-            until,
-            sealed_at: at,
-            fired_through,
-        } = *step
+        let Some(
+            sealing @ Sealing {
+                term,
+                step:
+                    SealStep::Report {
+                        until,
+                        sealed_at: at,
+                        fired_through,
+                    },
+                ..
+            },
+        ) = held.sealing
         else {
             return;
         };
         let was_led = held.state.phase() == ShardPhase::Sealed;
-        if !was_led || held.state.is_settled() || until <= now.boot {
-            *step = SealStep::Release;
-            let shard_term = ShardTerm { shard, term: *term };
-            self.lifecycle.reports.push_back(ShardReport::Sealed {
-                shard_term,
-                at,
-                fired_through,
-                written_through,
-            });
+        if was_led && !held.state.is_settled() && now.boot < until {
+            return;
         }
+        held.sealing = Some(Sealing {
+            step: SealStep::Release,
+            ..sealing
+        });
+        let written_through = self.written_through(shard);
+        self.lifecycle.reports.push_back(ShardReport::Sealed {
+            shard_term: ShardTerm { shard, term },
+            at,
+            fired_through,
+            written_through,
+        });
     }
 
     fn release(&mut self, shard: ShardId) {

@@ -1,4 +1,5 @@
-//! Computes the due slot: the built-in controller's estimate (B-9.1, B-9.2), and the exact slot of cronwheel (B-9.3).
+//! Computes the due slot exactly (B-9.1, B-9.3), and whether the built-in controller would count many missed slots
+//! (B-9.2).
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -7,35 +8,13 @@ use super::{
     zone::Zone,
 };
 
-/// The number of missed activations, in the built-in controller's three classes (B-9.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Missed {
-    /// At most the due activation.
-    None,
-    /// Up to one hundred, by the estimate.
-    Few,
-    /// More than one hundred, by the estimate.
-    Many,
-}
-
-/// The built-in controller's estimate (B-9.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Estimate {
-    /// The slot that the built-in controller would start. It can be missing although one is due (B-9.3).
-    pub slot: Option<Timestamp>,
-    /// The class of missed activations.
-    pub missed: Missed,
-    /// The estimated number n of activations since the earliest time: 0 before the first, 1 at the first.
-    pub activations: u64,
-}
-
 /// The schedule has no two activations at least a second apart (B-9.2 step 3), so it can never run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("time difference between two schedules is less than 1 second")]
 pub struct NeverRuns;
 
 /// The built-in controller classifies more activations than this as *many* (B-9.2 step 6).
-const MISSED_FEW_MAX: u64 = 100;
+const MISSED_FEW_MAX: i64 = 100;
 
 /// The instant from which activations count (B-9.1).
 ///
@@ -52,47 +31,28 @@ pub fn earliest_time(
     deadline.map_or(earliest, |deadline| deadline.max(earliest))
 }
 
-/// The built-in controller's most recent slot and its estimate of missed activations (B-9.2).
-///
-/// The cost does not grow with the number of activations: as in [`most_recent`], the loop of step 5 is skipped.
+/// Whether the built-in controller would count more than a hundred activations from `earliest` to `now` (B-9.2). It
+/// takes the gap between the first two activations for the gap between all.
 ///
 /// # Errors
 ///
 /// Returns [`NeverRuns`] if the schedule has no first or second activation.
-pub fn estimate(schedule: &Schedule, local: &Zone, earliest: Timestamp, now: Timestamp) -> Result<Estimate, NeverRuns> {
+pub fn is_many_missed(
+    schedule: &Schedule,
+    local: &Zone,
+    earliest: Timestamp,
+    now: Timestamp,
+) -> Result<bool, NeverRuns> {
     let now = floor_second(now);
     // `None` is Go's zero time, which is before every `now`.
     let first = schedule.next_second(floor_second(earliest), local).ok_or(NeverRuns)?;
     if now < first {
-        return Ok(Estimate {
-            slot: None,
-            missed: Missed::None,
-            activations: 0,
-        });
+        return Ok(false);
     }
     let second = schedule.next_second(first, local).ok_or(NeverRuns)?;
-    if now < second {
-        return Ok(Estimate {
-            slot: to_timestamp(first),
-            missed: Missed::None,
-            activations: 1,
-        });
-    }
     // Activations are on whole seconds and ascend, so the gap of step 3 is at least one second.
-    let gap = second - first;
-    let activations = (now - first) / gap + 1;
-    let start = first + (activations - 2) * gap;
-    let activations = activations.unsigned_abs();
-    let missed = if activations > MISSED_FEW_MAX {
-        Missed::Many
-    } else {
-        Missed::Few
-    };
-    Ok(Estimate {
-        slot: schedule.last_in_chain(start, now, local).and_then(to_timestamp),
-        missed,
-        activations,
-    })
+    let n_activations = (now - first) / (second - first) + 1;
+    Ok(n_activations > MISSED_FEW_MAX)
 }
 
 /// The last activation at or before `now` in the chain of activations from `earliest`. Long gaps are skipped, so the

@@ -5,11 +5,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{
-    due::{self, Missed},
-    effective::CronJobSchedule,
-    fires::Schedule,
-};
+use super::{due, effective::CronJobSchedule, fires::Schedule};
 
 /// `spec.concurrencyPolicy`. A value introduced by a newer server is treated as `Allow` (B-10.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +61,7 @@ pub struct Verdict {
     pub decision: Decision,
     /// The first activation after `now`, if any.
     pub next: Option<Timestamp>,
-    /// Whether the estimate counts more than a hundred missed activations (B-9.4).
+    /// Whether the built-in controller would count more than a hundred missed activations (B-9.4).
     pub is_many_missed: bool,
 }
 
@@ -278,7 +274,7 @@ fn due_slot(schedule: &Schedule, facts: &Facts<'_>, now: Timestamp) -> Result<Du
     let deadline_secs = facts.starting_deadline_seconds;
     let since = due::earliest_time(facts.created, facts.last_schedule_time, None, now);
     let earliest = due::earliest_time(facts.created, facts.last_schedule_time, deadline_secs, now);
-    let estimate = due::estimate(schedule, local, earliest, now)?;
+    let is_many_missed = due::is_many_missed(schedule, local, earliest, now)?;
     let slot = match deadline_secs {
         // Search from the cursor and not from the deadline: `@every` would lose its phase, and `admit` judges a short
         // deadline (B-9.7).
@@ -297,7 +293,7 @@ fn due_slot(schedule: &Schedule, facts: &Facts<'_>, now: Timestamp) -> Result<Du
             .next_after(slot.unwrap_or(since), local)
             .filter(|next| now < *next)
             .or_else(|| schedule.next_after(now, local)),
-        is_many_missed: estimate.missed == Missed::Many,
+        is_many_missed,
     })
 }
 

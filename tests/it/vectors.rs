@@ -8,11 +8,7 @@ use std::fmt::Write as _;
 use clap::Parser as _;
 use cronwheel::{
     cli::next::{self, NextArgs},
-    schedule::{
-        Schedule, Zone,
-        due::{self, Missed},
-        tzdb_version,
-    },
+    schedule::{Schedule, Zone, due, tzdb_version},
     shard::CronJobSchedule,
 };
 use jiff::Timestamp;
@@ -154,14 +150,13 @@ fn due_slots_match_the_built_in_controller_b_9() {
             .map(|seconds| seconds.parse().unwrap());
         let (created, now, utc) = (instant(created), instant(now), Zone::utc());
         let earliest = due::earliest_time(created, last, deadline, now);
-        let (slot, missed) = match due::estimate(&schedule, &utc, earliest, now) {
-            Ok(estimate) => (instant_text(estimate.slot), estimate.missed),
-            Err(error) => (format!("ERR {error}"), Missed::None),
-        };
-        let missed = match missed {
-            Missed::None => "none",
-            Missed::Few => "few",
-            Missed::Many => "many",
+        let (slot, missed) = match due::is_many_missed(&schedule, &utc, earliest, now) {
+            Ok(is_many) => {
+                let estimate = estimate(&schedule, earliest, now).unwrap();
+                assert_eq!(is_many, estimate.n_activations > 100, "{query:?}");
+                (instant_text(estimate.slot), estimate.missed())
+            }
+            Err(error) => (format!("ERR {error}"), "none"),
         };
         let exact = due::most_recent(&schedule, &utc, earliest, now);
         let delay = requeue_delay_ms(&schedule, due::earliest_time(created, last, None, now), now);
@@ -169,16 +164,51 @@ fn due_slots_match_the_built_in_controller_b_9() {
     });
 }
 
+/// The built-in controller's estimate (B-9.2). Cronwheel uses only whether the number is above a hundred.
+struct Estimate {
+    /// The slot that the built-in controller would start. It can be missing although one is due (B-9.3).
+    slot: Option<Timestamp>,
+    /// The number of activations since the earliest time.
+    n_activations: i64,
+}
+
+impl Estimate {
+    /// The built-in controller's class of the number.
+    fn missed(&self) -> &'static str {
+        match self.n_activations {
+            ..=1 => "none",
+            2..=100 => "few",
+            _ => "many",
+        }
+    }
+}
+
+/// `None` without two activations.
+fn estimate(schedule: &Schedule, earliest: Timestamp, now: Timestamp) -> Option<Estimate> {
+    let utc = Zone::utc();
+    let estimate = |slot, n_activations| Some(Estimate { slot, n_activations });
+    let first = schedule.next_after(earliest, &utc)?;
+    if now < first {
+        return estimate(None, 0);
+    }
+    let second = schedule.next_after(first, &utc)?;
+    if now < second {
+        return estimate(Some(first), 1);
+    }
+    let gap = second.duration_since(first).as_secs();
+    let n_activations = now.duration_since(first).as_secs() / gap + 1;
+    let start = first.as_second() + (n_activations - 2) * gap;
+    let start = Timestamp::from_second(start).unwrap();
+    estimate(due::most_recent(schedule, &utc, start, now), n_activations)
+}
+
 /// B-9.6. Cronwheel does not use the delay. The test checks its base and next activation.
 fn requeue_delay_ms(schedule: &Schedule, earliest: Timestamp, now: Timestamp) -> i128 {
     let utc = Zone::utc();
-    let base = match due::estimate(schedule, &utc, earliest, now) {
-        Ok(estimate) => match (estimate.slot, estimate.missed) {
-            (Some(slot), _) => slot,
-            (None, Missed::None) => earliest,
-            (None, Missed::Few | Missed::Many) => now,
-        },
-        Err(_) => now,
+    let base = match estimate(schedule, earliest, now) {
+        Some(Estimate { slot: Some(slot), .. }) => slot,
+        Some(Estimate { n_activations: 0, .. }) => earliest,
+        Some(_) | None => now,
     };
     let Some(next) = schedule.next_after(base, &utc) else {
         return -1;

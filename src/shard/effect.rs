@@ -143,99 +143,63 @@ impl EventType {
     }
 }
 
-/// The reason of an Event (B-14), as the built-in controller spells it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[expect(missing_docs, reason = "each is one row of the table of B-14")]
-pub enum EventReason {
-    UnexpectedJob,
-    SawCompletedJob,
-    MissingJob,
-    UnknownTimeZone,
-    UnsupportedSchedule,
-    UnparseableSchedule,
-    UnParseableCronJobSchedule,
-    InvalidSchedule,
-    TooManyMissedTimes,
-    MissSchedule,
-    JobAlreadyActive,
-    SuccessfulDelete,
-    FailedDelete,
-    SuccessfulCreate,
-    FailedCreate,
-    /// Added by cronwheel: a Job may not be looked up.
-    FailedLookUp,
-    /// Added by cronwheel: the object cannot be decoded (a design decision, not part of B-14).
-    UndecodableCronJob,
-    /// Added by cronwheel: nothing is due before the stored cursor.
-    LastScheduleTimeInFuture,
-    /// Added by cronwheel: annotations of the template were omitted.
-    ReservedAnnotations,
-    /// Added by cronwheel: an annotation of the CronJob has an invalid value.
-    InvalidAnnotation,
-    /// Added by cronwheel: the template is too large to be held in memory.
-    TemplateNotKept,
-    /// Added by cronwheel: watches do not deliver a Job.
-    ShardLabelMissing,
-    /// Added by cronwheel: status writes fail.
-    FailedStatusUpdate,
+macro_rules! event_reasons {
+    ($($(#[$doc:meta])* $event_type:ident $reason:ident,)*) => {
+        /// The reason of an Event (B-14), as the built-in controller spells it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[expect(missing_docs, reason = "each is one row of the table of B-14")]
+        pub enum EventReason {
+            $($(#[$doc])* $reason,)*
+        }
+
+        impl EventReason {
+            /// The reason as it appears in the Event.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(EventReason::$reason => stringify!($reason),)*
+                }
+            }
+
+            /// The type of the Event (B-14).
+            pub fn event_type(self) -> EventType {
+                match self {
+                    $(EventReason::$reason => EventType::$event_type,)*
+                }
+            }
+        }
+    };
 }
 
-impl EventReason {
-    /// The reason as it appears in the Event.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            EventReason::UnexpectedJob => "UnexpectedJob",
-            EventReason::SawCompletedJob => "SawCompletedJob",
-            EventReason::MissingJob => "MissingJob",
-            EventReason::UnknownTimeZone => "UnknownTimeZone",
-            EventReason::UnsupportedSchedule => "UnsupportedSchedule",
-            EventReason::UnparseableSchedule => "UnparseableSchedule",
-            EventReason::UnParseableCronJobSchedule => "UnParseableCronJobSchedule",
-            EventReason::InvalidSchedule => "InvalidSchedule",
-            EventReason::TooManyMissedTimes => "TooManyMissedTimes",
-            EventReason::MissSchedule => "MissSchedule",
-            EventReason::JobAlreadyActive => "JobAlreadyActive",
-            EventReason::SuccessfulDelete => "SuccessfulDelete",
-            EventReason::FailedDelete => "FailedDelete",
-            EventReason::SuccessfulCreate => "SuccessfulCreate",
-            EventReason::FailedCreate => "FailedCreate",
-            EventReason::FailedLookUp => "FailedLookUp",
-            EventReason::UndecodableCronJob => "UndecodableCronJob",
-            EventReason::LastScheduleTimeInFuture => "LastScheduleTimeInFuture",
-            EventReason::ReservedAnnotations => "ReservedAnnotations",
-            EventReason::InvalidAnnotation => "InvalidAnnotation",
-            EventReason::TemplateNotKept => "TemplateNotKept",
-            EventReason::ShardLabelMissing => "ShardLabelMissing",
-            EventReason::FailedStatusUpdate => "FailedStatusUpdate",
-        }
-    }
-
-    /// The type of the Event, `Normal` or `Warning` (B-14).
-    pub fn event_type(self) -> EventType {
-        match self {
-            EventReason::SawCompletedJob
-            | EventReason::MissingJob
-            | EventReason::JobAlreadyActive
-            | EventReason::SuccessfulDelete
-            | EventReason::SuccessfulCreate => EventType::Normal,
-            EventReason::UnexpectedJob
-            | EventReason::UnknownTimeZone
-            | EventReason::UnsupportedSchedule
-            | EventReason::UnparseableSchedule
-            | EventReason::UnParseableCronJobSchedule
-            | EventReason::InvalidSchedule
-            | EventReason::TooManyMissedTimes
-            | EventReason::MissSchedule
-            | EventReason::FailedDelete
-            | EventReason::FailedCreate
-            | EventReason::FailedLookUp
-            | EventReason::UndecodableCronJob
-            | EventReason::LastScheduleTimeInFuture
-            | EventReason::ReservedAnnotations
-            | EventReason::InvalidAnnotation
-            | EventReason::TemplateNotKept
-            | EventReason::ShardLabelMissing
-            | EventReason::FailedStatusUpdate => EventType::Warning,
-        }
-    }
+event_reasons! {
+    Warning UnexpectedJob,
+    Normal SawCompletedJob,
+    Normal MissingJob,
+    Warning UnknownTimeZone,
+    Warning UnsupportedSchedule,
+    Warning UnparseableSchedule,
+    Warning UnParseableCronJobSchedule,
+    Warning InvalidSchedule,
+    Warning TooManyMissedTimes,
+    Warning MissSchedule,
+    Normal JobAlreadyActive,
+    Normal SuccessfulDelete,
+    Warning FailedDelete,
+    Normal SuccessfulCreate,
+    Warning FailedCreate,
+    /// Added by cronwheel: a Job may not be looked up.
+    Warning FailedLookUp,
+    /// Added by cronwheel: the object cannot be decoded (a design decision, not part of B-14).
+    Warning UndecodableCronJob,
+    /// Added by cronwheel: nothing is due before the stored cursor.
+    Warning LastScheduleTimeInFuture,
+    /// Added by cronwheel: annotations of the template were omitted.
+    Warning ReservedAnnotations,
+    /// Added by cronwheel: an annotation of the CronJob has an invalid value.
+    Warning InvalidAnnotation,
+    /// Added by cronwheel: the template is too large to be held in memory.
+    Warning TemplateNotKept,
+    /// Added by cronwheel: watches do not deliver a Job.
+    Warning ShardLabelMissing,
+    /// Added by cronwheel: status writes fail.
+    Warning FailedStatusUpdate,
 }

@@ -1,76 +1,56 @@
 //! Counts of due instants: each instant ends in exactly one outcome, or is still open.
 
-/// The outcome of a due instant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InstantOutcome {
-    /// Its Job was created (B-12.1).
-    Created,
-    /// Its Job existed already and belongs to the CronJob (B-12.3, B-5.1).
-    Adopted,
-    /// A later slot became due before its Job could be created (B-9.4).
-    Superseded,
-    /// A later slot became due while Forbid and a running Job held it back (B-10.3).
-    Forbidden,
-    /// A running Job had its name until a later slot became due (B-10.2).
-    AlreadyActive,
-    /// Its starting deadline passed (B-10.1).
-    DeadlineExceeded,
-    /// The CronJob was suspended until a later slot became due (B-6.3).
-    Suspended,
-    /// The CronJob was deleted, or its deletion began (B-6.1).
-    Deleted,
-    /// The schedule was changed (B-2.2).
-    ScheduleChanged,
-    /// A Job of its name exists and does not belong to the CronJob (B-12.3).
-    ForeignJob,
-    /// Its create was not answered, looking up its Job is not permitted, and a later slot became due under Allow.
-    LookUpRefused,
-    /// The API server refused its Job as invalid until a later slot became due (B-12.4).
-    Refused,
-    /// Its schedule can no longer run: the zone or the text became invalid while it was open (B-6.2, B-6.4).
-    Unschedulable,
-    /// The shard was handed over or lost while it was open. The next leader accounts for it.
-    HandedOver,
+macro_rules! instant_outcomes {
+    ($($(#[$doc:meta])* $outcome:ident $label:literal,)*) => {
+        /// The outcome of a due instant.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum InstantOutcome {
+            $($(#[$doc])* $outcome,)*
+        }
+
+        impl InstantOutcome {
+            /// All outcomes, in the order of [`OutcomeCounts::outcomes`].
+            pub const ALL: [InstantOutcome; [$($label),*].len()] = [$(InstantOutcome::$outcome),*];
+
+            /// The label value.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(InstantOutcome::$outcome => $label,)*
+                }
+            }
+        }
+    };
 }
 
-impl InstantOutcome {
-    /// All outcomes, in the order of [`OutcomeCounts::outcomes`].
-    pub const ALL: [InstantOutcome; 14] = [
-        InstantOutcome::Created,
-        InstantOutcome::Adopted,
-        InstantOutcome::Superseded,
-        InstantOutcome::Forbidden,
-        InstantOutcome::AlreadyActive,
-        InstantOutcome::DeadlineExceeded,
-        InstantOutcome::Suspended,
-        InstantOutcome::Deleted,
-        InstantOutcome::ScheduleChanged,
-        InstantOutcome::ForeignJob,
-        InstantOutcome::LookUpRefused,
-        InstantOutcome::Refused,
-        InstantOutcome::Unschedulable,
-        InstantOutcome::HandedOver,
-    ];
-
-    /// The label value.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            InstantOutcome::Created => "created",
-            InstantOutcome::Adopted => "adopted",
-            InstantOutcome::Superseded => "superseded",
-            InstantOutcome::Forbidden => "forbidden",
-            InstantOutcome::AlreadyActive => "already_active",
-            InstantOutcome::DeadlineExceeded => "deadline_exceeded",
-            InstantOutcome::Suspended => "suspended",
-            InstantOutcome::Deleted => "deleted",
-            InstantOutcome::ScheduleChanged => "schedule_changed",
-            InstantOutcome::ForeignJob => "foreign_job",
-            InstantOutcome::LookUpRefused => "look_up_refused",
-            InstantOutcome::Refused => "refused",
-            InstantOutcome::Unschedulable => "unschedulable",
-            InstantOutcome::HandedOver => "handed_over",
-        }
-    }
+instant_outcomes! {
+    /// Its Job was created (B-12.1).
+    Created "created",
+    /// Its Job existed already and belongs to the CronJob (B-12.3, B-5.1).
+    Adopted "adopted",
+    /// A later slot became due before its Job could be created (B-9.4).
+    Superseded "superseded",
+    /// A later slot became due while Forbid and a running Job held it back (B-10.3).
+    Forbidden "forbidden",
+    /// A running Job had its name until a later slot became due (B-10.2).
+    AlreadyActive "already_active",
+    /// Its starting deadline passed (B-10.1).
+    DeadlineExceeded "deadline_exceeded",
+    /// The CronJob was suspended until a later slot became due (B-6.3).
+    Suspended "suspended",
+    /// The CronJob was deleted, or its deletion began (B-6.1).
+    Deleted "deleted",
+    /// The schedule was changed (B-2.2).
+    ScheduleChanged "schedule_changed",
+    /// A Job of its name exists and does not belong to the CronJob (B-12.3).
+    ForeignJob "foreign_job",
+    /// Its create was not answered, looking up its Job is not permitted, and a later slot became due under Allow.
+    LookUpRefused "look_up_refused",
+    /// The API server refused its Job as invalid until a later slot became due (B-12.4).
+    Refused "refused",
+    /// Its schedule can no longer run: the zone or the text became invalid while it was open (B-6.2, B-6.4).
+    Unschedulable "unschedulable",
+    /// The shard was handed over or lost while it was open. The next leader accounts for it.
+    HandedOver "handed_over",
 }
 
 /// Counts since the shard was created. `due_instants` always equals the sum of `outcomes` and `open_instants`.
@@ -120,17 +100,5 @@ impl OutcomeCounts {
     /// The number of instants with this outcome.
     pub fn outcome(&self, outcome: InstantOutcome) -> u64 {
         self.outcomes[outcome as usize]
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn outcomes_are_listed_in_discriminant_order() {
-        for (position, outcome) in InstantOutcome::ALL.into_iter().enumerate() {
-            assert_eq!(outcome as usize, position, "{outcome:?}");
-        }
     }
 }

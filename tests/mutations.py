@@ -145,7 +145,7 @@ UNIT = {
     "no-success-a-period-early": ("src/shard/trouble.rs", "let third = first.and_then(next).and_then(next);", "let third = first.and_then(next);", "trouble"),
     "blocked-by-nothing": ("src/shard/trouble.rs", "facts.after_start.filter(|_| facts.is_held_back)?", "facts.after_start?", "trouble"),
     "never-fires-is-valid": ("src/shard/trouble.rs", "facts.is_unschedulable || facts.after_success.third().is_none()", "facts.is_unschedulable", "trouble"),
-    "one-namespace-hides-the-others": ("src/shard/trouble/selection.rs", "Some((troubles.len(), troubles.last()?.clone()))", "Some((1, troubles.last()?.clone()))", "selection"),
+    "one-namespace-hides-the-others": ("src/shard/trouble/selection.rs", "troubles.iter().cloned().enumerate())", "troubles.iter().cloned().map(|trouble| (0, trouble)))", "selection"),
     "trouble-of-a-shard-given-away": ("src/shard/trouble/selection.rs", "shards.contains(trouble.shard)", "!shards.is_empty() || shards.contains(trouble.shard)", "survey"),
     "every-replica-names-500": ("src/shard/held_shards/survey.rs", "NAMED_MAX * acting.len() / usize::from(count.get())", "NAMED_MAX.min(NAMED_MAX * acting.len() / usize::from(count.get()) * 99)", "survey"),
     "examines-all-at-once": ("src/shard/held_shards/survey.rs", "if n_examined >= STEP_MAX {", "if n_examined >= STEP_MAX * 99 {", "survey"),

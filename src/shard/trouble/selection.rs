@@ -4,10 +4,7 @@
 //! the CronJobs that have been in trouble longest come first. The selection depends only on the added troubles, and
 //! not on their order.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use jiff::Timestamp;
 
@@ -50,10 +47,8 @@ impl TroubleReport {
 #[derive(Debug, Default)]
 pub(crate) struct Selection {
     n_max: usize,
-    by_namespace: BTreeMap<Box<str>, BTreeSet<Trouble>>,
-    /// The last trouble of each namespace, by its place there. The last of these is the last of the selection.
-    lasts: BTreeSet<(usize, Trouble)>,
-    n_selected: usize,
+    /// The selected troubles, and those that were added since the last [`Selection::prune`].
+    selected: Vec<Trouble>,
     n_omitted: [u64; TroubleKind::ALL.len()],
 }
 
@@ -66,82 +61,43 @@ impl Selection {
     }
 
     pub(crate) fn add(&mut self, trouble: Trouble) {
-        if self.is_beyond(&trouble) {
-            self.n_omitted[trouble.kind as usize] += 1;
-            return;
-        }
-        let cron_job = trouble.cron_job.clone();
-        self.change(&cron_job.namespace, |troubles| {
-            troubles.insert(trouble);
-        });
-        if self.n_selected > self.n_max {
-            self.remove_last();
+        self.selected.push(trouble);
+        if self.selected.len() >= 2 * self.n_max {
+            self.prune();
         }
     }
 
-    /// Whether the trouble would be the last one, and the selection is full.
-    fn is_beyond(&self, trouble: &Trouble) -> bool {
-        let Some((place, last)) = self.lasts.last().filter(|_| self.n_selected == self.n_max) else {
-            return false;
-        };
-        let of_namespace = self.by_namespace.get(&trouble.cron_job.namespace);
-        let n_before = of_namespace.map_or(0, BTreeSet::len);
-        let is_last_of_namespace = of_namespace.and_then(BTreeSet::last) < Some(trouble);
-        is_last_of_namespace && (n_before + 1, trouble) > (*place, last)
-    }
-
-    fn remove_last(&mut self) {
-        let Some((_, last)) = self.lasts.last().cloned() else {
-            return;
-        };
-        self.change(&last.cron_job.namespace, |troubles| {
-            troubles.remove(&last);
-        });
-        self.n_omitted[last.kind as usize] += 1;
-    }
-
-    /// Changes the selected troubles of a namespace.
-    fn change(&mut self, namespace: &str, change: impl FnOnce(&mut BTreeSet<Trouble>)) {
-        let troubles = match self.by_namespace.get_mut(namespace) {
-            Some(troubles) => troubles,
-            None => self.by_namespace.entry(namespace.into()).or_default(),
-        };
-        self.n_selected -= troubles.len();
-        if let Some(last) = last_of(troubles) {
-            self.lasts.remove(&last);
-        }
-        change(troubles);
-        self.n_selected += troubles.len();
-        if let Some(last) = last_of(troubles) {
-            self.lasts.insert(last);
-        } else {
-            self.by_namespace.remove(namespace);
-        }
-    }
-
-    pub(crate) fn into_report(self) -> TroubleReport {
-        let mut placed: Vec<(usize, Trouble)> = self
-            .by_namespace
-            .into_values()
-            .flat_map(|troubles| troubles.into_iter().enumerate())
+    /// Omits all troubles beyond the maximum. The first of each namespace come before the second of any.
+    fn prune(&mut self) {
+        self.selected
+            .sort_unstable_by(|a, b| (&a.cron_job.namespace, a).cmp(&(&b.cron_job.namespace, b)));
+        self.selected.dedup();
+        let namespaces = self
+            .selected
+            .chunk_by(|a, b| a.cron_job.namespace == b.cron_job.namespace);
+        let mut placed: Vec<(usize, Trouble)> = namespaces
+            .flat_map(|troubles| troubles.iter().cloned().enumerate())
             .collect();
-        placed.sort();
+        placed.sort_unstable();
+        for (_, trouble) in placed.drain(self.n_max.min(placed.len())..) {
+            self.n_omitted[trouble.kind as usize] += 1;
+        }
+        self.selected = placed.into_iter().map(|(_, trouble)| trouble).collect();
+    }
+
+    pub(crate) fn into_report(mut self) -> TroubleReport {
+        self.prune();
         // A CronJob that was deleted and created again meanwhile is named once.
         let mut names = BTreeSet::new();
-        placed.retain(|(_, trouble)| {
+        self.selected.retain(|trouble| {
             let CronJobIdentity { namespace, name, .. } = &*trouble.cron_job;
             names.insert((namespace.clone(), name.clone(), trouble.kind))
         });
         TroubleReport {
-            named: placed.into_iter().map(|(_, trouble)| trouble).collect(),
+            named: self.selected,
             n_omitted: self.n_omitted,
         }
     }
-}
-
-/// The place of the last trouble of a namespace, and the trouble.
-fn last_of(troubles: &BTreeSet<Trouble>) -> Option<(usize, Trouble)> {
-    Some((troubles.len(), troubles.last()?.clone()))
 }
 
 #[cfg(test)]

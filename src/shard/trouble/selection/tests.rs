@@ -1,5 +1,7 @@
 //! Tests of the selection of the named CronJobs when too many are in trouble.
 
+use std::collections::BTreeMap;
+
 use super::*;
 use crate::shard::Uid;
 

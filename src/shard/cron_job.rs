@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use super::{
-    effect::JobLookUp,
+    effect::{EventReason, JobLookUp},
     ids::{ResourceVersion, Uid},
     outcome_counts::InstantOutcome,
     record::{ActiveJob, ConcurrencyPolicy, CronJobRecord, CronJobStatus},
@@ -61,7 +61,7 @@ pub(crate) struct CronJobState {
     pub(crate) history_not_before: Option<Timestamp>,
     /// Failed history deletes since the last success.
     pub(crate) n_history_failures: u32,
-    /// Problems of the schedule that were already reported.
+    /// Problems that were already reported.
     pub(crate) reported: Reported,
     /// The limit of Events about Jobs that belong to no run.
     pub(crate) unexpected_events: UnexpectedEvents,
@@ -216,21 +216,21 @@ impl Listed<'_> {
     }
 }
 
-/// Problems that were reported for the current schedule.
+/// The reasons of Events that were emitted for the current schedule and are not repeated. One bit each.
 #[derive(Clone, Copy, Default)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "a set of independent flags, each with a name"
-)]
-pub(crate) struct Reported {
-    pub(crate) unknown_time_zone: bool,
-    pub(crate) unsupported_schedule: bool,
-    pub(crate) unparseable_schedule: bool,
-    pub(crate) invalid_schedule: bool,
-    pub(crate) reserved_annotations: bool,
-    pub(crate) future_cursor: bool,
-    pub(crate) template_not_kept: bool,
-    pub(crate) invalid_threshold: bool,
+pub(crate) struct Reported(u32);
+
+impl Reported {
+    /// Adds a reason. Returns whether it was absent.
+    pub(crate) fn insert(&mut self, reason: EventReason) -> bool {
+        let before = self.0;
+        self.0 |= 1 << (reason as u32);
+        self.0 != before
+    }
+
+    pub(crate) fn remove(&mut self, reason: EventReason) {
+        self.0 &= !(1 << (reason as u32));
+    }
 }
 
 impl LookUp {

@@ -64,6 +64,19 @@ pub enum CreateOutcome {
     Abandoned,
 }
 
+impl CreateOutcome {
+    /// Whether the API server answered the request.
+    pub(crate) fn is_answer(&self) -> bool {
+        !matches!(
+            self,
+            CreateOutcome::Unanswered { .. }
+                | CreateOutcome::Expired
+                | CreateOutcome::Withdrawn
+                | CreateOutcome::Abandoned
+        )
+    }
+}
+
 /// The reason of a refused create, without the text. Refusals for one reason are expected to end together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RefusalReason {

@@ -41,9 +41,9 @@ impl ShardState {
         if !is_awaited {
             return;
         }
-        self.note_permission(owner, &answer, now);
-        self.note_refused(owner, &answer);
-        self.note_create_success(owner, &answer, now);
+        if answer.is_answer() {
+            self.note_create_answer(owner, &answer, now);
+        }
         match answer {
             CreateOutcome::Created {
                 uid,
@@ -79,25 +79,22 @@ impl ShardState {
         self.evaluate(owner, now);
     }
 
-    /// Records since when creates are not permitted, until one gets another answer.
-    fn note_permission(&mut self, owner: OwnerIndex, answer: &CreateOutcome, now: Timestamp) {
+    /// Records what an answer of the API server says about permissions, the Job and admission.
+    fn note_create_answer(&mut self, owner: OwnerIndex, answer: &CreateOutcome, now: Timestamp) {
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return;
         };
-        let since = &mut cron_job.not_permitted_since;
-        match answer {
-            // A clock that was set back must not suppress the report.
-            CreateOutcome::NotPermitted { .. } => *since = Some(since.unwrap_or(now).min(now)),
-            CreateOutcome::Created { .. }
-            | CreateOutcome::AlreadyExists { .. }
-            | CreateOutcome::NamespaceTerminating
-            | CreateOutcome::Refused { .. }
-            | CreateOutcome::Failed { .. } => *since = None,
-            // Not an answer of the server.
-            CreateOutcome::Unanswered { .. }
-            | CreateOutcome::Expired
-            | CreateOutcome::Withdrawn
-            | CreateOutcome::Abandoned => {}
+        // A clock that was set back must not suppress the report.
+        let since = cron_job.not_permitted_since.unwrap_or(now).min(now);
+        cron_job.not_permitted_since = matches!(answer, CreateOutcome::NotPermitted { .. }).then_some(since);
+        if let Some(open) = &mut cron_job.open {
+            open.is_refused = matches!(answer, CreateOutcome::Refused { .. });
+        }
+        if matches!(
+            answer,
+            CreateOutcome::Created { .. } | CreateOutcome::AlreadyExists { .. }
+        ) {
+            self.note_create_success(owner, now);
         }
     }
 
@@ -239,24 +236,6 @@ impl ShardState {
             .and_then(|requested| SignedDuration::try_from(requested).ok())
             .unwrap_or_default();
         self.retry_at(owner, after(now, wait.max(requested)));
-    }
-
-    /// Records whether the server's last answer refused the Job as invalid.
-    fn note_refused(&mut self, owner: OwnerIndex, answer: &CreateOutcome) {
-        let Some(open) = self.open_slot_mut(owner) else { return };
-        match answer {
-            CreateOutcome::Refused { .. } => open.is_refused = true,
-            CreateOutcome::Created { .. }
-            | CreateOutcome::AlreadyExists { .. }
-            | CreateOutcome::NamespaceTerminating
-            | CreateOutcome::NotPermitted { .. }
-            | CreateOutcome::Failed { .. } => open.is_refused = false,
-            // Not an answer of the server.
-            CreateOutcome::Unanswered { .. }
-            | CreateOutcome::Expired
-            | CreateOutcome::Withdrawn
-            | CreateOutcome::Abandoned => {}
-        }
     }
 
     pub(super) fn retry_at(&mut self, owner: OwnerIndex, until: Timestamp) {

@@ -17,7 +17,7 @@ use crate::{
         cron_job::{CronJobState, OpenSlot, SlotStage},
         ids::Uid,
         index::OwnerIndex,
-        outcome::{CreateOutcome, RefusalReason},
+        outcome::RefusalReason,
     },
 };
 
@@ -57,25 +57,15 @@ impl ShardState {
     }
 
     /// Records that admission let a Job of the CronJob pass.
-    pub(super) fn note_create_success(&mut self, owner: OwnerIndex, answer: &CreateOutcome, now: Timestamp) {
+    pub(super) fn note_create_success(&mut self, owner: OwnerIndex, now: Timestamp) {
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return;
         };
-        match answer {
-            CreateOutcome::Created { .. } | CreateOutcome::AlreadyExists { .. } => match cron_job.refused.take() {
-                Some(refused) => refused.succeed(now),
-                None => self
-                    .refused_creates
-                    .note_success(&cron_job.record.identity.namespace, now),
-            },
-            CreateOutcome::NamespaceTerminating
-            | CreateOutcome::Refused { .. }
-            | CreateOutcome::NotPermitted { .. }
-            | CreateOutcome::Failed { .. }
-            | CreateOutcome::Unanswered { .. }
-            | CreateOutcome::Expired
-            | CreateOutcome::Withdrawn
-            | CreateOutcome::Abandoned => {}
+        match cron_job.refused.take() {
+            Some(refused) => refused.succeed(now),
+            None => self
+                .refused_creates
+                .note_success(&cron_job.record.identity.namespace, now),
         }
     }
 

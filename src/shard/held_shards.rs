@@ -271,13 +271,8 @@ impl HeldShards {
         self.held.keys().copied()
     }
 
-    /// Whether every watch has delivered a complete list, and every held shard has been listed.
-    pub fn is_synced(&self) -> bool {
-        self.is_watch_synced() && self.held.values().all(|held| held.state.is_synced())
-    }
-
     /// Whether every watch has delivered a complete list.
-    fn is_watch_synced(&self) -> bool {
+    pub fn is_synced(&self) -> bool {
         self.progress.is_listed()
     }
 

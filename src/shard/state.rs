@@ -206,11 +206,6 @@ impl ShardState {
         listed.all(|(scope, is_synced)| is_synced || scopes.contains(scope))
     }
 
-    /// Whether every scope has been listed.
-    pub fn is_synced(&self) -> bool {
-        self.relists.are_all_synced()
-    }
-
     /// The counts of due instants.
     pub fn outcome_counts(&self) -> &OutcomeCounts {
         &self.outcome_counts

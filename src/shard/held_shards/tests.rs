@@ -563,7 +563,7 @@ fn a_forbidden_scope_does_not_block_leading_and_joins_once_permitted() {
     assert!(!shards.are_permitted_watches_synced(), "no permitted watch has listed");
     watch(&mut shards, &other, &list);
     assert!(shards.are_permitted_watches_synced());
-    assert!(!shards.is_watch_synced());
+    assert!(!shards.is_synced());
 
     shards.stand_by(shard, now);
     shards.add_listed(Listed::CronJob(Box::new(record.clone())), now);
@@ -578,7 +578,7 @@ fn a_forbidden_scope_does_not_block_leading_and_joins_once_permitted() {
     shards.handle(Input::CronJobApplied(Box::new(record)), now);
     assert_eq!(creates(&mut shards), []);
     watch(&mut shards, &own, &[WatchStage::ListDone]);
-    assert!(shards.is_watch_synced());
+    assert!(shards.is_synced());
     assert_eq!(creates(&mut shards), [(shard_term(shard), "first-29632920".to_owned())]);
 }
 

@@ -16,48 +16,52 @@ use crate::shard::{
 pub(super) struct Relists {
     /// Incremented by each relist. Objects carry the number of the last relist that contained them.
     pub(super) mark: u32,
-    cron_jobs: Vec<ScopeRelist>,
-    jobs: Vec<ScopeRelist>,
-    /// Whether both lists of a scope were complete once, for each scope.
-    is_synced: Vec<bool>,
+    /// The lists of each scope.
+    scopes: Vec<ScopeLists>,
 }
 
 #[derive(Clone, Copy, Default)]
-struct ScopeRelist {
+struct ScopeLists {
+    cron_jobs: Relist,
+    jobs: Relist,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Relist {
     /// The mark of the relist in progress.
     begun: Option<u32>,
     was_done: bool,
 }
 
+impl ScopeLists {
+    /// Whether both lists were complete once.
+    fn is_synced(&self) -> bool {
+        self.cron_jobs.was_done && self.jobs.was_done
+    }
+
+    fn of(&mut self, resource: WatchedResource) -> &mut Relist {
+        match resource {
+            WatchedResource::CronJobs => &mut self.cron_jobs,
+            WatchedResource::Jobs => &mut self.jobs,
+        }
+    }
+}
+
 impl Relists {
     pub(super) fn new(n_scopes: usize) -> Relists {
-        let scopes = vec![ScopeRelist::default(); n_scopes];
         Relists {
             mark: 0,
-            cron_jobs: scopes.clone(),
-            jobs: scopes,
-            is_synced: vec![false; n_scopes],
+            scopes: vec![ScopeLists::default(); n_scopes],
         }
     }
 
     /// For each scope, whether both of its lists were complete once.
     pub(super) fn synced(&self) -> impl Iterator<Item = bool> {
-        self.is_synced.iter().copied()
-    }
-
-    pub(super) fn are_all_synced(&self) -> bool {
-        self.is_synced.iter().all(|is_synced| *is_synced)
+        self.scopes.iter().map(ScopeLists::is_synced)
     }
 
     pub(super) fn is_any_synced(&self) -> bool {
-        self.is_synced.contains(&true)
-    }
-
-    fn of(&mut self, resource: WatchedResource) -> &mut [ScopeRelist] {
-        match resource {
-            WatchedResource::CronJobs => &mut self.cron_jobs,
-            WatchedResource::Jobs => &mut self.jobs,
-        }
+        self.scopes.iter().any(ScopeLists::is_synced)
     }
 }
 
@@ -68,8 +72,8 @@ impl ShardState {
             return false;
         };
         let namespace = &cron_job.record.identity.namespace;
-        let mut scopes = self.config.scopes.iter().zip(&self.relists.is_synced);
-        scopes.any(|(scope, is_synced)| *is_synced && scope.contains(namespace))
+        let mut scopes = self.config.scopes.iter().zip(self.relists.synced());
+        scopes.any(|(scope, is_synced)| is_synced && scope.contains(namespace))
     }
 
     /// Handles the beginning or the end of a list that covers this shard.
@@ -81,21 +85,20 @@ impl ShardState {
             return;
         };
         let next_mark = self.relists.mark + 1;
-        let relist = &mut self.relists.of(*resource)[position];
+        let relist = self.relists.scopes[position].of(*resource);
         match stage {
             WatchStage::ListBegun => {
                 relist.begun = Some(next_mark);
                 self.relists.mark = next_mark;
             }
             WatchStage::ListDone => {
-                relist.was_done = true;
                 let begun = relist.begun.take();
                 match (begun, resource) {
                     (Some(mark), WatchedResource::CronJobs) => self.remove_unlisted_cron_jobs(scope, mark),
                     (Some(mark), WatchedResource::Jobs) => self.lose_unlisted_jobs(scope, mark, now),
                     (None, _) => {}
                 }
-                self.sync(now);
+                self.end_list(position, *resource, now);
             }
             WatchStage::Watching(_) | WatchStage::NotPermitted | WatchStage::Interrupted => {}
         }
@@ -123,18 +126,19 @@ impl ShardState {
         }
     }
 
-    /// Evaluates every CronJob of a scope once, when both lists of the scope have become complete.
-    fn sync(&mut self, now: Timestamp) {
-        let relists = &self.relists;
-        let is_complete = |at: usize| relists.cron_jobs[at].was_done && relists.jobs[at].was_done;
-        let newly_synced = (0..relists.is_synced.len()).filter(|at| !relists.is_synced[*at] && is_complete(*at));
-        for at in newly_synced.collect::<Vec<_>>() {
-            self.relists.is_synced[at] = true;
-            for owner in self.index.owner_indexes() {
-                let namespace = self.index.cron_job(owner).map(|it| &it.record.identity.namespace);
-                if namespace.is_some_and(|namespace| self.config.scopes[at].contains(namespace)) {
-                    self.evaluate(owner, now);
-                }
+    /// Records the end of a list. When both lists of its scope have become complete, evaluates every CronJob of the
+    /// scope once.
+    fn end_list(&mut self, position: usize, resource: WatchedResource, now: Timestamp) {
+        let lists = &mut self.relists.scopes[position];
+        let was_synced = lists.is_synced();
+        lists.of(resource).was_done = true;
+        if was_synced || !lists.is_synced() {
+            return;
+        }
+        for owner in self.index.owner_indexes() {
+            let namespace = self.index.cron_job(owner).map(|it| &it.record.identity.namespace);
+            if namespace.is_some_and(|namespace| self.config.scopes[position].contains(namespace)) {
+                self.evaluate(owner, now);
             }
         }
     }

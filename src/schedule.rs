@@ -16,3 +16,10 @@ pub use effective::CronJobSchedule;
 pub use fires::Schedule;
 pub use policy::ConcurrencyPolicy;
 pub use zone::{Zone, ZoneError, tzdb_version};
+
+use jiff::{SignedDuration, Timestamp};
+
+/// `instant` plus `wait`, clamped to [`Timestamp::MAX`].
+pub(crate) fn after(instant: Timestamp, wait: SignedDuration) -> Timestamp {
+    instant.checked_add(wait).unwrap_or(Timestamp::MAX)
+}

@@ -5,7 +5,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{due, effective::CronJobSchedule, fires::Schedule};
+use super::{after, due, effective::CronJobSchedule, fires::Schedule};
 
 /// `spec.concurrencyPolicy`. A value introduced by a newer server is treated as `Allow` (B-10.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -229,20 +229,19 @@ fn last_start(slot: Timestamp, facts: &Facts<'_>) -> Option<Timestamp> {
     let deadline_secs = facts.starting_deadline_seconds?;
     // A slot that was armed in time is judged at its instant, so latency of cronwheel does not lose it.
     let was_awaited = facts.was_awaited && facts.armed == Some(slot);
-    Some(add_secs(
-        slot,
-        if was_awaited {
-            deadline_secs.max(LATENESS_ALLOWED_SECS)
-        } else {
-            deadline_secs
-        },
-    ))
+    let allowed_secs = if was_awaited {
+        deadline_secs.max(LATENESS_ALLOWED_SECS)
+    } else {
+        deadline_secs
+    };
+    Some(after(slot, SignedDuration::from_secs(allowed_secs)))
 }
 
 /// The instant after which an order for a slot is not sent: with a starting deadline, the later of the deadline and ten
 /// seconds after the slot.
 pub fn order_expiry(slot: Timestamp, starting_deadline_seconds: Option<i64>) -> Option<Timestamp> {
-    Some(add_secs(slot, starting_deadline_seconds?.max(LATENESS_ALLOWED_SECS)))
+    let allowed_secs = starting_deadline_seconds?.max(LATENESS_ALLOWED_SECS);
+    Some(after(slot, SignedDuration::from_secs(allowed_secs)))
 }
 
 /// The due slot and the next one at `now`.
@@ -318,12 +317,6 @@ pub fn count_between(schedule: &CronJobSchedule, base: Timestamp, slot: Timestam
     let counted_secs = u64::try_from(at.as_second() - first.as_second()).unwrap_or(0).max(1);
     let all_secs = u64::try_from(slot.as_second() - first.as_second()).unwrap_or(0);
     all_secs.saturating_mul(N_COUNTED_MAX - 1) / counted_secs
-}
-
-fn add_secs(instant: Timestamp, secs: i64) -> Timestamp {
-    instant
-        .checked_add(SignedDuration::from_secs(secs))
-        .unwrap_or(Timestamp::MAX)
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ use super::{
     ids::{CronJobIdentity, Uid},
     outcome::RefusalReason,
 };
+use crate::schedule::after;
 
 /// The number of CronJobs of a namespace, refused for the same reason, from which on they take turns. With one turn per
 /// second, each of them is then tried at most once a minute, which is the longest back-off.
@@ -305,10 +306,6 @@ impl Group {
 /// Whether an instant is at most `memory` ago. An instant in the future was noted before the clock was set back.
 fn is_recent(instant: Timestamp, memory: SignedDuration, now: Timestamp) -> bool {
     (SignedDuration::ZERO..=memory).contains(&now.duration_since(instant))
-}
-
-fn after(instant: Timestamp, wait: SignedDuration) -> Timestamp {
-    instant.checked_add(wait).unwrap_or(Timestamp::MAX)
 }
 
 #[cfg(test)]

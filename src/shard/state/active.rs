@@ -7,17 +7,17 @@ use std::{
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{
-    ShardState,
-    back_off::{after, spread},
-};
-use crate::shard::{
-    cron_job::{CronJobState, LookUp, LookUpProgress},
-    effect::{Effect, EventReason, JobLookUp},
-    ids::{CronJobIdentity, Uid},
-    index::{Job, JobIndex, OwnerIndex},
-    naming,
-    record::{ActiveJob, Finish},
+use super::{ShardState, back_off::spread};
+use crate::{
+    schedule::after,
+    shard::{
+        cron_job::{CronJobState, LookUp, LookUpProgress},
+        effect::{Effect, EventReason, JobLookUp},
+        ids::{CronJobIdentity, Uid},
+        index::{Job, JobIndex, OwnerIndex},
+        naming,
+        record::{ActiveJob, Finish},
+    },
 };
 
 /// The time for which a running Job may lack its label before it is looked up, and the time between look-ups. Most

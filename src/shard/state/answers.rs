@@ -6,18 +6,21 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     ShardState,
-    back_off::{after, back_off},
+    back_off::{back_off, requested_wait},
 };
-use crate::shard::{
-    ShardLabels,
-    cron_job::{LookUpProgress, SlotStage},
-    effect::EventReason,
-    ids::{ResourceVersion, Uid},
-    index::{JobIndex, OwnerIndex},
-    naming,
-    outcome::{CreateOutcome, DeleteOutcome, RefusalReason},
-    outcome_counts::InstantOutcome,
-    record::JobRecord,
+use crate::{
+    schedule::after,
+    shard::{
+        ShardLabels,
+        cron_job::{LookUpProgress, SlotStage},
+        effect::EventReason,
+        ids::{ResourceVersion, Uid},
+        index::{JobIndex, OwnerIndex},
+        naming,
+        outcome::{CreateOutcome, DeleteOutcome, RefusalReason},
+        outcome_counts::InstantOutcome,
+        record::JobRecord,
+    },
 };
 
 /// Retry interval after an order that was rejected before it was sent, which is not the server's fault.
@@ -63,7 +66,7 @@ impl ShardState {
                 self.report_failed_create(owner, &message);
                 self.retry_refused(owner, RefusalReason::NotPermitted, None, now);
             }
-            CreateOutcome::NotPermitted { .. } => self.retry_later(owner, None, now),
+            CreateOutcome::NotPermitted { .. } => self.retry_later(owner, now),
             CreateOutcome::Failed {
                 message,
                 status,
@@ -228,14 +231,11 @@ impl ShardState {
         );
     }
 
-    pub(super) fn retry_later(&mut self, owner: OwnerIndex, retry_after: Option<Duration>, now: Timestamp) {
+    pub(super) fn retry_later(&mut self, owner: OwnerIndex, now: Timestamp) {
         let Some(open) = self.open_slot_mut(owner) else { return };
         open.n_failures = open.n_failures.saturating_add(1);
         let wait = back_off(open.n_failures, owner);
-        let requested = retry_after
-            .and_then(|requested| SignedDuration::try_from(requested).ok())
-            .unwrap_or_default();
-        self.retry_at(owner, after(now, wait.max(requested)));
+        self.retry_at(owner, after(now, wait));
     }
 
     pub(super) fn retry_at(&mut self, owner: OwnerIndex, until: Timestamp) {
@@ -279,14 +279,11 @@ impl ShardState {
     }
 
     fn put_history_off(&mut self, owner: OwnerIndex, retry_after: Option<Duration>, now: Timestamp) {
-        let requested = retry_after
-            .and_then(|requested| SignedDuration::try_from(requested).ok())
-            .unwrap_or_default();
         if let Some(cron_job) = self.index.cron_job_mut(owner) {
             cron_job.n_history_failures = cron_job.n_history_failures.saturating_add(1);
             let wait = back_off(cron_job.n_history_failures, owner)
                 .max(HISTORY_RETRY_MIN)
-                .max(requested);
+                .max(requested_wait(retry_after));
             cron_job.history_not_before = Some(after(now, wait));
         }
     }
@@ -310,7 +307,7 @@ impl ShardState {
             (false, _) => {}
             // Decide again: a later slot may be due, or the CronJob may have changed.
             (true, false) => self.retry_at(owner, now),
-            (true, true) => self.retry_later(owner, None, now),
+            (true, true) => self.retry_later(owner, now),
         }
     }
 }

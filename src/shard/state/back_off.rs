@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 
 use crate::shard::{back_off::BackOff, index::OwnerIndex};
 
@@ -69,7 +69,9 @@ pub(super) fn spread(wait: SignedDuration, number: u32) -> SignedDuration {
     wait.saturating_add(wait.saturating_mul(part) / 1024)
 }
 
-/// `instant` plus `wait`, clamped to [`Timestamp::MAX`].
-pub(super) fn after(instant: Timestamp, wait: SignedDuration) -> Timestamp {
-    instant.checked_add(wait).unwrap_or(Timestamp::MAX)
+/// The wait that an answer of the API server requests; zero if it requests none.
+pub(super) fn requested_wait(retry_after: Option<Duration>) -> SignedDuration {
+    retry_after
+        .and_then(|wait| SignedDuration::try_from(wait).ok())
+        .unwrap_or_default()
 }

@@ -2,10 +2,10 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{ShardState, back_off::after};
+use super::ShardState;
 use crate::{
     schedule::{
-        due,
+        after, due,
         policy::{self, Decision, Facts, SkipReason, Verdict},
     },
     shard::{

@@ -5,8 +5,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{ShardState, back_off::after};
-use crate::shard::index::OwnerIndex;
+use super::ShardState;
+use crate::{schedule::after, shard::index::OwnerIndex};
 
 /// Up to this number of Jobs, each change is evaluated at once. History limits keep most CronJobs far below.
 const N_JOBS_ORDINARY: u32 = 1_000;

@@ -7,16 +7,19 @@ use super::{
     ShardState,
     active::look_up_of,
     answers::ABANDONED_RETRY,
-    back_off::{after, back_off},
+    back_off::{back_off, requested_wait},
 };
-use crate::shard::{
-    cron_job::{LookUpProgress, SlotStage},
-    effect::{Effect, EventReason, JobLookUp},
-    index::OwnerIndex,
-    naming,
-    outcome::LookUpOutcome,
-    outcome_counts::InstantOutcome,
-    record::ActiveJob,
+use crate::{
+    schedule::after,
+    shard::{
+        cron_job::{LookUpProgress, SlotStage},
+        effect::{Effect, EventReason, JobLookUp},
+        index::OwnerIndex,
+        naming,
+        outcome::LookUpOutcome,
+        outcome_counts::InstantOutcome,
+        record::ActiveJob,
+    },
 };
 
 /// The number of consecutive refused look-ups after which an Event reports them. The waits between them add up to more
@@ -25,14 +28,11 @@ const REFUSALS_BEFORE_EVENT: u32 = 7;
 
 /// The wait that an answer requests.
 fn retry_after_of(answer: &LookUpOutcome) -> SignedDuration {
-    let retry_after = if let LookUpOutcome::Failed { retry_after, .. } = answer {
-        *retry_after
+    if let LookUpOutcome::Failed { retry_after, .. } = answer {
+        requested_wait(*retry_after)
     } else {
-        None
-    };
-    retry_after
-        .and_then(|retry_after| SignedDuration::try_from(retry_after).ok())
-        .unwrap_or_default()
+        SignedDuration::ZERO
+    }
 }
 
 impl ShardState {
@@ -178,7 +178,7 @@ impl ShardState {
             LookUpOutcome::Gone if open.gone.is_some() => self.settle(owner, slot, InstantOutcome::Adopted),
             LookUpOutcome::Gone => {
                 self.note_lost_create(owner, &message);
-                self.retry_later(owner, None, now);
+                self.retry_later(owner, now);
             }
             LookUpOutcome::NotPermitted { .. } | LookUpOutcome::Failed { .. } | LookUpOutcome::Abandoned => {
                 self.look_up_later(owner, retry_after_of(answer), message, now);

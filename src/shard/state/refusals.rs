@@ -9,10 +9,10 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     ShardState,
-    back_off::{NEXT_SLOT_WAIT_MAX, after, create_back_off, slow_back_off},
+    back_off::{NEXT_SLOT_WAIT_MAX, create_back_off, requested_wait, slow_back_off},
 };
 use crate::{
-    schedule::policy,
+    schedule::{after, policy},
     shard::{
         cron_job::{CronJobState, OpenSlot, SlotStage},
         ids::Uid,
@@ -49,8 +49,7 @@ impl ShardState {
         };
         refused.not_before = after(now, wait.min(NEXT_SLOT_WAIT_MAX));
         cron_job.refused = Some(Box::new(refused));
-        let requested = retry_after.and_then(|requested| SignedDuration::try_from(requested).ok());
-        let until = after(now, wait.max(requested.unwrap_or_default()));
+        let until = after(now, wait.max(requested_wait(retry_after)));
         // The retry is not later than the deadline, so that the loss of the slot is reported when it occurs.
         let until = until.min(lost_at(cron_job, slot)).max(now);
         self.retry_at(owner, until);

@@ -4,22 +4,23 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     ShardState,
-    back_off::{after, back_off},
+    answers::ABANDONED_RETRY,
+    back_off::{back_off, requested_wait},
 };
-use crate::shard::{
-    cron_job::EmittedStatus,
-    effect::{Effect, EventReason, StatusWrite},
-    ids::Uid,
-    index::OwnerIndex,
-    outcome::StatusOutcome,
-    record::CronJobStatus,
+use crate::{
+    schedule::after,
+    shard::{
+        cron_job::EmittedStatus,
+        effect::{Effect, EventReason, StatusWrite},
+        ids::Uid,
+        index::OwnerIndex,
+        outcome::StatusOutcome,
+        record::CronJobStatus,
+    },
 };
 
 /// The minimum wait after a failure, and the wait after a conflict if no event arrives to rebuild the write on.
 const STATUS_RETRY: SignedDuration = SignedDuration::from_secs(5);
-
-/// The wait after a write that was not sent.
-const ABANDONED_RETRY: SignedDuration = SignedDuration::from_secs(1);
 
 /// Consecutive failures at which the first report is made. With [`STATUS_RETRY`] between them, they last longer than an
 /// API server needs to start.
@@ -98,13 +99,10 @@ impl ShardState {
             // The deletion event will follow.
             StatusOutcome::Gone => cron_job.status_not_before = Some(after(now, STATUS_RETRY)),
             StatusOutcome::Failed { message, retry_after } => {
-                let requested = retry_after
-                    .and_then(|requested| SignedDuration::try_from(requested).ok())
-                    .unwrap_or_default();
                 cron_job.n_status_failures = cron_job.n_status_failures.saturating_add(1);
                 let wait = back_off(cron_job.n_status_failures, owner)
                     .max(STATUS_RETRY)
-                    .max(requested);
+                    .max(requested_wait(retry_after));
                 cron_job.status_not_before = Some(after(now, wait));
                 let n_since_report = cron_job.n_status_failures.checked_sub(N_FAILURES_BEFORE_REPORT);
                 if n_since_report.is_some_and(|n| n.is_multiple_of(N_FAILURES_BETWEEN_REPORTS)) {

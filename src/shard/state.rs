@@ -269,11 +269,8 @@ impl ShardState {
     }
 
     fn apply_job(&mut self, record: JobRecord, now: Timestamp) {
-        let change = self.index.apply_job(record, self.relists.mark);
-        if !change.is_relevant {
-            return;
-        }
-        for owner in [change.former_owner, change.owner].into_iter().flatten() {
+        let changed = self.index.apply_job(record, self.relists.mark);
+        for owner in changed.into_iter().flatten() {
             self.evaluate_jobs(owner, now);
         }
     }

@@ -6,52 +6,30 @@ use super::{
 };
 use crate::shard::record::JobRecord;
 
-/// The effect of an applied Job on the index.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct JobChange {
-    /// The CronJob that owns the Job, if any.
-    pub(crate) owner: Option<OwnerIndex>,
-    /// The previous owner, if it is a different one (B-2.1).
-    pub(crate) former_owner: Option<OwnerIndex>,
-    /// Whether any stored field changed.
-    pub(crate) is_relevant: bool,
-}
-
 impl Index {
-    /// Inserts or updates a Job. A Job that no CronJob controls is not stored. A version older than the stored one,
-    /// from a list made elsewhere or from a watch that replays events, only proves that the Job exists.
-    pub(crate) fn apply_job(&mut self, record: JobRecord, mark: u32) -> JobChange {
+    /// Inserts or updates a Job. Returns the CronJobs to evaluate: the former owner of the Job (B-2.1), and its owner.
+    /// A Job that no CronJob controls is not stored. A version older than the stored one, from a list made elsewhere or
+    /// from a watch that replays events, only proves that the Job exists.
+    pub(crate) fn apply_job(&mut self, record: JobRecord, mark: u32) -> [Option<OwnerIndex>; 2] {
         let known = self.find_job(&record.uid);
         let former_owner = known.and_then(|index| self.job(index)).map(|job| job.owner);
         if let Some(job) = known.and_then(|index| self.job_mut(index))
             && record.resource_version.0 < job.resource_version
         {
             job.mark = mark;
-            return JobChange {
-                owner: former_owner,
-                former_owner: None,
-                is_relevant: false,
-            };
+            return [None, None];
         }
         let Some(controller) = &record.controller else {
             if let Some(index) = known {
                 self.remove_job(index);
             }
-            return JobChange {
-                owner: None,
-                former_owner,
-                is_relevant: former_owner.is_some(),
-            };
+            return [former_owner, None];
         };
         let owner = self.owner_or_insert(controller);
         match known {
             Some(index) if former_owner == Some(owner) => {
                 let is_relevant = self.update_job(index, &record, mark);
-                JobChange {
-                    owner: Some(owner),
-                    former_owner: None,
-                    is_relevant,
-                }
+                [None, is_relevant.then_some(owner)]
             }
             Some(index) => {
                 self.unlink_job(index);
@@ -60,19 +38,11 @@ impl Index {
                 if let Some(former_owner) = former_owner {
                     self.release_owner(former_owner);
                 }
-                JobChange {
-                    owner: Some(owner),
-                    former_owner,
-                    is_relevant: true,
-                }
+                [former_owner, Some(owner)]
             }
             None => {
                 self.insert_job(record, owner, mark);
-                JobChange {
-                    owner: Some(owner),
-                    former_owner: None,
-                    is_relevant: true,
-                }
+                [None, Some(owner)]
             }
         }
     }

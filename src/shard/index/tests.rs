@@ -101,12 +101,9 @@ fn index_matches_a_model_under_random_operations() {
                     model.jobs.remove(&number);
                 }
                 _ => {
-                    let change = index.apply_job(job(number, Some(owner)), 0);
+                    let [former_owner, _] = index.apply_job(job(number, Some(owner)), 0);
                     let former = model.jobs.insert(number, owner);
-                    assert_eq!(
-                        change.former_owner.is_some(),
-                        former.is_some_and(|former| former != owner)
-                    );
+                    assert_eq!(former_owner.is_some(), former.is_some_and(|former| former != owner));
                 }
             }
             check(&index, &model, &format!("seed {seed}, step {step}"));
@@ -115,32 +112,22 @@ fn index_matches_a_model_under_random_operations() {
 }
 
 #[test]
-fn a_finished_job_is_relevant_and_an_echo_is_not() {
+fn the_owner_is_evaluated_for_a_finished_job_and_not_for_an_echo() {
     let mut index = Index::new(None);
-    assert!(index.apply_job(job(1, Some(1)), 0).is_relevant);
-    assert!(
-        !index
-            .apply_job(
-                JobRecord {
-                    resource_version: ResourceVersion(2),
-                    ..job(1, Some(1))
-                },
-                0
-            )
-            .is_relevant
-    );
-    assert!(
-        index
-            .apply_job(
-                JobRecord {
-                    resource_version: ResourceVersion(3),
-                    finish: Some(Finish::Failed),
-                    ..job(1, Some(1))
-                },
-                0
-            )
-            .is_relevant
-    );
+    let mut is_evaluated = |record| index.apply_job(record, 0)[1].is_some();
+    let first = job(1, Some(1));
+    let echo = JobRecord {
+        resource_version: ResourceVersion(2),
+        ..first.clone()
+    };
+    let finished = JobRecord {
+        resource_version: ResourceVersion(3),
+        finish: Some(Finish::Failed),
+        ..first.clone()
+    };
+    assert!(is_evaluated(first));
+    assert!(!is_evaluated(echo));
+    assert!(is_evaluated(finished));
 }
 
 #[test]
@@ -157,7 +144,7 @@ fn an_older_version_of_a_job_only_marks_it_as_present() {
             resource_version: ResourceVersion(90),
             ..job(1, controller)
         };
-        assert!(!index.apply_job(running, 2).is_relevant, "{controller:?}");
+        assert_eq!(index.apply_job(running, 2), [None, None], "{controller:?}");
         let known = index.job(index.find_job(&uid("job", 1)).unwrap()).unwrap();
         let known = (known.finish, known.resource_version, known.mark);
         assert_eq!(known, (Some(Finish::Complete), 150, 2), "{controller:?}");

@@ -145,15 +145,15 @@ pub(crate) enum SlotStage {
 impl OpenSlot {
     /// Whether an answer is outstanding; until it arrives nothing is decided.
     pub(crate) fn is_in_flight(&self) -> bool {
-        match self.stage {
-            SlotStage::Replacing { .. }
-            | SlotStage::Ordered
-            | SlotStage::LookingUp { .. }
-            | SlotStage::LookingUpLater { .. } => true,
-            SlotStage::Suspended | SlotStage::Forbidden | SlotStage::AlreadyActive | SlotStage::BackingOff { .. } => {
-                false
-            }
-        }
+        self.is_asked_about() || matches!(self.stage, SlotStage::LookingUpLater { .. })
+    }
+
+    /// Whether a request about the slot is in flight.
+    pub(crate) fn is_asked_about(&self) -> bool {
+        matches!(
+            self.stage,
+            SlotStage::Replacing { .. } | SlotStage::Ordered | SlotStage::LookingUp { .. }
+        )
     }
 
     /// The outcome if a later slot replaces it.
@@ -162,19 +162,17 @@ impl OpenSlot {
             SlotStage::Suspended => InstantOutcome::Suspended,
             SlotStage::Forbidden => InstantOutcome::Forbidden,
             SlotStage::AlreadyActive => InstantOutcome::AlreadyActive,
-            SlotStage::Replacing { .. }
-            | SlotStage::Ordered
-            | SlotStage::LookingUp { .. }
-            | SlotStage::BackingOff { .. }
-                if self.is_refused =>
-            {
-                InstantOutcome::Refused
-            }
-            SlotStage::Replacing { .. }
-            | SlotStage::Ordered
-            | SlotStage::LookingUp { .. }
-            | SlotStage::BackingOff { .. } => InstantOutcome::Superseded,
             SlotStage::LookingUpLater { .. } => InstantOutcome::LookUpRefused,
+            SlotStage::Replacing { .. }
+            | SlotStage::Ordered
+            | SlotStage::LookingUp { .. }
+            | SlotStage::BackingOff { .. } => {
+                if self.is_refused {
+                    InstantOutcome::Refused
+                } else {
+                    InstantOutcome::Superseded
+                }
+            }
         }
     }
 }

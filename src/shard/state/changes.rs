@@ -169,15 +169,7 @@ impl ShardState {
             Some(SlotStage::Replacing { jobs, .. }) => {
                 self.outbox.extend(jobs.iter().map(|job| withdrawal(Some(job.clone()))));
             }
-            Some(
-                SlotStage::Suspended
-                | SlotStage::Forbidden
-                | SlotStage::AlreadyActive
-                | SlotStage::LookingUp { .. }
-                | SlotStage::LookingUpLater { .. }
-                | SlotStage::BackingOff { .. },
-            )
-            | None => {}
+            Some(_) | None => {}
         }
     }
 }

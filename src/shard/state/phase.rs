@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use super::{ShardConfig, ShardState};
 use crate::shard::{
     ShardPhase,
-    cron_job::{CronJobState, OpenSlot, SlotStage},
+    cron_job::{CronJobState, OpenSlot},
     index::OwnerIndex,
     outcome_counts::{InstantOutcome, OutcomeCounts},
 };
@@ -142,19 +142,7 @@ impl ShardState {
 /// Whether no request about the slot is in flight and the status is stored. A refused status waits for its next attempt
 /// and does not delay the handover.
 fn is_settled(cron_job: &CronJobState) -> bool {
-    let is_asked_about = cron_job.open.as_ref().is_some_and(is_under_way);
+    let is_asked_about = cron_job.open.as_ref().is_some_and(OpenSlot::is_asked_about);
     let is_refused = cron_job.n_status_failures > 0 && cron_job.emitted.is_none();
     !is_asked_about && (cron_job.is_status_stored() || cron_job.is_undecodable || is_refused)
-}
-
-/// Whether a request about the slot is in flight.
-fn is_under_way(open: &OpenSlot) -> bool {
-    match open.stage {
-        SlotStage::Ordered | SlotStage::Replacing { .. } | SlotStage::LookingUp { .. } => true,
-        SlotStage::Suspended
-        | SlotStage::Forbidden
-        | SlotStage::AlreadyActive
-        | SlotStage::LookingUpLater { .. }
-        | SlotStage::BackingOff { .. } => false,
-    }
 }

@@ -118,15 +118,8 @@ impl CronJobState {
     fn pending(&self, now: Timestamp) -> Option<Timestamp> {
         let armed_due = self.armed.filter(|armed| *armed <= now);
         let Some(open) = &self.open else { return armed_due };
-        match open.stage {
-            SlotStage::Suspended | SlotStage::Forbidden => None,
-            SlotStage::AlreadyActive
-            | SlotStage::Replacing { .. }
-            | SlotStage::Ordered
-            | SlotStage::LookingUp { .. }
-            | SlotStage::LookingUpLater { .. }
-            | SlotStage::BackingOff { .. } => armed_due.max(Some(open.slot)),
-        }
+        let is_held_back = matches!(open.stage, SlotStage::Suspended | SlotStage::Forbidden);
+        if is_held_back { None } else { armed_due.max(Some(open.slot)) }
     }
 }
 

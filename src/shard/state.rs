@@ -10,7 +10,6 @@ mod answers;
 mod back_off;
 mod changes;
 mod decision;
-mod decision_log;
 mod evaluation_interval;
 mod history;
 mod look_ups;
@@ -37,8 +36,10 @@ use super::{
     refused_creates::RefusedCreates,
     template_memory::TemplateMemory,
 };
-use crate::shard::{ShardCount, ShardId, ShardPhase};
-pub use decision_log::Decided;
+use crate::{
+    schedule::policy::Verdict,
+    shard::{ShardCount, ShardId, ShardPhase},
+};
 use relists::Relists;
 use timers::Timers;
 
@@ -100,7 +101,7 @@ pub struct ShardState {
     /// Whether the shard records facts without evaluating CronJobs.
     is_paused: bool,
     /// Recorded decisions, for diagnosis; `None` in a run.
-    decisions: Option<Vec<Decided>>,
+    decisions: Option<Vec<Verdict>>,
     template_memory: TemplateMemory,
     refused_creates: RefusedCreates,
 }
@@ -204,6 +205,16 @@ impl ShardState {
     pub fn is_synced_but_for(&self, scopes: &[Scope]) -> bool {
         let mut listed = self.config.scopes.iter().zip(self.relists.synced());
         listed.all(|(scope, is_synced)| is_synced || scopes.contains(scope))
+    }
+
+    /// Records every later decision for [`ShardState::take_decisions`], which the caller must call to bound the memory.
+    pub fn keep_decisions(&mut self) {
+        self.decisions.get_or_insert_default();
+    }
+
+    /// Returns the decisions since the last call, oldest first.
+    pub fn take_decisions(&mut self) -> Vec<Verdict> {
+        self.decisions.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// The counts of due instants.

@@ -271,10 +271,7 @@ impl<'a> Trial<'a> {
 
     fn conclude(mut self) -> Result<Explanation, ExplainError> {
         let decisions = self.shard.take_decisions();
-        let verdict = final_verdict(
-            decisions.iter().map(|decided| &decided.verdict),
-            self.seen.order.as_ref(),
-        );
+        let verdict = final_verdict(&decisions, self.seen.order.as_ref());
         let failure = self.seen.look_up_failure.take();
         let (reason, cause) = match (verdict, &self.seen.order) {
             (Some(_), Some(_)) => {
@@ -331,16 +328,13 @@ impl<'a> Trial<'a> {
 }
 
 /// Returns the verdict of the order, otherwise the last one with a reason.
-fn final_verdict<'a>(
-    mut verdicts: impl DoubleEndedIterator<Item = &'a Verdict> + Clone,
-    order: Option<&JobOrder>,
-) -> Option<&'a Verdict> {
+fn final_verdict<'a>(verdicts: &'a [Verdict], order: Option<&JobOrder>) -> Option<&'a Verdict> {
     let is_final = |verdict: &&Verdict| match (&verdict.decision, order) {
         (Decision::Start { slot, .. }, Some(order)) => *slot == order.slot,
         (Decision::Skip(SkipReason::NotDue), _) | (Decision::Skip(_), Some(_)) => false,
         (Decision::Start { .. } | Decision::Skip(_), None) => true,
     };
-    verdicts.clone().rev().find(is_final).or_else(|| verdicts.next_back())
+    verdicts.iter().rev().find(is_final).or(verdicts.last())
 }
 
 fn sent_job(order: &JobOrder) -> Result<SentJob, ExplainError> {

@@ -32,7 +32,9 @@ impl ShardState {
         let Some(verdict) = self.verdict(owner, now) else {
             return;
         };
-        self.note_decision(owner, &verdict);
+        if let Some(decisions) = &mut self.decisions {
+            decisions.push(verdict.clone());
+        }
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return;
         };
@@ -146,12 +148,8 @@ impl ShardState {
             SkipReason::Suspended => {
                 self.record_ended(owner, now);
                 if let Some(passed) = passed {
-                    self.open(
-                        owner,
-                        self.latest_slot(owner, passed, now),
-                        SlotStage::Suspended,
-                        verdict,
-                    );
+                    let slot = self.latest_slot(owner, passed, now);
+                    self.open(owner, slot, SlotStage::Suspended, verdict);
                 } else if let Some(open) = self.open_slot_mut(owner) {
                     open.stage = SlotStage::Suspended;
                 }

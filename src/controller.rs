@@ -61,7 +61,7 @@ use crate::{
         ordered_watch::OrderedSender,
         watch::{cron_job_cache::CACHE_BYTES_MAX, delivered_versions::DeliveredVersions},
     },
-    shard::{BootInstant, HeldShards, Input, Partition, Scope, ShardSet, held_shards::WHOLE},
+    shard::{BootInstant, HeldShards, Input, Scope, ShardSet, held_shards::WHOLE},
     telemetry::{admin::Admin, metrics::Metrics},
 };
 
@@ -297,7 +297,7 @@ impl Session {
         let clock_skew_max = self.clock.skew_max();
         let mut shards = match &self.settings.sharding {
             None => HeldShards::whole(scopes, clock_skew_max, now),
-            Some(sharding) => HeldShards::new(Partition::Shards(sharding.shard_count), scopes, clock_skew_max),
+            Some(sharding) => HeldShards::new(Some(sharding.shard_count), scopes, clock_skew_max),
         };
         let template_bytes_max = u64::from(self.settings.template_memory_mib) << 20;
         shards.template_memory().set_bytes_max(template_bytes_max);

@@ -35,7 +35,7 @@ use crate::{
         other_controllers::OtherControllers,
         watch::{UnlabelledWatch, lists::current_job_version, unlabelled_jobs},
     },
-    shard::{BootInstant, Input, JobRecord, Partition, ResourceVersion, Scope, ShardCount, ShardId, ShardTerm},
+    shard::{BootInstant, Input, JobRecord, ResourceVersion, Scope, ShardCount, ShardId, ShardTerm},
     telemetry::metrics::{ApiCall, ApiMetrics},
 };
 
@@ -226,7 +226,7 @@ impl LabelTask {
     /// gone, or must not be labelled by this replica.
     async fn attempt(&self, Refused { job, n_refusals }: Refused) -> Option<Refused> {
         let (cron_job, limits) = (job.controller.as_ref()?, self.limits()?);
-        let shard = Partition::Shards(self.count).shard_of(cron_job);
+        let shard = self.count.shard_of(cron_job);
         let (key, value) = (self.count.label_key(), self.count.label_value(shard));
         let api = self.api.with_limits(&limits);
         let request = api.label_job(&job, &key, &value);

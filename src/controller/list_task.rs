@@ -26,7 +26,7 @@ use crate::{
             selection::{Freshness, SelectedBy},
         },
     },
-    shard::{ListOrder, Listed, Partition, ResourceVersion, ResourceVersions, Scope, ShardCount, ShardSet},
+    shard::{ListOrder, Listed, ResourceVersion, ResourceVersions, Scope, ShardCount, ShardSet},
     telemetry::metrics::SelectionMetrics,
 };
 
@@ -175,7 +175,6 @@ impl ListTask {
         shards: &ShardSet,
         pages: impl Stream<Item = Result<Page, ListError>> + Send,
     ) -> Result<Forwarded, ListError> {
-        let partition = Partition::Shards(self.count);
         let mut pages = pin!(pages);
         let mut listed = Forwarded {
             version: ResourceVersion(0),
@@ -189,7 +188,7 @@ impl ListTask {
             listed.n_found += page.found.len();
             self.selection.passed_over.inc_by(page.n_passed_over);
             page.found
-                .retain(|listed| shards.contains(partition.shard_of(listed.cron_job())));
+                .retain(|listed| shards.contains(self.count.shard_of(listed.cron_job())));
             let mut found = page.found.into_iter();
             loop {
                 let part: Vec<Listed> = found.by_ref().take(PART_SIZE_MAX).collect();

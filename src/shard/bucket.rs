@@ -115,6 +115,11 @@ impl ShardCount {
         (0..self.get()).map(ShardId)
     }
 
+    /// The shard of a CronJob.
+    pub fn shard_of(self, cron_job: &Uid) -> ShardId {
+        Bucket::of(cron_job).shard(self)
+    }
+
     /// Whether the shard's number is below the count.
     pub fn has(self, shard: ShardId) -> bool {
         shard.0 < self.get()

@@ -37,7 +37,7 @@ use super::{
     template_memory::TemplateMemory,
 };
 use crate::shard::{
-    Bucket, ResourceVersions, ShardCount, ShardId, ShardPhase, ShardSet, ShardTerm, Term,
+    ResourceVersions, ShardCount, ShardId, ShardPhase, ShardSet, ShardTerm, Term,
     state::{ShardConfig, ShardState, Wakeup},
 };
 
@@ -46,25 +46,6 @@ pub const WHOLE: ShardTerm = ShardTerm {
     shard: ShardId(0),
     term: Term(1),
 };
-
-/// The division of CronJobs into shards.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Partition {
-    /// One shard, number 0, with all CronJobs: a replica with `--alone`.
-    Whole,
-    /// By hash, into this number of shards.
-    Shards(ShardCount),
-}
-
-impl Partition {
-    /// The shard of a CronJob.
-    pub fn shard_of(self, cron_job: &Uid) -> ShardId {
-        match self {
-            Partition::Whole => WHOLE.shard,
-            Partition::Shards(count) => Bucket::of(cron_job).shard(count),
-        }
-    }
-}
 
 /// An effect with the shard and the term in which it may be performed.
 #[derive(Clone, Debug)]
@@ -77,7 +58,8 @@ pub struct Ordered {
 
 /// The shards of a replica, with the four verbs of [`ShardState`].
 pub struct HeldShards {
-    partition: Partition,
+    /// The number of shards; `None` if one shard has all CronJobs.
+    count: Option<ShardCount>,
     scopes: Vec<Scope>,
     /// The maximum difference between the clocks of replicas.
     clock_skew_max: SignedDuration,
@@ -95,10 +77,10 @@ pub struct HeldShards {
 }
 
 impl HeldShards {
-    /// Creates an instance without shards.
-    pub fn new(partition: Partition, scopes: Vec<Scope>, clock_skew_max: SignedDuration) -> HeldShards {
+    /// Creates an instance that holds none of this number of shards. `None` means one shard with all CronJobs.
+    pub fn new(count: Option<ShardCount>, scopes: Vec<Scope>, clock_skew_max: SignedDuration) -> HeldShards {
         HeldShards {
-            partition,
+            count,
             progress: Progress::new(&scopes),
             scopes,
             clock_skew_max,
@@ -121,7 +103,7 @@ impl HeldShards {
     /// Creates a single shard with all CronJobs, led from the start. The watches list it.
     pub fn whole(scopes: Vec<Scope>, clock_skew_max: SignedDuration, now: Timestamp) -> HeldShards {
         let ShardTerm { shard, term } = WHOLE;
-        let mut shards = HeldShards::new(Partition::Whole, scopes, clock_skew_max);
+        let mut shards = HeldShards::new(None, scopes, clock_skew_max);
         let state = shards.share(ShardState::new(shards.config(shard), now));
         shards.held.insert(shard, Held::new(state, Some(term)));
         shards
@@ -153,7 +135,7 @@ impl HeldShards {
 
     /// Adds an object found by the shard's own list.
     fn add_listed(&mut self, listed: Listed, now: Timestamp) {
-        let shard = self.partition.shard_of(listed.cron_job());
+        let shard = self.shard_of(listed.cron_job());
         let Some(held) = self.held.get_mut(&shard) else { return };
         if held.listing.as_mut().is_some_and(|listing| listing.takes(&listed)) {
             held.handle(listed.into_input(), now);
@@ -301,7 +283,7 @@ impl HeldShards {
 
     /// The shard of a CronJob, held or not.
     fn shard_of(&self, cron_job: &Uid) -> ShardId {
-        self.partition.shard_of(cron_job)
+        self.count.map_or(WHOLE.shard, |count| count.shard_of(cron_job))
     }
 
     /// Whether a shard is held and has never been led.
@@ -321,10 +303,7 @@ impl HeldShards {
             clock_skew_max: self.clock_skew_max,
             shard,
             scopes: self.scopes.clone(),
-            count: match self.partition {
-                Partition::Whole => None,
-                Partition::Shards(count) => Some(count),
-            },
+            count: self.count,
         }
     }
 
@@ -350,7 +329,7 @@ impl HeldShards {
                 return None;
             }
         };
-        Some(self.partition.shard_of(cron_job))
+        Some(self.shard_of(cron_job))
     }
 
     fn hand_to(&mut self, shard: ShardId, input: Input, now: Timestamp) {

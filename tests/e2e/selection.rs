@@ -16,7 +16,7 @@ use cronwheel::{
         watch_client,
     },
     schedule::Zone,
-    shard::{Input, Partition, Scope, ShardCount, ShardId, ShardSet, Uid, input::WatchStage},
+    shard::{Input, Scope, ShardCount, ShardId, ShardSet, Uid, input::WatchStage},
 };
 use futures::{Stream, StreamExt as _, TryStreamExt as _, stream};
 use kube::{
@@ -145,10 +145,7 @@ async fn lists_are_selected(client: &Client, cron_jobs: &[(String, Uid)], expect
         };
         let pages = list_cron_jobs(source, decoder(count), count, shards);
         let pages: Vec<_> = pages.try_collect().await.expect("a list");
-        let partition = Partition::Shards(count);
-        let wanted = cron_jobs
-            .iter()
-            .filter(|(_, uid)| shards.contains(partition.shard_of(uid)));
+        let wanted = cron_jobs.iter().filter(|(_, uid)| shards.contains(count.shard_of(uid)));
         let n_found: usize = pages.iter().map(|page| page.found.len()).sum();
         assert_eq!(n_found, wanted.count(), "{count:?}");
         assert!(
@@ -201,7 +198,6 @@ async fn watch_follows_the_shards(
     expected: SelectedBy,
 ) {
     let count = ShardCount::new(16).expect("a count");
-    let partition = Partition::Shards(count);
     let held = OrderedSender::new(ShardSet::EMPTY);
     let receiver = held.subscribe();
     let shards = WatchedShards {
@@ -228,7 +224,7 @@ async fn watch_follows_the_shards(
     let mut shards = ShardSet::EMPTY;
     // For each added shard, a CronJob is deleted before the watch handles the change of shards.
     for shard in [3, 15, 4].map(ShardId) {
-        let of_shard = |(_, uid): &&(String, Uid)| partition.shard_of(uid) == shard;
+        let of_shard = |(_, uid): &&(String, Uid)| count.shard_of(uid) == shard;
         let (name, uid) = cron_jobs.iter().find(of_shard).expect("one of two hundred");
         shards.insert(shard);
         held.set(shards);

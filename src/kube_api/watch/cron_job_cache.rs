@@ -13,7 +13,7 @@ use std::{
 use super::compressed_cron_job::{CompressedCronJob, Dictionary, version};
 use crate::{
     kube_api::objects::decode::UndecodedCronJob,
-    shard::{Partition, ResourceVersion, ShardCount, ShardId, ShardSet, Uid},
+    shard::{ResourceVersion, ShardCount, ShardId, ShardSet, Uid},
 };
 
 /// Capacity of the caches of one replica: some 90,000 CronJobs of three kilobytes, which compress to a sixth. Larger
@@ -26,7 +26,7 @@ const OVERHEAD_BYTES: usize = 200;
 /// The cached CronJobs of one scope. Clones share the cache.
 #[derive(Clone, Debug)]
 pub struct CronJobCache {
-    partition: Partition,
+    count: ShardCount,
     bytes_max: usize,
     /// Held for one change or one read, never across an await.
     contents: Arc<Mutex<Contents>>,
@@ -57,7 +57,7 @@ impl CronJobCache {
     /// Creates an empty cache of at most this many bytes.
     pub fn new(count: ShardCount, bytes_max: usize) -> CronJobCache {
         CronJobCache {
-            partition: Partition::Shards(count),
+            count,
             bytes_max,
             contents: Arc::default(),
         }
@@ -90,7 +90,7 @@ impl CronJobCache {
     /// Stores an object. Returns whether the capacity was exceeded.
     pub(super) fn insert(&self, object: &UndecodedCronJob) -> bool {
         let Some(uid) = object.uid() else { return false };
-        let shard = self.partition.shard_of(uid);
+        let shard = self.count.shard_of(uid);
         let mut contents = self.contents();
         if let CacheState::Nothing | CacheState::Full = contents.state {
             return false;
@@ -122,7 +122,7 @@ impl CronJobCache {
 
     /// Removes a deleted object.
     pub(super) fn remove(&self, uid: &Uid) {
-        let shard = self.partition.shard_of(uid);
+        let shard = self.count.shard_of(uid);
         let mut contents = self.contents();
         if let Some(former) = contents
             .shards
@@ -246,15 +246,14 @@ mod tests {
             contents.insert(&cron_job(&format!("uid-{number}"), 7));
         }
         contents.complete(ResourceVersion(7));
-        let partition = Partition::Shards(count());
         let shards: ShardSet = [ShardId(2), ShardId(11)].into_iter().collect();
         let (_, found) = contents.of_shards(&shards).unwrap();
-        let is_of = |number: &u32| shards.contains(partition.shard_of(&Uid::new(&format!("uid-{number}"))));
+        let is_of = |number: &u32| shards.contains(count().shard_of(&Uid::new(&format!("uid-{number}"))));
         assert_eq!(found.len(), (0..100).filter(is_of).count());
         assert!(
             found
                 .iter()
-                .all(|object| shards.contains(partition.shard_of(object.uid())))
+                .all(|object| shards.contains(count().shard_of(object.uid())))
         );
     }
 

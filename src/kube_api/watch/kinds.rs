@@ -11,7 +11,7 @@ use crate::{
         objects::decode::{Decoder, SlimCronJob, SlimJob, UndecodedCronJob},
         watch::{cron_job_cache::CronJobCache, selection::Selector},
     },
-    shard::{Input, Partition, ShardCount, ShardSet, Uid, WatchedResource},
+    shard::{Input, ShardCount, ShardId, ShardSet, Uid, WatchedResource, held_shards::WHOLE},
 };
 
 /// The requests for the objects of some shards, and their conversion to inputs.
@@ -78,10 +78,11 @@ pub(super) enum Selection {
 }
 
 impl Selection {
-    pub(super) fn partition(self) -> Partition {
+    /// The shard of a CronJob. Without a division into shards it is the only one.
+    pub(super) fn shard_of(self, cron_job: &Uid) -> ShardId {
         match self {
-            Selection::Fixed => Partition::Whole,
-            Selection::ByLabel(count) | Selection::ByHash(count) => Partition::Shards(count),
+            Selection::Fixed => WHOLE.shard,
+            Selection::ByLabel(count) | Selection::ByHash(count) => count.shard_of(cron_job),
         }
     }
 

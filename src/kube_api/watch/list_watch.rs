@@ -151,10 +151,10 @@ impl<K: Kind> ListWatch<K> {
 
     /// Whether a CronJob is wanted now, or by the current list.
     fn is_wanted(&self, is_listing: bool) -> impl Fn(&Uid) -> bool + use<K> {
-        let partition = self.kind.selection().partition();
+        let selection = self.kind.selection();
         let (wanted, listed) = (self.wanted.get(), self.selected);
         move |cron_job| {
-            let shard = partition.shard_of(cron_job);
+            let shard = selection.shard_of(cron_job);
             wanted.contains(shard) || (is_listing && listed.contains(shard))
         }
     }

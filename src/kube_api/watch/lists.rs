@@ -22,7 +22,7 @@ use crate::{
         },
         watch::cron_job_cache::CronJobCache,
     },
-    shard::{Listed, Partition, ResourceVersion, Scope, ShardCount, ShardSet, Uid},
+    shard::{Listed, ResourceVersion, Scope, ShardCount, ShardSet, Uid},
 };
 
 /// A list failed. The pages that it delivered are not complete.
@@ -80,9 +80,8 @@ pub fn list_cron_jobs(
     count: ShardCount,
     shards: ShardSet,
 ) -> impl Stream<Item = Result<Page, ListError>> + Send {
-    let partition = Partition::Shards(count);
     let take = move |object: UndecodedCronJob| match object.uid() {
-        Some(uid) if !shards.contains(partition.shard_of(uid)) => Taken::PassedOver,
+        Some(uid) if !shards.contains(count.shard_of(uid)) => Taken::PassedOver,
         _ => understand(&object, &decoder).map_or(Taken::Nothing, Taken::Listed),
     };
     let selector = Selector {

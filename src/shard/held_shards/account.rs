@@ -1,6 +1,6 @@
 //! Totals over the shards of a replica: due instants, sizes, and the part of the installation that it leads.
 
-use super::{HeldShards, Partition};
+use super::HeldShards;
 use crate::shard::{outcome_counts::OutcomeCounts, state::Sizes};
 
 /// The shards and CronJobs that a replica leads.
@@ -52,10 +52,7 @@ impl HeldShards {
             is_led && held.is_synced()
         });
         let none = LedFigures {
-            all_shards: match self.partition {
-                Partition::Whole => 1,
-                Partition::Shards(count) => usize::from(count.get()),
-            },
+            all_shards: self.count.map_or(1, |count| usize::from(count.get())),
             ..LedFigures::default()
         };
         led.fold(none, |sum, held| LedFigures {

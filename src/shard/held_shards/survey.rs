@@ -6,7 +6,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{HeldShards, Partition};
+use super::HeldShards;
 use crate::shard::{
     BootInstant, Clocks, ShardId, ShardSet, TroubleKind,
     index::OwnerIndex,
@@ -110,10 +110,8 @@ impl HeldShards {
 
     /// The maximum number of troubles that this replica names while it acts for these shards.
     fn named_max(&self, acting: &ShardSet) -> usize {
-        match self.partition {
-            Partition::Whole => NAMED_MAX,
-            Partition::Shards(count) => NAMED_MAX * acting.len() / usize::from(count.get()),
-        }
+        self.count
+            .map_or(NAMED_MAX, |count| NAMED_MAX * acting.len() / usize::from(count.get()))
     }
 
     /// Examines the places from the next one of a pass. Returns where the next step begins; `None` after the last place.

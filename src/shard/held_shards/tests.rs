@@ -32,15 +32,11 @@ fn count() -> ShardCount {
 }
 
 fn sixteen() -> HeldShards {
-    HeldShards::new(
-        Partition::Shards(count()),
-        vec![Scope::Cluster],
-        SignedDuration::from_secs(2),
-    )
+    HeldShards::new(Some(count()), vec![Scope::Cluster], SignedDuration::from_secs(2))
 }
 
 fn shard_of(record: &CronJobRecord) -> ShardId {
-    Partition::Shards(count()).shard_of(&record.identity.uid)
+    count().shard_of(&record.identity.uid)
 }
 
 /// Two CronJobs of different shards.
@@ -549,7 +545,7 @@ fn a_forbidden_scope_does_not_block_leading_and_joins_once_permitted() {
     let other = Scope::Namespace("other".into());
     let own = Scope::Namespace((*record.identity.namespace).into());
     let scopes = vec![other.clone(), own.clone()];
-    let mut shards = HeldShards::new(Partition::Shards(count()), scopes, SignedDuration::from_secs(2));
+    let mut shards = HeldShards::new(Some(count()), scopes, SignedDuration::from_secs(2));
     let watch = |shards: &mut HeldShards, scope: &Scope, stages: &[WatchStage]| {
         for stage in stages {
             for input in watch_update(scope, only(shard), *stage) {
@@ -588,7 +584,7 @@ fn a_list_removes_nothing_from_a_skipped_scope() {
     let (shard, now) = (shard_of(&record), at("10:00:05"));
     let own = Scope::Namespace((*record.identity.namespace).into());
     let scopes = vec![Scope::Namespace("other".into()), own.clone()];
-    let mut shards = HeldShards::new(Partition::Shards(count()), scopes, SignedDuration::from_secs(2));
+    let mut shards = HeldShards::new(Some(count()), scopes, SignedDuration::from_secs(2));
     shards.stand_by(shard, now);
     shards.handle(Input::CronJobApplied(Box::new(record)), now);
     shards.leave_out_of(shard, &own);

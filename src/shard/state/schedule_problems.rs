@@ -109,12 +109,7 @@ impl ShardState {
     }
 
     /// Emits an Event of this reason, unless it is marked as reported already.
-    fn report_once(
-        &mut self,
-        owner: OwnerIndex,
-        reason: EventReason,
-        message: impl FnOnce(&CronJobRecord) -> String,
-    ) {
+    fn report_once(&mut self, owner: OwnerIndex, reason: EventReason, message: impl FnOnce(&CronJobRecord) -> String) {
         let Some(cron_job) = self.index.cron_job_mut(owner) else {
             return;
         };

@@ -119,7 +119,11 @@ impl CronJobState {
         let armed_due = self.armed.filter(|armed| *armed <= now);
         let Some(open) = &self.open else { return armed_due };
         let is_held_back = matches!(open.stage, SlotStage::Suspended | SlotStage::Forbidden);
-        if is_held_back { None } else { armed_due.max(Some(open.slot)) }
+        if is_held_back {
+            None
+        } else {
+            armed_due.max(Some(open.slot))
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use cronwheel::{
         },
     },
     schedule::Zone,
-    shard::{Input, Listed, Partition, ResourceVersion, Scope, ShardCount, ShardId, ShardSet, Uid, input::WatchStage},
+    shard::{Input, Listed, ResourceVersion, Scope, ShardCount, ShardId, ShardSet, Uid, input::WatchStage},
 };
 use futures::{Stream, StreamExt, TryStreamExt as _};
 use http::Request;
@@ -99,7 +99,7 @@ impl Bench {
     }
 
     fn shard_of(&self, cron_job: &Uid) -> ShardId {
-        Partition::Shards(self.count).shard_of(cron_job)
+        self.count.shard_of(cron_job)
     }
 
     /// Creates CronJobs until two have different shards. Returns the first and the last one.

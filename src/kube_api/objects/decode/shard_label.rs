@@ -9,12 +9,12 @@ use serde_json::value::RawValue;
 
 use crate::{
     kube_api::objects::encode::{SCHEDULED_TIMESTAMP_ANNOTATION, push_escaped},
-    shard::{JobTemplate, Partition, ShardCount, Uid},
+    shard::{JobTemplate, ShardCount, Uid},
 };
 
 /// Returns the template of a CronJob's Jobs with the shard label.
 pub(super) fn labelled(template: &JobTemplate, cron_job: &Uid, count: ShardCount) -> JobTemplate {
-    let shard = Partition::Shards(count).shard_of(cron_job);
+    let shard = count.shard_of(cron_job);
     let mut own = String::from("\"");
     push_escaped(&mut own, &count.label_key());
     own.push_str("\":\"");

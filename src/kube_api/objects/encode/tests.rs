@@ -9,8 +9,8 @@ use crate::{
     kube_api::objects::decode::{Decoder, SlimCronJob},
     schedule::Zone,
     shard::{
-        ActiveJob, CronJobIdentity, CronJobRecord, CronJobStatus, EventReason, Partition, ResourceVersion, ShardCount,
-        ShardId, ShardTerm, Term, Uid, record::RetainedMetadata,
+        ActiveJob, CronJobIdentity, CronJobRecord, CronJobStatus, EventReason, ResourceVersion, ShardCount, ShardId,
+        ShardTerm, Term, Uid, record::RetainedMetadata,
     },
 };
 
@@ -56,7 +56,7 @@ fn shared_job(job_template: &str, stamp: Option<Stamp>) -> Value {
 
 #[test]
 fn b_11_2_with_sharding_a_job_has_a_shard_label_and_default_labels() {
-    let shard = Partition::Shards(ShardCount::new(16).unwrap()).shard_of(&Uid::new(UID));
+    let shard = ShardCount::new(16).unwrap().shard_of(&Uid::new(UID));
     let own = shard.0.to_string();
     for (template, others) in [
         (r#"{"spec":{}}"#, json!({})),

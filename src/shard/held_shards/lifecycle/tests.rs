@@ -4,8 +4,7 @@ mod sealing;
 
 use super::*;
 use crate::shard::{
-    Bucket, CreateOutcome, Effect, Input, Partition, ResourceVersion, Scope, ShardCount, ShardLabels, StatusOutcome,
-    Uid,
+    Bucket, CreateOutcome, Effect, Input, ResourceVersion, Scope, ShardCount, ShardLabels, StatusOutcome, Uid,
     input::{WatchStage, WatchUpdate, WatchedResource},
     naming,
     record::{CronJobRecord, JobRecord},
@@ -37,7 +36,7 @@ fn record() -> CronJobRecord {
 }
 
 fn shard() -> ShardId {
-    Partition::Shards(count()).shard_of(&record().identity.uid)
+    count().shard_of(&record().identity.uid)
 }
 
 fn shard_term(term: u64) -> ShardTerm {
@@ -115,11 +114,7 @@ impl Replica {
     /// A replica whose watches have delivered complete lists, at 10:00:05.
     fn new() -> Replica {
         let mut replica = Replica {
-            shards: HeldShards::new(
-                Partition::Shards(count()),
-                vec![Scope::Cluster],
-                SignedDuration::from_secs(2),
-            ),
+            shards: HeldShards::new(Some(count()), vec![Scope::Cluster], SignedDuration::from_secs(2)),
             wall: at("10:00:05"),
             boot: BootInstant::after_boot(Duration::from_secs(100)),
         };

@@ -70,7 +70,7 @@ fn alone(records: Vec<CronJobRecord>) -> HeldShards {
 /// A replica that leads some of sixteen shards.
 fn leading(led: &[u16], records: Vec<CronJobRecord>) -> HeldShards {
     let scopes = vec![Scope::Cluster];
-    let mut shards = HeldShards::new(Partition::Shards(count()), scopes, SignedDuration::from_secs(2));
+    let mut shards = HeldShards::new(Some(count()), scopes, SignedDuration::from_secs(2));
     shards.survey_cron_jobs(true);
     for shard in 0..3 {
         shards.stand_by(ShardId(shard), now(0).wall);

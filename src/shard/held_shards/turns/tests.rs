@@ -9,8 +9,8 @@ use jiff::SignedDuration;
 
 use super::*;
 use crate::shard::{
-    CreateOutcome, CronJobIdentity, CronJobRecord, CronJobSchedule, Effect, Input, JobOrder, Partition, Scope,
-    ShardCount, ShardLabels, ShardTerm, Term, WatchedResource, state::test_record,
+    CreateOutcome, CronJobIdentity, CronJobRecord, CronJobSchedule, Effect, Input, JobOrder, Scope, ShardCount,
+    ShardLabels, ShardTerm, Term, WatchedResource, state::test_record,
 };
 
 const SHARDS: u64 = 16;
@@ -66,11 +66,7 @@ impl Flood {
     fn new(records: Vec<CronJobRecord>, refuses: Refuses) -> Flood {
         let now = at("09:59:30");
         let count = ShardCount::new(SHARDS).unwrap();
-        let mut shards = HeldShards::new(
-            Partition::Shards(count),
-            vec![Scope::Cluster],
-            SignedDuration::from_secs(2),
-        );
+        let mut shards = HeldShards::new(Some(count), vec![Scope::Cluster], SignedDuration::from_secs(2));
         for shard in count.shards() {
             let term = Term(1);
             shards.lead(ShardTerm { shard, term }, now);

@@ -51,7 +51,7 @@ pub use record::{
 pub use refused_creates::RefusedFigures;
 pub use resource_versions::ResourceVersions;
 pub use shard_set::ShardSet;
-pub use state::{ShardConfig, ShardState, Sizes, Wakeup};
+pub use state::{ShardConfig, ShardState, Sizes};
 pub use template_memory::{TemplateMemory, TemplateUse};
 pub use term::{ShardId, ShardTerm, Term};
 pub use trouble::{

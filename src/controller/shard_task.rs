@@ -25,7 +25,7 @@ use super::{
 use crate::{
     coordination::Leadership,
     kube_api::ordered_watch::OrderedReceiver,
-    shard::{BootInstant, Clocks, Effect, HeldShards, Input, Ordered, Wakeup},
+    shard::{BootInstant, Clocks, Effect, HeldShards, Input, Ordered},
     telemetry::metrics::ShardFigures,
 };
 
@@ -113,8 +113,7 @@ impl ShardTask {
         let mut verdict = self.clock.watch_verdict();
         let mut act_until = self.channels.act_until.clone();
         loop {
-            let wakeup = self.wakeup();
-            let due_at = wakeup.map(|wakeup| wakeup.at);
+            let due_at = self.wakeup();
             let pause = self.lifecycle_pause();
             let turn = tokio::select! {
                 biased;
@@ -130,7 +129,7 @@ impl ShardTask {
             match turn {
                 Turn::End => break,
                 Turn::Due => {
-                    tracing::debug!(timer = wakeup.map(|wakeup| wakeup.timer), "woken");
+                    tracing::debug!("woken");
                     self.pass_time();
                 }
                 Turn::Check => self.pass_time(),
@@ -161,7 +160,7 @@ impl ShardTask {
     }
 
     /// Returns the next wakeup of the shards; `None` while this replica may not act.
-    fn wakeup(&mut self) -> Option<Wakeup> {
+    fn wakeup(&mut self) -> Option<Timestamp> {
         let wakeup = self.shards.next_wakeup()?;
         (self.may_act() && !self.shards.is_paused()).then_some(wakeup)
     }

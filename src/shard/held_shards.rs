@@ -38,7 +38,7 @@ use super::{
 };
 use crate::shard::{
     ResourceVersions, ShardCount, ShardId, ShardPhase, ShardSet, ShardTerm, Term,
-    state::{ShardConfig, ShardState, Wakeup},
+    state::{ShardConfig, ShardState},
 };
 
 /// The only shard of a replica with `--alone`, and its only term.
@@ -237,15 +237,15 @@ impl HeldShards {
     }
 
     /// The time of the next call of [`HeldShards::handle_timeout`]; may be early, never late.
-    pub fn next_wakeup(&mut self) -> Option<Wakeup> {
-        let turn = self.next_turn();
+    pub fn next_wakeup(&mut self) -> Option<Timestamp> {
+        let turn = self.refused_creates.next_turn_at();
         let wakeups = self.held.values_mut().filter_map(|held| {
             if std::mem::take(&mut held.is_wakeup_old) {
                 held.wakeup = held.state.next_wakeup();
             }
             held.wakeup
         });
-        wakeups.chain(turn).min_by_key(|wakeup| wakeup.at)
+        wakeups.chain(turn).min()
     }
 
     /// The shards that are held, in any phase.

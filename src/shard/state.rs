@@ -65,15 +65,6 @@ impl ShardConfig {
     }
 }
 
-/// The time of the next call of [`ShardState::handle_timeout`], and the kind of its timer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wakeup {
-    /// The instant.
-    pub at: Timestamp,
-    /// The name of the timer, for the log.
-    pub timer: &'static str,
-}
-
 /// The sizes of a shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sizes {
@@ -193,7 +184,7 @@ impl ShardState {
     }
 
     /// The time of the next call of [`ShardState::handle_timeout`]; may be early, never late.
-    pub fn next_wakeup(&mut self) -> Option<Wakeup> {
+    pub fn next_wakeup(&mut self) -> Option<Timestamp> {
         if self.may_decide_at_all() {
             self.timers.next_wakeup()
         } else {

@@ -79,7 +79,7 @@ async fn control(client: Client, clock: WallClock) {
                 shard.handle(answer, clock.now());
             }
         }
-        let wakeup = shard.next_wakeup().map_or(Timestamp::MAX, |wakeup| wakeup.at);
+        let wakeup = shard.next_wakeup().unwrap_or(Timestamp::MAX);
         let wait = Duration::try_from(wakeup.duration_since(clock.now())).unwrap_or_default();
         match timeout(wait.min(Duration::from_hours(1)), inputs.next()).await {
             Ok(Some(WatchItem::Input(input))) => shard.handle(input, clock.now()),

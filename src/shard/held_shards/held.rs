@@ -10,7 +10,7 @@ use crate::shard::{
     ResourceVersions, Term,
     ids::ResourceVersion,
     input::{Input, Scope, WatchedResource},
-    state::{ShardState, Wakeup},
+    state::ShardState,
 };
 
 pub(super) struct Held {
@@ -32,7 +32,7 @@ pub(super) struct Held {
     /// The last versions that this replica wrote.
     pub(super) written: ResourceVersions,
     /// The last wake-up reported by `state`.
-    pub(super) wakeup: Option<Wakeup>,
+    pub(super) wakeup: Option<Timestamp>,
     /// Whether `state` has changed since.
     pub(super) is_wakeup_old: bool,
 }

@@ -396,7 +396,7 @@ impl Held {
             return true;
         }
         let is_about_to_fire = self.state.next_wakeup().is_some_and(|wakeup| {
-            let left = wakeup.at.duration_since(now);
+            let left = wakeup.duration_since(now);
             left > SignedDuration::ZERO && left <= SEAL_CLEARANCE
         });
         self.state.is_settled() && !is_about_to_fire

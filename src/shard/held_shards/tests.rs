@@ -226,7 +226,7 @@ fn no_jobs_are_created_on_standby_or_before_the_list_is_complete() {
     assert!(shards.is_shard_synced(shard));
     assert!(!shards.is_synced(), "the watches have not delivered anything");
     assert_eq!(creates(&mut shards).len(), 1);
-    assert_eq!(shards.next_wakeup().map(|wakeup| wakeup.at), Some(at("10:01:00")));
+    assert_eq!(shards.next_wakeup(), Some(at("10:01:00")));
 }
 
 #[test]
@@ -452,7 +452,7 @@ fn sixteen_shards_act_like_one() {
             (one.shards.sizes(), one.shards.outcome_counts()),
             (many.shards.sizes(), many.shards.outcome_counts())
         );
-        now = one.shards.next_wakeup().map_or(now, |wakeup| wakeup.at.max(now));
+        now = one.shards.next_wakeup().map_or(now, |wakeup| wakeup.max(now));
     }
     assert!(n_lines > 3_000, "{n_lines}");
 }

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::HeldShards;
-use crate::shard::{ids::Uid, refused_creates::RefusedFigures, state::Wakeup};
+use crate::shard::{ids::Uid, refused_creates::RefusedFigures};
 
 /// The number of CronJobs that are examined for one turn. Most wait for it; the slots of others were lost to their
 /// deadlines.
@@ -31,11 +31,6 @@ impl HeldShards {
         let shard = self.shard_of(cron_job);
         self.with(shard, |held| is_tried = held.state.try_refused(cron_job, now));
         is_tried
-    }
-
-    pub(super) fn next_turn(&self) -> Option<Wakeup> {
-        let at = self.refused_creates.next_turn_at()?;
-        Some(Wakeup { at, timer: "turn" })
     }
 
     /// The numbers of CronJobs whose creates are refused.

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{ShardState, Wakeup};
+use super::ShardState;
 use crate::{
     schedule::wheel::{LAST_TICK, Wheel},
     shard::index::OwnerIndex,
@@ -84,19 +84,11 @@ impl Timers {
         self.wakes.advance(fine_tick, &mut due.wakes);
     }
 
-    pub(super) fn next_wakeup(&mut self) -> Option<Wakeup> {
-        let minute = self.minute_slots.next_tick().map(|tick| Wakeup {
-            at: from_minute(tick),
-            timer: "slot",
-        });
-        let [slot, wake] = [(&mut self.fine_slots, "slot"), (&mut self.wakes, "wake")].map(|(wheel, timer)| {
-            let at = self.fine_ticks.instant(wheel.next_tick()?);
-            Some(Wakeup { at, timer })
-        });
-        [minute, slot, wake]
-            .into_iter()
-            .flatten()
-            .min_by_key(|wakeup| wakeup.at)
+    pub(super) fn next_wakeup(&mut self) -> Option<Timestamp> {
+        let minute = self.minute_slots.next_tick().map(from_minute);
+        let fine = [&mut self.fine_slots, &mut self.wakes].map(Wheel::next_tick);
+        let fine = fine.into_iter().flatten().map(|tick| self.fine_ticks.instant(tick));
+        fine.chain(minute).min()
     }
 
     fn set_slot(&mut self, owner: OwnerIndex, slot: Timestamp) {

@@ -133,9 +133,9 @@ impl Cluster {
         let mut n_wakeups = 0;
         let mut n_fires = 0;
         self.perform(&mut n_fires);
-        while let Some(wakeup) = self.shard.next_wakeup().filter(|wakeup| wakeup.at <= end) {
-            assert!(wakeup.at >= self.now, "woken for {} at {}", wakeup.at, self.now);
-            self.now = wakeup.at;
+        while let Some(wakeup) = self.shard.next_wakeup().filter(|wakeup| *wakeup <= end) {
+            assert!(wakeup >= self.now, "woken for {wakeup} at {}", self.now);
+            self.now = wakeup;
             n_wakeups += 1;
             self.shard.handle_timeout(self.now);
             self.perform(&mut n_fires);

@@ -100,7 +100,7 @@ impl Flood {
                 }
             }
             let answer_at = self.answers.keys().next().map(|(at, _)| *at);
-            let wakeup = self.shards.next_wakeup().map(|wakeup| wakeup.at);
+            let wakeup = self.shards.next_wakeup();
             let Some(next) = answer_at.into_iter().chain(wakeup).min().filter(|next| *next <= end) else {
                 break;
             };

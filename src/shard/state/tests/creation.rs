@@ -141,7 +141,7 @@ fn b_12_4_a_failed_create_is_retried_with_back_off_until_the_next_slot() {
     while world.now < at("10:00:50") {
         n_attempts += 1;
         world.refused("exceeded quota");
-        let until = world.shard.next_wakeup().expect("a retry").at;
+        let until = world.shard.next_wakeup().expect("a retry");
         let before = world.now;
         world.expect(&["Warning FailedCreate: Error creating job: exceeded quota"]);
         world.advance_to(&until.to_string());
@@ -172,7 +172,7 @@ fn not_permitted_until(world: &mut World, text: &str) -> Vec<String> {
                 reported_at.push(world.now.strftime("%T").to_string());
             }
         }
-        let retry = world.shard.next_wakeup().map_or_else(|| at(text), |wakeup| wakeup.at);
+        let retry = world.shard.next_wakeup().unwrap_or_else(|| at(text));
         world.advance_to(&retry.min(at(text)).to_string());
     }
     reported_at
@@ -289,7 +289,7 @@ fn b_12_4_a_job_refused_as_invalid_is_retried_with_long_back_off() {
     while tries.len() < 6 {
         if world.effects().is_empty() {
             let wakeup = world.shard.next_wakeup().expect("another try");
-            world.advance_to(&wakeup.at.to_string());
+            world.advance_to(&wakeup.to_string());
         } else {
             tries.push(world.now);
             refuse_as_invalid(&mut world);
@@ -301,7 +301,7 @@ fn b_12_4_a_job_refused_as_invalid_is_retried_with_long_back_off() {
     }
     // The webhook works again.
     let wakeup = world.shard.next_wakeup().expect("another try");
-    world.advance_to(&wakeup.at.to_string());
+    world.advance_to(&wakeup.to_string());
     world.created_all();
     assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Created), 1);
 }

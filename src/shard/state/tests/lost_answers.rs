@@ -94,7 +94,7 @@ fn a_failed_look_up_of_a_slot_is_retried() {
             retry_after: None,
         });
         world.expect(&[]);
-        let retry = world.shard.next_wakeup().expect("a retry").at;
+        let retry = world.shard.next_wakeup().expect("a retry");
         world.advance_to(&retry.to_string());
         world.expect(&["look up hello-29632920"]);
     }

@@ -27,7 +27,7 @@ fn refuse_look_ups_until(world: &mut World, text: &str) -> Vec<String> {
             let message = "User cannot get jobs".into();
             world.answer_look_up(LookUpOutcome::NotPermitted { message });
         }
-        let wakeup = world.shard.next_wakeup().map(|wakeup| wakeup.at);
+        let wakeup = world.shard.next_wakeup();
         let Some(next) = wakeup.filter(|next| *next <= at(text)) else {
             break;
         };

@@ -222,8 +222,8 @@ impl World {
     /// Moves the clock, and calls `handle_timeout` at every wake-up that the shard requests.
     pub(super) fn advance_to(&mut self, text: &str) {
         let until = at(text);
-        while let Some(wakeup) = self.shard.next_wakeup().filter(|wakeup| wakeup.at <= until) {
-            self.now = self.now.max(wakeup.at);
+        while let Some(wakeup) = self.shard.next_wakeup().filter(|wakeup| *wakeup <= until) {
+            self.now = self.now.max(wakeup);
             self.shard.handle_timeout(self.now);
         }
         self.now = until;

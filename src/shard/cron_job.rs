@@ -196,24 +196,6 @@ pub(crate) enum LookUpProgress {
     Failed { until: Timestamp },
 }
 
-/// Lists up to this length are searched linearly; almost all are.
-const N_LISTED_SEARCHED_MAX: usize = 16;
-
-/// The uids of an active list, for repeated look-ups.
-pub(crate) enum Listed<'a> {
-    Few(&'a [ActiveJob]),
-    Many(BTreeSet<&'a Uid>),
-}
-
-impl Listed<'_> {
-    pub(crate) fn contains(&self, uid: &Uid) -> bool {
-        match self {
-            Listed::Few(active) => active.iter().any(|active| active.uid == *uid),
-            Listed::Many(uids) => uids.contains(uid),
-        }
-    }
-}
-
 /// The reasons of Events that were emitted for the current schedule and are not repeated. One bit each.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Reported(u32);
@@ -309,13 +291,9 @@ impl CronJobState {
         self.current_status == self.record.status
     }
 
-    /// The uids of the active list, for repeated look-ups.
-    pub(crate) fn listed(&self) -> Listed<'_> {
-        if self.current_status.active.len() > N_LISTED_SEARCHED_MAX {
-            Listed::Many(self.current_status.active.iter().map(|active| &active.uid).collect())
-        } else {
-            Listed::Few(&self.current_status.active)
-        }
+    /// The uids of the active list, which may be long.
+    pub(crate) fn listed(&self) -> BTreeSet<&Uid> {
+        self.current_status.active.iter().map(|active| &active.uid).collect()
     }
 
     pub(crate) fn is_listed_active(&self, uid: &Uid) -> bool {

@@ -150,12 +150,8 @@ impl HeldShards {
         }
     }
 
-    /// Starts leading a shard in this term. An unknown shard is added on standby first, and decides once it is listed.
-    fn lead(&mut self, shard_term: ShardTerm, now: Timestamp) {
-        let ShardTerm { shard, term } = shard_term;
-        if !self.held.contains_key(&shard) {
-            self.stand_by(shard, now);
-        }
+    /// Starts leading a held shard in this term. It decides once it is listed.
+    fn lead(&mut self, ShardTerm { shard, term }: ShardTerm, now: Timestamp) {
         self.with(shard, |held| {
             held.term = Some(term);
             held.state.lead(now);

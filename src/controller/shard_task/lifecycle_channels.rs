@@ -62,11 +62,10 @@ impl LifecycleChannels {
             // The capacity was checked, and no other task sends. An error means that the list task has ended.
             let _ = self.lists.try_send(order);
         }
-        while let Some(report) = shards.poll_report() {
-            if self.reports.try_send(report).is_err() {
-                shards.put_back(report);
-                return;
-            }
+        while let Ok(permit) = self.reports.try_reserve()
+            && let Some(report) = shards.poll_report()
+        {
+            permit.send(report);
         }
     }
 }

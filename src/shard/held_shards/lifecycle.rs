@@ -75,13 +75,6 @@ enum SealStep {
     Release,
 }
 
-impl Lifecycle {
-    fn forget(&mut self, shard: ShardId) {
-        self.loading.remove(shard);
-        self.lists.remove(shard);
-    }
-}
-
 impl HeldShards {
     /// Executes a command of the election.
     pub fn command(&mut self, command: ShardCommand, now: Clocks) {
@@ -175,11 +168,6 @@ impl HeldShards {
     /// The next report to the election.
     pub fn poll_report(&mut self) -> Option<ShardReport> {
         self.lifecycle.reports.pop_front()
-    }
-
-    /// Puts a report that could not be sent back to the front of the queue.
-    pub fn put_back(&mut self, report: ShardReport) {
-        self.lifecycle.reports.push_front(report);
     }
 
     /// Orders a list of a shard, which must be consistent if the shard is to be led.
@@ -317,18 +305,12 @@ impl HeldShards {
 
     fn report_when_settled(&mut self, shard: ShardId, now: Clocks) {
         let Some(held) = self.held.get_mut(&shard) else { return };
-        let Some(
-            sealing @ Sealing {
-                term,
-                step:
-                    SealStep::Report {
-                        until,
-                        sealed_at: at,
-                        fired_through,
-                    },
-                ..
-            },
-        ) = held.sealing
+        let Some(sealing) = held.sealing else { return };
+        let SealStep::Report {
+            until,
+            sealed_at: at,
+            fired_through,
+        } = sealing.step
         else {
             return;
         };
@@ -342,7 +324,10 @@ impl HeldShards {
         });
         let written_through = self.written_through(shard);
         self.lifecycle.reports.push_back(ShardReport::Sealed {
-            shard_term: ShardTerm { shard, term },
+            shard_term: ShardTerm {
+                shard,
+                term: sealing.term,
+            },
             at,
             fired_through,
             written_through,
@@ -350,7 +335,8 @@ impl HeldShards {
     }
 
     fn release(&mut self, shard: ShardId) {
-        self.lifecycle.forget(shard);
+        self.lifecycle.loading.remove(shard);
+        self.lifecycle.lists.remove(shard);
         self.drop_shard(shard);
     }
 }
@@ -365,16 +351,12 @@ impl Held {
 
     /// Seals the shard if it is ready and another shard may be sealed, and at its time limit in any case.
     fn seal_when_settled(&mut self, has_room: bool, now: Clocks) {
-        let Some(Sealing {
-            term,
-            has_successor,
-            step: SealStep::Settle { until },
-        }) = self.sealing
-        else {
+        let Some(sealing) = self.sealing else { return };
+        let SealStep::Settle { until } = sealing.step else {
             return;
         };
         let is_late = until <= now.boot;
-        if is_late || ((has_room || !has_successor) && self.may_be_sealed(now.wall)) {
+        if is_late || ((has_room || !sealing.has_successor) && self.may_be_sealed(now.wall)) {
             let fired_through = self.state.decides().then_some(now.wall);
             self.state.seal(now.wall);
             let step = SealStep::Report {
@@ -382,11 +364,7 @@ impl Held {
                 sealed_at: now.boot,
                 fired_through,
             };
-            self.sealing = Some(Sealing {
-                term,
-                has_successor,
-                step,
-            });
+            self.sealing = Some(Sealing { step, ..sealing });
         }
     }
 

@@ -95,6 +95,12 @@ fn only(shard: ShardId) -> ShardSet {
     [shard].into_iter().collect()
 }
 
+/// Holds a shard, whose list begins, and leads it.
+fn lead(shards: &mut HeldShards, shard: ShardId, now: Timestamp) {
+    shards.stand_by(shard, now);
+    shards.lead(shard_term(shard), now);
+}
+
 #[test]
 fn written_through_includes_versions_read_without_any_write() {
     let [record, other] = two();
@@ -173,7 +179,7 @@ fn inputs_are_routed_to_held_shards_and_effects_carry_the_term() {
     let [first, other] = two();
     let mut shards = sixteen();
     let now = at("10:00:05");
-    shards.lead(shard_term(shard_of(&first)), now);
+    lead(&mut shards, shard_of(&first), now);
     shards.end_list(&only(shard_of(&first)), &ResourceVersions::default(), now);
     shards.handle(applied(&first), now);
     shards.handle(applied(&other), now);
@@ -260,7 +266,7 @@ fn unselected_running_job_is_looked_up_before_the_next_start() {
     };
     let (shard, now) = (shard_of(&forbid), at("10:00:05"));
     let mut shards = sixteen();
-    shards.lead(shard_term(shard), now);
+    lead(&mut shards, shard, now);
     let running = job(&forbid, at("10:00:00"));
     shards.add_listed(Listed::CronJob(Box::new(forbid.clone())), now);
     let listed = Listed::Job {
@@ -297,7 +303,7 @@ fn a_watch_list_begun_before_the_lead_does_not_complete_the_shard() {
     shards.handle(Input::list_begun(WatchedResource::CronJobs, Scope::Cluster), now);
     shards.handle(Input::list_begun(WatchedResource::Jobs, Scope::Cluster), now);
     // The watch's list has already passed this CronJob and will not deliver it.
-    shards.lead(shard_term(shard), now);
+    lead(&mut shards, shard, now);
     shards.handle(Input::list_done(WatchedResource::CronJobs, Scope::Cluster), now);
     shards.handle(Input::list_done(WatchedResource::Jobs, Scope::Cluster), now);
     assert!(!shards.is_shard_synced(shard));
@@ -311,7 +317,7 @@ fn a_watch_list_replaces_the_running_list_of_the_shard() {
     let [first, _] = two();
     let (shard, now) = (shard_of(&first), at("10:00:05"));
     let mut shards = sixteen();
-    shards.lead(shard_term(shard), now);
+    lead(&mut shards, shard, now);
     shards.handle(Input::list_begun(WatchedResource::CronJobs, Scope::Cluster), now);
     // The CronJob is deleted between the two lists, without an event.
     shards.add_listed(Listed::CronJob(Box::new(first)), now);
@@ -328,7 +334,7 @@ fn dropped_shard_creates_nothing_and_stays_in_the_counts() {
     let mut shards = sixteen();
     let now = at("10:00:05");
     for record in &records {
-        shards.lead(shard_term(shard_of(record)), now);
+        lead(&mut shards, shard_of(record), now);
     }
     list(&mut shards, &records, now);
     shards.drop_shard(shard_of(&records[0]));
@@ -408,7 +414,7 @@ fn sixteen_shards_act_like_one() {
     let start = at("10:00:05");
     let mut many = sixteen();
     for shard in count().shards() {
-        many.lead(shard_term(shard), start);
+        lead(&mut many, shard, start);
     }
     let one = HeldShards::whole(vec![Scope::Cluster], SignedDuration::from_secs(2), start);
     let mut followers = [one, many].map(|shards| Follower {
@@ -465,7 +471,7 @@ fn replayed_events_of_a_cron_job_absent_from_a_newer_list_are_ignored() {
     // The event is replayed before or after the end of the list.
     for is_early in [true, false] {
         let mut shards = sixteen();
-        shards.lead(shard_term(shard), now);
+        lead(&mut shards, shard, now);
         if is_early {
             shards.handle(applied(&gone), now);
         }
@@ -491,7 +497,7 @@ fn listed_cron_jobs_and_newer_events_are_kept() {
     for (is_found, delivered) in [(true, &found), (true, &newer), (false, &newer)] {
         for is_early in [true, false] {
             let mut shards = sixteen();
-            shards.lead(shard_term(shard), now);
+            lead(&mut shards, shard, now);
             if is_found {
                 shards.add_listed(Listed::CronJob(Box::new(found.clone())), now);
             }
@@ -517,7 +523,7 @@ fn a_relist_by_the_watch_accepts_older_versions() {
     let [restored, _] = two();
     let (shard, now) = (shard_of(&restored), at("10:00:05"));
     let mut shards = sixteen();
-    shards.lead(shard_term(shard), now);
+    lead(&mut shards, shard, now);
     let listed_at = ResourceVersion(restored.resource_version.0 + 5);
     shards.end_list(&only(shard), &through(listed_at), now);
     shards.handle(Input::list_begun(WatchedResource::CronJobs, Scope::Cluster), now);

@@ -69,6 +69,7 @@ impl Flood {
         let mut shards = HeldShards::new(Some(count), vec![Scope::Cluster], SignedDuration::from_secs(2));
         for shard in count.shards() {
             let term = Term(1);
+            shards.stand_by(shard, now);
             shards.lead(ShardTerm { shard, term }, now);
             shards.with(shard, |held| held.listing = None);
         }

@@ -88,29 +88,18 @@ impl Held {
     /// Whether a watch replays an event of a CronJob that a later list did not contain. The CronJob is gone, and the
     /// watch will deliver its deletion.
     pub(super) fn is_past(&mut self, input: &Input) -> bool {
-        match input {
-            Input::CronJobApplied(record) if record.resource_version > self.listed_at => {
-                self.listed_at = ResourceVersion(0);
-                false
-            }
-            Input::CronJobApplied(record) => {
-                self.listed_at > ResourceVersion(0) && !self.state.has_cron_job(&record.identity.uid)
-            }
-            Input::WatchUpdated(update) if update.begins_list() && update.resource == WatchedResource::CronJobs => {
-                self.listed_at = ResourceVersion(0);
-                false
-            }
-            Input::CronJobUndecodable(_)
-            | Input::CronJobDeleted(_)
-            | Input::JobApplied(_)
-            | Input::JobUndecodable(_)
-            | Input::JobDeleted(_)
-            | Input::JobUnselected(_)
-            | Input::WatchUpdated(_)
-            | Input::JobCreateAnswered { .. }
-            | Input::JobDeleteAnswered { .. }
-            | Input::JobLookedUp { .. }
-            | Input::StatusAnswered { .. } => false,
+        if let Input::WatchUpdated(update) = input
+            && update.begins_list()
+            && update.resource == WatchedResource::CronJobs
+        {
+            self.listed_at = ResourceVersion(0);
         }
+        let Input::CronJobApplied(record) = input else {
+            return false;
+        };
+        if record.resource_version > self.listed_at {
+            self.listed_at = ResourceVersion(0);
+        }
+        self.listed_at > ResourceVersion(0) && !self.state.has_cron_job(&record.identity.uid)
     }
 }

@@ -182,26 +182,18 @@ impl Progress {
 
 /// Records the version of a write from its answer.
 pub(super) fn note_written(written: &mut ResourceVersions, input: &Input) {
-    match input {
-        Input::JobCreateAnswered {
-            answer: CreateOutcome::Created { resource_version, .. },
-            ..
-        } => written.note_job(ResourceVersion::read(resource_version)),
-        Input::StatusAnswered {
-            answer: StatusOutcome::Stored { resource_version },
-            ..
-        } => written.note_status(*resource_version),
-        Input::WatchUpdated(_)
-        | Input::CronJobApplied(_)
-        | Input::CronJobUndecodable(_)
-        | Input::CronJobDeleted(_)
-        | Input::JobApplied(_)
-        | Input::JobUndecodable(_)
-        | Input::JobDeleted(_)
-        | Input::JobUnselected(_)
-        | Input::JobCreateAnswered { .. }
-        | Input::JobDeleteAnswered { .. }
-        | Input::JobLookedUp { .. }
-        | Input::StatusAnswered { .. } => {}
+    if let Input::JobCreateAnswered {
+        answer: CreateOutcome::Created { resource_version, .. },
+        ..
+    } = input
+    {
+        written.note_job(ResourceVersion::read(resource_version));
+    }
+    if let Input::StatusAnswered {
+        answer: StatusOutcome::Stored { resource_version },
+        ..
+    } = input
+    {
+        written.note_status(*resource_version);
     }
 }

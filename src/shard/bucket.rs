@@ -26,11 +26,6 @@ impl Bucket {
         Bucket(u16::try_from(top).unwrap_or(Self::COUNT - 1))
     }
 
-    /// The bucket's number, below [`Bucket::COUNT`].
-    pub fn number(self) -> u16 {
-        self.0
-    }
-
     /// The shard of the bucket. Buckets are grouped by their leading bits.
     pub fn shard(self, count: ShardCount) -> ShardId {
         ShardId(self.0 >> (Self::BITS - count.level()))
@@ -127,15 +122,10 @@ impl ShardCount {
 
     /// The hashes of the keys in a shard.
     pub fn hash_range(self, shard: ShardId) -> HashRange {
-        self.hash_range_of(shard, shard)
-    }
-
-    /// The hashes of the shards from `first` to `last` inclusive.
-    fn hash_range_of(self, first: ShardId, last: ShardId) -> HashRange {
-        let shift = u64::BITS - self.level();
+        let start = u64::from(shard.0) << (u64::BITS - self.level());
         HashRange {
-            start: u64::from(first.0) << shift,
-            last: (u64::from(last.0) << shift) | (u64::MAX >> self.level()),
+            start,
+            last: start | (u64::MAX >> self.level()),
         }
     }
 

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use super::{
-    effect::{EventReason, JobLookUp},
-    ids::{ResourceVersion, Uid},
+    effect::{EventReason, JobLookUp, StatusWrite},
+    ids::Uid,
     outcome_counts::InstantOutcome,
     record::{ActiveJob, ConcurrencyPolicy, CronJobRecord, CronJobStatus},
     refused_creates::RefusedCreate,
@@ -28,7 +28,7 @@ pub(crate) struct CronJobState {
     /// The status with every unstored change applied, on which decisions are based (B-5.3 and its difference).
     pub(crate) current_status: CronJobStatus,
     /// The emitted status write that is not answered yet.
-    pub(crate) emitted: Option<Box<EmittedStatus>>,
+    pub(crate) emitted: Option<Box<StatusWrite>>,
     /// No status write before this instant, since the last one failed or had a conflict.
     pub(crate) status_not_before: Option<Timestamp>,
     /// Failed status writes since the last success.
@@ -95,13 +95,6 @@ impl UnexpectedEvents {
         self.n_emitted = self.n_emitted.saturating_add(1);
         may_emit
     }
-}
-
-/// A status that was emitted.
-pub(crate) struct EmittedStatus {
-    pub(crate) status: CronJobStatus,
-    pub(crate) resource_version: ResourceVersion,
-    pub(crate) is_urgent: bool,
 }
 
 /// A due slot that has not ended.
@@ -362,10 +355,5 @@ impl CronJobState {
             self.current_status.last_successful_time.max(seen.last_successful_time);
         self.current_status.unknown_members.clone_from(&seen.unknown_members);
         is_cursor_news
-    }
-
-    /// Records the version of this replica's own stored write.
-    pub(crate) fn take_version(&mut self, resource_version: ResourceVersion) {
-        self.record.resource_version = self.record.resource_version.max(resource_version);
     }
 }

@@ -71,10 +71,12 @@ impl ShardSet {
 
     /// The shards of the set, in order.
     pub fn iter(&self) -> impl Iterator<Item = ShardId> {
-        (0..)
-            .step_by(usize::from(WORD_BITS))
-            .zip(self.words)
-            .flat_map(|(first, word)| Bits(word).map(move |bit| ShardId(first + bit)))
+        let words = (0..).step_by(usize::from(WORD_BITS)).zip(self.words);
+        let words = words.filter(|(_, word)| *word != 0);
+        words.flat_map(|(first, word)| {
+            let bits = (0..WORD_BITS).filter(move |bit| word & (1 << bit) != 0);
+            bits.map(move |bit| ShardId(first + bit))
+        })
     }
 
     /// Formats the set as hexadecimal digits, four shards per digit, shard 0 first. The length in bytes is a quarter of
@@ -102,21 +104,6 @@ impl ShardSet {
             }
         }
         Some(set)
-    }
-}
-
-/// The set bits of a word, lowest first.
-struct Bits(u64);
-
-impl Iterator for Bits {
-    type Item = u16;
-
-    fn next(&mut self) -> Option<u16> {
-        let bit = u16::try_from(self.0.trailing_zeros())
-            .ok()
-            .filter(|bit| *bit < WORD_BITS)?;
-        self.0 &= self.0 - 1;
-        Some(bit)
     }
 }
 

@@ -74,8 +74,6 @@ pub struct Sizes {
     pub jobs: usize,
     /// Timers on all wheels.
     pub wheel_entries: usize,
-    /// Effects not polled yet.
-    pub outbox: usize,
 }
 
 /// One shard's state.
@@ -238,7 +236,6 @@ impl ShardState {
             cron_jobs: self.index.n_cron_jobs(),
             jobs: self.index.n_jobs(),
             wheel_entries: self.timers.len(),
-            outbox: self.outbox.len(),
         }
     }
 

@@ -10,6 +10,7 @@ use std::num::NonZeroU32;
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::index::Seconds;
 use crate::schedule::CronJobSchedule;
 
 /// A kind of trouble of a CronJob. A CronJob that is suspended or being deleted is in no trouble.
@@ -105,9 +106,9 @@ impl TroubleThresholds {
 /// The first and the third activation after an instant. A search for them can be long, so they are stored. 24 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Activations {
-    after: i64,
-    first: i64,
-    third: i64,
+    after: Seconds,
+    first: Seconds,
+    third: Seconds,
 }
 
 impl Activations {
@@ -116,26 +117,24 @@ impl Activations {
         let next = |at: Timestamp| schedule.parsed.as_ref().ok()?.next_after(at, &schedule.default_zone);
         let first = next(instant);
         let third = first.and_then(next).and_then(next);
-        // The smallest number stands for no instant.
-        let second_of = |at: Option<Timestamp>| at.map_or(i64::MIN, Timestamp::as_second);
         Activations {
-            after: instant.as_second(),
-            first: second_of(first),
-            third: second_of(third),
+            after: Seconds::new(Some(instant)),
+            first: Seconds::new(first),
+            third: Seconds::new(third),
         }
     }
 
     /// Whether these are the activations after this instant.
     pub fn are_after(&self, instant: Timestamp) -> bool {
-        self.after == instant.as_second()
+        self.after == Seconds::new(Some(instant))
     }
 
     fn first(&self) -> Option<Timestamp> {
-        Timestamp::from_second(self.first).ok()
+        self.first.get()
     }
 
     fn third(&self) -> Option<Timestamp> {
-        Timestamp::from_second(self.third).ok()
+        self.third.get()
     }
 }
 

@@ -40,7 +40,6 @@ impl HeldShards {
             cron_jobs: sum.cron_jobs + sizes.cron_jobs,
             jobs: sum.jobs + sizes.jobs,
             wheel_entries: sum.wheel_entries + sizes.wheel_entries,
-            outbox: sum.outbox + sizes.outbox,
         })
     }
 

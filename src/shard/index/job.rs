@@ -35,15 +35,15 @@ pub(crate) struct Job {
 }
 
 /// An optional instant of whole seconds in eight bytes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Seconds(i64);
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seconds(i64);
 
 impl Seconds {
-    pub(super) fn new(instant: Option<Timestamp>) -> Seconds {
+    pub(crate) fn new(instant: Option<Timestamp>) -> Seconds {
         Seconds(instant.map_or(i64::MIN, Timestamp::as_second))
     }
 
-    fn get(self) -> Option<Timestamp> {
+    pub(crate) fn get(self) -> Option<Timestamp> {
         Timestamp::from_second(self.0).ok()
     }
 }

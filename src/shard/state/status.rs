@@ -10,7 +10,6 @@ use super::{
 use crate::{
     schedule::after,
     shard::{
-        cron_job::EmittedStatus,
         effect::{Effect, EventReason, StatusWrite},
         ids::Uid,
         index::OwnerIndex,
@@ -61,11 +60,7 @@ impl ShardState {
             status: cron_job.current_status.clone(),
             is_urgent,
         };
-        cron_job.emitted = Some(Box::new(EmittedStatus {
-            status: write.status.clone(),
-            resource_version: write.resource_version,
-            is_urgent,
-        }));
+        cron_job.emitted = Some(Box::new(write.clone()));
         self.outbox.push_back(Effect::WriteStatus(write));
     }
 
@@ -86,7 +81,7 @@ impl ShardState {
                 // An event newer than this answer has already delivered the current status.
                 if resource_version >= cron_job.record.resource_version {
                     cron_job.record.status = sent;
-                    cron_job.take_version(resource_version);
+                    cron_job.record.resource_version = resource_version;
                 }
             }
             StatusOutcome::Conflict => {

@@ -143,7 +143,8 @@ pub enum SkipReason {
 pub fn decide(facts: &Facts<'_>, now: Timestamp) -> Verdict {
     let due = match gate(facts) {
         Ok(schedule) => due_slot(schedule, facts, now),
-        Err(reason) => return skip(reason, next_while_gated(facts, now)),
+        Err(SkipReason::Suspended) => return skip(SkipReason::Suspended, next_while_suspended(facts, now)),
+        Err(reason) => return skip(reason, None),
     };
     let due = match due {
         Ok(due) => due,
@@ -175,15 +176,11 @@ fn skip(reason: SkipReason, next: Option<Timestamp>) -> Verdict {
     }
 }
 
-/// The next slot of a suspended CronJob, whose missed slots are counted. `None` if the CronJob starts nothing for
-/// another reason too.
-fn next_while_gated(facts: &Facts<'_>, now: Timestamp) -> Option<Timestamp> {
+/// The next slot of a suspended CronJob, whose missed slots are counted.
+fn next_while_suspended(facts: &Facts<'_>, now: Timestamp) -> Option<Timestamp> {
     let schedule = facts.schedule.parsed.as_ref().ok()?;
-    let is_only_suspended = facts.is_suspended && !facts.is_deleting && !matches!(facts.schedule.zone, Some(Err(_)));
     let since = due::earliest_time(facts.created, facts.last_schedule_time, None, now);
-    is_only_suspended
-        .then(|| due::next_in_chain(schedule, &facts.schedule.default_zone, since, now))
-        .flatten()
+    due::next_in_chain(schedule, &facts.schedule.default_zone, since, now)
 }
 
 /// The gates before scheduling, in the order of B-6.

@@ -4,7 +4,11 @@
 mod cron_jobs;
 mod unchanged;
 
-use std::{pin::pin, time::Duration};
+use std::{
+    pin::pin,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use apisim::{Api, Fault, Options, Resource, Rule, WallClock};
 use cronwheel::{
@@ -181,6 +185,24 @@ async fn watch_yields_only_jobs_of_wanted_shards() {
         next = next_job(&mut items).await;
     }
     assert_eq!(next, "gone");
+}
+
+#[tokio::test(start_paused = true)]
+async fn request_for_the_version_selects_no_labels() {
+    let bench = Bench::new();
+    bench.wanted.set(shards(&[1]));
+    let service = bench.api.client("controller");
+    let queries: Arc<Mutex<Vec<String>>> = Arc::default();
+    let recorded = Arc::clone(&queries);
+    let recording = tower::service_fn(move |request: Request<Body>| {
+        let query = request.uri().query().unwrap_or_default().to_owned();
+        recorded.lock().unwrap().push(query);
+        service.clone().call(request)
+    });
+    let mut items = pin!(bench.jobs(Client::new(recording, "default")));
+    until_watching(&mut items, &shards(&[1])).await;
+    // A server that reads from etcd would read all Jobs to find none with a label that no Job has.
+    assert_eq!(queries.lock().unwrap()[0], "&limit=1");
 }
 
 #[tokio::test(start_paused = true)]

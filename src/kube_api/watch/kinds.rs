@@ -86,15 +86,16 @@ impl Selection {
         }
     }
 
-    /// Returns a selector that matches nothing and shows whether a server would select.
+    /// Returns the selector of a request for one object, which shows the current version and whether a server would
+    /// select. It has no labels: to find an object that no label selector matches, a server might look at all.
     pub(super) fn probe(self) -> Selector {
-        match self {
-            Selection::Fixed => Selector::default(),
-            Selection::ByLabel(count) => selector_of_nothing(count),
-            Selection::ByHash(count) => Selector {
-                shards: count.shard_selector(&ShardSet::all(count)),
-                ..selector_of_nothing(count)
-            },
+        let shards = match self {
+            Selection::Fixed | Selection::ByLabel(_) => None,
+            Selection::ByHash(count) => count.shard_selector(&ShardSet::all(count)),
+        };
+        Selector {
+            labels: String::new(),
+            shards,
         }
     }
 }

@@ -99,7 +99,7 @@ pub fn list_cron_jobs(
 pub async fn current_version(client: Client, scope: &Scope, count: ShardCount) -> Result<ResourceVersion, ListError> {
     let collection = Collection::new::<UndecodedCronJob>(client, scope);
     let probe = Selection::ByHash(count).probe();
-    match collection.probe::<UndecodedCronJob>(&probe).await {
+    match collection.probe(&probe).await {
         Ok((version, _)) => Ok(ResourceVersion::read(&version)),
         Err(error) => Err(list_error("cronjobs", scope.clone(), &error)),
     }
@@ -128,8 +128,7 @@ pub async fn is_unchanged(client: Client, scope: &Scope, since: ResourceVersion,
 /// [`ListError`] if the server does not answer or does not permit it.
 pub async fn current_job_version(client: Client, scope: &Scope) -> Result<ResourceVersion, ListError> {
     let collection = Collection::new::<SlimJob>(client, scope);
-    // One Job, whichever: to find one that a selector matches, the server might look at all.
-    match collection.probe::<SlimJob>(&Selector::default()).await {
+    match collection.probe(&Selection::Fixed.probe()).await {
         Ok((version, _)) => Ok(ResourceVersion::read(&version)),
         Err(error) => Err(list_error("jobs", scope.clone(), &error)),
     }

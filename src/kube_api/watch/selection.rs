@@ -11,7 +11,10 @@ use kube::{
     api::{ListParams, VersionMatch, WatchParams},
     core::{NamespaceResourceScope, Request, WatchEvent},
 };
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::{
+    Deserialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
 use serde_json::Value;
 
 use crate::{
@@ -151,9 +154,9 @@ impl Collection {
         }
     }
 
-    /// Returns the current version and who selects. `selector` should match few objects.
-    pub(super) async fn probe<O: DeserializeOwned>(&self, selector: &Selector) -> kube::Result<(String, SelectedBy)> {
-        let page: ListPage<O> = self.page(selector, None, Freshness::Consistent, 1).await?;
+    /// Returns the current version and who selects, by a list of one object.
+    pub(super) async fn probe(&self, selector: &Selector) -> kube::Result<(String, SelectedBy)> {
+        let page: ListPage<IgnoredAny> = self.page(selector, None, Freshness::Consistent, 1).await?;
         Ok((page.version, page.selected_by))
     }
 

@@ -202,7 +202,6 @@ impl<K: Kind> ListWatch<K> {
             Ok(None) => return self.next_step = WatchStep::Begin,
             Err(error) => return self.fail(&error, WatchStep::Begin),
         };
-        self.retry.reset();
         if pages.selector().shards.is_some() {
             self.selected_by = self.selected_by.and(page.selected_by);
         }
@@ -220,6 +219,7 @@ impl<K: Kind> ListWatch<K> {
             self.next_step = WatchStep::Page { pages, from };
             return;
         }
+        self.retry.reset();
         let through = from.unwrap_or(page.version);
         if let Some(cache) = self.kind.cache() {
             cache.complete(ResourceVersion::read(&through));
@@ -373,16 +373,17 @@ impl<K: Kind> ListWatch<K> {
         self.fail_with_code(&status.message, status.code, next);
     }
 
-    /// A version that is too old (410) does not indicate an unhealthy server: a list follows soon.
+    /// A watch at a version that is too old (410) does not indicate an unhealthy server: a list follows soon. A list
+    /// whose continue token is too old (410) is begun again, and may meet that every time.
     fn fail_with_code(&mut self, message: &str, code: u16, next: WatchStep<K::Object>) {
         if code == 403 {
             self.announce(WatchStage::NotPermitted, ShardSet::EMPTY);
         }
         let is_too_old = code == 410;
-        let next = if is_too_old { WatchStep::Begin } else { next };
-        if is_too_old {
+        if is_too_old && matches!(next, WatchStep::Open { .. }) {
             self.retry.reset();
         }
+        let next = if is_too_old { WatchStep::Begin } else { next };
         self.report_failure(bounded(&format!("{message} ({code})")), Some(code), next);
     }
 

@@ -314,13 +314,26 @@ async fn list_begins_before_its_request_is_sent() {
 
 #[tokio::test(start_paused = true)]
 async fn failing_lists_are_retried_with_back_off() {
+    check_back_off(&[(503, String::new())]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn list_with_an_expired_continue_token_is_retried_with_back_off() {
+    let first_page = list("11", "more", &[cron_job("a", 3, "false")]);
+    let expired = status(410, "Expired", "the provided continue parameter is too old");
+    check_back_off(&[(200, first_page), (410, expired)]).await;
+}
+
+/// Asserts that a list that always gets these answers is begun again with back-off.
+async fn check_back_off(answers: &[(u16, String)]) {
+    const N_LISTS: usize = 8;
     let mut script = Script::default();
-    for _ in 0..8 {
-        script = script.respond(503, "");
+    for (code, body) in answers.iter().cycle().take(N_LISTS * answers.len()) {
+        script = script.respond(*code, body.clone());
     }
     let mut stream = std::pin::pin!(watch::cron_jobs(script.client(), Scope::Cluster, decoder(), None));
     let mut attempts = std::pin::pin!(async {
-        while script.lines().len() < 8 {
+        while script.lines().len() < N_LISTS * answers.len() {
             stream.next().await.unwrap();
         }
     });

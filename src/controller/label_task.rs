@@ -255,7 +255,8 @@ impl LabelTask {
             | WatchItem::Undecodable { .. }
             | WatchItem::Listed(_)
             | WatchItem::PassedOver
-            | WatchItem::CacheFull => None,
+            | WatchItem::CacheFull
+            | WatchItem::HistoryWentBack { .. } => None,
             WatchItem::Error {
                 message,
                 code: Some(code @ (401 | 403)),

@@ -10,6 +10,7 @@ use super::{clock::Clock, event_task::EventQueue};
 use crate::{
     kube_api::{
         DecodeError, WatchItem,
+        ordered_watch::OrderedSender,
         watch::{WatchObserver, WatchRequest, selection::SelectedBy},
     },
     shard::{CronJobEvent, CronJobIdentity, EventReason, Input, ResourceVersion, input::WatchStage},
@@ -23,6 +24,8 @@ pub struct WatchChannels {
     pub resource: &'static str,
     /// Inputs of the shard task.
     pub inputs: mpsc::Sender<Input>,
+    /// Receives that the API server returned to an older history.
+    pub went_back: OrderedSender<bool>,
     /// Queue of Events about objects that cannot be decoded.
     pub events: EventQueue,
     /// Metrics of the watch.
@@ -90,6 +93,16 @@ impl WatchChannels {
                 tracing::info!(
                     "the cache of CronJobs is full: shards that are taken over are listed until the next complete list"
                 );
+                None
+            }
+            WatchItem::HistoryWentBack { newest, current } => {
+                tracing::warn!(
+                    resource = self.resource,
+                    %newest,
+                    %current,
+                    "the API server returned to an older history, as after a restore of etcd"
+                );
+                self.went_back.set(true);
                 None
             }
             WatchItem::Error { message, code } => {

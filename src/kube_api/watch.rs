@@ -10,7 +10,6 @@ mod compressed_cron_job;
 pub mod cron_job_cache;
 pub mod delivered_versions;
 mod fixed;
-pub mod history;
 mod kinds;
 mod list_watch;
 pub mod lists;
@@ -60,6 +59,13 @@ pub enum WatchItem {
     PassedOver,
     /// The CronJobs exceeded the cache, which stays empty until the next list.
     CacheFull,
+    /// The API server returned to an older history, as after a restore of etcd.
+    HistoryWentBack {
+        /// The newest version that this watch has known.
+        newest: ResourceVersion,
+        /// The current version.
+        current: ResourceVersion,
+    },
     /// The list or the watch failed; it continues by itself after a back-off.
     Error {
         /// The message of the server or of the transport.

@@ -186,7 +186,10 @@ async fn next(items: &mut (impl Stream<Item = WatchItem> + Unpin)) -> Observed {
             WatchItem::Listed(selected_by) => return Observed::Listed(selected_by),
             WatchItem::PassedOver => return Observed::PassedOver,
             WatchItem::Error { message, .. } => panic!("{message}"),
-            WatchItem::Input(_) | WatchItem::Undecodable { .. } | WatchItem::CacheFull => {}
+            WatchItem::Input(_)
+            | WatchItem::Undecodable { .. }
+            | WatchItem::CacheFull
+            | WatchItem::HistoryWentBack { .. } => {}
         }
     }
 }

@@ -143,6 +143,7 @@ async fn until_watching(items: &mut (impl Stream<Item = WatchItem> + Unpin), wan
             | WatchItem::Listed(_)
             | WatchItem::PassedOver
             | WatchItem::CacheFull
+            | WatchItem::HistoryWentBack { .. }
             | WatchItem::Error { .. } => {}
         }
     }
@@ -162,6 +163,7 @@ async fn next_job(items: &mut (impl Stream<Item = WatchItem> + Unpin)) -> String
             | WatchItem::Listed(_)
             | WatchItem::PassedOver
             | WatchItem::CacheFull
+            | WatchItem::HistoryWentBack { .. }
             | WatchItem::Error { .. } => {}
         }
     }

@@ -148,7 +148,8 @@ fn take_cron_job(known: &mut Known, item: WatchItem) -> Option<String> {
         | WatchItem::Undecodable { .. }
         | WatchItem::Listed(_)
         | WatchItem::PassedOver
-        | WatchItem::CacheFull => {}
+        | WatchItem::CacheFull
+        | WatchItem::HistoryWentBack { .. } => {}
     }
     None
 }

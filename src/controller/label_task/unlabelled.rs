@@ -59,6 +59,7 @@ impl UnlabelledJobs {
             | WatchItem::Listed(_)
             | WatchItem::PassedOver
             | WatchItem::CacheFull
+            | WatchItem::HistoryWentBack { .. }
             | WatchItem::Error { .. } => {}
         }
         None

@@ -13,7 +13,7 @@ use crate::{
         tests::fake_server::{self, Response},
     },
     coordination::Leadership,
-    kube_api::{ApiClient, ordered_watch::OrderedSender},
+    kube_api::ApiClient,
     shard::{Scope, Uid, held_shards::WHOLE},
     telemetry::metrics::Metrics,
 };
@@ -81,6 +81,7 @@ async fn an_undecodable_cron_job_gets_an_event_and_is_counted() {
     let channels = WatchChannels {
         resource: "cronjobs",
         inputs,
+        went_back: OrderedSender::new(false),
         events,
         metrics: metrics.cron_job_watch.clone(),
         selection: metrics.selection.clone(),

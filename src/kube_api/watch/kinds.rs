@@ -45,6 +45,11 @@ pub(super) trait Kind: Send + 'static {
         false
     }
 
+    /// Whether an interrupted watch is opened again only in the same history of the API server.
+    fn checks_history(&self) -> bool {
+        true
+    }
+
     /// The cache of everything that a watch of all shards receives, if there is one.
     fn cache(&self) -> Option<&CronJobCache> {
         None
@@ -252,6 +257,11 @@ impl Kind for Jobs {
 
     fn announces_versions(&self) -> bool {
         matches!(self, Jobs::Unlabelled { .. })
+    }
+
+    /// The watch of Jobs without a label ends every few seconds, and the other watches of the replica check.
+    fn checks_history(&self) -> bool {
+        !matches!(self, Jobs::Unlabelled { .. })
     }
 
     fn applied(&self, object: SlimJob, _: impl Fn(&Uid) -> bool) -> Option<WatchItem> {

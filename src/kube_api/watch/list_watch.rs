@@ -1,5 +1,5 @@
 //! Lists and watches CronJobs or Jobs. It lists page by page and watches from a version. It resumes an interrupted watch
-//! at its last version, and lists again if that version is too old (410).
+//! at its last version, and lists again if that version is too old (410) or the [`history`] went back.
 //!
 //! The watch selects the objects of the wanted shards. The wanted shards change, but the selector of `kube`'s watcher
 //! cannot.
@@ -13,7 +13,10 @@
 //!
 //! If the server does not select, the watch receives all objects and is not reopened. Objects of shards that are not
 //! wanted when they arrive are ignored. The request for the version also detects whether the server selects; it precedes
-//! each list, and each watch while the server does not select.
+//! each list, each watch after an interruption, and each watch while the server does not select.
+
+mod failures;
+mod history;
 
 use std::{collections::VecDeque, pin::Pin, time::Duration};
 
@@ -27,9 +30,8 @@ use super::{
 };
 use crate::{
     kube_api::{
-        objects::classify::{bounded, error_text},
         ordered_watch::OrderedReceiver,
-        retry::{Retry, UNREACHABLE_DELAY_MAX, WATCH_DELAYS},
+        retry::{Retry, WATCH_DELAYS},
         watch::{
             cron_job_cache::CronJobCache,
             delivered_versions::DeliveredVersion,
@@ -60,6 +62,7 @@ pub(super) fn list_and_watch<K: Kind>(
         kind,
         wanted,
         delivered_version,
+        newest: ResourceVersion::default(),
         selected: ShardSet::EMPTY,
         selected_by: SelectedBy::Replica,
         narrowing: None,
@@ -89,6 +92,8 @@ enum WatchStep<O> {
     },
     /// Open a watch.
     Open { through: String },
+    /// Open a watch after an interruption, if the API server still has the same history.
+    Resume { through: String },
     /// Receive events.
     Events { events: Events<O>, through: String },
 }
@@ -100,6 +105,8 @@ struct ListWatch<K: Kind> {
     wanted: OrderedReceiver<ShardSet>,
     /// The version up to which the watch has delivered everything, for lists that run beside it.
     delivered_version: DeliveredVersion,
+    /// The newest version that a watch was opened at or has delivered.
+    newest: ResourceVersion,
     /// The selection of the open watch or of the current list.
     selected: ShardSet,
     /// The side that leaves out objects of other shards, by the last answer.
@@ -129,7 +136,8 @@ impl<K: Kind> ListWatch<K> {
             match std::mem::replace(&mut self.next_step, WatchStep::Begin) {
                 WatchStep::Begin => self.begin().await,
                 WatchStep::Page { pages, from } => self.list(pages, from).await,
-                WatchStep::Open { through } => self.open(through).await,
+                WatchStep::Open { through } if self.is_selected_by_server() => self.open(through).await,
+                WatchStep::Open { through } | WatchStep::Resume { through } => self.resume(through).await,
                 WatchStep::Events { events, through } => self.wait_for_event(events, through).await,
             }
         }
@@ -175,6 +183,9 @@ impl<K: Kind> ListWatch<K> {
                 Ok(version) => version,
                 Err(error) => return self.fail(&error, WatchStep::Begin),
             };
+            if self.is_older_history(&version) {
+                return;
+            }
             self.delivered_version.advance_to(ResourceVersion::read(&version));
             from = Some(version);
         }
@@ -202,6 +213,9 @@ impl<K: Kind> ListWatch<K> {
             Ok(None) => return self.next_step = WatchStep::Begin,
             Err(error) => return self.fail(&error, WatchStep::Begin),
         };
+        if self.is_older_history(&page.version) {
+            return;
+        }
         if pages.selector().shards.is_some() {
             self.selected_by = self.selected_by.and(page.selected_by);
         }
@@ -240,11 +254,8 @@ impl<K: Kind> ListWatch<K> {
 
     /// Opens a watch of the wanted shards at the version of the last one.
     async fn open(&mut self, through: String) {
-        if !self.is_selected_by_server()
-            && let Err(error) = self.probe().await
-        {
-            return self.fail(&error, WatchStep::Open { through });
-        }
+        let version = ResourceVersion::read(&through);
+        self.note_version(version);
         self.select();
         let (selector, shown) = if self.is_selected_by_server() {
             (self.kind.selector(&self.selected), self.selected)
@@ -257,7 +268,7 @@ impl<K: Kind> ListWatch<K> {
                 if let Some(cache) = self.kind.cache().filter(|_| self.is_selected_by_server()) {
                     cache.clear();
                 }
-                self.announce(WatchStage::Watching(ResourceVersion::read(&through)), shown);
+                self.announce(WatchStage::Watching(version), shown);
                 self.next_step = WatchStep::Events {
                     events: Box::pin(events),
                     through,
@@ -267,7 +278,8 @@ impl<K: Kind> ListWatch<K> {
                 if is_refusal(&error) {
                     self.selected_by = SelectedBy::Replica;
                 }
-                self.fail(&error, WatchStep::Open { through });
+                let next = self.interrupted(through);
+                self.fail(&error, next);
             }
         }
     }
@@ -295,16 +307,15 @@ impl<K: Kind> ListWatch<K> {
                 self.schedule_narrowing();
                 self.next_step = WatchStep::Events { events, through };
             }
-            WatchWakeup::Selection | WatchWakeup::Narrow | WatchWakeup::Event(None) => {
-                self.next_step = WatchStep::Open { through };
-            }
+            WatchWakeup::Selection | WatchWakeup::Narrow => self.next_step = WatchStep::Open { through },
+            WatchWakeup::Event(None) => self.next_step = self.interrupted(through),
             WatchWakeup::Event(Some(Ok(event))) => self.handle_event(*event, events, through),
             WatchWakeup::Event(Some(Err(error))) => {
                 let is_lost = matches!(error, kube::Error::SerdeError(_));
                 let next = if is_lost {
                     WatchStep::Begin
                 } else {
-                    WatchStep::Open { through }
+                    self.interrupted(through)
                 };
                 self.fail(&error, next);
             }
@@ -331,12 +342,14 @@ impl<K: Kind> ListWatch<K> {
             }
             WatchEvent::Bookmark(bookmark) => bookmark.metadata.resource_version.clone(),
             WatchEvent::Error(status) => {
-                return self.fail_with_code(&status.message, status.code, WatchStep::Open { through: before });
+                let next = self.interrupted(before);
+                return self.fail_with_code(&status.message, status.code, next);
             }
         };
         self.retry.reset();
         // Publish the version before reading the wanted shards, as `DeliveredVersion` requires.
         let version = ResourceVersion::read(&through);
+        self.note_version(version);
         self.delivered_version.advance_to(version);
         let taken = match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => {
@@ -364,37 +377,5 @@ impl<K: Kind> ListWatch<K> {
         } else {
             WatchStep::Events { events, through }
         };
-    }
-
-    fn fail(&mut self, error: &kube::Error, next: WatchStep<K::Object>) {
-        let kube::Error::Api(status) = error else {
-            return self.report_failure(error_text(error), None, next);
-        };
-        self.fail_with_code(&status.message, status.code, next);
-    }
-
-    /// A watch at a version that is too old (410) does not indicate an unhealthy server: a list follows soon. A list
-    /// whose continue token is too old (410) is begun again, and may meet that every time.
-    fn fail_with_code(&mut self, message: &str, code: u16, next: WatchStep<K::Object>) {
-        if code == 403 {
-            self.announce(WatchStage::NotPermitted, ShardSet::EMPTY);
-        }
-        let is_too_old = code == 410;
-        if is_too_old && matches!(next, WatchStep::Open { .. }) {
-            self.retry.reset();
-        }
-        let next = if is_too_old { WatchStep::Begin } else { next };
-        self.report_failure(bounded(&format!("{message} ({code})")), Some(code), next);
-    }
-
-    fn report_failure(&mut self, message: String, code: Option<u16>, next: WatchStep<K::Object>) {
-        if code.is_none() {
-            self.retry.fail_within(UNREACHABLE_DELAY_MAX);
-            self.announce(WatchStage::Interrupted, ShardSet::EMPTY);
-        } else {
-            self.retry.fail();
-        }
-        self.ready.push_back(WatchItem::Error { message, code });
-        self.next_step = next;
     }
 }

@@ -208,6 +208,6 @@ async fn list_and_watch_restart_when_the_server_is_silent() {
     }
     check(SilentIn::List, 2, 0).await;
     check(SilentIn::PageBody, 2, 0).await;
-    check(SilentIn::WatchStart, 1, 2).await;
-    check(SilentIn::Watch, 1, 2).await;
+    check(SilentIn::WatchStart, 2, 2).await;
+    check(SilentIn::Watch, 2, 2).await;
 }

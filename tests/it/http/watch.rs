@@ -97,6 +97,7 @@ fn object_text(item: &WatchItem) -> String {
             )
         }
         WatchItem::Listed(_) | WatchItem::PassedOver | WatchItem::CacheFull => format!("{item:?}"),
+        WatchItem::HistoryWentBack { newest, current } => format!("back from {newest} to {current}"),
         WatchItem::Error { message, .. } => format!("error {message}"),
     }
 }
@@ -137,6 +138,9 @@ async fn check_cron_jobs(script: &Script, expected: &[&str]) {
 
 const LIST: &str = "GET /apis/batch/v1/cronjobs?&limit=2000";
 
+/// The request for the current version, before an interrupted watch is opened again.
+const PROBE: &str = "GET /apis/batch/v1/cronjobs?&limit=1";
+
 #[tokio::test(start_paused = true)]
 async fn watch_resumes_from_the_version_of_the_list_or_last_bookmark() {
     let first_watch = [
@@ -151,7 +155,9 @@ async fn watch_resumes_from_the_version_of_the_list_or_last_bookmark() {
         )
         .respond(200, list("11", "", &[cron_job("c", 5, "null")]))
         .respond(200, first_watch.concat())
-        .respond(200, event("MODIFIED", &cron_job("d", 21, "true")));
+        .respond(200, list("20", "", &[]))
+        .respond(200, event("MODIFIED", &cron_job("d", 21, "true")))
+        .respond(200, list("21", "", &[]));
     check_cron_jobs(
         &script,
         &["begun", "a@3", "b@4", "c@5", "done", "d@12", "uid-a gone", "d@21"],
@@ -164,7 +170,9 @@ async fn watch_resumes_from_the_version_of_the_list_or_last_bookmark() {
             LIST.to_owned(),
             format!("{LIST}&continue=more"),
             format!("{watched}&resourceVersion=11"),
+            PROBE.to_owned(),
             format!("{watched}&resourceVersion=20"),
+            PROBE.to_owned(),
             format!("{watched}&resourceVersion=21"),
         ]
     );
@@ -192,6 +200,7 @@ async fn observer_sees_the_code_of_each_list_page_and_watch_opening() {
         .respond(200, list("", "more", &[cron_job("a", 3, "false")]))
         .respond(200, list("11", "", &[]))
         .respond(403, status(403, "Forbidden", "no watch"))
+        .respond(200, list("11", "", &[]))
         .respond(200, bookmark("20"));
     let log = Log::default();
     let client = watch::observed(script.client(), log.clone());
@@ -210,6 +219,7 @@ async fn observer_sees_the_code_of_each_list_page_and_watch_opening() {
             "List Some(200)",
             "List Some(200)",
             "Watch Some(403)",
+            "List Some(200)",
             "Watch Some(200)"
         ]
     );
@@ -220,6 +230,7 @@ async fn bookmark_is_a_sign_of_life_and_a_refusal_is_not() {
     let script = Script::default()
         .respond(200, list("11", "", &[]))
         .respond(403, status(403, "Forbidden", "no watch"))
+        .respond(200, list("11", "", &[]))
         .respond(200, bookmark("20"));
     let log = Log::default();
     let client = watch::observed(script.client(), log.clone());
@@ -235,6 +246,9 @@ async fn bookmark_is_a_sign_of_life_and_a_refusal_is_not() {
             "heard",
             "heard",
             "Watch Some(403)",
+            "List Some(200)",
+            "heard",
+            "heard",
             "Watch Some(200)",
             "heard",
             "heard"

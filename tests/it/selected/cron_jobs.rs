@@ -170,7 +170,10 @@ async fn next(items: &mut (impl Stream<Item = WatchItem> + Unpin)) -> String {
         WatchItem::Listed(selected_by) => format!("by {selected_by:?}"),
         WatchItem::PassedOver => "PassedOver".to_owned(),
         WatchItem::CacheFull => "CacheFull".to_owned(),
-        WatchItem::Input(_) | WatchItem::Undecodable { .. } | WatchItem::Error { .. } => format!("{item:?}"),
+        WatchItem::Input(_)
+        | WatchItem::Undecodable { .. }
+        | WatchItem::HistoryWentBack { .. }
+        | WatchItem::Error { .. } => format!("{item:?}"),
     }
 }
 

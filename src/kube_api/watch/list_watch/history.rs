@@ -1,0 +1,56 @@
+//! Detects that the API server returned to an older history, as after a restore of etcd from a snapshot.
+//!
+//! A restored etcd counts revisions from the snapshot on. A watch that resumes from a version that does not exist yet
+//! delivers nothing until the count has passed it, and the same number may denote other content. Therefore the current
+//! version is requested before an interrupted watch is opened again. etcd itself answers this request, never a lagging
+//! cache. A version below one that the watch has known proves the return. The API servers restart with etcd, which
+//! interrupts every watch.
+
+use super::{ListWatch, WatchStep};
+use crate::{
+    kube_api::watch::{WatchItem, kinds::Kind},
+    shard::ResourceVersion,
+};
+
+impl<K: Kind> ListWatch<K> {
+    /// Returns the step after an interruption of the watch.
+    pub(super) fn interrupted(&self, through: String) -> WatchStep<K::Object> {
+        if self.kind.checks_history() {
+            WatchStep::Resume { through }
+        } else {
+            WatchStep::Open { through }
+        }
+    }
+
+    /// Opens a watch after a request for the current version.
+    pub(super) async fn resume(&mut self, through: String) {
+        match self.probe().await {
+            Ok(version) if self.is_older_history(&version) => {}
+            Ok(_) => self.open(through).await,
+            Err(error) => self.fail(&error, WatchStep::Resume { through }),
+        }
+    }
+
+    /// Records a version that the watch knows.
+    pub(super) fn note_version(&mut self, version: ResourceVersion) {
+        self.newest = self.newest.max(version);
+    }
+
+    /// Whether the current version, from the quorum of etcd, belongs to an older history. If so, reports it and begins
+    /// again after a pause, in which the session ends.
+    pub(super) fn is_older_history(&mut self, current: &str) -> bool {
+        let current = ResourceVersion::read(current);
+        // An answer without a version, which no API server gives, proves nothing.
+        if current >= self.newest || current == ResourceVersion::default() {
+            return false;
+        }
+        let newest = std::mem::replace(&mut self.newest, current);
+        self.ready.push_back(WatchItem::HistoryWentBack { newest, current });
+        self.retry.fail();
+        self.next_step = WatchStep::Begin;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests;

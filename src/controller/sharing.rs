@@ -21,7 +21,6 @@ use crate::{
     kube_api::{
         leases::LeaseApi,
         ordered_watch::{OrderedReceiver, OrderedSender},
-        watch::bounded_pages::bounded_pages,
     },
     shard::{Bucket, ShardCommand, ShardReport},
 };
@@ -61,7 +60,7 @@ impl Session {
         let election = self.election(sharding, settings, commands_in, reports, labels);
         let election = self.start("election", Phase::HandOver, election.run());
         let list = ListTask {
-            client: bounded_pages(self.watch_client.clone()),
+            client: self.watch_client.clone(),
             decoder: self.decoder(),
             delivered: self.delivered.clone(),
             count: sharding.shard_count,
@@ -74,7 +73,7 @@ impl Session {
             clock: self.clock.clone(),
         };
         let label = LabelTask {
-            client: bounded_pages(self.watch_client.clone()),
+            client: self.watch_client.clone(),
             api: self.api.clone(),
             scopes: self.settings.scopes.clone(),
             count: sharding.shard_count,

@@ -8,7 +8,7 @@ use super::{Session, event_task::EventQueue, shutdown::Phase, tasks::Task, watch
 use crate::{
     kube_api::{
         ApiClient, Decoder,
-        watch::{WatchedShards, bounded_pages::bounded_pages, cron_jobs, jobs, observed},
+        watch::{WatchedShards, cron_jobs, jobs, observed},
     },
     shard::{Input, Scope},
     telemetry::metrics::WatchMetrics,
@@ -57,9 +57,8 @@ impl Session {
         let spawn_two = |scope: &Scope| {
             let cron_job_links = channels("cronjobs", scope, &self.metrics.cron_job_watch);
             let job_links = channels("jobs", scope, &self.metrics.job_watch);
-            let client = || self.watch_client.clone();
-            let cron_job_client = bounded_pages(observed(client(), cron_job_links.observer()));
-            let job_client = bounded_pages(observed(client(), job_links.observer()));
+            let cron_job_client = observed(self.watch_client.clone(), cron_job_links.observer());
+            let job_client = observed(self.watch_client.clone(), job_links.observer());
             let shards = self.watched_shards(scope);
             let cron_jobs = cron_jobs(cron_job_client, scope.clone(), Arc::clone(&decoder), shards.clone());
             let jobs = jobs(job_client, scope.clone(), shards);

@@ -8,8 +8,8 @@ pub const PAGE_SIZE: u32 = 500;
 pub(super) const LARGE_PAGE_SIZE: u32 = 2_000;
 
 /// Maximum size of a page of CronJobs or Jobs. 2,000 objects of 16 KiB fit, which is more than most of them take. A larger
-/// page is dropped and requested again with a lower limit.
-pub(super) const PAGE_BYTES_MAX: usize = 32 << 20;
+/// page is dropped and requested again with a lower limit, which the later pages of the list keep.
+pub(super) const PAGE_BYTES_MAX: u64 = 32 << 20;
 
 /// Maximum size of a page of Leases: 500 Leases with the longest plans and their managed fields.
 pub(super) const LEASE_PAGE_BYTES_MAX: usize = 64 << 20;

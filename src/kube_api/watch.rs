@@ -5,7 +5,6 @@
 //! nothing, since its former state no longer holds; a Job keeps its former state, since no other run may start beside
 //! it.
 
-pub mod bounded_pages;
 mod compressed_cron_job;
 pub mod cron_job_cache;
 pub mod delivered_versions;

@@ -4,8 +4,11 @@
 //! object. A server that supports it says so in the metadata of a list. A list counts as selected only if the metadata
 //! repeats exactly the requested selector. For any other selection it is unknown what was left out, and the request is
 //! repeated without the parameter. A watch reports nothing; it is selected if the list before it was.
+//!
+//! The API server limits pages by number of objects. 2,000 CronJobs of 1 MiB are 2 GiB, held several times while they
+//! are decoded, so the size of a page is limited as well.
 
-use futures::Stream;
+use futures::{AsyncReadExt as _, Stream};
 use kube::{
     Client,
     api::{ListParams, VersionMatch, WatchParams},
@@ -18,9 +21,12 @@ use serde::{
 use serde_json::Value;
 
 use crate::{
-    kube_api::page_sizes::LARGE_PAGE_SIZE,
+    kube_api::page_sizes::{LARGE_PAGE_SIZE, PAGE_BYTES_MAX},
     shard::{ResourceVersion, Scope},
 };
+
+/// Divisor for the next limit: 2,000 objects of 1.5 MiB, the maximum that etcd stores, need three steps.
+const LIMIT_DIVISOR: u32 = 8;
 
 /// Prefix of the message with which a server refuses a `shardSelector`.
 const REFUSAL: &str = "invalid shard selector";
@@ -85,6 +91,8 @@ pub(super) struct Pager {
     collection: Collection,
     selector: Selector,
     freshness: Freshness,
+    /// The maximum number of objects of the next page.
+    limit: u32,
     position: Position,
 }
 
@@ -105,7 +113,7 @@ impl Pager {
         };
         let page = self
             .collection
-            .page(&self.selector, next, self.freshness, LARGE_PAGE_SIZE);
+            .page(&self.selector, next, self.freshness, &mut self.limit);
         let mut page: ListPage<O> = page.await?;
         self.position = page.next.take().map_or(Position::End, Position::At);
         Ok(Some(page))
@@ -150,26 +158,27 @@ impl Collection {
             collection: self.clone(),
             selector,
             freshness,
+            limit: LARGE_PAGE_SIZE,
             position: Position::First,
         }
     }
 
     /// Returns the current version and who selects, by a list of one object.
     pub(super) async fn probe(&self, selector: &Selector) -> kube::Result<(String, SelectedBy)> {
-        let page: ListPage<IgnoredAny> = self.page(selector, None, Freshness::Consistent, 1).await?;
+        let page: ListPage<IgnoredAny> = self.page(selector, None, Freshness::Consistent, &mut 1).await?;
         Ok((page.version, page.selected_by))
     }
 
+    /// Requests a page of at most `limit` objects, which it lowers if they are too large.
     async fn page<O: DeserializeOwned>(
         &self,
         selector: &Selector,
         next: Option<&str>,
         freshness: Freshness,
-        limit: u32,
+        limit: &mut u32,
     ) -> kube::Result<ListPage<O>> {
         let params = ListParams {
             label_selector: selector.label_selector(),
-            limit: Some(limit),
             ..ListParams::default()
         };
         let params = match (next, freshness) {
@@ -181,7 +190,7 @@ impl Collection {
             (None, Freshness::Consistent) => params,
         };
         let requested = selector.shards.as_deref();
-        let page = match self.client.request(self.list_request(&params, requested)?).await {
+        let page = match self.request_page(&params, requested, limit).await {
             Ok(List { metadata, .. }) if metadata.is_of_others_than(requested) => None,
             Ok(list) => Some(list),
             Err(error) if requested.is_some() && is_refusal(&error) => None,
@@ -190,7 +199,7 @@ impl Collection {
         if let Some(list) = page {
             return Ok(list.into_page());
         }
-        let list: List<O> = self.client.request(self.list_request(&params, None)?).await?;
+        let list: List<O> = self.request_page(&params, None, limit).await?;
         Ok(ListPage {
             selected_by: SelectedBy::Replica,
             ..list.into_page()
@@ -215,9 +224,28 @@ impl Collection {
         self.client.request_events(request).await
     }
 
-    fn list_request(&self, params: &ListParams, shards: Option<&str>) -> kube::Result<http::Request<Vec<u8>>> {
-        let request = self.request.list(params).map_err(kube::Error::BuildRequest)?;
-        of_shards(request, shards)
+    /// Requests a page. One larger than [`PAGE_BYTES_MAX`] is dropped and requested again with a lower limit.
+    async fn request_page<O: DeserializeOwned>(
+        &self,
+        params: &ListParams,
+        shards: Option<&str>,
+        limit: &mut u32,
+    ) -> kube::Result<List<O>> {
+        loop {
+            let params = params.clone().limit(*limit);
+            let request = self.request.list(&params).map_err(kube::Error::BuildRequest)?;
+            let answer = self.client.request_stream(of_shards(request, shards)?).await?;
+            let mut body = Vec::new();
+            // etcd limits the size of a single object.
+            let bytes_max = if *limit == 1 { u64::MAX } else { PAGE_BYTES_MAX };
+            let n_bytes = answer.take(bytes_max.saturating_add(1)).read_to_end(&mut body).await;
+            let n_bytes = n_bytes.map_err(|error| kube::Error::Service(error.into()))?;
+            if n_bytes as u64 > bytes_max {
+                *limit = (*limit / LIMIT_DIVISOR).max(1);
+            } else {
+                return serde_json::from_slice(&body).map_err(kube::Error::SerdeError);
+            }
+        }
     }
 }
 
@@ -276,3 +304,6 @@ impl<O> List<O> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

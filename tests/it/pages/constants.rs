@@ -57,7 +57,7 @@ const PARTS: &[(&str, &[&str])] = &[
             "kube_api/page_sizes.rs",
             "kube_api/retry.rs",
             "shard/held_shards/pause.rs",
-            "kube_api/watch/bounded_pages.rs",
+            "kube_api/watch/selection.rs",
             "kube_api/watch/cron_job_cache.rs",
             "kube_api/watch/lists.rs",
             "kube_api/watch/list_watch.rs",

@@ -25,7 +25,7 @@ pub use exchange::ExchangeError;
 pub use http::{ApiServer, WriteConnections, lease_client, watch_client};
 pub use leases::{LeaseApi, LeaseError, LeaseEvent, LeaseList, LeaseReply, OwnerPod};
 pub use objects::{
-    classify::{Answer, CronJobOutcome, EventOutcome, LabelOutcome},
+    classify::{Answer, EventOutcome, LabelOutcome},
     decode::{DecodeError, Decoder, SlimCronJob, SlimJob},
 };
 pub use watch::WatchItem;

@@ -41,7 +41,7 @@ pub use held_shards::{HeldShards, LedFigures, ListOrder, Listed, Ordered};
 pub use ids::{CronJobIdentity, ResourceVersion, Uid};
 pub use input::{Input, Scope, WatchedResource};
 pub use labels::{SHARD_LABEL_PREFIX, ShardLabels};
-pub use outcome::{CreateOutcome, DeleteOutcome, LookUpOutcome, RefusalReason, StatusOutcome};
+pub use outcome::{CreateOutcome, DeleteOutcome, LookUpOutcome, ReadOutcome, RefusalReason, StatusOutcome};
 pub use outcome_counts::{InstantOutcome, OutcomeCounts};
 pub use phase::ShardPhase;
 pub use record::{

@@ -49,7 +49,7 @@ MUTATIONS = {
     "clock-steps-followed": ("src/controller/clock/guard.rs", "pub const STEP_MAX: SignedDuration = SignedDuration::from_secs(1);", "pub const STEP_MAX: SignedDuration = SignedDuration::from_hours(2);"),
     "wrong-clock-believed": ("src/controller/clock/guard.rs", "server.excess_of(self.offset).abs() <= self.skew_max", "server.excess_of(self.offset).abs() <= self.skew_max || self.skew_max.is_positive()"),
     "outcome-told-wrong": ("src/shard/cron_job.rs", "SlotStage::Forbidden => InstantOutcome::Forbidden,", "SlotStage::Forbidden => InstantOutcome::Superseded,"),
-    "template-not-kept-is-no-template": ("src/controller/dispatcher/request.rs", "CronJobOutcome::Found(record) if is_same(&record) =>", "CronJobOutcome::Found(record) if is_same(&record) && record.is_deleting =>"),
+    "template-not-kept-is-no-template": ("src/controller/dispatcher/request.rs", "ReadOutcome::Found(record) if is_same(&record) =>", "ReadOutcome::Found(record) if is_same(&record) && record.is_deleting =>"),
     "foreign-job-waited-for": (f"{STATE}/look_ups.rs", "                    self.end_open(owner, InstantOutcome::ForeignJob);", "                    self.retry_later(owner, None, now);"),
 }
 

@@ -12,15 +12,15 @@ use crate::{
         exchange::{self, ExchangeError, ReceivedAnswer, Request},
         http::{ServerDate, WriteConnections},
         objects::{
-            classify::{self, Answer, CronJobOutcome, EventOutcome, LabelOutcome, OrderOutcome, RawAnswer},
-            decode::{Decoder, SlimCronJob},
+            classify::{self, Answer, EventOutcome, LabelOutcome, OrderOutcome, RawAnswer},
+            decode::Decoder,
             encode,
         },
         paths::{BATCH, CORE, namespaced},
     },
     shard::{
         CreateOutcome, CronJobIdentity, CronJobRecord, DeleteOutcome, JobDelete, JobLookUp, JobOrder, JobRecord,
-        LookUpOutcome, StatusOutcome, StatusWrite,
+        LookUpOutcome, ReadOutcome, StatusOutcome, StatusWrite,
     },
 };
 
@@ -174,23 +174,10 @@ impl ApiClient {
     }
 
     /// Reads a CronJob whose template or metadata is not in memory.
-    pub async fn read_cron_job(&self, cron_job: &CronJobIdentity) -> Answered<CronJobOutcome<Box<CronJobRecord>>> {
+    pub async fn read_cron_job(&self, cron_job: &CronJobIdentity) -> Answered<ReadOutcome<CronJobRecord>> {
         let path = namespaced(BATCH, &cron_job.namespace, &["cronjobs", &cron_job.name]);
-        let request = Request::new(Method::GET, path);
-        let answered = answered(self.send(request, CRON_JOB_MAX_BYTES).await, classify::read_cron_job);
-        answered.map(|outcome| self.decoded(outcome))
-    }
-
-    fn decoded(&self, outcome: CronJobOutcome<SlimCronJob>) -> CronJobOutcome<Box<CronJobRecord>> {
-        match outcome {
-            CronJobOutcome::Found(slim) => match slim.into_record(&self.decoder) {
-                Ok(record) => CronJobOutcome::Found(Box::new(record)),
-                Err(error) => OrderOutcome::failed(classify::error_text(&error), None),
-            },
-            CronJobOutcome::Gone => CronJobOutcome::Gone,
-            CronJobOutcome::NotPermitted { message } => CronJobOutcome::NotPermitted { message },
-            CronJobOutcome::Failed { message, retry_after } => CronJobOutcome::Failed { message, retry_after },
-        }
+        let sent = self.send(Request::new(Method::GET, path), CRON_JOB_MAX_BYTES).await;
+        answered(sent, |answer| classify::read_cron_job(answer, &self.decoder))
     }
 
     /// Creates an Event (B-14).

@@ -116,10 +116,13 @@ pub enum DeleteOutcome {
 }
 
 /// The answer to looking up a Job by name (B-5.4, B-12.3).
+pub type LookUpOutcome = ReadOutcome<JobRecord>;
+
+/// The answer to reading an object by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LookUpOutcome {
-    /// The Job exists.
-    Found(Box<JobRecord>),
+pub enum ReadOutcome<T> {
+    /// It exists.
+    Found(Box<T>),
     /// 404.
     Gone,
     /// The authorizer refuses the request, or the server rejects the credentials.

@@ -10,10 +10,10 @@ use crate::{
         clock::{Clock, ClockVerdict},
         lane::LaneRequest,
     },
-    kube_api::{Answered, ApiClient, CronJobOutcome, objects::classify::OrderOutcome},
+    kube_api::{Answered, ApiClient, objects::classify::OrderOutcome},
     shard::{
         BootInstant, CreateOutcome, CronJobRecord, DeleteOutcome, Input, JobDelete, JobLookUp, JobOrder, JobTemplate,
-        LookUpOutcome, ShardTerm,
+        LookUpOutcome, ReadOutcome, ShardTerm,
     },
     telemetry::metrics::ApiCall,
 };
@@ -308,17 +308,17 @@ fn looked_up(look_up: &JobLookUp, answer: LookUpOutcome) -> Input {
 }
 
 /// Returns the template of an order, or the answer to the order if it cannot be sent.
-fn template_of(order: &JobOrder, outcome: CronJobOutcome<Box<CronJobRecord>>) -> Reply {
+fn template_of(order: &JobOrder, outcome: ReadOutcome<CronJobRecord>) -> Reply {
     // The order is valid only for the CronJob and the template that it was decided on.
     let is_same = |record: &CronJobRecord| {
         order.cron_job.uid == record.identity.uid && order.template.body.is_same(&record.template.body)
     };
     let answer = match outcome {
-        CronJobOutcome::Found(record) if is_same(&record) => return Reply::Template(record.template),
+        ReadOutcome::Found(record) if is_same(&record) => return Reply::Template(record.template),
         // The slot is decided again once a watch has delivered the change.
-        CronJobOutcome::Found(_) | CronJobOutcome::Gone => CreateOutcome::Abandoned,
-        CronJobOutcome::NotPermitted { message } => CreateOutcome::NotPermitted { message },
-        CronJobOutcome::Failed { message, retry_after } => OrderOutcome::failed(message, retry_after),
+        ReadOutcome::Found(_) | ReadOutcome::Gone | ReadOutcome::Abandoned => CreateOutcome::Abandoned,
+        ReadOutcome::NotPermitted { message } => CreateOutcome::NotPermitted { message },
+        ReadOutcome::Failed { message, retry_after } => OrderOutcome::failed(message, retry_after),
     };
     Reply::Fact(created(order, answer))
 }

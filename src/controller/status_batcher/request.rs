@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::pending::Pending;
 use crate::{
     controller::{clock::Clock, lane::LaneRequest},
-    kube_api::{Answered, ApiClient, CronJobOutcome},
-    shard::{CronJobRecord, ShardTerm, StatusOutcome, StatusWrite, record::RetainedMetadata},
+    kube_api::{Answered, ApiClient},
+    shard::{CronJobRecord, ReadOutcome, ShardTerm, StatusOutcome, StatusWrite, record::RetainedMetadata},
     telemetry::metrics::ApiCall,
 };
 
@@ -49,18 +49,19 @@ impl LaneRequest for Pending {
 }
 
 /// Returns the metadata for a write, or the answer to the write if it cannot be sent.
-fn metadata_of(write: &StatusWrite, outcome: CronJobOutcome<Box<CronJobRecord>>) -> Reply {
+fn metadata_of(write: &StatusWrite, outcome: ReadOutcome<CronJobRecord>) -> Reply {
     Reply::Outcome(match outcome {
-        CronJobOutcome::Found(record) if record.identity.uid != write.cron_job.uid => StatusOutcome::Gone,
-        CronJobOutcome::Found(record) if record.resource_version == write.resource_version => {
+        ReadOutcome::Found(record) if record.identity.uid != write.cron_job.uid => StatusOutcome::Gone,
+        ReadOutcome::Found(record) if record.resource_version == write.resource_version => {
             return Reply::Metadata(record.retained_metadata);
         }
-        CronJobOutcome::Found(_) => StatusOutcome::Conflict,
-        CronJobOutcome::Gone => StatusOutcome::Gone,
-        CronJobOutcome::NotPermitted { message } => StatusOutcome::Failed {
+        ReadOutcome::Found(_) => StatusOutcome::Conflict,
+        ReadOutcome::Gone => StatusOutcome::Gone,
+        ReadOutcome::NotPermitted { message } => StatusOutcome::Failed {
             message,
             retry_after: None,
         },
-        CronJobOutcome::Failed { message, retry_after } => StatusOutcome::Failed { message, retry_after },
+        ReadOutcome::Failed { message, retry_after } => StatusOutcome::Failed { message, retry_after },
+        ReadOutcome::Abandoned => StatusOutcome::Abandoned,
     })
 }

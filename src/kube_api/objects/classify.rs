@@ -4,7 +4,6 @@
 //! the outcome of the one request, so that back-off is decided in one place.
 
 mod connection;
-mod cron_job;
 mod error_text;
 mod order_outcome;
 mod refusal;
@@ -16,20 +15,22 @@ use std::{borrow::Cow, collections::BTreeMap, error::Error, time::Duration};
 use bytes::Bytes;
 use http::StatusCode;
 use jiff::Timestamp;
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 
 use self::refusal::DeniedBy;
-pub use self::{
-    cron_job::{CronJobOutcome, read_cron_job},
-    error_text::{MESSAGE_MAX_BYTES, cause_text, error_text},
-    order_outcome::OrderOutcome,
-};
 pub(in crate::kube_api) use self::{
     error_text::bounded,
     refusal::{Refusal, is_fenced, not_permitted},
 };
-use super::decode::SlimJob;
-use crate::shard::{CreateOutcome, DeleteOutcome, LookUpOutcome, ResourceVersion, ShardLabels, StatusOutcome};
+pub use self::{
+    error_text::{MESSAGE_MAX_BYTES, cause_text, error_text},
+    order_outcome::OrderOutcome,
+};
+use super::decode::{DecodeError, Decoder, SlimCronJob, SlimJob};
+use crate::shard::{
+    CreateOutcome, CronJobRecord, DeleteOutcome, LookUpOutcome, ReadOutcome, ResourceVersion, ShardLabels,
+    StatusOutcome,
+};
 
 /// A classified answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -178,39 +179,37 @@ pub fn delete(answer: &RawAnswer) -> Answer<DeleteOutcome> {
         Ok(match refusal {
             None => DeleteOutcome::Deleted,
             Some(refusal) if is_gone(answer.status, &refusal) => DeleteOutcome::Gone,
-            Some(refusal) => DeleteOutcome::Failed {
-                message: refusal.message,
-                retry_after: refusal.retry_after,
-            },
+            Some(refusal) => DeleteOutcome::failed(refusal.message, refusal.retry_after),
         })
     })
 }
 
 /// The answer to looking a Job up (B-5.4, B-12.3).
 pub fn look_up(answer: &RawAnswer) -> Answer<LookUpOutcome> {
-    sorted(answer, |answer, refusal| {
-        Ok(match refusal {
-            None => found(&answer.body)?,
-            Some(_) if answer.status == StatusCode::NOT_FOUND => LookUpOutcome::Gone,
-            Some(refusal) if is_not_permitted(answer.status, &refusal) => LookUpOutcome::NotPermitted {
-                message: refusal.message,
-            },
-            Some(refusal) => LookUpOutcome::Failed {
-                message: refusal.message,
-                retry_after: refusal.retry_after,
-            },
-        })
-    })
+    read(answer, SlimJob::into_record)
 }
 
-fn found(body: &[u8]) -> Result<LookUpOutcome, Unreadable> {
-    let job: SlimJob = serde_json::from_slice(body)?;
-    Ok(match job.into_record() {
-        Ok(record) => LookUpOutcome::Found(Box::new(record)),
-        Err(error) => LookUpOutcome::Failed {
-            message: bounded(&error.to_string()),
-            retry_after: None,
-        },
+/// The answer to reading a CronJob.
+pub fn read_cron_job(answer: &RawAnswer, decoder: &Decoder) -> Answer<ReadOutcome<CronJobRecord>> {
+    read(answer, |object: SlimCronJob| object.into_record(decoder))
+}
+
+fn read<O: DeserializeOwned, R>(
+    answer: &RawAnswer,
+    decode: impl FnOnce(O) -> Result<R, DecodeError>,
+) -> Answer<ReadOutcome<R>> {
+    sorted(answer, |answer, refusal| {
+        Ok(match refusal {
+            None => match decode(serde_json::from_slice(&answer.body)?) {
+                Ok(record) => ReadOutcome::Found(Box::new(record)),
+                Err(error) => ReadOutcome::failed(bounded(&error.to_string()), None),
+            },
+            Some(_) if answer.status == StatusCode::NOT_FOUND => ReadOutcome::Gone,
+            Some(refusal) if is_not_permitted(answer.status, &refusal) => ReadOutcome::NotPermitted {
+                message: refusal.message,
+            },
+            Some(refusal) => ReadOutcome::failed(refusal.message, refusal.retry_after),
+        })
     })
 }
 
@@ -223,10 +222,7 @@ pub fn status_write(answer: &RawAnswer) -> Answer<StatusOutcome> {
             },
             Some(refusal) if is_gone(answer.status, &refusal) => StatusOutcome::Gone,
             Some(_) if answer.status == StatusCode::CONFLICT => StatusOutcome::Conflict,
-            Some(refusal) => StatusOutcome::Failed {
-                message: refusal.message,
-                retry_after: refusal.retry_after,
-            },
+            Some(refusal) => StatusOutcome::failed(refusal.message, refusal.retry_after),
         })
     })
 }
@@ -243,10 +239,7 @@ pub fn label(answer: &RawAnswer) -> Answer<LabelOutcome> {
         Ok(match refusal {
             None => LabelOutcome::Labelled,
             Some(_) if matches!(answer.status, StatusCode::NOT_FOUND | StatusCode::CONFLICT) => LabelOutcome::Gone,
-            Some(refusal) => LabelOutcome::Failed {
-                message: refusal.message,
-                retry_after: refusal.retry_after,
-            },
+            Some(refusal) => LabelOutcome::failed(refusal.message, refusal.retry_after),
         })
     })
 }

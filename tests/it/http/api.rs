@@ -4,10 +4,11 @@ use std::{sync::Arc, time::Duration};
 
 use cronwheel::{
     coordination::{Stamp, WriteLimits},
-    kube_api::{Answer, Answered, ApiClient, CronJobOutcome, EventOutcome, http::WriteConnections},
+    kube_api::{Answer, Answered, ApiClient, EventOutcome, http::WriteConnections},
     shard::{
         CreateOutcome, CronJobIdentity, CronJobStatus, DeleteOutcome, JobDelete, JobLookUp, JobOrder, JobTemplate,
-        LookUpOutcome, ResourceVersion, StatusOutcome, StatusWrite, Uid, held_shards::WHOLE, record::RetainedMetadata,
+        LookUpOutcome, ReadOutcome, ResourceVersion, StatusOutcome, StatusWrite, Uid, held_shards::WHOLE,
+        record::RetainedMetadata,
     },
 };
 use jiff::Timestamp;
@@ -338,9 +339,9 @@ async fn oversized_response_fails_only_its_request() {
             panic!("{answered:?}");
         };
         let (found, message) = match outcome {
-            CronJobOutcome::Found(_) => (true, ""),
-            CronJobOutcome::Failed { message, .. } => (false, message.as_str()),
-            CronJobOutcome::Gone | CronJobOutcome::NotPermitted { .. } => panic!("{outcome:?}"),
+            ReadOutcome::Found(_) => (true, ""),
+            ReadOutcome::Failed { message, .. } => (false, message.as_str()),
+            ReadOutcome::Gone | ReadOutcome::NotPermitted { .. } | ReadOutcome::Abandoned => panic!("{outcome:?}"),
         };
         assert_eq!((found, message.contains("too long")), (is_read, !is_read), "{message}");
     }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::{CronJobOutcome, EventOutcome, LabelOutcome};
+use super::{EventOutcome, LabelOutcome};
 use crate::{
     kube_api::access_review::AccessDecision,
-    shard::{CreateOutcome, DeleteOutcome, LookUpOutcome, StatusOutcome},
+    shard::{CreateOutcome, DeleteOutcome, ReadOutcome, StatusOutcome},
 };
 
 /// The outcomes that every order has: this order failed, regardless of the state of the server.
@@ -32,11 +32,11 @@ macro_rules! failed_outcome {
     )*};
 }
 
-failed_outcome!(DeleteOutcome, LabelOutcome, LookUpOutcome, StatusOutcome);
+failed_outcome!(DeleteOutcome, LabelOutcome, StatusOutcome);
 
-impl<T> OrderOutcome for CronJobOutcome<T> {
-    fn failed(message: String, retry_after: Option<Duration>) -> CronJobOutcome<T> {
-        CronJobOutcome::Failed { message, retry_after }
+impl<T> OrderOutcome for ReadOutcome<T> {
+    fn failed(message: String, retry_after: Option<Duration>) -> ReadOutcome<T> {
+        ReadOutcome::Failed { message, retry_after }
     }
 }
 

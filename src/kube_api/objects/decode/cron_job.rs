@@ -7,10 +7,11 @@ use serde::{
     Deserialize, Deserializer,
     de::{MapAccess, SeqAccess},
 };
+use serde_json::value::RawValue;
 
 use super::{
     DecodeError, Decoder, SlimContent,
-    fields::{Field, FieldError, Name, Value, ignore, object, raw_value},
+    fields::{Field, FieldError, Name, Value, ignore, object},
     metadata::Head,
     shard_label::labelled,
     template::{RawTemplate, job_template},
@@ -157,9 +158,9 @@ fn parts(
 
 object! {
     struct RawCronJob<'a> {
-        "metadata" => metadata: RawMetadata<'a>,
-        "spec" => spec: RawSpec<'a>,
-        "status" => status: RawStatus<'a>,
+        "metadata" => metadata: Field<RawMetadata<'a>>,
+        "spec" => spec: Field<RawSpec<'a>>,
+        "status" => status: Field<RawStatus<'a>>,
     }
 }
 
@@ -187,7 +188,7 @@ impl<'de> Value<'de> for RawMetadata<'de> {
                 "generation" | "deletionGracePeriodSeconds" | "selfLink" => ignore(&mut members)?,
                 "managedFields" => raw.status_writer = members.next_value()?,
                 name => {
-                    if let Some(value) = raw_value(&mut members)? {
+                    if let Some(value) = members.next_value::<Option<&RawValue>>()? {
                         if name == "annotations" {
                             raw.trouble_thresholds = trouble_thresholds(value.get());
                         }
@@ -229,9 +230,9 @@ impl<'de> Value<'de> for ThresholdAnnotations {
 
 object! {
     struct ManagedFields<'a> {
-        "manager" => manager: Cow<'a, str>,
-        "subresource" => subresource: Cow<'a, str>,
-        "time" => time: Cow<'a, str>,
+        "manager" => manager: Field<Cow<'a, str>>,
+        "subresource" => subresource: Field<Cow<'a, str>>,
+        "time" => time: Field<Cow<'a, str>>,
     }
 }
 
@@ -265,14 +266,14 @@ fn status_writer(entry: ManagedFields<'_>) -> Option<StatusWriter> {
 
 object! {
     struct RawSpec<'a> {
-        "schedule" => schedule: Cow<'a, str>,
-        "timeZone" => time_zone: Cow<'a, str>,
-        "startingDeadlineSeconds" => starting_deadline_seconds: i64,
-        "concurrencyPolicy" => concurrency_policy: Cow<'a, str>,
-        "suspend" => suspend: bool,
-        "successfulJobsHistoryLimit" => successful_jobs_history_limit: i64,
-        "failedJobsHistoryLimit" => failed_jobs_history_limit: i64,
-        "jobTemplate" => job_template: RawTemplate<'a>,
+        "schedule" => schedule: Field<Cow<'a, str>>,
+        "timeZone" => time_zone: Field<Cow<'a, str>>,
+        "startingDeadlineSeconds" => starting_deadline_seconds: Field<i64>,
+        "concurrencyPolicy" => concurrency_policy: Field<Cow<'a, str>>,
+        "suspend" => suspend: Field<bool>,
+        "successfulJobsHistoryLimit" => successful_jobs_history_limit: Field<i64>,
+        "failedJobsHistoryLimit" => failed_jobs_history_limit: Field<i64>,
+        "jobTemplate" => job_template: Field<RawTemplate<'a>>,
     }
 }
 
@@ -321,7 +322,7 @@ impl<'de> Value<'de> for RawStatus<'de> {
                 "lastScheduleTime" => raw.last_schedule_time = members.next_value()?,
                 "lastSuccessfulTime" => raw.last_successful_time = members.next_value()?,
                 name => {
-                    if let Some(value) = raw_value(&mut members)? {
+                    if let Some(value) = members.next_value::<Option<&RawValue>>()? {
                         push_raw_member(&mut raw.unknown_members, name, value.get());
                     }
                 }
@@ -348,10 +349,10 @@ fn status(raw: Field<RawStatus<'_>>) -> Result<CronJobStatus, FieldError> {
 
 object! {
     struct RawActiveJob<'a> {
-        "name" => name: Cow<'a, str>,
-        "namespace" => namespace: Cow<'a, str>,
-        "uid" => uid: Cow<'a, str>,
-        "resourceVersion" => resource_version: Cow<'a, str>,
+        "name" => name: Field<Cow<'a, str>>,
+        "namespace" => namespace: Field<Cow<'a, str>>,
+        "uid" => uid: Field<Cow<'a, str>>,
+        "resourceVersion" => resource_version: Field<Cow<'a, str>>,
     }
 }
 

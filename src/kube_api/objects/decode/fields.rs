@@ -7,7 +7,6 @@ use serde::{
     Deserialize, Deserializer,
     de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
-use serde_json::value::RawValue;
 
 /// An invalid field.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -157,13 +156,13 @@ impl<'de, T: Value<'de>> Value<'de> for Vec<Field<T>> {
 /// An object of which some members are decoded, each with its JSON name, its field and its type. All others are
 /// skipped.
 macro_rules! object {
-    ($(#[$attribute:meta])* struct $name:ident<$lifetime:lifetime> {
+    ($(#[$attribute:meta])* $visibility:vis struct $name:ident<$lifetime:lifetime> {
         $($member:pat => $field:ident: $form:ty,)*
     }) => {
         $(#[$attribute])*
         #[derive(Default)]
-        struct $name<$lifetime> {
-            $($field: Field<$form>,)*
+        $visibility struct $name<$lifetime> {
+            $($field: $form,)*
         }
 
         impl<$lifetime> Value<$lifetime> for $name<$lifetime> {
@@ -188,12 +187,6 @@ pub(super) use object;
 /// The name of a member.
 #[derive(Deserialize)]
 pub(super) struct Name<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
-
-/// Returns a value as text; `None` for null.
-pub(super) fn raw_value<'de, A: MapAccess<'de>>(members: &mut A) -> Result<Option<&'de RawValue>, A::Error> {
-    let value: &'de RawValue = members.next_value()?;
-    Ok((value.get() != "null").then_some(value))
-}
 
 /// Skips a value.
 pub(super) fn ignore<'de, A: MapAccess<'de>>(members: &mut A) -> Result<(), A::Error> {

@@ -71,8 +71,8 @@ fn record(metadata: RawMetadata<'_>, status: Field<RawStatus<'_>>) -> Result<Job
 
 object! {
     struct RawJob<'a> {
-        "metadata" => metadata: RawMetadata<'a>,
-        "status" => status: RawStatus<'a>,
+        "metadata" => metadata: Field<RawMetadata<'a>>,
+        "status" => status: Field<RawStatus<'a>>,
     }
 }
 
@@ -129,9 +129,9 @@ impl<'de> Value<'de> for Labels {
 
 object! {
     struct OwnerReference<'a> {
-        "controller" => controller: bool,
-        "kind" => kind: Cow<'a, str>,
-        "uid" => uid: Cow<'a, str>,
+        "controller" => controller: Field<bool>,
+        "kind" => kind: Field<Cow<'a, str>>,
+        "uid" => uid: Field<Cow<'a, str>>,
     }
 }
 
@@ -154,7 +154,7 @@ fn controller(references: Field<Vec<Field<OwnerReference<'_>>>>) -> Result<Optio
 object! {
     /// The one annotation that is read (B-11.3).
     struct Annotations<'a> {
-        SCHEDULED_TIMESTAMP_ANNOTATION => scheduled_timestamp: Cow<'a, str>,
+        SCHEDULED_TIMESTAMP_ANNOTATION => scheduled_timestamp: Field<Cow<'a, str>>,
     }
 }
 
@@ -169,16 +169,16 @@ fn scheduled(annotations: Field<Annotations<'_>>) -> Option<jiff::Timestamp> {
 
 object! {
     struct RawStatus<'a> {
-        "conditions" => conditions: Vec<Field<Condition<'a>>>,
-        "startTime" => start_time: Cow<'a, str>,
-        "completionTime" => completion_time: Cow<'a, str>,
+        "conditions" => conditions: Field<Vec<Field<Condition<'a>>>>,
+        "startTime" => start_time: Field<Cow<'a, str>>,
+        "completionTime" => completion_time: Field<Cow<'a, str>>,
     }
 }
 
 object! {
     struct Condition<'a> {
-        "type" => kind: Cow<'a, str>,
-        "status" => status: Cow<'a, str>,
+        "type" => kind: Field<Cow<'a, str>>,
+        "status" => status: Field<Cow<'a, str>>,
     }
 }
 

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 use serde::de::MapAccess;
 
-use super::fields::{Field, FieldError};
+use super::fields::{Field, FieldError, Name, Value, ignore};
 use crate::shard::{ResourceVersion, Uid};
 
 /// The members of `metadata` that every kind needs, before validation.
@@ -25,6 +25,21 @@ pub(super) struct Identity {
     pub(super) name: Box<str>,
     pub(super) uid: Uid,
     pub(super) resource_version: ResourceVersion,
+}
+
+/// Metadata without other members.
+impl<'de> Value<'de> for Head<'de> {
+    const EXPECTED: &'static str = "an object";
+
+    fn from_members<A: MapAccess<'de>>(mut members: A) -> Result<Option<Self>, A::Error> {
+        let mut head = Head::default();
+        while let Some(Name(name)) = members.next_key()? {
+            if !head.take(&name, &mut members)? {
+                ignore(&mut members)?;
+            }
+        }
+        Ok(Some(head))
+    }
 }
 
 impl<'de> Head<'de> {

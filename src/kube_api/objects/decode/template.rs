@@ -6,7 +6,7 @@
 use serde::{Deserialize, de::MapAccess};
 use serde_json::value::RawValue;
 
-use super::fields::{Field, FieldError, Name, Value, ignore, raw_value};
+use super::fields::{Field, FieldError, Name, Value, ignore, object};
 use crate::{
     kube_api::objects::encode::{RESERVED_PREFIX, SCHEDULED_TIMESTAMP_ANNOTATION, push_escaped, push_raw_member},
     shard::{JobTemplate, Uid},
@@ -14,48 +14,18 @@ use crate::{
 
 const FIELD: &str = "spec.jobTemplate";
 
-/// `spec.jobTemplate` as received.
-#[derive(Default)]
-pub(super) struct RawTemplate<'a> {
-    metadata: Field<RawMetadata<'a>>,
-    spec: Option<&'a RawValue>,
-}
-
-impl<'de> Value<'de> for RawTemplate<'de> {
-    const EXPECTED: &'static str = "an object";
-
-    fn from_members<A: MapAccess<'de>>(mut members: A) -> Result<Option<Self>, A::Error> {
-        let mut raw = RawTemplate::default();
-        while let Some(Name(name)) = members.next_key()? {
-            match &*name {
-                "metadata" => raw.metadata = members.next_value()?,
-                "spec" => raw.spec = raw_value(&mut members)?,
-                _ => ignore(&mut members)?,
-            }
-        }
-        Ok(Some(raw))
+object! {
+    /// `spec.jobTemplate` as received.
+    pub(super) struct RawTemplate<'a> {
+        "metadata" => metadata: Field<RawMetadata<'a>>,
+        "spec" => spec: Option<&'a RawValue>,
     }
 }
 
-#[derive(Default)]
-struct RawMetadata<'a> {
-    labels: Option<&'a RawValue>,
-    annotations: Field<OtherAnnotations>,
-}
-
-impl<'de> Value<'de> for RawMetadata<'de> {
-    const EXPECTED: &'static str = "an object";
-
-    fn from_members<A: MapAccess<'de>>(mut members: A) -> Result<Option<Self>, A::Error> {
-        let mut raw = RawMetadata::default();
-        while let Some(Name(name)) = members.next_key()? {
-            match &*name {
-                "labels" => raw.labels = raw_value(&mut members)?,
-                "annotations" => raw.annotations = members.next_value()?,
-                _ => ignore(&mut members)?,
-            }
-        }
-        Ok(Some(raw))
+object! {
+    struct RawMetadata<'a> {
+        "labels" => labels: Option<&'a RawValue>,
+        "annotations" => annotations: Field<OtherAnnotations>,
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::{
     SlimContent, SlimCronJob,
     cron_job::CronJobContent,
-    fields::{Field, Name, Value, ignore},
+    fields::{Field, Name, Value, ignore, object},
     metadata::Head,
 };
 use crate::shard::Uid;
@@ -43,13 +43,7 @@ impl SlimContent for UndecodedCronJobContent {
     fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(UndecodedCronJobContent, Option<String>), D::Error> {
         let text: &'de RawValue = Deserialize::deserialize(deserializer)?;
         let object: Field<Object<'de>> = serde_json::from_str(text.get()).map_err(serde::de::Error::custom)?;
-        let head = object
-            .if_read()
-            .unwrap_or_default()
-            .head
-            .if_read()
-            .unwrap_or_default()
-            .0;
+        let head = object.if_read().unwrap_or_default().head.if_read().unwrap_or_default();
         let content = UndecodedCronJobContent {
             uid: head.uid().ok(),
             text: text.get().into(),
@@ -58,40 +52,9 @@ impl SlimContent for UndecodedCronJobContent {
     }
 }
 
-#[derive(Default)]
-struct Object<'a> {
-    head: Field<HeadOnly<'a>>,
-}
-
-impl<'de> Value<'de> for Object<'de> {
-    const EXPECTED: &'static str = "an object";
-
-    fn from_members<A: MapAccess<'de>>(mut members: A) -> Result<Option<Self>, A::Error> {
-        let mut object = Object::default();
-        while let Some(Name(name)) = members.next_key()? {
-            match &*name {
-                "metadata" => object.head = members.next_value()?,
-                _ => ignore(&mut members)?,
-            }
-        }
-        Ok(Some(object))
-    }
-}
-
-#[derive(Default)]
-struct HeadOnly<'a>(Head<'a>);
-
-impl<'de> Value<'de> for HeadOnly<'de> {
-    const EXPECTED: &'static str = "an object";
-
-    fn from_members<A: MapAccess<'de>>(mut members: A) -> Result<Option<Self>, A::Error> {
-        let mut head = Head::default();
-        while let Some(Name(name)) = members.next_key()? {
-            if !head.take(&name, &mut members)? {
-                ignore(&mut members)?;
-            }
-        }
-        Ok(Some(HeadOnly(head)))
+object! {
+    struct Object<'a> {
+        "metadata" => head: Field<Head<'a>>,
     }
 }
 

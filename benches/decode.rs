@@ -10,7 +10,7 @@ use std::{hint::black_box, sync::Arc};
 
 use criterion::{Criterion, Throughput, criterion_group};
 use cronwheel::{
-    kube_api::{Decoder, SlimCronJob, SlimJob, objects::decode::UndecodedCronJob},
+    kube_api::{Decoder, ReceivedJob, objects::decode::ReceivedCronJob},
     schedule::Zone,
     shard::{CronJobRecord, JobRecord},
 };
@@ -56,17 +56,16 @@ fn object<T: DeserializeOwned>(event: &str) -> T {
 }
 
 fn cron_job_record(event: &str) -> CronJobRecord {
-    object::<SlimCronJob>(event)
-        .into_record(&Decoder {
-            default_zone: Zone::utc(),
-            shard_count: None,
-            ..Decoder::default()
-        })
-        .unwrap()
+    let decoder = Decoder {
+        default_zone: Zone::utc(),
+        shard_count: None,
+        ..Decoder::default()
+    };
+    decoder.cron_job(object::<ReceivedCronJob>(event).text()).unwrap()
 }
 
 fn job_record(event: &str) -> JobRecord {
-    object::<SlimJob>(event).into_record().unwrap()
+    object::<ReceivedJob>(event).into_record().unwrap()
 }
 
 fn timings(criterion: &mut Criterion) {
@@ -75,7 +74,7 @@ fn timings(criterion: &mut Criterion) {
     group.throughput(Throughput::Bytes(cron_job.len() as u64));
     group.bench_function("ours", |bencher| bencher.iter(|| cron_job_record(black_box(&cron_job))));
     group.bench_function("passed over", |bencher| {
-        bencher.iter(|| object::<UndecodedCronJob>(black_box(&cron_job)));
+        bencher.iter(|| object::<ReceivedCronJob>(black_box(&cron_job)));
     });
     group.bench_function("typed", |bencher| {
         bencher.iter(|| object::<CronJob>(black_box(&cron_job)));

@@ -12,7 +12,7 @@
 use std::{hint::black_box, time::Instant};
 
 use cronwheel::{
-    kube_api::{Decoder, SlimCronJob},
+    kube_api::Decoder,
     schedule::Zone,
     shard::{
         Effect, Input, JobRecord, ResourceVersion, Scope, ShardConfig, ShardCount, ShardId, ShardLabels, ShardState,
@@ -70,14 +70,13 @@ fn cron_job(number: u32) -> Input {
         r#"{{"metadata":{{"name":"backup-{number:07}","namespace":"shop-{:03}","uid":"0b1c2d3e-4f50-6172-8394-a5b6{number:08x}","resourceVersion":"{number}","creationTimestamp":"2026-01-02T03:04:05Z","labels":{{"team":"shop"}}}},"spec":{{"schedule":"{schedule}",{zone}"concurrencyPolicy":"Allow","suspend":false,"successfulJobsHistoryLimit":3,"failedJobsHistoryLimit":{JOBS_PER_CRON_JOB},"jobTemplate":{{"metadata":{{}},"spec":{{"template":{{"spec":{{"restartPolicy":"Never","containers":[{{"name":"work","image":"example/backup:1","args":["--all"]}}]}}}}}}}}}},"status":{{"lastScheduleTime":"2026-05-05T11:59:00Z"}}}}"#,
         number % 500
     );
-    let slim: SlimCronJob = serde_json::from_str(&text).unwrap();
     Input::CronJobApplied(Box::new(
         Decoder {
             default_zone: Zone::utc(),
             shard_count: None,
             ..Decoder::default()
         }
-        .cron_job(&slim)
+        .cron_job(&text)
         .unwrap(),
     ))
 }

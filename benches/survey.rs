@@ -14,7 +14,7 @@ use std::{
 };
 
 use cronwheel::{
-    kube_api::{Decoder, SlimCronJob},
+    kube_api::Decoder,
     schedule::Zone,
     shard::{
         BootInstant, Clocks, Finish, HeldShards, Input, JobRecord, ResourceVersion, Scope, ShardCount, ShardId,
@@ -178,13 +178,12 @@ impl Population {
             self.namespace(number),
             uid(number)
         );
-        let slim: SlimCronJob = serde_json::from_str(&text).unwrap();
         let decoder = Decoder {
             default_zone: Zone::utc(),
             shard_count: None,
             ..Decoder::default()
         };
-        Input::CronJobApplied(Box::new(decoder.cron_job(&slim).unwrap()))
+        Input::CronJobApplied(Box::new(decoder.cron_job(&text).unwrap()))
     }
 
     fn job(&self, number: u32, run: u32) -> JobRecord {

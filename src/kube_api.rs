@@ -26,6 +26,6 @@ pub use http::{ApiServer, WriteConnections, lease_client, watch_client};
 pub use leases::{LeaseApi, LeaseError, LeaseEvent, LeaseList, LeaseReply, OwnerPod};
 pub use objects::{
     classify::{Answer, EventOutcome, LabelOutcome},
-    decode::{DecodeError, Decoder, SlimCronJob, SlimJob},
+    decode::{DecodeError, Decoder, ReceivedJob},
 };
 pub use watch::WatchItem;

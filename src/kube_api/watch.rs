@@ -22,7 +22,7 @@ use kube::Client;
 
 use self::{
     delivered_versions::{DeliveredVersion, DeliveredVersions},
-    kinds::{CronJobs, Jobs, Kind, ShardCronJobs},
+    kinds::{CronJobs, Jobs, Kind},
     list_watch::list_and_watch,
 };
 pub use self::{
@@ -93,16 +93,15 @@ pub fn cron_jobs(
     decoder: Arc<Decoder>,
     shards: Option<WatchedShards>,
 ) -> impl Stream<Item = WatchItem> + Send {
-    let of_all = CronJobs { decoder };
     match shards {
-        None => everything(client, scope, of_all, None).left_stream(),
+        None => everything(client, scope, CronJobs { decoder, shards: None }, None).left_stream(),
         Some(WatchedShards {
             count,
             wanted,
             delivered,
         }) => {
-            let cache = delivered.cache;
-            let kind = ShardCronJobs { of_all, count, cache };
+            let shards = Some((count, delivered.cache));
+            let kind = CronJobs { decoder, shards };
             list_and_watch(client, scope, kind, wanted, delivered.cron_jobs, None).right_stream()
         }
     }

@@ -5,7 +5,7 @@ mod gaps;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use serde::{Serialize, de::DeserializeOwned};
+use serde::Serialize;
 use serde_json::{Map, Value, value::RawValue};
 
 use self::gaps::{name_of, namespace_of};
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     cli::advice::refusal,
-    kube_api::{DecodeError, Decoder, SlimCronJob, SlimJob},
+    kube_api::{DecodeError, Decoder, ReceivedJob},
     schedule::Zone,
     shard::{CronJobRecord, JobRecord, Uid},
 };
@@ -73,7 +73,8 @@ impl World {
                 continue;
             }
             let key = (namespace_of(&object.members).into(), name_of(&object.members).into());
-            match decoder.job(&decode::<SlimJob>(&object)?) {
+            let job: ReceivedJob = serde_json::from_str(&text(&object)?).map_err(ExplainError::Convert)?;
+            match job.into_record() {
                 Ok(record) if !job_uids.insert(record.uid.clone()) => {
                     return Err(ExplainError::SameUid {
                         name: record.name.into(),
@@ -126,7 +127,9 @@ fn subject(
     mut refusals: Vec<String>,
     decoder: &Decoder,
 ) -> Result<Subject, ExplainError> {
-    let record = decoder.cron_job(&decode::<SlimCronJob>(object)?);
+    let record = decoder
+        .cron_job(&text(object)?)
+        .map_err(|undecodable| undecodable.error);
     refusals.extend(record.as_ref().ok().and_then(|record| refusal(&record.schedule)));
     Ok(Subject {
         namespace: namespace_of(&object.members).to_owned(),
@@ -137,10 +140,9 @@ fn subject(
     })
 }
 
-/// Decodes by way of text, since the result borrows from it.
-fn decode<T: DeserializeOwned>(object: &Object) -> Result<T, ExplainError> {
-    let text = serde_json::to_string(&written(object)).map_err(ExplainError::Convert)?;
-    serde_json::from_str(&text).map_err(ExplainError::Convert)
+/// Returns the object as text, which the decoder borrows from.
+fn text(object: &Object) -> Result<String, ExplainError> {
+    serde_json::to_string(&written(object)).map_err(ExplainError::Convert)
 }
 
 /// A value whose parts may be raw text.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{
     controller::clock::Clock,
-    kube_api::{ApiClient, Decoder, SlimCronJob, WriteConnections},
+    kube_api::{ApiClient, Decoder, WriteConnections},
     shard::CronJobRecord,
 };
 
@@ -178,6 +178,5 @@ pub(in crate::controller) fn cron_job(namespace: &str, name: &str, resource_vers
 
 /// The record of a CronJob.
 pub(in crate::controller) fn record(object: &Value) -> CronJobRecord {
-    let slim: SlimCronJob = serde_json::from_str(&object.to_string()).unwrap();
-    slim.into_record(&Decoder::default()).unwrap()
+    Decoder::default().cron_job(&object.to_string()).unwrap()
 }

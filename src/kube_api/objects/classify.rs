@@ -26,7 +26,7 @@ pub use self::{
     error_text::{MESSAGE_MAX_BYTES, cause_text, error_text},
     order_outcome::OrderOutcome,
 };
-use super::decode::{DecodeError, Decoder, SlimCronJob, SlimJob};
+use super::decode::{DecodeError, Decoder, ReceivedCronJob, ReceivedJob};
 use crate::shard::{
     CreateOutcome, CronJobRecord, DeleteOutcome, LookUpOutcome, ReadOutcome, ResourceVersion, ShardLabels,
     StatusOutcome,
@@ -186,12 +186,14 @@ pub fn delete(answer: &RawAnswer) -> Answer<DeleteOutcome> {
 
 /// The answer to looking a Job up (B-5.4, B-12.3).
 pub fn look_up(answer: &RawAnswer) -> Answer<LookUpOutcome> {
-    read(answer, SlimJob::into_record)
+    read(answer, ReceivedJob::into_record)
 }
 
 /// The answer to reading a CronJob.
 pub fn read_cron_job(answer: &RawAnswer, decoder: &Decoder) -> Answer<ReadOutcome<CronJobRecord>> {
-    read(answer, |object: SlimCronJob| object.into_record(decoder))
+    read(answer, |object: ReceivedCronJob| {
+        decoder.cron_job(object.text()).map_err(|undecodable| undecodable.error)
+    })
 }
 
 fn read<O: DeserializeOwned, R>(

@@ -1,8 +1,8 @@
 //! Kubernetes objects to records: parsed once, here, and trusted afterwards.
 //!
-//! An object is decoded while its list or watch event is parsed, borrowing from the received text. An invalid field is
-//! an error of that one object, reported when [`Decoder`] creates its record. It fails neither the list nor the watch,
-//! and unknown fields and values of newer servers cost nothing.
+//! A Job is decoded while its list or watch event is parsed, and a CronJob from its text, since other replicas lead most
+//! CronJobs that a replica receives. Both borrow from the text. An invalid field is an error of that one object. It fails
+//! neither the list nor the watch, and unknown fields and values of newer servers cost nothing.
 
 mod cron_job;
 mod fields;
@@ -12,7 +12,6 @@ mod shard_label;
 mod template;
 #[cfg(test)]
 mod tests;
-mod undecoded;
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -20,12 +19,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::NamespaceResourceScope;
 use serde::{Deserialize, Deserializer};
 
-pub use self::{cron_job::CronJobContent, job::JobContent, undecoded::UndecodedCronJobContent};
+pub use self::{cron_job::CronJobText, job::JobContent};
 use self::{fields::FieldError, metadata::Head};
 use crate::{
     kube_api::other_controllers::OtherControllers,
     schedule::Zone,
-    shard::{CronJobIdentity, CronJobRecord, JobRecord, ResourceVersion, ShardCount, Uid},
+    shard::{CronJobIdentity, ResourceVersion, ShardCount, Uid},
 };
 
 /// An object that cannot be decoded.
@@ -78,104 +77,67 @@ impl Default for Decoder {
     }
 }
 
-impl Decoder {
-    /// Creates the record of a CronJob.
-    pub fn cron_job(&self, slim: &SlimCronJob) -> Result<CronJobRecord, DecodeError> {
-        slim.clone().into_record(self)
-    }
-
-    /// Creates the record of a Job.
-    pub fn job(&self, slim: &SlimJob) -> Result<JobRecord, DecodeError> {
-        slim.clone().into_record()
-    }
+/// A CronJob that cannot be decoded.
+#[derive(Clone, Debug)]
+pub struct UndecodableCronJob {
+    /// The field and the problem.
+    pub error: DecodeError,
+    /// Its identity and version, if they can be decoded.
+    pub cron_job: Option<(Arc<CronJobIdentity>, ResourceVersion)>,
 }
 
-/// A received CronJob: its record without the effective schedule.
-pub type SlimCronJob = Slim<CronJobContent>;
-
-impl SlimCronJob {
-    /// Returns identity and version if they can be decoded, regardless of other fields.
-    pub fn identity(&self) -> Option<&(Arc<CronJobIdentity>, ResourceVersion)> {
-        self.content.identity()
-    }
-
-    /// Returns the uid if it can be decoded, regardless of other fields.
-    pub fn uid(&self) -> Option<&Uid> {
-        self.content.uid()
-    }
-
-    /// Creates the record without a copy.
-    pub fn into_record(self, decoder: &Decoder) -> Result<CronJobRecord, DecodeError> {
-        self.content.into_record(decoder)
-    }
-}
-
-/// A received CronJob of which only the uid is decoded.
-pub type UndecodedCronJob = Slim<UndecodedCronJobContent>;
-
-impl UndecodedCronJob {
-    /// Returns the uid if it can be decoded.
-    pub fn uid(&self) -> Option<&Uid> {
-        self.content.uid()
-    }
-
-    /// Returns the text.
-    pub fn text(&self) -> &str {
-        self.content.text()
-    }
-
-    /// Decodes the whole object.
-    pub fn decode(&self) -> Option<SlimCronJob> {
-        self.content.decode()
-    }
-}
+/// A received CronJob, which [`Decoder::cron_job`] decodes.
+pub type ReceivedCronJob = Received<CronJobText>;
 
 /// A received Job.
-pub type SlimJob = Slim<JobContent>;
+pub type ReceivedJob = Received<JobContent>;
 
-impl SlimJob {
-    /// Returns the uid if it can be decoded, regardless of other fields.
-    pub fn uid(&self) -> Option<&Uid> {
-        self.content.uid()
-    }
-
-    /// Creates the record without a copy.
-    pub fn into_record(self) -> Result<JobRecord, DecodeError> {
-        self.content.into_record()
-    }
-}
-
-/// The decoded part of an object, in the form that `kube` requires of watched types.
+/// A received object, in the form that `kube` requires of watched types.
 #[derive(Clone, Debug)]
-pub struct Slim<C> {
+pub struct Received<C> {
     /// Contains only the resource version, the only field that the watcher reads.
     meta: ObjectMeta,
+    uid: Option<Uid>,
     content: C,
 }
 
-/// A kind that [`Slim`] can contain.
-pub trait SlimContent: Sized {
+impl<C> Received<C> {
+    fn new(head: &Head<'_>, content: C) -> Received<C> {
+        let meta = ObjectMeta {
+            resource_version: head.resource_version_text(),
+            ..ObjectMeta::default()
+        };
+        Received {
+            meta,
+            uid: head.uid().ok(),
+            content,
+        }
+    }
+
+    /// Returns the uid if it can be decoded, regardless of other fields.
+    pub fn uid(&self) -> Option<&Uid> {
+        self.uid.as_ref()
+    }
+}
+
+/// The content of a received object.
+pub trait Content: Sized {
     /// The kind in the spelling of Kubernetes.
     const KIND: &'static str;
     /// The plural in paths.
     const PLURAL: &'static str;
 
-    /// Decodes an object with any invalid fields, and its resource version as text. Only invalid JSON fails.
-    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(Self, Option<String>), D::Error>;
+    /// Receives an object with any invalid fields. Only invalid JSON fails.
+    fn receive<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Received<Self>, D::Error>;
 }
 
-impl<'de, C: SlimContent> Deserialize<'de> for Slim<C> {
+impl<'de, C: Content> Deserialize<'de> for Received<C> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let (content, resource_version) = C::read(deserializer)?;
-        let meta = ObjectMeta {
-            resource_version,
-            ..ObjectMeta::default()
-        };
-        Ok(Slim { meta, content })
+        C::receive(deserializer)
     }
 }
 
-impl<C: SlimContent> kube::Resource for Slim<C> {
+impl<C: Content> kube::Resource for Received<C> {
     type DynamicType = ();
     type Scope = NamespaceResourceScope;
 

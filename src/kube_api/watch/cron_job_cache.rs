@@ -12,7 +12,7 @@ use std::{
 
 use super::compressed_cron_job::{CompressedCronJob, Dictionary, version};
 use crate::{
-    kube_api::objects::decode::UndecodedCronJob,
+    kube_api::objects::decode::ReceivedCronJob,
     shard::{ResourceVersion, ShardCount, ShardId, ShardSet, Uid},
 };
 
@@ -88,7 +88,7 @@ impl CronJobCache {
     }
 
     /// Stores an object. Returns whether the capacity was exceeded.
-    pub(super) fn insert(&self, object: &UndecodedCronJob) -> bool {
+    pub(super) fn insert(&self, object: &ReceivedCronJob) -> bool {
         let Some(uid) = object.uid() else { return false };
         let shard = self.count.shard_of(uid);
         let mut contents = self.contents();
@@ -189,7 +189,7 @@ mod tests {
         ShardCount::new(16).unwrap()
     }
 
-    fn cron_job(uid: &str, version: u64) -> UndecodedCronJob {
+    fn cron_job(uid: &str, version: u64) -> ReceivedCronJob {
         let metadata = json!({ "name": uid, "uid": uid, "resourceVersion": version.to_string() });
         serde_json::from_str(&json!({ "metadata": metadata }).to_string()).unwrap()
     }

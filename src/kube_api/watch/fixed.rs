@@ -28,7 +28,7 @@ use crate::{
 
 /// Lists and watches the CronJobs of all namespaces. Never ends.
 pub fn show_cron_jobs(client: Client, decoder: Arc<Decoder>) -> impl Stream<Item = WatchItem> + Send {
-    show(client, CronJobs { decoder })
+    show(client, CronJobs { decoder, shards: None })
 }
 
 /// Lists and watches the Jobs of all namespaces. Never ends.

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use super::WatchItem;
 use crate::{
     kube_api::{
-        objects::decode::{Decoder, SlimCronJob, SlimJob, UndecodedCronJob},
+        objects::decode::{Decoder, ReceivedCronJob, ReceivedJob, UndecodableCronJob},
         watch::{cron_job_cache::CronJobCache, selection::Selector},
     },
     shard::{Input, ShardCount, ShardId, ShardSet, Uid, WatchedResource, held_shards::WHOLE},
@@ -113,95 +113,72 @@ fn selector_of_nothing(count: ShardCount) -> Selector {
     }
 }
 
-/// All CronJobs.
-pub(super) struct CronJobs {
-    pub(super) decoder: Arc<Decoder>,
-}
-
-impl CronJobs {
-    fn read(&self, object: SlimCronJob) -> WatchItem {
-        let (cron_job, uid) = (object.identity().cloned(), object.uid().cloned());
-        match object.into_record(&self.decoder) {
-            Ok(record) => WatchItem::Input(Input::CronJobApplied(Box::new(record))),
-            Err(error) => WatchItem::Undecodable {
-                error,
-                cron_job,
-                input: uid.map(Input::CronJobUndecodable),
-            },
-        }
-    }
-}
-
-impl Kind for CronJobs {
-    type Object = SlimCronJob;
-
-    const RESOURCE: WatchedResource = WatchedResource::CronJobs;
-
-    fn selection(&self) -> Selection {
-        Selection::Fixed
-    }
-
-    fn applied(&self, object: SlimCronJob, _: impl Fn(&Uid) -> bool) -> Option<WatchItem> {
-        Some(self.read(object))
-    }
-
-    fn deleted(&self, object: &SlimCronJob, _: impl Fn(&Uid) -> bool) -> Option<WatchItem> {
-        Some(WatchItem::Input(Input::CronJobDeleted(object.uid()?.clone())))
-    }
-}
-
-/// CronJobs by the hash of their uid, if the server selects. CronJobs of other shards are not decoded.
+/// CronJobs: all, or those of some shards, by the hash of their uid if the server selects. CronJobs of other shards are
+/// not decoded.
 ///
 /// An ignored CronJob is no newer than any list of a shard that is added later, since the watch publishes its version
 /// before it reads the wanted shards. It is also cached before it is ignored, so that a shard that is added later finds
 /// it.
-pub(super) struct ShardCronJobs {
-    pub(super) of_all: CronJobs,
-    pub(super) count: ShardCount,
-    pub(super) cache: CronJobCache,
+pub(super) struct CronJobs {
+    pub(super) decoder: Arc<Decoder>,
+    pub(super) shards: Option<(ShardCount, CronJobCache)>,
 }
 
-impl Kind for ShardCronJobs {
-    type Object = UndecodedCronJob;
+impl Kind for CronJobs {
+    type Object = ReceivedCronJob;
 
     const RESOURCE: WatchedResource = WatchedResource::CronJobs;
 
     fn selection(&self) -> Selection {
-        Selection::ByHash(self.count)
+        match self.shards {
+            None => Selection::Fixed,
+            Some((count, _)) => Selection::ByHash(count),
+        }
     }
 
     fn selector(&self, shards: &ShardSet) -> Selector {
-        match self.count.shard_selector(shards) {
+        let Some((count, _)) = self.shards else {
+            return Selector::default();
+        };
+        match count.shard_selector(shards) {
             Some(shards) => Selector {
                 labels: String::new(),
                 shards: Some(shards),
             },
-            None => selector_of_nothing(self.count),
+            None => selector_of_nothing(count),
         }
     }
 
     fn cache(&self) -> Option<&CronJobCache> {
-        Some(&self.cache)
+        self.shards.as_ref().map(|(_, cache)| cache)
     }
 
-    fn cache_object(&self, object: &UndecodedCronJob) -> bool {
-        self.cache.insert(object)
+    fn cache_object(&self, object: &ReceivedCronJob) -> bool {
+        self.cache().is_some_and(|cache| cache.insert(object))
     }
 
-    fn forget_object(&self, object: &UndecodedCronJob) {
-        if let Some(uid) = object.uid() {
-            self.cache.remove(uid);
+    fn forget_object(&self, object: &ReceivedCronJob) {
+        if let (Some(cache), Some(uid)) = (self.cache(), object.uid()) {
+            cache.remove(uid);
         }
     }
 
-    fn applied(&self, object: UndecodedCronJob, is_wanted: impl Fn(&Uid) -> bool) -> Option<WatchItem> {
-        if object.uid().is_some_and(|uid| !is_wanted(uid)) {
+    fn applied(&self, object: ReceivedCronJob, is_wanted: impl Fn(&Uid) -> bool) -> Option<WatchItem> {
+        let uid = object.uid();
+        if uid.is_some_and(|uid| !is_wanted(uid)) {
             return Some(WatchItem::PassedOver);
         }
-        Some(self.of_all.read(object.decode()?))
+        Some(match self.decoder.cron_job(object.text()) {
+            Ok(record) => WatchItem::Input(Input::CronJobApplied(Box::new(record))),
+            Err(UndecodableCronJob { error, cron_job }) => WatchItem::Undecodable {
+                error,
+                cron_job,
+                input: uid.cloned().map(Input::CronJobUndecodable),
+            },
+        })
     }
 
-    fn deleted(&self, object: &UndecodedCronJob, is_wanted: impl Fn(&Uid) -> bool) -> Option<WatchItem> {
+    fn deleted(&self, object: &ReceivedCronJob, is_wanted: impl Fn(&Uid) -> bool) -> Option<WatchItem> {
         let uid = object.uid()?;
         if !is_wanted(uid) {
             return Some(WatchItem::PassedOver);
@@ -225,7 +202,7 @@ pub(super) enum Jobs {
 }
 
 impl Kind for Jobs {
-    type Object = SlimJob;
+    type Object = ReceivedJob;
 
     const RESOURCE: WatchedResource = WatchedResource::Jobs;
 
@@ -264,7 +241,7 @@ impl Kind for Jobs {
         !matches!(self, Jobs::Unlabelled { .. })
     }
 
-    fn applied(&self, object: SlimJob, _: impl Fn(&Uid) -> bool) -> Option<WatchItem> {
+    fn applied(&self, object: ReceivedJob, _: impl Fn(&Uid) -> bool) -> Option<WatchItem> {
         let uid = object.uid().cloned();
         Some(match object.into_record() {
             Ok(record) => WatchItem::Input(Input::JobApplied(Box::new(record))),
@@ -277,7 +254,7 @@ impl Kind for Jobs {
         })
     }
 
-    fn deleted(&self, object: &SlimJob, _: impl Fn(&Uid) -> bool) -> Option<WatchItem> {
+    fn deleted(&self, object: &ReceivedJob, _: impl Fn(&Uid) -> bool) -> Option<WatchItem> {
         let uid = object.uid()?.clone();
         Some(WatchItem::Input(match self {
             Jobs::All => Input::JobDeleted(uid),

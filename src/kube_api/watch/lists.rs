@@ -18,11 +18,11 @@ use crate::{
     kube_api::{
         objects::{
             classify::error_text,
-            decode::{Decoder, SlimCronJob, SlimJob, UndecodedCronJob},
+            decode::{Decoder, ReceivedCronJob, ReceivedJob, UndecodableCronJob},
         },
         watch::cron_job_cache::CronJobCache,
     },
-    shard::{Listed, ResourceVersion, Scope, ShardCount, ShardSet, Uid},
+    shard::{CronJobRecord, Listed, ResourceVersion, Scope, ShardCount, ShardSet, Uid},
 };
 
 /// A list failed. The pages that it delivered are not complete.
@@ -80,9 +80,10 @@ pub fn list_cron_jobs(
     count: ShardCount,
     shards: ShardSet,
 ) -> impl Stream<Item = Result<Page, ListError>> + Send {
-    let take = move |object: UndecodedCronJob| match object.uid() {
+    let take = move |object: ReceivedCronJob| match object.uid() {
         Some(uid) if !shards.contains(count.shard_of(uid)) => Taken::PassedOver,
-        _ => understand(&object, &decoder).map_or(Taken::Nothing, Taken::Listed),
+        Some(uid) => Taken::Listed(listed(uid, decoder.cron_job(object.text()))),
+        None => Taken::Nothing,
     };
     let selector = Selector {
         labels: String::new(),
@@ -97,7 +98,7 @@ pub fn list_cron_jobs(
 ///
 /// [`ListError`] if the server does not answer or does not permit it.
 pub async fn current_version(client: Client, scope: &Scope, count: ShardCount) -> Result<ResourceVersion, ListError> {
-    let collection = Collection::new::<UndecodedCronJob>(client, scope);
+    let collection = Collection::new::<ReceivedCronJob>(client, scope);
     let probe = Selection::ByHash(count).probe();
     match collection.probe(&probe).await {
         Ok((version, _)) => Ok(ResourceVersion::read(&version)),
@@ -109,9 +110,9 @@ pub async fn current_version(client: Client, scope: &Scope, count: ShardCount) -
 /// it: its first event is a bookmark of `current` or a later version. Also `false` if the watch fails or ends without a
 /// bookmark.
 pub async fn is_unchanged(client: Client, scope: &Scope, since: ResourceVersion, current: ResourceVersion) -> bool {
-    let collection = Collection::new::<UndecodedCronJob>(client, scope);
+    let collection = Collection::new::<ReceivedCronJob>(client, scope);
     let (everything, since) = (Selector::default(), since.to_string());
-    let watch = collection.watch::<UndecodedCronJob>(&everything, &since, Some(UNCHANGED_WATCH_SECS));
+    let watch = collection.watch::<ReceivedCronJob>(&everything, &since, Some(UNCHANGED_WATCH_SECS));
     let Ok(events) = watch.await else { return false };
     match pin!(events).next().await {
         Some(Ok(WatchEvent::Bookmark(bookmark))) => {
@@ -127,7 +128,7 @@ pub async fn is_unchanged(client: Client, scope: &Scope, since: ResourceVersion,
 ///
 /// [`ListError`] if the server does not answer or does not permit it.
 pub async fn current_job_version(client: Client, scope: &Scope) -> Result<ResourceVersion, ListError> {
-    let collection = Collection::new::<SlimJob>(client, scope);
+    let collection = Collection::new::<ReceivedJob>(client, scope);
     match collection.probe(&Selection::Fixed.probe()).await {
         Ok((version, _)) => Ok(ResourceVersion::read(&version)),
         Err(error) => Err(list_error("jobs", scope.clone(), &error)),
@@ -152,7 +153,7 @@ pub fn recall_cron_jobs(
         Page {
             version,
             found: objects
-                .filter_map(|object| Some(listed(object.uid(), object.decode()?, &decoder)))
+                .filter_map(|object| Some(listed(object.uid(), object.decode(&decoder)?)))
                 .collect(),
             selected_by: SelectedBy::Replica,
             n_passed_over: 0,
@@ -160,13 +161,8 @@ pub fn recall_cron_jobs(
     }))
 }
 
-/// Decodes a listed CronJob; `None` if it has no uid.
-fn understand(object: &UndecodedCronJob, decoder: &Decoder) -> Option<Listed> {
-    Some(listed(object.uid()?, object.decode()?, decoder))
-}
-
-fn listed(uid: &Uid, object: SlimCronJob, decoder: &Decoder) -> Listed {
-    match object.into_record(decoder) {
+fn listed(uid: &Uid, decoded: Result<CronJobRecord, UndecodableCronJob>) -> Listed {
+    match decoded {
         Ok(record) => Listed::CronJob(Box::new(record)),
         Err(_) => Listed::UndecodableCronJob(uid.clone()),
     }
@@ -174,7 +170,7 @@ fn listed(uid: &Uid, object: SlimCronJob, decoder: &Decoder) -> Listed {
 
 /// Lists the Jobs of a scope that match a label selector and have a CronJob as controller.
 pub fn list_jobs(source: ListSource, labels: String) -> impl Stream<Item = Result<Page, ListError>> + Send {
-    let take = |object: SlimJob| {
+    let take = |object: ReceivedJob| {
         let Ok(job) = object.into_record() else {
             return Taken::Nothing;
         };

@@ -3,7 +3,7 @@
 
 use cronwheel::{
     kube_api::objects::{
-        decode::{Decoder, SlimCronJob, SlimJob},
+        decode::{Decoder, ReceivedCronJob, ReceivedJob},
         encode::{job_body, status_body},
     },
     schedule::Zone,
@@ -21,19 +21,19 @@ pub(crate) fn run(data: &[u8]) {
         shard_count: None,
         ..Decoder::default()
     };
-    for cron_job in objects::<SlimCronJob>(data) {
-        let identity = cron_job.identity().cloned();
-        match decoder.cron_job(&cron_job) {
+    for cron_job in objects::<ReceivedCronJob>(data) {
+        match decoder.cron_job(cron_job.text()) {
             Ok(record) => {
-                assert_eq!(identity.map(|(identity, _)| identity), Some(record.identity.clone()));
+                assert_eq!(cron_job.uid(), Some(&record.identity.uid));
                 check_requests(&record);
             }
-            Err(error) => assert!(!error.to_string().is_empty()),
+            Err(undecodable) => assert!(!undecodable.error.to_string().is_empty()),
         }
     }
-    for job in objects::<SlimJob>(data) {
-        match decoder.job(&job) {
-            Ok(record) => assert_eq!(job.uid(), Some(&record.uid)),
+    for job in objects::<ReceivedJob>(data) {
+        let uid = job.uid().cloned();
+        match job.into_record() {
+            Ok(record) => assert_eq!(uid, Some(record.uid)),
             Err(error) => assert!(!error.to_string().is_empty()),
         }
     }

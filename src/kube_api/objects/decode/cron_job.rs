@@ -1,8 +1,7 @@
-//! CronJobs: the whole record except the effective schedule, which needs the default zone.
+//! CronJobs: the text as received, and the record that is decoded from it.
 
 use std::{borrow::Cow, sync::Arc};
 
-use jiff::Timestamp;
 use serde::{
     Deserialize, Deserializer,
     de::{MapAccess, SeqAccess},
@@ -10,112 +9,113 @@ use serde::{
 use serde_json::value::RawValue;
 
 use super::{
-    DecodeError, Decoder, SlimContent,
+    Content, DecodeError, Decoder, Received, ReceivedCronJob, UndecodableCronJob,
     fields::{Field, FieldError, Name, Value, ignore, object},
     metadata::Head,
-    shard_label::labelled,
     template::{RawTemplate, job_template},
 };
 use crate::{
     kube_api::{objects::encode::push_raw_member, other_controllers::StatusWriter},
     shard::{
-        ActiveJob, ConcurrencyPolicy, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus, JobTemplate,
-        ResourceVersion, Threshold, TroubleThresholds, Uid, record::RetainedMetadata,
+        ActiveJob, ConcurrencyPolicy, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus, ResourceVersion,
+        Threshold, TroubleThresholds, Uid, record::RetainedMetadata,
     },
 };
 
-/// The decoded part of a CronJob.
+/// The text of a CronJob. Only the head of its metadata is decoded when it is received.
 #[derive(Clone, Debug)]
-pub struct CronJobContent {
-    uid: Option<Uid>,
-    identity: Option<(Arc<CronJobIdentity>, ResourceVersion)>,
-    parts: Result<Parts, DecodeError>,
-    status_writer: Option<StatusWriter>,
-}
+pub struct CronJobText(Arc<str>);
 
-#[derive(Clone, Debug)]
-struct Parts {
-    identity: Arc<CronJobIdentity>,
-    resource_version: ResourceVersion,
-    created: Timestamp,
-    is_deleting: bool,
-    spec: Spec,
-    template: Arc<JobTemplate>,
-    retained_metadata: Arc<RetainedMetadata>,
-    trouble_thresholds: TroubleThresholds,
-    status: CronJobStatus,
-}
-
-#[derive(Clone, Debug)]
-struct Spec {
-    schedule: Box<str>,
-    time_zone: Option<Box<str>>,
-    starting_deadline_seconds: Option<i64>,
-    concurrency_policy: ConcurrencyPolicy,
-    is_suspended: bool,
-    successful_jobs_history_limit: Option<u32>,
-    failed_jobs_history_limit: Option<u32>,
-}
-
-impl SlimContent for CronJobContent {
+impl Content for CronJobText {
     const KIND: &'static str = "CronJob";
     const PLURAL: &'static str = "cronjobs";
 
-    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(CronJobContent, Option<String>), D::Error> {
-        let raw: RawCronJob<'de> = Field::deserialize(deserializer)?.if_read().unwrap_or_default();
-        let mut metadata = raw.metadata.if_read().unwrap_or_default();
-        let status_writer = std::mem::take(&mut metadata.status_writer).if_read();
-        let head = metadata.head.clone();
-        let identity = identity(&head);
-        let parts = match &identity {
-            Ok(identity) => parts(metadata, raw.spec, raw.status, identity),
-            Err(error) => Err(error.clone()),
-        };
-        let content = CronJobContent {
-            uid: head.uid().ok(),
-            identity: identity.ok(),
-            parts: parts.map_err(|error| DecodeError::new(Self::KIND, &head, error)),
-            status_writer: status_writer.and_then(|LatestWriter(writer)| writer),
-        };
-        Ok((content, head.resource_version_text()))
+    fn receive<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ReceivedCronJob, D::Error> {
+        let text: &'de RawValue = Deserialize::deserialize(deserializer)?;
+        let object: Field<ObjectHead<'de>> = serde_json::from_str(text.get()).map_err(serde::de::Error::custom)?;
+        let head = object.if_read().unwrap_or_default().metadata.if_read();
+        Ok(Received::new(&head.unwrap_or_default(), CronJobText(text.get().into())))
     }
 }
 
-impl CronJobContent {
-    pub(super) fn identity(&self) -> Option<&(Arc<CronJobIdentity>, ResourceVersion)> {
-        self.identity.as_ref()
+object! {
+    struct ObjectHead<'a> {
+        "metadata" => metadata: Field<Head<'a>>,
     }
+}
 
-    pub(super) fn uid(&self) -> Option<&Uid> {
-        self.uid.as_ref()
+impl ReceivedCronJob {
+    /// Returns the text.
+    pub fn text(&self) -> &str {
+        &self.content.0
     }
+}
 
-    pub(super) fn into_record(self, decoder: &Decoder) -> Result<CronJobRecord, DecodeError> {
-        if let (Some((cron_job, _)), Some(writer)) = (&self.identity, &self.status_writer) {
-            decoder.other_controllers.note_status_write(cron_job, writer);
-        }
-        let parts = self.parts?;
-        let zone = parts.spec.time_zone.as_deref();
-        let schedule = CronJobSchedule::new(&parts.spec.schedule, zone, &decoder.default_zone);
-        let template = match decoder.shard_count {
-            Some(count) => Arc::new(labelled(&parts.template, &parts.identity.uid, count)),
-            None => parts.template,
+impl Decoder {
+    /// Creates the record of a CronJob from its text.
+    pub fn cron_job(&self, text: &str) -> Result<CronJobRecord, UndecodableCronJob> {
+        let undecodable = |head: &Head<'_>, error| UndecodableCronJob {
+            error: DecodeError::new(CronJobText::KIND, head, error),
+            cron_job: None,
         };
+        let raw: Field<RawCronJob<'_>> = serde_json::from_str(text)
+            .map_err(|error| undecodable(&Head::default(), FieldError::new("JSON", &error.to_string())))?;
+        let raw = raw.if_read().unwrap_or_default();
+        let mut metadata = raw.metadata.if_read().unwrap_or_default();
+        let head = metadata.head.clone();
+        let (cron_job, resource_version) = identity(&head).map_err(|error| undecodable(&head, error))?;
+        if let Some(LatestWriter(Some(writer))) = std::mem::take(&mut metadata.status_writer).if_read() {
+            self.other_controllers.note_status_write(&cron_job, &writer);
+        }
+        let record = self.record(&cron_job, resource_version, metadata, raw.spec, raw.status);
+        record.map_err(|error| UndecodableCronJob {
+            cron_job: Some((cron_job, resource_version)),
+            ..undecodable(&head, error)
+        })
+    }
+
+    fn record(
+        &self,
+        cron_job: &Arc<CronJobIdentity>,
+        resource_version: ResourceVersion,
+        metadata: RawMetadata<'_>,
+        spec: Field<RawSpec<'_>>,
+        raw_status: Field<RawStatus<'_>>,
+    ) -> Result<CronJobRecord, FieldError> {
+        let spec = spec
+            .optional("spec")?
+            .ok_or_else(|| FieldError::new("spec", "missing"))?;
+        let deadline = spec
+            .starting_deadline_seconds
+            .optional("spec.startingDeadlineSeconds")?;
+        // An absent schedule is an empty one, which the parser refuses with its own message.
+        let schedule = spec.schedule.optional("spec.schedule")?.unwrap_or_default();
+        let time_zone = spec.time_zone.optional("spec.timeZone")?;
         Ok(CronJobRecord {
-            identity: parts.identity,
-            resource_version: parts.resource_version,
-            created: parts.created,
-            is_deleting: parts.is_deleting,
-            schedule,
-            starting_deadline_seconds: parts.spec.starting_deadline_seconds,
-            concurrency_policy: parts.spec.concurrency_policy,
-            is_suspended: parts.spec.is_suspended,
-            successful_jobs_history_limit: parts.spec.successful_jobs_history_limit,
-            failed_jobs_history_limit: parts.spec.failed_jobs_history_limit,
-            template,
-            retained_metadata: parts.retained_metadata,
-            trouble_thresholds: parts.trouble_thresholds,
-            status: parts.status,
+            identity: Arc::clone(cron_job),
+            resource_version,
+            schedule: CronJobSchedule::new(&schedule, time_zone.as_deref(), &self.default_zone),
+            // The API server accepts no negative value (B-16.2).
+            starting_deadline_seconds: deadline.map(|seconds| seconds.max(0)),
+            concurrency_policy: match spec.concurrency_policy.optional("spec.concurrencyPolicy")?.as_deref() {
+                Some("Forbid") => ConcurrencyPolicy::Forbid,
+                Some("Replace") => ConcurrencyPolicy::Replace,
+                _ => ConcurrencyPolicy::Allow,
+            },
+            is_suspended: spec.suspend.optional("spec.suspend")?.unwrap_or(false),
+            successful_jobs_history_limit: limit(
+                "spec.successfulJobsHistoryLimit",
+                spec.successful_jobs_history_limit,
+            )?,
+            failed_jobs_history_limit: limit("spec.failedJobsHistoryLimit", spec.failed_jobs_history_limit)?,
+            created: metadata.head.created()?,
+            is_deleting: metadata.head.is_deleting(),
+            template: Arc::new(job_template(spec.job_template, cron_job, self.shard_count)?),
+            retained_metadata: Arc::new(RetainedMetadata {
+                members: metadata.retained_members.into(),
+            }),
+            trouble_thresholds: metadata.trouble_thresholds,
+            status: status(raw_status)?,
         })
     }
 }
@@ -129,31 +129,6 @@ fn identity(head: &Head<'_>) -> Result<(Arc<CronJobIdentity>, ResourceVersion), 
         uid: identity.uid,
     };
     Ok((Arc::new(identity), resource_version))
-}
-
-fn parts(
-    metadata: RawMetadata<'_>,
-    raw_spec: Field<RawSpec<'_>>,
-    raw_status: Field<RawStatus<'_>>,
-    (identity, resource_version): &(Arc<CronJobIdentity>, ResourceVersion),
-) -> Result<Parts, FieldError> {
-    let raw_spec = raw_spec
-        .optional("spec")?
-        .ok_or_else(|| FieldError::new("spec", "missing"))?;
-    let (spec, raw_template) = spec(raw_spec)?;
-    Ok(Parts {
-        identity: Arc::clone(identity),
-        resource_version: *resource_version,
-        created: metadata.head.created()?,
-        is_deleting: metadata.head.is_deleting(),
-        spec,
-        template: Arc::new(job_template(raw_template, &identity.name, &identity.uid)?),
-        retained_metadata: Arc::new(RetainedMetadata {
-            members: metadata.retained_members.into(),
-        }),
-        trouble_thresholds: metadata.trouble_thresholds,
-        status: status(raw_status)?,
-    })
 }
 
 object! {
@@ -275,26 +250,6 @@ object! {
         "failedJobsHistoryLimit" => failed_jobs_history_limit: Field<i64>,
         "jobTemplate" => job_template: Field<RawTemplate<'a>>,
     }
-}
-
-fn spec(raw: RawSpec<'_>) -> Result<(Spec, Field<RawTemplate<'_>>), FieldError> {
-    let deadline = raw.starting_deadline_seconds.optional("spec.startingDeadlineSeconds")?;
-    let spec = Spec {
-        // An absent schedule is an empty one, which the parser refuses with its own message.
-        schedule: raw.schedule.optional("spec.schedule")?.unwrap_or_default().into(),
-        time_zone: raw.time_zone.optional("spec.timeZone")?.map(Into::into),
-        // The API server accepts no negative value (B-16.2).
-        starting_deadline_seconds: deadline.map(|seconds| seconds.max(0)),
-        concurrency_policy: match raw.concurrency_policy.optional("spec.concurrencyPolicy")?.as_deref() {
-            Some("Forbid") => ConcurrencyPolicy::Forbid,
-            Some("Replace") => ConcurrencyPolicy::Replace,
-            _ => ConcurrencyPolicy::Allow,
-        },
-        is_suspended: raw.suspend.optional("spec.suspend")?.unwrap_or(false),
-        successful_jobs_history_limit: limit("spec.successfulJobsHistoryLimit", raw.successful_jobs_history_limit)?,
-        failed_jobs_history_limit: limit("spec.failedJobsHistoryLimit", raw.failed_jobs_history_limit)?,
-    };
-    Ok((spec, raw.job_template))
 }
 
 /// A negative limit, which the API server never accepts, keeps all Jobs: the interpretation that deletes nothing.

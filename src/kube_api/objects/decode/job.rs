@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Deserializer, de::MapAccess};
 
 use super::{
-    DecodeError, SlimContent,
+    Content, DecodeError, Received, ReceivedJob,
     fields::{Field, FieldError, Name, Value, ignore, object},
     metadata::Head,
 };
@@ -16,34 +16,25 @@ use crate::{
 
 /// The decoded part of a Job.
 #[derive(Clone, Debug)]
-pub struct JobContent {
-    uid: Option<Uid>,
-    record: Result<JobRecord, DecodeError>,
-}
+pub struct JobContent(Result<JobRecord, DecodeError>);
 
-impl SlimContent for JobContent {
+impl Content for JobContent {
     const KIND: &'static str = "Job";
     const PLURAL: &'static str = "jobs";
 
-    fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(JobContent, Option<String>), D::Error> {
+    fn receive<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ReceivedJob, D::Error> {
         let raw: RawJob<'de> = Field::deserialize(deserializer)?.if_read().unwrap_or_default();
         let metadata = raw.metadata.if_read().unwrap_or_default();
         let head = metadata.head.clone();
-        let content = JobContent {
-            uid: head.uid().ok(),
-            record: record(metadata, raw.status).map_err(|error| DecodeError::new(Self::KIND, &head, error)),
-        };
-        Ok((content, head.resource_version_text()))
+        let record = record(metadata, raw.status).map_err(|error| DecodeError::new(Self::KIND, &head, error));
+        Ok(Received::new(&head, JobContent(record)))
     }
 }
 
-impl JobContent {
-    pub(super) fn uid(&self) -> Option<&Uid> {
-        self.uid.as_ref()
-    }
-
-    pub(super) fn into_record(self) -> Result<JobRecord, DecodeError> {
-        self.record
+impl ReceivedJob {
+    /// Returns the record without a copy.
+    pub fn into_record(self) -> Result<JobRecord, DecodeError> {
+        self.content.0
     }
 }
 

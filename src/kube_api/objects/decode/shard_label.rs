@@ -8,69 +8,33 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::{
-    kube_api::objects::encode::{SCHEDULED_TIMESTAMP_ANNOTATION, push_escaped},
-    shard::{JobTemplate, ShardCount, Uid},
+    kube_api::objects::encode::push_escaped,
+    shard::{ShardCount, Uid},
 };
 
-/// Returns the template of a CronJob's Jobs with the shard label.
-pub(super) fn labelled(template: &JobTemplate, cron_job: &Uid, count: ShardCount) -> JobTemplate {
+/// Returns the labels of a CronJob's Jobs with the shard label. `labels` are those of the template, empty for none, and
+/// `spec` is the Job's.
+pub(super) fn with_shard_label(labels: &str, spec: &str, cron_job: &Uid, count: ShardCount) -> String {
     let shard = count.shard_of(cron_job);
-    let mut own = String::from("\"");
-    push_escaped(&mut own, &count.label_key());
-    own.push_str("\":\"");
-    push_escaped(&mut own, &count.label_value(shard));
-    own.push('"');
-    let [name_at, created_at, scheduled_at] = template.splice_offsets;
-    let body = template.body.as_str().unwrap_or_default();
-    let Some((labels_at, annotations_at)) = labels_span(body, created_at, scheduled_at) else {
-        return template.clone();
-    };
-    let labels = &body[labels_at..annotations_at];
-    let others = members(labels.strip_prefix(LABELS).unwrap_or_default())
-        .map(str::to_owned)
-        .or_else(|| pod_labels(body));
-    let labels = match others {
-        // The shard label is last: of two members of one name, the last one counts.
-        Some(others) => format!("{LABELS}{{{others},{own}}}"),
-        None => format!("{LABELS}{{{own}}}"),
-    };
-    let (before, after) = (&body[..labels_at], &body[annotations_at..]);
-    let annotation_bytes = scheduled_at as usize - annotations_at;
-    let Ok(scheduled_at) = u32::try_from(before.len() + labels.len() + annotation_bytes) else {
-        return template.clone();
-    };
-    JobTemplate {
-        body: format!("{before}{labels}{after}").into(),
-        splice_offsets: [name_at, created_at, scheduled_at],
-        ttl_seconds_after_finished: template.ttl_seconds_after_finished,
-        had_reserved_annotations: template.had_reserved_annotations,
+    let others = members(labels).or_else(|| pod_labels(spec));
+    let mut text = String::from("{");
+    if let Some(others) = others {
+        text.push_str(others);
+        text.push(',');
     }
-}
-
-const LABELS: &str = r#","labels":"#;
-
-/// Returns the span of the labels in a body, or the place for them: after the closing quote of the creation time and
-/// before the annotations.
-fn labels_span(body: &str, created_at: u32, scheduled_at: u32) -> Option<(usize, usize)> {
-    let labels_at = usize::try_from(created_at).ok()? + 1;
-    let head = body.get(..usize::try_from(scheduled_at).ok()?)?;
-    let head = head
-        .strip_suffix(r#"":""#)?
-        .strip_suffix(SCHEDULED_TIMESTAMP_ANNOTATION)?;
-    let annotations_at = head.strip_suffix(r#","annotations":{""#)?.len();
-    (labels_at <= annotations_at).then_some((labels_at, annotations_at))
+    // The shard label is last: of two members of one name, the last one counts.
+    text.push('"');
+    push_escaped(&mut text, &count.label_key());
+    text.push_str("\":\"");
+    push_escaped(&mut text, &count.label_value(shard));
+    text.push_str("\"}");
+    text
 }
 
 /// Returns the text between the braces of an object; `None` for an object without members or another value.
 fn members(object: &str) -> Option<&str> {
     let inside = object.strip_prefix('{')?.strip_suffix('}')?.trim();
     (!inside.is_empty()).then_some(inside)
-}
-
-#[derive(Deserialize)]
-struct Job<'a> {
-    #[serde(borrow)]
-    spec: Option<JobSpec<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -93,8 +57,7 @@ struct PodMetadata<'a> {
 
 /// Returns the labels of the Pod template, which the server copies to a Job without labels. The server refuses invalid
 /// ones.
-fn pod_labels(body: &str) -> Option<String> {
-    let job: Job<'_> = serde_json::from_str(body).ok()?;
-    let labels = job.spec?.template?.metadata?.labels?.get();
-    members(labels).map(str::to_owned)
+fn pod_labels(spec: &str) -> Option<&str> {
+    let spec: JobSpec<'_> = serde_json::from_str(spec).ok()?;
+    members(spec.template?.metadata?.labels?.get())
 }

@@ -3,13 +3,18 @@
 //! Only the place of the annotation is parsed, so fields of newer servers reach the Job byte for byte (B-11.2 to
 //! B-11.5).
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, de::MapAccess};
 use serde_json::value::RawValue;
 
-use super::fields::{Field, FieldError, Name, Value, ignore, object};
+use super::{
+    fields::{Field, FieldError, Name, Value, ignore, object},
+    shard_label::with_shard_label,
+};
 use crate::{
     kube_api::objects::encode::{RESERVED_PREFIX, SCHEDULED_TIMESTAMP_ANNOTATION, push_escaped, push_raw_member},
-    shard::{JobTemplate, Uid},
+    shard::{CronJobIdentity, JobTemplate, ShardCount},
 };
 
 const FIELD: &str = "spec.jobTemplate";
@@ -55,17 +60,25 @@ impl<'de> Value<'de> for OtherAnnotations {
     }
 }
 
-/// Prepares the body of the Jobs of one CronJob.
-pub(super) fn job_template(raw: Field<RawTemplate<'_>>, name: &str, uid: &Uid) -> Result<JobTemplate, FieldError> {
+/// Prepares the body of the Jobs of one CronJob, with the shard label if there are shards.
+pub(super) fn job_template(
+    raw: Field<RawTemplate<'_>>,
+    cron_job: &CronJobIdentity,
+    shard_count: Option<ShardCount>,
+) -> Result<JobTemplate, FieldError> {
     let raw = raw.optional(FIELD)?.ok_or_else(|| FieldError::new(FIELD, "missing"))?;
     let metadata = raw.metadata.optional("spec.jobTemplate.metadata")?.unwrap_or_default();
     let annotations = metadata
         .annotations
         .optional("spec.jobTemplate.metadata.annotations")?
         .unwrap_or_default();
-    let labels = metadata.labels.map_or("", RawValue::get);
     let spec = raw.spec.map_or("", RawValue::get);
-    let n_bytes = labels.len() + annotations.members.len() + spec.len() + name.len();
+    let labels = Cow::from(metadata.labels.map_or("", RawValue::get));
+    let labels = match shard_count {
+        Some(count) => with_shard_label(&labels, spec, &cron_job.uid, count).into(),
+        None => labels,
+    };
+    let n_bytes = labels.len() + annotations.members.len() + spec.len() + cron_job.name.len();
     let mut body = BodyWithGaps::with_capacity(n_bytes + REST_BYTES);
     body.push(r#"{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":""#);
     body.gap(0)?;
@@ -73,7 +86,7 @@ pub(super) fn job_template(raw: Field<RawTemplate<'_>>, name: &str, uid: &Uid) -
     body.gap(1)?;
     body.push("\"");
     if !labels.is_empty() {
-        push_raw_member(&mut body.text, "labels", labels);
+        push_raw_member(&mut body.text, "labels", &labels);
     }
     body.push(r#","annotations":{""#);
     body.push(SCHEDULED_TIMESTAMP_ANNOTATION);
@@ -82,7 +95,7 @@ pub(super) fn job_template(raw: Field<RawTemplate<'_>>, name: &str, uid: &Uid) -
     body.push("\"");
     body.push(&annotations.members);
     body.push("}");
-    push_owner_references(&mut body.text, name, uid);
+    push_owner_references(&mut body.text, cron_job);
     body.push("}");
     if !spec.is_empty() {
         push_raw_member(&mut body.text, "spec", spec);
@@ -123,11 +136,11 @@ impl BodyWithGaps {
 }
 
 /// Appends the owner reference (B-11.4).
-fn push_owner_references(body: &mut String, name: &str, uid: &Uid) {
+fn push_owner_references(body: &mut String, cron_job: &CronJobIdentity) {
     body.push_str(r#","ownerReferences":[{"apiVersion":"batch/v1","kind":"CronJob","name":""#);
-    push_escaped(body, name);
+    push_escaped(body, &cron_job.name);
     body.push_str(r#"","uid":""#);
-    push_escaped(body, &uid.to_string());
+    push_escaped(body, &cron_job.uid.to_string());
     body.push_str(r#"","controller":true,"blockOwnerDeletion":true}]"#);
 }
 

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use super::*;
 use crate::shard::{
-    ActiveJob, ConcurrencyPolicy, CronJobStatus, Finish, ShardId, ShardLabels, Threshold, TroubleThresholds,
+    ActiveJob, ConcurrencyPolicy, CronJobRecord, CronJobStatus, Finish, JobRecord, ShardId, ShardLabels, Threshold,
+    TroubleThresholds,
 };
 
 const UID: &str = "0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0";
@@ -29,7 +30,7 @@ fn cron_job_text(metadata: &str, spec: &str, status: &str) -> String {
 const TEMPLATE: &str = r#""jobTemplate":{"metadata":{"creationTimestamp":null},"spec":{"template":{}}}"#;
 
 fn cron_job(text: &str) -> Result<CronJobRecord, DecodeError> {
-    decoder().cron_job(&serde_json::from_str(text).unwrap())
+    decoder().cron_job(text).map_err(|undecodable| undecodable.error)
 }
 
 fn with_spec(spec: &str) -> CronJobRecord {
@@ -105,11 +106,10 @@ fn nulls_are_absent_and_unknown_fields_are_ignored() {
 #[test]
 fn a_decode_error_names_its_field_and_keeps_the_identity() {
     fn check(text: &str, field: &str, problem: &str) {
-        let slim: SlimCronJob = serde_json::from_str(text).unwrap();
-        let error = decoder().cron_job(&slim).unwrap_err();
+        let UndecodableCronJob { error, cron_job } = decoder().cron_job(text).unwrap_err();
         assert_eq!((error.field, &*error.problem), (field, problem), "{text}");
         assert_eq!((&*error.namespace, &*error.name), ("shop", "backup"));
-        let (identity, version) = slim.identity().unwrap();
+        let (identity, version) = cron_job.unwrap();
         assert_eq!((&identity.uid, version.0), (&Uid::new(UID), 4711));
     }
     fn check_spec(spec: &str, field: &str, problem: &str) {
@@ -177,9 +177,8 @@ fn a_decode_error_names_its_field_and_keeps_the_identity() {
 fn invalid_metadata_is_a_decode_error_without_an_identity() {
     fn check(from: &str, to: &str, field: &str) {
         let text = cron_job_text("", TEMPLATE, "").replace(from, to);
-        assert_eq!(cron_job(&text).unwrap_err().field, field, "{text}");
-        let slim: SlimCronJob = serde_json::from_str(&text).unwrap();
-        assert!(slim.identity().is_none());
+        let UndecodableCronJob { error, cron_job } = decoder().cron_job(&text).unwrap_err();
+        assert_eq!((error.field, cron_job), (field, None), "{text}");
     }
     check(r#""4711""#, r#""x1""#, "metadata.resourceVersion");
     check(r#""4711""#, "4711", "metadata.resourceVersion");
@@ -188,6 +187,35 @@ fn invalid_metadata_is_a_decode_error_without_an_identity() {
     check(r#""namespace":"shop""#, r#""namespace":null"#, "metadata.namespace");
     check(r#""metadata":{"#, r#""metadata":[],"later":{"#, "metadata.namespace");
     assert_eq!(cron_job("{}").unwrap_err().field, "metadata.namespace");
+}
+
+#[test]
+fn a_received_cron_job_has_its_uid_and_version_regardless_of_other_fields() {
+    for (text, uid, version) in [
+        (&*cron_job_text("", TEMPLATE, ""), Some(UID), Some("4711")),
+        (
+            r#"{"spec":{"schedule":3},"metadata":{"uid":"u-2","resourceVersion":"8"}}"#,
+            Some("u-2"),
+            Some("8"),
+        ),
+        (r#"{"metadata":{"uid":7}}"#, None, None),
+        (r#"{"metadata":null}"#, None, None),
+        ("{}", None, None),
+        ("[]", None, None),
+    ] {
+        let received: ReceivedCronJob = serde_json::from_str(text).unwrap();
+        assert_eq!(received.uid(), uid.map(Uid::new).as_ref(), "{text}");
+        let meta = kube::Resource::meta(&received);
+        assert_eq!(meta.resource_version.as_deref(), version, "{text}");
+        assert_eq!(received.text(), text);
+    }
+}
+
+#[test]
+fn text_that_cannot_be_parsed_is_undecodable() {
+    let text = cron_job_text("", &format!(r#""timeZone":"\ud800",{TEMPLATE}"#), "");
+    assert!(serde_json::from_str::<ReceivedCronJob>(&text).is_ok());
+    assert_eq!(cron_job(&text).unwrap_err().field, "JSON");
 }
 
 #[test]
@@ -333,7 +361,7 @@ fn job_text(owner_references: &str, annotations: &str, status: &str) -> String {
 }
 
 fn job(text: &str) -> Result<JobRecord, DecodeError> {
-    decoder().job(&serde_json::from_str(text).unwrap())
+    serde_json::from_str::<ReceivedJob>(text).unwrap().into_record()
 }
 
 const OWNER: &str = r#"[{"apiVersion":"batch/v1","kind":"CronJob","name":"backup","uid":"c1","controller":true}]"#;
@@ -478,9 +506,9 @@ fn the_status_of_a_job_without_a_cron_job_is_not_decoded() {
 
 #[test]
 fn an_undecodable_job_keeps_its_uid() {
-    let slim: SlimJob = serde_json::from_str(&job_text(OWNER, "{}", r#"{"startTime":5}"#)).unwrap();
-    assert_eq!(slim.uid(), Some(&Uid::new(UID)));
-    let error = decoder().job(&slim).unwrap_err();
+    let received: ReceivedJob = serde_json::from_str(&job_text(OWNER, "{}", r#"{"startTime":5}"#)).unwrap();
+    assert_eq!(received.uid(), Some(&Uid::new(UID)));
+    let error = received.into_record().unwrap_err();
     assert_eq!(
         error.to_string(),
         "Job shop/backup-29 cannot be decoded: status.startTime: expected a string, found a number"
@@ -516,11 +544,9 @@ fn decoding_corrupted_objects_does_not_panic() {
             ]
         })
     }) {
-        if let Ok(slim) = serde_json::from_str::<SlimCronJob>(&text) {
-            let _ = decoder().cron_job(&slim);
-        }
-        if let Ok(slim) = serde_json::from_str::<SlimJob>(&text) {
-            let _ = decoder().job(&slim);
+        let _ = decoder().cron_job(&text);
+        if let Ok(received) = serde_json::from_str::<ReceivedJob>(&text) {
+            let _ = received.into_record();
         }
     }
 }
@@ -550,7 +576,7 @@ fn the_last_status_write_of_another_field_manager_is_noted() {
     let spec = format!(r#""schedule":"* * * * *",{TEMPLATE}"#);
     let note = |fields: &str| {
         let text = cron_job_text(&format!(r#","managedFields":{fields}"#), &spec, "");
-        decoder.cron_job(&serde_json::from_str(&text).unwrap()).unwrap();
+        decoder.cron_job(&text).unwrap();
         others.active(time("2026-03-01T10:03:00Z"))
     };
     assert!(note("[]").is_empty() && note("3").is_empty() && note("null").is_empty());

@@ -19,7 +19,8 @@ pub trait WatchObserver: Clone + Send + Sync + 'static {
     /// answer.
     fn on_request(&self, request: WatchRequest) -> impl FnOnce(Option<u16>) + Send + 'static;
 
-    /// Called for each sign of life: the beginning or a part of a successful answer.
+    /// Called for each sign of life: the beginning or a part of a successful answer. A list of one object, which asks
+    /// for the current version, is none: it succeeds while every watch fails.
     fn on_activity(&self);
 }
 
@@ -30,10 +31,12 @@ pub fn observed(client: Client, observer: impl WatchObserver) -> Client {
         let (client, observer) = (client.clone(), observer.clone());
         async move {
             let answered = observer.on_request(kind(&request));
+            let asks_for_version = has_parameter(&request, "limit=1");
             let answer = client.send(request).await;
             answered(answer.as_ref().ok().map(|answer| answer.status().as_u16()));
             let answer = answer?;
-            let observer = answer.status().is_success().then_some(observer);
+            let is_sign_of_life = answer.status().is_success() && !asks_for_version;
+            let observer = is_sign_of_life.then_some(observer);
             let report_activity = move || {
                 if let Some(observer) = &observer {
                     observer.on_activity();
@@ -52,10 +55,14 @@ pub fn observed(client: Client, observer: impl WatchObserver) -> Client {
 }
 
 fn kind(request: &Request<Body>) -> WatchRequest {
-    let mut parameters = request.uri().query().unwrap_or_default().split('&');
-    if parameters.any(|parameter| parameter == "watch=true") {
+    if has_parameter(request, "watch=true") {
         WatchRequest::Watch
     } else {
         WatchRequest::List
     }
+}
+
+fn has_parameter(request: &Request<Body>, wanted: &str) -> bool {
+    let mut parameters = request.uri().query().unwrap_or_default().split('&');
+    parameters.any(|parameter| parameter == wanted)
 }

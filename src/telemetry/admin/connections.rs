@@ -1,6 +1,7 @@
 //! The connections of the endpoints, limited in number and in time, so that no client can prevent a probe's response.
 //!
-//! At the limit a new connection replaces the oldest one, so clients with open connections cannot lock a probe out.
+//! At the limit a new connection replaces the oldest one, so clients with open connections cannot lock a probe out. The
+//! newest connection is served first, so busy connections cannot delay a probe, which opens a new one.
 
 use std::{
     collections::VecDeque,
@@ -40,7 +41,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 /// The open connections, and the router that serves them.
 pub(super) struct Connections {
     router: Router,
-    /// Ordered by age, the oldest first.
+    /// Ordered by age, the newest first.
     open: VecDeque<BoxFuture<'static, ()>>,
 }
 
@@ -63,10 +64,10 @@ impl Connections {
     /// Serves one more connection, which replaces the oldest one at the limit.
     fn open(&mut self, stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) {
         if self.open.len() >= CONNECTIONS_MAX {
-            self.open.pop_front();
+            self.open.pop_back();
         }
         self.open
-            .push_back(Box::pin(serve_connection(stream, self.router.clone())));
+            .push_front(Box::pin(serve_connection(stream, self.router.clone())));
     }
 
     /// Serves the open connections, and forgets those that end.

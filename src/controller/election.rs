@@ -140,7 +140,7 @@ impl ElectionTask {
     pub async fn run(mut self) {
         let ending = self.participate().await;
         // Requests that remain are not sent: another replica may lead their shards by then.
-        self.channels.leadership.send_replace(self.no_leadership());
+        self.end_leadership();
         let _ = self.channels.commands.try_send(ShardCommand::ReleaseAll);
         match ending {
             Ending::Left => tracing::info!("left the election"),
@@ -150,7 +150,7 @@ impl ElectionTask {
     }
 
     async fn participate(&mut self) -> Ending {
-        self.channels.leadership.send_replace(self.no_leadership());
+        self.end_leadership();
         let mut result = self.handle(ElectionInput::Willing(self.clock.verdict() == ClockVerdict::Fine));
         if self.is_alone {
             result = result.and_then(|()| self.handle(ElectionInput::Shards(ShardReport::Synced)));
@@ -347,7 +347,7 @@ impl ElectionTask {
         tracing::warn!(?reason, "lost the membership: releases all shards and joins again");
         self.channels.metrics.rejoins.inc();
         self.incarnation = Incarnation((self.incarnations)());
-        self.channels.leadership.send_replace(self.no_leadership());
+        self.end_leadership();
         self.channels.writes.reset_connections();
         self.requests.clear();
         self.handovers.forget_all();
@@ -358,6 +358,12 @@ impl ElectionTask {
                 .push(self.lease_requests.installation(self.config.installation.clone()));
         }
         Ok(())
+    }
+
+    /// Replaces the leadership by one that is over, and wakes the shards.
+    fn end_leadership(&self) {
+        self.channels.leadership.send_replace(self.no_leadership());
+        self.channels.act_until.set(Some(self.clock.boot()));
     }
 
     fn no_leadership(&self) -> Leadership {

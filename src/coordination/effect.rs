@@ -10,7 +10,7 @@ pub struct RequestId(pub u64);
 /// An action. Requests are sent at once or dropped: a renewal counts from the instant at which it was requested.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ElectionEffect {
-    /// Patch a Lease if it still has this version, or create it.
+    /// Patch a Lease that must still have the version of `precondition`, or create one if there is no precondition.
     Write {
         /// Matches the response.
         request: RequestId,

@@ -47,7 +47,8 @@ pub(super) struct LeaseWatch {
     api: LeaseApi,
     clock: Clock,
     refusals: Refusals,
-    /// Timeout of a list, and of a watch request until it begins: well before a fence.
+    /// Timeout of a list, and of a watch request until it begins. The election asks for a list after half of the time to a
+    /// fence. If the list gets no answer, another one begins before the fence.
     patience: Duration,
     stage: LeaseWatchState,
     /// Whether the election regards the watch as live.
@@ -59,7 +60,7 @@ pub(super) struct LeaseWatch {
 impl LeaseWatch {
     /// Creates the watch. `fence_after` is the time without events after which a replica is fenced.
     pub(super) fn new(api: LeaseApi, clock: Clock, refusals: Refusals, fence_after: Duration) -> LeaseWatch {
-        let patience = fence_after / 2;
+        let patience = fence_after * 3 / 8;
         let stage = list(&api, &clock, patience);
         LeaseWatch {
             api,

@@ -79,7 +79,7 @@ pub(super) struct LeaseRequests {
 }
 
 impl LeaseRequests {
-    /// Patches a Lease that must have this version, or creates it.
+    /// Patches a Lease that must have this version. Without a version, creates it.
     pub(super) fn write(
         &self,
         request: RequestId,

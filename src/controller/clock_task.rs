@@ -32,6 +32,9 @@ const INTERVAL_IN_DOUBT: Duration = Duration::from_millis(270);
 /// Timeout of a probe. On a dead connection a probe would otherwise hang for as long as a request may take.
 const PROBE_PATIENCE: Duration = Duration::from_secs(5);
 
+/// Minimum interval between two warnings about replaced connections.
+const WARNING_INTERVAL: Duration = Duration::from_mins(1);
+
 /// Maximum interval between two reads of the clock, since a step of it makes a probe due at once.
 const CLOCK_READ_INTERVAL_MAX: Duration = Duration::from_secs(1);
 
@@ -45,6 +48,10 @@ pub struct ClockTask {
     probed_at: Option<BootInstant>,
     logged_verdict: ClockVerdict,
     was_holding: bool,
+    /// The number of replaced connections that are not logged yet.
+    n_unreported: u64,
+    /// The last warning about replaced connections.
+    reported_at: Option<BootInstant>,
 }
 
 impl Session {
@@ -66,6 +73,8 @@ impl ClockTask {
             probed_at: None,
             logged_verdict: ClockVerdict::Unknown,
             was_holding: false,
+            n_unreported: 0,
+            reported_at: None,
         }
     }
 
@@ -140,17 +149,23 @@ impl ClockTask {
         self.report_retired();
     }
 
-    fn report_retired(&self) {
+    /// Counts replaced connections, and logs them at most once a minute: while the clock of an API server is wrong, its
+    /// connections are replaced again and again.
+    fn report_retired(&mut self) {
         let counter = &self.metrics.retired_connections;
         // Clock and counter belong to the process, which may have had other tasks before this one.
         let n_new = self.clock.n_retired_connections().saturating_sub(counter.get());
-        if n_new > 0 {
-            counter.inc_by(n_new);
+        counter.inc_by(n_new);
+        self.n_unreported += n_new;
+        let now = self.clock.boot();
+        let is_due = self.reported_at.is_none_or(|at| now.since(at) >= WARNING_INTERVAL);
+        if self.n_unreported > 0 && is_due {
             tracing::warn!(
-                connections = n_new,
+                connections = std::mem::take(&mut self.n_unreported),
                 "the clock of an API server differs from this replica's: its connections are replaced, and new ones may \
                  reach another server"
             );
+            self.reported_at = Some(now);
         }
     }
 }
@@ -288,7 +303,7 @@ mod tests {
         };
         let metrics = Metrics::register().unwrap().clock;
         for _ in 0..2 {
-            let task = ClockTask::new(api.client(), 1, clock.clone(), metrics.clone());
+            let mut task = ClockTask::new(api.client(), 1, clock.clone(), metrics.clone());
             task.report_retired();
         }
         assert_eq!(metrics.retired_connections.get(), 1);

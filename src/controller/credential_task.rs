@@ -60,6 +60,8 @@ struct FileLog {
     n_failed: u64,
     /// Time of the last warning.
     warned_at: Option<BootInstant>,
+    /// Whether the last warning is about the present fault.
+    is_reported: bool,
 }
 
 impl FileLog {
@@ -67,10 +69,11 @@ impl FileLog {
     fn report(&mut self, files: &'static str, result: Result<Refreshed, CredentialFileError>, now: BootInstant) {
         match result {
             Ok(refreshed) => {
-                let was_fault = std::mem::take(&mut self.n_failed) >= FAULT_MIN;
+                self.n_failed = 0;
+                let was_reported = std::mem::take(&mut self.is_reported);
                 match refreshed {
                     Refreshed::Changed => tracing::info!(files, "credentials changed: requests use the new ones"),
-                    Refreshed::Same if was_fault => tracing::info!(files, "credential files are usable again"),
+                    Refreshed::Same if was_reported => tracing::info!(files, "credential files are usable again"),
                     Refreshed::Same => {}
                 }
             }
@@ -79,6 +82,7 @@ impl FileLog {
                 let is_due = self.warned_at.is_none_or(|at| now.since(at) >= WARNING_INTERVAL);
                 if self.n_failed >= FAULT_MIN && is_due {
                     self.warned_at = Some(now);
+                    self.is_reported = true;
                     tracing::warn!(
                         files,
                         n_failed = self.n_failed,

@@ -23,8 +23,8 @@ impl Tokens {
         }
     }
 
-    /// Takes `n` tokens, or all of a full bucket if it holds fewer. Returns the instant from which that is possible if
-    /// tokens are missing.
+    /// Takes `n` tokens. If the bucket cannot hold as many, it must be full, and all of them are taken. Returns the
+    /// instant from which that is possible if tokens are missing.
     pub(in crate::controller) fn take(&mut self, n: u32, now: BootInstant) -> Result<(), BootInstant> {
         let full_at = self.full_at.max(now) + self.interval * n.min(self.capacity);
         let beyond = full_at.since(now).saturating_sub(self.interval * self.capacity);

@@ -2,10 +2,17 @@
 
 use std::{
     io,
-    sync::{Arc, Mutex},
+    sync::{Arc, LazyLock, Mutex},
 };
 
-use tracing::subscriber::{DefaultGuard, set_default};
+use tracing::{
+    Dispatch,
+    subscriber::{DefaultGuard, NoSubscriber, set_default},
+};
+
+/// With a single subscriber in the process, `tracing` remembers for all threads whether the first thread that reached a
+/// log line has it. With two, it asks every thread.
+static SECOND: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(NoSubscriber::default()));
 
 /// Captures what this thread logs, until it is dropped.
 pub(in crate::controller) struct CapturedLog {
@@ -15,6 +22,7 @@ pub(in crate::controller) struct CapturedLog {
 
 impl CapturedLog {
     pub(in crate::controller) fn begin() -> CapturedLog {
+        LazyLock::force(&SECOND);
         let text = Text::default();
         let writer = text.clone();
         let subscriber = tracing_subscriber::fmt()

@@ -8,7 +8,8 @@ pub const PAGE_SIZE: u32 = 500;
 pub(super) const LARGE_PAGE_SIZE: u32 = 2_000;
 
 /// Maximum size of a page of CronJobs or Jobs. 2,000 objects of 16 KiB fit, which is more than most of them take. A larger
-/// page is dropped and requested again with a lower limit, which the later pages of the list keep.
+/// page is dropped and requested again with a lower limit, which the later pages of the list
+/// keep. The next list begins with the full number again.
 pub(super) const PAGE_BYTES_MAX: u64 = 32 << 20;
 
 /// Maximum size of a page of Leases: 500 Leases with the longest plans and their managed fields.

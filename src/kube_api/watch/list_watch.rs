@@ -13,7 +13,8 @@
 //!
 //! If the server does not select, the watch receives all objects and is not reopened. Objects of shards that are not
 //! wanted when they arrive are ignored. The request for the version also detects whether the server selects; it precedes
-//! each list, each watch after an interruption, and each watch while the server does not select.
+//! each list of a selection that changes, each watch after an interruption (except of the Jobs without a label), and each
+//! watch while the server does not select.
 
 mod failures;
 mod history;

@@ -34,7 +34,7 @@ pub(super) struct Lifecycle {
     loading: ShardSet,
     lists: ListQueue,
     reports: VecDeque<ShardReport>,
-    /// The last instant at which a shard was sealed, or could have been.
+    /// The last seal of a shard with a successor, or the last `next_seal_at` at which no shard was ready.
     last_seal_at: Option<BootInstant>,
 }
 

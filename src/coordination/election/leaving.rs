@@ -8,7 +8,7 @@ use crate::shard::{BootInstant, SealOrder, ShardCommand, ShardTerm};
 
 /// The longest that a shard acts after a drain began, or after the order to seal it. Unanswered requests and unstored
 /// statuses are then left to the next leader.
-pub const CLOSE_MAX: Duration = Duration::from_secs(5);
+pub const CLOSE_MAX: Duration = Duration::from_secs(7);
 
 impl Election {
     /// Begins to leave for good. Shards that are already being sealed get the drain's deadline if it is earlier.

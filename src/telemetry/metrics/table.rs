@@ -180,7 +180,7 @@ table! {
         "Up to 3 seconds is normal. At 7 seconds the replica stops acting: the API server is slow or down.";
     HANDOVER_DURATION: Histogram "cronwheel_handover_duration_seconds" ["side"]
         "Duration of handovers. side given: from the seal until the Lease names the next leader. side taken: from that Lease until this replica acts.",
-        "The API server is slow, or creates of moving shards stay unanswered for five seconds.";
+        "The API server is slow, or creates of moving shards stay unanswered for seven seconds.";
     LEASE_FENCES: Counter "cronwheel_fences_total" []
         "Times that this replica stopped acting because its Lease was not renewed in time.",
         "The API server was slow or down, or the process did not run: look at its CPU limit.";

@@ -93,6 +93,22 @@ pub struct LeaseRecord {
     pub annotations: BTreeMap<Box<str>, Box<str>>,
 }
 
+impl LeaseRecord {
+    /// A Lease that has only a name and a version.
+    pub fn empty(key: LeaseKey, resource_version: ResourceVersion) -> LeaseRecord {
+        LeaseRecord {
+            key,
+            resource_version,
+            holder: "".into(),
+            duration_secs: 0,
+            transitions: 0,
+            renewed_at: None,
+            acquired_at: None,
+            annotations: BTreeMap::new(),
+        }
+    }
+}
+
 /// The holder of a Lease.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Holder {

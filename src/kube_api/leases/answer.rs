@@ -3,8 +3,6 @@
 //! Only a `Status` of the API server itself shows that a Lease changed, exists or is gone. Anything else, such as the
 //! page of a proxy, means that the outcome is unknown.
 
-use std::collections::BTreeMap;
-
 use http::StatusCode;
 
 use super::object;
@@ -49,16 +47,7 @@ fn done(answer: &RawAnswer, kind: WriteKind, key: &LeaseKey) -> Result<LeaseReco
     match kind {
         WriteKind::Create | WriteKind::Patch => object::record(&answer.body, key),
         // The server answers with a `Status`, or with the Lease if a finalizer holds it.
-        WriteKind::Delete(version) => Ok(LeaseRecord {
-            key: key.clone(),
-            resource_version: version,
-            holder: "".into(),
-            duration_secs: 0,
-            transitions: 0,
-            renewed_at: None,
-            acquired_at: None,
-            annotations: BTreeMap::new(),
-        }),
+        WriteKind::Delete(version) => Ok(LeaseRecord::empty(key.clone(), version)),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Observes the requests of a watch and its activity. `kube`'s watcher does not expose its requests and bookmarks.
+//! Observes the requests of a watch, and its signs of life: lists, events and bookmarks.
 
 use http::Request;
 use http_body_util::BodyExt;

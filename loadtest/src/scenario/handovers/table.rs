@@ -70,6 +70,41 @@ impl HandoverReport {
     }
 }
 
+impl HandoverReport {
+    /// Writes the lines between the table and the verdict.
+    fn write_counts(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        writeln!(f, "Seals without a handover: {}.", self.n_without)?;
+        writeln!(
+            f,
+            "Lease writes a second at rest, all replicas: {:.2}.",
+            self.rest_writes_per_second
+        )?;
+        let tally = &self.tally;
+        writeln!(
+            f,
+            "Jobs expected {}, created {}, missed {}, doubled {}.",
+            tally.n_expected,
+            tally.n_created,
+            tally.missed.len(),
+            tally.doubled.len()
+        )?;
+        if tally.n_unanswered > 0 {
+            let n_unanswered = tally.n_unanswered;
+            writeln!(
+                f,
+                "Of the created Jobs, {n_unanswered} are from replicas that were killed before the response."
+            )?;
+        }
+        for name in tally.missed.iter().chain(&tally.doubled).take(10) {
+            writeln!(f, "  {name}")?;
+        }
+        for request in self.about_missed.iter().take(20) {
+            writeln!(f, "  {request}")?;
+        }
+        Ok(())
+    }
+}
+
 impl Display for HandoverReport {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(
@@ -113,34 +148,7 @@ impl Display for HandoverReport {
         if let (Some(half), Some(most)) = (ratio(0.5), ratio(0.99)) {
             writeln!(f, "\nHandover to bare write: {half:.1} x at p50, {most:.1} x at p99.")?;
         }
-        writeln!(f, "Seals without a handover: {}.", self.n_without)?;
-        writeln!(
-            f,
-            "Lease writes a second at rest, all replicas: {:.2}.",
-            self.rest_writes_per_second
-        )?;
-        let tally = &self.tally;
-        writeln!(
-            f,
-            "Jobs expected {}, created {}, missed {}, doubled {}.",
-            tally.n_expected,
-            tally.n_created,
-            tally.missed.len(),
-            tally.doubled.len()
-        )?;
-        if tally.n_unanswered > 0 {
-            let n_unanswered = tally.n_unanswered;
-            writeln!(
-                f,
-                "Of the created Jobs, {n_unanswered} are from replicas that were killed before the response."
-            )?;
-        }
-        for name in tally.missed.iter().chain(&tally.doubled).take(10) {
-            writeln!(f, "  {name}")?;
-        }
-        for request in self.about_missed.iter().take(20) {
-            writeln!(f, "  {request}")?;
-        }
+        self.write_counts(f)?;
         write!(f, "\nVerdict: {}", if self.is_clean() { "clean" } else { "NOT CLEAN" })
     }
 }

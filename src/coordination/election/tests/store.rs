@@ -148,16 +148,8 @@ impl Store {
 
 /// The Lease that results when a server applies a write to `former`, or creates it.
 fn applied(write: &LeaseWrite, former: Option<&LeaseRecord>, version: ResourceVersion, wall: Timestamp) -> LeaseRecord {
-    let mut record = former.cloned().unwrap_or_else(|| LeaseRecord {
-        key: write.key.clone(),
-        resource_version: version,
-        holder: "".into(),
-        duration_secs: 0,
-        transitions: 0,
-        renewed_at: None,
-        acquired_at: None,
-        annotations: BTreeMap::new(),
-    });
+    let new = || LeaseRecord::empty(write.key.clone(), version);
+    let mut record = former.cloned().unwrap_or_else(new);
     record.resource_version = version;
     if let Some(holder) = &write.holder {
         record.holder.clone_from(holder);

@@ -205,9 +205,7 @@ impl MemberLease {
             jobs_labelled: text(annotation::JOBS_LABELLED).and_then(JobsLabelled::parse),
         }
     }
-}
 
-impl MemberLease {
     /// Whether it takes shards now.
     pub fn accepts(&self) -> bool {
         self.acceptance == Acceptance::Now
@@ -383,14 +381,10 @@ mod tests {
             ("example.com/other", "1"),
         ];
         let record = LeaseRecord {
-            key: LeaseKey::Member("uid".into()),
-            resource_version: ResourceVersion(7),
             holder: "somebody_else".into(),
-            duration_secs: 15,
             transitions: 3,
-            renewed_at: None,
-            acquired_at: None,
             annotations: annotations.map(|(name, text)| (name.into(), text.into())).into(),
+            ..LeaseRecord::empty(LeaseKey::Member("uid".into()), ResourceVersion(7))
         };
         let member = MemberLease::read(&record, COUNT);
         assert_eq!(member.holder, Holder::Stranger("somebody_else".into()));

@@ -67,6 +67,19 @@ impl Bench {
         watch::jobs(client, Scope::Cluster, Some(self.shards(&self.delivered)))
     }
 
+    /// A client of the controller, and the queries of its requests.
+    fn recording(&self) -> (Client, Arc<Mutex<Vec<String>>>) {
+        let service = self.api.client("controller");
+        let queries: Arc<Mutex<Vec<String>>> = Arc::default();
+        let recorded = Arc::clone(&queries);
+        let recording = tower::service_fn(move |request: Request<Body>| {
+            let query = request.uri().query().unwrap_or_default().to_owned();
+            recorded.lock().unwrap().push(query);
+            service.clone().call(request)
+        });
+        (Client::new(recording, "default"), queries)
+    }
+
     fn shards(&self, delivered: &DeliveredVersions) -> WatchedShards {
         WatchedShards {
             count: self.count,
@@ -193,18 +206,25 @@ async fn watch_yields_only_jobs_of_wanted_shards() {
 async fn request_for_the_version_selects_no_labels() {
     let bench = Bench::new();
     bench.wanted.set(shards(&[1]));
-    let service = bench.api.client("controller");
-    let queries: Arc<Mutex<Vec<String>>> = Arc::default();
-    let recorded = Arc::clone(&queries);
-    let recording = tower::service_fn(move |request: Request<Body>| {
-        let query = request.uri().query().unwrap_or_default().to_owned();
-        recorded.lock().unwrap().push(query);
-        service.clone().call(request)
-    });
-    let mut items = pin!(bench.jobs(Client::new(recording, "default")));
+    let (client, queries) = bench.recording();
+    let mut items = pin!(bench.jobs(client));
     until_watching(&mut items, &shards(&[1])).await;
     // A server that reads from etcd would read all Jobs to find none with a label that no Job has.
     assert_eq!(queries.lock().unwrap()[0], "&limit=1");
+}
+
+/// A replica that starts has no shards. With a label that no Job has, the server would compare the labels of all Jobs.
+#[tokio::test(start_paused = true)]
+async fn jobs_of_no_shards_are_not_listed() {
+    let bench = Bench::new();
+    let (client, queries) = bench.recording();
+    let mut items = pin!(bench.jobs(client));
+    assert_eq!(until_watching(&mut items, &ShardSet::EMPTY).await, Vec::<String>::new());
+    assert!(bench.delivered.jobs.get().is_some());
+    let queries = queries.lock().unwrap();
+    assert_eq!(queries.len(), 2, "{queries:?}");
+    assert_eq!(queries[0], "&limit=1");
+    assert!(queries[1].contains("watch=true"), "{queries:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -200,6 +200,9 @@ impl<K: Kind> ListWatch<K> {
         self.announce(WatchStage::ListBegun, self.selected);
         let selector = if is_of_all {
             Selector::default()
+        } else if let Some(through) = from.take_if(|_| self.selected.is_empty()) {
+            // To find nothing, the API server would look at every object.
+            return self.end_list(through);
         } else {
             self.kind.selector(&self.selected)
         };
@@ -234,8 +237,12 @@ impl<K: Kind> ListWatch<K> {
             self.next_step = WatchStep::Page { pages, from };
             return;
         }
+        self.end_list(from.unwrap_or(page.version));
+    }
+
+    /// The list is complete. A watch from this version follows.
+    fn end_list(&mut self, through: String) {
         self.retry.reset();
-        let through = from.unwrap_or(page.version);
         if let Some(cache) = self.kind.cache() {
             cache.complete(ResourceVersion::read(&through));
         }

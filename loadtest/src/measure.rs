@@ -8,7 +8,7 @@ use testbed::Kubectl;
 /// Linux reports CPU time to user programs in hundredths of a second, on every architecture.
 const CLOCK_TICK: Duration = Duration::from_millis(10);
 
-/// The resource usage of a process since its start.
+/// The resource usage of a process since its start, or since [`reset_resident_max`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProcessUsage {
     /// User and system time.
@@ -56,6 +56,13 @@ impl ProcessUsage {
             ..self
         }
     }
+}
+
+/// Resets the peak resident memory of a process to its current resident memory, as proc(5) documents for
+/// `/proc/PID/clear_refs`.
+pub(crate) fn reset_resident_max(pid: u32) -> anyhow::Result<()> {
+    fs::write(format!("/proc/{pid}/clear_refs"), "5")
+        .with_context(|| format!("cannot reset the peak memory of process {pid}"))
 }
 
 /// Describes in one line where the figures were taken.
@@ -156,6 +163,7 @@ mod tests {
 
     #[test]
     fn this_process_can_be_measured() {
+        reset_resident_max(std::process::id()).unwrap();
         assert!(ProcessUsage::of(std::process::id()).unwrap().resident_kib > 0);
     }
 

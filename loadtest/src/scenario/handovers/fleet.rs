@@ -17,7 +17,10 @@ use testbed::replica::{
 };
 
 use super::table::Drain;
-use crate::{controller::get, measure::ProcessUsage};
+use crate::{
+    controller::get,
+    measure::{ProcessUsage, reset_resident_max},
+};
 
 /// Maximum wait for readiness, for leaders of all shards, and for an exit. Replicas that start together list every
 /// Job without the label of a shard, which takes minutes beside hundreds of thousands of Jobs.
@@ -158,13 +161,15 @@ impl Fleet {
         Ok(led_since(logs.iter().map(|(is_alive, turns)| (*is_alive, &turns[..]))))
     }
 
-    /// Returns the most memory that a running replica has used.
-    pub(in crate::scenario) fn resident_max_kib(&self) -> anyhow::Result<u64> {
+    /// Returns the most memory that a running replica has used since the last call.
+    pub(in crate::scenario) fn take_resident_max_mib(&self) -> anyhow::Result<f64> {
         let mut max_kib = 0;
         for replica in &self.running {
             max_kib = max_kib.max(ProcessUsage::of(replica.pid())?.resident_max_kib);
+            reset_resident_max(replica.pid())?;
         }
-        Ok(max_kib)
+        #[expect(clippy::cast_precision_loss, reason = "memory in KiB is far below 2^52")]
+        Ok(max_kib as f64 / 1_024.0)
     }
 
     /// Stops all replicas. Returns the turns in their logs.

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Maximum wait for shards to be handed over.
-pub const HANDOVER_GRACE: Duration = Duration::from_secs(12);
+pub const HANDOVER_GRACE: Duration = Duration::from_secs(14);
 
 const _: () = assert!(
     CLOSE_MAX.as_millis() + SEAL_TIMEOUT.as_millis() + 3_000 <= HANDOVER_GRACE.as_millis(),
@@ -24,7 +24,7 @@ const _: () = assert!(
 );
 
 /// Maximum wait for creates that were sent and are not answered.
-pub const INFLIGHT_GRACE: Duration = Duration::from_secs(8);
+pub const INFLIGHT_GRACE: Duration = Duration::from_secs(6);
 
 /// Maximum wait for pending statuses. The next leader derives those that are not written by then.
 pub const STATUS_GRACE: Duration = Duration::from_secs(4);

@@ -7,8 +7,9 @@ use super::{Election, ElectionEffect, led_shard::Handover};
 use crate::shard::{BootInstant, SealOrder, ShardCommand, ShardTerm};
 
 /// The longest that a shard acts after a drain began, or after the order to seal it. Unanswered requests and unstored
-/// statuses are then left to the next leader.
-pub const CLOSE_MAX: Duration = Duration::from_secs(7);
+/// statuses are then left to the next leader. It is as long as a grace period of 30 seconds permits, because a shard
+/// that is sealed at this limit has no leader until its missing answers arrive.
+pub const CLOSE_MAX: Duration = Duration::from_secs(9);
 
 impl Election {
     /// Begins to leave for good. Shards that are already being sealed get the drain's deadline if it is earlier.

@@ -6,7 +6,10 @@ mod unchanged;
 
 use std::{
     pin::pin,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -225,6 +228,35 @@ async fn jobs_of_no_shards_are_not_listed() {
     assert_eq!(queries.len(), 2, "{queries:?}");
     assert_eq!(queries[0], "&limit=1");
     assert!(queries[1].contains("watch=true"), "{queries:?}");
+}
+
+/// The first request shows the version, and the second one opens the watch.
+#[tokio::test(start_paused = true)]
+async fn first_shard_that_is_added_during_a_request_is_complete() {
+    for adds_at in [0, 1] {
+        let bench = Arc::new(Bench::new());
+        let (service, adding) = (bench.api.client("controller"), Arc::clone(&bench));
+        let n_requests = Arc::new(AtomicUsize::new(0));
+        let counting = tower::service_fn(move |request: Request<Body>| {
+            let (mut service, bench) = (service.clone(), Arc::clone(&adding));
+            let number = n_requests.fetch_add(1, Ordering::SeqCst);
+            async move {
+                if number == adds_at {
+                    bench.wanted.set(shards(&[1]));
+                    bench.create("since", Some(1)).await;
+                }
+                service.call(request).await
+            }
+        });
+        let mut items = pin!(bench.jobs(Client::new(counting, "default")));
+        let listed = until_watching(&mut items, &shards(&[1])).await;
+        if adds_at == 0 {
+            assert_eq!(listed, ["since"]);
+        } else {
+            assert_eq!(listed, Vec::<String>::new());
+            assert_eq!(next_job(&mut items).await, "since");
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -206,7 +206,7 @@ impl Display for TakeoversReport {
         )?;
         writeln!(
             f,
-            "| kills | all shards led, p50 | most | memory of a replica, most | the same at the first start |"
+            "| kills | all shards led, p50 | most | memory of a replica, most | memory at the first start, most |"
         )?;
         writeln!(f, "|---|---|---|---|---|")?;
         write!(
@@ -241,7 +241,7 @@ mod tests {
         let expected = "\
 3 replicas, 20000 CronJobs that are not due, 1 changes a second; 2 cores
 
-| kills | all shards led, p50 | most | memory of a replica, most | the same at the first start |
+| kills | all shards led, p50 | most | memory of a replica, most | memory at the first start, most |
 |---|---|---|---|---|
 | 3 | 10.4 s | 11.0 s | 84 MiB | 100 MiB |";
         assert_eq!(report.to_string(), expected);

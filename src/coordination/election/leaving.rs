@@ -7,8 +7,9 @@ use super::{Election, ElectionEffect, led_shard::Handover};
 use crate::shard::{BootInstant, SealOrder, ShardCommand, ShardTerm};
 
 /// The longest that a shard acts after a drain began, or after the order to seal it. Unanswered requests and unstored
-/// statuses are then left to the next leader. It is as long as a grace period of 30 seconds permits, because a shard
-/// that is sealed at this limit has no leader until its missing answers arrive.
+/// statuses are then left to the next leader. A shard that is sealed at this limit has no leader while it waits for
+/// missing answers, two seconds at most. A longer limit would leave less of the grace period of a Pod, 30 seconds, for
+/// the later phases of the shutdown.
 pub const CLOSE_MAX: Duration = Duration::from_secs(9);
 
 impl Election {

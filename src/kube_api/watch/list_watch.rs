@@ -7,6 +7,7 @@
 //! - When a shard is added, the watch is reopened at its current version with the new selection, and `list_task` lists
 //!   the shard at `delivered_version` or later. The watch delivers every change after `delivered_version`, so the two
 //!   together miss none. For this the wanted shards are read before and after every event.
+//! - While no shard is wanted, nothing is listed, and the watch begins at the requested version.
 //! - When a shard is removed, its objects do no harm. The selection shrinks later.
 //! - The watch begins at a version that is requested before the list. The version of the list may be too new: a list of
 //!   an added shard may be older. A selection that never changes needs no such request.
@@ -200,8 +201,10 @@ impl<K: Kind> ListWatch<K> {
         self.announce(WatchStage::ListBegun, self.selected);
         let selector = if is_of_all {
             Selector::default()
-        } else if let Some(through) = from.take_if(|_| self.selected.is_empty()) {
-            // To find nothing, the API server would look at every object.
+        } else if self.selected.is_empty()
+            && let Some(through) = from.take()
+        {
+            // Even to find no object, the API server would compare all of them.
             return self.end_list(through);
         } else {
             self.kind.selector(&self.selected)

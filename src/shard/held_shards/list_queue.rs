@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use crate::shard::{BootInstant, ShardId, ShardSet};
 
-/// How long a list of shards that are taken over waits for the next such shard. A busy API server confirms these shards
-/// up to a tenth of a second apart, and one list of all of them is no slower than that of one shard.
+/// How long a list of shards that are taken over waits for the next such shard. A replica takes shards by writes of their
+/// Leases, and a busy API server answers these up to a tenth of a second apart. One list of all shards takes about as
+/// long as a list of one.
 const GATHER_PAUSE: Duration = Duration::from_millis(200);
 
 /// Maximum time that such a list waits: a twentieth of the ten seconds after which a member is evicted.

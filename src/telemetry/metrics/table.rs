@@ -137,7 +137,7 @@ table! {
         "Time since a watch last received something: an event, a bookmark, or a part of a list. The longest of all watches of the resource.",
         "Up to a minute is normal. Above two minutes /readyz fails: the API server or the network is down, or a permission is missing.";
     RELISTS: Counter "cronwheel_relists_total" ["resource"]
-        "Complete lists, including the first.",
+        "Complete lists, including the first. While a replica has no shards, such a list needs no request.",
         "A steady rise: watches fail and cannot resume at their resource version.";
     START_OVERS: Counter "cronwheel_start_overs_total" []
         "Times that this process discarded its state because the API server returned to an older history, as after a restore of etcd.",
@@ -180,7 +180,7 @@ table! {
         "Up to 3 seconds is normal. At 7 seconds the replica stops acting: the API server is slow or down.";
     HANDOVER_DURATION: Histogram "cronwheel_handover_duration_seconds" ["side"]
         "Duration of handovers. side given: from the seal until the Lease names the next leader. side taken: from that Lease until this replica acts.",
-        "The API server is slow, or creates of moving shards stay unanswered for seven seconds.";
+        "The API server is slow, or creates of moving shards stay unanswered for nine seconds.";
     LEASE_FENCES: Counter "cronwheel_fences_total" []
         "Times that this replica stopped acting because its Lease was not renewed in time.",
         "The API server was slow or down, or the process did not run: look at its CPU limit.";

@@ -1,5 +1,5 @@
-//! A replica is killed. A restart in the same Pod takes its shards back at once; otherwise others take them over after
-//! its Lease expires.
+//! A replica is killed. After a restart in the same Pod, its shards get leaders at once; otherwise others take them over
+//! after its Lease expires.
 
 use super::{group::Group, n_slots};
 use crate::kubernetes::Namespace;

@@ -100,7 +100,7 @@ fn f_17_replica_exits_when_its_lease_task_fails() {
 #[test]
 fn f_18_only_the_shard_that_crashes_its_leaders_is_quarantined() {
     play(
-        // With other seeds, another shard has the same leaders in all three crashes, and is rightly quarantined too.
+        // With some seeds, another shard has the same leaders in all three crashes, and is rightly quarantined too.
         118,
         Size {
             n_cron_jobs: 60,

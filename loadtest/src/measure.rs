@@ -8,14 +8,14 @@ use testbed::Kubectl;
 /// Linux reports CPU time to user programs in hundredths of a second, on every architecture.
 const CLOCK_TICK: Duration = Duration::from_millis(10);
 
-/// The resource usage of a process since its start, or since [`reset_resident_max`].
+/// The resource usage of a process since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProcessUsage {
     /// User and system time.
     pub(crate) cpu: Duration,
     /// Current resident memory.
     pub(crate) resident_kib: u64,
-    /// Peak resident memory.
+    /// Peak resident memory, since [`reset_resident_max`] if that was called.
     pub(crate) resident_max_kib: u64,
 }
 

@@ -23,8 +23,8 @@ const _: () = assert!(
     "three seconds are left for the Lease writes"
 );
 
-/// Maximum wait for creates that were sent and are not answered. A later leader finds the Jobs of the others by their
-/// names.
+/// Maximum wait for creates that were sent and are not answered. A later leader finds the Job of an unanswered create by
+/// its name.
 pub const INFLIGHT_GRACE: Duration = Duration::from_secs(6);
 
 /// Maximum wait for pending statuses. The next leader derives those that are not written by then.

@@ -68,9 +68,7 @@ impl HandoverReport {
         let wanted = drains.filter(|drain| (drain.requested.as_second().rem_euclid(60) < BURST_SECONDS) == is_burst);
         Quantiles::of(wanted.map(|drain| drain.took))
     }
-}
 
-impl HandoverReport {
     /// Writes the lines between the table and the verdict.
     fn write_counts(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(f, "Seals without a handover: {}.", self.n_without)?;

@@ -31,6 +31,10 @@ use crate::{
     target::Target,
 };
 
+/// After three crashes in ten minutes, a shard is in quarantine, and one replica leads nothing else. Replicas of a new
+/// installation know of no crashes.
+const KILLS_PER_INSTALLATION: u32 = 2;
+
 #[derive(Debug, Args)]
 pub(crate) struct TakeoversArguments {
     /// Number of CronJobs. None of them is due.
@@ -39,7 +43,7 @@ pub(crate) struct TakeoversArguments {
     /// Number of replicas.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(2..))]
     replicas: u32,
-    /// Number of kills. Each takes about a minute.
+    /// Number of kills. Each takes about a minute. After every second one, all replicas start anew.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     kills: u32,
     /// Number of shards: a power of two from 16 to 1024.
@@ -123,7 +127,6 @@ struct TakeoversReport {
 }
 
 impl Takeovers {
-    /// Kills replicas one after the other. Each is replaced after its shards have new leaders.
     async fn run(&self, target: &mut Target, scratch: &Path) -> anyhow::Result<TakeoversReport> {
         let kubectl = target.kubectl().clone();
         kubectl.apply(&self.load.namespaces_manifest())?;
@@ -131,35 +134,53 @@ impl Takeovers {
         let kubeconfig = target.candidate_kubeconfig(scratch)?;
         progress(&format!("creating {} CronJobs", self.load.n_cron_jobs));
         self.load.create(target.kubeconfig()).await?;
-        let mut fleet = Fleet::new(&self.program, &kubeconfig, scratch, self.n_shards);
-        for _ in 0..self.n_replicas {
-            fleet.add("r0")?;
-        }
-        fleet.wait_until_all_led().await?;
-        tokio::time::sleep(EVEN_WAIT).await;
-        let first_resident_max_mib = fleet.take_resident_max_mib()?;
-        let (mut took, mut resident_max_mib) = (Vec::new(), 0.0_f64);
-        for number in 1..=self.n_kills {
-            let killed = fleet.kill_oldest()?;
-            took.push(time_until_all_led(&fleet, killed).await?);
-            progress(&format!("kill {number}: all shards led after {:.1?}", took.last()));
-            let new = fleet.add("r0")?;
-            fleet.wait_until_ready(new).await?;
-            tokio::time::sleep(EVEN_WAIT).await;
-            resident_max_mib = resident_max_mib.max(fleet.take_resident_max_mib()?);
-        }
-        drop(fleet.end_all().await?);
-        Ok(TakeoversReport {
+        let mut report = TakeoversReport {
             command: measure::command(),
             revision: measure::revision(),
             machine: measure::machine_line(&kubectl, Some(&self.program)),
             n_replicas: self.n_replicas,
             n_cron_jobs: self.load.n_cron_jobs,
             changes_per_second: self.changes_per_second,
-            seconds: took.iter().map(Duration::as_secs_f64).collect(),
-            first_resident_max_mib,
-            resident_max_mib,
-        })
+            seconds: Vec::new(),
+            first_resident_max_mib: 0.0,
+            resident_max_mib: 0.0,
+        };
+        let mut n_left = self.n_kills;
+        while n_left > 0 {
+            let installation = format!("takeovers-{n_left}");
+            let scratch = scratch.join(&installation);
+            fs::create_dir(&scratch).with_context(|| format!("cannot create {}", scratch.display()))?;
+            let fleet = Fleet::new(&self.program, &kubeconfig, &scratch, self.n_shards);
+            let n_kills = n_left.min(KILLS_PER_INSTALLATION);
+            self.kill(fleet.of_installation(&installation), n_kills, &mut report)
+                .await?;
+            n_left -= n_kills;
+        }
+        Ok(report)
+    }
+
+    /// Starts all replicas and kills some, one after the other. Each is replaced after its shards have new leaders.
+    async fn kill(&self, mut fleet: Fleet, n_kills: u32, report: &mut TakeoversReport) -> anyhow::Result<()> {
+        for _ in 0..self.n_replicas {
+            fleet.add("r0")?;
+        }
+        fleet.wait_until_all_led().await?;
+        tokio::time::sleep(EVEN_WAIT).await;
+        report.first_resident_max_mib = report.first_resident_max_mib.max(fleet.take_resident_max_mib()?);
+        for _ in 0..n_kills {
+            let killed = fleet.kill_oldest()?;
+            let took = time_until_all_led(&fleet, killed).await?;
+            report.seconds.push(took.as_secs_f64());
+            progress(&format!(
+                "kill {}: all shards led after {took:.1?}",
+                report.seconds.len()
+            ));
+            let new = fleet.add("r0")?;
+            fleet.wait_until_ready(new).await?;
+            tokio::time::sleep(EVEN_WAIT).await;
+            report.resident_max_mib = report.resident_max_mib.max(fleet.take_resident_max_mib()?);
+        }
+        fleet.end_all().await.map(drop)
     }
 }
 

@@ -18,6 +18,7 @@ use kube::{
 };
 use serde::Serialize;
 use serde_json::json;
+use testbed::Kubectl;
 
 use super::{
     client,
@@ -31,8 +32,8 @@ use crate::{
     target::Target,
 };
 
-/// After three crashes in ten minutes, a shard is in quarantine, and one replica leads nothing else. Replicas of a new
-/// installation know of no crashes.
+/// After three crashes in ten minutes, a shard is in quarantine, and one replica leads nothing else. A new installation
+/// knows of no crashes.
 const KILLS_PER_INSTALLATION: u32 = 2;
 
 #[derive(Debug, Args)]
@@ -43,7 +44,7 @@ pub(crate) struct TakeoversArguments {
     /// Number of replicas.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(2..))]
     replicas: u32,
-    /// Number of kills. Each takes about a minute. After every second one, all replicas start anew.
+    /// Number of kills. Each takes about a minute. After every second one, cronwheel is installed anew.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     kills: u32,
     /// Number of shards: a power of two from 16 to 1024.
@@ -147,13 +148,12 @@ impl Takeovers {
         };
         let mut n_left = self.n_kills;
         while n_left > 0 {
-            let installation = format!("takeovers-{n_left}");
-            let scratch = scratch.join(&installation);
+            let scratch = scratch.join(n_left.to_string());
             fs::create_dir(&scratch).with_context(|| format!("cannot create {}", scratch.display()))?;
             let fleet = Fleet::new(&self.program, &kubeconfig, &scratch, self.n_shards);
             let n_kills = n_left.min(KILLS_PER_INSTALLATION);
-            self.kill(fleet.of_installation(&installation), n_kills, &mut report)
-                .await?;
+            self.kill(fleet, n_kills, &mut report).await?;
+            delete_installation(&kubectl)?;
             n_left -= n_kills;
         }
         Ok(report)
@@ -182,6 +182,15 @@ impl Takeovers {
         }
         fleet.end_all().await.map(drop)
     }
+}
+
+/// Deletes what an installation without running replicas has left.
+fn delete_installation(kubectl: &Kubectl) -> anyhow::Result<()> {
+    let delete = ["delete", "--namespace=kube-system"];
+    let leases = ["leases", "--selector=cronwheel.dev/lease=cronwheel"];
+    kubectl.run(&[delete, leases].concat())?;
+    kubectl.run(&[delete, ["configmap", "cronwheel-installation"]].concat())?;
+    Ok(())
 }
 
 impl Takeovers {

@@ -67,12 +67,6 @@ impl Fleet {
         }
     }
 
-    /// The same replicas as an installation of this name, with Leases of its own.
-    pub(in crate::scenario) fn of_installation(mut self, name: &str) -> Fleet {
-        self.template.arguments.push(format!("--installation={name}"));
-        self
-    }
-
     /// Starts a replica in a new Pod. Returns the port of its endpoints.
     pub(in crate::scenario) fn add(&mut self, revision: &str) -> anyhow::Result<u16> {
         let number = self.n_started;

@@ -12,7 +12,7 @@ use anyhow::{Context as _, bail};
 use jiff::Timestamp;
 use testbed::replica::{
     Replica, ReplicaSetup,
-    turns::{Turn, led_since},
+    turns::{Turn, TurnKind, led_since},
     turns_in,
 };
 
@@ -121,7 +121,14 @@ impl Fleet {
         wait_for_end(&mut replica).await?;
         let took = begin.elapsed();
         self.ended.push(replica.setup().log.clone());
-        Ok(Drain { requested, took })
+        let turns = replica.turns()?;
+        let leaves = turns.iter().filter(|turn| matches!(turn.kind, TurnKind::Leaves { .. }));
+        let last = leaves.map(|turn| turn.at).max().context("it had no shards")?;
+        Ok(Drain {
+            requested,
+            handed_over: last.duration_since(requested).try_into()?,
+            took,
+        })
     }
 
     /// Kills the oldest replica as in a crash. Returns when.

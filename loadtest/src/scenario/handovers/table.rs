@@ -18,6 +18,8 @@ const BURST_SECONDS: i64 = 3;
 pub(crate) struct Drain {
     /// When SIGTERM was sent.
     pub(crate) requested: Timestamp,
+    /// The time until it had handed over its last shard.
+    pub(crate) handed_over: Duration,
     /// The time until its process had exited.
     pub(crate) took: Duration,
 }
@@ -63,10 +65,10 @@ impl HandoverReport {
         Quantiles::of(wanted.map(duration))
     }
 
-    fn drains(&self, is_burst: bool) -> Quantiles {
+    fn drains(&self, is_burst: bool, duration: impl Fn(&Drain) -> Duration) -> Quantiles {
         let drains = self.drains.iter();
         let wanted = drains.filter(|drain| (drain.requested.as_second().rem_euclid(60) < BURST_SECONDS) == is_burst);
-        Quantiles::of(wanted.map(|drain| drain.took))
+        Quantiles::of(wanted.map(duration))
     }
 
     /// Writes the lines between the table and the verdict.
@@ -130,8 +132,12 @@ impl Display for HandoverReport {
             "handover to balance shares, after a start or a kill",
             &Quantiles::of(self.other_handovers.iter().map(duration)),
         )?;
-        row(f, "drained replica gone, asked at :00", &self.drains(true))?;
-        row(f, "drained replica gone, asked at another time", &self.drains(false))?;
+        for (is_burst, time) in [(true, ":00"), (false, "another time")] {
+            let title = format!("drained replica, asked at {time}, to its last shard handed over");
+            row(f, &title, &self.drains(is_burst, |drain| drain.handed_over))?;
+            let title = format!("drained replica, asked at {time}, to its exit");
+            row(f, &title, &self.drains(is_burst, |drain| drain.took))?;
+        }
         row(
             f,
             "killed and restarted in its pod, to all shards led",
@@ -228,6 +234,7 @@ mod tests {
             lease_writes: vec![ms(4), ms(5), ms(30)],
             drains: vec![Drain {
                 requested: Timestamp::from_second(120).unwrap(),
+                handed_over: ms(600),
                 took: ms(700),
             }],
             restarted: vec![ms(1_900)],
@@ -246,8 +253,10 @@ mod tests {
 | of these, sealed later | 2 | 9.0 ms | 11.0 ms | 11.0 ms |
 | bare Lease write in the same time | 3 | 5.0 ms | 30.0 ms | 30.0 ms |
 | handover to balance shares, after a start or a kill | 1 | 70.0 ms | 70.0 ms | 70.0 ms |
-| drained replica gone, asked at :00 | 1 | 700 ms | 700 ms | 700 ms |
-| drained replica gone, asked at another time | 0 | - | - | - |
+| drained replica, asked at :00, to its last shard handed over | 1 | 600 ms | 600 ms | 600 ms |
+| drained replica, asked at :00, to its exit | 1 | 700 ms | 700 ms | 700 ms |
+| drained replica, asked at another time, to its last shard handed over | 0 | - | - | - |
+| drained replica, asked at another time, to its exit | 0 | - | - | - |
 | killed and restarted in its pod, to all shards led | 1 | 1.90 s | 1.90 s | 1.90 s |
 | killed and not restarted, to all shards led | 0 | - | - | - |
 

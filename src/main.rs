@@ -10,6 +10,7 @@ use cronwheel::{
 };
 
 /// The controller allocates many short-lived buffers on several threads, which jemalloc does faster than the system.
+/// Its background threads return freed memory to the system, also while the process is idle.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

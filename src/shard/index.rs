@@ -80,26 +80,32 @@ impl Index {
     }
 
     pub(crate) fn find_cron_job(&self, uid: &Uid) -> Option<OwnerIndex> {
-        self.find_owner(uid).filter(|&owner| self.cron_job(owner).is_some())
+        self.find_owner(uid).filter(|&owner| self.get_cron_job(owner).is_some())
     }
 
-    pub(crate) fn cron_job(&self, owner: OwnerIndex) -> Option<&CronJobState> {
+    /// The CronJob in a place that may have none: a place of [`Index::owner_indexes`], or the owner of a Job.
+    pub(crate) fn get_cron_job(&self, owner: OwnerIndex) -> Option<&CronJobState> {
         self.owners.get(owner)?.cron_job.as_deref()
     }
 
-    pub(crate) fn cron_job_mut(&mut self, owner: OwnerIndex) -> Option<&mut CronJobState> {
+    pub(crate) fn get_cron_job_mut(&mut self, owner: OwnerIndex) -> Option<&mut CronJobState> {
         self.owners.get_mut(owner)?.cron_job.as_deref_mut()
+    }
+
+    /// The CronJob in a place that has one.
+    pub(crate) fn cron_job(&self, owner: OwnerIndex) -> &CronJobState {
+        self.get_cron_job(owner).expect("the place of a CronJob")
+    }
+
+    pub(crate) fn cron_job_mut(&mut self, owner: OwnerIndex) -> &mut CronJobState {
+        self.get_cron_job_mut(owner).expect("the place of a CronJob")
     }
 
     /// Inserts a CronJob. Its Jobs may already be known.
     pub(crate) fn insert_cron_job(&mut self, uid: &Uid, cron_job: Box<CronJobState>) -> OwnerIndex {
         let owner = self.owner_or_insert(uid);
-        let place = self.owners.get_mut(owner).map(|owner| &mut owner.cron_job);
-        if let Some(place) = place
-            && place.replace(cron_job).is_none()
-        {
-            self.n_cron_jobs += 1;
-        }
+        let place = self.owners.get_mut(owner).expect("the place of an owner");
+        self.n_cron_jobs += usize::from(place.cron_job.replace(cron_job).is_none());
         owner
     }
 
@@ -119,34 +125,39 @@ impl Index {
     /// The Jobs of a CronJob in its own namespace. A CronJob cannot own Jobs in other namespaces; the garbage
     /// collector deletes these.
     pub(crate) fn children_of(&self, owner: OwnerIndex) -> impl Iterator<Item = (JobIndex, &Job)> {
-        let identity = self.cron_job(owner).map(|cron_job| &cron_job.record.identity);
-        let is_child = move |job: &Job| identity.is_some_and(|identity| job.is_in_namespace_of(identity));
-        self.jobs_of(owner).filter(move |(_, job)| is_child(job))
+        let identity = &self.cron_job(owner).record.identity;
+        self.jobs_of(owner)
+            .filter(move |(_, job)| job.is_in_namespace_of(identity))
     }
 
     pub(crate) fn n_jobs_of(&self, owner: OwnerIndex) -> u32 {
         self.owners.get(owner).map_or(0, |owner| owner.n_jobs)
     }
 
-    pub(crate) fn job(&self, job: JobIndex) -> Option<&Job> {
+    /// The Job in a place that may have none: a place of [`Index::job_indexes`].
+    pub(crate) fn get_job(&self, job: JobIndex) -> Option<&Job> {
         self.jobs.get(job)
     }
 
-    pub(crate) fn job_mut(&mut self, job: JobIndex) -> Option<&mut Job> {
-        self.jobs.get_mut(job)
+    /// The Job in a place that has one.
+    pub(crate) fn job(&self, job: JobIndex) -> &Job {
+        self.jobs.get(job).expect("the place of a Job")
+    }
+
+    pub(crate) fn job_mut(&mut self, job: JobIndex) -> &mut Job {
+        self.jobs.get_mut(job).expect("the place of a Job")
     }
 
     pub(crate) fn find_job(&self, uid: &Uid) -> Option<JobIndex> {
-        let has_uid = |&index: &JobIndex| self.job(index).is_some_and(|job| job.uid == *uid);
+        let has_uid = |&index: &JobIndex| self.job(index).uid == *uid;
         self.jobs_by_uid.find(hash(uid), has_uid).copied()
     }
 
     /// Whether a Job with this uid is known, belongs to the CronJob and is in its namespace.
     pub(crate) fn is_child_of(&self, owner: OwnerIndex, uid: &Uid) -> bool {
-        let job = self.find_job(uid).and_then(|job| self.job(job));
-        let cron_job = self.cron_job(owner);
-        job.zip(cron_job)
-            .is_some_and(|(job, cron_job)| job.owner == owner && job.is_in_namespace_of(&cron_job.record.identity))
+        let job = self.find_job(uid).map(|job| self.job(job));
+        let identity = &self.cron_job(owner).record.identity;
+        job.is_some_and(|job| job.owner == owner && job.is_in_namespace_of(identity))
     }
 
     /// All places that may contain a Job.
@@ -159,7 +170,7 @@ impl Index {
     }
 
     fn job_at(&self, index: JobIndex) -> Option<(JobIndex, &Job)> {
-        Some((index, self.job(index)?))
+        Some((index, self.get_job(index)?))
     }
 
     fn find_owner(&self, uid: &Uid) -> Option<OwnerIndex> {

@@ -219,14 +219,14 @@ impl ShardState {
     /// The highest known version of a CronJob.
     pub fn latest_version(&self) -> ResourceVersion {
         let cron_jobs = self.index.owner_indexes();
-        let versions = cron_jobs.filter_map(|owner| Some(self.index.cron_job(owner)?.record.resource_version));
+        let versions = cron_jobs.filter_map(|owner| Some(self.index.get_cron_job(owner)?.record.resource_version));
         versions.max().unwrap_or_default()
     }
 
     /// The highest known version of a Job.
     pub fn latest_job_version(&self) -> ResourceVersion {
         let jobs = self.index.job_indexes();
-        let versions = jobs.filter_map(|job| Some(ResourceVersion(self.index.job(job)?.resource_version)));
+        let versions = jobs.filter_map(|job| Some(ResourceVersion(self.index.get_job(job)?.resource_version)));
         versions.max().unwrap_or_default()
     }
 
@@ -241,11 +241,9 @@ impl ShardState {
 
     /// Evaluates a CronJob, in the order of B-3.1. Idempotent: repeated with the same facts it does nothing.
     fn evaluate(&mut self, owner: OwnerIndex, now: Timestamp) {
-        let is_decodable = self
-            .index
-            .cron_job(owner)
-            .is_some_and(|cron_job| !cron_job.is_undecodable);
-        if !self.is_listed(owner) || !is_decodable || self.is_paused {
+        let cron_job = self.index.get_cron_job(owner);
+        let is_decodable = cron_job.is_some_and(|cron_job| !cron_job.is_undecodable);
+        if !is_decodable || !self.is_listed(owner) || self.is_paused {
             return;
         }
         match self.phase {
@@ -277,16 +275,12 @@ impl ShardState {
     /// Handles a Job that a watch no longer selects. A running Job is looked up first: only its label may be gone.
     fn unselect_job(&mut self, uid: &Uid, now: Timestamp) {
         let Some(index) = self.index.find_job(uid) else { return };
-        let is_running = self
-            .index
-            .job(index)
-            .is_some_and(|job| job.finish.is_none() && !job.is_delete_requested);
+        let job = self.index.job(index);
+        let is_running = job.finish.is_none() && !job.is_delete_requested;
         // While its create is in flight, `forget_job` must record that the Job was created and deleted.
-        let owner = self.index.job(index).map(|job| job.owner);
-        let owner = owner.and_then(|owner| self.index.cron_job(owner));
-        let is_awaited = owner
-            .and_then(|owner| owner.open.as_ref())
-            .is_some_and(OpenSlot::is_in_flight);
+        let owner = self.index.get_cron_job(job.owner);
+        let open = owner.and_then(|owner| owner.open.as_ref());
+        let is_awaited = open.is_some_and(OpenSlot::is_in_flight);
         if is_running && !is_awaited {
             self.lose_job(index, now);
         } else {
@@ -300,9 +294,7 @@ impl ShardState {
     }
 
     fn emit_event(&mut self, owner: OwnerIndex, reason: EventReason, message: String) {
-        let Some(cron_job) = self.index.cron_job(owner) else {
-            return;
-        };
+        let cron_job = self.index.cron_job(owner);
         // The leader emits the Event.
         if self.phase == ShardPhase::Standby {
             return;

@@ -135,12 +135,10 @@ impl HeldShards {
                 let found = state.examine(place, now.wall);
                 n_examined += found.n_examined;
                 for kind in TroubleKind::ALL {
-                    if let Some(since) = found.since[kind as usize]
-                        && let Some(cron_job) = state.identity(place)
-                    {
+                    if let Some(since) = found.since[kind as usize] {
                         pass.selection.add(Trouble {
                             since,
-                            cron_job,
+                            cron_job: state.identity(place),
                             kind,
                             shard,
                         });

@@ -12,8 +12,8 @@ impl Index {
     /// from a watch that replays events, only proves that the Job exists.
     pub(crate) fn apply_job(&mut self, record: JobRecord, mark: u32) -> [Option<OwnerIndex>; 2] {
         let known = self.find_job(&record.uid);
-        let former_owner = known.and_then(|index| self.job(index)).map(|job| job.owner);
-        if let Some(job) = known.and_then(|index| self.job_mut(index))
+        let former_owner = known.map(|index| self.job(index).owner);
+        if let Some(job) = known.map(|index| self.job_mut(index))
             && record.resource_version.0 < job.resource_version
         {
             job.mark = mark;
@@ -47,17 +47,16 @@ impl Index {
         }
     }
 
-    /// Removes a Job. Returns it with its owner.
-    pub(crate) fn remove_job(&mut self, index: JobIndex) -> Option<(OwnerIndex, Job)> {
-        self.job(index)?;
+    /// Removes a Job and returns it.
+    pub(crate) fn remove_job(&mut self, index: JobIndex) -> Job {
         self.unlink_job(index);
-        let job = self.jobs.take(index)?;
+        let job = self.jobs.take(index).expect("the place of a Job");
         let found = self.jobs_by_uid.find_entry(hash(&job.uid), |&other| other == index);
         if let Ok(entry) = found {
             entry.remove();
         }
         self.release_owner(job.owner);
-        Some((job.owner, job))
+        job
     }
 
     fn insert_job(&mut self, record: JobRecord, owner: OwnerIndex, mark: u32) {
@@ -90,9 +89,7 @@ impl Index {
     /// Updates a Job. Returns whether a field that affects decisions changed.
     fn update_job(&mut self, index: JobIndex, record: &JobRecord, mark: u32) -> bool {
         let is_watched = self.is_watched(&record.shard_labels);
-        let Some(job) = self.jobs.get_mut(index) else {
-            return false;
-        };
+        let job = self.job_mut(index);
         let new = (
             record.finish,
             Seconds::new(record.scheduled),
@@ -108,12 +105,8 @@ impl Index {
     }
 
     fn link_job(&mut self, index: JobIndex, owner: OwnerIndex) {
-        let Some(owner_place) = self.owners.get_mut(owner) else {
-            return;
-        };
-        let Some(job) = self.jobs.get_mut(index) else {
-            return;
-        };
+        let owner_place = self.owners.get_mut(owner).expect("the place of an owner");
+        let job = self.jobs.get_mut(index).expect("the place of a Job");
         let next = std::mem::replace(&mut owner_place.first_job, index);
         (job.owner, job.next, job.previous) = (owner, next, NONE);
         owner_place.n_jobs += 1;
@@ -123,11 +116,9 @@ impl Index {
     }
 
     fn unlink_job(&mut self, index: JobIndex) {
-        let Some(job) = self.job(index) else { return };
+        let job = self.job(index);
         let (owner, next, previous) = (job.owner, job.next, job.previous);
-        let Some(owner_place) = self.owners.get_mut(owner) else {
-            return;
-        };
+        let owner_place = self.owners.get_mut(owner).expect("the place of an owner");
         owner_place.n_jobs -= 1;
         if previous == NONE {
             owner_place.first_job = next;

@@ -145,7 +145,7 @@ fn an_older_version_of_a_job_only_marks_it_as_present() {
             ..job(1, controller)
         };
         assert_eq!(index.apply_job(running, 2), [None, None], "{controller:?}");
-        let known = index.job(index.find_job(&uid("job", 1)).unwrap()).unwrap();
+        let known = index.job(index.find_job(&uid("job", 1)).unwrap());
         let known = (known.finish, known.resource_version, known.mark);
         assert_eq!(known, (Some(Finish::Complete), 150, 2), "{controller:?}");
         let owner = index.find_owner(&uid("cron-job", 1)).unwrap();

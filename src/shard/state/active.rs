@@ -11,7 +11,7 @@ use super::{ShardState, back_off::spread};
 use crate::{
     schedule::after,
     shard::{
-        cron_job::{CronJobState, LookUp, LookUpProgress},
+        cron_job::{LookUp, LookUpProgress},
         effect::{Effect, EventReason, JobLookUp},
         ids::{CronJobIdentity, Uid},
         index::{Job, JobIndex, OwnerIndex},
@@ -68,9 +68,7 @@ impl ShardState {
     /// deleted before it gets the label of its shard, no event reports the deletion.
     fn forget_unlabelled(&mut self, owner: OwnerIndex, now: Timestamp) {
         let doubtful = self.unlabelled(owner);
-        let Some(cron_job) = self.index.cron_job_mut(owner) else {
-            return;
-        };
+        let cron_job = self.index.cron_job_mut(owner);
         if doubtful.is_empty() {
             cron_job.look_up_unlabelled_at = None;
             return;
@@ -92,10 +90,8 @@ impl ShardState {
         let is_unwatched = |job: &Job| !job.is_watched && job.finish.is_none() && !job.is_delete_requested;
         let jobs = self.index.children_of(owner).filter(|(_, job)| is_unwatched(job));
         let mut jobs: Vec<(JobIndex, &Job)> = jobs.collect();
-        if let Some(cron_job) = self.index.cron_job(owner)
-            && !jobs.is_empty()
-        {
-            let listed = cron_job.listed();
+        if !jobs.is_empty() {
+            let listed = self.index.cron_job(owner).listed();
             jobs.retain(|(_, job)| listed.contains(&job.uid));
         }
         jobs.into_iter().map(|(index, _)| index).collect()
@@ -103,9 +99,7 @@ impl ShardState {
 
     /// The actions required, ordered by slot and name. Usually none.
     fn findings(&self, owner: OwnerIndex, now: Timestamp) -> Vec<(JobIndex, Finding)> {
-        let Some(cron_job) = self.index.cron_job(owner) else {
-            return Vec::new();
-        };
+        let cron_job = self.index.cron_job(owner);
         let listed = cron_job.listed();
         let latest = self.latest_slot_of_jobs(now);
         let mut findings = Vec::new();
@@ -127,35 +121,32 @@ impl ShardState {
             };
             findings.push((index, finding));
         }
-        findings.sort_by_key(|(index, _)| self.index.job(*index).map(|job| (job.scheduled(), &job.name)));
+        findings.sort_by_key(|(index, _)| {
+            let job = self.index.job(*index);
+            (job.scheduled(), &job.name)
+        });
         findings
     }
 
     /// Whether the Job's name matches its scheduled timestamp.
     fn is_ours(&self, owner: OwnerIndex, job: JobIndex) -> bool {
-        let (Some(cron_job), Some(job)) = (self.index.cron_job(owner), self.index.job(job)) else {
-            return false;
-        };
+        let name = &self.index.cron_job(owner).record.identity.name;
+        let job = self.index.job(job);
         job.scheduled()
-            .is_some_and(|slot| naming::is_job_name(&job.name, &cron_job.record.identity.name, slot))
+            .is_some_and(|slot| naming::is_job_name(&job.name, name, slot))
     }
 
     /// The running Jobs of the CronJob that Forbid and Replace count (B-5.1 and its difference).
     pub(super) fn running(&self, owner: OwnerIndex) -> impl Iterator<Item = &Job> {
-        let listed = self.index.cron_job(owner).map(CronJobState::listed);
-        self.index.children_of(owner).map(|(_, job)| job).filter(move |job| {
-            job.finish.is_none()
-                && !job.is_delete_requested
-                && listed.as_ref().is_some_and(|listed| listed.contains(&job.uid))
-        })
+        let listed = self.index.cron_job(owner).listed();
+        let children = self.index.children_of(owner).map(|(_, job)| job);
+        children.filter(move |job| job.finish.is_none() && !job.is_delete_requested && listed.contains(&job.uid))
     }
 
     /// Whether the Job of the last slot also has the name for this slot, since both are in the same minute, and has
     /// ended. A create would fail because the name is taken (B-12.3).
     pub(super) fn has_ended_job(&self, owner: OwnerIndex, slot: Timestamp) -> bool {
-        let Some(cron_job) = self.index.cron_job(owner) else {
-            return false;
-        };
+        let cron_job = self.index.cron_job(owner);
         let Some(last) = cron_job.current_status.last_schedule_time else {
             return false;
         };
@@ -177,11 +168,9 @@ impl ShardState {
     }
 
     fn adopt(&mut self, owner: OwnerIndex, job: JobIndex) {
-        let Some(active) = self.active_entry(job) else { return };
-        let scheduled = self.index.job(job).and_then(Job::scheduled);
-        let Some(cron_job) = self.index.cron_job_mut(owner) else {
-            return;
-        };
+        let active = self.active_entry(job);
+        let scheduled = self.index.job(job).scheduled();
+        let cron_job = self.index.cron_job_mut(owner);
         cron_job.add_active(active);
         if let Some(slot) = scheduled
             && cron_job
@@ -203,7 +192,7 @@ impl ShardState {
         let ended = self.index.children_of(owner).filter(|(_, job)| is_ended(job));
         let ours = ended.filter(|(index, _)| self.is_ours(owner, *index));
         let latest = ours.filter_map(|(_, job)| job.scheduled()).max();
-        let cron_job = self.index.cron_job_mut(owner)?;
+        let cron_job = self.index.cron_job_mut(owner);
         if let Some(slot) = latest {
             cron_job.advance_cursor(slot);
         }
@@ -211,46 +200,40 @@ impl ShardState {
     }
 
     /// The entry of `status.active` for a Job (B-12.5).
-    pub(super) fn active_entry(&self, job: JobIndex) -> Option<ActiveJob> {
-        let job = self.index.job(job)?;
-        Some(ActiveJob {
+    pub(super) fn active_entry(&self, job: JobIndex) -> ActiveJob {
+        let job = self.index.job(job);
+        ActiveJob {
             name: job.name.clone(),
             namespace: (*job.namespace).into(),
             uid: job.uid.clone(),
             resource_version: job.resource_version.to_string().into(),
-        })
+        }
     }
 
     fn report_unexpected(&mut self, owner: OwnerIndex, job: JobIndex, now: Timestamp) {
-        let Some(job) = self.index.job_mut(job) else { return };
+        let job = self.index.job_mut(job);
         job.is_reported_unexpected = true;
         let (namespace, name) = (job.namespace.clone(), job.name.clone());
-        let is_child = self
-            .index
-            .cron_job(owner)
-            .is_some_and(|cron_job| *cron_job.record.identity.namespace == *namespace);
-        let place = if is_child {
+        self.outcome_counts.unexpected_jobs += 1;
+        let cron_job = self.index.cron_job_mut(owner);
+        let place = if *cron_job.record.identity.namespace == *namespace {
             String::new()
         } else {
             format!("{namespace}/")
         };
-        let message = format!("Saw a job that the controller did not create or forgot: {place}{name}");
-        self.outcome_counts.unexpected_jobs += 1;
-        let cron_job = self.index.cron_job_mut(owner);
-        if cron_job.is_some_and(|cron_job| cron_job.unexpected_events.take(now)) {
+        if cron_job.unexpected_events.take(now) {
+            let message = format!("Saw a job that the controller did not create or forgot: {place}{name}");
             self.emit_event(owner, EventReason::UnexpectedJob, message);
         }
     }
 
     fn take_off(&mut self, owner: OwnerIndex, job: JobIndex, finish: Finish) {
-        let Some(job) = self.index.job(job) else { return };
+        let job = self.index.job(job);
         let (uid, message) = (
             job.uid.clone(),
             format!("Saw completed job: {}, condition: {}", job.name, finish.as_str()),
         );
-        if let Some(cron_job) = self.index.cron_job_mut(owner) {
-            cron_job.remove_active(&uid);
-        }
+        self.index.cron_job_mut(owner).remove_active(&uid);
         self.emit_event(owner, EventReason::SawCompletedJob, message);
     }
 
@@ -260,17 +243,14 @@ impl ShardState {
         let children = self.index.children_of(owner).map(|(_, job)| job);
         let children = children.filter(|job| !job.is_scheduled_after(latest_slot));
         let latest = children.filter_map(Job::completed).max();
-        if let Some(cron_job) = self.index.cron_job_mut(owner) {
-            cron_job.current_status.last_successful_time = cron_job.current_status.last_successful_time.max(latest);
-        }
+        let status = &mut self.index.cron_job_mut(owner).current_status;
+        status.last_successful_time = status.last_successful_time.max(latest);
     }
 
     /// Looks up the entries without a known Job (B-5.4), once, and again after a failure.
     fn look_up_missing(&mut self, owner: OwnerIndex, now: Timestamp) {
         let (uids, mut missing) = self.missing(owner);
-        let Some(cron_job) = self.index.cron_job_mut(owner) else {
-            return;
-        };
+        let cron_job = self.index.cron_job_mut(owner);
         cron_job
             .lookups
             .retain(|uid, look_up| missing.get(uid) == Some(&look_up.request));
@@ -305,9 +285,7 @@ impl ShardState {
     /// same uid, the second is looked up after the first is answered.
     fn missing(&self, owner: OwnerIndex) -> (Vec<Uid>, BTreeMap<Uid, JobLookUp>) {
         let (mut uids, mut requests) = (Vec::new(), BTreeMap::new());
-        let Some(cron_job) = self.index.cron_job(owner) else {
-            return (uids, requests);
-        };
+        let cron_job = self.index.cron_job(owner);
         for active in &cron_job.current_status.active {
             if !self.index.is_child_of(owner, &active.uid)
                 && let Entry::Vacant(vacant) = requests.entry(active.uid.clone())
@@ -321,17 +299,15 @@ impl ShardState {
 
     /// Removes a Job that a list does not contain. The Job may be newer than the list, so its entry is looked up first.
     pub(super) fn lose_job(&mut self, job: JobIndex, now: Timestamp) {
-        if let Some((owner, _)) = self.index.remove_job(job) {
-            self.evaluate_jobs(owner, now);
-        }
+        let owner = self.index.remove_job(job).owner;
+        self.evaluate_jobs(owner, now);
     }
 
     /// Removes a Job that is gone. A Job on the list that cronwheel did not delete went missing (B-5.4).
     pub(super) fn forget_job(&mut self, job: JobIndex, now: Timestamp) {
-        let Some((owner, job)) = self.index.remove_job(job) else {
-            return;
-        };
-        let Some(cron_job) = self.index.cron_job_mut(owner) else {
+        let job = self.index.remove_job(job);
+        let owner = job.owner;
+        let Some(cron_job) = self.index.get_cron_job_mut(owner) else {
             return;
         };
         let was_active = cron_job.remove_active(&job.uid);

@@ -84,9 +84,7 @@ impl ShardState {
 
     /// Records what an answer of the API server says about permissions, the Job and admission.
     fn note_create_answer(&mut self, owner: OwnerIndex, answer: &CreateOutcome, now: Timestamp) {
-        let Some(cron_job) = self.index.cron_job_mut(owner) else {
-            return;
-        };
+        let cron_job = self.index.cron_job_mut(owner);
         // A clock that was set back must not suppress the report.
         let since = cron_job.not_permitted_since.unwrap_or(now).min(now);
         cron_job.not_permitted_since = matches!(answer, CreateOutcome::NotPermitted { .. }).then_some(since);
@@ -103,10 +101,7 @@ impl ShardState {
 
     /// Whether creates have been refused for longer than an API server needs to start.
     fn is_without_permission(&self, owner: OwnerIndex, now: Timestamp) -> bool {
-        let since = self
-            .index
-            .cron_job(owner)
-            .and_then(|cron_job| cron_job.not_permitted_since);
+        let since = self.index.cron_job(owner).not_permitted_since;
         since.is_some_and(|since| now.duration_since(since) >= PERMISSION_PATIENCE)
     }
 
@@ -118,9 +113,7 @@ impl ShardState {
         (uid, shard_labels): (Uid, Box<ShardLabels>),
         resource_version: &str,
     ) {
-        let Some(cron_job) = self.index.cron_job_mut(owner) else {
-            return;
-        };
+        let cron_job = self.index.cron_job_mut(owner);
         let identity = cron_job.record.identity.clone();
         let name = naming::job_name(&identity.name, slot);
         let was_seen_to_go = cron_job
@@ -129,9 +122,7 @@ impl ShardState {
             .is_some_and(|open| open.gone.as_ref() == Some(&uid));
         match self.index.find_job(&uid) {
             // The watch delivered it first. The Job belongs to this slot, regardless of its annotations (B-12.5).
-            Some(index) if self.index.job(index).is_some_and(|job| job.finish.is_none()) => {
-                self.list_active(owner, index);
-            }
+            Some(index) if self.index.job(index).finish.is_none() => self.list_active(owner, index),
             Some(_) => {}
             None if was_seen_to_go => {}
             None => {
@@ -176,9 +167,7 @@ impl ShardState {
 
     /// Handles an existing Job of the slot's name (B-12.3): adopts a known child, else looks up the Job's owner.
     fn exists(&mut self, owner: OwnerIndex, slot: Timestamp, message: String) {
-        let Some(cron_job) = self.index.cron_job(owner) else {
-            return;
-        };
+        let cron_job = self.index.cron_job(owner);
         let identity = cron_job.record.identity.clone();
         let name = naming::job_name(&identity.name, slot);
         let known = self
@@ -199,18 +188,13 @@ impl ShardState {
     }
 
     fn list_active(&mut self, owner: OwnerIndex, job: JobIndex) {
-        if let Some(active) = self.active_entry(job)
-            && let Some(cron_job) = self.index.cron_job_mut(owner)
-        {
-            cron_job.add_active(active);
-        }
+        let active = self.active_entry(job);
+        self.index.cron_job_mut(owner).add_active(active);
     }
 
     /// Ends a slot that has its Job: the cursor moves to the slot (B-12.5).
     pub(super) fn settle(&mut self, owner: OwnerIndex, slot: Timestamp, outcome: InstantOutcome) {
-        let Some(cron_job) = self.index.cron_job_mut(owner) else {
-            return;
-        };
+        let cron_job = self.index.cron_job_mut(owner);
         cron_job.advance_cursor(slot);
         cron_job.note_short_life();
         cron_job.refused = None;
@@ -249,10 +233,8 @@ impl ShardState {
             DeleteOutcome::Deleted | DeleteOutcome::Gone => true,
             DeleteOutcome::Failed { .. } | DeleteOutcome::Withdrawn | DeleteOutcome::Abandoned => false,
         };
-        if let Some(index) = self.index.find_job(job)
-            && let Some(job) = self.index.job_mut(index)
-        {
-            job.is_delete_requested = is_gone;
+        if let Some(index) = self.index.find_job(job) {
+            self.index.job_mut(index).is_delete_requested = is_gone;
         }
         let Some(owner) = self.index.find_cron_job(uid) else {
             return;
@@ -270,7 +252,8 @@ impl ShardState {
             }
             DeleteOutcome::Abandoned => self.put_history_off(owner, None, now),
         }
-        if is_gone && let Some(cron_job) = self.index.cron_job_mut(owner) {
+        if is_gone {
+            let cron_job = self.index.cron_job_mut(owner);
             cron_job.n_history_failures = 0;
             cron_job.remove_active(job);
         }
@@ -279,20 +262,17 @@ impl ShardState {
     }
 
     fn put_history_off(&mut self, owner: OwnerIndex, retry_after: Option<Duration>, now: Timestamp) {
-        if let Some(cron_job) = self.index.cron_job_mut(owner) {
-            cron_job.n_history_failures = cron_job.n_history_failures.saturating_add(1);
-            let wait = back_off(cron_job.n_history_failures, owner)
-                .max(HISTORY_RETRY_MIN)
-                .max(requested_wait(retry_after));
-            cron_job.history_not_before = Some(after(now, wait));
-        }
+        let cron_job = self.index.cron_job_mut(owner);
+        cron_job.n_history_failures = cron_job.n_history_failures.saturating_add(1);
+        let wait = back_off(cron_job.n_history_failures, owner)
+            .max(HISTORY_RETRY_MIN)
+            .max(requested_wait(retry_after));
+        cron_job.history_not_before = Some(after(now, wait));
     }
 
     /// Handles the answer for one of the Jobs to replace. After the last one, the slot is decided again (B-10.4).
     fn replaced(&mut self, owner: OwnerIndex, job: &Uid, is_failed: bool, now: Timestamp) {
-        let Some(cron_job) = self.index.cron_job_mut(owner) else {
-            return;
-        };
+        let cron_job = self.index.cron_job_mut(owner);
         let Some(open) = &mut cron_job.open else { return };
         let SlotStage::Replacing { jobs, has_failed } = &mut open.stage else {
             return;

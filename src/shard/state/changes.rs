@@ -54,9 +54,7 @@ impl ShardState {
             self.evaluate(owner, now);
             return;
         };
-        let Some(cron_job) = self.index.cron_job_mut(owner) else {
-            return;
-        };
+        let cron_job = self.index.cron_job_mut(owner);
         cron_job.mark = mark;
         // An event older than the answer to this replica's own write contains no change.
         if record.resource_version < cron_job.record.resource_version {
@@ -77,9 +75,7 @@ impl ShardState {
             self.forget_failures(owner);
         }
         if change.is_any || is_status_news || was_undecodable || has_other_thresholds {
-            if let Some(cron_job) = self.index.cron_job_mut(owner) {
-                cron_job.must_decide = true;
-            }
+            self.index.cron_job_mut(owner).must_decide = true;
             self.evaluate(owner, now);
         } else {
             self.emit_status(owner, now);
@@ -89,16 +85,14 @@ impl ShardState {
     /// Handles a changed schedule: due slots of the old schedule end, and no earlier slot of the new schedule is
     /// started (B-2.2 and its difference).
     fn schedule_changed(&mut self, owner: OwnerIndex, now: Timestamp) {
-        let Some(cron_job) = self.index.cron_job_mut(owner) else {
-            return;
-        };
+        let cron_job = self.index.cron_job_mut(owner);
         cron_job.schedule_changed = Some(now);
         cron_job.reported = Reported::default();
         cron_job.ended_slot = None;
         (cron_job.after_start, cron_job.after_success) = (None, None);
         let is_unparseable = cron_job.record.schedule.parsed.is_err();
         let message = format!("unparseable schedule for cronjob: {}", cron_job.record.schedule.text);
-        self.disarm(owner);
+        self.arm(owner, None);
         self.close_of_former_schedule(owner);
         if is_unparseable {
             self.emit_event(owner, EventReason::UnParseableCronJobSchedule, message);
@@ -108,11 +102,8 @@ impl ShardState {
     /// Ends the open slot if the schedule has changed since, unless an answer about it is outstanding.
     pub(super) fn close_of_former_schedule(&mut self, owner: OwnerIndex) {
         let cron_job = self.index.cron_job(owner);
-        let is_of_former = cron_job.is_some_and(|cron_job| {
-            let slot = cron_job.open.as_ref().map(|open| open.slot);
-            slot.is_some_and(|slot| Some(slot) < cron_job.schedule_changed)
-        });
-        if is_of_former {
+        let open = cron_job.open.as_ref();
+        if open.is_some_and(|open| Some(open.slot) < cron_job.schedule_changed) {
             self.close_unless_in_flight(owner, InstantOutcome::ScheduleChanged);
         }
     }
@@ -124,7 +115,7 @@ impl ShardState {
     }
 
     pub(super) fn remove_cron_job(&mut self, owner: OwnerIndex) {
-        self.disarm(owner);
+        self.arm(owner, None);
         self.cancel_wake(owner);
         self.withdraw(owner);
         if let Some(cron_job) = self.index.remove_cron_job(owner)
@@ -136,9 +127,7 @@ impl ShardState {
 
     /// Resets the back-offs, since the change may have removed the cause of the failures.
     fn forget_failures(&mut self, owner: OwnerIndex) {
-        let Some(cron_job) = self.index.cron_job_mut(owner) else {
-            return;
-        };
+        let cron_job = self.index.cron_job_mut(owner);
         cron_job.refused = None;
         if let Some(open) = &mut cron_job.open {
             open.n_failures = 0;
@@ -155,7 +144,7 @@ impl ShardState {
     /// Withdraws the requests that the open slot waits for and that are not sent yet: its create, or the deletes before
     /// it. The slot is decided again after the answer.
     pub(super) fn withdraw(&mut self, owner: OwnerIndex) {
-        let Some(cron_job) = self.index.cron_job(owner) else {
+        let Some(cron_job) = self.index.get_cron_job(owner) else {
             return;
         };
         let withdrawal = |job| {

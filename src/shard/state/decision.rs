@@ -11,7 +11,7 @@ use crate::{
     shard::{
         ShardPhase,
         cron_job::{LookUpProgress, OpenSlot, SlotStage},
-        effect::{Effect, EventReason, JobDelete, JobOrder},
+        effect::{Effect, EventReason, JobOrder},
         ids::Uid,
         index::OwnerIndex,
         naming,
@@ -29,15 +29,11 @@ impl ShardState {
         if !self.may_decide(owner, now) {
             return;
         }
-        let Some(verdict) = self.verdict(owner, now) else {
-            return;
-        };
+        let verdict = self.verdict(owner, now);
         if let Some(decisions) = &mut self.decisions {
             decisions.push(verdict.clone());
         }
-        let Some(cron_job) = self.index.cron_job_mut(owner) else {
-            return;
-        };
+        let cron_job = self.index.cron_job_mut(owner);
         cron_job.must_decide = false;
         let passed = cron_job.armed.filter(|armed| *armed <= now);
         let is_given_up = cron_job.has_given_up(&verdict.decision);
@@ -51,9 +47,7 @@ impl ShardState {
     }
 
     fn may_decide(&mut self, owner: OwnerIndex, now: Timestamp) -> bool {
-        let Some(cron_job) = self.index.cron_job(owner) else {
-            return false;
-        };
+        let cron_job = self.index.cron_job(owner);
         let may_be_due = cron_job.must_decide || cron_job.armed.is_none_or(|armed| armed <= now);
         match &cron_job.open {
             Some(_) if cron_job.awaits_answer(now) => return false,
@@ -77,8 +71,8 @@ impl ShardState {
         !(is_looking_up && cron_job.record.concurrency_policy != ConcurrencyPolicy::Allow)
     }
 
-    fn verdict(&self, owner: OwnerIndex, now: Timestamp) -> Option<Verdict> {
-        let cron_job = self.index.cron_job(owner)?;
+    fn verdict(&self, owner: OwnerIndex, now: Timestamp) -> Verdict {
+        let cron_job = self.index.cron_job(owner);
         let record = &cron_job.record;
         // A slot that the cursor has passed is not due, even if it was armed.
         let armed = cron_job
@@ -106,7 +100,7 @@ impl ShardState {
             armed: armed_due.or(open.map(|open| open.slot)).or(armed_later),
             was_awaited: armed_due.is_some() || is_retry,
         };
-        Some(policy::decide(&facts, now))
+        policy::decide(&facts, now)
     }
 
     /// Begins to create the Job of a slot.
@@ -176,11 +170,9 @@ impl ShardState {
 
     /// The latest due slot, given that `due` is a due slot.
     fn latest_slot(&self, owner: OwnerIndex, due: Timestamp, now: Timestamp) -> Timestamp {
-        let schedule = self.index.cron_job(owner).map(|cron_job| &cron_job.record.schedule);
-        let later = schedule.and_then(|schedule| {
-            let parsed = schedule.parsed.as_ref().ok()?;
-            due::most_recent(parsed, &schedule.default_zone, due, now)
-        });
+        let schedule = &self.index.cron_job(owner).record.schedule;
+        let parsed = schedule.parsed.as_ref().ok();
+        let later = parsed.and_then(|parsed| due::most_recent(parsed, &schedule.default_zone, due, now));
         later.unwrap_or(due)
     }
 
@@ -198,11 +190,7 @@ impl ShardState {
         let former = self
             .open_slot_mut(owner)
             .map(|open| std::mem::replace(&mut open.stage, stage.clone()));
-        let deadline_secs = self
-            .index
-            .cron_job(owner)
-            .and_then(|cron_job| cron_job.record.starting_deadline_seconds);
-        if let Some(secs) = deadline_secs {
+        if let Some(secs) = self.index.cron_job(owner).record.starting_deadline_seconds {
             let lost = after(
                 slot,
                 SignedDuration::from_secs(secs).saturating_add(SignedDuration::from_millis(1)),
@@ -214,9 +202,7 @@ impl ShardState {
 
     /// Makes a slot the open one and ends the previous one. Returns whether the slot was not open before.
     fn open(&mut self, owner: OwnerIndex, slot: Timestamp, stage: SlotStage, verdict: &Verdict) -> bool {
-        let Some(cron_job) = self.index.cron_job_mut(owner) else {
-            return false;
-        };
+        let cron_job = self.index.cron_job_mut(owner);
         if let Some(open) = &mut cron_job.open {
             if open.slot == slot {
                 return false;
@@ -273,9 +259,7 @@ impl ShardState {
 
     /// Ends the open slot without a Job. The slot is not opened again, unless its deadline grows.
     pub(super) fn end_open(&mut self, owner: OwnerIndex, outcome: InstantOutcome) {
-        let Some(cron_job) = self.index.cron_job_mut(owner) else {
-            return;
-        };
+        let cron_job = self.index.cron_job_mut(owner);
         if let Some(open) = cron_job.open.take() {
             cron_job.ended_slot = Some((open.slot, outcome));
             self.outcome_counts.close(outcome);
@@ -284,9 +268,7 @@ impl ShardState {
 
     /// Ends the open slot, unless an answer about it is outstanding.
     pub(super) fn close_unless_in_flight(&mut self, owner: OwnerIndex, outcome: InstantOutcome) {
-        let Some(cron_job) = self.index.cron_job_mut(owner) else {
-            return;
-        };
+        let cron_job = self.index.cron_job_mut(owner);
         if cron_job.open.take_if(|open| !open.is_in_flight()).is_some() {
             self.outcome_counts.close(outcome);
         }
@@ -294,9 +276,7 @@ impl ShardState {
 
     /// Ends the open slot if the cursor has reached it, because its Job was found (B-5.1 and its difference).
     fn close_behind_cursor(&mut self, owner: OwnerIndex) {
-        let Some(cron_job) = self.index.cron_job_mut(owner) else {
-            return;
-        };
+        let cron_job = self.index.cron_job_mut(owner);
         let cursor = cron_job.current_status.last_schedule_time;
         if cron_job
             .open
@@ -308,40 +288,22 @@ impl ShardState {
     }
 
     pub(super) fn open_slot_mut(&mut self, owner: OwnerIndex) -> Option<&mut OpenSlot> {
-        self.index.cron_job_mut(owner)?.open.as_mut()
+        self.index.cron_job_mut(owner).open.as_mut()
     }
 
     /// Deletes the running Jobs, in the order of the active list (B-10.4). The create follows when all are answered.
     fn replace(&mut self, owner: OwnerIndex) {
-        let Some(cron_job) = self.index.cron_job(owner) else {
-            return;
-        };
-        let identity = cron_job.record.identity.clone();
-        let mut jobs: Vec<(Box<str>, Uid, std::sync::Arc<str>)> = self
-            .running(owner)
-            .map(|job| (job.name.clone(), job.uid.clone(), job.namespace.clone()))
-            .collect();
-        let listed = &cron_job.current_status.active;
-        let place = |uid: &Uid| listed.iter().position(|active| active.uid == *uid);
-        jobs.sort_by_cached_key(|(_, uid, _)| place(uid));
-        let uids: Vec<Uid> = jobs.iter().map(|(_, uid, _)| uid.clone()).collect();
-        for uid in &uids {
-            if let Some(job) = self.index.find_job(uid).and_then(|job| self.index.job_mut(job)) {
-                job.is_delete_requested = true;
+        let listed = &self.index.cron_job(owner).current_status.active;
+        let mut jobs: Vec<Uid> = self.running(owner).map(|job| job.uid.clone()).collect();
+        jobs.sort_by_cached_key(|uid| listed.iter().position(|active| active.uid == *uid));
+        for uid in &jobs {
+            if let Some(job) = self.index.find_job(uid) {
+                self.order_delete(owner, job, true);
             }
-        }
-        for (name, uid, namespace) in jobs {
-            self.outbox.push_back(Effect::DeleteJob(JobDelete {
-                cron_job: identity.clone(),
-                namespace: (*namespace).into(),
-                name,
-                uid,
-                is_for_replace: true,
-            }));
         }
         if let Some(open) = self.open_slot_mut(owner) {
             open.stage = SlotStage::Replacing {
-                jobs: uids,
+                jobs,
                 has_failed: false,
             };
         }
@@ -350,9 +312,7 @@ impl ShardState {
     /// Emits the create of the open slot.
     pub(super) fn order(&mut self, owner: OwnerIndex, next: Option<Timestamp>) {
         let clock_skew_max = self.config.clock_skew_max;
-        let Some(cron_job) = self.index.cron_job_mut(owner) else {
-            return;
-        };
+        let cron_job = self.index.cron_job_mut(owner);
         let record = &cron_job.record;
         let Some(open) = &mut cron_job.open else { return };
         open.stage = SlotStage::Ordered;
@@ -386,11 +346,7 @@ impl ShardState {
 
     /// Arms the next slot, if any.
     fn arm_next(&mut self, owner: OwnerIndex, next: Option<Timestamp>) {
-        let is_armed = self
-            .index
-            .cron_job(owner)
-            .is_some_and(|cron_job| cron_job.armed == next);
-        if is_armed && self.timers.has_slot(owner) {
+        if self.index.cron_job(owner).armed == next && self.timers.has_slot(owner) {
             return;
         }
         self.arm(owner, next);

@@ -24,7 +24,7 @@ impl ShardState {
     pub(super) fn evaluate_jobs(&mut self, owner: OwnerIndex, now: Timestamp) {
         let interval = evaluation_interval(self.index.n_jobs_of(owner));
         if !interval.is_zero()
-            && let Some(cron_job) = self.index.cron_job_mut(owner)
+            && let Some(cron_job) = self.index.get_cron_job_mut(owner)
         {
             if let Some(last) = cron_job.jobs_evaluated_at.filter(|last| *last <= now)
                 && now < after(last, interval)

@@ -13,9 +13,7 @@ use crate::shard::{
 impl ShardState {
     /// Orders the deletes of B-4.3. Jobs whose slot is not stored yet wait, and make the status write urgent.
     pub(super) fn clean_history(&mut self, owner: OwnerIndex, now: Timestamp) {
-        let Some(cron_job) = self.index.cron_job(owner) else {
-            return;
-        };
+        let cron_job = self.index.cron_job(owner);
         let limits = [
             (Finish::Complete, cron_job.record.successful_jobs_history_limit),
             (Finish::Failed, cron_job.record.failed_jobs_history_limit),
@@ -38,7 +36,7 @@ impl ShardState {
             for job in self.over_limit(owner, (kind, limit as usize), now) {
                 is_waiting |= self.wait_for_cursor(owner, job);
                 if !is_waiting {
-                    self.delete_from_history(owner, job);
+                    self.order_delete(owner, job, false);
                 }
             }
         }
@@ -66,17 +64,11 @@ impl ShardState {
 
     /// Whether the Job cannot be deleted yet: it is the only lock on its slot until the cursor has passed the slot.
     fn wait_for_cursor(&mut self, owner: OwnerIndex, job: JobIndex) -> bool {
-        let Some(job) = self.index.job(job) else { return false };
+        let job = self.index.job(job);
         let (uid, scheduled) = (job.uid.clone(), job.scheduled());
-        let cron_job_name = self
-            .index
-            .cron_job(owner)
-            .map(|cron_job| &cron_job.record.identity.name);
-        let slot =
-            scheduled.filter(|slot| cron_job_name.is_some_and(|name| naming::is_job_name(&job.name, name, *slot)));
-        let Some(cron_job) = self.index.cron_job_mut(owner) else {
-            return false;
-        };
+        let name = &self.index.cron_job(owner).record.identity.name;
+        let slot = scheduled.filter(|slot| naming::is_job_name(&job.name, name, *slot));
+        let cron_job = self.index.cron_job_mut(owner);
         // While its create is not answered, the Job is the lock against a second one.
         let open = cron_job.open.as_ref();
         if open.is_some_and(|open| open.is_in_flight() && Some(open.slot) == scheduled) {
@@ -92,22 +84,17 @@ impl ShardState {
         true
     }
 
-    fn delete_from_history(&mut self, owner: OwnerIndex, job: JobIndex) {
-        let Some(identity) = self
-            .index
-            .cron_job(owner)
-            .map(|cron_job| cron_job.record.identity.clone())
-        else {
-            return;
-        };
-        let Some(job) = self.index.job_mut(job) else { return };
+    /// Orders the delete of a Job.
+    pub(super) fn order_delete(&mut self, owner: OwnerIndex, job: JobIndex, is_for_replace: bool) {
+        let identity = self.index.cron_job(owner).record.identity.clone();
+        let job = self.index.job_mut(job);
         job.is_delete_requested = true;
         self.outbox.push_back(Effect::DeleteJob(JobDelete {
             cron_job: identity,
             namespace: (*job.namespace).into(),
             name: job.name.clone(),
             uid: job.uid.clone(),
-            is_for_replace: false,
+            is_for_replace,
         }));
     }
 }

@@ -38,9 +38,7 @@ fn retry_after_of(answer: &LookUpOutcome) -> SignedDuration {
 impl ShardState {
     /// Looks up the Job of the slot's name. Nothing is decided until the answer arrives.
     pub(super) fn look_up_slot(&mut self, owner: OwnerIndex, slot: Timestamp, message: String) {
-        let Some(cron_job) = self.index.cron_job_mut(owner) else {
-            return;
-        };
+        let cron_job = self.index.cron_job_mut(owner);
         let cron_job_identity = cron_job.record.identity.clone();
         if let Some(open) = &mut cron_job.open {
             open.stage = SlotStage::LookingUp { message };
@@ -118,9 +116,7 @@ impl ShardState {
         let LookUpOutcome::Found(job) = answer else {
             return answer;
         };
-        let Some(cron_job) = self.index.cron_job(owner) else {
-            return LookUpOutcome::Found(job);
-        };
+        let cron_job = self.index.cron_job(owner);
         if cron_job
             .open
             .as_ref()
@@ -148,9 +144,7 @@ impl ShardState {
 
     /// Handles the owner of the Job of the slot's name (B-12.3).
     fn answer_for_slot(&mut self, owner: OwnerIndex, name: &str, answer: &LookUpOutcome, now: Timestamp) {
-        let Some(cron_job) = self.index.cron_job(owner) else {
-            return;
-        };
+        let cron_job = self.index.cron_job(owner);
         let Some(open) = &cron_job.open else { return };
         let SlotStage::LookingUp { message } = &open.stage else {
             return;
@@ -160,9 +154,7 @@ impl ShardState {
             return;
         }
         self.note_refusal(owner, name, answer);
-        let Some(cron_job) = self.index.cron_job(owner) else {
-            return;
-        };
+        let cron_job = self.index.cron_job(owner);
         let Some(open) = &cron_job.open else { return };
         match answer {
             LookUpOutcome::Found(job) => match self.index.find_job(&job.uid) {
@@ -198,9 +190,7 @@ impl ShardState {
 
     /// Handles the state of an entry of the active list (B-5.4).
     fn answer_for_active(&mut self, owner: OwnerIndex, request: &JobLookUp, answer: &LookUpOutcome, now: Timestamp) {
-        let Some(cron_job) = self.index.cron_job_mut(owner) else {
-            return;
-        };
+        let cron_job = self.index.cron_job_mut(owner);
         let look_up = request
             .listed_uid
             .as_ref()

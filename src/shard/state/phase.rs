@@ -45,7 +45,7 @@ impl ShardState {
     fn evaluate_all(&mut self, now: Timestamp) {
         self.follow_clock(now);
         for owner in self.index.owner_indexes() {
-            if let Some(cron_job) = self.index.cron_job_mut(owner) {
+            if let Some(cron_job) = self.index.get_cron_job_mut(owner) {
                 cron_job.must_decide = true;
             }
             self.evaluate(owner, now);
@@ -78,11 +78,7 @@ impl ShardState {
         for owner in &owners {
             self.evaluate(*owner, now);
         }
-        owners.retain(|owner| {
-            self.index
-                .cron_job(*owner)
-                .is_some_and(|cron_job| !is_settled(cron_job))
-        });
+        owners.retain(|owner| self.is_unsettled(*owner));
         self.unsettled = owners;
     }
 
@@ -92,16 +88,17 @@ impl ShardState {
             return false;
         }
         while let Some(owner) = self.unsettled.last() {
-            if self
-                .index
-                .cron_job(*owner)
-                .is_some_and(|cron_job| !is_settled(cron_job))
-            {
+            if self.is_unsettled(*owner) {
                 return false;
             }
             self.unsettled.pop();
         }
         true
+    }
+
+    fn is_unsettled(&self, owner: OwnerIndex) -> bool {
+        let cron_job = self.index.get_cron_job(owner);
+        cron_job.is_some_and(|cron_job| !is_settled(cron_job))
     }
 
     /// Whether the shard acts and is not paused.
@@ -122,7 +119,8 @@ impl ShardState {
     /// Ends the shard in this replica; open slots belong to the next leader. Returns the final counts.
     pub fn retire(mut self) -> OutcomeCounts {
         for owner in self.index.owner_indexes() {
-            let open = self.index.cron_job_mut(owner).and_then(|cron_job| cron_job.open.take());
+            let cron_job = self.index.get_cron_job_mut(owner);
+            let open = cron_job.and_then(|cron_job| cron_job.open.take());
             if open.is_some() {
                 self.outcome_counts.close(InstantOutcome::HandedOver);
             }
@@ -132,9 +130,7 @@ impl ShardState {
 
     /// Emits the status as urgent, for a closing or sealed shard.
     pub(super) fn flush_status(&mut self, owner: OwnerIndex, now: Timestamp) {
-        if let Some(cron_job) = self.index.cron_job_mut(owner) {
-            cron_job.is_status_urgent = true;
-        }
+        self.index.cron_job_mut(owner).is_status_urgent = true;
         self.emit_status(owner, now);
     }
 }

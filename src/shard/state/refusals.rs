@@ -31,9 +31,7 @@ impl ShardState {
         retry_after: Option<Duration>,
         now: Timestamp,
     ) {
-        let Some(cron_job) = self.index.cron_job_mut(owner) else {
-            return;
-        };
+        let cron_job = self.index.cron_job_mut(owner);
         let Some(open) = &mut cron_job.open else { return };
         open.n_failures = open.n_failures.saturating_add(1);
         let (slot, n_failures) = (open.slot, open.n_failures);
@@ -57,9 +55,7 @@ impl ShardState {
 
     /// Records that admission let a Job of the CronJob pass.
     pub(super) fn note_create_success(&mut self, owner: OwnerIndex, now: Timestamp) {
-        let Some(cron_job) = self.index.cron_job_mut(owner) else {
-            return;
-        };
+        let cron_job = self.index.cron_job_mut(owner);
         match cron_job.refused.take() {
             Some(refused) => refused.succeed(now),
             None => self
@@ -71,7 +67,7 @@ impl ShardState {
     /// Returns the instant until which the create of a slot is put off because earlier creates of the CronJob were
     /// refused, if it is. A create that is not put off now is not put off later either, until its answer.
     pub(super) fn put_off_refused(&mut self, owner: OwnerIndex, slot: Timestamp, now: Timestamp) -> Option<Timestamp> {
-        let cron_job = self.index.cron_job_mut(owner)?;
+        let cron_job = self.index.cron_job_mut(owner);
         let lost_at = lost_at(cron_job, slot);
         let refused = cron_job.refused.as_mut().filter(|refused| !refused.has_turn)?;
         let until = if refused.waits_for_turn(now) {
@@ -97,9 +93,7 @@ impl ShardState {
         let Some(owner) = self.index.find_cron_job(uid) else {
             return false;
         };
-        let Some(cron_job) = self.index.cron_job_mut(owner) else {
-            return false;
-        };
+        let cron_job = self.index.cron_job_mut(owner);
         let stage = cron_job.open.as_ref().map(|open| &open.stage);
         let is_waiting = matches!(stage, Some(SlotStage::BackingOff { .. }));
         let Some(refused) = cron_job.refused.as_mut().filter(|_| is_waiting) else {
@@ -108,9 +102,7 @@ impl ShardState {
         refused.has_turn = true;
         cron_job.must_decide = true;
         self.evaluate(owner, now);
-        let Some(cron_job) = self.index.cron_job_mut(owner) else {
-            return false;
-        };
+        let cron_job = self.index.cron_job_mut(owner);
         let is_ordered = cron_job.open.as_ref().is_some_and(OpenSlot::is_in_flight);
         if let Some(refused) = &mut cron_job.refused {
             refused.has_turn = is_ordered;

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 
 use super::ShardState;
 use crate::shard::{
+    cron_job::CronJobState,
     ids::Uid,
     index::OwnerIndex,
     input::{Scope, WatchStage, WatchUpdate, WatchedResource},
@@ -68,9 +69,7 @@ impl Relists {
 impl ShardState {
     /// Whether everything in the CronJob's scope has been listed, so that the CronJob may be decided.
     pub(super) fn is_listed(&self, owner: OwnerIndex) -> bool {
-        let Some(cron_job) = self.index.cron_job(owner) else {
-            return false;
-        };
+        let cron_job = self.index.cron_job(owner);
         let namespace = &cron_job.record.identity.namespace;
         let mut scopes = self.config.scopes.iter().zip(self.relists.synced());
         scopes.any(|(scope, is_synced)| is_synced && scope.contains(namespace))
@@ -107,11 +106,10 @@ impl ShardState {
     /// Removes the CronJobs of a scope that were not observed since the relist of this mark began.
     fn remove_unlisted_cron_jobs(&mut self, scope: &Scope, mark: u32) {
         for owner in self.index.owner_indexes() {
-            let is_gone = self
-                .index
-                .cron_job(owner)
-                .is_some_and(|cron_job| cron_job.mark < mark && scope.contains(&cron_job.record.identity.namespace));
-            if is_gone {
+            let cron_job = self.index.get_cron_job(owner);
+            let is_gone =
+                |cron_job: &CronJobState| cron_job.mark < mark && scope.contains(&cron_job.record.identity.namespace);
+            if cron_job.is_some_and(is_gone) {
                 self.remove_cron_job(owner);
             }
         }
@@ -119,7 +117,7 @@ impl ShardState {
 
     fn lose_unlisted_jobs(&mut self, scope: &Scope, mark: u32, now: Timestamp) {
         for job in self.index.job_indexes() {
-            let known = self.index.job(job);
+            let known = self.index.get_job(job);
             if known.is_some_and(|known| known.mark < mark && scope.contains(&known.namespace)) {
                 self.lose_job(job, now);
             }
@@ -136,7 +134,7 @@ impl ShardState {
             return;
         }
         for owner in self.index.owner_indexes() {
-            let namespace = self.index.cron_job(owner).map(|it| &it.record.identity.namespace);
+            let namespace = self.index.get_cron_job(owner).map(|it| &it.record.identity.namespace);
             if namespace.is_some_and(|namespace| self.config.scopes[position].contains(namespace)) {
                 self.evaluate(owner, now);
             }
@@ -149,12 +147,10 @@ impl ShardState {
         let Some(owner) = self.index.find_cron_job(uid) else {
             return;
         };
-        let mark = self.relists.mark;
-        if let Some(cron_job) = self.index.cron_job_mut(owner) {
-            cron_job.mark = mark;
-            cron_job.is_undecodable = true;
-        }
-        self.disarm(owner);
+        let cron_job = self.index.cron_job_mut(owner);
+        cron_job.mark = self.relists.mark;
+        cron_job.is_undecodable = true;
+        self.arm(owner, None);
         self.cancel_wake(owner);
         self.withdraw(owner);
         self.close_unless_in_flight(owner, InstantOutcome::Unschedulable);
@@ -162,10 +158,8 @@ impl ShardState {
 
     /// Marks a Job as existing in any form, so that the relist in progress does not remove it.
     pub(super) fn mark_job(&mut self, uid: &Uid) {
-        if let Some(index) = self.index.find_job(uid)
-            && let Some(job) = self.index.job_mut(index)
-        {
-            job.mark = self.relists.mark;
+        if let Some(index) = self.index.find_job(uid) {
+            self.index.job_mut(index).mark = self.relists.mark;
         }
     }
 }

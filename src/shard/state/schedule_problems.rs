@@ -16,9 +16,7 @@ impl ShardState {
     pub(super) fn report_future_cursor(&mut self, owner: OwnerIndex, now: Timestamp) {
         let latest = self.latest_slot_of_jobs(now);
         let reason = EventReason::LastScheduleTimeInFuture;
-        let Some(cron_job) = self.index.cron_job_mut(owner) else {
-            return;
-        };
+        let cron_job = self.index.cron_job_mut(owner);
         match cron_job.record.status.last_schedule_time.filter(|last| *last > latest) {
             Some(last) => self.report_once(owner, reason, |_| {
                 format!(
@@ -32,8 +30,7 @@ impl ShardState {
 
     /// Reports annotations of the template that its Jobs do not get, once for each schedule.
     pub(super) fn report_reserved_annotations(&mut self, owner: OwnerIndex) {
-        let cron_job = self.index.cron_job(owner);
-        if cron_job.is_some_and(|cron_job| cron_job.record.template.had_reserved_annotations) {
+        if self.index.cron_job(owner).record.template.had_reserved_annotations {
             self.report_once(owner, EventReason::ReservedAnnotations, |_| {
                 "jobTemplate annotations that begin with cronwheel.dev/ are reserved: jobs are created without them"
                     .to_owned()
@@ -44,9 +41,7 @@ impl ShardState {
     /// Reports an annotation whose value is invalid, once until no annotation has one.
     pub(super) fn report_invalid_threshold(&mut self, owner: OwnerIndex) {
         let reason = EventReason::InvalidAnnotation;
-        let Some(cron_job) = self.index.cron_job_mut(owner) else {
-            return;
-        };
+        let cron_job = self.index.cron_job_mut(owner);
         match cron_job.record.trouble_thresholds.invalid() {
             Some(threshold) => self.report_once(owner, reason, |_| {
                 format!(
@@ -62,8 +57,7 @@ impl ShardState {
 
     /// Reports that the template is read from the API server for each run, once for each schedule.
     pub(super) fn report_template_not_kept(&mut self, owner: OwnerIndex) {
-        let cron_job = self.index.cron_job(owner);
-        if cron_job.is_some_and(|cron_job| cron_job.record.template.body.as_str().is_none()) {
+        if self.index.cron_job(owner).record.template.body.as_str().is_none() {
             self.report_once(owner, EventReason::TemplateNotKept, |_| {
                 "the jobTemplate is not kept in memory, since the CronJobs of this namespace take too much: it is read again \
                  for each run"
@@ -78,8 +72,7 @@ impl ShardState {
             decision,
             Decision::Skip(SkipReason::Deleting | SkipReason::UnknownTimeZone(_) | SkipReason::Suspended)
         );
-        let cron_job = self.index.cron_job(owner);
-        if !is_before_parsing && cron_job.is_some_and(|cron_job| cron_job.record.schedule.names_zone_in_text()) {
+        if !is_before_parsing && self.index.cron_job(owner).record.schedule.names_zone_in_text() {
             self.report_once(owner, EventReason::UnsupportedSchedule, |record| {
                 format!(
                     "CRON_TZ or TZ used in schedule {} is not officially supported, see https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details",
@@ -110,9 +103,7 @@ impl ShardState {
 
     /// Emits an Event of this reason, unless it is marked as reported already.
     fn report_once(&mut self, owner: OwnerIndex, reason: EventReason, message: impl FnOnce(&CronJobRecord) -> String) {
-        let Some(cron_job) = self.index.cron_job_mut(owner) else {
-            return;
-        };
+        let cron_job = self.index.cron_job_mut(owner);
         if cron_job.reported.insert(reason) {
             let message = message(&cron_job.record);
             self.emit_event(owner, reason, message);

@@ -31,9 +31,7 @@ const N_FAILURES_BETWEEN_REPORTS: u32 = 120;
 impl ShardState {
     /// Emits the status if it differs from the stored one and from the last one emitted.
     pub(super) fn emit_status(&mut self, owner: OwnerIndex, now: Timestamp) {
-        let Some(cron_job) = self.index.cron_job_mut(owner) else {
-            return;
-        };
+        let cron_job = self.index.cron_job_mut(owner);
         if cron_job.is_status_stored() {
             cron_job.is_status_urgent = false;
             return;
@@ -68,9 +66,7 @@ impl ShardState {
         let Some(owner) = self.index.find_cron_job(uid) else {
             return;
         };
-        let Some(cron_job) = self.index.cron_job_mut(owner) else {
-            return;
-        };
+        let cron_job = self.index.cron_job_mut(owner);
         let emitted_version = cron_job
             .emitted
             .take_if(|emitted| emitted.status == sent)

@@ -116,7 +116,7 @@ impl ShardState {
         }
         self.timers = Timers::new(now);
         for owner in self.index.owner_indexes() {
-            let Some(cron_job) = self.index.cron_job_mut(owner) else {
+            let Some(cron_job) = self.index.get_cron_job_mut(owner) else {
                 continue;
             };
             cron_job.armed = None;
@@ -132,30 +132,15 @@ impl ShardState {
 
     /// Puts the CronJob's next slot on a wheel, or removes it.
     pub(super) fn arm(&mut self, owner: OwnerIndex, slot: Option<Timestamp>) {
-        let Some(cron_job) = self.index.cron_job_mut(owner) else {
-            return;
-        };
-        let Some(slot) = slot else {
-            self.disarm(owner);
-            return;
-        };
-        cron_job.armed = Some(slot);
-        self.timers.set_slot(owner, slot);
-    }
-
-    /// Removes the CronJob's slot from its wheel.
-    pub(super) fn disarm(&mut self, owner: OwnerIndex) {
-        if let Some(cron_job) = self.index.cron_job_mut(owner) {
-            cron_job.armed = None;
+        self.index.cron_job_mut(owner).armed = slot;
+        match slot {
+            Some(slot) => self.timers.set_slot(owner, slot),
+            None => self.timers.cancel_slot(owner),
         }
-        self.timers.cancel_slot(owner);
     }
 
     /// Schedules an evaluation of the CronJob no later than `at`.
     pub(super) fn wake_at(&mut self, owner: OwnerIndex, at: Timestamp) {
-        if self.index.cron_job(owner).is_none() {
-            return;
-        }
         let tick = self.timers.fine_ticks.ceiling(at);
         if self.timers.wakes.tick(owner).is_none_or(|earlier| tick < earlier) {
             self.timers.wakes.set(owner, tick);

@@ -32,33 +32,31 @@ impl ShardState {
     }
 
     /// The identity of the CronJob in a place.
-    pub(crate) fn identity(&self, owner: OwnerIndex) -> Option<Arc<CronJobIdentity>> {
-        Some(self.index.cron_job(owner)?.record.identity.clone())
+    pub(crate) fn identity(&self, owner: OwnerIndex) -> Arc<CronJobIdentity> {
+        self.index.cron_job(owner).record.identity.clone()
     }
 
     /// Examines a place. A CronJob that is not known completely is in no trouble.
     pub(crate) fn examine(&mut self, owner: OwnerIndex, now: Timestamp) -> Examined {
-        let facts = if self.is_listed(owner) {
-            self.trouble_facts(owner, now)
-        } else {
-            None
-        };
         let n_jobs = usize::try_from(self.index.n_jobs_of(owner)).unwrap_or(usize::MAX);
+        let known = self.index.get_cron_job(owner);
         // Jobs on the active list need not exist.
-        let n_active = self
-            .index
-            .cron_job(owner)
-            .map_or(0, |known| known.current_status.active.len());
+        let n_active = known.map_or(0, |known| known.current_status.active.len());
+        let is_complete = known.is_some_and(|known| !known.is_undecodable) && self.is_listed(owner);
         Examined {
-            since: facts.map_or_else(Troubles::default, |facts| troubles(&facts, now)),
+            since: if is_complete {
+                troubles(&self.trouble_facts(owner, now), now)
+            } else {
+                Troubles::default()
+            },
             n_examined: 1 + n_jobs.min(N_JOBS_EXAMINED_MAX) + n_active.min(N_JOBS_EXAMINED_MAX),
         }
     }
 
-    fn trouble_facts(&mut self, owner: OwnerIndex, now: Timestamp) -> Option<TroubleFacts> {
+    fn trouble_facts(&mut self, owner: OwnerIndex, now: Timestamp) -> TroubleFacts {
         let failed_start = self.last_failed_start(owner, now);
         let is_held_back = self.is_held_back(owner);
-        let cron_job = self.index.cron_job_mut(owner).filter(|known| !known.is_undecodable)?;
+        let cron_job = self.index.cron_job_mut(owner);
         let pending = cron_job.pending(now);
         let CronJobState {
             record,
@@ -72,7 +70,7 @@ impl ShardState {
         let after_success = found_after(after_success, schedule, succeeded.unwrap_or(created));
         let after_start =
             (is_held_back || pending.is_some()).then(|| found_after(after_start, schedule, started.unwrap_or(created)));
-        Some(TroubleFacts {
+        TroubleFacts {
             is_stopped: record.is_suspended || record.is_deleting,
             is_unschedulable: schedule.parsed.is_err() || matches!(schedule.zone, Some(Err(_))),
             created,
@@ -84,16 +82,14 @@ impl ShardState {
             pending,
             is_held_back,
             thresholds: record.trouble_thresholds,
-        })
+        }
     }
 
     /// Whether Forbid holds runs back: a Job on the active list is running.
     fn is_held_back(&self, owner: OwnerIndex) -> bool {
-        let Some(cron_job) = self.index.cron_job(owner) else {
-            return false;
-        };
+        let cron_job = self.index.cron_job(owner);
         let is_running = |uid| {
-            let job = self.index.find_job(uid).and_then(|job| self.index.job(job));
+            let job = self.index.find_job(uid).map(|job| self.index.job(job));
             job.is_some_and(|job| job.finish.is_none() && !job.is_delete_requested)
         };
         let mut listed = cron_job.current_status.active.iter().take(N_JOBS_EXAMINED_MAX);
@@ -103,7 +99,7 @@ impl ShardState {
 
     /// The latest start of a Job of the CronJob that failed. A Job that was never started counts from its slot.
     fn last_failed_start(&self, owner: OwnerIndex, now: Timestamp) -> Option<Timestamp> {
-        let identity = &self.index.cron_job(owner)?.record.identity;
+        let identity = &self.index.cron_job(owner).record.identity;
         let latest_slot = self.latest_slot_of_jobs(now);
         let is_child = |job: &Job| job.is_in_namespace_of(identity) && !job.is_scheduled_after(latest_slot);
         let jobs = self.index.jobs_of(owner).map(|(_, job)| job);

@@ -164,16 +164,14 @@ impl ShardState {
             return;
         }
         self.follow_clock(now);
-        let mut due = self.timers.take_buffers();
-        self.timers.advance(now, &mut due);
+        let due = self.timers.advance(now);
         self.outbox.reserve(due.slots.len());
-        for &owner in &due.slots {
+        for owner in due.slots {
             self.decide(owner, now);
         }
-        for &owner in &due.wakes {
+        for owner in due.wakes {
             self.evaluate(owner, now);
         }
-        self.timers.return_buffers(due);
     }
 
     /// The next effect to perform, oldest first.

@@ -37,7 +37,7 @@ pub use effect::{
     CronJobEvent, Effect, EventReason, EventType, JobDelete, JobLookUp, JobOrder, StatusWrite, Withdrawal,
 };
 pub use hash::{HASH_SCHEME, fnv1a_64};
-pub use held_shards::{HeldShards, LedFigures, ListOrder, Listed, Ordered};
+pub use held_shards::{HeldShards, LedFigures, ListOrder, Ordered};
 pub use ids::{CronJobIdentity, ResourceVersion, Uid};
 pub use input::{Input, Scope, WatchedResource};
 pub use labels::{SHARD_LABEL_PREFIX, ShardLabels};

@@ -26,7 +26,7 @@ use crate::{
             selection::{Freshness, SelectedBy},
         },
     },
-    shard::{ListOrder, Listed, ResourceVersion, ResourceVersions, Scope, ShardCount, ShardSet},
+    shard::{Input, ListOrder, ResourceVersion, ResourceVersions, Scope, ShardCount, ShardSet},
     telemetry::metrics::SelectionMetrics,
 };
 
@@ -36,7 +36,7 @@ pub enum ListNews {
     /// The list failed and starts again.
     Again,
     /// Objects found, only of the listed shards.
-    Found(Vec<Listed>),
+    Found(Vec<Input>),
     /// The API server does not permit the list in a scope, which is left out.
     LeftOut(Scope),
     /// The list is complete and includes every write up to these versions.
@@ -187,11 +187,14 @@ impl ListTask {
             listed.selected_by = listed.selected_by.and(page.selected_by);
             listed.n_found += page.found.len();
             self.selection.passed_over.inc_by(page.n_passed_over);
-            page.found
-                .retain(|listed| shards.contains(self.count.shard_of(listed.cron_job())));
+            page.found.retain(|found| {
+                found
+                    .cron_job()
+                    .is_some_and(|cron_job| shards.contains(self.count.shard_of(cron_job)))
+            });
             let mut found = page.found.into_iter();
             loop {
-                let part: Vec<Listed> = found.by_ref().take(PART_SIZE_MAX).collect();
+                let part: Vec<Input> = found.by_ref().take(PART_SIZE_MAX).collect();
                 if part.is_empty() {
                     break;
                 }

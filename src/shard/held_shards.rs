@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
-pub use self::{account::LedFigures, list_queue::ListOrder, listing::Listed};
+pub use self::{account::LedFigures, list_queue::ListOrder};
 use self::{
     held::Held,
     lifecycle::Lifecycle,
@@ -133,12 +133,12 @@ impl HeldShards {
             .with_refused_creates(self.refused_creates.clone())
     }
 
-    /// Adds an object found by the shard's own list.
-    fn add_listed(&mut self, listed: Listed, now: Timestamp) {
-        let shard = self.shard_of(listed.cron_job());
+    /// Adds an object found by the shard's own list, in the form in which a watch delivers it.
+    fn add_listed(&mut self, found: Input, now: Timestamp) {
+        let Some(shard) = self.concerned(&found) else { return };
         let Some(held) = self.held.get_mut(&shard) else { return };
-        if held.listing.as_mut().is_some_and(|listing| listing.takes(&listed)) {
-            held.handle(listed.into_input(), now);
+        if held.listing.as_mut().is_some_and(|listing| listing.takes(&found)) {
+            held.handle(found, now);
             self.with_effects.insert(shard);
         }
     }
@@ -313,19 +313,7 @@ impl HeldShards {
 
     /// The shard that a fact concerns; `None` if it may concern any.
     fn concerned(&self, input: &Input) -> Option<ShardId> {
-        let cron_job = match input {
-            Input::CronJobApplied(record) => &record.identity.uid,
-            Input::CronJobUndecodable(uid) | Input::CronJobDeleted(uid) => uid,
-            Input::JobApplied(record) => record.controller.as_ref()?,
-            Input::JobCreateAnswered { cron_job, .. }
-            | Input::JobDeleteAnswered { cron_job, .. }
-            | Input::StatusAnswered { cron_job, .. } => cron_job,
-            Input::JobLookedUp { look_up, .. } => &look_up.cron_job.uid,
-            Input::WatchUpdated(_) | Input::JobUndecodable(_) | Input::JobDeleted(_) | Input::JobUnselected(_) => {
-                return None;
-            }
-        };
-        Some(self.shard_of(cron_job))
+        input.cron_job().map(|cron_job| self.shard_of(cron_job))
     }
 
     fn hand_to(&mut self, shard: ShardId, input: Input, now: Timestamp) {

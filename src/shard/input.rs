@@ -144,6 +144,20 @@ pub enum Input {
 }
 
 impl Input {
+    /// The CronJob that the fact concerns; `None` if the fact does not name one.
+    pub fn cron_job(&self) -> Option<&Uid> {
+        match self {
+            Input::CronJobApplied(record) => Some(&record.identity.uid),
+            Input::CronJobUndecodable(uid) | Input::CronJobDeleted(uid) => Some(uid),
+            Input::JobApplied(record) => record.controller.as_ref(),
+            Input::JobCreateAnswered { cron_job, .. }
+            | Input::JobDeleteAnswered { cron_job, .. }
+            | Input::StatusAnswered { cron_job, .. } => Some(cron_job),
+            Input::JobLookedUp { look_up, .. } => Some(&look_up.cron_job.uid),
+            Input::WatchUpdated(_) | Input::JobUndecodable(_) | Input::JobDeleted(_) | Input::JobUnselected(_) => None,
+        }
+    }
+
     /// A list of all shards begins.
     pub fn list_begun(resource: WatchedResource, scope: Scope) -> Input {
         Input::of_every_shard(resource, scope, WatchStage::ListBegun)

@@ -22,7 +22,7 @@ use crate::{
         },
         watch::cron_job_cache::CronJobCache,
     },
-    shard::{CronJobRecord, Listed, ResourceVersion, Scope, ShardCount, ShardSet, Uid},
+    shard::{CronJobRecord, Input, ResourceVersion, Scope, ShardCount, ShardSet, Uid},
 };
 
 /// A list failed. The pages that it delivered are not complete.
@@ -44,8 +44,8 @@ pub struct ListError {
 pub struct Page {
     /// The version of the whole list.
     pub version: ResourceVersion,
-    /// The requested objects.
-    pub found: Vec<Listed>,
+    /// The requested objects, each in the form in which a watch delivers it.
+    pub found: Vec<Input>,
     /// Who left out CronJobs of other shards.
     pub selected_by: SelectedBy,
     /// Number of received CronJobs of other shards.
@@ -161,26 +161,18 @@ pub fn recall_cron_jobs(
     }))
 }
 
-fn listed(uid: &Uid, decoded: Result<CronJobRecord, UndecodableCronJob>) -> Listed {
+fn listed(uid: &Uid, decoded: Result<CronJobRecord, UndecodableCronJob>) -> Input {
     match decoded {
-        Ok(record) => Listed::CronJob(Box::new(record)),
-        Err(_) => Listed::UndecodableCronJob(uid.clone()),
+        Ok(record) => Input::CronJobApplied(Box::new(record)),
+        Err(_) => Input::CronJobUndecodable(uid.clone()),
     }
 }
 
 /// Lists the Jobs of a scope that match a label selector and have a CronJob as controller.
 pub fn list_jobs(source: ListSource, labels: String) -> impl Stream<Item = Result<Page, ListError>> + Send {
-    let take = |object: ReceivedJob| {
-        let Ok(job) = object.into_record() else {
-            return Taken::Nothing;
-        };
-        let Some(cron_job) = job.controller.clone() else {
-            return Taken::Nothing;
-        };
-        Taken::Listed(Listed::Job {
-            cron_job,
-            job: Box::new(job),
-        })
+    let take = |object: ReceivedJob| match object.into_record() {
+        Ok(job) if job.controller.is_some() => Taken::Listed(Input::JobApplied(Box::new(job))),
+        Ok(_) | Err(_) => Taken::Nothing,
     };
     let selector = Selector { labels, shards: None };
     pages(source, "jobs", selector, take)
@@ -188,7 +180,7 @@ pub fn list_jobs(source: ListSource, labels: String) -> impl Stream<Item = Resul
 
 /// The use of a listed object.
 enum Taken {
-    Listed(Listed),
+    Listed(Input),
     /// No shard needs it.
     Nothing,
     /// It belongs to a shard that was not requested.

@@ -11,10 +11,10 @@ use std::{collections::VecDeque, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{HeldShards, ListOrder, Listed, held::Held, list_queue::ListQueue};
+use super::{HeldShards, ListOrder, held::Held, list_queue::ListQueue};
 use crate::shard::{
-    BootInstant, Clocks, Entry, ResourceVersions, Scope, SealOrder, ShardCommand, ShardId, ShardPhase, ShardReport,
-    ShardSet, ShardTerm, Term,
+    BootInstant, Clocks, Entry, Input, ResourceVersions, Scope, SealOrder, ShardCommand, ShardId, ShardPhase,
+    ShardReport, ShardSet, ShardTerm, Term,
 };
 
 /// How long a sealed shard waits for outstanding answers and status writes.
@@ -114,10 +114,10 @@ impl HeldShards {
     }
 
     /// Handles an object found by the list.
-    pub fn take_listed(&mut self, listed: Listed, now: Clocks) {
-        let shard = self.shard_of(listed.cron_job());
-        if self.lifecycle.lists.in_progress().contains(shard) {
-            self.add_listed(listed, now.wall);
+    pub fn take_listed(&mut self, found: Input, now: Clocks) {
+        let shard = self.concerned(&found);
+        if shard.is_some_and(|shard| self.lifecycle.lists.in_progress().contains(shard)) {
+            self.add_listed(found, now.wall);
         }
     }
 

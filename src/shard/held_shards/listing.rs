@@ -15,43 +15,7 @@ use crate::shard::{
     ResourceVersions,
     ids::{CronJobIdentity, ResourceVersion, Uid},
     input::{Input, Scope, WatchStage, WatchedResource},
-    record::{CronJobRecord, JobRecord},
 };
-
-/// An object found by a shard's own list.
-#[derive(Clone, Debug)]
-pub enum Listed {
-    /// A CronJob.
-    CronJob(Box<CronJobRecord>),
-    /// A CronJob that cannot be decoded.
-    UndecodableCronJob(Uid),
-    /// A Job that a CronJob controls.
-    Job {
-        /// The uid of its controller.
-        cron_job: Uid,
-        /// The Job.
-        job: Box<JobRecord>,
-    },
-}
-
-impl Listed {
-    /// The uid of the CronJob, or of the Job's controller.
-    pub fn cron_job(&self) -> &Uid {
-        match self {
-            Listed::CronJob(record) => &record.identity.uid,
-            Listed::UndecodableCronJob(uid) => uid,
-            Listed::Job { cron_job, .. } => cron_job,
-        }
-    }
-
-    pub(super) fn into_input(self) -> Input {
-        match self {
-            Listed::CronJob(record) => Input::CronJobApplied(record),
-            Listed::UndecodableCronJob(uid) => Input::CronJobUndecodable(uid),
-            Listed::Job { job, .. } => Input::JobApplied(job),
-        }
-    }
-}
 
 /// One resource in one scope.
 struct Part {
@@ -165,23 +129,25 @@ impl Listing {
         past.map(|(uid, _)| Input::CronJobDeleted(uid)).chain(done)
     }
 
-    /// Records a listed object. Returns whether the object still applies.
-    pub(super) fn takes(&mut self, listed: &Listed) -> bool {
-        if let Listed::CronJob(_) | Listed::UndecodableCronJob(_) = listed {
-            self.found.insert(listed.cron_job().clone());
-        }
-        let (resource, uid, namespace): (_, &Uid, &str) = match listed {
-            Listed::CronJob(record) => (
-                WatchedResource::CronJobs,
-                &record.identity.uid,
-                &record.identity.namespace,
-            ),
-            // The namespace is unknown. Treating a deleted CronJob as existing is harmless.
-            Listed::UndecodableCronJob(uid) => return !self.gone.contains(uid),
-            Listed::Job { job, .. } => (WatchedResource::Jobs, &job.uid, &job.namespace),
+    /// Records an object that the list found. Returns whether the object still applies.
+    pub(super) fn takes(&mut self, found: &Input) -> bool {
+        let Some(cron_job) = found.cron_job() else { return false };
+        let (resource, uid, namespace) = if let Input::JobApplied(job) = found {
+            (WatchedResource::Jobs, &job.uid, Some(&job.namespace))
+        } else {
+            self.found.insert(cron_job.clone());
+            // The namespace of an undecodable CronJob is unknown. Treating a deleted CronJob as existing is harmless.
+            let namespace = if let Input::CronJobApplied(record) = found {
+                Some(&record.identity.namespace)
+            } else {
+                None
+            };
+            (WatchedResource::CronJobs, cron_job, namespace)
         };
-        let is_left_to_watch =
-            |part: &Part| part.resource == resource && part.is_left_to_watch && part.scope.contains(namespace);
+        let is_left_to_watch = |part: &Part| {
+            let is_of_part = part.resource == resource && namespace.is_some_and(|name| part.scope.contains(name));
+            is_of_part && part.is_left_to_watch
+        };
         !self.gone.contains(uid) && !self.parts.iter().any(is_left_to_watch)
     }
 

@@ -112,7 +112,7 @@ fn written_through_includes_versions_read_without_any_write() {
         resource_version: ResourceVersion(500),
         ..record
     };
-    shards.add_listed(Listed::CronJob(Box::new(stored)), now);
+    shards.add_listed(Input::CronJobApplied(Box::new(stored)), now);
     shards.end_list(&only(shard), &through(ResourceVersion(510)), now);
     shards.lead(shard_term(shard), now);
     assert_eq!(shards.written_through(shard), through(ResourceVersion(500)));
@@ -160,11 +160,8 @@ fn an_older_list_does_not_undo_a_watch_event_of_a_job() {
         ..running.clone()
     };
     shards.handle(Input::JobApplied(Box::new(ended)), now);
-    shards.add_listed(Listed::CronJob(Box::new(first.clone())), now);
-    let listed = Listed::Job {
-        cron_job: first.identity.uid.clone(),
-        job: Box::new(running),
-    };
+    shards.add_listed(Input::CronJobApplied(Box::new(first.clone())), now);
+    let listed = Input::JobApplied(Box::new(running));
     shards.add_listed(listed, now);
     shards.end_list(&only(shard), &through(ResourceVersion(100)), now);
     shards.lead(shard_term(shard), now);
@@ -200,7 +197,7 @@ fn shard_counts_as_led_from_the_complete_list_to_the_seal() {
         (led.cron_jobs, led.shards, led.ratio())
     };
     shards.stand_by(shard, now);
-    shards.add_listed(Listed::CronJob(Box::new(first)), now);
+    shards.add_listed(Input::CronJobApplied(Box::new(first)), now);
     assert_eq!(led(&shards), (0, 0, 0.0));
     shards.lead(shard_term(shard), now);
     assert_eq!(led(&shards), (0, 0, 0.0), "the list of the shard is not complete");
@@ -223,7 +220,7 @@ fn no_jobs_are_created_on_standby_or_before_the_list_is_complete() {
     let (shard, now) = (shard_of(&first), at("10:00:05"));
     let mut shards = sixteen();
     shards.stand_by(shard, now);
-    shards.add_listed(Listed::CronJob(Box::new(first.clone())), now);
+    shards.add_listed(Input::CronJobApplied(Box::new(first.clone())), now);
     assert!(!shards.is_shard_synced(shard));
     shards.lead(shard_term(shard), now);
     assert_eq!(creates(&mut shards), []);
@@ -244,11 +241,8 @@ fn a_list_does_not_restore_objects_that_the_watch_saw_deleted() {
     let running = job(&first, at("10:00:00"));
     shards.handle(Input::CronJobDeleted(first.identity.uid.clone()), now);
     shards.handle(Input::JobUnselected(running.uid.clone()), now);
-    shards.add_listed(Listed::CronJob(Box::new(first.clone())), now);
-    let listed = Listed::Job {
-        cron_job: first.identity.uid.clone(),
-        job: Box::new(running),
-    };
+    shards.add_listed(Input::CronJobApplied(Box::new(first.clone())), now);
+    let listed = Input::JobApplied(Box::new(running));
     shards.add_listed(listed, now);
     shards.end_list(&only(shard), &ResourceVersions::default(), now);
     assert_eq!((shards.sizes().cron_jobs, shards.sizes().jobs), (0, 0));
@@ -268,11 +262,8 @@ fn unselected_running_job_is_looked_up_before_the_next_start() {
     let mut shards = sixteen();
     lead(&mut shards, shard, now);
     let running = job(&forbid, at("10:00:00"));
-    shards.add_listed(Listed::CronJob(Box::new(forbid.clone())), now);
-    let listed = Listed::Job {
-        cron_job: forbid.identity.uid.clone(),
-        job: Box::new(running.clone()),
-    };
+    shards.add_listed(Input::CronJobApplied(Box::new(forbid.clone())), now);
+    let listed = Input::JobApplied(Box::new(running.clone()));
     shards.add_listed(listed, now);
     shards.end_list(&only(shard), &ResourceVersions::default(), now);
     assert_eq!(creates(&mut shards), []);
@@ -307,7 +298,7 @@ fn a_watch_list_begun_before_the_lead_does_not_complete_the_shard() {
     shards.handle(Input::list_done(WatchedResource::CronJobs, Scope::Cluster), now);
     shards.handle(Input::list_done(WatchedResource::Jobs, Scope::Cluster), now);
     assert!(!shards.is_shard_synced(shard));
-    shards.add_listed(Listed::CronJob(Box::new(first)), now);
+    shards.add_listed(Input::CronJobApplied(Box::new(first)), now);
     shards.end_list(&only(shard), &ResourceVersions::default(), now);
     assert_eq!(creates(&mut shards).len(), 1);
 }
@@ -320,7 +311,7 @@ fn a_watch_list_replaces_the_running_list_of_the_shard() {
     lead(&mut shards, shard, now);
     shards.handle(Input::list_begun(WatchedResource::CronJobs, Scope::Cluster), now);
     // The CronJob is deleted between the two lists, without an event.
-    shards.add_listed(Listed::CronJob(Box::new(first)), now);
+    shards.add_listed(Input::CronJobApplied(Box::new(first)), now);
     shards.end_list(&only(shard), &ResourceVersions::default(), now);
     assert!(!shards.is_shard_synced(shard), "the watch's list is not complete");
     shards.handle(Input::list_done(WatchedResource::CronJobs, Scope::Cluster), now);
@@ -499,7 +490,7 @@ fn listed_cron_jobs_and_newer_events_are_kept() {
             let mut shards = sixteen();
             lead(&mut shards, shard, now);
             if is_found {
-                shards.add_listed(Listed::CronJob(Box::new(found.clone())), now);
+                shards.add_listed(Input::CronJobApplied(Box::new(found.clone())), now);
             }
             if is_early {
                 shards.handle(applied(delivered), now);
@@ -568,7 +559,7 @@ fn a_forbidden_scope_does_not_block_leading_and_joins_once_permitted() {
     assert!(!shards.is_synced());
 
     shards.stand_by(shard, now);
-    shards.add_listed(Listed::CronJob(Box::new(record.clone())), now);
+    shards.add_listed(Input::CronJobApplied(Box::new(record.clone())), now);
     shards.leave_out_of(shard, &own);
     assert!(!shards.is_shard_synced(shard));
     shards.end_list(&only(shard), &ResourceVersions::default(), now);

@@ -18,7 +18,7 @@ use cronwheel::{
         },
     },
     schedule::Zone,
-    shard::{Input, Listed, ResourceVersion, Scope, ShardCount, ShardId, ShardSet, Uid, input::WatchStage},
+    shard::{Input, ResourceVersion, Scope, ShardCount, ShardId, ShardSet, Uid, input::WatchStage},
 };
 use futures::{Stream, StreamExt, TryStreamExt as _};
 use http::Request;
@@ -274,7 +274,7 @@ async fn watch_of_all_cron_jobs_fills_the_cache() {
     assert_eq!(version.0, listed_at.0 + 2, "events of every shard advance the version");
     let mut pages = recall_cron_jobs(&delivered.cache, decoder(bench.count), &ShardSet::all(bench.count)).unwrap();
     assert!(
-        matches!(&pages.next().unwrap().found[..], [Listed::CronJob(record)] if record.is_suspended),
+        matches!(&pages.next().unwrap().found[..], [Input::CronJobApplied(record)] if record.is_suspended),
         "the cache has the current state"
     );
 }
@@ -311,7 +311,11 @@ fn recall(bench: &Bench, kept: &CronJobCache) -> Option<(ResourceVersion, Vec<St
     let [page] = &pages[..] else {
         panic!("{pages:?}");
     };
-    let mut found: Vec<String> = page.found.iter().map(|listed| listed.cron_job().to_string()).collect();
+    let mut found: Vec<String> = page
+        .found
+        .iter()
+        .map(|listed| listed.cron_job().unwrap().to_string())
+        .collect();
     found.sort();
     Some((page.version, found))
 }
@@ -393,7 +397,7 @@ async fn list(client: Client, count: ShardCount, shards: ShardSet) -> (Vec<Strin
     let pages: Vec<_> = pages.try_collect().await.unwrap();
     let (mut found, mut selected_by, mut n_passed_over) = (Vec::new(), SelectedBy::Server, 0);
     for page in pages {
-        found.extend(page.found.iter().map(|listed| listed.cron_job().to_string()));
+        found.extend(page.found.iter().map(|listed| listed.cron_job().unwrap().to_string()));
         selected_by = selected_by.and(page.selected_by);
         n_passed_over += page.n_passed_over;
     }

@@ -196,12 +196,12 @@ impl Replica {
     }
 
     /// Makes the next list, with this result.
-    fn list(&mut self, found: Vec<Listed>) {
+    fn list(&mut self, found: Vec<Input>) {
         self.list_through(found, written(0, 0));
     }
 
     /// Makes the next list, with this result and these versions. Returns whether it had to be consistent.
-    fn list_through(&mut self, found: Vec<Listed>, through: ResourceVersions) -> bool {
+    fn list_through(&mut self, found: Vec<Input>, through: ResourceVersions) -> bool {
         let order = self.poll_list().expect("a list order");
         let now = self.now();
         for listed in found {
@@ -228,7 +228,7 @@ impl Replica {
     /// Loads the shard, and hands it over with these versions to observe.
     fn hand_over(&mut self, written: ResourceVersions) {
         self.command(ShardCommand::Load(ShardSet::from_iter([shard()])));
-        self.list(vec![Listed::CronJob(Box::new(record()))]);
+        self.list(vec![Input::CronJobApplied(Box::new(record()))]);
         self.reports();
         self.command(ShardCommand::Lead {
             shard_term: shard_term(8),
@@ -244,7 +244,7 @@ impl Replica {
             entry: Entry::List,
         };
         replica.command(lead);
-        replica.list(vec![Listed::CronJob(Box::new(record()))]);
+        replica.list(vec![Input::CronJobApplied(Box::new(record()))]);
         assert_eq!(
             replica.reports(),
             [ShardReport::Synced, ShardReport::Leading(shard_term(1))]
@@ -263,7 +263,7 @@ fn unowned_shard_is_led_after_a_list() {
     assert_eq!(replica.reports(), [ShardReport::Synced]);
     replica.watch(Input::CronJobApplied(Box::new(record())));
     assert_eq!(replica.creates(), [], "not before the list is complete");
-    replica.list(vec![Listed::CronJob(Box::new(record()))]);
+    replica.list(vec![Input::CronJobApplied(Box::new(record()))]);
     assert_eq!(replica.reports(), [ShardReport::Leading(shard_term(4))]);
     assert_eq!(replica.creates(), [(Term(4), at("10:00:00"))]);
 }
@@ -272,7 +272,7 @@ fn unowned_shard_is_led_after_a_list() {
 fn handed_over_shard_is_led_after_the_watch_shows_the_last_writes() {
     let mut replica = Replica::new();
     replica.command(ShardCommand::Load(ShardSet::from_iter([shard()])));
-    replica.list(vec![Listed::CronJob(Box::new(record()))]);
+    replica.list(vec![Input::CronJobApplied(Box::new(record()))]);
     assert_eq!(replica.reports(), [ShardReport::Synced, ShardReport::Loaded(shard())]);
     replica.command(ShardCommand::Lead {
         shard_term: shard_term(8),
@@ -297,7 +297,7 @@ fn handed_over_shard_is_led_at_once_if_its_list_contains_the_last_writes() {
     ] {
         let mut replica = Replica::new();
         replica.command(ShardCommand::Load(ShardSet::from_iter([shard()])));
-        let found = vec![Listed::CronJob(Box::new(record()))];
+        let found = vec![Input::CronJobApplied(Box::new(record()))];
         assert!(
             !replica.list_through(found, through),
             "a list to load a shard need not be consistent"
@@ -349,11 +349,8 @@ fn shard_is_listed_if_the_watch_is_too_slow() {
     replica.pass(500);
     assert_eq!(replica.reports(), []);
     let found = vec![
-        Listed::CronJob(Box::new(record())),
-        Listed::Job {
-            cron_job: record().identity.uid.clone(),
-            job: Box::new(job(at("10:00:00"), 1_020)),
-        },
+        Input::CronJobApplied(Box::new(record())),
+        Input::JobApplied(Box::new(job(at("10:00:00"), 1_020))),
     ];
     assert!(
         replica.list_through(found, written(0, 0)),
@@ -372,7 +369,9 @@ fn shard_is_led_if_the_watch_catches_up_during_the_list() {
     replica.watch(Input::JobApplied(Box::new(job(at("10:00:00"), 1_020))));
     assert_eq!(replica.reports(), [ShardReport::Leading(shard_term(8))]);
     let now = replica.now();
-    replica.shards.take_listed(Listed::CronJob(Box::new(record())), now);
+    replica
+        .shards
+        .take_listed(Input::CronJobApplied(Box::new(record())), now);
     replica.shards.listed(&written(1_030, 1_030), now);
     assert_eq!(replica.shards.sizes().jobs, 1, "objects delivered during the list stay");
     assert_eq!((replica.reports(), replica.creates()), (vec![], vec![]));
@@ -411,7 +410,7 @@ fn a_lead_command_during_a_list_waits_for_the_next_list() {
     });
     assert_eq!(replica.poll_list(), None, "one list at a time");
     let now = replica.now();
-    let early = Listed::CronJob(Box::new(record()));
+    let early = Input::CronJobApplied(Box::new(record()));
     replica.shards.take_listed(early, now);
     replica.shards.listed(&written(0, 0), now);
     assert_eq!(replica.shards.sizes().cron_jobs, 0);
@@ -420,7 +419,7 @@ fn a_lead_command_during_a_list_waits_for_the_next_list() {
         [ShardReport::Synced],
         "a list that began before the command does not count"
     );
-    replica.list(vec![Listed::CronJob(Box::new(record()))]);
+    replica.list(vec![Input::CronJobApplied(Box::new(record()))]);
     assert!(replica.reports().contains(&ShardReport::Leading(shard_term(5))));
     assert_eq!(replica.creates(), [(Term(5), at("10:00:00"))]);
 }

@@ -259,7 +259,7 @@ impl Election {
                 .map(|(shard, vacancy)| (shard, vacancy.since))
                 .collect(),
             quarantined: self.view.quarantined(),
-            n_takers: self.live_members().filter(|(_, lease)| lease.accepts()).count(),
+            n_takers: self.takers().count(),
         }
     }
 

@@ -48,7 +48,7 @@ impl Placement {
 
     /// The member that should lead a shard.
     pub fn target(&self, shard: ShardId) -> Option<usize> {
-        self.targets.get(usize::from(shard.0)).copied().flatten()
+        self.targets[usize::from(shard.0)]
     }
 
     /// The shards that a member should give away, with their targets, ordered by shard.
@@ -63,7 +63,7 @@ impl Placement {
 
     /// The members that take shards, in the order in which the shard prefers them.
     pub fn takers(&self, shard: ShardId) -> impl Iterator<Item = usize> {
-        let takes = move |member: &usize| self.situation.members.get(*member) == Some(&Acceptance::Now);
+        let takes = move |member: &usize| self.situation.members[*member] == Acceptance::Now;
         self.situation.ring.preference(shard).filter(takes)
     }
 
@@ -96,12 +96,9 @@ struct Draft<'a> {
 
 impl<'a> Draft<'a> {
     fn new(situation: &'a Situation) -> Draft<'a> {
-        let takes: Vec<bool> = situation
-            .members
-            .iter()
-            .map(|acceptance| *acceptance == Acceptance::Now)
-            .collect();
-        let keeps = |holder: &usize| takes.get(*holder).copied().unwrap_or(false);
+        let members = situation.members.iter();
+        let takes: Vec<bool> = members.map(|acceptance| *acceptance == Acceptance::Now).collect();
+        let keeps = |holder: &usize| takes[*holder];
         let mut draft = Draft {
             targets: situation.holders.iter().map(|holder| holder.filter(keeps)).collect(),
             takes,
@@ -118,24 +115,15 @@ impl<'a> Draft<'a> {
         if self.situation.quarantined.is_empty() {
             return;
         }
-        let members = &self.situation.members;
-        let will_take = |member: &usize| {
-            members
-                .get(*member)
-                .is_some_and(|acceptance| *acceptance != Acceptance::No)
-        };
+        let will_take = |member: &usize| self.situation.members[*member] != Acceptance::No;
         let Some(host) = self.situation.ring.quarantine_hosts().find(will_take) else {
             return;
         };
         for shard in self.situation.quarantined.iter() {
-            if let Some(target) = self.targets.get_mut(usize::from(shard.0)) {
-                *target = Some(host);
-            }
+            self.targets[usize::from(shard.0)] = Some(host);
         }
-        if self.takes.iter().filter(|takes| **takes).count() > 1
-            && let Some(takes) = self.takes.get_mut(host)
-        {
-            *takes = false;
+        if self.takes.iter().filter(|takes| **takes).count() > 1 {
+            self.takes[host] = false;
         }
         self.count();
     }
@@ -149,8 +137,8 @@ impl<'a> Draft<'a> {
                 continue;
             }
             n_shards += 1;
-            if let Some(held) = target.and_then(|target| self.held.get_mut(target)) {
-                *held += 1;
+            if let Some(target) = *target {
+                self.held[target] += 1;
             }
         }
         self.quotas = quotas(n_shards, &self.takes, &self.held);
@@ -169,41 +157,34 @@ impl<'a> Draft<'a> {
         }
         ranked.sort_unstable();
         for (_, index, member) in ranked {
-            if self.excess(member) == 0 {
-                continue;
-            }
-            if let (Some(target), Some(held)) = (self.targets.get_mut(index), self.held.get_mut(member)) {
-                *target = None;
-                *held -= 1;
+            if self.excess(member) > 0 {
+                self.targets[index] = None;
+                self.held[member] -= 1;
             }
         }
     }
 
     fn excess(&self, member: usize) -> usize {
-        let [held, quota] = [&self.held, &self.quotas].map(|counts| counts.get(member).copied().unwrap_or(0));
-        held.saturating_sub(quota)
+        self.held[member].saturating_sub(self.quotas[member])
     }
 
     /// Gives each unplaced shard to the member furthest below its quota; among equals, to the shard's preference.
     fn place(&mut self) {
         for index in 0..self.targets.len() {
-            if self.targets.get(index).is_none_or(Option::is_some) {
+            if self.targets[index].is_some() {
                 continue;
             }
-            let room = |member: &usize| {
-                let takes = self.takes.get(*member).copied().unwrap_or(false);
-                let [quota, held] = [&self.quotas, &self.held].map(|counts| counts.get(*member).copied().unwrap_or(0));
-                takes.then(|| quota.cast_signed() - held.cast_signed())
+            let room = |member: usize| {
+                let (quota, held) = (self.quotas[member].cast_signed(), self.held[member].cast_signed());
+                self.takes[member].then_some(quota - held)
             };
-            let widest = (0..self.takes.len()).filter_map(|member| room(&member)).max();
+            let widest = (0..self.takes.len()).filter_map(room).max();
             let mut preference = self.situation.ring.preference(shard_at(index));
-            let target = preference.find(|member| widest.is_some() && room(member) == widest);
+            let target = preference.find(|member| widest.is_some() && room(*member) == widest);
             drop(preference);
-            if let (Some(slot), Some(target)) = (self.targets.get_mut(index), target) {
-                *slot = Some(target);
-                if let Some(held) = self.held.get_mut(target) {
-                    *held += 1;
-                }
+            if let Some(target) = target {
+                self.targets[index] = Some(target);
+                self.held[target] += 1;
             }
         }
     }

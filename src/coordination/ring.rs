@@ -68,13 +68,11 @@ impl MemberRing {
             .unwrap_or_default();
         let mut places = vec![0; clockwise.len()];
         for (place, token) in clockwise.iter().enumerate() {
-            if let Some(slot) = places.get_mut(token_index(token)) {
-                *slot = place;
-            }
+            places[token_index(token)] = place;
         }
         let start = |shard: ShardId| {
             let first = ring.get(&Key("shard", shard.0)).map(token_index);
-            first.and_then(|index| places.get(index).copied()).unwrap_or(0)
+            first.map_or(0, |index| places[index])
         };
         MemberRing {
             n_members: identities.len(),
@@ -85,8 +83,7 @@ impl MemberRing {
 
     /// The members in the order in which a shard prefers them; each once.
     pub fn preference(&self, shard: ShardId) -> impl Iterator<Item = usize> {
-        let start = self.shard_starts.get(usize::from(shard.0));
-        self.walk(start.copied().unwrap_or(0))
+        self.walk(self.shard_starts[usize::from(shard.0)])
     }
 
     /// The members in the order in which they are preferred as host of quarantined shards.
@@ -103,13 +100,9 @@ impl MemberRing {
 
     /// Walks clockwise from a position and yields each member at its first token.
     fn walk(&self, start: usize) -> impl Iterator<Item = usize> {
-        let (before, from_start) = self.clockwise.split_at_checked(start).unwrap_or_default();
+        let (before, from_start) = self.clockwise.split_at(start);
         let mut is_seen = vec![false; self.n_members];
-        let is_first = move |member: &usize| {
-            is_seen
-                .get_mut(*member)
-                .is_some_and(|is_seen| !std::mem::replace(is_seen, true))
-        };
+        let is_first = move |member: &usize| !std::mem::replace(&mut is_seen[*member], true);
         from_start
             .iter()
             .chain(before)

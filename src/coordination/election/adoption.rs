@@ -126,7 +126,7 @@ impl Election {
             let us = placed.member(&self.config.pod_uid)?;
             placed.placement.adoption_turn(shard, us)?
         };
-        let seen = self.view.shard(shard)?;
+        let seen = self.view.shard(shard);
         // Members that know the term of the deleted Lease come first, so that the next term follows it.
         let is_gone = vacancy.adoption == Adoption::Crashed && seen.lease.is_none();
         let is_stranger = is_gone && seen.last_term == Term(0);
@@ -175,9 +175,7 @@ impl Election {
 
     /// Takes a shard, in the term after the last observed one.
     fn take(&mut self, shard: ShardId, adoption: Adoption, now: BootInstant) {
-        let Some(seen) = self.view.shard(shard) else {
-            return;
-        };
+        let seen = self.view.shard(shard);
         let term = self.next_term(seen, adoption);
         let lease = seen.lease.as_ref();
         let crashes = lease.map_or(0, |lease| self.crashes_after(lease, adoption));
@@ -238,9 +236,7 @@ impl Election {
 
     /// The shards that other members have announced to this replica.
     pub(super) fn announced_to_us(&self) -> ShardSet {
-        let donors = self
-            .live_members()
-            .filter(|(pod_uid, _)| **pod_uid != *self.config.pod_uid);
+        let donors = self.live_members().filter(|(pod_uid, _)| !self.is_us(pod_uid));
         let is_its_own = |lease: &MemberLease, shard: &ShardId| {
             self.view
                 .lease(*shard)

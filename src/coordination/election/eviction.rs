@@ -12,16 +12,11 @@ impl Election {
     /// Begins to evict every member that has been silent for its own advertised duration, once this replica's turn has
     /// come. Silence is measured by this replica's clock, and only while its watch works.
     pub(super) fn evict_silent(&mut self, now: BootInstant) {
-        let others = self
-            .view
-            .members
-            .iter()
-            .filter(|(pod_uid, _)| **pod_uid != self.config.pod_uid);
-        let candidates: Vec<(Box<str>, Option<BootInstant>)> = others
-            .map(|(pod_uid, seen)| (pod_uid.clone(), self.evictable_at(pod_uid, seen)))
+        let others = self.view.members.iter().filter(|(pod_uid, _)| !self.is_us(pod_uid));
+        let candidates: Vec<(Box<str>, BootInstant)> = others
+            .filter_map(|(pod_uid, seen)| Some((pod_uid.clone(), self.evictable_at(pod_uid, seen)?)))
             .collect();
         for (pod_uid, at) in candidates {
-            let Some(at) = at else { continue };
             if at > now {
                 self.wake_at(at);
             } else if !self.requests.is_busy(&LeaseKey::Member(pod_uid.clone())) {
@@ -70,7 +65,7 @@ impl Election {
         let order = |other: &str| fnv1a_64(format!("{other} evicts {victim}").as_bytes());
         let ours = order(&self.config.pod_uid);
         let others = self.view.members.iter().filter(|(other, seen)| {
-            other.as_ref() != pod_uid && **other != self.config.pod_uid && seen.lease.holder.member().is_some()
+            other.as_ref() != pod_uid && !self.is_us(other) && seen.lease.holder.member().is_some()
         });
         let n_before = others.filter(|(other, _)| order(other) < ours).count();
         u32::try_from(n_before).unwrap_or(u32::MAX)

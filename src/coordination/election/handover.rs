@@ -17,8 +17,8 @@ use super::{
     led_shard::{Handover, LedShard},
 };
 use crate::{
-    coordination::{LeaseWrite, MemberIdentity, Plan, annotation},
-    shard::{BootInstant, ResourceVersions, SealOrder, ShardCommand, ShardId, ShardSet, ShardTerm, Term},
+    coordination::{LeaseWrite, Plan, annotation},
+    shard::{BootInstant, ResourceVersions, ShardCommand, ShardId, ShardSet, ShardTerm, Term},
 };
 
 /// Maximum number of shards that a staying member hands over at a time, to reduce its number of shards.
@@ -64,8 +64,7 @@ impl Election {
     }
 
     pub(super) fn has_taker(&self) -> bool {
-        self.live_members()
-            .any(|(pod_uid, lease)| *pod_uid != *self.config.pod_uid && lease.accepts())
+        self.takers().any(|(pod_uid, _)| !self.is_us(pod_uid))
     }
 
     /// Advances the handover of every moving shard by one step.
@@ -97,11 +96,7 @@ impl Election {
     /// Withdraws offers to members that no longer take shards, and has these shards placed again. This happens when
     /// several members leave at the same time and offer shards to each other.
     fn withdraw_offers(&mut self) {
-        let takers: BTreeSet<Box<str>> = self
-            .live_members()
-            .filter(|(_, lease)| lease.accepts())
-            .map(|(pod_uid, _)| pod_uid.into())
-            .collect();
+        let takers: BTreeSet<Box<str>> = self.takers().map(|(pod_uid, _)| pod_uid.into()).collect();
         for led_shard in self.led_shards.values_mut() {
             if matches!(&led_shard.handover, Handover::Offered { target, .. } if !takers.contains(target)) {
                 led_shard.handover = Handover::None;
@@ -188,16 +183,8 @@ impl Election {
         let (close_by, has_successor) = (self.close_by(now), self.has_taker());
         if let Some(led_shard) = self.led_shards.get_mut(&shard) {
             led_shard.handover = Handover::Closing { target, has_successor };
-            let shard_term = ShardTerm {
-                shard,
-                term: led_shard.term,
-            };
-            let order = SealOrder {
-                shard_term,
-                close_by,
-                has_successor,
-            };
-            self.effects.push(ElectionEffect::Shards(ShardCommand::Seal(order)));
+            let order = led_shard.seal_order(shard, close_by, has_successor);
+            self.effects.push(order);
         }
     }
 
@@ -222,10 +209,7 @@ impl Election {
             PULL_LOAD_TIMEOUT
         };
         let (target, late_at) = (target.clone(), *since + patience);
-        let lease = self
-            .live_members()
-            .find(|(pod_uid, lease)| **pod_uid == *target && lease.accepts())
-            .map(|(_, lease)| lease);
+        let lease = self.taker(&target);
         if !self.can_transfer() {
             // A live member does not support this protocol version or has other settings: release the shard instead.
             self.seal(shard, None, now);
@@ -277,12 +261,12 @@ impl Election {
             // No member can take the shard now. It becomes free when this replica gives up its member Lease.
             return;
         }
-        let Some(seen) = self.view.shard(shard).filter(|seen| seen.lease.is_some()) else {
+        let seen = self.view.shard(shard);
+        if seen.lease.is_none() {
             return;
-        };
-        let retry_at = seen.retry_at;
-        if retry_at > now {
-            return self.wake_at(retry_at);
+        }
+        if seen.retry_at > now {
+            return self.wake_at(seen.retry_at);
         }
         if let Some(write) = self.transfer_write(shard) {
             self.send(Purpose::Write, write, now);
@@ -301,9 +285,9 @@ impl Election {
             return None;
         };
         let target = target.as_deref().filter(|_| self.can_transfer());
-        let heir = target.and_then(|target| self.live_identity(target));
+        let heir = target.and_then(|target| self.taker(target)?.holder.member());
         let write = LeaseWrite {
-            holder: Some(heir.as_ref().map(ToString::to_string).unwrap_or_default().into()),
+            holder: Some(heir.map(ToString::to_string).unwrap_or_default().into()),
             term: heir.is_some().then_some(Term(led_shard.term.0 + 1)),
             is_renewal: heir.is_some(),
             is_acquisition: heir.is_some(),
@@ -314,14 +298,6 @@ impl Election {
             Some(through) => write.annotate(annotation::FIRED_THROUGH, Some(through.to_string())),
             None => write,
         })
-    }
-
-    /// The incarnation in a Pod, if that member takes shards.
-    fn live_identity(&self, pod_uid: &str) -> Option<MemberIdentity> {
-        let (_, lease) = self
-            .live_members()
-            .find(|(other, lease)| *other == pod_uid && lease.accepts())?;
-        lease.holder.member().cloned()
     }
 
     /// Loads the shards that other members announce to this replica, and releases loaded shards that no member

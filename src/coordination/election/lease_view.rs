@@ -99,16 +99,16 @@ impl LeaseView {
         (0..).map(ShardId).zip(&self.shards)
     }
 
-    pub(super) fn shard(&self, shard: ShardId) -> Option<&SeenShard> {
-        self.shards.get(usize::from(shard.0))
+    pub(super) fn shard(&self, shard: ShardId) -> &SeenShard {
+        &self.shards[usize::from(shard.0)]
     }
 
-    pub(super) fn shard_mut(&mut self, shard: ShardId) -> Option<&mut SeenShard> {
-        self.shards.get_mut(usize::from(shard.0))
+    pub(super) fn shard_mut(&mut self, shard: ShardId) -> &mut SeenShard {
+        &mut self.shards[usize::from(shard.0)]
     }
 
     pub(super) fn lease(&self, shard: ShardId) -> Option<&ShardLease> {
-        self.shard(shard)?.lease.as_ref()
+        self.shard(shard).lease.as_ref()
     }
 
     /// The version of a Lease; `None` if it does not exist.
@@ -197,9 +197,7 @@ impl LeaseView {
 
     fn apply_shard(&mut self, shard: ShardId, record: &LeaseRecord, now: BootInstant) {
         self.generation += 1;
-        let Some(seen) = self.shard_mut(shard) else {
-            return;
-        };
+        let seen = self.shard_mut(shard);
         if seen.version >= record.resource_version {
             return;
         }
@@ -238,10 +236,8 @@ impl LeaseView {
                 }
             }
             LeaseKey::Shard(shard) => {
-                if let Some(seen) = self.shard_mut(*shard)
-                    && seen.version <= version
-                    && seen.lease.take().is_some()
-                {
+                let seen = self.shard_mut(*shard);
+                if seen.version <= version && seen.lease.take().is_some() {
                     seen.version = version;
                     seen.changed_at = now;
                 }
@@ -251,12 +247,22 @@ impl LeaseView {
 
     /// Records that a read or write found a Lease missing.
     pub(super) fn missing(&mut self, key: &LeaseKey, now: BootInstant) {
-        let known = match key {
-            LeaseKey::Member(pod_uid) => self.members.get(pod_uid).map(|seen| seen.lease.resource_version),
-            LeaseKey::Shard(shard) => self.shard(*shard).map(|seen| seen.version),
-        };
-        if let Some(known) = known {
-            self.delete(key, known, now);
+        if let Some((version, _)) = self.last_seen(key) {
+            self.delete(key, version, now);
+        }
+    }
+
+    /// The last observed version of a Lease or of a shard Lease's deletion, and when it was observed.
+    fn last_seen(&self, key: &LeaseKey) -> Option<(ResourceVersion, BootInstant)> {
+        match key {
+            LeaseKey::Member(pod_uid) => {
+                let seen = self.members.get(pod_uid)?;
+                Some((seen.lease.resource_version, seen.changed_at))
+            }
+            LeaseKey::Shard(shard) => {
+                let seen = self.shard(*shard);
+                Some((seen.version, seen.changed_at))
+            }
         }
     }
 
@@ -270,13 +276,7 @@ impl LeaseView {
         leases: &[LeaseRecord],
     ) -> bool {
         let is_older = |record: &LeaseRecord| {
-            let known = match &record.key {
-                LeaseKey::Member(pod_uid) => {
-                    let seen = self.members.get(pod_uid);
-                    seen.map(|seen| (seen.lease.resource_version, seen.changed_at))
-                }
-                LeaseKey::Shard(shard) => self.shard(*shard).map(|seen| (seen.version, seen.changed_at)),
-            };
+            let known = self.last_seen(&record.key);
             known.is_some_and(|(known, since)| record.resource_version < known && since <= requested_at)
         };
         version < self.observed_version || leases.iter().any(is_older)

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use super::{Election, ElectionEffect, led_shard::Handover};
-use crate::shard::{BootInstant, SealOrder, ShardCommand, ShardTerm};
+use super::{Election, led_shard::Handover};
+use crate::shard::BootInstant;
 
 /// The longest that a shard acts after a drain began, or after the order to seal it. Unanswered requests and unstored
 /// statuses are then left to the next leader. A shard that is sealed at this limit has no leader while it waits for
@@ -19,7 +19,7 @@ impl Election {
             return;
         }
         self.drain = Some(now);
-        self.close_sooner(self.close_by(now));
+        self.seal_again(self.close_by(now), |_| true);
     }
 
     /// Records whether this replica trusts its clock. When it stops doing so, shards that are being sealed close at
@@ -28,13 +28,8 @@ impl Election {
         let is_alarm = self.is_willing && !is_willing;
         self.is_willing = is_willing;
         if is_alarm {
-            self.close_sooner(now);
+            self.seal_again(now, |_| true);
         }
-    }
-
-    /// Moves the deadline of all shards that are being sealed.
-    fn close_sooner(&mut self, by: BootInstant) {
-        self.seal_again(by, |_| true);
     }
 
     /// Seals all shards together if no other member takes shards: the gap of a handover does not matter then.
@@ -44,6 +39,7 @@ impl Election {
         }
     }
 
+    /// Moves the deadline of shards that are being sealed.
     fn seal_again(&mut self, close_by: BootInstant, is_wanted: impl Fn(bool) -> bool) {
         let has_taker = self.has_taker();
         for (shard, led_shard) in &mut self.led_shards {
@@ -51,16 +47,7 @@ impl Election {
                 && is_wanted(*has_successor)
             {
                 *has_successor = has_taker;
-                let shard_term = ShardTerm {
-                    shard: *shard,
-                    term: led_shard.term,
-                };
-                let order = SealOrder {
-                    shard_term,
-                    close_by,
-                    has_successor: has_taker,
-                };
-                self.effects.push(ElectionEffect::Shards(ShardCommand::Seal(order)));
+                self.effects.push(led_shard.seal_order(*shard, close_by, has_taker));
             }
         }
     }

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::{Adoption, Election, ElectionEffect, LeaseKey, Purpose, WriteAnswer};
 use crate::{
     coordination::{ShardLease, StopReason},
-    shard::{BootInstant, Entry, ResourceVersions, ShardId, ShardPhase, ShardTerm, Term},
+    shard::{BootInstant, Entry, ResourceVersions, SealOrder, ShardCommand, ShardId, ShardPhase, ShardTerm, Term},
 };
 
 /// One uninterrupted leadership of a shard.
@@ -49,6 +49,15 @@ impl LedShard {
             Handover::Offered { target, .. } => Some(target),
             Handover::Closing { target, .. } | Handover::Sealed { target, .. } => target.as_deref(),
         }
+    }
+
+    /// The order to seal this shard.
+    pub(super) fn seal_order(&self, shard: ShardId, close_by: BootInstant, has_successor: bool) -> ElectionEffect {
+        ElectionEffect::Shards(ShardCommand::Seal(SealOrder {
+            shard_term: ShardTerm { shard, term: self.term },
+            close_by,
+            has_successor,
+        }))
     }
 
     pub(super) fn phase(&self) -> ShardPhase {
@@ -177,9 +186,6 @@ impl Election {
     }
 
     pub(super) fn retry_shard_later(&mut self, shard: ShardId, now: BootInstant) {
-        let retry_at = now + self.config.timing.attempt_timeout;
-        if let Some(seen) = self.view.shard_mut(shard) {
-            seen.retry_at = retry_at;
-        }
+        self.view.shard_mut(shard).retry_at = now + self.config.timing.attempt_timeout;
     }
 }

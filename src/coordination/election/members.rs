@@ -62,6 +62,22 @@ impl Election {
         leases.filter(|(_, lease)| lease.holder.member().is_some() && lease.installation == self.own_installation)
     }
 
+    /// The live members that take shards.
+    pub(super) fn takers(&self) -> impl Iterator<Item = (&str, &MemberLease)> {
+        self.live_members().filter(|(_, lease)| lease.accepts())
+    }
+
+    /// The Lease of the member in a Pod, if that member takes shards.
+    pub(super) fn taker(&self, pod_uid: &str) -> Option<&MemberLease> {
+        let mut takers = self.takers();
+        takers.find(|(other, _)| *other == pod_uid).map(|(_, lease)| lease)
+    }
+
+    /// Whether a Pod is that of this replica.
+    pub(super) fn is_us(&self, pod_uid: &str) -> bool {
+        *pod_uid == *self.config.pod_uid
+    }
+
     /// The reason why this replica takes no shards; `None` if it does.
     pub(super) fn not_owning(&self, now: BootInstant) -> Option<NotOwning> {
         if let Some(disagreement) = self.disagreement() {
@@ -107,9 +123,7 @@ impl Election {
             return Some(NotOwning::InstallationDiffers { ours, theirs });
         }
         let (min, max) = (self.config.protocol.min, self.config.protocol.max);
-        let others = self
-            .live_members()
-            .filter(|(pod_uid, lease)| lease.accepts() && **pod_uid != *self.config.pod_uid);
+        let others = self.takers().filter(|(pod_uid, _)| !self.is_us(pod_uid));
         let mut theirs = others.map(|(_, lease)| lease.protocol);
         let stranger = theirs.find(|theirs| theirs.max < min || theirs.min > max)?;
         // Members that take shards continue, and a new member with an incompatible protocol waits. Of two members
@@ -126,12 +140,9 @@ impl Election {
     /// installation's constants.
     fn other_settings(&self) -> impl Iterator<Item = &MemberSettings> {
         let ours = &self.config.settings;
-        let others = self
-            .view
-            .members
-            .iter()
-            .filter(|(pod_uid, _)| **pod_uid != self.config.pod_uid);
-        others
+        let members = self.view.members.iter();
+        members
+            .filter(|(pod_uid, _)| !self.is_us(pod_uid))
             .map(|(_, seen)| &seen.lease)
             .filter_map(|lease| Some((lease, lease.settings.as_ref()?)))
             .filter(|(lease, theirs)| {
@@ -209,10 +220,7 @@ impl Election {
     /// The newest protocol version that this replica and the members that take shards support; `None` if there is no
     /// such version.
     fn effective_protocol(&self) -> Option<u16> {
-        let takers = self
-            .live_members()
-            .filter(|(_, lease)| lease.accepts())
-            .map(|(_, lease)| lease.protocol);
+        let takers = self.takers().map(|(_, lease)| lease.protocol);
         let ranges = takers.chain([self.config.protocol]);
         ProtocolRange::effective(ranges)
     }
@@ -291,7 +299,7 @@ impl Election {
 
     /// Whether a member takes shards. This replica may know that it leaves before its Lease says so.
     fn acceptance(&self, pod_uid: &str, lease: &MemberLease, is_genesis: bool) -> Acceptance {
-        let is_leaving = *pod_uid == *self.config.pod_uid && self.is_leaving();
+        let is_leaving = self.is_us(pod_uid) && self.is_leaving();
         let is_too_late = is_genesis && !lease.is_genesis && lease.accepts();
         if is_leaving || is_too_late {
             Acceptance::No
@@ -325,10 +333,7 @@ impl Election {
         } else {
             lease.plan.0.get(&shard).map(AsRef::as_ref)
         };
-        let is_there = |pod_uid: &&str| {
-            self.live_members()
-                .any(|(other, lease)| other == *pod_uid && lease.accepts())
-        };
+        let is_there = |pod_uid: &&str| self.taker(pod_uid).is_some();
         Some(announced.filter(is_there).unwrap_or(&holder.pod_uid))
     }
 }

@@ -137,7 +137,7 @@ impl Election {
         }
         match &pending.key {
             LeaseKey::Shard(shard) => self.shard_write_answered(*shard, answer, now),
-            LeaseKey::Member(pod_uid) if *pod_uid == self.config.pod_uid => {
+            LeaseKey::Member(pod_uid) if self.is_us(pod_uid) => {
                 self.own_write_answered(&pending, answer, now);
             }
             LeaseKey::Member(victim) => self.eviction_answered(victim, answer, now),
@@ -169,7 +169,7 @@ impl Election {
         match &pending.key {
             LeaseKey::Shard(shard) if pending.purpose == Purpose::Read => self.retry_shard_later(*shard, now),
             LeaseKey::Shard(shard) => self.read_shard(*shard, now),
-            LeaseKey::Member(pod_uid) if *pod_uid == self.config.pod_uid => self.retry_own_write(now),
+            LeaseKey::Member(pod_uid) if self.is_us(pod_uid) => self.retry_own_write(now),
             LeaseKey::Member(victim) => self.retry_victim_later(victim, now),
         }
     }

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     ShardState,
-    back_off::{back_off, requested_wait},
+    back_off::{BACK_OFF, requested_wait, wait_after},
 };
 use crate::{
     schedule::after,
@@ -218,7 +218,7 @@ impl ShardState {
     pub(super) fn retry_later(&mut self, owner: OwnerIndex, now: Timestamp) {
         let Some(open) = self.open_slot_mut(owner) else { return };
         open.n_failures = open.n_failures.saturating_add(1);
-        let wait = back_off(open.n_failures, owner);
+        let wait = wait_after(BACK_OFF, open.n_failures, owner);
         self.retry_at(owner, after(now, wait));
     }
 
@@ -264,7 +264,7 @@ impl ShardState {
     fn put_history_off(&mut self, owner: OwnerIndex, retry_after: Option<Duration>, now: Timestamp) {
         let cron_job = self.index.cron_job_mut(owner);
         cron_job.n_history_failures = cron_job.n_history_failures.saturating_add(1);
-        let wait = back_off(cron_job.n_history_failures, owner)
+        let wait = wait_after(BACK_OFF, cron_job.n_history_failures, owner)
             .max(HISTORY_RETRY_MIN)
             .max(requested_wait(retry_after));
         cron_job.history_not_before = Some(after(now, wait));

@@ -20,47 +20,35 @@ const CREATE_BACK_OFF_MAX: Duration = Duration::from_mins(1);
 /// this, even with a short starting deadline.
 pub(super) const NEXT_SLOT_WAIT_MAX: SignedDuration = SignedDuration::from_secs(9);
 
-const BACK_OFF: BackOff = BackOff {
-    first: BACK_OFF_MIN,
-    longest: BACK_OFF_MAX,
-};
-
-const CREATE_BACK_OFF: BackOff = BackOff {
-    first: BACK_OFF_MIN,
-    longest: CREATE_BACK_OFF_MAX,
-};
-
-/// The wait of a CronJob after this number of failures.
-pub(super) fn back_off(n_failures: u32, owner: OwnerIndex) -> SignedDuration {
-    spread_wait(BACK_OFF, n_failures, owner)
-}
-
-/// The wait of a CronJob after this number of refused creates in a row.
-pub(super) fn create_back_off(n_refusals: u32, owner: OwnerIndex) -> SignedDuration {
-    spread_wait(CREATE_BACK_OFF, n_refusals, owner)
-}
-
-fn spread_wait(back_off: BackOff, n_failures: u32, owner: OwnerIndex) -> SignedDuration {
-    let wait = SignedDuration::try_from(back_off.after(n_failures)).unwrap_or(SignedDuration::MAX);
-    let number = owner.wrapping_mul(0x9E37_79B9).wrapping_add(n_failures);
-    spread(wait, number)
-}
-
 /// The wait after a Job was refused as invalid for the first time: a CronJob that runs every minute tries once a slot.
 const REFUSED_WAIT_MIN: Duration = Duration::from_mins(1);
 
 /// The longest wait after a Job was refused as invalid: a corrected webhook is noticed within this time.
 const REFUSED_WAIT_MAX: Duration = Duration::from_mins(5);
 
-const REFUSED_BACK_OFF: BackOff = BackOff {
+/// The back-off after failed deletes, look-ups and status writes.
+pub(super) const BACK_OFF: BackOff = BackOff {
+    first: BACK_OFF_MIN,
+    longest: BACK_OFF_MAX,
+};
+
+/// The back-off after refused creates.
+pub(super) const CREATE_BACK_OFF: BackOff = BackOff {
+    first: BACK_OFF_MIN,
+    longest: CREATE_BACK_OFF_MAX,
+};
+
+/// The back-off after a Job was refused as invalid.
+pub(super) const REFUSED_BACK_OFF: BackOff = BackOff {
     first: REFUSED_WAIT_MIN,
     longest: REFUSED_WAIT_MAX,
 };
 
-/// The wait of a CronJob whose Job was refused as invalid, after this number of failures.
-pub(super) fn slow_back_off(n_failures: u32, owner: OwnerIndex) -> SignedDuration {
-    let wait = SignedDuration::try_from(REFUSED_BACK_OFF.after(n_failures)).unwrap_or(SignedDuration::MAX);
-    spread(wait, owner.wrapping_mul(0x9E37_79B9))
+/// The wait of a CronJob after this number of failures in a row.
+pub(super) fn wait_after(back_off: BackOff, n_failures: u32, owner: OwnerIndex) -> SignedDuration {
+    let wait = SignedDuration::try_from(back_off.after(n_failures)).unwrap_or(SignedDuration::MAX);
+    let number = owner.wrapping_mul(0x9E37_79B9).wrapping_add(n_failures);
+    spread(wait, number)
 }
 
 /// Adds up to a quarter to a wait, chosen by a number, so that simultaneous failures are not retried simultaneously.

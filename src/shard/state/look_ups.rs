@@ -7,7 +7,7 @@ use super::{
     ShardState,
     active::look_up_of,
     answers::ABANDONED_RETRY,
-    back_off::{back_off, requested_wait},
+    back_off::{BACK_OFF, requested_wait, wait_after},
 };
 use crate::{
     schedule::after,
@@ -68,7 +68,7 @@ impl ShardState {
     fn look_up_later(&mut self, owner: OwnerIndex, retry_after: SignedDuration, message: String, now: Timestamp) {
         let Some(open) = self.open_slot_mut(owner) else { return };
         open.n_failures = open.n_failures.saturating_add(1);
-        let until = after(now, back_off(open.n_failures, owner).max(retry_after));
+        let until = after(now, wait_after(BACK_OFF, open.n_failures, owner).max(retry_after));
         open.stage = SlotStage::LookingUpLater { message, until };
         self.wake_at(owner, until);
     }
@@ -213,7 +213,7 @@ impl ShardState {
             }
             LookUpOutcome::NotPermitted { .. } | LookUpOutcome::Failed { .. } | LookUpOutcome::Abandoned => {
                 look_up.n_failures = look_up.n_failures.saturating_add(1);
-                let wait = back_off(look_up.n_failures, owner).max(ABANDONED_RETRY);
+                let wait = wait_after(BACK_OFF, look_up.n_failures, owner).max(ABANDONED_RETRY);
                 let until = after(now, wait.max(retry_after_of(answer)));
                 look_up.progress = LookUpProgress::Failed { until };
                 if let LookUpOutcome::NotPermitted { message } = answer

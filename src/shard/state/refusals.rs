@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     ShardState,
-    back_off::{NEXT_SLOT_WAIT_MAX, create_back_off, requested_wait, slow_back_off},
+    back_off::{CREATE_BACK_OFF, NEXT_SLOT_WAIT_MAX, REFUSED_BACK_OFF, requested_wait, wait_after},
 };
 use crate::{
     schedule::{after, policy},
@@ -40,9 +40,9 @@ impl ShardState {
         let mut refused = self.refused_creates.refuse(identity, reason, former, now);
         refused.n_refusals = refused.n_refusals.max(n_failures);
         let wait = match reason {
-            RefusalReason::Invalid => slow_back_off(n_failures, owner),
+            RefusalReason::Invalid => wait_after(REFUSED_BACK_OFF, n_failures, owner),
             RefusalReason::NamespaceTerminating | RefusalReason::NotPermitted | RefusalReason::Failed(_) => {
-                create_back_off(refused.n_refusals, owner)
+                wait_after(CREATE_BACK_OFF, refused.n_refusals, owner)
             }
         };
         refused.not_before = after(now, wait.min(NEXT_SLOT_WAIT_MAX));
@@ -72,7 +72,7 @@ impl ShardState {
         let refused = cron_job.refused.as_mut().filter(|refused| !refused.has_turn)?;
         let until = if refused.waits_for_turn(now) {
             // The turn comes earlier, or turns are no longer needed.
-            after(now, create_back_off(u32::MAX, owner)).min(lost_at)
+            after(now, wait_after(CREATE_BACK_OFF, u32::MAX, owner)).min(lost_at)
         } else {
             refused.not_before
         };

@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     ShardState,
     answers::ABANDONED_RETRY,
-    back_off::{back_off, requested_wait},
+    back_off::{BACK_OFF, requested_wait, wait_after},
 };
 use crate::{
     schedule::after,
@@ -91,7 +91,7 @@ impl ShardState {
             StatusOutcome::Gone => cron_job.status_not_before = Some(after(now, STATUS_RETRY)),
             StatusOutcome::Failed { message, retry_after } => {
                 cron_job.n_status_failures = cron_job.n_status_failures.saturating_add(1);
-                let wait = back_off(cron_job.n_status_failures, owner)
+                let wait = wait_after(BACK_OFF, cron_job.n_status_failures, owner)
                     .max(STATUS_RETRY)
                     .max(requested_wait(retry_after));
                 cron_job.status_not_before = Some(after(now, wait));

@@ -102,35 +102,42 @@ impl HeldShards {
 
     /// Creates a single shard with all CronJobs, led from the start. The watches list it.
     pub fn whole(scopes: Vec<Scope>, clock_skew_max: SignedDuration, now: Timestamp) -> HeldShards {
-        let ShardTerm { shard, term } = WHOLE;
         let mut shards = HeldShards::new(None, scopes, clock_skew_max);
-        let state = shards.share(ShardState::new(shards.config(shard), now));
-        shards.held.insert(shard, Held::new(state, Some(term)));
+        shards.hold(WHOLE.shard, now);
+        shards.lead(WHOLE, now);
         shards
     }
 
     /// Adds a shard on standby and starts its own list. A second call restarts the list.
     fn stand_by(&mut self, shard: ShardId, now: Timestamp) {
-        if !self.held.contains_key(&shard) {
-            let state = self.share(ShardState::on_standby(self.config(shard), now));
-            self.held.insert(shard, Held::new(state, None));
-        }
-        let Some(held) = self.held.get_mut(&shard) else { return };
-        if self.pause.is_on {
-            held.state.pause();
-        }
+        self.hold(shard, now);
         let listing = Listing::new(&self.scopes);
-        for input in listing.begun() {
-            held.handle(input, now);
-        }
-        held.listing = Some(listing);
+        self.with(shard, |held| {
+            for input in listing.begun() {
+                held.state.handle(input, now);
+            }
+            held.listing = Some(listing);
+        });
     }
 
-    /// Adds the state that all shards of a replica share.
-    fn share(&self, state: ShardState) -> ShardState {
-        state
-            .with_template_memory(self.template_memory.clone())
-            .with_refused_creates(self.refused_creates.clone())
+    /// Adds a shard on standby, unless it is held.
+    fn hold(&mut self, shard: ShardId, now: Timestamp) {
+        if self.held.contains_key(&shard) {
+            return;
+        }
+        let config = ShardConfig {
+            clock_skew_max: self.clock_skew_max,
+            shard,
+            scopes: self.scopes.clone(),
+            count: self.count,
+        };
+        let mut state = ShardState::on_standby(config, now);
+        state.template_memory = self.template_memory.clone();
+        state.refused_creates = self.refused_creates.clone();
+        if self.pause.is_on {
+            state.pause();
+        }
+        self.held.insert(shard, Held::new(state));
     }
 
     /// Adds an object found by the shard's own list, in the form in which a watch delivers it.
@@ -161,7 +168,7 @@ impl HeldShards {
     /// Leaves a scope out of the shard's own list, because the API server does not permit it.
     fn leave_out_of(&mut self, shard: ShardId, scope: &Scope) {
         if let Some(listing) = self.held.get_mut(&shard).and_then(|held| held.listing.as_mut()) {
-            listing.leave_out(scope);
+            listing.left_out.push(scope.clone());
         }
     }
 
@@ -292,15 +299,6 @@ impl HeldShards {
     /// Whether a shard has been listed, in all scopes except those that its own list left out.
     fn is_shard_synced(&self, shard: ShardId) -> bool {
         self.held.get(&shard).is_some_and(Held::is_synced)
-    }
-
-    fn config(&self, shard: ShardId) -> ShardConfig {
-        ShardConfig {
-            clock_skew_max: self.clock_skew_max,
-            shard,
-            scopes: self.scopes.clone(),
-            count: self.count,
-        }
     }
 
     fn with(&mut self, shard: ShardId, change: impl FnOnce(&mut Held)) {

@@ -91,8 +91,10 @@ pub struct ShardState {
     is_paused: bool,
     /// Recorded decisions, for diagnosis; `None` in a run.
     decisions: Option<Vec<Verdict>>,
-    template_memory: TemplateMemory,
-    refused_creates: RefusedCreates,
+    /// The memory for templates, which shards may share.
+    pub(crate) template_memory: TemplateMemory,
+    /// The account of refused creates, which shards may share.
+    pub(crate) refused_creates: RefusedCreates,
 }
 
 impl ShardState {
@@ -111,24 +113,6 @@ impl ShardState {
             template_memory: TemplateMemory::default(),
             refused_creates: RefusedCreates::default(),
             config,
-        }
-    }
-
-    /// Shares a template memory with other shards.
-    #[must_use]
-    pub fn with_template_memory(self, template_memory: TemplateMemory) -> ShardState {
-        ShardState {
-            template_memory,
-            ..self
-        }
-    }
-
-    /// Shares the account of refused creates with other shards.
-    #[must_use]
-    pub(crate) fn with_refused_creates(self, refused_creates: RefusedCreates) -> ShardState {
-        ShardState {
-            refused_creates,
-            ..self
         }
     }
 

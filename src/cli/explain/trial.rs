@@ -107,7 +107,8 @@ impl<'a> Trial<'a> {
             scopes: vec![Scope::Cluster],
             count: None,
         };
-        let mut shard = ShardState::new(config, now).with_template_memory(TemplateMemory::new(u64::MAX));
+        let mut shard = ShardState::new(config, now);
+        shard.template_memory = TemplateMemory::new(u64::MAX);
         shard.keep_decisions();
         Trial {
             record,

@@ -35,29 +35,25 @@ impl HeldShards {
 
     /// The total sizes.
     pub fn sizes(&self) -> Sizes {
-        let sizes = self.held.values().map(|held| held.state.sizes());
-        sizes.fold(Sizes::default(), |sum, sizes| Sizes {
-            cron_jobs: sum.cron_jobs + sizes.cron_jobs,
-            jobs: sum.jobs + sizes.jobs,
-            wheel_entries: sum.wheel_entries + sizes.wheel_entries,
-        })
+        let mut sum = Sizes::default();
+        for sizes in self.held.values().map(|held| held.state.sizes()) {
+            sum.cron_jobs += sizes.cron_jobs;
+            sum.jobs += sizes.jobs;
+            sum.wheel_entries += sizes.wheel_entries;
+        }
+        sum
     }
 
     /// The figures of the shards that this replica leads; zero while it may not act. A shard whose list is incomplete
     /// does not count yet.
     pub fn led(&self) -> LedFigures {
-        let led = self.held.values().filter(|held| {
-            let is_led = !self.is_paused() && held.state.phase().acts();
-            is_led && held.is_synced()
-        });
-        let none = LedFigures {
+        let held = self.held.values().filter(|_| !self.is_paused());
+        let led = held.filter(|held| held.state.phase().acts() && held.is_synced());
+        let sizes: Vec<usize> = led.map(|held| held.state.sizes().cron_jobs).collect();
+        LedFigures {
+            cron_jobs: sizes.iter().sum(),
+            shards: sizes.len(),
             all_shards: self.count.map_or(1, |count| usize::from(count.get())),
-            ..LedFigures::default()
-        };
-        led.fold(none, |sum, held| LedFigures {
-            cron_jobs: sum.cron_jobs + held.state.sizes().cron_jobs,
-            shards: sum.shards + 1,
-            ..sum
-        })
+        }
     }
 }

@@ -38,10 +38,10 @@ pub(super) struct Held {
 }
 
 impl Held {
-    pub(super) fn new(state: ShardState, term: Option<Term>) -> Held {
+    pub(super) fn new(state: ShardState) -> Held {
         Held {
             state,
-            term,
+            term: None,
             entering: None,
             sealing: None,
             listing: None,
@@ -65,7 +65,7 @@ impl Held {
         let ours = listing.ours(through);
         self.listed_at = ours.cron_jobs;
         self.loaded = self.loaded.max(&ours);
-        self.left_out = listing.left_out();
+        self.left_out.clone_from(&listing.left_out);
         for input in listing.done(through.cron_jobs) {
             self.handle(input, now);
         }

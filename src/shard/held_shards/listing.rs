@@ -14,7 +14,7 @@ use std::{
 use crate::shard::{
     ResourceVersions,
     ids::{CronJobIdentity, ResourceVersion, Uid},
-    input::{Input, Scope, WatchStage, WatchedResource},
+    input::{Input, Scope, WatchStage, WatchUpdate, WatchedResource},
 };
 
 /// One resource in one scope.
@@ -23,8 +23,6 @@ struct Part {
     scope: Scope,
     /// A watch began to list it; the watch's list counts instead of this one.
     is_left_to_watch: bool,
-    /// The API server does not permit the list. A later list by the watch completes the part.
-    is_left_out: bool,
 }
 
 /// The last form of a CronJob that a watch delivered.
@@ -36,6 +34,8 @@ struct Sighting {
 /// A list of one shard, in progress.
 pub(super) struct Listing {
     parts: Vec<Part>,
+    /// Scopes that the API server does not permit to list. A later list by the watch completes them.
+    pub(super) left_out: Vec<Scope>,
     /// Objects whose deletion a watch has delivered since the list began.
     gone: BTreeSet<Uid>,
     /// CronJobs that a watch has delivered since the list began.
@@ -46,20 +46,16 @@ pub(super) struct Listing {
 
 impl Listing {
     pub(super) fn new(scopes: &[Scope]) -> Listing {
-        let part = |resource| {
-            move |scope: &Scope| Part {
-                resource,
-                scope: scope.clone(),
-                is_left_to_watch: false,
-                is_left_out: false,
-            }
+        let part = |resource, scope: &Scope| Part {
+            resource,
+            scope: scope.clone(),
+            is_left_to_watch: false,
         };
+        let resources = [WatchedResource::CronJobs, WatchedResource::Jobs];
+        let parts = resources.map(|resource| scopes.iter().map(move |scope| part(resource, scope)));
         Listing {
-            parts: scopes
-                .iter()
-                .map(part(WatchedResource::CronJobs))
-                .chain(scopes.iter().map(part(WatchedResource::Jobs)))
-                .collect(),
+            parts: parts.into_iter().flatten().collect(),
+            left_out: Vec::new(),
             gone: BTreeSet::new(),
             delivered: BTreeMap::new(),
             found: BTreeSet::new(),
@@ -87,23 +83,6 @@ impl Listing {
         !self.parts.iter().any(is_left)
     }
 
-    /// Records that the list leaves a scope out.
-    pub(super) fn leave_out(&mut self, scope: &Scope) {
-        for part in &mut self.parts {
-            part.is_left_out |= part.scope == *scope;
-        }
-    }
-
-    /// The scopes that the list left out.
-    pub(super) fn left_out(&self) -> Vec<Scope> {
-        let of_cron_jobs = self
-            .parts
-            .iter()
-            .filter(|part| part.resource == WatchedResource::CronJobs);
-        let left_out = of_cron_jobs.filter(|part| part.is_left_out);
-        left_out.map(|part| part.scope.clone()).collect()
-    }
-
     /// The inputs for the shard at the start of the list.
     pub(super) fn begun(&self) -> impl Iterator<Item = Input> {
         self.parts
@@ -112,21 +91,27 @@ impl Listing {
     }
 
     /// The inputs for the shard at the end of the list, whose version is `at`.
-    pub(super) fn done(self, at: ResourceVersion) -> impl Iterator<Item = Input> {
+    pub(super) fn done(self, at: ResourceVersion) -> Vec<Input> {
         let is_ours = self.is_ours(WatchedResource::CronJobs);
-        let left_out = self.left_out();
-        let Listing { delivered, found, .. } = self;
-        let is_past = move |(uid, last): &(Uid, Sighting)| {
-            let is_left_out = || left_out.iter().any(|scope| scope.contains(&last.identity.namespace));
-            is_ours && last.version <= at && !found.contains(uid) && !is_left_out()
-        };
-        let past = delivered.into_iter().filter(is_past);
-        let ours = self
-            .parts
+        let Listing {
+            parts,
+            left_out,
+            delivered,
+            found,
+            ..
+        } = self;
+        let mut ended = Vec::new();
+        for (uid, last) in delivered {
+            let is_left_out = left_out.iter().any(|scope| scope.contains(&last.identity.namespace));
+            if is_ours && last.version <= at && !found.contains(&uid) && !is_left_out {
+                ended.push(Input::CronJobDeleted(uid));
+            }
+        }
+        let ours = parts
             .into_iter()
-            .filter(|part| !part.is_left_to_watch && !part.is_left_out);
-        let done = ours.map(|part| Input::list_done(part.resource, part.scope));
-        past.map(|(uid, _)| Input::CronJobDeleted(uid)).chain(done)
+            .filter(|part| !part.is_left_to_watch && !left_out.contains(&part.scope));
+        ended.extend(ours.map(|part| Input::list_done(part.resource, part.scope)));
+        ended
     }
 
     /// Records an object that the list found. Returns whether the object still applies.
@@ -159,8 +144,13 @@ impl Listing {
                 true
             }
             Input::WatchUpdated(update) => match update.stage {
-                WatchStage::ListBegun => self.leave_to_watch(update.resource, &update.scope),
-                WatchStage::ListDone => self.is_left_to_watch(update.resource, &update.scope),
+                WatchStage::ListBegun => {
+                    if let Some(part) = self.part(update) {
+                        part.is_left_to_watch = true;
+                    }
+                    true
+                }
+                WatchStage::ListDone => self.part(update).is_some_and(|part| part.is_left_to_watch),
                 WatchStage::Watching(_) | WatchStage::NotPermitted | WatchStage::Interrupted => true,
             },
             Input::CronJobApplied(record) => {
@@ -181,18 +171,9 @@ impl Listing {
         }
     }
 
-    fn leave_to_watch(&mut self, resource: WatchedResource, scope: &Scope) -> bool {
-        for part in &mut self.parts {
-            part.is_left_to_watch |= part.resource == resource && part.scope == *scope;
-        }
-        true
-    }
-
-    fn is_left_to_watch(&self, resource: WatchedResource, scope: &Scope) -> bool {
-        let is_same = |part: &&Part| part.resource == resource && part.scope == *scope;
-        self.parts
-            .iter()
-            .find(is_same)
-            .is_some_and(|part| part.is_left_to_watch)
+    /// The part that a watch lists.
+    fn part(&mut self, update: &WatchUpdate) -> Option<&mut Part> {
+        let is_same = |part: &&mut Part| part.resource == update.resource && part.scope == update.scope;
+        self.parts.iter_mut().find(is_same)
     }
 }

@@ -55,24 +55,20 @@ impl ShardState {
     /// From this point, writes every status at once while the shard continues to act, so that a later seal waits
     /// less.
     pub fn close(&mut self, now: Timestamp) {
-        if !self.phase.acts() {
-            return;
-        }
-        self.handle_timeout(now);
         self.begin_to_settle(ShardPhase::Closing, now);
     }
 
     /// Decides the slots that are due by `now`, and no later ones. Every unstored status is written at once. A paused
     /// shard leaves the slots to its next leader.
     pub fn seal(&mut self, now: Timestamp) {
-        if !self.phase.acts() {
-            return;
-        }
-        self.handle_timeout(now);
         self.begin_to_settle(ShardPhase::Sealed, now);
     }
 
     fn begin_to_settle(&mut self, phase: ShardPhase, now: Timestamp) {
+        if !self.phase.acts() {
+            return;
+        }
+        self.handle_timeout(now);
         let mut owners: Vec<OwnerIndex> = self.index.owner_indexes().collect();
         self.phase = phase;
         for owner in &owners {

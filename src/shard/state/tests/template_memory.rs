@@ -20,7 +20,7 @@ fn with_template(name: &str, n_bytes: usize) -> CronJobRecord {
 fn world(records: Vec<CronJobRecord>) -> (World, TemplateMemory) {
     let memory = TemplateMemory::new(1_000);
     let mut world = World::new("09:59:30", Vec::new(), Vec::new());
-    world.shard = world.shard.with_template_memory(memory.clone());
+    world.shard.template_memory = memory.clone();
     for record in records {
         world.apply(record);
     }

@@ -29,7 +29,7 @@ MUTATIONS = {
     "history-keeps-one-more": (f"{STATE}/history.rs", ".count().saturating_sub(limit);", ".count().saturating_sub(limit + 1);"),
     "history-counts-what-goes": (f"{STATE}/history.rs", "job.finish == Some(kind) && !job.is_delete_requested &&", "job.finish == Some(kind) &&"),
     "cursor-stays": (f"{STATE}/answers.rs", "        cron_job.advance_cursor(slot);\n        cron_job.note_short_life();", "        cron_job.note_short_life();"),
-    "ended-job-stays-active": (f"{STATE}/active.rs", "            cron_job.remove_active(&uid);\n", ""),
+    "ended-job-stays-active": (f"{STATE}/active.rs", "        self.index.cron_job_mut(owner).remove_active(&uid);\n", ""),
     "gone-job-stays-active": (f"{STATE}/active.rs", "let was_active = cron_job.remove_active(&job.uid);", "let was_active = cron_job.is_listed_active(&job.uid);"),
     "job-of-another-namespace-is-owned": ("src/shard/index/job.rs", "        *self.namespace == *cron_job.namespace", "        *self.namespace == *cron_job.namespace || !self.namespace.is_empty()"),
     "manual-run-adopted": (f"{STATE}/active.rs", "(None, false) if self.is_ours(owner, index) => Finding::Adopt,", "(None, false) if self.is_ours(owner, index) || !job.is_reported_unexpected => Finding::Adopt,"),
@@ -50,7 +50,7 @@ MUTATIONS = {
     "wrong-clock-believed": ("src/controller/clock/guard.rs", "server.excess_of(self.offset).abs() <= self.skew_max", "server.excess_of(self.offset).abs() <= self.skew_max || self.skew_max.is_positive()"),
     "outcome-told-wrong": ("src/shard/cron_job.rs", "SlotStage::Forbidden => InstantOutcome::Forbidden,", "SlotStage::Forbidden => InstantOutcome::Superseded,"),
     "template-not-kept-is-no-template": ("src/controller/dispatcher/request.rs", "ReadOutcome::Found(record) if is_same(&record) =>", "ReadOutcome::Found(record) if is_same(&record) && record.is_deleting =>"),
-    "foreign-job-waited-for": (f"{STATE}/look_ups.rs", "                    self.end_open(owner, InstantOutcome::ForeignJob);", "                    self.retry_later(owner, None, now);"),
+    "foreign-job-waited-for": (f"{STATE}/look_ups.rs", "                    self.end_open(owner, InstantOutcome::ForeignJob);", "                    self.retry_later(owner, now);"),
 }
 
 ELECTION = "src/coordination/election"
@@ -62,7 +62,7 @@ FLEET = {
     "eviction-without-a-living-watch": (f"{ELECTION}/guards.rs", "trusted_watch: true,", "trusted_watch: false,", "f_08"),
     "no-settle-window": (f"{ELECTION}/members.rs", "self.members.at_rest_since.is_some_and(|since| now >= since + window);", "self.members.at_rest_since.is_some_and(|since| now + window >= since);", "f_03"),
     "pull-goes-on-in-a-rollout": (f"{ELECTION}/members.rs", "Some(other) == first", "Some(other) == first || !other.is_empty()", "f_02"),
-    "seal-waits-for-nothing": ("src/shard/state/phase.rs", "while let Some(owner) = self.unsettled.last() {", "while let Some(owner) = unsettled.last().filter(|_| false) {", "f_01"),
+    "seal-waits-for-nothing": ("src/shard/state/phase.rs", "while let Some(owner) = self.unsettled.last() {", "while let Some(owner) = self.unsettled.last().filter(|_| false) {", "f_01"),
     "transfer-before-the-statuses": ("src/shard/state/phase.rs", "!is_asked_about && (cron_job.is_status_stored() || cron_job.is_undecodable || is_refused)", "let _ = is_refused;\n    !is_asked_about", "f_01"),
     "adoption-without-a-list-of-jobs": ("src/controller/list_task.rs", "            self.jobs(order, must_be_new, delivered),\n", "            async { drop(self.jobs(order, must_be_new, delivered)); Ok::<_, ListError>(ResourceVersion(u64::MAX)) },\n", "f_05"),
     "listed-from-before-the-watch": ("src/controller/list_task.rs", "Freshness::NotOlderThan)", "|_| Freshness::NotOlderThan(ResourceVersion(1)))", "f_12"),

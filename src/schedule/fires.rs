@@ -67,18 +67,6 @@ impl Spec {
         self.months == 0b1_1111_1111_1110
     }
 
-    fn has_every_hour(&self) -> bool {
-        self.hours == (1 << 24) - 1
-    }
-
-    fn has_every_day(&self) -> bool {
-        let (in_month, in_week) = (self.days_of_month == !1, self.days_of_week == (1 << 7) - 1);
-        match self.day_rule {
-            DayRule::Both => in_month && in_week,
-            DayRule::Either => in_month || in_week,
-        }
-    }
-
     /// Whether a day matches (B-7.8). `weekday` is 0 on Sunday.
     fn has_day(&self, day_of_month: u8, weekday: u8) -> bool {
         let in_month = self.days_of_month >> day_of_month & 1 == 1;

@@ -1,6 +1,6 @@
 //! The last activation at or before an instant in the chain of activations from another, without walking the chain.
 //!
-//! An activation depends on the one before it (B-8.4), so a search cannot simply start near the chain's end. Three
+//! An activation depends on the one before it (B-8.4), so a search cannot simply start near the chain's end. Two
 //! facts allow most of the chain to be skipped. Each is about the library's path (B-8.3), and seeded tests check each
 //! against the plain walk.
 //!
@@ -13,8 +13,6 @@
 //!    are skipped: it may jump over one matching month and land late in the next, then it is 1. After three whole
 //!    matching months, if months are restricted, and eight matching days, every search has returned, and by fact 1 the
 //!    following activations belong to every chain: [`merge_point`].
-//! 3. *Minutes alone.* Where every hour of every day matches, the search moves by minutes only. While offsets and
-//!    changes are whole minutes it finds the first matching minute from any start: [`minutes_start`].
 
 use super::{
     PATH_BEFORE_SECONDS, Spec,
@@ -37,9 +35,6 @@ const MERGE_DAYS: usize = 8;
 
 /// Whole matching months that must precede these days if months are restricted.
 const MERGE_MONTHS: usize = 3;
-
-/// Two matching minutes of a schedule that restricts only minutes are at most an hour and the shift of a change apart.
-const MINUTES_WINDOW_SECONDS: i64 = 3 * 3600;
 
 /// The last activation at or before `now` in the chain from `earliest`, in Unix seconds.
 pub(super) fn last_until(spec: &Spec, zone: &Zone, earliest: i64, now: i64) -> Option<i64> {
@@ -79,8 +74,7 @@ impl Search<'_> {
             return false;
         }
         if std::mem::take(&mut self.may_merge)
-            && let Some(start) =
-                minutes_start(spec, zone, self.at, now).or_else(|| merge_point(spec, zone, self.at, now))
+            && let Some(start) = merge_point(spec, zone, self.at, now)
         {
             self.at = start;
             return true;
@@ -124,19 +118,6 @@ fn jump(spec: &Spec, zone: &Zone, from: i64, now: i64) -> Jump {
         to: found.map(|wall| wall - span.offset),
         is_final: now <= settled_until,
     }
-}
-
-/// A late reference whose chain merges with the one from `earliest`, for schedules that restrict only minutes (fact 3).
-fn minutes_start(spec: &Spec, zone: &Zone, earliest: i64, now: i64) -> Option<i64> {
-    if !(spec.has_every_month() && spec.has_every_day() && spec.has_every_hour()) {
-        return None;
-    }
-    let start = Some(now - MINUTES_WINDOW_SECONDS).filter(|start| *start > earliest)?;
-    let mut span = zone.span_at(start - 60);
-    while span.offset % 60 == 0 && span.end % 60 == 0 && span.end <= now {
-        span = zone.span_at(span.end);
-    }
-    (span.offset % 60 == 0 && span.end > now).then_some(start)
 }
 
 /// A late reference whose chain merges with the one from `earliest`: the second before a matching minute that is a

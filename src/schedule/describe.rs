@@ -145,8 +145,7 @@ impl Fields {
     /// The times of day, and whether they repeat throughout the day.
     fn times(&self) -> (String, bool) {
         let has_all_hours = self.hours.len() == 24;
-        let step = step(&self.minutes, 60);
-        match (self.minutes.as_slice(), step) {
+        match (self.minutes.as_slice(), step(&self.minutes, 60)) {
             (_, Some(step)) => {
                 let every = match (step, self.minutes[0]) {
                     (1, _) => "every minute".to_owned(),
@@ -161,7 +160,7 @@ impl Fields {
             }
             ([0], None) if has_all_hours => ("every hour".to_owned(), true),
             ([minute], None) if has_all_hours => (format!("at minute {minute} of every hour"), true),
-            ([minute], None) if let Some(hours) = self.hour_step() => {
+            ([minute], None) if let Some(hours) = step(&self.hours, 24) => {
                 let first = self.hours[0];
                 (format!("every {hours} hours from {first:02}:{minute:02}"), true)
             }
@@ -170,11 +169,6 @@ impl Fields {
             ([minute], None) => (format!("at minute {minute} {}", self.of_hours()), false),
             (minutes, None) => (format!("at minutes {} {}", list(minutes), self.of_hours()), false),
         }
-    }
-
-    /// The step of hours that repeat evenly around the day.
-    fn hour_step(&self) -> Option<u8> {
-        step(&self.hours, 24)
     }
 
     /// Lists every time, hour by hour.

@@ -62,7 +62,7 @@ pub fn is_many_missed(
 pub fn most_recent(schedule: &Schedule, local: &Zone, earliest: Timestamp, now: Timestamp) -> Option<Timestamp> {
     schedule
         .last_in_chain(floor_second(earliest), floor_second(now), local)
-        .and_then(to_timestamp)
+        .and_then(|second| Timestamp::from_second(second).ok())
 }
 
 /// The first activation after `now` in the chain of activations from `earliest`. For `@every` this differs from the
@@ -70,10 +70,6 @@ pub fn most_recent(schedule: &Schedule, local: &Zone, earliest: Timestamp, now: 
 pub fn next_in_chain(schedule: &Schedule, local: &Zone, earliest: Timestamp, now: Timestamp) -> Option<Timestamp> {
     let base = most_recent(schedule, local, earliest, now).unwrap_or(earliest);
     schedule.next_after(base, local)
-}
-
-fn to_timestamp(unix_seconds: i64) -> Option<Timestamp> {
-    Timestamp::from_second(unix_seconds).ok()
 }
 
 #[cfg(test)]

@@ -14,10 +14,10 @@ use jiff::{Timestamp, tz::TimeZone};
 /// End of the tables (2100-01-01T00:00:00Z). Later instants are computed by jiff, which extends the zone's rule.
 const TABLE_END_SECONDS: i64 = 4_102_444_800;
 
-static UTC: LazyLock<Zone> = LazyLock::new(|| Zone::fixed("UTC", 0));
+static UTC: LazyLock<Zone> = LazyLock::new(|| Zone::from_time_zone("UTC", TimeZone::UTC));
 
 /// Go's `time.Local`, in a process whose local zone is UTC.
-static LOCAL: LazyLock<Zone> = LazyLock::new(|| Zone::fixed("Local", 0));
+static LOCAL: LazyLock<Zone> = LazyLock::new(|| Zone::from_time_zone("Local", TimeZone::UTC));
 
 static LOADED: RwLock<BTreeMap<&'static str, Zone>> = RwLock::new(BTreeMap::new());
 
@@ -174,16 +174,6 @@ impl Zone {
             end: table.changes.get(index).copied().unwrap_or(table_end),
             offset: table.offsets_seconds[index].into(),
         }
-    }
-
-    fn fixed(name: &str, offset: i32) -> Zone {
-        let table = Table {
-            name: name.into(),
-            changes: Box::default(),
-            offsets_seconds: Box::new([offset]),
-            rule_after_end: None,
-        };
-        Zone { table: Arc::new(table) }
     }
 
     fn from_time_zone(name: &str, time_zone: TimeZone) -> Zone {

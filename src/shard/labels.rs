@@ -5,19 +5,14 @@ use super::{ShardCount, ShardId};
 /// Prefix of the key of the label that holds the number of a Job's shard. The number of shards follows.
 pub const SHARD_LABEL_PREFIX: &str = "cronwheel.dev/shard-";
 
-/// The number of possible shard counts.
-const N_COUNTS: usize = (ShardCount::MAX.level() - ShardCount::MIN.level() + 1) as usize;
-
-/// The shards named by a Job's labels, one per shard count: the installation may have had another count before.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ShardLabels([Option<ShardId>; N_COUNTS]);
+/// The shards named by a Job's labels, with their shard counts: the installation may have had another count before.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ShardLabels(Vec<(ShardCount, ShardId)>);
 
 impl ShardLabels {
     /// The label of a single shard.
     pub fn of(count: ShardCount, shard: ShardId) -> ShardLabels {
-        let mut labels = ShardLabels::default();
-        labels.put(count, shard);
-        labels
+        ShardLabels(vec![(count, shard)])
     }
 
     /// Records a label. Other keys, and values that name no shard, are ignored.
@@ -25,25 +20,14 @@ impl ShardLabels {
         let count = key.strip_prefix(SHARD_LABEL_PREFIX).and_then(number);
         let count = count.and_then(|count| ShardCount::new(count.into()).ok());
         if let (Some(count), Some(shard)) = (count, number(value).map(ShardId)) {
-            self.put(count, shard);
+            self.0.push((count, shard));
         }
     }
 
     /// Whether a watch that selects the shard by its label delivers the Job.
     pub fn names(&self, count: ShardCount, shard: ShardId) -> bool {
-        place(count).and_then(|place| *self.0.get(place)?) == Some(shard)
+        self.0.contains(&(count, shard))
     }
-
-    fn put(&mut self, count: ShardCount, shard: ShardId) {
-        if let Some(named) = place(count).and_then(|place| self.0.get_mut(place)) {
-            *named = Some(shard);
-        }
-    }
-}
-
-fn place(count: ShardCount) -> Option<usize> {
-    let above = count.level().checked_sub(ShardCount::MIN.level())?;
-    usize::try_from(above).ok()
 }
 
 /// Parses a number in the exact form that cronwheel writes, because selectors compare text.

@@ -22,7 +22,7 @@ pub enum CreateOutcome {
         /// Its creation time by the server's clock, in whole seconds.
         created: Timestamp,
         /// The shards named by its labels, which a mutating webhook may have changed.
-        shard_labels: Box<ShardLabels>,
+        shard_labels: ShardLabels,
     },
     /// A Job of that name exists; it may belong to another owner (B-12.3).
     AlreadyExists {

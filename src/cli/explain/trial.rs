@@ -184,7 +184,7 @@ impl<'a> Trial<'a> {
         let answer = match self.assumed {
             _ if self.world.job(&identity.namespace, &order.name).is_some() => exists(),
             AssumedCreate::Created => CreateOutcome::Created {
-                shard_labels: Box::default(),
+                shard_labels: ShardLabels::default(),
                 uid: Uid::new(UNKNOWN_JOB),
                 resource_version: "".into(),
                 created: self.now,

@@ -107,7 +107,7 @@ pub fn create(answer: &RawAnswer) -> Answer<CreateOutcome> {
 fn created(answer: &RawAnswer) -> Result<CreateOutcome, Unreadable> {
     let stored: StoredObject<'_> = serde_json::from_slice(&answer.body)?;
     let created: Timestamp = stored.metadata.creation_timestamp.parse().map_err(|_| Unreadable)?;
-    let mut shard_labels = Box::<ShardLabels>::default();
+    let mut shard_labels = ShardLabels::default();
     for (key, value) in stored.metadata.labels.iter().flatten() {
         shard_labels.note(key, value);
     }

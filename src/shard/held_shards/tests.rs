@@ -356,7 +356,7 @@ impl Follower {
                     };
                     let job = job(&record, order.slot);
                     let answer = CreateOutcome::Created {
-                        shard_labels: Box::new(job.shard_labels),
+                        shard_labels: job.shard_labels.clone(),
                         uid: job.uid.clone(),
                         resource_version: "20".into(),
                         created: now,

@@ -110,7 +110,7 @@ impl ShardState {
         &mut self,
         owner: OwnerIndex,
         slot: Timestamp,
-        (uid, shard_labels): (Uid, Box<ShardLabels>),
+        (uid, shard_labels): (Uid, ShardLabels),
         resource_version: &str,
     ) {
         let cron_job = self.index.cron_job_mut(owner);
@@ -136,7 +136,7 @@ impl ShardState {
                     finish: None,
                     started: None,
                     completed: None,
-                    shard_labels: *shard_labels,
+                    shard_labels: shard_labels.clone(),
                 };
                 let uid = job.uid.clone();
                 self.index.apply_job(job, self.relists.mark);

@@ -7,7 +7,7 @@ use cronwheel::{
     kube_api::{Answer, Answered, ApiClient, EventOutcome, http::WriteConnections},
     shard::{
         CreateOutcome, CronJobIdentity, CronJobStatus, DeleteOutcome, JobDelete, JobLookUp, JobOrder, JobTemplate,
-        LookUpOutcome, ReadOutcome, ResourceVersion, StatusOutcome, StatusWrite, Uid, held_shards::WHOLE,
+        LookUpOutcome, ReadOutcome, ResourceVersion, ShardLabels, StatusOutcome, StatusWrite, Uid, held_shards::WHOLE,
         record::RetainedMetadata,
     },
 };
@@ -104,7 +104,7 @@ async fn create_posts_the_spliced_job() {
         answered,
         Answered {
             answer: Answer::Outcome(CreateOutcome::Created {
-                shard_labels: Box::default(),
+                shard_labels: ShardLabels::default(),
                 uid: Uid::new("j1"),
                 resource_version: "812".into(),
                 created: time("2026-04-12T09:20:01Z"),

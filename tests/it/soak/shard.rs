@@ -204,7 +204,7 @@ impl Cluster {
             cron_job: order.cron_job.uid.clone(),
             slot: order.slot,
             answer: CreateOutcome::Created {
-                shard_labels: Box::default(),
+                shard_labels: ShardLabels::default(),
                 uid: uid.clone(),
                 resource_version: version.to_string().into(),
                 created: self.now,

@@ -55,7 +55,7 @@ fn a_created_job_has_its_uid_version_and_creation_time() {
         assert_eq!(
             outcome(create(&answer(status, body.to_string()))),
             CreateOutcome::Created {
-                shard_labels: Box::default(),
+                shard_labels: ShardLabels::default(),
                 uid: Uid::new("u1"),
                 resource_version: "812".into(),
                 created: "2026-04-12T09:20:00Z".parse().unwrap(),

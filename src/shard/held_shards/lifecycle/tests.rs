@@ -77,7 +77,7 @@ fn created() -> Input {
         cron_job: record().identity.uid.clone(),
         slot: at("10:00:00"),
         answer: CreateOutcome::Created {
-            shard_labels: Box::default(),
+            shard_labels: ShardLabels::default(),
             uid: Uid::new("uid-1"),
             resource_version: "1100".into(),
             created: at("10:00:05"),

@@ -131,7 +131,7 @@ impl Flood {
                 uid: Uid::new(&order.name),
                 resource_version: "20".into(),
                 created: self.now,
-                shard_labels: Box::new(self.labels(order)),
+                shard_labels: self.labels(order),
             }
         };
         let input = Input::JobCreateAnswered {

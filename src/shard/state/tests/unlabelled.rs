@@ -166,7 +166,7 @@ fn a_created_job_without_its_label_is_reported_and_looked_up() {
         uid: job("hello", "10:00:00").uid,
         resource_version: "20".into(),
         created: world.now,
-        shard_labels: Box::default(),
+        shard_labels: ShardLabels::default(),
     });
     world.expect(&[
         "Normal SuccessfulCreate: Created job hello-29632920",

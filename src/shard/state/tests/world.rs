@@ -313,7 +313,7 @@ impl World {
     pub(super) fn created(&mut self) {
         let name = self.creates[0].name.clone();
         self.answer_create(CreateOutcome::Created {
-            shard_labels: Box::new(ShardLabels::of(count(), ShardId(0))),
+            shard_labels: ShardLabels::of(count(), ShardId(0)),
             uid: uid(&name),
             resource_version: "20".into(),
             created: self.now,

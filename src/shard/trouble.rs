@@ -128,14 +128,6 @@ impl Activations {
     pub fn are_after(&self, instant: Timestamp) -> bool {
         self.after == Seconds::new(Some(instant))
     }
-
-    fn first(&self) -> Option<Timestamp> {
-        self.first.get()
-    }
-
-    fn third(&self) -> Option<Timestamp> {
-        self.third.get()
-    }
 }
 
 /// A run is late after this time even if its period is longer.
@@ -177,7 +169,7 @@ pub fn troubles(facts: &TroubleFacts, now: Timestamp) -> Troubles {
     if facts.is_stopped {
         return Troubles::default();
     }
-    let is_invalid = facts.is_unschedulable || facts.after_success.third().is_none();
+    let is_invalid = facts.is_unschedulable || facts.after_success.third.get().is_none();
     TroubleKind::ALL.map(|kind| match kind {
         TroubleKind::Failing => failing_since(facts),
         TroubleKind::Invalid => is_invalid.then_some(facts.last_schedule_time.unwrap_or(facts.created)),
@@ -198,7 +190,7 @@ fn failing_since(facts: &TroubleFacts) -> Option<Timestamp> {
 /// The time counts from the first run that is due, since a later slot replaces the pending one.
 fn late_since(facts: &TroubleFacts, now: Timestamp) -> Option<Timestamp> {
     let pending = facts.pending?;
-    let first = facts.after_start?.first()?.min(pending);
+    let first = facts.after_start?.first.get()?.min(pending);
     let is_late = match facts.thresholds.get(Threshold::Late) {
         Some(after) => now.duration_since(first) >= after,
         // A later run is due, so one period has passed.
@@ -214,15 +206,15 @@ fn no_success_since(facts: &TroubleFacts) -> Option<Timestamp> {
             .unwrap_or(facts.created)
             .checked_add(after)
             .ok(),
-        None => facts.after_success.third(),
+        None => facts.after_success.third.get(),
     }
 }
 
 fn blocked_since(facts: &TroubleFacts) -> Option<Timestamp> {
     let after_start = facts.after_start.filter(|_| facts.is_held_back)?;
     match facts.thresholds.get(Threshold::Blocked) {
-        Some(after) => after_start.first()?.checked_add(after).ok(),
-        None => after_start.third(),
+        Some(after) => after_start.first.get()?.checked_add(after).ok(),
+        None => after_start.third.get(),
     }
 }
 

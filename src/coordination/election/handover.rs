@@ -153,10 +153,7 @@ impl Election {
         };
         let mut n_offered = 0;
         for shard in may_go {
-            let target = targets
-                .get(&shard)
-                .and_then(|target| placed.pod_uid(*target))
-                .map(Into::into);
+            let target = targets.get(&shard).map(|target| placed.pod_uids[*target].clone());
             if n_offered < room && (target.is_some() || inputs.is_leaving) {
                 n_offered += 1;
                 self.offer(shard, target, Vec::new(), now);

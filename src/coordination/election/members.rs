@@ -38,16 +38,10 @@ impl Placed {
         self.pod_uids.iter().position(|other| other.as_ref() == pod_uid)
     }
 
-    pub(super) fn pod_uid(&self, member: usize) -> Option<&str> {
-        self.pod_uids.get(member).map(AsRef::as_ref)
-    }
-
     /// The preferred target of a shard among the members that take shards and were not passed over; `None` if all were.
     pub(super) fn next_target(&self, shard: ShardId, passed_over: &[Box<str>]) -> Option<Box<str>> {
-        let mut others = self.placement.takers(shard).filter_map(|member| self.pod_uid(member));
-        others
-            .find(|pod_uid| !passed_over.iter().any(|other| other.as_ref() == *pod_uid))
-            .map(Into::into)
+        let mut others = self.placement.takers(shard).map(|member| &self.pod_uids[member]);
+        others.find(|pod_uid| !passed_over.contains(pod_uid)).cloned()
     }
 }
 

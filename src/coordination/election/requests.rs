@@ -51,11 +51,6 @@ impl Requests {
         request
     }
 
-    /// Removes and returns an answered request; `None` if it has timed out.
-    fn answered(&mut self, request: RequestId) -> Option<Pending> {
-        self.pending.remove(&request)
-    }
-
     /// Removes and returns the requests that have timed out.
     pub(super) fn expire(&mut self, now: BootInstant, timeout: Duration) -> Vec<Pending> {
         let late = self
@@ -127,7 +122,7 @@ impl Election {
 
     /// Handles the response to a write.
     pub(super) fn written(&mut self, request: RequestId, answer: &WriteAnswer, now: BootInstant) {
-        let Some(pending) = self.requests.answered(request) else {
+        let Some(pending) = self.requests.pending.remove(&request) else {
             return;
         };
         if let WriteAnswer::Done(record) = answer
@@ -146,7 +141,7 @@ impl Election {
 
     /// Handles the response to a read.
     pub(super) fn read(&mut self, request: RequestId, answer: &ReadAnswer, now: BootInstant) {
-        let Some(pending) = self.requests.answered(request) else {
+        let Some(pending) = self.requests.pending.remove(&request) else {
             return;
         };
         match answer {

@@ -276,14 +276,10 @@ impl ShardState {
 
     /// Ends the open slot if the cursor has reached it, because its Job was found (B-5.1 and its difference).
     fn close_behind_cursor(&mut self, owner: OwnerIndex) {
-        let cron_job = self.index.cron_job_mut(owner);
+        let cron_job = self.index.cron_job(owner);
         let cursor = cron_job.current_status.last_schedule_time;
-        if cron_job
-            .open
-            .take_if(|open| !open.is_in_flight() && cursor >= Some(open.slot))
-            .is_some()
-        {
-            self.outcome_counts.close(InstantOutcome::Adopted);
+        if cron_job.open.as_ref().is_some_and(|open| cursor >= Some(open.slot)) {
+            self.close_unless_in_flight(owner, InstantOutcome::Adopted);
         }
     }
 

@@ -388,7 +388,7 @@ fn activations_are_24_bytes_and_belong_to_one_instant() {
     assert_eq!(size_of::<Activations>(), 24);
     let schedule = CronJobSchedule::new("0 * * * *", None, &Zone::utc());
     let activations = Activations::after(&schedule, at("05T10:30:00"));
-    assert_eq!(activations.first(), Some(at("05T11:00:00")));
-    assert_eq!(activations.third(), Some(at("05T13:00:00")));
+    assert_eq!(activations.first.get(), Some(at("05T11:00:00")));
+    assert_eq!(activations.third.get(), Some(at("05T13:00:00")));
     assert!(activations.are_after(at("05T10:30:00")) && !activations.are_after(at("05T10:31:00")));
 }

@@ -292,22 +292,14 @@ impl Plan {
             .map(|(shard, _)| *shard)
     }
 
-    /// Formats as `uid=1,2;uid=#80c1…`: each target's shards as numbers, or as bits where that is shorter. This bounds
-    /// the text: with 1024 shards it is below 64 KiB for any targets.
-    pub fn to_text(&self, count: ShardCount) -> String {
-        let mut by_target: BTreeMap<&str, Vec<ShardId>> = BTreeMap::new();
+    /// Formats as `uid=1,2;uid=3`. With 1024 shards the text is below 64 KiB for any targets.
+    pub fn to_text(&self) -> String {
+        let mut by_target: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         for (shard, target) in &self.0 {
-            by_target.entry(target).or_default().push(*shard);
+            by_target.entry(target).or_default().push(shard.0.to_string());
         }
-        let entries = by_target.into_iter().map(|(target, shards)| {
-            let numbers = shards
-                .iter()
-                .map(|shard| shard.0.to_string())
-                .collect::<Vec<_>>()
-                .join(",");
-            let bits = format!("#{}", shards.into_iter().collect::<ShardSet>().to_hex(count));
-            format!("{target}={}", if bits.len() < numbers.len() { bits } else { numbers })
-        });
+        let entries = by_target.into_iter();
+        let entries = entries.map(|(target, shards)| format!("{target}={}", shards.join(",")));
         entries.collect::<Vec<_>>().join(";")
     }
 
@@ -315,18 +307,9 @@ impl Plan {
     fn parse(text: &str, count: ShardCount) -> Plan {
         let mut plan = Plan::default();
         for (target, shards) in text.split(';').filter_map(|entry| entry.split_once('=')) {
-            let set = match shards.strip_prefix('#') {
-                Some(bits) => ShardSet::from_hex(bits, count).unwrap_or_default(),
-                None => shards
-                    .split(',')
-                    .filter_map(|number| number.parse().ok().map(ShardId))
-                    .collect(),
-            };
-            plan.0.extend(
-                set.iter()
-                    .filter(|shard| count.has(*shard))
-                    .map(|shard| (shard, target.into())),
-            );
+            let shards = shards.split(',').filter_map(|number| number.parse().ok().map(ShardId));
+            let known = shards.filter(|shard| count.has(*shard));
+            plan.0.extend(known.map(|shard| (shard, target.into())));
         }
         plan
     }
@@ -345,7 +328,7 @@ mod tests {
         for n_targets in [1, 2, 5, 50, 300, 1024] {
             let target = |shard: ShardId| format!("9f0c1a52-8d7e-4b1f-9a53-{:012}", usize::from(shard.0) % n_targets);
             let plan = Plan(COUNT.shards().map(|shard| (shard, target(shard).into())).collect());
-            let text = plan.to_text(COUNT);
+            let text = plan.to_text();
             assert_eq!(Plan::parse(&text, COUNT), plan, "{n_targets} targets");
             let loaded = ShardSet::all(COUNT).to_hex(COUNT);
             assert!(
@@ -354,7 +337,7 @@ mod tests {
                 text.len()
             );
         }
-        assert_eq!(Plan::default().to_text(COUNT), "");
+        assert_eq!(Plan::default().to_text(), "");
     }
 
     #[test]
@@ -363,7 +346,7 @@ mod tests {
             assert_eq!(Plan::parse(text, COUNT), Plan::default(), "{text}");
         }
         let some = Plan::parse("a=1,x,2;b", COUNT);
-        assert_eq!(some.to_text(COUNT), "a=1,2");
+        assert_eq!(some.to_text(), "a=1,2");
         assert_eq!(some.for_target("a").collect::<Vec<_>>(), [ShardId(1), ShardId(2)]);
         assert_eq!(some.for_target("b").count(), 0);
     }

@@ -52,7 +52,7 @@ impl Election {
         .annotate(annotation::ACCEPTS, acceptance.text())
         .annotate(annotation::DRAINING, flag(published.is_draining))
         .annotate(annotation::GENESIS, flag(self.view.is_genesis))
-        .annotate(annotation::PLAN, text(published.plan.to_text(count)))
+        .annotate(annotation::PLAN, text(published.plan.to_text()))
         .annotate(annotation::LOADED, loaded)
         .annotate(
             annotation::JOBS_LABELLED,

@@ -23,7 +23,7 @@ use super::{
 use crate::{
     coordination::Leadership,
     kube_api::{Answer, ApiClient, EventOutcome, ordered_watch::OrderedReceiver},
-    shard::{BootInstant, CronJobEvent, EventType},
+    shard::{BootInstant, CronJobEvent},
     telemetry::metrics::EventMetrics,
 };
 
@@ -185,7 +185,7 @@ impl EventTask {
     fn take_in(&mut self, emitted: EmittedEvent) {
         let priority = if !self.deliveries.is_repeat(&emitted.event) {
             Priority::First
-        } else if emitted.event.reason.event_type() == EventType::Warning {
+        } else if emitted.event.reason.is_warning() {
             Priority::Warning
         } else {
             Priority::Normal

@@ -124,25 +124,6 @@ pub struct CronJobEvent {
     pub message: String,
 }
 
-/// The type of an Event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EventType {
-    /// `Normal`.
-    Normal,
-    /// `Warning`.
-    Warning,
-}
-
-impl EventType {
-    /// The type as Kubernetes spells it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            EventType::Normal => "Normal",
-            EventType::Warning => "Warning",
-        }
-    }
-}
-
 macro_rules! event_reasons {
     ($($(#[$doc:meta])* $event_type:ident $reason:ident,)*) => {
         /// The reason of an Event (B-14), as the built-in controller spells it.
@@ -160,11 +141,16 @@ macro_rules! event_reasons {
                 }
             }
 
-            /// The type of the Event (B-14).
-            pub fn event_type(self) -> EventType {
+            /// The type of the Event (B-14), as Kubernetes spells it.
+            pub fn event_type(self) -> &'static str {
                 match self {
-                    $(EventReason::$reason => EventType::$event_type,)*
+                    $(EventReason::$reason => stringify!($event_type),)*
                 }
+            }
+
+            /// Whether the type of the Event is `Warning`.
+            pub fn is_warning(self) -> bool {
+                self.event_type() == "Warning"
             }
         }
     };

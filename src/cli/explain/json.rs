@@ -96,7 +96,7 @@ fn next_runs(schedule: &CronJobSchedule, explanation: &Explanation) -> Vec<Strin
 
 fn event(event: &EventLine) -> Event<'_> {
     Event {
-        r#type: event.reason.event_type().as_str(),
+        r#type: event.reason.event_type(),
         reason: event.reason.as_str(),
         message: &event.message,
     }

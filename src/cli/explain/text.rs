@@ -260,7 +260,7 @@ impl Block<'_> {
     }
 
     fn event_text(&self, event: &EventLine) -> String {
-        let (event_type, reason) = (event.reason.event_type().as_str(), event.reason.as_str());
+        let (event_type, reason) = (event.reason.event_type(), event.reason.as_str());
         let rule = if self.is_wide {
             format!(" ({})", rule_of(event.reason))
         } else {

@@ -5,7 +5,7 @@ use clap::ValueEnum;
 
 use crate::{
     controller::tokens::Tokens,
-    shard::{BootInstant, EventReason, EventType},
+    shard::{BootInstant, EventReason},
 };
 
 /// Which Events are posted.
@@ -24,7 +24,7 @@ impl EventFilter {
     pub(super) fn admits(self, reason: EventReason) -> bool {
         match self {
             EventFilter::All => true,
-            EventFilter::Warnings => reason.event_type() == EventType::Warning,
+            EventFilter::Warnings => reason.is_warning(),
             EventFilter::None => false,
         }
     }

@@ -185,7 +185,7 @@ pub fn event_body(event: &CronJobEvent, name: &str, message: &str, times: EventT
     text.push('}');
     push_time_member(&mut text, "firstTimestamp", Some(times.first));
     push_event_times(&mut text, times);
-    push_member(&mut text, "type", event.reason.event_type().as_str());
+    push_member(&mut text, "type", event.reason.event_type());
     push_member(&mut text, "reportingComponent", EVENT_COMPONENT);
     text.push_str(r#","reportingInstance":""}"#);
     text.into_bytes()

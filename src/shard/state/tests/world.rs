@@ -277,7 +277,7 @@ impl World {
             Effect::EmitEvent(event) => {
                 format!(
                     "{} {}: {}",
-                    event.reason.event_type().as_str(),
+                    event.reason.event_type(),
                     event.reason.as_str(),
                     event.message
                 )

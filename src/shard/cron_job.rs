@@ -251,7 +251,8 @@ impl CronJobState {
         let reservation = self
             .reservation
             .get_or_insert_with(|| memory.reservation(&record.identity.namespace));
-        let kept = reservation.renew(record.template_bytes(), record.metadata_bytes());
+        let (template, metadata) = (&record.template.body, &record.retained_metadata.members);
+        let kept = reservation.renew(template.n_bytes(), metadata.n_bytes());
         if kept != KeptPart::All {
             record.drop_template();
         }

@@ -53,13 +53,6 @@ pub struct WatchUpdate {
     pub stage: WatchStage,
 }
 
-impl WatchUpdate {
-    /// Whether a list of these shards begins.
-    pub fn begins_list(&self) -> bool {
-        self.stage == WatchStage::ListBegun
-    }
-}
-
 /// The resource of a list or watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WatchedResource {

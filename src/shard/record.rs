@@ -60,21 +60,11 @@ impl CronJobRecord {
         self.has_short_ttl() || limits.contains(&Some(0))
     }
 
-    pub(crate) fn template_bytes(&self) -> usize {
-        self.template.body.n_bytes()
-    }
-
-    pub(crate) fn metadata_bytes(&self) -> usize {
-        self.retained_metadata.members.n_bytes()
-    }
-
     /// Drops the text of the template.
     pub(crate) fn drop_template(&mut self) {
         self.template = Arc::new(JobTemplate {
             body: self.template.body.without_text(),
-            splice_offsets: self.template.splice_offsets,
-            ttl_seconds_after_finished: self.template.ttl_seconds_after_finished,
-            had_reserved_annotations: self.template.had_reserved_annotations,
+            ..*self.template
         });
     }
 
@@ -137,7 +127,8 @@ impl KeptText {
         }
     }
 
-    fn n_bytes(&self) -> usize {
+    /// The memory that the text takes.
+    pub(crate) fn n_bytes(&self) -> usize {
         self.as_str().map_or(0, str::len)
     }
 

@@ -9,7 +9,7 @@ use super::{
 use crate::shard::{
     ResourceVersions, Term,
     ids::ResourceVersion,
-    input::{Input, Scope, WatchedResource},
+    input::{Input, Scope, WatchStage, WatchedResource},
     state::ShardState,
 };
 
@@ -79,21 +79,18 @@ impl Held {
     /// Handles the start of a list by a watch, which replaces the shard's own list and may be older.
     pub(super) fn note_relist(&mut self, input: &Input) {
         if let Input::WatchUpdated(update) = input
-            && update.begins_list()
+            && update.stage == WatchStage::ListBegun
         {
             self.loaded = ResourceVersions::default();
+            if update.resource == WatchedResource::CronJobs {
+                self.listed_at = ResourceVersion(0);
+            }
         }
     }
 
     /// Whether a watch replays an event of a CronJob that a later list did not contain. The CronJob is gone, and the
     /// watch will deliver its deletion.
     pub(super) fn is_past(&mut self, input: &Input) -> bool {
-        if let Input::WatchUpdated(update) = input
-            && update.begins_list()
-            && update.resource == WatchedResource::CronJobs
-        {
-            self.listed_at = ResourceVersion(0);
-        }
         let Input::CronJobApplied(record) = input else {
             return false;
         };

@@ -34,15 +34,6 @@ struct Walk<'a> {
     steps_left: u32,
 }
 
-/// The result of matching one field.
-#[derive(PartialEq, Eq)]
-enum Turn {
-    /// The field matches; continue with the next smaller one.
-    Matches,
-    /// A larger field has changed; start again with the month.
-    Restart,
-}
-
 impl<'a> Walk<'a> {
     fn new(spec: &'a Spec, zone: &'a Zone, reference: i64) -> Walk<'a> {
         let at = reference + 1;
@@ -59,11 +50,12 @@ impl<'a> Walk<'a> {
     fn run(&mut self) -> Option<i64> {
         let year_max = self.date().year + 5;
         while self.date().year <= year_max {
-            if self.match_month()? == Turn::Matches
-                && self.match_day()? == Turn::Matches
-                && self.match_hour()? == Turn::Matches
-                && self.match_minute()? == Turn::Matches
-                && self.match_second()? == Turn::Matches
+            // A field that changes a larger one returns false: the walk starts again with the month.
+            if self.match_month()?
+                && self.match_day()?
+                && self.match_hour()?
+                && self.match_minute()?
+                && self.match_second()?
             {
                 return Some(self.at);
             }
@@ -71,11 +63,11 @@ impl<'a> Walk<'a> {
         None
     }
 
-    fn match_month(&mut self) -> Option<Turn> {
+    fn match_month(&mut self) -> Option<bool> {
         loop {
             let date = self.date();
             if self.spec.has_month(date.month) {
-                return Some(Turn::Matches);
+                return Some(true);
             }
             self.count_step()?;
             if !self.is_zeroed {
@@ -85,17 +77,17 @@ impl<'a> Walk<'a> {
             let (date, time_of_day) = (self.date(), self.time_of_day());
             self.at = self.instant_of(date.year, i64::from(date.month) + 1, date.day.into(), time_of_day);
             if self.date().month == 1 {
-                return Some(Turn::Restart);
+                return Some(false);
             }
         }
     }
 
-    fn match_day(&mut self) -> Option<Turn> {
+    fn match_day(&mut self) -> Option<bool> {
         loop {
             let day = self.wall().div_euclid(DAY_SECONDS);
             let date = Date::of_day(day);
             if self.spec.has_day(date.day, weekday(day)) {
-                return Some(Turn::Matches);
+                return Some(true);
             }
             self.count_step()?;
             if !self.is_zeroed {
@@ -108,12 +100,12 @@ impl<'a> Walk<'a> {
             let hour = self.hour();
             self.at += if hour > 12 { 24 - hour } else { -hour } * 3_600;
             if self.date().day == 1 {
-                return Some(Turn::Restart);
+                return Some(false);
             }
         }
     }
 
-    fn match_hour(&mut self) -> Option<Turn> {
+    fn match_hour(&mut self) -> Option<bool> {
         while !self.spec.has_hour(self.hour()) {
             self.count_step()?;
             if !self.is_zeroed {
@@ -124,13 +116,13 @@ impl<'a> Walk<'a> {
             // The step is one hour of elapsed time: after a shift by half an hour the walk is at half past.
             self.at += 3_600;
             if self.hour() == 0 {
-                return Some(Turn::Restart);
+                return Some(false);
             }
         }
-        Some(Turn::Matches)
+        Some(true)
     }
 
-    fn match_minute(&mut self) -> Option<Turn> {
+    fn match_minute(&mut self) -> Option<bool> {
         while !self.spec.has_minute(self.minute()) {
             self.count_step()?;
             if !self.is_zeroed {
@@ -140,17 +132,17 @@ impl<'a> Walk<'a> {
             }
             self.at += 60;
             if self.minute() == 0 {
-                return Some(Turn::Restart);
+                return Some(false);
             }
         }
-        Some(Turn::Matches)
+        Some(true)
     }
 
     /// The library steps by seconds; this jumps to the next second 0, or to a zone change before it.
-    fn match_second(&mut self) -> Option<Turn> {
+    fn match_second(&mut self) -> Option<bool> {
         let mut second = self.wall().rem_euclid(60);
         if second == 0 {
-            return Some(Turn::Matches);
+            return Some(true);
         }
         self.is_zeroed = true;
         while second != 0 {
@@ -158,7 +150,7 @@ impl<'a> Walk<'a> {
             self.at += (60 - second).min(self.span.end.saturating_sub(self.at));
             second = self.wall().rem_euclid(60);
         }
-        Some(Turn::Restart)
+        Some(false)
     }
 
     fn count_step(&mut self) -> Option<()> {

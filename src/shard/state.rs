@@ -89,8 +89,8 @@ pub struct ShardState {
     unsettled: Vec<OwnerIndex>,
     /// Whether the shard records facts without evaluating CronJobs.
     is_paused: bool,
-    /// Recorded decisions, for diagnosis; `None` in a run.
-    decisions: Option<Vec<Verdict>>,
+    /// Recorded decisions, oldest first, for diagnosis; `None` in a run.
+    pub(crate) decisions: Option<Vec<Verdict>>,
     /// The memory for templates, which shards may share.
     pub(crate) template_memory: TemplateMemory,
     /// The account of refused creates, which shards may share.
@@ -176,16 +176,6 @@ impl ShardState {
     pub fn is_synced_but_for(&self, scopes: &[Scope]) -> bool {
         let mut listed = self.config.scopes.iter().zip(self.relists.synced());
         listed.all(|(scope, is_synced)| is_synced || scopes.contains(scope))
-    }
-
-    /// Records every later decision for [`ShardState::take_decisions`], which the caller must call to bound the memory.
-    pub fn keep_decisions(&mut self) {
-        self.decisions.get_or_insert_default();
-    }
-
-    /// Returns the decisions since the last call, oldest first.
-    pub fn take_decisions(&mut self) -> Vec<Verdict> {
-        self.decisions.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// The counts of due instants.

@@ -109,7 +109,7 @@ impl<'a> Trial<'a> {
         };
         let mut shard = ShardState::new(config, now);
         shard.template_memory = TemplateMemory::new(u64::MAX);
-        shard.keep_decisions();
+        shard.decisions = Some(Vec::new());
         Trial {
             record,
             world,
@@ -271,7 +271,7 @@ impl<'a> Trial<'a> {
     }
 
     fn conclude(mut self) -> Result<Explanation, ExplainError> {
-        let decisions = self.shard.take_decisions();
+        let decisions = self.shard.decisions.take().unwrap_or_default();
         let verdict = final_verdict(&decisions, self.seen.order.as_ref());
         let failure = self.seen.look_up_failure.take();
         let (reason, cause) = match (verdict, &self.seen.order) {

@@ -12,23 +12,22 @@ use crate::shard::{ShardCount, ShardId, hash::StableHashBuilder};
 /// the same other member.
 pub(super) const TOKENS_PER_MEMBER: u16 = 64;
 
-/// One token of a member. Its hash covers the bytes `identity 0 token`, with the token's number in big-endian order.
+/// One token of a member.
 #[derive(Clone, Copy, Debug)]
 struct Token<'a> {
-    identity: &'a str,
+    /// The identity of the member, and the number of the token.
+    key: Key<'a>,
     member: usize,
-    number: u16,
 }
 
 impl Hash for Token<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write(self.identity.as_bytes());
-        state.write(&[0]);
-        state.write(&self.number.to_be_bytes());
+        self.key.hash(state);
     }
 }
 
-/// A key that is looked up on the ring: a name, and a number in big-endian order.
+/// A key on the ring: a name, a zero byte, and a number in big-endian order.
+#[derive(Clone, Copy, Debug)]
 struct Key<'a>(&'a str, u16);
 
 impl Hash for Key<'_> {
@@ -54,9 +53,8 @@ impl MemberRing {
     pub fn new(identities: &[&str], count: ShardCount) -> MemberRing {
         let tokens = identities.iter().enumerate().flat_map(|(member, identity)| {
             (0..TOKENS_PER_MEMBER).map(move |number| Token {
-                identity,
+                key: Key(identity, number),
                 member,
-                number,
             })
         });
         let mut ring = HashRing::with_hasher(StableHashBuilder);
@@ -114,7 +112,7 @@ impl MemberRing {
 
 /// The index of a token by member and number.
 fn token_index(token: &Token<'_>) -> usize {
-    token.member * usize::from(TOKENS_PER_MEMBER) + usize::from(token.number)
+    token.member * usize::from(TOKENS_PER_MEMBER) + usize::from(token.key.1)
 }
 
 #[cfg(test)]

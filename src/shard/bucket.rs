@@ -75,16 +75,11 @@ impl ShardCount {
     ///
     /// Returns [`ShardCountError`] if the number is not a power of two in the permitted range.
     pub fn new(count: u64) -> Result<ShardCount, ShardCountError> {
-        let within = count.clamp(Self::MIN.get().into(), Self::MAX.get().into());
-        let above = within.next_power_of_two();
-        let level = if above - within > within - above / 2 {
-            above.trailing_zeros() - 1
-        } else {
-            above.trailing_zeros()
-        };
-        let nearest = ShardCount {
-            level: u8::try_from(level).unwrap_or(Self::MAX.level),
-        };
+        let valid = (Self::MIN.level..=Self::MAX.level)
+            .rev()
+            .map(|level| ShardCount { level });
+        let nearest = valid.min_by_key(|valid| u64::from(valid.get()).abs_diff(count));
+        let nearest = nearest.unwrap_or_default();
         if u64::from(nearest.get()) == count {
             Ok(nearest)
         } else {

@@ -16,25 +16,18 @@ pub(super) struct Progress {
 #[derive(Clone, Debug)]
 struct ScopeProgress {
     scope: Scope,
-    cron_jobs: KindProgress,
-    jobs: KindProgress,
+    /// The progress of each [`WatchedResource`].
+    watches: [WatchProgress; 2],
 }
 
 impl ScopeProgress {
     fn is_listed(&self) -> bool {
-        self.cron_jobs.was_listed && self.jobs.was_listed
+        self.watches.iter().all(|watch| watch.was_listed)
     }
 
     fn is_refused(&self) -> bool {
-        let is_not_permitted = |resource: &KindProgress| resource.failure == Some(WatchFailure::NotPermitted);
-        is_not_permitted(&self.cron_jobs) || is_not_permitted(&self.jobs)
-    }
-
-    fn apply(&mut self, update: &WatchUpdate) {
-        match update.resource {
-            WatchedResource::CronJobs => self.cron_jobs.apply(update),
-            WatchedResource::Jobs => self.jobs.apply(update),
-        }
+        let is_not_permitted = |watch: &WatchProgress| watch.failure == Some(WatchFailure::NotPermitted);
+        self.watches.iter().any(is_not_permitted)
     }
 }
 
@@ -48,7 +41,7 @@ enum WatchFailure {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct KindProgress {
+struct WatchProgress {
     is_listing: bool,
     was_listed: bool,
     /// The reason why the list or watch fails at present.
@@ -59,7 +52,7 @@ struct KindProgress {
     selected: ShardSet,
 }
 
-impl KindProgress {
+impl WatchProgress {
     fn observe(&mut self, version: ResourceVersion) {
         self.highest = self.highest.max(version);
         if !self.is_listing {
@@ -107,8 +100,7 @@ impl Progress {
     pub(super) fn new(scopes: &[Scope]) -> Progress {
         let begin = |scope: &Scope| ScopeProgress {
             scope: scope.clone(),
-            cron_jobs: KindProgress::default(),
-            jobs: KindProgress::default(),
+            watches: [WatchProgress::default(); 2],
         };
         Progress {
             scopes: scopes.iter().map(begin).collect(),
@@ -118,13 +110,16 @@ impl Progress {
     /// Updates the progress from a watch event.
     pub(super) fn observe(&mut self, input: &Input) {
         match input {
-            Input::WatchUpdated(update) => self.in_scope(&update.scope, |watches| watches.apply(update)),
-            Input::CronJobApplied(record) => self.around(&record.identity.namespace, |watches| {
-                watches.cron_jobs.observe(record.resource_version);
-            }),
-            Input::JobApplied(record) => self.around(&record.namespace, |watches| {
-                watches.jobs.observe(record.resource_version);
-            }),
+            Input::WatchUpdated(update) => {
+                if let Some(watch) = self.watch(update.resource, |scope| *scope == update.scope) {
+                    watch.apply(update);
+                }
+            }
+            Input::CronJobApplied(record) => {
+                let namespace = &record.identity.namespace;
+                self.observe_version(WatchedResource::CronJobs, namespace, record.resource_version);
+            }
+            Input::JobApplied(job) => self.observe_version(WatchedResource::Jobs, &job.namespace, job.resource_version),
             Input::CronJobUndecodable(_)
             | Input::CronJobDeleted(_)
             | Input::JobUndecodable(_)
@@ -151,7 +146,10 @@ impl Progress {
     /// Whether a list or watch of CronJobs was not answered and has not succeeded again, except where the API server
     /// does not permit it.
     pub(super) fn are_cron_jobs_interrupted(&self) -> bool {
-        let is_interrupted = |watches: &ScopeProgress| watches.cron_jobs.failure == Some(WatchFailure::Interrupted);
+        let is_interrupted = |scope: &ScopeProgress| {
+            let watch = &scope.watches[WatchedResource::CronJobs as usize];
+            watch.failure == Some(WatchFailure::Interrupted)
+        };
         self.scopes.iter().any(is_interrupted)
     }
 
@@ -159,24 +157,23 @@ impl Progress {
     /// a version is not known.
     pub(super) fn observed_through(&self, shard: ShardId) -> ResourceVersions {
         match self.scopes.as_slice() {
-            [watches] => ResourceVersions {
-                cron_jobs: watches.cron_jobs.observed_through(shard),
-                jobs: watches.jobs.observed_through(shard),
-            },
+            [one] => {
+                let [cron_jobs, jobs] = one.watches.map(|watch| watch.observed_through(shard));
+                ResourceVersions { cron_jobs, jobs }
+            }
             _ => ResourceVersions::default(),
         }
     }
 
-    fn in_scope(&mut self, scope: &Scope, change: impl FnOnce(&mut ScopeProgress)) {
-        if let Some(watches) = self.scopes.iter_mut().find(|watches| watches.scope == *scope) {
-            change(watches);
+    fn observe_version(&mut self, resource: WatchedResource, namespace: &str, version: ResourceVersion) {
+        if let Some(watch) = self.watch(resource, |scope| scope.contains(namespace)) {
+            watch.observe(version);
         }
     }
 
-    fn around(&mut self, namespace: &str, change: impl FnOnce(&mut ScopeProgress)) {
-        if let Some(watches) = self.scopes.iter_mut().find(|watches| watches.scope.contains(namespace)) {
-            change(watches);
-        }
+    fn watch(&mut self, resource: WatchedResource, is_scope: impl Fn(&Scope) -> bool) -> Option<&mut WatchProgress> {
+        let scope = self.scopes.iter_mut().find(|watches| is_scope(&watches.scope))?;
+        Some(&mut scope.watches[resource as usize])
     }
 }
 

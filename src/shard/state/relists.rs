@@ -17,14 +17,8 @@ use crate::shard::{
 pub(super) struct Relists {
     /// Incremented by each relist. Objects carry the number of the last relist that contained them.
     pub(super) mark: u32,
-    /// The lists of each scope.
-    scopes: Vec<ScopeLists>,
-}
-
-#[derive(Clone, Copy, Default)]
-struct ScopeLists {
-    cron_jobs: Relist,
-    jobs: Relist,
+    /// The lists of each scope, one for each [`WatchedResource`].
+    scopes: Vec<[Relist; 2]>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -34,35 +28,26 @@ struct Relist {
     was_done: bool,
 }
 
-impl ScopeLists {
-    /// Whether both lists were complete once.
-    fn is_synced(&self) -> bool {
-        self.cron_jobs.was_done && self.jobs.was_done
-    }
-
-    fn of(&mut self, resource: WatchedResource) -> &mut Relist {
-        match resource {
-            WatchedResource::CronJobs => &mut self.cron_jobs,
-            WatchedResource::Jobs => &mut self.jobs,
-        }
-    }
+/// Whether both lists of a scope were complete once.
+fn is_synced(lists: &[Relist; 2]) -> bool {
+    lists.iter().all(|list| list.was_done)
 }
 
 impl Relists {
     pub(super) fn new(n_scopes: usize) -> Relists {
         Relists {
             mark: 0,
-            scopes: vec![ScopeLists::default(); n_scopes],
+            scopes: vec![[Relist::default(); 2]; n_scopes],
         }
     }
 
     /// For each scope, whether both of its lists were complete once.
     pub(super) fn synced(&self) -> impl Iterator<Item = bool> {
-        self.scopes.iter().map(ScopeLists::is_synced)
+        self.scopes.iter().map(is_synced)
     }
 
     pub(super) fn is_any_synced(&self) -> bool {
-        self.scopes.iter().any(ScopeLists::is_synced)
+        self.scopes.iter().any(is_synced)
     }
 }
 
@@ -84,7 +69,7 @@ impl ShardState {
             return;
         };
         let next_mark = self.relists.mark + 1;
-        let relist = self.relists.scopes[position].of(*resource);
+        let relist = &mut self.relists.scopes[position][*resource as usize];
         match stage {
             WatchStage::ListBegun => {
                 relist.begun = Some(next_mark);
@@ -128,9 +113,9 @@ impl ShardState {
     /// scope once.
     fn end_list(&mut self, position: usize, resource: WatchedResource, now: Timestamp) {
         let lists = &mut self.relists.scopes[position];
-        let was_synced = lists.is_synced();
-        lists.of(resource).was_done = true;
-        if was_synced || !lists.is_synced() {
+        let was_synced = is_synced(lists);
+        lists[resource as usize].was_done = true;
+        if was_synced || !is_synced(lists) {
             return;
         }
         for owner in self.index.owner_indexes() {

@@ -213,18 +213,11 @@ impl MemberLease {
 
     /// Whether `other` differs from this Lease only in the fields that every renewal changes.
     pub(super) fn is_renewed_by(&self, other: &MemberLease) -> bool {
-        let MemberLease {
-            resource_version,
-            renewed_at,
-            renewal,
-            jobs_labelled,
-            ..
-        } = self;
         let same_but = MemberLease {
-            resource_version: *resource_version,
-            renewed_at: *renewed_at,
-            renewal: *renewal,
-            jobs_labelled: *jobs_labelled,
+            resource_version: self.resource_version,
+            renewed_at: self.renewed_at,
+            renewal: self.renewal,
+            jobs_labelled: self.jobs_labelled,
             ..other.clone()
         };
         *self == same_but

@@ -178,12 +178,6 @@ impl HashRange {
     pub fn start(&self) -> u64 {
         self.start
     }
-
-    /// Whether a hash is in the range.
-    #[cfg(test)]
-    fn contains(&self, hash: u64) -> bool {
-        (self.start..=self.last).contains(&hash)
-    }
 }
 
 impl fmt::Display for HashRange {

@@ -4,9 +4,7 @@ use jiff::SignedDuration;
 
 use super::{Election, MemberIdentity, NotOwning, ProtocolRange, membership::Membership};
 use crate::{
-    coordination::{
-        Acceptance, Installation, JobsLabelled, MemberLease, MemberRing, MemberSettings, Placement, Situation,
-    },
+    coordination::{Acceptance, JobsLabelled, MemberLease, MemberRing, MemberSettings, Placement, Situation},
     shard::{BootInstant, ShardCount, ShardId},
 };
 
@@ -107,13 +105,12 @@ impl Election {
         if self.config.settings.is_alone() {
             return None;
         }
-        let ours = self.config.installation.clone();
-        let Some(theirs) = self.installation.clone() else {
+        let ours = &self.config.installation;
+        let Some(theirs) = &self.installation else {
             return Some(NotOwning::InstallationUnknown);
         };
-        let known = Installation::of(ours.shard_count);
-        if theirs != ours || ours != known {
-            let ours = if theirs == ours { known } else { ours };
+        if theirs != ours {
+            let (ours, theirs) = (ours.clone(), theirs.clone());
             return Some(NotOwning::InstallationDiffers { ours, theirs });
         }
         let (min, max) = (self.config.protocol.min, self.config.protocol.max);

@@ -275,13 +275,9 @@ impl HeldShards {
     /// Minimum versions that the next leader of a shard must observe: those that this replica wrote, and those that it
     /// relied on, which an earlier leader may have written.
     fn written_through(&self, shard: ShardId) -> ResourceVersions {
-        let Some(held) = self.held.get(&shard) else {
-            return ResourceVersions::default();
-        };
-        let mut written = held.written;
-        written.note_status(held.state.latest_version());
-        written.note_job(held.state.latest_job_version());
-        written
+        let held = self.held.get(&shard);
+        held.map(|held| held.written.max(&held.state.latest_versions()))
+            .unwrap_or_default()
     }
 
     /// The shard of a CronJob, held or not.

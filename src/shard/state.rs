@@ -38,7 +38,7 @@ use super::{
 };
 use crate::{
     schedule::policy::Verdict,
-    shard::{ShardCount, ShardId, ShardPhase},
+    shard::{ResourceVersions, ShardCount, ShardId, ShardPhase},
 };
 use relists::Relists;
 use timers::Timers;
@@ -188,18 +188,16 @@ impl ShardState {
         self.index.find_cron_job(uid).is_some()
     }
 
-    /// The highest known version of a CronJob.
-    pub fn latest_version(&self) -> ResourceVersion {
+    /// The highest known versions of the CronJobs and the Jobs.
+    pub fn latest_versions(&self) -> ResourceVersions {
         let cron_jobs = self.index.owner_indexes();
-        let versions = cron_jobs.filter_map(|owner| Some(self.index.get_cron_job(owner)?.record.resource_version));
-        versions.max().unwrap_or_default()
-    }
-
-    /// The highest known version of a Job.
-    pub fn latest_job_version(&self) -> ResourceVersion {
+        let cron_jobs = cron_jobs.filter_map(|owner| Some(self.index.get_cron_job(owner)?.record.resource_version));
         let jobs = self.index.job_indexes();
-        let versions = jobs.filter_map(|job| Some(ResourceVersion(self.index.get_job(job)?.resource_version)));
-        versions.max().unwrap_or_default()
+        let jobs = jobs.filter_map(|job| Some(ResourceVersion(self.index.get_job(job)?.resource_version)));
+        ResourceVersions {
+            cron_jobs: cron_jobs.max().unwrap_or_default(),
+            jobs: jobs.max().unwrap_or_default(),
+        }
     }
 
     /// The current sizes.

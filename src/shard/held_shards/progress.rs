@@ -184,13 +184,13 @@ pub(super) fn note_written(written: &mut ResourceVersions, input: &Input) {
         ..
     } = input
     {
-        written.note_job(ResourceVersion::read(resource_version));
+        written.jobs = written.jobs.max(ResourceVersion::read(resource_version));
     }
     if let Input::StatusAnswered {
         answer: StatusOutcome::Stored { resource_version },
         ..
     } = input
     {
-        written.note_status(*resource_version);
+        written.cron_jobs = written.cron_jobs.max(*resource_version);
     }
 }

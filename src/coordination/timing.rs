@@ -83,33 +83,31 @@ impl Timing {
 }
 
 #[cfg(test)]
-impl Timing {
-    /// Asserts that the durations fit together.
-    pub(super) fn check(&self) {
-        assert_eq!(self.evict_after.subsec_nanos(), 0, "a Lease has whole seconds only");
-        let renewals = self.renew_interval * 2 + self.attempt_timeout;
-        assert!(
-            self.self_fence > renewals,
-            "one failed renewal must not cause a fence: {self:?}"
-        );
-        let alive_until = slowed(self.self_fence + self.write_life_min);
-        assert!(alive_until < self.evict_after, "writes live too long: {self:?}");
-    }
-}
-
-/// The longest that this duration can take by another replica's clock.
-#[cfg(test)]
-fn slowed(duration: Duration) -> Duration {
-    duration * (100 + CLOCK_RATE_SLACK_PERCENT) / 100
-}
-
-#[cfg(test)]
 mod tests {
     use super::*;
     use crate::{
         coordination::Leadership,
         shard::{BootInstant, ShardId, ShardTerm, Term},
     };
+
+    impl Timing {
+        /// Asserts that the durations fit together.
+        pub(in crate::coordination) fn check(&self) {
+            assert_eq!(self.evict_after.subsec_nanos(), 0, "a Lease has whole seconds only");
+            let renewals = self.renew_interval * 2 + self.attempt_timeout;
+            assert!(
+                self.self_fence > renewals,
+                "one failed renewal must not cause a fence: {self:?}"
+            );
+            let alive_until = slowed(self.self_fence + self.write_life_min);
+            assert!(alive_until < self.evict_after, "writes live too long: {self:?}");
+        }
+    }
+
+    /// The longest that this duration can take by another replica's clock.
+    fn slowed(duration: Duration) -> Duration {
+        duration * (100 + CLOCK_RATE_SLACK_PERCENT) / 100
+    }
 
     fn seconds(seconds: u64) -> Duration {
         Duration::from_secs(seconds)

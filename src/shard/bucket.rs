@@ -65,10 +65,6 @@ impl ShardCount {
     /// The maximum: one shard per bucket.
     pub const MAX: ShardCount = ShardCount { level: 10 };
 
-    /// One shard: cannot be balanced, but is small enough for a model check.
-    #[cfg(test)]
-    pub(crate) const ONE: ShardCount = ShardCount { level: 0 };
-
     /// Validates a configured number of shards.
     ///
     /// # Errors

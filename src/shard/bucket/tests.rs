@@ -2,6 +2,11 @@
 
 use super::*;
 
+impl ShardCount {
+    /// One shard: cannot be balanced, but is small enough for a model check.
+    pub(crate) const ONE: ShardCount = ShardCount { level: 0 };
+}
+
 fn shards(numbers: &[u16]) -> ShardSet {
     numbers.iter().copied().map(ShardId).collect()
 }

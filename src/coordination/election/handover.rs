@@ -247,10 +247,14 @@ impl Election {
 
     /// Transfers a sealed shard with one write, to its target or to no holder.
     fn transfer(&mut self, shard: ShardId, now: BootInstant) {
-        let Some(LedShard {
-            handover: Handover::Sealed { target, .. },
-            ..
-        }) = self.led_shards.get(&shard)
+        let Some(led_shard) = self.led_shards.get(&shard) else {
+            return;
+        };
+        let Handover::Sealed {
+            target,
+            fired_through,
+            written_through,
+        } = &led_shard.handover
         else {
             return;
         };
@@ -265,25 +269,9 @@ impl Election {
         if seen.retry_at > now {
             return self.wake_at(seen.retry_at);
         }
-        if let Some(write) = self.transfer_write(shard) {
-            self.send(Purpose::Write, write, now);
-        }
-    }
-
-    /// The write that transfers a sealed shard.
-    fn transfer_write(&self, shard: ShardId) -> Option<LeaseWrite> {
-        let led_shard = self.led_shards.get(&shard)?;
-        let Handover::Sealed {
-            target,
-            fired_through,
-            written_through,
-        } = &led_shard.handover
-        else {
-            return None;
-        };
         let target = target.as_deref().filter(|_| self.can_transfer());
         let heir = target.and_then(|target| self.taker(target)?.holder.member());
-        let write = LeaseWrite {
+        let mut write = LeaseWrite {
             holder: Some(heir.map(ToString::to_string).unwrap_or_default().into()),
             term: heir.is_some().then_some(Term(led_shard.term.0 + 1)),
             is_renewal: heir.is_some(),
@@ -291,10 +279,10 @@ impl Election {
             ..LeaseWrite::to(LeaseKey::Shard(shard))
         }
         .annotate(annotation::WRITTEN_THROUGH, Some(written_through.to_string()));
-        Some(match fired_through {
-            Some(through) => write.annotate(annotation::FIRED_THROUGH, Some(through.to_string())),
-            None => write,
-        })
+        if let Some(through) = fired_through {
+            write = write.annotate(annotation::FIRED_THROUGH, Some(through.to_string()));
+        }
+        self.send(Purpose::Write, write, now);
     }
 
     /// Loads the shards that other members announce to this replica, and releases loaded shards that no member

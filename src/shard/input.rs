@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use jiff::Timestamp;
 
 use super::{
-    effect::JobLookUp,
+    effect::{JobDelete, JobLookUp},
     ids::{ResourceVersion, Uid},
     outcome::{CreateOutcome, DeleteOutcome, LookUpOutcome, StatusOutcome},
     record::{CronJobRecord, CronJobStatus, JobRecord},
@@ -109,12 +109,8 @@ pub enum Input {
     },
     /// The answer to a `DeleteJob`.
     JobDeleteAnswered {
-        /// The CronJob of the Job.
-        cron_job: Uid,
-        /// The Job.
-        job: Uid,
-        /// The Job's name.
-        name: Box<str>,
+        /// The delete that was ordered.
+        delete: JobDelete,
         /// The outcome.
         answer: DeleteOutcome,
     },
@@ -143,9 +139,8 @@ impl Input {
             Input::CronJobApplied(record) => Some(&record.identity.uid),
             Input::CronJobUndecodable(uid) | Input::CronJobDeleted(uid) => Some(uid),
             Input::JobApplied(record) => record.controller.as_ref(),
-            Input::JobCreateAnswered { cron_job, .. }
-            | Input::JobDeleteAnswered { cron_job, .. }
-            | Input::StatusAnswered { cron_job, .. } => Some(cron_job),
+            Input::JobCreateAnswered { cron_job, .. } | Input::StatusAnswered { cron_job, .. } => Some(cron_job),
+            Input::JobDeleteAnswered { delete, .. } => Some(&delete.cron_job.uid),
             Input::JobLookedUp { look_up, .. } => Some(&look_up.cron_job.uid),
             Input::WatchUpdated(_) | Input::JobUndecodable(_) | Input::JobDeleted(_) | Input::JobUnselected(_) => None,
         }

@@ -129,14 +129,7 @@ impl ShardState {
             Input::JobDeleted(uid) => self.delete_job(&uid, now),
             Input::JobUnselected(uid) => self.unselect_job(&uid, now),
             Input::JobCreateAnswered { cron_job, slot, answer } => self.create_answered(&cron_job, slot, answer, now),
-            Input::JobDeleteAnswered {
-                cron_job,
-                job,
-                name,
-                answer,
-            } => {
-                self.delete_answered(&cron_job, &job, &name, answer, now);
-            }
+            Input::JobDeleteAnswered { delete, answer } => self.delete_answered(&delete, answer, now),
             Input::JobLookedUp { look_up, answer } => self.looked_up(&look_up, answer, now),
             Input::StatusAnswered { cron_job, sent, answer } => self.status_answered(&cron_job, *sent, answer, now),
         }

@@ -46,10 +46,8 @@ async fn execute(api: &ApiClient, effect: Effect) -> Option<Input> {
             answer: outcome(api.write_status(&write).await.answer),
         }),
         Effect::DeleteJob(delete) => Some(Input::JobDeleteAnswered {
-            cron_job: delete.cron_job.uid.clone(),
-            job: delete.uid.clone(),
-            name: delete.name.clone(),
             answer: outcome(api.delete_job(&delete).await.answer),
+            delete,
         }),
         // Every create completes at once, so no create waits to be sent.
         Effect::EmitEvent(_) | Effect::Withdraw(_) => None,

@@ -203,14 +203,9 @@ impl<'a> Trial<'a> {
     }
 
     fn delete(&mut self, delete: JobDelete) {
-        let answer = Input::JobDeleteAnswered {
-            cron_job: delete.cron_job.uid.clone(),
-            job: delete.uid.clone(),
-            name: delete.name.clone(),
-            answer: DeleteOutcome::Deleted,
-        };
-        self.seen.deletes.push(delete);
-        self.input(answer);
+        self.seen.deletes.push(delete.clone());
+        let answer = DeleteOutcome::Deleted;
+        self.input(Input::JobDeleteAnswered { delete, answer });
     }
 
     fn look_up(&mut self, look_up: JobLookUp) {

@@ -292,12 +292,8 @@ fn created(order: &JobOrder, answer: CreateOutcome) -> Input {
 }
 
 fn deleted(delete: &JobDelete, answer: DeleteOutcome) -> Input {
-    Input::JobDeleteAnswered {
-        cron_job: delete.cron_job.uid.clone(),
-        job: delete.uid.clone(),
-        name: delete.name.clone(),
-        answer,
-    }
+    let delete = delete.clone();
+    Input::JobDeleteAnswered { delete, answer }
 }
 
 fn looked_up(look_up: &JobLookUp, answer: LookUpOutcome) -> Input {

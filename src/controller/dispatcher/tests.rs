@@ -251,8 +251,8 @@ impl Bench {
         let input = self.answers.recv().await.unwrap();
         let (of, answer) = if let Input::JobCreateAnswered { cron_job, answer, .. } = input {
             (cron_job.to_string(), format!("{answer:?}"))
-        } else if let Input::JobDeleteAnswered { name, answer, .. } = input {
-            (name.to_string(), format!("{answer:?}"))
+        } else if let Input::JobDeleteAnswered { delete, answer } = input {
+            (delete.name.to_string(), format!("{answer:?}"))
         } else if let Input::JobLookedUp { look_up, answer } = input {
             (look_up.name.to_string(), format!("{answer:?}"))
         } else {

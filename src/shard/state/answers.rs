@@ -13,7 +13,7 @@ use crate::{
     shard::{
         ShardLabels,
         cron_job::{LookUpProgress, SlotStage},
-        effect::EventReason,
+        effect::{EventReason, JobDelete},
         ids::{ResourceVersion, Uid},
         index::{JobIndex, OwnerIndex},
         naming,
@@ -228,7 +228,8 @@ impl ShardState {
         }
     }
 
-    pub(super) fn delete_answered(&mut self, uid: &Uid, job: &Uid, name: &str, answer: DeleteOutcome, now: Timestamp) {
+    pub(super) fn delete_answered(&mut self, delete: &JobDelete, answer: DeleteOutcome, now: Timestamp) {
+        let JobDelete { name, uid: job, .. } = delete;
         let is_gone = match &answer {
             DeleteOutcome::Deleted | DeleteOutcome::Gone => true,
             DeleteOutcome::Failed { .. } | DeleteOutcome::Withdrawn | DeleteOutcome::Abandoned => false,
@@ -236,7 +237,7 @@ impl ShardState {
         if let Some(index) = self.index.find_job(job) {
             self.index.job_mut(index).is_delete_requested = is_gone;
         }
-        let Some(owner) = self.index.find_cron_job(uid) else {
+        let Some(owner) = self.index.find_cron_job(&delete.cron_job.uid) else {
             return;
         };
         let has_failed = matches!(answer, DeleteOutcome::Failed { .. } | DeleteOutcome::Abandoned);

@@ -166,13 +166,9 @@ impl Cluster {
                 }
                 Effect::DeleteJob(delete) => {
                     self.n_deleted += 1;
-                    self.handle(Input::JobDeleteAnswered {
-                        cron_job: delete.cron_job.uid.clone(),
-                        job: delete.uid.clone(),
-                        name: delete.name,
-                        answer: DeleteOutcome::Deleted,
-                    });
-                    self.handle(Input::JobDeleted(delete.uid));
+                    let (job, answer) = (delete.uid.clone(), DeleteOutcome::Deleted);
+                    self.handle(Input::JobDeleteAnswered { delete, answer });
+                    self.handle(Input::JobDeleted(job));
                 }
                 Effect::WriteStatus(write) => {
                     let answer = StatusOutcome::Stored {

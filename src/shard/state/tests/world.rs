@@ -330,13 +330,7 @@ impl World {
 
     pub(super) fn answer_delete(&mut self, answer: DeleteOutcome) {
         let delete = self.deletes.remove(0);
-        let (cron_job, job, name) = (delete.cron_job.uid.clone(), delete.uid, delete.name);
-        self.input(Input::JobDeleteAnswered {
-            cron_job,
-            job,
-            name,
-            answer,
-        });
+        self.input(Input::JobDeleteAnswered { delete, answer });
     }
 
     pub(super) fn answer_look_up(&mut self, answer: LookUpOutcome) {

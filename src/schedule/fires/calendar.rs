@@ -69,13 +69,3 @@ pub(super) fn day_number(year: i64, month: i64, day: i64) -> i64 {
 pub(super) fn weekday(day_number: i64) -> u8 {
     (day_number + 4).rem_euclid(7) as u8
 }
-
-/// The number of days in a month.
-pub(super) fn days_in_month(year: i64, month: u8) -> u8 {
-    match month {
-        4 | 6 | 9 | 11 => 30,
-        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
-        2 => 28,
-        _ => 31,
-    }
-}

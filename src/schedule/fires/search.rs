@@ -2,7 +2,7 @@
 
 use super::{
     DayRule, Spec,
-    calendar::{DAY_SECONDS, Date, day_number, days_in_month, weekday},
+    calendar::{DAY_SECONDS, Date, day_number, weekday},
 };
 
 /// The first matching minute after a wall-clock second, in wall-clock seconds. Like the library's, the search ends with
@@ -96,7 +96,8 @@ fn matching_days(spec: &Spec, year: i64, month: u8, first_day_number: i64) -> u3
         DayRule::Both => spec.days_of_month & in_week,
         DayRule::Either => spec.days_of_month | in_week,
     };
-    let all = u32::MAX >> (31 - days_in_month(year, month)) & !1;
+    let n_days = day_number(year, i64::from(month) + 1, 1) - first_day_number;
+    let all = u32::MAX >> (31 - n_days) & !1;
     days & all
 }
 

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::{
     Content, DecodeError, Decoder, Received, ReceivedCronJob, UndecodableCronJob,
-    fields::{Field, FieldError, Name, Value, ignore, object},
+    fields::{Field, FieldError, Members, Value, object},
     metadata::Head,
     template::{RawTemplate, job_template},
 };
@@ -150,29 +150,24 @@ struct RawMetadata<'a> {
     trouble_thresholds: TroubleThresholds,
 }
 
-impl<'de> Value<'de> for RawMetadata<'de> {
-    const EXPECTED: &'static str = "an object";
-
-    fn from_members<A: MapAccess<'de>>(mut members: A) -> Result<Option<Self>, A::Error> {
-        let mut raw = RawMetadata::default();
-        while let Some(Name(name)) = members.next_key()? {
-            if raw.head.take(&name, &mut members)? {
-                continue;
-            }
-            match &*name {
-                "generation" | "deletionGracePeriodSeconds" | "selfLink" => ignore(&mut members)?,
-                "managedFields" => raw.status_writer = members.next_value()?,
-                name => {
-                    if let Some(value) = members.next_value::<Option<&RawValue>>()? {
-                        if name == "annotations" {
-                            raw.trouble_thresholds = trouble_thresholds(value.get());
-                        }
-                        push_raw_member(&mut raw.retained_members, name, value.get());
+impl<'de> Members<'de> for RawMetadata<'de> {
+    fn take<A: MapAccess<'de>>(&mut self, name: &str, members: &mut A) -> Result<bool, A::Error> {
+        if self.head.take(name, members)? {
+            return Ok(true);
+        }
+        match name {
+            "generation" | "deletionGracePeriodSeconds" | "selfLink" => return Ok(false),
+            "managedFields" => self.status_writer = members.next_value()?,
+            _ => {
+                if let Some(value) = members.next_value::<Option<&RawValue>>()? {
+                    if name == "annotations" {
+                        self.trouble_thresholds = trouble_thresholds(value.get());
                     }
+                    push_raw_member(&mut self.retained_members, name, value.get());
                 }
             }
         }
-        Ok(Some(raw))
+        Ok(true)
     }
 }
 
@@ -188,18 +183,14 @@ fn trouble_thresholds(annotations: &str) -> TroubleThresholds {
 #[derive(Default)]
 struct ThresholdAnnotations(TroubleThresholds);
 
-impl<'de> Value<'de> for ThresholdAnnotations {
-    const EXPECTED: &'static str = "an object";
-
-    fn from_members<A: MapAccess<'de>>(mut members: A) -> Result<Option<Self>, A::Error> {
-        let mut thresholds = TroubleThresholds::default();
-        while let Some(Name(name)) = members.next_key()? {
-            let value: Field<Cow<'de, str>> = members.next_value()?;
-            if let Some(threshold) = Threshold::ALL.into_iter().find(|known| known.annotation() == name) {
-                thresholds.set(threshold, &value.if_read().unwrap_or_default());
-            }
-        }
-        Ok(Some(ThresholdAnnotations(thresholds)))
+impl<'de> Members<'de> for ThresholdAnnotations {
+    fn take<A: MapAccess<'de>>(&mut self, name: &str, members: &mut A) -> Result<bool, A::Error> {
+        let Some(threshold) = Threshold::ALL.into_iter().find(|known| known.annotation() == name) else {
+            return Ok(false);
+        };
+        let value: Field<Cow<'de, str>> = members.next_value()?;
+        self.0.set(threshold, &value.if_read().unwrap_or_default());
+        Ok(true)
     }
 }
 
@@ -266,24 +257,19 @@ struct RawStatus<'a> {
     unknown_members: String,
 }
 
-impl<'de> Value<'de> for RawStatus<'de> {
-    const EXPECTED: &'static str = "an object";
-
-    fn from_members<A: MapAccess<'de>>(mut members: A) -> Result<Option<Self>, A::Error> {
-        let mut raw = RawStatus::default();
-        while let Some(Name(name)) = members.next_key()? {
-            match &*name {
-                "active" => raw.active = members.next_value()?,
-                "lastScheduleTime" => raw.last_schedule_time = members.next_value()?,
-                "lastSuccessfulTime" => raw.last_successful_time = members.next_value()?,
-                name => {
-                    if let Some(value) = members.next_value::<Option<&RawValue>>()? {
-                        push_raw_member(&mut raw.unknown_members, name, value.get());
-                    }
+impl<'de> Members<'de> for RawStatus<'de> {
+    fn take<A: MapAccess<'de>>(&mut self, name: &str, members: &mut A) -> Result<bool, A::Error> {
+        match name {
+            "active" => self.active = members.next_value()?,
+            "lastScheduleTime" => self.last_schedule_time = members.next_value()?,
+            "lastSuccessfulTime" => self.last_successful_time = members.next_value()?,
+            _ => {
+                if let Some(value) = members.next_value::<Option<&RawValue>>()? {
+                    push_raw_member(&mut self.unknown_members, name, value.get());
                 }
             }
         }
-        Ok(Some(raw))
+        Ok(true)
     }
 }
 

@@ -153,8 +153,27 @@ impl<'de, T: Value<'de>> Value<'de> for Vec<Field<T>> {
     }
 }
 
-/// An object of which some members are decoded, each with its JSON name, its field and its type. All others are
-/// skipped.
+/// An object of which some members are decoded. All others are skipped.
+pub(super) trait Members<'de>: Default {
+    /// Takes the value of the next member if it is one of them, and returns whether it is.
+    fn take<A: MapAccess<'de>>(&mut self, name: &str, members: &mut A) -> Result<bool, A::Error>;
+}
+
+impl<'de, T: Members<'de>> Value<'de> for T {
+    const EXPECTED: &'static str = "an object";
+
+    fn from_members<A: MapAccess<'de>>(mut members: A) -> Result<Option<Self>, A::Error> {
+        let mut object = T::default();
+        while let Some(Name(name)) = members.next_key()? {
+            if !object.take(&name, &mut members)? {
+                members.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(Some(object))
+    }
+}
+
+/// An object whose decoded members are fields, each with its JSON name and its type.
 macro_rules! object {
     ($(#[$attribute:meta])* $visibility:vis struct $name:ident<$lifetime:lifetime> {
         $($member:pat => $field:ident: $form:ty,)*
@@ -165,18 +184,13 @@ macro_rules! object {
             $($field: $form,)*
         }
 
-        impl<$lifetime> Value<$lifetime> for $name<$lifetime> {
-            const EXPECTED: &'static str = "an object";
-
-            fn from_members<A: MapAccess<$lifetime>>(mut members: A) -> Result<Option<Self>, A::Error> {
-                let mut object = $name::default();
-                while let Some(Name(name)) = members.next_key()? {
-                    match &*name {
-                        $($member => object.$field = members.next_value()?,)*
-                        _ => ignore(&mut members)?,
-                    }
+        impl<$lifetime> Members<$lifetime> for $name<$lifetime> {
+            fn take<A: MapAccess<$lifetime>>(&mut self, name: &str, members: &mut A) -> Result<bool, A::Error> {
+                match name {
+                    $($member => self.$field = members.next_value()?,)*
+                    _ => return Ok(false),
                 }
-                Ok(Some(object))
+                Ok(true)
             }
         }
     };
@@ -186,13 +200,7 @@ pub(super) use object;
 
 /// The name of a member.
 #[derive(Deserialize)]
-pub(super) struct Name<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
-
-/// Skips a value.
-pub(super) fn ignore<'de, A: MapAccess<'de>>(members: &mut A) -> Result<(), A::Error> {
-    members.next_value::<IgnoredAny>()?;
-    Ok(())
-}
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl<'de, T: Value<'de>> Deserialize<'de> for Field<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, de::MapAccess};
 
 use super::{
     Content, DecodeError, Received, ReceivedJob,
-    fields::{Field, FieldError, Name, Value, ignore, object},
+    fields::{Field, FieldError, Members, object},
     metadata::Head,
 };
 use crate::{
@@ -75,23 +75,15 @@ struct RawMetadata<'a> {
     owner_references: Field<Vec<Field<OwnerReference<'a>>>>,
 }
 
-impl<'de> Value<'de> for RawMetadata<'de> {
-    const EXPECTED: &'static str = "an object";
-
-    fn from_members<A: MapAccess<'de>>(mut members: A) -> Result<Option<Self>, A::Error> {
-        let mut raw = RawMetadata::default();
-        while let Some(Name(name)) = members.next_key()? {
-            if raw.head.take(&name, &mut members)? {
-                continue;
-            }
-            match &*name {
-                "labels" => raw.labels = members.next_value()?,
-                "annotations" => raw.annotations = members.next_value()?,
-                "ownerReferences" => raw.owner_references = members.next_value()?,
-                _ => ignore(&mut members)?,
-            }
+impl<'de> Members<'de> for RawMetadata<'de> {
+    fn take<A: MapAccess<'de>>(&mut self, name: &str, members: &mut A) -> Result<bool, A::Error> {
+        match name {
+            "labels" => self.labels = members.next_value()?,
+            "annotations" => self.annotations = members.next_value()?,
+            "ownerReferences" => self.owner_references = members.next_value()?,
+            _ => return self.head.take(name, members),
         }
-        Ok(Some(raw))
+        Ok(true)
     }
 }
 
@@ -99,22 +91,16 @@ impl<'de> Value<'de> for RawMetadata<'de> {
 #[derive(Default)]
 struct Labels(ShardLabels);
 
-impl<'de> Value<'de> for Labels {
-    const EXPECTED: &'static str = "an object";
-
-    fn from_members<A: MapAccess<'de>>(mut members: A) -> Result<Option<Self>, A::Error> {
-        let mut labels = ShardLabels::default();
-        while let Some(Name(name)) = members.next_key()? {
-            if !name.starts_with(SHARD_LABEL_PREFIX) {
-                ignore(&mut members)?;
-                continue;
-            }
-            let value: Field<Cow<'de, str>> = members.next_value()?;
-            if let Some(value) = value.if_read() {
-                labels.note(&name, &value);
-            }
+impl<'de> Members<'de> for Labels {
+    fn take<A: MapAccess<'de>>(&mut self, name: &str, members: &mut A) -> Result<bool, A::Error> {
+        if !name.starts_with(SHARD_LABEL_PREFIX) {
+            return Ok(false);
         }
-        Ok(Some(Labels(labels)))
+        let value: Field<Cow<'de, str>> = members.next_value()?;
+        if let Some(value) = value.if_read() {
+            self.0.note(name, &value);
+        }
+        Ok(true)
     }
 }
 

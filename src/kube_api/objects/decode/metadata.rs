@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 use serde::de::MapAccess;
 
-use super::fields::{Field, FieldError, Name, Value, ignore};
+use super::fields::{Field, FieldError, Members};
 use crate::shard::{ResourceVersion, Uid};
 
 /// The members of `metadata` that every kind needs, before validation.
@@ -27,24 +27,8 @@ pub(super) struct Identity {
     pub(super) resource_version: ResourceVersion,
 }
 
-/// Metadata without other members.
-impl<'de> Value<'de> for Head<'de> {
-    const EXPECTED: &'static str = "an object";
-
-    fn from_members<A: MapAccess<'de>>(mut members: A) -> Result<Option<Self>, A::Error> {
-        let mut head = Head::default();
-        while let Some(Name(name)) = members.next_key()? {
-            if !head.take(&name, &mut members)? {
-                ignore(&mut members)?;
-            }
-        }
-        Ok(Some(head))
-    }
-}
-
-impl<'de> Head<'de> {
-    /// Takes the value of the next member if it is one of these.
-    pub(super) fn take<A: MapAccess<'de>>(&mut self, name: &str, members: &mut A) -> Result<bool, A::Error> {
+impl<'de> Members<'de> for Head<'de> {
+    fn take<A: MapAccess<'de>>(&mut self, name: &str, members: &mut A) -> Result<bool, A::Error> {
         match name {
             "namespace" => self.namespace = members.next_value()?,
             "name" => self.name = members.next_value()?,
@@ -56,7 +40,9 @@ impl<'de> Head<'de> {
         }
         Ok(true)
     }
+}
 
+impl Head<'_> {
     /// Returns the resource version as text.
     pub(super) fn resource_version_text(&self) -> Option<String> {
         self.resource_version.clone().if_read().map(Cow::into_owned)

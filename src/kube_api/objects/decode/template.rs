@@ -9,7 +9,7 @@ use serde::{Deserialize, de::MapAccess};
 use serde_json::value::RawValue;
 
 use super::{
-    fields::{Field, FieldError, Name, Value, ignore, object},
+    fields::{Field, FieldError, Members, object},
     shard_label::with_shard_label,
 };
 use crate::{
@@ -43,20 +43,16 @@ struct OtherAnnotations {
     had_reserved: bool,
 }
 
-impl<'de> Value<'de> for OtherAnnotations {
-    const EXPECTED: &'static str = "an object";
-
-    fn from_members<A: MapAccess<'de>>(mut members: A) -> Result<Option<Self>, A::Error> {
-        let mut annotations = OtherAnnotations::default();
-        while let Some(Name(name)) = members.next_key()? {
-            let value: &RawValue = members.next_value()?;
-            if name.starts_with(RESERVED_PREFIX) {
-                annotations.had_reserved = true;
-            } else if name != SCHEDULED_TIMESTAMP_ANNOTATION {
-                push_raw_member(&mut annotations.members, &name, value.get());
-            }
+impl<'de> Members<'de> for OtherAnnotations {
+    fn take<A: MapAccess<'de>>(&mut self, name: &str, members: &mut A) -> Result<bool, A::Error> {
+        let is_reserved = name.starts_with(RESERVED_PREFIX);
+        self.had_reserved |= is_reserved;
+        if is_reserved || name == SCHEDULED_TIMESTAMP_ANNOTATION {
+            return Ok(false);
         }
-        Ok(Some(annotations))
+        let value: &RawValue = members.next_value()?;
+        push_raw_member(&mut self.members, name, value.get());
+        Ok(true)
     }
 }
 

@@ -7,7 +7,10 @@ use serde_json::json;
 use crate::kube_api::{
     client::{Answered, ApiClient},
     exchange::Request,
-    objects::classify::{Answer, RawAnswer, Refusal},
+    objects::{
+        classify::{Answer, RawAnswer, Refusal},
+        encode::to_bytes,
+    },
 };
 
 /// A kind of request, as a rule of a Role names it.
@@ -61,7 +64,7 @@ fn body(access: &AccessRequest<'_>) -> Vec<u8> {
         namespace,
     } = *access;
     let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
-    let review = json!({
+    to_bytes(&json!({
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectAccessReview",
         "spec": {"resourceAttributes": {
@@ -72,8 +75,7 @@ fn body(access: &AccessRequest<'_>) -> Vec<u8> {
             "name": name.unwrap_or_default(),
             "namespace": namespace.unwrap_or_default(),
         }},
-    });
-    review.to_string().into_bytes()
+    }))
 }
 
 #[derive(Deserialize)]

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use super::OwnerPod;
 use crate::{
     coordination::{LEASE_LABEL, LeaseKey, LeaseNames, LeaseWrite},
+    kube_api::objects::encode::to_bytes,
     shard::ResourceVersion,
 };
 
@@ -86,8 +87,4 @@ fn spec(write: &LeaseWrite, now: Timestamp) -> Map<String, Value> {
 
 fn labels(names: &LeaseNames) -> Value {
     json!({LEASE_LABEL: names.installation.to_string()})
-}
-
-fn to_bytes(value: &Value) -> Vec<u8> {
-    value.to_string().into_bytes()
 }

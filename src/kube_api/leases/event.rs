@@ -11,6 +11,7 @@ use crate::{
     coordination::LeaseKey,
     kube_api::{
         exchange::Request,
+        objects::encode::to_bytes,
         paths::{CORE, namespaced},
     },
 };
@@ -55,7 +56,7 @@ impl LeaseApi {
             "count": 1,
         });
         let path = namespaced(CORE, &self.namespace, &["events"]);
-        let request = Request::new(Method::POST, path).json(body.to_string().into_bytes());
+        let request = Request::new(Method::POST, path).json(to_bytes(&body));
         let sent = self.send(request, LEASE_MAX_BYTES, timeout).await;
         answered(&format!("telling of Lease {lease}"), sent).map(drop)
     }

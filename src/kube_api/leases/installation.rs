@@ -11,7 +11,7 @@ use crate::{
     coordination::{Installation, InstallationName, LeaseNames},
     kube_api::{
         exchange::Request,
-        objects::classify::Refusal,
+        objects::{classify::Refusal, encode::to_bytes},
         paths::{CORE, namespaced},
     },
     shard::ShardCount,
@@ -95,7 +95,7 @@ impl LeaseApi {
             "immutable": true,
         });
         let path = namespaced(CORE, &self.namespace, &["configmaps"]);
-        let request = Request::new(Method::POST, path).json(body.to_string().into_bytes());
+        let request = Request::new(Method::POST, path).json(to_bytes(&body));
         let sent = self.send(request, LEASE_MAX_BYTES, timeout).await;
         if let Ok(sent) = &sent
             && sent.answer.status == StatusCode::CONFLICT

@@ -5,9 +5,11 @@ mod json;
 mod tests;
 
 use jiff::Timestamp;
+use serde_json::json;
 
+pub(in crate::kube_api) use self::json::to_bytes;
 pub(super) use self::json::{push_escaped, push_raw_member};
-use self::json::{push_string, push_time};
+use self::json::{push_string, push_time, whole_seconds};
 use crate::{
     coordination::Stamp,
     shard::{ActiveJob, CronJobEvent, CronJobStatus, JobDelete, JobOrder, StatusWrite, Uid},
@@ -131,26 +133,17 @@ fn push_active_job(text: &mut String, job: &ActiveJob) {
 
 /// Encodes the options of a delete: in the background (B-4.4), with the uid of the Job as precondition.
 pub fn delete_body(delete: &JobDelete) -> Vec<u8> {
-    let mut text = String::with_capacity(160);
-    text.push_str(
-        r#"{"apiVersion":"v1","kind":"DeleteOptions","propagationPolicy":"Background","preconditions":{"uid":"#,
-    );
-    push_string(&mut text, &delete.uid.to_string());
-    text.push_str("}}");
-    text.into_bytes()
+    to_bytes(&json!({
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "propagationPolicy": "Background",
+        "preconditions": {"uid": delete.uid.to_string()},
+    }))
 }
 
 /// Encodes a merge patch that labels the object with this uid.
 pub fn label_patch(uid: &Uid, key: &str, value: &str) -> Vec<u8> {
-    let mut text = String::with_capacity(128);
-    text.push_str(r#"{"metadata":{"uid":"#);
-    push_string(&mut text, &uid.to_string());
-    text.push_str(r#","labels":{"#);
-    push_string(&mut text, key);
-    text.push(':');
-    push_string(&mut text, value);
-    text.push_str("}}}");
-    text.into_bytes()
+    to_bytes(&json!({"metadata": {"uid": uid.to_string(), "labels": {key: value}}}))
 }
 
 /// The occurrences of an Event.
@@ -167,44 +160,37 @@ pub struct EventTimes {
 /// Encodes a new core/v1 Event (B-14). `message` may differ from the event's own if similar ones are merged.
 pub fn event_body(event: &CronJobEvent, name: &str, message: &str, times: EventTimes) -> Vec<u8> {
     let cron_job = &event.cron_job;
-    let mut text = String::with_capacity(768 + message.len());
-    text.push_str(r#"{"apiVersion":"v1","kind":"Event","metadata":{"name":"#);
-    push_string(&mut text, name);
-    push_member(&mut text, "namespace", &cron_job.namespace);
-    text.push_str(r#"},"involvedObject":{"kind":"CronJob""#);
-    push_member(&mut text, "namespace", &cron_job.namespace);
-    push_member(&mut text, "name", &cron_job.name);
-    push_member(&mut text, "uid", &cron_job.uid.to_string());
-    text.push_str(r#","apiVersion":"batch/v1""#);
-    push_member(&mut text, "resourceVersion", &event.resource_version.to_string());
-    text.push('}');
-    push_member(&mut text, "reason", event.reason.as_str());
-    push_member(&mut text, "message", message);
-    text.push_str(r#","source":{"component":"#);
-    push_string(&mut text, EVENT_COMPONENT);
-    text.push('}');
-    push_time_member(&mut text, "firstTimestamp", Some(times.first));
-    push_event_times(&mut text, times);
-    push_member(&mut text, "type", event.reason.event_type());
-    push_member(&mut text, "reportingComponent", EVENT_COMPONENT);
-    text.push_str(r#","reportingInstance":""}"#);
-    text.into_bytes()
+    to_bytes(&json!({
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": name, "namespace": cron_job.namespace},
+        "involvedObject": {
+            "kind": "CronJob",
+            "namespace": cron_job.namespace,
+            "name": cron_job.name,
+            "uid": cron_job.uid.to_string(),
+            "apiVersion": "batch/v1",
+            "resourceVersion": event.resource_version.to_string(),
+        },
+        "reason": event.reason.as_str(),
+        "message": message,
+        "source": {"component": EVENT_COMPONENT},
+        "firstTimestamp": whole_seconds(times.first).to_string(),
+        "lastTimestamp": whole_seconds(times.last).to_string(),
+        "count": times.count,
+        "type": event.reason.event_type(),
+        "reportingComponent": EVENT_COMPONENT,
+        "reportingInstance": "",
+    }))
 }
 
 /// Encodes a merge patch of an Event that occurred again (B-14.1).
 pub fn event_patch(message: &str, times: EventTimes) -> Vec<u8> {
-    let mut text = String::with_capacity(96 + message.len());
-    text.push_str(r#"{"message":"#);
-    push_string(&mut text, message);
-    push_event_times(&mut text, times);
-    text.push('}');
-    text.into_bytes()
-}
-
-fn push_event_times(text: &mut String, times: EventTimes) {
-    push_time_member(text, "lastTimestamp", Some(times.last));
-    text.push_str(r#","count":"#);
-    text.push_str(&times.count.to_string());
+    to_bytes(&json!({
+        "message": message,
+        "lastTimestamp": whole_seconds(times.last).to_string(),
+        "count": times.count,
+    }))
 }
 
 /// Appends `,"<name>":"<value>"`.

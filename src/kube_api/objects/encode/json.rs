@@ -1,8 +1,14 @@
-//! The JSON values that are written by hand.
+//! JSON values as text. The large and frequent bodies are written by hand.
 
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
+use serde_json::Value;
+
+/// Encodes a whole value.
+pub(in crate::kube_api) fn to_bytes(value: &Value) -> Vec<u8> {
+    value.to_string().into_bytes()
+}
 
 /// Appends a JSON string with its quotes.
 pub(super) fn push_string(text: &mut String, value: &str) {
@@ -36,9 +42,13 @@ pub(in crate::kube_api) fn push_escaped(text: &mut String, value: &str) {
 
 /// Appends a time in the form of Kubernetes: RFC 3339, UTC, whole seconds (B-13.3).
 pub(super) fn push_time(text: &mut String, time: Timestamp) {
+    push_formatted(text, format_args!("{}", whole_seconds(time)));
+}
+
+/// Drops the fraction of a second.
+pub(super) fn whole_seconds(time: Timestamp) -> Timestamp {
     // The whole seconds of an instant in range are in range.
-    let whole_seconds = Timestamp::from_second(time.as_second()).unwrap_or(time);
-    push_formatted(text, format_args!("{whole_seconds}"));
+    Timestamp::from_second(time.as_second()).unwrap_or(time)
 }
 
 fn push_formatted(text: &mut String, arguments: std::fmt::Arguments<'_>) {

@@ -345,11 +345,10 @@ fn b_4_4_a_delete_has_a_uid_precondition_and_background_propagation() {
         uid: Uid::new(UID),
         is_for_replace: false,
     };
+    let body: Value = serde_json::from_slice(&delete_body(&delete)).unwrap();
     assert_eq!(
-        String::from_utf8(delete_body(&delete)).unwrap(),
-        format!(
-            r#"{{"apiVersion":"v1","kind":"DeleteOptions","propagationPolicy":"Background","preconditions":{{"uid":"{UID}"}}}}"#
-        )
+        body,
+        json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background", "preconditions": {"uid": UID}})
     );
 }
 

@@ -17,10 +17,7 @@ use super::{
     tasks::Task,
 };
 use crate::{
-    kube_api::{
-        Answer, ApiClient,
-        access_review::{AccessDecision, AccessRequest},
-    },
+    kube_api::{Answer, ApiClient, access_review::AccessRequest},
     shard::Scope,
     telemetry::metrics::{ApiCall, ApiMetrics},
 };
@@ -150,11 +147,8 @@ impl PermissionTask {
         let review = self.api.review_access(&access);
         let (answered, _) = send_recorded(&self.clock, &self.api_metrics, ApiCall::ReviewAccess, review).await;
         match answered.answer {
-            Answer::Outcome(AccessDecision::Allowed) => Ok(true),
-            Answer::Outcome(AccessDecision::Denied) => Ok(false),
-            Answer::Outcome(AccessDecision::Unknown { message })
-            | Answer::Throttled { message, .. }
-            | Answer::Unavailable { message, .. } => Err(message),
+            Answer::Outcome(is_allowed) => is_allowed,
+            Answer::Throttled { message, .. } | Answer::Unavailable { message, .. } => Err(message),
         }
     }
 

@@ -28,19 +28,9 @@ pub struct AccessRequest<'a> {
     pub namespace: Option<&'a str>,
 }
 
-/// The answer to an [`AccessRequest`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AccessDecision {
-    /// The account may make such requests.
-    Allowed,
-    /// The account may not make them.
-    Denied,
-    /// The API server did not review it.
-    Unknown {
-        /// The message of the server or of the transport.
-        message: String,
-    },
-}
+/// Whether the account may make such requests, or the message of the server or of the transport if the API server did
+/// not review it.
+pub type AccessDecision = Result<bool, String>;
 
 /// The path of reviews.
 const PATH: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
@@ -93,14 +83,9 @@ fn answer(answer: &RawAnswer) -> Answer<AccessDecision> {
     let is_reviewed = matches!(answer.status, StatusCode::OK | StatusCode::CREATED);
     let review = is_reviewed.then(|| serde_json::from_slice::<Review>(&answer.body));
     Answer::Outcome(match review {
-        Some(Ok(review)) if review.status.allowed => AccessDecision::Allowed,
-        Some(Ok(_)) => AccessDecision::Denied,
-        Some(Err(error)) => AccessDecision::Unknown {
-            message: error.to_string(),
-        },
-        None => AccessDecision::Unknown {
-            message: Refusal::read(answer).message,
-        },
+        Some(Ok(review)) => Ok(review.status.allowed),
+        Some(Err(error)) => Err(error.to_string()),
+        None => Err(Refusal::read(answer).message),
     })
 }
 
@@ -125,12 +110,9 @@ mod tests {
 
     #[test]
     fn only_an_explicit_denial_counts_as_denied() {
-        assert_eq!(
-            classified(201, r#"{"status":{"allowed":true}}"#),
-            AccessDecision::Allowed
-        );
+        assert_eq!(classified(201, r#"{"status":{"allowed":true}}"#), Ok(true));
         let denied = r#"{"status":{"allowed":false,"evaluationError":"role not found"}}"#;
-        assert_eq!(classified(201, denied), AccessDecision::Denied);
+        assert_eq!(classified(201, denied), Ok(false));
         for (status, body) in [
             (201, "{}"),
             (403, r#"{"kind":"Status","message":"no"}"#),
@@ -138,7 +120,7 @@ mod tests {
             (503, ""),
         ] {
             let answer = classified(status, body);
-            assert!(matches!(answer, AccessDecision::Unknown { .. }), "{status}: {answer:?}");
+            assert!(answer.is_err(), "{status}: {answer:?}");
         }
     }
 

@@ -66,7 +66,7 @@ impl OrderOutcome for EventOutcome {
 
 impl OrderOutcome for AccessDecision {
     fn failed(message: String, _: Option<Duration>) -> AccessDecision {
-        AccessDecision::Unknown { message }
+        Err(message)
     }
 }
 

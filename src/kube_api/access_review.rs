@@ -100,6 +100,7 @@ mod tests {
         let raw = RawAnswer {
             status: StatusCode::from_u16(status).unwrap(),
             retry_after: None,
+            server_date: None,
             body: Bytes::from_static(body.as_bytes()),
         };
         match answer(&raw) {

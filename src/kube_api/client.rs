@@ -9,7 +9,7 @@ use http::Method;
 use crate::{
     coordination::WriteLimits,
     kube_api::{
-        exchange::{self, ExchangeError, ReceivedAnswer, Request},
+        exchange::{self, ExchangeError, Request},
         http::{ServerDate, WriteConnections},
         objects::{
             classify::{self, Answer, EventOutcome, LabelOutcome, OrderOutcome, RawAnswer},
@@ -210,7 +210,7 @@ impl ApiClient {
 
     /// Sends a request over the least busy connection, over the avoided one only if no other has a place. Returns the
     /// number of the connection too.
-    async fn send(&self, request: Request, body_max_bytes: usize) -> Result<(ReceivedAnswer, usize), ExchangeError> {
+    async fn send(&self, request: Request, body_max_bytes: usize) -> Result<(RawAnswer, usize), ExchangeError> {
         let life = self.limits.map(|limits| limits.life.min(REQUEST_TIMEOUT));
         let request = match life {
             Some(life) => request.lives(life),
@@ -224,16 +224,16 @@ impl ApiClient {
 }
 
 fn answered<T: OrderOutcome>(
-    sent: Result<(ReceivedAnswer, usize), ExchangeError>,
+    sent: Result<(RawAnswer, usize), ExchangeError>,
     classify: impl FnOnce(&RawAnswer) -> Answer<T>,
 ) -> Answered<T> {
     match sent {
-        Ok((ReceivedAnswer { answer, server_date }, connection)) => Answered {
+        Ok((answer, connection)) => Answered {
             answer: classify(&answer),
             code: Some(answer.status.as_u16()),
-            server_date,
             not_permitted: classify::not_permitted(&answer),
             fenced_over: classify::is_fenced(&answer).then_some(connection),
+            server_date: answer.server_date,
         },
         Err(error) => Answered {
             answer: match &error {

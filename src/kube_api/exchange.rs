@@ -7,7 +7,7 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use kube::client::Body;
 
 use super::{
-    http::{ServerDate, USER_AGENT, retry_after, server_date},
+    http::{USER_AGENT, retry_after, server_date},
     objects::classify::RawAnswer,
 };
 
@@ -98,31 +98,23 @@ impl Request {
     }
 }
 
-/// An answer.
-pub(super) struct ReceivedAnswer {
-    pub(super) answer: RawAnswer,
-    pub(super) server_date: Option<ServerDate>,
-}
-
 /// Sends a request and reads the whole answer.
 pub(super) async fn send(
     client: &kube::Client,
     request: Request,
     body_max_bytes: usize,
     timeout: Duration,
-) -> Result<ReceivedAnswer, ExchangeError> {
+) -> Result<RawAnswer, ExchangeError> {
     let exchange = async {
         let request = request.build()?.map(Body::from);
         let answer = client.send(request).await.map_err(ExchangeError::Transport)?;
         let (parts, body) = answer.into_parts();
         let body = Limited::new(body, body_max_bytes).collect().await;
-        Ok(ReceivedAnswer {
-            answer: RawAnswer {
-                status: parts.status,
-                retry_after: retry_after(&parts.headers),
-                body: body.map_err(ExchangeError::of_body)?.to_bytes(),
-            },
+        Ok(RawAnswer {
+            status: parts.status,
+            retry_after: retry_after(&parts.headers),
             server_date: server_date(&parts),
+            body: body.map_err(ExchangeError::of_body)?.to_bytes(),
         })
     };
     let answer = tokio::time::timeout(timeout, exchange).await;

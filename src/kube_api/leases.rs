@@ -30,7 +30,7 @@ use self::{
 use crate::{
     coordination::{InstallationName, LeaseKey, LeaseNames, LeaseRecord, LeaseWrite, ReadAnswer, WriteAnswer},
     kube_api::{
-        exchange::{self, ExchangeError, ReceivedAnswer, Request},
+        exchange::{self, ExchangeError, Request},
         http::ServerDate,
         objects::classify::{RawAnswer, Refusal, error_text},
         page_sizes::{LEASE_PAGE_BYTES_MAX, LEASE_PAGES_MAX, PAGE_SIZE},
@@ -211,7 +211,7 @@ impl LeaseApi {
     pub async fn read(&self, key: &LeaseKey, timeout: Duration) -> LeaseReply<ReadAnswer> {
         let request = Request::new(Method::GET, self.lease_path(key));
         match self.send_about(key, request, timeout).await {
-            Ok(sent) => reply(answer::read(&sent.answer, key), sent),
+            Ok(sent) => reply(answer::read(&sent, key), sent),
             Err(error) => unanswered(ReadAnswer::Unknown, &error),
         }
     }
@@ -296,7 +296,7 @@ impl LeaseApi {
         key: &LeaseKey,
         request: Request,
         timeout: Duration,
-    ) -> Result<ReceivedAnswer, ExchangeError> {
+    ) -> Result<RawAnswer, ExchangeError> {
         let exchange = async {
             let _permit = match key {
                 LeaseKey::Member(_) => None,
@@ -314,7 +314,7 @@ impl LeaseApi {
         request: Request,
         body_max_bytes: usize,
         timeout: Duration,
-    ) -> Result<ReceivedAnswer, ExchangeError> {
+    ) -> Result<RawAnswer, ExchangeError> {
         exchange::send(&self.client, request.lives(timeout), body_max_bytes, timeout).await
     }
 
@@ -327,18 +327,18 @@ impl LeaseApi {
     }
 }
 
-fn written(key: &LeaseKey, kind: WriteKind, sent: Result<ReceivedAnswer, ExchangeError>) -> LeaseReply<WriteAnswer> {
+fn written(key: &LeaseKey, kind: WriteKind, sent: Result<RawAnswer, ExchangeError>) -> LeaseReply<WriteAnswer> {
     match sent {
-        Ok(sent) => reply(answer::write(&sent.answer, kind, key), sent),
+        Ok(sent) => reply(answer::write(&sent, kind, key), sent),
         Err(error @ ExchangeError::Request(_)) => unanswered(WriteAnswer::Refused, &error),
         Err(error) => unanswered(WriteAnswer::Unknown, &error),
     }
 }
 
-fn reply<T>((answer, message): (T, Option<String>), sent: ReceivedAnswer) -> LeaseReply<T> {
+fn reply<T>((answer, message): (T, Option<String>), sent: RawAnswer) -> LeaseReply<T> {
     LeaseReply {
         answer,
-        code: Some(sent.answer.status.as_u16()),
+        code: Some(sent.status.as_u16()),
         server_date: sent.server_date,
         message,
     }
@@ -354,16 +354,16 @@ fn unanswered<T>(answer: T, error: &ExchangeError) -> LeaseReply<T> {
 }
 
 /// Returns the answer if the request succeeded.
-fn answered(what: &str, sent: Result<ReceivedAnswer, ExchangeError>) -> Result<RawAnswer, LeaseError> {
+fn answered(what: &str, sent: Result<RawAnswer, ExchangeError>) -> Result<RawAnswer, LeaseError> {
     let sent = sent.map_err(|source| LeaseError::unanswered(what, source))?;
     let request = what.to_owned();
-    match sent.answer.status {
-        status if status.is_success() => Ok(sent.answer),
+    match sent.status {
+        status if status.is_success() => Ok(sent),
         StatusCode::GONE => Err(LeaseError::Expired { request }),
         status => Err(LeaseError::Refused {
             request,
             code: status.as_u16(),
-            message: Refusal::read(&sent.answer).message,
+            message: Refusal::read(&sent).message,
         }),
     }
 }

@@ -72,8 +72,8 @@ impl LeaseApi {
             .send(Request::new(Method::GET, path), LEASE_MAX_BYTES, timeout)
             .await;
         if let Ok(sent) = &sent
-            && sent.answer.status == StatusCode::NOT_FOUND
-            && Refusal::read(&sent.answer).is_status
+            && sent.status == StatusCode::NOT_FOUND
+            && Refusal::read(sent).is_status
         {
             return Ok(None);
         }
@@ -98,8 +98,8 @@ impl LeaseApi {
         let request = Request::new(Method::POST, path).json(to_bytes(&body));
         let sent = self.send(request, LEASE_MAX_BYTES, timeout).await;
         if let Ok(sent) = &sent
-            && sent.answer.status == StatusCode::CONFLICT
-            && Refusal::read(&sent.answer).reason == "AlreadyExists"
+            && sent.status == StatusCode::CONFLICT
+            && Refusal::read(sent).reason == "AlreadyExists"
         {
             return Ok(false);
         }

@@ -36,6 +36,7 @@ fn answer(code: u16, body: &Value) -> RawAnswer {
     RawAnswer {
         status: StatusCode::from_u16(code).unwrap(),
         retry_after: None,
+        server_date: None,
         body: body.to_string().into(),
     }
 }

@@ -27,9 +27,12 @@ pub use self::{
     order_outcome::OrderOutcome,
 };
 use super::decode::{DecodeError, Decoder, ReceivedCronJob, ReceivedJob};
-use crate::shard::{
-    CreateOutcome, CronJobRecord, DeleteOutcome, LookUpOutcome, ReadOutcome, ResourceVersion, ShardLabels,
-    StatusOutcome,
+use crate::{
+    kube_api::http::ServerDate,
+    shard::{
+        CreateOutcome, CronJobRecord, DeleteOutcome, LookUpOutcome, ReadOutcome, ResourceVersion, ShardLabels,
+        StatusOutcome,
+    },
 };
 
 /// A classified answer.
@@ -92,6 +95,8 @@ pub struct RawAnswer {
     pub status: StatusCode,
     /// The `Retry-After` header, if it is a number of seconds.
     pub retry_after: Option<Duration>,
+    /// The `Date` header and the connection.
+    pub server_date: Option<ServerDate>,
     /// The body.
     pub body: Bytes,
 }

@@ -9,6 +9,7 @@ fn answer(status: u16, body: impl Into<Bytes>) -> RawAnswer {
     RawAnswer {
         status: StatusCode::from_u16(status).unwrap(),
         retry_after: None,
+        server_date: None,
         body: body.into(),
     }
 }

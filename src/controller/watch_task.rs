@@ -154,7 +154,7 @@ impl WatchObserver for RequestObserver {
             WatchRequest::Watch => metrics.watch,
         };
         let sent = clock.boot();
-        let scope = self.health.scope().clone();
+        let scope = self.health.scope.clone();
         move |code| {
             let now = clock.boot();
             metrics.api.record(call, code, now.since(sent));

@@ -87,8 +87,8 @@ impl Admin {
         for health in self.metrics.watch_health.silent_for(SILENCE_MAX) {
             readiness_failures.push(format!(
                 "the watch of {} in {} has been silent for {} seconds",
-                health.resource(),
-                health.scope(),
+                health.resource,
+                health.scope,
                 health.silence().as_secs()
             ));
         }
@@ -98,11 +98,7 @@ impl Admin {
         // A failing watch repairs itself, so its error is only reported as the cause of another failure.
         if !readiness_failures.is_empty() {
             let reason = |(health, error): (WatchHealth, String)| {
-                format!(
-                    "the watch of {} in {} fails: {error}",
-                    health.resource(),
-                    health.scope()
-                )
+                format!("the watch of {} in {} fails: {error}", health.resource, health.scope)
             };
             readiness_failures.extend(self.metrics.watch_health.failing().into_iter().map(reason));
         }

@@ -4,10 +4,7 @@
 //! API server sends about once a minute while a watch is idle.
 
 use std::{
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -20,54 +17,43 @@ use crate::{
 /// The health of one watch. Clones share the state.
 #[derive(Clone, Debug)]
 pub struct WatchHealth {
-    resource: &'static str,
-    scope: Scope,
+    /// The resource that is watched.
+    pub resource: &'static str,
+    /// The scope of the watch.
+    pub scope: Scope,
     clock: Clock,
-    /// The last sign of life, in milliseconds since boot.
-    last_activity_ms: Arc<AtomicU64>,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug)]
+struct State {
+    last_activity: BootInstant,
     /// The last error since then.
-    error: Arc<Mutex<Option<String>>>,
+    error: Option<String>,
 }
 
 impl WatchHealth {
     /// Records a sign of life.
     pub fn note_activity(&self) {
-        let now_ms = self.clock.boot().since_boot().as_millis();
-        self.last_activity_ms
-            .store(now_ms.try_into().unwrap_or(u64::MAX), Ordering::Relaxed);
-        *self.lock_error() = None;
+        *self.state() = State {
+            last_activity: self.clock.boot(),
+            error: None,
+        };
     }
 
     /// Records an error.
     pub fn failed(&self, error: String) {
-        *self.lock_error() = Some(error);
-    }
-
-    /// The last error, if there was no sign of life since.
-    pub fn error(&self) -> Option<String> {
-        self.lock_error().clone()
+        self.state().error = Some(error);
     }
 
     /// The time since the last sign of life.
     pub fn silence(&self) -> Duration {
-        let last_activity =
-            BootInstant::after_boot(Duration::from_millis(self.last_activity_ms.load(Ordering::Relaxed)));
-        self.clock.boot().since(last_activity)
+        self.clock.boot().since(self.state().last_activity)
     }
 
     /// The lock is held for one assignment or copy.
-    fn lock_error(&self) -> MutexGuard<'_, Option<String>> {
-        self.error.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The resource that is watched.
-    pub fn resource(&self) -> &'static str {
-        self.resource
-    }
-
-    /// The scope of the watch.
-    pub fn scope(&self) -> &Scope {
-        &self.scope
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -78,14 +64,16 @@ pub struct WatchHealths(Arc<Mutex<Vec<WatchHealth>>>);
 impl WatchHealths {
     /// Adds a watch, whose silence counts from this instant.
     pub fn begin(&self, resource: &'static str, scope: Scope, clock: Clock) -> WatchHealth {
+        let state = State {
+            last_activity: clock.boot(),
+            error: None,
+        };
         let health = WatchHealth {
             resource,
             scope,
             clock,
-            last_activity_ms: Arc::default(),
-            error: Arc::default(),
+            state: Arc::new(Mutex::new(state)),
         };
-        health.note_activity();
         self.list().push(health.clone());
         health
     }
@@ -104,7 +92,7 @@ impl WatchHealths {
 
     /// The watches that failed without a sign of life since, with their errors.
     pub fn failing(&self) -> Vec<(WatchHealth, String)> {
-        let with_error = |health: &WatchHealth| Some((health.clone(), health.error()?));
+        let with_error = |health: &WatchHealth| Some((health.clone(), health.state().error.clone()?));
         self.list().iter().filter_map(with_error).collect()
     }
 

@@ -139,12 +139,6 @@ impl WriteConnections {
         Ok(WriteConnections::new(clients?, parts.sockets()))
     }
 
-    /// Wraps one existing client.
-    #[cfg(feature = "simulation")]
-    pub fn from_client(client: Client) -> WriteConnections {
-        WriteConnections::from_clients(vec![client])
-    }
-
     /// Wraps existing clients, at least one.
     #[cfg(feature = "simulation")]
     pub fn from_clients(clients: Vec<Client>) -> WriteConnections {

@@ -56,7 +56,7 @@ async fn execute(api: &ApiClient, effect: Effect) -> Option<Input> {
 }
 
 async fn control(client: Client, clock: WallClock) {
-    let api = ApiClient::new(WriteConnections::from_client(client.clone()));
+    let api = ApiClient::new(WriteConnections::from_clients(vec![client.clone()]));
     let decoder = Arc::new(Decoder {
         default_zone: Zone::utc(),
         shard_count: None,

@@ -120,8 +120,8 @@ impl Cluster {
     fn start(&self, name: &str, is_alone: bool) -> Replica {
         let client = || Client::new(self.api.client(name), "default");
         let connections = Connections {
-            writes: WriteConnections::from_client(client()),
-            events: WriteConnections::from_client(client()),
+            writes: WriteConnections::from_clients(vec![client()]),
+            events: WriteConnections::from_clients(vec![client()]),
             leases: client(),
             watches: client(),
             api_server: None,

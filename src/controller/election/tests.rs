@@ -50,7 +50,7 @@ async fn renewals_send_no_commands_to_the_shards() {
         leadership: watch::Sender::new(Leadership::default()),
         act_until: act_until.clone(),
         went_back: OrderedSender::new(false),
-        writes: ApiClient::new(WriteConnections::from_client(client.clone())),
+        writes: ApiClient::new(WriteConnections::from_clients(vec![client.clone()])),
         phase: phases.subscribe(),
         snapshot: metrics.election_snapshot.clone(),
         metrics: metrics.election.clone(),

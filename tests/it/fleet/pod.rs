@@ -124,7 +124,7 @@ impl Pod {
         let client = || Client::new(connection.clone(), NAMESPACE);
         let connections = Connections {
             writes: self.write_connections(&connection),
-            events: WriteConnections::from_client(client()),
+            events: WriteConnections::from_clients(vec![client()]),
             watches: Client::new(watches, NAMESPACE),
             leases: Client::new(at_front_end, NAMESPACE),
             api_server: None,
@@ -162,7 +162,7 @@ impl Pod {
 
     fn write_connections(&self, connection: &Connection) -> WriteConnections {
         if self.write_connections_at.is_empty() {
-            return WriteConnections::from_client(Client::new(connection.clone(), NAMESPACE));
+            return WriteConnections::from_clients(vec![Client::new(connection.clone(), NAMESPACE)]);
         }
         let balanced = self.write_connections_at.iter().map(|at| {
             let connection = Connection {

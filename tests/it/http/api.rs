@@ -17,7 +17,7 @@ use serde_json::json;
 use super::{Script, status};
 
 fn api(script: &Script) -> ApiClient {
-    ApiClient::new(WriteConnections::from_client(script.client()))
+    ApiClient::new(WriteConnections::from_clients(vec![script.client()]))
 }
 
 fn time(text: &str) -> Timestamp {
@@ -364,7 +364,9 @@ async fn transport_error_returns_unavailable() {
     let service = tower::service_fn(|_: http::Request<kube::client::Body>| async {
         Err::<http::Response<kube::client::Body>, _>(std::io::Error::other("connection refused"))
     });
-    let api = ApiClient::new(WriteConnections::from_client(kube::Client::new(service, "default")));
+    let api = ApiClient::new(WriteConnections::from_clients(vec![kube::Client::new(
+        service, "default",
+    )]));
     let answered = api.write_status(&status_write()).await;
     assert_eq!(
         answered.answer,

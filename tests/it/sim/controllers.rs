@@ -92,8 +92,8 @@ fn settings(number: usize) -> RunSettings {
 fn connections(cluster: &Cluster, number: usize) -> Connections {
     let [writes, events, watches] = cluster.controller_clients(number);
     Connections {
-        writes: WriteConnections::from_client(writes),
-        events: WriteConnections::from_client(events),
+        writes: WriteConnections::from_clients(vec![writes]),
+        events: WriteConnections::from_clients(vec![events]),
         leases: watches.clone(),
         watches,
         api_server: None,

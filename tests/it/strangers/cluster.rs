@@ -155,8 +155,8 @@ impl Cluster {
     pub(super) async fn run_controller(&self, configure: fn(&mut RunSettings), metrics: Metrics) -> Infallible {
         let client = || Client::new(self.api.client(CONTROLLER), "default");
         let connections = Connections {
-            writes: WriteConnections::from_client(client()),
-            events: WriteConnections::from_client(client()),
+            writes: WriteConnections::from_clients(vec![client()]),
+            events: WriteConnections::from_clients(vec![client()]),
             leases: client(),
             watches: client(),
             api_server: None,

@@ -1,5 +1,4 @@
-//! Watch streams of CronJobs and Jobs as inputs. [`list_watch`] lists and watches for the controller, and [`fixed`] for
-//! commands that only show objects.
+//! Watch streams of CronJobs and Jobs as inputs, for the controller and for commands that only show objects.
 //!
 //! A stream never ends. An object that cannot be decoded is reported as such, and as existing. A CronJob then starts
 //! nothing, since its former state no longer holds; a Job keeps its former state, since no other run may start beside
@@ -8,7 +7,6 @@
 mod compressed_cron_job;
 pub mod cron_job_cache;
 pub mod delivered_versions;
-mod fixed;
 mod kinds;
 mod list_watch;
 pub mod lists;
@@ -17,17 +15,14 @@ pub mod selection;
 
 use std::sync::Arc;
 
-use futures::{Stream, StreamExt as _};
+use futures::Stream;
 use kube::Client;
 
+pub use self::observed::{WatchObserver, WatchRequest, observed};
 use self::{
     delivered_versions::{DeliveredVersion, DeliveredVersions},
-    kinds::{CronJobs, Jobs, Kind},
+    kinds::{CronJobs, Jobs},
     list_watch::list_and_watch,
-};
-pub use self::{
-    fixed::{show_cron_jobs, show_jobs},
-    observed::{WatchObserver, WatchRequest, observed},
 };
 use crate::{
     kube_api::{
@@ -93,30 +88,28 @@ pub fn cron_jobs(
     decoder: Arc<Decoder>,
     shards: Option<WatchedShards>,
 ) -> impl Stream<Item = WatchItem> + Send {
-    match shards {
-        None => everything(client, scope, CronJobs { decoder, shards: None }, None).left_stream(),
+    let (shards, wanted, delivered) = match shards {
+        None => (None, every_shard(), DeliveredVersion::default()),
         Some(WatchedShards {
             count,
             wanted,
             delivered,
-        }) => {
-            let shards = Some((count, delivered.cache));
-            let kind = CronJobs { decoder, shards };
-            list_and_watch(client, scope, kind, wanted, delivered.cron_jobs, None).right_stream()
-        }
-    }
+        }) => (Some((count, delivered.cache)), wanted, delivered.cron_jobs),
+    };
+    list_and_watch(client, scope, CronJobs { decoder, shards }, wanted, delivered, None)
 }
 
 /// Lists and watches the Jobs of a scope: all, or those with the label of some shards. Never ends.
 pub fn jobs(client: Client, scope: Scope, shards: Option<WatchedShards>) -> impl Stream<Item = WatchItem> + Send {
-    match shards {
-        None => everything(client, scope, Jobs::All, None).left_stream(),
+    let (kind, wanted, delivered) = match shards {
+        None => (Jobs::All, every_shard(), DeliveredVersion::default()),
         Some(WatchedShards {
             count,
             wanted,
             delivered,
-        }) => list_and_watch(client, scope, Jobs::Labelled(count), wanted, delivered.jobs, None).right_stream(),
-    }
+        }) => (Jobs::Labelled(count), wanted, delivered.jobs),
+    };
+    list_and_watch(client, scope, kind, wanted, delivered, None)
 }
 
 /// The watch of the Jobs that have no label of any shard.
@@ -138,16 +131,11 @@ pub fn unlabelled_jobs(client: Client, scope: Scope, watch: UnlabelledWatch) -> 
         from,
         watch_secs,
     } = watch;
-    everything(client, scope, Jobs::Unlabelled { count, watch_secs }, from)
+    let kind = Jobs::Unlabelled { count, watch_secs };
+    list_and_watch(client, scope, kind, every_shard(), DeliveredVersion::default(), from)
 }
 
-/// Lists and watches with a selection that never changes.
-fn everything<K: Kind>(
-    client: Client,
-    scope: Scope,
-    kind: K,
-    from: Option<ResourceVersion>,
-) -> impl Stream<Item = WatchItem> + Send {
-    let wanted = OrderedSender::new(ShardSet::EVERY).subscribe();
-    list_and_watch(client, scope, kind, wanted, DeliveredVersion::default(), from)
+/// The wanted shards of a selection that never changes.
+fn every_shard() -> OrderedReceiver<ShardSet> {
+    OrderedSender::new(ShardSet::EVERY).subscribe()
 }

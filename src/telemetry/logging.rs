@@ -58,14 +58,10 @@ fn subscriber<W>(format: LogFormat, level: LogLevel, writer: W) -> Box<dyn Subsc
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
-    // The client logs every failed request as an error, and its watcher logs it again. cronwheel counts failures and
-    // logs their consequences itself.
+    // The client logs every failed request as an error. cronwheel counts failures and logs their consequences itself.
     let quiet = if level == LogLevel::Error { "error" } else { "warn" };
     let level = level.to_possible_value().expect("no level is skipped");
-    let filter = EnvFilter::new(format!(
-        "{quiet},kube_client=off,kube_runtime=off,cronwheel={}",
-        level.get_name()
-    ));
+    let filter = EnvFilter::new(format!("{quiet},kube_client=off,cronwheel={}", level.get_name()));
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         // Colours are control characters, which cannot be distinguished from those of a tenant.

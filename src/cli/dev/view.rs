@@ -30,7 +30,7 @@ use super::{
 use crate::{
     controller::clock::Clock,
     kube_api::{Decoder, WatchItem, watch},
-    schedule::Zone,
+    shard::Scope,
     telemetry::{
         logging::{self, LogFormat, LogLevel},
         metrics::Metrics,
@@ -172,13 +172,9 @@ impl View {
     /// Shows the state until it is dropped.
     pub(super) async fn run(self, metrics: Metrics) {
         let mut window = LatenessWindow::default();
-        let decoder = Arc::new(Decoder {
-            default_zone: Zone::utc(),
-            shard_count: None,
-            ..Decoder::default()
-        });
-        let cron_jobs = watch::show_cron_jobs(self.client.clone(), decoder).boxed();
-        let jobs = watch::show_jobs(self.client.clone()).boxed();
+        let decoder = Arc::<Decoder>::default();
+        let cron_jobs = watch::cron_jobs(self.client.clone(), Scope::Cluster, decoder, None).boxed();
+        let jobs = watch::jobs(self.client.clone(), Scope::Cluster, None).boxed();
         let mut facts = stream::select(cron_jobs, jobs).ready_chunks(FACTS_MAX);
         let mut refreshes = interval(REFRESH_INTERVAL);
         refreshes.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -229,7 +225,7 @@ mod tests {
     use super::*;
     use crate::{
         kube_api::DecodeError,
-        shard::{Input, Scope, WatchedResource, state::test_record},
+        shard::{Input, WatchedResource, state::test_record},
     };
 
     #[test]

@@ -8,7 +8,7 @@ use super::{ANSWER_TIMEOUT, Known, ShardsError};
 use crate::{
     kube_api::{Decoder, LeaseApi, LeaseError, LeaseEvent, WatchItem, objects::classify::error_text, watch},
     schedule::Zone,
-    shard::{Input, ResourceVersion, input::WatchStage},
+    shard::{Input, ResourceVersion, Scope, input::WatchStage},
 };
 
 /// Pause before a retry.
@@ -41,7 +41,7 @@ impl Gathering {
             shard_count: None,
             other_controllers: known.other_controllers.clone(),
         });
-        let mut cron_jobs = watch::show_cron_jobs(client, decoder).boxed();
+        let mut cron_jobs = watch::cron_jobs(client, Scope::Cluster, decoder, None).boxed();
         while let Some(item) = cron_jobs.next().await {
             if let WatchItem::Error { message, code } = item {
                 let right = if code == Some(403) {

@@ -456,29 +456,3 @@ async fn list_items_of_a_real_api_server_are_decoded() {
     let script = Script::default().respond(200, list("11", "", &[item.to_string()]));
     check_cron_jobs(&script, &["begun", "a@3", "done"]).await;
 }
-
-#[tokio::test(start_paused = true)]
-async fn show_cron_jobs_yields_lists_changes_and_errors() {
-    let watched = [
-        event("ADDED", &cron_job("d", 12, "false")),
-        event("DELETED", &cron_job("a", 13, "false")),
-    ];
-    let script = Script::default()
-        .respond(200, list("", "more", &[cron_job("a", 3, "false")]))
-        .respond(200, list("11", "", &[cron_job("b", 4, r#""yes""#)]))
-        .respond(200, watched.concat())
-        .respond(410, status(410, "Expired", "too old"))
-        .respond(200, list("15", "", &[cron_job("d", 12, "false")]));
-    let stream = watch::show_cron_jobs(script.client(), decoder());
-    let mut stream = std::pin::pin!(stream);
-    let mut items = Vec::new();
-    for _ in 0..10 {
-        items.push(next_item(&mut stream).await);
-    }
-    let error = items.remove(6);
-    assert!(error.contains("too old"), "{error}");
-    let unread = "undecodable spec.suspend on b@4 so uid-b seen";
-    let listed = ["begun", "a@3", unread, "done"];
-    assert_eq!(items[..4], listed);
-    assert_eq!(items[4..], ["d@12", "uid-a gone", "begun", "d@12", "done"]);
-}

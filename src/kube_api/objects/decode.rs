@@ -13,10 +13,8 @@ mod template;
 #[cfg(test)]
 mod tests;
 
-use std::{borrow::Cow, sync::Arc};
+use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::core::NamespaceResourceScope;
 use serde::{Deserialize, Deserializer};
 
 pub use self::{cron_job::CronJobText, job::JobContent};
@@ -92,26 +90,26 @@ pub type ReceivedCronJob = Received<CronJobText>;
 /// A received Job.
 pub type ReceivedJob = Received<JobContent>;
 
-/// A received object, in the form that `kube` requires of watched types.
+/// A received object.
 #[derive(Clone, Debug)]
 pub struct Received<C> {
-    /// Contains only the resource version, the only field that the watcher reads.
-    meta: ObjectMeta,
+    resource_version: Option<String>,
     uid: Option<Uid>,
     content: C,
 }
 
 impl<C> Received<C> {
     fn new(head: &Head<'_>, content: C) -> Received<C> {
-        let meta = ObjectMeta {
-            resource_version: head.resource_version_text(),
-            ..ObjectMeta::default()
-        };
         Received {
-            meta,
+            resource_version: head.resource_version_text(),
             uid: head.uid().ok(),
             content,
         }
+    }
+
+    /// Returns the resource version as text if it can be decoded, regardless of other fields.
+    pub(in crate::kube_api) fn resource_version(&self) -> Option<&str> {
+        self.resource_version.as_deref()
     }
 
     /// Returns the uid if it can be decoded, regardless of other fields.
@@ -121,7 +119,7 @@ impl<C> Received<C> {
 }
 
 /// The content of a received object.
-pub trait Content: Sized {
+pub trait Content: Clone + Send + 'static {
     /// The kind in the spelling of Kubernetes.
     const KIND: &'static str;
     /// The plural in paths.
@@ -134,34 +132,5 @@ pub trait Content: Sized {
 impl<'de, C: Content> Deserialize<'de> for Received<C> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         C::receive(deserializer)
-    }
-}
-
-impl<C: Content> kube::Resource for Received<C> {
-    type DynamicType = ();
-    type Scope = NamespaceResourceScope;
-
-    fn kind((): &()) -> Cow<'_, str> {
-        C::KIND.into()
-    }
-
-    fn group((): &()) -> Cow<'_, str> {
-        "batch".into()
-    }
-
-    fn version((): &()) -> Cow<'_, str> {
-        "v1".into()
-    }
-
-    fn plural((): &()) -> Cow<'_, str> {
-        C::PLURAL.into()
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.meta
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.meta
     }
 }

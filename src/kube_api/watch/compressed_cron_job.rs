@@ -81,8 +81,9 @@ impl CompressedCronJob {
 
 /// Returns the version of a received CronJob; zero if it has none.
 pub(super) fn version(object: &ReceivedCronJob) -> ResourceVersion {
-    let version = kube::Resource::meta(object).resource_version.as_deref();
-    version.map_or(ResourceVersion(0), ResourceVersion::read)
+    object
+        .resource_version()
+        .map_or(ResourceVersion(0), ResourceVersion::read)
 }
 
 #[cfg(test)]

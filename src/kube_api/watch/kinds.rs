@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use kube::core::NamespaceResourceScope;
-use serde::de::DeserializeOwned;
-
 use super::WatchItem;
 use crate::{
     kube_api::{
-        objects::decode::{Decoder, ReceivedCronJob, ReceivedJob, UndecodableCronJob},
+        objects::decode::{
+            Content, CronJobText, Decoder, JobContent, Received, ReceivedCronJob, ReceivedJob, UndecodableCronJob,
+        },
         watch::{cron_job_cache::CronJobCache, selection::Selector},
     },
     shard::{Input, ShardCount, ShardId, ShardSet, Uid, WatchedResource, held_shards::WHOLE},
@@ -16,12 +15,7 @@ use crate::{
 
 /// The requests for the objects of some shards, and their conversion to inputs.
 pub(super) trait Kind: Send + 'static {
-    type Object: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>
-        + Clone
-        + std::fmt::Debug
-        + DeserializeOwned
-        + Send
-        + 'static;
+    type Content: Content;
 
     const RESOURCE: WatchedResource;
 
@@ -56,19 +50,19 @@ pub(super) trait Kind: Send + 'static {
     }
 
     /// Caches an object. Returns whether that exceeded the capacity.
-    fn cache_object(&self, _object: &Self::Object) -> bool {
+    fn cache_object(&self, _object: &Received<Self::Content>) -> bool {
         false
     }
 
     /// Removes an object from the cache.
-    fn forget_object(&self, _object: &Self::Object) {}
+    fn forget_object(&self, _object: &Received<Self::Content>) {}
 
     /// Converts an existing object; `None` if no shard needs it. `is_wanted` returns whether the objects of a CronJob
     /// are wanted.
-    fn applied(&self, object: Self::Object, is_wanted: impl Fn(&Uid) -> bool) -> Option<WatchItem>;
+    fn applied(&self, object: Received<Self::Content>, is_wanted: impl Fn(&Uid) -> bool) -> Option<WatchItem>;
 
     /// Converts a deleted object.
-    fn deleted(&self, object: &Self::Object, is_wanted: impl Fn(&Uid) -> bool) -> Option<WatchItem>;
+    fn deleted(&self, object: &Received<Self::Content>, is_wanted: impl Fn(&Uid) -> bool) -> Option<WatchItem>;
 }
 
 /// The selection of a watch.
@@ -125,7 +119,7 @@ pub(super) struct CronJobs {
 }
 
 impl Kind for CronJobs {
-    type Object = ReceivedCronJob;
+    type Content = CronJobText;
 
     const RESOURCE: WatchedResource = WatchedResource::CronJobs;
 
@@ -202,7 +196,7 @@ pub(super) enum Jobs {
 }
 
 impl Kind for Jobs {
-    type Object = ReceivedJob;
+    type Content = JobContent;
 
     const RESOURCE: WatchedResource = WatchedResource::Jobs;
 

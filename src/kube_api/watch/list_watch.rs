@@ -32,6 +32,7 @@ use super::{
 };
 use crate::{
     kube_api::{
+        objects::decode::Received,
         ordered_watch::OrderedReceiver,
         retry::{Retry, WATCH_DELAYS},
         watch::{
@@ -59,7 +60,7 @@ pub(super) fn list_and_watch<K: Kind>(
     from: Option<ResourceVersion>,
 ) -> impl Stream<Item = WatchItem> + Send {
     let watch = ListWatch {
-        collection: Collection::new::<K::Object>(client, &scope),
+        collection: Collection::new::<K::Content>(client, &scope),
         scope,
         kind,
         wanted,
@@ -80,10 +81,10 @@ pub(super) fn list_and_watch<K: Kind>(
     })
 }
 
-type Events<O> = Pin<Box<dyn Stream<Item = kube::Result<WatchEvent<O>>> + Send>>;
+type Events<C> = Pin<Box<dyn Stream<Item = kube::Result<WatchEvent<Received<C>>>> + Send>>;
 
 /// A step of the watch.
-enum WatchStep<O> {
+enum WatchStep<C> {
     /// Request the version to watch from if one is needed, then list.
     Begin,
     /// Request a page of the list, the first or a later one.
@@ -97,7 +98,7 @@ enum WatchStep<O> {
     /// Open a watch after an interruption, if the API server still has the same history.
     Resume { through: String },
     /// Receive events.
-    Events { events: Events<O>, through: String },
+    Events { events: Events<C>, through: String },
 }
 
 struct ListWatch<K: Kind> {
@@ -115,17 +116,17 @@ struct ListWatch<K: Kind> {
     selected_by: SelectedBy,
     /// The delay before unwanted shards are deselected.
     narrowing: Option<Pin<Box<Sleep>>>,
-    next_step: WatchStep<K::Object>,
+    next_step: WatchStep<K::Content>,
     /// Items of the last answer, delivered first.
     ready: VecDeque<WatchItem>,
     retry: Retry,
 }
 
 /// A reason to end the wait for an event.
-enum WatchWakeup<O> {
+enum WatchWakeup<C> {
     Selection,
     Narrow,
-    Event(Option<kube::Result<Box<WatchEvent<O>>>>),
+    Event(Option<kube::Result<Box<WatchEvent<Received<C>>>>>),
 }
 
 impl<K: Kind> ListWatch<K> {
@@ -257,7 +258,7 @@ impl<K: Kind> ListWatch<K> {
     }
 
     /// Caches an object before the wanted shards are checked, so that a shard that is added later finds it.
-    fn cache_object(&mut self, object: &K::Object) {
+    fn cache_object(&mut self, object: &Received<K::Content>) {
         if self.kind.cache_object(object) {
             self.ready.push_back(WatchItem::CacheFull);
         }
@@ -306,7 +307,7 @@ impl<K: Kind> ListWatch<K> {
         self.ready.push_back(WatchItem::Input(input));
     }
 
-    async fn wait_for_event(&mut self, mut events: Events<K::Object>, through: String) {
+    async fn wait_for_event(&mut self, mut events: Events<K::Content>, through: String) {
         let wakeup = tokio::select! {
             biased;
             Ok(()) = self.wanted.changed() => WatchWakeup::Selection,
@@ -345,11 +346,10 @@ impl<K: Kind> ListWatch<K> {
         }
     }
 
-    fn handle_event(&mut self, event: WatchEvent<K::Object>, events: Events<K::Object>, before: String) {
+    fn handle_event(&mut self, event: WatchEvent<Received<K::Content>>, events: Events<K::Content>, before: String) {
         let through = match &event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object) => {
-                let version = kube::Resource::meta(object).resource_version.as_ref();
-                version.unwrap_or(&before).clone()
+                object.resource_version().unwrap_or(&before).to_owned()
             }
             WatchEvent::Bookmark(bookmark) => bookmark.metadata.resource_version.clone(),
             WatchEvent::Error(status) => {

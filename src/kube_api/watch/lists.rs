@@ -6,11 +6,7 @@
 use std::{pin::pin, sync::Arc};
 
 use futures::{Stream, StreamExt, stream};
-use kube::{
-    Client,
-    core::{NamespaceResourceScope, WatchEvent},
-};
-use serde::de::DeserializeOwned;
+use kube::{Client, core::WatchEvent};
 
 use super::kinds::Selection;
 use super::selection::{Collection, Freshness, ListPage, SelectedBy, Selector};
@@ -18,7 +14,9 @@ use crate::{
     kube_api::{
         objects::{
             classify::error_text,
-            decode::{Decoder, ReceivedCronJob, ReceivedJob, UndecodableCronJob},
+            decode::{
+                Content, CronJobText, Decoder, JobContent, Received, ReceivedCronJob, ReceivedJob, UndecodableCronJob,
+            },
         },
         watch::cron_job_cache::CronJobCache,
     },
@@ -89,7 +87,7 @@ pub fn list_cron_jobs(
         labels: String::new(),
         shards: count.shard_selector(&shards),
     };
-    pages(source, "cronjobs", selector, take)
+    pages(source, selector, take)
 }
 
 /// Returns the current version of the CronJobs in a scope, from the quorum of etcd.
@@ -98,21 +96,16 @@ pub fn list_cron_jobs(
 ///
 /// [`ListError`] if the server does not answer or does not permit it.
 pub async fn current_version(client: Client, scope: &Scope, count: ShardCount) -> Result<ResourceVersion, ListError> {
-    let collection = Collection::new::<ReceivedCronJob>(client, scope);
-    let probe = Selection::ByHash(count).probe();
-    match collection.probe(&probe).await {
-        Ok((version, _)) => Ok(ResourceVersion::read(&version)),
-        Err(error) => Err(list_error("cronjobs", scope.clone(), &error)),
-    }
+    probe::<CronJobText>(client, scope, Selection::ByHash(count)).await
 }
 
 /// Whether no CronJob in a scope was created, changed or deleted between two versions. A short watch from `since` shows
 /// it: its first event is a bookmark of `current` or a later version. Also `false` if the watch fails or ends without a
 /// bookmark.
 pub async fn is_unchanged(client: Client, scope: &Scope, since: ResourceVersion, current: ResourceVersion) -> bool {
-    let collection = Collection::new::<ReceivedCronJob>(client, scope);
+    let collection = Collection::new::<CronJobText>(client, scope);
     let (everything, since) = (Selector::default(), since.to_string());
-    let watch = collection.watch::<ReceivedCronJob>(&everything, &since, Some(UNCHANGED_WATCH_SECS));
+    let watch = collection.watch::<CronJobText>(&everything, &since, Some(UNCHANGED_WATCH_SECS));
     let Ok(events) = watch.await else { return false };
     match pin!(events).next().await {
         Some(Ok(WatchEvent::Bookmark(bookmark))) => {
@@ -128,10 +121,13 @@ pub async fn is_unchanged(client: Client, scope: &Scope, since: ResourceVersion,
 ///
 /// [`ListError`] if the server does not answer or does not permit it.
 pub async fn current_job_version(client: Client, scope: &Scope) -> Result<ResourceVersion, ListError> {
-    let collection = Collection::new::<ReceivedJob>(client, scope);
-    match collection.probe(&Selection::Fixed.probe()).await {
+    probe::<JobContent>(client, scope, Selection::Fixed).await
+}
+
+async fn probe<C: Content>(client: Client, scope: &Scope, selection: Selection) -> Result<ResourceVersion, ListError> {
+    match Collection::new::<C>(client, scope).probe(&selection.probe()).await {
         Ok((version, _)) => Ok(ResourceVersion::read(&version)),
-        Err(error) => Err(list_error("jobs", scope.clone(), &error)),
+        Err(error) => Err(list_error::<C>(scope.clone(), &error)),
     }
 }
 
@@ -175,7 +171,7 @@ pub fn list_jobs(source: ListSource, labels: String) -> impl Stream<Item = Resul
         Ok(_) | Err(_) => Taken::Nothing,
     };
     let selector = Selector { labels, shards: None };
-    pages(source, "jobs", selector, take)
+    pages(source, selector, take)
 }
 
 /// The use of a listed object.
@@ -187,34 +183,30 @@ enum Taken {
     PassedOver,
 }
 
-fn pages<O>(
+fn pages<C: Content>(
     source: ListSource,
-    resource: &'static str,
     selector: Selector,
-    take: impl Fn(O) -> Taken + Send,
-) -> impl Stream<Item = Result<Page, ListError>> + Send
-where
-    O: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope> + DeserializeOwned + Send + 'static,
-{
+    take: impl Fn(Received<C>) -> Taken + Send,
+) -> impl Stream<Item = Result<Page, ListError>> + Send {
     let ListSource {
         client,
         scope,
         freshness,
     } = source;
-    let pager = Collection::new::<O>(client, &scope).list(selector, freshness);
+    let pager = Collection::new::<C>(client, &scope).list(selector, freshness);
     let received = stream::try_unfold(pager, |mut pager| async move {
-        let page = pager.next_page::<O>().await?;
+        let page = pager.next_page::<Received<C>>().await?;
         Ok(page.map(|page| (page, pager)))
     });
     received.map(move |page| match page {
         Ok(page) => Ok(sift(page, &take)),
-        Err(error) => Err(list_error(resource, scope.clone(), &error)),
+        Err(error) => Err(list_error::<C>(scope.clone(), &error)),
     })
 }
 
-fn list_error(resource: &'static str, scope: Scope, error: &kube::Error) -> ListError {
+fn list_error<C: Content>(scope: Scope, error: &kube::Error) -> ListError {
     ListError {
-        resource,
+        resource: C::PLURAL,
         scope,
         message: error_text(error),
         code: if let kube::Error::Api(status) = error {

@@ -12,7 +12,7 @@ use futures::{AsyncReadExt as _, Stream};
 use kube::{
     Client,
     api::{ListParams, VersionMatch, WatchParams},
-    core::{NamespaceResourceScope, Request, WatchEvent},
+    core::{Request, WatchEvent},
 };
 use serde::{
     Deserialize,
@@ -21,7 +21,11 @@ use serde::{
 use serde_json::Value;
 
 use crate::{
-    kube_api::page_sizes::{LARGE_PAGE_SIZE, PAGE_BYTES_MAX},
+    kube_api::{
+        objects::decode::{Content, Received},
+        page_sizes::{LARGE_PAGE_SIZE, PAGE_BYTES_MAX},
+        paths::{BATCH, namespaced},
+    },
     shard::{ResourceVersion, Scope},
 };
 
@@ -138,17 +142,14 @@ pub(super) struct Collection {
 }
 
 impl Collection {
-    pub(super) fn new<O>(client: Client, scope: &Scope) -> Collection
-    where
-        O: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope>,
-    {
-        let namespace = match scope {
-            Scope::Cluster => None,
-            Scope::Namespace(namespace) => Some(&**namespace),
+    pub(super) fn new<C: Content>(client: Client, scope: &Scope) -> Collection {
+        let path = match scope {
+            Scope::Cluster => format!("{BATCH}/{}", C::PLURAL),
+            Scope::Namespace(namespace) => namespaced(BATCH, namespace, &[C::PLURAL]),
         };
         Collection {
             client,
-            request: Request::new(O::url_path(&(), namespace)),
+            request: Request::new(path),
         }
     }
 
@@ -207,12 +208,12 @@ impl Collection {
     }
 
     /// Opens a watch at a version. The API server ends it after `watch_secs` seconds, or after minutes.
-    pub(super) async fn watch<O: Clone + DeserializeOwned + 'static>(
+    pub(super) async fn watch<C: Content>(
         &self,
         selector: &Selector,
         version: &str,
         watch_secs: Option<u32>,
-    ) -> kube::Result<impl Stream<Item = kube::Result<WatchEvent<O>>> + use<O>> {
+    ) -> kube::Result<impl Stream<Item = kube::Result<WatchEvent<Received<C>>>> + use<C>> {
         let params = WatchParams {
             label_selector: selector.label_selector(),
             timeout: watch_secs,

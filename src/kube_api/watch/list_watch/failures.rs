@@ -12,7 +12,7 @@ use crate::{
 
 impl<K: Kind> ListWatch<K> {
     /// Reports a failure. The next step follows after a pause.
-    pub(super) fn fail(&mut self, error: &kube::Error, next: WatchStep<K::Object>) {
+    pub(super) fn fail(&mut self, error: &kube::Error, next: WatchStep<K::Content>) {
         let kube::Error::Api(status) = error else {
             return self.report_failure(error_text(error), None, next);
         };
@@ -21,7 +21,7 @@ impl<K: Kind> ListWatch<K> {
 
     /// A watch at a version that is too old (410) does not indicate an unhealthy server: a list follows soon. A list
     /// whose continue token is too old (410) is begun again, and may meet that every time.
-    pub(super) fn fail_with_code(&mut self, message: &str, code: u16, next: WatchStep<K::Object>) {
+    pub(super) fn fail_with_code(&mut self, message: &str, code: u16, next: WatchStep<K::Content>) {
         if code == 403 {
             self.announce(WatchStage::NotPermitted, ShardSet::EMPTY);
         }
@@ -33,7 +33,7 @@ impl<K: Kind> ListWatch<K> {
         self.report_failure(bounded(&format!("{message} ({code})")), Some(code), next);
     }
 
-    fn report_failure(&mut self, message: String, code: Option<u16>, next: WatchStep<K::Object>) {
+    fn report_failure(&mut self, message: String, code: Option<u16>, next: WatchStep<K::Content>) {
         if code.is_none() {
             self.retry.fail_within(UNREACHABLE_DELAY_MAX);
             self.announce(WatchStage::Interrupted, ShardSet::EMPTY);

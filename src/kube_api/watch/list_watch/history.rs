@@ -14,7 +14,7 @@ use crate::{
 
 impl<K: Kind> ListWatch<K> {
     /// Returns the step after an interruption of the watch.
-    pub(super) fn interrupted(&self, through: String) -> WatchStep<K::Object> {
+    pub(super) fn interrupted(&self, through: String) -> WatchStep<K::Content> {
         if self.kind.checks_history() {
             WatchStep::Resume { through }
         } else {

@@ -6,7 +6,7 @@ use http::{Request, Response};
 use kube::client::Body;
 
 use super::*;
-use crate::kube_api::objects::decode::ReceivedCronJob;
+use crate::kube_api::objects::decode::CronJobText;
 
 /// Returns a client of a server with pages of objects of this size, and the limits that the server receives.
 fn server(object_bytes: usize) -> (Client, Arc<Mutex<Vec<usize>>>) {
@@ -27,7 +27,7 @@ fn server(object_bytes: usize) -> (Client, Arc<Mutex<Vec<usize>>>) {
 
 async fn check(object_bytes: usize, n_pages: usize, expected: &[usize]) {
     let (client, limits) = server(object_bytes);
-    let collection = Collection::new::<ReceivedCronJob>(client, &Scope::Cluster);
+    let collection = Collection::new::<CronJobText>(client, &Scope::Cluster);
     let mut pager = collection.list(Selector::default(), Freshness::Consistent);
     for _ in 0..n_pages {
         let page: ListPage<IgnoredAny> = pager.next_page().await.unwrap().unwrap();
@@ -45,7 +45,7 @@ async fn a_page_of_large_objects_is_repeated_with_a_limit_that_later_pages_keep(
 #[tokio::test]
 async fn one_object_may_have_any_size() {
     let (client, limits) = server(33 << 20);
-    let collection = Collection::new::<ReceivedCronJob>(client, &Scope::Cluster);
+    let collection = Collection::new::<CronJobText>(client, &Scope::Cluster);
     let (version, _) = collection.probe(&Selector::default()).await.unwrap();
     assert_eq!((version.as_str(), limits.lock().unwrap().len()), ("7", 1));
 }

@@ -121,14 +121,12 @@ impl Decoder {
 }
 
 fn identity(head: &Head<'_>) -> Result<(Arc<CronJobIdentity>, ResourceVersion), FieldError> {
-    let identity = head.identity()?;
-    let resource_version = identity.resource_version;
     let identity = CronJobIdentity {
-        namespace: identity.namespace,
-        name: identity.name,
-        uid: identity.uid,
+        namespace: head.namespace()?,
+        name: head.name()?,
+        uid: head.uid()?,
     };
-    Ok((Arc::new(identity), resource_version))
+    Ok((Arc::new(identity), head.resource_version()?))
 }
 
 object! {

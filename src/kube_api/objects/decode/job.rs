@@ -39,12 +39,12 @@ impl ReceivedJob {
 }
 
 fn record(metadata: RawMetadata<'_>, status: Field<RawStatus<'_>>) -> Result<JobRecord, FieldError> {
-    let identity = metadata.head.identity()?;
+    let head = &metadata.head;
     let mut record = JobRecord {
-        uid: identity.uid,
-        namespace: identity.namespace,
-        name: identity.name,
-        resource_version: identity.resource_version,
+        namespace: head.namespace()?,
+        name: head.name()?,
+        uid: head.uid()?,
+        resource_version: head.resource_version()?,
         controller: controller(metadata.owner_references)?,
         scheduled: None,
         finish: None,

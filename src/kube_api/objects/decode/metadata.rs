@@ -19,14 +19,6 @@ pub(super) struct Head<'a> {
     deleting_since: Field<Cow<'a, str>>,
 }
 
-/// The validated members.
-pub(super) struct Identity {
-    pub(super) namespace: Box<str>,
-    pub(super) name: Box<str>,
-    pub(super) uid: Uid,
-    pub(super) resource_version: ResourceVersion,
-}
-
 impl<'de> Members<'de> for Head<'de> {
     fn take<A: MapAccess<'de>>(&mut self, name: &str, members: &mut A) -> Result<bool, A::Error> {
         match name {
@@ -52,16 +44,15 @@ impl Head<'_> {
         Ok(Uid::new(&self.uid.clone().required("metadata.uid")?))
     }
 
-    pub(super) fn identity(&self) -> Result<Identity, FieldError> {
-        Ok(Identity {
-            namespace: self.namespace.clone().required("metadata.namespace")?.into(),
-            name: self.name.clone().required("metadata.name")?.into(),
-            uid: self.uid()?,
-            resource_version: self.resource_version()?,
-        })
+    pub(super) fn namespace(&self) -> Result<Box<str>, FieldError> {
+        Ok(self.namespace.clone().required("metadata.namespace")?.into())
     }
 
-    fn resource_version(&self) -> Result<ResourceVersion, FieldError> {
+    pub(super) fn name(&self) -> Result<Box<str>, FieldError> {
+        Ok(self.name.clone().required("metadata.name")?.into())
+    }
+
+    pub(super) fn resource_version(&self) -> Result<ResourceVersion, FieldError> {
         const FIELD: &str = "metadata.resourceVersion";
         let text = self.resource_version.clone().required(FIELD)?;
         match text.parse() {

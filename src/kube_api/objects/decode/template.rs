@@ -75,31 +75,32 @@ pub(super) fn job_template(
         None => labels,
     };
     let n_bytes = labels.len() + annotations.members.len() + spec.len() + cron_job.name.len();
-    let mut body = BodyWithGaps::with_capacity(n_bytes + REST_BYTES);
-    body.push(r#"{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":""#);
-    body.gap(0)?;
-    body.push(r#"","creationTimestamp":""#);
-    body.gap(1)?;
-    body.push("\"");
+    let mut body = String::with_capacity(n_bytes + REST_BYTES);
+    body.push_str(r#"{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":""#);
+    let name_at = body.len();
+    body.push_str(r#"","creationTimestamp":""#);
+    let created_at = body.len();
+    body.push('"');
     if !labels.is_empty() {
-        push_raw_member(&mut body.text, "labels", &labels);
+        push_raw_member(&mut body, "labels", &labels);
     }
-    body.push(r#","annotations":{""#);
-    body.push(SCHEDULED_TIMESTAMP_ANNOTATION);
-    body.push(r#"":""#);
-    body.gap(2)?;
-    body.push("\"");
-    body.push(&annotations.members);
-    body.push("}");
-    push_owner_references(&mut body.text, cron_job);
-    body.push("}");
+    body.push_str(r#","annotations":{""#);
+    body.push_str(SCHEDULED_TIMESTAMP_ANNOTATION);
+    body.push_str(r#"":""#);
+    let scheduled_at = body.len();
+    body.push('"');
+    body.push_str(&annotations.members);
+    body.push('}');
+    push_owner_references(&mut body, cron_job);
+    body.push('}');
     if !spec.is_empty() {
-        push_raw_member(&mut body.text, "spec", spec);
+        push_raw_member(&mut body, "spec", spec);
     }
-    body.push("}");
+    body.push('}');
+    let offset = |at: usize| u32::try_from(at).map_err(|_| FieldError::new(FIELD, "too large"));
     Ok(JobTemplate {
-        body: body.text.into(),
-        splice_offsets: body.gaps,
+        body: body.into(),
+        splice_offsets: [offset(name_at)?, offset(created_at)?, offset(scheduled_at)?],
         ttl_seconds_after_finished: ttl_seconds_after_finished(spec),
         had_reserved_annotations: annotations.had_reserved,
     })
@@ -107,29 +108,6 @@ pub(super) fn job_template(
 
 /// The approximate size of the body without the template, in bytes.
 const REST_BYTES: usize = 352;
-
-struct BodyWithGaps {
-    text: String,
-    gaps: [u32; 3],
-}
-
-impl BodyWithGaps {
-    fn with_capacity(capacity: usize) -> BodyWithGaps {
-        BodyWithGaps {
-            text: String::with_capacity(capacity),
-            gaps: [0; 3],
-        }
-    }
-
-    fn push(&mut self, text: &str) {
-        self.text.push_str(text);
-    }
-
-    fn gap(&mut self, index: usize) -> Result<(), FieldError> {
-        self.gaps[index] = u32::try_from(self.text.len()).map_err(|_| FieldError::new(FIELD, "too large"))?;
-        Ok(())
-    }
-}
 
 /// Appends the owner reference (B-11.4).
 fn push_owner_references(body: &mut String, cron_job: &CronJobIdentity) {

@@ -33,7 +33,7 @@ use crate::{
         Answer, ApiClient, LabelOutcome, WatchItem,
         ordered_watch::OrderedSender,
         other_controllers::OtherControllers,
-        watch::{UnlabelledWatch, lists::current_job_version, unlabelled_jobs},
+        watch::{lists::current_job_version, unlabelled_jobs},
     },
     shard::{BootInstant, Input, JobRecord, ResourceVersion, Scope, ShardCount, ShardId, ShardTerm},
     telemetry::metrics::{ApiCall, ApiMetrics},
@@ -148,12 +148,8 @@ impl LabelTask {
     /// or are not known need a new list, so this returns once no other Job waits, or after [`PAUSE_MAX`]. It also returns
     /// if a proof makes the rest of the list unnecessary.
     async fn label_listed(&self, scope: Scope, from: Option<ResourceVersion>) {
-        let watch = UnlabelledWatch {
-            count: self.count,
-            from,
-            watch_secs: self.proves().then_some(PROOF_SECS),
-        };
-        let mut items = pin!(unlabelled_jobs(self.client.clone(), scope.clone(), watch));
+        let (client, watch_secs) = (self.client.clone(), self.proves().then_some(PROOF_SECS));
+        let mut items = pin!(unlabelled_jobs(client, scope.clone(), self.count, from, watch_secs));
         let mut in_flight: FuturesUnordered<BoxFuture<'_, Option<Refused>>> = FuturesUnordered::new();
         let (mut refused, mut unlabelled) = (RefusedJobs::default(), UnlabelledJobs::default());
         let mut next_target = pin!(self.next_target(&scope));

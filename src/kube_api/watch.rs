@@ -112,25 +112,16 @@ pub fn jobs(client: Client, scope: Scope, shards: Option<WatchedShards>) -> impl
     list_and_watch(client, scope, kind, wanted, delivered, None)
 }
 
-/// The watch of the Jobs that have no label of any shard.
-#[derive(Clone, Copy, Debug)]
-pub struct UnlabelledWatch {
-    /// The number of shards.
-    pub count: ShardCount,
-    /// The version to watch from; `None` lists first.
-    pub from: Option<ResourceVersion>,
-    /// The duration of one watch request, in seconds. The API server sends a bookmark two seconds before the end.
-    pub watch_secs: Option<u32>,
-}
-
-/// Lists and watches the Jobs of a scope that have no label of any shard. After every event and bookmark follows its
-/// version. Never ends.
-pub fn unlabelled_jobs(client: Client, scope: Scope, watch: UnlabelledWatch) -> impl Stream<Item = WatchItem> + Send {
-    let UnlabelledWatch {
-        count,
-        from,
-        watch_secs,
-    } = watch;
+/// Lists and watches the Jobs of a scope that have no label of any shard, or watches them from a version. After every
+/// event and bookmark follows its version. The API server sends a bookmark two seconds before the end of a watch request,
+/// so after little less than `watch_secs` seconds. Never ends.
+pub fn unlabelled_jobs(
+    client: Client,
+    scope: Scope,
+    count: ShardCount,
+    from: Option<ResourceVersion>,
+    watch_secs: Option<u32>,
+) -> impl Stream<Item = WatchItem> + Send {
     let kind = Jobs::Unlabelled { count, watch_secs };
     list_and_watch(client, scope, kind, every_shard(), DeliveredVersion::default(), from)
 }

@@ -44,25 +44,13 @@ const NAME_MAX_BYTES: usize = 253;
 
 /// The action for an Event.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EventAction {
-    /// Create it.
-    Create {
-        /// Where.
-        namespace: Box<str>,
-        /// The new Event.
-        body: Vec<u8>,
-    },
-    /// Raise the count of a sent Event.
-    Patch {
-        /// Where.
-        namespace: Box<str>,
-        /// Its name.
-        name: Box<str>,
-        /// The merge patch.
-        body: Vec<u8>,
-        /// The whole Event, to create if the sent Event is gone.
-        create_body: Vec<u8>,
-    },
+pub struct EventAction {
+    /// Where.
+    pub namespace: Box<str>,
+    /// The whole Event, to create.
+    pub body: Vec<u8>,
+    /// The name of a sent Event and the merge patch that raises its count, to send instead.
+    pub patch: Option<(Box<str>, Vec<u8>)>,
 }
 
 /// Aggregates Events, with the state of the sent ones.
@@ -291,19 +279,11 @@ impl Bucket {
 }
 
 fn action(event: &CronJobEvent, message: &str, sent: Sent, is_new: bool, now: Timestamp) -> EventAction {
-    let (namespace, name) = (event.cron_job.namespace.clone(), sent.name(&event.cron_job.name));
-    let create_body = event_body(event, &name, message, sent.times(now));
-    if is_new {
-        return EventAction::Create {
-            namespace,
-            body: create_body,
-        };
-    }
-    EventAction::Patch {
-        namespace,
-        name,
-        body: event_patch(message, sent.times(now)),
-        create_body,
+    let name = sent.name(&event.cron_job.name);
+    EventAction {
+        namespace: event.cron_job.namespace.clone(),
+        body: event_body(event, &name, message, sent.times(now)),
+        patch: (!is_new).then(|| (name, event_patch(message, sent.times(now)))),
     }
 }
 

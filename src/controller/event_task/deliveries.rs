@@ -169,26 +169,17 @@ impl Deliveries {
         let Some(delivery) = self.begun.iter_mut().find(|delivery| delivery.id == id) else {
             return;
         };
-        match (outcome, &delivery.action) {
-            (EventOutcome::Unanswered, _) => return self.put_off(id, now),
-            (EventOutcome::Stored | EventOutcome::Exists, EventAction::Create { .. }) => self.metrics.created.inc(),
-            (EventOutcome::Stored, EventAction::Patch { .. }) => self.metrics.raised.inc(),
-            (
-                EventOutcome::Gone,
-                EventAction::Patch {
-                    namespace, create_body, ..
-                },
-            ) => {
-                delivery.action = EventAction::Create {
-                    namespace: namespace.clone(),
-                    body: create_body.clone(),
-                };
+        let is_patch = delivery.action.patch.is_some();
+        match outcome {
+            EventOutcome::Unanswered => return self.put_off(id, now),
+            EventOutcome::Stored | EventOutcome::Exists if !is_patch => self.metrics.created.inc(),
+            EventOutcome::Stored => self.metrics.raised.inc(),
+            EventOutcome::Gone if is_patch => {
+                delivery.action.patch = None;
                 delivery.stage = DeliveryState::Pausing(now);
                 return;
             }
-            (EventOutcome::Exists | EventOutcome::Gone | EventOutcome::Rejected, _) => {
-                self.metrics.dropped_failed.inc();
-            }
+            EventOutcome::Exists | EventOutcome::Gone | EventOutcome::Rejected => self.metrics.dropped_failed.inc(),
         }
         self.end(id);
     }

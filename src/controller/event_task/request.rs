@@ -32,18 +32,17 @@ impl LaneRequest for Attempt {
     }
 
     fn call(&self) -> ApiCall {
-        match self.action {
-            EventAction::Patch { .. } => ApiCall::PatchEvent,
-            EventAction::Create { .. } => ApiCall::CreateEvent,
+        match self.action.patch {
+            Some(_) => ApiCall::PatchEvent,
+            None => ApiCall::CreateEvent,
         }
     }
 
     async fn send(&self, api: &ApiClient) -> Answered<EventOutcome> {
-        match &self.action {
-            EventAction::Create { namespace, body } => in_time(api.post_event(namespace, body.clone())).await,
-            EventAction::Patch {
-                namespace, name, body, ..
-            } => in_time(api.patch_event(namespace, name, body.clone())).await,
+        let EventAction { namespace, body, patch } = &self.action;
+        match patch {
+            Some((name, patch)) => in_time(api.patch_event(namespace, name, patch.clone())).await,
+            None => in_time(api.post_event(namespace, body.clone())).await,
         }
     }
 }

@@ -68,7 +68,7 @@ where
         .with_ansi(false)
         .with_writer(Escaped(writer));
     match format {
-        LogFormat::Text => Box::new(lines.fmt_fields(Logfmt).event_format(Logfmt).finish()),
+        LogFormat::Text => Box::new(lines.event_format(Logfmt).finish()),
         LogFormat::Json => Box::new(lines.json().flatten_event(true).finish()),
     }
 }

@@ -1,4 +1,5 @@
-//! Text lines in logfmt: `time=… level=info target=… msg="…" key=value`.
+//! Text lines in logfmt: `time=… level=info target=… msg="…" key=value`. cronwheel opens no spans, so a line has only the
+//! fields of its event.
 
 use std::{error::Error, fmt, fmt::Write as _};
 
@@ -7,28 +8,23 @@ use tracing::{
     field::{Field, Visit},
 };
 use tracing_subscriber::{
-    field::RecordFields,
     fmt::{
-        FmtContext, FormatEvent, FormatFields, FormattedFields,
+        FmtContext, FormatEvent, FormatFields,
         format::Writer,
         time::{FormatTime, SystemTime},
     },
-    registry::{LookupSpan, Scope},
+    registry::LookupSpan,
 };
 
-/// Formats events, and the fields of spans.
+/// Formats events.
 pub(super) struct Logfmt;
 
-impl<S> FormatEvent<S, Logfmt> for Logfmt
+impl<S, N> FormatEvent<S, N> for Logfmt
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
 {
-    fn format_event(
-        &self,
-        context: &FmtContext<'_, S, Logfmt>,
-        mut writer: Writer<'_>,
-        event: &Event<'_>,
-    ) -> fmt::Result {
+    fn format_event(&self, _: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
         let mut pairs = Pairs::default();
         event.record(&mut pairs);
         let metadata = event.metadata();
@@ -36,26 +32,8 @@ where
         SystemTime.format_time(&mut writer)?;
         let level = metadata.level().as_str().to_ascii_lowercase();
         let target = metadata.target();
-        write!(writer, " level={level} target={target} msg={}", value(&pairs.message))?;
-        let spans = context.event_scope().map(Scope::from_root);
-        for span in spans.into_iter().flatten() {
-            let extensions = span.extensions();
-            if let Some(fields) = extensions
-                .get::<FormattedFields<Logfmt>>()
-                .filter(|fields| !fields.is_empty())
-            {
-                write!(writer, " {fields}")?;
-            }
-        }
-        writeln!(writer, "{}", pairs.text)
-    }
-}
-
-impl<'a> FormatFields<'a> for Logfmt {
-    fn format_fields<R: RecordFields>(&self, mut writer: Writer<'a>, fields: R) -> fmt::Result {
-        let mut pairs = Pairs::default();
-        fields.record(&mut pairs);
-        writer.write_str(pairs.text.trim_start())
+        let message = value(&pairs.message);
+        writeln!(writer, " level={level} target={target} msg={message}{}", pairs.text)
     }
 }
 

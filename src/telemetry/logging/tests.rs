@@ -70,7 +70,7 @@ fn log_hostile_text() -> usize {
     tracing::warn!(?text, "a text for debugging");
     tracing::warn!(text, "a text");
     tracing::warn!("{text}");
-    tracing::info_span!("request", text = %text).in_scope(|| tracing::warn!(?error, "within a span"));
+    tracing::warn!(?error, %text, "an error for debugging");
     8
 }
 
@@ -144,9 +144,7 @@ fn logfmt_values_are_quoted_if_needed() {
     let subscriber = subscriber(LogFormat::Text, LogLevel::Info, lines.clone());
     tracing::subscriber::with_default(subscriber, || {
         let error = io::Error::other("reset by peer");
-        tracing::info_span!("shard", shard = 3).in_scope(|| {
-            tracing::warn!(error = &error as &dyn Error, resource = "jobs", empty = "", names = ?["a"], "the watch failed");
-        });
+        tracing::warn!(error = &error as &dyn Error, resource = "jobs", empty = "", names = ?["a"], "the watch failed");
         tracing::info!("ended");
     });
     let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
@@ -154,7 +152,7 @@ fn logfmt_values_are_quoted_if_needed() {
     assert_eq!(
         without_time,
         [
-            r#"level=warn target=cronwheel::telemetry::logging::tests msg="the watch failed" shard=3 error="reset by peer" resource=jobs empty="" names="[\"a\"]""#,
+            r#"level=warn target=cronwheel::telemetry::logging::tests msg="the watch failed" error="reset by peer" resource=jobs empty="" names="[\"a\"]""#,
             "level=info target=cronwheel::telemetry::logging::tests msg=ended",
         ]
     );

@@ -103,14 +103,11 @@ pub struct RawAnswer {
 
 /// The answer to the creation of a Job (B-12).
 pub fn create(answer: &RawAnswer) -> Answer<CreateOutcome> {
-    sorted(answer, |answer, refusal| match refusal {
-        None => created(answer),
-        Some(refusal) => Ok(create_refused(answer.status, refusal)),
-    })
+    sorted(answer, created, create_refused)
 }
 
-fn created(answer: &RawAnswer) -> Result<CreateOutcome, Unreadable> {
-    let stored: StoredObject<'_> = serde_json::from_slice(&answer.body)?;
+fn created(body: &[u8]) -> Result<CreateOutcome, Unreadable> {
+    let stored: StoredObject<'_> = serde_json::from_slice(body)?;
     let created: Timestamp = stored.metadata.creation_timestamp.parse().map_err(|_| Unreadable)?;
     let mut shard_labels = ShardLabels::default();
     for (key, value) in stored.metadata.labels.iter().flatten() {
@@ -180,12 +177,12 @@ fn is_refused_for_good(status: StatusCode, refusal: &Refusal) -> bool {
 
 /// The answer to the deletion of a Job (B-4.4).
 pub fn delete(answer: &RawAnswer) -> Answer<DeleteOutcome> {
-    sorted(answer, |answer, refusal| {
-        Ok(match refusal {
-            None => DeleteOutcome::Deleted,
-            Some(refusal) if is_gone(answer.status, &refusal) => DeleteOutcome::Gone,
-            Some(refusal) => DeleteOutcome::failed(refusal.message, refusal.retry_after),
-        })
+    let deleted = |_: &[u8]| Ok(DeleteOutcome::Deleted);
+    sorted(answer, deleted, |status, refusal| {
+        if is_gone(status, &refusal) {
+            return DeleteOutcome::Gone;
+        }
+        DeleteOutcome::failed(refusal.message, refusal.retry_after)
     })
 }
 
@@ -205,63 +202,54 @@ fn read<O: DeserializeOwned, R>(
     answer: &RawAnswer,
     decode: impl FnOnce(O) -> Result<R, DecodeError>,
 ) -> Answer<ReadOutcome<R>> {
-    sorted(answer, |answer, refusal| {
-        Ok(match refusal {
-            None => match decode(serde_json::from_slice(&answer.body)?) {
-                Ok(record) => ReadOutcome::Found(Box::new(record)),
-                Err(error) => ReadOutcome::failed(bounded(&error.to_string()), None),
-            },
-            Some(_) if answer.status == StatusCode::NOT_FOUND => ReadOutcome::Gone,
-            Some(refusal) if is_not_permitted(answer.status, &refusal) => ReadOutcome::NotPermitted {
-                message: refusal.message,
-            },
-            Some(refusal) => ReadOutcome::failed(refusal.message, refusal.retry_after),
+    let found = |body: &[u8]| {
+        Ok(match decode(serde_json::from_slice(body)?) {
+            Ok(record) => ReadOutcome::Found(Box::new(record)),
+            Err(error) => ReadOutcome::failed(bounded(&error.to_string()), None),
         })
+    };
+    sorted(answer, found, |status, refusal| match status {
+        StatusCode::NOT_FOUND => ReadOutcome::Gone,
+        _ if is_not_permitted(status, &refusal) => ReadOutcome::NotPermitted {
+            message: refusal.message,
+        },
+        _ => ReadOutcome::failed(refusal.message, refusal.retry_after),
     })
 }
 
 /// The answer to a status write (B-13).
 pub fn status_write(answer: &RawAnswer) -> Answer<StatusOutcome> {
-    sorted(answer, |answer, refusal| {
-        Ok(match refusal {
-            None => StatusOutcome::Stored {
-                resource_version: stored_version(&answer.body)?,
-            },
-            Some(refusal) if is_gone(answer.status, &refusal) => StatusOutcome::Gone,
-            Some(_) if answer.status == StatusCode::CONFLICT => StatusOutcome::Conflict,
-            Some(refusal) => StatusOutcome::failed(refusal.message, refusal.retry_after),
-        })
+    sorted(answer, stored, |status, refusal| match status {
+        _ if is_gone(status, &refusal) => StatusOutcome::Gone,
+        StatusCode::CONFLICT => StatusOutcome::Conflict,
+        _ => StatusOutcome::failed(refusal.message, refusal.retry_after),
     })
 }
 
-fn stored_version(body: &[u8]) -> Result<ResourceVersion, Unreadable> {
+fn stored(body: &[u8]) -> Result<StatusOutcome, Unreadable> {
     let stored: StoredObject<'_> = serde_json::from_slice(body)?;
-    let version = stored.metadata.resource_version.parse();
-    version.map(ResourceVersion).map_err(|_| Unreadable)
+    let version = stored.metadata.resource_version.parse().map_err(|_| Unreadable)?;
+    Ok(StatusOutcome::Stored {
+        resource_version: ResourceVersion(version),
+    })
 }
 
 /// The answer to labelling a Job. It conflicts with no other write.
 pub fn label(answer: &RawAnswer) -> Answer<LabelOutcome> {
-    sorted(answer, |answer, refusal| {
-        Ok(match refusal {
-            None => LabelOutcome::Labelled,
-            Some(_) if matches!(answer.status, StatusCode::NOT_FOUND | StatusCode::CONFLICT) => LabelOutcome::Gone,
-            Some(refusal) => LabelOutcome::failed(refusal.message, refusal.retry_after),
-        })
+    let labelled = |_: &[u8]| Ok(LabelOutcome::Labelled);
+    sorted(answer, labelled, |status, refusal| match status {
+        StatusCode::NOT_FOUND | StatusCode::CONFLICT => LabelOutcome::Gone,
+        _ => LabelOutcome::failed(refusal.message, refusal.retry_after),
     })
 }
 
 /// The answer to creating or patching an Event (B-14.1).
 pub fn event(answer: &RawAnswer) -> Answer<EventOutcome> {
-    sorted(answer, |answer, refusal| {
-        Ok(match refusal {
-            None => EventOutcome::Stored,
-            Some(refusal) if answer.status == StatusCode::CONFLICT && refusal.reason == "AlreadyExists" => {
-                EventOutcome::Exists
-            }
-            Some(_) if matches!(answer.status, StatusCode::NOT_FOUND | StatusCode::CONFLICT) => EventOutcome::Gone,
-            Some(_) => EventOutcome::Rejected,
-        })
+    let stored = |_: &[u8]| Ok(EventOutcome::Stored);
+    sorted(answer, stored, |status, refusal| match status {
+        StatusCode::CONFLICT if refusal.reason == "AlreadyExists" => EventOutcome::Exists,
+        StatusCode::NOT_FOUND | StatusCode::CONFLICT => EventOutcome::Gone,
+        _ => EventOutcome::Rejected,
     })
 }
 
@@ -294,10 +282,12 @@ fn is_gone(status: StatusCode, refusal: &Refusal) -> bool {
     }
 }
 
-/// Classifies the answers that any request can get, and leaves all others to `outcome`.
+/// Classifies the answers that any request can get, and leaves all others to `done`, with the body of a success, and to
+/// `refused`.
 fn sorted<T: OrderOutcome>(
     answer: &RawAnswer,
-    outcome: impl FnOnce(&RawAnswer, Option<Refusal>) -> Result<T, Unreadable>,
+    done: impl FnOnce(&[u8]) -> Result<T, Unreadable>,
+    refused: impl FnOnce(StatusCode, Refusal) -> T,
 ) -> Answer<T> {
     let refusal = (!answer.status.is_success()).then(|| Refusal::read(answer));
     match (answer.status, refusal) {
@@ -318,7 +308,8 @@ fn sorted<T: OrderOutcome>(
                 message: refusal.message,
             }
         }
-        (_, refusal) => outcome(answer, refusal).map_or_else(
+        (status, Some(refusal)) => Answer::Outcome(refused(status, refusal)),
+        (_, None) => done(&answer.body).map_or_else(
             |Unreadable| Answer::Unavailable {
                 retry_after: None,
                 message: format!("the answer with status {} cannot be read", answer.status.as_u16()),

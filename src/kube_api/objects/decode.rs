@@ -93,7 +93,7 @@ pub type ReceivedJob = Received<JobContent>;
 /// A received object.
 #[derive(Clone, Debug)]
 pub struct Received<C> {
-    resource_version: Option<String>,
+    resource_version: Option<ResourceVersion>,
     uid: Option<Uid>,
     content: C,
 }
@@ -101,15 +101,15 @@ pub struct Received<C> {
 impl<C> Received<C> {
     fn new(head: &Head<'_>, content: C) -> Received<C> {
         Received {
-            resource_version: head.resource_version_text(),
+            resource_version: head.resource_version().ok(),
             uid: head.uid().ok(),
             content,
         }
     }
 
-    /// Returns the resource version as text if it can be decoded, regardless of other fields.
-    pub(in crate::kube_api) fn resource_version(&self) -> Option<&str> {
-        self.resource_version.as_deref()
+    /// Returns the resource version if it can be decoded, regardless of other fields.
+    pub(in crate::kube_api) fn resource_version(&self) -> Option<ResourceVersion> {
+        self.resource_version
     }
 
     /// Returns the uid if it can be decoded, regardless of other fields.

@@ -81,9 +81,7 @@ impl CompressedCronJob {
 
 /// Returns the version of a received CronJob; zero if it has none.
 pub(super) fn version(object: &ReceivedCronJob) -> ResourceVersion {
-    object
-        .resource_version()
-        .map_or(ResourceVersion(0), ResourceVersion::read)
+    object.resource_version().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -69,9 +69,7 @@ pub(super) fn list_and_watch<K: Kind>(
         selected: ShardSet::EMPTY,
         selected_by: SelectedBy::Replica,
         narrowing: None,
-        next_step: from.map_or(WatchStep::Begin, |from| WatchStep::Open {
-            through: from.to_string(),
-        }),
+        next_step: from.map_or(WatchStep::Begin, |through| WatchStep::Open { through }),
         ready: VecDeque::new(),
         retry: Retry::new(WATCH_DELAYS),
     };
@@ -91,14 +89,17 @@ enum WatchStep<C> {
     Page {
         pages: Pager,
         /// The version to watch from; `None` for that of the list.
-        from: Option<String>,
+        from: Option<ResourceVersion>,
     },
     /// Open a watch.
-    Open { through: String },
+    Open { through: ResourceVersion },
     /// Open a watch after an interruption, if the API server still has the same history.
-    Resume { through: String },
+    Resume { through: ResourceVersion },
     /// Receive events.
-    Events { events: Events<C>, through: String },
+    Events {
+        events: Events<C>,
+        through: ResourceVersion,
+    },
 }
 
 struct ListWatch<K: Kind> {
@@ -171,7 +172,7 @@ impl<K: Kind> ListWatch<K> {
     }
 
     /// Returns the current version, and detects which side selects.
-    async fn probe(&mut self) -> kube::Result<String> {
+    async fn probe(&mut self) -> kube::Result<ResourceVersion> {
         let selector = self.kind.selection().probe();
         let (version, selected_by) = self.collection.probe(&selector).await?;
         self.selected_by = selected_by;
@@ -186,10 +187,10 @@ impl<K: Kind> ListWatch<K> {
                 Ok(version) => version,
                 Err(error) => return self.fail(&error, WatchStep::Begin),
             };
-            if self.is_older_history(&version) {
+            if self.is_older_history(version) {
                 return;
             }
-            self.delivered_version.advance_to(ResourceVersion::read(&version));
+            self.delivered_version.advance_to(version);
             from = Some(version);
         }
         // Clear the cache before reading the wanted shards: this list then covers all shards loaded from the old cache.
@@ -203,7 +204,7 @@ impl<K: Kind> ListWatch<K> {
         let selector = if is_of_all {
             Selector::default()
         } else if self.selected.is_empty()
-            && let Some(through) = from.take()
+            && let Some(through) = from
         {
             // Even to find no object, the API server would compare all of them.
             return self.end_list(through);
@@ -214,14 +215,14 @@ impl<K: Kind> ListWatch<K> {
         self.next_step = WatchStep::Page { pages, from };
     }
 
-    async fn list(&mut self, mut pages: Pager, from: Option<String>) {
+    async fn list(&mut self, mut pages: Pager, from: Option<ResourceVersion>) {
         let page = match pages.next_page().await {
             Ok(Some(page)) => page,
             // Not reached: the step after the last page is `Open`.
             Ok(None) => return self.next_step = WatchStep::Begin,
             Err(error) => return self.fail(&error, WatchStep::Begin),
         };
-        if self.is_older_history(&page.version) {
+        if self.is_older_history(page.version) {
             return;
         }
         if pages.selector().shards.is_some() {
@@ -245,10 +246,10 @@ impl<K: Kind> ListWatch<K> {
     }
 
     /// The list is complete. A watch from this version follows.
-    fn end_list(&mut self, through: String) {
+    fn end_list(&mut self, through: ResourceVersion) {
         self.retry.reset();
         if let Some(cache) = self.kind.cache() {
-            cache.complete(ResourceVersion::read(&through));
+            cache.complete(through);
         }
         self.announce(WatchStage::ListDone, self.selected);
         if let Selection::ByHash(_) = self.kind.selection() {
@@ -265,9 +266,8 @@ impl<K: Kind> ListWatch<K> {
     }
 
     /// Opens a watch of the wanted shards at the version of the last one.
-    async fn open(&mut self, through: String) {
-        let version = ResourceVersion::read(&through);
-        self.note_version(version);
+    async fn open(&mut self, through: ResourceVersion) {
+        self.note_version(through);
         self.select();
         let (selector, shown) = if self.is_selected_by_server() {
             (self.kind.selector(&self.selected), self.selected)
@@ -275,12 +275,12 @@ impl<K: Kind> ListWatch<K> {
             (Selector::default(), ShardSet::EVERY)
         };
         let watch_secs = self.kind.watch_secs();
-        match self.collection.watch(&selector, &through, watch_secs).await {
+        match self.collection.watch(&selector, through, watch_secs).await {
             Ok(events) => {
                 if let Some(cache) = self.kind.cache().filter(|_| self.is_selected_by_server()) {
                     cache.clear();
                 }
-                self.announce(WatchStage::Watching(version), shown);
+                self.announce(WatchStage::Watching(through), shown);
                 self.next_step = WatchStep::Events {
                     events: Box::pin(events),
                     through,
@@ -307,7 +307,7 @@ impl<K: Kind> ListWatch<K> {
         self.ready.push_back(WatchItem::Input(input));
     }
 
-    async fn wait_for_event(&mut self, mut events: Events<K::Content>, through: String) {
+    async fn wait_for_event(&mut self, mut events: Events<K::Content>, through: ResourceVersion) {
         let wakeup = tokio::select! {
             biased;
             Ok(()) = self.wanted.changed() => WatchWakeup::Selection,
@@ -346,12 +346,17 @@ impl<K: Kind> ListWatch<K> {
         }
     }
 
-    fn handle_event(&mut self, event: WatchEvent<Received<K::Content>>, events: Events<K::Content>, before: String) {
+    fn handle_event(
+        &mut self,
+        event: WatchEvent<Received<K::Content>>,
+        events: Events<K::Content>,
+        before: ResourceVersion,
+    ) {
         let through = match &event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object) => {
-                object.resource_version().unwrap_or(&before).to_owned()
+                object.resource_version().unwrap_or(before)
             }
-            WatchEvent::Bookmark(bookmark) => bookmark.metadata.resource_version.clone(),
+            WatchEvent::Bookmark(bookmark) => ResourceVersion::read(&bookmark.metadata.resource_version),
             WatchEvent::Error(status) => {
                 let next = self.interrupted(before);
                 return self.fail_with_code(&status.message, status.code, next);
@@ -359,9 +364,8 @@ impl<K: Kind> ListWatch<K> {
         };
         self.retry.reset();
         // Publish the version before reading the wanted shards, as `DeliveredVersion` requires.
-        let version = ResourceVersion::read(&through);
-        self.note_version(version);
-        self.delivered_version.advance_to(version);
+        self.note_version(through);
+        self.delivered_version.advance_to(through);
         let taken = match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => {
                 self.cache_object(&object);
@@ -374,11 +378,11 @@ impl<K: Kind> ListWatch<K> {
             WatchEvent::Bookmark(_) | WatchEvent::Error(_) => None,
         };
         if let Some(cache) = self.kind.cache() {
-            cache.advance_to(version);
+            cache.advance_to(through);
         }
         self.ready.extend(taken);
         if self.kind.announces_versions() {
-            self.announce(WatchStage::Watching(version), self.selected);
+            self.announce(WatchStage::Watching(through), self.selected);
         }
         // `list_task` may have read the former version for a shard that was added meanwhile: reopen the watch there.
         self.next_step = if self.delivered_version.is_list_requested() {

@@ -104,8 +104,8 @@ pub async fn current_version(client: Client, scope: &Scope, count: ShardCount) -
 /// bookmark.
 pub async fn is_unchanged(client: Client, scope: &Scope, since: ResourceVersion, current: ResourceVersion) -> bool {
     let collection = Collection::new::<CronJobText>(client, scope);
-    let (everything, since) = (Selector::default(), since.to_string());
-    let watch = collection.watch::<CronJobText>(&everything, &since, Some(UNCHANGED_WATCH_SECS));
+    let everything = Selector::default();
+    let watch = collection.watch::<CronJobText>(&everything, since, Some(UNCHANGED_WATCH_SECS));
     let Ok(events) = watch.await else { return false };
     match pin!(events).next().await {
         Some(Ok(WatchEvent::Bookmark(bookmark))) => {
@@ -126,7 +126,7 @@ pub async fn current_job_version(client: Client, scope: &Scope) -> Result<Resour
 
 async fn probe<C: Content>(client: Client, scope: &Scope, selection: Selection) -> Result<ResourceVersion, ListError> {
     match Collection::new::<C>(client, scope).probe(&selection.probe()).await {
-        Ok((version, _)) => Ok(ResourceVersion::read(&version)),
+        Ok((version, _)) => Ok(version),
         Err(error) => Err(list_error::<C>(scope.clone(), &error)),
     }
 }
@@ -219,7 +219,7 @@ fn list_error<C: Content>(scope: Scope, error: &kube::Error) -> ListError {
 
 fn sift<O>(page: ListPage<O>, take: impl Fn(O) -> Taken) -> Page {
     let mut sifted = Page {
-        version: ResourceVersion::read(&page.version),
+        version: page.version,
         found: Vec::new(),
         selected_by: page.selected_by,
         n_passed_over: 0,

@@ -83,7 +83,7 @@ pub enum Freshness {
 pub(super) struct ListPage<O> {
     pub(super) items: Vec<O>,
     /// The version of the whole list.
-    pub(super) version: String,
+    pub(super) version: ResourceVersion,
     /// The continue token, if there are more pages.
     next: Option<String>,
     /// Who selected by hash. Every server selects by label.
@@ -165,7 +165,7 @@ impl Collection {
     }
 
     /// Returns the current version and who selects, by a list of one object.
-    pub(super) async fn probe(&self, selector: &Selector) -> kube::Result<(String, SelectedBy)> {
+    pub(super) async fn probe(&self, selector: &Selector) -> kube::Result<(ResourceVersion, SelectedBy)> {
         let page: ListPage<IgnoredAny> = self.page(selector, None, Freshness::Consistent, &mut 1).await?;
         Ok((page.version, page.selected_by))
     }
@@ -211,7 +211,7 @@ impl Collection {
     pub(super) async fn watch<C: Content>(
         &self,
         selector: &Selector,
-        version: &str,
+        version: ResourceVersion,
         watch_secs: Option<u32>,
     ) -> kube::Result<impl Stream<Item = kube::Result<WatchEvent<Received<C>>>> + use<C>> {
         let params = WatchParams {
@@ -219,7 +219,7 @@ impl Collection {
             timeout: watch_secs,
             ..WatchParams::default()
         };
-        let request = self.request.watch(&params, version);
+        let request = self.request.watch(&params, &version.to_string());
         let request = request.map_err(kube::Error::BuildRequest)?;
         let request = of_shards(request, selector.shards.as_deref())?;
         self.client.request_events(request).await
@@ -300,7 +300,7 @@ impl<O> List<O> {
                 Some(_) => SelectedBy::Server,
                 None => SelectedBy::Replica,
             },
-            version: self.metadata.resource_version.unwrap_or_default(),
+            version: ResourceVersion::read(&self.metadata.resource_version.unwrap_or_default()),
             next: self.metadata.next.filter(|next| !next.is_empty()),
         }
     }

@@ -35,11 +35,6 @@ impl<'de> Members<'de> for Head<'de> {
 }
 
 impl Head<'_> {
-    /// Returns the resource version as text.
-    pub(super) fn resource_version_text(&self) -> Option<String> {
-        self.resource_version.clone().if_read().map(Cow::into_owned)
-    }
-
     pub(super) fn uid(&self) -> Result<Uid, FieldError> {
         Ok(Uid::new(&self.uid.clone().required("metadata.uid")?))
     }

@@ -14,7 +14,7 @@ use crate::{
 
 impl<K: Kind> ListWatch<K> {
     /// Returns the step after an interruption of the watch.
-    pub(super) fn interrupted(&self, through: String) -> WatchStep<K::Content> {
+    pub(super) fn interrupted(&self, through: ResourceVersion) -> WatchStep<K::Content> {
         if self.kind.checks_history() {
             WatchStep::Resume { through }
         } else {
@@ -23,9 +23,9 @@ impl<K: Kind> ListWatch<K> {
     }
 
     /// Opens a watch after a request for the current version.
-    pub(super) async fn resume(&mut self, through: String) {
+    pub(super) async fn resume(&mut self, through: ResourceVersion) {
         match self.probe().await {
-            Ok(version) if self.is_older_history(&version) => {}
+            Ok(version) if self.is_older_history(version) => {}
             Ok(_) => self.open(through).await,
             Err(error) => self.fail(&error, WatchStep::Resume { through }),
         }
@@ -38,8 +38,7 @@ impl<K: Kind> ListWatch<K> {
 
     /// Whether the current version, from the quorum of etcd, belongs to an older history. If so, reports it and begins
     /// again after a pause, in which the session ends.
-    pub(super) fn is_older_history(&mut self, current: &str) -> bool {
-        let current = ResourceVersion::read(current);
+    pub(super) fn is_older_history(&mut self, current: ResourceVersion) -> bool {
         // An answer without a version, which no API server gives, proves nothing.
         if current >= self.newest || current == ResourceVersion::default() {
             return false;

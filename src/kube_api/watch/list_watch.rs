@@ -87,7 +87,7 @@ enum WatchStep<C> {
     Begin,
     /// Request a page of the list, the first or a later one.
     Page {
-        pages: Pager,
+        pages: Box<Pager>,
         /// The version to watch from; `None` for that of the list.
         from: Option<ResourceVersion>,
     },
@@ -211,21 +211,19 @@ impl<K: Kind> ListWatch<K> {
         } else {
             self.kind.selector(&self.selected)
         };
-        let pages = self.collection.list(selector, Freshness::Consistent);
+        let pages = Box::new(self.collection.list(selector, Freshness::Consistent));
         self.next_step = WatchStep::Page { pages, from };
     }
 
-    async fn list(&mut self, mut pages: Pager, from: Option<ResourceVersion>) {
+    async fn list(&mut self, mut pages: Box<Pager>, from: Option<ResourceVersion>) {
         let page = match pages.next_page().await {
-            Ok(Some(page)) => page,
-            // Not reached: the step after the last page is `Open`.
-            Ok(None) => return self.next_step = WatchStep::Begin,
+            Ok(page) => page,
             Err(error) => return self.fail(&error, WatchStep::Begin),
         };
         if self.is_older_history(page.version) {
             return;
         }
-        if pages.selector().shards.is_some() {
+        if pages.selector.shards.is_some() {
             self.selected_by = self.selected_by.and(page.selected_by);
         }
         for object in &page.items {
@@ -238,7 +236,7 @@ impl<K: Kind> ListWatch<K> {
             .filter_map(|object| self.kind.applied(object, &is_wanted));
         self.ready.extend(taken);
         let is_in_vain = self.selected.is_empty() && self.kind.cache().is_some_and(CronJobCache::is_full);
-        if !pages.is_at_end() && !is_in_vain {
+        if pages.next.is_some() && !is_in_vain {
             self.next_step = WatchStep::Page { pages, from };
             return;
         }

@@ -194,9 +194,11 @@ fn pages<C: Content>(
         freshness,
     } = source;
     let pager = Collection::new::<C>(client, &scope).list(selector, freshness);
-    let received = stream::try_unfold(pager, |mut pager| async move {
+    let received = stream::try_unfold(Some(pager), |pager| async move {
+        let Some(mut pager) = pager else { return Ok(None) };
         let page = pager.next_page::<Received<C>>().await?;
-        Ok(page.map(|page| (page, pager)))
+        let rest = pager.next.is_some().then_some(pager);
+        Ok(Some((page, rest)))
     });
     received.map(move |page| match page {
         Ok(page) => Ok(sift(page, &take)),

@@ -93,44 +93,25 @@ pub(super) struct ListPage<O> {
 /// A list in progress. It is dropped after an error.
 pub(super) struct Pager {
     collection: Collection,
-    selector: Selector,
+    /// What is listed.
+    pub(super) selector: Selector,
     freshness: Freshness,
     /// The maximum number of objects of the next page.
     limit: u32,
-    position: Position,
-}
-
-enum Position {
-    First,
-    /// The continue token of the next page.
-    At(String),
-    End,
+    /// The continue token of the next page; `None` before the first page and after the last one.
+    pub(super) next: Option<String>,
 }
 
 impl Pager {
-    /// Requests the next page; `None` after the last one.
-    pub(super) async fn next_page<O: DeserializeOwned>(&mut self) -> kube::Result<Option<ListPage<O>>> {
-        let next = match &self.position {
-            Position::First => None,
-            Position::At(token) => Some(token.as_str()),
-            Position::End => return Ok(None),
-        };
+    /// Requests the first page, or the next one.
+    pub(super) async fn next_page<O: DeserializeOwned>(&mut self) -> kube::Result<ListPage<O>> {
+        let next = self.next.as_deref();
         let page = self
             .collection
             .page(&self.selector, next, self.freshness, &mut self.limit);
         let mut page: ListPage<O> = page.await?;
-        self.position = page.next.take().map_or(Position::End, Position::At);
-        Ok(Some(page))
-    }
-
-    /// Whether there are no more pages.
-    pub(super) fn is_at_end(&self) -> bool {
-        matches!(self.position, Position::End)
-    }
-
-    /// What is listed.
-    pub(super) fn selector(&self) -> &Selector {
-        &self.selector
+        self.next = page.next.take();
+        Ok(page)
     }
 }
 
@@ -160,7 +141,7 @@ impl Collection {
             selector,
             freshness,
             limit: LARGE_PAGE_SIZE,
-            position: Position::First,
+            next: None,
         }
     }
 

@@ -66,16 +66,12 @@ impl Admin {
             .with_state(self)
     }
 
-    /// The liveness failures: those that a restart would repair. The end of a task ends the process, so a hanging
-    /// task is the only such failure.
-    fn liveness_failures(&self) -> Vec<String> {
-        let turned = self.metrics.shard.borrow().turned;
-        let age = turned.map(|turned| self.clock.boot().since(turned));
-        let hanging = age.filter(|age| *age > TURN_AGE_MAX);
-        hanging
-            .map(|age| format!("the shard's task has not had a turn for {} seconds", age.as_secs()))
-            .into_iter()
-            .collect()
+    /// The liveness failure, which a restart would repair. The end of a task ends the process, so a hanging task is the
+    /// only such failure.
+    fn liveness_failure(&self) -> Option<String> {
+        let turned = self.metrics.shard.borrow().turned?;
+        let age = self.clock.boot().since(turned);
+        (age > TURN_AGE_MAX).then(|| format!("the shard's task has not had a turn for {} seconds", age.as_secs()))
     }
 
     /// The readiness failures: why no Jobs are started at present.
@@ -162,15 +158,11 @@ fn remarks(admin: &Admin) -> String {
 }
 
 async fn healthz(State(admin): State<Admin>) -> Response {
-    report(&admin.liveness_failures())
+    report(admin.liveness_failure().as_slice(), "")
 }
 
 async fn readyz(State(admin): State<Admin>) -> Response {
-    let readiness_failures = admin.readiness_failures();
-    if readiness_failures.is_empty() {
-        return (StatusCode::OK, format!("ok\n{}", remarks(&admin))).into_response();
-    }
-    report(&readiness_failures)
+    report(&admin.readiness_failures(), &remarks(&admin))
 }
 
 async fn metrics(State(admin): State<Admin>) -> Response {
@@ -181,12 +173,11 @@ async fn metrics(State(admin): State<Admin>) -> Response {
     }
 }
 
-fn report(reasons: &[String]) -> Response {
-    if reasons.is_empty() {
-        return (StatusCode::OK, "ok\n").into_response();
+fn report(failures: &[String], remarks: &str) -> Response {
+    if failures.is_empty() {
+        return (StatusCode::OK, format!("ok\n{remarks}")).into_response();
     }
-    let text = reasons.join("\n") + "\n";
-    (StatusCode::SERVICE_UNAVAILABLE, text).into_response()
+    (StatusCode::SERVICE_UNAVAILABLE, failures.join("\n") + "\n").into_response()
 }
 
 #[cfg(test)]

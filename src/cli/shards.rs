@@ -116,7 +116,6 @@ fn missing_right(error: &LeaseError) -> &'static str {
             "; the account needs get on configmaps, and list and watch on leases, in the namespace"
         }
         LeaseError::Refused { .. }
-        | LeaseError::Expired { .. }
         | LeaseError::Unanswered { .. }
         | LeaseError::Unreadable { .. }
         | LeaseError::Installation { .. } => "",

@@ -18,7 +18,7 @@ mod watch;
 use std::{sync::Arc, time::Duration};
 
 use futures::Stream;
-use http::{Method, StatusCode};
+use http::Method;
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
 
@@ -102,13 +102,7 @@ pub enum LeaseEvent {
 /// The reasons why a request did not succeed.
 #[derive(Debug, thiserror::Error)]
 pub enum LeaseError {
-    /// 410: the version is too old, and a list is needed.
-    #[error("{request}: the version is too old")]
-    Expired {
-        /// The request.
-        request: String,
-    },
-    /// The server refused the request.
+    /// The server refused the request; with 410 because the version is too old, and a list is needed.
     #[error("{request}: {message} ({code})")]
     Refused {
         /// The request.
@@ -356,16 +350,14 @@ fn unanswered<T>(answer: T, error: &ExchangeError) -> LeaseReply<T> {
 /// Returns the answer if the request succeeded.
 fn answered(what: &str, sent: Result<RawAnswer, ExchangeError>) -> Result<RawAnswer, LeaseError> {
     let sent = sent.map_err(|source| LeaseError::unanswered(what, source))?;
-    let request = what.to_owned();
-    match sent.status {
-        status if status.is_success() => Ok(sent),
-        StatusCode::GONE => Err(LeaseError::Expired { request }),
-        status => Err(LeaseError::Refused {
-            request,
-            code: status.as_u16(),
-            message: Refusal::read(&sent).message,
-        }),
+    if sent.status.is_success() {
+        return Ok(sent);
     }
+    Err(LeaseError::Refused {
+        request: what.to_owned(),
+        code: sent.status.as_u16(),
+        message: Refusal::read(&sent).message,
+    })
 }
 
 fn unreadable(what: &str, error: &object::ObjectError) -> LeaseError {

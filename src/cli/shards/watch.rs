@@ -96,7 +96,7 @@ impl Gathering {
                 self.resource_version = version;
                 None
             }
-            Some(Err(LeaseError::Expired { .. })) => self.relist().await,
+            Some(Err(LeaseError::Refused { code: 410, .. })) => self.relist().await,
             Some(Err(error)) => {
                 self.watch_on().await;
                 Some(error_text(&error))

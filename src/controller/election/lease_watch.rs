@@ -115,7 +115,7 @@ impl LeaseWatch {
                             let is_refused = broken
                                 .as_ref()
                                 .is_some_and(|it| self.refusals.note(["watch", "leases"], it));
-                            let is_expired = matches!(broken, Some(Err(LeaseError::Expired { .. })));
+                            let is_expired = matches!(broken, Some(Err(LeaseError::Refused { code: 410, .. })));
                             if let Some(Err(error)) = broken
                                 && !is_refused
                                 && !is_expired

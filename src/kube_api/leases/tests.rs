@@ -1,5 +1,6 @@
 //! Tests of request bodies, of the classification of answers, and of decoding, without a server.
 
+use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::*;

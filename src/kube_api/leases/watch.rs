@@ -86,22 +86,14 @@ fn failed(error: kube::Error, what: &str) -> LeaseError {
 /// The error that a `Status` reports.
 fn refused(status: &Status, what: &str) -> LeaseError {
     let request = what.to_owned();
-    match (status.code, &*status.message) {
-        (410, _) => LeaseError::Expired { request },
+    let (code, message) = match (status.code, &*status.message) {
         // `kube` takes JSON of any other kind for a `Status` without content.
-        (0, "") => LeaseError::Unreadable {
-            request,
-            message: "it is neither an event of a Lease nor a Status".to_owned(),
-        },
-        (code, "") => LeaseError::Refused {
-            request,
-            code,
-            message: "no reason given".to_owned(),
-        },
-        (code, message) => LeaseError::Refused {
-            request,
-            code,
-            message: bounded(message),
-        },
-    }
+        (0, "") => {
+            let message = "it is neither an event of a Lease nor a Status".to_owned();
+            return LeaseError::Unreadable { request, message };
+        }
+        (code, "") => (code, "no reason given".to_owned()),
+        (code, message) => (code, bounded(message)),
+    };
+    LeaseError::Refused { request, code, message }
 }

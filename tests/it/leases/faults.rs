@@ -107,10 +107,10 @@ async fn lost_resource_version_is_reported_as_expired() {
     let leases = leases(client(&api), "default");
     let lost = api.faults().add(Rule::new(Fault::Expired));
     let listed = leases.list(TIMEOUT).await.unwrap_err();
-    assert!(matches!(listed, LeaseError::Expired { .. }), "{listed:?}");
+    assert!(matches!(listed, LeaseError::Refused { code: 410, .. }), "{listed:?}");
     let mut watch = pin!(leases.watch(ResourceVersion(1), TIMEOUT));
     let refused = watch.next().await.unwrap().unwrap_err();
-    assert!(matches!(refused, LeaseError::Expired { .. }), "{refused:?}");
+    assert!(matches!(refused, LeaseError::Refused { code: 410, .. }), "{refused:?}");
     api.faults().remove(lost);
 
     // The server can also report the error as a watch event.
@@ -127,7 +127,7 @@ async fn lost_resource_version_is_reported_as_expired() {
     }
     let mut watch = pin!(leases.watch(ResourceVersion(1), TIMEOUT));
     let error = watch.next().await.unwrap().unwrap_err();
-    assert!(matches!(error, LeaseError::Expired { .. }), "{error:?}");
+    assert!(matches!(error, LeaseError::Refused { code: 410, .. }), "{error:?}");
     assert!(watch.next().await.is_none());
 }
 
@@ -219,7 +219,7 @@ async fn lease_list_reads_all_pages_at_one_version() {
     for _ in 0..20 {
         match leases.list(TIMEOUT).await {
             Ok(list) => assert_eq!(list.leases.len(), 1024),
-            Err(LeaseError::Expired { .. }) => n_expired += 1,
+            Err(LeaseError::Refused { code: 410, .. }) => n_expired += 1,
             Err(other) => panic!("{other}"),
         }
     }

@@ -57,10 +57,12 @@ impl TransportParts {
         tcp.set_connect_timeout(Some(times.connect_timeout));
         tcp.set_tcp_user_timeout(Some(times.unacknowledged_max));
         let sockets = Sockets::default();
+        // Without TLS there is no negotiation, and servers that expect HTTP/2 there are rare.
+        let is_plain = server.config().cluster_url.scheme() == Some(&Scheme::HTTP);
         TransportParts {
             server: server.clone(),
             tcp: TrackingConnector { tcp, sockets },
-            speaks_http1_only: Arc::new(AtomicBool::new(false)),
+            speaks_http1_only: Arc::new(AtomicBool::new(is_plain)),
             times,
         }
     }
@@ -90,14 +92,11 @@ impl TransportParts {
             .http2_keep_alive_while_idle(true);
         let http2_connector = Http2Connector {
             inner: connector.clone(),
-            connect_timeout: self.times.connect_timeout,
-            speaks_http1_only: Arc::clone(&self.speaks_http1_only),
+            parts: self.clone(),
         };
         Transport {
             http1: http1.build(connector),
             http2: http2.build(http2_connector),
-            // Without TLS there is no negotiation, and servers that expect HTTP/2 there are rare.
-            is_plain: self.server.config().cluster_url.scheme() == Some(&Scheme::HTTP),
             parts: self.clone(),
             tls,
         }
@@ -155,7 +154,6 @@ impl Service<Request<Body>> for WatchTransport {
 pub(super) struct Transport {
     http1: legacy::Client<HttpsConnector<ProxyConnector<TrackingConnector>>, Body>,
     http2: legacy::Client<Http2Connector, Body>,
-    is_plain: bool,
     /// The TLS configuration of both clients' connections.
     tls: Arc<Tls>,
     parts: TransportParts,
@@ -178,7 +176,7 @@ impl Service<Request<Body>> for Transport {
             *self = self.parts.transport();
         }
         let captured = capture_connection(&mut request);
-        let answer = if self.is_plain || self.parts.speaks_http1_only.load(Ordering::Relaxed) {
+        let answer = if self.parts.speaks_http1_only.load(Ordering::Relaxed) {
             self.http1.request(request)
         } else {
             self.http2.request(request)
@@ -201,8 +199,7 @@ impl Service<Request<Body>> for Transport {
 #[derive(Clone)]
 struct Http2Connector {
     inner: HttpsConnector<ProxyConnector<TrackingConnector>>,
-    connect_timeout: Duration,
-    speaks_http1_only: Arc<AtomicBool>,
+    parts: TransportParts,
 }
 
 /// The reasons why there is no HTTP/2 connection. The request fails before it is sent.
@@ -226,8 +223,8 @@ impl Service<Uri> for Http2Connector {
 
     fn call(&mut self, uri: Uri) -> Self::Future {
         let connecting = self.inner.call(uri);
-        let connect_timeout = self.connect_timeout;
-        let speaks_http1_only = Arc::clone(&self.speaks_http1_only);
+        let connect_timeout = self.parts.times.connect_timeout;
+        let speaks_http1_only = Arc::clone(&self.parts.speaks_http1_only);
         Box::pin(async move {
             // Including TLS: a stopped server's kernel still accepts connections.
             let stream = tokio::time::timeout(connect_timeout, connecting).await;

@@ -32,16 +32,13 @@ pub(super) trait Kind: Send + 'static {
         None
     }
 
-    /// Whether the version of every event and bookmark is announced, as [`WatchStage::Watching`].
+    /// Whether the watch is of the Jobs without a label. It announces the version of every event and bookmark, as
+    /// [`WatchStage::Watching`]. It ends every few seconds, so only the other watches of the replica check after an
+    /// interruption whether the API server still has the same history.
     ///
     /// [`WatchStage::Watching`]: crate::shard::input::WatchStage::Watching
-    fn announces_versions(&self) -> bool {
+    fn is_of_unlabelled(&self) -> bool {
         false
-    }
-
-    /// Whether an interrupted watch is opened again only in the same history of the API server.
-    fn checks_history(&self) -> bool {
-        true
     }
 
     /// The cache of everything that a watch of all shards receives, if there is one.
@@ -226,13 +223,8 @@ impl Kind for Jobs {
         }
     }
 
-    fn announces_versions(&self) -> bool {
+    fn is_of_unlabelled(&self) -> bool {
         matches!(self, Jobs::Unlabelled { .. })
-    }
-
-    /// The watch of Jobs without a label ends every few seconds, and the other watches of the replica check.
-    fn checks_history(&self) -> bool {
-        !matches!(self, Jobs::Unlabelled { .. })
     }
 
     fn applied(&self, object: ReceivedJob, _: impl Fn(&Uid) -> bool) -> Option<WatchItem> {

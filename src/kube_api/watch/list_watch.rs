@@ -379,7 +379,7 @@ impl<K: Kind> ListWatch<K> {
             cache.advance_to(through);
         }
         self.ready.extend(taken);
-        if self.kind.announces_versions() {
+        if self.kind.is_of_unlabelled() {
             self.announce(WatchStage::Watching(through), self.selected);
         }
         // `list_task` may have read the former version for a shard that was added meanwhile: reopen the watch there.

@@ -15,10 +15,10 @@ use crate::{
 impl<K: Kind> ListWatch<K> {
     /// Returns the step after an interruption of the watch.
     pub(super) fn interrupted(&self, through: ResourceVersion) -> WatchStep<K::Content> {
-        if self.kind.checks_history() {
-            WatchStep::Resume { through }
-        } else {
+        if self.kind.is_of_unlabelled() {
             WatchStep::Open { through }
+        } else {
+            WatchStep::Resume { through }
         }
     }
 

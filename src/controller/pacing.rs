@@ -62,27 +62,29 @@ pub enum Admission {
     Full,
 }
 
+/// The last pause of a lane, which may be over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum PacerState {
-    Open,
-    Paused {
-        until: BootInstant,
-        /// Whether the server required the pause.
-        is_required: bool,
-        /// Whether the server did not answer or was unable to: a probe follows the pause.
-        then_probe: bool,
-    },
-    /// A probe is in flight; at this instant another one may be sent.
-    Probing {
-        until: BootInstant,
-    },
+struct Pause {
+    until: BootInstant,
+    /// Whether the server required the pause.
+    is_required: bool,
+    /// Whether the server did not answer or was unable to: single probes follow until a request is answered.
+    then_probe: bool,
+}
+
+impl Pause {
+    const NONE: Pause = Pause {
+        until: BootInstant::after_boot(Duration::ZERO),
+        is_required: false,
+        then_probe: false,
+    };
 }
 
 /// The pace of one lane.
 #[derive(Debug)]
 pub struct Pacer {
     limit: InflightLimit,
-    state: PacerState,
+    pause: Pause,
     period: u64,
     n_incidents_in_row: u32,
     last_answer: Option<BootInstant>,
@@ -96,7 +98,7 @@ impl Pacer {
     pub fn new(inflight_max: u32) -> Pacer {
         Pacer {
             limit: InflightLimit::new(inflight_max),
-            state: PacerState::Open,
+            pause: Pause::NONE,
             period: 0,
             n_incidents_in_row: 0,
             last_answer: None,
@@ -117,23 +119,25 @@ impl Pacer {
 
     /// Returns whether one more request may be sent while `n_inflight` are in flight.
     pub fn admission(&self, now: BootInstant, n_inflight: u32) -> Admission {
-        match self.state {
-            PacerState::Paused { until, .. } | PacerState::Probing { until } if now < until => Admission::Wait(until),
+        if now < self.pause.until {
+            Admission::Wait(self.pause.until)
+        } else if n_inflight >= self.limit.get() && !self.pause.then_probe {
+            Admission::Full
+        } else {
             // Requests in flight from before the incident do not delay the probe.
-            PacerState::Paused { then_probe: true, .. } | PacerState::Probing { .. } => Admission::Now,
-            PacerState::Paused { .. } | PacerState::Open if n_inflight >= self.limit.get() => Admission::Full,
-            PacerState::Paused { .. } | PacerState::Open => Admission::Now,
+            Admission::Now
         }
     }
 
     /// Records that an admitted request is sent.
     pub fn on_sent(&mut self, now: BootInstant) -> Ticket {
-        self.state = match self.state {
-            PacerState::Paused { then_probe: true, .. } | PacerState::Probing { .. } => PacerState::Probing {
+        if self.pause.then_probe {
+            self.pause = Pause {
                 until: now + PROBE_PATIENCE,
-            },
-            PacerState::Paused { then_probe: false, .. } | PacerState::Open => PacerState::Open,
-        };
+                is_required: false,
+                then_probe: true,
+            };
+        }
         Ticket {
             period: self.period,
             sent: now,
@@ -166,7 +170,7 @@ impl Pacer {
         if ticket.period != self.period {
             return self.end_probing();
         }
-        self.state = PacerState::Open;
+        self.pause = Pause::NONE;
         self.n_incidents_in_row = 0;
         self.limit.on_outcome(latency, n_inflight);
     }
@@ -174,19 +178,11 @@ impl Pacer {
     /// An answer to a request from before the pause proves that the server answers. A pause that the server required
     /// continues.
     fn end_probing(&mut self) {
-        self.state = match self.state {
-            PacerState::Paused {
-                until,
-                is_required: true,
-                ..
-            } => PacerState::Paused {
-                until,
-                is_required: true,
-                then_probe: false,
-            },
-            PacerState::Probing { .. } | PacerState::Paused { then_probe: true, .. } => PacerState::Open,
-            state @ (PacerState::Paused { .. } | PacerState::Open) => state,
-        };
+        if self.pause.is_required {
+            self.pause.then_probe = false;
+        } else if self.pause.then_probe {
+            self.pause = Pause::NONE;
+        }
     }
 
     /// The server answered "too many requests".
@@ -201,23 +197,13 @@ impl Pacer {
     /// Another incident is in progress, or the limit has just been lowered. The server's `Retry-After` is respected in
     /// any case.
     fn wait_as_required(&mut self, required: BootInstant) {
-        let until = match self.state {
-            PacerState::Paused { until, .. } | PacerState::Probing { until } => until.max(required),
-            PacerState::Open => required,
-        };
-        self.state = PacerState::Paused {
-            until,
-            is_required: true,
-            then_probe: matches!(
-                self.state,
-                PacerState::Probing { .. } | PacerState::Paused { then_probe: true, .. }
-            ),
-        };
+        self.pause.until = self.pause.until.max(required);
+        self.pause.is_required = true;
         // The requests in flight were sent before the pause was required, so their answers do not open the lane.
         self.period += 1;
     }
 
-    /// The server was not reached, or was unable to answer.
+    /// The server was unable to answer.
     fn on_unavailable(&mut self, ticket: Ticket, now: BootInstant, retry_after: Option<Duration>) {
         self.begin_incident(ticket, now, retry_after, true);
     }
@@ -256,7 +242,7 @@ impl Pacer {
         self.n_incidents_in_row = self.n_incidents_in_row.saturating_add(1);
         let chosen = PAUSES.after(self.n_incidents_in_row);
         let pause = retry_after.map_or(chosen, |required| required.clamp(PAUSE_MIN, RETRY_AFTER_MAX));
-        self.state = PacerState::Paused {
+        self.pause = Pause {
             until: now + pause,
             is_required: retry_after.is_some(),
             then_probe,

@@ -40,7 +40,7 @@ pub(super) struct InflightLimit {
 }
 
 /// The answers since the limit was last judged.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Round {
     n_answers: u32,
     n_quick: u32,
@@ -49,12 +49,6 @@ struct Round {
 }
 
 impl Round {
-    const EMPTY: Round = Round {
-        n_answers: 0,
-        n_quick: 0,
-        is_used: false,
-    };
-
     fn is_quick(&self) -> bool {
         self.n_quick > self.n_answers / 2
     }
@@ -68,7 +62,7 @@ impl InflightLimit {
             start: LIMIT_START,
             limit_max,
             quickest: Duration::MAX,
-            round: Round::EMPTY,
+            round: Round::default(),
         }
     }
 
@@ -109,7 +103,7 @@ impl InflightLimit {
     }
 
     fn end_round(&mut self) {
-        let round = std::mem::replace(&mut self.round, Round::EMPTY);
+        let round = std::mem::take(&mut self.round);
         if round.is_used && (self.limit < self.start || round.is_quick()) {
             self.limit = (self.limit + 1.0).min(self.limit_max);
         }
@@ -117,7 +111,7 @@ impl InflightLimit {
 
     pub(super) fn on_throttled(&mut self) {
         self.limit = (self.limit * DECREASE_FACTOR).max(1.0);
-        self.round = Round::EMPTY;
+        self.round = Round::default();
     }
 }
 

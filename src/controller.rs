@@ -61,7 +61,7 @@ use crate::{
         ordered_watch::OrderedSender,
         watch::{cron_job_cache::CACHE_BYTES_MAX, delivered_versions::DeliveredVersions},
     },
-    shard::{BootInstant, HeldShards, Input, Scope, ShardSet, held_shards::WHOLE},
+    shard::{HeldShards, Input, Scope, ShardSet, held_shards::WHOLE},
     telemetry::{admin::Admin, metrics::Metrics},
 };
 
@@ -147,8 +147,6 @@ struct Session {
     /// memory of the CronJob cache.
     delivered: Vec<DeliveredVersions>,
     burst: OrderedSender<bool>,
-    /// The end of the leadership. Its change wakes the shards.
-    act_until: OrderedSender<Option<BootInstant>>,
     /// Whether the API server returned to an older history, as after a restore of etcd. That ends this session.
     went_back: OrderedSender<bool>,
     api: ApiClient,
@@ -184,7 +182,6 @@ impl Session {
             metrics,
             phases,
             went_back: OrderedSender::new(false),
-            act_until: OrderedSender::new(leadership.until()),
             leadership: watch::Sender::new(leadership),
             held_shards: OrderedSender::new(ShardSet::EMPTY),
             burst: OrderedSender::new(false),
@@ -219,7 +216,6 @@ impl Session {
                 phase: self.phases.subscribe(),
                 snapshot: self.metrics.shard.clone(),
                 leadership: self.leadership.subscribe(),
-                act_until: self.act_until.subscribe(),
                 lifecycle,
             }),
         ];

@@ -50,10 +50,8 @@ pub struct ElectionChannels {
     pub proofs: OrderedReceiver<Option<JobsLabelled>>,
     /// Receives the latest such proof of any replica.
     pub jobs_labelled: OrderedSender<Option<JobsLabelled>>,
-    /// The shards and terms in which this replica may write.
+    /// The shards and terms in which this replica may write. A change wakes the shards.
     pub leadership: watch::Sender<Leadership>,
-    /// The end of the leadership, whose change wakes the shards.
-    pub act_until: OrderedSender<Option<BootInstant>>,
     /// Whether the history of the API server went back, which ends this session.
     pub went_back: OrderedSender<bool>,
     /// The client of writes. A fence resets its connections, so that no write in flight arrives late.
@@ -273,10 +271,8 @@ impl ElectionTask {
             // The next snapshot carries the new deadline to `act_alone`.
             ElectionEffect::ActUntil(_) if self.is_alone => {}
             ElectionEffect::ActUntil(until) => {
-                let until = Some(until);
-                let set = |leadership: &mut Leadership| leadership.set_until(until);
+                let set = |leadership: &mut Leadership| leadership.set_until(Some(until));
                 self.channels.leadership.send_if_modified(set);
-                self.channels.act_until.set(until);
             }
             ElectionEffect::Fence => {
                 self.channels.metrics.fences.inc();
@@ -362,15 +358,12 @@ impl ElectionTask {
 
     /// Replaces the leadership by one that is over, and wakes the shards.
     fn end_leadership(&self) {
-        self.channels.leadership.send_replace(self.no_leadership());
-        self.channels.act_until.set(Some(self.clock.boot()));
-    }
-
-    fn no_leadership(&self) -> Leadership {
-        if self.is_alone {
-            return Leadership::of_one_until(WHOLE, self.clock.boot());
-        }
-        Leadership::of_none_until(self.clock.boot(), self.incarnation.0, self.config.timing.write_life())
+        let now = self.clock.boot();
+        self.channels.leadership.send_replace(if self.is_alone {
+            Leadership::of_one_until(WHOLE, now)
+        } else {
+            Leadership::of_none_until(now, self.incarnation.0, self.config.timing.write_life())
+        });
     }
 
     fn command(&self, command: ShardCommand) -> Result<(), Ending> {

@@ -24,8 +24,7 @@ use super::{
 };
 use crate::{
     coordination::Leadership,
-    kube_api::ordered_watch::OrderedReceiver,
-    shard::{BootInstant, Clocks, Effect, HeldShards, Input, Ordered},
+    shard::{Clocks, Effect, HeldShards, Input, Ordered},
     telemetry::metrics::ShardFigures,
 };
 
@@ -57,10 +56,8 @@ pub struct ShardChannels {
     pub phase: PhaseReceiver,
     /// Snapshot for metrics and probes.
     pub snapshot: watch::Sender<ShardFigures>,
-    /// The leadership; its deadline limits every action.
+    /// The leadership; its deadline limits every action. A change wakes the task.
     pub leadership: watch::Receiver<Leadership>,
-    /// The deadline of the leadership. Its change wakes the task.
-    pub act_until: OrderedReceiver<Option<BootInstant>>,
     /// Channels to the election and the list task, if CronJobs are shared.
     pub lifecycle: Option<LifecycleChannels>,
 }
@@ -105,13 +102,17 @@ impl ShardTask {
     }
 
     /// Runs until the intake stops, then processes the answers that still arrive.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "no other task waits for the leadership, so no order of wake-ups is random"
+    )]
     pub async fn run(mut self) {
         if !self.wait_for_clock().await {
             return;
         }
         let mut phase = self.channels.phase.clone();
         let mut verdict = self.clock.watch_verdict();
-        let mut act_until = self.channels.act_until.clone();
+        let mut leadership = self.channels.leadership.clone();
         loop {
             let due_at = self.wakeup();
             let pause = self.lifecycle_pause();
@@ -123,7 +124,7 @@ impl ShardTask {
                 1.. = self.channels.answers.recv_many(&mut self.answers, BATCH_MAX) => Turn::Inputs,
                 1.. = self.channels.inputs.recv_many(&mut self.inputs, BATCH_MAX) => Turn::Inputs,
                 _ = verdict.changed() => Turn::Check,
-                Ok(()) = act_until.changed() => Turn::Check,
+                Ok(()) = leadership.changed() => Turn::Check,
                 () = tokio::time::sleep(pause) => Turn::Check,
             };
             match turn {

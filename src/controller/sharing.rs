@@ -184,7 +184,6 @@ impl Session {
             proofs,
             jobs_labelled,
             leadership: self.leadership.clone(),
-            act_until: self.act_until.clone(),
             went_back: self.went_back.clone(),
             writes: self.api.clone(),
             phase: self.phases.subscribe(),

@@ -56,13 +56,10 @@ impl ElectionTask {
         };
         let acts = until != Some(now);
         self.channels.metrics.led.set(i64::from(acts));
-        let is_changed = self.channels.leadership.send_if_modified(|leadership| {
+        self.channels.leadership.send_if_modified(|leadership| {
             let is_over = until == Some(now) && !leadership.may_act(now);
             !is_over && leadership.set_until(until)
         });
-        if is_changed {
-            self.channels.act_until.set(until);
-        }
     }
 
     pub(super) fn note_eviction(&self, write: &LeaseWrite) {

@@ -40,15 +40,14 @@ async fn renewals_send_no_commands_to_the_shards() {
     let metrics = Metrics::register().unwrap();
     let (commands, received) = mpsc::channel(8);
     let (_reports, reports) = mpsc::channel(8);
-    let act_until = OrderedSender::new(None);
+    let leadership = watch::Sender::new(Leadership::default());
     let phases = phases();
     let channels = ElectionChannels {
         commands,
         reports,
         proofs: OrderedSender::new(None).subscribe(),
         jobs_labelled: OrderedSender::new(None),
-        leadership: watch::Sender::new(Leadership::default()),
-        act_until: act_until.clone(),
+        leadership: leadership.clone(),
         went_back: OrderedSender::new(false),
         writes: ApiClient::new(WriteConnections::from_clients(vec![client.clone()])),
         phase: phases.subscribe(),
@@ -59,6 +58,7 @@ async fn renewals_send_no_commands_to_the_shards() {
     let task = ElectionTask::new(config(), Arc::new(|| 2), api, clock.clone(), channels);
     let running = tokio::spawn(task.run());
     tokio::time::sleep(Duration::from_mins(1)).await;
-    assert!(act_until.get() > Some(clock.boot()), "the member Lease is renewed");
+    let until = leadership.borrow().until();
+    assert!(until > Some(clock.boot()), "the member Lease is renewed");
     assert!(!running.is_finished() && received.is_empty());
 }

@@ -133,7 +133,6 @@ impl Bench {
             phase: phases.subscribe(),
             snapshot: metrics.shard.clone(),
             leadership: leadership.subscribe(),
-            act_until: OrderedSender::new(None).subscribe(),
             lifecycle: None,
         };
         let mut shards = HeldShards::whole(vec![Scope::Cluster], SignedDuration::from_secs(2), epoch());

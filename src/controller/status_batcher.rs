@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     coordination::Leadership,
-    kube_api::{Answer, ApiClient, ordered_watch::OrderedReceiver},
+    kube_api::{Answer, ApiClient, objects::classify::OrderOutcome, ordered_watch::OrderedReceiver},
     shard::{BootInstant, Input, StatusOutcome, StatusWrite, Uid},
     telemetry::metrics::StatusMetrics,
 };
@@ -28,7 +28,7 @@ mod pending;
 mod request;
 
 pub use pending::StatusQueue;
-use pending::{FLUSH_SIZE, Pending, answer, arrived_by};
+use pending::{Pending, answer};
 use request::Reply;
 
 /// Maximum time that a status waits behind a burst of creates. A bound, not a target: until the status is stored, the
@@ -146,11 +146,7 @@ impl StatusBatcher {
                 Admission::Wait(until) => return Some(until.since(now)),
             }
             let age = self.age_when_due();
-            let Some(uid) = self
-                .channels
-                .queue
-                .next_due(arrived_by(now, age), arrived_by(now, AGE_MAX))
-            else {
+            let Some(uid) = self.channels.queue.next_due(now, age) else {
                 return self.channels.queue.oldest().map(|oldest| (oldest + age).since(now));
             };
             if self.busy.contains(&uid) {
@@ -172,8 +168,6 @@ impl StatusBatcher {
             Duration::ZERO
         } else if self.channels.burst.get() {
             AGE_MAX.max(self.flush_interval)
-        } else if self.channels.queue.len() > FLUSH_SIZE {
-            Duration::ZERO
         } else {
             self.flush_interval
         }
@@ -256,11 +250,7 @@ impl StatusBatcher {
     async fn try_again(&mut self, mut pending: Pending, message: String) {
         pending.n_retries += 1;
         if pending.n_retries > RETRIES_MAX {
-            let failed = StatusOutcome::Failed {
-                message,
-                retry_after: None,
-            };
-            return self.answer(pending.write, failed).await;
+            return self.answer(pending.write, OrderOutcome::failed(message, None)).await;
         }
         self.channels.queue.put_back(pending);
     }

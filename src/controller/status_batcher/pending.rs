@@ -15,16 +15,15 @@ use std::{
 use dashmap::{DashMap, Entry};
 use tokio::sync::Notify;
 
+use super::AGE_MAX;
 use crate::{
+    kube_api::objects::classify::OrderOutcome,
     shard::{BootInstant, Input, ResourceVersion, ShardTerm, StatusOutcome, StatusWrite, Uid},
     telemetry::metrics::StatusMetrics,
 };
 
 /// Capacity: one write for each of a million CronJobs, the design limit of one shard.
 const PENDING_MAX: usize = 1 << 20;
-
-/// If more writes than this are pending, they are flushed regardless of their age: some 8 MiB.
-pub(super) const FLUSH_SIZE: usize = 1 << 14;
 
 /// A pending write.
 #[derive(Clone, Debug)]
@@ -71,16 +70,6 @@ struct Shared {
     metrics: StatusMetrics,
 }
 
-/// The result of a push.
-enum Pushed {
-    /// The first pending write of its CronJob.
-    New,
-    /// The write is urgent and replaced a write that was not.
-    MadeUrgent,
-    /// The write replaced another.
-    Merged,
-}
-
 impl StatusQueue {
     /// Creates an empty queue.
     pub fn new(metrics: StatusMetrics) -> StatusQueue {
@@ -105,65 +94,44 @@ impl StatusQueue {
         if self.len() >= PENDING_MAX && !self.shared.pending.contains_key(&write.cron_job.uid) {
             self.shared.metrics.overflows.inc();
             let message = "too many statuses wait to be written".into();
-            return Err(answer(
-                write,
-                StatusOutcome::Failed {
-                    message,
-                    retry_after: None,
-                },
-            ));
+            return Err(answer(write, OrderOutcome::failed(message, None)));
         }
         let (uid, is_urgent) = (write.cron_job.uid.clone(), write.is_urgent);
-        let pushed = self.merge(Pending {
+        let mut pending = Pending {
             write,
             shard_term,
             since: now,
             n_retries: 0,
-        });
-        self.list(uid, is_urgent, now, &pushed);
-        Ok(())
-    }
-
-    fn merge(&self, mut pending: Pending) -> Pushed {
-        match self.shared.pending.entry(pending.write.cron_job.uid.clone()) {
+        };
+        let is_listed = match self.shared.pending.entry(uid.clone()) {
             Entry::Vacant(vacant) => {
                 vacant.insert(pending);
                 self.count_one_more();
-                Pushed::New
+                false
             }
             Entry::Occupied(mut occupied) => {
                 let former = occupied.get();
                 let was_urgent = former.write.is_urgent;
-                let is_made_urgent = pending.write.is_urgent && !was_urgent;
                 pending.since = former.since;
                 pending.write.is_urgent |= was_urgent;
                 occupied.insert(pending);
-                if is_made_urgent {
-                    Pushed::MadeUrgent
-                } else {
-                    Pushed::Merged
-                }
-            }
-        }
-    }
-
-    fn list(&self, uid: Uid, is_urgent: bool, now: BootInstant, pushed: &Pushed) {
-        let must_wake = match (pushed, is_urgent) {
-            (Pushed::Merged, _) => false,
-            (Pushed::New, false) => {
-                let mut arrivals = self.arrivals();
-                arrivals.by_age.push_back((now, uid));
-                // Otherwise the batcher already sleeps until an older write is due.
-                arrivals.by_age.len() == 1 || self.len() == FLUSH_SIZE + 1
-            }
-            (Pushed::New | Pushed::MadeUrgent, _) => {
-                self.arrivals().urgent.push_back(uid);
-                true
+                was_urgent || !is_urgent
             }
         };
-        if must_wake {
+        if is_listed {
+            return Ok(());
+        }
+        let mut arrivals = self.arrivals();
+        if is_urgent {
+            arrivals.urgent.push_back(uid);
+        } else {
+            arrivals.by_age.push_back((now, uid));
+        }
+        // Otherwise the batcher already sleeps until an older write is due.
+        if is_urgent || arrivals.by_age.len() == 1 {
             self.shared.news.notify_one();
         }
+        Ok(())
     }
 
     /// Returns a write that must be sent again. If a later write is pending, it covers this one, which is dropped.
@@ -173,26 +141,23 @@ impl StatusQueue {
             pending.since,
             pending.write.is_urgent,
         );
-        let is_newly_urgent = match self.shared.pending.entry(uid.clone()) {
+        match self.shared.pending.entry(uid.clone()) {
             Entry::Vacant(vacant) => {
                 vacant.insert(pending);
                 self.count_one_more();
-                is_urgent
             }
             Entry::Occupied(mut occupied) => {
-                let later = occupied.get_mut();
-                if !is_urgent || std::mem::replace(&mut later.write.is_urgent, true) {
+                let later = &mut occupied.get_mut().write;
+                if !is_urgent || std::mem::replace(&mut later.is_urgent, true) {
                     return;
                 }
-                true
             }
-        };
-        let mut arrivals = self.arrivals();
-        if is_newly_urgent {
+        }
+        if is_urgent {
             // The write goes to the front, since its metadata may have been read.
-            arrivals.urgent.push_front(uid);
+            self.arrivals().urgent.push_front(uid);
         } else {
-            arrivals.by_age.push_front((since, uid));
+            self.arrivals().by_age.push_front((since, uid));
         }
     }
 
@@ -203,36 +168,29 @@ impl StatusQueue {
         }
     }
 
-    /// Returns the CronJob whose write is due next: an urgent one, otherwise the oldest that arrived at or before
-    /// `arrived_by`. Urgent writes alternate with writes that arrived at or before `overdue_by`, so that neither kind
-    /// starves the other.
-    pub(super) fn next_due(&self, arrived_by: Option<BootInstant>, overdue_by: Option<BootInstant>) -> Option<Uid> {
+    /// Returns the CronJob whose write is due next: an urgent one, otherwise the oldest if it has this age. Urgent writes
+    /// alternate with writes of [`AGE_MAX`], so that neither kind starves the other.
+    pub(super) fn next_due(&self, now: BootInstant, age: Duration) -> Option<Uid> {
         let mut arrivals = self.arrivals();
-        let overdue = if arrivals.was_urgent {
-            self.oldest_of(&mut arrivals, overdue_by)
-        } else {
-            None
-        };
-        if overdue.is_some() {
-            arrivals.was_urgent = false;
-            return overdue;
+        if std::mem::take(&mut arrivals.was_urgent)
+            && let Some(overdue) = self.pop_aged(&mut arrivals, now, AGE_MAX)
+        {
+            return Some(overdue);
         }
         if let Some(uid) = arrivals.urgent.pop_front() {
             arrivals.was_urgent = true;
             return Some(uid);
         }
-        self.oldest_of(&mut arrivals, arrived_by)
+        self.pop_aged(&mut arrivals, now, age)
     }
 
-    fn oldest_of(&self, arrivals: &mut Arrivals, arrived_by: Option<BootInstant>) -> Option<Uid> {
+    fn pop_aged(&self, arrivals: &mut Arrivals, now: BootInstant, age: Duration) -> Option<Uid> {
         loop {
             let (since, uid) = arrivals.by_age.front()?;
-            let is_current = self
-                .shared
-                .pending
-                .get(uid)
-                .is_some_and(|pending| pending.since == *since);
-            if is_current && arrived_by.is_none_or(|arrived_by| *since > arrived_by) {
+            let is_due = *since + age <= now;
+            let pending = self.shared.pending.get(uid);
+            let is_current = pending.is_some_and(|pending| pending.since == *since);
+            if is_current && !is_due {
                 return None;
             }
             let (_, uid) = arrivals.by_age.pop_front()?;
@@ -310,11 +268,6 @@ impl StatusQueue {
     fn arrivals(&self) -> MutexGuard<'_, Arrivals> {
         self.shared.arrivals.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Returns the latest arrival at which a write is due at the age `age`.
-pub(super) fn arrived_by(now: BootInstant, age: Duration) -> Option<BootInstant> {
-    now.since_boot().checked_sub(age).map(BootInstant::after_boot)
 }
 
 /// Returns the input that reports the answer to a write.

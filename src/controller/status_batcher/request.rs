@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::pending::Pending;
 use crate::{
     controller::{clock::Clock, lane::LaneRequest},
-    kube_api::{Answered, ApiClient},
+    kube_api::{Answered, ApiClient, objects::classify::OrderOutcome},
     shard::{CronJobRecord, ReadOutcome, ShardTerm, StatusOutcome, StatusWrite, record::RetainedMetadata},
     telemetry::metrics::ApiCall,
 };
@@ -57,11 +57,8 @@ fn metadata_of(write: &StatusWrite, outcome: ReadOutcome<CronJobRecord>) -> Repl
         }
         ReadOutcome::Found(_) => StatusOutcome::Conflict,
         ReadOutcome::Gone => StatusOutcome::Gone,
-        ReadOutcome::NotPermitted { message } => StatusOutcome::Failed {
-            message,
-            retry_after: None,
-        },
-        ReadOutcome::Failed { message, retry_after } => StatusOutcome::Failed { message, retry_after },
+        ReadOutcome::NotPermitted { message } => OrderOutcome::failed(message, None),
+        ReadOutcome::Failed { message, retry_after } => OrderOutcome::failed(message, retry_after),
         ReadOutcome::Abandoned => StatusOutcome::Abandoned,
     })
 }

@@ -222,17 +222,17 @@ impl EventTask {
             if let Err(until) = self.tokens.take(n_senders, now) {
                 return Some(until.since(now));
             }
-            let (id, action) = self.deliveries.next_ready(now, burst_wait)?;
-            self.lane.send(Attempt { id, action });
+            self.lane.send(self.deliveries.next_ready(now, burst_wait)?);
         }
     }
 
     fn settle(&mut self, (attempt, answer): RequestResult<Attempt, EventOutcome>) {
         let now = self.clock.boot();
         match answer {
-            Some(Answer::Outcome(outcome)) => self.deliveries.conclude(attempt.id, outcome, now),
+            Some(Answer::Outcome(outcome)) => self.deliveries.conclude(&attempt.cron_job, outcome, now),
+            // The server did not accept the request. It is sent again when the lane permits.
             Some(Answer::Throttled { .. } | Answer::Unavailable { .. }) | None => {
-                self.deliveries.put_back(attempt.id, now);
+                self.deliveries.pause(&attempt.cron_job, now, now);
             }
         }
     }

@@ -6,7 +6,7 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use super::EmittedEvent;
+use super::{EmittedEvent, request::Attempt};
 use crate::{
     kube_api::{EventAction, EventAggregator, EventOutcome},
     shard::{BootInstant, CronJobEvent, Uid},
@@ -27,13 +27,8 @@ const TRIED_FOR_MAX: Duration = Duration::from_mins(2);
 /// Pause before an unanswered Event is sent again. After other failures the pacer sets the pause.
 const UNANSWERED_PAUSE: Duration = Duration::from_secs(10);
 
-/// Identifies a delivery.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct DeliveryId(u64);
-
 #[derive(Debug)]
 struct Delivery {
-    id: DeliveryId,
     cron_job: Uid,
     action: EventAction,
     happened: BootInstant,
@@ -58,7 +53,6 @@ pub(super) struct Deliveries {
     aggregator: EventAggregator,
     /// The deliveries, in the order in which they were begun.
     begun: Vec<Delivery>,
-    n_begun_ever: u64,
     metrics: EventMetrics,
 }
 
@@ -67,7 +61,6 @@ impl Deliveries {
         Deliveries {
             aggregator: EventAggregator::new(),
             begun: Vec::new(),
-            n_begun_ever: 0,
             metrics,
         }
     }
@@ -93,8 +86,7 @@ impl Deliveries {
     }
 
     pub(super) fn take(&mut self, emitted: EmittedEvent) {
-        let uid = &emitted.event.cron_job.uid;
-        match self.begun.iter_mut().find(|delivery| delivery.cron_job == *uid) {
+        match self.delivery_of(&emitted.event.cron_job.uid) {
             Some(delivery) if delivery.behind.len() < BEHIND_MAX => delivery.behind.push_back(emitted),
             Some(_) => self.metrics.dropped_queue_full.inc(),
             None => self.begin(VecDeque::from([emitted])),
@@ -108,9 +100,7 @@ impl Deliveries {
                 self.metrics.dropped_too_many.inc();
                 continue;
             };
-            self.n_begun_ever += 1;
             return self.begun.push(Delivery {
-                id: DeliveryId(self.n_begun_ever),
                 cron_job: next.event.cron_job.uid.clone(),
                 action,
                 happened: next.boot,
@@ -123,16 +113,15 @@ impl Deliveries {
 
     /// Returns the oldest delivery that may be sent and marks it as in flight. New deliveries wait for `burst_wait`, if
     /// given.
-    pub(super) fn next_ready(
-        &mut self,
-        now: BootInstant,
-        burst_wait: Option<Duration>,
-    ) -> Option<(DeliveryId, EventAction)> {
+    pub(super) fn next_ready(&mut self, now: BootInstant, burst_wait: Option<Duration>) -> Option<Attempt> {
         let is_ready = |delivery: &&mut Delivery| delivery.ready_at(burst_wait).is_some_and(|at| at <= now);
         let delivery = self.begun.iter_mut().find(is_ready)?;
         delivery.stage = DeliveryState::InFlight;
         delivery.deadline.get_or_insert(now + TRIED_FOR_MAX);
-        Some((delivery.id, delivery.action.clone()))
+        Some(Attempt {
+            cron_job: delivery.cron_job.clone(),
+            action: delivery.action.clone(),
+        })
     }
 
     /// Returns when the next delivery may be sent.
@@ -141,37 +130,32 @@ impl Deliveries {
         instants.min()
     }
 
-    /// Returns a request that the server did not accept. It is sent again when the lane permits.
-    pub(super) fn put_back(&mut self, id: DeliveryId, now: BootInstant) {
-        self.pause(id, now, now);
-    }
-
-    /// Postpones a delivery without an answer, which the server may have stored. The next attempt has the same name and
-    /// count, so the Event is stored only once.
-    fn put_off(&mut self, id: DeliveryId, now: BootInstant) {
-        self.pause(id, now, now + UNANSWERED_PAUSE);
-    }
-
-    fn pause(&mut self, id: DeliveryId, now: BootInstant, until: BootInstant) {
-        let Some(delivery) = self.begun.iter_mut().find(|delivery| delivery.id == id) else {
+    /// Postpones the next attempt, or drops the Event if it was attempted for too long.
+    pub(super) fn pause(&mut self, cron_job: &Uid, now: BootInstant, until: BootInstant) {
+        let Some(delivery) = self.delivery_of(cron_job) else {
             return;
         };
         delivery.stage = DeliveryState::Pausing(until);
         if delivery.deadline.is_some_and(|deadline| deadline <= now) {
             self.metrics.dropped_failed.inc();
-            self.end(id);
+            self.end(cron_job);
         }
     }
 
-    /// Handles an outcome. A patch of an Event that is gone becomes a create. Without an answer the attempt is
-    /// repeated. Every other outcome ends the delivery.
-    pub(super) fn conclude(&mut self, id: DeliveryId, outcome: EventOutcome, now: BootInstant) {
-        let Some(delivery) = self.begun.iter_mut().find(|delivery| delivery.id == id) else {
+    fn delivery_of(&mut self, cron_job: &Uid) -> Option<&mut Delivery> {
+        self.begun.iter_mut().find(|delivery| delivery.cron_job == *cron_job)
+    }
+
+    /// Handles an outcome. A patch of an Event that is gone becomes a create. Every other outcome ends the delivery,
+    /// except that an attempt without an answer is repeated. The server may have stored it, but the next attempt has the
+    /// same name and count, so the Event is stored only once.
+    pub(super) fn conclude(&mut self, cron_job: &Uid, outcome: EventOutcome, now: BootInstant) {
+        let Some(delivery) = self.delivery_of(cron_job) else {
             return;
         };
         let is_patch = delivery.action.patch.is_some();
         match outcome {
-            EventOutcome::Unanswered => return self.put_off(id, now),
+            EventOutcome::Unanswered => return self.pause(cron_job, now, now + UNANSWERED_PAUSE),
             EventOutcome::Stored | EventOutcome::Exists if !is_patch => self.metrics.created.inc(),
             EventOutcome::Stored => self.metrics.raised.inc(),
             EventOutcome::Gone if is_patch => {
@@ -181,12 +165,12 @@ impl Deliveries {
             }
             EventOutcome::Exists | EventOutcome::Gone | EventOutcome::Rejected => self.metrics.dropped_failed.inc(),
         }
-        self.end(id);
+        self.end(cron_job);
     }
 
     /// Ends a delivery. The CronJob's next Event starts a new one, behind those of other CronJobs.
-    fn end(&mut self, id: DeliveryId) {
-        if let Some(place) = self.begun.iter().position(|delivery| delivery.id == id) {
+    fn end(&mut self, cron_job: &Uid) {
+        if let Some(place) = self.begun.iter().position(|delivery| delivery.cron_job == *cron_job) {
             let ended = self.begun.remove(place);
             self.begin(ended.behind);
         }

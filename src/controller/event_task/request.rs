@@ -2,11 +2,10 @@
 
 use std::{future::Future, time::Duration};
 
-use super::deliveries::DeliveryId;
 use crate::{
     controller::{clock::Clock, lane::LaneRequest},
     kube_api::{Answered, ApiClient, EventAction, EventOutcome},
-    shard::ShardTerm,
+    shard::{ShardTerm, Uid},
     telemetry::metrics::ApiCall,
 };
 
@@ -16,7 +15,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// One attempt to store an Event.
 pub(super) struct Attempt {
-    pub(super) id: DeliveryId,
+    pub(super) cron_job: Uid,
     pub(super) action: EventAction,
 }
 

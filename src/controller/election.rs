@@ -10,16 +10,14 @@ mod refusals;
 mod report;
 mod requests;
 
-use std::sync::Arc;
-
-use futures::{StreamExt, stream::FuturesUnordered};
-use tokio::sync::{Semaphore, mpsc, watch};
+use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
+use tokio::sync::{mpsc, watch};
 
 use self::{
     handovers::Handovers,
     lease_watch::LeaseWatch,
     refusals::Refusals,
-    requests::{EVENTS_IN_FLIGHT_MAX, LeaseRequest, LeaseRequests},
+    requests::{LeaseRequest, LeaseRequests},
 };
 use super::{
     clock::{Clock, ClockVerdict},
@@ -73,11 +71,11 @@ pub struct ElectionTask {
     channels: ElectionChannels,
     leases: LeaseWatch,
     requests: FuturesUnordered<LeaseRequest>,
+    /// The warning Events in flight.
+    events: FuturesUnordered<BoxFuture<'static, ()>>,
     handovers: Handovers,
     refusals: Refusals,
     incarnations: Incarnations,
-    /// The number of the current incarnation.
-    incarnation: Incarnation,
     /// Whether this replica runs with `--alone` and so has no shards.
     is_alone: bool,
     /// Deadline for the handover of all shards, once the shutdown has begun.
@@ -118,13 +116,12 @@ impl ElectionTask {
                 metrics: channels.metrics.api.clone(),
                 refusals: refusals.clone(),
                 timeout: config.timing.attempt_timeout,
-                events: Arc::new(Semaphore::new(EVENTS_IN_FLIGHT_MAX)),
             },
-            incarnation: config.incarnation,
             is_alone: config.settings.is_alone(),
             config,
             clock,
             requests: FuturesUnordered::new(),
+            events: FuturesUnordered::new(),
             handovers: Handovers::new(channels.metrics.given.clone(), channels.metrics.taken.clone()),
             channels,
             incarnations,
@@ -176,7 +173,8 @@ impl ElectionTask {
                     self.leave_by = Some(self.clock.boot() + HANDOVER_GRACE);
                     Some(ElectionInput::DrainRequested)
                 }
-                Some(response) = self.requests.next() => self.take_response(response),
+                Some(response) = self.requests.next() => Some(self.take_response(response)),
+                Some(()) = self.events.next() => None,
                 Some(report) = self.channels.reports.recv() => Some(self.note_report(report)),
                 input = self.leases.next() => Some(input),
                 Ok(()) = self.channels.proofs.changed() => self.channels.proofs.get().map(ElectionInput::JobsLabelled),
@@ -342,13 +340,13 @@ impl ElectionTask {
     fn rejoin(&mut self, reason: RejoinReason, inputs: &mut Vec<ElectionInput>) -> Result<(), Ending> {
         tracing::warn!(?reason, "lost the membership: releases all shards and joins again");
         self.channels.metrics.rejoins.inc();
-        self.incarnation = Incarnation((self.incarnations)());
+        self.config.incarnation = Incarnation((self.incarnations)());
         self.end_leadership();
         self.channels.writes.reset_connections();
         self.requests.clear();
         self.handovers.forget_all();
         self.command(ShardCommand::ReleaseAll)?;
-        inputs.push(ElectionInput::Rejoined(self.incarnation));
+        inputs.push(ElectionInput::Rejoined(self.config.incarnation));
         if !self.is_alone {
             self.requests
                 .push(self.lease_requests.installation(self.config.installation.clone()));
@@ -362,7 +360,7 @@ impl ElectionTask {
         self.channels.leadership.send_replace(if self.is_alone {
             Leadership::of_one_until(WHOLE, now)
         } else {
-            Leadership::of_none_until(now, self.incarnation.0, self.config.timing.write_life())
+            Leadership::of_none_until(now, self.config.incarnation.0, self.config.timing.write_life())
         });
     }
 

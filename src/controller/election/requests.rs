@@ -1,10 +1,9 @@
 //! Lease requests: timed and counted; the clock observes their `Date`, and their answers become inputs of the election.
 //! Warning Events on Leases are sent beside them.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use futures::future::BoxFuture;
-use tokio::sync::Semaphore;
 
 use super::{ElectionTask, refusals::Refusals};
 use crate::{
@@ -21,7 +20,7 @@ use crate::{
 const INSTALLATION_PAUSE: Duration = Duration::from_secs(1);
 
 /// Maximum number of Events in flight. The log has every warning in any case.
-pub(super) const EVENTS_IN_FLIGHT_MAX: usize = 16;
+const EVENTS_IN_FLIGHT_MAX: usize = 16;
 
 /// Timeout of one Event.
 const EVENT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -29,39 +28,31 @@ const EVENT_TIMEOUT: Duration = Duration::from_secs(5);
 /// A request in flight.
 pub(super) type LeaseRequest = BoxFuture<'static, LeaseResponse>;
 
-/// The result of a request.
-pub(super) struct LeaseResponse {
-    /// `None` for an Event.
-    pub(super) input: Option<ElectionInput>,
-    /// The answer to a successful renewal of this replica's Lease.
-    pub(super) renewal: Option<RenewalAnswer>,
-}
-
-impl From<ElectionInput> for LeaseResponse {
-    fn from(input: ElectionInput) -> LeaseResponse {
-        LeaseResponse {
-            input: Some(input),
-            renewal: None,
-        }
-    }
-}
+/// The result of a request, with the answer to a successful renewal of this replica's Lease.
+pub(super) type LeaseResponse = (ElectionInput, Option<RenewalAnswer>);
 
 impl ElectionTask {
-    /// Handles the response to a request and returns it as an input of the election, if it is one.
-    pub(super) fn take_response(&mut self, response: LeaseResponse) -> Option<ElectionInput> {
-        if let Some(renewal) = response.renewal {
+    /// Handles the response to a request and returns it as an input of the election.
+    pub(super) fn take_response(&self, (input, renewal): LeaseResponse) -> ElectionInput {
+        if let Some(renewal) = renewal {
             self.channels
                 .leadership
                 .send_modify(|leadership| leadership.renewal_answered(&renewal));
         }
-        response.input
+        input
     }
 
     /// Creates a warning Event on a Lease. Drops the Event if too many are in flight.
     pub(super) fn warn(&self, key: LeaseKey, reason: &'static str, message: String) {
-        if let Some(request) = self.lease_requests.warn(key, reason, message) {
-            self.requests.push(request);
+        if self.events.len() >= EVENTS_IN_FLIGHT_MAX {
+            return;
         }
+        let (api, now) = (self.lease_requests.api.clone(), self.clock.now());
+        self.events.push(Box::pin(async move {
+            if let Err(error) = api.warn(&key, reason, &message, now, EVENT_TIMEOUT).await {
+                tracing::debug!(%error, "Event not stored");
+            }
+        }));
     }
 }
 
@@ -74,8 +65,6 @@ pub(super) struct LeaseRequests {
     pub(super) refusals: Refusals,
     /// The time-out of a request.
     pub(super) timeout: Duration,
-    /// One permit for each Event that may be in flight.
-    pub(super) events: Arc<Semaphore>,
 }
 
 impl LeaseRequests {
@@ -110,7 +99,7 @@ impl LeaseRequests {
             let sent = lease_requests.clock.boot();
             let reply = lease_requests.api.read(&key, lease_requests.timeout).await;
             let answer: ReadAnswer = lease_requests.note(ApiCall::GetLease, sent, reply);
-            ElectionInput::Read { request, answer }.into()
+            (ElectionInput::Read { request, answer }, None)
         })
     }
 
@@ -122,29 +111,13 @@ impl LeaseRequests {
                 let known = lease_requests.api.installation(&ours, lease_requests.timeout).await;
                 let is_refused = lease_requests.refusals.note(["get or create", "configmaps"], &known);
                 match known {
-                    Ok(installation) => return ElectionInput::InstallationKnown(installation).into(),
+                    Ok(installation) => return (ElectionInput::InstallationKnown(installation), None),
                     Err(_) if is_refused => {}
                     Err(error) => lease_requests.refusals.failed("get configmaps", &error),
                 }
                 tokio::time::sleep(INSTALLATION_PAUSE).await;
             }
         })
-    }
-
-    /// Creates a warning Event on a Lease. Returns `None` if too many are in flight.
-    fn warn(&self, key: LeaseKey, reason: &'static str, message: String) -> Option<LeaseRequest> {
-        let permit = Arc::clone(&self.events).try_acquire_owned().ok()?;
-        let (api, now) = (self.api.clone(), self.clock.now());
-        Some(Box::pin(async move {
-            let _permit = permit;
-            if let Err(error) = api.warn(&key, reason, &message, now, EVENT_TIMEOUT).await {
-                tracing::debug!(%error, "Event not stored");
-            }
-            LeaseResponse {
-                input: None,
-                renewal: None,
-            }
-        }))
     }
 
     fn written(
@@ -166,10 +139,8 @@ impl LeaseRequests {
                 .map(|date| date.at);
             let answer = lease_requests.note(call, sent, reply);
             let answered = lease_requests.clock.boot();
-            LeaseResponse {
-                input: Some(ElectionInput::Written { request, answer }),
-                renewal: date.map(|date| RenewalAnswer { date, sent, answered }),
-            }
+            let renewal = date.map(|date| RenewalAnswer { date, sent, answered });
+            (ElectionInput::Written { request, answer }, renewal)
         })
     }
 
@@ -220,7 +191,6 @@ mod tests {
             metrics,
             refusals: refusals.clone(),
             timeout: Duration::from_secs(1),
-            events: Arc::new(Semaphore::new(EVENTS_IN_FLIGHT_MAX)),
         };
         refusals.note_answer(ApiCall::GetLease.labels(), Some(403), Some("not you"));
         lease_requests.read(RequestId(1), LeaseKey::Shard(ShardId(0))).await;

@@ -245,29 +245,13 @@ impl LabelTask {
 
     /// Returns the Job in an item of the watch, if a CronJob controls it.
     fn wanted(&self, item: WatchItem) -> Option<Box<JobRecord>> {
-        match item {
-            WatchItem::Input(Input::JobApplied(job)) => job.controller.is_some().then_some(job),
-            WatchItem::Input(_)
-            | WatchItem::Undecodable { .. }
-            | WatchItem::Listed(_)
-            | WatchItem::PassedOver
-            | WatchItem::CacheFull
-            | WatchItem::HistoryWentBack { .. } => None,
-            WatchItem::Error {
-                message,
-                code: Some(code @ (401 | 403)),
-            } => {
-                let right = ApiCall::WatchJobs.labels();
-                self.api_metrics
-                    .failures
-                    .refused(right, code, &message, self.clock.boot());
-                None
-            }
-            WatchItem::Error { message, .. } => {
-                let request = "watch jobs without a label";
-                self.api_metrics.failures.failed(request, &message, self.clock.boot());
-                None
-            }
+        if let WatchItem::Error { message, code } = &item {
+            let right = ApiCall::WatchJobs.labels();
+            self.api_metrics.failures.note(right, *code, message, self.clock.boot());
         }
+        let WatchItem::Input(Input::JobApplied(job)) = item else {
+            return None;
+        };
+        job.controller.is_some().then_some(job)
     }
 }

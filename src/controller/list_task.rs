@@ -109,14 +109,8 @@ impl ListTask {
     }
 
     fn warn(&self, error: &ListError) {
-        if let Some(code @ (401 | 403)) = error.code {
-            let right = ["list", error.resource];
-            self.failures
-                .refused(right, code, &error.to_string(), self.clock.boot());
-        } else {
-            self.failures
-                .failed(&format!("list {}", error.resource), &error.message, self.clock.boot());
-        }
+        let right = ["list", error.resource];
+        self.failures.note(right, error.code, &error.message, self.clock.boot());
     }
 
     /// Lists every scope. Returns the versions of the oldest lists.

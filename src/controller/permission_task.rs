@@ -77,7 +77,8 @@ impl PermissionTask {
             let is_settled = checked.is_ok() && self.missing(&allowed).is_empty();
             self.report(self.missing(&allowed));
             if let Err(message) = checked {
-                self.report_failure(&message);
+                let right = ApiCall::ReviewAccess.labels();
+                self.api_metrics.failures.note(right, None, &message, self.clock.boot());
             }
             tokio::time::sleep(CHECK_INTERVAL).await;
             while is_settled && self.api_metrics.failures.n_refused() == n_refused {
@@ -150,12 +151,6 @@ impl PermissionTask {
             Answer::Outcome(is_allowed) => is_allowed,
             Answer::Throttled { message, .. } | Answer::Unavailable { message, .. } => Err(message),
         }
-    }
-
-    fn report_failure(&self, message: &str) {
-        let [verb, resource] = ApiCall::ReviewAccess.labels();
-        let request = format!("{verb} {resource}");
-        self.api_metrics.failures.failed(&request, message, self.clock.boot());
     }
 
     /// Logs a change, and publishes the missing permissions to `/readyz` and metrics.

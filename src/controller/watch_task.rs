@@ -109,9 +109,8 @@ impl WatchChannels {
                 self.metrics.errors.inc();
                 // The refusal log already has requests that are not permitted.
                 if !matches!(code, Some(401 | 403)) {
-                    let request = format!("watch {}", self.resource);
-                    let now = self.clock.boot();
-                    self.metrics.api.failures.failed(&request, &message, now);
+                    let failures = &self.metrics.api.failures;
+                    failures.note(["watch", self.resource], code, &message, self.clock.boot());
                 }
                 self.health.failed(message);
                 None

@@ -96,15 +96,12 @@ impl LeaseWatch {
                     let is_refused = self.refusals.note(["list", "leases"], &answer);
                     match answer {
                         Ok(list) => return self.listed(requested_at, list),
-                        Err(error) => {
-                            if is_refused {
-                                self.pause(None, REFUSED_PAUSE);
-                                self.is_trusted = false;
-                                return ElectionInput::WatchLost;
-                            }
-                            self.pause(None, PAUSE);
-                            self.refusals.failed("list leases", &error);
+                        Err(_) if is_refused => {
+                            self.pause(None, REFUSED_PAUSE);
+                            self.is_trusted = false;
+                            return ElectionInput::WatchLost;
                         }
+                        Err(_) => self.pause(None, PAUSE),
                     }
                 }
                 LeaseWatchState::Watching { lines, through } => {
@@ -116,12 +113,6 @@ impl LeaseWatch {
                                 .as_ref()
                                 .is_some_and(|it| self.refusals.note(["watch", "leases"], it));
                             let is_expired = matches!(broken, Some(Err(LeaseError::Refused { code: 410, .. })));
-                            if let Some(Err(error)) = broken
-                                && !is_refused
-                                && !is_expired
-                            {
-                                self.refusals.failed("watch leases", &error);
-                            }
                             let from = (!is_expired).then_some(through);
                             self.pause(from, if is_refused { REFUSED_PAUSE } else { PAUSE });
                             if std::mem::take(&mut self.is_trusted) {

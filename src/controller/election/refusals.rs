@@ -47,19 +47,23 @@ impl Refusals {
         }
     }
 
-    /// Records the result of a request. Returns whether it was refused for lack of permission.
+    /// Records the result of a request that is repeated until it succeeds. Returns whether it was refused for lack of
+    /// permission.
     pub(super) fn note<T>(&self, right: Right, result: &Result<T, LeaseError>) -> bool {
-        match result {
+        let is_refused = match result {
             Err(LeaseError::Refused { code, message, .. }) => self.note_answer(right, Some(*code), Some(message)),
             // A request without an answer proves nothing about permissions.
             Err(LeaseError::Unanswered { .. }) => false,
             Ok(_) | Err(_) => self.note_answer(right, None, None),
+        };
+        // A watch whose version is too old is no failure: a list follows.
+        if let Err(error) = result
+            && !is_refused
+            && !matches!(error, LeaseError::Refused { code: 410, .. })
+        {
+            self.log.note(right, None, &cause_text(error), self.clock.boot());
         }
-    }
-
-    /// Logs a request that failed and is repeated.
-    pub(super) fn failed(&self, request: &str, error: &LeaseError) {
-        self.log.failed(request, &cause_text(error), self.clock.boot());
+        is_refused
     }
 
     /// Records an answer by its HTTP status and message. Returns whether it was refused for lack of permission.

@@ -109,11 +109,9 @@ impl LeaseRequests {
         Box::pin(async move {
             loop {
                 let known = lease_requests.api.installation(&ours, lease_requests.timeout).await;
-                let is_refused = lease_requests.refusals.note(["get or create", "configmaps"], &known);
-                match known {
-                    Ok(installation) => return (ElectionInput::InstallationKnown(installation), None),
-                    Err(_) if is_refused => {}
-                    Err(error) => lease_requests.refusals.failed("get configmaps", &error),
+                lease_requests.refusals.note(["get or create", "configmaps"], &known);
+                if let Ok(installation) = known {
+                    return (ElectionInput::InstallationKnown(installation), None);
                 }
                 tokio::time::sleep(INSTALLATION_PAUSE).await;
             }

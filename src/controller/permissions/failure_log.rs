@@ -36,59 +36,60 @@ struct Failures {
 }
 
 impl FailureLog {
-    /// Records a refused request: its HTTP status, 401 or 403, and the server's message.
-    pub fn refused(&self, right: Right, code: u16, error: &str, now: BootInstant) {
-        if code == 401 {
-            return self.unauthenticated(error, now);
+    /// Records a request that did not succeed and is repeated: its HTTP status, if it was answered, and the message.
+    pub fn note(&self, right: Right, code: Option<u16>, error: &str, now: BootInstant) {
+        match code {
+            Some(code @ (401 | 403)) => self.refused(right, code, error, now),
+            Some(_) | None => self.failed(right, error, now),
         }
-        let Some(n_suppressed) = self.take_refused(right, now) else {
-            return;
-        };
-        let [verb, resource] = right;
-        tracing::warn!(
-            verb,
-            resource,
-            code,
-            n_suppressed,
-            error,
-            remedy = remedy(resource),
-            "the API server does not permit a request"
-        );
     }
 
-    /// Records a request whose credentials the API server does not accept. All requests have the same.
-    fn unauthenticated(&self, error: &str, now: BootInstant) {
-        let Some(n_suppressed) = self.take_refused(CREDENTIALS, now) else {
+    /// Records a refused request: its HTTP status, 401 or 403, and the server's message. All requests have the same
+    /// credentials.
+    pub fn refused(&self, right: Right, code: u16, error: &str, now: BootInstant) {
+        let due = {
+            let mut failures = self.lock();
+            failures.n_refused += 1;
+            let key = if code == 401 { CREDENTIALS } else { right };
+            failures.refused.take(key, now)
+        };
+        let (Some(n_suppressed), [verb, resource]) = (due, right) else {
             return;
         };
-        tracing::warn!(
-            code = 401,
-            n_suppressed,
-            error,
-            remedy = "check the token or the client certificate of the kubeconfig, or the ServiceAccount of the Pod",
-            "the API server does not accept the credentials"
-        );
+        if code == 401 {
+            tracing::warn!(
+                code,
+                n_suppressed,
+                error,
+                remedy =
+                    "check the token or the client certificate of the kubeconfig, or the ServiceAccount of the Pod",
+                "the API server does not accept the credentials"
+            );
+        } else {
+            tracing::warn!(
+                verb,
+                resource,
+                code,
+                n_suppressed,
+                error,
+                remedy = remedy(resource),
+                "the API server does not permit a request"
+            );
+        }
     }
 
-    /// Records a request that failed and is repeated. Requests that fail for one reason, as while the API server is
-    /// away, share a warning, which names the first of them.
-    pub fn failed(&self, request: &str, error: &str, now: BootInstant) {
+    /// Requests that fail for one reason, as while the API server is away, share a warning, which names the first of
+    /// them.
+    fn failed(&self, [verb, resource]: Right, error: &str, now: BootInstant) {
         let due = self.lock().failed.take(error.to_owned(), now);
         if let Some(n_suppressed) = due {
-            tracing::warn!(request, error, n_suppressed, "a request failed and is repeated");
+            tracing::warn!(request = %format_args!("{verb} {resource}"), error, n_suppressed, "a request failed and is repeated");
         }
     }
 
     /// Returns the number of refusals since the start of the process.
     pub fn n_refused(&self) -> u64 {
         self.lock().n_refused
-    }
-
-    /// Counts a refusal. If a warning is due, returns the number of suppressed warnings since the last one.
-    fn take_refused(&self, right: Right, now: BootInstant) -> Option<u64> {
-        let mut failures = self.lock();
-        failures.n_refused += 1;
-        failures.refused.take(right, now)
     }
 
     /// Locked for one record, not while the log is written: every lane waits for this lock.
@@ -180,7 +181,7 @@ mod tests {
         log.refused(["watch", "jobs"], 403, "no", at(0));
         log.refused(["watch", "jobs"], 403, "no", at(1));
         log.refused(["watch", "jobs"], 401, "Unauthorized", at(1));
-        log.failed("list leases", "connection refused", at(1));
+        log.note(["list", "leases"], None, "connection refused", at(1));
         assert_eq!(log.n_refused(), 3);
     }
 }

@@ -2,10 +2,7 @@
 //!
 //! Bounded: a full queue drops a Job and counts it. The next list of Jobs without a label returns it.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 
 use crate::shard::{BootInstant, JobRecord, Uid, back_off::BackOff};
 
@@ -32,42 +29,36 @@ pub(super) struct Refused {
 
 /// The queue, ordered by the instant of the next attempt.
 #[derive(Debug, Default)]
-pub(super) struct RefusedJobs {
-    by_uid: BTreeMap<Uid, (BootInstant, Refused)>,
-    by_instant: BTreeSet<(BootInstant, Uid)>,
-}
+pub(super) struct RefusedJobs(BTreeMap<(BootInstant, Uid), Refused>);
 
 impl RefusedJobs {
     /// Returns the number of waiting Jobs.
     pub(super) fn len(&self) -> usize {
-        self.by_uid.len()
+        self.0.len()
     }
 
     /// Adds a refused Job. Returns false if the queue was full and a Job was dropped. It is a Job of the namespace with
     /// the most waiting Jobs, so that a tenant whose policy refuses every label displaces no other tenant.
     pub(super) fn put(&mut self, refused: Refused, now: BootInstant) -> bool {
         let uid = refused.job.uid.clone();
-        self.forget(&uid);
+        self.take(&uid);
         let again_at = now + PAUSES.after(refused.n_refusals);
-        self.by_instant.insert((again_at, uid.clone()));
-        self.by_uid.insert(uid, (again_at, refused));
+        self.0.insert((again_at, uid), refused);
         if self.len() <= WAITING_MAX {
             return true;
         }
         let crowded = self.most_crowded_namespace();
-        let last = self.by_instant.iter().rev().find(|(_, uid)| {
-            let waiting = self.by_uid.get(uid);
-            waiting.is_some_and(|(_, refused)| Some(&refused.job.namespace) == crowded.as_ref())
-        });
-        if let Some((_, uid)) = last.cloned() {
-            self.forget(&uid);
+        let is_crowding = |(_, refused): &(_, &Refused)| Some(&refused.job.namespace) == crowded.as_ref();
+        let last = self.0.iter().rev().find(is_crowding).map(|(place, _)| place.clone());
+        if let Some(place) = last {
+            self.0.remove(&place);
         }
         false
     }
 
     fn most_crowded_namespace(&self) -> Option<Box<str>> {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        for (_, refused) in self.by_uid.values() {
+        for refused in self.0.values() {
             *counts.entry(&*refused.job.namespace).or_default() += 1;
         }
         counts
@@ -78,25 +69,20 @@ impl RefusedJobs {
 
     /// Removes a Job that the watch delivered again. Returns its number of refusals.
     pub(super) fn take(&mut self, uid: &Uid) -> u32 {
-        self.forget(uid).map_or(0, |refused| refused.n_refusals)
+        let place = self.0.keys().find(|(_, waiting)| waiting == uid).cloned();
+        let refused = place.and_then(|place| self.0.remove(&place));
+        refused.map_or(0, |refused| refused.n_refusals)
     }
 
     /// Returns the instant of the first attempt that is due.
     pub(super) fn next_at(&self) -> Option<BootInstant> {
-        self.by_instant.first().map(|(at, _)| *at)
+        self.0.keys().next().map(|(at, _)| *at)
     }
 
     /// Removes the Job whose attempt has been due for the longest time.
     pub(super) fn pop_due(&mut self, now: BootInstant) -> Option<Refused> {
-        let (_, uid) = self.by_instant.first().filter(|(at, _)| *at <= now)?;
-        let uid = uid.clone();
-        self.forget(&uid)
-    }
-
-    fn forget(&mut self, uid: &Uid) -> Option<Refused> {
-        let (at, refused) = self.by_uid.remove(uid)?;
-        self.by_instant.remove(&(at, uid.clone()));
-        Some(refused)
+        let first = self.0.first_entry().filter(|first| first.key().0 <= now)?;
+        Some(first.remove())
     }
 }
 

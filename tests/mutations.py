@@ -64,7 +64,7 @@ FLEET = {
     "pull-goes-on-in-a-rollout": (f"{ELECTION}/members.rs", "Some(other) == first", "Some(other) == first || !other.is_empty()", "f_02"),
     "seal-waits-for-nothing": ("src/shard/state/phase.rs", "while let Some(owner) = self.unsettled.last() {", "while let Some(owner) = self.unsettled.last().filter(|_| false) {", "f_01"),
     "transfer-before-the-statuses": ("src/shard/state/phase.rs", "!is_asked_about && (cron_job.is_status_stored() || cron_job.is_undecodable || is_refused)", "let _ = is_refused;\n    !is_asked_about", "f_01"),
-    "adoption-without-a-list-of-jobs": ("src/controller/list_task.rs", "            self.jobs(order, must_be_new, delivered),\n", "            async { drop(self.jobs(order, must_be_new, delivered)); Ok::<_, ListError>(ResourceVersion(u64::MAX)) },\n", "f_05"),
+    "adoption-without-a-list-of-jobs": ("src/controller/list_task.rs", "            self.jobs(order, delivered),\n", "            async { drop(self.jobs(order, delivered)); Ok::<_, ListError>(ResourceVersion(u64::MAX)) },\n", "f_05"),
     "listed-from-before-the-watch": ("src/controller/list_task.rs", "Freshness::NotOlderThan)", "|_| Freshness::NotOlderThan(ResourceVersion(1)))", "f_12"),
     "kept-without-a-list-of-all": ("src/kube_api/watch/list_watch.rs", "let selector = if is_of_all {", "let selector = if is_of_all && false {", "f_08"),
     "recalled-before-the-watch-is-current": ("src/controller/list_task/cron_jobs.rs", "if version >= target {", "if version.0 > 0 {", "where_nothing_changes"),

@@ -81,19 +81,20 @@ struct Forwarded {
 impl ListTask {
     /// Makes the lists that are ordered, one after another.
     pub async fn run(mut self) {
-        while let Some(order) = self.wanted.recv().await {
-            let (mut retry, mut must_be_new) = (Retry::new(LIST_PAUSES), order.is_consistent);
+        while let Some(mut order) = self.wanted.recv().await {
+            let mut retry = Retry::new(LIST_PAUSES);
             let n_shards = order.shards.len();
             let through = loop {
-                tracing::debug!(n_shards, is_consistent = must_be_new, "list of shards begun");
-                match self.list(&order, must_be_new).await {
+                let is_consistent = order.is_consistent;
+                tracing::debug!(n_shards, is_consistent, "list of shards begun");
+                match self.list(&order).await {
                     Ok(through) => break through,
                     Err(error) => {
                         self.warn(&error);
                         retry.fail();
                         retry.wait().await;
                         // An API server that is far behind the watched one refuses a `NotOlderThan` list.
-                        must_be_new = true;
+                        order.is_consistent = true;
                         self.send(ListNews::Again).await;
                     }
                 }
@@ -114,10 +115,10 @@ impl ListTask {
     }
 
     /// Lists every scope. Returns the versions of the oldest lists.
-    async fn list(&self, order: &ListOrder, must_be_new: bool) -> Result<ResourceVersions, ListError> {
+    async fn list(&self, order: &ListOrder) -> Result<ResourceVersions, ListError> {
         let (mut oldest, mut refused): (Option<ResourceVersions>, _) = (None, None);
         for delivered in &self.delivered {
-            match self.list_scope(order, must_be_new, delivered).await {
+            match self.list_scope(order, delivered).await {
                 Ok(through) => oldest = Some(oldest.map_or(through, |oldest| oldest.min(&through))),
                 // If other scopes are permitted, this scope does not delay them.
                 Err(error) if error.code == Some(403) && self.delivered.len() > 1 => {
@@ -140,22 +141,21 @@ impl ListTask {
     async fn list_scope(
         &self,
         order: &ListOrder,
-        must_be_new: bool,
         delivered: &DeliveredVersions,
     ) -> Result<ResourceVersions, ListError> {
         // Concurrently, since each list may wait until the server knows that it is not behind. The CronJobs come last:
         // reading the cache is work for this process while the server prepares the Jobs.
         let (jobs, cron_jobs) = tokio::try_join!(
             biased;
-            self.jobs(order, must_be_new, delivered),
-            self.cron_jobs(order, must_be_new, delivered)
+            self.jobs(order, delivered),
+            self.cron_jobs(order, delivered)
         )?;
         Ok(ResourceVersions { cron_jobs, jobs })
     }
 
     /// The shards are held already, so the watches deliver every later change of them.
-    fn source(&self, must_be_new: bool, delivered: &DeliveredVersions, through: &DeliveredVersion) -> ListSource {
-        let through = through.get().filter(|_| !must_be_new);
+    fn source(&self, order: &ListOrder, delivered: &DeliveredVersions, through: &DeliveredVersion) -> ListSource {
+        let through = through.get().filter(|_| !order.is_consistent);
         ListSource {
             client: self.client.clone(),
             scope: delivered.scope.clone(),

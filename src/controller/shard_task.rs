@@ -231,7 +231,7 @@ impl ShardTask {
             return;
         };
         self.shards.advance_lifecycles(now);
-        channels.publish_held(&self.shards.shards().collect());
+        channels.held.set(self.shards.shards().collect());
         channels.send_pending(&mut self.shards, now);
     }
 

@@ -52,13 +52,12 @@ impl ListTask {
     pub(super) async fn cron_jobs(
         &self,
         order: &ListOrder,
-        must_be_new: bool,
         delivered: &DeliveredVersions,
     ) -> Result<ResourceVersion, ListError> {
         let proven = if order.is_consistent {
             let list_later = Box::pin(async {
                 tokio::time::sleep(CATCH_UP_WAIT).await;
-                self.list_cron_jobs(order, must_be_new, delivered).await
+                self.list_cron_jobs(order, delivered).await
             });
             tokio::select! {
                 biased;
@@ -70,7 +69,7 @@ impl ListTask {
         };
         match self.recall(order, delivered).await {
             Some(recalled) => recalled.map(|version| proven.map_or(version, |proven| proven.max(version))),
-            None => Box::pin(self.list_cron_jobs(order, must_be_new, delivered)).await,
+            None => Box::pin(self.list_cron_jobs(order, delivered)).await,
         }
     }
 
@@ -92,10 +91,9 @@ impl ListTask {
     async fn list_cron_jobs(
         &self,
         order: &ListOrder,
-        must_be_new: bool,
         delivered: &DeliveredVersions,
     ) -> Result<ResourceVersion, ListError> {
-        let source = self.source(must_be_new, delivered, &delivered.cron_jobs);
+        let source = self.source(order, delivered, &delivered.cron_jobs);
         let list = list_cron_jobs(source, Arc::clone(&self.decoder), self.count, order.shards);
         let listed = self.forward(&order.shards, list).await?;
         self.selection.note_list(listed.selected_by);

@@ -18,14 +18,13 @@ impl ListTask {
     pub(super) async fn jobs(
         &self,
         order: &ListOrder,
-        must_be_new: bool,
         delivered: &DeliveredVersions,
     ) -> Result<ResourceVersion, ListError> {
         loop {
             let proof = self.latest_proof.get();
             // The watches select by label: they do not report the deletion of a Job that is deleted before it is
             // labelled.
-            let mut source = self.source(must_be_new, delivered, &delivered.jobs);
+            let mut source = self.source(order, delivered, &delivered.jobs);
             if let (Some(proof), Freshness::NotOlderThan(version)) = (proof, &mut source.freshness) {
                 // In an older version, a Job may lack the label that the proof is about.
                 *version = proof.version.max(*version);

@@ -49,11 +49,6 @@ impl LifecycleChannels {
         }
     }
 
-    /// Publishes the held shards.
-    pub(super) fn publish_held(&self, held: &ShardSet) {
-        self.held.set(*held);
-    }
-
     /// Sends the pending list request and reports, as far as the channels have room. The next turn sends the rest.
     pub(super) fn send_pending(&self, shards: &mut HeldShards, now: Clocks) {
         if self.lists.capacity() > 0

@@ -41,19 +41,18 @@ use request::Attempt;
 /// 1000.
 const QUEUE_MAX: usize = 1 << 14;
 
-/// Maximum time that an Event waits behind a burst of creates.
+/// Maximum time that Events wait behind a burst of creates.
 const BURST_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// Maximum number of requests in flight. Events need no high throughput, and a request without an answer occupies its
 /// place until the timeout.
 const INFLIGHT_MAX: u32 = 4;
 
-/// An Event and the instant of its emission.
+/// An Event and the time of its emission.
 #[derive(Debug)]
 struct EmittedEvent {
     event: CronJobEvent,
     at: Timestamp,
-    boot: BootInstant,
 }
 
 /// The queue of the lane. Clones share one queue.
@@ -61,7 +60,6 @@ struct EmittedEvent {
 pub struct EventQueue {
     sender: mpsc::Sender<EmittedEvent>,
     filter: EventFilter,
-    clock: Clock,
     metrics: EventMetrics,
 }
 
@@ -71,8 +69,7 @@ impl EventQueue {
         if !self.filter.admits(event.reason) {
             return self.metrics.dropped_filtered.inc();
         }
-        let boot = self.clock.boot();
-        match self.sender.try_send(EmittedEvent { event, at, boot }) {
+        match self.sender.try_send(EmittedEvent { event, at }) {
             Ok(()) => {}
             Err(TrySendError::Full(_)) => self.metrics.dropped_queue_full.inc(),
             Err(TrySendError::Closed(_)) => self.metrics.dropped_shutdown.inc(),
@@ -117,7 +114,6 @@ impl EventTask {
         let queue = EventQueue {
             sender,
             filter: channels.budget.filter,
-            clock: clock.clone(),
             metrics: metrics.clone(),
         };
         let lane = Lane::new(
@@ -159,10 +155,16 @@ impl EventTask {
     async fn work(&mut self, burst_wait_max: Duration) {
         let mut is_open = true;
         let mut burst = self.channels.burst.clone();
+        let mut burst_since = None;
         loop {
-            let burst_wait = burst.get().then_some(burst_wait_max);
-            self.begin_deliveries();
-            let pause = self.send_permitted(burst_wait);
+            let now = self.clock.boot();
+            burst_since = burst.get().then(|| burst_since.unwrap_or(now));
+            let burst_wait = burst_since.map(|since| (since + burst_wait_max).since(now));
+            let burst_wait = burst_wait.filter(|wait| !wait.is_zero());
+            if burst_wait.is_none() {
+                self.begin_deliveries(now);
+            }
+            let pause = self.send_permitted().into_iter().chain(burst_wait).min();
             if !is_open && self.deliveries.len() == 0 {
                 return;
             }
@@ -197,19 +199,19 @@ impl EventTask {
         }
     }
 
-    fn begin_deliveries(&mut self) {
+    fn begin_deliveries(&mut self, now: BootInstant) {
         while self.deliveries.has_room()
             && let Some(emitted) = self.backlog.pop()
         {
-            self.deliveries.take(emitted);
+            self.deliveries.take(emitted, now);
         }
     }
 
     /// Sends until there is a reason to stop. Returns the pause if time alone ends it.
-    fn send_permitted(&mut self, burst_wait: Option<Duration>) -> Option<Duration> {
+    fn send_permitted(&mut self) -> Option<Duration> {
         loop {
             let now = self.clock.boot();
-            let ready_at = self.deliveries.next_ready_at(burst_wait)?;
+            let ready_at = self.deliveries.next_ready_at()?;
             if ready_at > now {
                 return Some(ready_at.since(now));
             }
@@ -222,7 +224,7 @@ impl EventTask {
             if let Err(until) = self.tokens.take(n_senders, now) {
                 return Some(until.since(now));
             }
-            self.lane.send(self.deliveries.next_ready(now, burst_wait)?);
+            self.lane.send(self.deliveries.next_ready(now)?);
         }
     }
 

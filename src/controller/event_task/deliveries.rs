@@ -31,20 +31,11 @@ const UNANSWERED_PAUSE: Duration = Duration::from_secs(10);
 struct Delivery {
     cron_job: Uid,
     action: EventAction,
-    happened: BootInstant,
-    stage: DeliveryState,
+    /// The instant from which the next attempt may be sent; `None` while one is in flight.
+    ready_at: Option<BootInstant>,
     /// The instant at which the delivery is given up; set by the first attempt.
     deadline: Option<BootInstant>,
     behind: VecDeque<EmittedEvent>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum DeliveryState {
-    /// Not sent yet: the delivery waits behind bursts of creates.
-    New,
-    InFlight,
-    /// Sent without success; the next attempt is due at this instant.
-    Pausing(BootInstant),
 }
 
 /// The deliveries of all CronJobs.
@@ -85,16 +76,16 @@ impl Deliveries {
         self.begun.iter().map(|delivery| 1 + delivery.behind.len()).sum()
     }
 
-    pub(super) fn take(&mut self, emitted: EmittedEvent) {
+    pub(super) fn take(&mut self, emitted: EmittedEvent, now: BootInstant) {
         match self.delivery_of(&emitted.event.cron_job.uid) {
             Some(delivery) if delivery.behind.len() < BEHIND_MAX => delivery.behind.push_back(emitted),
             Some(_) => self.metrics.dropped_queue_full.inc(),
-            None => self.begin(VecDeque::from([emitted])),
+            None => self.begin(VecDeque::from([emitted]), now),
         }
     }
 
     /// Begins a delivery with the first Event that the aggregator admits.
-    fn begin(&mut self, mut events: VecDeque<EmittedEvent>) {
+    fn begin(&mut self, mut events: VecDeque<EmittedEvent>, now: BootInstant) {
         while let Some(next) = events.pop_front() {
             let Some(action) = self.aggregator.admit(&next.event, next.at) else {
                 self.metrics.dropped_too_many.inc();
@@ -103,20 +94,18 @@ impl Deliveries {
             return self.begun.push(Delivery {
                 cron_job: next.event.cron_job.uid.clone(),
                 action,
-                happened: next.boot,
-                stage: DeliveryState::New,
+                ready_at: Some(now),
                 deadline: None,
                 behind: events,
             });
         }
     }
 
-    /// Returns the oldest delivery that may be sent and marks it as in flight. New deliveries wait for `burst_wait`, if
-    /// given.
-    pub(super) fn next_ready(&mut self, now: BootInstant, burst_wait: Option<Duration>) -> Option<Attempt> {
-        let is_ready = |delivery: &&mut Delivery| delivery.ready_at(burst_wait).is_some_and(|at| at <= now);
+    /// Returns the oldest delivery that may be sent and marks it as in flight.
+    pub(super) fn next_ready(&mut self, now: BootInstant) -> Option<Attempt> {
+        let is_ready = |delivery: &&mut Delivery| delivery.ready_at.is_some_and(|at| at <= now);
         let delivery = self.begun.iter_mut().find(is_ready)?;
-        delivery.stage = DeliveryState::InFlight;
+        delivery.ready_at = None;
         delivery.deadline.get_or_insert(now + TRIED_FOR_MAX);
         Some(Attempt {
             cron_job: delivery.cron_job.clone(),
@@ -125,9 +114,8 @@ impl Deliveries {
     }
 
     /// Returns when the next delivery may be sent.
-    pub(super) fn next_ready_at(&self, burst_wait: Option<Duration>) -> Option<BootInstant> {
-        let instants = self.begun.iter().filter_map(|delivery| delivery.ready_at(burst_wait));
-        instants.min()
+    pub(super) fn next_ready_at(&self) -> Option<BootInstant> {
+        self.begun.iter().filter_map(|delivery| delivery.ready_at).min()
     }
 
     /// Postpones the next attempt, or drops the Event if it was attempted for too long.
@@ -135,10 +123,10 @@ impl Deliveries {
         let Some(delivery) = self.delivery_of(cron_job) else {
             return;
         };
-        delivery.stage = DeliveryState::Pausing(until);
+        delivery.ready_at = Some(until);
         if delivery.deadline.is_some_and(|deadline| deadline <= now) {
             self.metrics.dropped_failed.inc();
-            self.end(cron_job);
+            self.end(cron_job, now);
         }
     }
 
@@ -160,29 +148,19 @@ impl Deliveries {
             EventOutcome::Stored => self.metrics.raised.inc(),
             EventOutcome::Gone if is_patch => {
                 delivery.action.patch = None;
-                delivery.stage = DeliveryState::Pausing(now);
+                delivery.ready_at = Some(now);
                 return;
             }
             EventOutcome::Exists | EventOutcome::Gone | EventOutcome::Rejected => self.metrics.dropped_failed.inc(),
         }
-        self.end(cron_job);
+        self.end(cron_job, now);
     }
 
     /// Ends a delivery. The CronJob's next Event starts a new one, behind those of other CronJobs.
-    fn end(&mut self, cron_job: &Uid) {
+    fn end(&mut self, cron_job: &Uid, now: BootInstant) {
         if let Some(place) = self.begun.iter().position(|delivery| delivery.cron_job == *cron_job) {
             let ended = self.begun.remove(place);
-            self.begin(ended.behind);
-        }
-    }
-}
-
-impl Delivery {
-    fn ready_at(&self, burst_wait: Option<Duration>) -> Option<BootInstant> {
-        match self.stage {
-            DeliveryState::New => Some(self.happened + burst_wait.unwrap_or_default()),
-            DeliveryState::Pausing(until) => Some(until),
-            DeliveryState::InFlight => None,
+            self.begin(ended.behind, now);
         }
     }
 }

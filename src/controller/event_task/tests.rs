@@ -304,10 +304,15 @@ async fn events_wait_at_most_ten_seconds_behind_a_burst() {
     pass(4).await;
     bench.push("two", "Created job y");
     pass(7).await;
-    assert_eq!(bench.requests(), [(10_000, "post")]);
+    assert_eq!(bench.requests(), [(10_000, "post"), (10_000, "post")]);
     bench.burst.set(false);
     pass(1).await;
-    assert_eq!(bench.requests()[1..], [(11_000, "post")]);
+    bench.burst.set(true);
+    bench.push("three", "Created job z");
+    pass(1).await;
+    bench.burst.set(false);
+    pass(1).await;
+    assert_eq!(bench.requests()[2..], [(13_000, "post")]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -54,7 +54,7 @@ use self::{
 };
 pub use self::{connections::Connections, sessions::Controller};
 use crate::{
-    coordination::Leadership,
+    coordination::{JobsLabelled, Leadership},
     kube_api::{
         ApiClient, ApiServer,
         http::ConnectError,
@@ -147,6 +147,10 @@ struct Session {
     /// memory of the CronJob cache.
     delivered: Vec<DeliveredVersions>,
     burst: OrderedSender<bool>,
+    /// The proofs of this replica that every Job of a CronJob has its label.
+    proofs: OrderedSender<Option<JobsLabelled>>,
+    /// The latest such proof of any replica.
+    latest_proof: OrderedSender<Option<JobsLabelled>>,
     /// Whether the API server returned to an older history, as after a restore of etcd. That ends this session.
     went_back: OrderedSender<bool>,
     api: ApiClient,
@@ -185,6 +189,8 @@ impl Session {
             leadership: watch::Sender::new(leadership),
             held_shards: OrderedSender::new(ShardSet::EMPTY),
             burst: OrderedSender::new(false),
+            proofs: OrderedSender::new(None),
+            latest_proof: OrderedSender::new(None),
             api: ApiClient::new(connections.writes),
             event_api: ApiClient::new(connections.events),
             watch_client: connections.watches,

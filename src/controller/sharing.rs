@@ -17,11 +17,8 @@ use super::{
 };
 use crate::{
     controller::settings::ShardingSettings,
-    coordination::{JobsLabelled, LeaseKey, LeaseWrite, MemberSettings, ReadAnswer, WriteAnswer},
-    kube_api::{
-        leases::LeaseApi,
-        ordered_watch::{OrderedReceiver, OrderedSender},
-    },
+    coordination::{LeaseKey, LeaseWrite, MemberSettings, ReadAnswer, WriteAnswer},
+    kube_api::leases::LeaseApi,
     shard::{Bucket, ShardCommand, ShardReport},
 };
 
@@ -30,12 +27,6 @@ const NEWS_MAX: usize = 4;
 
 /// Capacity of the channel for reports to the election: per shard one that it is loaded and one that it is sealed.
 const REPORTS_MAX: usize = 2 * Bucket::COUNT as usize;
-
-/// The proofs of this replica that every Job of a CronJob has its label, and the latest proof of any replica.
-type ProofChannels = (
-    OrderedReceiver<Option<JobsLabelled>>,
-    OrderedSender<Option<JobsLabelled>>,
-);
 
 /// The time for which a process with a failed task tries to give up its membership.
 const ABANDON_TIMEOUT: Duration = Duration::from_millis(500);
@@ -50,14 +41,11 @@ impl Session {
         let (lists, wanted) = mpsc::channel(1);
         let (news_in, news) = mpsc::channel(NEWS_MAX);
         let settings = MemberSettings::of(&self.settings.scopes, self.settings.default_zone.name());
-        let proofs = OrderedSender::new(None);
-        let jobs_labelled = OrderedSender::new(None);
         let latest_proof = LatestProof {
-            received: jobs_labelled.subscribe(),
+            received: self.latest_proof.subscribe(),
             clock: self.clock.clone(),
         };
-        let labels = (proofs.subscribe(), jobs_labelled);
-        let election = self.election(sharding, settings, commands_in, reports, labels);
+        let election = self.election(sharding, settings, commands_in, reports);
         let election = self.start("election", Phase::HandOver, election.run());
         let list = ListTask {
             client: self.watch_client.clone(),
@@ -65,7 +53,7 @@ impl Session {
             delivered: self.delivered.clone(),
             count: sharding.shard_count,
             latest_proof: latest_proof.clone(),
-            proofs: proofs.clone(),
+            proofs: self.proofs.clone(),
             wanted,
             news: news_in,
             selection: self.metrics.selection.clone(),
@@ -80,7 +68,7 @@ impl Session {
             leadership: self.leadership.subscribe(),
             clock: self.clock.clone(),
             api_metrics: self.metrics.election.api.clone(),
-            proofs,
+            proofs: self.proofs.clone(),
             latest_proof,
             other_controllers: self.metrics.other_controllers.evidence.clone(),
             labelled: self.metrics.election.labelled.clone(),
@@ -148,11 +136,10 @@ impl Session {
         let alone = self.settings.alone.as_ref()?;
         let (scopes, zone) = (&self.settings.scopes, self.settings.default_zone.name());
         let settings = MemberSettings::alone(&alone.pod_uid, scopes, zone);
-        // This election has no shards to command or to report to it, and no Jobs are labelled.
+        // This election has no shards to command or to report to it.
         let (commands, _) = mpsc::channel(1);
         let (_, reports) = mpsc::channel(1);
-        let labels = (OrderedSender::new(None).subscribe(), OrderedSender::new(None));
-        let election = self.election(alone, settings, commands, reports, labels);
+        let election = self.election(alone, settings, commands, reports);
         Some(self.start("election", ElectionTask::ENDS_ALONE_IN, election.run()))
     }
 
@@ -176,13 +163,12 @@ impl Session {
         settings: MemberSettings,
         commands: mpsc::Sender<ShardCommand>,
         reports: mpsc::Receiver<ShardReport>,
-        (proofs, jobs_labelled): ProofChannels,
     ) -> ElectionTask {
         let channels = ElectionChannels {
             commands,
             reports,
-            proofs,
-            jobs_labelled,
+            proofs: self.proofs.subscribe(),
+            jobs_labelled: self.latest_proof.clone(),
             leadership: self.leadership.clone(),
             went_back: self.went_back.clone(),
             writes: self.api.clone(),

@@ -3,7 +3,7 @@
 //! If a task ends before its phase of the shutdown, the process ends too: a restart is better than a controller without
 //! one of its tasks.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, sync::Arc};
 
 use futures::future::BoxFuture;
 use tokio::{
@@ -247,7 +247,7 @@ impl Session {
         self.start("admin", Phase::End, admin.serve(listener))
     }
 
-    fn spawn_dispatcher(&self, queue: DispatchQueue, answers: mpsc::Sender<Input>) -> Task {
+    fn spawn_dispatcher(&self, queue: Arc<DispatchQueue>, answers: mpsc::Sender<Input>) -> Task {
         let channels = DispatcherChannels {
             queue,
             answers,
@@ -264,7 +264,7 @@ impl Session {
         self.start("dispatcher", Phase::StopIntake, dispatcher.run())
     }
 
-    fn spawn_status_batcher(&self, queue: StatusQueue, answers: mpsc::Sender<Input>) -> Task {
+    fn spawn_status_batcher(&self, queue: Arc<StatusQueue>, answers: mpsc::Sender<Input>) -> Task {
         let channels = StatusChannels {
             queue,
             answers,

@@ -42,14 +42,9 @@ const RETRIES_MAX: u32 = 64;
 /// More creates than this at once are a burst. Statuses and Events wait until a burst is over.
 const BURST_MIN: usize = 8;
 
-/// The queue of the dispatcher. Clones share one queue.
-#[derive(Clone, Debug)]
-pub struct DispatchQueue {
-    shared: Arc<Shared>,
-}
-
+/// The queue of the dispatcher.
 #[derive(Debug)]
-struct Shared {
+pub struct DispatchQueue {
     /// Locked for one insertion or removal, never across an await.
     backlog: Mutex<Backlog>,
     /// Notified at each insertion.
@@ -59,16 +54,12 @@ struct Shared {
 
 impl DispatchQueue {
     /// Creates an empty queue.
-    pub fn new(metrics: DispatchMetrics) -> DispatchQueue {
-        let backlog = Mutex::new(Backlog::new(BACKLOG_MAX));
-        let shared = Shared {
-            backlog,
+    pub fn new(metrics: DispatchMetrics) -> Arc<DispatchQueue> {
+        Arc::new(DispatchQueue {
+            backlog: Mutex::new(Backlog::new(BACKLOG_MAX)),
             arrivals: Notify::new(),
             metrics,
-        };
-        DispatchQueue {
-            shared: Arc::new(shared),
-        }
+        })
     }
 
     /// Adds a request without waiting.
@@ -78,10 +69,10 @@ impl DispatchQueue {
     /// If the queue is full, returns the answer to the request.
     pub fn push(&self, queued: Queued, now: Timestamp) -> Result<(), Input> {
         self.backlog().push(queued, now).map_err(|queued| {
-            self.shared.metrics.overflows.inc();
+            self.metrics.overflows.inc();
             queued.request.abandoned()
         })?;
-        self.shared.arrivals.notify_one();
+        self.arrivals.notify_one();
         Ok(())
     }
 
@@ -94,13 +85,13 @@ impl DispatchQueue {
             .backlog()
             .withdraw(&cron_job.namespace, &(shard_term, uid.clone()))?;
         // A burst may be over.
-        self.shared.arrivals.notify_one();
+        self.arrivals.notify_one();
         Some(withdrawn.request.withdrawn())
     }
 
     /// Locks the backlog. It is consistent after every statement, so a panic elsewhere does not invalidate it.
     fn backlog(&self) -> MutexGuard<'_, Backlog> {
-        self.shared.backlog.lock().unwrap_or_else(PoisonError::into_inner)
+        self.backlog.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -108,7 +99,7 @@ impl DispatchQueue {
 #[derive(Debug)]
 pub struct DispatcherChannels {
     /// Incoming requests.
-    pub queue: DispatchQueue,
+    pub queue: Arc<DispatchQueue>,
     /// Answers to the shard task.
     pub answers: mpsc::Sender<Input>,
     /// The shards and terms in which this replica may write.
@@ -132,7 +123,7 @@ pub struct Dispatcher {
 impl Dispatcher {
     /// Creates a dispatcher with at most `inflight_max` requests in flight, and in addition those of slow namespaces.
     pub fn new(api: ApiClient, clock: Clock, channels: DispatcherChannels, inflight_max: u32) -> Dispatcher {
-        let metrics = channels.queue.shared.metrics.clone();
+        let metrics = channels.queue.metrics.clone();
         let leadership = channels.leadership.clone();
         let in_flight = InFlight::new(inflight_max);
         let total_max = in_flight.total_max(inflight_max);
@@ -160,7 +151,7 @@ impl Dispatcher {
                 biased;
                 () = phase.reached(Phase::StopIntake) => break,
                 Some(settled) = self.lane.next() => self.settle(settled).await,
-                () = queue.shared.arrivals.notified() => {}
+                () = queue.arrivals.notified() => {}
                 _ = verdict.changed() => {}
                 () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => {}
             }

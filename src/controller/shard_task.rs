@@ -7,7 +7,7 @@
 
 mod lifecycle_channels;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::{mpsc, watch};
@@ -47,9 +47,9 @@ pub struct ShardChannels {
     /// Answers to requests.
     pub answers: mpsc::Receiver<Input>,
     /// Queue of Job requests.
-    pub dispatch: DispatchQueue,
+    pub dispatch: Arc<DispatchQueue>,
     /// Queue of status writes.
-    pub statuses: StatusQueue,
+    pub statuses: Arc<StatusQueue>,
     /// Queue of Events.
     pub events: EventQueue,
     /// Phase of the shutdown; it ends the task.

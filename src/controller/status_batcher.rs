@@ -7,7 +7,7 @@
 //! whole lane. A write is sent only in the shard term in which it was ordered, checked again at the send; otherwise
 //! it is answered as abandoned.
 
-use std::{collections::HashSet, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use tokio::sync::{mpsc, watch};
 
@@ -51,7 +51,7 @@ const RETRIES_MAX: u32 = 64;
 #[derive(Debug)]
 pub struct StatusChannels {
     /// Incoming writes.
-    pub queue: StatusQueue,
+    pub queue: Arc<StatusQueue>,
     /// Answers to the shard task.
     pub answers: mpsc::Sender<Input>,
     /// The shards and terms in which this replica may write.
@@ -79,7 +79,7 @@ pub struct StatusBatcher {
 impl StatusBatcher {
     /// Creates a batcher that collects changes for `flush_interval`.
     pub fn new(api: ApiClient, clock: Clock, channels: StatusChannels, flush_interval: Duration) -> StatusBatcher {
-        let (leadership, metrics) = (channels.leadership.clone(), channels.queue.metrics().api.clone());
+        let (leadership, metrics) = (channels.leadership.clone(), channels.queue.metrics.api.clone());
         StatusBatcher {
             lane: Lane::new(api, clock.clone(), leadership, metrics, INFLIGHT_MAX),
             clock,
@@ -102,7 +102,7 @@ impl StatusBatcher {
                 biased;
                 () = phase.reached(Phase::FlushStatuses) => break,
                 Some(settled) = self.lane.next() => self.settle(settled).await,
-                () = queue.news() => {}
+                () = queue.news.notified() => {}
                 _ = self.channels.burst.changed() => {}
                 () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => {}
             }
@@ -265,7 +265,7 @@ impl StatusBatcher {
     }
 
     fn metrics(&self) -> &StatusMetrics {
-        self.channels.queue.metrics()
+        &self.channels.queue.metrics
     }
 }
 

@@ -177,7 +177,7 @@ const LATENCY: Duration = Duration::from_millis(5);
 struct Bench {
     clock: Clock,
     api: FakeApi,
-    queue: DispatchQueue,
+    queue: Arc<DispatchQueue>,
     answers: mpsc::Receiver<Input>,
     leadership: watch::Sender<Leadership>,
     phases: PhaseSender,

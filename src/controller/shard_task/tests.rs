@@ -85,7 +85,7 @@ struct Bench {
     clock: Clock,
     inputs: mpsc::Sender<Input>,
     creates: mpsc::Receiver<(u128, String)>,
-    statuses: StatusQueue,
+    statuses: Arc<StatusQueue>,
     phases: PhaseSender,
     snapshot: watch::Sender<ShardFigures>,
     shard: JoinHandle<()>,

@@ -53,36 +53,28 @@ struct Arrivals {
     was_urgent: bool,
 }
 
-/// The queue of the status batcher. Clones share one queue.
-#[derive(Clone, Debug)]
-pub struct StatusQueue {
-    shared: Arc<Shared>,
-}
-
+/// The queue of the status batcher.
 #[derive(Debug)]
-struct Shared {
+pub struct StatusQueue {
     pending: DashMap<Uid, Pending>,
     /// The size of the map, whose own `len` would lock every part of it.
     n_pending: AtomicUsize,
     arrivals: Mutex<Arrivals>,
     /// Notified when the batcher must wake up early.
-    news: Notify,
-    metrics: StatusMetrics,
+    pub(super) news: Notify,
+    pub(super) metrics: StatusMetrics,
 }
 
 impl StatusQueue {
     /// Creates an empty queue.
-    pub fn new(metrics: StatusMetrics) -> StatusQueue {
-        let shared = Shared {
+    pub fn new(metrics: StatusMetrics) -> Arc<StatusQueue> {
+        Arc::new(StatusQueue {
             pending: DashMap::new(),
             n_pending: AtomicUsize::new(0),
             arrivals: Mutex::default(),
             news: Notify::new(),
             metrics,
-        };
-        StatusQueue {
-            shared: Arc::new(shared),
-        }
+        })
     }
 
     /// Adds a write without waiting.
@@ -91,8 +83,8 @@ impl StatusQueue {
     ///
     /// If the queue is full, returns the answer to the write.
     pub fn push(&self, shard_term: ShardTerm, write: StatusWrite, now: BootInstant) -> Result<(), Input> {
-        if self.len() >= PENDING_MAX && !self.shared.pending.contains_key(&write.cron_job.uid) {
-            self.shared.metrics.overflows.inc();
+        if self.len() >= PENDING_MAX && !self.pending.contains_key(&write.cron_job.uid) {
+            self.metrics.overflows.inc();
             let message = "too many statuses wait to be written".into();
             return Err(answer(write, OrderOutcome::failed(message, None)));
         }
@@ -103,7 +95,7 @@ impl StatusQueue {
             since: now,
             n_retries: 0,
         };
-        let is_listed = match self.shared.pending.entry(uid.clone()) {
+        let is_listed = match self.pending.entry(uid.clone()) {
             Entry::Vacant(vacant) => {
                 vacant.insert(pending);
                 self.count_one_more();
@@ -129,7 +121,7 @@ impl StatusQueue {
         }
         // Otherwise the batcher already sleeps until an older write is due.
         if is_urgent || arrivals.by_age.len() == 1 {
-            self.shared.news.notify_one();
+            self.news.notify_one();
         }
         Ok(())
     }
@@ -141,7 +133,7 @@ impl StatusQueue {
             pending.since,
             pending.write.is_urgent,
         );
-        match self.shared.pending.entry(uid.clone()) {
+        match self.pending.entry(uid.clone()) {
             Entry::Vacant(vacant) => {
                 vacant.insert(pending);
                 self.count_one_more();
@@ -163,7 +155,7 @@ impl StatusQueue {
 
     /// Marks a CronJob's write as due, after the write in flight was answered.
     pub(super) fn make_due(&self, uid: Uid) {
-        if self.shared.pending.contains_key(&uid) {
+        if self.pending.contains_key(&uid) {
             self.arrivals().urgent.push_back(uid);
         }
     }
@@ -188,7 +180,7 @@ impl StatusQueue {
         loop {
             let (since, uid) = arrivals.by_age.front()?;
             let is_due = *since + age <= now;
-            let pending = self.shared.pending.get(uid);
+            let pending = self.pending.get(uid);
             let is_current = pending.is_some_and(|pending| pending.since == *since);
             if is_current && !is_due {
                 return None;
@@ -206,7 +198,7 @@ impl StatusQueue {
     }
 
     pub(super) fn take(&self, uid: &Uid) -> Option<Pending> {
-        let (_, pending) = self.shared.pending.remove(uid)?;
+        let (_, pending) = self.pending.remove(uid)?;
         self.count_one_less();
         Some(pending)
     }
@@ -215,14 +207,9 @@ impl StatusQueue {
     pub(super) fn rebase(&self, stored: &StatusWrite, version: ResourceVersion) {
         let uid = &stored.cron_job.uid;
         let is_same = |pending: &Pending| pending.write.status == stored.status;
-        if self
-            .shared
-            .pending
-            .remove_if(uid, |_, pending| is_same(pending))
-            .is_some()
-        {
+        if self.pending.remove_if(uid, |_, pending| is_same(pending)).is_some() {
             self.count_one_less();
-        } else if let Some(mut pending) = self.shared.pending.get_mut(uid) {
+        } else if let Some(mut pending) = self.pending.get_mut(uid) {
             pending.write.resource_version = pending.write.resource_version.max(version);
         }
     }
@@ -230,14 +217,14 @@ impl StatusQueue {
     /// Removes the pending write if it is based on an outdated version.
     pub(super) fn take_if_built_on(&self, uid: &Uid, version: ResourceVersion) -> Option<Pending> {
         let is_outdated = |pending: &Pending| pending.write.resource_version <= version;
-        let (_, pending) = self.shared.pending.remove_if(uid, |_, pending| is_outdated(pending))?;
+        let (_, pending) = self.pending.remove_if(uid, |_, pending| is_outdated(pending))?;
         self.count_one_less();
         Some(pending)
     }
 
     /// Returns the number of pending writes.
     pub fn len(&self) -> usize {
-        self.shared.n_pending.load(Ordering::Relaxed)
+        self.n_pending.load(Ordering::Relaxed)
     }
 
     /// Returns whether no write is pending.
@@ -245,28 +232,19 @@ impl StatusQueue {
         self.len() == 0
     }
 
-    /// Returns when the batcher must wake up early.
-    pub(super) async fn news(&self) {
-        self.shared.news.notified().await;
-    }
-
-    pub(super) fn metrics(&self) -> &StatusMetrics {
-        &self.shared.metrics
-    }
-
     fn count_one_more(&self) {
-        self.shared.n_pending.fetch_add(1, Ordering::Relaxed);
-        self.shared.metrics.pending.inc();
+        self.n_pending.fetch_add(1, Ordering::Relaxed);
+        self.metrics.pending.inc();
     }
 
     fn count_one_less(&self) {
-        self.shared.n_pending.fetch_sub(1, Ordering::Relaxed);
-        self.shared.metrics.pending.dec();
+        self.n_pending.fetch_sub(1, Ordering::Relaxed);
+        self.metrics.pending.dec();
     }
 
     /// Locks the lists. They are consistent after every statement, so a panic elsewhere does not invalidate them.
     fn arrivals(&self) -> MutexGuard<'_, Arrivals> {
-        self.shared.arrivals.lock().unwrap_or_else(PoisonError::into_inner)
+        self.arrivals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

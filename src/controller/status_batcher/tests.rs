@@ -118,7 +118,7 @@ impl FakeApi {
 struct Bench {
     clock: Clock,
     api: FakeApi,
-    queue: StatusQueue,
+    queue: Arc<StatusQueue>,
     answers: mpsc::Receiver<Input>,
     leadership: watch::Sender<Leadership>,
     phases: PhaseSender,

@@ -72,7 +72,8 @@ pub struct StatusBatcher {
     busy: HashSet<Uid>,
     /// Busy CronJobs whose next write is due.
     parked: HashSet<Uid>,
-    is_flushing: bool,
+    /// The deadline for the remaining statuses, once the shutdown has reached them.
+    flush_by: Option<BootInstant>,
     n_reading: usize,
 }
 
@@ -87,46 +88,38 @@ impl StatusBatcher {
             flush_interval,
             busy: HashSet::new(),
             parked: HashSet::new(),
-            is_flushing: false,
+            flush_by: None,
             n_reading: 0,
         }
     }
 
     /// Runs until [`Phase::FlushStatuses`], then writes the remaining statuses for at most [`STATUS_GRACE`].
     pub async fn run(mut self) {
-        let queue = self.channels.queue.clone();
+        let queue = Arc::clone(&self.channels.queue);
         let mut phase = self.channels.phase.clone();
         loop {
-            let pause = self.send_due().await;
+            let mut pause = self.send_due().await;
+            if let Some(flush_by) = self.flush_by {
+                let remaining = flush_by.since(self.clock.boot());
+                let is_done = queue.is_empty() && self.lane.n_in_flight() == 0;
+                if is_done || remaining.is_zero() {
+                    break;
+                }
+                pause = Some(pause.map_or(remaining, |pause| pause.min(remaining)));
+            }
             tokio::select! {
                 biased;
-                () = phase.reached(Phase::FlushStatuses) => break,
+                () = phase.reached(Phase::FlushStatuses), if self.flush_by.is_none() => {
+                    self.flush_by = Some(self.clock.boot() + STATUS_GRACE);
+                }
                 Some(settled) = self.lane.next() => self.settle(settled).await,
                 () = queue.news.notified() => {}
-                _ = self.channels.burst.changed() => {}
+                // An error means that every sender is gone: no burst follows.
+                Ok(()) = self.channels.burst.changed() => {}
                 () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => {}
             }
         }
-        self.flush().await;
-    }
-
-    async fn flush(mut self) {
-        self.is_flushing = true;
-        let deadline = self.clock.boot() + STATUS_GRACE;
-        loop {
-            let pause = self.send_due().await.unwrap_or(STATUS_GRACE);
-            let remaining = deadline.since(self.clock.boot());
-            let is_done = self.channels.queue.is_empty() && self.lane.n_in_flight() == 0;
-            if is_done || remaining.is_zero() {
-                break;
-            }
-            tokio::select! {
-                biased;
-                Some(settled) = self.lane.next() => self.settle(settled).await,
-                () = tokio::time::sleep(pause.min(remaining)) => {}
-            }
-        }
-        let n_left = self.channels.queue.len() + self.busy.len();
+        let n_left = queue.len() + self.busy.len();
         if n_left > 0 {
             tracing::warn!(
                 n_left,
@@ -164,7 +157,7 @@ impl StatusBatcher {
 
     /// Returns the age at which a write that is not urgent is due.
     fn age_when_due(&self) -> Duration {
-        if self.is_flushing {
+        if self.flush_by.is_some() {
             Duration::ZERO
         } else if self.channels.burst.get() {
             AGE_MAX.max(self.flush_interval)

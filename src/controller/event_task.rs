@@ -185,7 +185,7 @@ impl EventTask {
     /// Adds an Event to the backlog. An Event that is dropped for lack of room still counts, so that the next Event of
     /// its kind carries the full count.
     fn take_in(&mut self, emitted: EmittedEvent) {
-        let priority = if !self.deliveries.is_repeat(&emitted.event) {
+        let priority = if !self.deliveries.aggregator.is_repeat(&emitted.event) {
             Priority::First
         } else if emitted.event.reason.is_warning() {
             Priority::Warning
@@ -194,7 +194,7 @@ impl EventTask {
         };
         let cron_job = Arc::clone(&emitted.event.cron_job);
         if let Some(dropped) = self.backlog.push(priority, &cron_job.namespace, emitted) {
-            self.deliveries.count(&dropped.event);
+            self.deliveries.aggregator.count(&dropped.event);
             self.metrics.dropped_over_budget.inc();
         }
     }

@@ -9,7 +9,7 @@ use std::{collections::VecDeque, time::Duration};
 use super::{EmittedEvent, request::Attempt};
 use crate::{
     kube_api::{EventAction, EventAggregator, EventOutcome},
-    shard::{BootInstant, CronJobEvent, Uid},
+    shard::{BootInstant, Uid},
     telemetry::metrics::EventMetrics,
 };
 
@@ -41,7 +41,8 @@ struct Delivery {
 /// The deliveries of all CronJobs.
 #[derive(Debug)]
 pub(super) struct Deliveries {
-    aggregator: EventAggregator,
+    /// Merges similar Events of a CronJob.
+    pub(super) aggregator: EventAggregator,
     /// The deliveries, in the order in which they were begun.
     begun: Vec<Delivery>,
     metrics: EventMetrics,
@@ -59,16 +60,6 @@ impl Deliveries {
     /// Whether a delivery for another CronJob can begin.
     pub(super) fn has_room(&self) -> bool {
         self.begun.len() < DELIVERIES_MAX
-    }
-
-    /// Whether an Event of the same CronJob and reason was sent recently.
-    pub(super) fn is_repeat(&self, event: &CronJobEvent) -> bool {
-        self.aggregator.is_repeat(event)
-    }
-
-    /// Counts an Event that is not sent.
-    pub(super) fn count(&mut self, event: &CronJobEvent) {
-        self.aggregator.count(event);
     }
 
     /// Returns the number of Events that are not concluded.

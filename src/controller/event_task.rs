@@ -161,10 +161,12 @@ impl EventTask {
             burst_since = burst.get().then(|| burst_since.unwrap_or(now));
             let burst_wait = burst_since.map(|since| (since + burst_wait_max).since(now));
             let burst_wait = burst_wait.filter(|wait| !wait.is_zero());
-            if burst_wait.is_none() {
+            let pause = if burst_wait.is_some() {
+                burst_wait
+            } else {
                 self.begin_deliveries(now);
-            }
-            let pause = self.send_permitted().into_iter().chain(burst_wait).min();
+                self.send_permitted()
+            };
             if !is_open && self.deliveries.len() == 0 {
                 return;
             }

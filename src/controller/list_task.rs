@@ -111,7 +111,8 @@ impl ListTask {
 
     fn warn(&self, error: &ListError) {
         let right = ["list", error.resource];
-        self.failures.note(right, error.code, &error.message, self.clock.boot());
+        self.failures
+            .note(right, error.code, &error.to_string(), self.clock.boot());
     }
 
     /// Lists every scope. Returns the versions of the oldest lists.

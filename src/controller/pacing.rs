@@ -62,7 +62,7 @@ pub enum Admission {
     Full,
 }
 
-/// The last pause of a lane, which may be over.
+/// The last pause of a lane, which may be over. While a probe is in flight, it is a pause of [`PROBE_PATIENCE`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Pause {
     until: BootInstant,

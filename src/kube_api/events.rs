@@ -42,10 +42,10 @@ const BUCKET_REFILL_SECONDS: i64 = 300;
 /// The maximum length of an object's name.
 const NAME_MAX_BYTES: usize = 253;
 
-/// The action for an Event.
+/// An Event to create, or the patch that may be sent instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventAction {
-    /// Where.
+    /// The namespace of the Event.
     pub namespace: Box<str>,
     /// The whole Event, to create.
     pub body: Vec<u8>,

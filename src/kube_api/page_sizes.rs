@@ -1,9 +1,9 @@
 //! The sizes of the pages of all lists.
 
-/// Number of objects in a page of lists other than those of shards, as in the built-in controllers and `kubectl`.
+/// Number of objects in a page of most lists, as in the built-in controllers and `kubectl`.
 pub const PAGE_SIZE: u32 = 500;
 
-/// Number of objects in a page of CronJobs or Jobs for shards. For each page that an API server answers from its cache, it
+/// Number of objects in a page of CronJobs or Jobs that are also watched, or that a shard lists. For each page that an API server answers from its cache, it
 /// copies the index of the whole collection, so a few large pages cost it less than many small ones.
 pub(super) const LARGE_PAGE_SIZE: u32 = 2_000;
 

@@ -1,5 +1,5 @@
-//! Measures how long the shards of a killed replica have no leader, with CronJobs that are not due, and how much memory
-//! replicas use.
+//! Measures the time from the kill of a replica until all shards are led, with CronJobs that are not due, and how much
+//! memory replicas use.
 
 use std::{
     fmt::{self, Display, Formatter},
@@ -32,8 +32,8 @@ use crate::{
     target::Target,
 };
 
-/// After three crashes in ten minutes, a shard is in quarantine, and one replica leads nothing else. A new installation
-/// knows of no crashes.
+/// After three crashes in ten minutes, a shard is in quarantine. One replica then leads only such shards, and the other
+/// replicas lead the rest. A new installation has no record of crashes.
 const KILLS_PER_INSTALLATION: u32 = 2;
 
 #[derive(Debug, Args)]
@@ -50,7 +50,7 @@ pub(crate) struct TakeoversArguments {
     /// Number of shards: a power of two from 16 to 1024.
     #[arg(long, default_value_t = 256)]
     shards: u32,
-    /// Changes of CronJobs in a second, by a user. With 0, their watch is quiet.
+    /// Changes of CronJobs in a second, by a user. With 0, no CronJob changes.
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=1_000))]
     changes_per_second: u32,
     /// Feature gates of the API server, such as `ShardedListAndWatch=true`, separated by commas.
@@ -120,7 +120,7 @@ struct TakeoversReport {
     changes_per_second: u32,
     /// Seconds from each kill until all shards were led.
     seconds: Vec<f64>,
-    /// The most memory of a replica until the shards were even. The first replica that is ready leads all shards until
+    /// The most memory of a replica until the shards were spread evenly. The first replica that is ready leads all shards until
     /// the others take their part.
     first_resident_max_mib: f64,
     /// The most memory of a replica after that.
@@ -184,7 +184,7 @@ impl Takeovers {
     }
 }
 
-/// Deletes what an installation without running replicas has left.
+/// Deletes the Leases and the ConfigMap of an installation whose replicas have ended.
 fn delete_installation(kubectl: &Kubectl) -> anyhow::Result<()> {
     let delete = ["delete", "--namespace=kube-system"];
     let leases = ["leases", "--selector=cronwheel.dev/lease=cronwheel"];

@@ -57,9 +57,10 @@ impl Refusals {
             Ok(_) | Err(_) => self.note_answer(right, None, None),
         };
         // A watch whose version is too old is no failure: a list follows.
+        let is_expired_watch = right[0] == "watch" && matches!(result, Err(LeaseError::Refused { code: 410, .. }));
         if let Err(error) = result
             && !is_refused
-            && !matches!(error, LeaseError::Refused { code: 410, .. })
+            && !is_expired_watch
         {
             self.log.note(right, None, &cause_text(error), self.clock.boot());
         }

@@ -48,14 +48,19 @@ impl UnlabelledJobs {
 
     /// Records an item of the watch. Returns the proof if this item completes one.
     pub(super) fn observe(&mut self, item: &WatchItem) -> Option<JobsLabelled> {
-        if let WatchItem::Input(Input::JobApplied(job)) = item
-            && job.controller.is_some()
-        {
-            self.insert(&job.uid);
-        } else if let WatchItem::Input(Input::JobUnselected(uid)) = item {
-            self.uids.remove(uid);
-        } else if let WatchItem::Input(Input::WatchUpdated(update)) = item {
-            return self.follow(update);
+        match item {
+            WatchItem::Input(Input::JobApplied(job)) if job.controller.is_some() => self.insert(&job.uid),
+            WatchItem::Input(Input::JobUnselected(uid)) => {
+                self.uids.remove(uid);
+            }
+            WatchItem::Input(Input::WatchUpdated(update)) => return self.follow(update),
+            WatchItem::Input(_)
+            | WatchItem::Undecodable { .. }
+            | WatchItem::Listed(_)
+            | WatchItem::PassedOver
+            | WatchItem::CacheFull
+            | WatchItem::HistoryWentBack { .. }
+            | WatchItem::Error { .. } => {}
         }
         None
     }

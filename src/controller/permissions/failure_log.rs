@@ -36,7 +36,8 @@ struct Failures {
 }
 
 impl FailureLog {
-    /// Records a request that did not succeed and is repeated: its HTTP status, if it was answered, and the message.
+    /// Records a request that did not succeed and is repeated: the HTTP status of its answer, if it may be a
+    /// lack of permission, and the message.
     pub fn note(&self, right: Right, code: Option<u16>, error: &str, now: BootInstant) {
         match code {
             Some(code @ (401 | 403)) => self.refused(right, code, error, now),
@@ -44,8 +45,8 @@ impl FailureLog {
         }
     }
 
-    /// Records a refused request: its HTTP status, 401 or 403, and the server's message. All requests have the same
-    /// credentials.
+    /// Records a refused request: its HTTP status, 401 or 403, and the server's message. All answers with 401 share a
+    /// warning, because all requests have the same credentials.
     pub fn refused(&self, right: Right, code: u16, error: &str, now: BootInstant) {
         let due = {
             let mut failures = self.lock();
@@ -83,7 +84,8 @@ impl FailureLog {
     fn failed(&self, [verb, resource]: Right, error: &str, now: BootInstant) {
         let due = self.lock().failed.take(error.to_owned(), now);
         if let Some(n_suppressed) = due {
-            tracing::warn!(request = %format_args!("{verb} {resource}"), error, n_suppressed, "a request failed and is repeated");
+            let request = format!("{verb} {resource}");
+            tracing::warn!(request, error, n_suppressed, "a request failed and is repeated");
         }
     }
 

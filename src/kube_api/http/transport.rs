@@ -43,6 +43,7 @@ use super::{
 pub(super) struct TransportParts {
     server: ApiServer,
     tcp: TrackingConnector,
+    /// Whether the server has no TLS, or negotiated HTTP/1.1.
     speaks_http1_only: Arc<AtomicBool>,
     times: ConnectionTimes,
 }

@@ -354,7 +354,10 @@ impl<K: Kind> ListWatch<K> {
             WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object) => {
                 object.resource_version().unwrap_or(before)
             }
-            WatchEvent::Bookmark(bookmark) => ResourceVersion::read(&bookmark.metadata.resource_version),
+            WatchEvent::Bookmark(bookmark) => {
+                let version = bookmark.metadata.resource_version.parse();
+                version.map_or(before, ResourceVersion)
+            }
             WatchEvent::Error(status) => {
                 let next = self.interrupted(before);
                 return self.fail_with_code(&status.message, status.code, next);

@@ -37,7 +37,7 @@ impl<K: Kind> ListWatch<K> {
     }
 
     /// Whether the current version, from the quorum of etcd, belongs to an older history. If so, reports it and begins
-    /// again after a pause, in which the session ends.
+    /// again after a pause. The controller ends its session meanwhile.
     pub(super) fn is_older_history(&mut self, current: ResourceVersion) -> bool {
         // An answer without a version, which no API server gives, proves nothing.
         if current >= self.newest || current == ResourceVersion::default() {

@@ -141,14 +141,16 @@ impl ShardState {
             return;
         }
         self.follow_clock(now);
-        let due = self.timers.advance(now);
+        let mut due = self.timers.take_buffers();
+        self.timers.advance(now, &mut due);
         self.outbox.reserve(due.slots.len());
-        for owner in due.slots {
+        for &owner in &due.slots {
             self.decide(owner, now);
         }
-        for owner in due.wakes {
+        for &owner in &due.wakes {
             self.evaluate(owner, now);
         }
+        self.timers.return_buffers(due);
     }
 
     /// The next effect to perform, oldest first.

@@ -8,11 +8,11 @@ use crate::{
     shard::index::OwnerIndex,
 };
 
-/// Ticks per second. Deadlines and back-offs need no finer resolution.
-const TICKS_PER_SEC: i64 = 20;
-const TICK_NANOS: i64 = 1_000_000_000 / TICKS_PER_SEC;
+/// Ticks of the fine wheels per second. Deadlines and back-offs need no finer resolution.
+const FINE_TICKS_PER_SEC: i64 = 20;
+const FINE_TICK_NANOS: i64 = 1_000_000_000 / FINE_TICKS_PER_SEC;
 
-/// A clock that falls back by at most this many ticks, one second, does not rebuild the wheels.
+/// A clock that falls back by at most this many fine ticks, one second, does not rebuild the wheels.
 const FALL_BACK_TICKS_MAX: u32 = 20;
 
 /// The CronJobs whose timers are due.
@@ -24,54 +24,86 @@ pub(super) struct Due {
     pub(super) wakes: Vec<OwnerIndex>,
 }
 
-/// A CronJob has at most one slot and one other wake-up, for a deadline or a back-off.
+/// One wheel of whole minutes for cron instants, and finer ones for `@every` and for deadlines and back-offs. A CronJob
+/// has at most one slot, on one of the first two wheels, and one other wake-up.
 pub(super) struct Timers {
-    ticks: Ticks,
-    slots: Wheel,
+    fine_ticks: FineTicks,
+    minute_slots: Wheel,
+    fine_slots: Wheel,
     wakes: Wheel,
+    /// Reused between calls, so that a burst does not allocate again.
+    buffers: Due,
 }
 
 impl Timers {
     pub(super) fn new(now: Timestamp) -> Timers {
         Timers {
-            ticks: Ticks {
+            fine_ticks: FineTicks {
                 origin_secs: now.as_second(),
             },
-            slots: Wheel::new(0),
+            minute_slots: Wheel::new(minute_floor(now)),
+            fine_slots: Wheel::new(0),
             wakes: Wheel::new(0),
+            buffers: Due::default(),
         }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.slots.len() + self.wakes.len()
+        self.minute_slots.len() + self.fine_slots.len() + self.wakes.len()
     }
 
-    /// Whether a slot of the CronJob is on the wheel.
+    /// Whether a slot of the CronJob is on a wheel.
     pub(super) fn has_slot(&self, owner: OwnerIndex) -> bool {
-        self.slots.tick(owner).is_some()
+        self.minute_slots.tick(owner).is_some() || self.fine_slots.tick(owner).is_some()
     }
 
     /// Whether the wheels must be rebuilt: they are ahead of `now`, so that new timers would be late or lost, or the
-    /// ticks may run out eventually.
+    /// fine ticks may run out eventually.
     fn must_be_rebuilt(&self, now: Timestamp) -> bool {
-        let tick = self.ticks.floor(now);
-        let elapsed = self.slots.elapsed().max(self.wakes.elapsed());
-        let is_set_back = elapsed > tick.saturating_add(FALL_BACK_TICKS_MAX) || self.ticks.begin_after(now);
-        is_set_back || tick > LAST_TICK / 2
+        let fine_tick = self.fine_ticks.floor(now);
+        let elapsed = self.fine_slots.elapsed().max(self.wakes.elapsed());
+        let is_set_back = elapsed > fine_tick.saturating_add(FALL_BACK_TICKS_MAX) || self.fine_ticks.begin_after(now);
+        is_set_back || self.minute_slots.elapsed() > minute_floor(now).saturating_add(1) || fine_tick > LAST_TICK / 2
+    }
+
+    pub(super) fn take_buffers(&mut self) -> Due {
+        std::mem::take(&mut self.buffers)
+    }
+
+    pub(super) fn return_buffers(&mut self, mut due: Due) {
+        due.slots.clear();
+        due.wakes.clear();
+        self.buffers = due;
     }
 
     /// Collects everything due by `now`.
-    pub(super) fn advance(&mut self, now: Timestamp) -> Due {
-        let (tick, mut due) = (self.ticks.floor(now), Due::default());
-        self.slots.advance(tick, &mut due.slots);
-        self.wakes.advance(tick, &mut due.wakes);
-        due
+    pub(super) fn advance(&mut self, now: Timestamp, due: &mut Due) {
+        self.minute_slots.advance(minute_floor(now), &mut due.slots);
+        let fine_tick = self.fine_ticks.floor(now);
+        self.fine_slots.advance(fine_tick, &mut due.slots);
+        self.wakes.advance(fine_tick, &mut due.wakes);
     }
 
     pub(super) fn next_wakeup(&mut self) -> Option<Timestamp> {
-        let ticks = [self.slots.next_tick(), self.wakes.next_tick()];
-        let next = ticks.into_iter().flatten().min()?;
-        Some(self.ticks.instant(next))
+        let minute = self.minute_slots.next_tick().map(from_minute);
+        let fine = [&mut self.fine_slots, &mut self.wakes].map(Wheel::next_tick);
+        let fine = fine.into_iter().flatten().map(|tick| self.fine_ticks.instant(tick));
+        fine.chain(minute).min()
+    }
+
+    fn set_slot(&mut self, owner: OwnerIndex, slot: Timestamp) {
+        if slot.as_second() % 60 == 0 && slot.subsec_nanosecond() == 0 {
+            self.fine_slots.cancel(owner);
+            self.minute_slots.set(owner, minute_floor(slot));
+        } else {
+            self.minute_slots.cancel(owner);
+            self.fine_slots.set(owner, self.fine_ticks.ceiling(slot));
+        }
+    }
+
+    fn cancel_slot(&mut self, owner: OwnerIndex) {
+        self.minute_slots.cancel(owner);
+        self.fine_slots.cancel(owner);
     }
 }
 
@@ -98,20 +130,18 @@ impl ShardState {
         }
     }
 
-    /// Puts the CronJob's next slot on the wheel, or removes it.
+    /// Puts the CronJob's next slot on a wheel, or removes it.
     pub(super) fn arm(&mut self, owner: OwnerIndex, slot: Option<Timestamp>) {
         self.index.cron_job_mut(owner).armed = slot;
         match slot {
-            Some(slot) => self.timers.slots.set(owner, self.timers.ticks.ceiling(slot)),
-            None => {
-                self.timers.slots.cancel(owner);
-            }
+            Some(slot) => self.timers.set_slot(owner, slot),
+            None => self.timers.cancel_slot(owner),
         }
     }
 
     /// Schedules an evaluation of the CronJob no later than `at`.
     pub(super) fn wake_at(&mut self, owner: OwnerIndex, at: Timestamp) {
-        let tick = self.timers.ticks.ceiling(at);
+        let tick = self.timers.fine_ticks.ceiling(at);
         if self.timers.wakes.tick(owner).is_none_or(|earlier| tick < earlier) {
             self.timers.wakes.set(owner, tick);
         }
@@ -122,13 +152,23 @@ impl ShardState {
     }
 }
 
-/// Ticks since `origin_secs`; 32 bits of them are almost seven years.
+/// The minute of an instant; instants before the epoch count as the epoch, since nothing is armed there.
+fn minute_floor(instant: Timestamp) -> u32 {
+    let minutes = instant.as_second().div_euclid(60).max(0);
+    u32::try_from(minutes).unwrap_or(LAST_TICK)
+}
+
+fn from_minute(tick: u32) -> Timestamp {
+    Timestamp::from_second(i64::from(tick) * 60).unwrap_or(Timestamp::MAX)
+}
+
+/// Fine ticks since `origin_secs`; 32 bits of them are almost seven years.
 #[derive(Clone, Copy)]
-struct Ticks {
+struct FineTicks {
     origin_secs: i64,
 }
 
-impl Ticks {
+impl FineTicks {
     /// Whether an instant is before the first tick.
     fn begin_after(self, instant: Timestamp) -> bool {
         instant.as_second() < self.origin_secs
@@ -136,20 +176,20 @@ impl Ticks {
 
     fn floor(self, instant: Timestamp) -> u32 {
         let secs = instant.as_second() - self.origin_secs;
-        let ticks = secs * TICKS_PER_SEC + i64::from(instant.subsec_nanosecond()) / TICK_NANOS;
+        let ticks = secs * FINE_TICKS_PER_SEC + i64::from(instant.subsec_nanosecond()) / FINE_TICK_NANOS;
         u32::try_from(ticks.max(0)).unwrap_or(LAST_TICK)
     }
 
     /// Rounds up, so that a timer never fires before its instant.
     fn ceiling(self, instant: Timestamp) -> u32 {
-        let is_on_tick = i64::from(instant.subsec_nanosecond()) % TICK_NANOS == 0;
+        let is_on_tick = i64::from(instant.subsec_nanosecond()) % FINE_TICK_NANOS == 0;
         self.floor(instant).saturating_add(u32::from(!is_on_tick))
     }
 
     fn instant(self, tick: u32) -> Timestamp {
         let ticks = i64::from(tick);
-        let nanos = i32::try_from(ticks % TICKS_PER_SEC * TICK_NANOS).unwrap_or(0);
-        Timestamp::new(self.origin_secs + ticks / TICKS_PER_SEC, nanos).unwrap_or(Timestamp::MAX)
+        let nanos = i32::try_from(ticks % FINE_TICKS_PER_SEC * FINE_TICK_NANOS).unwrap_or(0);
+        Timestamp::new(self.origin_secs + ticks / FINE_TICKS_PER_SEC, nanos).unwrap_or(Timestamp::MAX)
     }
 }
 
@@ -162,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timer_is_never_early_and_less_than_a_tick_late() {
+    fn a_fine_timer_is_never_early_and_less_than_a_tick_late() {
         for text in [
             "2026-05-01T00:00:00Z",
             "2026-05-01T00:00:00.001Z",
@@ -170,15 +210,22 @@ mod tests {
             "2026-05-01T00:00:07.95Z",
         ] {
             let instant = at(text);
-            let ticks = Ticks {
+            let ticks = FineTicks {
                 origin_secs: at("2026-04-30T23:59:07Z").as_second(),
             };
             let woken = ticks.instant(ticks.ceiling(instant));
             assert!(woken >= instant, "{text}: {woken}");
             assert!(
-                woken.duration_since(instant).as_nanos() < i128::from(TICK_NANOS),
+                woken.duration_since(instant).as_nanos() < i128::from(FINE_TICK_NANOS),
                 "{text}: {woken}"
             );
         }
+    }
+
+    #[test]
+    fn minute_ticks_are_whole_minutes() {
+        let instant = at("2026-05-01T00:01:00Z");
+        assert_eq!(from_minute(minute_floor(instant)), instant);
+        assert_eq!(minute_floor(at("2026-05-01T00:01:59.999Z")), minute_floor(instant));
     }
 }

@@ -90,6 +90,11 @@ pub enum RefusalReason {
     Failed(Option<u16>),
 }
 
+impl RefusalReason {
+    /// The first of all reasons in their order.
+    pub(crate) const FIRST: RefusalReason = RefusalReason::NamespaceTerminating;
+}
+
 /// The answer to the deletion of a Job (B-4.4).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeleteOutcome {

@@ -229,10 +229,17 @@ impl Account {
     }
 
     fn note_success(&mut self, namespace: &str, now: Timestamp) {
-        for (cause, group) in &mut self.groups {
-            if *cause.namespace == *namespace {
-                group.succeeded_at = Some(now);
-            }
+        // The usual case.
+        if self.groups.is_empty() {
+            return;
+        }
+        let first = Cause {
+            namespace: namespace.into(),
+            reason: RefusalReason::FIRST,
+        };
+        let groups = self.groups.range_mut(first..);
+        for (_, group) in groups.take_while(|(cause, _)| *cause.namespace == *namespace) {
+            group.succeeded_at = Some(now);
         }
     }
 

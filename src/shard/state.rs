@@ -89,7 +89,8 @@ pub struct ShardState {
     unsettled: Vec<OwnerIndex>,
     /// Whether the shard records facts without evaluating CronJobs.
     is_paused: bool,
-    /// Recorded decisions, oldest first, for diagnosis; `None` in a run.
+    /// Recorded decisions, oldest first, for diagnosis; `None` in a run. The caller takes them, so that they do not
+    /// accumulate.
     pub(crate) decisions: Option<Vec<Verdict>>,
     /// The memory for templates, which shards may share.
     pub(crate) template_memory: TemplateMemory,

@@ -36,6 +36,8 @@ pub(super) struct Survey {
     /// No step before this instant.
     next_at: Option<BootInstant>,
     report: Arc<TroubleReport>,
+    /// The shards to which the report is restricted.
+    shards: Option<ShardSet>,
 }
 
 struct Pass {
@@ -78,6 +80,7 @@ impl HeldShards {
         } else {
             self.survey.next_at = Some((pass.begun + PASS_INTERVAL).max(now.boot + STEP_INTERVAL));
             self.survey.report = Arc::new(pass.selection.into_report());
+            self.survey.shards = None;
         }
     }
 
@@ -89,9 +92,12 @@ impl HeldShards {
     /// The CronJobs in trouble, as of the last pass, of the shards for which this replica still acts.
     pub fn trouble_report(&mut self) -> Arc<TroubleReport> {
         let acting = self.acting();
-        let named_max = self.named_max(&acting);
         // Shards may have changed hands since the pass began.
-        Arc::make_mut(&mut self.survey.report).keep(&acting, named_max);
+        if self.survey.shards != Some(acting) {
+            let named_max = self.named_max(&acting);
+            Arc::make_mut(&mut self.survey.report).keep(&acting, named_max);
+            self.survey.shards = Some(acting);
+        }
         self.survey.report.clone()
     }
 

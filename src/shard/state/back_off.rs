@@ -9,7 +9,7 @@ use crate::shard::{back_off::BackOff, index::OwnerIndex};
 /// The wait after the first failure.
 const BACK_OFF_MIN: Duration = Duration::from_millis(100);
 
-/// The longest wait after failed deletes and look-ups.
+/// The longest wait after failed deletes, look-ups and status writes.
 const BACK_OFF_MAX: Duration = Duration::from_secs(30);
 
 /// The longest wait after a create was refused: a CronJob that runs every minute is tried once a slot. Upstream may wait

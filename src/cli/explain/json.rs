@@ -32,7 +32,7 @@ struct Answer<'a> {
     missing_jobs: &'a [String],
     next_runs: Vec<String>,
     slot: Option<String>,
-    /// The body as it would be sent, with numbers of any length.
+    /// The body exactly as it would be sent, with numbers of any length.
     job: Option<&'a RawValue>,
     deletes: Vec<&'a str>,
     status: Option<&'a Value>,
@@ -53,11 +53,10 @@ pub(super) fn document(subjects: &[Subject], explanations: &[Explanation]) -> se
     let answers: Vec<Answer<'_>> = pairs
         .map(|(subject, explanation)| answer(subject, explanation))
         .collect();
-    let text = match answers.as_slice() {
-        [one] => serde_json::to_string(one),
-        several => serde_json::to_string(several),
-    };
-    text.map(|text| indented(&text))
+    match answers.as_slice() {
+        [one] => serde_json::to_string_pretty(one),
+        several => serde_json::to_string_pretty(several),
+    }
 }
 
 fn answer<'a>(subject: &'a Subject, explanation: &'a Explanation) -> Answer<'a> {
@@ -99,78 +98,5 @@ fn event(event: &EventLine) -> Event<'_> {
         r#type: event.reason.event_type(),
         reason: event.reason.as_str(),
         message: &event.message,
-    }
-}
-
-/// Formats JSON with one line per member and item. Raw parts keep their tokens, which a parsed value would lose.
-fn indented(json: &str) -> String {
-    let mut indented = Indented::default();
-    let mut characters = json.chars();
-    while let Some(character) = characters.next() {
-        match character {
-            '{' | '[' => indented.open(character),
-            '}' | ']' => indented.close(character),
-            ',' => {
-                indented.text.push(',');
-                indented.new_line();
-            }
-            ':' => indented.text.push_str(": "),
-            '"' => {
-                indented.begin_value();
-                indented.text.push('"');
-                while let Some(character) = characters.next() {
-                    indented.text.push(character);
-                    match character {
-                        '"' => break,
-                        '\\' => indented.text.extend(characters.next()),
-                        _ => {}
-                    }
-                }
-            }
-            ' ' | '\t' | '\n' | '\r' => {}
-            _ => {
-                indented.begin_value();
-                indented.text.push(character);
-            }
-        }
-    }
-    indented.text
-}
-
-#[derive(Default)]
-struct Indented {
-    text: String,
-    depth: usize,
-    /// Whether nothing follows the last bracket yet.
-    is_empty: bool,
-}
-
-impl Indented {
-    fn open(&mut self, bracket: char) {
-        self.begin_value();
-        self.text.push(bracket);
-        self.depth += 1;
-        self.is_empty = true;
-    }
-
-    fn close(&mut self, bracket: char) {
-        self.depth = self.depth.saturating_sub(1);
-        if !self.is_empty {
-            self.new_line();
-        }
-        self.is_empty = false;
-        self.text.push(bracket);
-    }
-
-    fn begin_value(&mut self) {
-        if self.is_empty {
-            self.new_line();
-            self.is_empty = false;
-        }
-    }
-
-    fn new_line(&mut self) {
-        self.text.push('\n');
-        self.text.extend(std::iter::repeat_n("  ", self.depth));
     }
 }

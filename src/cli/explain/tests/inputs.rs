@@ -97,16 +97,10 @@ fn b_11_5_json_numbers_are_copied_verbatim() {
     let object = cron_job(json!({"spec": {"jobTemplate": {"spec": {"odd": "NUMBERS"}}}}));
     let list = json!({"kind": "List", "items": [job(1, json!({})), object]});
     for json in [object.to_string(), list.to_string()] {
-        let json = json.replace(
-            "\"NUMBERS\"",
-            "[ 12345678901234567890123,1.10, 1E2 ,{ }, \"a\\\" : , \\\\\"]",
-        );
+        let numbers = r#"[ 12345678901234567890123,1.10, 1E2 ,{ }, "a\" : , \\"]"#;
+        let json = json.replace("\"NUMBERS\"", numbers);
         let printed = run_on(&json, &["-o", "json"]).unwrap().output;
-        let lines: Vec<&str> = printed.lines().map(str::trim).collect();
-        let expected = ["12345678901234567890123,", "1.10,", "1E2,", "{},", "\"a\\\" : , \\\\\""];
-        let at = lines.iter().position(|line| *line == expected[0]);
-        let at = at.unwrap_or_else(|| panic!("{printed}"));
-        assert_eq!(lines[at..at + expected.len()], expected, "{printed}");
+        assert!(printed.contains(numbers), "{printed}");
     }
 }
 

@@ -4,8 +4,8 @@
 //! of another implementation. A malformed line is answered with `BAD` and does not end the run.
 
 use std::{
-    borrow::Cow,
-    io::{BufRead, Write},
+    io::{self, BufRead, Read as _, Write},
+    iter,
 };
 
 use jiff::Timestamp;
@@ -21,19 +21,14 @@ const LINE_BYTES_MAX: usize = 1 << 20;
 
 pub(super) fn run(mut input: impl BufRead, output: &mut impl Write) -> Result<(), NextError> {
     let mut line = Vec::new();
-    let mut answer = Vec::new();
     let (mut line_number, mut n_malformed) = (0_u64, 0);
     while read_line(&mut input, &mut line).map_err(NextError::Read)? {
         line_number += 1;
-        answer.clear();
-        let result = match answer_line(&line, &mut answer) {
-            Ok(()) => output.write_all(&answer),
-            Err(message) => {
-                n_malformed += 1;
-                writeln!(output, "BAD\tline {line_number}: {message}")
-            }
-        };
-        result.map_err(NextError::Write)?;
+        let answer = answer_line(&line).unwrap_or_else(|message| {
+            n_malformed += 1;
+            format!("BAD\tline {line_number}: {message}")
+        });
+        writeln!(output, "{answer}").map_err(NextError::Write)?;
     }
     match n_malformed {
         0 => Ok(()),
@@ -41,35 +36,20 @@ pub(super) fn run(mut input: impl BufRead, output: &mut impl Write) -> Result<()
     }
 }
 
-/// Reads the next line without its end; false at the end of the input. Of a line that is too long, one byte more than
-/// allowed is kept and the rest dropped.
-fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> std::io::Result<bool> {
+/// Reads the next line without its end; false at the end of the input. The rest of a line that is too long is dropped.
+fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     line.clear();
-    let mut is_any = false;
-    loop {
-        let available = match input.fill_buf() {
-            Ok(available) => available,
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
-        };
-        if available.is_empty() {
-            return Ok(is_any);
-        }
-        is_any = true;
-        let end = available.iter().position(|byte| *byte == b'\n');
-        let part = &available[..end.unwrap_or(available.len())];
-        line.extend_from_slice(&part[..part.len().min(LINE_BYTES_MAX + 1 - line.len())]);
-        let consumed = part.len() + usize::from(end.is_some());
-        input.consume(consumed);
-        if end.is_some() {
-            line.pop_if(|byte| *byte == b'\r');
-            return Ok(true);
-        }
+    let n_bytes = input.by_ref().take(LINE_BYTES_MAX as u64 + 2).read_until(b'\n', line)?;
+    if line.pop_if(|byte| *byte == b'\n').is_some() {
+        line.pop_if(|byte| *byte == b'\r');
+    } else if line.len() > LINE_BYTES_MAX {
+        input.skip_until(b'\n')?;
     }
+    Ok(n_bytes > 0)
 }
 
-/// Writes the query again and its answer. The error describes the problem with the query.
-fn answer_line(line: &[u8], answer: &mut Vec<u8>) -> Result<(), String> {
+/// Returns the query and its answer. The error describes the problem with the query.
+fn answer_line(line: &[u8]) -> Result<String, String> {
     if line.len() > LINE_BYTES_MAX {
         return Err(format!("longer than {LINE_BYTES_MAX} bytes"));
     }
@@ -88,37 +68,26 @@ fn answer_line(line: &[u8], answer: &mut Vec<u8>) -> Result<(), String> {
     let count = count.ok_or_else(|| format!("the count in column 4 is no number from 1 to {COUNT_MAX}"))?;
     let schedule = unescape(schedule)?;
     let zone = Some(zone).filter(|zone| !zone.is_empty());
-    answer.extend_from_slice(line);
     let effective = CronJobSchedule::new(&schedule, zone, &Zone::utc());
     // The zone is checked first, as by the controller (B-6.2).
-    match (effective.zone, effective.parsed) {
-        (Some(Err(error)), _) => append_error(&error.to_string(), answer),
-        (_, Err(error)) => append_error(&error.0, answer),
-        (_, Ok(schedule)) => append_activations(&schedule, from, count, answer),
-    }
-    answer.push(b'\n');
-    Ok(())
+    let answer = match (effective.zone, effective.parsed) {
+        (Some(Err(error)), _) => format!("ERR\t{}", escaped(&error.to_string())),
+        (_, Err(error)) => format!("ERR\t{}", escaped(&error.0)),
+        (_, Ok(schedule)) => activations(&schedule, from, count),
+    };
+    Ok(format!("{text}\t{answer}"))
 }
 
-fn append_activations(schedule: &Schedule, from: Timestamp, count: u32, answer: &mut Vec<u8>) {
+/// Returns this number of activations, or fewer and a dash.
+fn activations(schedule: &Schedule, from: Timestamp, count: u32) -> String {
     let utc = Zone::utc();
-    let mut reference = from;
-    for index in 0..count {
-        answer.push(if index == 0 { b'\t' } else { b' ' });
-        let Some(next) = schedule.library_next_after(reference, &utc) else {
-            answer.push(b'-');
-            break;
-        };
-        let written = write!(answer, "{next}");
-        debug_assert!(written.is_ok(), "writing to a vector does not fail");
-        reference = next;
-    }
+    let next = |at: &Timestamp| schedule.library_next_after(*at, &utc);
+    let found = iter::successors(next(&from), next).map(|at| at.to_string());
+    let found: Vec<String> = found.chain(iter::once("-".to_owned())).take(count as usize).collect();
+    found.join(" ")
 }
 
-fn unescape(text: &str) -> Result<Cow<'_, str>, String> {
-    if !text.contains('\\') {
-        return Ok(Cow::Borrowed(text));
-    }
+fn unescape(text: &str) -> Result<String, String> {
     let mut plain = String::with_capacity(text.len());
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
@@ -133,22 +102,12 @@ fn unescape(text: &str) -> Result<Cow<'_, str>, String> {
             _ => c,
         });
     }
-    Ok(Cow::Owned(plain))
+    Ok(plain)
 }
 
-fn append_error(text: &str, answer: &mut Vec<u8>) {
-    answer.extend_from_slice(b"\tERR\t");
-    append_escaped(text, answer);
-}
-
-fn append_escaped(text: &str, answer: &mut Vec<u8>) {
-    for byte in text.bytes() {
-        match byte {
-            b'\t' => answer.extend_from_slice(br"\t"),
-            b'\n' => answer.extend_from_slice(br"\n"),
-            b'\r' => answer.extend_from_slice(br"\r"),
-            b'\\' => answer.extend_from_slice(br"\\"),
-            _ => answer.push(byte),
-        }
-    }
+fn escaped(text: &str) -> String {
+    text.replace('\\', r"\\")
+        .replace('\t', r"\t")
+        .replace('\n', r"\n")
+        .replace('\r', r"\r")
 }

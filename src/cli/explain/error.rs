@@ -5,7 +5,7 @@ use std::io;
 /// The reasons why `explain` gives no explanation.
 #[derive(Debug, thiserror::Error)]
 pub enum ExplainError {
-    /// The file cannot be read.
+    /// The file cannot be read, or is not UTF-8.
     #[error("-f {file}: cannot be read; give a file or directory of CronJobs and Jobs, or - for standard input")]
     Read {
         /// The path as given.
@@ -13,20 +13,6 @@ pub enum ExplainError {
         /// The error of the system.
         #[source]
         error: io::Error,
-    },
-    /// The file is too large.
-    #[error("-f {file}: larger than {bytes_max} bytes; give the CronJobs of one namespace at a time")]
-    TooLarge {
-        /// The path as given.
-        file: String,
-        /// The maximum size.
-        bytes_max: u64,
-    },
-    /// The file is not UTF-8.
-    #[error("-f {file}: not in UTF-8; give YAML or JSON")]
-    NoText {
-        /// The path as given.
-        file: String,
     },
     /// The file is not valid YAML.
     #[error("{input}: not YAML: {problem}; {fix}")]
@@ -46,19 +32,13 @@ pub enum ExplainError {
         /// The error of the parser, with its position.
         problem: String,
     },
-    /// A document is not an object.
-    #[error("{place} is {found}; give Kubernetes objects, with apiVersion, kind, metadata and spec")]
+    /// A document or an item of a list is no Kubernetes object.
+    #[error("{place} {problem}; give Kubernetes objects, with apiVersion, kind, metadata and spec")]
     NoObject {
-        /// The document.
+        /// The document or item.
         place: String,
-        /// The type of the document.
-        found: &'static str,
-    },
-    /// An object has no kind.
-    #[error("{place} has no kind; give Kubernetes objects, with apiVersion, kind, metadata and spec")]
-    NoKind {
-        /// The object.
-        place: String,
+        /// What it lacks.
+        problem: &'static str,
     },
     /// An object has no name.
     #[error("a {kind} has no metadata.name; give it one")]

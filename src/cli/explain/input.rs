@@ -1,7 +1,7 @@
 //! Reads the files of `-f`.
 
 use std::{
-    fs::File,
+    fs,
     io::{self, Read},
     path::Path,
 };
@@ -11,9 +11,6 @@ use super::{
     objects::{self, Objects},
 };
 
-/// Maximum size of one file; a hundred thousand CronJobs need less.
-const FILE_BYTES_MAX: u64 = 1 << 30;
-
 /// The files of a directory that are read, as by `kubectl`.
 pub(super) const EXTENSIONS: [&str; 3] = ["json", "yaml", "yml"];
 
@@ -22,13 +19,13 @@ pub(super) fn read_all(files: &[String], mut input: impl Read) -> Result<Objects
     let mut all = Objects::default();
     for file in files {
         if file == "-" {
-            let text = text(file, &mut input)?;
+            let text = io::read_to_string(&mut input).map_err(|error| cannot_read(file, error))?;
             objects::read("standard input", &text, &mut all)?;
             continue;
         }
         for path in paths(file).map_err(|error| cannot_read(file, error))? {
-            let opened = File::open(&path).map_err(|error| cannot_read(&path, error))?;
-            objects::read(&path, &text(&path, opened)?, &mut all)?;
+            let text = fs::read_to_string(&path).map_err(|error| cannot_read(&path, error))?;
+            objects::read(&path, &text, &mut all)?;
         }
     }
     Ok(all)
@@ -49,18 +46,6 @@ fn paths(file: &str) -> io::Result<Vec<String>> {
     }
     paths.sort();
     Ok(paths)
-}
-
-fn text(file: &str, input: impl Read) -> Result<String, ExplainError> {
-    let mut bytes = Vec::new();
-    let n_bytes = input.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes);
-    if n_bytes.map_err(|error| cannot_read(file, error))? as u64 > FILE_BYTES_MAX {
-        return Err(ExplainError::TooLarge {
-            file: file.to_owned(),
-            bytes_max: FILE_BYTES_MAX,
-        });
-    }
-    String::from_utf8(bytes).map_err(|_| ExplainError::NoText { file: file.to_owned() })
 }
 
 fn cannot_read(file: &str, error: io::Error) -> ExplainError {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, value::RawValue};
 
 use super::ExplainError;
 
-/// Maximum number of documents in one input: more than objects fit into the largest accepted file.
+/// Maximum number of documents in one input: more CronJobs than the largest clusters have.
 const DOCUMENTS_MAX: usize = 1 << 20;
 
 /// Maximum number of nodes of a small input, including those that aliases repeat.
@@ -139,22 +139,20 @@ impl Objects {
     /// Adds a document. `kind` is that of the items of a list, which need not have one.
     pub(super) fn take(&mut self, place: &str, document: Document<'_>, kind: Option<&str>) -> Result<(), ExplainError> {
         let Document { value, text } = document;
+        let no_object = |problem| ExplainError::NoObject {
+            place: place.to_owned(),
+            problem,
+        };
         let mut members = match value {
             Value::Null => return Ok(()),
             Value::Object(members) => members,
             Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-                return Err(ExplainError::NoObject {
-                    place: place.to_owned(),
-                    found: form(&value),
-                });
+                return Err(no_object("is no object"));
             }
         };
         let named = members.get("kind").and_then(Value::as_str).map(str::to_owned);
-        let Some(kind) = named.or_else(|| kind.map(str::to_owned)) else {
-            return Err(ExplainError::NoKind {
-                place: place.to_owned(),
-            });
-        };
+        let kind = named.or_else(|| kind.map(str::to_owned));
+        let kind = kind.ok_or_else(|| no_object("has no kind"))?;
         if let Some(item_kind) = kind.strip_suffix("List")
             && let Some(Value::Array(items)) = members.get_mut("items").map(Value::take)
         {
@@ -200,16 +198,5 @@ impl Objects {
             members,
             template,
         });
-    }
-}
-
-fn form(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "nothing",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a text",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
     }
 }

@@ -227,7 +227,11 @@ fn invalid_input_is_refused_with_a_fix() {
     }
     refuse("", "standard input: no batch/v1 CronJob", "give at least one");
     refuse("{}", "document 1 of standard input has no kind", "apiVersion");
-    refuse("hello", "document 1 of standard input is a text", "Kubernetes objects");
+    refuse(
+        "hello",
+        "document 1 of standard input is no object",
+        "Kubernetes objects",
+    );
     refuse("a: b: c", "standard input: not YAML", "line 1");
     refuse("spec:\n  schedule: * * * * *", "not YAML", "begins with * in quotes");
     refuse("spec:\n  schedule: */5 * * * *", "not YAML", "begins with * in quotes");

@@ -30,7 +30,7 @@ pub use self::error::ExplainError;
 use self::{
     explanation::Explanation,
     objects::Objects,
-    reason::{Meaning, Reason},
+    reason::{MEANINGS, Meaning},
     trial::AssumedCreate,
     world::World,
 };
@@ -97,11 +97,11 @@ enum OutputFormat {
 /// The possible values of `reason`, for the long help.
 fn reasons() -> String {
     let mut help = "Reasons, with the rules of the built-in controller that they come from:".to_owned();
-    for reason in Reason::ALL {
+    for meaning in &MEANINGS {
         let Meaning {
             name, rules, sentence, ..
-        } = reason.meaning();
-        let decision = reason.decision().as_str();
+        } = meaning;
+        let decision = meaning.decision.as_str();
         // clap wraps the sentence with its indent.
         help += &["\n  ", name, " (", decision, "; ", rules, ")\n      ", sentence].concat();
     }

@@ -62,17 +62,18 @@ pub(super) fn document(subjects: &[Subject], explanations: &[Explanation]) -> se
 fn answer<'a>(subject: &'a Subject, explanation: &'a Explanation) -> Answer<'a> {
     let instant = |instant: Option<jiff::Timestamp>| instant.map(|instant| instant.to_string());
     let schedule = subject.record.as_ref().ok().map(|record| &record.schedule);
+    let meaning = explanation.reason.meaning();
     Answer {
         name: &subject.name,
         namespace: &subject.namespace,
         schedule: schedule.map(|schedule| &*schedule.text),
         time_zone: schedule.and_then(|schedule| schedule.time_zone.as_deref()),
         message: explanation.message(),
-        rules: explanation.reason.meaning().rules,
+        rules: meaning.rules,
         problems: &subject.refusals,
         missing_jobs: &explanation.lacking,
-        decision: explanation.reason.decision().as_str(),
-        reason: explanation.reason.meaning().name,
+        decision: meaning.decision.as_str(),
+        reason: meaning.name,
         slot: instant(explanation.slot),
         job: explanation.job.as_ref().map(|job| &*job.body),
         deletes: explanation.deletes.iter().map(|delete| &*delete.name).collect(),

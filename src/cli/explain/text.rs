@@ -122,7 +122,7 @@ impl Block<'_> {
         let in_text = |at: &Timestamp| format!("in {}, {}", span_text(self.now, *at), calendar.local(*at));
         let next = calendar.next.first().map_or_else(|| "never".to_owned(), in_text);
         let slot = resumed.slot.map(|slot| self.slot_text(slot)).unwrap_or_default();
-        match resumed.reason.decision() {
+        match resumed.reason.meaning().decision {
             Decision::Fire => format!("if it were resumed now: at once{slot}; then {next}"),
             Decision::Skip => format!(
                 "if it were resumed now: not at once, since {}; then {next}",
@@ -145,7 +145,7 @@ impl Block<'_> {
                 condition = "unknown: skip if that Job still runs, otherwise ";
             }
         }
-        let decision = explanation.reason.decision().as_str();
+        let decision = meaning.decision.as_str();
         let slot = explanation.slot.map(|slot| self.slot_text(slot)).unwrap_or_default();
         let next = self.next_run_text().unwrap_or_default();
         line(f, "decision", format_args!("{condition}{decision}{slot}{next}"))?;

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use http::Request;
 use kube::Client;
 use percent_encoding::{PercentEncode, utf8_percent_encode};
-use serde_json::Value;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, value::RawValue};
 
 use super::{
     ExplainError,
@@ -24,8 +25,8 @@ pub(super) async fn fetch(client: &Client, namespace: &str, name: &str) -> Resul
     let base = base(namespace);
     let path = format!("{base}/cronjobs/{}", escaped(name));
     let failed = |error| fetch_error("CronJob", namespace, name, error);
-    let text = get(client, &path).await.map_err(failed)?;
-    let cron_job = parse(&text).map_err(failed)?;
+    let text: Box<RawValue> = get(client, &path).await.map_err(failed)?;
+    let cron_job = Document::of_json(text.get()).map_err(ExplainError::Convert)?;
     let elsewhere = entries_elsewhere(&cron_job.value, namespace);
     objects.take(&path, cron_job, Some("CronJob"))?;
     let jobs = format!("{base}/jobs?limit={PAGE_SIZE}");
@@ -33,18 +34,17 @@ pub(super) async fn fetch(client: &Client, namespace: &str, name: &str) -> Resul
     for _ in 0..PAGES_MAX {
         let Some(path) = next else { break };
         let failed = |error| fetch_error("Jobs of", namespace, name, error);
-        let text = get(client, &path).await.map_err(failed)?;
-        let page = parse(&text).map_err(failed)?;
-        let token = page.value.pointer("/metadata/continue");
+        let value: Value = get(client, &path).await.map_err(failed)?;
+        let token = value.pointer("/metadata/continue");
         let token = token.and_then(Value::as_str).unwrap_or_default();
         next = (!token.is_empty()).then(|| format!("{jobs}&continue={}", escaped(token)));
-        objects.take(&path, page, Some("JobList"))?;
+        objects.take(&path, Document { value, text: None }, Some("JobList"))?;
     }
     for (namespace, name) in elsewhere {
         let path = format!("{}/jobs/{}", self::base(&namespace), escaped(&name));
         let failed = |error| fetch_error("Job", &namespace, &name, error);
         match get(client, &path).await {
-            Ok(text) => objects.take(&path, parse(&text).map_err(failed)?, Some("Job"))?,
+            Ok(value) => objects.take(&path, Document { value, text: None }, Some("Job"))?,
             Err(error) if code(&error) == Some(404) => {}
             Err(error) => return Err(failed(error)),
         }
@@ -66,14 +66,9 @@ fn entries_elsewhere(cron_job: &Value, namespace: &str) -> BTreeSet<(String, Str
     elsewhere.filter(|(of_entry, _)| of_entry != namespace).collect()
 }
 
-/// Reads an object as raw JSON, so that unknown fields are kept.
-async fn get(client: &Client, path: &str) -> Result<String, kube::Error> {
+async fn get<T: DeserializeOwned>(client: &Client, path: &str) -> Result<T, kube::Error> {
     let request = Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError)?;
-    client.request_text(request).await
-}
-
-fn parse(text: &str) -> Result<Document<'_>, kube::Error> {
-    Document::of_json(text).map_err(kube::Error::SerdeError)
+    client.request(request).await
 }
 
 /// Returns the HTTP status of a refusal.

@@ -87,7 +87,6 @@ struct Trial<'a> {
 #[derive(Default)]
 struct Seen {
     order: Option<JobOrder>,
-    is_create_answered: bool,
     /// The error of the last failed look-up.
     look_up_failure: Option<String>,
     /// The deletes, in order.
@@ -199,7 +198,6 @@ impl<'a> Trial<'a> {
         let (cron_job, slot) = (identity.uid.clone(), order.slot);
         self.seen.order = Some(order);
         self.input(Input::JobCreateAnswered { cron_job, slot, answer });
-        self.seen.is_create_answered = true;
     }
 
     fn delete(&mut self, delete: JobDelete) {

@@ -5,8 +5,10 @@ mod gaps;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use serde::Serialize;
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::{
+    Map, Value,
+    value::{RawValue, to_raw_value},
+};
 
 use self::gaps::{name_of, namespace_of};
 use super::{
@@ -140,35 +142,24 @@ fn subject(
     })
 }
 
-/// Returns the object as text, which the decoder borrows from.
+/// Returns the object as text, with its template as it was written. The decoder borrows from the text.
 fn text(object: &Object) -> Result<String, ExplainError> {
-    serde_json::to_string(&written(object)).map_err(ExplainError::Convert)
+    let text = || {
+        let mut members = raw_members(&object.members)?;
+        let spec = object.members.get("spec").and_then(Value::as_object);
+        if let (Some(spec), Some(template)) = (spec, &object.template) {
+            let mut spec = raw_members(spec)?;
+            spec.insert("jobTemplate", template.clone());
+            members.insert("spec", to_raw_value(&spec)?);
+        }
+        serde_json::to_string(&members)
+    };
+    text().map_err(ExplainError::Convert)
 }
 
-/// A value whose parts may be raw text.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Part<'a> {
-    AsCame(&'a RawValue),
-    Value(&'a Value),
-    Members(BTreeMap<&'a str, Part<'a>>),
-}
-
-/// Returns the object with its template as raw text.
-fn written(object: &Object) -> Part<'_> {
-    let mut members = parts(&object.members);
-    let spec = object.members.get("spec").and_then(Value::as_object);
-    if let (Some(spec), Some(template)) = (spec, &object.template) {
-        let mut spec = parts(spec);
-        spec.insert("jobTemplate", Part::AsCame(template));
-        members.insert("spec", Part::Members(spec));
-    }
-    Part::Members(members)
-}
-
-fn parts(members: &Map<String, Value>) -> BTreeMap<&str, Part<'_>> {
-    let part = |(name, value)| (String::as_str(name), Part::Value(value));
-    members.iter().map(part).collect()
+fn raw_members(members: &Map<String, Value>) -> serde_json::Result<BTreeMap<&str, Box<RawValue>>> {
+    let raw = |(name, value)| Ok((String::as_str(name), to_raw_value(value)?));
+    members.iter().map(raw).collect()
 }
 
 /// Refuses objects without a name, and two of one kind, namespace and name.

@@ -31,7 +31,7 @@ impl Trial<'_> {
                     SyncStage::History
                 }
             }
-            EventReason::SawCompletedJob if self.seen.is_create_answered => SyncStage::Later,
+            EventReason::SawCompletedJob if self.seen.order.is_some() => SyncStage::Later,
             EventReason::UnexpectedJob | EventReason::SawCompletedJob | EventReason::MissingJob => {
                 SyncStage::ActiveList
             }

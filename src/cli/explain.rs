@@ -28,7 +28,7 @@ use jiff::Timestamp;
 
 pub use self::error::ExplainError;
 use self::{
-    explanation::Explanation,
+    explanation::Explained,
     objects::Objects,
     reason::{MEANINGS, Meaning},
     trial::AssumedCreate,
@@ -247,25 +247,29 @@ fn answer(
             });
         }
     }
-    let explain = |subject| trial::explain(subject, &world, args.assume, now);
-    let explanations: Vec<Explanation> = world.subjects.iter().map(explain).collect::<Result<_, _>>()?;
+    let explain = |subject| Ok((subject, trial::explain(subject, &world, args.assume, now)?));
+    let explained: Vec<Explained<'_>> = world
+        .subjects
+        .iter()
+        .map(explain)
+        .collect::<Result<_, ExplainError>>()?;
     for remark in &remarks {
         // Standard error may be closed.
         let _ = writeln!(notes, "cronwheel: note: {remark}");
     }
     let written = match args.output {
         OutputFormat::Json => {
-            let document = json::document(&world.subjects, &explanations).map_err(ExplainError::Convert)?;
+            let document = json::document(&explained).map_err(ExplainError::Convert)?;
             writeln!(output, "{document}")
         }
-        OutputFormat::Text if args.check => check::write(&world, &explanations, &mut output),
-        OutputFormat::Text => text::write(&world, &explanations, (now, false), &mut output),
-        OutputFormat::Wide => text::write(&world, &explanations, (now, true), &mut output),
+        OutputFormat::Text if args.check => check::write(&explained, &mut output),
+        OutputFormat::Text => text::write(&explained, (now, false), &mut output),
+        OutputFormat::Wide => text::write(&explained, (now, true), &mut output),
     };
     let written = written.and_then(|()| output.flush());
     if args.check {
         // The exit code does not depend on a reader of the answer.
-        check::check(&world, &explanations)?;
+        check::check(&explained)?;
     }
     written.map_err(ExplainError::Write)
 }

@@ -2,26 +2,22 @@
 
 use std::io::{self, Write};
 
-use super::{
-    ExplainError,
-    explanation::Explanation,
-    world::{Subject, World},
-};
+use super::{ExplainError, explanation::Explained, world::Subject};
 
 /// Fails if there are any.
-pub(super) fn check(world: &World, explanations: &[Explanation]) -> Result<(), ExplainError> {
-    match unfit(world, explanations).count() {
+pub(super) fn check(explained: &[Explained<'_>]) -> Result<(), ExplainError> {
+    match unfit(explained).count() {
         0 => Ok(()),
         n_unfit => Err(ExplainError::Unfit {
             n_unfit,
-            n_cron_jobs: explanations.len(),
+            n_cron_jobs: explained.len(),
         }),
     }
 }
 
 /// Writes one line for each reason and refusal.
-pub(super) fn write(world: &World, explanations: &[Explanation], output: &mut impl Write) -> io::Result<()> {
-    for (subject, explanation) in unfit(world, explanations) {
+pub(super) fn write(explained: &[Explained<'_>], output: &mut impl Write) -> io::Result<()> {
+    for (subject, explanation) in unfit(explained) {
         let Subject { namespace, name, .. } = subject;
         let reason = explanation.reason;
         if reason.is_unfit() {
@@ -32,8 +28,8 @@ pub(super) fn write(world: &World, explanations: &[Explanation], output: &mut im
             writeln!(output, "CronJob {namespace}/{name}: {refusal}")?;
         }
     }
-    let n_fit = explanations.len() - unfit(world, explanations).count();
-    writeln!(output, "{n_fit} of {} CronJobs can run", explanations.len())
+    let n_fit = explained.len() - unfit(explained).count();
+    writeln!(output, "{n_fit} of {} CronJobs can run", explained.len())
 }
 
 /// Returns the API server's refusals of a CronJob, each as a sentence.
@@ -44,10 +40,8 @@ pub(super) fn refusals(subject: &Subject) -> Vec<String> {
         .collect()
 }
 
-fn unfit<'a>(
-    world: &'a World,
-    explanations: &'a [Explanation],
-) -> impl Iterator<Item = (&'a Subject, &'a Explanation)> {
-    let pairs = world.subjects.iter().zip(explanations);
-    pairs.filter(|(subject, explanation)| !subject.refusals.is_empty() || explanation.reason.is_unfit())
+fn unfit<'a>(explained: &'a [Explained<'a>]) -> impl Iterator<Item = &'a Explained<'a>> {
+    let is_unfit =
+        |(subject, explanation): &&Explained<'_>| !subject.refusals.is_empty() || explanation.reason.is_unfit();
+    explained.iter().filter(is_unfit)
 }

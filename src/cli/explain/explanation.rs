@@ -3,11 +3,14 @@
 use jiff::Timestamp;
 use serde_json::{Value, value::RawValue};
 
-use super::reason::Reason;
+use super::{reason::Reason, world::Subject};
 use crate::{
     kube_api::DecodeError,
     shard::{EventReason, JobDelete},
 };
+
+/// A CronJob and its explanation.
+pub(super) type Explained<'a> = (&'a Subject, Explanation);
 
 /// The action of the controller for a CronJob, and the reason.
 #[derive(Debug)]
@@ -67,9 +70,7 @@ impl Explanation {
             n_passed: 0,
         }
     }
-}
 
-impl Explanation {
     /// The reason, with its cause in parentheses, and the condition.
     pub(super) fn message(&self) -> String {
         let sentence = self.reason.meaning().sentence;

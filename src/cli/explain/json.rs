@@ -3,10 +3,7 @@
 use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 
-use super::{
-    explanation::{EventLine, Explanation},
-    world::Subject,
-};
+use super::explanation::{EventLine, Explained, Explanation};
 use crate::schedule::CronJobSchedule;
 
 /// Number of next runs.
@@ -48,18 +45,15 @@ struct Event<'a> {
 }
 
 /// Formats one explanation as an object, several as a list.
-pub(super) fn document(subjects: &[Subject], explanations: &[Explanation]) -> serde_json::Result<String> {
-    let pairs = subjects.iter().zip(explanations);
-    let answers: Vec<Answer<'_>> = pairs
-        .map(|(subject, explanation)| answer(subject, explanation))
-        .collect();
+pub(super) fn document(explained: &[Explained<'_>]) -> serde_json::Result<String> {
+    let answers: Vec<Answer<'_>> = explained.iter().map(answer).collect();
     match answers.as_slice() {
         [one] => serde_json::to_string_pretty(one),
         several => serde_json::to_string_pretty(several),
     }
 }
 
-fn answer<'a>(subject: &'a Subject, explanation: &'a Explanation) -> Answer<'a> {
+fn answer<'a>((subject, explanation): &'a Explained<'a>) -> Answer<'a> {
     let instant = |instant: Option<jiff::Timestamp>| instant.map(|instant| instant.to_string());
     let schedule = subject.record.as_ref().ok().map(|record| &record.schedule);
     let meaning = explanation.reason.meaning();

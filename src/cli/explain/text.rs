@@ -10,9 +10,9 @@ use serde_json::Value;
 
 use super::{
     check::refusals,
-    explanation::{EventLine, Explanation},
+    explanation::{EventLine, Explained, Explanation},
     reason::{Decision, Reason},
-    world::{Subject, World},
+    world::Subject,
 };
 use crate::{
     cli::calendar::{Calendar, Local, span_text, zone_of},
@@ -28,12 +28,11 @@ const DEADLINE_SECONDS_MIN: i64 = 10;
 
 /// Writes one block per CronJob.
 pub(super) fn write(
-    world: &World,
-    explanations: &[Explanation],
+    explained: &[Explained<'_>],
     (now, is_wide): (Timestamp, bool),
     output: &mut impl Write,
 ) -> io::Result<()> {
-    for (position, (subject, explanation)) in world.subjects.iter().zip(explanations).enumerate() {
+    for (position, (subject, explanation)) in explained.iter().enumerate() {
         if position > 0 {
             writeln!(output)?;
         }

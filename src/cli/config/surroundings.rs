@@ -8,6 +8,7 @@ use std::{
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::{TOKEN_FILE, not_in_pod};
 
@@ -29,7 +30,7 @@ pub(super) enum Surroundings {
 }
 
 /// The identity of this replica for other replicas.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(super) struct PodIdentity {
     /// The name, for people.
     pub name: String,
@@ -58,24 +59,6 @@ pub enum TokenFault {
     /// The token was not issued for a Pod, like the token of a Secret.
     #[error("it has no claim kubernetes.io.pod, so it was not issued for this Pod")]
     NotBound,
-}
-
-/// The claims of a token that is bound to a Pod (KEP-1205).
-#[derive(Deserialize)]
-struct Claims {
-    #[serde(rename = "kubernetes.io")]
-    kubernetes: Option<KubernetesClaims>,
-}
-
-#[derive(Deserialize)]
-struct KubernetesClaims {
-    pod: Option<PodClaim>,
-}
-
-#[derive(Deserialize)]
-struct PodClaim {
-    name: String,
-    uid: String,
 }
 
 impl Surroundings {
@@ -115,17 +98,16 @@ impl Surroundings {
     }
 }
 
-/// Decodes the claims. The signature is not verified: the token belongs to this process, and the API server verifies it
+/// Decodes the claim of a token that is bound to a Pod (KEP-1205). The signature is not verified: the token belongs to this process, and the API server verifies it
 /// at every request.
 fn named_in(token: &str) -> Result<PodIdentity, TokenFault> {
     let payload = token.trim().split('.').nth(1).ok_or(TokenFault::NoJsonWebToken)?;
     let payload = BASE64_URL_SAFE_NO_PAD
         .decode(payload)
         .map_err(|_| TokenFault::NoJsonWebToken)?;
-    let claims: Claims = serde_json::from_slice(&payload).map_err(|_| TokenFault::NoJsonWebToken)?;
-    let pod = claims.kubernetes.and_then(|claims| claims.pod);
-    let PodClaim { name, uid } = pod.ok_or(TokenFault::NotBound)?;
-    Ok(PodIdentity { name, uid })
+    let claims: Value = serde_json::from_slice(&payload).map_err(|_| TokenFault::NoJsonWebToken)?;
+    let pod = claims.pointer("/kubernetes.io/pod").ok_or(TokenFault::NotBound)?;
+    PodIdentity::deserialize(pod).map_err(|_| TokenFault::NotBound)
 }
 
 /// A number that no other process has. The standard library seeds the hash of its maps from the kernel's randomness.

@@ -78,13 +78,8 @@ pub(in crate::cli) fn parse_installation(name: &str) -> Result<InstallationName,
 }
 
 pub(in crate::cli) fn parse_namespace(name: &str) -> Result<String, String> {
-    let is_alphanumeric = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let has_good_ends =
-        name.bytes().next().is_some_and(is_alphanumeric) && name.bytes().last().is_some_and(is_alphanumeric);
-    let is_label = has_good_ends && name.len() <= 63 && name.bytes().all(|byte| is_alphanumeric(byte) || byte == b'-');
-    if is_label {
-        Ok(name.to_owned())
-    } else {
-        Err("write the name of one namespace: lower-case letters, digits and '-', at most 63".to_owned())
-    }
+    // The name of an installation is a DNS label as well.
+    let label = InstallationName::new(name)
+        .ok_or("write the name of one namespace: lower-case letters, digits and '-', at most 63")?;
+    Ok(label.to_string())
 }

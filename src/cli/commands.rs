@@ -111,11 +111,7 @@ fn explain(args: &ExplainArgs) -> Result<(), CommandError> {
     let Some(name) = args.name_in_cluster()? else {
         return Ok(explain::run(args, now, io::stdin().lock(), output, notes)?);
     };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(CommandError::Threads)?;
-    runtime.block_on(async {
+    on_threads(async {
         let config = kube_config(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
         let namespace = args.namespace.as_deref().unwrap_or(&config.default_namespace);
         let server = ApiServer::open(&config).await.map_err(RuntimeError::Connect)?;
@@ -142,20 +138,20 @@ fn run(args: &RunArgs) -> Result<(), CommandError> {
     logging::start(args.log_format, args.log_level);
     on_threads(async {
         let config = RunConfig::load(args).await?;
-        config.log();
-        Ok(run_until_signal(config).await?)
+        config.log(args);
+        Ok(run_until_signal(args, config).await?)
     })
 }
 
-async fn run_until_signal(config: RunConfig) -> Result<(), RuntimeError> {
+async fn run_until_signal(args: &RunArgs, config: RunConfig) -> Result<(), RuntimeError> {
     let mut signals = Signals::listen().map_err(RuntimeError::Signals)?;
     let controller = Controller {
-        clock: Clock::system(config.clock_offset, config.clock_skew_max),
+        clock: Clock::system(args.clock_offset, args.max_clock_skew),
         connections: Connections::open(&config.kube).await?,
         metrics: Metrics::register()?,
         settings: config.settings,
     };
-    let endpoints = bind(config.listen).await?;
+    let endpoints = bind(args.listen).await?;
     let next_signal = async || signals.next().await;
     controller.run(Some(endpoints), Vec::new(), next_signal).await
 }

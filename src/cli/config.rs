@@ -4,12 +4,10 @@ use std::{
     collections::BTreeSet,
     env,
     ffi::OsString,
-    net::SocketAddr,
     path::{Path, PathBuf},
 };
 
 use clap::{ValueEnum, builder::PossibleValue};
-use jiff::SignedDuration;
 use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 
 mod sharding;
@@ -83,21 +81,13 @@ pub enum ConfigError {
     Sharding(#[from] ShardingError),
 }
 
-/// The configuration of a run.
+/// The configuration of a run that does not stand in its flags.
 #[derive(Clone)]
 pub struct RunConfig {
     /// The API server and its credentials.
     pub kube: kube::Config,
-    /// The tolerance against the API server's clock.
-    pub clock_skew_max: SignedDuration,
-    /// The offset of the controller's time from the machine's.
-    pub clock_offset: SignedDuration,
-    /// Address of the endpoints.
-    pub listen: SocketAddr,
     /// The settings of the controller.
     pub settings: RunSettings,
-    /// The timing in these settings, for the log.
-    timing: TimingPreset,
 }
 
 impl RunConfig {
@@ -117,10 +107,6 @@ impl RunConfig {
         };
         Ok(RunConfig {
             kube,
-            clock_skew_max: args.max_clock_skew,
-            clock_offset: args.clock_offset,
-            listen: args.listen,
-            timing: args.timing,
             settings: RunSettings {
                 scopes: scopes(&args.namespaces),
                 default_zone: args.default_time_zone.clone(),
@@ -138,15 +124,15 @@ impl RunConfig {
         })
     }
 
-    /// Logs the configuration once.
-    pub fn log(&self) {
+    /// Logs the configuration and its flags once.
+    pub fn log(&self, args: &RunArgs) {
         let settings = &self.settings;
         tracing::info!(
             version = env!("CARGO_PKG_VERSION"),
             time_zone_data = tzdb_version(),
             api_server = %self.kube.cluster_url,
             scopes = scopes_text(&settings.scopes),
-            listen = %self.listen,
+            listen = %args.listen,
             default_time_zone = settings.default_zone.name(),
             status_flush_interval = ?settings.status_flush_interval,
             max_inflight = settings.inflight_max,
@@ -154,9 +140,9 @@ impl RunConfig {
             events = ?settings.events.filter,
             max_events_per_second = settings.events.per_second_max,
             cron_job_metrics = ?settings.cron_job_metrics,
-            max_clock_skew = %format_args!("{:#}", self.clock_skew_max),
-            clock_offset = %format_args!("{:#}", self.clock_offset),
-            sharing = sharing_text(settings.sharding.as_ref(), self.timing),
+            max_clock_skew = %format_args!("{:#}", args.max_clock_skew),
+            clock_offset = %format_args!("{:#}", args.clock_offset),
+            sharing = sharing_text(settings.sharding.as_ref(), args.timing),
             "cronwheel starts"
         );
     }

@@ -33,12 +33,16 @@ impl Drop for File {
     }
 }
 
-async fn load(arguments: &[&str]) -> Result<RunConfig, ConfigError> {
+fn parse(arguments: &[&str]) -> RunArgs {
     let line = ["cronwheel", "run"].into_iter().chain(arguments.iter().copied());
     let Command::Run(args) = Cli::try_parse_from(line).unwrap().command else {
         panic!("not a run")
     };
-    RunConfig::load(&args).await
+    args
+}
+
+async fn load(arguments: &[&str]) -> Result<RunConfig, ConfigError> {
+    RunConfig::load(&parse(arguments)).await
 }
 
 #[tokio::test]
@@ -168,10 +172,9 @@ async fn the_start_line_describes_sharding() {
     let file = File::new("start", KUBECONFIG);
     let path = file.0.to_str().unwrap();
     let sharing = async |arguments: &[&str]| {
-        let config = load(&[&["--kubeconfig", path, "--pod-name=a"], arguments].concat())
-            .await
-            .unwrap();
-        sharing_text(config.settings.sharding.as_ref(), config.timing)
+        let args = parse(&[&["--kubeconfig", path, "--pod-name=a"], arguments].concat());
+        let config = RunConfig::load(&args).await.unwrap();
+        sharing_text(config.settings.sharding.as_ref(), args.timing)
     };
     let expected = "a of installation team, 16 shards, timing fast, Leases in kube-system";
     let arguments = [

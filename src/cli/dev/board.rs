@@ -16,12 +16,9 @@ use super::{
     text::{local_time, time_until},
 };
 use crate::{
-    cli::calendar::zone_of,
+    cli::calendar::{Plan, zone_of},
     schedule::Zone,
-    shard::{
-        CronJobIdentity, CronJobRecord, CronJobSchedule, Finish, Input, JobRecord, Uid, WatchedResource,
-        input::WatchStage,
-    },
+    shard::{CronJobRecord, Finish, Input, JobRecord, Uid, WatchedResource, input::WatchStage},
 };
 
 /// Period over which started Jobs are counted.
@@ -60,14 +57,9 @@ pub(super) struct Board {
 type Planned = (Timestamp, Arc<str>, Uid);
 
 struct Listed {
-    identity: Arc<CronJobIdentity>,
+    plan: Plan,
     /// Namespace and name.
     name: Arc<str>,
-    schedule: CronJobSchedule,
-    is_suspended: bool,
-    is_deleting: bool,
-    /// The start of the chain of `@every`.
-    anchor: Timestamp,
     next: Option<Timestamp>,
     list: u64,
 }
@@ -159,17 +151,22 @@ impl Board {
     }
 
     fn row(&self, uid: &Uid, listed: &Listed, now: Timestamp) -> Row {
+        let Plan { schedule, .. } = &listed.plan;
         let next_run = match (self.audit.blocking_job(uid), listed.next) {
-            _ if listed.is_deleting => "being deleted".to_owned(),
-            _ if listed.is_suspended => "suspended".to_owned(),
+            _ if listed.plan.is_deleting => "being deleted".to_owned(),
+            _ if listed.plan.is_suspended => "suspended".to_owned(),
             (Some(job), _) => format!("Forbid: {job} runs"),
             (None, Some(at)) => {
-                let local = local_time(at, now, zone_of(&listed.schedule));
+                let local = local_time(at, now, zone_of(schedule));
                 format!("in {}, {local}", time_until(at, now))
             }
             (None, None) => "never".to_owned(),
         };
-        [listed.name.to_string(), listed.schedule_text(), next_run]
+        let schedule = match &schedule.time_zone {
+            Some(zone) => format!("{} {zone}", schedule.text),
+            None => schedule.text.to_string(),
+        };
+        [listed.name.to_string(), schedule, next_run]
     }
 
     /// The first CronJob that was created, or another one after its deletion.
@@ -179,11 +176,11 @@ impl Board {
             self.subject = planned.or(self.idle.first().map(|(_, uid)| uid)).cloned();
         }
         let uid = self.subject.as_ref()?;
-        let listed = self.cron_jobs.get(uid)?;
+        let plan = &self.cron_jobs.get(uid)?.plan;
         Some(Subject {
-            namespace: listed.identity.namespace.to_string(),
-            name: listed.identity.name.to_string(),
-            is_suspended: listed.is_suspended,
+            namespace: plan.identity.namespace.to_string(),
+            name: plan.identity.name.to_string(),
+            is_suspended: plan.is_suspended,
             has_run: self.audit.has_started(uid),
             has_manual_job: self.has_manual_job,
         })
@@ -212,16 +209,12 @@ impl Board {
         self.unlist(uid);
         self.audit.apply(record);
         let listed = Listed {
-            identity: Arc::clone(&record.identity),
+            plan: Plan::of(record),
             name: format!("{}/{}", record.identity.namespace, record.identity.name).into(),
-            schedule: record.schedule.clone(),
-            is_suspended: record.is_suspended,
-            is_deleting: record.is_deleting,
-            anchor: record.status.last_schedule_time.unwrap_or(record.created),
             next: None,
             list: self.lists.cron_jobs,
         };
-        self.n_suspended += usize::from(listed.is_at_rest());
+        self.n_suspended += usize::from(listed.plan.is_at_rest());
         self.cron_jobs.insert(uid.clone(), listed);
         self.subject.get_or_insert_with(|| uid.clone());
         self.plan(uid, now);
@@ -232,7 +225,7 @@ impl Board {
         let Some(listed) = self.cron_jobs.get_mut(uid) else {
             return;
         };
-        listed.next = listed.next_run(now);
+        listed.next = listed.plan.next_run(now);
         let name = Arc::clone(&listed.name);
         match listed.next {
             Some(next) => self.agenda.insert((next, name, uid.clone())),
@@ -244,7 +237,7 @@ impl Board {
         let Some(listed) = self.cron_jobs.remove(uid) else {
             return;
         };
-        self.n_suspended -= usize::from(listed.is_at_rest());
+        self.n_suspended -= usize::from(listed.plan.is_at_rest());
         match listed.next {
             Some(next) => self.agenda.remove(&(next, listed.name, uid.clone())),
             None => self.idle.remove(&(listed.name, uid.clone())),
@@ -309,7 +302,7 @@ impl Board {
             uid: record.uid.clone(),
             name: format!("{}/{}", record.namespace, record.name).into(),
             slot,
-            zone: cron_job.map_or_else(Zone::utc, |listed| zone_of(&listed.schedule).clone()),
+            zone: cron_job.map_or_else(Zone::utc, |listed| zone_of(&listed.plan.schedule).clone()),
             finish: record.finish,
             is_gone: false,
         });
@@ -335,27 +328,6 @@ impl Board {
         let gone: Vec<Uid> = gone.map(|(uid, _)| uid.clone()).collect();
         for uid in &gone {
             self.remove_job(uid);
-        }
-    }
-}
-
-impl Listed {
-    fn is_at_rest(&self) -> bool {
-        self.is_suspended || self.is_deleting
-    }
-
-    fn next_run(&self, now: Timestamp) -> Option<Timestamp> {
-        if self.is_at_rest() {
-            None
-        } else {
-            self.schedule.next_run(self.anchor, now)
-        }
-    }
-
-    fn schedule_text(&self) -> String {
-        match &self.schedule.time_zone {
-            Some(zone) => format!("{} {zone}", self.schedule.text),
-            None => self.schedule.text.to_string(),
         }
     }
 }

@@ -5,12 +5,15 @@ use serde_json::json;
 
 use super::{
     json::{identity, time},
-    known::{Known, Place},
+    known::Known,
     listing::{Listing, MemberRow, MemberState, ShardRow},
 };
-use crate::cli::{
-    args::values::parse_namespace,
-    calendar::{Local, span_text, zone_of},
+use crate::{
+    cli::{
+        args::values::parse_namespace,
+        calendar::{Local, span_text, zone_of},
+    },
+    shard::ShardId,
 };
 
 /// Namespace and name of a CronJob.
@@ -31,28 +34,28 @@ pub(super) fn parse(text: &str) -> Result<CronJobName, String> {
 
 /// Returns a sentence for people; `None` if there is no such CronJob.
 pub(super) fn text(known: &Known, wanted: &CronJobName, now: Timestamp) -> Option<String> {
-    let place = known.place_of(wanted, now)?;
+    let (shard, plan) = known.place_of(wanted)?;
     let view = Listing::of(known);
     let CronJobName { namespace, name } = wanted;
-    let (shard, count) = (place.shard.0, view.installation.shard_count.get());
-    let next = match (place.next_run, place.schedule) {
-        (Some(at), Some(schedule)) => {
+    let (number, count) = (shard.0, view.installation.shard_count.get());
+    let next = match plan.next_run(now) {
+        Some(at) => {
             let span = span_text(now, at);
-            format!("next run due in {span}, {}", Local::new(at, zone_of(schedule)))
+            format!("next run due in {span}, {}", Local::new(at, zone_of(&plan.schedule)))
         }
-        _ => "no run is due: cronwheel explain says why".to_owned(),
+        None => "no run is due: cronwheel explain says why".to_owned(),
     };
-    let leader = leader(&view, &place);
+    let leader = leader(&view, shard);
     Some(format!(
-        "CronJob {namespace}/{name}: shard {shard} of {count}, {leader}; {next}\n"
+        "CronJob {namespace}/{name}: shard {number} of {count}, {leader}; {next}\n"
     ))
 }
 
-fn leader(view: &Listing, place: &Place<'_>) -> String {
+fn leader(view: &Listing, shard: ShardId) -> String {
     if let Some(member) = alone(view) {
         return format!("run by {}, which runs every CronJob alone", member.pod());
     }
-    let Some(row) = row(view, place) else {
+    let Some(row) = row(view, shard) else {
         return "without a leader".to_owned();
     };
     let state = row.state();
@@ -69,25 +72,25 @@ fn alone(view: &Listing) -> Option<&MemberRow> {
     view.members.values().find(|row| row.state == MemberState::RunsAlone)
 }
 
-fn row<'a>(view: &'a Listing, place: &Place<'_>) -> Option<&'a ShardRow> {
-    view.shards.iter().find(|row| row.shard == place.shard)
+fn row(view: &Listing, shard: ShardId) -> Option<&ShardRow> {
+    view.shards.iter().find(|row| row.shard == shard)
 }
 
 /// Returns an object for programs; `None` if there is no such CronJob.
 pub(super) fn document(known: &Known, wanted: &CronJobName, now: Timestamp) -> Option<String> {
-    let place = known.place_of(wanted, now)?;
+    let (shard, plan) = known.place_of(wanted)?;
     let view = Listing::of(known);
-    let row = row(&view, &place);
+    let row = row(&view, shard);
     let holder = row.and_then(|row| row.lease.as_ref()?.holder.member());
     let holder = alone(&view).and_then(|row| row.lease.holder.member()).or(holder);
     let document = json!({
         "at": now.to_string(),
         "namespace": wanted.namespace,
         "name": wanted.name,
-        "shard": place.shard.0,
+        "shard": shard.0,
         "holder": identity(holder),
         "isLed": alone(&view).is_some() || row.is_some_and(|row| row.is_holder_member),
-        "nextRun": time(place.next_run),
+        "nextRun": time(plan.next_run(now)),
     });
     Some(format!("{document}\n"))
 }

@@ -1,17 +1,15 @@
 //! The Leases and CronJobs of an installation that were read.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
 use super::cron_job::CronJobName;
 use crate::{
+    cli::calendar::Plan,
     coordination::{Installation, LeaseKey, LeaseRecord},
     kube_api::other_controllers::OtherControllers,
-    shard::{Bucket, CronJobIdentity, CronJobRecord, CronJobSchedule, ShardId, Uid},
+    shard::{Bucket, CronJobIdentity, ShardId, Uid},
 };
 
 /// The data of a listing.
@@ -21,30 +19,10 @@ pub(super) struct Known {
     pub(super) leases: BTreeMap<LeaseKey, LeaseRecord>,
     /// The evidence of other controllers in the CronJobs.
     pub(super) other_controllers: OtherControllers,
-    cron_jobs: BTreeMap<Uid, Listed>,
+    /// The CronJobs, without a plan if they cannot be decoded.
+    cron_jobs: BTreeMap<Uid, Option<Plan>>,
     /// CronJobs of a list that is not complete yet.
     relisted: Option<BTreeSet<Uid>>,
-}
-
-/// The listed part of a CronJob; without a plan it starts nothing.
-struct Listed {
-    shard: ShardId,
-    /// Unknown if it cannot be decoded.
-    identity: Option<Arc<CronJobIdentity>>,
-    plan: Option<Plan>,
-}
-
-/// The shard of a CronJob, and when it runs next.
-pub(super) struct Place<'a> {
-    pub(super) shard: ShardId,
-    pub(super) schedule: Option<&'a CronJobSchedule>,
-    pub(super) next_run: Option<Timestamp>,
-}
-
-struct Plan {
-    schedule: CronJobSchedule,
-    /// The start of the chain of activations.
-    anchor: Timestamp,
 }
 
 impl Known {
@@ -63,27 +41,12 @@ impl Known {
         self.leases = leases.into_iter().map(|record| (record.key.clone(), record)).collect();
     }
 
-    pub(super) fn put_cron_job(&mut self, record: &CronJobRecord) {
-        let is_at_rest = record.is_suspended || record.is_deleting;
-        let plan = (!is_at_rest).then(|| Plan {
-            schedule: record.schedule.clone(),
-            anchor: record.status.last_schedule_time.unwrap_or(record.created),
-        });
-        self.put(&record.identity.uid, Some(record.identity.clone()), plan);
-    }
-
-    /// Adds a CronJob that cannot be decoded.
-    pub(super) fn put_cron_job_without_plan(&mut self, uid: &Uid) {
-        self.put(uid, None, None);
-    }
-
-    fn put(&mut self, uid: &Uid, identity: Option<Arc<CronJobIdentity>>, plan: Option<Plan>) {
+    /// Adds a CronJob; without a plan if it cannot be decoded.
+    pub(super) fn put_cron_job(&mut self, uid: &Uid, plan: Option<Plan>) {
         if let Some(relisted) = &mut self.relisted {
             relisted.insert(uid.clone());
         }
-        let shard = Bucket::of(uid).shard(self.installation.shard_count);
-        let listed = Listed { shard, identity, plan };
-        self.cron_jobs.insert(uid.clone(), listed);
+        self.cron_jobs.insert(uid.clone(), plan);
     }
 
     pub(super) fn remove_cron_job(&mut self, uid: &Uid) {
@@ -101,26 +64,25 @@ impl Known {
         }
     }
 
-    /// Returns the shard of a CronJob and its next run; `None` if it is not known.
-    pub(super) fn place_of(&self, wanted: &CronJobName, now: Timestamp) -> Option<Place<'_>> {
-        let is_wanted = |identity: &Arc<CronJobIdentity>| {
-            *identity.namespace == *wanted.namespace && *identity.name == *wanted.name
-        };
-        let mut all = self.cron_jobs.values();
-        let listed = all.find(|listed| listed.identity.as_ref().is_some_and(is_wanted))?;
-        let plan = listed.plan.as_ref();
-        Some(Place {
-            shard: listed.shard,
-            schedule: plan.map(|plan| &plan.schedule),
-            next_run: plan.and_then(|plan| plan.next_run(now)),
+    fn shard_of(&self, uid: &Uid) -> ShardId {
+        Bucket::of(uid).shard(self.installation.shard_count)
+    }
+
+    /// Returns the shard and the plan of a CronJob; `None` if it is not known.
+    pub(super) fn place_of(&self, wanted: &CronJobName) -> Option<(ShardId, &Plan)> {
+        self.cron_jobs.iter().find_map(|(uid, plan)| {
+            let plan = plan.as_ref()?;
+            let CronJobIdentity { namespace, name, .. } = &*plan.identity;
+            let is_wanted = **namespace == *wanted.namespace && **name == *wanted.name;
+            is_wanted.then(|| (self.shard_of(uid), plan))
         })
     }
 
     /// Returns the number of CronJobs by shard.
     pub(super) fn n_cron_jobs(&self) -> BTreeMap<ShardId, usize> {
         let mut counts = BTreeMap::new();
-        for listed in self.cron_jobs.values() {
-            *counts.entry(listed.shard).or_default() += 1;
+        for uid in self.cron_jobs.keys() {
+            *counts.entry(self.shard_of(uid)).or_default() += 1;
         }
         counts
     }
@@ -128,18 +90,12 @@ impl Known {
     /// Returns the next activation by shard.
     pub(super) fn next_runs(&self, now: Timestamp) -> BTreeMap<ShardId, Timestamp> {
         let mut next = BTreeMap::new();
-        for listed in self.cron_jobs.values() {
-            if let Some(at) = listed.plan.as_ref().and_then(|plan| plan.next_run(now)) {
-                let earliest = next.entry(listed.shard).or_insert(at);
+        for (uid, plan) in &self.cron_jobs {
+            if let Some(at) = plan.as_ref().and_then(|plan| plan.next_run(now)) {
+                let earliest = next.entry(self.shard_of(uid)).or_insert(at);
                 *earliest = at.min(*earliest);
             }
         }
         next
-    }
-}
-
-impl Plan {
-    fn next_run(&self, now: Timestamp) -> Option<Timestamp> {
-        self.schedule.next_run(self.anchor, now)
     }
 }

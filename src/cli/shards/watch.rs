@@ -6,6 +6,7 @@ use futures::{StreamExt as _, stream::BoxStream};
 
 use super::{ANSWER_TIMEOUT, Known, ShardsError};
 use crate::{
+    cli::calendar::Plan,
     kube_api::{Decoder, LeaseApi, LeaseError, LeaseEvent, WatchItem, objects::classify::error_text, watch},
     schedule::Zone,
     shard::{Input, ResourceVersion, Scope, input::WatchStage},
@@ -131,12 +132,14 @@ impl Gathering {
 /// Applies an item. Returns an error message if it was a failure.
 fn take_cron_job(known: &mut Known, item: WatchItem) -> Option<String> {
     match item {
-        WatchItem::Input(Input::CronJobApplied(record)) => known.put_cron_job(&record),
+        WatchItem::Input(Input::CronJobApplied(record)) => {
+            known.put_cron_job(&record.identity.uid, Some(Plan::of(&record)));
+        }
         WatchItem::Input(Input::CronJobDeleted(uid)) => known.remove_cron_job(&uid),
         WatchItem::Undecodable {
             input: Some(Input::CronJobUndecodable(uid)),
             ..
-        } => known.put_cron_job_without_plan(&uid),
+        } => known.put_cron_job(&uid, None),
         WatchItem::Input(Input::WatchUpdated(update)) => match update.stage {
             WatchStage::ListBegun => known.begin_relist(),
             WatchStage::ListDone => known.end_relist(),

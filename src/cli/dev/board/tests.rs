@@ -3,7 +3,9 @@
 use super::*;
 use crate::{
     schedule::Zone,
-    shard::{ConcurrencyPolicy, CronJobIdentity, ResourceVersion, Scope, ShardLabels, state::test_record},
+    shard::{
+        ConcurrencyPolicy, CronJobIdentity, CronJobSchedule, ResourceVersion, Scope, ShardLabels, state::test_record,
+    },
 };
 
 fn at(time: &str) -> Timestamp {

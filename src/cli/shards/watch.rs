@@ -9,7 +9,7 @@ use crate::{
     cli::calendar::Plan,
     kube_api::{Decoder, LeaseApi, LeaseError, LeaseEvent, WatchItem, objects::classify::error_text, watch},
     schedule::Zone,
-    shard::{Input, ResourceVersion, Scope, input::WatchStage},
+    shard::{Input, Scope, input::WatchStage},
 };
 
 /// Pause before a retry.
@@ -21,8 +21,6 @@ const ITEMS_MAX: usize = 512;
 pub(super) struct Gathering {
     pub(super) known: Known,
     api: LeaseApi,
-    /// The delivered version.
-    resource_version: ResourceVersion,
     leases: BoxStream<'static, Result<LeaseEvent, LeaseError>>,
     cron_jobs: BoxStream<'static, Vec<WatchItem>>,
 }
@@ -60,7 +58,6 @@ impl Gathering {
         }
         Ok(Gathering {
             known,
-            resource_version: list.resource_version,
             leases: api.watch(list.resource_version, ANSWER_TIMEOUT).boxed(),
             cron_jobs: cron_jobs.ready_chunks(ITEMS_MAX).boxed(),
             api,
@@ -82,50 +79,31 @@ impl Gathering {
     }
 
     async fn take_lease(&mut self, event: Option<Result<LeaseEvent, LeaseError>>) -> Option<String> {
-        match event {
+        let ended = match event {
             Some(Ok(LeaseEvent::Applied(record))) => {
-                self.resource_version = record.resource_version;
                 self.known.leases.insert(record.key.clone(), record);
-                None
+                return None;
             }
-            Some(Ok(LeaseEvent::Deleted(key, version))) => {
-                self.resource_version = version;
+            Some(Ok(LeaseEvent::Deleted(key, _))) => {
                 self.known.leases.remove(&key);
-                None
+                return None;
             }
-            Some(Ok(LeaseEvent::Bookmark(version))) => {
-                self.resource_version = version;
-                None
-            }
-            Some(Err(LeaseError::Refused { code: 410, .. })) => self.relist().await,
-            Some(Err(error)) => {
-                self.watch_on().await;
-                Some(error_text(&error))
-            }
-            None => {
-                self.watch_on().await;
-                None
-            }
-        }
-    }
-
-    async fn watch_on(&mut self) {
-        tokio::time::sleep(PAUSE).await;
-        self.leases = self.api.watch(self.resource_version, ANSWER_TIMEOUT).boxed();
-    }
-
-    async fn relist(&mut self) -> Option<String> {
-        let trouble = match self.api.list(ANSWER_TIMEOUT).await {
-            Ok(list) => {
-                self.resource_version = list.resource_version;
-                self.known.list_leases(list.leases);
-                None
-            }
-            Err(error) => Some(error_text(&error)),
+            Some(Ok(LeaseEvent::Bookmark(_))) => return None,
+            Some(Err(error)) => Some(error_text(&error)),
+            None => None,
         };
-        // The watch resumes, expires again, and the list is retried.
-        self.watch_on().await;
-        trouble
+        tokio::time::sleep(PAUSE).await;
+        // After a failure the watch stays at its end, and the list is retried.
+        let listed = self.list_leases().await;
+        ended.or(listed.err().map(|error| error_text(&error)))
+    }
+
+    /// Lists the Leases, and watches from there.
+    async fn list_leases(&mut self) -> Result<(), LeaseError> {
+        let list = self.api.list(ANSWER_TIMEOUT).await?;
+        self.known.list_leases(list.leases);
+        self.leases = self.api.watch(list.resource_version, ANSWER_TIMEOUT).boxed();
+        Ok(())
     }
 }
 

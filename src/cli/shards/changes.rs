@@ -1,5 +1,7 @@
 //! Changes between two listings, except for renewals, ages and next activations, which change constantly.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -13,46 +15,30 @@ pub(super) struct Change {
     /// `member NAME` or `shard NUMBER`.
     kind: &'static str,
     name: String,
-    fields: Vec<ChangedField>,
-}
-
-struct ChangedField {
-    name: &'static str,
-    /// The former value, or [`text::NOTHING`].
-    from: String,
-    to: String,
+    /// The changed fields with their former and their new values, or [`text::NOTHING`].
+    fields: Vec<(&'static str, String, String)>,
 }
 
 /// Returns the changes between two listings, in the order of the listing.
 pub(super) fn between(before: &Listing, after: &Listing) -> Vec<Change> {
-    let mut changes = Vec::new();
-    let mut pod_uids: Vec<&str> = before
-        .members
-        .keys()
-        .chain(after.members.keys())
-        .map(AsRef::as_ref)
-        .collect();
-    pod_uids.sort_unstable();
-    pod_uids.dedup();
-    for pod_uid in pod_uids {
+    let pod_uids: BTreeSet<_> = before.members.keys().chain(after.members.keys()).collect();
+    let members = pod_uids.into_iter().map(|pod_uid| {
         let (from, to) = (before.members.get(pod_uid), after.members.get(pod_uid));
-        let name = to.or(from).map_or(pod_uid, MemberRow::pod).to_owned();
-        let fields = differing(&member_fields(from), &member_fields(to));
-        changes.push(Change {
+        Change {
             kind: "member",
-            name,
-            fields,
-        });
-    }
-    for (from, to) in before.shards.iter().zip(&after.shards) {
-        changes.push(Change {
-            kind: "shard",
-            name: to.shard.0.to_string(),
-            fields: differing(&shard_fields(from), &shard_fields(to)),
-        });
-    }
-    changes.retain(|change| !change.fields.is_empty());
-    changes
+            name: to.or(from).map_or(&**pod_uid, MemberRow::pod).to_owned(),
+            fields: differing(member_fields(from), member_fields(to)),
+        }
+    });
+    let shards = before.shards.iter().zip(&after.shards).map(|(from, to)| Change {
+        kind: "shard",
+        name: to.shard.0.to_string(),
+        fields: differing(shard_fields(from), shard_fields(to)),
+    });
+    members
+        .chain(shards)
+        .filter(|change| !change.fields.is_empty())
+        .collect()
 }
 
 type Fields<const N: usize> = [(&'static str, String); N];
@@ -79,15 +65,9 @@ fn shard_fields(row: &ShardRow) -> Fields<4> {
     ]
 }
 
-fn differing<const N: usize>(from: &Fields<N>, to: &Fields<N>) -> Vec<ChangedField> {
-    let pairs = from.iter().zip(to).filter(|(from, to)| from != to);
-    pairs
-        .map(|((name, from), (_, to))| ChangedField {
-            name,
-            from: from.clone(),
-            to: to.clone(),
-        })
-        .collect()
+fn differing<const N: usize>(from: Fields<N>, to: Fields<N>) -> Vec<(&'static str, String, String)> {
+    let pairs = from.into_iter().zip(to).filter(|(from, to)| from != to);
+    pairs.map(|((name, from), (_, to))| (name, from, to)).collect()
 }
 
 impl Change {
@@ -95,7 +75,7 @@ impl Change {
     pub(super) fn to_text(&self, now: Timestamp) -> String {
         let fields = self.fields.iter();
         let fields: Vec<String> = fields
-            .map(|ChangedField { name, from, to }| format!("{name} {from} -> {to}"))
+            .map(|(name, from, to)| format!("{name} {from} -> {to}"))
             .collect();
         format!("{now:.3}  {} {}: {}\n", self.kind, self.name, fields.join("; "))
     }
@@ -104,7 +84,7 @@ impl Change {
     pub(super) fn to_json(&self, now: Timestamp) -> String {
         let fields = self.fields.iter();
         let fields: Vec<_> = fields
-            .map(|ChangedField { name, from, to }| json!({"field": name, "from": from, "to": to}))
+            .map(|(name, from, to)| json!({"field": name, "from": from, "to": to}))
             .collect();
         let line = json!({"at": format!("{now:.3}"), "kind": self.kind, "name": self.name, "changes": fields});
         format!("{line}\n")

@@ -106,7 +106,11 @@ fn offset(seconds: i32) -> Offset {
 
 /// Formats the time between two instants with its two largest units: `3d 4h`, `17h 43m`, `5m`, `5s`.
 pub(super) fn span_text(from: Timestamp, to: Timestamp) -> String {
-    let seconds = to.as_second().abs_diff(from.as_second());
+    duration_text(to.as_second().abs_diff(from.as_second()))
+}
+
+/// Formats a duration like [`span_text`].
+pub(super) fn duration_text(seconds: u64) -> String {
     let units = [(86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")];
     let first = units.iter().position(|(unit, _)| seconds >= *unit).unwrap_or(3);
     let (mut parts, mut rest) = (Vec::new(), seconds);

@@ -14,8 +14,9 @@ use super::{
     figures::{Figures, Row},
     hints::{Hints, wrapped},
     lateness::Lateness,
-    text::{at_most, counted, cut, duration_text, grouped, wrapped_at_commas},
+    text::{at_most, counted, cut, grouped, wrapped_at_commas},
 };
+use crate::cli::calendar::duration_text;
 
 /// The constant part.
 #[derive(Clone, Debug)]
@@ -159,7 +160,7 @@ impl Picture {
     /// Returns the line that remains at the end.
     pub(super) fn totals_line(&self) -> String {
         let faults = self.faults.map(|faults| format!("; {faults}")).unwrap_or_default();
-        let (up, runs) = (duration_text(self.up), runs_text(&self.figures.runs));
+        let (up, runs) = (self.up_text(), runs_text(&self.figures.runs));
         format!("cronwheel dev ran for {up}: runs {runs}{faults}")
     }
 }
@@ -172,7 +173,7 @@ impl Picture {
         } else {
             "Ctrl-C ends it."
         };
-        let up = duration_text(self.up);
+        let up = self.up_text();
         let mut lines = vec![title(&format!("cronwheel dev, up {up}. {end}")), plain("")];
         if detail.has_addresses {
             lines.extend(guide.address_lines().iter().map(|line| plain(line)));
@@ -187,6 +188,10 @@ impl Picture {
         }
         lines.extend(self.figure_lines(columns).iter().map(|line| plain(line)));
         lines
+    }
+
+    fn up_text(&self) -> String {
+        duration_text(self.up.as_secs().unsigned_abs())
     }
 
     fn figure_lines(&self, columns: usize) -> Vec<String> {

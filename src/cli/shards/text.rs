@@ -2,10 +2,11 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use super::listing::{Listing, MemberRow, MemberState, ShardRow};
 use crate::{
+    cli::calendar::span_text,
     coordination::{Holder, ShardLease},
     shard::ShardId,
 };
@@ -79,11 +80,13 @@ fn member_cells(row: &MemberRow, now: Timestamp) -> [String; 8] {
     if row.is_silent(now) {
         state += ", silent";
     }
+    // The clock of a replica may be ahead.
+    let age = |at: Timestamp| span_text(at.min(now), now);
     let incarnation = row.lease.holder.member().map(|member| member.incarnation.to_string());
     [
         row.pod().to_owned(),
         row.n_shards.to_string(),
-        age(row.lease.renewed_at, now),
+        or_nothing(row.lease.renewed_at.map(age)),
         state,
         or_nothing(incarnation),
         or_nothing(Some(row.lease.revision.to_string()).filter(|revision| !revision.is_empty())),
@@ -111,6 +114,7 @@ fn shard_cells(row: &ShardRow, view: &Listing, next_runs: &NextRuns, now: Timest
     let lease = row.lease.as_ref();
     let member = lease.and_then(|lease| lease.holder.member());
     let fired_through = lease.and_then(|lease| lease.fired_through);
+    let age = |at: Timestamp| span_text(at.min(now), now);
     let hashes = view.installation.shard_count.hash_range(row.shard);
     [
         row.shard.0.to_string(),
@@ -119,7 +123,7 @@ fn shard_cells(row: &ShardRow, view: &Listing, next_runs: &NextRuns, now: Timest
         term(lease),
         row.n_cron_jobs.to_string(),
         or_nothing(next_runs.get(&row.shard).map(Timestamp::to_string)),
-        age(lease.and_then(|lease| lease.acquired_at), now),
+        or_nothing(lease.and_then(|lease| lease.acquired_at).map(age)),
         row.state(),
         or_nothing(lease.map(|lease| lease.crashes.to_string())),
         or_nothing(member.map(|member| member.incarnation.to_string())),
@@ -184,22 +188,6 @@ impl std::fmt::Display for MemberState {
 
 fn or_nothing(cell: Option<String>) -> String {
     cell.unwrap_or_else(|| NOTHING.to_owned())
-}
-
-/// Returns an age like kubectl, with at most two units.
-pub(super) fn age(at: Option<Timestamp>, now: Timestamp) -> String {
-    let Some(at) = at else { return NOTHING.to_owned() };
-    let seconds = now.duration_since(at).max(SignedDuration::ZERO).as_secs();
-    let (minutes, hours, days) = (seconds / 60, seconds / 3_600, seconds / 86_400);
-    match (days, hours, minutes) {
-        (0, 0, 0..2) => format!("{seconds}s"),
-        (0, 0, 0..10) => format!("{minutes}m{}s", seconds % 60),
-        (0, 0..3, _) => format!("{minutes}m"),
-        (0, 0..8, _) => format!("{hours}h{}m", minutes % 60),
-        (0..2, _, _) => format!("{hours}h"),
-        (0..8, _, _) => format!("{days}d{}h", hours % 24),
-        _ => format!("{days}d"),
-    }
 }
 
 /// Formats a table with columns separated by three spaces.

@@ -6,10 +6,12 @@ use std::sync::{
 };
 
 use http::{Request, header};
-use kube::{Client, client::Body};
+use kube::Client;
+use serde_json::Value;
 use tokio::task::yield_now;
 
-use super::population::{Member, Population};
+use super::population::Population;
+use crate::kube_api::objects::classify::error_text;
 
 /// An in-process request never waits, so other tasks get a turn after this number.
 const TURN: u32 = 16;
@@ -19,8 +21,8 @@ pub(super) async fn fill(client: Client, seed: u64, n_to_fill: Arc<AtomicU32>) {
     let mut population = Population::new(seed);
     let n_cron_jobs = n_to_fill.load(Ordering::Relaxed);
     for number in 1..=n_cron_jobs {
-        if let Err(error) = create(&client, population.draw()).await {
-            tracing::warn!(error, "a CronJob cannot be filled in");
+        if let Err(error) = create(&client, &population.draw()).await {
+            tracing::warn!(error = error_text(&error), "a CronJob cannot be filled in");
         }
         n_to_fill.fetch_sub(1, Ordering::Relaxed);
         if number.is_multiple_of(TURN) {
@@ -32,20 +34,11 @@ pub(super) async fn fill(client: Client, seed: u64, n_to_fill: Arc<AtomicU32>) {
     }
 }
 
-async fn create(client: &Client, member: Member) -> Result<(), String> {
-    let Member { namespace, cron_job } = member;
+async fn create(client: &Client, cron_job: &Value) -> Result<(), kube::Error> {
+    let namespace = cron_job["metadata"]["namespace"].as_str().unwrap_or_default();
     let request = Request::post(format!("/apis/batch/v1/namespaces/{namespace}/cronjobs"))
         .header(header::CONTENT_TYPE, "application/json")
-        .body(Body::from(cron_job.to_string().into_bytes()))
-        .map_err(|error| error.to_string())?;
-    let answer = client.send(request).await.map_err(|error| error.to_string())?;
-    if answer.status().is_success() {
-        return Ok(());
-    }
-    let body = answer
-        .into_body()
-        .collect_bytes()
-        .await
-        .map_err(|error| error.to_string())?;
-    Err(String::from_utf8_lossy(&body).into_owned())
+        .body(cron_job.to_string().into_bytes())
+        .map_err(kube::Error::HttpError)?;
+    client.request_text(request).await.map(drop)
 }

@@ -42,12 +42,6 @@ pub(super) struct Population {
     n_drawn: u32,
 }
 
-/// A CronJob with its namespace and name.
-pub(super) struct Member {
-    pub(super) namespace: &'static str,
-    pub(super) cron_job: Value,
-}
-
 impl Population {
     pub(super) fn new(seed: u64) -> Population {
         Population {
@@ -57,7 +51,7 @@ impl Population {
     }
 
     /// Draws the next CronJob.
-    pub(super) fn draw(&mut self) -> Member {
+    pub(super) fn draw(&mut self) -> Value {
         let number = self.n_drawn;
         self.n_drawn += 1;
         let (namespace, tasks) = self.pick(&NAMESPACES);
@@ -86,15 +80,12 @@ impl Population {
             spec["suspend"] = true.into();
         }
         let name = format!("{task}-{number:05}");
-        Member {
-            namespace,
-            cron_job: json!({
-                "apiVersion": "batch/v1",
-                "kind": "CronJob",
-                "metadata": {"name": name, "namespace": namespace, "labels": {"app": task}},
-                "spec": spec,
-            }),
-        }
+        json!({
+            "apiVersion": "batch/v1",
+            "kind": "CronJob",
+            "metadata": {"name": name, "namespace": namespace, "labels": {"app": task}},
+            "spec": spec,
+        })
     }
 
     fn schedule(&mut self) -> String {
@@ -174,29 +165,23 @@ mod tests {
     use super::*;
     use crate::schedule::{Zone, describe::surprises, parse_standard};
 
-    fn draw(seed: u64, n_members: usize) -> Vec<Member> {
+    fn draw(seed: u64, n_members: usize) -> Vec<Value> {
         let mut population = Population::new(seed);
         (0..n_members).map(|_| population.draw()).collect()
     }
 
     /// Returns how many CronJobs have this value at the pointer.
-    fn count(members: &[Member], pointer: &str, is_counted: impl Fn(&Value) -> bool) -> usize {
+    fn count(members: &[Value], pointer: &str, is_counted: impl Fn(&Value) -> bool) -> usize {
         members
             .iter()
-            .filter(|member| member.cron_job.pointer(pointer).is_some_and(&is_counted))
+            .filter(|member| member.pointer(pointer).is_some_and(&is_counted))
             .count()
     }
 
     #[test]
     fn population_is_determined_by_its_seed() {
-        let bodies = |seed, n| {
-            draw(seed, n)
-                .into_iter()
-                .map(|member| member.cron_job)
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(bodies(7, 50)[..20], bodies(7, 20)[..]);
-        assert_ne!(bodies(7, 20), bodies(8, 20));
+        assert_eq!(draw(7, 50)[..20], draw(7, 20)[..]);
+        assert_ne!(draw(7, 20), draw(8, 20));
     }
 
     #[test]
@@ -209,20 +194,20 @@ mod tests {
         let members = draw(1, 5_000);
         let mut names = BTreeSet::new();
         for member in &members {
-            let mut object = member.cron_job.clone();
+            let mut object = member.clone();
             apisim::objects::defaulting::apply(Resource::CronJob, &mut object);
             let errors = validation::create(Resource::CronJob, &object, &checks);
             assert!(errors.is_empty(), "{errors:?}\n{object}");
             assert_eq!((checks.admission)(Resource::CronJob, &object), Ok(()));
-            assert!(namespaces().any(|namespace| namespace == member.namespace));
-            assert!(names.insert(member.cron_job["metadata"]["name"].to_string()));
+            assert!(namespaces().any(|namespace| member["metadata"]["namespace"] == namespace));
+            assert!(names.insert(member["metadata"]["name"].to_string()));
         }
     }
 
     #[test]
     fn generated_intervals_are_at_least_a_minute() {
         for member in draw(1, 5_000) {
-            let schedule = member.cron_job["spec"]["schedule"].as_str().unwrap();
+            let schedule = member["spec"]["schedule"].as_str().unwrap();
             let parsed = parse_standard(schedule).unwrap();
             if parsed.is_every() {
                 assert_eq!(surprises(schedule, &parsed), [""; 0], "{schedule}");
@@ -233,7 +218,7 @@ mod tests {
     #[test]
     fn the_first_generated_cron_job_fires_every_minute() {
         for seed in 0..50 {
-            let spec = &draw(seed, 1)[0].cron_job["spec"];
+            let spec = &draw(seed, 1)[0]["spec"];
             assert_eq!(spec["schedule"], "* * * * *");
             assert_eq!(spec["suspend"], Value::Null);
         }

@@ -36,8 +36,6 @@ pub(super) struct Audit {
     entries: HashMap<Uid, Entry>,
     /// The instant at which each open slot is judged.
     judgements: BTreeSet<(Timestamp, Uid)>,
-    /// The CronJobs with a due slot that waits for a running Job because of `Forbid`.
-    blocked: BTreeSet<Uid>,
     counts: RunCounts,
 }
 
@@ -132,7 +130,6 @@ impl Audit {
             is_held_back: entry.holds_back(slot),
         });
         self.judgements.insert((judged_at, cron_job.clone()));
-        self.note_blocked(cron_job);
     }
 
     /// Judges the slots whose next slot or deadline has come.
@@ -184,7 +181,6 @@ impl Audit {
                 open.is_held_back |= is_held_back;
             }
         }
-        self.note_blocked(cron_job);
     }
 
     /// Whether a Job of a slot of this CronJob was created.
@@ -202,22 +198,17 @@ impl Audit {
         Some(name)
     }
 
+    /// Returns the number of due slots that wait for a running Job because of `Forbid`.
     pub(super) fn n_blocked(&self) -> usize {
-        self.blocked.len()
-    }
-
-    fn note_blocked(&mut self, cron_job: &Uid) {
-        if self.blocking_job(cron_job).is_some() {
-            self.blocked.insert(cron_job.clone());
-        } else {
-            self.blocked.remove(cron_job);
-        }
+        let waiting = self.judgements.iter();
+        waiting
+            .filter(|(_, cron_job)| self.blocking_job(cron_job).is_some())
+            .count()
     }
 
     fn close(&mut self, cron_job: &Uid) -> Option<Open> {
         let open = self.entries.get_mut(cron_job)?.open.take()?;
         self.judgements.remove(&(open.judged_at, cron_job.clone()));
-        self.blocked.remove(cron_job);
         Some(open)
     }
 

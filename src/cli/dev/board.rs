@@ -1,7 +1,8 @@
 //! The figures of the screen of `dev`, computed from two watches. It uses only data that any client of the API can
 //! read.
 //!
-//! Invariant: the cost of an update depends on the changes since the last one, not on the number of objects.
+//! Invariant: the cost of an update depends on the changes since the last one and on the due slots that wait, not on the
+//! number of objects.
 
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},
@@ -130,8 +131,8 @@ impl Board {
         self.pass_time(now);
         let subject = self.subject();
         let row = |uid: &Uid| self.cron_jobs.get(uid).map(|listed| self.row(uid, listed, now));
-        let planned = self.agenda.iter().take(n_listed);
-        let idle = self.idle.iter().take(n_listed);
+        let planned = self.agenda.iter().map(|(_, _, uid)| uid);
+        let idle = self.idle.iter().map(|(_, uid)| uid);
         let latest = self.latest.iter().take(n_listed);
         Figures {
             n_cron_jobs: self.cron_jobs.len(),
@@ -143,8 +144,7 @@ impl Board {
             n_complete: self.n_complete,
             n_failed: self.n_failed,
             runs: self.audit.counts(),
-            next_runs: planned.filter_map(|(_, _, uid)| row(uid)).collect(),
-            idle: idle.filter_map(|(_, uid)| row(uid)).collect(),
+            next_runs: planned.chain(idle).take(n_listed).filter_map(row).collect(),
             latest_jobs: latest.map(|job| job.row(now)).collect(),
             subject,
         }

@@ -21,10 +21,8 @@ pub(super) struct Figures {
     pub(super) n_complete: u64,
     pub(super) n_failed: u64,
     pub(super) runs: RunCounts,
-    /// CronJob, schedule and next run, in the order of the next runs.
+    /// CronJob, schedule and next run, in the order of the next runs. CronJobs without one come last, by name.
     pub(super) next_runs: Vec<Row>,
-    /// The same for the CronJobs without a next run, by name.
-    pub(super) idle: Vec<Row>,
     /// Name, slot and state of the Jobs that were started last, the newest first.
     pub(super) latest_jobs: Vec<Row>,
     pub(super) subject: Option<Subject>,

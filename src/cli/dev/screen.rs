@@ -128,7 +128,7 @@ impl Picture {
         let [next_runs, latest_jobs] = tables;
         let log = self.log.iter().skip(self.log.len().saturating_sub(n_lines[2]));
         let log = iter::once("LOG".to_owned()).chain(log.map(|line| log_line(line)));
-        push_part(&mut lines, self.selected(next_runs, n_lines[0]));
+        push_part(&mut lines, next_runs.into_iter().take(1 + n_lines[0]).collect());
         push_part(&mut lines, latest_jobs.into_iter().take(1 + n_lines[1]).collect());
         push_part(&mut lines, log.collect());
         lines.truncate(size.rows);
@@ -142,8 +142,10 @@ impl Picture {
     pub(super) fn log_line(&self) -> String {
         let figures = &self.figures;
         let next = match figures.next_runs.first() {
-            Some([cron_job, _, next_run]) => format!(", next {cron_job} {next_run}"),
-            None => String::new(),
+            Some([cron_job, _, next_run]) if figures.n_suspended + figures.n_never < figures.n_cron_jobs => {
+                format!(", next {cron_job} {next_run}")
+            }
+            Some(_) | None => String::new(),
         };
         let faults = self.faults.map(|faults| format!("; {faults}")).unwrap_or_default();
         let text = format!(
@@ -257,24 +259,11 @@ impl Picture {
     /// Returns the tables of next runs and of latest Jobs, each with its header if it has rows.
     fn tables(&self, size: Size) -> [Vec<String>; 2] {
         let figures = &self.figures;
-        let next_runs = [figures.next_runs.as_slice(), &figures.idle].concat();
         let titles: [Row; 2] = [
             ["CRONJOB", "SCHEDULE", "NEXT RUN"].map(str::to_owned),
             ["LATEST JOB", "SLOT", "STATE"].map(str::to_owned),
         ];
-        table(titles, [next_runs, figures.latest_jobs.clone()], size.columns)
-    }
-
-    /// Selects rows of the table of next runs. A quarter of them is for CronJobs without a next run.
-    fn selected(&self, table: Vec<String>, n_rows: usize) -> Vec<String> {
-        let (n_next, n_idle) = (self.figures.next_runs.len(), self.figures.idle.len());
-        let n_idle = n_idle.min((n_rows / 4).max(n_rows.saturating_sub(n_next)));
-        let n_next_shown = n_rows - n_idle;
-        let rows = table.into_iter().enumerate();
-        let is_shown = |position: usize| position <= n_next_shown || (n_next < position && position <= n_next + n_idle);
-        rows.filter(|(position, _)| is_shown(*position))
-            .map(|(_, row)| row)
-            .collect()
+        table(titles, [&figures.next_runs, &figures.latest_jobs], size.columns)
     }
 }
 

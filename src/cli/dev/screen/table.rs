@@ -10,8 +10,8 @@ const COLUMN_MIN: usize = 10;
 
 /// Formats two tables, each as its title and its rows; without rows it is empty. If the width does not suffice, the
 /// middle column is cut first, then the first.
-pub(super) fn table(titles: [Row; 2], tables: [Vec<Row>; 2], columns: usize) -> [Vec<String>; 2] {
-    let all = || titles.iter().chain(tables.iter().flatten());
+pub(super) fn table(titles: [Row; 2], tables: [&[Row]; 2], columns: usize) -> [Vec<String>; 2] {
+    let all = || titles.iter().chain(tables.into_iter().flatten());
     let width = |column: usize| all().map(|row| row[column].chars().count()).max().unwrap_or_default();
     let last = width(2);
     let room = columns.saturating_sub(last + 2 * GAP.len());
@@ -23,7 +23,7 @@ pub(super) fn table(titles: [Row; 2], tables: [Vec<Row>; 2], columns: usize) -> 
     };
     let mut tables = tables.into_iter();
     titles.map(|title| match tables.next() {
-        Some(rows) if !rows.is_empty() => std::iter::once(&title).chain(&rows).map(line).collect(),
+        Some(rows) if !rows.is_empty() => std::iter::once(&title).chain(rows).map(line).collect(),
         Some(_) | None => Vec::new(),
     })
 }

@@ -26,12 +26,11 @@ impl Buckets {
     }
 }
 
-/// The lateness of creates, as exact as the buckets permit.
+/// The lateness of creates: the bounds of the buckets that have the median and the maximum, infinite beyond the last
+/// bucket.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Lateness {
-    /// The median in seconds.
     pub(super) p50_seconds: f64,
-    /// The maximum in seconds; infinite beyond the last bucket.
     pub(super) max_seconds: f64,
 }
 
@@ -61,32 +60,13 @@ impl LatenessWindow {
         let (_, last) = self.samples.back()?;
         let since = |(&(bound, count), (_, before)): (&(f64, u64), &(f64, u64))| (bound, count.saturating_sub(*before));
         let counts: Vec<(f64, u64)> = last.0.iter().zip(&first.0).map(since).collect();
-        let (_, n_values) = *counts.last()?;
-        let max = counts.iter().find(|(_, count)| *count == n_values)?;
-        (n_values > 0).then(|| Lateness {
-            p50_seconds: median(&counts, n_values),
-            max_seconds: max.0,
+        let (_, n_values) = *counts.last().filter(|(_, n_values)| *n_values > 0)?;
+        let bound_of = |n_least: u64| counts.iter().find(|(_, count)| *count >= n_least);
+        Some(Lateness {
+            p50_seconds: bound_of(n_values.div_ceil(2))?.0,
+            max_seconds: bound_of(n_values)?.0,
         })
     }
-}
-
-/// The median, assuming an even distribution within its bucket.
-#[expect(clippy::cast_precision_loss, reason = "counts stay below 2^53")]
-fn median(counts: &[(f64, u64)], n_values: u64) -> f64 {
-    let half = n_values as f64 / 2.0;
-    let mut below = (0.0, 0);
-    for &(bound, count) in counts {
-        if count as f64 >= half {
-            let share = (half - below.1 as f64) / (count - below.1) as f64;
-            return if bound.is_finite() {
-                below.0 + (bound - below.0) * share
-            } else {
-                below.0
-            };
-        }
-        below = (bound, count);
-    }
-    below.0
 }
 
 #[cfg(test)]
@@ -115,26 +95,26 @@ mod tests {
         assert_eq!(window.lateness(), None);
         window.add(at(1), Buckets::read(&metrics.dispatch.lateness));
         let lateness = window.lateness().unwrap();
-        assert!((0.001..=0.002).contains(&lateness.p50_seconds), "{lateness:?}");
+        assert!((0.002..=0.005).contains(&lateness.p50_seconds), "{lateness:?}");
         assert!(lateness.max_seconds.is_infinite());
     }
 
     #[test]
-    fn median_is_interpolated_and_maximum_is_a_bucket_bound() {
+    fn median_and_maximum_are_bucket_bounds() {
         #[track_caller]
         fn check(counts: [u64; 4], p50_seconds: f64, max_seconds: f64) {
             let mut window = LatenessWindow::default();
             window.add(at(0), buckets([0; 4]));
             window.add(at(1), buckets(counts));
             let lateness = window.lateness().unwrap();
-            assert!((lateness.p50_seconds - p50_seconds).abs() < 1e-9, "{lateness:?}");
+            assert_eq!(lateness.p50_seconds.to_bits(), p50_seconds.to_bits(), "{lateness:?}");
             assert_eq!(lateness.max_seconds.to_bits(), max_seconds.to_bits(), "{lateness:?}");
         }
-        check([4, 4, 4, 4], 0.0005, 0.001);
-        check([0, 4, 4, 4], 0.0055, 0.01);
-        check([1, 1, 1, 1], 0.0005, 0.001);
+        check([4, 4, 4, 4], 0.001, 0.001);
+        check([0, 4, 4, 4], 0.01, 0.01);
+        check([1, 1, 1, 1], 0.001, 0.001);
         check([0, 0, 4, 8], 0.1, f64::INFINITY);
-        check([0, 0, 0, 8], 0.1, f64::INFINITY);
+        check([0, 0, 0, 8], f64::INFINITY, f64::INFINITY);
     }
 
     #[test]

@@ -250,8 +250,8 @@ impl Picture {
                 max_seconds,
             }) => format!(
                 "{starts}, lateness p50 {}, max {}",
-                at_most("", p50_seconds),
-                at_most("<= ", max_seconds)
+                at_most(p50_seconds),
+                at_most(max_seconds)
             ),
         }
     }

@@ -27,14 +27,14 @@ pub(super) fn time_until(instant: Timestamp, now: Timestamp) -> String {
     duration_text(seconds.unsigned_abs())
 }
 
-/// Formats seconds in a suitable unit.
-pub(super) fn at_most(sign: &str, seconds: f64) -> String {
+/// Formats an upper bound in seconds in a suitable unit.
+pub(super) fn at_most(seconds: f64) -> String {
     if seconds.is_infinite() {
         "over 1 min".to_owned()
     } else if seconds < 1.0 {
-        format!("{sign}{:.1} ms", seconds * 1e3)
+        format!("<= {:.1} ms", seconds * 1e3)
     } else {
-        format!("{sign}{seconds:.1} s")
+        format!("<= {seconds:.1} s")
     }
 }
 
@@ -105,7 +105,7 @@ mod tests {
             (2.5, "<= 2.5 s"),
             (f64::INFINITY, "over 1 min"),
         ] {
-            assert_eq!(at_most("<= ", seconds), expected);
+            assert_eq!(at_most(seconds), expected);
         }
     }
 

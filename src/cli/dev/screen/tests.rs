@@ -89,7 +89,7 @@ Try, in another terminal:
     --from=cronjob/hello
 
 CronJobs     1,000, 20 suspended, 3 blocked by Forbid, 1 never due
-last minute  412 starts, lateness p50 1.2 ms, max <= 7.5 ms
+last minute  412 starts, lateness p50 <= 1.2 ms, max <= 7.5 ms
 Jobs         37 running, 1,204 complete, 12 failed
 runs         1,216 started, 80 held back, 4 waiting, 0 missed, 0 doubled
 
@@ -114,7 +114,7 @@ cronwheel dev, up 2m 13s. Ctrl-C ends it.
 
 CronJobs     1,000, 20 suspended,
              3 blocked by Forbid, 1 never due
-last minute  412 starts, lateness p50 1.2 ms,
+last minute  412 starts, lateness p50 <= 1.2 ms,
              max <= 7.5 ms
 Jobs         37 running, 1,204 complete, 12 failed
 runs         1,216 started, 80 held back,
@@ -239,7 +239,7 @@ fn without_a_terminal_the_state_is_one_line() {
     picture.faults = Some(FaultCounts::default());
     assert_eq!(
         picture.log_line(),
-        "2026-05-05T10:00:23Z 1,000 CronJobs; last minute 412 starts, lateness p50 1.2 ms, max <= 7.5 ms; Jobs 37 \
+        "2026-05-05T10:00:23Z 1,000 CronJobs; last minute 412 starts, lateness p50 <= 1.2 ms, max <= 7.5 ms; Jobs 37 \
          running, 1,204 complete, 12 failed; runs 1,216 started, 80 held back, 4 waiting, 0 missed, 0 doubled; 0 faults, \
          next default/hello in 37s, 12:01 CEST"
     );

@@ -111,14 +111,10 @@ pub enum ShardsError {
 }
 
 fn missing_right(error: &LeaseError) -> &'static str {
-    match error {
-        LeaseError::Refused { code: 403, .. } => {
-            "; the account needs get on configmaps, and list and watch on leases, in the namespace"
-        }
-        LeaseError::Refused { .. }
-        | LeaseError::Unanswered { .. }
-        | LeaseError::Unreadable { .. }
-        | LeaseError::Installation { .. } => "",
+    if let LeaseError::Refused { code: 403, .. } = error {
+        "; the account needs get on configmaps, and list and watch on leases, in the namespace"
+    } else {
+        ""
     }
 }
 

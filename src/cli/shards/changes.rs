@@ -45,7 +45,7 @@ type Fields<const N: usize> = [(&'static str, String); N];
 
 fn member_fields(row: Option<&MemberRow>) -> Fields<3> {
     let life = row.and_then(|row| row.lease.holder.member());
-    let state = row.map(|row| row.state.to_string());
+    let state = row.map(|row| row.state.texts().1);
     let revision = row.map(|row| row.lease.revision.to_string());
     [
         ("state", state),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::listing::{Listing, MemberRow, MemberState, ShardRow};
+use super::listing::{Listing, MemberRow, ShardRow};
 use crate::{
     coordination::{Holder, MemberIdentity, ShardLease},
     shard::ShardId,
@@ -35,6 +35,7 @@ pub(super) fn document(view: &Listing, next_runs: &BTreeMap<ShardId, Timestamp>,
 
 fn member(row: &MemberRow, now: Timestamp) -> Value {
     let lease = &row.lease;
+    let (state, message) = row.state.texts();
     json!({
         "podUid": row.pod_uid,
         "holder": identity(lease.holder.member()),
@@ -42,8 +43,8 @@ fn member(row: &MemberRow, now: Timestamp) -> Value {
         "renewedAt": time(lease.renewed_at),
         "durationSeconds": lease.duration_secs,
         "isSilent": row.is_silent(now),
-        "state": row.state.name(),
-        "message": row.state.to_string(),
+        "state": state,
+        "message": message,
         "isDraining": lease.is_draining,
         "installation": lease.installation,
         "protocol": {"min": lease.protocol.min, "max": lease.protocol.max},
@@ -86,23 +87,4 @@ pub(super) fn identity(member: Option<&MemberIdentity>) -> Value {
 
 pub(super) fn time(at: Option<Timestamp>) -> Option<String> {
     at.map(|at| at.to_string())
-}
-
-impl MemberState {
-    /// The state as a fixed word.
-    fn name(&self) -> &'static str {
-        match self {
-            MemberState::Takes => "Takes",
-            MemberState::RunsAlone => "RunsAlone",
-            MemberState::Starts => "Starts",
-            MemberState::Drains => "Drains",
-            MemberState::InstallationDiffers { .. } => "InstallationDiffers",
-            MemberState::SettingsDiffer { .. } => "SettingsDiffer",
-            MemberState::ProtocolDiffers { .. } => "ProtocolDiffers",
-            MemberState::Declines => "Declines",
-            MemberState::Left => "Left",
-            MemberState::Evicted { .. } => "Evicted",
-            MemberState::Usurped { .. } => "Usurped",
-        }
-    }
 }

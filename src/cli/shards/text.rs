@@ -76,7 +76,7 @@ const MEMBER_HEADS: [&str; 8] = [
 ];
 
 fn member_cells(row: &MemberRow, now: Timestamp) -> [String; 8] {
-    let mut state = row.state.to_string();
+    let (_, mut state) = row.state.texts();
     if row.is_silent(now) {
         state += ", silent";
     }
@@ -168,20 +168,29 @@ impl ShardRow {
     }
 }
 
-impl std::fmt::Display for MemberState {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl MemberState {
+    /// Returns the state as a fixed word for programs, and for people.
+    pub(super) fn texts(&self) -> (&'static str, String) {
         match self {
-            MemberState::Takes => f.write_str("takes shards"),
-            MemberState::RunsAlone => f.write_str("runs every CronJob alone"),
-            MemberState::Starts => f.write_str("starts"),
-            MemberState::Drains => f.write_str("drains"),
-            MemberState::InstallationDiffers { theirs } => write!(f, "takes none: configured with {theirs}"),
-            MemberState::SettingsDiffer { others } => write!(f, "takes none: waits until members with {others} stop"),
-            MemberState::ProtocolDiffers { others } => write!(f, "takes none: others follow protocol {others}"),
-            MemberState::Declines => f.write_str("takes none: its /readyz says why"),
-            MemberState::Left => f.write_str("left"),
-            MemberState::Evicted { by } => write!(f, "evicted by {by}"),
-            MemberState::Usurped { by } => write!(f, "its Lease is held by {by}"),
+            MemberState::Takes => ("Takes", "takes shards".to_owned()),
+            MemberState::RunsAlone => ("RunsAlone", "runs every CronJob alone".to_owned()),
+            MemberState::Starts => ("Starts", "starts".to_owned()),
+            MemberState::Drains => ("Drains", "drains".to_owned()),
+            MemberState::InstallationDiffers { theirs } => {
+                ("InstallationDiffers", format!("takes none: configured with {theirs}"))
+            }
+            MemberState::SettingsDiffer { others } => (
+                "SettingsDiffer",
+                format!("takes none: waits until members with {others} stop"),
+            ),
+            MemberState::ProtocolDiffers { others } => (
+                "ProtocolDiffers",
+                format!("takes none: others follow protocol {others}"),
+            ),
+            MemberState::Declines => ("Declines", "takes none: its /readyz says why".to_owned()),
+            MemberState::Left => ("Left", "left".to_owned()),
+            MemberState::Evicted { by } => ("Evicted", format!("evicted by {by}")),
+            MemberState::Usurped { by } => ("Usurped", format!("its Lease is held by {by}")),
         }
     }
 }

@@ -50,7 +50,10 @@ impl Gathering {
                 };
                 return Err(ShardsError::CronJobs { right, message });
             }
-            let is_complete = stage(&item) == Some(WatchStage::ListDone);
+            let is_complete = matches!(
+                &item,
+                WatchItem::Input(Input::WatchUpdated(update)) if update.stage == WatchStage::ListDone
+            );
             take_cron_job(&mut known, item);
             if is_complete {
                 break;
@@ -133,13 +136,4 @@ fn take_cron_job(known: &mut Known, item: WatchItem) -> Option<String> {
         | WatchItem::HistoryWentBack { .. } => {}
     }
     None
-}
-
-/// The step of a list in an item, if there is one.
-fn stage(item: &WatchItem) -> Option<WatchStage> {
-    if let WatchItem::Input(Input::WatchUpdated(update)) = item {
-        Some(update.stage)
-    } else {
-        None
-    }
 }

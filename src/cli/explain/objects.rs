@@ -5,7 +5,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::{Value, value::RawValue};
 
 use super::ExplainError;
 
@@ -22,7 +22,7 @@ const DEPTH_MAX: usize = 100;
 #[derive(Clone, Debug)]
 pub(super) struct Object {
     pub(super) kind: Kind,
-    pub(super) members: Map<String, Value>,
+    pub(super) value: Value,
     /// `spec.jobTemplate` as written, if the input is JSON: the body of a run keeps numbers of any length.
     pub(super) template: Option<Box<RawValue>>,
 }
@@ -138,23 +138,21 @@ fn yaml(input: &str, text: &str) -> Result<Vec<Value>, ExplainError> {
 impl Objects {
     /// Adds a document. `kind` is that of the items of a list, which need not have one.
     pub(super) fn take(&mut self, place: &str, document: Document<'_>, kind: Option<&str>) -> Result<(), ExplainError> {
-        let Document { value, text } = document;
+        let Document { mut value, text } = document;
         let no_object = |problem| ExplainError::NoObject {
             place: place.to_owned(),
             problem,
         };
-        let mut members = match value {
-            Value::Null => return Ok(()),
-            Value::Object(members) => members,
-            Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-                return Err(no_object("is no object"));
-            }
-        };
-        let named = members.get("kind").and_then(Value::as_str).map(str::to_owned);
-        let kind = named.or_else(|| kind.map(str::to_owned));
+        if value.is_null() {
+            return Ok(());
+        }
+        if !value.is_object() {
+            return Err(no_object("is no object"));
+        }
+        let kind = value["kind"].as_str().or(kind).map(str::to_owned);
         let kind = kind.ok_or_else(|| no_object("has no kind"))?;
         if let Some(item_kind) = kind.strip_suffix("List")
-            && let Some(Value::Array(items)) = members.get_mut("items").map(Value::take)
+            && let Some(Value::Array(items)) = value.get_mut("items").map(Value::take)
         {
             let item_kind = (!item_kind.is_empty()).then_some(item_kind);
             let texts: Vec<&RawValue> = member_texts(text)
@@ -168,14 +166,14 @@ impl Objects {
             }
             return Ok(());
         }
-        let version = members.get("apiVersion").and_then(Value::as_str).unwrap_or("batch/v1");
+        let version = value["apiVersion"].as_str().unwrap_or("batch/v1");
         let is_batch = version.starts_with("batch/");
         // Groups of other projects have a dot. Another version or spelling of CronJob is recognised, and refused by
         // name.
         let is_cron_job = kind.eq_ignore_ascii_case("CronJob") && !version.contains('.');
         match kind.as_str() {
-            _ if is_cron_job => self.push(Kind::CronJob, members, text),
-            "Job" if is_batch => self.push(Kind::Job, members, None),
+            _ if is_cron_job => self.push(Kind::CronJob, value, text),
+            "Job" if is_batch => self.push(Kind::Job, value, None),
             "List" | "CronJobList" | "JobList" => {}
             _ => *self.left_out.entry(format!("{version} {kind}")).or_default() += 1,
         }
@@ -190,13 +188,9 @@ impl Objects {
         self.left_out.iter().map(note).collect()
     }
 
-    fn push(&mut self, kind: Kind, members: Map<String, Value>, text: Option<&str>) {
+    fn push(&mut self, kind: Kind, value: Value, text: Option<&str>) {
         let spec = member_texts(text).get("spec").map(|spec| spec.get());
         let template = member_texts(spec).get("jobTemplate").copied().map(RawValue::to_owned);
-        self.objects.push(Object {
-            kind,
-            members,
-            template,
-        });
+        self.objects.push(Object { kind, value, template });
     }
 }

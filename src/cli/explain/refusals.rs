@@ -4,14 +4,17 @@
 
 use serde_json::{Map, Value};
 
-use super::objects::{Kind, Object};
+use super::{
+    objects::{Kind, Object},
+    world::name_of,
+};
 use crate::cli::advice::similar;
 
-/// The fields of the objects in a CronJob, by the path to them. Deeper fields are left to the API server.
-const FIELDS: [(&[&str], &[&str]); 3] = [
-    (&[], &["apiVersion", "kind", "metadata", "spec", "status"]),
+/// The fields of the objects in a CronJob, by the pointer to them. Deeper fields are left to the API server.
+const FIELDS: [(&str, &[&str]); 3] = [
+    ("", &["apiVersion", "kind", "metadata", "spec", "status"]),
     (
-        &["spec"],
+        "/spec",
         &[
             "schedule",
             "timeZone",
@@ -23,7 +26,7 @@ const FIELDS: [(&[&str], &[&str]); 3] = [
             "failedJobsHistoryLimit",
         ],
     ),
-    (&["spec", "jobTemplate"], &["metadata", "spec"]),
+    ("/spec/jobTemplate", &["metadata", "spec"]),
 ];
 
 const POLICIES: [&str; 3] = ["Allow", "Forbid", "Replace"];
@@ -43,42 +46,44 @@ pub(super) fn of(object: &Object) -> Vec<String> {
     if object.kind == Kind::Job {
         return Vec::new();
     }
-    let members = &object.members;
+    let value = &object.value;
     let mut refusals = Vec::new();
-    if let Some(version) = members.get("apiVersion").and_then(Value::as_str)
+    if let Some(version) = value["apiVersion"].as_str()
         && version != "batch/v1"
     {
         refusals.push(format!(
             "apiVersion: Kubernetes has no CronJob of {version}; write batch/v1"
         ));
     }
-    if let Some(kind) = members.get("kind").and_then(Value::as_str)
+    if let Some(kind) = value["kind"].as_str()
         && kind != "CronJob"
     {
         refusals.push(format!("kind: Kubernetes has no {kind}; write CronJob"));
     }
-    let name = at(members, &["metadata"]).and_then(|metadata| metadata.get("name")?.as_str());
-    if let Some(name) = name.filter(|name| name.len() > NAME_MAX) {
-        let n_characters = name.len();
+    let n_characters = name_of(value).len();
+    if n_characters > NAME_MAX {
         refusals.push(format!(
             "metadata.name: {n_characters} characters; shorten it to {NAME_MAX}"
         ));
     }
     for (path, known) in FIELDS {
-        let names = at(members, path).into_iter().flat_map(Map::keys);
+        let members = value.pointer(path).and_then(Value::as_object);
+        let names = members.into_iter().flat_map(Map::keys);
         let unknown = names.filter(|name| !known.contains(&name.as_str()));
         refusals.extend(unknown.map(|name| unknown_field(path, name, known)));
     }
-    refusals.extend(at(members, &["spec"]).map(of_values).unwrap_or_default());
+    if value["spec"].is_object() {
+        refusals.extend(of_values(&value["spec"]));
+    }
     refusals
 }
 
-fn of_values(spec: &Map<String, Value>) -> Vec<String> {
+fn of_values(spec: &Value) -> Vec<String> {
     let mut refusals = Vec::new();
-    if spec.get("schedule").is_none_or(Value::is_null) {
+    if spec["schedule"].is_null() {
         refusals.push("spec.schedule: missing; write five fields or a descriptor such as @daily".to_owned());
     }
-    if let Some(policy) = spec.get("concurrencyPolicy").and_then(Value::as_str)
+    if let Some(policy) = spec["concurrencyPolicy"].as_str()
         && !POLICIES.contains(&policy)
     {
         let advice = match meant(policy, &POLICIES) {
@@ -87,22 +92,20 @@ fn of_values(spec: &Map<String, Value>) -> Vec<String> {
         };
         refusals.push(format!("spec.concurrencyPolicy: {policy:?} is not a policy; {advice}"));
     }
-    let negative = COUNTS.iter().filter(|name| is_negative(spec.get(**name)));
+    let is_negative = |name: &&&str| spec[**name].as_i64().is_some_and(|value| value < 0);
+    let negative = COUNTS.iter().filter(is_negative);
     refusals.extend(negative.map(|name| format!("spec.{name}: negative; write 0 or more")));
     refusals
 }
 
-fn is_negative(value: Option<&Value>) -> bool {
-    value.and_then(Value::as_i64).is_some_and(|value| value < 0)
-}
-
-fn unknown_field(path: &[&str], name: &str, known: &[&str]) -> String {
-    let field = [path, &[name]].concat().join(".");
+fn unknown_field(path: &str, name: &str, known: &[&str]) -> String {
+    let dotted = |path: &str| path.trim_start_matches('/').replace('/', ".");
+    let field = dotted(&[path, "/"].concat()) + name;
     let elsewhere = || FIELDS.into_iter().find(|(_, known)| known.contains(&name));
     match (meant(name, known), elsewhere()) {
         (Some(meant), _) => format!("{field}: unknown field; did you mean {meant}?"),
         (None, Some((place, _))) if !place.is_empty() => {
-            format!("{field}: unknown field; it belongs into {}", place.join("."))
+            format!("{field}: unknown field; it belongs into {}", dotted(place))
         }
         (None, _) => format!("{field}: unknown field; leave it out"),
     }
@@ -110,9 +113,4 @@ fn unknown_field(path: &[&str], name: &str, known: &[&str]) -> String {
 
 fn meant<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     similar(word, known.iter().copied(), word.len() / 4)
-}
-
-fn at<'a>(members: &'a Map<String, Value>, path: &[&str]) -> Option<&'a Map<String, Value>> {
-    path.iter()
-        .try_fold(members, |members, name| members.get(*name)?.as_object())
 }

@@ -6,11 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde_json::{
-    Map, Value,
+    Value,
     value::{RawValue, to_raw_value},
 };
 
-use self::gaps::{name_of, namespace_of};
+pub(super) use self::gaps::name_of;
+use self::gaps::namespace_of;
 use super::{
     ExplainError,
     objects::{Kind, Object},
@@ -74,7 +75,7 @@ impl World {
                     .push(subject(&object, notes_on_gaps, refusals, &decoder)?);
                 continue;
             }
-            let key = (namespace_of(&object.members).into(), name_of(&object.members).into());
+            let key = (namespace_of(&object.value).into(), name_of(&object.value).into());
             let job: ReceivedJob = serde_json::from_str(&text(&object)?).map_err(ExplainError::Convert)?;
             match job.into_record() {
                 Ok(record) if !job_uids.insert(record.uid.clone()) => {
@@ -134,8 +135,8 @@ fn subject(
         .map_err(|undecodable| undecodable.error);
     refusals.extend(record.as_ref().ok().and_then(|record| refusal(&record.schedule)));
     Ok(Subject {
-        namespace: namespace_of(&object.members).to_owned(),
-        name: name_of(&object.members).to_owned(),
+        namespace: namespace_of(&object.value).to_owned(),
+        name: name_of(&object.value).to_owned(),
         record,
         notes,
         refusals,
@@ -145,10 +146,9 @@ fn subject(
 /// Returns the object as text, with its template as it was written. The decoder borrows from the text.
 fn text(object: &Object) -> Result<String, ExplainError> {
     let text = || {
-        let mut members = raw_members(&object.members)?;
-        let spec = object.members.get("spec").and_then(Value::as_object);
-        if let (Some(spec), Some(template)) = (spec, &object.template) {
-            let mut spec = raw_members(spec)?;
+        let mut members = raw_members(&object.value)?;
+        if let Some(template) = &object.template {
+            let mut spec = raw_members(&object.value["spec"])?;
             spec.insert("jobTemplate", template.clone());
             members.insert("spec", to_raw_value(&spec)?);
         }
@@ -157,9 +157,10 @@ fn text(object: &Object) -> Result<String, ExplainError> {
     text().map_err(ExplainError::Convert)
 }
 
-fn raw_members(members: &Map<String, Value>) -> serde_json::Result<BTreeMap<&str, Box<RawValue>>> {
+fn raw_members(object: &Value) -> serde_json::Result<BTreeMap<&str, Box<RawValue>>> {
+    let members = object.as_object().into_iter().flatten();
     let raw = |(name, value)| Ok((String::as_str(name), to_raw_value(value)?));
-    members.iter().map(raw).collect()
+    members.map(raw).collect()
 }
 
 /// Refuses objects without a name, and two of one kind, namespace and name.
@@ -167,7 +168,7 @@ fn refuse_repeats(objects: &[Object]) -> Result<(), ExplainError> {
     let mut seen = BTreeSet::new();
     for object in objects {
         let kind = object.kind.as_str();
-        let (namespace, name) = (namespace_of(&object.members), name_of(&object.members));
+        let (namespace, name) = (namespace_of(&object.value), name_of(&object.value));
         if name.is_empty() {
             return Err(ExplainError::NoName { kind });
         }

@@ -6,14 +6,13 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::cli::explain::objects::{Kind, Object};
 
 /// The namespace of objects that name none.
 const DEFAULT_NAMESPACE: &str = "default";
 
-type Members = Map<String, Value>;
 /// Kind, namespace and name.
 type Key = (Kind, String, String);
 
@@ -21,48 +20,41 @@ type Key = (Kind, String, String);
 /// type stay as they are, for the decoder to report.
 pub(super) fn fill(objects: &mut [Object], now: Timestamp) -> Vec<Vec<String>> {
     for object in objects.iter_mut() {
-        let namespace = namespace_of(&object.members).to_owned();
-        set_default(metadata(&mut object.members), "namespace", || namespace.into());
-        set_default(metadata(&mut object.members), "resourceVersion", || "0".into());
+        let namespace = namespace_of(&object.value).to_owned();
+        set_default(&mut object.value, "/metadata", "namespace", || namespace.into());
+        set_default(&mut object.value, "/metadata", "resourceVersion", || "0".into());
     }
     fill_uids(objects);
     objects.iter_mut().map(|object| fill_defaults(object, now)).collect()
 }
 
 /// Returns `metadata.namespace` or the default.
-pub(super) fn namespace_of(members: &Members) -> &str {
-    match text_of_metadata(members, "namespace") {
+pub(super) fn namespace_of(object: &Value) -> &str {
+    match text(object, "/metadata/namespace") {
         "" => DEFAULT_NAMESPACE,
         namespace => namespace,
     }
 }
 
 /// Returns `metadata.name` or an empty text.
-pub(super) fn name_of(members: &Members) -> &str {
-    text_of_metadata(members, "name")
+pub(in crate::cli::explain) fn name_of(object: &Value) -> &str {
+    text(object, "/metadata/name")
 }
 
 fn key_of(object: &Object) -> Key {
-    let (namespace, name) = (namespace_of(&object.members), name_of(&object.members));
+    let (namespace, name) = (namespace_of(&object.value), name_of(&object.value));
     (object.kind, namespace.to_owned(), name.to_owned())
 }
 
-fn text<'a>(members: &'a Members, name: &str) -> &'a str {
-    members.get(name).and_then(Value::as_str).unwrap_or_default()
+fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn text_of_metadata<'a>(members: &'a Members, name: &str) -> &'a str {
-    let metadata = members.get("metadata").and_then(Value::as_object);
-    metadata.map_or("", |metadata| text(metadata, name))
-}
-
-fn metadata(members: &mut Members) -> Option<&mut Members> {
-    members.get_mut("metadata").and_then(Value::as_object_mut)
-}
-
-/// Sets a member that is missing, null or empty.
-fn set_default(members: Option<&mut Members>, name: &str, value: impl FnOnce() -> Value) {
-    let Some(members) = members else { return };
+/// Sets a member of the object at the pointer that is missing, null or empty.
+fn set_default(object: &mut Value, pointer: &str, name: &str, value: impl FnOnce() -> Value) {
+    let Some(members) = object.pointer_mut(pointer).and_then(Value::as_object_mut) else {
+        return;
+    };
     let is_missing = members
         .get(name)
         .is_none_or(|value| value.is_null() || value.as_str() == Some(""));
@@ -73,30 +65,24 @@ fn set_default(members: Option<&mut Members>, name: &str, value: impl FnOnce() -
 
 /// Returns the references of a Job to its CronJobs, or of a CronJob to its active Jobs, each with the object that it
 /// names.
-fn references(object: &mut Object) -> Vec<(Key, &mut Members)> {
-    let namespace = namespace_of(&object.members).to_owned();
-    let members = &mut object.members;
+fn references(object: &mut Object) -> Vec<(Key, &mut Value)> {
+    let namespace = namespace_of(&object.value).to_owned();
     let (kind, entries) = match object.kind {
-        Kind::Job => (
-            Kind::CronJob,
-            metadata(members).and_then(|metadata| metadata.get_mut("ownerReferences")),
-        ),
-        Kind::CronJob => (
-            Kind::Job,
-            members.get_mut("status").and_then(|status| status.get_mut("active")),
-        ),
+        Kind::Job => (Kind::CronJob, "/metadata/ownerReferences"),
+        Kind::CronJob => (Kind::Job, "/status/active"),
     };
-    let entries = entries.and_then(Value::as_array_mut).into_iter().flatten();
+    let entries = object.value.pointer_mut(entries).and_then(Value::as_array_mut);
+    let entries = entries.into_iter().flatten();
     entries
-        .filter_map(Value::as_object_mut)
         // A Job may have owners of other kinds. The active list has Jobs only.
-        .filter(|entry| kind == Kind::Job || text(entry, "kind") == kind.as_str())
+        .filter(|entry| kind == Kind::Job || text(entry, "/kind") == kind.as_str())
         .map(|entry| {
-            let namespace = match text(entry, "namespace") {
+            let namespace = match text(entry, "/namespace") {
                 "" => namespace.as_str(),
                 of_entry => of_entry,
             };
-            ((kind, namespace.to_owned(), text(entry, "name").to_owned()), entry)
+            let key = (kind, namespace.to_owned(), text(entry, "/name").to_owned());
+            (key, entry)
         })
         .collect()
 }
@@ -111,17 +97,17 @@ fn fill_uids(objects: &mut [Object]) {
         }
     };
     for object in objects.iter() {
-        note(key_of(object), text_of_metadata(&object.members, "uid"));
+        note(key_of(object), text(&object.value, "/metadata/uid"));
     }
     for (key, reference) in objects.iter_mut().flat_map(references) {
-        note(key, text(reference, "uid"));
+        note(key, text(reference, "/uid"));
     }
     let uid = |key: &Key| uids.get(key).cloned().unwrap_or_else(|| made_up_uid(key));
     for object in objects {
         let key = key_of(object);
-        set_default(metadata(&mut object.members), "uid", || uid(&key).into());
+        set_default(&mut object.value, "/metadata", "uid", || uid(&key).into());
         for (key, reference) in references(object) {
-            set_default(Some(reference), "uid", || uid(&key).into());
+            set_default(reference, "", "uid", || uid(&key).into());
         }
     }
 }
@@ -131,25 +117,18 @@ fn fill_defaults(object: &mut Object, now: Timestamp) -> Vec<String> {
     if object.kind == Kind::Job {
         return Vec::new();
     }
-    let spec = object.members.get_mut("spec").and_then(Value::as_object_mut);
-    if let Some(spec) = spec {
-        let defaults = [
-            ("concurrencyPolicy", json!("Allow")),
-            ("suspend", json!(false)),
-            ("successfulJobsHistoryLimit", json!(3)),
-            ("failedJobsHistoryLimit", json!(1)),
-        ];
-        for (name, value) in defaults {
-            set_default(Some(&mut *spec), name, || value);
-        }
+    let defaults = [
+        ("concurrencyPolicy", json!("Allow")),
+        ("suspend", json!(false)),
+        ("successfulJobsHistoryLimit", json!(3)),
+        ("failedJobsHistoryLimit", json!(1)),
+    ];
+    for (name, value) in defaults {
+        set_default(&mut object.value, "/spec", name, || value);
     }
-    let has_run = object
-        .members
-        .get("status")
-        .and_then(|status| status.get("lastScheduleTime"))
-        .is_some_and(Value::is_string);
+    let has_run = object.value["status"]["lastScheduleTime"].is_string();
     let mut is_created_now = false;
-    set_default(metadata(&mut object.members), "creationTimestamp", || {
+    set_default(&mut object.value, "/metadata", "creationTimestamp", || {
         is_created_now = true;
         Timestamp::from_second(now.as_second())
             .unwrap_or(now)

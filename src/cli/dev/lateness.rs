@@ -10,20 +10,16 @@ use super::board::WINDOW;
 
 /// A histogram at one instant: upper bounds in seconds, ascending, each with the number of values up to it. The last
 /// bound is infinite.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Buckets(pub(super) Vec<(f64, u64)>);
+type Buckets = Vec<(f64, u64)>;
 
-impl Buckets {
-    pub(super) fn read(histogram: &Histogram) -> Buckets {
-        let metric = histogram.metric();
-        let histogram = metric.get_histogram();
-        let bounds = histogram.get_bucket().iter();
-        let mut buckets: Vec<_> = bounds
-            .map(|bucket| (bucket.upper_bound(), bucket.cumulative_count()))
-            .collect();
-        buckets.push((f64::INFINITY, histogram.get_sample_count()));
-        Buckets(buckets)
-    }
+/// Reads the buckets of a histogram.
+pub(super) fn read(histogram: &Histogram) -> Buckets {
+    let metric = histogram.metric();
+    let histogram = metric.get_histogram();
+    let bounds = histogram.get_bucket().iter();
+    let buckets = bounds.map(|bucket| (bucket.upper_bound(), bucket.cumulative_count()));
+    let all = (f64::INFINITY, histogram.get_sample_count());
+    buckets.chain(std::iter::once(all)).collect()
 }
 
 /// The lateness of creates: the bounds of the buckets that have the median and the maximum, infinite beyond the last
@@ -44,12 +40,8 @@ impl LatenessWindow {
     /// Adds a histogram. Older ones than the window are removed, except the last of them, which is the base.
     pub(super) fn add(&mut self, now: Timestamp, buckets: Buckets) {
         self.samples.push_back((now, buckets));
-        while self.samples.len() > 1
-            && self
-                .samples
-                .get(1)
-                .is_some_and(|(at, _)| now.duration_since(*at) >= WINDOW)
-        {
+        let is_base = |(at, _): &(Timestamp, Buckets)| now.duration_since(*at) >= WINDOW;
+        while self.samples.get(1).is_some_and(is_base) {
             self.samples.pop_front();
         }
     }
@@ -59,7 +51,7 @@ impl LatenessWindow {
         let (_, first) = self.samples.front()?;
         let (_, last) = self.samples.back()?;
         let since = |(&(bound, count), (_, before)): (&(f64, u64), &(f64, u64))| (bound, count.saturating_sub(*before));
-        let counts: Vec<(f64, u64)> = last.0.iter().zip(&first.0).map(since).collect();
+        let counts: Vec<(f64, u64)> = last.iter().zip(first).map(since).collect();
         let (_, n_values) = *counts.last().filter(|(_, n_values)| *n_values > 0)?;
         let bound_of = |n_least: u64| counts.iter().find(|(_, count)| *count >= n_least);
         Some(Lateness {
@@ -80,20 +72,20 @@ mod tests {
     }
 
     fn buckets(counts: [u64; 4]) -> Buckets {
-        Buckets([0.001, 0.01, 0.1, f64::INFINITY].into_iter().zip(counts).collect())
+        [0.001, 0.01, 0.1, f64::INFINITY].into_iter().zip(counts).collect()
     }
 
     #[test]
     fn lateness_is_read_from_the_dispatcher_histogram() {
         let metrics = crate::telemetry::metrics::Metrics::register().unwrap();
-        let before = Buckets::read(&metrics.dispatch.lateness);
+        let before = read(&metrics.dispatch.lateness);
         for seconds in [0.0004, 0.002, 100.0] {
             metrics.dispatch.lateness.observe(seconds);
         }
         let mut window = LatenessWindow::default();
         window.add(at(0), before);
         assert_eq!(window.lateness(), None);
-        window.add(at(1), Buckets::read(&metrics.dispatch.lateness));
+        window.add(at(1), read(&metrics.dispatch.lateness));
         let lateness = window.lateness().unwrap();
         assert!((0.002..=0.005).contains(&lateness.p50_seconds), "{lateness:?}");
         assert!(lateness.max_seconds.is_infinite());

@@ -41,11 +41,6 @@ impl LogTail {
             .cloned()
             .collect()
     }
-
-    /// Returns all lines.
-    pub(super) fn all(&self) -> Vec<String> {
-        self.last(LINES_MAX)
-    }
 }
 
 /// Adds the text of one event.
@@ -96,8 +91,8 @@ mod tests {
         for number in 0..=LINES_MAX {
             tail.write_all(format!("line {number}\n").as_bytes()).unwrap();
         }
-        assert_eq!(tail.all().len(), LINES_MAX);
-        assert_eq!(tail.all()[0], "line 1");
+        assert_eq!(tail.last(usize::MAX).len(), LINES_MAX);
+        assert_eq!(tail.last(usize::MAX)[0], "line 1");
         assert_eq!(tail.last(2), ["line 199", "line 200"]);
     }
 }

@@ -107,7 +107,8 @@ impl Guide {
 }
 
 impl Picture {
-    /// Returns the whole screen. No line is wider than the screen, and there are no more lines than rows.
+    /// Returns the whole screen: parts that begin with a title, without those that have no other lines. No line is wider
+    /// than the screen, and there are no more lines than rows.
     pub(super) fn screen(&self, guide: &Guide, size: Size) -> Vec<Line> {
         let tables = self.tables(size);
         let wanted = |detail: Detail| {
@@ -123,18 +124,28 @@ impl Picture {
         let smallest = DETAILS[DETAILS.len() - 1];
         let fitting = DETAILS.into_iter().find(|detail| needed(detail) <= size.rows);
         let detail = fitting.unwrap_or(smallest);
-        let mut lines = self.head(guide, detail, size.columns);
-        let n_lines = shares(size.rows.saturating_sub(lines.len()), wanted(detail));
+        let head = self.head(guide, detail, size.columns);
+        let n_lines = shares(size.rows.saturating_sub(head.len()), wanted(detail));
         let [next_runs, latest_jobs] = tables;
         let log = self.log.iter().skip(self.log.len().saturating_sub(n_lines[2]));
         let log = iter::once("LOG".to_owned()).chain(log.map(|line| log_line(line)));
-        push_part(&mut lines, next_runs.into_iter().take(1 + n_lines[0]).collect());
-        push_part(&mut lines, latest_jobs.into_iter().take(1 + n_lines[1]).collect());
-        push_part(&mut lines, log.collect());
+        let parts = [
+            head,
+            next_runs.into_iter().take(1 + n_lines[0]).collect(),
+            latest_jobs.into_iter().take(1 + n_lines[1]).collect(),
+            log.collect(),
+        ];
+        let lines = parts.into_iter().filter(|part| part.len() > 1).flat_map(|part| {
+            let lines = part.into_iter().chain(iter::once(String::new())).enumerate();
+            lines.map(move |(position, text)| Line {
+                text: cut(&text, size.columns),
+                is_title: position == 0,
+            })
+        });
+        let mut lines: Vec<Line> = lines.collect();
+        // The empty line after the last part.
+        lines.pop();
         lines.truncate(size.rows);
-        for line in &mut lines {
-            line.text = cut(&line.text, size.columns);
-        }
         lines
     }
 
@@ -169,26 +180,26 @@ impl Picture {
 
 /// The parts of the screen.
 impl Picture {
-    fn head(&self, guide: &Guide, detail: Detail, columns: usize) -> Vec<Line> {
+    fn head(&self, guide: &Guide, detail: Detail, columns: usize) -> Vec<String> {
         let end = if self.is_ending {
             "Ending; Ctrl-C ends it at once."
         } else {
             "Ctrl-C ends it."
         };
         let up = self.up_text();
-        let mut lines = vec![title(&format!("cronwheel dev, up {up}. {end}")), plain("")];
+        let mut lines = vec![format!("cronwheel dev, up {up}. {end}"), String::new()];
         if detail.has_addresses {
-            lines.extend(guide.address_lines().iter().map(|line| plain(line)));
+            lines.extend(guide.address_lines());
         }
         if detail.n_hints_max > 0 {
             let mut commands = guide.hints.commands(&self.figures);
             commands.drain(..commands.len().saturating_sub(detail.n_hints_max));
-            lines.extend(hint_lines(&commands, columns).iter().map(|line| plain(line)));
+            lines.extend(hint_lines(&commands, columns));
         }
         if detail.has_addresses || detail.n_hints_max > 0 {
-            lines.push(plain(""));
+            lines.push(String::new());
         }
-        lines.extend(self.figure_lines(columns).iter().map(|line| plain(line)));
+        lines.extend(self.figure_lines(columns));
         lines
     }
 
@@ -285,17 +296,6 @@ fn hint_lines(commands: &[String], columns: usize) -> Vec<String> {
         .collect()
 }
 
-/// Adds an empty line and a part whose first line is its title. A part without other lines is left out.
-fn push_part(lines: &mut Vec<Line>, part: Vec<String>) {
-    if part.len() > 1 {
-        lines.push(plain(""));
-        lines.extend(part.into_iter().enumerate().map(|(position, text)| Line {
-            text,
-            is_title: position == 0,
-        }));
-    }
-}
-
 /// Divides rows between parts that need these numbers of lines, each with an empty line and a title. Small parts get
 /// all rows that they need, and the log gets the rows that the lists leave.
 fn shares(n_rows: usize, wanted: [usize; 3]) -> [usize; 3] {
@@ -313,20 +313,6 @@ fn shares(n_rows: usize, wanted: [usize; 3]) -> [usize; 3] {
     }
     shares[2] += left.min(wanted[2] - shares[2]);
     shares
-}
-
-fn title(text: &str) -> Line {
-    Line {
-        text: text.to_owned(),
-        is_title: true,
-    }
-}
-
-fn plain(text: &str) -> Line {
-    Line {
-        text: text.to_owned(),
-        is_title: false,
-    }
 }
 
 fn field(name: &str, value: &str) -> String {

@@ -22,7 +22,7 @@ use tokio::{
 use super::{
     board::Board,
     faults::Injection,
-    lateness::{Buckets, LatenessWindow},
+    lateness::{self, LatenessWindow},
     log_tail::LogTail,
     screen::{Guide, Picture},
     terminal::{Terminal, can_draw},
@@ -84,7 +84,7 @@ impl Face {
         match self {
             Face::Screen(terminal, log) => {
                 terminal.close();
-                let lines = if is_failed { log.all() } else { Vec::new() };
+                let lines = if is_failed { log.last(usize::MAX) } else { Vec::new() };
                 for line in lines {
                     let _written = writeln!(stderr(), "{line}");
                 }
@@ -183,7 +183,7 @@ impl View {
             tokio::select! {
                 biased;
                 _ = refreshes.tick() => {
-                    window.add(self.observed.now(), Buckets::read(&metrics.dispatch.lateness));
+                    window.add(self.observed.now(), lateness::read(&metrics.dispatch.lateness));
                     if self.show(&window, n_refreshes).is_err() {
                         self.output_is_gone.notify_one();
                         return pending().await;

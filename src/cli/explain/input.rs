@@ -12,7 +12,12 @@ use super::{
 };
 
 /// The files of a directory that are read, as by `kubectl`.
-pub(super) const EXTENSIONS: [&str; 3] = ["json", "yaml", "yml"];
+const EXTENSIONS: [&str; 3] = ["json", "yaml", "yml"];
+
+pub(super) fn is_named_as_file(path: &Path) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    extension.is_some_and(|extension| EXTENSIONS.contains(&extension))
+}
 
 /// Parses files, the files of directories, and `-` for standard input.
 pub(super) fn read_all(files: &[String], mut input: impl Read) -> Result<Objects, ExplainError> {
@@ -39,8 +44,7 @@ fn paths(file: &str) -> io::Result<Vec<String>> {
     let mut paths = Vec::new();
     for entry in Path::new(file).read_dir()? {
         let path = entry?.path();
-        let extension = path.extension().and_then(|extension| extension.to_str());
-        if path.is_file() && extension.is_some_and(|extension| EXTENSIONS.contains(&extension)) {
+        if path.is_file() && is_named_as_file(&path) {
             paths.push(path.to_string_lossy().into_owned());
         }
     }

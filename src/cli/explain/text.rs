@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     cli::calendar::{Calendar, Local, span_text, zone_of},
+    kube_api::objects::encode,
     schedule::{describe, due, policy::order_expiry},
     shard::{CronJobRecord, EventReason},
 };
@@ -273,37 +274,25 @@ impl Block<'_> {
         let (Some(after), Ok(record)) = (&self.explanation.status, &self.subject.record) else {
             return Vec::new();
         };
-        let time = |time: Option<Timestamp>| time.map_or_else(|| "none".to_owned(), |time| time.to_string());
-        let after_time = |member: &str| after.get(member).and_then(Value::as_str).unwrap_or("none").to_owned();
-        let names = record.status.active.iter().map(|active| active.name.to_string());
-        let entries = after.get("active").and_then(Value::as_array).into_iter().flatten();
-        let after_names = entries.filter_map(|entry| entry.get("name")?.as_str().map(str::to_owned));
-        let members = [
-            ("active", list(names), list(after_names)),
-            (
-                "lastScheduleTime",
-                time(record.status.last_schedule_time),
-                after_time("lastScheduleTime"),
-            ),
-            (
-                "lastSuccessfulTime",
-                time(record.status.last_successful_time),
-                after_time("lastSuccessfulTime"),
-            ),
-        ];
-        let changed = members.into_iter().filter(|(_, before, after)| before != after);
-        changed
-            .map(|(member, before, after)| format!("{member}: {before} -> {after}"))
-            .collect()
+        let before = serde_json::from_slice(&encode::status_json(&record.status)).unwrap_or_default();
+        let members = ["active", "lastScheduleTime", "lastSuccessfulTime"].into_iter();
+        let lines = members.filter_map(|member| {
+            let (before, after) = (member_text(&before, member), member_text(after, member));
+            (before != after).then(|| format!("{member}: {before} -> {after}"))
+        });
+        lines.collect()
     }
 }
 
-fn list(names: impl Iterator<Item = String>) -> String {
-    let names: Vec<String> = names.collect();
-    if names.is_empty() {
+/// Returns a time of a status, or the names of its Jobs.
+fn member_text(status: &Value, member: &str) -> String {
+    let entries = status[member].as_array().into_iter().flatten();
+    let names = entries.filter_map(|entry| entry["name"].as_str());
+    let texts: Vec<&str> = names.chain(status[member].as_str()).collect();
+    if texts.is_empty() {
         "none".to_owned()
     } else {
-        names.join(", ")
+        texts.join(", ")
     }
 }
 

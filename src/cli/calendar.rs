@@ -2,7 +2,7 @@
 
 mod change_day;
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use jiff::{Timestamp, tz::Offset};
 
@@ -70,38 +70,22 @@ impl Plan {
 }
 
 /// Formats an instant in a zone: `Tue 2026-05-05 12:00 CEST (10:00 UTC)`, with seconds if there are any.
-pub(super) struct Local<'a> {
-    instant: Timestamp,
-    zone: &'a Zone,
-}
-
-impl Local<'_> {
-    /// Formats `instant` in `zone`.
-    pub(super) fn new(instant: Timestamp, zone: &Zone) -> Local<'_> {
-        Local { instant, zone }
+pub(super) fn local_text(instant: Timestamp, zone: &Zone) -> String {
+    let offset = Offset::from_seconds(zone.offset_seconds_at(instant.as_second())).unwrap_or(Offset::UTC);
+    let (wall, in_utc) = (offset.to_datetime(instant), Offset::UTC.to_datetime(instant));
+    let time = if wall.second() == 0 { "%H:%M" } else { "%H:%M:%S" };
+    let local = wall.strftime(&["%a %Y-%m-%d ", time].concat()).to_string();
+    if offset == Offset::UTC {
+        return local + " UTC";
     }
-}
-
-impl fmt::Display for Local<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let offset = offset(self.zone.offset_seconds_at(self.instant.as_second()));
-        let (wall, in_utc) = (offset.to_datetime(self.instant), Offset::UTC.to_datetime(self.instant));
-        let time = if wall.second() == 0 { "%H:%M" } else { "%H:%M:%S" };
-        write!(f, "{} {}", wall.strftime("%a %Y-%m-%d"), wall.strftime(time))?;
-        if offset == Offset::UTC {
-            return f.write_str(" UTC");
-        }
-        let zone = self.zone.to_jiff();
-        write!(f, " {} (", zone.to_offset_info(self.instant).abbreviation())?;
-        if wall.date() != in_utc.date() {
-            write!(f, "{} ", in_utc.strftime("%a %Y-%m-%d"))?;
-        }
-        write!(f, "{} UTC)", in_utc.strftime(time))
-    }
-}
-
-fn offset(seconds: i32) -> Offset {
-    Offset::from_seconds(seconds).unwrap_or(Offset::UTC)
+    let day = if wall.date() == in_utc.date() {
+        ""
+    } else {
+        "%a %Y-%m-%d "
+    };
+    let in_utc = in_utc.strftime(&[day, time].concat()).to_string();
+    let zone = zone.to_jiff();
+    format!("{local} {} ({in_utc} UTC)", zone.to_offset_info(instant).abbreviation())
 }
 
 /// Formats the time between two instants with its two largest units: `3d 4h`, `17h 43m`, `5m`, `5s`.
@@ -164,8 +148,8 @@ impl<'a> Calendar<'a> {
     }
 
     /// Formats an instant in the zone of the schedule.
-    pub(super) fn local(&self, instant: Timestamp) -> Local<'a> {
-        Local::new(instant, self.zone)
+    pub(super) fn local(&self, instant: Timestamp) -> String {
+        local_text(instant, self.zone)
     }
 
     /// Returns the schedule, its zone and its description. An interval has no zone (B-7.5).
@@ -189,7 +173,7 @@ impl<'a> Calendar<'a> {
     pub(super) fn next_lines(&self) -> Vec<String> {
         let activation = |at: &Timestamp| {
             let span = span_text(self.now, *at);
-            (at.as_second(), format!("in {span}, {}", Local::new(*at, self.zone)))
+            (at.as_second(), format!("in {span}, {}", self.local(*at)))
         };
         let mut lines: Vec<(i64, String)> = self.next.iter().map(activation).collect();
         lines.extend(self.changes());

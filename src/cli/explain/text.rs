@@ -15,7 +15,7 @@ use super::{
     world::Subject,
 };
 use crate::{
-    cli::calendar::{Calendar, Local, span_text, zone_of},
+    cli::calendar::{Calendar, local_text, span_text, zone_of},
     kube_api::objects::encode,
     schedule::{describe, due, policy::order_expiry},
     shard::{CronJobRecord, EventReason},
@@ -188,13 +188,13 @@ impl Block<'_> {
         let next = self.explanation.next_wakeup?;
         let zone = zone_of(&self.subject.record.as_ref().ok()?.schedule);
         let wait = span_text(self.now, next);
-        (self.explanation.reason == Reason::NotDue).then(|| format!(": next run {}, in {wait}", Local::new(next, zone)))
+        (self.explanation.reason == Reason::NotDue).then(|| format!(": next run {}, in {wait}", local_text(next, zone)))
     }
 
     /// `, for the slot … (…), 5s late`.
     fn slot_text(&self, slot: Timestamp) -> String {
         let zone = self.subject.record.as_ref().map(|record| zone_of(&record.schedule));
-        let local = zone.map_or_else(|_| slot.to_string(), |zone| Local::new(slot, zone).to_string());
+        let local = zone.map_or_else(|_| slot.to_string(), |zone| local_text(slot, zone));
         if self.now.as_second() == slot.as_second() {
             format!(", slot {local}")
         } else {
@@ -298,13 +298,13 @@ fn member_text(status: &Value, member: &str) -> String {
 
 /// Returns the last due slot, and the last started slot if it is different.
 fn last_due_lines(record: &CronJobRecord, calendar: &Calendar<'_>) -> Vec<String> {
-    let local = |instant| Local::new(instant, zone_of(&record.schedule));
+    let local = |instant| local_text(instant, zone_of(&record.schedule));
     match (calendar.last, record.status.last_schedule_time) {
         (Some(last), Some(started)) => vec![
-            local(last).to_string(),
+            local(last),
             format!("the last one that was started: {}", local(started)),
         ],
-        (Some(last), None) => vec![local(last).to_string(), "none was started yet".to_owned()],
+        (Some(last), None) => vec![local(last), "none was started yet".to_owned()],
         (None, Some(started)) => vec![format!("{}, which was started", local(started))],
         (None, None) => vec![format!("none since the creation at {}", local(record.created))],
     }

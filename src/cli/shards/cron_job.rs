@@ -11,7 +11,7 @@ use super::{
 use crate::{
     cli::{
         args::values::parse_namespace,
-        calendar::{Local, span_text, zone_of},
+        calendar::{local_text, span_text, zone_of},
     },
     shard::ShardId,
 };
@@ -41,7 +41,7 @@ pub(super) fn text(known: &Known, wanted: &CronJobName, now: Timestamp) -> Optio
     let next = match plan.next_run(now) {
         Some(at) => {
             let span = span_text(now, at);
-            format!("next run due in {span}, {}", Local::new(at, zone_of(&plan.schedule)))
+            format!("next run due in {span}, {}", local_text(at, zone_of(&plan.schedule)))
         }
         None => "no run is due: cronwheel explain says why".to_owned(),
     };

@@ -6,7 +6,7 @@ use super::Trial;
 use crate::{
     cli::{
         advice::{schedule_advice, zone_advice},
-        calendar::{Local, span_text, zone_of},
+        calendar::{local_text, span_text, zone_of},
         explain::reason::Reason,
     },
     schedule::policy::ConcurrencyPolicy,
@@ -32,7 +32,7 @@ impl Trial<'_> {
             let started = job.and_then(Result::ok).and_then(|job| job.started.or(job.scheduled));
             match started {
                 Some(started) => {
-                    let started = Local::new(started, zone_of(&self.record.schedule));
+                    let started = local_text(started, zone_of(&self.record.schedule));
                     format!("Job {} is active since {started}", active.name)
                 }
                 None => format!("Job {} is active", active.name),

@@ -1,4 +1,4 @@
-//! Executes a parsed command line. The only place that writes to standard output.
+//! Executes a parsed command line. Except for `dev`, the only place that writes to standard output.
 
 use std::io;
 
@@ -158,7 +158,7 @@ async fn run_until_signal(args: &RunArgs, config: RunConfig) -> Result<(), Runti
 
 #[cfg(feature = "dev")]
 fn dev(args: &super::dev::DevArgs) -> Result<(), CommandError> {
-    on_threads(async { Ok(super::dev::run(args, io::stdout()).await?) })
+    on_threads(async { Ok(super::dev::run(args).await?) })
 }
 
 fn on_threads(task: impl Future<Output = Result<(), CommandError>>) -> Result<(), CommandError> {

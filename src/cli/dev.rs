@@ -21,7 +21,7 @@ mod text;
 mod view;
 
 use std::{
-    io::{self, Stdout},
+    io,
     net::{Ipv4Addr, SocketAddr},
     path::PathBuf,
     sync::Arc,
@@ -146,7 +146,7 @@ pub enum DevError {
 /// # Errors
 ///
 /// [`DevError`] if a port, the kubeconfig or the output cannot be used, or if the controller fails.
-pub async fn run(args: &DevArgs, output: Stdout) -> Result<(), DevError> {
+pub async fn run(args: &DevArgs) -> Result<(), DevError> {
     let output_is_gone = Arc::new(Notify::new());
     let mut ending = Ending::listen(args.run_for, Arc::clone(&output_is_gone)).map_err(RuntimeError::Signals)?;
     let clock = Clock::system(SignedDuration::ZERO, SKEW_MAX);
@@ -167,7 +167,7 @@ pub async fn run(args: &DevArgs, output: Stdout) -> Result<(), DevError> {
             .map_or_else(|error| error.to_string(), |address| format!("http://{address}/metrics")),
         hints: hints(args),
     };
-    let face = Face::begin(output, &guide, args.log_level).map_err(DevError::Output)?;
+    let face = Face::begin(&guide, args.log_level).map_err(DevError::Output)?;
     let view = View {
         face: face.clone(),
         guide,

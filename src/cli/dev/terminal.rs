@@ -4,7 +4,7 @@
 //! lines of text, which every terminal can show. The system provides the size and controls the echo of keys.
 
 use std::{
-    io::{self, IsTerminal, Stdin, Stdout, Write},
+    io::{self, IsTerminal, Write},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -40,34 +40,29 @@ pub(super) struct Terminal {
 }
 
 struct Open {
-    output: Stdout,
-    input: Stdin,
     /// The former settings of the input, if it is a terminal.
     former: Option<Termios>,
 }
 
 /// Whether the output is a terminal in the foreground that can show a screen.
-pub(super) fn can_draw(output: &Stdout) -> bool {
-    output.is_terminal()
+pub(super) fn can_draw() -> bool {
+    io::stdout().is_terminal()
         && std::env::var_os("TERM").is_some_and(|kind| kind != "dumb")
-        && tcgetpgrp(output).is_ok_and(|group| group == getpgrp())
+        && tcgetpgrp(io::stdout()).is_ok_and(|group| group == getpgrp())
 }
 
 impl Terminal {
     /// Begins the screen.
-    pub(super) fn open(output: Stdout) -> io::Result<Terminal> {
-        let input = io::stdin();
-        let former = silence(&input);
-        let mut open = Open { output, input, former };
-        open.write(ENTER)?;
+    pub(super) fn open() -> io::Result<Terminal> {
+        let open = Open { former: silence() };
+        Open::write(ENTER)?;
         Ok(Terminal {
             open: Arc::new(Mutex::new(Some(open))),
         })
     }
 
-    pub(super) fn size(&self) -> Size {
-        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let size = open.as_ref().and_then(|open| tcgetwinsize(&open.output).ok());
+    pub(super) fn size() -> Size {
+        let size = tcgetwinsize(io::stdout()).ok();
         size.map(|size| Size {
             columns: size.ws_col.into(),
             rows: size.ws_row.into(),
@@ -78,9 +73,9 @@ impl Terminal {
 
     /// Redraws the screen; does nothing once it is closed.
     pub(super) fn draw(&self, lines: &[Line]) -> io::Result<()> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        match &mut *open {
-            Some(open) => open.write(&frame(lines)),
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*open {
+            Some(_) => Open::write(&frame(lines)),
             None => Ok(()),
         }
     }
@@ -100,30 +95,32 @@ impl Terminal {
 }
 
 impl Open {
-    fn write(&mut self, text: &str) -> io::Result<()> {
-        self.output.write_all(text.as_bytes())?;
-        self.output.flush()
+    fn write(text: &str) -> io::Result<()> {
+        let mut output = io::stdout().lock();
+        output.write_all(text.as_bytes())?;
+        output.flush()
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
         // A closed terminal needs no restoration.
-        let _written = self.write(LEAVE);
+        let _written = Open::write(LEAVE);
         if let Some(former) = &self.former {
-            let _set = tcsetattr(&self.input, OptionalActions::Flush, former);
+            let _set = tcsetattr(io::stdin(), OptionalActions::Flush, former);
         }
     }
 }
 
 /// Turns off the echo of keys, which would disturb the screen, and Ctrl-Z, which would leave the screen as it is and
 /// `kubectl` without an answer. Returns the former settings.
-fn silence(input: &Stdin) -> Option<Termios> {
-    let former = tcgetattr(input).ok()?;
+fn silence() -> Option<Termios> {
+    let input = io::stdin();
+    let former = tcgetattr(&input).ok()?;
     let mut silent = former.clone();
     silent.local_modes -= LocalModes::ECHO;
     silent.special_codes[SpecialCodeIndex::VSUSP] = NO_KEY;
-    tcsetattr(input, OptionalActions::Now, &silent).ok()?;
+    tcsetattr(&input, OptionalActions::Now, &silent).ok()?;
     Some(former)
 }
 

@@ -2,7 +2,7 @@
 //! any client's; the lateness comes from the controller's metrics.
 
 use std::{
-    io::{self, Stdout, Write, stderr, stdout},
+    io::{self, Write, stderr, stdout},
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicU32, Ordering},
@@ -52,23 +52,23 @@ pub(super) enum Face {
     /// A screen.
     Screen(Terminal, LogTail),
     /// Lines.
-    Lines(Arc<Stdout>),
+    Lines,
 }
 
 impl Face {
     /// Begins the screen, or prints the first lines if there is no screen; and starts the log, which must not disturb a
     /// screen.
-    pub(super) fn begin(output: Stdout, guide: &Guide, log_level: LogLevel) -> io::Result<Face> {
-        if can_draw(&output) {
+    pub(super) fn begin(guide: &Guide, log_level: LogLevel) -> io::Result<Face> {
+        if can_draw() {
             let log = LogTail::new();
             logging::start_to(LogFormat::Text, log_level, log.clone());
-            return Ok(Face::Screen(Terminal::open(output)?, log));
+            return Ok(Face::Screen(Terminal::open()?, log));
         }
         logging::start(LogFormat::Text, log_level);
         for line in guide.lines() {
-            writeln!(output.lock(), "{line}")?;
+            writeln!(stdout(), "{line}")?;
         }
-        Ok(Face::Lines(Arc::new(output)))
+        Ok(Face::Lines)
     }
 
     /// From now on, never waits for a terminal that the user has stopped.
@@ -81,17 +81,14 @@ impl Face {
     /// Restores the terminal, prints the last lines of the log after a failure, and prints the last line. The output
     /// may be closed.
     pub(super) fn end(&self, is_failed: bool, last_line: &str) {
-        match self {
-            Face::Screen(terminal, log) => {
-                terminal.close();
-                let lines = if is_failed { log.last(usize::MAX) } else { Vec::new() };
-                for line in lines {
-                    let _written = writeln!(stderr(), "{line}");
-                }
-                let _written = writeln!(stdout(), "{last_line}");
+        if let Face::Screen(terminal, log) = self {
+            terminal.close();
+            let lines = if is_failed { log.last(usize::MAX) } else { Vec::new() };
+            for line in lines {
+                let _written = writeln!(stderr(), "{line}");
             }
-            Face::Lines(output) => drop(writeln!(output.lock(), "{last_line}")),
         }
+        let _written = writeln!(stdout(), "{last_line}");
     }
 }
 
@@ -202,7 +199,7 @@ impl View {
         };
         match &self.face {
             Face::Screen(terminal, log) => {
-                let size = terminal.size();
+                let size = Terminal::size();
                 let picture = Picture {
                     log: log.last(size.rows),
                     ..picture(size.rows)
@@ -211,11 +208,11 @@ impl View {
                 // The user may stop a terminal with Ctrl-S, and the write then blocks.
                 block_in_place(|| terminal.draw(&lines))
             }
-            Face::Lines(output) if n_refreshes > 0 && n_refreshes.is_multiple_of(REFRESHES_PER_LINE) => {
+            Face::Lines if n_refreshes > 0 && n_refreshes.is_multiple_of(REFRESHES_PER_LINE) => {
                 let line = picture(1).log_line();
-                block_in_place(|| writeln!(output.lock(), "{line}"))
+                block_in_place(|| writeln!(stdout(), "{line}"))
             }
-            Face::Lines(_) => Ok(()),
+            Face::Lines => Ok(()),
         }
     }
 }

@@ -175,11 +175,9 @@ impl Audit {
         };
         entry.running.retain(|(running, _)| running != job);
         entry.running.extend(name.map(|name| (job.clone(), name.into())));
-        if let Some(slot) = entry.open.as_ref().map(|open| open.slot) {
-            let is_held_back = entry.holds_back(slot);
-            if let Some(open) = &mut entry.open {
-                open.is_held_back |= is_held_back;
-            }
+        if let Some(mut open) = entry.open.take() {
+            open.is_held_back |= entry.holds_back(open.slot);
+            entry.open = Some(open);
         }
     }
 

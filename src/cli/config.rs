@@ -66,12 +66,12 @@ pub enum ConfigError {
         source: KubeconfigError,
     },
     /// `--context` is not in the kubeconfig.
-    #[error("--context {context}: not in the kubeconfig; it has {}", list(.known))]
+    #[error("--context {context}: not in the kubeconfig; it has {known}")]
     UnknownContext {
         /// The context.
         context: String,
         /// The contexts of the kubeconfig.
-        known: Vec<String>,
+        known: String,
     },
     /// The context of the kubeconfig is invalid.
     #[error("the context of the kubeconfig cannot be used; check its cluster and its user")]
@@ -229,10 +229,10 @@ async fn found_config(file: Option<&Path>, context: Option<&str>) -> Result<kube
     if let Some(context) = context
         && !kubeconfig.contexts.iter().any(|known| known.name == context)
     {
-        let known = kubeconfig.contexts.iter().map(|known| known.name.clone()).collect();
+        let known: Vec<&str> = kubeconfig.contexts.iter().map(|known| known.name.as_str()).collect();
         return Err(ConfigError::UnknownContext {
             context: context.to_owned(),
-            known,
+            known: known.join(", "),
         });
     }
     let options = KubeConfigOptions {
@@ -265,14 +265,6 @@ fn kubeconfig_place(variable: Option<OsString>) -> String {
     match variable.filter(|files| !files.is_empty()) {
         Some(files) => format!("KUBECONFIG={}", files.display()),
         None => "~/.kube/config (KUBECONFIG is not set)".to_owned(),
-    }
-}
-
-fn list(names: &[String]) -> String {
-    if names.is_empty() {
-        "none".to_owned()
-    } else {
-        names.join(", ")
     }
 }
 

@@ -173,12 +173,10 @@ async fn find(
     namespaces: Vec<String>,
 ) -> Result<(LeaseApi, Known), ShardsError> {
     for namespace in &namespaces {
-        let of_any_count =
-            LeaseApi::new(client.clone(), namespace, ShardCount::default(), None).of_installation(name.clone());
+        let api = |count| LeaseApi::new(client.clone(), namespace, count, None).of_installation(name.clone());
+        let of_any_count = api(ShardCount::default());
         if let Some(installation) = of_any_count.known_installation(ANSWER_TIMEOUT).await? {
-            let api =
-                LeaseApi::new(client.clone(), namespace, installation.shard_count, None).of_installation(name.clone());
-            return Ok((api, Known::new(namespace, installation)));
+            return Ok((api(installation.shard_count), Known::new(namespace, installation)));
         }
     }
     Err(ShardsError::NoInstallation { namespaces })

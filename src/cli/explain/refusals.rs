@@ -4,10 +4,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{
-    objects::{Kind, Object},
-    world::name_of,
-};
+use super::world::name_of;
 use crate::cli::advice::similar;
 
 /// The fields of the objects in a CronJob, by the pointer to them. Deeper fields are left to the API server.
@@ -42,11 +39,7 @@ const COUNTS: [&str; 3] = [
 const NAME_MAX: usize = 52;
 
 /// Returns the refusals, each with the field and the fix.
-pub(super) fn of(object: &Object) -> Vec<String> {
-    if object.kind == Kind::Job {
-        return Vec::new();
-    }
-    let value = &object.value;
+pub(super) fn of(value: &Value) -> Vec<String> {
     let mut refusals = Vec::new();
     if let Some(version) = value["apiVersion"].as_str()
         && version != "batch/v1"

@@ -59,8 +59,7 @@ impl World {
         notes: &mut Vec<String>,
     ) -> Result<World, ExplainError> {
         refuse_repeats(&objects)?;
-        let refusals: Vec<Vec<String>> = objects.iter().map(refusals::of).collect();
-        let notes_on_gaps = gaps::fill(&mut objects, now);
+        gaps::fill(&mut objects);
         let decoder = Decoder {
             default_zone: default_zone.clone(),
             shard_count: None,
@@ -68,11 +67,9 @@ impl World {
         };
         let mut world = World::default();
         let mut job_uids = BTreeSet::new();
-        for ((object, notes_on_gaps), refusals) in objects.into_iter().zip(notes_on_gaps).zip(refusals) {
+        for mut object in objects {
             if object.kind == Kind::CronJob {
-                world
-                    .subjects
-                    .push(subject(&object, notes_on_gaps, refusals, &decoder)?);
+                world.subjects.push(subject(&mut object, &decoder, now)?);
                 continue;
             }
             let key = (namespace_of(&object.value).into(), name_of(&object.value).into());
@@ -124,12 +121,9 @@ impl World {
     }
 }
 
-fn subject(
-    object: &Object,
-    notes: Vec<String>,
-    mut refusals: Vec<String>,
-    decoder: &Decoder,
-) -> Result<Subject, ExplainError> {
+fn subject(object: &mut Object, decoder: &Decoder, now: Timestamp) -> Result<Subject, ExplainError> {
+    let mut refusals = refusals::of(&object.value);
+    let notes = gaps::fill_defaults(&mut object.value, now);
     let record = decoder
         .cron_job(&text(object)?)
         .map_err(|undecodable| undecodable.error);

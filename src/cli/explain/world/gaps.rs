@@ -16,16 +16,14 @@ const DEFAULT_NAMESPACE: &str = "default";
 /// Kind, namespace and name.
 type Key = (Kind, String, String);
 
-/// Fills the gaps and returns notes on the values that affect the answer, for each object. Values of an unexpected
-/// type stay as they are, for the decoder to report.
-pub(super) fn fill(objects: &mut [Object], now: Timestamp) -> Vec<Vec<String>> {
+/// Fills in what other objects may refer to. Values of an unexpected type stay as they are, for the decoder to report.
+pub(super) fn fill(objects: &mut [Object]) {
     for object in objects.iter_mut() {
         let namespace = namespace_of(&object.value).to_owned();
         set_default(&mut object.value, "/metadata", "namespace", || namespace.into());
         set_default(&mut object.value, "/metadata", "resourceVersion", || "0".into());
     }
     fill_uids(objects);
-    objects.iter_mut().map(|object| fill_defaults(object, now)).collect()
 }
 
 /// Returns `metadata.namespace` or the default.
@@ -112,11 +110,9 @@ fn fill_uids(objects: &mut [Object]) {
     }
 }
 
-/// Sets the defaults of B-16.1 that the controller reads, and a creation time.
-fn fill_defaults(object: &mut Object, now: Timestamp) -> Vec<String> {
-    if object.kind == Kind::Job {
-        return Vec::new();
-    }
+/// Sets the defaults of B-16.1 that the controller reads, and a creation time. Returns notes on values that affect the
+/// answer.
+pub(super) fn fill_defaults(cron_job: &mut Value, now: Timestamp) -> Vec<String> {
     let defaults = [
         ("concurrencyPolicy", json!("Allow")),
         ("suspend", json!(false)),
@@ -124,11 +120,11 @@ fn fill_defaults(object: &mut Object, now: Timestamp) -> Vec<String> {
         ("failedJobsHistoryLimit", json!(1)),
     ];
     for (name, value) in defaults {
-        set_default(&mut object.value, "/spec", name, || value);
+        set_default(cron_job, "/spec", name, || value);
     }
-    let has_run = object.value["status"]["lastScheduleTime"].is_string();
+    let has_run = cron_job["status"]["lastScheduleTime"].is_string();
     let mut is_created_now = false;
-    set_default(&mut object.value, "/metadata", "creationTimestamp", || {
+    set_default(cron_job, "/metadata", "creationTimestamp", || {
         is_created_now = true;
         Timestamp::from_second(now.as_second())
             .unwrap_or(now)

@@ -220,16 +220,16 @@ fn answer(format: OutputFormat, wanted: &CronJobName, known: &Known, clock: &Clo
 }
 
 fn listing(args: &ShardsArgs, known: &Known, clock: &Clock) -> String {
-    let (view, now) = (Listing::of(known), clock.now());
+    let now = clock.now();
     let next_runs = known.next_runs(now);
     if args.output == OutputFormat::Json {
-        return json::document(&view, &next_runs, now);
+        return json::document(known, &next_runs, now);
     }
     let form = Form {
         is_wide: args.output == OutputFormat::Wide,
         has_all_shards: args.all,
     };
-    text::listing(&view, &next_runs, form, now)
+    text::listing(known, &next_runs, form, now)
 }
 
 fn write(output: &mut impl Write, text: &str) -> io::Result<()> {

@@ -37,7 +37,7 @@ pub(super) fn text(known: &Known, wanted: &CronJobName, now: Timestamp) -> Optio
     let (shard, plan) = known.place_of(wanted)?;
     let view = Listing::of(known);
     let CronJobName { namespace, name } = wanted;
-    let (number, count) = (shard.0, view.installation.shard_count.get());
+    let (number, count) = (shard.0, known.installation.shard_count.get());
     let next = match plan.next_run(now) {
         Some(at) => {
             let span = span_text(now, at);

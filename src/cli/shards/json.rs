@@ -5,24 +5,28 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::listing::{Listing, MemberRow, ShardRow};
+use super::{
+    known::Known,
+    listing::{Listing, MemberRow, ShardRow},
+};
 use crate::{
     coordination::{Holder, MemberIdentity, ShardLease},
     shard::ShardId,
 };
 
 /// The whole document.
-pub(super) fn document(view: &Listing, next_runs: &BTreeMap<ShardId, Timestamp>, now: Timestamp) -> String {
+pub(super) fn document(known: &Known, next_runs: &BTreeMap<ShardId, Timestamp>, now: Timestamp) -> String {
+    let view = Listing::of(known);
     let member = |row| member(row, now);
     let shard = |row: &ShardRow| shard(row, next_runs.get(&row.shard).copied());
     let document = json!({
         "at": now.to_string(),
-        "namespace": view.namespace,
+        "namespace": known.namespace,
         "installation": {
-            "shardCount": view.installation.shard_count.get(),
-            "hashScheme": view.installation.hash_scheme,
+            "shardCount": known.installation.shard_count.get(),
+            "hashScheme": known.installation.hash_scheme,
         },
-        "otherControllers": view.other_controllers.active(now).iter().map(|sighting| json!({
+        "otherControllers": known.other_controllers.active(now).iter().map(|sighting| json!({
             "evidence": sighting.evidence.as_str(),
             "at": sighting.at.to_string(),
             "message": sighting.to_string(),

@@ -10,17 +10,13 @@ use crate::{
         Acceptance, Holder, Installation, LeaseKey, LeaseRecord, MemberIdentity, MemberLease, MemberSettings,
         ProtocolRange, ShardLease, annotation,
     },
-    kube_api::other_controllers::OtherControllers,
     shard::{Bucket, ShardId},
 };
 
 /// The listing.
 pub(super) struct Listing {
-    pub(super) namespace: Box<str>,
-    pub(super) installation: Installation,
     /// The members, by pod uid.
     pub(super) members: BTreeMap<Box<str>, MemberRow>,
-    pub(super) other_controllers: OtherControllers,
     /// All shards of the installation.
     pub(super) shards: Vec<ShardRow>,
 }
@@ -109,9 +105,6 @@ impl Listing {
             }
         });
         Listing {
-            namespace: known.namespace.clone(),
-            installation: known.installation.clone(),
-            other_controllers: known.other_controllers.clone(),
             shards: shards.collect(),
             members,
         }

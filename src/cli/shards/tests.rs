@@ -113,7 +113,7 @@ fn first_lines(listing: &str) -> Vec<&str> {
 
 #[test]
 fn the_listing_has_all_members_and_shards() {
-    let listing = text::listing(&Listing::of(&known(fleet())), &next_runs(), ALL, now());
+    let listing = text::listing(&known(fleet()), &next_runs(), ALL, now());
     assert_eq!(
         first_lines(&listing),
         [
@@ -140,7 +140,7 @@ fn the_listing_has_all_members_and_shards() {
 
 #[test]
 fn without_all_only_shards_in_trouble_are_listed() {
-    let of = |known: &Known| text::listing(&Listing::of(known), &next_runs(), IN_TROUBLE, now());
+    let of = |known: &Known| text::listing(known, &next_runs(), IN_TROUBLE, now());
     let listing = of(&known(fleet()));
     let lines: Vec<&str> = listing.lines().collect();
     assert!(lines[7].starts_with("1       64-127") && lines[7].ends_with("led, 1 crashed"));
@@ -169,7 +169,7 @@ fn without_all_only_shards_in_trouble_are_listed() {
 #[test]
 fn the_wide_listing_has_more_columns() {
     let form = Form { is_wide: true, ..ALL };
-    let listing = text::listing(&Listing::of(&known(fleet())), &next_runs(), form, now());
+    let listing = text::listing(&known(fleet()), &next_runs(), form, now());
     let lines = first_lines(&listing);
     assert!(lines[2].ends_with("STATE                  INCARNATION        REVISION   PROTOCOL   POD UID"));
     assert!(
@@ -205,7 +205,7 @@ fn a_member_without_shards_shows_the_reason() {
         usurped,
         member("i", &declines),
     ];
-    let listing = text::listing(&Listing::of(&known(members)), &next_runs(), ALL, now());
+    let listing = text::listing(&known(members), &next_runs(), ALL, now());
     let states: Vec<&str> = listing.lines().skip(3).take(9).map(|line| line[33..].trim()).collect();
     assert_eq!(
         states,
@@ -229,7 +229,7 @@ fn a_waiting_member_shows_whom_it_waits_for() {
     let with = |settings| [TAKES, &[(annotation::SETTINGS, settings)]].concat();
     let waits = [(annotation::SETTINGS, "time-zone=UTC namespaces=b"), TAKES[1], TAKES[2]];
     let states = |members| {
-        let listing = text::listing(&Listing::of(&known(members)), &next_runs(), ALL, now());
+        let listing = text::listing(&known(members), &next_runs(), ALL, now());
         let lines = listing.lines().skip(3).take(2);
         lines.map(|line| line[33..].trim().to_owned()).collect::<Vec<_>>()
     };
@@ -256,7 +256,7 @@ fn a_waiting_member_shows_whom_it_waits_for() {
 
 #[test]
 fn the_json_document_is_complete() {
-    let document = json::document(&Listing::of(&known(fleet())), &next_runs(), now());
+    let document = json::document(&known(fleet()), &next_runs(), now());
     let document: Value = serde_json::from_str(&document).unwrap();
     assert_eq!(
         document["installation"],
@@ -330,7 +330,7 @@ fn an_age_has_at_most_two_units() {
     ] {
         let mut member = member("a", TAKES);
         member.renewed_at = Some(ago(seconds));
-        let listing = text::listing(&Listing::of(&known(vec![member])), &next_runs(), IN_TROUBLE, now());
+        let listing = text::listing(&known(vec![member]), &next_runs(), IN_TROUBLE, now());
         let line = format!("cronwheel-a   0        {expected} ");
         assert!(listing.contains(&line), "{listing}");
     }

@@ -4,7 +4,10 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use jiff::Timestamp;
 
-use super::listing::{Listing, MemberRow, MemberState, ShardRow};
+use super::{
+    known::Known,
+    listing::{Listing, MemberRow, MemberState, ShardRow},
+};
 use crate::{
     cli::calendar::span_text,
     coordination::{Holder, ShardLease},
@@ -32,15 +35,16 @@ const LED: &str = "led";
 const N_WIDE_COLUMNS: usize = 4;
 
 /// Formats the listing.
-pub(super) fn listing(view: &Listing, next_runs: &NextRuns, form: Form, now: Timestamp) -> String {
-    let count = view.installation.shard_count.get();
+pub(super) fn listing(known: &Known, next_runs: &NextRuns, form: Form, now: Timestamp) -> String {
+    let view = Listing::of(known);
+    let count = known.installation.shard_count.get();
     let n_led = view.shards.iter().filter(|row| row.is_holder_member).count();
     let n_cron_jobs: usize = view.shards.iter().map(|row| row.n_cron_jobs).sum();
     let mut text = format!(
         "namespace {}: {count} shards, {n_led} of them led; {n_cron_jobs} CronJobs, hashed by {}\n",
-        view.namespace, view.installation.hash_scheme
+        known.namespace, known.installation.hash_scheme
     );
-    for sighting in view.other_controllers.active(now) {
+    for sighting in known.other_controllers.active(now) {
         let _ = writeln!(text, "trouble: {sighting}");
     }
     let members = view.members.values().map(|row| member_cells(row, now));
@@ -48,7 +52,7 @@ pub(super) fn listing(view: &Listing, next_runs: &NextRuns, form: Form, now: Tim
     let is_listed = |row: &&ShardRow| form.has_all_shards || row.state() != LED;
     let rows: Vec<&ShardRow> = view.shards.iter().filter(is_listed).collect();
     if !rows.is_empty() {
-        let shards = rows.iter().map(|row| shard_cells(row, view, next_runs, now));
+        let shards = rows.iter().map(|row| shard_cells(row, known, next_runs, now));
         text += &table(SHARD_HEADS, shards, form);
     }
     match view.shards.len() - rows.len() {
@@ -110,12 +114,12 @@ const SHARD_HEADS: [&str; 12] = [
     "HASHES FROM",
 ];
 
-fn shard_cells(row: &ShardRow, view: &Listing, next_runs: &NextRuns, now: Timestamp) -> [String; 12] {
+fn shard_cells(row: &ShardRow, known: &Known, next_runs: &NextRuns, now: Timestamp) -> [String; 12] {
     let lease = row.lease.as_ref();
     let member = lease.and_then(|lease| lease.holder.member());
     let fired_through = lease.and_then(|lease| lease.fired_through);
     let age = |at: Timestamp| span_text(at.min(now), now);
-    let hashes = view.installation.shard_count.hash_range(row.shard);
+    let hashes = known.installation.shard_count.hash_range(row.shard);
     [
         row.shard.0.to_string(),
         format!("{}-{}", row.buckets.0, row.buckets.1),

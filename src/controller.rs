@@ -61,7 +61,7 @@ use crate::{
         ordered_watch::OrderedSender,
         watch::{cron_job_cache::CACHE_BYTES_MAX, delivered_versions::DeliveredVersions},
     },
-    shard::{HeldShards, Input, Scope, ShardSet, held_shards::WHOLE},
+    shard::{BootInstant, HeldShards, Input, Scope, ShardSet, held_shards::WHOLE},
     telemetry::{admin::Admin, metrics::Metrics},
 };
 
@@ -151,6 +151,8 @@ struct Session {
     proofs: OrderedSender<Option<JobsLabelled>>,
     /// The latest such proof of any replica.
     latest_proof: OrderedSender<Option<JobsLabelled>>,
+    /// The instant of the next eviction of a member, unless its Lease is renewed.
+    next_eviction: OrderedSender<Option<BootInstant>>,
     /// Whether the API server returned to an older history, as after a restore of etcd. That ends this session.
     went_back: OrderedSender<bool>,
     api: ApiClient,
@@ -191,6 +193,7 @@ impl Session {
             burst: OrderedSender::new(false),
             proofs: OrderedSender::new(None),
             latest_proof: OrderedSender::new(None),
+            next_eviction: OrderedSender::new(None),
             api: ApiClient::new(connections.writes),
             event_api: ApiClient::new(connections.events),
             watch_client: connections.watches,

@@ -48,6 +48,8 @@ pub struct ElectionChannels {
     pub proofs: OrderedReceiver<Option<JobsLabelled>>,
     /// Receives the latest such proof of any replica.
     pub jobs_labelled: OrderedSender<Option<JobsLabelled>>,
+    /// Receives the instant of the next eviction of a member, unless its Lease is renewed.
+    pub next_eviction: OrderedSender<Option<BootInstant>>,
     /// The shards and terms in which this replica may write. A change wakes the shards.
     pub leadership: watch::Sender<Leadership>,
     /// Whether the history of the API server went back, which ends this session.

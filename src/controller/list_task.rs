@@ -18,7 +18,7 @@ use crate::{
     coordination::JobsLabelled,
     kube_api::{
         Decoder,
-        ordered_watch::OrderedSender,
+        ordered_watch::{OrderedReceiver, OrderedSender},
         retry::{LIST_PAUSES, Retry},
         watch::{
             delivered_versions::{DeliveredVersion, DeliveredVersions},
@@ -26,7 +26,7 @@ use crate::{
             selection::{Freshness, SelectedBy},
         },
     },
-    shard::{Input, ListOrder, ResourceVersion, ResourceVersions, Scope, ShardCount, ShardSet},
+    shard::{BootInstant, Input, ListOrder, ResourceVersion, ResourceVersions, Scope, ShardCount, ShardSet},
     telemetry::metrics::SelectionMetrics,
 };
 
@@ -57,8 +57,8 @@ pub struct ListTask {
     pub latest_proof: LatestProof,
     /// Receives the proofs of this replica.
     pub proofs: OrderedSender<Option<JobsLabelled>>,
-    /// Requests for lists.
-    pub wanted: mpsc::Receiver<ListOrder>,
+    /// The instant of the next eviction of a member, unless its Lease is renewed.
+    pub next_eviction: OrderedReceiver<Option<BootInstant>>,
     /// Progress of the lists, for the shard task.
     pub news: mpsc::Sender<ListNews>,
     /// Counters of the side that selects, the API server or this replica.
@@ -79,9 +79,17 @@ struct Forwarded {
 }
 
 impl ListTask {
-    /// Makes the lists that are ordered, one after another.
-    pub async fn run(mut self) {
-        while let Some(mut order) = self.wanted.recv().await {
+    /// Makes the lists that are ordered, one after another, and prepares those of takeovers.
+    pub async fn run(self, wanted: mpsc::Receiver<ListOrder>) {
+        tokio::select! {
+            biased;
+            () = self.make_lists(wanted) => {}
+            () = self.advance_before_evictions() => {}
+        }
+    }
+
+    async fn make_lists(&self, mut wanted: mpsc::Receiver<ListOrder>) {
+        while let Some(mut order) = wanted.recv().await {
             let mut retry = Retry::new(LIST_PAUSES);
             let n_shards = order.shards.len();
             let through = loop {

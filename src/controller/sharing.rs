@@ -54,7 +54,7 @@ impl Session {
             count: sharding.shard_count,
             latest_proof: latest_proof.clone(),
             proofs: self.proofs.clone(),
-            wanted,
+            next_eviction: self.next_eviction.subscribe(),
             news: news_in,
             selection: self.metrics.selection.clone(),
             failures: self.metrics.dispatch.api.failures.clone(),
@@ -81,7 +81,7 @@ impl Session {
             held: self.held_shards.clone(),
             news,
         };
-        let list = self.start_until("shard lists", Phase::StopIntake, list.run());
+        let list = self.start_until("shard lists", Phase::StopIntake, list.run(wanted));
         let label = self.start_until("Job labels", Phase::StopIntake, label.run());
         Some((channels, vec![election, list, label]))
     }
@@ -169,6 +169,7 @@ impl Session {
             reports,
             proofs: self.proofs.subscribe(),
             jobs_labelled: self.latest_proof.clone(),
+            next_eviction: self.next_eviction.clone(),
             leadership: self.leadership.clone(),
             went_back: self.went_back.clone(),
             writes: self.api.clone(),

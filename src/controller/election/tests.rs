@@ -47,6 +47,7 @@ async fn renewals_send_no_commands_to_the_shards() {
         reports,
         proofs: OrderedSender::new(None).subscribe(),
         jobs_labelled: OrderedSender::new(None),
+        next_eviction: OrderedSender::new(None),
         leadership: leadership.clone(),
         went_back: OrderedSender::new(false),
         writes: ApiClient::new(WriteConnections::from_clients(vec![client.clone()])),

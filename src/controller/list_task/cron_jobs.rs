@@ -1,13 +1,15 @@
 //! Lists of the CronJobs of some shards, from the cache where it is as new as the list must be.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use futures::future::{Either, join_all, select};
 
 use super::ListTask;
 use crate::{
     kube_api::watch::{
         cron_job_cache::CronJobCache,
         delivered_versions::DeliveredVersions,
-        lists::{ListError, current_version, is_unchanged, list_cron_jobs, recall_cron_jobs},
+        lists::{ListError, current_version, list_cron_jobs, recall_cron_jobs, unchanged_through},
     },
     shard::{ListOrder, ResourceVersion},
 };
@@ -19,25 +21,54 @@ const CATCH_UP_WAIT: Duration = Duration::from_millis(100);
 /// Interval at which the version of the cache is compared with the current version.
 const CATCH_UP_INTERVAL: Duration = Duration::from_millis(5);
 
+/// How long before the earliest eviction of a member a second watch begins. Its bookmark, one second later, must follow
+/// the eviction and the Lease writes by which shards are taken.
+const ADVANCE_LEAD: Duration = Duration::from_millis(500);
+
 impl ListTask {
+    /// Advances quiet caches shortly before members are evicted, so that their shards can be taken without a list. Never
+    /// ends.
+    pub(super) async fn advance_before_evictions(&self) {
+        let mut next_eviction = self.next_eviction.clone();
+        loop {
+            if let Some(eviction) = next_eviction.see() {
+                let pause = eviction.since(self.clock.boot() + ADVANCE_LEAD);
+                tokio::select! {
+                    biased;
+                    Ok(()) = next_eviction.changed() => continue,
+                    () = tokio::time::sleep(pause) => {}
+                }
+                tracing::debug!("a member is about to be evicted: checks whether CronJobs have changed");
+                join_all(self.delivered.iter().map(|delivered| self.advance(delivered))).await;
+            }
+            if next_eviction.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// Advances a cache to the version up to which a second watch shows that no CronJob has changed.
+    async fn advance(&self, DeliveredVersions { scope, cache, .. }: &DeliveredVersions) {
+        if let Some(since) = cache.version()
+            && let Some(through) = unchanged_through(self.client.clone(), scope, since).await
+        {
+            cache.advance_unchanged(since, through);
+        }
+    }
+
     /// Ends once the cache contains every write from before this call. Returns the version that it provably contains,
     /// which was read from the quorum. In a busy cluster, the next change of a CronJob moves the cache to that version.
-    /// In a quiet cluster, a second watch shows that no CronJob has changed. Does not end without a complete cache, or
-    /// if the version cannot be read.
+    /// In a quiet cluster, a second watch does. Does not end without a complete cache, or if the version cannot be read.
     async fn cache_is_current(&self, delivered: &DeliveredVersions) -> ResourceVersion {
         let cache = &delivered.cache;
         if let Some(before) = cache.version() {
             let current = current_version(self.client.clone(), &delivered.scope, self.count).await;
             // A failure of the list is reported. A lower version is one of another history of etcd.
             if let Some(current) = current.ok().filter(|current| *current >= before) {
-                let is_current = tokio::select! {
-                    biased;
-                    true = reaches(cache, current) => true,
-                    true = is_unchanged(self.client.clone(), &delivered.scope, before, current) => {
-                        // The watch may have begun a list, which empties the cache.
-                        cache.version() >= Some(before)
-                    }
-                    else => false,
+                let reached = pin!(reaches(cache, current));
+                let is_current = match select(reached, pin!(self.advance(delivered))).await {
+                    Either::Left((is_current, _)) => is_current,
+                    Either::Right(((), reached)) => reached.await,
                 };
                 if is_current {
                     return current;

@@ -39,6 +39,13 @@ impl Election {
     /// view is not trusted.
     fn evictable_at(&self, pod_uid: &str, seen: &SeenMember) -> Option<BootInstant> {
         let victim = seen.lease.holder.member()?;
+        let turn = self.eviction_turn(pod_uid, victim);
+        let at = self.expires_at(seen)? + self.config.timing.stagger * turn;
+        Some(at.max(seen.retry_at))
+    }
+
+    /// The instant from which the first replica in turn may evict a member; `None` if the view is not trusted.
+    fn expires_at(&self, seen: &SeenMember) -> Option<BootInstant> {
         let silent_since = if self.guards().trusted_watch {
             seen.changed_at.max(self.view.trusted_since?)
         } else {
@@ -49,8 +56,15 @@ impl Election {
         } else {
             self.config.timing.renew_interval
         };
-        let at = silent_since + duration + self.config.timing.stagger * self.eviction_turn(pod_uid, victim);
-        Some(at.max(seen.retry_at))
+        Some(silent_since + duration)
+    }
+
+    /// The instant of the next eviction by any replica, if the Leases of other members are not renewed; `None` without
+    /// other members, or if the view is not trusted.
+    pub fn next_eviction(&self) -> Option<BootInstant> {
+        let others = self.view.members.iter().filter(|(pod_uid, _)| !self.is_us(pod_uid));
+        let held = others.filter(|(_, seen)| seen.lease.holder.member().is_some());
+        held.filter_map(|(_, seen)| self.expires_at(seen)).min()
     }
 
     pub(super) fn retry_victim_later(&mut self, victim: &str, now: BootInstant) {

@@ -169,6 +169,14 @@ impl CronJobCache {
         }
     }
 
+    /// Advances a cache of version `since` or later to `through`, if no CronJob has changed between the two.
+    pub fn advance_unchanged(&self, since: ResourceVersion, through: ResourceVersion) {
+        // An older cache is another one, which a list has completed meanwhile.
+        if self.version() >= Some(since) {
+            self.advance_to(through);
+        }
+    }
+
     /// The contents are consistent after every statement, so a panic elsewhere does not corrupt them.
     fn contents(&self) -> MutexGuard<'_, Contents> {
         self.contents.lock().unwrap_or_else(PoisonError::into_inner)
@@ -226,6 +234,22 @@ mod tests {
         assert_eq!(all(&contents), Some((10, vec![("a".into(), 9)])));
         contents.clear();
         assert_eq!(all(&contents), None);
+    }
+
+    #[test]
+    fn proof_of_no_change_advances_only_a_cache_that_is_as_new() {
+        let contents = CronJobCache::new(count(), CACHE_BYTES_MAX);
+        let advance = |since, through| contents.advance_unchanged(ResourceVersion(since), ResourceVersion(through));
+        advance(1, 9);
+        assert_eq!(contents.version(), None);
+        contents.begin(true);
+        contents.complete(ResourceVersion(4));
+        advance(5, 9);
+        assert_eq!(contents.version(), Some(ResourceVersion(4)));
+        advance(4, 9);
+        assert_eq!(contents.version(), Some(ResourceVersion(9)));
+        advance(4, 8);
+        assert_eq!(contents.version(), Some(ResourceVersion(9)));
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub const PART_SIZE_MAX: usize = 500;
 const RECALLED_PART_SIZE: usize = 100;
 
 /// Duration of the watch that shows whether any CronJob has changed, in seconds. The API server sends a bookmark two
-/// seconds before the end of a watch, so after one to two seconds.
+/// seconds before the end of a watch, so after one second or up to 1.25 seconds later.
 const UNCHANGED_WATCH_SECS: u32 = 3;
 
 /// The source of a list and its requirements.
@@ -99,19 +99,16 @@ pub async fn current_version(client: Client, scope: &Scope, count: ShardCount) -
     probe::<CronJobText>(client, scope, Selection::ByHash(count)).await
 }
 
-/// Whether no CronJob in a scope was created, changed or deleted between two versions. A short watch from `since` shows
-/// it: its first event is a bookmark of `current` or a later version. Also `false` if the watch fails or ends without a
-/// bookmark.
-pub async fn is_unchanged(client: Client, scope: &Scope, since: ResourceVersion, current: ResourceVersion) -> bool {
+/// Returns the version up to which no CronJob in a scope was created, changed or deleted since another version. A short
+/// watch from `since` shows it: its first event is a bookmark. `None` if the first event is a change, or if the watch fails
+/// or ends without a bookmark.
+pub async fn unchanged_through(client: Client, scope: &Scope, since: ResourceVersion) -> Option<ResourceVersion> {
     let collection = Collection::new::<CronJobText>(client, scope);
     let everything = Selector::default();
     let watch = collection.watch::<CronJobText>(&everything, since, Some(UNCHANGED_WATCH_SECS));
-    let Ok(events) = watch.await else { return false };
-    match pin!(events).next().await {
-        Some(Ok(WatchEvent::Bookmark(bookmark))) => {
-            ResourceVersion::read(&bookmark.metadata.resource_version) >= current
-        }
-        _ => false,
+    match pin!(watch.await.ok()?).next().await {
+        Some(Ok(WatchEvent::Bookmark(bookmark))) => Some(ResourceVersion::read(&bookmark.metadata.resource_version)),
+        _ => None,
     }
 }
 

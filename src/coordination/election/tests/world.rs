@@ -421,6 +421,11 @@ impl World {
         }
     }
 
+    /// The next eviction in the view of a running replica.
+    pub(super) fn next_eviction(&self, at: usize) -> Option<BootInstant> {
+        self.replicas[at].process.as_ref().unwrap().election.next_eviction()
+    }
+
     /// The overview of a running replica.
     pub(super) fn overview(&self, at: usize) -> Overview {
         let process = self.replicas[at].process.as_ref().unwrap();

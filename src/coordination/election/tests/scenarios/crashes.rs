@@ -46,6 +46,22 @@ fn f5_a_killed_process_that_stays_down_is_replaced_within_10600_ms() {
 }
 
 #[test]
+fn f5_survivors_know_the_next_eviction_in_advance() {
+    for seed in 0..4 {
+        let mut world = fleet(64, 3, seed);
+        world.kill(1);
+        world.run(4_000);
+        let next = |world: &World, at| world.next_eviction(at).unwrap().since(world.local(at)).as_millis();
+        let until = u64::try_from(next(&world, 0).min(next(&world, 2))).unwrap();
+        assert!((3_500..=6_500).contains(&until), "{until} ms");
+        world.run(until - 50);
+        assert_eq!(world.journal.evictions, 0);
+        world.run(650);
+        assert_eq!(world.journal.evictions, 1);
+    }
+}
+
+#[test]
 fn f6_a_short_freeze_moves_nothing() {
     let mut world = fleet(64, 3, 13);
     for phase in [0, 700, 1_400] {

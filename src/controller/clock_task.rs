@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use futures::future::join_all;
+use futures::future::{BoxFuture, OptionFuture, join_all};
 
 use super::{
     Session,
@@ -81,15 +81,25 @@ impl ClockTask {
     /// Probes and reports; never returns.
     pub async fn run(mut self) {
         let mut verdict = self.clock.watch_verdict();
+        // The first answers may change the verdict before the other connections answer.
+        let mut probes: Option<BoxFuture<'static, ()>> = None;
         loop {
             // Reading the clock detects a step.
             self.clock.now();
             self.report_verdict();
-            let pause = self.until_probe().min(CLOCK_READ_INTERVAL_MAX);
+            let pause = match probes {
+                Some(_) => CLOCK_READ_INTERVAL_MAX,
+                None => self.until_probe().min(CLOCK_READ_INTERVAL_MAX),
+            };
             tokio::select! {
                 biased;
                 _ = verdict.changed() => {}
-                () = self.probe_after(pause) => {}
+                Some(()) = OptionFuture::from(probes.as_mut()) => probes = None,
+                () = tokio::time::sleep(pause) => {
+                    if probes.is_none() && self.until_probe().is_zero() {
+                        probes = Some(self.probe_all());
+                    }
+                }
             }
         }
     }
@@ -104,21 +114,17 @@ impl ClockTask {
         due.map_or(Duration::ZERO, |due| due.since(self.clock.boot()))
     }
 
-    /// Cancel safe.
-    async fn probe_after(&mut self, pause: Duration) {
-        tokio::time::sleep(pause).await;
-        if !self.until_probe().is_zero() {
-            return;
-        }
+    /// Probes every connection.
+    fn probe_all(&mut self) -> BoxFuture<'static, ()> {
         self.probed_at = Some(self.clock.boot());
-        // Concurrent probes take the least busy connection each, so they spread over all.
-        let probes = join_all((0..self.n_connections).map(|_| self.probe()));
-        // Probes without an answer in time are given up: the next ones follow.
-        let _ = tokio::time::timeout(PROBE_PATIENCE, probes).await;
-    }
-
-    async fn probe(&self) {
-        send_recorded(&self.clock, &self.metrics.api, ApiCall::Probe, self.api.probe()).await;
+        let (api, clock, metrics) = (self.api.clone(), self.clock.clone(), self.metrics.api.clone());
+        let n_connections = self.n_connections;
+        Box::pin(async move {
+            // Concurrent probes take the least busy connection each, so they spread over all.
+            let probe = |_| send_recorded(&clock, &metrics, ApiCall::Probe, api.probe());
+            // Probes without an answer in time are given up: the next ones follow.
+            let _ = tokio::time::timeout(PROBE_PATIENCE, join_all((0..n_connections).map(probe))).await;
+        })
     }
 
     fn report_verdict(&mut self) {
@@ -228,6 +234,25 @@ mod tests {
         assert_eq!((n_probes(), clock.verdict()), (2, ClockVerdict::Fine));
         tokio::time::sleep(Duration::from_secs(100)).await;
         assert!((10..=13).contains(&n_probes()), "{} probes", n_probes());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn probes_continue_when_the_first_answers_change_the_verdict() {
+        let clock = Clock::simulated("2026-11-01T12:00:00Z".parse::<Timestamp>().unwrap());
+        let n_answered = Arc::<AtomicUsize>::default();
+        let answered = Arc::clone(&n_answered);
+        let api = fake_server::client(&clock, 4, move |received| {
+            let answered = Arc::clone(&answered);
+            async move {
+                tokio::time::sleep(Duration::from_millis(1 + 20 * received.connection as u64)).await;
+                answered.fetch_add(1, Ordering::Relaxed);
+                Response::stored(1)
+            }
+        });
+        let metrics = Metrics::register().unwrap().clock;
+        tokio::spawn(ClockTask::new(api, 4, clock.clone(), metrics).run());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert_eq!((n_answered.load(Ordering::Relaxed), clock.verdict()), (4, ClockVerdict::Fine));
     }
 
     #[tokio::test(start_paused = true)]

@@ -2,8 +2,8 @@
 //!
 //! Each replica renews a **member Lease**, which proves that it is alive. A **shard Lease** names the leader of a
 //! shard and its term; it is written when these change and is never renewed. The Lease is authoritative; a computed
-//! placement is only a hint. Only the holder moves a shard. A shard without a holder is taken by the first replica
-//! that observes it.
+//! placement is only a hint. Only the holder moves a shard. A shard without a holder is taken by the member on
+//! which it is placed, or else by the next member in the order of the ring.
 //!
 //! Safety rests on these rules; a model check (`election/tests/model`) proves that each is needed:
 //!

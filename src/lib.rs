@@ -1,4 +1,4 @@
-//! cronwheel runs the `batch/v1` CronJobs of a Kubernetes cluster, at the instant.
+//! cronwheel runs the `batch/v1` CronJobs of a Kubernetes cluster and creates each Job at its scheduled time.
 //!
 //! Six layers. Each may use only itself and the layers before it; a test over the source tree checks this.
 //!

@@ -1,9 +1,10 @@
 //! The desired placement of all shards: a pure function of the live members and the current holders.
 //!
 //! Every replica computes the same placement from the same facts, without communication. The result is advisory: only
-//! the holder of a shard moves it, and a shard without a holder is taken by the first replica that observes it. Quotas
-//! bound the load (at most one shard more than the share), holders keep their shards within their quotas, and the ring
-//! breaks ties. So a new member moves only its own share, and a second placement of the outcome moves nothing.
+//! the holder of a shard moves it, and other members take a shard without a holder if its target does not
+//! ([`Placement::adoption_turn`]). Quotas bound the load (at most one shard more than the share), holders keep their
+//! shards within their quotas, and the ring breaks ties. So a new member moves only its own share, and a second
+//! placement of the outcome moves nothing.
 
 use super::{Acceptance, MemberRing};
 use crate::shard::{ShardId, ShardSet};
@@ -14,8 +15,8 @@ pub struct Situation {
     /// The order in which shards prefer the members.
     pub ring: MemberRing,
     /// Whether each live member takes shards, in the order in which the members were put on the ring. Quarantined
-    /// shards wait for a member that soon will: a host that crashed because of them gets them back, so they crash no
-    /// other member.
+    /// shards wait for a member that takes shards soon ([`Acceptance::Soon`]). A host that crashed because of them gets
+    /// them back, so they crash no other member.
     pub members: Vec<Acceptance>,
     /// The holder of each shard as an index into the members; `None` for a shard that no live member holds.
     pub holders: Vec<Option<usize>>,

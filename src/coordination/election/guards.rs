@@ -1,4 +1,5 @@
-//! The guards that prevent two replicas from leading one shard. The model check disables each to show that it is needed.
+//! The guards of the election: they prevent two leaders of one shard, and evictions of live members. For each guard, a
+//! test disables it to show that it is needed.
 
 use super::Election;
 

@@ -34,7 +34,8 @@ pub(super) struct Lifecycle {
     loading: ShardSet,
     lists: ListQueue,
     reports: VecDeque<ShardReport>,
-    /// The last seal of a shard with a successor, or the last `next_seal_at` at which no shard was ready.
+    /// The instant of the last seal of a shard that another member will lead, or of the last `next_seal_at` at which no
+    /// shard was ready.
     last_seal_at: Option<BootInstant>,
 }
 

@@ -166,7 +166,8 @@ impl Leadership {
     pub fn renewal_answered(&mut self, answer: &RenewalAnswer) {
         let Some(fencing) = &mut self.fencing else { return };
         let (fence_after, round_trip) = (fencing.write_life.fence_after, answer.answered.since(answer.sent));
-        // Like the fence, it counts from the send. The server's clock showed no less than this by then.
+        // The limit counts from the send, like the fence. At the send, the server's clock was at least `date` minus the
+        // round trip.
         let received = answer.date.checked_sub(round_trip);
         let lasts = fence_after.saturating_sub(WHOLE_SECOND);
         let until = received.and_then(|received| received.checked_add(lasts)).ok();

@@ -2,10 +2,10 @@
 //!
 //! The caller chooses the length of a tick: a minute for cron instants, some milliseconds for deadlines and
 //! back-offs. A timer is identified by a small dense number, the index of the caller's record; each number has at
-//! most one timer. Six levels of 64 slots span all 32-bit ticks; a 32-bit table is twice as fast as a wider one when
-//! there are many timers. A timer is listed in the slot that `level` computes, and moves to a lower level when
-//! `elapsed` reaches that slot, at most once per level. A slot that holds a single tick moves down as a whole.
-//! `level` explains why the first occupied slot of the lowest occupied level is always the next.
+//! most one timer. Six levels of 64 slots span all 32-bit ticks. With many timers, cache misses dominate, so the table
+//! has only 32 bits for each number (decision 003). A timer is listed in the slot that `level` computes, and moves to a
+//! lower level when `elapsed` reaches that slot, at most once per level. A slot that holds a single tick moves down as
+//! a whole. `level` explains why the first occupied slot of the lowest occupied level is always the next.
 //!
 //! One table holds the tick of every number and is authoritative. Slot lists may contain stale numbers: moving or
 //! cancelling a timer changes the table and leaves the old list alone, so each operation changes one table entry and

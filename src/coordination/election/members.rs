@@ -250,9 +250,9 @@ impl Election {
         }
     }
 
-    /// Whether members above their quota give shards to members below theirs. They give none while the members may
-    /// change again, after a recent change. With two revisions, a shard that moves would move again when one of them
-    /// ends. A member that gives its shards away changes the quotas.
+    /// Whether members above their quota give shards to members below theirs. Three conditions prevent moves that would
+    /// soon be undone: the members have not changed for the settle window, all members have the same revision (a
+    /// rollout replaces those of the other revision), and no member is leaving.
     pub(super) fn may_pull(&self, now: BootInstant) -> bool {
         let window = self.config.timing.settle_window;
         let is_settled = self.members.at_rest_since.is_some_and(|since| now >= since + window);

@@ -13,9 +13,12 @@
 //!   an added shard may be older. A selection that never changes needs no such request.
 //!
 //! If the server does not select, the watch receives all objects and is not reopened. Objects of shards that are not
-//! wanted when they arrive are ignored. The request for the version also detects whether the server selects; it precedes
-//! each list of a selection that changes, each watch after an interruption (except of the Jobs without a label), and each
-//! watch while the server does not select.
+//! wanted when they arrive are ignored. The request for the version also detects whether the server selects. It is sent
+//! before:
+//!
+//! - each list of a selection that can change,
+//! - each watch after an interruption, except a watch of the Jobs without a label,
+//! - each watch while the server does not select.
 
 mod failures;
 mod history;

@@ -1,7 +1,7 @@
 //! Detects and reports other installations that work in the same namespaces.
 //!
-//! Two such installations start every run of these namespaces twice, with the Job name as the only lock. Neither is
-//! stopped: an operator must decide which one continues. The leader of shard 0 checks once a minute.
+//! Two such installations both start the runs of these namespaces, and only the name of the Job prevents a second run.
+//! Neither is stopped: an operator must decide which one continues. The leader of shard 0 checks once a minute.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,5 +1,5 @@
-//! Leases as decoded records. A value that cannot be parsed is treated as absent, so a foreign edit can cost a shard
-//! its hint but never stops a replica.
+//! Leases as decoded records. A value that cannot be parsed is treated as absent. An edit by others can therefore hide
+//! what a Lease tells the next leader, but never stops a replica.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,8 @@
 //! The Jobs of CronJobs that lack the label of their shard, as the watch delivers them, and the proof that there are none.
 //!
-//! A proof needs a version that was read from the quorum of etcd. There are none as of a later version that the watch has
-//! reached if all that it delivered until then have left the selection. Jobs of no CronJob take no memory.
+//! A proof begins with a version that was read from the quorum of etcd. It is complete when the watch has reached that
+//! version, and every Job of a CronJob that it delivered until then has its label or is gone. Jobs of no CronJob take
+//! no memory.
 
 use std::collections::BTreeSet;
 

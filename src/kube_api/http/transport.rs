@@ -1,8 +1,8 @@
 //! The transport of one client: HTTP/2 if the server supports it, otherwise HTTP/1.1.
 //!
-//! The HTTP/2 client speaks nothing else. Only then do concurrent requests without a connection wait for one handshake,
-//! instead of each opening its own. A server behind TLS that does not negotiate HTTP/2 is detected before anything is
-//! sent, and HTTP/1.1 is used from then on.
+//! The HTTP/2 client never falls back to HTTP/1.1. Concurrent requests without a connection therefore wait for one
+//! handshake. With a fallback, each would open a connection. A server behind TLS that does not negotiate HTTP/2 is
+//! detected before anything is sent, and HTTP/1.1 is used from then on.
 
 use std::{
     future::Future,

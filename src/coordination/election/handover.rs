@@ -271,17 +271,16 @@ impl Election {
         }
         let target = target.as_deref().filter(|_| self.can_transfer());
         let heir = target.and_then(|target| self.taker(target)?.holder.member());
-        let mut write = LeaseWrite {
+        let fired_through = fired_through.map(|through| through.to_string());
+        let write = LeaseWrite {
             holder: Some(heir.map(ToString::to_string).unwrap_or_default().into()),
             term: heir.is_some().then_some(Term(led_shard.term.0 + 1)),
             is_renewal: heir.is_some(),
             is_acquisition: heir.is_some(),
             ..LeaseWrite::to(LeaseKey::Shard(shard))
         }
-        .annotate(annotation::WRITTEN_THROUGH, Some(written_through.to_string()));
-        if let Some(through) = fired_through {
-            write = write.annotate(annotation::FIRED_THROUGH, Some(through.to_string()));
-        }
+        .annotate(annotation::WRITTEN_THROUGH, Some(written_through.to_string()))
+        .annotate(annotation::FIRED_THROUGH, fired_through);
         self.send(Purpose::Write, write, now);
     }
 

@@ -83,6 +83,8 @@ pub(super) struct Replica {
     pub(super) loss: u64,
     /// Whether the replica never reports a shard as loaded.
     pub(super) loads_nothing: bool,
+    /// Its shards are paused when they are sealed.
+    pub(super) is_paused: bool,
     /// The time that loading shards takes, in milliseconds.
     pub(super) load_delay: u64,
     /// The time that its shards act after the order to seal them, in milliseconds, unless their lease ends earlier.
@@ -175,6 +177,7 @@ impl World {
             watch_lag: 0,
             loss: 0,
             loads_nothing: false,
+            is_paused: false,
             load_delay: 0,
             seal_delay: 0,
             generation: 0,

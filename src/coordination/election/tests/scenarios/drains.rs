@@ -35,6 +35,23 @@ fn f1_a_drain_hands_everything_over_within_five_seconds() {
     }
 }
 
+#[test]
+fn a_handover_without_fired_through_removes_that_of_an_earlier_term() {
+    let mut world = fleet(64, 3, 1);
+    drained(&mut world, 0);
+    world.replicas[1].is_paused = true;
+    world.journal.leads.clear();
+    drained(&mut world, 1);
+    assert!(
+        world.store.moves.values().any(|moves| *moves == 2),
+        "a Lease has the annotation of an earlier term"
+    );
+    for (_, _, shard, _) in &world.journal.leads {
+        let lease = &world.store.leases[&LeaseKey::Shard(*shard)];
+        assert!(!lease.annotations.contains_key(annotation::FIRED_THROUGH), "{shard:?}");
+    }
+}
+
 fn drained(world: &mut World, leaving: usize) -> u64 {
     let begun = world.now;
     world.drain(leaving);

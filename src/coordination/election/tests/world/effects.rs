@@ -70,7 +70,7 @@ impl World {
                 let input = ElectionInput::Shards(ShardReport::Sealed {
                     shard_term: order.shard_term,
                     at: self.local(at),
-                    fired_through: Some(self.wall()),
+                    fired_through: (!self.replicas[at].is_paused).then(|| self.wall()),
                     written_through: ResourceVersions::default(),
                 });
                 let closing = (self.when(at, order.close_by) - self.now).min(self.replicas[at].seal_delay);

@@ -69,13 +69,6 @@ impl LedShard {
     }
 }
 
-/// The holder in a shard's Lease, relative to this replica.
-enum Verdict {
-    Ours(Term),
-    Another,
-    Deleted,
-}
-
 impl Election {
     /// Begins and ends leaderships as the Leases require. While this replica may not act, no leadership begins.
     pub(super) fn follow_leases(&mut self, now: BootInstant) {
@@ -83,21 +76,16 @@ impl Election {
             return;
         }
         let may_begin = self.may_act(now) && self.is_synced;
-        let verdict = |lease: Option<&ShardLease>| match lease {
-            None => Verdict::Deleted,
-            Some(lease) if lease.holder.is(&self.identity) => Verdict::Ours(lease.term),
-            Some(_) => Verdict::Another,
-        };
-        let verdicts: Vec<(ShardId, Verdict)> = self
-            .view
-            .shards()
-            .map(|(shard, seen)| (shard, verdict(seen.lease.as_ref())))
-            .collect();
-        for (shard, verdict) in verdicts {
-            let led_shard = self.led_shards.get(&shard).map(|led_shard| led_shard.term);
-            match (verdict, led_shard) {
-                (Verdict::Ours(term), Some(led)) if term == led => {}
-                (Verdict::Ours(term), led) => {
+        for shard in self.config.installation.shard_count.shards() {
+            let lease = self.view.lease(shard);
+            let is_deleted = lease.is_none();
+            let ours = lease
+                .filter(|lease| lease.holder.is(&self.identity))
+                .map(|lease| lease.term);
+            let led = self.led_shards.get(&shard).map(|led_shard| led_shard.term);
+            match (ours, led) {
+                (Some(term), Some(led)) if term == led => {}
+                (Some(term), led) => {
                     if led.is_some() {
                         self.stop(shard, StopReason::Lost);
                     }
@@ -105,15 +93,16 @@ impl Election {
                         self.begin(shard, term, now);
                     }
                 }
-                (Verdict::Another, Some(_)) => self.stop_as_handed_over(shard),
-                (Verdict::Deleted, Some(_)) => {
+                (None, Some(_)) if is_deleted => {
                     self.stop(shard, StopReason::LeaseDeleted);
                     self.recreating.insert(shard);
                 }
-                (Verdict::Another, None) => {
-                    self.recreating.remove(shard);
+                (None, Some(_)) => self.stop_as_handed_over(shard),
+                (None, None) => {
+                    if !is_deleted {
+                        self.recreating.remove(shard);
+                    }
                 }
-                (Verdict::Deleted, None) => {}
             }
         }
     }

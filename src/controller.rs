@@ -171,7 +171,7 @@ impl Session {
             metrics,
         } = controller;
         let leadership = match (&settings.sharding, &settings.alone) {
-            (Some(sharding), _) => Leadership::of_none_until(clock.boot(), 0, sharding.timing.write_life()),
+            (Some(sharding), _) => Leadership::of_none_until(clock.boot(), 0, sharding.timing),
             (None, Some(_)) => Leadership::of_one_until(WHOLE, clock.boot()),
             (None, None) => Leadership::of_one(WHOLE),
         };

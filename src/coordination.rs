@@ -39,7 +39,7 @@ pub use election::{CLOSE_MAX, Election, ElectionConfig, NotOwning, Overview};
 pub use identity::{Incarnation, InstallationName, LEASE_LABEL, LeaseKey, LeaseNames, MemberIdentity};
 pub use input::{ElectionInput, ReadAnswer, WriteAnswer};
 pub use jobs_labelled::JobsLabelled;
-pub use leadership::{Leadership, RenewalAnswer, Stamp, WriteLife, WriteLimits};
+pub use leadership::{Leadership, RenewalAnswer, Stamp, WriteLimits};
 pub use placement::{Placement, Situation};
 pub use protocol::{Installation, MemberSettings, ProtocolRange};
 pub use record::{Acceptance, Holder, LeaseRecord, MemberLease, Plan, ShardLease, annotation};

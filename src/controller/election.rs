@@ -362,7 +362,7 @@ impl ElectionTask {
         self.channels.leadership.send_replace(if self.is_alone {
             Leadership::of_one_until(WHOLE, now)
         } else {
-            Leadership::of_none_until(now, self.config.incarnation.0, self.config.timing.write_life())
+            Leadership::of_none_until(now, self.config.incarnation.0, self.config.timing)
         });
     }
 

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, fmt, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::Timing;
 use crate::shard::{BootInstant, ShardId, ShardSet, ShardTerm, Term};
 
 /// The limits of a write while other replicas might lead: its lifetime, and the stamp with the latest time of
@@ -32,25 +33,6 @@ impl fmt::Display for Stamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ShardTerm { shard, term } = self.shard_term;
         write!(f, "{}/{}/{:016x}", shard.0, term.0, self.incarnation)
-    }
-}
-
-/// Computes the lifetime of a write from the instant at which it is sent, so that it is dead before another replica may
-/// lead its shard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WriteLife {
-    /// From a renewal to the fence.
-    pub fence_after: Duration,
-    /// From a renewal to the earliest instant at which another replica may lead, by a clock that runs slow.
-    pub dead_after: Duration,
-    /// The least lifetime, of a write that is sent just before the fence.
-    pub least: Duration,
-}
-
-impl WriteLife {
-    fn with_left(&self, left: Duration) -> Duration {
-        let since_renewal = self.fence_after.saturating_sub(left);
-        self.dead_after.saturating_sub(since_renewal).max(self.least)
     }
 }
 
@@ -84,7 +66,7 @@ const WHOLE_SECOND: Duration = Duration::from_secs(1);
 /// The data for the limits of writes while another replica might lead next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Fencing {
-    write_life: WriteLife,
+    timing: Timing,
     incarnation: u64,
     create_before: Option<Timestamp>,
     /// One fence after the send of the renewal that `create_before` counts from.
@@ -96,10 +78,8 @@ impl Leadership {
     pub fn of_one(shard_term: ShardTerm) -> Leadership {
         Leadership {
             terms: BTreeMap::from([(shard_term.shard, shard_term.term)]),
-            quarantined: ShardSet::EMPTY,
-            until: None,
-            fencing: None,
             n_senders: 1,
+            ..Leadership::default()
         }
     }
 
@@ -117,19 +97,18 @@ impl Leadership {
     }
 
     /// Leadership of no shard yet, by this incarnation of a replica. It ends at `until` unless it is renewed, and
-    /// `write_life` bounds its writes.
-    pub fn of_none_until(until: BootInstant, incarnation: u64, write_life: WriteLife) -> Leadership {
+    /// `timing` bounds its writes.
+    pub fn of_none_until(until: BootInstant, incarnation: u64, timing: Timing) -> Leadership {
         Leadership {
-            terms: BTreeMap::new(),
-            quarantined: ShardSet::EMPTY,
             until: Some(until),
             fencing: Some(Fencing {
-                write_life,
+                timing,
                 incarnation,
                 create_before: None,
                 renewed_until: until,
             }),
             n_senders: 1,
+            ..Leadership::default()
         }
     }
 
@@ -153,7 +132,7 @@ impl Leadership {
         let beyond_end = SignedDuration::try_from(beyond_fence).unwrap_or(SignedDuration::MAX);
         let later = |instant: Timestamp| instant.checked_add(beyond_end).unwrap_or(Timestamp::MAX);
         Some(WriteLimits {
-            life: fencing.write_life.with_left(left).max(life_min),
+            life: fencing.timing.write_life(left).max(life_min),
             stamp: Stamp {
                 shard_term,
                 incarnation: fencing.incarnation,
@@ -165,7 +144,7 @@ impl Leadership {
     /// Allows Jobs to be created until a second before the fence, by the API server's clock. The limit never moves back.
     pub fn renewal_answered(&mut self, answer: &RenewalAnswer) {
         let Some(fencing) = &mut self.fencing else { return };
-        let (fence_after, round_trip) = (fencing.write_life.fence_after, answer.answered.since(answer.sent));
+        let (fence_after, round_trip) = (fencing.timing.self_fence, answer.answered.since(answer.sent));
         // The limit counts from the send, like the fence. At the send, the server's clock was at least `date` minus the
         // round trip.
         let received = answer.date.checked_sub(round_trip);
@@ -226,16 +205,18 @@ impl Leadership {
 mod tests {
     use super::*;
 
-    const LIFE: WriteLife = WriteLife {
-        fence_after: Duration::from_secs(7),
-        dead_after: Duration::from_secs(9),
-        least: Duration::from_secs(2),
+    /// By a clock that runs slow, another replica may lead nine seconds after a renewal.
+    const TIMING: Timing = Timing {
+        self_fence: Duration::from_secs(7),
+        evict_after: Duration::from_millis(9_900),
+        write_life_min: Duration::from_secs(2),
+        ..Timing::DEFAULT
     };
 
     #[test]
     fn a_write_expires_before_another_replica_may_lead() {
         let at = |seconds| BootInstant::after_boot(Duration::from_secs(seconds));
-        let leadership = Leadership::of_none_until(at(107), 1, LIFE);
+        let leadership = Leadership::of_none_until(at(107), 1, TIMING);
         let life = |now, life_min| {
             let limits = leadership.write_limits(shard_term(0, 1), at(now), Duration::from_secs(life_min));
             limits.unwrap().life
@@ -264,7 +245,7 @@ mod tests {
     #[test]
     fn create_before_covers_the_lifetime_of_the_request() {
         let at = |seconds| BootInstant::after_boot(Duration::from_secs(seconds));
-        let mut leadership = Leadership::of_none_until(at(107), 1, LIFE);
+        let mut leadership = Leadership::of_none_until(at(107), 1, TIMING);
         leadership.renewal_answered(&renewal("2026-01-01T00:00:00Z", 100_000, 0));
         // (now, least lifetime, latest creation): the leadership ends at 107 s, and one second is subtracted.
         for (now, life_min, expected) in [
@@ -284,7 +265,7 @@ mod tests {
     fn admission_time(renewed: u64, create: u64, until: u64, life_min: Duration) -> i64 {
         let round_trip = 3;
         let date = |millis: u64| Timestamp::from_second(i64::try_from(millis / 1_000).unwrap()).unwrap();
-        let mut leadership = Leadership::of_none_until(at_millis(until), 1, LIFE);
+        let mut leadership = Leadership::of_none_until(at_millis(until), 1, TIMING);
         leadership.renewal_answered(&RenewalAnswer {
             date: date(renewed + round_trip),
             sent: at_millis(renewed),
@@ -322,7 +303,7 @@ mod tests {
     #[test]
     fn a_job_is_stamped_with_its_creator_and_latest_creation_time() {
         let at = BootInstant::after_boot(Duration::from_secs(100));
-        let mut leadership = Leadership::of_none_until(at, 0xab, LIFE);
+        let mut leadership = Leadership::of_none_until(at, 0xab, TIMING);
         let stamp = |leadership: &Leadership| {
             leadership
                 .write_limits(shard_term(7, 3), at, Duration::ZERO)
@@ -351,7 +332,7 @@ mod tests {
 
     #[test]
     fn a_quarantine_lasts_until_the_next_set() {
-        let mut leadership = Leadership::of_none_until(BootInstant::after_boot(Duration::ZERO), 1, LIFE);
+        let mut leadership = Leadership::of_none_until(BootInstant::after_boot(Duration::ZERO), 1, TIMING);
         let shards: ShardSet = [ShardId(3), ShardId(5)].into_iter().collect();
         assert!(leadership.quarantine(&shards) && !leadership.quarantine(&shards));
         leadership.begin(shard_term(5, 1));
@@ -364,7 +345,7 @@ mod tests {
     fn leadership_covers_its_own_terms_until_it_ends() {
         let at = |seconds| BootInstant::after_boot(Duration::from_secs(seconds));
         let lasting = Leadership::of_one(shard_term(0, 3));
-        let mut ending = Leadership::of_none_until(at(10), 1, LIFE);
+        let mut ending = Leadership::of_none_until(at(10), 1, TIMING);
         ending.begin(shard_term(0, 3));
         ending.begin(shard_term(5, 9));
         for (leadership, shard_term, now, is_covered) in [

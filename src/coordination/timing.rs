@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use crate::coordination::WriteLife;
-
 /// How much faster one clock may run than another, in percent, before the protocol is unsafe.
 const CLOCK_RATE_SLACK_PERCENT: u32 = 10;
 
@@ -61,14 +59,12 @@ impl Timing {
         settle_window: Duration::from_secs(20),
     };
 
-    /// The rule for the lifetime of a write: the write must be dead, by a clock that runs slow, before others may take
-    /// the shard.
-    pub fn write_life(&self) -> WriteLife {
-        WriteLife {
-            fence_after: self.self_fence,
-            dead_after: self.evict_after * 100 / (100 + CLOCK_RATE_SLACK_PERCENT),
-            least: self.write_life_min,
-        }
+    /// The lifetime of a write that is sent this long before the fence. The write is dead, also by a clock that runs slow,
+    /// before another replica may lead its shard.
+    pub(super) fn write_life(&self, until_fence: Duration) -> Duration {
+        let since_renewal = self.self_fence.saturating_sub(until_fence);
+        let dead_after = self.evict_after * 100 / (100 + CLOCK_RATE_SLACK_PERCENT);
+        dead_after.saturating_sub(since_renewal).max(self.write_life_min)
     }
 
     /// The duration that a Lease advertises, in seconds.
@@ -124,7 +120,7 @@ mod tests {
     fn life_at(timing: &Timing, age: Duration) -> Duration {
         let renewed = BootInstant::after_boot(seconds(1_000));
         let until = renewed + timing.self_fence;
-        let leadership = Leadership::of_none_until(until, 1, timing.write_life());
+        let leadership = Leadership::of_none_until(until, 1, *timing);
         let shard_term = ShardTerm {
             shard: ShardId(0),
             term: Term(1),

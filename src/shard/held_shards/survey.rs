@@ -10,7 +10,7 @@ use super::HeldShards;
 use crate::shard::{
     BootInstant, Clocks, ShardId, ShardSet, TroubleKind,
     index::OwnerIndex,
-    trouble::selection::{Selection, Trouble, TroubleReport},
+    trouble::selection::{Trouble, TroubleReport},
 };
 
 /// The maximum number of troubles that all replicas of an installation name together. Each is a time series of
@@ -44,7 +44,9 @@ struct Pass {
     begun: BootInstant,
     /// The next place to examine.
     next: (ShardId, OwnerIndex),
-    selection: Selection,
+    report: TroubleReport,
+    /// The maximum number of troubles in the report.
+    n_named_max: usize,
 }
 
 impl HeldShards {
@@ -71,7 +73,8 @@ impl HeldShards {
         let mut pass = self.survey.pass.take().unwrap_or_else(|| Pass {
             begun: now.boot,
             next: (ShardId(0), OwnerIndex::MIN),
-            selection: Selection::new(self.named_max(&self.acting())),
+            report: TroubleReport::default(),
+            n_named_max: self.named_max(&self.acting()),
         });
         if let Some(next) = self.examine(&mut pass, now) {
             pass.next = next;
@@ -79,7 +82,8 @@ impl HeldShards {
             self.survey.next_at = Some(now.boot + STEP_INTERVAL);
         } else {
             self.survey.next_at = Some((pass.begun + PASS_INTERVAL).max(now.boot + STEP_INTERVAL));
-            self.survey.report = Arc::new(pass.selection.into_report());
+            pass.report.finish(pass.n_named_max);
+            self.survey.report = Arc::new(pass.report);
             self.survey.shards = None;
         }
     }
@@ -136,12 +140,14 @@ impl HeldShards {
                 n_examined += found.n_examined;
                 for kind in TroubleKind::ALL {
                     if let Some(since) = found.since[kind as usize] {
-                        pass.selection.add(Trouble {
+                        let cron_job = state.identity(place);
+                        let trouble = Trouble {
                             since,
-                            cron_job: state.identity(place),
+                            cron_job,
                             kind,
                             shard,
-                        });
+                        };
+                        pass.report.add(trouble, pass.n_named_max);
                     }
                 }
             }

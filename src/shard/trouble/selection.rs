@@ -34,68 +34,48 @@ pub struct TroubleReport {
 }
 
 impl TroubleReport {
+    /// Adds a trouble to a report that names at most `n_max`. [`TroubleReport::finish`] ends the additions.
+    pub(crate) fn add(&mut self, trouble: Trouble, n_max: usize) {
+        self.named.push(trouble);
+        if self.named.len() >= 2 * n_max {
+            self.prune(n_max);
+        }
+    }
+
+    /// Selects the named CronJobs among the added ones.
+    pub(crate) fn finish(&mut self, n_max: usize) {
+        self.prune(n_max);
+        // A CronJob that was deleted and created again meanwhile is named once.
+        let mut names = BTreeSet::new();
+        self.named.retain(|trouble| {
+            let CronJobIdentity { namespace, name, .. } = &*trouble.cron_job;
+            names.insert((namespace.clone(), name.clone(), trouble.kind))
+        });
+    }
+
     /// Leaves out the CronJobs of shards that are not in the set, and all beyond a number.
     pub(crate) fn keep(&mut self, shards: &ShardSet, n_max: usize) {
         self.named.retain(|trouble| shards.contains(trouble.shard));
-        for trouble in self.named.drain(n_max.min(self.named.len())..) {
-            self.n_omitted[trouble.kind as usize] += 1;
-        }
-    }
-}
-
-/// Selects at most a given number of troubles.
-#[derive(Debug, Default)]
-pub(crate) struct Selection {
-    n_max: usize,
-    /// The selected troubles, and those that were added since the last [`Selection::prune`].
-    selected: Vec<Trouble>,
-    n_omitted: [u64; TroubleKind::ALL.len()],
-}
-
-impl Selection {
-    pub(crate) fn new(n_max: usize) -> Selection {
-        Selection {
-            n_max,
-            ..Selection::default()
-        }
-    }
-
-    pub(crate) fn add(&mut self, trouble: Trouble) {
-        self.selected.push(trouble);
-        if self.selected.len() >= 2 * self.n_max {
-            self.prune();
-        }
+        self.omit_beyond(n_max);
     }
 
     /// Omits all troubles beyond the maximum. The first of each namespace come before the second of any.
-    fn prune(&mut self) {
-        self.selected
+    fn prune(&mut self, n_max: usize) {
+        self.named
             .sort_unstable_by(|a, b| (&a.cron_job.namespace, a).cmp(&(&b.cron_job.namespace, b)));
-        self.selected.dedup();
-        let namespaces = self
-            .selected
-            .chunk_by(|a, b| a.cron_job.namespace == b.cron_job.namespace);
+        self.named.dedup();
+        let namespaces = self.named.chunk_by(|a, b| a.cron_job.namespace == b.cron_job.namespace);
         let mut placed: Vec<(usize, Trouble)> = namespaces
             .flat_map(|troubles| troubles.iter().cloned().enumerate())
             .collect();
         placed.sort_unstable();
-        for (_, trouble) in placed.drain(self.n_max.min(placed.len())..) {
-            self.n_omitted[trouble.kind as usize] += 1;
-        }
-        self.selected = placed.into_iter().map(|(_, trouble)| trouble).collect();
+        self.named = placed.into_iter().map(|(_, trouble)| trouble).collect();
+        self.omit_beyond(n_max);
     }
 
-    pub(crate) fn into_report(mut self) -> TroubleReport {
-        self.prune();
-        // A CronJob that was deleted and created again meanwhile is named once.
-        let mut names = BTreeSet::new();
-        self.selected.retain(|trouble| {
-            let CronJobIdentity { namespace, name, .. } = &*trouble.cron_job;
-            names.insert((namespace.clone(), name.clone(), trouble.kind))
-        });
-        TroubleReport {
-            named: self.selected,
-            n_omitted: self.n_omitted,
+    fn omit_beyond(&mut self, n_max: usize) {
+        for trouble in self.named.drain(n_max.min(self.named.len())..) {
+            self.n_omitted[trouble.kind as usize] += 1;
         }
     }
 }

@@ -19,11 +19,12 @@ fn trouble(namespace: &str, name: &str, minute: i64) -> Trouble {
 }
 
 fn select(n_max: usize, troubles: impl IntoIterator<Item = Trouble>) -> TroubleReport {
-    let mut selection = Selection::new(n_max);
+    let mut report = TroubleReport::default();
     for trouble in troubles {
-        selection.add(trouble);
+        report.add(trouble, n_max);
     }
-    selection.into_report()
+    report.finish(n_max);
+    report
 }
 
 fn names(report: &TroubleReport) -> Vec<&str> {

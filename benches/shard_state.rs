@@ -92,6 +92,7 @@ fn listed(n_cron_jobs: u32) -> ShardState {
         },
         now,
     );
+    shard.lead(now);
     shard.handle(Input::list_begun(WatchedResource::CronJobs, Scope::Cluster), now);
     for number in 0..n_cron_jobs {
         shard.handle(cron_job(number), now);

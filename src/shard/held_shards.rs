@@ -131,7 +131,7 @@ impl HeldShards {
             scopes: self.scopes.clone(),
             count: self.count,
         };
-        let mut state = ShardState::on_standby(config, now);
+        let mut state = ShardState::new(config, now);
         state.template_memory = self.template_memory.clone();
         state.refused_creates = self.refused_creates.clone();
         if self.pause.is_on {

@@ -99,7 +99,7 @@ pub struct ShardState {
 }
 
 impl ShardState {
-    /// Creates an empty shard that leads. It decides nothing until every scope has been listed.
+    /// Creates an empty shard on standby.
     pub fn new(config: ShardConfig, now: Timestamp) -> ShardState {
         ShardState {
             index: Index::new(config.label()),
@@ -107,7 +107,7 @@ impl ShardState {
             outbox: VecDeque::new(),
             outcome_counts: OutcomeCounts::default(),
             relists: Relists::new(config.scopes.len()),
-            phase: ShardPhase::Leading,
+            phase: ShardPhase::Standby,
             unsettled: Vec::new(),
             is_paused: false,
             decisions: None,

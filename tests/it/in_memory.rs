@@ -71,6 +71,7 @@ async fn control(client: Client, clock: WallClock) {
         count: None,
     };
     let mut shard = ShardState::new(config, clock.now());
+    shard.lead(clock.now());
     loop {
         while let Some(effect) = shard.poll_effect() {
             if let Some(answer) = execute(&api, effect).await {

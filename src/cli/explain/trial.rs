@@ -107,6 +107,7 @@ impl<'a> Trial<'a> {
             count: None,
         };
         let mut shard = ShardState::new(config, now);
+        shard.lead(now);
         shard.template_memory = TemplateMemory::new(u64::MAX);
         shard.decisions = Some(Vec::new());
         Trial {

@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 
-use super::{ShardConfig, ShardState};
+use super::ShardState;
 use crate::shard::{
     ShardPhase,
     cron_job::{CronJobState, OpenSlot},
@@ -12,14 +12,6 @@ use crate::shard::{
 };
 
 impl ShardState {
-    /// Creates an empty shard on standby.
-    pub fn on_standby(config: ShardConfig, now: Timestamp) -> ShardState {
-        ShardState {
-            phase: ShardPhase::Standby,
-            ..ShardState::new(config, now)
-        }
-    }
-
     /// Starts or resumes leading. Everything due by `now` is decided by the ordinary rule, if all scopes are listed.
     pub fn lead(&mut self, now: Timestamp) {
         if self.phase.acts() {

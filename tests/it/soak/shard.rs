@@ -115,6 +115,7 @@ impl Cluster {
             n_deleted: 0,
             version: 1,
         };
+        cluster.shard.lead(begin);
         cluster.handle(Input::list_begun(WatchedResource::CronJobs, Scope::Cluster));
         for (number, (_, cron_job)) in cron_jobs.iter().enumerate() {
             cluster.handle(Input::CronJobApplied(Box::new(record(number, cron_job, begin))));

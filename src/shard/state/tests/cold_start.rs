@@ -32,6 +32,7 @@ fn b_1_3_nothing_is_decided_before_both_lists_are_complete() {
         },
         now,
     );
+    shard.lead(now);
     shard.handle(Input::list_begun(WatchedResource::CronJobs, Scope::Cluster), now);
     shard.handle(Input::CronJobApplied(Box::new(cron_job("hello"))), now);
     shard.handle(Input::list_done(WatchedResource::CronJobs, Scope::Cluster), now);

@@ -109,7 +109,7 @@ fn a_leader_decides_nothing_before_both_lists_are_complete() {
         count: None,
     };
     let now = at("10:00:05");
-    let mut shard = ShardState::on_standby(config, now);
+    let mut shard = ShardState::new(config, now);
     shard.lead(now);
     shard.handle(Input::CronJobApplied(Box::new(cron_job("hello"))), now);
     assert!(shard.poll_effect().is_none());

@@ -9,8 +9,8 @@ use crate::{
     shard::{
         ActiveJob, ConcurrencyPolicy, CreateOutcome, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus,
         DeleteOutcome, Effect, Finish, Input, JobDelete, JobLookUp, JobOrder, JobRecord, JobTemplate, LookUpOutcome,
-        ResourceVersion, Scope, ShardConfig, ShardCount, ShardId, ShardLabels, ShardState, StatusOutcome, StatusWrite,
-        TroubleThresholds, Uid, WatchedResource, naming, record::RetainedMetadata,
+        ResourceVersion, Scope, ShardConfig, ShardCount, ShardId, ShardLabels, ShardPhase, ShardState, StatusOutcome,
+        StatusWrite, TroubleThresholds, Uid, WatchedResource, naming, record::RetainedMetadata,
     },
 };
 
@@ -136,21 +136,21 @@ pub(super) struct World {
 impl World {
     /// A leading shard that has listed these objects at this time.
     pub(super) fn new(now: &str, cron_jobs: Vec<CronJobRecord>, jobs: Vec<JobRecord>) -> World {
-        World::around(ShardState::new, None, now, cron_jobs, jobs)
+        World::around(ShardPhase::Leading, None, now, cron_jobs, jobs)
     }
 
     /// [`World::new`] with several shards, so that watches select Jobs by their label.
     pub(super) fn among_others(now: &str, cron_jobs: Vec<CronJobRecord>, jobs: Vec<JobRecord>) -> World {
-        World::around(ShardState::new, Some(count()), now, cron_jobs, jobs)
+        World::around(ShardPhase::Leading, Some(count()), now, cron_jobs, jobs)
     }
 
     /// [`World::among_others`] on standby.
     pub(super) fn on_standby(now: &str, cron_jobs: Vec<CronJobRecord>, jobs: Vec<JobRecord>) -> World {
-        World::around(ShardState::on_standby, Some(count()), now, cron_jobs, jobs)
+        World::around(ShardPhase::Standby, Some(count()), now, cron_jobs, jobs)
     }
 
     fn around(
-        new: fn(ShardConfig, Timestamp) -> ShardState,
+        phase: ShardPhase,
         count: Option<ShardCount>,
         now: &str,
         cron_jobs: Vec<CronJobRecord>,
@@ -164,7 +164,7 @@ impl World {
         };
         let now = at(now);
         let mut world = World {
-            shard: new(config, now),
+            shard: ShardState::new(config, now),
             now,
             creates: Vec::new(),
             deletes: Vec::new(),
@@ -172,6 +172,9 @@ impl World {
             writes: BTreeMap::new(),
             version: 100,
         };
+        if phase == ShardPhase::Leading {
+            world.shard.lead(now);
+        }
         world.list(cron_jobs, jobs);
         world
     }

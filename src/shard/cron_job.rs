@@ -251,7 +251,7 @@ impl CronJobState {
         let reservation = self
             .reservation
             .get_or_insert_with(|| memory.reservation(&record.identity.namespace));
-        let (template, metadata) = (&record.template.body, &record.retained_metadata.members);
+        let (template, metadata) = (&record.template.body, &record.retained_metadata);
         let kept = reservation.renew(template.n_bytes(), metadata.n_bytes());
         if kept != KeptPart::All {
             record.drop_template();

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::{
     ids::{CronJobIdentity, ResourceVersion, Uid},
-    record::{CronJobStatus, JobTemplate, RetainedMetadata},
+    record::{CronJobStatus, JobTemplate, KeptText},
 };
 
 /// An action.
@@ -104,7 +104,7 @@ pub struct StatusWrite {
     /// The version that the status is based on.
     pub resource_version: ResourceVersion,
     /// Metadata that the write must not change.
-    pub retained_metadata: Arc<RetainedMetadata>,
+    pub retained_metadata: Arc<KeptText>,
     /// The status.
     pub status: CronJobStatus,
     /// Whether a delete or a short-lived Job waits for it. An urgent write is sent at once, others with the next flush.

@@ -36,8 +36,9 @@ pub struct CronJobRecord {
     pub failed_jobs_history_limit: Option<u32>,
     /// The template of its Jobs.
     pub template: Arc<JobTemplate>,
-    /// The metadata that a status write must send back unchanged (B-16.4).
-    pub retained_metadata: Arc<RetainedMetadata>,
+    /// The metadata that a status write must send back unchanged (B-16.4): labels, annotations, finalizers and owner
+    /// references as raw JSON members with a leading comma each, or empty: `,"labels":{..},"annotations":{..}`.
+    pub retained_metadata: Arc<KeptText>,
     /// The thresholds in its annotations.
     pub trouble_thresholds: TroubleThresholds,
     /// `status`.
@@ -70,9 +71,7 @@ impl CronJobRecord {
 
     /// Drops the text of the metadata.
     pub(crate) fn drop_metadata(&mut self) {
-        self.retained_metadata = Arc::new(RetainedMetadata {
-            members: self.retained_metadata.members.without_text(),
-        });
+        self.retained_metadata = Arc::new(self.retained_metadata.without_text());
     }
 }
 
@@ -87,13 +86,6 @@ pub struct JobTemplate {
     pub ttl_seconds_after_finished: Option<i64>,
     /// Whether annotations of the template were omitted because cronwheel reserves their prefix.
     pub had_reserved_annotations: bool,
-}
-
-/// Labels, annotations, finalizers and owner references as raw JSON members, for the body of a status write.
-#[derive(Debug, PartialEq, Eq)]
-pub struct RetainedMetadata {
-    /// JSON object members with a leading comma each, or empty: `,"labels":{..},"annotations":{..}`.
-    pub members: KeptText,
 }
 
 /// A text of a CronJob that may be too large to be held in memory.

@@ -18,7 +18,7 @@ use crate::{
     schedule::Zone,
     shard::{
         ConcurrencyPolicy, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus, ResourceVersion, Scope,
-        TroubleThresholds, Uid, WatchedResource, held_shards::WHOLE, record::RetainedMetadata,
+        TroubleThresholds, Uid, WatchedResource, held_shards::WHOLE,
     },
     telemetry::metrics::Metrics,
 };
@@ -45,7 +45,7 @@ fn cron_job(name: &str, schedule: &str) -> Input {
         successful_jobs_history_limit: Some(3),
         failed_jobs_history_limit: Some(1),
         template: record(&fake_server::cron_job("a", name, 1, "image")).template,
-        retained_metadata: Arc::new(RetainedMetadata { members: "".into() }),
+        retained_metadata: Arc::new("".into()),
         trouble_thresholds: TroubleThresholds::default(),
         status: CronJobStatus {
             last_schedule_time: Some(epoch() - SignedDuration::from_secs(30)),

@@ -40,7 +40,7 @@ pub(super) struct Pending {
 impl Pending {
     /// Whether the CronJob must be read before the write is sent.
     pub(super) fn must_read(&self) -> bool {
-        self.write.retained_metadata.members.as_str().is_none()
+        self.write.retained_metadata.as_str().is_none()
     }
 }
 

@@ -6,7 +6,7 @@ use super::pending::Pending;
 use crate::{
     controller::{clock::Clock, lane::LaneRequest},
     kube_api::{Answered, ApiClient, objects::classify::OrderOutcome},
-    shard::{CronJobRecord, ReadOutcome, ShardTerm, StatusOutcome, StatusWrite, record::RetainedMetadata},
+    shard::{CronJobRecord, KeptText, ReadOutcome, ShardTerm, StatusOutcome, StatusWrite},
     telemetry::metrics::ApiCall,
 };
 
@@ -15,7 +15,7 @@ pub(in crate::controller) enum Reply {
     /// The outcome of the write, for the shard.
     Outcome(StatusOutcome),
     /// The metadata that the write was missing; the write can be sent.
-    Metadata(Arc<RetainedMetadata>),
+    Metadata(Arc<KeptText>),
 }
 
 impl LaneRequest for Pending {

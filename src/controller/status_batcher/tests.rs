@@ -15,10 +15,7 @@ use crate::{
         tests::fake_server::{self, Received, Response, cron_job},
     },
     kube_api::{ApiClient, ordered_watch::OrderedSender},
-    shard::{
-        CronJobIdentity, CronJobStatus, ResourceVersion, ShardTerm, Term, held_shards::WHOLE, record::RetainedMetadata,
-        state::test_record,
-    },
+    shard::{CronJobIdentity, CronJobStatus, ResourceVersion, ShardTerm, Term, held_shards::WHOLE, state::test_record},
     telemetry::metrics::Metrics,
 };
 
@@ -47,7 +44,7 @@ fn write(name: &str, version: u64, cursor: i64) -> StatusWrite {
             uid: Uid::new(name),
         }),
         resource_version: ResourceVersion(version),
-        retained_metadata: Arc::new(RetainedMetadata { members: "".into() }),
+        retained_metadata: Arc::new("".into()),
         status: status(cursor),
         is_urgent: false,
     }

@@ -72,7 +72,7 @@ const TIME_MAX_BYTES: usize = 24;
 /// takes from the request. It has no spec, which the server takes from its storage, and no managed fields, which the
 /// server then keeps. Returns `None` if the metadata is not in memory.
 pub fn status_body(write: &StatusWrite) -> Option<Vec<u8>> {
-    let members = write.retained_metadata.members.as_str()?;
+    let members = write.retained_metadata.as_str()?;
     let mut text = String::with_capacity(512 + members.len() + 192 * write.status.active.len());
     text.push_str(r#"{"apiVersion":"batch/v1","kind":"CronJob","metadata":{"name":"#);
     push_string(&mut text, &write.cron_job.name);

@@ -8,7 +8,6 @@ use cronwheel::{
     shard::{
         CreateOutcome, CronJobIdentity, CronJobStatus, DeleteOutcome, JobDelete, JobLookUp, JobOrder, JobTemplate,
         LookUpOutcome, ReadOutcome, ResourceVersion, ShardLabels, StatusOutcome, StatusWrite, Uid, held_shards::WHOLE,
-        record::RetainedMetadata,
     },
 };
 use jiff::Timestamp;
@@ -75,9 +74,7 @@ fn status_write() -> StatusWrite {
     StatusWrite {
         cron_job: cron_job(),
         resource_version: ResourceVersion(7),
-        retained_metadata: Arc::new(RetainedMetadata {
-            members: r#","labels":{"a":"b"}"#.into(),
-        }),
+        retained_metadata: Arc::new(r#","labels":{"a":"b"}"#.into()),
         status: CronJobStatus {
             last_schedule_time: Some(time("2026-04-12T09:20:00Z")),
             ..CronJobStatus::default()

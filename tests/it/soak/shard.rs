@@ -8,7 +8,6 @@ use cronwheel::{
         ConcurrencyPolicy, CreateOutcome, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus,
         DeleteOutcome, Effect, EventReason, Finish, Input, JobOrder, JobRecord, JobTemplate, ResourceVersion, Scope,
         ShardConfig, ShardId, ShardLabels, ShardState, StatusOutcome, TroubleThresholds, Uid, WatchedResource, naming,
-        record::RetainedMetadata,
     },
 };
 use jiff::{SignedDuration, Timestamp};
@@ -249,7 +248,7 @@ fn record(number: usize, cron_job: &CronJob, created: Timestamp) -> CronJobRecor
             ttl_seconds_after_finished: None,
             had_reserved_annotations: false,
         }),
-        retained_metadata: Arc::new(RetainedMetadata { members: "".into() }),
+        retained_metadata: Arc::new("".into()),
         trouble_thresholds: TroubleThresholds::default(),
         status: CronJobStatus::default(),
     }

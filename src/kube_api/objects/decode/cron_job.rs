@@ -18,7 +18,7 @@ use crate::{
     kube_api::{objects::encode::push_raw_member, other_controllers::StatusWriter},
     shard::{
         ActiveJob, ConcurrencyPolicy, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus, ResourceVersion,
-        Threshold, TroubleThresholds, Uid, record::RetainedMetadata,
+        Threshold, TroubleThresholds, Uid,
     },
 };
 
@@ -111,9 +111,7 @@ impl Decoder {
             created: metadata.head.created()?,
             is_deleting: metadata.head.is_deleting(),
             template: Arc::new(job_template(spec.job_template, cron_job, self.shard_count)?),
-            retained_metadata: Arc::new(RetainedMetadata {
-                members: metadata.retained_members.into(),
-            }),
+            retained_metadata: Arc::new(metadata.retained_members.into()),
             trouble_thresholds: metadata.trouble_thresholds,
             status: status(raw_status)?,
         })

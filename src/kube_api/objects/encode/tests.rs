@@ -10,7 +10,7 @@ use crate::{
     schedule::Zone,
     shard::{
         ActiveJob, CronJobIdentity, CronJobRecord, CronJobStatus, EventReason, ResourceVersion, ShardCount, ShardId,
-        ShardTerm, Term, Uid, record::RetainedMetadata,
+        ShardTerm, Term, Uid,
     },
 };
 
@@ -253,9 +253,7 @@ fn status_write(retained_members: &str, status: CronJobStatus) -> StatusWrite {
             uid: Uid::new(UID),
         }),
         resource_version: ResourceVersion(4711),
-        retained_metadata: Arc::new(RetainedMetadata {
-            members: retained_members.into(),
-        }),
+        retained_metadata: Arc::new(retained_members.into()),
         status,
         is_urgent: false,
     }

@@ -10,7 +10,7 @@ use crate::{
         ActiveJob, ConcurrencyPolicy, CreateOutcome, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus,
         DeleteOutcome, Effect, Finish, Input, JobDelete, JobLookUp, JobOrder, JobRecord, JobTemplate, LookUpOutcome,
         ResourceVersion, Scope, ShardConfig, ShardCount, ShardId, ShardLabels, ShardPhase, ShardState, StatusOutcome,
-        StatusWrite, TroubleThresholds, Uid, WatchedResource, naming, record::RetainedMetadata,
+        StatusWrite, TroubleThresholds, Uid, WatchedResource, naming,
     },
 };
 
@@ -52,7 +52,7 @@ pub(crate) fn cron_job(name: &str) -> CronJobRecord {
             ttl_seconds_after_finished: None,
             had_reserved_annotations: false,
         }),
-        retained_metadata: Arc::new(RetainedMetadata { members: "".into() }),
+        retained_metadata: Arc::new("".into()),
         trouble_thresholds: TroubleThresholds::default(),
         status: CronJobStatus {
             last_schedule_time: Some(at("09:59:00")),

@@ -25,6 +25,7 @@ pub struct TemplateUse {
 struct Account {
     bytes_max: u64,
     in_use: TemplateUse,
+    /// The namespaces that use memory. Their reservations share the name.
     by_namespace: BTreeMap<Arc<str>, u64>,
 }
 
@@ -74,12 +75,8 @@ impl TemplateMemory {
     /// Creates an empty reservation for a CronJob of this namespace.
     pub(super) fn reservation(&self, namespace: &str) -> Reservation {
         let mut account = self.account();
-        let namespace = match account.by_namespace.get_key_value(namespace) {
-            Some((namespace, _)) => Arc::clone(namespace),
-            None => Arc::from(namespace),
-        };
-        // The entry stays while any reservation refers to its name.
-        account.by_namespace.entry(Arc::clone(&namespace)).or_default();
+        let known = account.by_namespace.get_key_value(namespace);
+        let namespace = known.map_or_else(|| namespace.into(), |(known, _)| Arc::clone(known));
         account.in_use.n_not_kept += 1;
         Reservation {
             memory: self.clone(),
@@ -108,17 +105,20 @@ impl Account {
         of_namespace + n_bytes <= n_free.saturating_sub(n_bytes)
     }
 
-    fn add(&mut self, namespace: &str, n_bytes: u64) {
-        self.in_use.n_bytes += n_bytes;
-        if let Some(of_namespace) = self.by_namespace.get_mut(namespace) {
-            *of_namespace += n_bytes;
-        }
+    fn reserve(&mut self, reservation: &Reservation) {
+        self.in_use.n_bytes += reservation.n_bytes;
+        self.in_use.n_not_kept += u64::from(reservation.part != KeptPart::All);
+        *self.by_namespace.entry(Arc::clone(&reservation.namespace)).or_default() += reservation.n_bytes;
     }
 
-    fn subtract(&mut self, namespace: &str, n_bytes: u64) {
-        self.in_use.n_bytes -= n_bytes;
-        if let Some(of_namespace) = self.by_namespace.get_mut(namespace) {
-            *of_namespace -= n_bytes;
+    fn release(&mut self, reservation: &Reservation) {
+        self.in_use.n_bytes -= reservation.n_bytes;
+        self.in_use.n_not_kept -= u64::from(reservation.part != KeptPart::All);
+        if let Some(of_namespace) = self.by_namespace.get_mut(&reservation.namespace) {
+            *of_namespace -= reservation.n_bytes;
+            if *of_namespace == 0 {
+                self.by_namespace.remove(&reservation.namespace);
+            }
         }
     }
 }
@@ -133,8 +133,7 @@ impl Reservation {
             return KeptPart::All;
         }
         let mut account = self.memory.account();
-        account.subtract(&self.namespace, self.n_bytes);
-        account.in_use.n_not_kept -= u64::from(self.part != KeptPart::All);
+        account.release(self);
         let may_keep = |n_bytes| n_bytes <= self.n_bytes || account.may_keep(&self.namespace, n_bytes);
         (self.part, self.n_bytes) = if may_keep(all_bytes) {
             (KeptPart::All, all_bytes)
@@ -143,22 +142,14 @@ impl Reservation {
         } else {
             (KeptPart::Nothing, 0)
         };
-        account.add(&self.namespace, self.n_bytes);
-        account.in_use.n_not_kept += u64::from(self.part != KeptPart::All);
+        account.reserve(self);
         self.part
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        let mut account = self.memory.account();
-        account.subtract(&self.namespace, self.n_bytes);
-        account.in_use.n_not_kept -= u64::from(self.part != KeptPart::All);
-        // The two references are those of the account and this reservation.
-        let is_last = Arc::strong_count(&self.namespace) == 2;
-        if is_last {
-            account.by_namespace.remove(&self.namespace);
-        }
+        self.memory.account().release(self);
     }
 }
 

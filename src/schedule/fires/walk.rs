@@ -22,6 +22,15 @@ pub(super) fn next(spec: &Spec, zone: &Zone, reference: i64) -> Option<i64> {
     Walk::new(spec, zone, reference).run()
 }
 
+/// The end of the search for a value of one field. `None` in its place means that no steps are left.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Match {
+    /// The field of the current instant matches.
+    Found,
+    /// The search moved a larger field, which may no longer match.
+    Carried,
+}
+
 struct Walk<'a> {
     spec: &'a Spec,
     zone: &'a Zone,
@@ -50,12 +59,12 @@ impl<'a> Walk<'a> {
     fn run(&mut self) -> Option<i64> {
         let year_max = self.date().year + 5;
         while self.date().year <= year_max {
-            // A field that changes a larger one returns false: the walk starts again with the month.
-            if self.match_month()?
-                && self.match_day()?
-                && self.match_hour()?
-                && self.match_minute()?
-                && self.match_second()?
+            // After a carry the walk starts again with the month.
+            if self.match_month()? == Match::Found
+                && self.match_day()? == Match::Found
+                && self.match_hour()? == Match::Found
+                && self.match_minute()? == Match::Found
+                && self.match_second()? == Match::Found
             {
                 return Some(self.at);
             }
@@ -63,11 +72,11 @@ impl<'a> Walk<'a> {
         None
     }
 
-    fn match_month(&mut self) -> Option<bool> {
+    fn match_month(&mut self) -> Option<Match> {
         loop {
             let date = self.date();
             if self.spec.has_month(date.month) {
-                return Some(true);
+                return Some(Match::Found);
             }
             self.count_step()?;
             if !self.is_zeroed {
@@ -77,17 +86,17 @@ impl<'a> Walk<'a> {
             let (date, time_of_day) = (self.date(), self.time_of_day());
             self.at = self.instant_of(date.year, i64::from(date.month) + 1, date.day.into(), time_of_day);
             if self.date().month == 1 {
-                return Some(false);
+                return Some(Match::Carried);
             }
         }
     }
 
-    fn match_day(&mut self) -> Option<bool> {
+    fn match_day(&mut self) -> Option<Match> {
         loop {
             let day = self.wall().div_euclid(DAY_SECONDS);
             let date = Date::of_day(day);
             if self.spec.has_day(date.day, weekday(day)) {
-                return Some(true);
+                return Some(Match::Found);
             }
             self.count_step()?;
             if !self.is_zeroed {
@@ -100,12 +109,12 @@ impl<'a> Walk<'a> {
             let hour = self.hour();
             self.at += if hour > 12 { 24 - hour } else { -hour } * 3_600;
             if self.date().day == 1 {
-                return Some(false);
+                return Some(Match::Carried);
             }
         }
     }
 
-    fn match_hour(&mut self) -> Option<bool> {
+    fn match_hour(&mut self) -> Option<Match> {
         while !self.spec.has_hour(self.hour()) {
             self.count_step()?;
             if !self.is_zeroed {
@@ -116,13 +125,13 @@ impl<'a> Walk<'a> {
             // The step is one hour of elapsed time: after a shift by half an hour the walk is at half past.
             self.at += 3_600;
             if self.hour() == 0 {
-                return Some(false);
+                return Some(Match::Carried);
             }
         }
-        Some(true)
+        Some(Match::Found)
     }
 
-    fn match_minute(&mut self) -> Option<bool> {
+    fn match_minute(&mut self) -> Option<Match> {
         while !self.spec.has_minute(self.minute()) {
             self.count_step()?;
             if !self.is_zeroed {
@@ -132,17 +141,17 @@ impl<'a> Walk<'a> {
             }
             self.at += 60;
             if self.minute() == 0 {
-                return Some(false);
+                return Some(Match::Carried);
             }
         }
-        Some(true)
+        Some(Match::Found)
     }
 
     /// The library steps by seconds; this jumps to the next second 0, or to a zone change before it.
-    fn match_second(&mut self) -> Option<bool> {
+    fn match_second(&mut self) -> Option<Match> {
         let mut second = self.wall().rem_euclid(60);
         if second == 0 {
-            return Some(true);
+            return Some(Match::Found);
         }
         self.is_zeroed = true;
         while second != 0 {
@@ -150,7 +159,7 @@ impl<'a> Walk<'a> {
             self.at += (60 - second).min(self.span.end.saturating_sub(self.at));
             second = self.wall().rem_euclid(60);
         }
-        Some(false)
+        Some(Match::Carried)
     }
 
     fn count_step(&mut self) -> Option<()> {

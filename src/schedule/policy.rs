@@ -85,10 +85,10 @@ impl Decision {
         match self {
             Decision::Start { slot, .. }
             | Decision::Skip(
-                SkipReason::ScheduleChanged { slot }
-                | SkipReason::DeadlineExceeded { slot }
-                | SkipReason::AlreadyActive { slot }
-                | SkipReason::Forbidden { slot },
+                SkipReason::ScheduleChanged(slot)
+                | SkipReason::DeadlineExceeded(slot)
+                | SkipReason::AlreadyActive(slot)
+                | SkipReason::Forbidden(slot),
             ) => Some(*slot),
             Decision::Skip(
                 SkipReason::Deleting
@@ -102,7 +102,7 @@ impl Decision {
     }
 }
 
-/// Every reason not to start a Job.
+/// Every reason not to start a Job. A reason that concerns a due slot holds the slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SkipReason {
     /// The CronJob is being deleted (B-6.1).
@@ -118,35 +118,23 @@ pub enum SkipReason {
     /// No activation is due since the last (B-9.5).
     NotDue,
     /// The due slot is before the change of the schedule (B-2.2 and its difference).
-    ScheduleChanged {
-        /// The slot.
-        slot: Timestamp,
-    },
+    ScheduleChanged(Timestamp),
     /// The starting deadline of the due slot has passed (B-10.1).
-    DeadlineExceeded {
-        /// The slot.
-        slot: Timestamp,
-    },
+    DeadlineExceeded(Timestamp),
     /// A running Job has the slot's name (B-10.2).
-    AlreadyActive {
-        /// The slot.
-        slot: Timestamp,
-    },
+    AlreadyActive(Timestamp),
     /// A previous run has not ended and the policy is Forbid (B-10.3). The slot stays due.
-    Forbidden {
-        /// The slot.
-        slot: Timestamp,
-    },
+    Forbidden(Timestamp),
 }
 
 /// Decides one CronJob (B-6, B-9, B-10).
 pub fn decide(facts: &Facts<'_>, now: Timestamp) -> Verdict {
-    let due = match gate(facts) {
-        Ok(schedule) => due_slot(schedule, facts, now),
+    let schedule = match gate(facts) {
+        Ok(schedule) => schedule,
         Err(SkipReason::Suspended) => return skip(SkipReason::Suspended, next_while_suspended(facts, now)),
         Err(reason) => return skip(reason, None),
     };
-    let due = match due {
+    let due = match due_slot(schedule, facts, now) {
         Ok(due) => due,
         Err(never) => return skip(SkipReason::NeverRuns(never.to_string()), None),
     };
@@ -154,17 +142,14 @@ pub fn decide(facts: &Facts<'_>, now: Timestamp) -> Verdict {
         None => Decision::Skip(SkipReason::NotDue),
         Some(slot) => admit(slot, facts, now),
     };
-    let is_many_missed = due.is_many_missed
-        && match &decision {
-            Decision::Start { .. } => true,
-            Decision::Skip(reason) => {
-                matches!(reason, SkipReason::AlreadyActive { .. } | SkipReason::Forbidden { .. })
-            }
-        };
+    let may_start = matches!(
+        decision,
+        Decision::Start { .. } | Decision::Skip(SkipReason::AlreadyActive(_) | SkipReason::Forbidden(_))
+    );
     Verdict {
         decision,
         next: due.next,
-        is_many_missed,
+        is_many_missed: due.is_many_missed && may_start,
     }
 }
 
@@ -179,7 +164,7 @@ fn skip(reason: SkipReason, next: Option<Timestamp>) -> Verdict {
 /// The next slot of a suspended CronJob, whose missed slots are counted.
 fn next_while_suspended(facts: &Facts<'_>, now: Timestamp) -> Option<Timestamp> {
     let schedule = facts.schedule.parsed.as_ref().ok()?;
-    let since = due::earliest_time(facts.created, facts.last_schedule_time, None, now);
+    let since = facts.last_schedule_time.unwrap_or(facts.created);
     due::next_in_chain(schedule, &facts.schedule.default_zone, since, now)
 }
 
@@ -204,16 +189,16 @@ fn gate<'a>(facts: &Facts<'a>) -> Result<&'a Schedule, SkipReason> {
 /// Decides a due slot (B-10).
 fn admit(slot: Timestamp, facts: &Facts<'_>, now: Timestamp) -> Decision {
     if facts.schedule_changed.is_some_and(|changed| slot < changed) {
-        return Decision::Skip(SkipReason::ScheduleChanged { slot });
+        return Decision::Skip(SkipReason::ScheduleChanged(slot));
     }
     if last_start(slot, facts).is_some_and(|last| now > last) {
-        return Decision::Skip(SkipReason::DeadlineExceeded { slot });
+        return Decision::Skip(SkipReason::DeadlineExceeded(slot));
     }
     if (facts.is_active_slot)(slot) {
-        return Decision::Skip(SkipReason::AlreadyActive { slot });
+        return Decision::Skip(SkipReason::AlreadyActive(slot));
     }
     match facts.concurrency_policy {
-        ConcurrencyPolicy::Forbid if facts.n_active_jobs > 0 => Decision::Skip(SkipReason::Forbidden { slot }),
+        ConcurrencyPolicy::Forbid if facts.n_active_jobs > 0 => Decision::Skip(SkipReason::Forbidden(slot)),
         ConcurrencyPolicy::Replace if facts.n_active_jobs > 0 => Decision::Start { slot, replaces: true },
         ConcurrencyPolicy::Allow | ConcurrencyPolicy::Forbid | ConcurrencyPolicy::Replace => {
             Decision::Start { slot, replaces: false }
@@ -268,7 +253,7 @@ fn due_slot(schedule: &Schedule, facts: &Facts<'_>, now: Timestamp) -> Result<Du
         }
     }
     let deadline_secs = facts.starting_deadline_seconds;
-    let since = due::earliest_time(facts.created, facts.last_schedule_time, None, now);
+    let since = facts.last_schedule_time.unwrap_or(facts.created);
     let earliest = due::earliest_time(facts.created, facts.last_schedule_time, deadline_secs, now);
     let is_many_missed = due::is_many_missed(schedule, local, earliest, now)?;
     let slot = match deadline_secs {

@@ -265,7 +265,7 @@ impl CronJobState {
     /// opened again if the deadline grows, as in a process that started after the change.
     pub(crate) fn has_given_up(&self, decision: &Decision) -> bool {
         self.ended_slot.is_some_and(|(slot, outcome)| {
-            let is_still_late = matches!(decision, Decision::Skip(SkipReason::DeadlineExceeded { .. }));
+            let is_still_late = matches!(decision, Decision::Skip(SkipReason::DeadlineExceeded(_)));
             decision.slot() == Some(slot) && (is_still_late || outcome != InstantOutcome::DeadlineExceeded)
         })
     }

@@ -154,10 +154,10 @@ impl Reason {
             SkipReason::Unparseable(text) => (Reason::UnparseableSchedule, Some(text.clone())),
             SkipReason::NeverRuns(text) => (Reason::NeverRuns, Some(text.clone())),
             SkipReason::NotDue => (Reason::NotDue, None),
-            SkipReason::ScheduleChanged { .. } => (Reason::ScheduleChanged, None),
-            SkipReason::DeadlineExceeded { .. } => (Reason::DeadlineExceeded, None),
-            SkipReason::AlreadyActive { .. } => (Reason::AlreadyActive, None),
-            SkipReason::Forbidden { .. } => (Reason::Forbidden, None),
+            SkipReason::ScheduleChanged(_) => (Reason::ScheduleChanged, None),
+            SkipReason::DeadlineExceeded(_) => (Reason::DeadlineExceeded, None),
+            SkipReason::AlreadyActive(_) => (Reason::AlreadyActive, None),
+            SkipReason::Forbidden(_) => (Reason::Forbidden, None),
         }
     }
 

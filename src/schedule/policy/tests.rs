@@ -59,9 +59,9 @@ fn check(case: &Case, now: &str, expected: &str) {
     let time = |slot: Timestamp| slot.strftime("%T").to_string();
     let decision = match verdict.decision {
         Decision::Start { slot, replaces } => format!("{} {}", if replaces { "replace" } else { "start" }, time(slot)),
-        Decision::Skip(SkipReason::DeadlineExceeded { slot }) => format!("late {}", time(slot)),
-        Decision::Skip(SkipReason::ScheduleChanged { slot }) => format!("changed {}", time(slot)),
-        Decision::Skip(SkipReason::Forbidden { slot }) => format!("forbidden {}", time(slot)),
+        Decision::Skip(SkipReason::DeadlineExceeded(slot)) => format!("late {}", time(slot)),
+        Decision::Skip(SkipReason::ScheduleChanged(slot)) => format!("changed {}", time(slot)),
+        Decision::Skip(SkipReason::Forbidden(slot)) => format!("forbidden {}", time(slot)),
         Decision::Skip(reason) => format!("{reason:?}"),
     };
     let next = verdict.next.map_or("-".to_owned(), time);

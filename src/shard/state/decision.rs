@@ -148,16 +148,16 @@ impl ShardState {
                     open.stage = SlotStage::Suspended;
                 }
             }
-            SkipReason::ScheduleChanged { .. } => self.close_unless_in_flight(owner, InstantOutcome::ScheduleChanged),
-            SkipReason::DeadlineExceeded { slot } if self.record_ended(owner, now) >= Some(slot) => {
+            SkipReason::ScheduleChanged(_) => self.close_unless_in_flight(owner, InstantOutcome::ScheduleChanged),
+            SkipReason::DeadlineExceeded(slot) if self.record_ended(owner, now) >= Some(slot) => {
                 self.open(owner, slot, SlotStage::Ordered, verdict);
                 self.settle(owner, slot, InstantOutcome::Adopted);
             }
-            SkipReason::DeadlineExceeded { slot } => self.lose_to_deadline(owner, slot, verdict),
-            SkipReason::AlreadyActive { slot } => {
+            SkipReason::DeadlineExceeded(slot) => self.lose_to_deadline(owner, slot, verdict),
+            SkipReason::AlreadyActive(slot) => {
                 self.leave_open(owner, slot, SlotStage::AlreadyActive, verdict, now);
             }
-            SkipReason::Forbidden { slot } => {
+            SkipReason::Forbidden(slot) => {
                 let is_new = self.leave_open(owner, slot, SlotStage::Forbidden, verdict, now);
                 if is_new {
                     let message =

@@ -149,10 +149,7 @@ impl Schedule {
 
     /// The zone that the text names, if any (B-7.2).
     pub fn zone(&self) -> Option<&Zone> {
-        match &self.rule {
-            Rule::Spec(spec) => spec.zone.as_ref(),
-            Rule::Every(_) => None,
-        }
+        self.fields()?.zone.as_ref()
     }
 
     /// The last activation at or before `now` in the chain of activations from `earliest`, in whole Unix seconds.

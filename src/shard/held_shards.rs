@@ -168,7 +168,7 @@ impl HeldShards {
     /// Leaves a scope out of the shard's own list, because the API server does not permit it.
     fn leave_out_of(&mut self, shard: ShardId, scope: &Scope) {
         if let Some(listing) = self.held.get_mut(&shard).and_then(|held| held.listing.as_mut()) {
-            listing.left_out.push(scope.clone());
+            listing.left_out.insert(scope.clone());
         }
     }
 

@@ -21,7 +21,7 @@ mod status;
 mod timers;
 mod troubles;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -169,7 +169,7 @@ impl ShardState {
     }
 
     /// Whether every scope except these has been listed.
-    pub fn is_synced_but_for(&self, scopes: &[Scope]) -> bool {
+    pub fn is_synced_but_for(&self, scopes: &BTreeSet<Scope>) -> bool {
         let mut listed = self.config.scopes.iter().zip(self.relists.synced());
         listed.all(|(scope, is_synced)| is_synced || scopes.contains(scope))
     }

@@ -1,5 +1,7 @@
 //! One held shard with its state of loading and handover.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 
 use super::{
@@ -24,7 +26,7 @@ pub(super) struct Held {
     /// The shard's own list, while it is in progress.
     pub(super) listing: Option<Listing>,
     /// Scopes that its last own list left out. A later list by the watch of such a scope completes the shard.
-    left_out: Vec<Scope>,
+    left_out: BTreeSet<Scope>,
     /// The version of its last own list, until a watch delivers a later one.
     listed_at: ResourceVersion,
     /// The versions that its own lists covered. A relist by a watch resets them.
@@ -45,7 +47,7 @@ impl Held {
             entering: None,
             sealing: None,
             listing: None,
-            left_out: Vec::new(),
+            left_out: BTreeSet::new(),
             listed_at: ResourceVersion(0),
             loaded: ResourceVersions::default(),
             written: ResourceVersions::default(),

@@ -35,7 +35,7 @@ struct Sighting {
 pub(super) struct Listing {
     parts: Vec<Part>,
     /// Scopes that the API server does not permit to list. A later list by the watch completes them.
-    pub(super) left_out: Vec<Scope>,
+    pub(super) left_out: BTreeSet<Scope>,
     /// Objects whose deletion a watch has delivered since the list began.
     gone: BTreeSet<Uid>,
     /// CronJobs that a watch has delivered since the list began.
@@ -55,7 +55,7 @@ impl Listing {
         let parts = resources.map(|resource| scopes.iter().map(move |scope| part(resource, scope)));
         Listing {
             parts: parts.into_iter().flatten().collect(),
-            left_out: Vec::new(),
+            left_out: BTreeSet::new(),
             gone: BTreeSet::new(),
             delivered: BTreeMap::new(),
             found: BTreeSet::new(),

@@ -1,5 +1,7 @@
 //! B-1.3, B-9: decisions at the time when the lists are complete.
 
+use std::collections::BTreeSet;
+
 use super::world::{World, at, complete, cron_job, entry, job, schedule, uid};
 use crate::{
     schedule::Zone,
@@ -58,13 +60,13 @@ fn shard_is_synced_after_every_namespace_is_listed() {
         now,
     );
     for scope in scopes {
-        assert!(!shard.is_synced_but_for(&[]));
+        assert!(!shard.is_synced_but_for(&BTreeSet::new()));
         shard.handle(Input::list_begun(WatchedResource::CronJobs, scope.clone()), now);
         shard.handle(Input::list_done(WatchedResource::CronJobs, scope.clone()), now);
         shard.handle(Input::list_begun(WatchedResource::Jobs, scope.clone()), now);
         shard.handle(Input::list_done(WatchedResource::Jobs, scope), now);
     }
-    assert!(shard.is_synced_but_for(&[]));
+    assert!(shard.is_synced_but_for(&BTreeSet::new()));
 }
 
 #[test]

@@ -31,13 +31,13 @@ use self::{
 use super::{
     effect::Effect,
     ids::Uid,
-    input::{Input, Scope, WatchStage, WatchUpdate},
+    input::{Input, Scope, WatchStage},
     outcome_counts::OutcomeCounts,
     refused_creates::RefusedCreates,
     template_memory::TemplateMemory,
 };
 use crate::shard::{
-    ResourceVersions, ShardCount, ShardId, ShardPhase, ShardSet, ShardTerm, Term,
+    ResourceVersions, ShardCount, ShardId, ShardSet, ShardTerm, Term,
     state::{ShardConfig, ShardState},
 };
 
@@ -184,7 +184,12 @@ impl HeldShards {
     pub fn handle(&mut self, input: Input, now: Timestamp) {
         self.progress.observe(&input);
         if let Input::WatchUpdated(update) = input {
-            return self.forward_watch_update(update, now);
+            // A list concerns the shards that it covers. Shards ignore the other stages.
+            if let WatchStage::ListBegun | WatchStage::ListDone = update.stage {
+                let shards = update.shards;
+                self.hand_to_each(&shards, &Input::WatchUpdated(update), now);
+            }
+            return;
         }
         if let Some(shard) = self.concerned(&input) {
             let is_answer = matches!(input, Input::JobCreateAnswered { .. });
@@ -199,14 +204,6 @@ impl HeldShards {
             return;
         }
         self.hand_to_each(&ShardSet::EVERY, &input, now);
-    }
-
-    /// Forwards a list to the shards that it covers. Other shards ignore it.
-    fn forward_watch_update(&mut self, update: Box<WatchUpdate>, now: Timestamp) {
-        if let WatchStage::ListBegun | WatchStage::ListDone = update.stage {
-            let shards = update.shards;
-            self.hand_to_each(&shards, &Input::WatchUpdated(update), now);
-        }
     }
 
     fn hand_to_each(&mut self, shards: &ShardSet, input: &Input, now: Timestamp) {
@@ -283,13 +280,6 @@ impl HeldShards {
     /// The shard of a CronJob, held or not.
     fn shard_of(&self, cron_job: &Uid) -> ShardId {
         self.count.map_or(WHOLE.shard, |count| count.shard_of(cron_job))
-    }
-
-    /// Whether a shard is held and has never been led.
-    fn is_on_standby(&self, shard: ShardId) -> bool {
-        self.held
-            .get(&shard)
-            .is_some_and(|held| held.state.phase() == ShardPhase::Standby)
     }
 
     /// Whether a shard has been listed, in all scopes except those that its own list left out.

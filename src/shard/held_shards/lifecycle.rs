@@ -180,7 +180,8 @@ impl HeldShards {
 
     fn enter(&mut self, shard_term: ShardTerm, entry: Entry, now: Clocks) {
         let ShardTerm { shard, term } = shard_term;
-        let is_loaded = self.is_on_standby(shard);
+        let held = self.held.get(&shard);
+        let is_loaded = held.is_some_and(|held| held.state.phase() == ShardPhase::Standby);
         if !is_loaded {
             // A shard that is led in a former term, or not held, must be loaded before it is led in this term.
             self.release(shard);

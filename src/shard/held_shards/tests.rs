@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::shard::{
     BootInstant, Clocks, CreateOutcome, CronJobStatus, Finish, InstantOutcome, JobRecord, LookUpOutcome,
-    ResourceVersion, ShardLabels, StatusOutcome, WatchedResource, naming,
+    ResourceVersion, ShardLabels, StatusOutcome, WatchedResource,
+    input::WatchUpdate,
+    naming,
     record::{ConcurrencyPolicy, CronJobRecord},
     state::test_record,
 };

@@ -53,7 +53,7 @@ pub struct WatchUpdate {
     pub stage: WatchStage,
 }
 
-/// The resource of a list or watch.
+/// The resource of a list or watch. Arrays with an element for each resource have this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WatchedResource {
     /// CronJobs.

@@ -294,7 +294,7 @@ impl ShardState {
         jobs.sort_by_cached_key(|uid| listed.iter().position(|active| active.uid == *uid));
         for uid in &jobs {
             if let Some(job) = self.index.find_job(uid) {
-                self.order_delete(owner, job, true);
+                self.order_delete(owner, job);
             }
         }
         if let Some(open) = self.open_slot_mut(owner) {

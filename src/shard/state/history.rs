@@ -36,7 +36,7 @@ impl ShardState {
             for job in self.over_limit(owner, (kind, limit as usize), now) {
                 is_waiting |= self.wait_for_cursor(owner, job);
                 if !is_waiting {
-                    self.order_delete(owner, job, false);
+                    self.order_delete(owner, job);
                 }
             }
         }
@@ -84,8 +84,8 @@ impl ShardState {
         true
     }
 
-    /// Orders the delete of a Job.
-    pub(super) fn order_delete(&mut self, owner: OwnerIndex, job: JobIndex, is_for_replace: bool) {
+    /// Orders the delete of a Job: of an ended one over a history limit, or of a running one before its replacement.
+    pub(super) fn order_delete(&mut self, owner: OwnerIndex, job: JobIndex) {
         let identity = self.index.cron_job(owner).record.identity.clone();
         let job = self.index.job_mut(job);
         job.is_delete_requested = true;
@@ -94,7 +94,7 @@ impl ShardState {
             namespace: (*job.namespace).into(),
             name: job.name.clone(),
             uid: job.uid.clone(),
-            is_for_replace,
+            is_for_replace: job.finish.is_none(),
         }));
     }
 }

@@ -94,18 +94,20 @@ impl Index {
 
     /// The CronJob in a place that has one.
     pub(crate) fn cron_job(&self, owner: OwnerIndex) -> &CronJobState {
-        self.get_cron_job(owner).expect("the place of a CronJob")
+        let cron_job = self.get_cron_job(owner);
+        cron_job.unwrap_or_else(|| panic!("place {owner} has no CronJob"))
     }
 
     pub(crate) fn cron_job_mut(&mut self, owner: OwnerIndex) -> &mut CronJobState {
-        self.get_cron_job_mut(owner).expect("the place of a CronJob")
+        let cron_job = self.get_cron_job_mut(owner);
+        cron_job.unwrap_or_else(|| panic!("place {owner} has no CronJob"))
     }
 
     /// Inserts a CronJob. Its Jobs may already be known.
     pub(crate) fn insert_cron_job(&mut self, uid: &Uid, cron_job: Box<CronJobState>) -> OwnerIndex {
         let owner = self.owner_or_insert(uid);
-        let place = self.owners.get_mut(owner).expect("the place of an owner");
-        self.n_cron_jobs += usize::from(place.cron_job.replace(cron_job).is_none());
+        let former = self.owners.at_mut(owner).cron_job.replace(cron_job);
+        self.n_cron_jobs += usize::from(former.is_none());
         owner
     }
 
@@ -141,11 +143,11 @@ impl Index {
 
     /// The Job in a place that has one.
     pub(crate) fn job(&self, job: JobIndex) -> &Job {
-        self.jobs.get(job).expect("the place of a Job")
+        self.jobs.at(job)
     }
 
     pub(crate) fn job_mut(&mut self, job: JobIndex) -> &mut Job {
-        self.jobs.get_mut(job).expect("the place of a Job")
+        self.jobs.at_mut(job)
     }
 
     pub(crate) fn find_job(&self, uid: &Uid) -> Option<JobIndex> {

@@ -50,7 +50,8 @@ impl Index {
     /// Removes a Job and returns it.
     pub(crate) fn remove_job(&mut self, index: JobIndex) -> Job {
         self.unlink_job(index);
-        let job = self.jobs.take(index).expect("the place of a Job");
+        let job = self.jobs.take(index);
+        let job = job.unwrap_or_else(|| panic!("place {index} has no Job"));
         let found = self.jobs_by_uid.find_entry(hash(&job.uid), |&other| other == index);
         if let Ok(entry) = found {
             entry.remove();
@@ -105,8 +106,8 @@ impl Index {
     }
 
     fn link_job(&mut self, index: JobIndex, owner: OwnerIndex) {
-        let owner_place = self.owners.get_mut(owner).expect("the place of an owner");
-        let job = self.jobs.get_mut(index).expect("the place of a Job");
+        let owner_place = self.owners.at_mut(owner);
+        let job = self.jobs.at_mut(index);
         let next = std::mem::replace(&mut owner_place.first_job, index);
         (job.owner, job.next, job.previous) = (owner, next, NONE);
         owner_place.n_jobs += 1;
@@ -118,7 +119,7 @@ impl Index {
     fn unlink_job(&mut self, index: JobIndex) {
         let job = self.job(index);
         let (owner, next, previous) = (job.owner, job.next, job.previous);
-        let owner_place = self.owners.get_mut(owner).expect("the place of an owner");
+        let owner_place = self.owners.at_mut(owner);
         owner_place.n_jobs -= 1;
         if previous == NONE {
             owner_place.first_job = next;

@@ -41,6 +41,15 @@ impl<T> Slab<T> {
         self.chunks.get_mut(place / CHUNK_LEN)?[place % CHUNK_LEN].as_mut()
     }
 
+    /// The record of a place that has one.
+    pub(super) fn at(&self, place: u32) -> &T {
+        self.get(place).unwrap_or_else(|| vacant(place))
+    }
+
+    pub(super) fn at_mut(&mut self, place: u32) -> &mut T {
+        self.get_mut(place).unwrap_or_else(|| vacant(place))
+    }
+
     /// Stores a record and returns its place.
     pub(super) fn put(&mut self, record: T) -> u32 {
         let place = self.free.pop().unwrap_or_else(|| {
@@ -63,6 +72,11 @@ impl<T> Slab<T> {
         self.free.push(place);
         Some(record)
     }
+}
+
+#[cold]
+fn vacant(place: u32) -> ! {
+    panic!("place {place} is vacant")
 }
 
 #[cfg(test)]

@@ -283,8 +283,7 @@ impl ElectionTask {
                 shard_term,
                 adoption,
                 entry,
-                is_quarantined,
-            } => self.lead(shard_term, adoption, entry, is_quarantined)?,
+            } => self.lead(shard_term, adoption, entry)?,
             ElectionEffect::Stop { shard_term, reason } => self.stop(shard_term, reason)?,
             ElectionEffect::Shards(command) => self.command(command)?,
             ElectionEffect::Rejoin(reason) => self.rejoin(reason, inputs)?,
@@ -297,14 +296,9 @@ impl ElectionTask {
         Ok(())
     }
 
-    fn lead(
-        &mut self,
-        shard_term: ShardTerm,
-        adoption: Adoption,
-        entry: Entry,
-        is_quarantined: bool,
-    ) -> Result<(), Ending> {
+    fn lead(&mut self, shard_term: ShardTerm, adoption: Adoption, entry: Entry) -> Result<(), Ending> {
         let ShardTerm { shard, term } = shard_term;
+        let is_quarantined = self.election.quarantined().contains(shard);
         tracing::info!(
             shard = shard.0,
             term = term.0,

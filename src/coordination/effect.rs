@@ -50,8 +50,6 @@ pub enum ElectionEffect {
         adoption: Adoption,
         /// The data that the shard must have loaded or observed before it is led.
         entry: Entry,
-        /// Whether the shard is in quarantine because too many leaders crashed on it: it runs in isolation and slowly.
-        is_quarantined: bool,
     },
     /// Stop leading a shard: its effects are dropped, and so are its queued requests.
     Stop {

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::{Adoption, Election, ElectionEffect, LeaseKey, Purpose, WriteAnswer};
 use crate::{
-    coordination::{ShardLease, StopReason},
+    coordination::StopReason,
     shard::{BootInstant, Entry, ResourceVersions, SealOrder, ShardCommand, ShardId, ShardPhase, ShardTerm, Term},
 };
 
@@ -109,7 +109,6 @@ impl Election {
 
     fn begin(&mut self, shard: ShardId, term: Term, now: BootInstant) {
         let lease = self.view.lease(shard);
-        let is_quarantined = lease.is_some_and(ShardLease::is_quarantined);
         let written_through = lease.and_then(|lease| lease.written_through);
         let (adoption, entry) = match self.taking.remove(&shard) {
             Some((taken, adoption)) if taken == term => (adoption, Entry::List),
@@ -127,7 +126,6 @@ impl Election {
             shard_term: ShardTerm { shard, term },
             adoption,
             entry,
-            is_quarantined,
         });
     }
 

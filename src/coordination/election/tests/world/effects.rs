@@ -48,9 +48,9 @@ impl World {
                 shard_term: ShardTerm { shard, term },
                 adoption,
                 entry,
-                is_quarantined,
             } => {
-                self.journal.quarantined.push(is_quarantined);
+                let quarantined = self.process(at).election.quarantined();
+                self.journal.quarantined.push(quarantined.contains(shard));
                 self.journal.entries.push(entry);
                 self.lead(at, shard, term, adoption);
             }

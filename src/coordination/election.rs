@@ -295,7 +295,7 @@ impl Election {
         let is_thaw = self
             .last_handled
             .is_some_and(|last| now.since(last) > self.fence_after());
-        if is_thaw && self.membership.is_joined_or_joining() {
+        if is_thaw && matches!(self.membership, Membership::Joining { .. } | Membership::Member(_)) {
             self.end_incarnation(RejoinReason::Thawed);
         }
     }

@@ -227,8 +227,6 @@ impl MemberLease {
 /// A shard's Lease.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ShardLease {
-    /// Its resourceVersion.
-    pub resource_version: ResourceVersion,
     /// The leader.
     pub holder: Holder,
     /// Seconds after which the holder may be presumed dead if its member Lease is gone.
@@ -253,7 +251,6 @@ impl ShardLease {
     pub fn read(record: &LeaseRecord) -> ShardLease {
         let text = |name: &str| record.annotations.get(name).map(AsRef::as_ref);
         ShardLease {
-            resource_version: record.resource_version,
             holder: Holder::parse(&record.holder),
             duration_secs: record.duration_secs,
             term: Term(record.transitions),

@@ -46,7 +46,8 @@ impl Election {
 
     fn vacancy(&self, shard: ShardId, seen: &SeenShard) -> Option<Vacancy> {
         let vacancy = |since, adoption| Some(Vacancy { since, adoption });
-        if self.guards().whole_view && !self.view.is_caught_up_with(seen) {
+        // The holder may be an incarnation that this replica has not observed.
+        if self.guards().whole_view && !self.view.has_observed(seen.version) {
             return None;
         }
         let Some(lease) = &seen.lease else {

@@ -34,7 +34,7 @@ pub(super) struct SeenMember {
 pub(super) struct SeenShard {
     pub(super) lease: Option<ShardLease>,
     /// The version of the Lease, or of its deletion.
-    version: ResourceVersion,
+    pub(super) version: ResourceVersion,
     /// The instant at which the Lease last changed, or was found missing.
     pub(super) changed_at: BootInstant,
     /// The highest observed term of the shard; it outlives the Lease.
@@ -115,7 +115,10 @@ impl LeaseView {
     pub(super) fn version_of(&self, key: &LeaseKey) -> Option<ResourceVersion> {
         match key {
             LeaseKey::Member(pod_uid) => self.members.get(pod_uid).map(|seen| seen.lease.resource_version),
-            LeaseKey::Shard(shard) => self.lease(*shard).map(|lease| lease.resource_version),
+            LeaseKey::Shard(shard) => {
+                let seen = self.shard(*shard);
+                seen.lease.is_some().then_some(seen.version)
+            }
         }
     }
 
@@ -154,12 +157,6 @@ impl LeaseView {
         self.observed_version = self.observed_version.max(version);
     }
 
-    /// Whether everything that happened before the known version of a shard's Lease is in the view. Until then its
-    /// holder may be an incarnation that this replica has not observed.
-    pub(super) fn is_caught_up_with(&self, seen: &SeenShard) -> bool {
-        seen.version <= self.observed_version
-    }
-
     /// Applies an observed Lease.
     pub(super) fn apply(&mut self, record: &LeaseRecord, now: BootInstant) {
         match &record.key {
@@ -182,7 +179,6 @@ impl LeaseView {
         if former.is_none_or(|former| !former.lease.is_renewed_by(&lease)) {
             self.generation += 1;
         }
-        let former = self.members.get(pod_uid);
         let former_holder = former.filter(|former| former.lease.holder == lease.holder);
         let holder_since = former_holder.map_or(now, |former| former.holder_since);
         self.absent.remove(pod_uid);
@@ -313,8 +309,10 @@ impl LeaseView {
     /// If many absences are recorded, drops those of members that hold no shard.
     fn forget_absent(&mut self) {
         if self.absent.len() > ABSENT_MAX {
-            let holders = self.shard_holders();
-            self.absent.retain(|pod_uid, _| holders.contains(pod_uid));
+            let leases = self.shards.iter().filter_map(|seen| seen.lease.as_ref());
+            let holders = leases.filter_map(|lease| lease.holder.member());
+            let holders: BTreeSet<&str> = holders.map(|holder| &*holder.pod_uid).collect();
+            self.absent.retain(|pod_uid, _| holders.contains(&**pod_uid));
         }
     }
 
@@ -327,13 +325,5 @@ impl LeaseView {
                 seen.changed_at = now;
             }
         }
-    }
-
-    fn shard_holders(&self) -> BTreeSet<Box<str>> {
-        let leases = self.shards.iter().filter_map(|seen| seen.lease.as_ref());
-        leases
-            .filter_map(|lease| lease.holder.member())
-            .map(|holder| holder.pod_uid.clone())
-            .collect()
     }
 }

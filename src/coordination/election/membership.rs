@@ -39,10 +39,6 @@ impl Membership {
             Membership::Listing | Membership::Joining { .. } | Membership::Over | Membership::Gone => None,
         }
     }
-
-    pub(super) fn is_joined_or_joining(&self) -> bool {
-        matches!(self, Membership::Joining { .. } | Membership::Member(_))
-    }
 }
 
 fn push_bounded<T>(queue: &mut VecDeque<T>, item: T) {

@@ -52,14 +52,10 @@ impl Placement {
         self.targets[usize::from(shard.0)]
     }
 
-    /// The shards that a member should give away, with their targets, ordered by shard.
-    pub fn moves_from(&self, member: usize) -> Vec<(ShardId, usize)> {
-        let pairs = (0..).map(ShardId).zip(self.situation.holders.iter().zip(&self.targets));
-        let moves = pairs.filter_map(|(shard, (holder, target))| {
-            let target = (*target)?;
-            (*holder == Some(member) && target != member).then_some((shard, target))
-        });
-        moves.collect()
+    /// The member to which a member should give one of its shards, if any.
+    pub fn move_of(&self, shard: ShardId, member: usize) -> Option<usize> {
+        let is_holder = self.situation.holders[usize::from(shard.0)] == Some(member);
+        self.target(shard).filter(|target| is_holder && *target != member)
     }
 
     /// The members that take shards, in the order in which the shard prefers them.

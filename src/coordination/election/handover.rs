@@ -5,10 +5,7 @@
 //! does not respond. A member with too many shards moves a few at a time, and continues to lead those that their target
 //! does not load.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::{collections::BTreeSet, time::Duration};
 
 use jiff::Timestamp;
 
@@ -144,8 +141,6 @@ impl Election {
         let Some(us) = placed.member(&self.config.pod_uid) else {
             return;
         };
-        let moves = placed.placement.moves_from(us);
-        let targets: BTreeMap<ShardId, usize> = moves.into_iter().collect();
         let room = if inputs.is_leaving {
             usize::MAX
         } else {
@@ -153,7 +148,8 @@ impl Election {
         };
         let mut n_offered = 0;
         for shard in may_go {
-            let target = targets.get(&shard).map(|target| placed.pod_uids[*target].clone());
+            let target = placed.placement.move_of(shard, us);
+            let target = target.map(|target| placed.pod_uids[target].clone());
             if n_offered < room && (target.is_some() || inputs.is_leaving) {
                 n_offered += 1;
                 self.offer(shard, target, Vec::new(), now);

@@ -35,13 +35,12 @@ impl ShardState {
         }
         let cron_job = self.index.cron_job_mut(owner);
         cron_job.must_decide = false;
-        let passed = cron_job.armed.filter(|armed| *armed <= now);
         let is_given_up = cron_job.has_given_up(&verdict.decision);
         self.report_schedule_problems(owner, &verdict.decision);
         match &verdict.decision {
             _ if is_given_up => {}
             Decision::Start { slot, replaces } => self.start(owner, *slot, *replaces, &verdict, now),
-            Decision::Skip(reason) => self.skip(owner, reason, &verdict, passed, now),
+            Decision::Skip(reason) => self.skip(owner, reason, &verdict, now),
         }
         self.arm_next(owner, verdict.next);
     }
@@ -125,14 +124,7 @@ impl ShardState {
         }
     }
 
-    fn skip(
-        &mut self,
-        owner: OwnerIndex,
-        reason: &SkipReason,
-        verdict: &Verdict,
-        passed: Option<Timestamp>,
-        now: Timestamp,
-    ) {
+    fn skip(&mut self, owner: OwnerIndex, reason: &SkipReason, verdict: &Verdict, now: Timestamp) {
         match *reason {
             SkipReason::NotDue => {}
             SkipReason::Deleting => self.close_unless_in_flight(owner, InstantOutcome::Deleted),
@@ -141,7 +133,8 @@ impl ShardState {
             }
             SkipReason::Suspended => {
                 self.record_ended(owner, now);
-                if let Some(passed) = passed {
+                let armed = self.index.cron_job(owner).armed;
+                if let Some(passed) = armed.filter(|armed| *armed <= now) {
                     let slot = self.latest_slot(owner, passed, now);
                     self.open(owner, slot, SlotStage::Suspended, verdict);
                 } else if let Some(open) = self.open_slot_mut(owner) {

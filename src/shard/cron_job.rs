@@ -333,11 +333,12 @@ impl CronJobState {
         }
     }
 
-    /// Moves the cursor forward, never back (B-12.5).
-    pub(crate) fn advance_cursor(&mut self, slot: Timestamp) {
-        if self.current_status.last_schedule_time.is_none_or(|last| last < slot) {
-            self.current_status.last_schedule_time = Some(slot);
-        }
+    /// Moves the cursor forward, never back (B-12.5). Returns whether it moved.
+    pub(crate) fn advance_cursor(&mut self, slot: Timestamp) -> bool {
+        let cursor = &mut self.current_status.last_schedule_time;
+        let is_later = *cursor < Some(slot);
+        *cursor = (*cursor).max(Some(slot));
+        is_later
     }
 
     /// Merges an observed status. Returns whether it contains a change other than this replica's own write.

@@ -15,32 +15,20 @@ use crate::shard::{
     record::CronJobRecord,
 };
 
-/// Differences between two versions of a CronJob that matter to a shard.
-struct SpecChange {
-    is_schedule: bool,
-    is_any: bool,
-}
-
-impl SpecChange {
-    fn between(old: &CronJobRecord, new: &CronJobRecord) -> SpecChange {
-        let is_schedule = new.schedule.differs_from(&old.schedule);
-        let is_template = !new.template.body.is_same(&old.template.body);
-        let key = |record: &CronJobRecord| {
-            (
-                record.is_deleting,
-                record.is_suspended,
-                record.starting_deadline_seconds,
-                record.concurrency_policy,
-                record.successful_jobs_history_limit,
-                record.failed_jobs_history_limit,
-                record.created,
-            )
-        };
-        SpecChange {
-            is_schedule,
-            is_any: is_schedule || is_template || key(old) != key(new),
-        }
-    }
+/// Whether a difference beside the schedule matters to the decisions of a shard.
+fn has_other_difference(old: &CronJobRecord, new: &CronJobRecord) -> bool {
+    let key = |record: &CronJobRecord| {
+        (
+            record.is_deleting,
+            record.is_suspended,
+            record.starting_deadline_seconds,
+            record.concurrency_policy,
+            record.successful_jobs_history_limit,
+            record.failed_jobs_history_limit,
+            record.created,
+        )
+    };
+    key(old) != key(new) || !new.template.body.is_same(&old.template.body)
 }
 
 impl ShardState {
@@ -60,21 +48,22 @@ impl ShardState {
         if record.resource_version < cron_job.record.resource_version {
             return;
         }
-        let change = SpecChange::between(&cron_job.record, &record);
+        let is_schedule_changed = record.schedule.differs_from(&cron_job.record.schedule);
+        let is_changed = is_schedule_changed || has_other_difference(&cron_job.record, &record);
         let has_other_thresholds = cron_job.record.trouble_thresholds != record.trouble_thresholds;
         let is_status_news = cron_job.take_status(&record.status);
         let was_undecodable = std::mem::take(&mut cron_job.is_undecodable);
         cron_job.record = record;
         cron_job.keep_within(&self.template_memory);
         cron_job.status_not_before = None;
-        if change.is_schedule {
+        if is_schedule_changed {
             self.schedule_changed(owner, now);
         }
-        if change.is_any {
+        if is_changed {
             self.withdraw(owner);
             self.forget_failures(owner);
         }
-        if change.is_any || is_status_news || was_undecodable || has_other_thresholds {
+        if is_changed || is_status_news || was_undecodable || has_other_thresholds {
             self.index.cron_job_mut(owner).must_decide = true;
             self.evaluate(owner, now);
         } else {

@@ -39,6 +39,7 @@ impl Placement {
     pub fn desired(situation: Situation) -> Placement {
         let mut draft = Draft::new(&situation);
         draft.quarantine();
+        draft.count();
         if situation.may_pull {
             draft.shed();
         }
@@ -96,15 +97,13 @@ impl<'a> Draft<'a> {
         let members = situation.members.iter();
         let takes: Vec<bool> = members.map(|acceptance| *acceptance == Acceptance::Now).collect();
         let keeps = |holder: &usize| takes[*holder];
-        let mut draft = Draft {
+        Draft {
             targets: situation.holders.iter().map(|holder| holder.filter(keeps)).collect(),
             takes,
             situation,
             quotas: Vec::new(),
             held: Vec::new(),
-        };
-        draft.count();
-        draft
+        }
     }
 
     /// Places the quarantined shards on one member. Its other shards go to other members, if there are any.
@@ -122,7 +121,6 @@ impl<'a> Draft<'a> {
         if self.takes.iter().filter(|takes| **takes).count() > 1 {
             self.takes[host] = false;
         }
-        self.count();
     }
 
     /// Counts the ordinary shards of each member, and computes their quotas.

@@ -54,7 +54,7 @@ pub struct WatchUpdate {
 }
 
 /// The resource of a list or watch. Arrays with an element for each resource have this order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WatchedResource {
     /// CronJobs.
     CronJobs,

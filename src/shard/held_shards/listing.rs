@@ -14,16 +14,8 @@ use std::{
 use crate::shard::{
     ResourceVersions,
     ids::{CronJobIdentity, ResourceVersion, Uid},
-    input::{Input, Scope, WatchStage, WatchUpdate, WatchedResource},
+    input::{Input, Scope, WatchStage, WatchedResource},
 };
-
-/// One resource in one scope.
-struct Part {
-    resource: WatchedResource,
-    scope: Scope,
-    /// A watch began to list it; the watch's list counts instead of this one.
-    is_left_to_watch: bool,
-}
 
 /// The last form of a CronJob that a watch delivered.
 struct Sighting {
@@ -33,7 +25,9 @@ struct Sighting {
 
 /// A list of one shard, in progress.
 pub(super) struct Listing {
-    parts: Vec<Part>,
+    scopes: Vec<Scope>,
+    /// The resources and scopes that a watch began to list. The watch's list counts instead of this one.
+    left_to_watch: BTreeSet<(WatchedResource, Scope)>,
     /// Scopes that the API server does not permit to list. A later list by the watch completes them.
     pub(super) left_out: BTreeSet<Scope>,
     /// Objects whose deletion a watch has delivered since the list began.
@@ -46,15 +40,9 @@ pub(super) struct Listing {
 
 impl Listing {
     pub(super) fn new(scopes: &[Scope]) -> Listing {
-        let part = |resource, scope: &Scope| Part {
-            resource,
-            scope: scope.clone(),
-            is_left_to_watch: false,
-        };
-        let resources = [WatchedResource::CronJobs, WatchedResource::Jobs];
-        let parts = resources.map(|resource| scopes.iter().map(move |scope| part(resource, scope)));
         Listing {
-            parts: parts.into_iter().flatten().collect(),
+            scopes: scopes.to_vec(),
+            left_to_watch: BTreeSet::new(),
             left_out: BTreeSet::new(),
             gone: BTreeSet::new(),
             delivered: BTreeMap::new(),
@@ -79,38 +67,41 @@ impl Listing {
 
     /// Whether this list counts for a resource, rather than a watch's list.
     fn is_ours(&self, resource: WatchedResource) -> bool {
-        let is_left = |part: &Part| part.resource == resource && part.is_left_to_watch;
-        !self.parts.iter().any(is_left)
+        !self.left_to_watch.iter().any(|(other, _)| *other == resource)
+    }
+
+    /// Each resource in each scope.
+    fn parts(&self) -> impl Iterator<Item = (WatchedResource, &Scope)> {
+        let resources = [WatchedResource::CronJobs, WatchedResource::Jobs];
+        let of_scopes = |resource| self.scopes.iter().map(move |scope| (resource, scope));
+        resources.into_iter().flat_map(of_scopes)
     }
 
     /// The inputs for the shard at the start of the list.
     pub(super) fn begun(&self) -> impl Iterator<Item = Input> {
-        self.parts
-            .iter()
-            .map(|part| Input::list_begun(part.resource, part.scope.clone()))
+        self.parts()
+            .map(|(resource, scope)| Input::list_begun(resource, scope.clone()))
     }
 
     /// The inputs for the shard at the end of the list, whose version is `at`.
-    pub(super) fn done(self, at: ResourceVersion) -> Vec<Input> {
+    pub(super) fn done(&self, at: ResourceVersion) -> Vec<Input> {
         let is_ours = self.is_ours(WatchedResource::CronJobs);
-        let Listing {
-            parts,
-            left_out,
-            delivered,
-            found,
-            ..
-        } = self;
         let mut ended = Vec::new();
-        for (uid, last) in delivered {
-            let is_left_out = left_out.iter().any(|scope| scope.contains(&last.identity.namespace));
-            if is_ours && last.version <= at && !found.contains(&uid) && !is_left_out {
-                ended.push(Input::CronJobDeleted(uid));
+        for (uid, last) in &self.delivered {
+            let is_left_out = self
+                .left_out
+                .iter()
+                .any(|scope| scope.contains(&last.identity.namespace));
+            if is_ours && last.version <= at && !self.found.contains(uid) && !is_left_out {
+                ended.push(Input::CronJobDeleted(uid.clone()));
             }
         }
-        let ours = parts
-            .into_iter()
-            .filter(|part| !part.is_left_to_watch && !left_out.contains(&part.scope));
-        ended.extend(ours.map(|part| Input::list_done(part.resource, part.scope)));
+        for (resource, scope) in self.parts() {
+            let is_left_to_watch = self.left_to_watch.contains(&(resource, scope.clone()));
+            if !is_left_to_watch && !self.left_out.contains(scope) {
+                ended.push(Input::list_done(resource, scope.clone()));
+            }
+        }
         ended
     }
 
@@ -129,11 +120,10 @@ impl Listing {
             };
             (WatchedResource::CronJobs, cron_job, namespace)
         };
-        let is_left_to_watch = |part: &Part| {
-            let is_of_part = part.resource == resource && namespace.is_some_and(|name| part.scope.contains(name));
-            is_of_part && part.is_left_to_watch
+        let has_object = |(other, scope): &(WatchedResource, Scope)| {
+            *other == resource && namespace.is_some_and(|name| scope.contains(name))
         };
-        !self.gone.contains(uid) && !self.parts.iter().any(is_left_to_watch)
+        !self.gone.contains(uid) && !self.left_to_watch.iter().any(has_object)
     }
 
     /// Records a watch event. Returns whether the shard should handle it.
@@ -143,16 +133,17 @@ impl Listing {
                 self.gone.insert(uid.clone());
                 true
             }
-            Input::WatchUpdated(update) => match update.stage {
-                WatchStage::ListBegun => {
-                    if let Some(part) = self.part(update) {
-                        part.is_left_to_watch = true;
+            Input::WatchUpdated(update) => {
+                let part = (update.resource, update.scope.clone());
+                match update.stage {
+                    WatchStage::ListBegun => {
+                        self.left_to_watch.insert(part);
+                        true
                     }
-                    true
+                    WatchStage::ListDone => self.left_to_watch.contains(&part),
+                    WatchStage::Watching(_) | WatchStage::NotPermitted | WatchStage::Interrupted => true,
                 }
-                WatchStage::ListDone => self.part(update).is_some_and(|part| part.is_left_to_watch),
-                WatchStage::Watching(_) | WatchStage::NotPermitted | WatchStage::Interrupted => true,
-            },
+            }
             Input::CronJobApplied(record) => {
                 let sighting = Sighting {
                     version: record.resource_version,
@@ -169,11 +160,5 @@ impl Listing {
             | Input::JobLookedUp { .. }
             | Input::StatusAnswered { .. } => true,
         }
-    }
-
-    /// The part that a watch lists.
-    fn part(&mut self, update: &WatchUpdate) -> Option<&mut Part> {
-        let is_same = |part: &&mut Part| part.resource == update.resource && part.scope == update.scope;
-        self.parts.iter_mut().find(is_same)
     }
 }

@@ -20,7 +20,7 @@ pub(crate) struct CronJobState {
     /// The last observed form, or the result of this replica's last write.
     pub(crate) record: CronJobRecord,
     /// The memory for the template and the metadata of the record.
-    pub(crate) reservation: Option<Reservation>,
+    reservation: Reservation,
     /// The relist that last contained the CronJob.
     pub(crate) mark: u32,
     /// The current object cannot be decoded: its former form must not run, and its status cannot be stored.
@@ -214,11 +214,12 @@ impl LookUp {
 }
 
 impl CronJobState {
-    pub(crate) fn new(record: CronJobRecord, mark: u32) -> CronJobState {
-        CronJobState {
+    /// Creates the state of a CronJob that was not known. Its texts stay as far as there is memory for them.
+    pub(crate) fn new(record: CronJobRecord, mark: u32, memory: &TemplateMemory) -> CronJobState {
+        let mut cron_job = CronJobState {
             current_status: record.status.clone(),
+            reservation: memory.reservation(&record.identity.namespace),
             record,
-            reservation: None,
             mark,
             is_undecodable: false,
             emitted: None,
@@ -242,17 +243,16 @@ impl CronJobState {
             unexpected_events: UnexpectedEvents::default(),
             after_start: None,
             after_success: None,
-        }
+        };
+        cron_job.keep_within_memory();
+        cron_job
     }
 
     /// Releases the template, or the template and the metadata, of the record if there is no memory for them.
-    pub(crate) fn keep_within(&mut self, memory: &TemplateMemory) {
+    pub(crate) fn keep_within_memory(&mut self) {
         let record = &mut self.record;
-        let reservation = self
-            .reservation
-            .get_or_insert_with(|| memory.reservation(&record.identity.namespace));
         let (template, metadata) = (&record.template.body, &record.retained_metadata);
-        let kept = reservation.renew(template.n_bytes(), metadata.n_bytes());
+        let kept = self.reservation.renew(template.n_bytes(), metadata.n_bytes());
         if kept != KeptPart::All {
             record.drop_template();
         }

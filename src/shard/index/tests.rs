@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
-use crate::shard::{CronJobRecord, Finish, JobRecord, ResourceVersion, ShardLabels};
+use crate::shard::{CronJobRecord, Finish, JobRecord, ResourceVersion, ShardLabels, TemplateMemory};
 
 /// A small seeded generator that gives the same numbers on every machine.
 struct Random(u64);
@@ -81,7 +81,8 @@ fn index_matches_a_model_under_random_operations() {
             let (owner, number) = (random.below(8), random.below(24));
             match random.below(6) {
                 0 => {
-                    index.insert_cron_job(&uid("cron-job", owner), Box::new(CronJobState::new(template(), 0)));
+                    let cron_job = CronJobState::new(template(), 0, &TemplateMemory::default());
+                    index.insert_cron_job(&uid("cron-job", owner), Box::new(cron_job));
                     model.cron_jobs.insert(owner);
                 }
                 1 => {

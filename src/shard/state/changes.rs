@@ -36,8 +36,7 @@ impl ShardState {
         let mark = self.relists.mark;
         let uid = record.identity.uid.clone();
         let Some(owner) = self.index.find_cron_job(&uid) else {
-            let mut cron_job = Box::new(CronJobState::new(record, mark));
-            cron_job.keep_within(&self.template_memory);
+            let cron_job = Box::new(CronJobState::new(record, mark, &self.template_memory));
             let owner = self.index.insert_cron_job(&uid, cron_job);
             self.evaluate(owner, now);
             return;
@@ -54,7 +53,7 @@ impl ShardState {
         let is_status_news = cron_job.take_status(&record.status);
         let was_undecodable = std::mem::take(&mut cron_job.is_undecodable);
         cron_job.record = record;
-        cron_job.keep_within(&self.template_memory);
+        cron_job.keep_within_memory();
         cron_job.status_not_before = None;
         if is_schedule_changed {
             self.schedule_changed(owner, now);

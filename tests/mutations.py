@@ -33,7 +33,7 @@ MUTATIONS = {
     "gone-job-stays-active": (f"{STATE}/active.rs", "let was_active = cron_job.remove_active(&job.uid);", "let was_active = cron_job.is_listed_active(&job.uid);"),
     "job-of-another-namespace-is-owned": ("src/shard/index/job.rs", "        *self.namespace == *cron_job.namespace", "        *self.namespace == *cron_job.namespace || !self.namespace.is_empty()"),
     "manual-run-adopted": (f"{STATE}/active.rs", "(None, false) if self.is_ours(owner, index) => Finding::Adopt,", "(None, false) if self.is_ours(owner, index) || !job.is_reported_unexpected => Finding::Adopt,"),
-    "nothing-armed-after-a-start": (f"{STATE}/decision.rs", "        self.arm(owner, next);\n", "        self.arm(owner, next.filter(|_| self.index.n_jobs_of(owner) == 0));\n"),
+    "nothing-armed-after-a-start": (f"{STATE}/decision.rs", "        self.arm(owner, verdict.next);\n", "        self.arm(owner, verdict.next.filter(|_| self.index.n_jobs_of(owner) == 0));\n"),
     "no-catching-up": ("src/schedule/policy.rs", "    Ok(Due {\n        slot,\n", "    Ok(Due {\n        slot: slot.filter(|_| facts.armed.is_some()),\n"),
     "deadline-ignored": ("src/kube_api/objects/decode/cron_job.rs", "starting_deadline_seconds: deadline.map(|seconds| seconds.max(0)),", "starting_deadline_seconds: deadline.map(|seconds| seconds.max(900)),"),
     "suspend-ignored": ("src/schedule/policy.rs", "    if facts.is_suspended {\n", "    if facts.is_suspended && facts.armed.is_none() {\n"),

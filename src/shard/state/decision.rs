@@ -42,7 +42,7 @@ impl ShardState {
             Decision::Start { slot, replaces } => self.start(owner, *slot, *replaces, &verdict, now),
             Decision::Skip(reason) => self.skip(owner, reason, &verdict, now),
         }
-        self.arm_next(owner, verdict.next);
+        self.arm(owner, verdict.next);
     }
 
     fn may_decide(&mut self, owner: OwnerIndex, now: Timestamp) -> bool {
@@ -331,13 +331,5 @@ impl ShardState {
             is_on_time: cron_job.armed == Some(slot),
         };
         self.outbox.push_back(Effect::CreateJob(order));
-    }
-
-    /// Arms the next slot, if any.
-    fn arm_next(&mut self, owner: OwnerIndex, next: Option<Timestamp>) {
-        if self.index.cron_job(owner).armed == next && self.timers.has_slot(owner) {
-            return;
-        }
-        self.arm(owner, next);
     }
 }

@@ -132,7 +132,11 @@ impl ShardState {
 
     /// Puts the CronJob's next slot on a wheel, or removes it.
     pub(super) fn arm(&mut self, owner: OwnerIndex, slot: Option<Timestamp>) {
-        self.index.cron_job_mut(owner).armed = slot;
+        let armed = &mut self.index.cron_job_mut(owner).armed;
+        if *armed == slot && self.timers.has_slot(owner) {
+            return;
+        }
+        *armed = slot;
         match slot {
             Some(slot) => self.timers.set_slot(owner, slot),
             None => self.timers.cancel_slot(owner),

@@ -208,15 +208,11 @@ fn admit(slot: Timestamp, facts: &Facts<'_>, now: Timestamp) -> Decision {
 
 /// The last instant at which a slot may start, or `None` without a starting deadline.
 fn last_start(slot: Timestamp, facts: &Facts<'_>) -> Option<Timestamp> {
-    let deadline_secs = facts.starting_deadline_seconds?;
     // A slot that was armed in time is judged at its instant, so latency of cronwheel does not lose it.
-    let was_awaited = facts.was_awaited && facts.armed == Some(slot);
-    let allowed_secs = if was_awaited {
-        deadline_secs.max(LATENESS_ALLOWED_SECS)
-    } else {
-        deadline_secs
-    };
-    Some(after(slot, SignedDuration::from_secs(allowed_secs)))
+    if facts.was_awaited && facts.armed == Some(slot) {
+        return order_expiry(slot, facts.starting_deadline_seconds);
+    }
+    Some(after(slot, SignedDuration::from_secs(facts.starting_deadline_seconds?)))
 }
 
 /// The instant after which an order for a slot is not sent: with a starting deadline, the later of the deadline and ten

@@ -71,13 +71,7 @@ impl Election {
             self.seal_without_successor(now);
         }
         self.announce(now);
-        let is_moving = |led_shard: &LedShard| led_shard.handover != Handover::None;
-        let moving: Vec<ShardId> = self
-            .led_shards
-            .iter()
-            .filter(|(_, led_shard)| is_moving(led_shard))
-            .map(|(shard, _)| *shard)
-            .collect();
+        let moving = self.led_where(|led_shard| led_shard.handover != Handover::None);
         if moving.is_empty() {
             return;
         }
@@ -107,14 +101,15 @@ impl Election {
     fn may_go(&self, now: BootInstant) -> Vec<ShardId> {
         let window = self.config.timing.settle_window;
         let is_leaving = self.is_leaving();
-        let may_go = |led_shard: &LedShard| {
+        self.led_where(|led_shard| {
             led_shard.handover == Handover::None && (is_leaving || now >= led_shard.since + window)
-        };
-        self.led_shards
-            .iter()
-            .filter(|(_, led_shard)| may_go(led_shard))
-            .map(|(shard, _)| *shard)
-            .collect()
+        })
+    }
+
+    /// The led shards that meet a condition.
+    fn led_where(&self, is_wanted: impl Fn(&LedShard) -> bool) -> Vec<ShardId> {
+        let wanted = self.led_shards.iter().filter(|(_, led_shard)| is_wanted(led_shard));
+        wanted.map(|(shard, _)| *shard).collect()
     }
 
     /// Offers shards to the members where placement wants them: all shards of a leaving replica, otherwise at most
@@ -125,11 +120,7 @@ impl Election {
             generation: self.view.generation,
             may_pull: self.may_pull(now),
             is_leaving: self.is_leaving(),
-            n_moving: self
-                .led_shards
-                .values()
-                .filter(|led_shard| led_shard.handover != Handover::None)
-                .count(),
+            n_moving: self.led_where(|led_shard| led_shard.handover != Handover::None).len(),
             n_may_go: may_go.len(),
         };
         let has_reason = inputs.is_leaving || inputs.may_pull || !self.view.quarantined().is_empty();

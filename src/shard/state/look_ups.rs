@@ -96,16 +96,17 @@ impl ShardState {
 
     /// Repeats the look-up when its wait is over.
     pub(super) fn retry_look_up(&mut self, owner: OwnerIndex, now: Timestamp) {
-        let Some(open) = self.open_slot_mut(owner) else { return };
-        let slot = open.slot;
-        let SlotStage::LookingUpLater { message, until } = &mut open.stage else {
+        let Some(open) = &self.index.cron_job(owner).open else {
             return;
         };
-        let (message, until) = (std::mem::take(message), *until);
+        let SlotStage::LookingUpLater { message, until } = &open.stage else {
+            return;
+        };
+        let (slot, until) = (open.slot, *until);
         if now < until {
-            open.stage = SlotStage::LookingUpLater { message, until };
             self.wake_at(owner, until);
         } else {
+            let message = message.clone();
             self.look_up_slot(owner, slot, message);
         }
     }

@@ -38,7 +38,7 @@ pub(super) struct Explanation {
 #[derive(Debug)]
 pub(super) struct SentJob {
     pub(super) name: String,
-    /// The exact body of the request.
+    /// The body of the request of a replica without shards.
     pub(super) body: Box<RawValue>,
 }
 

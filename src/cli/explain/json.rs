@@ -29,7 +29,8 @@ struct Answer<'a> {
     missing_jobs: &'a [String],
     next_runs: Vec<String>,
     slot: Option<String>,
-    /// The body exactly as it would be sent, with numbers of any length.
+    /// The body that would be sent, without the label and the stamp of a sharing replica. The spec of a JSON template
+    /// is copied as written.
     job: Option<&'a RawValue>,
     deletes: Vec<&'a str>,
     status: Option<&'a Value>,

@@ -232,7 +232,11 @@ async fn found_config(file: Option<&Path>, context: Option<&str>) -> Result<kube
         let known: Vec<&str> = kubeconfig.contexts.iter().map(|known| known.name.as_str()).collect();
         return Err(ConfigError::UnknownContext {
             context: context.to_owned(),
-            known: known.join(", "),
+            known: if known.is_empty() {
+                "none".to_owned()
+            } else {
+                known.join(", ")
+            },
         });
     }
     let options = KubeConfigOptions {

@@ -62,7 +62,8 @@ async fn kubeconfig_and_context_select_the_api_server() {
 async fn a_wrong_kubeconfig_or_context_is_reported_with_a_remedy() {
     let good = File::new("contexts", KUBECONFIG);
     let bad = File::new("bad", "contexts: 3");
-    let (good, bad) = (good.0.to_str().unwrap(), bad.0.to_str().unwrap());
+    let empty = File::new("empty", "contexts: []");
+    let [good, bad, empty] = [&good, &bad, &empty].map(|file| file.0.to_str().unwrap());
     for (arguments, expected) in [
         (
             vec!["--kubeconfig", "/does/not/exist"],
@@ -72,6 +73,10 @@ async fn a_wrong_kubeconfig_or_context_is_reported_with_a_remedy() {
         (
             vec!["--kubeconfig", good, "--context", "red"],
             "--context red: not in the kubeconfig; it has blue, green",
+        ),
+        (
+            vec!["--kubeconfig", empty, "--context", "red"],
+            "--context red: not in the kubeconfig; it has none",
         ),
         (
             vec!["--kubeconfig", good, "--context", "green"],

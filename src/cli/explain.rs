@@ -30,7 +30,7 @@ pub use self::error::ExplainError;
 use self::{
     explanation::Explained,
     objects::Objects,
-    reason::{MEANINGS, Meaning},
+    reason::{Meaning, Reason},
     trial::AssumedCreate,
     world::World,
 };
@@ -97,11 +97,15 @@ enum OutputFormat {
 /// The possible values of `reason`, for the long help.
 fn reasons() -> String {
     let mut help = "Reasons, with the rules of the built-in controller that they come from:".to_owned();
-    for meaning in &MEANINGS {
+    for meaning in Reason::ALL.map(Reason::meaning) {
         let Meaning {
-            name, rules, sentence, ..
+            decision,
+            name,
+            rules,
+            sentence,
+            ..
         } = meaning;
-        let decision = meaning.decision.as_str();
+        let decision = decision.as_str();
         // clap wraps the sentence with its indent.
         help += &["\n  ", name, " (", decision, "; ", rules, ")\n      ", sentence].concat();
     }

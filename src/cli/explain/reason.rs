@@ -1,6 +1,5 @@
 //! The reasons why a CronJob starts a Job or does not: a name, a sentence and a rule for each reason.
 
-use self::Decision::{Fire, Skip, Wait};
 use crate::schedule::policy::{Decision as PolicyDecision, SkipReason};
 
 /// The decision.
@@ -24,7 +23,7 @@ impl Decision {
     }
 }
 
-/// All possible reasons, in the order of the help.
+/// The reason of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
     Created,
@@ -58,90 +57,27 @@ pub(super) struct Meaning {
     pub(super) difference: Option<&'static str>,
 }
 
-/// The texts of all reasons, in the order of [`Reason`].
-pub(super) static MEANINGS: [Meaning; 16] = [
-    plain(
-        Fire,
-        "Created",
-        "B-9.2, B-12.1",
-        "the slot is due and nothing holds it back",
-    ),
-    plain(
-        Fire,
-        "Adopted",
-        "B-12.3",
-        "the slot is due, and a Job of its name already belongs to this CronJob: that Job counts as the slot's \
-         run",
-    ),
-    differing(
-        Fire,
-        "ForeignJob",
-        "B-12.3",
-        "the slot is due, and a Job of its name belongs to another owner: the slot gets no Job",
-        "the built-in controller emits no Event and does not process the CronJob before its next event",
-    ),
-    differing(
-        Fire,
-        "CreateFailed",
-        "B-12.4",
-        "the slot is due and the create failed: it is retried while the slot is the latest one and within its \
-         deadline",
-        "the built-in controller retries after up to 1000 s and is not woken for the next slot",
-    ),
-    plain(Wait, "NotDue", "B-9.5", "no slot was due since the last started one"),
-    plain(
-        Skip,
-        "LookUpFailed",
-        "B-5.4",
-        "the state of a Job in status.active is unknown: no Job starts until a look-up succeeds",
-    ),
-    plain(
-        Skip,
-        "Forbidden",
-        "B-10.3",
-        "an earlier run is active and concurrencyPolicy is Forbid: the latest slot starts when that run ends, \
-         within its deadline",
-    ),
-    plain(
-        Skip,
-        "AlreadyActive",
-        "B-10.2",
-        "a running Job already has the slot's name",
-    ),
-    differing(
-        Skip,
-        "DeadlineExceeded",
-        "B-10.1",
-        "the slot is older than startingDeadlineSeconds allows: it is missed",
-        "the built-in controller emits no Event",
-    ),
-    differing(
-        Skip,
-        "ScheduleChanged",
-        "B-2.2",
-        "the slot is earlier than the change of the schedule",
-        "the built-in controller may start it",
-    ),
-    plain(Skip, "Suspended", "B-6.3", "spec.suspend is true"),
-    plain(Skip, "Deleting", "B-6.1", "the CronJob is being deleted"),
-    plain(
-        Skip,
-        "UnknownTimeZone",
-        "B-6.2",
-        "spec.timeZone is not a known time zone",
-    ),
-    plain(Skip, "UnparseableSchedule", "B-6.4", "spec.schedule does not parse"),
-    plain(Skip, "NeverRuns", "B-6.5", "no instant matches spec.schedule"),
-    differing(
-        Skip,
-        "Undecodable",
-        "cronwheel's own",
-        "the object cannot be decoded: the CronJob starts nothing until it can, and then its latest slot",
-        "the built-in controller decodes typed objects and cannot list any CronJob while such an object exists",
-    ),
-];
-
 impl Reason {
+    /// All reasons, in the order of the help.
+    pub(super) const ALL: [Reason; 16] = [
+        Reason::Created,
+        Reason::Adopted,
+        Reason::ForeignJob,
+        Reason::CreateFailed,
+        Reason::NotDue,
+        Reason::LookUpFailed,
+        Reason::Forbidden,
+        Reason::AlreadyActive,
+        Reason::DeadlineExceeded,
+        Reason::ScheduleChanged,
+        Reason::Suspended,
+        Reason::Deleting,
+        Reason::UnknownTimeZone,
+        Reason::UnparseableSchedule,
+        Reason::NeverRuns,
+        Reason::Undecodable,
+    ];
+
     /// Returns the reason for a decision without an order, with the message of the parser or the zone loader.
     pub(super) fn of_decision(decision: &PolicyDecision) -> (Reason, Option<String>) {
         let PolicyDecision::Skip(skip) = decision else {
@@ -169,30 +105,89 @@ impl Reason {
         )
     }
 
-    pub(super) fn meaning(self) -> &'static Meaning {
-        &MEANINGS[self as usize]
+    pub(super) fn meaning(self) -> Meaning {
+        let fire = |name, rules, sentence| Meaning::new(Decision::Fire, name, rules, sentence);
+        let skip = |name, rules, sentence| Meaning::new(Decision::Skip, name, rules, sentence);
+        let wait = |name, rules, sentence| Meaning::new(Decision::Wait, name, rules, sentence);
+        match self {
+            Reason::Created => fire("Created", "B-9.2, B-12.1", "the slot is due and nothing holds it back"),
+            Reason::Adopted => fire(
+                "Adopted",
+                "B-12.3",
+                "the slot is due, and a Job of its name already belongs to this CronJob: that Job counts as the slot's \
+                 run",
+            ),
+            Reason::ForeignJob => fire(
+                "ForeignJob",
+                "B-12.3",
+                "the slot is due, and a Job of its name belongs to another owner: the slot gets no Job",
+            )
+            .differing("the built-in controller emits no Event and does not process the CronJob before its next event"),
+            Reason::CreateFailed => fire(
+                "CreateFailed",
+                "B-12.4",
+                "the slot is due and the create failed: it is retried while the slot is the latest one and within its \
+                 deadline",
+            )
+            .differing("the built-in controller retries after up to 1000 s and is not woken for the next slot"),
+            Reason::NotDue => wait("NotDue", "B-9.5", "no slot was due since the last started one"),
+            Reason::LookUpFailed => skip(
+                "LookUpFailed",
+                "B-5.4",
+                "the state of a Job in status.active is unknown: no Job starts until a look-up succeeds",
+            ),
+            Reason::Forbidden => skip(
+                "Forbidden",
+                "B-10.3",
+                "an earlier run is active and concurrencyPolicy is Forbid: the latest slot starts when that run ends, \
+                 within its deadline",
+            ),
+            Reason::AlreadyActive => skip("AlreadyActive", "B-10.2", "a running Job already has the slot's name"),
+            Reason::DeadlineExceeded => skip(
+                "DeadlineExceeded",
+                "B-10.1",
+                "the slot is older than startingDeadlineSeconds allows: it is missed",
+            )
+            .differing("the built-in controller emits no Event"),
+            Reason::ScheduleChanged => skip(
+                "ScheduleChanged",
+                "B-2.2",
+                "the slot is earlier than the change of the schedule",
+            )
+            .differing("the built-in controller may start it"),
+            Reason::Suspended => skip("Suspended", "B-6.3", "spec.suspend is true"),
+            Reason::Deleting => skip("Deleting", "B-6.1", "the CronJob is being deleted"),
+            Reason::UnknownTimeZone => skip("UnknownTimeZone", "B-6.2", "spec.timeZone is not a known time zone"),
+            Reason::UnparseableSchedule => skip("UnparseableSchedule", "B-6.4", "spec.schedule does not parse"),
+            Reason::NeverRuns => skip("NeverRuns", "B-6.5", "no instant matches spec.schedule"),
+            Reason::Undecodable => skip(
+                "Undecodable",
+                "cronwheel's own",
+                "the object cannot be decoded: the CronJob starts nothing until it can, and then its latest slot",
+            )
+            .differing(
+                "the built-in controller decodes typed objects and cannot list any CronJob while such an object exists",
+            ),
+        }
     }
 }
 
-const fn plain(decision: Decision, name: &'static str, rules: &'static str, sentence: &'static str) -> Meaning {
-    Meaning {
-        decision,
-        name,
-        rules,
-        sentence,
-        difference: None,
+impl Meaning {
+    fn new(decision: Decision, name: &'static str, rules: &'static str, sentence: &'static str) -> Meaning {
+        Meaning {
+            decision,
+            name,
+            rules,
+            sentence,
+            difference: None,
+        }
     }
-}
 
-const fn differing(
-    decision: Decision,
-    name: &'static str,
-    rules: &'static str,
-    sentence: &'static str,
-    difference: &'static str,
-) -> Meaning {
-    Meaning {
-        difference: Some(difference),
-        ..plain(decision, name, rules, sentence)
+    /// Adds the behaviour of the built-in controller.
+    fn differing(self, difference: &'static str) -> Meaning {
+        Meaning {
+            difference: Some(difference),
+            ..self
+        }
     }
 }

@@ -250,7 +250,7 @@ fn explain_rule_prints_one_rule() {
         printed("B-99").unwrap_err(),
         "no rule B-99; the rules are in docs/spec/cronjob-behaviour.md, give a number such as B-10.3"
     );
-    for meaning in &MEANINGS {
+    for meaning in Reason::ALL.map(Reason::meaning) {
         let numbers = meaning.rules.split(", ");
         for number in numbers.filter(|number| number.starts_with("B-")) {
             let rule = printed(number).unwrap();

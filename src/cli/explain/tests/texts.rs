@@ -1,7 +1,6 @@
 //! Tests of the complete text output.
 
 use super::*;
-use crate::cli::explain::reason::Reason;
 
 #[track_caller]
 fn check_text(objects: &[Value], arguments: &[&str], expected: &str) {
@@ -412,26 +411,8 @@ fn b_8_4_a_later_clock_change_that_loses_a_run_is_shown() {
 
 #[test]
 fn every_reason_has_its_name_and_a_rule() {
-    let last = Reason::Undecodable as usize;
-    assert_eq!(MEANINGS.len(), last + 1);
-    for reason in [
-        Reason::Created,
-        Reason::Adopted,
-        Reason::ForeignJob,
-        Reason::CreateFailed,
-        Reason::NotDue,
-        Reason::LookUpFailed,
-        Reason::Forbidden,
-        Reason::AlreadyActive,
-        Reason::DeadlineExceeded,
-        Reason::ScheduleChanged,
-        Reason::Suspended,
-        Reason::Deleting,
-        Reason::UnknownTimeZone,
-        Reason::UnparseableSchedule,
-        Reason::NeverRuns,
-        Reason::Undecodable,
-    ] {
+    for (position, reason) in Reason::ALL.into_iter().enumerate() {
+        assert_eq!(reason as usize, position);
         let meaning = reason.meaning();
         assert_eq!(meaning.name, format!("{reason:?}"));
         assert!(!meaning.rules.is_empty() && !meaning.sentence.is_empty(), "{reason:?}");

@@ -5,7 +5,7 @@ use std::io;
 /// The reasons why `explain` gives no explanation.
 #[derive(Debug, thiserror::Error)]
 pub enum ExplainError {
-    /// The file cannot be read, or is not UTF-8.
+    /// The file cannot be read.
     #[error("-f {file}: cannot be read; give a file or directory of CronJobs and Jobs, or - for standard input")]
     Read {
         /// The path as given.
@@ -13,6 +13,12 @@ pub enum ExplainError {
         /// The error of the system.
         #[source]
         error: io::Error,
+    },
+    /// The file is not UTF-8. Windows PowerShell redirects output as UTF-16.
+    #[error("-f {file}: not UTF-8; save it as UTF-8")]
+    NotUtf8 {
+        /// The path as given.
+        file: String,
     },
     /// The file is not valid YAML.
     #[error("{input}: not YAML: {problem}; {fix}")]

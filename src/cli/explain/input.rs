@@ -53,8 +53,10 @@ fn paths(file: &str) -> io::Result<Vec<String>> {
 }
 
 fn cannot_read(file: &str, error: io::Error) -> ExplainError {
-    ExplainError::Read {
-        file: file.to_owned(),
-        error,
+    let file = file.to_owned();
+    if error.kind() == io::ErrorKind::InvalidData {
+        ExplainError::NotUtf8 { file }
+    } else {
+        ExplainError::Read { file, error }
     }
 }

@@ -260,6 +260,14 @@ fn invalid_input_is_refused_with_a_fix() {
 }
 
 #[test]
+fn a_file_in_another_encoding_is_refused_with_a_fix() {
+    let text = format!("\u{feff}{HAND_WRITTEN}");
+    let utf_16: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let error = input::read_all(&["-".to_owned()], &*utf_16).unwrap_err();
+    assert_eq!(error.to_string(), "-f -: not UTF-8; save it as UTF-8");
+}
+
+#[test]
 fn invalid_flags_are_refused_with_a_remedy() {
     #[track_caller]
     fn refuse(arguments: &[&str], flag: &str, remedy: &str) {

@@ -139,8 +139,7 @@ fn parse_cron_job(text: &str) -> Result<String, String> {
 
 /// Whether this names a file, or standard input, rather than a CronJob.
 fn is_file(text: &str) -> bool {
-    let path = Path::new(text);
-    text == "-" || input::is_named_as_file(path) || text.contains('/') && path.exists()
+    text == "-" || input::is_named_as_file(text) || text.contains('/') && Path::new(text).exists()
 }
 
 /// The accepted instants in Unix seconds, from 1973 to the end of 2099. Before 1973 a zone had an offset with odd

@@ -14,9 +14,9 @@ use super::{
 /// The files of a directory that are read, as by `kubectl`.
 const EXTENSIONS: [&str; 3] = ["json", "yaml", "yml"];
 
-pub(super) fn is_named_as_file(path: &Path) -> bool {
-    let extension = path.extension().and_then(|extension| extension.to_str());
-    extension.is_some_and(|extension| EXTENSIONS.contains(&extension))
+pub(super) fn is_named_as_file(path: &str) -> bool {
+    path.rsplit_once('.')
+        .is_some_and(|(_, extension)| EXTENSIONS.contains(&extension))
 }
 
 /// Parses files, the files of directories, and `-` for standard input.
@@ -44,8 +44,9 @@ fn paths(file: &str) -> io::Result<Vec<String>> {
     let mut paths = Vec::new();
     for entry in Path::new(file).read_dir()? {
         let path = entry?.path();
-        if path.is_file() && is_named_as_file(&path) {
-            paths.push(path.to_string_lossy().into_owned());
+        let name = path.to_string_lossy();
+        if path.is_file() && is_named_as_file(&name) {
+            paths.push(name.into_owned());
         }
     }
     paths.sort();

@@ -261,6 +261,7 @@ fn explain_rule_prints_one_rule() {
 
 #[test]
 fn cron_job_names_are_accepted_as_kubectl_prints_them() {
+    const NAME_ADVICE: &str = "write a name as Kubernetes has it: lower-case letters, digits, '-' and '.', at most 253";
     for text in [
         "report",
         "cronjob/report",
@@ -278,13 +279,12 @@ fn cron_job_names_are_accepted_as_kubectl_prints_them() {
             "for a file or a directory write -f manifests/report.yaml",
         ),
         ("report.yml", "for a file or a directory write -f report.yml"),
+        (".yaml", "for a file or a directory write -f .yaml"),
         ("/", "for a file or a directory write -f /"),
         ("-", "for a file or a directory write -f -"),
         ("B-12.3", "for a rule write --rule B-12.3"),
-        (
-            "a/b/c",
-            "write a name as Kubernetes has it: lower-case letters, digits, '-' and '.', at most 253",
-        ),
+        ("a/b/c", NAME_ADVICE),
+        ("report.yaml/", NAME_ADVICE),
     ] {
         assert_eq!(parse_cron_job(text), Err(hint.to_owned()), "{text}");
     }

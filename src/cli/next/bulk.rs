@@ -1,7 +1,8 @@
 //! Queries in bulk, one a line, answered in the form of the recorded answers in `tests/vectors`.
 //!
-//! The answers equal the library's ([`Schedule::library_next_after`]), so that whole files can be compared with those
-//! of another implementation. A malformed line is answered with `BAD` and does not end the run.
+//! The answers equal the library's ([`library_next_after`](crate::schedule::Schedule::library_next_after)), so that
+//! whole files can be compared with those of another implementation. A malformed line is answered with `BAD` and does
+//! not end the run.
 
 use std::{
     io::{self, BufRead, Read as _, Write},
@@ -11,10 +12,7 @@ use std::{
 use jiff::Timestamp;
 
 use super::{COUNT_MAX, NextError};
-use crate::{
-    schedule::{Schedule, Zone},
-    shard::CronJobSchedule,
-};
+use crate::{schedule::Zone, shard::CronJobSchedule};
 
 /// Longer lines are not stored. The API server stores no object near this size.
 const LINE_BYTES_MAX: usize = 1 << 20;
@@ -68,21 +66,24 @@ fn answer_line(line: &[u8]) -> Result<String, String> {
     let count = count.ok_or_else(|| format!("the count in column 4 is no number from 1 to {COUNT_MAX}"))?;
     let schedule = unescape(schedule)?;
     let zone = Some(zone).filter(|zone| !zone.is_empty());
-    let effective = CronJobSchedule::new(&schedule, zone, &Zone::utc());
+    let utc = Zone::utc();
+    let effective = CronJobSchedule::new(&schedule, zone, &utc);
     // The zone is checked first, as by the controller (B-6.2).
     let answer = match (effective.zone, effective.parsed) {
         (Some(Err(error)), _) => format!("ERR\t{}", escaped(&error.to_string())),
         (_, Err(error)) => format!("ERR\t{}", escaped(&error.0)),
-        (_, Ok(schedule)) => activations(&schedule, from, count),
+        (_, Ok(schedule)) => activations(from, count, |at| schedule.library_next_after(at, &utc)),
     };
     Ok(format!("{text}\t{answer}"))
 }
 
-/// Returns this number of activations, or fewer and a dash.
-fn activations(schedule: &Schedule, from: Timestamp, count: u32) -> String {
-    let utc = Zone::utc();
-    let next = |at: &Timestamp| schedule.library_next_after(*at, &utc);
-    let found = iter::successors(next(&from), next).map(|at| at.to_string());
+/// Returns this number of activations, or fewer and a dash. `next` is called only for activations that are returned.
+pub(super) fn activations(from: Timestamp, count: u32, mut next: impl FnMut(Timestamp) -> Option<Timestamp>) -> String {
+    let mut reference = from;
+    let found = iter::from_fn(|| {
+        reference = next(reference)?;
+        Some(reference.to_string())
+    });
     let found: Vec<String> = found.chain(iter::once("-".to_owned())).take(count as usize).collect();
     found.join(" ")
 }

@@ -317,6 +317,18 @@ fn bulk_answers_repeat_the_query() {
 }
 
 #[test]
+fn bulk_answers_compute_no_further_activation() {
+    let mut n_computed = 0;
+    let next = |at: Timestamp| {
+        n_computed += 1;
+        Some(at + jiff::SignedDuration::from_mins(1))
+    };
+    let answer = bulk::activations(NOW.parse().unwrap(), 2, next);
+    assert_eq!(answer, "2026-03-27T12:01:00Z 2026-03-27T12:02:00Z");
+    assert_eq!(n_computed, 2);
+}
+
+#[test]
 fn a_malformed_bulk_line_does_not_stop_the_others() {
     let good = "@daily\t\t2026-03-27T12:00:00Z\t1\t2026-03-28T00:00:00Z\n";
     let check = |bad: &[u8], message: &str| {

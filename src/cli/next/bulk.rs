@@ -37,6 +37,8 @@ pub(super) fn run(mut input: impl BufRead, output: &mut impl Write) -> Result<()
 /// Reads the next line without its end; false at the end of the input. The rest of a line that is too long is dropped.
 fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     line.clear();
+    // Room for a line of the maximum size and its \r\n. A longer line stays above the maximum, and `answer_line`
+    // refuses it.
     let n_bytes = input.by_ref().take(LINE_BYTES_MAX as u64 + 2).read_until(b'\n', line)?;
     if line.pop_if(|byte| *byte == b'\n').is_some() {
         line.pop_if(|byte| *byte == b'\r');

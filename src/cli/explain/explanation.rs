@@ -27,7 +27,7 @@ pub(super) struct Explanation {
     pub(super) slot: Option<Timestamp>,
     pub(super) job: Option<SentJob>,
     pub(super) deletes: Vec<JobDelete>,
-    pub(super) status: Option<Value>,
+    pub(super) status: Option<StatusChange>,
     pub(super) events: Vec<EventLine>,
     pub(super) next_wakeup: Option<Timestamp>,
     /// Earlier due slots for which no Job is created.
@@ -40,6 +40,13 @@ pub(super) struct SentJob {
     pub(super) name: String,
     /// The body of the request of a replica without shards.
     pub(super) body: Box<RawValue>,
+}
+
+/// A write of the status, as JSON before and after it.
+#[derive(Debug)]
+pub(super) struct StatusChange {
+    pub(super) before: Value,
+    pub(super) after: Value,
 }
 
 /// An Event to emit.

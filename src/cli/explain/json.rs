@@ -72,7 +72,7 @@ fn answer<'a>((subject, explanation): &'a Explained<'a>) -> Answer<'a> {
         slot: instant(explanation.slot),
         job: explanation.job.as_ref().map(|job| &*job.body),
         deletes: explanation.deletes.iter().map(|delete| &*delete.name).collect(),
-        status: explanation.status.as_ref(),
+        status: explanation.status.as_ref().map(|status| &status.after),
         events: explanation.events.iter().map(event).collect(),
         next_wakeup: instant(explanation.next_wakeup),
         next_runs: schedule

@@ -10,13 +10,12 @@ use serde_json::Value;
 
 use super::{
     check::refusals,
-    explanation::{EventLine, Explained, Explanation},
+    explanation::{EventLine, Explained, Explanation, StatusChange},
     reason::{Decision, Reason},
     world::Subject,
 };
 use crate::{
     cli::calendar::{Calendar, local_text, span_text, zone_of},
-    kube_api::objects::encode,
     schedule::{describe, due, policy::order_expiry},
     shard::{CronJobRecord, EventReason},
 };
@@ -271,13 +270,12 @@ impl Block<'_> {
 
     /// Returns the changes of the status write, one per member.
     fn status_lines(&self) -> Vec<String> {
-        let (Some(after), Ok(record)) = (&self.explanation.status, &self.subject.record) else {
+        let Some(StatusChange { before, after }) = &self.explanation.status else {
             return Vec::new();
         };
-        let before = serde_json::from_slice(&encode::status_json(&record.status)).unwrap_or_default();
         let members = ["active", "lastScheduleTime", "lastSuccessfulTime"].into_iter();
         let lines = members.filter_map(|member| {
-            let (before, after) = (member_text(&before, member), member_text(after, member));
+            let (before, after) = (member_text(before, member), member_text(after, member));
             (before != after).then(|| format!("{member}: {before} -> {after}"))
         });
         lines.collect()

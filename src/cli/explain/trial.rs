@@ -13,7 +13,7 @@ use serde_json::Value;
 use self::stage::SyncStage;
 use super::{
     ExplainError,
-    explanation::{EventLine, Explanation, SentJob},
+    explanation::{EventLine, Explanation, SentJob, StatusChange},
     reason::Reason,
     world::{Subject, World},
 };
@@ -281,11 +281,8 @@ impl<'a> Trial<'a> {
         let cause = cause.map(|error| self.with_advice(reason, error));
         let cause = cause.or_else(|| self.cause(reason, slot?));
         self.seen.events.sort_by_key(|(stage, _)| *stage);
-        let written = self
-            .seen
-            .written
-            .as_ref()
-            .filter(|written| **written != self.record.status);
+        let (before, written) = (&self.record.status, self.seen.written.as_ref());
+        let written = written.filter(|written| *written != before);
         let job = self.seen.order.as_ref().map(sent_job).transpose()?;
         let lacking = self.lacking();
         Ok(Explanation {
@@ -297,7 +294,7 @@ impl<'a> Trial<'a> {
             slot,
             job,
             deletes: self.seen.deletes,
-            status: written.map(status).transpose()?,
+            status: written.map(|after| status_change(before, after)).transpose()?,
             events: self.seen.events.into_iter().map(|(_, event)| event).collect(),
             n_passed: self.shard.outcome_counts().outcome(InstantOutcome::Superseded),
             // The next slot of a suspended CronJob does not start.
@@ -341,6 +338,13 @@ fn sent_job(order: &JobOrder) -> Result<SentJob, ExplainError> {
 
 fn json<T: DeserializeOwned>(text: &[u8]) -> Result<T, ExplainError> {
     serde_json::from_slice(text).map_err(ExplainError::Convert)
+}
+
+fn status_change(before: &CronJobStatus, after: &CronJobStatus) -> Result<StatusChange, ExplainError> {
+    Ok(StatusChange {
+        before: status(before)?,
+        after: status(after)?,
+    })
 }
 
 /// Encodes a status as it is written. Unknown values of a Job are null or left out.

@@ -284,13 +284,14 @@ impl Block<'_> {
 
 /// Returns a time of a status, or the names of its Jobs.
 fn member_text(status: &Value, member: &str) -> String {
-    let entries = status[member].as_array().into_iter().flatten();
-    let names = entries.filter_map(|entry| entry["name"].as_str());
-    let texts: Vec<&str> = names.chain(status[member].as_str()).collect();
-    if texts.is_empty() {
-        "none".to_owned()
-    } else {
-        texts.join(", ")
+    match &status[member] {
+        Value::Array(entries) => {
+            let names = entries.iter().filter_map(|entry| entry["name"].as_str());
+            names.collect::<Vec<_>>().join(", ")
+        }
+        Value::String(time) => time.clone(),
+        // The encoder leaves out an empty list and a time that is not set.
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => "none".to_owned(),
     }
 }
 

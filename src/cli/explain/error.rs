@@ -38,12 +38,12 @@ pub enum ExplainError {
         /// The error of the parser, with its position.
         problem: String,
     },
-    /// A document or an item of a list is no Kubernetes object.
+    /// A document or an item of a list is not a Kubernetes object.
     #[error("{place} {problem}; give Kubernetes objects, with apiVersion, kind, metadata and spec")]
     NoObject {
         /// The document or item.
         place: String,
-        /// What it lacks.
+        /// The reason, which follows the place.
         problem: &'static str,
     },
     /// An object has no name.

@@ -147,7 +147,7 @@ impl Objects {
             return Ok(());
         }
         if !value.is_object() {
-            return Err(no_object("is no object"));
+            return Err(no_object("is not an object"));
         }
         let kind = value["kind"].as_str().or(kind).map(str::to_owned);
         let kind = kind.ok_or_else(|| no_object("has no kind"))?;

@@ -229,7 +229,7 @@ fn invalid_input_is_refused_with_a_fix() {
     refuse("{}", "document 1 of standard input has no kind", "apiVersion");
     refuse(
         "hello",
-        "document 1 of standard input is no object",
+        "document 1 of standard input is not an object",
         "Kubernetes objects",
     );
     refuse("a: b: c", "standard input: not YAML", "line 1");

@@ -26,7 +26,8 @@ pub(super) async fn fetch(client: &Client, namespace: &str, name: &str) -> Resul
     let path = format!("{base}/cronjobs/{}", escaped(name));
     let failed = |error| fetch_error("CronJob", namespace, name, error);
     let text: Box<RawValue> = get(client, &path).await.map_err(failed)?;
-    let cron_job = Document::of_json(text.get()).map_err(ExplainError::Convert)?;
+    let cron_job = Document::of_json(text.get());
+    let cron_job = cron_job.map_err(|error| failed(kube::Error::SerdeError(error)))?;
     let elsewhere = entries_elsewhere(&cron_job.value, namespace);
     objects.take(&path, cron_job, Some("CronJob"))?;
     let jobs = format!("{base}/jobs?limit={PAGE_SIZE}");

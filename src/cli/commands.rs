@@ -107,7 +107,8 @@ fn man_page(command: Option<&str>, output: &mut impl io::Write) -> io::Result<()
 
 fn explain(args: &ExplainArgs) -> Result<(), CommandError> {
     let now = Clock::system(SignedDuration::ZERO, SignedDuration::ZERO).now();
-    let (output, notes) = (io::stdout().lock(), io::stderr().lock());
+    // Not locked: a worker thread that panics writes to standard error.
+    let (output, notes) = (io::stdout(), io::stderr());
     let Some(name) = args.name_in_cluster()? else {
         return Ok(explain::run(args, now, io::stdin().lock(), output, notes)?);
     };

@@ -60,7 +60,7 @@ pub(super) fn read(input: &str, text: &str, objects: &mut Objects) -> Result<(),
     Ok(())
 }
 
-/// A document, and its text if that is JSON.
+/// A document, and its text if it is JSON whose template must keep its numbers.
 #[derive(Debug)]
 pub(super) struct Document<'a> {
     pub(super) value: Value,

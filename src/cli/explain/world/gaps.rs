@@ -16,7 +16,8 @@ const DEFAULT_NAMESPACE: &str = "default";
 /// Kind, namespace and name.
 type Key = (Kind, String, String);
 
-/// Fills in what other objects may refer to. Values of an unexpected type stay as they are, for the decoder to report.
+/// Fills in namespaces, resource versions and uids. A missing uid may come from another object. Values of an unexpected
+/// type stay as they are, for the decoder to report.
 pub(super) fn fill(objects: &mut [Object]) {
     for object in objects.iter_mut() {
         let namespace = namespace_of(&object.value).to_owned();

@@ -93,7 +93,11 @@ fn of_values(spec: &Value) -> Vec<String> {
 
 fn unknown_field(path: &str, name: &str, known: &[&str]) -> String {
     let dotted = |path: &str| path.trim_start_matches('/').replace('/', ".");
-    let field = dotted(&[path, "/"].concat()) + name;
+    let field = if path.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{}.{name}", dotted(path))
+    };
     let elsewhere = || FIELDS.into_iter().find(|(_, known)| known.contains(&name));
     match (meant(name, known), elsewhere()) {
         (Some(meant), _) => format!("{field}: unknown field; did you mean {meant}?"),

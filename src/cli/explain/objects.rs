@@ -18,6 +18,9 @@ const NODES_MIN: usize = 250_000;
 /// Maximum nesting; an API server accepts no more in an object.
 const DEPTH_MAX: usize = 100;
 
+/// The namespace of objects that name none.
+const DEFAULT_NAMESPACE: &str = "default";
+
 /// A CronJob or a Job as read.
 #[derive(Clone, Debug)]
 pub(super) struct Object {
@@ -40,6 +43,21 @@ impl Kind {
             Kind::Job => "Job",
         }
     }
+}
+
+/// Returns `metadata.namespace` or the default.
+pub(super) fn namespace_of(object: &Value) -> &str {
+    let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
+    if namespace.is_empty() {
+        DEFAULT_NAMESPACE
+    } else {
+        namespace
+    }
+}
+
+/// Returns `metadata.name` or an empty text.
+pub(super) fn name_of(object: &Value) -> &str {
+    object["metadata"]["name"].as_str().unwrap_or_default()
 }
 
 /// The objects of an input.

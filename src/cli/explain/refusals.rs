@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value};
 
-use super::world::name_of;
+use super::objects::name_of;
 use crate::cli::advice::similar;
 
 /// The fields of the objects in a CronJob, by the pointer to them. Deeper fields are left to the API server.

@@ -10,11 +10,9 @@ use serde_json::{
     value::{RawValue, to_raw_value},
 };
 
-pub(super) use self::gaps::name_of;
-use self::gaps::namespace_of;
 use super::{
     ExplainError,
-    objects::{Kind, Object},
+    objects::{Kind, Object, name_of, namespace_of},
     refusals,
 };
 use crate::{

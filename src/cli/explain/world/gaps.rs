@@ -8,10 +8,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::cli::explain::objects::{Kind, Object};
-
-/// The namespace of objects that name none.
-const DEFAULT_NAMESPACE: &str = "default";
+use crate::cli::explain::objects::{Kind, Object, name_of, namespace_of};
 
 /// Kind, namespace and name.
 type Key = (Kind, String, String);
@@ -25,19 +22,6 @@ pub(super) fn fill(objects: &mut [Object]) {
         set_default(&mut object.value, "/metadata", "resourceVersion", || "0".into());
     }
     fill_uids(objects);
-}
-
-/// Returns `metadata.namespace` or the default.
-pub(super) fn namespace_of(object: &Value) -> &str {
-    match text(object, "/metadata/namespace") {
-        "" => DEFAULT_NAMESPACE,
-        namespace => namespace,
-    }
-}
-
-/// Returns `metadata.name` or an empty text.
-pub(in crate::cli::explain) fn name_of(object: &Value) -> &str {
-    text(object, "/metadata/name")
 }
 
 fn key_of(object: &Object) -> Key {

@@ -71,7 +71,8 @@ impl World {
                 continue;
             }
             let key = (namespace_of(&object.value).into(), name_of(&object.value).into());
-            let job: ReceivedJob = serde_json::from_str(&text(&object)?).map_err(ExplainError::Convert)?;
+            let text = text(&object).map_err(ExplainError::Convert)?;
+            let job: ReceivedJob = serde_json::from_str(&text).map_err(ExplainError::Convert)?;
             match job.into_record() {
                 Ok(record) if !job_uids.insert(record.uid.clone()) => {
                     return Err(ExplainError::SameUid {
@@ -122,9 +123,8 @@ impl World {
 fn subject(object: &mut Object, decoder: &Decoder, now: Timestamp) -> Result<Subject, ExplainError> {
     let mut refusals = refusals::of(&object.value);
     let notes = gaps::fill_defaults(&mut object.value, now);
-    let record = decoder
-        .cron_job(&text(object)?)
-        .map_err(|undecodable| undecodable.error);
+    let text = text(object).map_err(ExplainError::Convert)?;
+    let record = decoder.cron_job(&text).map_err(|undecodable| undecodable.error);
     refusals.extend(record.as_ref().ok().and_then(|record| refusal(&record.schedule)));
     Ok(Subject {
         namespace: namespace_of(&object.value).to_owned(),
@@ -136,17 +136,14 @@ fn subject(object: &mut Object, decoder: &Decoder, now: Timestamp) -> Result<Sub
 }
 
 /// Returns the object as text, with its template as it was written. The decoder borrows from the text.
-fn text(object: &Object) -> Result<String, ExplainError> {
-    let text = || {
-        let mut members = raw_members(&object.value)?;
-        if let Some(template) = &object.template {
-            let mut spec = raw_members(&object.value["spec"])?;
-            spec.insert("jobTemplate", template.clone());
-            members.insert("spec", to_raw_value(&spec)?);
-        }
-        serde_json::to_string(&members)
-    };
-    text().map_err(ExplainError::Convert)
+fn text(object: &Object) -> serde_json::Result<String> {
+    let mut members = raw_members(&object.value)?;
+    if let Some(template) = &object.template {
+        let mut spec = raw_members(&object.value["spec"])?;
+        spec.insert("jobTemplate", template.clone());
+        members.insert("spec", to_raw_value(&spec)?);
+    }
+    serde_json::to_string(&members)
 }
 
 fn raw_members(object: &Value) -> serde_json::Result<BTreeMap<&str, Box<RawValue>>> {

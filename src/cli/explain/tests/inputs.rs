@@ -105,22 +105,6 @@ fn b_11_5_json_numbers_are_copied_verbatim() {
 }
 
 #[test]
-fn json_output_is_pretty_printed_like_serde() {
-    let printed = run_on(&cron_job(json!({})).to_string(), &["-o", "json"])
-        .unwrap()
-        .output;
-    let mut answer: Value = serde_json::from_str(&printed).unwrap();
-    let status = serde_json::to_string_pretty(&answer["status"].take()).unwrap();
-    let status = status.replace('\n', "\n  ");
-    assert!(
-        printed.contains(&format!("  \"status\": {status},\n  \"events\": [\n    {{\n")),
-        "{printed}"
-    );
-    assert!(printed.contains("\"deletes\": [],\n"), "{printed}");
-    assert!(printed.ends_with("\"\n}\n"), "{printed}");
-}
-
-#[test]
 fn history_limits_default_to_three_and_one() {
     let complete = |minutes| job(minutes, ended("Complete", Some("09:00:00")));
     let mut objects: Vec<Value> = (0..5).map(|n| complete(29_632_800 + n * 10)).collect();

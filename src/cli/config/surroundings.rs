@@ -56,8 +56,8 @@ pub enum TokenFault {
     /// The middle part of the token is not base64url of JSON.
     #[error("it is not a JSON Web Token")]
     NoJsonWebToken,
-    /// The token was not issued for a Pod, like the token of a Secret.
-    #[error("it has no claim kubernetes.io.pod, so it was not issued for this Pod")]
+    /// The token does not name a Pod with its uid, like the token of a Secret.
+    #[error("it has no complete claim kubernetes.io.pod")]
     NotBound,
 }
 
@@ -135,9 +135,11 @@ mod tests {
     #[test]
     fn a_token_without_a_pod_is_refused_with_the_reason() {
         let unbound = r#"{"kubernetes.io":{"namespace":"kube-system"}}"#;
+        let without_uid = r#"{"kubernetes.io":{"pod":{"name":"cronwheel-7c9f-x2x9z"}}}"#;
         for (text, fault) in [
             (token("{}"), TokenFault::NotBound),
             (token(unbound), TokenFault::NotBound),
+            (token(without_uid), TokenFault::NotBound),
             (token("[1"), TokenFault::NoJsonWebToken),
             ("opaque".to_owned(), TokenFault::NoJsonWebToken),
             ("a.%%%.c".to_owned(), TokenFault::NoJsonWebToken),

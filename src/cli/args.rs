@@ -120,8 +120,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_flush_interval, allow_hyphen_values = true)]
     pub status_flush_interval: Duration,
 
-    /// Maximum number of Job requests in flight. cronwheel sends fewer if the API server throttles. Namespaces with slow
-    /// admission webhooks share half as many in addition, up to 320 in all
+    /// Maximum number of Job requests in flight. cronwheel sends fewer if the API server throttles. Namespaces with
+    /// slow admission webhooks share half as many in addition, up to 320 in all
     #[arg(long, value_name = "COUNT", default_value_t = 128, value_parser = value_parser!(u32).range(1..=INFLIGHT_MAX))]
     pub max_inflight: u32,
 

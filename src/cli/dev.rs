@@ -78,7 +78,8 @@ const SKEW_MAX: SignedDuration = SignedDuration::from_secs(2);
 const STATUS_FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 const INFLIGHT_MAX: u32 = 128;
 
-/// Runs everything in one process, without a cluster: an API server in memory for kubectl, Jobs that end, the controller.
+/// Runs everything in one process, without a cluster: an API server in memory for kubectl, Jobs that end, the
+/// controller.
 #[derive(Clone, Debug, Args)]
 pub struct DevArgs {
     /// Port of the API server on 127.0.0.1; 0 selects a free one

@@ -28,8 +28,8 @@ pub struct NextArgs {
     /// The time zone, as in `spec.timeZone`, e.g. Europe/Berlin. Default: UTC
     #[arg(long, visible_alias = "tz", alias = "timezone", value_name = "ZONE")]
     time_zone: Option<String>,
-    /// The instant to count from, in RFC 3339, e.g. 2026-11-21T10:30:00Z, or a date or local time in the time zone, e.g.
-    /// 2026-11-21. Default: now
+    /// The instant to count from, in RFC 3339, e.g. 2026-11-21T10:30:00Z, or a date or local time in the time zone,
+    /// e.g. 2026-11-21. Default: now
     #[arg(long, value_name = "INSTANT")]
     from: Option<String>,
     /// Number of activations to print
@@ -38,8 +38,8 @@ pub struct NextArgs {
     /// Output format
     #[arg(short, long, value_enum, default_value_t = OutputFormat::Text)]
     output: OutputFormat,
-    /// Answer queries from standard input, one a line: schedule, zone, instant, count, with tabs between. Each is printed
-    /// again with a tab and its answer
+    /// Answer queries from standard input, one a line: schedule, zone, instant, count, with tabs between. Each is
+    /// printed again with a tab and its answer
     #[arg(long, conflicts_with_all = ["schedule", "time_zone", "from", "count", "output"])]
     stdin: bool,
 }

@@ -98,8 +98,8 @@ impl Surroundings {
     }
 }
 
-/// Decodes the claim of a token that is bound to a Pod (KEP-1205). The signature is not verified: the token belongs to this process, and the API server verifies it
-/// at every request.
+/// Decodes the claim of a token that is bound to a Pod (KEP-1205). The signature is not verified: the token belongs to
+/// this process, and the API server verifies it at every request.
 fn named_in(token: &str) -> Result<PodIdentity, TokenFault> {
     let payload = token.trim().split('.').nth(1).ok_or(TokenFault::NoJsonWebToken)?;
     let payload = BASE64_URL_SAFE_NO_PAD

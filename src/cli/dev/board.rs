@@ -1,8 +1,8 @@
 //! The figures of the screen of `dev`, computed from two watches. It uses only data that any client of the API can
 //! read.
 //!
-//! Invariant: the cost of an update depends on the changes since the last one and on the due slots that wait, not on the
-//! number of objects.
+//! Invariant: the cost of an update depends on the changes since the last one and on the due slots that wait, not on
+//! the number of objects.
 
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},

@@ -107,8 +107,8 @@ impl Guide {
 }
 
 impl Picture {
-    /// Returns the whole screen: parts that begin with a title, without those that have no other lines. No line is wider
-    /// than the screen, and there are no more lines than rows.
+    /// Returns the whole screen: parts that begin with a title, without those that have no other lines. No line is
+    /// wider than the screen, and there are no more lines than rows.
     pub(super) fn screen(&self, guide: &Guide, size: Size) -> Vec<Line> {
         let tables = self.tables(size);
         let wanted = |detail: Detail| {

@@ -81,7 +81,8 @@ pub enum ConfigError {
     Sharding(#[from] ShardingError),
 }
 
-/// The configuration of a run that does not stand in its flags.
+/// The validated configuration of a run: the API server and the settings of the controller. The clock and the endpoints
+/// use the flags directly.
 #[derive(Clone)]
 pub struct RunConfig {
     /// The API server and its credentials.

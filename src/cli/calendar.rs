@@ -88,12 +88,12 @@ pub(super) fn local_text(instant: Timestamp, zone: &Zone) -> String {
     format!("{local} {} ({in_utc} UTC)", zone.to_offset_info(instant).abbreviation())
 }
 
-/// Formats the time between two instants with its two largest units: `3d 4h`, `17h 43m`, `5m`, `5s`.
+/// Formats the time between two instants by [`duration_text`].
 pub(super) fn span_text(from: Timestamp, to: Timestamp) -> String {
     duration_text(to.as_second().abs_diff(from.as_second()))
 }
 
-/// Formats a duration like [`span_text`].
+/// Formats a duration with its two largest units: `3d 4h`, `17h 43m`, `5m`, `5s`.
 pub(super) fn duration_text(seconds: u64) -> String {
     let units = [(86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")];
     let first = units.iter().position(|(unit, _)| seconds >= *unit).unwrap_or(3);

@@ -9,4 +9,5 @@ pub mod config;
 pub mod dev;
 pub mod explain;
 pub mod next;
+mod plan;
 pub mod shards;

@@ -2,15 +2,10 @@
 
 mod change_day;
 
-use std::sync::Arc;
-
 use jiff::{Timestamp, tz::Offset};
 
 use self::change_day::{ChangeDay, walls};
-use crate::{
-    schedule::{CronJobSchedule, Schedule, Zone, describe::describe, due, zone::OffsetChange},
-    shard::{CronJobIdentity, CronJobRecord},
-};
+use crate::schedule::{CronJobSchedule, Schedule, Zone, describe::describe, due, zone::OffsetChange};
 
 /// A change of the clocks within this time is printed too.
 const NEAR_SECONDS: i64 = 86_400;
@@ -32,41 +27,6 @@ pub(super) fn zone_of(schedule: &CronJobSchedule) -> &Zone {
     in_text
         .or(in_field.filter(|_| !is_local))
         .unwrap_or(&schedule.default_zone)
-}
-
-/// The parts of a CronJob on which its next run depends.
-pub(super) struct Plan {
-    pub(super) identity: Arc<CronJobIdentity>,
-    pub(super) schedule: CronJobSchedule,
-    pub(super) is_suspended: bool,
-    pub(super) is_deleting: bool,
-    /// The start of the chain of activations.
-    anchor: Timestamp,
-}
-
-impl Plan {
-    pub(super) fn of(record: &CronJobRecord) -> Plan {
-        Plan {
-            identity: Arc::clone(&record.identity),
-            schedule: record.schedule.clone(),
-            is_suspended: record.is_suspended,
-            is_deleting: record.is_deleting,
-            anchor: record.status.last_schedule_time.unwrap_or(record.created),
-        }
-    }
-
-    /// Whether the CronJob starts nothing.
-    pub(super) fn is_at_rest(&self) -> bool {
-        self.is_suspended || self.is_deleting
-    }
-
-    pub(super) fn next_run(&self, now: Timestamp) -> Option<Timestamp> {
-        if self.is_at_rest() {
-            None
-        } else {
-            self.schedule.next_run(self.anchor, now)
-        }
-    }
 }
 
 /// Formats an instant in a zone: `Tue 2026-05-05 12:00 CEST (10:00 UTC)`, with seconds if there are any.

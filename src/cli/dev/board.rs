@@ -17,7 +17,7 @@ use super::{
     text::{local_time, time_until},
 };
 use crate::{
-    cli::calendar::{Plan, zone_of},
+    cli::{calendar::zone_of, plan::Plan},
     schedule::Zone,
     shard::{CronJobRecord, Finish, Input, JobRecord, Uid, WatchedResource, input::WatchStage},
 };

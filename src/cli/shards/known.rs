@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::cron_job::CronJobName;
 use crate::{
-    cli::calendar::Plan,
+    cli::plan::Plan,
     coordination::{Installation, LeaseKey, LeaseRecord},
     kube_api::other_controllers::OtherControllers,
     shard::{Bucket, CronJobIdentity, ShardId, Uid},

@@ -6,7 +6,7 @@ use futures::{StreamExt as _, stream::BoxStream};
 
 use super::{ANSWER_TIMEOUT, Known, ShardsError};
 use crate::{
-    cli::calendar::Plan,
+    cli::plan::Plan,
     kube_api::{Decoder, LeaseApi, LeaseError, LeaseEvent, WatchItem, objects::classify::error_text, watch},
     schedule::Zone,
     shard::{Input, Scope, input::WatchStage},

@@ -121,20 +121,20 @@ fn the_listing_has_all_members_and_shards() {
             "",
             "MEMBER        SHARDS   RENEWED   STATE",
             "cronwheel-a   2        1s        takes shards",
-            "cronwheel-b   1        1m 15s    takes shards, silent",
+            "cronwheel-b   1        1m15s     takes shards, silent",
             "",
-            "SHARD   BUCKETS    HOLDER        TERM   CRONJOBS   NEXT RUN               AGE      STATE",
-            "0       0-63       cronwheel-a   3      0          2026-03-01T10:01:00Z   6m 40s   led",
-            "1       64-127     cronwheel-a   3      0          -                      6m 40s   led, 1 crashed",
-            "2       128-191    cronwheel-b   3      0          -                      6m 40s   led, quarantined",
-            "3       192-255    cronwheel-b   3      0          -                      6m 40s   holder gone",
-            "4       256-319    -             3      0          -                      6m 40s   no holder",
-            "5       320-383    somebody      3      0          -                      6m 40s   held by no member",
+            "SHARD   BUCKETS    HOLDER        TERM   CRONJOBS   NEXT RUN               AGE     STATE",
+            "0       0-63       cronwheel-a   3      0          2026-03-01T10:01:00Z   6m40s   led",
+            "1       64-127     cronwheel-a   3      0          -                      6m40s   led, 1 crashed",
+            "2       128-191    cronwheel-b   3      0          -                      6m40s   led, quarantined",
+            "3       192-255    cronwheel-b   3      0          -                      6m40s   holder gone",
+            "4       256-319    -             3      0          -                      6m40s   no holder",
+            "5       320-383    somebody      3      0          -                      6m40s   held by no member",
         ]
     );
     assert!(
         listing
-            .ends_with("15      960-1023   -             -      0          -                      -        no Lease\n")
+            .ends_with("15      960-1023   -             -      0          -                      -       no Lease\n")
     );
 }
 
@@ -319,17 +319,18 @@ fn renewals_are_not_listed_as_changes() {
 }
 
 #[test]
-fn an_age_has_at_most_two_units() {
-    for (seconds, expected) in [
-        (-5, "0s"),
+fn an_age_is_one_word_of_at_most_two_units() {
+    for (milliseconds, expected) in [
+        (-5_000, "0s"),
         (0, "0s"),
-        (119, "1m 59s"),
-        (660, "11m"),
-        (3 * 3_600 + 120, "3h 2m"),
-        (50 * 3_600, "2d 2h"),
+        (1_100, "1s"),
+        (119_000, "1m59s"),
+        (660_000, "11m"),
+        (3 * 3_600_000 + 120_000, "3h2m"),
+        (50 * 3_600_000, "2d2h"),
     ] {
         let mut member = member("a", TAKES);
-        member.renewed_at = Some(ago(seconds));
+        member.renewed_at = Some(now() - jiff::SignedDuration::from_millis(milliseconds));
         let listing = text::listing(&known(vec![member]), &next_runs(), IN_TROUBLE, now());
         let line = format!("cronwheel-a   0        {expected} ");
         assert!(listing.contains(&line), "{listing}");

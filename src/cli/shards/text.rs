@@ -9,7 +9,7 @@ use super::{
     listing::{Listing, MemberRow, MemberState, ShardRow},
 };
 use crate::{
-    cli::calendar::span_text,
+    cli::calendar::duration_text,
     coordination::{Holder, ShardLease},
     shard::ShardId,
 };
@@ -84,13 +84,11 @@ fn member_cells(row: &MemberRow, now: Timestamp) -> [String; 8] {
     if row.is_silent(now) {
         state += ", silent";
     }
-    // The clock of a replica may be ahead.
-    let age = |at: Timestamp| span_text(at.min(now), now);
     let incarnation = row.lease.holder.member().map(|member| member.incarnation.to_string());
     [
         row.pod().to_owned(),
         row.n_shards.to_string(),
-        or_nothing(row.lease.renewed_at.map(age)),
+        age(row.lease.renewed_at, now),
         state,
         or_nothing(incarnation),
         or_nothing(Some(row.lease.revision.to_string()).filter(|revision| !revision.is_empty())),
@@ -118,7 +116,6 @@ fn shard_cells(row: &ShardRow, known: &Known, next_runs: &NextRuns, now: Timesta
     let lease = row.lease.as_ref();
     let member = lease.and_then(|lease| lease.holder.member());
     let fired_through = lease.and_then(|lease| lease.fired_through);
-    let age = |at: Timestamp| span_text(at.min(now), now);
     let hashes = known.installation.shard_count.hash_range(row.shard);
     [
         row.shard.0.to_string(),
@@ -127,7 +124,7 @@ fn shard_cells(row: &ShardRow, known: &Known, next_runs: &NextRuns, now: Timesta
         term(lease),
         row.n_cron_jobs.to_string(),
         or_nothing(next_runs.get(&row.shard).map(Timestamp::to_string)),
-        or_nothing(lease.and_then(|lease| lease.acquired_at).map(age)),
+        age(lease.and_then(|lease| lease.acquired_at), now),
         row.state(),
         or_nothing(lease.map(|lease| lease.crashes.to_string())),
         or_nothing(member.map(|member| member.incarnation.to_string())),
@@ -201,6 +198,13 @@ impl MemberState {
 
 fn or_nothing(cell: Option<String>) -> String {
     cell.unwrap_or_else(|| NOTHING.to_owned())
+}
+
+/// Formats the time since an instant as one word, so that programs can split a row at its spaces.
+fn age(at: Option<Timestamp>, now: Timestamp) -> String {
+    // The clock of a replica may be ahead.
+    let seconds = |at| u64::try_from(now.duration_since(at).as_secs()).unwrap_or(0);
+    or_nothing(at.map(|at| duration_text(seconds(at)).replace(' ', "")))
 }
 
 /// Formats a table with columns separated by three spaces.

@@ -15,8 +15,14 @@ pub(super) struct Change {
     /// `member NAME` or `shard NUMBER`.
     kind: &'static str,
     name: String,
-    /// The changed fields with their former and their new values, or [`text::NOTHING`].
-    fields: Vec<(&'static str, String, String)>,
+    fields: Vec<ChangedField>,
+}
+
+/// A field with its former and its new value, each of which may be [`text::NOTHING`].
+struct ChangedField {
+    name: &'static str,
+    from: String,
+    to: String,
 }
 
 /// Returns the changes between two listings, in the order of the listing.
@@ -65,9 +71,11 @@ fn shard_fields(row: &ShardRow) -> Fields<4> {
     ]
 }
 
-fn differing<const N: usize>(from: Fields<N>, to: Fields<N>) -> Vec<(&'static str, String, String)> {
+fn differing<const N: usize>(from: Fields<N>, to: Fields<N>) -> Vec<ChangedField> {
     let pairs = from.into_iter().zip(to).filter(|(from, to)| from != to);
-    pairs.map(|((name, from), (_, to))| (name, from, to)).collect()
+    pairs
+        .map(|((name, from), (_, to))| ChangedField { name, from, to })
+        .collect()
 }
 
 impl Change {
@@ -75,7 +83,7 @@ impl Change {
     pub(super) fn to_text(&self, now: Timestamp) -> String {
         let fields = self.fields.iter();
         let fields: Vec<String> = fields
-            .map(|(name, from, to)| format!("{name} {from} -> {to}"))
+            .map(|ChangedField { name, from, to }| format!("{name} {from} -> {to}"))
             .collect();
         format!("{now:.3}  {} {}: {}\n", self.kind, self.name, fields.join("; "))
     }
@@ -84,7 +92,7 @@ impl Change {
     pub(super) fn to_json(&self, now: Timestamp) -> String {
         let fields = self.fields.iter();
         let fields: Vec<_> = fields
-            .map(|(name, from, to)| json!({"field": name, "from": from, "to": to}))
+            .map(|ChangedField { name, from, to }| json!({"field": name, "from": from, "to": to}))
             .collect();
         let line = json!({"at": format!("{now:.3}"), "kind": self.kind, "name": self.name, "changes": fields});
         format!("{line}\n")

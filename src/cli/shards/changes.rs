@@ -51,7 +51,7 @@ type Fields<const N: usize> = [(&'static str, String); N];
 
 fn member_fields(row: Option<&MemberRow>) -> Fields<3> {
     let life = row.and_then(|row| row.lease.holder.member());
-    let state = row.map(|row| row.state.texts().1);
+    let state = row.map(|row| row.state.text().sentence);
     let revision = row.map(|row| row.lease.revision.to_string());
     [
         ("state", state),

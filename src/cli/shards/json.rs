@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::{
     known::Known,
     listing::{Listing, MemberRow, ShardRow},
+    text::StateText,
 };
 use crate::{
     coordination::{Holder, MemberIdentity, ShardLease},
@@ -39,7 +40,7 @@ pub(super) fn document(known: &Known, next_runs: &BTreeMap<ShardId, Timestamp>, 
 
 fn member(row: &MemberRow, now: Timestamp) -> Value {
     let lease = &row.lease;
-    let (state, message) = row.state.texts();
+    let StateText { word, sentence } = row.state.text();
     json!({
         "podUid": row.pod_uid,
         "holder": identity(lease.holder.member()),
@@ -47,8 +48,8 @@ fn member(row: &MemberRow, now: Timestamp) -> Value {
         "renewedAt": time(lease.renewed_at),
         "durationSeconds": lease.duration_secs,
         "isSilent": row.is_silent(now),
-        "state": state,
-        "message": message,
+        "state": word,
+        "message": sentence,
         "isDraining": lease.is_draining,
         "installation": lease.installation,
         "protocol": {"min": lease.protocol.min, "max": lease.protocol.max},

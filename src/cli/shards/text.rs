@@ -80,7 +80,7 @@ const MEMBER_HEADS: [&str; 8] = [
 ];
 
 fn member_cells(row: &MemberRow, now: Timestamp) -> [String; 8] {
-    let (_, mut state) = row.state.texts();
+    let mut state = row.state.text().sentence;
     if row.is_silent(now) {
         state += ", silent";
     }
@@ -169,10 +169,17 @@ impl ShardRow {
     }
 }
 
+/// The texts of a member's state.
+pub(super) struct StateText {
+    /// A fixed word for programs.
+    pub(super) word: &'static str,
+    /// A sentence for people.
+    pub(super) sentence: String,
+}
+
 impl MemberState {
-    /// Returns the state as a fixed word for programs, and for people.
-    pub(super) fn texts(&self) -> (&'static str, String) {
-        match self {
+    pub(super) fn text(&self) -> StateText {
+        let (word, sentence) = match self {
             MemberState::Takes => ("Takes", "takes shards".to_owned()),
             MemberState::RunsAlone => ("RunsAlone", "runs every CronJob alone".to_owned()),
             MemberState::Starts => ("Starts", "starts".to_owned()),
@@ -192,7 +199,8 @@ impl MemberState {
             MemberState::Left => ("Left", "left".to_owned()),
             MemberState::Evicted { by } => ("Evicted", format!("evicted by {by}")),
             MemberState::Usurped { by } => ("Usurped", format!("its Lease is held by {by}")),
-        }
+        };
+        StateText { word, sentence }
     }
 }
 

@@ -61,7 +61,7 @@ impl Gathering {
         }
         Ok(Gathering {
             known,
-            leases: api.watch(list.resource_version, ANSWER_TIMEOUT).boxed(),
+            leases: api.watch(list.resource_version, ANSWER_TIMEOUT).fuse().boxed(),
             cron_jobs: cron_jobs.ready_chunks(ITEMS_MAX).boxed(),
             api,
         })
@@ -82,7 +82,7 @@ impl Gathering {
     }
 
     async fn take_lease(&mut self, event: Option<Result<LeaseEvent, LeaseError>>) -> Option<String> {
-        let ended = match event {
+        let failure = match event {
             Some(Ok(LeaseEvent::Applied(record))) => {
                 self.known.leases.insert(record.key.clone(), record);
                 return None;
@@ -96,16 +96,16 @@ impl Gathering {
             None => None,
         };
         tokio::time::sleep(PAUSE).await;
-        // After a failure the watch stays at its end, and the list is retried.
+        // If the list fails, the finished watch returns None again at once, so the list is retried after the pause.
         let listed = self.list_leases().await;
-        ended.or(listed.err().map(|error| error_text(&error)))
+        failure.or(listed.err().map(|error| error_text(&error)))
     }
 
     /// Lists the Leases, and watches from there.
     async fn list_leases(&mut self) -> Result<(), LeaseError> {
         let list = self.api.list(ANSWER_TIMEOUT).await?;
         self.known.list_leases(list.leases);
-        self.leases = self.api.watch(list.resource_version, ANSWER_TIMEOUT).boxed();
+        self.leases = self.api.watch(list.resource_version, ANSWER_TIMEOUT).fuse().boxed();
         Ok(())
     }
 }

@@ -204,7 +204,7 @@ impl Picture {
     }
 
     fn up_text(&self) -> String {
-        duration_text(self.up.as_secs().unsigned_abs())
+        duration_text(u64::try_from(self.up.as_secs()).unwrap_or(0))
     }
 
     fn figure_lines(&self, columns: usize) -> Vec<String> {

@@ -24,7 +24,7 @@ pub(super) fn local_time(instant: Timestamp, now: Timestamp, zone: &Zone) -> Str
 pub(super) fn time_until(instant: Timestamp, now: Timestamp) -> String {
     let left = instant.duration_since(now);
     let seconds = left.as_secs() + i64::from(left.subsec_nanos() > 0);
-    duration_text(seconds.unsigned_abs())
+    duration_text(u64::try_from(seconds).unwrap_or(0))
 }
 
 /// Formats an upper bound in seconds in a suitable unit.
@@ -106,6 +106,18 @@ mod tests {
             (f64::INFINITY, "over 1 min"),
         ] {
             assert_eq!(at_most(seconds), expected);
+        }
+    }
+
+    #[test]
+    fn the_time_until_a_past_instant_is_zero() {
+        let now: Timestamp = "2026-05-05T10:00:00Z".parse().unwrap();
+        for (instant, expected) in [
+            ("2026-05-05T09:59:55Z", "0s"),
+            ("2026-05-05T10:00:00Z", "0s"),
+            ("2026-05-05T10:00:00.1Z", "1s"),
+        ] {
+            assert_eq!(time_until(instant.parse().unwrap(), now), expected);
         }
     }
 

@@ -144,6 +144,9 @@ fn totals_are_printed_on_one_line() {
     assert_eq!(picture.totals_line(), expected);
     picture.faults = Some(FaultCounts::default());
     assert_eq!(picture.totals_line(), format!("{expected}; 0 faults"));
+    // The clock was set back.
+    picture.up = SignedDuration::from_secs(-5);
+    assert!(picture.totals_line().starts_with("cronwheel dev ran for 0s: "));
 }
 
 #[test]

@@ -22,8 +22,8 @@ pub(super) fn read(histogram: &Histogram) -> Buckets {
     buckets.chain(std::iter::once(all)).collect()
 }
 
-/// The lateness of creates: the bounds of the buckets that have the median and the maximum, infinite beyond the last
-/// bucket.
+/// The lateness of creates: upper bounds for the median and the maximum, from the buckets that contain them; infinite
+/// beyond the last bucket.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Lateness {
     pub(super) p50_seconds: f64,

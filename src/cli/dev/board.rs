@@ -151,22 +151,22 @@ impl Board {
     }
 
     fn row(&self, uid: &Uid, listed: &Listed, now: Timestamp) -> Row {
-        let Plan { schedule, .. } = &listed.plan;
+        let plan = &listed.plan;
         let next_run = match (self.audit.blocking_job(uid), listed.next) {
-            _ if listed.plan.is_deleting => "being deleted".to_owned(),
-            _ if listed.plan.is_suspended => "suspended".to_owned(),
+            _ if plan.is_deleting => "being deleted".to_owned(),
+            _ if plan.is_suspended => "suspended".to_owned(),
             (Some(job), _) => format!("Forbid: {job} runs"),
             (None, Some(at)) => {
-                let local = local_time(at, now, zone_of(schedule));
+                let local = local_time(at, now, zone_of(&plan.schedule));
                 format!("in {}, {local}", time_until(at, now))
             }
             (None, None) => "never".to_owned(),
         };
-        let schedule = match &schedule.time_zone {
-            Some(zone) => format!("{} {zone}", schedule.text),
-            None => schedule.text.to_string(),
+        let schedule_text = match &plan.schedule.time_zone {
+            Some(zone) => format!("{} {zone}", plan.schedule.text),
+            None => plan.schedule.text.to_string(),
         };
-        [listed.name.to_string(), schedule, next_run]
+        [listed.name.to_string(), schedule_text, next_run]
     }
 
     /// The first CronJob that was created, or another one after its deletion.

@@ -55,7 +55,7 @@ impl Terminal {
     /// Begins the screen.
     pub(super) fn open() -> io::Result<Terminal> {
         let open = Open { former: silence() };
-        Open::write(ENTER)?;
+        write(ENTER)?;
         Ok(Terminal {
             open: Arc::new(Mutex::new(Some(open))),
         })
@@ -74,10 +74,10 @@ impl Terminal {
     /// Redraws the screen; does nothing once it is closed.
     pub(super) fn draw(&self, lines: &[Line]) -> io::Result<()> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*open {
-            Some(_) => Open::write(&frame(lines)),
-            None => Ok(()),
+        if open.is_some() {
+            write(&frame(lines))?;
         }
+        Ok(())
     }
 
     /// Resumes an output that the user stopped with Ctrl-S: a blocked write holds the lock. Linux resumes only an
@@ -94,22 +94,20 @@ impl Terminal {
     }
 }
 
-impl Open {
-    fn write(text: &str) -> io::Result<()> {
-        let mut output = io::stdout().lock();
-        output.write_all(text.as_bytes())?;
-        output.flush()
-    }
-}
-
 impl Drop for Open {
     fn drop(&mut self) {
         // A closed terminal needs no restoration.
-        let _written = Open::write(LEAVE);
+        let _written = write(LEAVE);
         if let Some(former) = &self.former {
             let _set = tcsetattr(io::stdin(), OptionalActions::Flush, former);
         }
     }
+}
+
+fn write(text: &str) -> io::Result<()> {
+    let mut output = io::stdout().lock();
+    output.write_all(text.as_bytes())?;
+    output.flush()
 }
 
 /// Turns off the echo of keys, which would disturb the screen, and Ctrl-Z, which would leave the screen as it is and

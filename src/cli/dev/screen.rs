@@ -135,16 +135,17 @@ impl Picture {
             latest_jobs.into_iter().take(1 + n_lines[1]).collect(),
             log.collect(),
         ];
-        let lines = parts.into_iter().filter(|part| part.len() > 1).flat_map(|part| {
-            let lines = part.into_iter().chain(iter::once(String::new())).enumerate();
-            lines.map(move |(position, text)| Line {
-                text: cut(&text, size.columns),
-                is_title: position == 0,
-            })
-        });
-        let mut lines: Vec<Line> = lines.collect();
-        // The empty line after the last part.
-        lines.pop();
+        let line = |text: &str, is_title| Line {
+            text: cut(text, size.columns),
+            is_title,
+        };
+        let mut lines = Vec::new();
+        for part in parts.iter().filter(|part| part.len() > 1) {
+            if !lines.is_empty() {
+                lines.push(line("", false));
+            }
+            lines.extend(part.iter().enumerate().map(|(position, text)| line(text, position == 0)));
+        }
         lines.truncate(size.rows);
         lines
     }

@@ -28,6 +28,13 @@ pub(super) struct Figures {
     pub(super) subject: Option<Subject>,
 }
 
+impl Figures {
+    /// Whether the first row of `next_runs` has a next run. It has none if all CronJobs are idle.
+    pub(super) fn has_next_run(&self) -> bool {
+        self.n_suspended + self.n_never < self.n_cron_jobs
+    }
+}
+
 /// The CronJob that the hints name, with its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Subject {

@@ -154,9 +154,7 @@ impl Picture {
     pub(super) fn log_line(&self) -> String {
         let figures = &self.figures;
         let next = match figures.next_runs.first() {
-            Some([cron_job, _, next_run]) if figures.n_suspended + figures.n_never < figures.n_cron_jobs => {
-                format!(", next {cron_job} {next_run}")
-            }
+            Some([cron_job, _, next_run]) if figures.has_next_run() => format!(", next {cron_job} {next_run}"),
             Some(_) | None => String::new(),
         };
         let faults = self.faults.map(|faults| format!("; {faults}")).unwrap_or_default();

@@ -7,21 +7,23 @@ use crate::shard::{ShardCount, ShardId};
 /// The label of every Lease of an installation, with the installation's name as value: one watch delivers them all.
 pub const LEASE_LABEL: &str = "cronwheel.dev/lease";
 
+/// Whether the text is a DNS label (RFC 1123), like the name of a namespace.
+pub fn is_dns_label(text: &str) -> bool {
+    let is_alphanumeric = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let bytes = text.as_bytes();
+    let has_good_ends = bytes.first().is_some_and(is_alphanumeric) && bytes.last().is_some_and(is_alphanumeric);
+    has_good_ends && bytes.len() <= 63 && bytes.iter().all(|byte| is_alphanumeric(byte) || *byte == b'-')
+}
+
 /// The name of an installation. Replicas with the same name share CronJobs; installations with other names have their
 /// own Leases, even in the same namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct InstallationName(Box<str>);
 
 impl InstallationName {
-    /// Creates a name; `None` if the text is not a DNS label (RFC 1123), which a label value and a part of an object
-    /// name must be.
+    /// Creates a name; `None` if the text is not a DNS label, which a label value and a part of an object name must be.
     pub fn new(text: &str) -> Option<InstallationName> {
-        let is_alphanumeric = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-        let bytes = text.as_bytes();
-        let has_good_ends = bytes.first().is_some_and(is_alphanumeric) && bytes.last().is_some_and(is_alphanumeric);
-        let is_label =
-            has_good_ends && bytes.len() <= 63 && bytes.iter().all(|byte| is_alphanumeric(byte) || *byte == b'-');
-        is_label.then(|| InstallationName(text.into()))
+        is_dns_label(text).then(|| InstallationName(text.into()))
     }
 
     /// The name of the `ConfigMap` with the constants that were fixed at installation.

@@ -7,7 +7,12 @@ use std::{
 
 use jiff::SignedDuration;
 
-use crate::{cli::advice::zone_advice, coordination::InstallationName, schedule::Zone, shard::ShardCount};
+use crate::{
+    cli::advice::zone_advice,
+    coordination::{InstallationName, is_dns_label},
+    schedule::Zone,
+    shard::ShardCount,
+};
 
 fn parse_duration(text: &str) -> Result<SignedDuration, String> {
     text.parse()
@@ -71,15 +76,16 @@ pub(in crate::cli) fn parse_zone(name: &str) -> Result<Zone, String> {
     Zone::load(name).map_err(|error| format!("{error}; {}", zone_advice(name)))
 }
 
-/// Parses a DNS label, like the name of a namespace.
+/// Parses the name of an installation, a DNS label.
 pub(in crate::cli) fn parse_installation(name: &str) -> Result<InstallationName, String> {
     InstallationName::new(name)
         .ok_or_else(|| "write a name of lower-case letters, digits and '-', at most 63, such as team-a".to_owned())
 }
 
 pub(in crate::cli) fn parse_namespace(name: &str) -> Result<String, String> {
-    // The name of an installation is a DNS label as well.
-    let label = InstallationName::new(name)
-        .ok_or("write the name of one namespace: lower-case letters, digits and '-', at most 63")?;
-    Ok(label.to_string())
+    if is_dns_label(name) {
+        Ok(name.to_owned())
+    } else {
+        Err("write the name of one namespace: lower-case letters, digits and '-', at most 63".to_owned())
+    }
 }

@@ -144,7 +144,8 @@ impl Picture {
             if !lines.is_empty() {
                 lines.push(line("", false));
             }
-            lines.extend(part.iter().enumerate().map(|(position, text)| line(text, position == 0)));
+            let texts = part.iter().enumerate();
+            lines.extend(texts.map(|(position, text)| line(text, position == 0)));
         }
         lines.truncate(size.rows);
         lines

@@ -252,7 +252,10 @@ mod tests {
         let metrics = Metrics::register().unwrap().clock;
         tokio::spawn(ClockTask::new(api, 4, clock.clone(), metrics).run());
         tokio::time::sleep(Duration::from_millis(100)).await;
-        assert_eq!((n_answered.load(Ordering::Relaxed), clock.verdict()), (4, ClockVerdict::Fine));
+        assert_eq!(
+            (n_answered.load(Ordering::Relaxed), clock.verdict()),
+            (4, ClockVerdict::Fine)
+        );
     }
 
     #[tokio::test(start_paused = true)]

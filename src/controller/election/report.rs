@@ -33,7 +33,8 @@ impl ElectionTask {
             let n_led = overview.led.len().try_into().unwrap_or(i64::MAX);
             self.channels.metrics.led.set(n_led);
             self.channels.jobs_labelled.set(self.election.jobs_labelled());
-            self.channels.next_eviction.set(self.election.next_eviction());
+            let next_eviction = self.election.next_eviction(self.clock.boot());
+            self.channels.next_eviction.set(next_eviction);
         }
         if overview.not_owning != self.logged_not_owning {
             self.logged_not_owning.clone_from(&overview.not_owning);

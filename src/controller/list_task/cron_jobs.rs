@@ -2,7 +2,7 @@
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
-use futures::future::{Either, join_all, select};
+use futures::future::join_all;
 
 use super::ListTask;
 use crate::{
@@ -21,8 +21,8 @@ const CATCH_UP_WAIT: Duration = Duration::from_millis(100);
 /// Interval at which the version of the cache is compared with the current version.
 const CATCH_UP_INTERVAL: Duration = Duration::from_millis(5);
 
-/// How long before the earliest eviction of a member a second watch begins. Its bookmark, one second later, must follow
-/// the eviction and the Lease writes by which shards are taken.
+/// How long before the earliest eviction of a member a second watch begins. Its bookmark arrives 0.5 to 1.75 seconds
+/// after the eviction. It counts only if it follows the Lease writes by which shards are taken.
 const ADVANCE_LEAD: Duration = Duration::from_millis(500);
 
 impl ListTask {
@@ -38,7 +38,6 @@ impl ListTask {
                     Ok(()) = next_eviction.changed() => continue,
                     () = tokio::time::sleep(pause) => {}
                 }
-                tracing::debug!("a member is about to be evicted: checks whether CronJobs have changed");
                 join_all(self.delivered.iter().map(|delivered| self.advance(delivered))).await;
             }
             if next_eviction.changed().await.is_err() {
@@ -56,22 +55,23 @@ impl ListTask {
         }
     }
 
-    /// Ends once the cache contains every write from before this call. Returns the version that it provably contains,
-    /// which was read from the quorum. In a busy cluster, the next change of a CronJob moves the cache to that version.
-    /// In a quiet cluster, a second watch does. Does not end without a complete cache, or if the version cannot be read.
-    async fn cache_is_current(&self, delivered: &DeliveredVersions) -> ResourceVersion {
+    /// Ends once the cache contains every write from before this call: it has reached the version that the quorum of etcd
+    /// has now. In a busy cluster, the next change of a CronJob moves the cache to that version. In a quiet cluster, a
+    /// second watch without an event does. Does not end without a complete cache, or if the version cannot be read.
+    async fn cache_is_current(&self, delivered: &DeliveredVersions) {
         let cache = &delivered.cache;
         if let Some(before) = cache.version() {
             let current = current_version(self.client.clone(), &delivered.scope, self.count).await;
             // A failure of the list is reported. A lower version is one of another history of etcd.
             if let Some(current) = current.ok().filter(|current| *current >= before) {
-                let reached = pin!(reaches(cache, current));
-                let is_current = match select(reached, pin!(self.advance(delivered))).await {
-                    Either::Left((is_current, _)) => is_current,
-                    Either::Right(((), reached)) => reached.await,
+                let mut reached = pin!(reaches(cache, current));
+                let is_current = tokio::select! {
+                    biased;
+                    is_current = &mut reached => is_current,
+                    () = self.advance(delivered) => reached.await,
                 };
                 if is_current {
-                    return current;
+                    return;
                 }
             }
         }
@@ -85,21 +85,19 @@ impl ListTask {
         order: &ListOrder,
         delivered: &DeliveredVersions,
     ) -> Result<ResourceVersion, ListError> {
-        let proven = if order.is_consistent {
+        if order.is_consistent {
             let list_later = Box::pin(async {
                 tokio::time::sleep(CATCH_UP_WAIT).await;
                 self.list_cron_jobs(order, delivered).await
             });
             tokio::select! {
                 biased;
-                current = self.cache_is_current(delivered) => Some(current),
+                () = self.cache_is_current(delivered) => {}
                 listed = list_later => return listed,
             }
-        } else {
-            None
-        };
+        }
         match self.recall(order, delivered).await {
-            Some(recalled) => recalled.map(|version| proven.map_or(version, |proven| proven.max(version))),
+            Some(recalled) => recalled,
             None => Box::pin(self.list_cron_jobs(order, delivered)).await,
         }
     }

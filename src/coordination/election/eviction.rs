@@ -59,12 +59,13 @@ impl Election {
         Some(silent_since + duration)
     }
 
-    /// The instant of the next eviction by any replica, if the Leases of other members are not renewed; `None` without
-    /// other members, or if the view is not trusted.
-    pub fn next_eviction(&self) -> Option<BootInstant> {
+    /// The instant after `now` at which the next member may be evicted by any replica, if the Leases of other members are
+    /// not renewed; `None` if there is no such member, or if the view is not trusted.
+    pub fn next_eviction(&self, now: BootInstant) -> Option<BootInstant> {
         let others = self.view.members.iter().filter(|(pod_uid, _)| !self.is_us(pod_uid));
         let held = others.filter(|(_, seen)| seen.lease.holder.member().is_some());
-        held.filter_map(|(_, seen)| self.expires_at(seen)).min()
+        let expiries = held.filter_map(|(_, seen)| self.expires_at(seen));
+        expiries.filter(|at| *at > now).min()
     }
 
     pub(super) fn retry_victim_later(&mut self, victim: &str, now: BootInstant) {

@@ -171,9 +171,12 @@ impl CronJobCache {
 
     /// Advances a cache of version `since` or later to `through`, if no CronJob has changed between the two.
     pub fn advance_unchanged(&self, since: ResourceVersion, through: ResourceVersion) {
-        // An older cache is another one, which a list has completed meanwhile.
-        if self.version() >= Some(since) {
-            self.advance_to(through);
+        let mut contents = self.contents();
+        // A lower version belongs to another history of etcd.
+        if let CacheState::Everything(at) = &mut contents.state
+            && *at >= since
+        {
+            *at = through.max(*at);
         }
     }
 

@@ -3,7 +3,7 @@
 //! The caller states how new a list must be, and every page carries the version of the list. If the cache of CronJobs
 //! is new enough, CronJobs come from the cache.
 
-use std::{pin::pin, sync::Arc};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use futures::{Stream, StreamExt, stream};
 use kube::{Client, core::WatchEvent};
@@ -57,7 +57,7 @@ pub const PART_SIZE_MAX: usize = 500;
 const RECALLED_PART_SIZE: usize = 100;
 
 /// Duration of the watch that shows whether any CronJob has changed, in seconds. The API server sends a bookmark two
-/// seconds before the end of a watch, so after one second or up to 1.25 seconds later.
+/// seconds before the end of a watch, so between 1 and 2.25 seconds after it begins.
 const UNCHANGED_WATCH_SECS: u32 = 3;
 
 /// The source of a list and its requirements.
@@ -99,14 +99,19 @@ pub async fn current_version(client: Client, scope: &Scope, count: ShardCount) -
     probe::<CronJobText>(client, scope, Selection::ByHash(count)).await
 }
 
-/// Returns the version up to which no CronJob in a scope was created, changed or deleted since another version. A short
-/// watch from `since` shows it: its first event is a bookmark. `None` if the first event is a change, or if the watch fails
-/// or ends without a bookmark.
+/// Returns a version such that no CronJob in a scope was created, changed or deleted between `since` and that version. A
+/// short watch from `since` shows it: its first event is a bookmark of that version. `None` if the first event is a
+/// change, if the watch fails, or if it sends no bookmark within its duration and a second.
 pub async fn unchanged_through(client: Client, scope: &Scope, since: ResourceVersion) -> Option<ResourceVersion> {
     let collection = Collection::new::<CronJobText>(client, scope);
-    let everything = Selector::default();
-    let watch = collection.watch::<CronJobText>(&everything, since, Some(UNCHANGED_WATCH_SECS));
-    match pin!(watch.await.ok()?).next().await {
+    let first_event = async {
+        let everything = Selector::default();
+        let watch = collection.watch::<CronJobText>(&everything, since, Some(UNCHANGED_WATCH_SECS));
+        pin!(watch.await.ok()?).next().await
+    };
+    // A server that vanishes neither answers nor ends the watch.
+    let patience = Duration::from_secs(u64::from(UNCHANGED_WATCH_SECS) + 1);
+    match tokio::time::timeout(patience, first_event).await.ok()? {
         Some(Ok(WatchEvent::Bookmark(bookmark))) => Some(ResourceVersion::read(&bookmark.metadata.resource_version)),
         _ => None,
     }

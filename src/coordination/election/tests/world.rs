@@ -426,7 +426,8 @@ impl World {
 
     /// The next eviction in the view of a running replica.
     pub(super) fn next_eviction(&self, at: usize) -> Option<BootInstant> {
-        self.replicas[at].process.as_ref().unwrap().election.next_eviction()
+        let process = self.replicas[at].process.as_ref().unwrap();
+        process.election.next_eviction(self.local(at))
     }
 
     /// The overview of a running replica.

@@ -8,7 +8,7 @@
 
 use super::{ListWatch, WatchStep};
 use crate::{
-    kube_api::watch::{WatchItem, kinds::Kind},
+    kube_api::watch::{WatchItem, cron_job_cache::CronJobCache, kinds::Kind},
     shard::ResourceVersion,
 };
 
@@ -36,14 +36,20 @@ impl<K: Kind> ListWatch<K> {
         self.newest = self.newest.max(version);
     }
 
-    /// Whether the current version, from the quorum of etcd, belongs to an older history. If so, reports it and begins
-    /// again after a pause. The controller ends its session meanwhile.
+    /// Whether the current version, from the quorum of etcd, belongs to an older history than this watch, or than the
+    /// cache, which a second watch may have advanced. If so, reports it and begins again after a pause. The controller ends its session meanwhile.
     pub(super) fn is_older_history(&mut self, current: ResourceVersion) -> bool {
         // An answer without a version, which no API server gives, proves nothing.
-        if current >= self.newest || current == ResourceVersion::default() {
+        let cache = self.kind.cache();
+        let cached = cache.and_then(CronJobCache::version).unwrap_or_default();
+        let newest = self.newest.max(cached);
+        if current >= newest || current == ResourceVersion::default() {
             return false;
         }
-        let newest = std::mem::replace(&mut self.newest, current);
+        if let Some(cache) = cache {
+            cache.clear();
+        }
+        self.newest = current;
         self.ready.push_back(WatchItem::HistoryWentBack { newest, current });
         self.retry.fail();
         self.next_step = WatchStep::Begin;

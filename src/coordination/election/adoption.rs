@@ -180,7 +180,8 @@ impl Election {
         let term = self.next_term(seen, adoption);
         let lease = seen.lease.as_ref();
         let crashes = lease.map_or(0, |lease| self.crashes_after(lease, adoption));
-        let write = LeaseWrite {
+        let is_released = lease.is_some_and(|lease| lease.holder == Holder::Nobody);
+        let mut write = LeaseWrite {
             holder: Some(self.identity.to_string().into()),
             duration_secs: Some(self.config.timing.duration_secs()),
             term: Some(term),
@@ -190,6 +191,10 @@ impl Election {
         }
         .annotate(annotation::CRASHES, (crashes > 0).then(|| crashes.to_string()))
         .annotate(annotation::WRITTEN_THROUGH, None::<&str>);
+        if !is_released {
+            // The last leader did not write the annotation, so it is of an earlier term.
+            write = write.annotate(annotation::FIRED_THROUGH, None::<&str>);
+        }
         self.taking.insert(shard, (term, adoption));
         self.send(Purpose::Take, write, now);
     }

@@ -41,15 +41,62 @@ fn a_handover_without_fired_through_removes_that_of_an_earlier_term() {
     drained(&mut world, 0);
     world.replicas[1].is_paused = true;
     world.journal.leads.clear();
+    let had = world.load()[1];
     drained(&mut world, 1);
     assert!(
         world.store.moves.values().any(|moves| *moves == 2),
         "a Lease has the annotation of an earlier term"
     );
-    for (_, _, shard, _) in &world.journal.leads {
-        let lease = &world.store.leases[&LeaseKey::Shard(*shard)];
-        assert!(!lease.annotations.contains_key(annotation::FIRED_THROUGH), "{shard:?}");
+    assert_eq!(world.journal.leads.len(), had);
+    assert_eq!(n_fired_through(&world), 0);
+}
+
+/// The number of shards taken since the journal began whose Leases say through which instant a leader fired every slot.
+fn n_fired_through(world: &World) -> usize {
+    let taken = world.journal.leads.iter();
+    let leases = taken.map(|(_, _, shard, _)| &world.store.leases[&LeaseKey::Shard(*shard)]);
+    let annotated = leases.filter(|lease| lease.annotations.contains_key(annotation::FIRED_THROUGH));
+    annotated.count()
+}
+
+#[test]
+fn a_shard_taken_without_a_handover_has_no_fired_through_of_an_earlier_term() {
+    // The Leases still name the former leader, which crashed, or was the last one and released only its member Lease.
+    for (n_replicas, has_crashed) in [(3, true), (2, false)] {
+        let mut world = fleet(64, n_replicas, 1);
+        drained(&mut world, 0);
+        assert!(n_fired_through(&world) > 0);
+        world.journal.leads.clear();
+        let had = world.load()[1];
+        if has_crashed {
+            world.kill(1);
+        } else {
+            drained(&mut world, 1);
+            world.start("next");
+        }
+        world.run_until_led(11_000);
+        assert_eq!(world.journal.leads.len(), had);
+        assert_eq!(n_fired_through(&world), 0, "crashed: {has_crashed}");
     }
+}
+
+#[test]
+fn a_released_shard_keeps_the_fired_through_of_its_last_leader() {
+    let mut world = fleet(16, 3, 1);
+    for slow in 1..3 {
+        world.replicas[slow].loads_nothing = true;
+    }
+    let had = world.load()[0];
+    drained(&mut world, 0);
+    world.run_until_led(2_000);
+    assert!(
+        world
+            .journal
+            .leads
+            .iter()
+            .all(|(_, _, _, adoption)| *adoption == Adoption::Released)
+    );
+    assert_eq!((world.journal.leads.len(), n_fired_through(&world)), (had, had));
 }
 
 fn drained(world: &mut World, leaving: usize) -> u64 {

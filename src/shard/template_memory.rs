@@ -25,7 +25,7 @@ pub struct TemplateUse {
 struct Account {
     bytes_max: u64,
     in_use: TemplateUse,
-    /// The namespaces that use memory. Their reservations share the name.
+    /// The bytes of each namespace that uses memory.
     by_namespace: BTreeMap<Arc<str>, u64>,
 }
 
@@ -108,7 +108,9 @@ impl Account {
     fn reserve(&mut self, reservation: &Reservation) {
         self.in_use.n_bytes += reservation.n_bytes;
         self.in_use.n_not_kept += u64::from(reservation.part != KeptPart::All);
-        *self.by_namespace.entry(Arc::clone(&reservation.namespace)).or_default() += reservation.n_bytes;
+        if reservation.n_bytes > 0 {
+            *self.by_namespace.entry(Arc::clone(&reservation.namespace)).or_default() += reservation.n_bytes;
+        }
     }
 
     fn release(&mut self, reservation: &Reservation) {
@@ -212,6 +214,23 @@ mod tests {
         assert_eq!(memory.in_use(), TemplateUse::default());
         assert!(memory.account().by_namespace.is_empty());
         assert_eq!(reserve(&memory, "a", 500).1, KeptPart::All);
+    }
+
+    #[test]
+    fn a_namespace_that_uses_no_memory_has_no_entry() {
+        let memory = TemplateMemory::new(1_000);
+        let (mut reservation, part) = reserve(&memory, "a", 2_000);
+        let n_namespaces = || memory.account().by_namespace.len();
+        assert_eq!((part, n_namespaces()), (KeptPart::Metadata, 0));
+        assert_eq!(
+            (reservation.renew(2_000, 2_000), n_namespaces()),
+            (KeptPart::Nothing, 0)
+        );
+        assert_eq!((reservation.renew(400, 100), n_namespaces()), (KeptPart::All, 1));
+        assert_eq!(
+            (reservation.renew(2_000, 2_000), n_namespaces()),
+            (KeptPart::Nothing, 0)
+        );
     }
 
     #[test]

@@ -298,7 +298,7 @@ impl ElectionTask {
 
     fn lead(&mut self, shard_term: ShardTerm, adoption: Adoption, entry: Entry) -> Result<(), Ending> {
         let ShardTerm { shard, term } = shard_term;
-        let is_quarantined = self.election.quarantined().contains(shard);
+        let is_quarantined = self.channels.leadership.borrow().is_quarantined(shard);
         tracing::info!(
             shard = shard.0,
             term = term.0,

@@ -78,8 +78,10 @@ impl Leadership {
     pub fn of_one(shard_term: ShardTerm) -> Leadership {
         Leadership {
             terms: BTreeMap::from([(shard_term.shard, shard_term.term)]),
+            quarantined: ShardSet::EMPTY,
+            until: None,
+            fencing: None,
             n_senders: 1,
-            ..Leadership::default()
         }
     }
 
@@ -100,6 +102,8 @@ impl Leadership {
     /// `timing` bounds its writes.
     pub fn of_none_until(until: BootInstant, incarnation: u64, timing: Timing) -> Leadership {
         Leadership {
+            terms: BTreeMap::new(),
+            quarantined: ShardSet::EMPTY,
             until: Some(until),
             fencing: Some(Fencing {
                 timing,
@@ -108,7 +112,6 @@ impl Leadership {
                 renewed_until: until,
             }),
             n_senders: 1,
-            ..Leadership::default()
         }
     }
 

@@ -43,11 +43,11 @@ impl<T> Slab<T> {
 
     /// The record of a place that has one.
     pub(super) fn at(&self, place: u32) -> &T {
-        self.get(place).unwrap_or_else(|| vacant(place))
+        self.get(place).unwrap_or_else(|| vacant::<T>(place))
     }
 
     pub(super) fn at_mut(&mut self, place: u32) -> &mut T {
-        self.get_mut(place).unwrap_or_else(|| vacant(place))
+        self.get_mut(place).unwrap_or_else(|| vacant::<T>(place))
     }
 
     /// Stores a record and returns its place.
@@ -75,8 +75,8 @@ impl<T> Slab<T> {
 }
 
 #[cold]
-fn vacant(place: u32) -> ! {
-    panic!("place {place} is vacant")
+fn vacant<T>(place: u32) -> ! {
+    panic!("place {place} has no {}", std::any::type_name::<T>())
 }
 
 #[cfg(test)]
@@ -107,5 +107,11 @@ mod tests {
         assert_eq!(held, model.keys().copied().collect::<Vec<_>>());
         assert_eq!(slab.free.len() + model.len(), slab.n_places as usize);
         assert!(slab.get(u32::MAX).is_none());
+    }
+
+    #[test]
+    #[should_panic(expected = "place 7 has no u64")]
+    fn a_vacant_place_is_named_with_the_type_of_its_records() {
+        Slab::<u64>::new().at(7);
     }
 }

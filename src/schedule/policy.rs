@@ -142,14 +142,14 @@ pub fn decide(facts: &Facts<'_>, now: Timestamp) -> Verdict {
         None => Decision::Skip(SkipReason::NotDue),
         Some(slot) => admit(slot, facts, now),
     };
-    let may_start = matches!(
+    let is_in_time = matches!(
         decision,
         Decision::Start { .. } | Decision::Skip(SkipReason::AlreadyActive(_) | SkipReason::Forbidden(_))
     );
     Verdict {
         decision,
         next: due.next,
-        is_many_missed: due.is_many_missed && may_start,
+        is_many_missed: due.is_many_missed && is_in_time,
     }
 }
 

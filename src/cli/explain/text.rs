@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     cli::calendar::{Calendar, local_text, span_text, zone_of},
-    schedule::{describe, due, policy::order_expiry},
+    schedule::{describe, policy::order_expiry},
     shard::{CronJobRecord, EventReason},
 };
 
@@ -95,7 +95,7 @@ impl Block<'_> {
         let (Ok(parsed), None | Some(Ok(_))) = (&schedule.parsed, &schedule.zone) else {
             return line(f, "schedule", text);
         };
-        let since = due::earliest_time(record.created, record.status.last_schedule_time, None, self.now);
+        let since = record.status.last_schedule_time.unwrap_or(record.created);
         let calendar = Calendar::new(schedule, parsed, (since, self.now), NEXT_COUNT);
         line(f, "schedule", calendar.schedule_text())?;
         lines(f, "last due", &last_due_lines(record, &calendar))?;

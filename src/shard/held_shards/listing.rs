@@ -84,25 +84,22 @@ impl Listing {
     }
 
     /// The inputs for the shard at the end of the list, whose version is `at`.
-    pub(super) fn done(&self, at: ResourceVersion) -> Vec<Input> {
+    pub(super) fn done(self, at: ResourceVersion) -> Vec<Input> {
+        let is_left_out = |namespace: &str| self.left_out.iter().any(|scope| scope.contains(namespace));
+        let is_gone = |uid: &Uid, last: &Sighting| {
+            last.version <= at && !self.found.contains(uid) && !is_left_out(&last.identity.namespace)
+        };
         let is_ours = self.is_ours(WatchedResource::CronJobs);
-        let mut ended = Vec::new();
-        for (uid, last) in &self.delivered {
-            let is_left_out = self
-                .left_out
-                .iter()
-                .any(|scope| scope.contains(&last.identity.namespace));
-            if is_ours && last.version <= at && !self.found.contains(uid) && !is_left_out {
-                ended.push(Input::CronJobDeleted(uid.clone()));
-            }
-        }
-        for (resource, scope) in self.parts() {
-            let is_left_to_watch = self.left_to_watch.contains(&(resource, scope.clone()));
-            if !is_left_to_watch && !self.left_out.contains(scope) {
-                ended.push(Input::list_done(resource, scope.clone()));
-            }
-        }
-        ended
+        let listed = self.parts().filter(|(resource, scope)| {
+            let is_left_to_watch = |(other, left): &(WatchedResource, Scope)| other == resource && left == *scope;
+            !self.left_to_watch.iter().any(is_left_to_watch) && !self.left_out.contains(*scope)
+        });
+        let listed: Vec<Input> = listed
+            .map(|(resource, scope)| Input::list_done(resource, scope.clone()))
+            .collect();
+        let delivered = self.delivered.into_iter();
+        let gone = delivered.filter(|(uid, last)| is_ours && is_gone(uid, last));
+        gone.map(|(uid, _)| Input::CronJobDeleted(uid)).chain(listed).collect()
     }
 
     /// Records an object that the list found. Returns whether the object still applies.
@@ -120,10 +117,10 @@ impl Listing {
             };
             (WatchedResource::CronJobs, cron_job, namespace)
         };
-        let has_object = |(other, scope): &(WatchedResource, Scope)| {
+        let contains_object = |(other, scope): &(WatchedResource, Scope)| {
             *other == resource && namespace.is_some_and(|name| scope.contains(name))
         };
-        !self.gone.contains(uid) && !self.left_to_watch.iter().any(has_object)
+        !self.gone.contains(uid) && !self.left_to_watch.iter().any(contains_object)
     }
 
     /// Records a watch event. Returns whether the shard should handle it.

@@ -25,6 +25,9 @@ pub struct Trouble {
 }
 
 /// The CronJobs in trouble that a replica names, and the number of omitted ones.
+///
+/// A report is made by additions with one maximum. Until [`TroubleReport::finish`], the named CronJobs are unordered
+/// and up to twice as many as the maximum.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TroubleReport {
     /// The named CronJobs: the first of each namespace before the second of any.
@@ -34,7 +37,7 @@ pub struct TroubleReport {
 }
 
 impl TroubleReport {
-    /// Adds a trouble to a report that names at most `n_max`. [`TroubleReport::finish`] ends the additions.
+    /// Adds a trouble to an unfinished report that will name at most `n_max`.
     pub(crate) fn add(&mut self, trouble: Trouble, n_max: usize) {
         self.named.push(trouble);
         if self.named.len() >= 2 * n_max {
@@ -42,7 +45,7 @@ impl TroubleReport {
         }
     }
 
-    /// Selects the named CronJobs among the added ones.
+    /// Finishes a report: selects the named CronJobs among the added ones, with the maximum of the additions.
     pub(crate) fn finish(&mut self, n_max: usize) {
         self.prune(n_max);
         // A CronJob that was deleted and created again meanwhile is named once.
@@ -53,7 +56,7 @@ impl TroubleReport {
         });
     }
 
-    /// Leaves out the CronJobs of shards that are not in the set, and all beyond a number.
+    /// Leaves out of a finished report the CronJobs of shards that are not in the set, and all beyond a number.
     pub(crate) fn keep(&mut self, shards: &ShardSet, n_max: usize) {
         self.named.retain(|trouble| shards.contains(trouble.shard));
         self.omit_beyond(n_max);

@@ -172,7 +172,9 @@ impl ShardState {
         let scheduled = self.index.job(job).scheduled();
         let cron_job = self.index.cron_job_mut(owner);
         cron_job.add_active(active);
-        if scheduled.is_some_and(|slot| cron_job.advance_cursor(slot)) {
+        if let Some(slot) = scheduled
+            && cron_job.advance_cursor(slot)
+        {
             cron_job.must_decide = true;
             cron_job.note_short_life();
         }

@@ -116,11 +116,12 @@ impl Election {
     /// [`PULLS_MAX`] at a time.
     fn announce(&mut self, now: BootInstant) {
         let may_go = self.may_go(now);
+        let is_moving = |led_shard: &&LedShard| led_shard.handover != Handover::None;
         let inputs = OfferInputs {
             generation: self.view.generation,
             may_pull: self.may_pull(now),
             is_leaving: self.is_leaving(),
-            n_moving: self.led_where(|led_shard| led_shard.handover != Handover::None).len(),
+            n_moving: self.led_shards.values().filter(is_moving).count(),
             n_may_go: may_go.len(),
         };
         let has_reason = inputs.is_leaving || inputs.may_pull || !self.view.quarantined().is_empty();

@@ -15,8 +15,8 @@ use crate::shard::{
     record::CronJobRecord,
 };
 
-/// Whether a difference beside the schedule matters to the decisions of a shard.
-fn has_other_difference(old: &CronJobRecord, new: &CronJobRecord) -> bool {
+/// Whether a difference other than the schedule matters to the decisions of a shard.
+fn differs_beyond_schedule(old: &CronJobRecord, new: &CronJobRecord) -> bool {
     let key = |record: &CronJobRecord| {
         (
             record.is_deleting,
@@ -48,7 +48,7 @@ impl ShardState {
             return;
         }
         let is_schedule_changed = record.schedule.differs_from(&cron_job.record.schedule);
-        let is_changed = is_schedule_changed || has_other_difference(&cron_job.record, &record);
+        let is_changed = is_schedule_changed || differs_beyond_schedule(&cron_job.record, &record);
         let has_other_thresholds = cron_job.record.trouble_thresholds != record.trouble_thresholds;
         let is_status_news = cron_job.take_status(&record.status);
         let was_undecodable = std::mem::take(&mut cron_job.is_undecodable);

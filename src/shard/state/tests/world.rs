@@ -172,8 +172,10 @@ impl World {
             writes: BTreeMap::new(),
             version: 100,
         };
-        if phase == ShardPhase::Leading {
-            world.shard.lead(now);
+        match phase {
+            ShardPhase::Standby => {}
+            ShardPhase::Leading => world.shard.lead(now),
+            ShardPhase::Closing | ShardPhase::Sealed => panic!("no shard begins in phase {phase:?}"),
         }
         world.list(cron_jobs, jobs);
         world

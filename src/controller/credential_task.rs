@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Interval between reads. A forced rotation invalidates the old token at once, and a replica holds its Leases only for
-/// seconds without a renewal. Users can rely on new files within a minute.
+/// seconds without a renewal. The documentation promises this interval.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Minimum interval between two warnings about the same files.

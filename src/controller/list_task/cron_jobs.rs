@@ -75,7 +75,7 @@ impl ListTask {
                 }
             }
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     /// Reads the CronJobs from the cache if it is complete and as new as the order requires, or becomes so before a list

@@ -18,7 +18,7 @@ use std::{
     time::Duration,
 };
 
-use http::{HeaderValue, Request, Response};
+use http::{Request, Response, Uri};
 use hyper::body::Incoming;
 use kube::{
     Client,
@@ -26,8 +26,8 @@ use kube::{
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower::{
-    BoxError, Layer, Service,
-    util::{BoxService, MapFutureLayer, MapRequestLayer, option_layer},
+    BoxError, Layer,
+    util::{BoxCloneService, BoxCloneSyncService, MapFutureLayer, option_layer},
 };
 
 pub(super) use self::headers::{retry_after, server_date};
@@ -39,7 +39,7 @@ pub use self::{
 };
 use self::{
     sockets::Sockets,
-    transport::{TransportParts, WatchTransport},
+    transport::{TransportParts, watch_transport},
 };
 
 /// Maximum number of requests in flight on one connection. The API server allows 100 streams by default. Ten are left
@@ -86,12 +86,7 @@ pub enum ConnectError {
 /// wait 40 ms for the acknowledgement of the handshake. The client speaks HTTP/1.1, so everything read from a
 /// connection belongs to one request.
 pub fn watch_client(server: &ApiServer) -> Result<Client, ConnectError> {
-    let named = MapRequestLayer::new(|mut request: Request<Body>| {
-        let name = HeaderValue::from_static(USER_AGENT);
-        request.headers_mut().insert(http::header::USER_AGENT, name);
-        request
-    });
-    let service = with_layers(server, named.layer(WatchTransport::new(server)))?;
+    let service = with_layers(server, watch_transport(server))?;
     // Around all layers, since credentials may have to be fetched first.
     let service = MapFutureLayer::new(answered_in_time).layer(service);
     Ok(Client::new(service, &server.config().default_namespace))
@@ -136,7 +131,7 @@ impl WriteConnections {
         let clients: Result<Vec<Client>, ConnectError> = (0..n_connections.max(1))
             .map(|_| write_client(server, &parts))
             .collect();
-        Ok(WriteConnections::new(clients?, parts.sockets()))
+        Ok(WriteConnections::new(clients?, parts.sockets))
     }
 
     /// Wraps existing clients, at least one.
@@ -230,21 +225,21 @@ fn write_client(server: &ApiServer, parts: &TransportParts) -> Result<Client, Co
     Ok(Client::new(service, &server.config().default_namespace))
 }
 
-/// A transport with layers.
-type ApiService = BoxService<Request<Body>, Response<Incoming>, BoxError>;
+/// Sends requests to the API server.
+type ApiService = BoxCloneService<Request<Body>, Response<Incoming>, BoxError>;
+
+/// Opens connections to the API server.
+type Connector<Stream> = BoxCloneSyncService<Uri, Stream, BoxError>;
 
 /// Adds the token of a file and `kube`'s layers for the address and all other credentials to a transport, without those
 /// for spans and retries.
-fn with_layers<T>(server: &ApiServer, transport: T) -> Result<ApiService, ConnectError>
-where
-    T: Service<Request<Body>, Response = Response<Incoming>, Error = BoxError, Future: Send> + Clone + Send + 'static,
-{
+fn with_layers(server: &ApiServer, transport: ApiService) -> Result<ApiService, ConnectError> {
     let config = server.config();
     let headers = config.extra_headers_layer().map_err(ConnectError::Credentials)?;
     let auth = config.auth_layer().map_err(ConnectError::Credentials)?;
     let transport = option_layer(server.token_layer()).layer(transport);
     let transport = option_layer(auth).layer(headers.layer(transport));
-    Ok(BoxService::new(config.base_uri_layer().layer(transport)))
+    Ok(ApiService::new(config.base_uri_layer().layer(transport)))
 }
 
 /// Maximum time to connect: within a cluster, connecting takes milliseconds or fails.

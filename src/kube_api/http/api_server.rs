@@ -13,15 +13,19 @@
 use std::sync::Arc;
 
 use http::{Request, header::AUTHORIZATION};
-use hyper_rustls::{DefaultServerNameResolver, FixedServerNameResolver, HttpsConnector, ResolveServerName};
+use hyper::rt::{Read, Write};
+use hyper_rustls::{
+    DefaultServerNameResolver, FixedServerNameResolver, HttpsConnector, MaybeHttpsStream, ResolveServerName,
+};
+use hyper_util::client::legacy::connect::Connection;
 use kube::{Config, client::Body};
 use rustls::ClientConfig;
 use tower::util::MapRequestLayer;
 
 use super::{
-    ConnectError,
+    ConnectError, Connector,
     credential_file::{CredentialFileError, Refreshed},
-    proxy::{Proxy, ProxyConnector},
+    proxy::{Proxy, through_proxy},
     tls_files::{Tls, TlsFiles},
     token_file::TokenFile,
 };
@@ -99,9 +103,13 @@ impl ApiServer {
     }
 
     /// Adds the proxy and TLS to a connector, for the HTTP versions of the TLS configuration.
-    pub(super) fn connector<C>(&self, tls: &Arc<ClientConfig>, tcp: C) -> HttpsConnector<ProxyConnector<C>> {
-        let tcp = ProxyConnector::new(self.proxy.as_ref(), tcp);
-        HttpsConnector::new(tcp, Arc::clone(tls), false, Arc::clone(&self.server_name))
+    pub(super) fn connector<S>(&self, tls: &Arc<ClientConfig>, tcp: Connector<S>) -> Connector<MaybeHttpsStream<S>>
+    where
+        S: Connection + Read + Write + Unpin + Send + 'static,
+    {
+        let tcp = through_proxy(self.proxy.as_ref(), tcp);
+        let server_name = Arc::clone(&self.server_name);
+        Connector::new(HttpsConnector::new(tcp, Arc::clone(tls), false, server_name))
     }
 }
 

@@ -4,13 +4,7 @@
 //! `kube` takes `HTTPS_PROXY` for every server that a kubeconfig names. [`exempt_from_proxy`] applies the exemptions
 //! of other Kubernetes clients: loopback addresses, and the entries of `NO_PROXY`.
 
-use std::{
-    future::Future,
-    net::IpAddr,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-};
+use std::{net::IpAddr, sync::Arc};
 
 use http::{Uri, uri::Scheme};
 use hyper::rt::{Read, Write};
@@ -19,9 +13,9 @@ use hyper_util::client::{
     proxy::matcher::{Intercept, Matcher},
 };
 use kube::Config;
-use tower::{BoxError, Service};
+use tower::{BoxError, ServiceExt};
 
-use super::ConnectError;
+use super::{ConnectError, Connector};
 
 /// Removes the proxy of the environment from a configuration whose server is exempt from it. A proxy that the kubeconfig
 /// itself names stays. `variable` reads the environment.
@@ -79,28 +73,24 @@ impl Proxy {
     }
 }
 
-/// Connects to the API server, directly or through a proxy.
-#[derive(Clone)]
-pub(super) enum ProxyConnector<C> {
-    Direct(C),
-    Tunnel { tunnel: Tunnel<C>, name: Arc<str> },
-}
-
-impl<C> ProxyConnector<C> {
-    pub(super) fn new(proxy: Option<&Proxy>, connector: C) -> ProxyConnector<C> {
-        let Some(Proxy { intercept, name }) = proxy else {
-            return ProxyConnector::Direct(connector);
-        };
-        let tunnel = Tunnel::new(intercept.uri().clone(), connector);
-        let tunnel = match intercept.basic_auth() {
-            Some(credentials) => tunnel.with_auth(credentials.clone()),
-            None => tunnel,
-        };
-        ProxyConnector::Tunnel {
-            tunnel,
-            name: Arc::clone(name),
-        }
-    }
+/// Makes a connector connect to the API server, directly or through a proxy.
+pub(super) fn through_proxy<S>(proxy: Option<&Proxy>, connector: Connector<S>) -> Connector<S>
+where
+    S: Read + Write + Unpin + Send + 'static,
+{
+    let Some(Proxy { intercept, name }) = proxy else {
+        return connector;
+    };
+    let tunnel = Tunnel::new(intercept.uri().clone(), connector);
+    let tunnel = match intercept.basic_auth() {
+        Some(credentials) => tunnel.with_auth(credentials.clone()),
+        None => tunnel,
+    };
+    let proxy = Arc::clone(name);
+    Connector::new(tunnel.map_err(move |error| {
+        let source = error.into();
+        BoxError::from(ProxyError { proxy, source })
+    }))
 }
 
 /// The reason why the proxy gave no connection to the API server.
@@ -109,43 +99,6 @@ impl<C> ProxyConnector<C> {
 struct ProxyError {
     proxy: Arc<str>,
     source: BoxError,
-}
-
-impl<C> Service<Uri> for ProxyConnector<C>
-where
-    C: Service<Uri>,
-    C::Future: Send + 'static,
-    C::Response: Read + Write + Unpin + Send + 'static,
-    C::Error: Into<BoxError>,
-{
-    type Response = C::Response;
-    type Error = BoxError;
-    type Future = Pin<Box<dyn Future<Output = Result<C::Response, BoxError>> + Send>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        match self {
-            ProxyConnector::Direct(connector) => connector.poll_ready(context).map_err(Into::into),
-            ProxyConnector::Tunnel { tunnel, .. } => tunnel.poll_ready(context).map_err(Into::into),
-        }
-    }
-
-    fn call(&mut self, server: Uri) -> Self::Future {
-        match self {
-            ProxyConnector::Direct(connector) => {
-                let connecting = connector.call(server);
-                Box::pin(async move { connecting.await.map_err(Into::into) })
-            }
-            ProxyConnector::Tunnel { tunnel, name } => {
-                let (connecting, proxy) = (tunnel.call(server), Arc::clone(name));
-                Box::pin(async move {
-                    connecting.await.map_err(|error| {
-                        let source = error.into();
-                        ProxyError { proxy, source }.into()
-                    })
-                })
-            }
-        }
-    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 //! and would deliver it when a network recovers.
 
 use std::{
-    future::Future,
     io::{self, IoSlice},
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
@@ -10,7 +9,6 @@ use std::{
     time::Duration,
 };
 
-use http::Uri;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::{
     client::legacy::connect::{Connected, Connection, HttpConnector},
@@ -22,9 +20,9 @@ use rustix::{
     net::{Shutdown, shutdown, sockopt::set_socket_linger},
 };
 use tokio::net::TcpStream;
-use tower::{BoxError, Service};
+use tower::{BoxError, ServiceExt};
 
-use super::api_connection::ApiConnection;
+use super::{Connector, api_connection::ApiConnection};
 
 /// The open sockets. Clones share the set.
 #[derive(Clone, Debug, Default)]
@@ -56,36 +54,17 @@ impl Sockets {
     }
 }
 
-/// Connects and tracks every socket.
-#[derive(Clone)]
-pub(super) struct TrackingConnector {
-    pub(super) tcp: HttpConnector,
-    pub(super) sockets: Sockets,
-}
-
-type Connecting = Pin<Box<dyn Future<Output = Result<TrackedStream, BoxError>> + Send>>;
-
-impl Service<Uri> for TrackingConnector {
-    type Response = TrackedStream;
-    type Error = BoxError;
-    type Future = Connecting;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.tcp.poll_ready(context).map_err(BoxError::from)
-    }
-
-    fn call(&mut self, uri: Uri) -> Connecting {
-        let (connecting, sockets) = (self.tcp.call(uri), self.sockets.clone());
-        Box::pin(async move {
-            let stream = connecting.await?;
-            let socket = sockets.track(stream.inner())?;
-            Ok(TrackedStream {
-                stream,
-                identity: ApiConnection::new(),
-                _socket: socket,
-            })
+/// Makes a connector track every socket.
+pub(super) fn tracking(tcp: HttpConnector, sockets: Sockets) -> Connector<TrackedStream> {
+    Connector::new(tcp.map_result(move |connected: Result<TokioIo<TcpStream>, _>| {
+        let stream = connected?;
+        let socket = sockets.track(stream.inner())?;
+        Ok::<_, BoxError>(TrackedStream {
+            stream,
+            identity: ApiConnection::new(),
+            _socket: socket,
         })
-    }
+    }))
 }
 
 /// A stream with a tracked socket. The second handle is dropped with it, which closes the socket.
@@ -140,6 +119,7 @@ impl Write for TrackedStream {
 
 #[cfg(test)]
 mod tests {
+    use http::Uri;
     use hyper_util::rt::TokioIo;
     use tokio::{
         io::{AsyncReadExt, AsyncWriteExt},
@@ -152,11 +132,8 @@ mod tests {
     async fn pair(sockets: &Sockets) -> (TrackedStream, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let uri: Uri = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
-        let mut connector = TrackingConnector {
-            tcp: HttpConnector::new(),
-            sockets: sockets.clone(),
-        };
-        let (stream, accepted) = tokio::join!(connector.call(uri), listener.accept());
+        let connector = tracking(HttpConnector::new(), sockets.clone());
+        let (stream, accepted) = tokio::join!(connector.oneshot(uri), listener.accept());
         (stream.unwrap(), accepted.unwrap().0)
     }
 

@@ -3,38 +3,38 @@
 //! The HTTP/2 client never falls back to HTTP/1.1. Concurrent requests without a connection therefore wait for one
 //! handshake. With a fallback, each would open a connection. A server behind TLS that does not negotiate HTTP/2 is
 //! detected before anything is sent, and HTTP/1.1 is used from then on.
+//!
+//! A transport whose TLS configuration was replaced makes new clients. Requests in flight are still answered over the
+//! old connections, which then close.
 
 use std::{
-    future::Future,
-    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    task::{Context, Poll},
     time::Duration,
 };
 
-use http::{Request, Response, Uri, uri::Scheme};
-use hyper::body::Incoming;
-use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
+use http::{HeaderValue, Request, Uri, header, uri::Scheme};
+use hyper_rustls::MaybeHttpsStream;
 use hyper_timeout::TimeoutConnector;
 use hyper_util::{
     client::legacy::{
         self,
         connect::{Connection, HttpConnector, capture_connection},
     },
-    rt::{TokioExecutor, TokioTimer},
+    rt::{TokioExecutor, TokioIo, TokioTimer},
 };
 use kube::client::Body;
-use tower::{BoxError, Service};
+use tokio::net::TcpStream;
+use tower::{BoxError, ServiceExt, service_fn};
 
 use super::{
-    CONNECT_TIMEOUT, ConnectionTimes, MAX_IN_FLIGHT_PER_CONNECTION, WATCH_SILENCE_MAX,
+    ApiService, CONNECT_TIMEOUT, ConnectionTimes, Connector, MAX_IN_FLIGHT_PER_CONNECTION, USER_AGENT,
+    WATCH_SILENCE_MAX,
     api_connection::ApiConnection,
     api_server::ApiServer,
-    proxy::ProxyConnector,
-    sockets::{Sockets, TrackedStream, TrackingConnector},
+    sockets::{Sockets, TrackedStream, tracking},
     tls_files::Tls,
 };
 
@@ -42,7 +42,9 @@ use super::{
 #[derive(Clone)]
 pub(super) struct TransportParts {
     server: ApiServer,
-    tcp: TrackingConnector,
+    tcp: Connector<TrackedStream>,
+    /// The sockets of all transports.
+    pub(super) sockets: Sockets,
     /// Whether the server has no TLS, or negotiated HTTP/1.1.
     speaks_http1_only: Arc<AtomicBool>,
     times: ConnectionTimes,
@@ -62,19 +64,46 @@ impl TransportParts {
         let is_plain = server.config().cluster_url.scheme() == Some(&Scheme::HTTP);
         TransportParts {
             server: server.clone(),
-            tcp: TrackingConnector { tcp, sockets },
+            tcp: tracking(tcp, sockets.clone()),
+            sockets,
             speaks_http1_only: Arc::new(AtomicBool::new(is_plain)),
             times,
         }
     }
 
-    /// Returns the sockets of all transports.
-    pub(super) fn sockets(&self) -> Sockets {
-        self.tcp.sockets.clone()
+    /// Sends requests over HTTP/2 or HTTP/1.1.
+    pub(super) fn transport(&self) -> ApiService {
+        let parts = self.clone();
+        let mut tls = parts.server.tls();
+        let mut clients = parts.clients(&tls);
+        ApiService::new(service_fn(move |mut request: Request<Body>| {
+            let current = parts.server.tls();
+            if !Arc::ptr_eq(&tls, &current) {
+                clients = parts.clients(&current);
+                tls = current;
+            }
+            let captured = capture_connection(&mut request);
+            let answer = if parts.speaks_http1_only.load(Ordering::Relaxed) {
+                clients.http1.request(request)
+            } else {
+                clients.http2.request(request)
+            };
+            async move {
+                let response = answer.await?;
+                let connection = response.extensions().get::<ApiConnection>();
+                if connection.is_some_and(ApiConnection::is_retired)
+                    && let Some(connected) = captured.connection_metadata().as_ref()
+                {
+                    // The next request opens another connection; this one closes after its last answer.
+                    connected.poison();
+                }
+                Ok(response)
+            }
+        }))
     }
 
-    pub(super) fn transport(&self) -> Transport {
-        let tls = self.server.tls();
+    /// Creates clients whose connections have this TLS configuration.
+    fn clients(&self, tls: &Tls) -> Clients {
         let connector = self.server.connector(&tls.any_version, self.tcp.clone());
         let mut http1 = legacy::Client::builder(TokioExecutor::new());
         http1
@@ -91,116 +120,41 @@ impl TransportParts {
             .http2_keep_alive_interval(self.times.keep_alive_interval)
             .http2_keep_alive_timeout(self.times.keep_alive_timeout)
             .http2_keep_alive_while_idle(true);
-        let http2_connector = Http2Connector {
-            inner: connector.clone(),
-            parts: self.clone(),
-        };
-        Transport {
-            http1: http1.build(connector),
-            http2: http2.build(http2_connector),
-            parts: self.clone(),
-            tls,
+        Clients {
+            http1: http1.build(connector.clone()),
+            http2: http2.build(self.http2_only(connector)),
         }
     }
-}
 
-/// HTTP/1.1 for lists and watches, which may be silent for [`WATCH_SILENCE_MAX`].
-#[derive(Clone)]
-pub(super) struct WatchTransport {
-    client: legacy::Client<TimeoutConnector<HttpsConnector<ProxyConnector<HttpConnector>>>, Body>,
-    /// The TLS configuration of the client's connections.
-    tls: Arc<Tls>,
-    server: ApiServer,
-}
-
-impl WatchTransport {
-    pub(super) fn new(server: &ApiServer) -> WatchTransport {
-        let mut tcp = HttpConnector::new();
-        tcp.enforce_http(false);
-        tcp.set_nodelay(true);
-        let tls = server.tls();
-        let mut connector = TimeoutConnector::new(server.connector(&tls.http1_only, tcp));
-        connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
-        connector.set_read_timeout(Some(WATCH_SILENCE_MAX));
-        // Idle time before a request does not count.
-        connector.set_reset_reader_on_write(true);
-        WatchTransport {
-            client: legacy::Client::builder(TokioExecutor::new()).build(connector),
-            tls,
-            server: server.clone(),
-        }
-    }
-}
-
-impl Service<Request<Body>> for WatchTransport {
-    type Response = Response<Incoming>;
-    type Error = BoxError;
-    type Future = BoxFuture<Self::Response, Self::Error>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        if !Arc::ptr_eq(&self.tls, &self.server.tls()) {
-            *self = WatchTransport::new(&self.server);
-        }
-        let answer = self.client.request(request);
-        Box::pin(async move { Ok(answer.await?) })
-    }
-}
-
-/// Sends requests over HTTP/2 or HTTP/1.1.
-#[derive(Clone)]
-pub(super) struct Transport {
-    http1: legacy::Client<HttpsConnector<ProxyConnector<TrackingConnector>>, Body>,
-    http2: legacy::Client<Http2Connector, Body>,
-    /// The TLS configuration of both clients' connections.
-    tls: Arc<Tls>,
-    parts: TransportParts,
-}
-
-type BoxFuture<T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send>>;
-
-impl Service<Request<Body>> for Transport {
-    type Response = Response<Incoming>;
-    type Error = BoxError;
-    type Future = BoxFuture<Self::Response, Self::Error>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
-        if !Arc::ptr_eq(&self.tls, &self.parts.server.tls()) {
-            // Requests in flight are still answered over the old connections, which then close.
-            *self = self.parts.transport();
-        }
-        let captured = capture_connection(&mut request);
-        let answer = if self.parts.speaks_http1_only.load(Ordering::Relaxed) {
-            self.http1.request(request)
-        } else {
-            self.http2.request(request)
-        };
-        Box::pin(async move {
-            let response = answer.await?;
-            let connection = response.extensions().get::<ApiConnection>();
-            if connection.is_some_and(ApiConnection::is_retired)
-                && let Some(connected) = captured.connection_metadata().as_ref()
-            {
-                // The next request opens another connection; this one closes after its last answer.
-                connected.poison();
+    /// Makes a connector refuse connections that are not HTTP/2 or take too long.
+    fn http2_only(&self, connector: Connector<TlsStream>) -> Connector<TlsStream> {
+        let connect_timeout = self.times.connect_timeout;
+        let speaks_http1_only = Arc::clone(&self.speaks_http1_only);
+        Connector::new(service_fn(move |uri: Uri| {
+            let connecting = connector.clone().oneshot(uri);
+            let speaks_http1_only = Arc::clone(&speaks_http1_only);
+            async move {
+                // Including TLS: a stopped server's kernel still accepts connections.
+                let stream = tokio::time::timeout(connect_timeout, connecting).await;
+                let stream = stream.map_err(|_| Http2Error::Timeout(connect_timeout))??;
+                if stream.connected().is_negotiated_h2() {
+                    return Ok(stream);
+                }
+                speaks_http1_only.store(true, Ordering::Relaxed);
+                Err(BoxError::from(Http2Error::Http1Only))
             }
-            Ok(response)
-        })
+        }))
     }
 }
 
-/// Connects, and refuses connections that are not HTTP/2 or take too long.
+/// A stream with TLS, or without it for a server that has none.
+type TlsStream = MaybeHttpsStream<TrackedStream>;
+
+/// The clients of a transport.
 #[derive(Clone)]
-struct Http2Connector {
-    inner: HttpsConnector<ProxyConnector<TrackingConnector>>,
-    parts: TransportParts,
+struct Clients {
+    http1: legacy::Client<Connector<TlsStream>, Body>,
+    http2: legacy::Client<Connector<TlsStream>, Body>,
 }
 
 /// The reasons why there is no HTTP/2 connection. The request fails before it is sent.
@@ -213,28 +167,35 @@ enum Http2Error {
     Timeout(Duration),
 }
 
-impl Service<Uri> for Http2Connector {
-    type Response = MaybeHttpsStream<TrackedStream>;
-    type Error = BoxError;
-    type Future = BoxFuture<Self::Response, Self::Error>;
+/// Sends lists and watches over HTTP/1.1. They may be silent for [`WATCH_SILENCE_MAX`].
+pub(super) fn watch_transport(server: &ApiServer) -> ApiService {
+    let server = server.clone();
+    let mut tls = server.tls();
+    let mut client = watch_client(&server, &tls);
+    ApiService::new(service_fn(move |mut request: Request<Body>| {
+        let current = server.tls();
+        if !Arc::ptr_eq(&tls, &current) {
+            client = watch_client(&server, &current);
+            tls = current;
+        }
+        let name = HeaderValue::from_static(USER_AGENT);
+        request.headers_mut().insert(header::USER_AGENT, name);
+        let answer = client.request(request);
+        async move { Ok(answer.await?) }
+    }))
+}
 
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.inner.poll_ready(context)
-    }
+type WatchConnector = TimeoutConnector<Connector<MaybeHttpsStream<TokioIo<TcpStream>>>>;
 
-    fn call(&mut self, uri: Uri) -> Self::Future {
-        let connecting = self.inner.call(uri);
-        let connect_timeout = self.parts.times.connect_timeout;
-        let speaks_http1_only = Arc::clone(&self.parts.speaks_http1_only);
-        Box::pin(async move {
-            // Including TLS: a stopped server's kernel still accepts connections.
-            let stream = tokio::time::timeout(connect_timeout, connecting).await;
-            let stream = stream.map_err(|_| Http2Error::Timeout(connect_timeout))??;
-            if stream.connected().is_negotiated_h2() {
-                return Ok(stream);
-            }
-            speaks_http1_only.store(true, Ordering::Relaxed);
-            Err(Http2Error::Http1Only.into())
-        })
-    }
+fn watch_client(server: &ApiServer, tls: &Tls) -> legacy::Client<WatchConnector, Body> {
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_nodelay(true);
+    let tcp = Connector::new(tcp.map_err(BoxError::from));
+    let mut connector = TimeoutConnector::new(server.connector(&tls.http1_only, tcp));
+    connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
+    connector.set_read_timeout(Some(WATCH_SILENCE_MAX));
+    // Idle time before a request does not count.
+    connector.set_reset_reader_on_write(true);
+    legacy::Client::builder(TokioExecutor::new()).build(connector)
 }

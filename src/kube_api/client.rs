@@ -12,7 +12,7 @@ use crate::{
         exchange::{self, ExchangeError, Request},
         http::{ServerDate, WriteConnections},
         objects::{
-            classify::{self, Answer, EventOutcome, LabelOutcome, OrderOutcome, RawAnswer},
+            classify::{self, Answer, EventOutcome, LabelOutcome, OrderOutcome, RawAnswer, error_text},
             decode::Decoder,
             encode,
         },
@@ -52,8 +52,12 @@ pub struct Answered<T> {
 impl<T> Answered<T> {
     /// The outcome of a request that is not sent, or whose answer is not awaited.
     pub fn without_answer(outcome: T) -> Answered<T> {
+        Answered::unanswered(Answer::Outcome(outcome))
+    }
+
+    fn unanswered(answer: Answer<T>) -> Answered<T> {
         Answered {
-            answer: Answer::Outcome(outcome),
+            answer,
             code: None,
             server_date: None,
             not_permitted: None,
@@ -235,17 +239,18 @@ fn answered<T: OrderOutcome>(
             fenced_over: classify::is_fenced(&answer).then_some(connection),
             server_date: answer.server_date,
         },
-        Err(error) => Answered {
-            answer: match &error {
-                ExchangeError::Request(_) => classify::failed(&error),
+        Err(error) => {
+            let (message, retry_after) = (error_text(&error), None);
+            Answered::unanswered(match error {
+                // It cannot be sent, which is no evidence about other requests.
+                ExchangeError::Request(_) => Answer::Outcome(T::failed(message, retry_after)),
                 // The connection works, otherwise its keep-alive would have ended it: only this request has no answer.
-                ExchangeError::Timeout(_) | ExchangeError::TooLong(_) => classify::stuck(&error),
-                ExchangeError::Transport(_) | ExchangeError::Body(_) => classify::unanswered(&error),
-            },
-            code: None,
-            server_date: None,
-            not_permitted: None,
-            fenced_over: None,
-        },
+                // It may have been applied.
+                ExchangeError::Timeout(_) | ExchangeError::TooLong(_) => {
+                    Answer::Outcome(T::unanswered(message, retry_after))
+                }
+                ExchangeError::Transport(_) | ExchangeError::Body(_) => Answer::Unavailable { retry_after, message },
+            })
+        }
     }
 }

@@ -10,7 +10,7 @@ mod refusal;
 #[cfg(test)]
 mod tests;
 
-use std::{borrow::Cow, collections::BTreeMap, error::Error, time::Duration};
+use std::{borrow::Cow, collections::BTreeMap, time::Duration};
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -106,14 +106,14 @@ pub fn create(answer: &RawAnswer) -> Answer<CreateOutcome> {
     sorted(answer, created, create_refused)
 }
 
-fn created(body: &[u8]) -> Result<CreateOutcome, Unreadable> {
-    let stored: StoredObject<'_> = serde_json::from_slice(body)?;
-    let created: Timestamp = stored.metadata.creation_timestamp.parse().map_err(|_| Unreadable)?;
+fn created(body: &[u8]) -> Option<CreateOutcome> {
+    let stored: StoredObject<'_> = serde_json::from_slice(body).ok()?;
+    let created: Timestamp = stored.metadata.creation_timestamp.parse().ok()?;
     let mut shard_labels = ShardLabels::default();
     for (key, value) in stored.metadata.labels.iter().flatten() {
         shard_labels.note(key, value);
     }
-    Ok(CreateOutcome::Created {
+    Some(CreateOutcome::Created {
         shard_labels,
         uid: crate::shard::Uid::new(&stored.metadata.uid),
         resource_version: stored.metadata.resource_version.into(),
@@ -177,7 +177,7 @@ fn is_refused_for_good(status: StatusCode, refusal: &Refusal) -> bool {
 
 /// The answer to the deletion of a Job (B-4.4).
 pub fn delete(answer: &RawAnswer) -> Answer<DeleteOutcome> {
-    let deleted = |_: &[u8]| Ok(DeleteOutcome::Deleted);
+    let deleted = |_: &[u8]| Some(DeleteOutcome::Deleted);
     sorted(answer, deleted, |status, refusal| {
         if is_gone(status, &refusal) {
             return DeleteOutcome::Gone;
@@ -203,7 +203,7 @@ fn read<O: DeserializeOwned, R>(
     decode: impl FnOnce(O) -> Result<R, DecodeError>,
 ) -> Answer<ReadOutcome<R>> {
     let found = |body: &[u8]| {
-        Ok(match decode(serde_json::from_slice(body)?) {
+        Some(match decode(serde_json::from_slice(body).ok()?) {
             Ok(record) => ReadOutcome::Found(Box::new(record)),
             Err(error) => ReadOutcome::failed(bounded(&error.to_string()), None),
         })
@@ -226,17 +226,17 @@ pub fn status_write(answer: &RawAnswer) -> Answer<StatusOutcome> {
     })
 }
 
-fn stored(body: &[u8]) -> Result<StatusOutcome, Unreadable> {
-    let stored: StoredObject<'_> = serde_json::from_slice(body)?;
-    let version = stored.metadata.resource_version.parse().map_err(|_| Unreadable)?;
-    Ok(StatusOutcome::Stored {
+fn stored(body: &[u8]) -> Option<StatusOutcome> {
+    let stored: StoredObject<'_> = serde_json::from_slice(body).ok()?;
+    let version = stored.metadata.resource_version.parse().ok()?;
+    Some(StatusOutcome::Stored {
         resource_version: ResourceVersion(version),
     })
 }
 
 /// The answer to labelling a Job. It conflicts with no other write.
 pub fn label(answer: &RawAnswer) -> Answer<LabelOutcome> {
-    let labelled = |_: &[u8]| Ok(LabelOutcome::Labelled);
+    let labelled = |_: &[u8]| Some(LabelOutcome::Labelled);
     sorted(answer, labelled, |status, refusal| match status {
         StatusCode::NOT_FOUND | StatusCode::CONFLICT => LabelOutcome::Gone,
         _ => LabelOutcome::failed(refusal.message, refusal.retry_after),
@@ -245,30 +245,12 @@ pub fn label(answer: &RawAnswer) -> Answer<LabelOutcome> {
 
 /// The answer to creating or patching an Event (B-14.1).
 pub fn event(answer: &RawAnswer) -> Answer<EventOutcome> {
-    let stored = |_: &[u8]| Ok(EventOutcome::Stored);
+    let stored = |_: &[u8]| Some(EventOutcome::Stored);
     sorted(answer, stored, |status, refusal| match status {
         StatusCode::CONFLICT if refusal.reason == "AlreadyExists" => EventOutcome::Exists,
         StatusCode::NOT_FOUND | StatusCode::CONFLICT => EventOutcome::Gone,
         _ => EventOutcome::Rejected,
     })
-}
-
-/// The request cannot be sent, which is no evidence about other requests.
-pub fn failed<T: OrderOutcome>(error: &(dyn Error + 'static)) -> Answer<T> {
-    Answer::Outcome(T::failed(error_text(error), None))
-}
-
-/// This one request has no answer, which is no evidence about other requests. It may have been applied.
-pub fn stuck<T: OrderOutcome>(error: &(dyn Error + 'static)) -> Answer<T> {
-    Answer::Outcome(T::unanswered(error_text(error), None))
-}
-
-/// There is no answer at all. The request may have been applied.
-pub fn unanswered<T>(error: &(dyn Error + 'static)) -> Answer<T> {
-    Answer::Unavailable {
-        retry_after: None,
-        message: error_text(error),
-    }
 }
 
 /// 404, or an object of another uid with this name. Both places in the server that compare uids use this text.
@@ -283,10 +265,10 @@ fn is_gone(status: StatusCode, refusal: &Refusal) -> bool {
 }
 
 /// Classifies the answers that any request can get, and leaves all others to `done`, with the body of a success, and to
-/// `refused`.
+/// `refused`. `done` returns `None` if it cannot read the body.
 fn sorted<T: OrderOutcome>(
     answer: &RawAnswer,
-    done: impl FnOnce(&[u8]) -> Result<T, Unreadable>,
+    done: impl FnOnce(&[u8]) -> Option<T>,
     refused: impl FnOnce(StatusCode, Refusal) -> T,
 ) -> Answer<T> {
     let refusal = (!answer.status.is_success()).then(|| Refusal::read(answer));
@@ -309,13 +291,13 @@ fn sorted<T: OrderOutcome>(
             }
         }
         (status, Some(refusal)) => Answer::Outcome(refused(status, refusal)),
-        (_, None) => done(&answer.body).map_or_else(
-            |Unreadable| Answer::Unavailable {
+        (status, None) => match done(&answer.body) {
+            Some(outcome) => Answer::Outcome(outcome),
+            None => Answer::Unavailable {
                 retry_after: None,
-                message: format!("the answer with status {} cannot be read", answer.status.as_u16()),
+                message: format!("the answer with status {} cannot be read", status.as_u16()),
             },
-            Answer::Outcome,
-        ),
+        },
     }
 }
 
@@ -326,15 +308,6 @@ fn concerns_one_request(status: StatusCode, refusal: &Refusal) -> bool {
         StatusCode::GATEWAY_TIMEOUT => refusal.is_status,
         StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => refusal.denied_by == Some(DeniedBy::Webhook),
         _ => false,
-    }
-}
-
-/// A success with an unexpected body.
-struct Unreadable;
-
-impl From<serde_json::Error> for Unreadable {
-    fn from(_: serde_json::Error) -> Unreadable {
-        Unreadable
     }
 }
 

@@ -177,7 +177,7 @@ impl<K: Kind> ListWatch<K> {
     /// Returns the current version, and detects which side selects.
     async fn probe(&mut self) -> kube::Result<ResourceVersion> {
         let selector = self.kind.selection().probe();
-        let (version, selected_by) = self.collection.probe(&selector).await?;
+        let (version, selected_by) = self.collection.probe(selector).await?;
         self.selected_by = selected_by;
         Ok(version)
     }

@@ -127,7 +127,7 @@ pub async fn current_job_version(client: Client, scope: &Scope) -> Result<Resour
 }
 
 async fn probe<C: Content>(client: Client, scope: &Scope, selection: Selection) -> Result<ResourceVersion, ListError> {
-    match Collection::new::<C>(client, scope).probe(&selection.probe()).await {
+    match Collection::new::<C>(client, scope).probe(selection.probe()).await {
         Ok((version, _)) => Ok(version),
         Err(error) => Err(list_error::<C>(scope.clone(), &error)),
     }

@@ -84,8 +84,6 @@ pub(super) struct ListPage<O> {
     pub(super) items: Vec<O>,
     /// The version of the whole list.
     pub(super) version: ResourceVersion,
-    /// The continue token, if there are more pages.
-    next: Option<String>,
     /// Who selected by hash. Every server selects by label.
     pub(super) selected_by: SelectedBy,
 }
@@ -103,15 +101,63 @@ pub(super) struct Pager {
 }
 
 impl Pager {
-    /// Requests the first page, or the next one.
+    /// Requests the first page, or the next one, and lowers the limit if the page is too large.
     pub(super) async fn next_page<O: DeserializeOwned>(&mut self) -> kube::Result<ListPage<O>> {
-        let next = self.next.as_deref();
-        let page = self
-            .collection
-            .page(&self.selector, next, self.freshness, &mut self.limit);
-        let mut page: ListPage<O> = page.await?;
-        self.next = page.next.take();
-        Ok(page)
+        let params = ListParams {
+            label_selector: self.selector.label_selector(),
+            ..ListParams::default()
+        };
+        let params = match (&self.next, self.freshness) {
+            // The token determines the version.
+            (Some(next), _) => params.continue_token(next),
+            (None, Freshness::NotOlderThan(version)) => {
+                params.at(&version.to_string()).matching(VersionMatch::NotOlderThan)
+            }
+            (None, Freshness::Consistent) => params,
+        };
+        let requested = self.selector.shards.clone();
+        let requested = requested.as_deref();
+        let selected = match self.request_page(&params, requested).await {
+            Ok(List { metadata, .. }) if metadata.is_of_others_than(requested) => None,
+            Ok(list) => Some(list),
+            Err(error) if requested.is_some() && is_refusal(&error) => None,
+            Err(error) => return Err(error),
+        };
+        let (list, selected_by) = match selected {
+            Some(list) if list.metadata.shard_info.is_some() => (list, SelectedBy::Server),
+            Some(list) => (list, SelectedBy::Replica),
+            None => (self.request_page(&params, None).await?, SelectedBy::Replica),
+        };
+        self.next = list.metadata.next.filter(|next| !next.is_empty());
+        Ok(ListPage {
+            items: list.items.unwrap_or_default(),
+            version: ResourceVersion::read(&list.metadata.resource_version.unwrap_or_default()),
+            selected_by,
+        })
+    }
+
+    /// Requests a page. One larger than [`PAGE_BYTES_MAX`] is dropped and requested again with a lower limit.
+    async fn request_page<O: DeserializeOwned>(
+        &mut self,
+        params: &ListParams,
+        shards: Option<&str>,
+    ) -> kube::Result<List<O>> {
+        let Collection { client, request } = &self.collection;
+        loop {
+            let params = params.clone().limit(self.limit);
+            let request = request.list(&params).map_err(kube::Error::BuildRequest)?;
+            let answer = client.request_stream(of_shards(request, shards)?).await?;
+            let mut body = Vec::new();
+            // etcd limits the size of a single object.
+            let bytes_max = if self.limit == 1 { u64::MAX } else { PAGE_BYTES_MAX };
+            let n_bytes = answer.take(bytes_max.saturating_add(1)).read_to_end(&mut body).await;
+            let n_bytes = n_bytes.map_err(|error| kube::Error::Service(error.into()))?;
+            if n_bytes as u64 > bytes_max {
+                self.limit = (self.limit / LIMIT_DIVISOR).max(1);
+            } else {
+                return serde_json::from_slice(&body).map_err(kube::Error::SerdeError);
+            }
+        }
     }
 }
 
@@ -146,46 +192,13 @@ impl Collection {
     }
 
     /// Returns the current version and who selects, by a list of one object.
-    pub(super) async fn probe(&self, selector: &Selector) -> kube::Result<(ResourceVersion, SelectedBy)> {
-        let page: ListPage<IgnoredAny> = self.page(selector, None, Freshness::Consistent, &mut 1).await?;
+    pub(super) async fn probe(&self, selector: Selector) -> kube::Result<(ResourceVersion, SelectedBy)> {
+        let mut pager = Pager {
+            limit: 1,
+            ..self.list(selector, Freshness::Consistent)
+        };
+        let page: ListPage<IgnoredAny> = pager.next_page().await?;
         Ok((page.version, page.selected_by))
-    }
-
-    /// Requests a page of at most `limit` objects, which it lowers if they are too large.
-    async fn page<O: DeserializeOwned>(
-        &self,
-        selector: &Selector,
-        next: Option<&str>,
-        freshness: Freshness,
-        limit: &mut u32,
-    ) -> kube::Result<ListPage<O>> {
-        let params = ListParams {
-            label_selector: selector.label_selector(),
-            ..ListParams::default()
-        };
-        let params = match (next, freshness) {
-            // The token determines the version.
-            (Some(next), _) => params.continue_token(next),
-            (None, Freshness::NotOlderThan(version)) => {
-                params.at(&version.to_string()).matching(VersionMatch::NotOlderThan)
-            }
-            (None, Freshness::Consistent) => params,
-        };
-        let requested = selector.shards.as_deref();
-        let page = match self.request_page(&params, requested, limit).await {
-            Ok(List { metadata, .. }) if metadata.is_of_others_than(requested) => None,
-            Ok(list) => Some(list),
-            Err(error) if requested.is_some() && is_refusal(&error) => None,
-            Err(error) => return Err(error),
-        };
-        if let Some(list) = page {
-            return Ok(list.into_page());
-        }
-        let list: List<O> = self.request_page(&params, None, limit).await?;
-        Ok(ListPage {
-            selected_by: SelectedBy::Replica,
-            ..list.into_page()
-        })
     }
 
     /// Opens a watch at a version. The API server ends it after `watch_secs` seconds, or after minutes.
@@ -204,30 +217,6 @@ impl Collection {
         let request = request.map_err(kube::Error::BuildRequest)?;
         let request = of_shards(request, selector.shards.as_deref())?;
         self.client.request_events(request).await
-    }
-
-    /// Requests a page. One larger than [`PAGE_BYTES_MAX`] is dropped and requested again with a lower limit.
-    async fn request_page<O: DeserializeOwned>(
-        &self,
-        params: &ListParams,
-        shards: Option<&str>,
-        limit: &mut u32,
-    ) -> kube::Result<List<O>> {
-        loop {
-            let params = params.clone().limit(*limit);
-            let request = self.request.list(&params).map_err(kube::Error::BuildRequest)?;
-            let answer = self.client.request_stream(of_shards(request, shards)?).await?;
-            let mut body = Vec::new();
-            // etcd limits the size of a single object.
-            let bytes_max = if *limit == 1 { u64::MAX } else { PAGE_BYTES_MAX };
-            let n_bytes = answer.take(bytes_max.saturating_add(1)).read_to_end(&mut body).await;
-            let n_bytes = n_bytes.map_err(|error| kube::Error::Service(error.into()))?;
-            if n_bytes as u64 > bytes_max {
-                *limit = (*limit / LIMIT_DIVISOR).max(1);
-            } else {
-                return serde_json::from_slice(&body).map_err(kube::Error::SerdeError);
-            }
-        }
     }
 }
 
@@ -270,20 +259,6 @@ impl ListMetadata {
     fn is_of_others_than(&self, requested: Option<&str>) -> bool {
         let reported = self.shard_info.as_ref();
         reported.is_some_and(|reported| reported.get("selector").and_then(Value::as_str) != requested)
-    }
-}
-
-impl<O> List<O> {
-    fn into_page(self) -> ListPage<O> {
-        ListPage {
-            items: self.items.unwrap_or_default(),
-            selected_by: match self.metadata.shard_info {
-                Some(_) => SelectedBy::Server,
-                None => SelectedBy::Replica,
-            },
-            version: ResourceVersion::read(&self.metadata.resource_version.unwrap_or_default()),
-            next: self.metadata.next.filter(|next| !next.is_empty()),
-        }
     }
 }
 

@@ -46,6 +46,6 @@ async fn a_page_of_large_objects_is_repeated_with_a_limit_that_later_pages_keep(
 async fn one_object_may_have_any_size() {
     let (client, limits) = server(33 << 20);
     let collection = Collection::new::<CronJobText>(client, &Scope::Cluster);
-    let (version, _) = collection.probe(&Selector::default()).await.unwrap();
+    let (version, _) = collection.probe(Selector::default()).await.unwrap();
     assert_eq!((version.0, limits.lock().unwrap().len()), (7, 1));
 }

@@ -51,9 +51,6 @@ pub(super) trait Kind: Send + 'static {
         false
     }
 
-    /// Removes an object from the cache.
-    fn forget_object(&self, _object: &Received<Self::Content>) {}
-
     /// Converts an existing object; `None` if no shard needs it. `is_wanted` returns whether the objects of a CronJob
     /// are wanted.
     fn applied(&self, object: Received<Self::Content>, is_wanted: impl Fn(&Uid) -> bool) -> Option<WatchItem>;
@@ -146,12 +143,6 @@ impl Kind for CronJobs {
 
     fn cache_object(&self, object: &ReceivedCronJob) -> bool {
         self.cache().is_some_and(|cache| cache.insert(object))
-    }
-
-    fn forget_object(&self, object: &ReceivedCronJob) {
-        if let (Some(cache), Some(uid)) = (self.cache(), object.uid()) {
-            cache.remove(uid);
-        }
     }
 
     fn applied(&self, object: ReceivedCronJob, is_wanted: impl Fn(&Uid) -> bool) -> Option<WatchItem> {

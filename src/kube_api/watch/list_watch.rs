@@ -233,10 +233,8 @@ impl<K: Kind> ListWatch<K> {
             self.cache_object(object);
         }
         let is_wanted = self.is_wanted(true);
-        let taken = page
-            .items
-            .into_iter()
-            .filter_map(|object| self.kind.applied(object, &is_wanted));
+        let objects = page.items.into_iter();
+        let taken = objects.filter_map(|object| self.kind.applied(object, &is_wanted));
         self.ready.extend(taken);
         let is_in_vain = self.selected.is_empty() && self.kind.cache().is_some_and(CronJobCache::is_full);
         if pages.next.is_some() && !is_in_vain {
@@ -376,7 +374,9 @@ impl<K: Kind> ListWatch<K> {
                 self.kind.applied(object, self.is_wanted(false))
             }
             WatchEvent::Deleted(object) => {
-                self.kind.forget_object(&object);
+                if let (Some(cache), Some(uid)) = (self.kind.cache(), object.uid()) {
+                    cache.remove(uid);
+                }
                 self.kind.deleted(&object, self.is_wanted(false))
             }
             WatchEvent::Bookmark(_) | WatchEvent::Error(_) => None,

@@ -196,10 +196,7 @@ impl Dispatcher {
         if request.is_early(now) {
             return Some(request.abandoned());
         }
-        if !request.is_expired(now) {
-            return None;
-        }
-        Some(request.expired())
+        request.is_expired(now).then(|| request.withdrawn())
     }
 
     fn send(&mut self, mut queued: Queued) {

@@ -46,7 +46,7 @@ pub struct JobOrder {
     /// else the next slot.
     pub deadline: Timestamp,
     /// The order is not sent at or after this instant, when it would be superseded or too late (B-9.7 and its
-    /// difference). The answer is then `Expired`.
+    /// difference). The answer is then `Withdrawn`.
     pub expires_at: Option<Timestamp>,
     /// The latest instant at which the API server may store the Job, even if another replica leads the shard by then.
     /// That replica decides the same slot, and its create fails because the name is taken: it decides a later slot

@@ -56,9 +56,8 @@ pub enum CreateOutcome {
         /// The error text of the transport.
         message: String,
     },
-    /// Not sent: it reached the front of the queue at or after its `expires_at`.
-    Expired,
-    /// Not sent: the shard withdrew it, since its CronJob has changed.
+    /// Not sent: the shard withdrew it, since its CronJob has changed, or it reached the front of the queue at or after
+    /// its `expires_at`.
     Withdrawn,
     /// Not sent, or sent and not answered: leadership ended or the process is shutting down.
     Abandoned,
@@ -69,10 +68,7 @@ impl CreateOutcome {
     pub(crate) fn is_answer(&self) -> bool {
         !matches!(
             self,
-            CreateOutcome::Unanswered { .. }
-                | CreateOutcome::Expired
-                | CreateOutcome::Withdrawn
-                | CreateOutcome::Abandoned
+            CreateOutcome::Unanswered { .. } | CreateOutcome::Withdrawn | CreateOutcome::Abandoned
         )
     }
 }

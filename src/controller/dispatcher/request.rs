@@ -121,15 +121,7 @@ impl Request {
         self.order().is_some_and(|order| order.slot > now)
     }
 
-    /// The answer to a request that expired in the queue.
-    pub(super) fn expired(&self) -> Input {
-        match self {
-            Request::Create(order) => created(order, CreateOutcome::Expired),
-            Request::Delete(_) | Request::LookUp(_) => self.abandoned(),
-        }
-    }
-
-    /// The answer to a request that was withdrawn.
+    /// The answer to a request that was withdrawn, or expired in the queue.
     pub(super) fn withdrawn(&self) -> Input {
         match self {
             Request::Create(order) => created(order, CreateOutcome::Withdrawn),

@@ -386,7 +386,7 @@ async fn an_unsent_create_expires() {
     let mut bench = Bench::new(vec![Some(Response::throttled(Some(20)))]);
     bench.push(expiring("one", 15));
     bench.start();
-    assert_eq!(bench.answer().await, "one Expired");
+    assert_eq!(bench.answer().await, "one Withdrawn");
     assert_eq!(bench.api.requests().len(), 1);
 }
 
@@ -449,7 +449,7 @@ async fn leadership_and_expiry_are_checked_again_before_the_send() {
         assert_eq!(bench.answer().await, expected);
         assert!(bench.api.requests().is_empty());
     }
-    check(|_| {}, "one Expired").await;
+    check(|_| {}, "one Withdrawn").await;
     check(
         |bench| bench.leadership.send_modify(|leadership| leadership.begin(of_term(2))),
         "one Abandoned",

@@ -76,7 +76,7 @@ impl ShardState {
                 self.retry_refused(owner, RefusalReason::Failed(status), retry_after, now);
             }
             CreateOutcome::Unanswered { message } => self.look_up_slot(owner, slot, message),
-            CreateOutcome::Expired | CreateOutcome::Withdrawn => self.retry_at(owner, now),
+            CreateOutcome::Withdrawn => self.retry_at(owner, now),
             CreateOutcome::Abandoned => self.retry_at(owner, after(now, ABANDONED_RETRY)),
         }
         self.evaluate(owner, now);

@@ -269,7 +269,7 @@ fn a_refused_slot_whose_retry_expires_ends_as_refused() {
     world.advance_to("10:02:00");
     world.expect(&["create hello-29632920 for 2026-05-05T10:00:00Z"]);
     world.advance_to("11:00:00");
-    world.answer_create(CreateOutcome::Expired);
+    world.answer_create(CreateOutcome::Withdrawn);
     assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Refused), 1);
     assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Superseded), 0);
 }
@@ -347,7 +347,7 @@ fn an_expired_create_is_superseded_by_the_latest_slot() {
     assert_eq!(world.creates[0].expires_at, Some(at("10:01:00")));
     world.advance_to("10:02:05");
     world.expect(&[]);
-    world.answer_create(CreateOutcome::Expired);
+    world.answer_create(CreateOutcome::Withdrawn);
     world.expect(&["create hello-29632922 for 2026-05-05T10:02:00Z"]);
     assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Superseded), 2);
 }

@@ -134,7 +134,7 @@ fn a_create_that_expires_at_its_deadline_is_reported_as_missed() {
     world.advance_to("10:00:00");
     world.effects();
     world.advance_to("10:00:31");
-    world.answer_create(CreateOutcome::Expired);
+    world.answer_create(CreateOutcome::Withdrawn);
     world.expect(&[MISSED]);
 }
 

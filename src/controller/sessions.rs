@@ -45,7 +45,7 @@ impl Controller {
         if let Some(Ok(address)) = endpoints.as_ref().map(TcpListener::local_addr) {
             tracing::info!(%address, "serves /healthz, /readyz and /metrics");
         }
-        self.metrics.other_controllers.evidence.begin(self.clock.now());
+        self.metrics.other_controllers.begin(self.clock.now());
         let phases = phases();
         let mut session = Session::new(self.clone(), phases.clone());
         // Companions start first because the API server may be one of them. They last through all sessions.

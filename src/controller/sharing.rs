@@ -70,7 +70,7 @@ impl Session {
             api_metrics: self.metrics.election.api.clone(),
             proofs: self.proofs.clone(),
             latest_proof,
-            other_controllers: self.metrics.other_controllers.evidence.clone(),
+            other_controllers: self.metrics.other_controllers.clone(),
             labelled: self.metrics.election.labelled.clone(),
             dropped: self.metrics.election.labels_dropped.clone(),
         };

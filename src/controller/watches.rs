@@ -30,7 +30,7 @@ impl Session {
         Arc::new(Decoder {
             default_zone: self.settings.default_zone.clone(),
             shard_count: self.settings.sharding.as_ref().map(|sharding| sharding.shard_count),
-            other_controllers: self.metrics.other_controllers.evidence.clone(),
+            other_controllers: self.metrics.other_controllers.clone(),
         })
     }
 

@@ -148,7 +148,7 @@ fn remarks(admin: &Admin) -> String {
     for missing in missing.iter().filter(|missing| missing.permission.is_required) {
         let _ = writeln!(text, "{}", missing.explanation());
     }
-    for sighting in admin.metrics.other_controllers.evidence.active(admin.clock.now()) {
+    for sighting in admin.metrics.other_controllers.active(admin.clock.now()) {
         let _ = writeln!(text, "{sighting}");
     }
     if admin.metrics.election.overlapping.get() > 0 {
@@ -166,8 +166,7 @@ async fn readyz(State(admin): State<Admin>) -> Response {
 }
 
 async fn metrics(State(admin): State<Admin>) -> Response {
-    admin.metrics.other_controllers.set(admin.clock.now());
-    match admin.metrics.render() {
+    match admin.metrics.render(admin.clock.now()) {
         Ok(text) => ([(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)], text).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
     }
@@ -287,7 +286,7 @@ mod tests {
         let bench = Bench::new();
         bench.trust();
         bench.complete_lists();
-        let (others, now) = (&bench.admin.metrics.other_controllers.evidence, bench.admin.clock.now());
+        let (others, now) = (&bench.admin.metrics.other_controllers, bench.admin.clock.now());
         others.begin(now);
         let cron_job = CronJobIdentity {
             namespace: "shop".into(),

@@ -1,13 +1,14 @@
 //! Metrics: a struct of handles for each component, registered here. Labels have few values. Only the metric of
 //! CronJobs in trouble names objects.
 
+use jiff::Timestamp;
 use prometheus::{Gauge, Histogram, IntCounter, IntGauge, Registry, TextEncoder, process_collector::ProcessCollector};
 use tokio::sync::watch;
 
 mod api_calls;
 mod build_info;
 pub mod election_figures;
-pub mod other_controller_figures;
+mod other_controller_figures;
 mod permission_figures;
 mod register;
 mod selection;
@@ -18,13 +19,15 @@ pub mod watch_health;
 pub use api_calls::{ApiCall, ApiMetrics};
 use build_info::register_build;
 pub use election_figures::ElectionFigures;
-pub use other_controller_figures::OtherControllerFigures;
 use register::{Register, gauge_value};
 pub use selection::SelectionMetrics;
 pub use shard_figures::ShardFigures;
 pub use watch_health::{WatchHealth, WatchHealths};
 
-use crate::controller::permissions::{FailureLog, MissingPermission};
+use crate::{
+    controller::permissions::{FailureLog, MissingPermission},
+    kube_api::other_controllers::OtherControllers,
+};
 
 /// The buckets of B-15.1, in seconds.
 const CREATION_SKEW_BUCKETS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0];
@@ -193,7 +196,7 @@ pub struct Metrics {
     /// The health of every watch.
     pub watch_health: WatchHealths,
     /// The evidence of other controllers.
-    pub other_controllers: OtherControllerFigures,
+    pub other_controllers: OtherControllers,
 }
 
 impl Metrics {
@@ -232,22 +235,22 @@ impl Metrics {
             shard: watch::Sender::default(),
             start_overs: register.counter(&table::START_OVERS)?,
             watch_health: WatchHealths::default(),
-            other_controllers: OtherControllerFigures::new(register.gauges(&table::OTHER_CONTROLLER)?),
+            other_controllers: OtherControllers::default(),
             registry,
         })
     }
 
-    /// Renders every metric in Prometheus' text format, and fails if one cannot be encoded.
-    pub fn render(&self) -> Result<String, prometheus::Error> {
+    /// Renders every metric in Prometheus' text format at this instant, and fails if one cannot be encoded.
+    pub fn render(&self, now: Timestamp) -> Result<String, prometheus::Error> {
         let mut families = self.registry.gather();
-        families.extend(self.published()?.gather());
+        families.extend(self.published(now)?.gather());
         families.sort_by(|one, other| one.name().cmp(other.name()));
         TextEncoder::new().encode_to_string(&families)
     }
 
     /// Returns a registry with the metrics of the published states, for one scrape. Each state is read once, so its
     /// figures agree with each other. A series exists only while the state has a value for it.
-    fn published(&self) -> Result<Registry, prometheus::Error> {
+    fn published(&self, now: Timestamp) -> Result<Registry, prometheus::Error> {
         let registry = Registry::new();
         let register = Register(&registry);
         // A copy, so that the task of the shards does not wait for the scrape.
@@ -258,6 +261,7 @@ impl Metrics {
             register.election_figures(election)?;
         }
         register.watch_silence(&self.watch_health)?;
+        register.other_controllers(&self.other_controllers.active(now))?;
         Ok(registry)
     }
 }

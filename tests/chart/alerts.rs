@@ -228,7 +228,7 @@ fn allowed_lateness_values_are_bounds_of_the_histogram() {
     let path = "/properties/metrics/properties/prometheusRule/properties/latenessSeconds/enum";
     let text = cronwheel::telemetry::metrics::Metrics::register()
         .unwrap()
-        .render()
+        .render(jiff::Timestamp::UNIX_EPOCH)
         .unwrap();
     for bound in schema.pointer(path).unwrap().as_array().unwrap() {
         let series = format!("cronwheel_lateness_seconds_bucket{{le=\"{bound}\"}}");

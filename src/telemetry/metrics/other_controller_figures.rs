@@ -1,33 +1,16 @@
-//! The gauge of other controllers. Their evidence decays with time, so the gauge is set at each scrape.
+//! The gauge of other controllers, whose evidence decays with time.
 
-use jiff::Timestamp;
-use prometheus::IntGaugeVec;
+use super::{Register, table};
+use crate::kube_api::other_controllers::{Evidence, Sighting};
 
-use crate::kube_api::other_controllers::{Evidence, OtherControllers};
-
-/// The evidence of other controllers, and its gauge. Clones share both.
-#[derive(Clone, Debug)]
-pub struct OtherControllerFigures {
-    /// The evidence.
-    pub evidence: OtherControllers,
-    active: IntGaugeVec,
-}
-
-impl OtherControllerFigures {
-    pub(super) fn new(active: IntGaugeVec) -> OtherControllerFigures {
-        let evidence = OtherControllers::default();
-        let figures = OtherControllerFigures { evidence, active };
-        figures.set(Timestamp::UNIX_EPOCH);
-        figures
-    }
-
-    /// Sets the gauge as of this instant.
-    pub fn set(&self, now: Timestamp) {
-        let active = self.evidence.active(now);
+impl Register<'_> {
+    /// Creates the gauge with the evidence that counts at present.
+    pub(super) fn other_controllers(&self, active: &[Sighting]) -> Result<(), prometheus::Error> {
+        let gauges = self.gauges(&table::OTHER_CONTROLLER)?;
         for evidence in Evidence::ALL {
             let is_active = active.iter().any(|sighting| sighting.evidence == evidence);
-            let gauge = self.active.with_label_values(&[evidence.as_str()]);
-            gauge.set(i64::from(is_active));
+            gauges.with_label_values(&[evidence.as_str()]).set(i64::from(is_active));
         }
+        Ok(())
     }
 }

@@ -237,7 +237,7 @@ impl Process {
 
     /// The reason in its metrics why the process takes no shards.
     pub(super) fn takes_no_shards(&self) -> Option<String> {
-        let text = self.metrics.render().unwrap();
+        let text = self.metrics.render(self.clock.now()).unwrap();
         let series = r#"cronwheel_takes_no_shards{reason=""#;
         let reason = text.lines().find_map(|line| line.strip_prefix(series))?;
         Some(reason.strip_suffix(r#""} 1"#).unwrap().to_owned())

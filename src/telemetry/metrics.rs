@@ -6,7 +6,6 @@ use prometheus::{Gauge, Histogram, IntCounter, IntGauge, Registry, TextEncoder, 
 use tokio::sync::watch;
 
 mod api_calls;
-mod build_info;
 pub mod election_figures;
 mod other_controller_figures;
 mod permission_figures;
@@ -17,7 +16,6 @@ pub mod table;
 pub mod watch_health;
 
 pub use api_calls::{ApiCall, ApiMetrics};
-use build_info::register_build;
 pub use election_figures::ElectionFigures;
 use register::{Register, gauge_value};
 pub use selection::SelectionMetrics;
@@ -213,7 +211,8 @@ impl Metrics {
         let overflows_of = |queue: &str| overflows.with_label_values(&[queue]);
         let fenced = register.counters(&table::FENCED_REQUESTS)?;
         let fenced_of = |queue: &str| fenced.with_label_values(&[queue]);
-        register_build(&register)?;
+        let versions = [env!("CARGO_PKG_VERSION"), crate::schedule::zone::tzdb_version()];
+        register.gauges(&table::BUILD)?.with_label_values(&versions).set(1);
         registry.register(Box::new(ProcessCollector::for_self()))?;
         let watches_of = register.watches(api.clone())?;
         Ok(Metrics {

@@ -138,19 +138,12 @@ impl CronJobCache {
         *self.contents() = Contents::default();
     }
 
-    /// Starts again, with a list of everything if the watch will receive everything. Returns whether there is such a
-    /// list.
-    pub(super) fn begin(&self, receives_all: bool) -> bool {
-        let state = if receives_all {
-            CacheState::Listing
-        } else {
-            CacheState::Nothing
-        };
+    /// Starts again, with a list of everything.
+    pub(super) fn begin(&self) {
         *self.contents() = Contents {
-            state,
+            state: CacheState::Listing,
             ..Contents::default()
         };
-        receives_all
     }
 
     /// Completes the list, whose objects are of this version or later.
@@ -222,7 +215,7 @@ mod tests {
             !contents.insert(&cron_job("c", 4)) && contents.contents().n_bytes == 0,
             "it is not all"
         );
-        contents.begin(true);
+        contents.begin();
         contents.insert(&cron_job("a", 5));
         contents.insert(&cron_job("b", 6));
         contents.advance_to(ResourceVersion(6));
@@ -245,7 +238,7 @@ mod tests {
         let advance = |since, through| contents.advance_unchanged(ResourceVersion(since), ResourceVersion(through));
         advance(1, 9);
         assert_eq!(contents.version(), None);
-        contents.begin(true);
+        contents.begin();
         contents.complete(ResourceVersion(4));
         advance(5, 9);
         assert_eq!(contents.version(), Some(ResourceVersion(4)));
@@ -258,7 +251,7 @@ mod tests {
     #[test]
     fn replayed_events_do_not_restore_older_versions() {
         let contents = CronJobCache::new(count(), CACHE_BYTES_MAX);
-        contents.begin(true);
+        contents.begin();
         contents.insert(&cron_job("a", 9));
         contents.complete(ResourceVersion(4));
         contents.insert(&cron_job("a", 7));
@@ -268,7 +261,7 @@ mod tests {
     #[test]
     fn the_cache_returns_only_cron_jobs_of_the_requested_shards() {
         let contents = CronJobCache::new(count(), CACHE_BYTES_MAX);
-        contents.begin(true);
+        contents.begin();
         for number in 0..100 {
             contents.insert(&cron_job(&format!("uid-{number}"), 7));
         }
@@ -287,7 +280,7 @@ mod tests {
     #[test]
     fn an_overflowing_cache_is_invalid_until_the_next_list() {
         let contents = CronJobCache::new(count(), 3 * (OVERHEAD_BYTES + 80));
-        contents.begin(true);
+        contents.begin();
         for uid in ["a", "b", "c"] {
             assert!(!contents.insert(&cron_job(uid, 1)));
         }
@@ -300,7 +293,7 @@ mod tests {
         assert!(!contents.insert(&cron_job("e", 4)));
         contents.complete(ResourceVersion(4));
         assert_eq!(all(&contents), None);
-        contents.begin(true);
+        contents.begin();
         contents.insert(&cron_job("a", 5));
         contents.complete(ResourceVersion(5));
         assert_eq!(all(&contents), Some((5, vec![("a".into(), 5)])));

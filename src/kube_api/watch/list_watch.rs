@@ -197,10 +197,12 @@ impl<K: Kind> ListWatch<K> {
             from = Some(version);
         }
         // Clear the cache before reading the wanted shards: this list then covers all shards loaded from the old cache.
-        let is_of_all = self
-            .kind
-            .cache()
-            .is_some_and(|cache| cache.begin(!self.is_selected_by_server()));
+        let is_of_all = self.kind.cache().is_some() && !self.is_selected_by_server();
+        match self.kind.cache() {
+            Some(cache) if is_of_all => cache.begin(),
+            Some(cache) => cache.clear(),
+            None => {}
+        }
         self.select();
         // Announce the list before requesting it: the relist must not remove objects that are created meanwhile.
         self.announce(WatchStage::ListBegun, self.selected);

@@ -17,10 +17,8 @@ use crate::{
 impl Session {
     /// The shards whose objects the watches of a scope select; `None` if this replica has everything.
     fn watched_shards(&self, scope: &Scope) -> Option<WatchedShards> {
-        let sharding = self.settings.sharding.as_ref()?;
         let delivered = self.delivered.iter().find(|delivered| delivered.scope == *scope)?;
         Some(WatchedShards {
-            count: sharding.shard_count,
             wanted: self.held_shards.subscribe(),
             delivered: delivered.clone(),
         })

@@ -72,8 +72,6 @@ pub enum WatchItem {
 /// The shards whose objects a watch selects.
 #[derive(Clone, Debug)]
 pub struct WatchedShards {
-    /// The number of shards.
-    pub count: ShardCount,
     /// The wanted shards.
     pub wanted: OrderedReceiver<ShardSet>,
     /// The versions that the watches of the scope have delivered.
@@ -88,26 +86,18 @@ pub fn cron_jobs(
     decoder: Arc<Decoder>,
     shards: Option<WatchedShards>,
 ) -> impl Stream<Item = WatchItem> + Send {
-    let (shards, wanted, delivered) = match shards {
+    let (cache, wanted, delivered) = match shards {
         None => (None, every_shard(), DeliveredVersion::default()),
-        Some(WatchedShards {
-            count,
-            wanted,
-            delivered,
-        }) => (Some((count, delivered.cache)), wanted, delivered.cron_jobs),
+        Some(WatchedShards { wanted, delivered }) => (Some(delivered.cache), wanted, delivered.cron_jobs),
     };
-    list_and_watch(client, scope, CronJobs { decoder, shards }, wanted, delivered, None)
+    list_and_watch(client, scope, CronJobs { decoder, cache }, wanted, delivered, None)
 }
 
 /// Lists and watches the Jobs of a scope: all, or those with the label of some shards. Never ends.
 pub fn jobs(client: Client, scope: Scope, shards: Option<WatchedShards>) -> impl Stream<Item = WatchItem> + Send {
     let (kind, wanted, delivered) = match shards {
         None => (Jobs::All, every_shard(), DeliveredVersion::default()),
-        Some(WatchedShards {
-            count,
-            wanted,
-            delivered,
-        }) => (Jobs::Labelled(count), wanted, delivered.jobs),
+        Some(WatchedShards { wanted, delivered }) => (Jobs::Labelled(delivered.cache.count), wanted, delivered.jobs),
     };
     list_and_watch(client, scope, kind, wanted, delivered, None)
 }

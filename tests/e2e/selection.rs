@@ -204,7 +204,6 @@ async fn watch_follows_the_shards(
     let held = OrderedSender::new(ShardSet::EMPTY);
     let receiver = held.subscribe();
     let shards = WatchedShards {
-        count,
         wanted: receiver,
         delivered: DeliveredVersions::new(Scope::Cluster, count, CACHE_BYTES_MAX),
     };

@@ -85,7 +85,6 @@ impl Bench {
 
     fn shards(&self, delivered: &DeliveredVersions) -> WatchedShards {
         WatchedShards {
-            count: self.count,
             wanted: self.wanted.subscribe(),
             delivered: delivered.clone(),
         }

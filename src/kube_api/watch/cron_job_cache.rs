@@ -26,7 +26,8 @@ const OVERHEAD_BYTES: usize = 200;
 /// The cached CronJobs of one scope. Clones share the cache.
 #[derive(Clone, Debug)]
 pub struct CronJobCache {
-    count: ShardCount,
+    /// The number of shards.
+    pub(super) count: ShardCount,
     bytes_max: usize,
     /// Held for one change or one read, never across an await.
     contents: Arc<Mutex<Contents>>,

@@ -23,9 +23,7 @@ pub(super) trait Kind: Send + 'static {
     fn selection(&self) -> Selection;
 
     /// Returns the selector of these shards.
-    fn selector(&self, _shards: &ShardSet) -> Selector {
-        Selector::default()
-    }
+    fn selector(&self, shards: &ShardSet) -> Selector;
 
     /// The duration of one watch request, in seconds; `None` leaves it to the API server.
     fn watch_secs(&self) -> Option<u32> {
@@ -109,7 +107,8 @@ fn selector_of_nothing(count: ShardCount) -> Selector {
 /// it.
 pub(super) struct CronJobs {
     pub(super) decoder: Arc<Decoder>,
-    pub(super) shards: Option<(ShardCount, CronJobCache)>,
+    /// The cache of the CronJobs of all shards; `None` without shards.
+    pub(super) cache: Option<CronJobCache>,
 }
 
 impl Kind for CronJobs {
@@ -118,27 +117,27 @@ impl Kind for CronJobs {
     const RESOURCE: WatchedResource = WatchedResource::CronJobs;
 
     fn selection(&self) -> Selection {
-        match self.shards {
+        match &self.cache {
             None => Selection::Fixed,
-            Some((count, _)) => Selection::ByHash(count),
+            Some(cache) => Selection::ByHash(cache.count),
         }
     }
 
     fn selector(&self, shards: &ShardSet) -> Selector {
-        let Some((count, _)) = self.shards else {
+        let Some(cache) = &self.cache else {
             return Selector::default();
         };
-        match count.shard_selector(shards) {
+        match cache.count.shard_selector(shards) {
             Some(shards) => Selector {
                 labels: String::new(),
                 shards: Some(shards),
             },
-            None => selector_of_nothing(count),
+            None => selector_of_nothing(cache.count),
         }
     }
 
     fn cache(&self) -> Option<&CronJobCache> {
-        self.shards.as_ref().map(|(_, cache)| cache)
+        self.cache.as_ref()
     }
 
     fn cache_object(&self, object: &ReceivedCronJob) -> bool {

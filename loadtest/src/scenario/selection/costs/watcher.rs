@@ -104,7 +104,6 @@ async fn watched(
     let client = counted(super::super::client(kubeconfig).await?, is_selecting, counters.n_bytes);
     let held = OrderedSender::new(shards);
     let shards = WatchedShards {
-        count,
         wanted: held.subscribe(),
         delivered: DeliveredVersions::new(Scope::Cluster, count, CACHE_BYTES_MAX),
     };

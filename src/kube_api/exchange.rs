@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use http::{Method, header};
+use http::{HeaderMap, Method, header, response::Parts};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use jiff::fmt::rfc2822;
 use kube::client::Body;
 
 use super::{
-    http::{USER_AGENT, retry_after, server_date},
+    http::{ApiConnection, ServerDate, USER_AGENT},
     objects::classify::RawAnswer,
 };
 
@@ -119,4 +120,20 @@ pub(super) async fn send(
     };
     let answer = tokio::time::timeout(timeout, exchange).await;
     answer.unwrap_or(Err(ExchangeError::Timeout(timeout)))
+}
+
+/// Returns the seconds of `Retry-After`; `None` if the header is a date.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds))
+}
+
+/// Returns the `Date` of an answer and its connection.
+fn server_date(response: &Parts) -> Option<ServerDate> {
+    static PARSER: rfc2822::DateTimeParser = rfc2822::DateTimeParser::new();
+    let date = response.headers.get(header::DATE)?;
+    Some(ServerDate {
+        at: PARSER.parse_timestamp(date.as_bytes()).ok()?,
+        connection: response.extensions.get::<ApiConnection>().cloned(),
+    })
 }

@@ -6,7 +6,6 @@
 mod api_connection;
 mod api_server;
 mod credential_file;
-mod headers;
 mod proxy;
 mod sockets;
 mod tls_files;
@@ -30,7 +29,6 @@ use tower::{
     util::{BoxCloneService, BoxCloneSyncService, MapFutureLayer, option_layer},
 };
 
-pub(super) use self::headers::{retry_after, server_date};
 pub use self::{
     api_connection::{ApiConnection, ConnectionId, ServerDate},
     api_server::ApiServer,

@@ -363,7 +363,7 @@ impl<K: Kind> ListWatch<K> {
             }
             WatchEvent::Error(status) => {
                 let next = self.interrupted(before);
-                return self.fail_with_code(&status.message, status.code, next);
+                return self.fail(&kube::Error::Api(status.clone()), next);
             }
         };
         self.retry.reset();

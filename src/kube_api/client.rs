@@ -12,7 +12,7 @@ use crate::{
         exchange::{self, ExchangeError, Request},
         http::{ServerDate, WriteConnections},
         objects::{
-            classify::{self, Answer, EventOutcome, LabelOutcome, OrderOutcome, RawAnswer, error_text},
+            classify::{self, Answer, EventOutcome, LabelOutcome, OrderOutcome, RawAnswer, Refusal, error_text},
             decode::Decoder,
             encode,
         },
@@ -232,13 +232,19 @@ fn answered<T: OrderOutcome>(
     classify: impl FnOnce(&RawAnswer) -> Answer<T>,
 ) -> Answered<T> {
     match sent {
-        Ok((answer, connection)) => Answered {
-            answer: classify(&answer),
-            code: Some(answer.status.as_u16()),
-            not_permitted: classify::not_permitted(&answer),
-            fenced_over: classify::is_fenced(&answer).then_some(connection),
-            server_date: answer.server_date,
-        },
+        Ok((answer, connection)) => {
+            let refusal = (!answer.status.is_success()).then(|| Refusal::read(&answer));
+            Answered {
+                answer: classify(&answer),
+                code: Some(answer.status.as_u16()),
+                fenced_over: refusal
+                    .as_ref()
+                    .filter(|refusal| refusal.is_fenced())
+                    .map(|_| connection),
+                not_permitted: refusal.filter(Refusal::is_not_permitted).map(|refusal| refusal.message),
+                server_date: answer.server_date,
+            }
+        }
         Err(error) => {
             let (message, retry_after) = (error_text(&error), None);
             Answered::unanswered(match error {

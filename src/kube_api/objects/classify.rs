@@ -18,10 +18,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, de::DeserializeOwned};
 
 use self::refusal::DeniedBy;
-pub(in crate::kube_api) use self::{
-    error_text::bounded,
-    refusal::{Refusal, is_fenced, not_permitted},
-};
+pub(in crate::kube_api) use self::{error_text::bounded, refusal::Refusal};
 pub use self::{
     error_text::{MESSAGE_MAX_BYTES, cause_text, error_text},
     order_outcome::OrderOutcome,
@@ -130,7 +127,7 @@ fn create_refused(status: StatusCode, refusal: Refusal) -> CreateOutcome {
         _ if is_refused_for_good(status, &refusal) => CreateOutcome::Refused {
             message: refusal.message,
         },
-        _ if is_not_permitted(status, &refusal) => CreateOutcome::NotPermitted {
+        _ if refusal.is_not_permitted() => CreateOutcome::NotPermitted {
             message: refusal.message,
         },
         StatusCode::INTERNAL_SERVER_ERROR if is_lost_in_storage(&refusal) => CreateOutcome::Unanswered {
@@ -148,16 +145,6 @@ fn create_refused(status: StatusCode, refusal: Refusal) -> CreateOutcome {
 /// applied.
 fn is_lost_in_storage(refusal: &Refusal) -> bool {
     refusal.message.contains("etcdserver:") || refusal.message.starts_with("rpc error: code = ")
-}
-
-/// Whether authorization or authentication refused the request. Admission and quota also answer 403, but with other
-/// messages than "User … cannot …". The text is the same in all versions of the server.
-fn is_not_permitted(status: StatusCode, refusal: &Refusal) -> bool {
-    let is_refused_by_authorizer = || {
-        let message = &refusal.message;
-        refusal.denied_by.is_none() && message.contains(" is forbidden: User \"") && message.contains("\" cannot ")
-    };
-    status == StatusCode::UNAUTHORIZED || status == StatusCode::FORBIDDEN && is_refused_by_authorizer()
 }
 
 /// Whether the Job itself is invalid, so that a retry cannot help. Policies change, so a request that admission denies
@@ -210,7 +197,7 @@ fn read<O: DeserializeOwned, R>(
     };
     sorted(answer, found, |status, refusal| match status {
         StatusCode::NOT_FOUND => ReadOutcome::Gone,
-        _ if is_not_permitted(status, &refusal) => ReadOutcome::NotPermitted {
+        _ if refusal.is_not_permitted() => ReadOutcome::NotPermitted {
             message: refusal.message,
         },
         _ => ReadOutcome::failed(refusal.message, refusal.retry_after),

@@ -5,10 +5,11 @@ use std::time::Duration;
 use http::StatusCode;
 use serde::Deserialize;
 
-use super::{MESSAGE_MAX_BYTES, RETRY_AFTER_MAX, RawAnswer, bounded, is_not_permitted};
+use super::{MESSAGE_MAX_BYTES, RETRY_AFTER_MAX, RawAnswer, bounded};
 
 /// A refusal of the API server.
 pub(in crate::kube_api) struct Refusal {
+    pub(super) status: StatusCode,
     /// Whether the body is a `Status`, which a proxy does not write.
     pub(in crate::kube_api) is_status: bool,
     pub(in crate::kube_api) reason: String,
@@ -16,12 +17,6 @@ pub(in crate::kube_api) struct Refusal {
     pub(super) is_namespace_terminating: bool,
     pub(super) denied_by: Option<DeniedBy>,
     pub(super) retry_after: Option<Duration>,
-}
-
-/// Whether the fence of `deploy/manifests/fence-policy.yaml` refused a create, because it was late by the API server's
-/// clock.
-pub(in crate::kube_api) fn is_fenced(answer: &RawAnswer) -> bool {
-    answer.status == StatusCode::FORBIDDEN && Refusal::read(answer).message.contains("'cronwheel-fence'")
 }
 
 /// The part of admission that denied a request, identified by the message.
@@ -76,6 +71,7 @@ impl Refusal {
             _ => plain_text(answer),
         };
         Refusal {
+            status: answer.status,
             is_status: body.kind.as_deref() == Some("Status"),
             denied_by: DeniedBy::read(&message),
             reason: body.reason.unwrap_or_default(),
@@ -96,6 +92,22 @@ impl Refusal {
                 .map(|asked| asked.min(RETRY_AFTER_MAX)),
         }
     }
+
+    /// Whether authorization or authentication refused the request. Admission and quota also answer 403, but with other
+    /// messages than "User … cannot …". The text is the same in all versions of the server.
+    pub(in crate::kube_api) fn is_not_permitted(&self) -> bool {
+        let is_refused_by_authorizer = || {
+            let message = &self.message;
+            self.denied_by.is_none() && message.contains(" is forbidden: User \"") && message.contains("\" cannot ")
+        };
+        self.status == StatusCode::UNAUTHORIZED || self.status == StatusCode::FORBIDDEN && is_refused_by_authorizer()
+    }
+
+    /// Whether the fence of `deploy/manifests/fence-policy.yaml` refused a create, because it was late by the API
+    /// server's clock.
+    pub(in crate::kube_api) fn is_fenced(&self) -> bool {
+        self.status == StatusCode::FORBIDDEN && self.message.contains("'cronwheel-fence'")
+    }
 }
 
 /// Returns the text of an answer without a `Status`.
@@ -107,13 +119,4 @@ fn plain_text(answer: &RawAnswer) -> String {
     } else {
         text.to_owned()
     }
-}
-
-/// Returns the server's message if authorization or authentication refused the request.
-pub(in crate::kube_api) fn not_permitted(answer: &RawAnswer) -> Option<String> {
-    if !matches!(answer.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-        return None;
-    }
-    let refusal = Refusal::read(answer);
-    is_not_permitted(answer.status, &refusal).then_some(refusal.message)
 }

@@ -79,9 +79,6 @@ pub enum RuntimeError {
     /// Signals cannot be received.
     #[error("cannot listen for signals")]
     Signals(#[source] std::io::Error),
-    /// Metrics cannot be registered.
-    #[error("cannot register metrics")]
-    Metrics(#[from] prometheus::Error),
     /// The address of the endpoints cannot be bound.
     #[error("--listen {address}: cannot listen there; give an address of this machine and a free port")]
     Listen {

@@ -149,7 +149,7 @@ async fn run_until_signal(args: &RunArgs, config: RunConfig) -> Result<(), Runti
     let controller = Controller {
         clock: Clock::system(args.clock_offset, args.max_clock_skew),
         connections: Connections::open(&config.kube).await?,
-        metrics: Metrics::register()?,
+        metrics: Metrics::register(),
         settings: config.settings,
     };
     let endpoints = bind(args.listen).await?;

@@ -180,7 +180,7 @@ pub async fn run(args: &DevArgs) -> Result<(), DevError> {
         settings: settings(),
         clock,
         connections,
-        metrics: Metrics::register().map_err(RuntimeError::from)?,
+        metrics: Metrics::register(),
     };
     let companions = companions(args.seed, &api, [server, controllers_server], view, &controller.metrics);
     let next_signal = async || {

@@ -227,7 +227,7 @@ mod tests {
             n_probes: Arc::default(),
             hangs: false,
         };
-        let metrics = Metrics::register().unwrap().clock;
+        let metrics = Metrics::register().clock;
         tokio::spawn(ClockTask::new(api.client(), 1, clock.clone(), metrics).run());
         let n_probes = || api.n_probes.load(Ordering::Relaxed);
         tokio::time::sleep(Duration::from_millis(500)).await;
@@ -266,7 +266,7 @@ mod tests {
             n_probes: Arc::default(),
             hangs: false,
         };
-        let metrics = Metrics::register().unwrap().clock;
+        let metrics = Metrics::register().clock;
         tokio::spawn(ClockTask::new(api.client(), 4, clock.clone(), metrics).run());
         tokio::time::sleep(Duration::from_secs(1)).await;
         let before = api.n_probes.load(Ordering::Relaxed);
@@ -285,7 +285,7 @@ mod tests {
             n_probes: Arc::default(),
             hangs: false,
         };
-        let metrics = Metrics::register().unwrap().clock;
+        let metrics = Metrics::register().clock;
         tokio::spawn(ClockTask::new(api.client(), 1, clock.clone(), metrics).run());
         tokio::time::sleep(Duration::from_millis(2_500)).await;
         let before = api.n_probes.load(Ordering::Relaxed);
@@ -307,7 +307,7 @@ mod tests {
             n_probes: Arc::default(),
             hangs: true,
         };
-        let metrics = Metrics::register().unwrap().clock;
+        let metrics = Metrics::register().clock;
         tokio::spawn(ClockTask::new(api.client(), 1, clock, metrics).run());
         tokio::time::sleep(Duration::from_secs(12)).await;
         assert_eq!(api.n_probes.load(Ordering::Relaxed), 3);
@@ -329,7 +329,7 @@ mod tests {
             n_probes: Arc::default(),
             hangs: false,
         };
-        let metrics = Metrics::register().unwrap().clock;
+        let metrics = Metrics::register().clock;
         for _ in 0..2 {
             let mut task = ClockTask::new(api.client(), 1, clock.clone(), metrics.clone());
             task.report_retired();

@@ -205,7 +205,7 @@ mod tests {
             let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
             let phases = phases();
             let admin = Admin {
-                metrics: Metrics::register().unwrap(),
+                metrics: Metrics::register(),
                 clock,
                 phase: phases.subscribe(),
             };

@@ -199,128 +199,115 @@ pub struct Metrics {
 
 impl Metrics {
     /// Registers every metric in a new registry.
-    ///
-    /// # Errors
-    ///
-    /// Fails if a metric is invalid or is registered twice.
-    pub fn register() -> Result<Metrics, prometheus::Error> {
+    pub fn register() -> Metrics {
         let registry = Registry::new();
         let register = Register(&registry);
-        let api = register.api()?;
-        let overflows = register.counters(&table::QUEUE_OVERFLOWS)?;
+        let api = register.api();
+        let overflows = register.counters(&table::QUEUE_OVERFLOWS);
         let overflows_of = |queue: &str| overflows.with_label_values(&[queue]);
-        let fenced = register.counters(&table::FENCED_REQUESTS)?;
+        let fenced = register.counters(&table::FENCED_REQUESTS);
         let fenced_of = |queue: &str| fenced.with_label_values(&[queue]);
         let versions = [env!("CARGO_PKG_VERSION"), crate::schedule::zone::tzdb_version()];
-        register.gauges(&table::BUILD)?.with_label_values(&versions).set(1);
-        registry.register(Box::new(ProcessCollector::for_self()))?;
-        let watches_of = register.watches(api.clone())?;
-        Ok(Metrics {
-            dispatch: register.dispatch(api.clone(), overflows_of("dispatch"), fenced_of("dispatch"))?,
-            status: register.status(api.clone(), overflows_of("status"), fenced_of("status"))?,
-            events: register.events(api.clone())?,
+        register.gauges(&table::BUILD).with_label_values(&versions).set(1);
+        let of_process = Box::new(ProcessCollector::for_self());
+        registry.register(of_process).expect("no other metric has these names");
+        let watches_of = register.watches(api.clone());
+        Metrics {
+            dispatch: register.dispatch(api.clone(), overflows_of("dispatch"), fenced_of("dispatch")),
+            status: register.status(api.clone(), overflows_of("status"), fenced_of("status")),
+            events: register.events(api.clone()),
             cron_job_watch: watches_of("cronjobs", ApiCall::ListCronJobs, ApiCall::WatchCronJobs),
             job_watch: watches_of("jobs", ApiCall::ListJobs, ApiCall::WatchJobs),
-            selection: register.selection()?,
+            selection: register.selection(),
             clock: ClockMetrics {
                 api: api.clone(),
-                skew: register.float_gauge(&table::CLOCK_SKEW)?,
-                alarm: register.gauge(&table::CLOCK_ALARM)?,
-                retired_connections: register.counter(&table::CLOCK_RETIRED_CONNECTIONS)?,
+                skew: register.float_gauge(&table::CLOCK_SKEW),
+                alarm: register.gauge(&table::CLOCK_ALARM),
+                retired_connections: register.counter(&table::CLOCK_RETIRED_CONNECTIONS),
             },
-            election: register.election(api, overflows_of("labels"))?,
+            election: register.election(api, overflows_of("labels")),
             permissions: watch::Sender::default(),
             election_snapshot: watch::Sender::default(),
             shard: watch::Sender::default(),
-            start_overs: register.counter(&table::START_OVERS)?,
+            start_overs: register.counter(&table::START_OVERS),
             watch_health: WatchHealths::default(),
             other_controllers: OtherControllers::default(),
             registry,
-        })
+        }
     }
 
     /// Renders every metric in Prometheus' text format at this instant, and fails if one cannot be encoded.
     pub fn render(&self, now: Timestamp) -> Result<String, prometheus::Error> {
         let mut families = self.registry.gather();
-        families.extend(self.published(now)?.gather());
+        families.extend(self.published(now).gather());
         families.sort_by(|one, other| one.name().cmp(other.name()));
         TextEncoder::new().encode_to_string(&families)
     }
 
     /// Returns a registry with the metrics of the published states, for one scrape. Each state is read once, so its
     /// figures agree with each other. A series exists only while the state has a value for it.
-    fn published(&self, now: Timestamp) -> Result<Registry, prometheus::Error> {
+    fn published(&self, now: Timestamp) -> Registry {
         let registry = Registry::new();
         let register = Register(&registry);
         // A copy, so that the task of the shards does not wait for the scrape.
         let shard = self.shard.borrow().clone();
-        register.shard_figures(&shard)?;
-        register.permission_figures(&self.permissions.borrow())?;
+        register.shard_figures(&shard);
+        register.permission_figures(&self.permissions.borrow());
         if let Some(election) = &*self.election_snapshot.borrow() {
-            register.election_figures(election)?;
+            register.election_figures(election);
         }
-        register.watch_silence(&self.watch_health)?;
-        register.other_controllers(&self.other_controllers.active(now))?;
-        Ok(registry)
+        register.watch_silence(&self.watch_health);
+        register.other_controllers(&self.other_controllers.active(now));
+        registry
     }
 }
 
 impl Register<'_> {
-    fn dispatch(
-        &self,
-        api: ApiMetrics,
-        overflows: IntCounter,
-        fenced: IntCounter,
-    ) -> Result<DispatchMetrics, prometheus::Error> {
-        let backlog = self.gauges(&table::DISPATCH_BACKLOG)?;
-        Ok(DispatchMetrics {
-            creation_skew: self.histogram(&table::JOB_CREATION_SKEW, CREATION_SKEW_BUCKETS)?,
-            lateness: self.histogram(&table::LATENESS, LATENESS_BUCKETS)?,
+    fn dispatch(&self, api: ApiMetrics, overflows: IntCounter, fenced: IntCounter) -> DispatchMetrics {
+        let backlog = self.gauges(&table::DISPATCH_BACKLOG);
+        DispatchMetrics {
+            creation_skew: self.histogram(&table::JOB_CREATION_SKEW, CREATION_SKEW_BUCKETS),
+            lateness: self.histogram(&table::LATENESS, LATENESS_BUCKETS),
             api,
             creates_waiting: backlog.with_label_values(&["creates"]),
             background_waiting: backlog.with_label_values(&["background"]),
-            inflight: self.gauge(&table::DISPATCH_INFLIGHT)?,
-            inflight_limit: self.gauge(&table::DISPATCH_INFLIGHT_LIMIT)?,
+            inflight: self.gauge(&table::DISPATCH_INFLIGHT),
+            inflight_limit: self.gauge(&table::DISPATCH_INFLIGHT_LIMIT),
             overflows,
             fenced,
-        })
+        }
     }
 
-    fn status(
-        &self,
-        api: ApiMetrics,
-        overflows: IntCounter,
-        fenced: IntCounter,
-    ) -> Result<StatusMetrics, prometheus::Error> {
-        Ok(StatusMetrics {
+    fn status(&self, api: ApiMetrics, overflows: IntCounter, fenced: IntCounter) -> StatusMetrics {
+        StatusMetrics {
             api,
-            pending: self.gauge(&table::STATUS_PENDING)?,
-            age: self.histogram(&table::STATUS_AGE, STATUS_AGE_BUCKETS)?,
+            pending: self.gauge(&table::STATUS_PENDING),
+            age: self.histogram(&table::STATUS_AGE, STATUS_AGE_BUCKETS),
             overflows,
             fenced,
-        })
+        }
     }
 
-    fn election(&self, api: ApiMetrics, labels_dropped: IntCounter) -> Result<ElectionMetrics, prometheus::Error> {
-        let durations = self.histograms(&table::HANDOVER_DURATION, HANDOVER_BUCKETS)?;
-        Ok(ElectionMetrics {
+    fn election(&self, api: ApiMetrics, labels_dropped: IntCounter) -> ElectionMetrics {
+        let durations = self.histograms(&table::HANDOVER_DURATION, HANDOVER_BUCKETS);
+        ElectionMetrics {
             api,
-            led: self.gauge(&table::LEADER)?,
+            led: self.gauge(&table::LEADER),
             given: durations.with_label_values(&["given"]),
             taken: durations.with_label_values(&["taken"]),
-            fences: self.counter(&table::LEASE_FENCES)?,
-            evictions: self.counter(&table::LEASE_EVICTIONS)?,
-            rejoins: self.counter(&table::LEASE_REJOINS)?,
-            overlapping: self.gauge(&table::INSTALLATIONS_OVERLAPPING)?,
-            labelled: self.counter(&table::JOBS_LABELLED)?,
+            fences: self.counter(&table::LEASE_FENCES),
+            evictions: self.counter(&table::LEASE_EVICTIONS),
+            rejoins: self.counter(&table::LEASE_REJOINS),
+            overlapping: self.gauge(&table::INSTALLATIONS_OVERLAPPING),
+            labelled: self.counter(&table::JOBS_LABELLED),
             labels_dropped,
-        })
+        }
     }
 
-    fn events(&self, api: ApiMetrics) -> Result<EventMetrics, prometheus::Error> {
-        let results = self.counters(&table::EVENTS)?;
+    fn events(&self, api: ApiMetrics) -> EventMetrics {
+        let results = self.counters(&table::EVENTS);
         let result = |name: &str| results.with_label_values(&[name]);
-        Ok(EventMetrics {
+        EventMetrics {
             api,
             created: result("created"),
             raised: result("raised"),
@@ -330,33 +317,30 @@ impl Register<'_> {
             dropped_too_many: result("dropped_too_many"),
             dropped_failed: result("dropped_failed"),
             dropped_shutdown: result("dropped_shutdown"),
-        })
+        }
     }
 
-    fn watches(
-        &self,
-        api: ApiMetrics,
-    ) -> Result<impl Fn(&str, ApiCall, ApiCall) -> WatchMetrics + use<>, prometheus::Error> {
-        let undecodable = self.counters(&table::UNDECODABLE_OBJECTS)?;
-        let errors = self.counters(&table::WATCH_ERRORS)?;
-        let relists = self.counters(&table::RELISTS)?;
-        Ok(move |resource: &str, list, watch| WatchMetrics {
+    fn watches(&self, api: ApiMetrics) -> impl Fn(&str, ApiCall, ApiCall) -> WatchMetrics + use<> {
+        let undecodable = self.counters(&table::UNDECODABLE_OBJECTS);
+        let errors = self.counters(&table::WATCH_ERRORS);
+        let relists = self.counters(&table::RELISTS);
+        move |resource: &str, list, watch| WatchMetrics {
             api: api.clone(),
             list,
             watch,
             undecodable: undecodable.with_label_values(&[resource]),
             errors: errors.with_label_values(&[resource]),
             relists: relists.with_label_values(&[resource]),
-        })
+        }
     }
 
-    fn api(&self) -> Result<ApiMetrics, prometheus::Error> {
-        let durations = self.histograms(&table::API_REQUEST_DURATION, REQUEST_BUCKETS)?;
-        Ok(ApiMetrics {
-            requests: api_calls::begun_at_zero(self.counters(&table::API_REQUESTS)?),
+    fn api(&self) -> ApiMetrics {
+        let durations = self.histograms(&table::API_REQUEST_DURATION, REQUEST_BUCKETS);
+        ApiMetrics {
+            requests: api_calls::begun_at_zero(self.counters(&table::API_REQUESTS)),
             durations: ApiCall::ALL.map(|call| durations.with_label_values(&call.labels())),
             failures: FailureLog::default(),
-        })
+        }
     }
 }
 

@@ -150,7 +150,7 @@ impl Cluster {
             sharding: (!is_alone).then(|| membership.clone()),
             alone: is_alone.then_some(membership),
         };
-        let metrics = Metrics::register().unwrap();
+        let metrics = Metrics::register();
         let clock = Clock::of_simulated(SimulatedWall::starting_at(self.clock.now()));
         let controller_metrics = metrics.clone();
         let run = async move {

@@ -73,7 +73,7 @@ fn play(scenario: &Scenario, offend: impl AsyncFn(&Cluster)) -> Outcome {
     runtime.block_on(async {
         let cluster = Cluster::new(scenario.seed);
         let received = RefCell::new(Received::default());
-        let metrics = Metrics::register().unwrap();
+        let metrics = Metrics::register();
         let end = cluster.start + scenario.length;
         let act = async {
             workload::create(&cluster).await;

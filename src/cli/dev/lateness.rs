@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn lateness_is_read_from_the_dispatcher_histogram() {
-        let metrics = crate::telemetry::metrics::Metrics::register().unwrap();
+        let metrics = crate::telemetry::metrics::Metrics::register();
         let before = read(&metrics.dispatch.lateness);
         for seconds in [0.0004, 0.002, 100.0] {
             metrics.dispatch.lateness.observe(seconds);

@@ -198,7 +198,7 @@ impl Bench {
     }
 
     fn with_clock(clock: Clock, script: Vec<Option<Response>>) -> Bench {
-        let metrics = Metrics::register().unwrap();
+        let metrics = Metrics::register();
         let seen = Seen {
             script: script.into(),
             image: IMAGE,

@@ -201,7 +201,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_list_that_is_slower_than_the_relists_completes() {
         let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
-        let refusals = Refusals::new(&Metrics::register().unwrap().election.api, &clock, false);
+        let refusals = Refusals::new(&Metrics::register().election.api, &clock, false);
         let slow = |_: http::Request<Body>| async {
             tokio::time::sleep(Duration::from_secs(2)).await;
             let list = Bytes::from_static(br#"{"metadata": {"resourceVersion": "7"}, "items": []}"#);

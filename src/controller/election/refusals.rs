@@ -137,7 +137,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_missing_permission_names_its_role_until_it_is_granted() {
         let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
-        let refusals = Refusals::new(&Metrics::register().unwrap().election.api, &clock, false);
+        let refusals = Refusals::new(&Metrics::register().election.api, &clock, false);
         assert_eq!(refusals.text("kube-system"), None);
         assert!(refusals.note(["list", "leases"], &forbidden()));
         let text = refusals.text("kube-system").unwrap();
@@ -162,7 +162,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_lone_replica_goes_on_without_permissions_it_never_had() {
         let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
-        let mut refusals = Refusals::new(&Metrics::register().unwrap().election.api, &clock, true);
+        let mut refusals = Refusals::new(&Metrics::register().election.api, &clock, true);
         let patience = Duration::from_secs(10);
         assert!(!refusals.were_always(false, patience), "no request was refused");
         refusals.note(["list", "leases"], &forbidden());

@@ -178,7 +178,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_request_without_an_answer_does_not_clear_a_refusal() {
         let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
-        let metrics = Metrics::register().unwrap().election.api;
+        let metrics = Metrics::register().election.api;
         let refusals = Refusals::new(&metrics, &clock, false);
         let unreachable =
             |_: http::Request<Body>| async { Err::<http::Response<Full<Bytes>>, _>("connection refused") };

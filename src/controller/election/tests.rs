@@ -37,7 +37,7 @@ async fn renewals_send_no_commands_to_the_shards() {
         WallClock::starting_at(begun + SignedDuration::from_hours(1)),
     );
     let client = kube::Client::new(server.client("replica"), "default");
-    let metrics = Metrics::register().unwrap();
+    let metrics = Metrics::register();
     let (commands, received) = mpsc::channel(8);
     let (_reports, reports) = mpsc::channel(8);
     let leadership = watch::Sender::new(Leadership::default());

@@ -92,7 +92,7 @@ impl Bench {
             seen: Arc::new(Mutex::new(seen)),
         };
         let (phases, burst) = (phases(), OrderedSender::new(false));
-        let metrics = Metrics::register().unwrap().events;
+        let metrics = Metrics::register().events;
         let channels = EventChannels {
             leadership: tokio::sync::watch::Sender::new(Leadership::of_one(WHOLE)).subscribe(),
             budget: EventBudget::default(),

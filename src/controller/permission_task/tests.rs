@@ -62,7 +62,7 @@ impl Bench {
     fn start(scopes: &[Scope], lease_scope: Option<Scope>, denied: &[[&'static str; 3]]) -> Bench {
         let bench = Bench {
             api: FakeApi::default(),
-            metrics: Metrics::register().unwrap(),
+            metrics: Metrics::register(),
             clock: Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap()),
         };
         bench.api.0.lock().unwrap().denied = denied.to_vec();

@@ -96,7 +96,7 @@ struct Bench {
 impl Bench {
     fn new() -> Bench {
         let clock = Clock::simulated(epoch());
-        let metrics = Metrics::register().unwrap();
+        let metrics = Metrics::register();
         let (inputs, inputs_out) = mpsc::channel(16);
         let (answers_in, answers) = mpsc::channel(16);
         let (creates_in, creates) = mpsc::channel(16);

@@ -139,7 +139,7 @@ impl Bench {
             latency,
             seen: Arc::new(Mutex::new(seen)),
         };
-        let queue = StatusQueue::new(Metrics::register().unwrap().status);
+        let queue = StatusQueue::new(Metrics::register().status);
         let (answers_in, answers) = mpsc::channel(1_024);
         let leadership = watch::Sender::new(Leadership::of_one(WHOLE));
         let phases = phases();
@@ -369,7 +369,7 @@ async fn leadership_is_checked_again_before_the_write() {
     let bench = Bench::new(Vec::new());
     bench.batcher.abort();
     let (answers_in, mut answers) = mpsc::channel(1);
-    let queue = StatusQueue::new(Metrics::register().unwrap().status);
+    let queue = StatusQueue::new(Metrics::register().status);
     let channels = StatusChannels {
         queue: queue.clone(),
         answers: answers_in.clone(),

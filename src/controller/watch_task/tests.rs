@@ -38,7 +38,7 @@ fn clock() -> Clock {
 
 #[tokio::test(start_paused = true)]
 async fn watch_requests_are_counted_by_verb_resource_and_code() {
-    let metrics = Metrics::register().unwrap();
+    let metrics = Metrics::register();
     let health = &metrics.watch_health;
     let observer = |metrics: &WatchMetrics| RequestObserver {
         metrics: metrics.clone(),
@@ -67,7 +67,7 @@ async fn watch_requests_are_counted_by_verb_resource_and_code() {
 
 #[tokio::test(start_paused = true)]
 async fn an_undecodable_cron_job_gets_an_event_and_is_counted() {
-    let metrics = Metrics::register().unwrap();
+    let metrics = Metrics::register();
     let (phases, burst, api) = (phases(), OrderedSender::new(false), FakeApi::default());
     let event_links = EventChannels {
         leadership: tokio::sync::watch::Sender::new(Leadership::of_one(WHOLE)).subscribe(),

@@ -35,18 +35,17 @@ impl ElectionFigures {
 
 impl Register<'_> {
     /// Creates the metrics of a published state, with their values.
-    pub(super) fn election_figures(&self, figures: &ElectionFigures) -> Result<(), prometheus::Error> {
+    pub(super) fn election_figures(&self, figures: &ElectionFigures) {
         let overview = &figures.overview;
-        let takes_no_shards = self.gauges(&table::TAKES_NO_SHARDS)?;
+        let takes_no_shards = self.gauges(&table::TAKES_NO_SHARDS);
         if let Some(reason) = &overview.not_owning {
             takes_no_shards.with_label_values(&[reason.name()]).set(1);
         }
-        self.set_gauge(&table::SHARDS_UNOWNED, overview.unowned.len())?;
-        self.set_gauge(&table::SHARDS_UNOWNED_AGE, figures.unowned_age().as_secs())?;
-        self.set_gauge(&table::SHARDS_QUARANTINED, overview.quarantined.len())?;
+        self.set_gauge(&table::SHARDS_UNOWNED, overview.unowned.len());
+        self.set_gauge(&table::SHARDS_UNOWNED_AGE, figures.unowned_age().as_secs());
+        self.set_gauge(&table::SHARDS_QUARANTINED, overview.quarantined.len());
         if let Some(age) = figures.renew_age() {
-            self.set_gauge(&table::LEASE_RENEW_AGE, age.as_secs())?;
+            self.set_gauge(&table::LEASE_RENEW_AGE, age.as_secs());
         }
-        Ok(())
     }
 }

@@ -11,45 +11,45 @@ use super::table::MetricSpec;
 pub(super) struct Register<'a>(pub(super) &'a Registry);
 
 impl Register<'_> {
-    pub(super) fn counters(&self, spec: &MetricSpec) -> Result<IntCounterVec, prometheus::Error> {
-        self.add(IntCounterVec::new(Opts::new(spec.name, spec.help), spec.labels)?)
+    pub(super) fn counters(&self, spec: &MetricSpec) -> IntCounterVec {
+        self.add(IntCounterVec::new(Opts::new(spec.name, spec.help), spec.labels))
     }
 
-    pub(super) fn counter(&self, spec: &MetricSpec) -> Result<IntCounter, prometheus::Error> {
-        self.add(IntCounter::new(spec.name, spec.help)?)
+    pub(super) fn counter(&self, spec: &MetricSpec) -> IntCounter {
+        self.add(IntCounter::new(spec.name, spec.help))
     }
 
-    pub(super) fn gauge(&self, spec: &MetricSpec) -> Result<IntGauge, prometheus::Error> {
-        self.add(IntGauge::new(spec.name, spec.help)?)
+    pub(super) fn gauge(&self, spec: &MetricSpec) -> IntGauge {
+        self.add(IntGauge::new(spec.name, spec.help))
     }
 
     /// Creates a gauge with its value.
-    pub(super) fn set_gauge(&self, spec: &MetricSpec, number: impl TryInto<i64>) -> Result<(), prometheus::Error> {
-        self.gauge(spec)?.set(gauge_value(number));
-        Ok(())
+    pub(super) fn set_gauge(&self, spec: &MetricSpec, number: impl TryInto<i64>) {
+        self.gauge(spec).set(gauge_value(number));
     }
 
-    pub(super) fn float_gauge(&self, spec: &MetricSpec) -> Result<Gauge, prometheus::Error> {
-        self.add(Gauge::new(spec.name, spec.help)?)
+    pub(super) fn float_gauge(&self, spec: &MetricSpec) -> Gauge {
+        self.add(Gauge::new(spec.name, spec.help))
     }
 
-    pub(super) fn gauges(&self, spec: &MetricSpec) -> Result<IntGaugeVec, prometheus::Error> {
-        self.add(IntGaugeVec::new(Opts::new(spec.name, spec.help), spec.labels)?)
+    pub(super) fn gauges(&self, spec: &MetricSpec) -> IntGaugeVec {
+        self.add(IntGaugeVec::new(Opts::new(spec.name, spec.help), spec.labels))
     }
 
-    pub(super) fn histogram(&self, spec: &MetricSpec, buckets: &[f64]) -> Result<Histogram, prometheus::Error> {
+    pub(super) fn histogram(&self, spec: &MetricSpec, buckets: &[f64]) -> Histogram {
         let options = HistogramOpts::new(spec.name, spec.help).buckets(buckets.to_vec());
-        self.add(Histogram::with_opts(options)?)
+        self.add(Histogram::with_opts(options))
     }
 
-    pub(super) fn histograms(&self, spec: &MetricSpec, buckets: &[f64]) -> Result<HistogramVec, prometheus::Error> {
+    pub(super) fn histograms(&self, spec: &MetricSpec, buckets: &[f64]) -> HistogramVec {
         let options = HistogramOpts::new(spec.name, spec.help).buckets(buckets.to_vec());
-        self.add(HistogramVec::new(options, spec.labels)?)
+        self.add(HistogramVec::new(options, spec.labels))
     }
 
-    fn add<C: Collector + Clone + 'static>(&self, metric: C) -> Result<C, prometheus::Error> {
-        self.0.register(Box::new(metric.clone()))?;
-        Ok(metric)
+    /// Registers a metric. Each row of the table is valid and is registered once, which a test checks.
+    fn add<C: Collector + Clone + 'static>(&self, metric: prometheus::Result<C>) -> C {
+        let registered = metric.and_then(|metric| self.0.register(Box::new(metric.clone())).map(|()| metric));
+        registered.expect("each metric is valid and is registered once")
     }
 }
 

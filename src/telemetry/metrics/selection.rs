@@ -29,13 +29,13 @@ impl SelectionMetrics {
 }
 
 impl Register<'_> {
-    pub(super) fn selection(&self) -> Result<SelectionMetrics, prometheus::Error> {
-        let lists = self.counters(&table::CRON_JOB_LISTS)?;
-        Ok(SelectionMetrics {
+    pub(super) fn selection(&self) -> SelectionMetrics {
+        let lists = self.counters(&table::CRON_JOB_LISTS);
+        SelectionMetrics {
             lists_by_server: lists.with_label_values(&["server"]),
             lists_by_replica: lists.with_label_values(&["replica"]),
-            passed_over: self.counter(&table::CRON_JOBS_PASSED_OVER)?,
-            keep_overflows: self.counter(&table::CRON_JOBS_KEEP_OVERFLOWS)?,
-        })
+            passed_over: self.counter(&table::CRON_JOBS_PASSED_OVER),
+            keep_overflows: self.counter(&table::CRON_JOBS_KEEP_OVERFLOWS),
+        }
     }
 }

@@ -32,8 +32,8 @@ pub struct ShardFigures {
 
 impl Register<'_> {
     /// Creates the metrics of a published state, with their values.
-    pub(super) fn shard_figures(&self, figures: &ShardFigures) -> Result<(), prometheus::Error> {
-        self.outcome_counts(&figures.outcome_counts)?;
+    pub(super) fn shard_figures(&self, figures: &ShardFigures) {
+        self.outcome_counts(&figures.outcome_counts);
         let ShardFigures {
             sizes,
             led,
@@ -41,42 +41,40 @@ impl Register<'_> {
             refused,
             ..
         } = figures;
-        self.set_gauge(&table::WHEEL_ENTRIES, sizes.wheel_entries)?;
-        self.set_gauge(&table::CRON_JOBS, sizes.cron_jobs)?;
-        self.set_gauge(&table::JOBS, sizes.jobs)?;
-        self.set_gauge(&table::CRON_JOBS_LED, led.cron_jobs)?;
-        self.float_gauge(&table::LED_RATIO)?.set(led.ratio());
-        self.set_gauge(&table::TEMPLATE_BYTES, template_use.n_bytes)?;
-        self.set_gauge(&table::TEMPLATES_NOT_KEPT, template_use.n_not_kept)?;
-        self.set_gauge(&table::CRON_JOBS_REFUSED, refused.n_cron_jobs)?;
-        self.set_gauge(&table::REFUSALS_IN_TURNS, refused.n_in_turns)?;
-        self.troubles(&figures.troubles)
+        self.set_gauge(&table::WHEEL_ENTRIES, sizes.wheel_entries);
+        self.set_gauge(&table::CRON_JOBS, sizes.cron_jobs);
+        self.set_gauge(&table::JOBS, sizes.jobs);
+        self.set_gauge(&table::CRON_JOBS_LED, led.cron_jobs);
+        self.float_gauge(&table::LED_RATIO).set(led.ratio());
+        self.set_gauge(&table::TEMPLATE_BYTES, template_use.n_bytes);
+        self.set_gauge(&table::TEMPLATES_NOT_KEPT, template_use.n_not_kept);
+        self.set_gauge(&table::CRON_JOBS_REFUSED, refused.n_cron_jobs);
+        self.set_gauge(&table::REFUSALS_IN_TURNS, refused.n_in_turns);
+        self.troubles(&figures.troubles);
     }
 
-    fn outcome_counts(&self, counts: &OutcomeCounts) -> Result<(), prometheus::Error> {
-        self.counter(&table::DUE_INSTANTS)?.inc_by(counts.due_instants);
-        let outcomes = self.counters(&table::INSTANT_OUTCOMES)?;
+    fn outcome_counts(&self, counts: &OutcomeCounts) {
+        self.counter(&table::DUE_INSTANTS).inc_by(counts.due_instants);
+        let outcomes = self.counters(&table::INSTANT_OUTCOMES);
         for outcome in InstantOutcome::ALL {
             let ended = outcomes.with_label_values(&[outcome.as_str()]);
             ended.inc_by(counts.outcome(outcome));
         }
-        self.set_gauge(&table::INSTANTS_OPEN, counts.open_instants)?;
-        self.counter(&table::UNEXPECTED_JOBS)?.inc_by(counts.unexpected_jobs);
-        Ok(())
+        self.set_gauge(&table::INSTANTS_OPEN, counts.open_instants);
+        self.counter(&table::UNEXPECTED_JOBS).inc_by(counts.unexpected_jobs);
     }
 
-    fn troubles(&self, report: &TroubleReport) -> Result<(), prometheus::Error> {
-        let named = self.gauges(&table::CRON_JOB_TROUBLE)?;
+    fn troubles(&self, report: &TroubleReport) {
+        let named = self.gauges(&table::CRON_JOB_TROUBLE);
         for trouble in &report.named {
             let cron_job = &trouble.cron_job;
             let labels = [&*cron_job.namespace, &*cron_job.name, trouble.kind.as_str()];
             named.with_label_values(&labels).set(1);
         }
-        let omitted = self.gauges(&table::CRON_JOB_TROUBLE_OMITTED)?;
+        let omitted = self.gauges(&table::CRON_JOB_TROUBLE_OMITTED);
         for kind in TroubleKind::ALL {
             let n_omitted = report.n_omitted[kind as usize];
             omitted.with_label_values(&[kind.as_str()]).set(gauge_value(n_omitted));
         }
-        Ok(())
     }
 }

@@ -30,7 +30,7 @@ fn value(text: &str, series: &str) -> u64 {
 
 #[tokio::test(start_paused = true)]
 async fn registered_metrics_match_the_table() {
-    let metrics = Metrics::register().unwrap();
+    let metrics = Metrics::register();
     let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
     metrics.watch_health.begin("jobs", Scope::Cluster, clock.clone());
     metrics.election_snapshot.send_replace(Some(figures(&clock)));
@@ -77,7 +77,7 @@ fn figures(clock: &Clock) -> ElectionFigures {
 
 #[tokio::test(start_paused = true)]
 async fn ages_grow_between_updates_of_the_election() {
-    let metrics = Metrics::register().unwrap();
+    let metrics = Metrics::register();
     let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
     metrics.election_snapshot.send_replace(Some(figures(&clock)));
     for age in [0, 3, 12] {
@@ -109,7 +109,7 @@ fn troubles() -> Arc<TroubleReport> {
 
 #[test]
 fn a_cron_job_has_a_series_while_it_is_in_trouble() {
-    let metrics = Metrics::register().unwrap();
+    let metrics = Metrics::register();
     let is_any_named = || {
         metrics
             .render(jiff::Timestamp::UNIX_EPOCH)
@@ -135,7 +135,7 @@ fn a_cron_job_has_a_series_while_it_is_in_trouble() {
 
 #[test]
 fn led_ratio_and_led_cron_jobs_are_exported() {
-    let metrics = Metrics::register().unwrap();
+    let metrics = Metrics::register();
     let has_line = |line: &str| {
         metrics
             .render(jiff::Timestamp::UNIX_EPOCH)
@@ -156,7 +156,7 @@ fn led_ratio_and_led_cron_jobs_are_exported() {
 
 #[test]
 fn due_instants_equal_outcomes_plus_open_instants() {
-    let metrics = Metrics::register().unwrap();
+    let metrics = Metrics::register();
     metrics.shard.send_modify(|figures| {
         figures.outcome_counts.due_instants = 10;
         figures.outcome_counts.open_instants = 3;
@@ -180,7 +180,7 @@ fn due_instants_equal_outcomes_plus_open_instants() {
 
 #[tokio::test(start_paused = true)]
 async fn watch_silence_is_the_longest_per_resource() {
-    let metrics = Metrics::register().unwrap();
+    let metrics = Metrics::register();
     let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
     let begin = |resource, namespace: &str| {
         let scope = Scope::Namespace(namespace.into());
@@ -204,7 +204,7 @@ async fn watch_silence_is_the_longest_per_resource() {
 
 #[test]
 fn a_request_is_counted_by_verb_resource_and_code() {
-    let metrics = Metrics::register().unwrap();
+    let metrics = Metrics::register();
     metrics
         .dispatch
         .api
@@ -229,10 +229,7 @@ fn a_request_is_counted_by_verb_resource_and_code() {
 
 #[test]
 fn request_counters_start_at_zero() {
-    let text = Metrics::register()
-        .unwrap()
-        .render(jiff::Timestamp::UNIX_EPOCH)
-        .unwrap();
+    let text = Metrics::register().render(jiff::Timestamp::UNIX_EPOCH).unwrap();
     for line in [
         r#"cronwheel_api_requests_total{code="201",resource="jobs",verb="create"} 0"#,
         r#"cronwheel_api_requests_total{code="200",resource="cronjobs/status",verb="update"} 0"#,

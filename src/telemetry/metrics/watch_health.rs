@@ -104,13 +104,12 @@ impl WatchHealths {
 
 impl Register<'_> {
     /// Creates the gauge with the longest silence of each resource.
-    pub(super) fn watch_silence(&self, watches: &WatchHealths) -> Result<(), prometheus::Error> {
-        let longest = self.gauges(&table::WATCH_SILENCE)?;
+    pub(super) fn watch_silence(&self, watches: &WatchHealths) {
+        let longest = self.gauges(&table::WATCH_SILENCE);
         for health in &*watches.list() {
             let gauge = longest.with_label_values(&[health.resource]);
             let secs = gauge_value(health.silence().as_secs());
             gauge.set(secs.max(gauge.get()));
         }
-        Ok(())
     }
 }

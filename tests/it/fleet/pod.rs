@@ -129,7 +129,7 @@ impl Pod {
             leases: Client::new(at_front_end, NAMESPACE),
             api_server: None,
         };
-        let (settings, metrics) = (self.settings(number, first_life), Metrics::register().unwrap());
+        let (settings, metrics) = (self.settings(number, first_life), Metrics::register());
         let (clock, terminate) = (Clock::of_simulated(self.wall.clone()), OrderedSender::new(false));
         let (wall, process_metrics, process_clock) = (self.wall.clone(), metrics.clone(), clock.clone());
         let mut termination = Some(terminate.subscribe());

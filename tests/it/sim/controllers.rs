@@ -35,7 +35,7 @@ pub(super) async fn run(scenario: &Scenario, cluster: &Cluster, world: &RefCell<
 /// Runs one controller until its end.
 async fn run_one(cluster: &Cluster, world: &RefCell<World>, end: Option<&Crash>) {
     let number = world.borrow().lives.len();
-    let metrics = Metrics::register().unwrap();
+    let metrics = Metrics::register();
     world.borrow_mut().lives.push(Life {
         from: cluster.now(),
         until: Timestamp::MAX,

@@ -88,7 +88,7 @@ FLEET = {
     "newcomer-who-cannot-follow-stays": (f"{ELECTION}/members.rs", "(!is_incumbent || stranger.max < min).then_some(", "(!is_incumbent && stranger.max < min).then_some(", "f_22"),
     "wrong-clock-leads-on": ("src/controller/election.rs", "Some(ElectionInput::Willing(self.clock.verdict() == ClockVerdict::Fine))", "Some(ElectionInput::Willing(true))", "f_16"),
     "one-wrong-api-server-alarms": ("src/controller/clock/guard.rs", "2 * self.n_believed(is_so) > self.fresh().count()", "self.n_believed(is_so) > 0", "f_28"),
-    "fenced-create-is-not-sent-elsewhere": ("src/kube_api/client.rs", ".filter(|refusal| refusal.is_fenced())", ".filter(|refusal| refusal.is_fenced() && false)", "f_28"),
+    "fenced-create-is-not-sent-elsewhere": ("src/kube_api/client.rs", "fenced_over: is_fenced.then_some(connection)", "fenced_over: (is_fenced && false).then_some(connection)", "f_28"),
     "creates-die-with-the-leadership": ("src/controller/dispatcher/request.rs", "left.unwrap_or_default().min(STORE_TIME_MAX)", "left.unwrap_or_default().min(STORE_TIME_MAX - STORE_TIME_MAX)", "f_29_slow"),
     "create-before-ends-with-the-leadership": ("src/coordination/leadership.rs", "create_before: fencing.create_before.map(later),", "create_before: fencing.create_before,", "f_29_slow"),
     "create-before-is-not-sent": ("src/coordination/leadership.rs", "create_before: fencing.create_before.map(later),", "create_before: fencing.create_before.map(later).filter(|_| false),", "f_29_the_fence"),

@@ -249,7 +249,7 @@ mod tests {
                 Response::stored(1)
             }
         });
-        let metrics = Metrics::register().unwrap().clock;
+        let metrics = Metrics::register().clock;
         tokio::spawn(ClockTask::new(api, 4, clock.clone(), metrics).run());
         tokio::time::sleep(Duration::from_millis(100)).await;
         assert_eq!(

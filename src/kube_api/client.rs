@@ -234,28 +234,28 @@ fn answered<T: OrderOutcome>(
     match sent {
         Ok((answer, connection)) => {
             let refusal = (!answer.status.is_success()).then(|| Refusal::read(&answer));
+            let is_fenced = refusal.as_ref().is_some_and(Refusal::is_fenced);
             Answered {
                 answer: classify(&answer),
                 code: Some(answer.status.as_u16()),
-                fenced_over: refusal
-                    .as_ref()
-                    .filter(|refusal| refusal.is_fenced())
-                    .map(|_| connection),
+                fenced_over: is_fenced.then_some(connection),
                 not_permitted: refusal.filter(Refusal::is_not_permitted).map(|refusal| refusal.message),
                 server_date: answer.server_date,
             }
         }
         Err(error) => {
-            let (message, retry_after) = (error_text(&error), None);
+            let message = error_text(&error);
             Answered::unanswered(match error {
                 // It cannot be sent, which is no evidence about other requests.
-                ExchangeError::Request(_) => Answer::Outcome(T::failed(message, retry_after)),
-                // The connection works, otherwise its keep-alive would have ended it: only this request has no answer.
-                // It may have been applied.
-                ExchangeError::Timeout(_) | ExchangeError::TooLong(_) => {
-                    Answer::Outcome(T::unanswered(message, retry_after))
-                }
-                ExchangeError::Transport(_) | ExchangeError::Body(_) => Answer::Unavailable { retry_after, message },
+                ExchangeError::Request(_) => Answer::Outcome(T::failed(message, None)),
+                // The request may have been applied. The connection works, otherwise its keep-alive would have ended
+                // it: only this request has no answer.
+                ExchangeError::Timeout(_) | ExchangeError::TooLong(_) => Answer::Outcome(T::unanswered(message, None)),
+                // The request may have been applied.
+                ExchangeError::Transport(_) | ExchangeError::Body(_) => Answer::Unavailable {
+                    retry_after: None,
+                    message,
+                },
             })
         }
     }

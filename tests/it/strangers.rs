@@ -97,7 +97,7 @@ fn play(scenario: &Scenario, offend: impl AsyncFn(&Cluster)) -> Outcome {
         received.finish(&cluster).await;
         Outcome {
             received,
-            metrics: metrics.render(jiff::Timestamp::UNIX_EPOCH).unwrap(),
+            metrics: metrics.render(end).unwrap(),
         }
     })
 }

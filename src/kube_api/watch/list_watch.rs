@@ -197,11 +197,13 @@ impl<K: Kind> ListWatch<K> {
             from = Some(version);
         }
         // Clear the cache before reading the wanted shards: this list then covers all shards loaded from the old cache.
-        let is_of_all = self.kind.cache().is_some() && !self.is_selected_by_server();
-        match self.kind.cache() {
-            Some(cache) if is_of_all => cache.begin(),
-            Some(cache) => cache.clear(),
-            None => {}
+        let is_of_all = !self.is_selected_by_server();
+        if let Some(cache) = self.kind.cache() {
+            if is_of_all {
+                cache.begin();
+            } else {
+                cache.clear();
+            }
         }
         self.select();
         // Announce the list before requesting it: the relist must not remove objects that are created meanwhile.

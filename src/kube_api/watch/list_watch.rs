@@ -22,6 +22,7 @@
 
 mod failures;
 mod history;
+mod narrowing;
 
 use std::{collections::VecDeque, pin::Pin, time::Duration};
 
@@ -198,12 +199,10 @@ impl<K: Kind> ListWatch<K> {
         }
         // Clear the cache before reading the wanted shards: this list then covers all shards loaded from the old cache.
         let is_of_all = !self.is_selected_by_server();
-        if let Some(cache) = self.kind.cache() {
-            if is_of_all {
-                cache.begin();
-            } else {
-                cache.clear();
-            }
+        match self.kind.cache() {
+            Some(cache) if is_of_all => cache.begin(),
+            Some(cache) => cache.clear(),
+            None => {}
         }
         self.select();
         // Announce the list before requesting it: the relist must not remove objects that are created meanwhile.
@@ -334,18 +333,6 @@ impl<K: Kind> ListWatch<K> {
                 };
                 self.fail(&error, next);
             }
-        }
-    }
-
-    /// Whether a wanted shard is not selected.
-    fn lacks_wanted_shards(&self) -> bool {
-        self.is_selected_by_server() && !self.wanted.get().is_within(&self.selected)
-    }
-
-    /// Deselects superfluous shards after a delay, if there are any.
-    fn schedule_narrowing(&mut self) {
-        if self.is_selected_by_server() && self.wanted.get() != self.selected {
-            self.narrowing = Some(Box::pin(tokio::time::sleep(NARROWING_DELAY)));
         }
     }
 

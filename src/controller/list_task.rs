@@ -3,8 +3,8 @@
 //! the cache is as new as the list would be. Jobs without the label of a shard are not listed, if there is a recent proof
 //! that none of them belongs to a CronJob.
 //!
-//! Shortly before a member is evicted, a short watch checks whether CronJobs have changed, so that the cache is as new as
-//! the lists of the takeover must be.
+//! Shortly before a member is evicted, a short watch begins to check whether CronJobs have changed, so that the cache can
+//! serve the takeover sooner.
 //!
 //! A list that fails is restarted after a pause, and the shard task is notified of the restart.
 

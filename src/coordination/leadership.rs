@@ -125,8 +125,8 @@ impl Leadership {
         std::mem::replace(&mut self.n_senders, n_senders.max(1)) != n_senders.max(1)
     }
 
-    /// The limits of a write that is sent now; `None` without competitors. `life_min` is the least
-    /// lifetime of a write that may outlive the leadership of this replica. For all other writes it is zero.
+    /// The limits of a write that is sent now; `None` without competitors. `life_min` is the least lifetime of a write
+    /// that may outlive the leadership of this replica. For all other writes it is zero.
     pub fn write_limits(&self, shard_term: ShardTerm, now: BootInstant, life_min: Duration) -> Option<WriteLimits> {
         let fencing = self.fencing?;
         let left = self.until?.since(now);

@@ -244,6 +244,12 @@ impl Metrics {
         TextEncoder::new().encode_to_string(&families)
     }
 
+    /// The text of every metric, before any evidence of other controllers.
+    #[cfg(test)]
+    pub(crate) fn text(&self) -> String {
+        self.render(Timestamp::UNIX_EPOCH).expect("every metric can be encoded")
+    }
+
     /// Returns a registry with the metrics of the published states, for one scrape. Each state is read once, so its
     /// figures agree with each other. A series exists only while the state has a value for it.
     fn published(&self, now: Timestamp) -> Registry {

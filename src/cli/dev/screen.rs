@@ -107,7 +107,7 @@ impl Guide {
 }
 
 impl Picture {
-    /// Returns the whole screen: parts that begin with a title, without those that have no other lines. No line is
+    /// Returns the whole screen. Each part begins with a title, and a part without other lines is left out. No line is
     /// wider than the screen, and there are no more lines than rows.
     pub(super) fn screen(&self, guide: &Guide, size: Size) -> Vec<Line> {
         let tables = self.tables(size);

@@ -26,8 +26,8 @@ const CATCH_UP_INTERVAL: Duration = Duration::from_millis(5);
 const ADVANCE_LEAD: Duration = Duration::from_millis(500);
 
 impl ListTask {
-    /// Advances quiet caches shortly before members are evicted, so that their shards can be taken without a list. Never
-    /// ends.
+    /// Begins to advance quiet caches shortly before members are evicted, so that the caches are current soon after the
+    /// shards of these members are taken. Never ends.
     pub(super) async fn advance_before_evictions(&self) {
         let mut next_eviction = self.next_eviction.clone();
         loop {

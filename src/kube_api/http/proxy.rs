@@ -73,7 +73,7 @@ impl Proxy {
     }
 }
 
-/// Makes a connector connect to the API server, directly or through a proxy.
+/// Returns a connector to the API server, directly or through a proxy.
 pub(super) fn through_proxy<S>(proxy: Option<&Proxy>, connector: Connector<S>) -> Connector<S>
 where
     S: Read + Write + Unpin + Send + 'static,

@@ -54,7 +54,7 @@ impl Sockets {
     }
 }
 
-/// Makes a connector track every socket.
+/// Returns a connector that tracks every socket.
 pub(super) fn tracking(tcp: HttpConnector, sockets: Sockets) -> Connector<TrackedStream> {
     Connector::new(tcp.map_result(move |connected: Result<TokioIo<TcpStream>, _>| {
         let stream = connected?;

@@ -126,7 +126,7 @@ impl TransportParts {
         }
     }
 
-    /// Makes a connector refuse connections that are not HTTP/2 or take too long.
+    /// Returns a connector that refuses connections that are not HTTP/2 or take too long.
     fn http2_only(&self, connector: Connector<TlsStream>) -> Connector<TlsStream> {
         let connect_timeout = self.times.connect_timeout;
         let speaks_http1_only = Arc::clone(&self.speaks_http1_only);
@@ -171,11 +171,11 @@ enum Http2Error {
 pub(super) fn watch_transport(server: &ApiServer) -> ApiService {
     let server = server.clone();
     let mut tls = server.tls();
-    let mut client = watch_client(&server, &tls);
+    let mut client = http1_client(&server, &tls);
     ApiService::new(service_fn(move |mut request: Request<Body>| {
         let current = server.tls();
         if !Arc::ptr_eq(&tls, &current) {
-            client = watch_client(&server, &current);
+            client = http1_client(&server, &current);
             tls = current;
         }
         let name = HeaderValue::from_static(USER_AGENT);
@@ -185,9 +185,10 @@ pub(super) fn watch_transport(server: &ApiServer) -> ApiService {
     }))
 }
 
-type WatchConnector = TimeoutConnector<Connector<MaybeHttpsStream<TokioIo<TcpStream>>>>;
+/// A connector whose connections end after a long silence.
+type SilenceLimitedConnector = TimeoutConnector<Connector<MaybeHttpsStream<TokioIo<TcpStream>>>>;
 
-fn watch_client(server: &ApiServer, tls: &Tls) -> legacy::Client<WatchConnector, Body> {
+fn http1_client(server: &ApiServer, tls: &Tls) -> legacy::Client<SilenceLimitedConnector, Body> {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_nodelay(true);

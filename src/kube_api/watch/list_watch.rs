@@ -24,7 +24,7 @@ mod failures;
 mod history;
 mod narrowing;
 
-use std::{collections::VecDeque, pin::Pin, time::Duration};
+use std::{collections::VecDeque, pin::Pin};
 
 use futures::{Stream, StreamExt, future::OptionFuture};
 use kube::{Client, core::WatchEvent};
@@ -50,9 +50,6 @@ use crate::{
         input::{WatchStage, WatchUpdate},
     },
 };
-
-/// How long shards remain selected after they are no longer wanted.
-const NARROWING_DELAY: Duration = Duration::from_secs(10);
 
 /// Lists and watches the wanted objects, or watches them from a version. Never ends.
 pub(super) fn list_and_watch<K: Kind>(

@@ -35,7 +35,7 @@ async fn registered_metrics_match_the_table() {
     metrics.watch_health.begin("jobs", Scope::Cluster, clock.clone());
     metrics.election_snapshot.send_replace(Some(figures(&clock)));
     metrics.shard.send_modify(|figures| figures.troubles = troubles());
-    let text = metrics.render(jiff::Timestamp::UNIX_EPOCH).unwrap();
+    let text = metrics.text();
     let names = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
     assert!(names.clone().is_sorted(), "{text}");
     let registered: BTreeSet<String> = names.map(str::to_owned).collect();
@@ -81,7 +81,7 @@ async fn ages_grow_between_updates_of_the_election() {
     let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
     metrics.election_snapshot.send_replace(Some(figures(&clock)));
     for age in [0, 3, 12] {
-        let text = metrics.render(jiff::Timestamp::UNIX_EPOCH).unwrap();
+        let text = metrics.text();
         assert_eq!(value(&text, "cronwheel_lease_renew_age_seconds"), age);
         assert_eq!(value(&text, "cronwheel_shards_unowned_age_seconds"), age);
         assert_eq!(value(&text, "cronwheel_shards_unowned"), 2);
@@ -110,22 +110,14 @@ fn troubles() -> Arc<TroubleReport> {
 #[test]
 fn a_cron_job_has_a_series_while_it_is_in_trouble() {
     let metrics = Metrics::register();
-    let is_any_named = || {
-        metrics
-            .render(jiff::Timestamp::UNIX_EPOCH)
-            .unwrap()
-            .contains("cronwheel_cron_job_trouble{")
-    };
+    let is_any_named = || metrics.text().contains("cronwheel_cron_job_trouble{");
     assert!(!is_any_named());
     assert_eq!(
-        value(
-            &metrics.render(jiff::Timestamp::UNIX_EPOCH).unwrap(),
-            "cronwheel_cron_job_trouble_omitted{kind=\"late\"}"
-        ),
+        value(&metrics.text(), "cronwheel_cron_job_trouble_omitted{kind=\"late\"}"),
         0
     );
     metrics.shard.send_modify(|figures| figures.troubles = troubles());
-    let text = metrics.render(jiff::Timestamp::UNIX_EPOCH).unwrap();
+    let text = metrics.text();
     let series = "cronwheel_cron_job_trouble{cronjob=\"backup\",kind=\"no_success\",namespace=\"shop\"}";
     assert_eq!(value(&text, series), 1);
     assert_eq!(value(&text, "cronwheel_cron_job_trouble_omitted{kind=\"late\"}"), 2);
@@ -136,13 +128,7 @@ fn a_cron_job_has_a_series_while_it_is_in_trouble() {
 #[test]
 fn led_ratio_and_led_cron_jobs_are_exported() {
     let metrics = Metrics::register();
-    let has_line = |line: &str| {
-        metrics
-            .render(jiff::Timestamp::UNIX_EPOCH)
-            .unwrap()
-            .lines()
-            .any(|rendered| rendered == line)
-    };
+    let has_line = |line: &str| metrics.text().lines().any(|rendered| rendered == line);
     assert!(has_line("cronwheel_led_ratio 0"), "nothing before the first turn");
     let led = LedFigures {
         cron_jobs: 30,
@@ -163,7 +149,7 @@ fn due_instants_equal_outcomes_plus_open_instants() {
         figures.outcome_counts.outcomes[InstantOutcome::Created as usize] = 5;
         figures.outcome_counts.outcomes[InstantOutcome::Forbidden as usize] = 2;
     });
-    let text = metrics.render(jiff::Timestamp::UNIX_EPOCH).unwrap();
+    let text = metrics.text();
     let outcomes = InstantOutcome::ALL.map(|outcome| {
         value(
             &text,
@@ -191,14 +177,14 @@ async fn watch_silence_is_the_longest_per_resource() {
     first.note_activity();
     tokio::time::sleep(Duration::from_secs(5)).await;
     third.note_activity();
-    let text = metrics.render(jiff::Timestamp::UNIX_EPOCH).unwrap();
+    let text = metrics.text();
     assert_eq!(value(&text, r#"cronwheel_watch_silence_seconds{resource="jobs"}"#), 35);
     assert_eq!(
         value(&text, r#"cronwheel_watch_silence_seconds{resource="cronjobs"}"#),
         0
     );
     second.note_activity();
-    let text = metrics.render(jiff::Timestamp::UNIX_EPOCH).unwrap();
+    let text = metrics.text();
     assert_eq!(value(&text, r#"cronwheel_watch_silence_seconds{resource="jobs"}"#), 5);
 }
 
@@ -217,7 +203,7 @@ fn a_request_is_counted_by_verb_resource_and_code() {
         .status
         .api
         .record(ApiCall::WriteStatus, None, Duration::from_secs(1));
-    let text = metrics.render(jiff::Timestamp::UNIX_EPOCH).unwrap();
+    let text = metrics.text();
     for line in [
         r#"cronwheel_api_requests_total{code="201",resource="jobs",verb="create"} 2"#,
         r#"cronwheel_api_requests_total{code="none",resource="cronjobs/status",verb="update"} 1"#,
@@ -229,7 +215,7 @@ fn a_request_is_counted_by_verb_resource_and_code() {
 
 #[test]
 fn request_counters_start_at_zero() {
-    let text = Metrics::register().render(jiff::Timestamp::UNIX_EPOCH).unwrap();
+    let text = Metrics::register().text();
     for line in [
         r#"cronwheel_api_requests_total{code="201",resource="jobs",verb="create"} 0"#,
         r#"cronwheel_api_requests_total{code="200",resource="cronjobs/status",verb="update"} 0"#,

@@ -37,7 +37,8 @@ impl<K: Kind> ListWatch<K> {
     }
 
     /// Whether the current version, from the quorum of etcd, belongs to an older history than this watch, or than the
-    /// cache, which a second watch may have advanced. If so, reports it and begins again after a pause. The controller ends its session meanwhile.
+    /// cache, which a second watch may have advanced. If so, reports it and begins again after a pause. The controller
+    /// ends its session meanwhile.
     pub(super) fn is_older_history(&mut self, current: ResourceVersion) -> bool {
         // An answer without a version, which no API server gives, proves nothing.
         let cache = self.kind.cache();

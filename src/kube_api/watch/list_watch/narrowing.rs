@@ -1,7 +1,12 @@
 //! The selection of an open watch: which wanted shards it lacks, and when superfluous ones are deselected.
 
-use super::{ListWatch, NARROWING_DELAY};
+use std::time::Duration;
+
+use super::ListWatch;
 use crate::kube_api::watch::kinds::Kind;
+
+/// How long shards remain selected after they are no longer wanted.
+const NARROWING_DELAY: Duration = Duration::from_secs(10);
 
 impl<K: Kind> ListWatch<K> {
     /// Whether a wanted shard is not selected.

@@ -259,7 +259,7 @@ impl Session {
             self.reading_api(),
             self.clock.clone(),
             channels,
-            self.settings.inflight_max,
+            self.settings.in_flight_max,
         );
         self.start("dispatcher", Phase::StopIntake, dispatcher.run())
     }

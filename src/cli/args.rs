@@ -28,7 +28,7 @@ use crate::{
 
 /// The capacity of the connections, less a tenth for statuses and probes: a request that is sent never waits for a
 /// connection.
-const INFLIGHT_MAX: i64 = 320;
+const IN_FLIGHT_MAX: i64 = 320;
 
 /// More than an API server writes.
 const EVENTS_PER_SECOND_MAX: i64 = 10_000;
@@ -122,7 +122,7 @@ pub struct RunArgs {
 
     /// Maximum number of Job requests in flight. cronwheel sends fewer if the API server throttles. Namespaces with
     /// slow admission webhooks share half as many in addition, up to 320 in all
-    #[arg(long, value_name = "COUNT", default_value_t = 128, value_parser = value_parser!(u32).range(1..=INFLIGHT_MAX))]
+    #[arg(long, value_name = "COUNT", default_value_t = 128, value_parser = value_parser!(u32).range(1..=IN_FLIGHT_MAX))]
     pub max_inflight: u32,
 
     /// Memory for Job templates and metadata of CronJobs in this replica, in MiB. 100,000 CronJobs of 5 KiB take 500

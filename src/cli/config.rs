@@ -112,7 +112,7 @@ impl RunConfig {
                 scopes: scopes(&args.namespaces),
                 default_zone: args.default_time_zone.clone(),
                 status_flush_interval: args.status_flush_interval,
-                inflight_max: args.max_inflight,
+                in_flight_max: args.max_inflight,
                 template_memory_mib: args.max_template_memory,
                 events: EventBudget {
                     filter: args.events,
@@ -136,7 +136,7 @@ impl RunConfig {
             listen = %args.listen,
             default_time_zone = settings.default_zone.name(),
             status_flush_interval = ?settings.status_flush_interval,
-            max_inflight = settings.inflight_max,
+            max_inflight = settings.in_flight_max,
             max_template_memory_mib = settings.template_memory_mib,
             events = ?settings.events.filter,
             max_events_per_second = settings.events.per_second_max,

@@ -76,7 +76,7 @@ const SKEW_MAX: SignedDuration = SignedDuration::from_secs(2);
 
 /// The default of `run`.
 const STATUS_FLUSH_INTERVAL: Duration = Duration::from_secs(1);
-const INFLIGHT_MAX: u32 = 128;
+const IN_FLIGHT_MAX: u32 = 128;
 
 /// Runs everything in one process, without a cluster: an API server in memory for kubectl, Jobs that end, the
 /// controller.
@@ -237,7 +237,7 @@ fn settings() -> RunSettings {
         status_flush_interval: STATUS_FLUSH_INTERVAL,
         sharding: None,
         alone: None,
-        inflight_max: INFLIGHT_MAX,
+        in_flight_max: IN_FLIGHT_MAX,
         template_memory_mib: TemplateMemory::MIB_DEFAULT,
         events: EventBudget::default(),
         cron_job_metrics: CronJobMetrics::default(),

@@ -16,7 +16,7 @@ use super::{
     clock::{Clock, ClockVerdict},
     lane::{Lane, RequestResult},
     pacing::Admission,
-    shutdown::{INFLIGHT_GRACE, Phase, PhaseReceiver},
+    shutdown::{IN_FLIGHT_GRACE, Phase, PhaseReceiver},
 };
 use crate::{
     coordination::Leadership,
@@ -121,14 +121,14 @@ pub struct Dispatcher {
 }
 
 impl Dispatcher {
-    /// Creates a dispatcher with at most `inflight_max` requests in flight, and in addition those of slow namespaces.
-    pub fn new(api: ApiClient, clock: Clock, channels: DispatcherChannels, inflight_max: u32) -> Dispatcher {
+    /// Creates a dispatcher with at most `in_flight_max` requests in flight, and in addition those of slow namespaces.
+    pub fn new(api: ApiClient, clock: Clock, channels: DispatcherChannels, in_flight_max: u32) -> Dispatcher {
         let metrics = channels.queue.metrics.clone();
         let leadership = channels.leadership.clone();
-        let in_flight = InFlight::new(inflight_max);
-        let total_max = in_flight.total_max(inflight_max);
+        let in_flight = InFlight::new(in_flight_max);
+        let total_max = in_flight.total_max(in_flight_max);
         Dispatcher {
-            lane: Lane::new(api, clock.clone(), leadership, metrics.api.clone(), inflight_max).with_total(total_max),
+            lane: Lane::new(api, clock.clone(), leadership, metrics.api.clone(), in_flight_max).with_total(total_max),
             clock,
             channels,
             n_creates_in_flight: 0,
@@ -173,7 +173,7 @@ impl Dispatcher {
                 Admission::Full => return None,
             }
             let (now, boot) = (self.clock.now(), self.clock.boot());
-            let places = self.lane.inflight_limit();
+            let places = self.lane.in_flight_limit();
             let popped = self.backlog().pop((now, boot), places, &self.in_flight);
             let queued = match popped {
                 Ok(queued) => queued,
@@ -293,8 +293,8 @@ impl Dispatcher {
         };
         set(&self.metrics.creates_waiting, n_creates);
         set(&self.metrics.background_waiting, n_background);
-        self.metrics.inflight.set(self.lane.n_in_flight().into());
-        self.metrics.inflight_limit.set(self.lane.inflight_limit().into());
+        self.metrics.in_flight.set(self.lane.n_in_flight().into());
+        self.metrics.in_flight_limit.set(self.lane.in_flight_limit().into());
         let (n_recent, change) = self.lane.recent();
         let n_recent_creates = self.n_creates_in_flight.min(n_recent as usize);
         let is_burst = n_to_send + n_recent_creates > BURST_MIN;
@@ -305,7 +305,7 @@ impl Dispatcher {
     /// Abandons the queued requests, and waits a limited time for those in flight.
     async fn finish(mut self) {
         self.abandon_backlog().await;
-        let deadline = self.clock.boot() + INFLIGHT_GRACE;
+        let deadline = self.clock.boot() + IN_FLIGHT_GRACE;
         while self.lane.n_in_flight() > 0 {
             let remaining = deadline.since(self.clock.boot());
             let Ok(Some(settled)) = tokio::time::timeout(remaining, self.lane.next()).await else {

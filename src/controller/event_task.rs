@@ -46,7 +46,7 @@ const BURST_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// Maximum number of requests in flight. Events need no high throughput, and a request without an answer occupies its
 /// place until the timeout.
-const INFLIGHT_MAX: u32 = 4;
+const IN_FLIGHT_MAX: u32 = 4;
 
 /// An Event and the time of its emission.
 #[derive(Debug)]
@@ -121,7 +121,7 @@ impl EventTask {
             clock.clone(),
             channels.leadership.clone(),
             metrics.api.clone(),
-            INFLIGHT_MAX,
+            IN_FLIGHT_MAX,
         );
         let task = EventTask {
             lane,

@@ -68,21 +68,21 @@ struct CompletedSend<R, Reply> {
 }
 
 impl<R: LaneRequest> Lane<R> {
-    /// Creates a lane with at most `inflight_max` requests in flight.
+    /// Creates a lane with at most `in_flight_max` requests in flight.
     pub(super) fn new(
         api: ApiClient,
         clock: Clock,
         leadership: watch::Receiver<Leadership>,
         metrics: ApiMetrics,
-        inflight_max: u32,
+        in_flight_max: u32,
     ) -> Lane<R> {
         Lane {
             api,
             clock,
             leadership,
             metrics,
-            pacer: Pacer::new(inflight_max),
-            total_max: inflight_max,
+            pacer: Pacer::new(in_flight_max),
+            total_max: in_flight_max,
             recent: SendInstants::default(),
             in_flight: FuturesUnordered::new(),
         }
@@ -118,8 +118,8 @@ impl<R: LaneRequest> Lane<R> {
     }
 
     /// Returns the present limit of requests in flight.
-    pub(super) fn inflight_limit(&self) -> u32 {
-        self.pacer.inflight_limit()
+    pub(super) fn in_flight_limit(&self) -> u32 {
+        self.pacer.in_flight_limit()
     }
 
     pub(super) fn n_in_flight(&self) -> u32 {

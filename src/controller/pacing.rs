@@ -16,7 +16,7 @@ use crate::{
 mod limit;
 mod send_instants;
 
-use limit::InflightLimit;
+use limit::InFlightLimit;
 pub use send_instants::{RECENT_MAX, SendInstants};
 
 /// The first pause if the server names none; each further incident in a row doubles it.
@@ -83,7 +83,7 @@ impl Pause {
 /// The pace of one lane.
 #[derive(Debug)]
 pub struct Pacer {
-    limit: InflightLimit,
+    limit: InFlightLimit,
     pause: Pause,
     period: u64,
     n_incidents_in_row: u32,
@@ -94,10 +94,10 @@ pub struct Pacer {
 }
 
 impl Pacer {
-    /// Creates a pacer with at most `inflight_max` requests in flight.
-    pub fn new(inflight_max: u32) -> Pacer {
+    /// Creates a pacer with at most `in_flight_max` requests in flight.
+    pub fn new(in_flight_max: u32) -> Pacer {
         Pacer {
-            limit: InflightLimit::new(inflight_max),
+            limit: InFlightLimit::new(in_flight_max),
             pause: Pause::NONE,
             period: 0,
             n_incidents_in_row: 0,
@@ -108,7 +108,7 @@ impl Pacer {
     }
 
     /// Returns the present limit of requests in flight.
-    pub fn inflight_limit(&self) -> u32 {
+    pub fn in_flight_limit(&self) -> u32 {
         self.limit.get()
     }
 
@@ -117,11 +117,11 @@ impl Pacer {
         self.limit.share_among(n_senders);
     }
 
-    /// Returns whether one more request may be sent while `n_inflight` are in flight.
-    pub fn admission(&self, now: BootInstant, n_inflight: u32) -> Admission {
+    /// Returns whether one more request may be sent while `n_in_flight` are in flight.
+    pub fn admission(&self, now: BootInstant, n_in_flight: u32) -> Admission {
         if now < self.pause.until {
             Admission::Wait(self.pause.until)
-        } else if n_inflight >= self.limit.get() && !self.pause.then_probe {
+        } else if n_in_flight >= self.limit.get() && !self.pause.then_probe {
             Admission::Full
         } else {
             // Requests in flight from before the incident do not delay the probe.
@@ -144,17 +144,17 @@ impl Pacer {
         }
     }
 
-    /// Learns from the result of a request after `latency`, while `n_inflight` others are in flight.
+    /// Learns from the result of a request after `latency`, while `n_in_flight` others are in flight.
     pub fn on_answered<T>(
         &mut self,
         ticket: Ticket,
         answered: &Answered<T>,
         now: BootInstant,
         latency: Duration,
-        n_inflight: u32,
+        n_in_flight: u32,
     ) {
         match (&answered.answer, answered.code) {
-            (Answer::Outcome(_), Some(_)) => self.on_outcome(ticket, latency, n_inflight),
+            (Answer::Outcome(_), Some(_)) => self.on_outcome(ticket, latency, n_in_flight),
             // A request that was given up without an answer proves neither that the server answers nor that it does
             // not.
             (Answer::Outcome(_), None) => {}
@@ -165,14 +165,14 @@ impl Pacer {
     }
 
     /// The server executed the request, or refused it for reasons other than load.
-    fn on_outcome(&mut self, ticket: Ticket, latency: Duration, n_inflight: u32) {
+    fn on_outcome(&mut self, ticket: Ticket, latency: Duration, n_in_flight: u32) {
         self.last_answer = self.last_answer.max(Some(ticket.sent + latency));
         if ticket.period != self.period {
             return self.end_probing();
         }
         self.pause = Pause::NONE;
         self.n_incidents_in_row = 0;
-        self.limit.on_outcome(latency, n_inflight);
+        self.limit.on_outcome(latency, n_in_flight);
     }
 
     /// An answer to a request from before the pause proves that the server answers. A pause that the server required

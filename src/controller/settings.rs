@@ -24,7 +24,7 @@ pub struct RunSettings {
     /// The time for which status updates are collected before they are written.
     pub status_flush_interval: Duration,
     /// Maximum number of requests in flight in the lane for Jobs.
-    pub inflight_max: u32,
+    pub in_flight_max: u32,
     /// Memory for templates and metadata of CronJobs, in MiB.
     pub template_memory_mib: u32,
     /// Budget for Events, shared by all replicas.

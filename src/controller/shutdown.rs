@@ -25,7 +25,7 @@ const _: () = assert!(
 
 /// Maximum wait for creates that were sent and are not answered. A later leader finds the Job of an unanswered create by
 /// its name.
-pub const INFLIGHT_GRACE: Duration = Duration::from_secs(6);
+pub const IN_FLIGHT_GRACE: Duration = Duration::from_secs(6);
 
 /// Maximum wait for pending statuses. The next leader derives those that are not written by then.
 pub const STATUS_GRACE: Duration = Duration::from_secs(4);
@@ -38,7 +38,7 @@ pub const EVENT_GRACE: Duration = Duration::from_secs(1);
 const GRACES_MAX: Duration = Duration::from_secs(25);
 
 const _: () = assert!(
-    HANDOVER_GRACE.as_millis() + INFLIGHT_GRACE.as_millis() + STATUS_GRACE.as_millis() + EVENT_GRACE.as_millis()
+    HANDOVER_GRACE.as_millis() + IN_FLIGHT_GRACE.as_millis() + STATUS_GRACE.as_millis() + EVENT_GRACE.as_millis()
         <= GRACES_MAX.as_millis(),
     "the process must end by itself before Kubernetes kills it"
 );

@@ -36,10 +36,10 @@ use request::Reply;
 pub const AGE_MAX: Duration = Duration::from_secs(10);
 
 /// Maximum number of writes in flight: enough to keep the API server of a small cluster busy.
-const INFLIGHT_MAX: u32 = 32;
+const IN_FLIGHT_MAX: u32 = 32;
 
 /// Maximum number of writes in flight during a burst, when only urgent and old writes are sent.
-const INFLIGHT_MAX_IN_BURST: u32 = 8;
+const IN_FLIGHT_MAX_IN_BURST: u32 = 8;
 
 /// Maximum number of concurrent reads of CronJobs for the metadata of their status writes: each may have 1.5 MiB.
 const READING_MAX: usize = 8;
@@ -82,7 +82,7 @@ impl StatusBatcher {
     pub fn new(api: ApiClient, clock: Clock, channels: StatusChannels, flush_interval: Duration) -> StatusBatcher {
         let (leadership, metrics) = (channels.leadership.clone(), channels.queue.metrics.api.clone());
         StatusBatcher {
-            lane: Lane::new(api, clock.clone(), leadership, metrics, INFLIGHT_MAX),
+            lane: Lane::new(api, clock.clone(), leadership, metrics, IN_FLIGHT_MAX),
             clock,
             channels,
             flush_interval,
@@ -134,7 +134,7 @@ impl StatusBatcher {
             let now = self.clock.boot();
             self.lane.divide_among_senders();
             match self.lane.admission() {
-                Admission::Now if self.lane.n_in_flight() < self.inflight_max() => {}
+                Admission::Now if self.lane.n_in_flight() < self.in_flight_max() => {}
                 Admission::Now | Admission::Full => return None,
                 Admission::Wait(until) => return Some(until.since(now)),
             }
@@ -166,11 +166,11 @@ impl StatusBatcher {
         }
     }
 
-    fn inflight_max(&self) -> u32 {
+    fn in_flight_max(&self) -> u32 {
         if self.channels.burst.get() {
-            INFLIGHT_MAX_IN_BURST
+            IN_FLIGHT_MAX_IN_BURST
         } else {
-            INFLIGHT_MAX
+            IN_FLIGHT_MAX
         }
     }
 

@@ -61,9 +61,9 @@ pub struct DispatchMetrics {
     /// Requests that wait behind creates.
     pub background_waiting: IntGauge,
     /// Requests in flight.
-    pub inflight: IntGauge,
+    pub in_flight: IntGauge,
     /// The limit of requests in flight.
-    pub inflight_limit: IntGauge,
+    pub in_flight_limit: IntGauge,
     /// Requests returned to the shard because the queue was full.
     pub overflows: IntCounter,
     /// Requests dropped because this replica does not lead their shard any more.
@@ -277,8 +277,8 @@ impl Register<'_> {
             api,
             creates_waiting: backlog.with_label_values(&["creates"]),
             background_waiting: backlog.with_label_values(&["background"]),
-            inflight: self.gauge(&table::DISPATCH_INFLIGHT),
-            inflight_limit: self.gauge(&table::DISPATCH_INFLIGHT_LIMIT),
+            in_flight: self.gauge(&table::DISPATCH_INFLIGHT),
+            in_flight_limit: self.gauge(&table::DISPATCH_INFLIGHT_LIMIT),
             overflows,
             fenced,
         }

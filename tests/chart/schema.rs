@@ -108,8 +108,8 @@ fn chart_works_as_a_subchart() {
 
 #[test]
 fn termination_grace_period_exceeds_the_shutdown_time() {
-    use cronwheel::controller::shutdown::{EVENT_GRACE, HANDOVER_GRACE, INFLIGHT_GRACE, STATUS_GRACE};
-    let graces = HANDOVER_GRACE + INFLIGHT_GRACE + STATUS_GRACE + EVENT_GRACE;
+    use cronwheel::controller::shutdown::{EVENT_GRACE, HANDOVER_GRACE, IN_FLIGHT_GRACE, STATUS_GRACE};
+    let graces = HANDOVER_GRACE + IN_FLIGHT_GRACE + STATUS_GRACE + EVENT_GRACE;
     let least = schema()["properties"]["terminationGracePeriodSeconds"]["minimum"].as_u64();
     assert!(least.unwrap() > graces.as_secs(), "{graces:?}");
 }

@@ -51,19 +51,19 @@ impl Sends {
 }
 
 impl InFlight {
-    /// Creates the state without requests, for at most `inflight_max` requests of namespaces that are not slow.
-    pub(super) fn new(inflight_max: u32) -> InFlight {
+    /// Creates the state without requests, for at most `in_flight_max` requests of namespaces that are not slow.
+    pub(super) fn new(in_flight_max: u32) -> InFlight {
         InFlight {
-            slow_max: (inflight_max / SLOW_PART).max(1),
+            slow_max: (in_flight_max / SLOW_PART).max(1),
             by_namespace: HashMap::new(),
             n_quarantined: 0,
             n_reading: 0,
         }
     }
 
-    /// Returns the maximum number of requests in flight: those of slow namespaces are in addition to `inflight_max`.
-    pub(super) fn total_max(&self, inflight_max: u32) -> u32 {
-        (inflight_max + self.slow_max).min(IN_FLIGHT_MAX.max(inflight_max))
+    /// Returns the maximum number of requests in flight: those of slow namespaces are in addition to `in_flight_max`.
+    pub(super) fn total_max(&self, in_flight_max: u32) -> u32 {
+        (in_flight_max + self.slow_max).min(IN_FLIGHT_MAX.max(in_flight_max))
     }
 
     /// Records that a request is sent now.

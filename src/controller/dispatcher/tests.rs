@@ -282,7 +282,7 @@ fn trust(clock: &Clock) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_request_is_answered_once_within_the_inflight_limit() {
+async fn every_request_is_answered_once_within_the_limit_in_flight() {
     let mut bench = Bench::new(Vec::new());
     for number in 0..500 {
         bench.push(create("a", &format!("job{number}"), 60));
@@ -511,7 +511,7 @@ async fn a_hanging_server_does_not_delay_the_shutdown() {
     dispatcher.await.unwrap();
     let took = bench.clock.boot().since_boot();
     assert!(
-        took >= INFLIGHT_GRACE && took < INFLIGHT_GRACE + Duration::from_secs(1),
+        took >= IN_FLIGHT_GRACE && took < IN_FLIGHT_GRACE + Duration::from_secs(1),
         "{took:?}"
     );
 }

@@ -28,7 +28,7 @@ const ROUND_MIN: u32 = 32;
 
 /// The limit of requests in flight of one lane.
 #[derive(Debug)]
-pub(super) struct InflightLimit {
+pub(super) struct InFlightLimit {
     limit: f64,
     /// This replica's part of [`LIMIT_START`]: the assumed capacity of the server before its answers show the actual
     /// one.
@@ -54,10 +54,10 @@ impl Round {
     }
 }
 
-impl InflightLimit {
-    pub(super) fn new(inflight_max: u32) -> InflightLimit {
-        let limit_max = f64::from(inflight_max.max(1));
-        InflightLimit {
+impl InFlightLimit {
+    pub(super) fn new(in_flight_max: u32) -> InFlightLimit {
+        let limit_max = f64::from(in_flight_max.max(1));
+        InFlightLimit {
             limit: LIMIT_START.min(limit_max),
             start: LIMIT_START,
             limit_max,
@@ -88,15 +88,15 @@ impl InflightLimit {
         self.limit as u32
     }
 
-    /// Learns from an answer, while `n_inflight` others are in flight.
-    pub(super) fn on_outcome(&mut self, latency: Duration, n_inflight: u32) {
+    /// Learns from an answer, while `n_in_flight` others are in flight.
+    pub(super) fn on_outcome(&mut self, latency: Duration, n_in_flight: u32) {
         self.quickest = self.quickest.min(latency);
         let quick = QUICK.max(self.quickest.saturating_mul(2));
         let limit = self.get();
         let round = &mut self.round;
         round.n_answers += 1;
         round.n_quick += u32::from(latency < quick);
-        round.is_used |= n_inflight.saturating_add(1) >= limit;
+        round.is_used |= n_in_flight.saturating_add(1) >= limit;
         if round.n_answers >= limit.max(ROUND_MIN) {
             self.end_round();
         }
@@ -120,19 +120,19 @@ mod tests {
     use super::*;
 
     /// A server that executes `parallel` requests at once, each for `service`, and queues the rest.
-    fn latency(n_inflight: u32, parallel: u32, service: Duration) -> Duration {
-        service * n_inflight.max(parallel) / parallel
+    fn latency(n_in_flight: u32, parallel: u32, service: Duration) -> Duration {
+        service * n_in_flight.max(parallel) / parallel
     }
 
     #[track_caller]
-    fn check(name: &str, inflight_max: u32, parallel: u32, service_ms: u64, expected: std::ops::RangeInclusive<u32>) {
-        let mut limit = InflightLimit::new(inflight_max);
+    fn check(name: &str, in_flight_max: u32, parallel: u32, service_ms: u64, expected: std::ops::RangeInclusive<u32>) {
+        let mut limit = InFlightLimit::new(in_flight_max);
         limit.on_outcome(Duration::from_millis(service_ms), 0);
         for _ in 0..50_000 {
-            let n_inflight = limit.get();
+            let n_in_flight = limit.get();
             limit.on_outcome(
-                latency(n_inflight, parallel, Duration::from_millis(service_ms)),
-                n_inflight - 1,
+                latency(n_in_flight, parallel, Duration::from_millis(service_ms)),
+                n_in_flight - 1,
             );
         }
         assert!(expected.contains(&limit.get()), "{name}: settled at {}", limit.get());
@@ -148,8 +148,8 @@ mod tests {
     }
 
     #[test]
-    fn replicas_share_the_inflight_limit() {
-        let mut limit = InflightLimit::new(128);
+    fn replicas_share_the_limit_in_flight() {
+        let mut limit = InFlightLimit::new(128);
         let mut shared_among = |n_senders| {
             limit.share_among(n_senders);
             limit.get()
@@ -166,15 +166,15 @@ mod tests {
         assert_eq!(limit.get(), 16, "the limit does not rise");
         limit.on_throttled();
         for _ in 0..50_000 {
-            let n_inflight = limit.get();
-            limit.on_outcome(latency(n_inflight, 6, Duration::from_millis(4)), n_inflight - 1);
+            let n_in_flight = limit.get();
+            limit.on_outcome(latency(n_in_flight, 6, Duration::from_millis(4)), n_in_flight - 1);
         }
         assert!((60..=64).contains(&limit.get()), "{}", limit.get());
     }
 
     #[test]
     fn throttling_quarters_the_limit_down_to_one() {
-        let mut limit = InflightLimit::new(128);
+        let mut limit = InFlightLimit::new(128);
         let seen: Vec<u32> = (0..5)
             .map(|_| {
                 limit.on_throttled();
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_server_with_one_place_rarely_throttles_after_a_while() {
-        let mut limit = InflightLimit::new(128);
+        let mut limit = InFlightLimit::new(128);
         let n_refused = (0..1_000)
             .filter(|_| {
                 let is_refused = limit.get() > 1;
@@ -203,15 +203,15 @@ mod tests {
 
     #[test]
     fn the_limit_recovers_to_its_start_after_throttling() {
-        let mut limit = InflightLimit::new(128);
+        let mut limit = InFlightLimit::new(128);
         for _ in 0..3 {
             limit.on_throttled();
         }
         assert_eq!(limit.get(), 1);
         // 1,600 answers a second: 40 ms with 64 in flight.
         for _ in 0..1_600 * 3 {
-            let n_inflight = limit.get();
-            limit.on_outcome(latency(n_inflight, 6, Duration::from_micros(3_750)), n_inflight - 1);
+            let n_in_flight = limit.get();
+            limit.on_outcome(latency(n_in_flight, 6, Duration::from_micros(3_750)), n_in_flight - 1);
         }
         assert_eq!(limit.get(), 64);
     }
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn slow_answers_do_not_lower_the_limit_or_stop_its_recovery() {
         for millis in [300, 600, 1_000, 29_000] {
-            let mut limit = InflightLimit::new(128);
+            let mut limit = InFlightLimit::new(128);
             limit.on_outcome(Duration::from_millis(3), 0);
             for _ in 0..10_000 {
                 limit.on_outcome(Duration::from_millis(millis), limit.get() - 1);
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn an_unused_limit_does_not_grow() {
-        let mut limit = InflightLimit::new(128);
+        let mut limit = InFlightLimit::new(128);
         for _ in 0..10_000 {
             limit.on_outcome(Duration::from_millis(3), 2);
         }

@@ -14,7 +14,7 @@ fn ticket(pacer: &mut Pacer, now: BootInstant) -> Ticket {
 }
 
 #[test]
-fn admission_is_full_at_the_inflight_limit() {
+fn admission_is_full_at_the_limit_in_flight() {
     let pacer = Pacer::new(16);
     assert_eq!(pacer.admission(at(0), 15), Admission::Now);
     assert_eq!(pacer.admission(at(0), 16), Admission::Full);
@@ -37,7 +37,7 @@ fn a_throttled_lane_waits_for_a_bounded_retry_after() {
             Admission::Now,
             "the lane opens for all requests"
         );
-        assert_eq!(pacer.inflight_limit(), 16, "the limit is lower");
+        assert_eq!(pacer.in_flight_limit(), 16, "the limit is lower");
     }
     check(None, 100);
     check(Some(1_000), 1_000);
@@ -52,7 +52,7 @@ fn failures_of_one_burst_are_one_incident() {
     for (millis, sent) in (1..).zip(burst) {
         pacer.on_throttled(sent, at(millis), None);
     }
-    assert_eq!(pacer.inflight_limit(), 16);
+    assert_eq!(pacer.in_flight_limit(), 16);
     assert_eq!(pacer.admission(at(50), 0), Admission::Wait(at(101)));
 }
 
@@ -219,7 +219,7 @@ fn answers_that_admission_delays_do_not_lower_the_limit() {
             let sent = ticket(&mut pacer, at(number));
             let latency = Duration::from_millis(if number % 20 == 0 { 3 } else { millis });
             pacer.on_outcome(sent, latency, 63);
-            assert_eq!(pacer.inflight_limit(), 64, "{millis} ms");
+            assert_eq!(pacer.in_flight_limit(), 64, "{millis} ms");
         }
     }
 }

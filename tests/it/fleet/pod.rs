@@ -196,7 +196,7 @@ impl Pod {
             scopes: vec![Scope::Cluster],
             default_zone: self.default_zone.clone(),
             status_flush_interval: Duration::from_secs(1),
-            inflight_max: 128,
+            in_flight_max: 128,
             template_memory_mib: TemplateMemory::MIB_DEFAULT,
             events: EventBudget::default(),
             cron_job_metrics: CronJobMetrics::default(),

@@ -76,7 +76,7 @@ fn settings(number: usize) -> RunSettings {
         scopes: vec![Scope::Cluster],
         default_zone: Zone::utc(),
         status_flush_interval: Duration::from_secs(1),
-        inflight_max: 64,
+        in_flight_max: 64,
         template_memory_mib: if number % 2 == 1 {
             0
         } else {

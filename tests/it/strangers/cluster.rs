@@ -166,7 +166,7 @@ impl Cluster {
             scopes: vec![Scope::Cluster],
             default_zone: Zone::utc(),
             status_flush_interval: Duration::from_secs(1),
-            inflight_max: 64,
+            in_flight_max: 64,
             template_memory_mib: TemplateMemory::MIB_DEFAULT,
             events: EventBudget::default(),
             cron_job_metrics: CronJobMetrics::default(),

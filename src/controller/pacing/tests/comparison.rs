@@ -10,10 +10,10 @@ use self::{
     rules::{Absolute, Fixed, SlowDecrease},
     servers::{NewServer, Reply, SERVERS, Server},
 };
-use super::super::{limit::InflightLimit, *};
+use super::super::{limit::InFlightLimit, *};
 
 /// The default of `--max-inflight`.
-const INFLIGHT_MAX: u32 = 128;
+const IN_FLIGHT_MAX: u32 = 128;
 
 /// The simulation of a burst ends after this time.
 const BURST_MAX: Duration = Duration::from_mins(15);
@@ -22,22 +22,22 @@ const BURST_MAX: Duration = Duration::from_mins(15);
 trait Rule {
     fn limit(&self) -> u32;
     /// Learns from an answer; returns whether the limit was lowered.
-    fn on_outcome(&mut self, latency: Duration, n_inflight: u32) -> bool;
+    fn on_outcome(&mut self, latency: Duration, n_in_flight: u32) -> bool;
     fn on_throttled(&mut self);
 }
 
-impl Rule for InflightLimit {
+impl Rule for InFlightLimit {
     fn limit(&self) -> u32 {
         self.get()
     }
 
-    fn on_outcome(&mut self, latency: Duration, n_inflight: u32) -> bool {
-        InflightLimit::on_outcome(self, latency, n_inflight);
+    fn on_outcome(&mut self, latency: Duration, n_in_flight: u32) -> bool {
+        InFlightLimit::on_outcome(self, latency, n_in_flight);
         false
     }
 
     fn on_throttled(&mut self) {
-        InflightLimit::on_throttled(self);
+        InFlightLimit::on_throttled(self);
     }
 }
 
@@ -47,7 +47,7 @@ type NewRule = fn(u32) -> Box<dyn Rule>;
 /// The rule in use comes first, the rule that it replaced second.
 const RULES: [(&str, NewRule); 4] = [
     ("present", |n_senders| {
-        let mut limit = InflightLimit::new(INFLIGHT_MAX);
+        let mut limit = InFlightLimit::new(IN_FLIGHT_MAX);
         limit.share_among(n_senders);
         Box::new(limit)
     }),
@@ -61,7 +61,7 @@ struct Sender {
     rule: Box<dyn Rule>,
     pacer: Pacer,
     recent: SendInstants,
-    n_inflight: u32,
+    n_in_flight: u32,
     n_queued: u32,
 }
 
@@ -93,16 +93,16 @@ impl Sender {
     fn new(rule: Box<dyn Rule>, n_queued: u32) -> Sender {
         Sender {
             rule,
-            pacer: Pacer::new(INFLIGHT_MAX),
+            pacer: Pacer::new(IN_FLIGHT_MAX),
             recent: SendInstants::default(),
-            n_inflight: 0,
+            n_in_flight: 0,
             n_queued,
         }
     }
 
     /// Decides whether the next create can be sent, as a lane does.
     fn admission(&mut self, now: BootInstant) -> Admission {
-        if self.n_queued == 0 || self.n_inflight >= INFLIGHT_MAX {
+        if self.n_queued == 0 || self.n_in_flight >= IN_FLIGHT_MAX {
             return Admission::Full;
         }
         match self.pacer.admission(now, 0) {
@@ -115,7 +115,7 @@ impl Sender {
 
     fn send(&mut self, sender: usize, now: BootInstant) -> Sent {
         self.n_queued -= 1;
-        self.n_inflight += 1;
+        self.n_in_flight += 1;
         self.recent.enter(now);
         Sent {
             sender,
@@ -125,7 +125,7 @@ impl Sender {
 
     fn on_reply(&mut self, sent: &Sent, reply: Reply, now: BootInstant) {
         self.recent.leave(sent.ticket.sent);
-        self.n_inflight -= 1;
+        self.n_in_flight -= 1;
         let (latency, n_recent) = (now.since(sent.ticket.sent), self.recent.count_recent(now));
         let is_of_period = sent.ticket.period == self.pacer.period;
         match reply {

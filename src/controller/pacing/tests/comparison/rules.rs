@@ -54,13 +54,13 @@ impl Rule for Absolute {
         whole(self.limit)
     }
 
-    fn on_outcome(&mut self, latency: Duration, n_inflight: u32) -> bool {
+    fn on_outcome(&mut self, latency: Duration, n_in_flight: u32) -> bool {
         if latency >= RECENT_MAX {
             return false;
         }
         self.n_answers += 1;
         self.n_slow += u32::from(latency > Self::CEILING);
-        self.is_used |= n_inflight + 1 >= self.limit();
+        self.is_used |= n_in_flight + 1 >= self.limit();
         if self.n_answers < self.limit().max(32) {
             return false;
         }
@@ -112,13 +112,13 @@ impl Rule for SlowDecrease {
         whole(self.limit)
     }
 
-    fn on_outcome(&mut self, latency: Duration, n_inflight: u32) -> bool {
+    fn on_outcome(&mut self, latency: Duration, n_in_flight: u32) -> bool {
         if latency >= RECENT_MAX {
             return false;
         }
         self.quickest = self.quickest.min(latency);
         self.round.push(latency);
-        self.is_used |= n_inflight + 1 >= self.limit();
+        self.is_used |= n_in_flight + 1 >= self.limit();
         if self.round.len() < self.limit().max(32) as usize {
             return false;
         }

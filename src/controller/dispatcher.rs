@@ -150,7 +150,7 @@ impl Dispatcher {
             tokio::select! {
                 biased;
                 () = phase.reached(Phase::StopIntake) => break,
-                Some(settled) = self.lane.next() => self.settle(settled).await,
+                Some(result) = self.lane.next() => self.handle_answer(result).await,
                 () = queue.arrivals.notified() => {}
                 _ = verdict.changed() => {}
                 () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => {}
@@ -214,28 +214,26 @@ impl Dispatcher {
     }
 
     /// Handles the result of a request: an answer for the shard, or a retry.
-    async fn settle(&mut self, (mut queued, answer): RequestResult<Queued, Reply>) {
+    async fn handle_answer(&mut self, (mut queued, answer): RequestResult<Queued, Reply>) {
         self.n_creates_in_flight -= usize::from(queued.is_create());
         self.in_flight.leave(&queued, self.clock.boot());
-        let Some(answer) = answer else {
-            return self.put_back(queued).await;
-        };
         match answer {
-            Answer::Outcome(Reply::Fact(answer)) => {
+            Some(Answer::Outcome(Reply::Fact(answer))) => {
                 self.record_creation(&answer);
                 self.conclude(&queued, answer).await;
             }
-            Answer::Outcome(Reply::Template(template)) => {
+            Some(Answer::Outcome(Reply::Template(template))) => {
                 queued.complete(template);
                 self.put_back(queued).await;
             }
-            Answer::Throttled { message, .. } => self.try_again(queued, message).await,
+            Some(Answer::Throttled { message, .. }) => self.try_again(queued, message).await,
             // The first POST may have created the Job, and the Job may be deleted again. A repeated POST could then
             // create a second Job, so the shard looks the first one up. All other requests are repeatable.
-            Answer::Unavailable { message, .. } => match queued.request.unanswered(message.clone()) {
+            Some(Answer::Unavailable { message, .. }) => match queued.request.unanswered(message.clone()) {
                 Some(answer) => self.conclude(&queued, answer).await,
                 None => self.try_again(queued, message).await,
             },
+            None => self.put_back(queued).await,
         }
     }
 
@@ -257,7 +255,7 @@ impl Dispatcher {
 
     /// Answers a popped request.
     async fn conclude(&mut self, queued: &Queued, answer: Input) {
-        self.backlog().settle(queued);
+        self.backlog().forget(queued);
         self.answer(answer).await;
     }
 
@@ -308,10 +306,10 @@ impl Dispatcher {
         let deadline = self.clock.boot() + IN_FLIGHT_GRACE;
         while self.lane.n_in_flight() > 0 {
             let remaining = deadline.since(self.clock.boot());
-            let Ok(Some(settled)) = tokio::time::timeout(remaining, self.lane.next()).await else {
+            let Ok(Some(result)) = tokio::time::timeout(remaining, self.lane.next()).await else {
                 break;
             };
-            self.settle(settled).await;
+            self.handle_answer(result).await;
             // Retries have returned to the queue; they are not sent again.
             self.abandon_backlog().await;
         }

@@ -55,7 +55,7 @@ struct EmittedEvent {
     at: Timestamp,
 }
 
-/// The queue of the lane. Clones share one queue.
+/// The queue of the task. Clones share one queue.
 #[derive(Clone, Debug)]
 pub struct EventQueue {
     sender: mpsc::Sender<EmittedEvent>,
@@ -77,10 +77,10 @@ impl EventQueue {
     }
 }
 
-/// The channels of the lane.
+/// The channels of the task.
 #[derive(Debug)]
 pub struct EventChannels {
-    /// Phase of the shutdown; it ends the lane.
+    /// Phase of the shutdown; it ends the task.
     pub phase: PhaseReceiver,
     /// Set during a burst of creates, while Events wait.
     pub burst: OrderedReceiver<bool>,
@@ -103,7 +103,7 @@ pub struct EventTask {
 }
 
 impl EventTask {
-    /// Creates the lane and its queue.
+    /// Creates the task and its queue.
     pub fn new(
         api: ApiClient,
         clock: Clock,
@@ -172,7 +172,7 @@ impl EventTask {
             }
             tokio::select! {
                 biased;
-                Some(settled) = self.lane.next() => self.settle(settled),
+                Some(result) = self.lane.next() => self.handle_answer(result),
                 emitted = self.events.recv(), if is_open => match emitted {
                     Some(emitted) => self.take_in(emitted),
                     None => is_open = false,
@@ -230,7 +230,7 @@ impl EventTask {
         }
     }
 
-    fn settle(&mut self, (attempt, answer): RequestResult<Attempt, EventOutcome>) {
+    fn handle_answer(&mut self, (attempt, answer): RequestResult<Attempt, EventOutcome>) {
         let now = self.clock.boot();
         match answer {
             Some(Answer::Outcome(outcome)) => self.deliveries.conclude(&attempt.cron_job, outcome, now),

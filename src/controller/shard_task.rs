@@ -1,6 +1,6 @@
 //! The event loop around the shards of a replica: inputs, effects, and the passage of time.
 //!
-//! One turn processes the available inputs, hands every effect to its lane without waiting, and publishes a snapshot.
+//! One turn processes the available inputs, hands every effect to its queue without waiting, and publishes a snapshot.
 //! The passage of time comes first, so that a flood of events does not delay a due slot. While the clock is in doubt,
 //! the time of the shards stands still: inputs are processed, and no slot becomes due. The same holds while another
 //! replica acts or could act.
@@ -139,7 +139,7 @@ impl ShardTask {
             }
             self.advance_lifecycles();
             if self.perform_effects() {
-                // A full lane answers at once, and the lifecycle of a shard may have waited for that answer.
+                // A full queue answers at once, and the lifecycle of a shard may have waited for that answer.
                 self.advance_lifecycles();
             }
             self.shards.survey(self.now());
@@ -244,8 +244,8 @@ impl ShardTask {
         self.update_time();
     }
 
-    /// Hands every effect to its lane. A full lane answers at once, and the answer may cause further effects. Returns
-    /// whether any lane did.
+    /// Hands every effect to its queue. A full queue answers at once, and the answer may cause further effects. Returns
+    /// whether any queue did.
     fn perform_effects(&mut self) -> bool {
         let mut is_answered = false;
         while let Some(ordered) = self.shards.poll_effect() {
@@ -257,7 +257,7 @@ impl ShardTask {
         is_answered
     }
 
-    /// Performs one effect. Returns the answer if its lane is full, or to a request that it withdraws.
+    /// Performs one effect. Returns the answer if its queue is full, or to a request that it withdraws.
     fn perform(&self, ordered: Ordered) -> Vec<Input> {
         let Ordered { shard_term, effect } = ordered;
         let is_quarantined = || self.channels.leadership.borrow().is_quarantined(shard_term.shard);
@@ -314,7 +314,7 @@ impl ShardTask {
         }
     }
 
-    /// Processes answers until every lane whose answers cause status writes has ended.
+    /// Processes answers until every task whose answers cause status writes has ended.
     async fn finish(mut self) {
         let mut phase = self.channels.phase.clone();
         loop {

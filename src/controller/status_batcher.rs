@@ -112,7 +112,7 @@ impl StatusBatcher {
                 () = phase.reached(Phase::FlushStatuses), if self.flush_by.is_none() => {
                     self.flush_by = Some(self.clock.boot() + STATUS_GRACE);
                 }
-                Some(settled) = self.lane.next() => self.settle(settled).await,
+                Some(result) = self.lane.next() => self.handle_answer(result).await,
                 () = queue.news.notified() => {}
                 // An error means that every sender is gone: no burst follows.
                 Ok(()) = self.channels.burst.changed() => {}
@@ -192,32 +192,27 @@ impl StatusBatcher {
         self.answer(pending.write, StatusOutcome::Abandoned).await;
     }
 
-    async fn settle(&mut self, (pending, answer): RequestResult<Pending, Reply>) {
+    /// Handles the result of a write, or of the read before it.
+    async fn handle_answer(&mut self, (mut pending, answer): RequestResult<Pending, Reply>) {
         let uid = pending.write.cron_job.uid.clone();
         self.busy.remove(&uid);
         self.n_reading -= usize::from(pending.must_read());
         match answer {
-            Some(answer) => self.take_answer(pending, answer).await,
+            Some(Answer::Outcome(Reply::Metadata(metadata))) => {
+                pending.write.retained_metadata = metadata;
+                self.channels.queue.put_back(pending);
+            }
+            Some(Answer::Outcome(Reply::Outcome(outcome))) => {
+                self.follow_up(&pending.write, &outcome).await;
+                self.answer(pending.write, outcome).await;
+            }
+            Some(Answer::Throttled { message, .. } | Answer::Unavailable { message, .. }) => {
+                self.try_again(pending, message).await;
+            }
             None => self.abandon(pending).await,
         }
         if self.parked.remove(&uid) {
             self.channels.queue.make_due(uid);
-        }
-    }
-
-    async fn take_answer(&mut self, mut pending: Pending, answer: Answer<Reply>) {
-        match answer {
-            Answer::Outcome(Reply::Metadata(metadata)) => {
-                pending.write.retained_metadata = metadata;
-                self.channels.queue.put_back(pending);
-            }
-            Answer::Outcome(Reply::Outcome(outcome)) => {
-                self.follow_up(&pending.write, &outcome).await;
-                self.answer(pending.write, outcome).await;
-            }
-            Answer::Throttled { message, .. } | Answer::Unavailable { message, .. } => {
-                self.try_again(pending, message).await;
-            }
         }
     }
 

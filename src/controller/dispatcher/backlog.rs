@@ -1,6 +1,6 @@
-//! Queued requests in lanes: creates, then overdue creates, then look-ups, then background requests that no slot waits
-//! for. Creates of shards in quarantine have their own lane, with one in flight at a time. Creates that first read
-//! their CronJob have another one, with a few in flight at a time. Pure and bounded.
+//! Requests that wait, in several queues: creates, then overdue creates, then look-ups, then background requests that
+//! no slot waits for. Creates of shards in quarantine have their own queue, with one in flight at a time. Creates that
+//! first read their CronJob have another one, with a few in flight at a time. Pure and bounded.
 //!
 //! Overdue creates need tokens: after an outage of many CronJobs the API server receives a limited rate of them, and
 //! slots that become due meanwhile do not wait behind them.
@@ -46,9 +46,9 @@ const PRECEDENCE_MAX: SignedDuration = SignedDuration::from_mins(1);
 const READING_SHARE: u32 = 8;
 const READING_MAX: u32 = 8;
 
-/// A lane of the backlog. Creates, and deletes that a create waits for, are in the first five.
+/// A queue of the backlog. Creates, and deletes that a create waits for, are in the first five.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LaneKind {
+pub(super) enum QueueKind {
     /// Requests of shards in quarantine.
     Quarantined,
     /// Creates that have read their CronJob.
@@ -68,8 +68,8 @@ pub(super) enum LaneKind {
 #[derive(Debug)]
 pub(super) struct Backlog {
     len_max: usize,
-    /// Indexed by [`LaneKind`].
-    lanes: [FairQueue<Queued>; 7],
+    /// Indexed by [`QueueKind`].
+    queues: [FairQueue<Queued>; 7],
     tokens: Tokens,
     n_turns: u32,
     withdrawable: Withdrawable,
@@ -80,7 +80,7 @@ impl Backlog {
     pub(super) fn new(len_max: usize) -> Backlog {
         Backlog {
             len_max,
-            lanes: std::array::from_fn(|_| FairQueue::default()),
+            queues: std::array::from_fn(|_| FairQueue::default()),
             tokens: Tokens::new(
                 OVERDUE_AT_ONCE,
                 OVERDUE_PER_SECOND,
@@ -101,15 +101,15 @@ impl Backlog {
     }
 
     fn insert(&mut self, queued: Queued, now: Timestamp) {
-        let kind = queued.lane(now);
-        let deadline = if kind == LaneKind::Overdue {
+        let kind = queued.queue_kind(now);
+        let deadline = if kind == QueueKind::Overdue {
             queued.request.futile_from(now)
         } else {
             queued.request.deadline(now).min(now + PRECEDENCE_MAX)
         };
         let key = queued.key();
         let namespace: Box<str> = queued.request.namespace().into();
-        let place = self.lane(kind).push(&namespace, deadline, queued);
+        let place = self.queue(kind).push(&namespace, deadline, queued);
         if let Some(key) = key {
             self.withdrawable.wait(key, kind, place);
         }
@@ -118,34 +118,34 @@ impl Backlog {
     /// Adds a request that was popped and not answered, or returns it if it was withdrawn meanwhile. A full backlog
     /// takes it too: the requests in flight are bounded.
     pub(super) fn put_back(&mut self, queued: Queued, now: Timestamp) -> Option<Queued> {
-        if self.settle(&queued) {
+        if self.forget(&queued) {
             return Some(queued);
         }
         self.insert(queued, now);
         None
     }
 
-    /// Called when a popped request is answered. Returns whether it was withdrawn meanwhile.
-    pub(super) fn settle(&mut self, queued: &Queued) -> bool {
-        self.withdrawable.settle(queued)
+    /// Forgets a popped request that is answered. Returns whether it was withdrawn meanwhile.
+    pub(super) fn forget(&mut self, queued: &Queued) -> bool {
+        self.withdrawable.forget(queued)
     }
 
     /// Removes a request that waits. One that is popped and not answered is not put back.
     pub(super) fn withdraw(&mut self, namespace: &str, key: &RequestKey) -> Option<Queued> {
         let (kind, place) = self.withdrawable.withdraw(key)?;
-        self.lane(kind).remove(namespace, place)
+        self.queue(kind).remove(namespace, place)
     }
 
-    fn lane(&mut self, kind: LaneKind) -> &mut FairQueue<Queued> {
-        &mut self.lanes[kind as usize]
+    fn queue(&mut self, kind: QueueKind) -> &mut FairQueue<Queued> {
+        &mut self.queues[kind as usize]
     }
 
-    fn create_lanes(&self) -> &[FairQueue<Queued>] {
-        &self.lanes[..LaneKind::LookUps as usize]
+    fn create_queues(&self) -> &[FairQueue<Queued>] {
+        &self.queues[..QueueKind::LookUps as usize]
     }
 
-    fn background_lanes(&self) -> &[FairQueue<Queued>] {
-        &self.lanes[LaneKind::LookUps as usize..]
+    fn background_queues(&self) -> &[FairQueue<Queued>] {
+        &self.queues[QueueKind::LookUps as usize..]
     }
 
     /// Returns the next request to send. `places` is the limit in flight, and `in_flight` its present use. If only a
@@ -172,15 +172,15 @@ impl Backlog {
         let room = in_flight.room(boot);
         let n_in_flight = |namespace: &str| room.n_of(namespace);
         let is_background_turn = self.n_turns.is_multiple_of(BACKGROUND_TURNS)
-            && self.background_lanes().iter().any(|lane| is_old(lane, now));
+            && self.background_queues().iter().any(|queue| is_old(queue, now));
         // The create has expired, and the CronJob's next slot waits for its answer. It is not sent, so it needs no
         // token.
-        if let Some(futile) = self.lane(LaneKind::Overdue).pop_until(now) {
+        if let Some(futile) = self.queue(QueueKind::Overdue).pop_until(now) {
             return Ok(futile);
         }
         // One create of a shard in quarantine at a time takes no significant share of the places.
         if in_flight.n_quarantined == 0
-            && let Some(queued) = self.lane(LaneKind::Quarantined).pop(share, n_in_flight)
+            && let Some(queued) = self.queue(QueueKind::Quarantined).pop(share, n_in_flight)
         {
             return Ok(queued);
         }
@@ -190,13 +190,13 @@ impl Backlog {
         if is_background_turn && let Some(queued) = self.pop_background(share, room) {
             return Ok(queued);
         }
-        if let Some(queued) = self.lane(LaneKind::Creates).pop(share, n_in_flight) {
+        if let Some(queued) = self.queue(QueueKind::Creates).pop(share, n_in_flight) {
             return Ok(queued);
         }
         let mut wait = None;
-        if self.lane(LaneKind::Overdue).has_next(n_in_flight) {
+        if self.queue(QueueKind::Overdue).has_next(n_in_flight) {
             match self.tokens.take(1, boot) {
-                Ok(()) => return self.lane(LaneKind::Overdue).pop(share, n_in_flight).ok_or(None),
+                Ok(()) => return self.queue(QueueKind::Overdue).pop(share, n_in_flight).ok_or(None),
                 Err(at) => wait = Some(at),
             }
         }
@@ -208,14 +208,14 @@ impl Backlog {
         // A CronJob that was read occupies memory, so its create is not held back.
         let share = share_of(places);
         let n_or_share = |namespace: &str| room.n_of(namespace).or(Some(share));
-        let completed = self.lane(LaneKind::Completed).pop(share, n_or_share);
+        let completed = self.queue(QueueKind::Completed).pop(share, n_or_share);
         let reading_max = (places / READING_SHARE).clamp(1, READING_MAX);
         if completed.is_some() || in_flight.n_reading >= reading_max {
             return completed;
         }
         // One namespace gets at most half of the places, since its webhooks may be slow.
         let share = (reading_max / 2).max(1);
-        self.lane(LaneKind::Reading)
+        self.queue(QueueKind::Reading)
             .pop(share, |namespace| room.n_reading_of(namespace))
     }
 
@@ -223,31 +223,34 @@ impl Backlog {
     fn pop_background(&mut self, share: u32, room: Room<'_>) -> Option<Queued> {
         // No admission webhook delays a read.
         let n_or_share = |namespace: &str| room.n_of(namespace).or(Some(share));
-        let look_up = self.lane(LaneKind::LookUps).pop(share, n_or_share);
+        let look_up = self.queue(QueueKind::LookUps).pop(share, n_or_share);
         let n_in_flight = |namespace: &str| room.n_of(namespace);
-        look_up.or_else(|| self.lane(LaneKind::Background).pop(share, n_in_flight))
+        look_up.or_else(|| self.queue(QueueKind::Background).pop(share, n_in_flight))
     }
 
     /// Removes any queued request, to be abandoned.
     pub(super) fn take_any(&mut self) -> Option<Queued> {
-        let queued = self.lanes.iter_mut().find_map(|lane| lane.pop(u32::MAX, |_| Some(0)))?;
+        let queued = self
+            .queues
+            .iter_mut()
+            .find_map(|queue| queue.pop(u32::MAX, |_| Some(0)))?;
         self.withdrawable.send(&queued);
-        self.withdrawable.settle(&queued);
+        self.withdrawable.forget(&queued);
         Some(queued)
     }
 
     pub(super) fn n_creates(&self) -> usize {
-        self.create_lanes().iter().map(FairQueue::len).sum()
+        self.create_queues().iter().map(FairQueue::len).sum()
     }
 
     /// Returns the number of waiting creates that are not held back.
     pub(super) fn n_creates_to_send(&self, room: Room<'_>) -> usize {
-        let n_of = |namespace| self.create_lanes().iter().map(move |lane| lane.len_of(namespace));
+        let n_of = |namespace| self.create_queues().iter().map(move |queue| queue.len_of(namespace));
         self.n_creates() - room.held_back().flat_map(n_of).sum::<usize>()
     }
 
     pub(super) fn n_background(&self) -> usize {
-        self.background_lanes().iter().map(FairQueue::len).sum()
+        self.background_queues().iter().map(FairQueue::len).sum()
     }
 }
 
@@ -256,9 +259,10 @@ fn share_of(places: u32) -> u32 {
     SHARE_MIN.max(places / SHARES)
 }
 
-/// Whether the oldest request of a lane has waited too long. The lane is ordered by arrival.
-fn is_old(lane: &FairQueue<Queued>, now: Timestamp) -> bool {
-    lane.earliest()
+/// Whether the oldest request of a queue has waited too long. The queue is ordered by arrival.
+fn is_old(queue: &FairQueue<Queued>, now: Timestamp) -> bool {
+    queue
+        .earliest()
         .is_some_and(|came| now.duration_since(came) > BACKGROUND_WAIT_MAX)
 }
 

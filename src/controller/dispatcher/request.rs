@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{backlog::LaneKind, withdrawable::RequestKey};
+use super::{backlog::QueueKind, withdrawable::RequestKey};
 use crate::{
     controller::{
         clock::{Clock, ClockVerdict},
@@ -91,7 +91,7 @@ impl Request {
         }
     }
 
-    /// The deadline that orders requests within a lane. Requests without a deadline are ordered by arrival.
+    /// The deadline that orders requests within a queue. Requests without a deadline are ordered by arrival.
     pub(super) fn deadline(&self, now: Timestamp) -> Timestamp {
         self.order().map_or(now, |order| order.deadline)
     }
@@ -184,18 +184,18 @@ impl Queued {
         }
     }
 
-    /// Returns the lane in which the request waits.
-    pub(super) fn lane(&self, now: Timestamp) -> LaneKind {
+    /// Returns the queue in which the request waits.
+    pub(super) fn queue_kind(&self, now: Timestamp) -> QueueKind {
         match &self.request {
-            Request::LookUp(_) => LaneKind::LookUps,
-            Request::Delete(delete) if !delete.is_for_replace => LaneKind::Background,
-            Request::Create(_) | Request::Delete(_) if self.is_quarantined => LaneKind::Quarantined,
-            Request::Create(_) if self.is_completed => LaneKind::Completed,
-            Request::Create(_) if self.is_reading() => LaneKind::Reading,
+            Request::LookUp(_) => QueueKind::LookUps,
+            Request::Delete(delete) if !delete.is_for_replace => QueueKind::Background,
+            Request::Create(_) | Request::Delete(_) if self.is_quarantined => QueueKind::Quarantined,
+            Request::Create(_) if self.is_completed => QueueKind::Completed,
+            Request::Create(_) if self.is_reading() => QueueKind::Reading,
             Request::Create(order) if !order.is_on_time && now.duration_since(order.slot) > OVERDUE_AFTER => {
-                LaneKind::Overdue
+                QueueKind::Overdue
             }
-            Request::Create(_) | Request::Delete(_) => LaneKind::Creates,
+            Request::Create(_) | Request::Delete(_) => QueueKind::Creates,
         }
     }
 
@@ -209,7 +209,7 @@ impl Queued {
         Some((self.shard_term, uid.clone()))
     }
 
-    /// Whether the request belongs to the quarantine lane, which sends one request at a time.
+    /// Whether the request belongs to the quarantine queue, which sends one request at a time.
     pub(super) fn is_quarantined(&self) -> bool {
         self.is_quarantined && self.key().is_some()
     }

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use super::{backlog::LaneKind, request::Queued};
+use super::{backlog::QueueKind, request::Queued};
 use crate::{
     controller::fair_queue::Place,
     shard::{ShardTerm, Uid},
@@ -20,15 +20,15 @@ const KEPT_ENTRIES: usize = 1_024;
 /// The requests of a backlog that may be withdrawn.
 #[derive(Debug, Default)]
 pub(super) struct Withdrawable {
-    waiting: HashMap<RequestKey, (LaneKind, Place)>,
+    waiting: HashMap<RequestKey, (QueueKind, Place)>,
     /// Whether each sent request was withdrawn.
     sent: HashMap<RequestKey, bool>,
 }
 
 impl Withdrawable {
     /// Records that a request waits.
-    pub(super) fn wait(&mut self, key: RequestKey, lane: LaneKind, place: Place) {
-        self.waiting.insert(key, (lane, place));
+    pub(super) fn wait(&mut self, key: RequestKey, queue: QueueKind, place: Place) {
+        self.waiting.insert(key, (queue, place));
     }
 
     /// Records that a request was taken from the backlog to be sent.
@@ -42,14 +42,14 @@ impl Withdrawable {
         }
     }
 
-    /// Records that a sent request was answered or returns to the backlog. Returns whether it was withdrawn meanwhile.
-    pub(super) fn settle(&mut self, queued: &Queued) -> bool {
+    /// Forgets a sent request that is answered or returns to the backlog. Returns whether it was withdrawn meanwhile.
+    pub(super) fn forget(&mut self, queued: &Queued) -> bool {
         let key = queued.key();
         key.and_then(|key| self.sent.remove(&key)).unwrap_or_default()
     }
 
     /// Withdraws a request. Returns its place if it is queued.
-    pub(super) fn withdraw(&mut self, key: &RequestKey) -> Option<(LaneKind, Place)> {
+    pub(super) fn withdraw(&mut self, key: &RequestKey) -> Option<(QueueKind, Place)> {
         if let Some(is_withdrawn) = self.sent.get_mut(key) {
             *is_withdrawn = true;
         }

@@ -1,4 +1,4 @@
-//! Tests of the lanes, tokens and quarantine of queued requests, and of the places of namespaces.
+//! Tests of the queues, tokens and quarantine of queued requests, and of the places of namespaces.
 
 mod places;
 

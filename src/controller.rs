@@ -167,15 +167,15 @@ impl Session {
             connections,
             metrics,
         } = controller;
-        let leadership = match (&settings.sharding, &settings.alone) {
-            (Some(sharding), _) => Leadership::of_none_until(clock.boot(), 0, sharding.timing),
-            (None, Some(_)) => Leadership::of_one_until(WHOLE, clock.boot()),
-            (None, None) => Leadership::of_one(WHOLE),
+        let leadership = match &settings.membership {
+            Some(membership) if membership.is_alone => Leadership::of_one_until(WHOLE, clock.boot()),
+            Some(membership) => Leadership::of_none_until(clock.boot(), 0, membership.timing),
+            None => Leadership::of_one(WHOLE),
         };
         metrics.election.led.set(i64::from(leadership.until().is_none()));
-        let delivered = settings.sharding.as_ref().map_or_else(Vec::new, |sharding| {
+        let delivered = settings.sharing().map_or_else(Vec::new, |membership| {
             let bytes_max = CACHE_BYTES_MAX / settings.scopes.len().max(1);
-            let begin = |scope: &Scope| DeliveredVersions::new(scope.clone(), sharding.shard_count, bytes_max);
+            let begin = |scope: &Scope| DeliveredVersions::new(scope.clone(), membership.shard_count, bytes_max);
             settings.scopes.iter().map(begin).collect()
         });
         Session {
@@ -297,9 +297,9 @@ impl Session {
         let now = self.clock.now();
         let scopes = self.settings.scopes.clone();
         let clock_skew_max = self.clock.skew_max();
-        let mut shards = match &self.settings.sharding {
+        let mut shards = match self.settings.sharing() {
             None => HeldShards::whole(scopes, clock_skew_max, now),
-            Some(sharding) => HeldShards::new(Some(sharding.shard_count), scopes, clock_skew_max),
+            Some(membership) => HeldShards::new(Some(membership.shard_count), scopes, clock_skew_max),
         };
         let template_bytes_max = u64::from(self.settings.template_memory_mib) << 20;
         shards.template_memory().set_bytes_max(template_bytes_max);

@@ -14,13 +14,13 @@ mod sharding;
 mod surroundings;
 
 pub use self::sharding::ShardingError;
-use self::sharding::sharding_settings;
+use self::sharding::membership;
 use self::surroundings::Surroundings;
 use super::args::{RunArgs, TimingPreset};
 use crate::{
     controller::{
         event_task::EventBudget,
-        settings::{RunSettings, ShardingSettings},
+        settings::{Membership, RunSettings},
     },
     kube_api::http::exempt_from_proxy,
     schedule::zone::tzdb_version,
@@ -100,12 +100,7 @@ impl RunConfig {
         } else {
             Surroundings::host()
         };
-        let membership = sharding_settings(args, &kube, &surroundings)?;
-        let (sharding, alone) = if args.alone {
-            (None, Some(membership))
-        } else {
-            (Some(membership), None)
-        };
+        let membership = membership(args, &kube, &surroundings)?;
         Ok(RunConfig {
             kube,
             settings: RunSettings {
@@ -119,8 +114,7 @@ impl RunConfig {
                     per_second_max: args.max_events_per_second,
                 },
                 cron_job_metrics: args.cron_job_metrics,
-                sharding,
-                alone,
+                membership: Some(membership),
             },
         })
     }
@@ -143,24 +137,24 @@ impl RunConfig {
             cron_job_metrics = ?settings.cron_job_metrics,
             max_clock_skew = %format_args!("{:#}", args.max_clock_skew),
             clock_offset = %format_args!("{:#}", args.clock_offset),
-            sharing = sharing_text(settings.sharding.as_ref(), args.timing),
+            sharing = sharing_text(settings.sharing(), args.timing),
             "cronwheel starts"
         );
     }
 }
 
 /// Describes how the replica shares CronJobs, for the log.
-fn sharing_text(sharding: Option<&ShardingSettings>, timing: TimingPreset) -> String {
-    let Some(sharding) = sharding else {
+fn sharing_text(sharing: Option<&Membership>, timing: TimingPreset) -> String {
+    let Some(membership) = sharing else {
         return "alone".to_owned();
     };
-    let ShardingSettings {
+    let Membership {
         installation,
         shard_count,
         namespace,
         pod_name,
         ..
-    } = sharding;
+    } = membership;
     let n_shards = shard_count.get();
     let timing = timing.to_possible_value();
     let timing = timing.as_ref().map_or("default", PossibleValue::get_name);

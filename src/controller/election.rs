@@ -96,9 +96,6 @@ enum Ending {
 }
 
 impl ElectionTask {
-    /// The phase in which a replica with `--alone` gives up its membership: no write follows it.
-    pub const ENDS_ALONE_IN: Phase = Phase::FlushEvents;
-
     /// Creates the election of a replica. Its first incarnation is that of the configuration.
     pub fn new(
         config: ElectionConfig,
@@ -133,6 +130,15 @@ impl ElectionTask {
         }
     }
 
+    /// Returns the phase in which the task ends. A replica with `--alone` gives up its membership when no write follows.
+    pub fn ends_in(&self) -> Phase {
+        if self.is_alone {
+            Phase::FlushEvents
+        } else {
+            Phase::HandOver
+        }
+    }
+
     /// Runs until every shard has been handed over or the time for the handover has expired.
     pub async fn run(mut self) {
         let ending = self.participate().await;
@@ -155,11 +161,7 @@ impl ElectionTask {
             self.requests
                 .push(self.lease_requests.installation(self.config.installation.clone()));
         }
-        let ends_in = if self.is_alone {
-            Self::ENDS_ALONE_IN
-        } else {
-            Phase::HandOver
-        };
+        let ends_in = self.ends_in();
         let mut phase = self.channels.phase.clone();
         let mut verdict = self.clock.watch_verdict();
         loop {

@@ -45,13 +45,13 @@ pub struct PermissionTask {
 
 impl Session {
     pub(super) fn spawn_permissions(&self) -> Task {
-        let sharding = self.settings.sharding.as_ref();
+        let membership = self.settings.sharing();
         let task = PermissionTask {
             // The connection of Events, to leave those of Jobs and Leases free.
             api: self.event_api.clone(),
             scopes: self.settings.scopes.clone(),
-            config_map: sharding.map(|it| it.installation.config_map()).unwrap_or_default(),
-            lease_scope: sharding.map(|sharding| Scope::Namespace(sharding.namespace.clone().into())),
+            config_map: membership.map(|it| it.installation.config_map()).unwrap_or_default(),
+            lease_scope: membership.map(|it| Scope::Namespace(it.namespace.clone().into())),
             clock: self.clock.clone(),
             api_metrics: self.metrics.events.api.clone(),
             snapshot: self.metrics.permissions.clone(),

@@ -31,10 +31,16 @@ pub struct RunSettings {
     pub events: EventBudget,
     /// The metrics that name CronJobs.
     pub cron_job_metrics: CronJobMetrics,
-    /// The sharing of CronJobs with other replicas; `None` with `--alone`.
-    pub sharding: Option<ShardingSettings>,
-    /// Membership of a replica with `--alone`, by which it and other replicas detect each other.
-    pub alone: Option<ShardingSettings>,
+    /// The membership by which this replica and others share CronJobs or, with `--alone`, only detect each other.
+    /// `None` without Leases, as in `cronwheel dev`.
+    pub membership: Option<Membership>,
+}
+
+impl RunSettings {
+    /// Returns the membership of a replica that shares CronJobs with others.
+    pub fn sharing(&self) -> Option<&Membership> {
+        self.membership.as_ref().filter(|membership| !membership.is_alone)
+    }
 }
 
 /// The metrics that name CronJobs and their namespaces.
@@ -47,9 +53,11 @@ pub enum CronJobMetrics {
     None,
 }
 
-/// The division of CronJobs into shards, and the identity of this replica.
+/// The identity of this replica in its installation.
 #[derive(Clone)]
-pub struct ShardingSettings {
+pub struct Membership {
+    /// Whether this replica runs with `--alone`.
+    pub is_alone: bool,
     /// Name of the installation.
     pub installation: InstallationName,
     /// Namespace of the Leases.
@@ -75,9 +83,9 @@ pub struct ShardingSettings {
 /// Returns a number that no other incarnation has.
 pub type Incarnations = Arc<dyn Fn() -> u64 + Send + Sync>;
 
-impl ShardingSettings {
-    /// Returns the election configuration of a replica with these settings.
-    pub fn election(&self, settings: MemberSettings) -> ElectionConfig {
+impl Membership {
+    /// Returns the configuration of an election, with a new incarnation.
+    pub fn election(&self, scopes: &[Scope], default_time_zone: &str) -> ElectionConfig {
         ElectionConfig {
             pod_name: self.pod_name.clone(),
             pod_uid: self.pod_uid.clone(),
@@ -85,7 +93,11 @@ impl ShardingSettings {
             revision: self.revision.clone(),
             protocol: self.protocol,
             installation: Installation::of(self.shard_count),
-            settings,
+            settings: if self.is_alone {
+                MemberSettings::alone(&self.pod_uid, scopes, default_time_zone)
+            } else {
+                MemberSettings::of(scopes, default_time_zone)
+            },
             timing: self.timing,
         }
     }

@@ -16,7 +16,7 @@ use super::{
     tasks::Task,
 };
 use crate::{
-    controller::settings::ShardingSettings,
+    controller::settings::Membership,
     coordination::{LeaseKey, LeaseWrite, MemberSettings, ReadAnswer, WriteAnswer},
     kube_api::leases::LeaseApi,
     shard::{Bucket, ShardCommand, ShardReport},
@@ -35,23 +35,21 @@ impl Session {
     /// Starts the election, the list task and the label task, and returns the channels that connect them with the
     /// shards. Returns `None` if CronJobs are not shared.
     pub(super) fn spawn_sharing(&self) -> Option<(LifecycleChannels, Vec<Task>)> {
-        let sharding = self.settings.sharding.as_ref()?;
+        let membership = self.settings.sharing()?;
         let (commands_in, commands) = mpsc::channel(COMMANDS_MAX);
         let (reports_in, reports) = mpsc::channel(REPORTS_MAX);
         let (lists, wanted) = mpsc::channel(1);
         let (news_in, news) = mpsc::channel(NEWS_MAX);
-        let settings = MemberSettings::of(&self.settings.scopes, self.settings.default_zone.name());
         let latest_proof = LatestProof {
             received: self.latest_proof.subscribe(),
             clock: self.clock.clone(),
         };
-        let election = self.election(sharding, settings, commands_in, reports);
-        let election = self.start("election", Phase::HandOver, election.run());
+        let election = self.spawn_election(membership, commands_in, reports);
         let list = ListTask {
             client: self.watch_client.clone(),
             decoder: self.decoder(),
             delivered: self.delivered.clone(),
-            count: sharding.shard_count,
+            count: membership.shard_count,
             latest_proof: latest_proof.clone(),
             proofs: self.proofs.clone(),
             next_eviction: self.next_eviction.subscribe(),
@@ -64,7 +62,7 @@ impl Session {
             client: self.watch_client.clone(),
             api: self.api.clone(),
             scopes: self.settings.scopes.clone(),
-            count: sharding.shard_count,
+            count: membership.shard_count,
             leadership: self.leadership.subscribe(),
             clock: self.clock.clone(),
             api_metrics: self.metrics.election.api.clone(),
@@ -90,12 +88,11 @@ impl Session {
     /// eviction timeout. Best effort within [`ABANDON_TIMEOUT`]. No task of the process writes any more.
     pub(super) async fn abandon_membership(&self) {
         let figures = self.metrics.election_snapshot.borrow().clone();
-        let membership = self.settings.sharding.as_ref().or(self.settings.alone.as_ref());
-        let (Some(sharding), Some(figures)) = (membership, figures) else {
+        let (Some(membership), Some(figures)) = (&self.settings.membership, figures) else {
             return;
         };
         self.api.reset_connections();
-        let (api, identity) = (self.lease_api(sharding), figures.overview.identity);
+        let (api, identity) = (self.lease_api(membership), figures.overview.identity);
         let key = LeaseKey::Member(identity.pod_uid.clone());
         let abandon = async {
             let ReadAnswer::Found(record) = api.read(&key, ABANDON_TIMEOUT).await.answer else {
@@ -120,32 +117,25 @@ impl Session {
         }
     }
 
-    fn lease_api(&self, sharding: &ShardingSettings) -> LeaseApi {
-        LeaseApi::new(
-            self.lease_client.clone(),
-            &sharding.namespace,
-            sharding.shard_count,
-            sharding.owner.clone(),
-        )
-        .of_installation(sharding.installation.clone())
+    fn lease_api(&self, membership: &Membership) -> LeaseApi {
+        let (client, owner) = (self.lease_client.clone(), membership.owner.clone());
+        LeaseApi::new(client, &membership.namespace, membership.shard_count, owner)
+            .of_installation(membership.installation.clone())
     }
 
     /// Starts the election by which a replica with `--alone` and other replicas detect each other; `None` without
     /// `--alone`.
     pub(super) fn spawn_announcement(&self) -> Option<Task> {
-        let alone = self.settings.alone.as_ref()?;
-        let (scopes, zone) = (&self.settings.scopes, self.settings.default_zone.name());
-        let settings = MemberSettings::alone(&alone.pod_uid, scopes, zone);
+        let membership = self.settings.membership.as_ref().filter(|it| it.is_alone)?;
         // This election has no shards to command or to report to it.
         let (commands, _) = mpsc::channel(1);
         let (_, reports) = mpsc::channel(1);
-        let election = self.election(alone, settings, commands, reports);
-        Some(self.start("election", ElectionTask::ENDS_ALONE_IN, election.run()))
+        Some(self.spawn_election(membership, commands, reports))
     }
 
     /// Starts the search for overlapping installations; `None` if this replica has no member Lease.
     pub(super) fn spawn_overlaps(&self) -> Option<Task> {
-        let membership = self.settings.sharding.as_ref().or(self.settings.alone.as_ref())?;
+        let membership = self.settings.membership.as_ref()?;
         let task = OverlapTask {
             api: self.lease_api(membership),
             settings: MemberSettings::of(&self.settings.scopes, self.settings.default_zone.name()),
@@ -157,13 +147,12 @@ impl Session {
         Some(self.start_until("overlaps", Phase::StopIntake, task.run()))
     }
 
-    fn election(
+    fn spawn_election(
         &self,
-        sharding: &ShardingSettings,
-        settings: MemberSettings,
+        membership: &Membership,
         commands: mpsc::Sender<ShardCommand>,
         reports: mpsc::Receiver<ShardReport>,
-    ) -> ElectionTask {
+    ) -> Task {
         let channels = ElectionChannels {
             commands,
             reports,
@@ -177,14 +166,14 @@ impl Session {
             snapshot: self.metrics.election_snapshot.clone(),
             metrics: self.metrics.election.clone(),
         };
-        let api = self.lease_api(sharding);
-        let incarnations = Arc::clone(&sharding.incarnations);
-        ElectionTask::new(
-            sharding.election(settings),
-            incarnations,
-            api,
+        let (scopes, zone) = (&self.settings.scopes, self.settings.default_zone.name());
+        let task = ElectionTask::new(
+            membership.election(scopes, zone),
+            Arc::clone(&membership.incarnations),
+            self.lease_api(membership),
             self.clock.clone(),
             channels,
-        )
+        );
+        self.start("election", task.ends_in(), task.run())
     }
 }

@@ -27,7 +27,7 @@ impl Session {
     pub(super) fn decoder(&self) -> Arc<Decoder> {
         Arc::new(Decoder {
             default_zone: self.settings.default_zone.clone(),
-            shard_count: self.settings.sharding.as_ref().map(|sharding| sharding.shard_count),
+            shard_count: self.settings.sharing().map(|membership| membership.shard_count),
             other_controllers: self.metrics.other_controllers.clone(),
         })
     }

@@ -17,7 +17,7 @@ use cronwheel::{
         Connections, Controller,
         clock::{Clock, SimulatedWall},
         event_task::EventBudget,
-        settings::{CronJobMetrics, RunSettings, ShardingSettings},
+        settings::{CronJobMetrics, Membership, RunSettings},
     },
     coordination::{InstallationName, ProtocolRange, Timing},
     kube_api::WriteConnections,
@@ -127,7 +127,8 @@ impl Cluster {
             api_server: None,
         };
         let n_incarnations = Arc::clone(&self.n_incarnations);
-        let membership = ShardingSettings {
+        let membership = Membership {
+            is_alone,
             installation: InstallationName::default(),
             namespace: "default".into(),
             pod_name: name.into(),
@@ -147,8 +148,7 @@ impl Cluster {
             template_memory_mib: TemplateMemory::MIB_DEFAULT,
             events: EventBudget::default(),
             cron_job_metrics: CronJobMetrics::default(),
-            sharding: (!is_alone).then(|| membership.clone()),
-            alone: is_alone.then_some(membership),
+            membership: Some(membership),
         };
         let metrics = Metrics::register();
         let clock = Clock::of_simulated(SimulatedWall::starting_at(self.clock.now()));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::surroundings::{PodIdentity, Surroundings, TokenFault, random_number};
 use crate::{
     cli::args::{RunArgs, TimingPreset},
-    controller::settings::ShardingSettings,
+    controller::settings::Membership,
     coordination::{ProtocolRange, Timing},
     kube_api::leases::OwnerPod,
 };
@@ -31,11 +31,11 @@ pub enum ShardingError {
 }
 
 /// Combines flags and surroundings. A replica with `--alone` needs no token that names its Pod.
-pub(super) fn sharding_settings(
+pub(super) fn membership(
     args: &RunArgs,
     kube: &kube::Config,
     surroundings: &Surroundings,
-) -> Result<ShardingSettings, ShardingError> {
+) -> Result<Membership, ShardingError> {
     let found = match (&args.pod_name, &args.pod_uid) {
         (Some(name), Some(uid)) => Ok(PodIdentity::given(name, uid)),
         _ => surroundings.identity(),
@@ -53,7 +53,8 @@ pub(super) fn sharding_settings(
         name: pod_name.clone(),
         uid: pod_uid.clone(),
     });
-    Ok(ShardingSettings {
+    Ok(Membership {
+        is_alone: args.alone,
         installation: args.installation.clone(),
         namespace: namespace.into(),
         pod_name,

@@ -179,7 +179,7 @@ async fn the_start_line_describes_sharding() {
     let sharing = async |arguments: &[&str]| {
         let args = parse(&[&["--kubeconfig", path, "--pod-name=a"], arguments].concat());
         let config = RunConfig::load(&args).await.unwrap();
-        sharing_text(config.settings.sharding.as_ref(), args.timing)
+        sharing_text(config.settings.sharing(), args.timing)
     };
     let expected = "a of installation team, 16 shards, timing fast, Leases in kube-system";
     let arguments = [

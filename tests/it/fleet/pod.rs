@@ -15,7 +15,7 @@ use cronwheel::{
         Connections, Controller, RuntimeError,
         clock::{Clock, SimulatedWall},
         event_task::EventBudget,
-        settings::{CronJobMetrics, RunSettings, ShardingSettings},
+        settings::{CronJobMetrics, Membership, RunSettings},
         shutdown::phases,
     },
     coordination::{InstallationName, ProtocolRange, Timing},
@@ -180,7 +180,8 @@ impl Pod {
             let life = lives.fetch_add(1, Ordering::Relaxed);
             Holder { process: number, life }.incarnation()
         };
-        let membership = ShardingSettings {
+        let membership = Membership {
+            is_alone: self.is_alone,
             installation: InstallationName::default(),
             namespace: NAMESPACE.into(),
             pod_name: self.identity.0.as_str().into(),
@@ -200,8 +201,7 @@ impl Pod {
             template_memory_mib: TemplateMemory::MIB_DEFAULT,
             events: EventBudget::default(),
             cron_job_metrics: CronJobMetrics::default(),
-            sharding: (!self.is_alone).then(|| membership.clone()),
-            alone: self.is_alone.then_some(membership),
+            membership: Some(membership),
         }
     }
 }

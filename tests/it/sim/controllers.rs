@@ -84,8 +84,7 @@ fn settings(number: usize) -> RunSettings {
         },
         events: EventBudget::default(),
         cron_job_metrics: CronJobMetrics::default(),
-        sharding: None,
-        alone: None,
+        membership: None,
     }
 }
 

@@ -8,7 +8,7 @@ use cronwheel::{
         Connections, Controller,
         clock::{Clock, SimulatedWall},
         event_task::EventBudget,
-        settings::{CronJobMetrics, RunSettings, ShardingSettings},
+        settings::{CronJobMetrics, Membership, RunSettings},
     },
     coordination::{ProtocolRange, Timing},
     kube_api::WriteConnections,
@@ -34,9 +34,10 @@ const CONTROLLER: &str = "controller";
 /// numbers of requests.
 const REQUEST_TIME: Duration = Duration::from_millis(5);
 
-/// The sharding settings of the only replica.
-pub(super) fn sharding() -> ShardingSettings {
-    ShardingSettings {
+/// The membership of the only replica.
+pub(super) fn membership() -> Membership {
+    Membership {
+        is_alone: false,
         installation: cronwheel::coordination::InstallationName::default(),
         namespace: "default".into(),
         pod_name: "replica".into(),
@@ -170,8 +171,7 @@ impl Cluster {
             template_memory_mib: TemplateMemory::MIB_DEFAULT,
             events: EventBudget::default(),
             cron_job_metrics: CronJobMetrics::default(),
-            sharding: None,
-            alone: None,
+            membership: None,
         };
         configure(&mut settings);
         let controller = Controller {

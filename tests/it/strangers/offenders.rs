@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{
     Scenario,
-    cluster::{Cluster, INNOCENT, OFFENDER, sharding},
+    cluster::{Cluster, INNOCENT, OFFENDER, membership},
     compare,
     workload::{cron_job, job_spec, job_template},
 };
@@ -184,7 +184,7 @@ fn forbidden_status_write_is_reported_only_to_its_owner() {
 #[test]
 fn refused_job_labels_do_not_delay_other_tenants() {
     let scenario = Scenario {
-        configure: |settings| settings.sharding = Some(sharding()),
+        configure: |settings| settings.membership = Some(membership()),
         ..Scenario::default()
     };
     let outcome = compare(&scenario, async |cluster| {
@@ -213,7 +213,7 @@ fn large_cron_jobs_use_at_most_half_of_the_template_memory() {
 fn large_cron_jobs_of_sharing_replicas_get_their_shard_label() {
     play_large_cron_jobs(|settings| {
         settings.template_memory_mib = 1;
-        settings.sharding = Some(sharding());
+        settings.membership = Some(membership());
     });
 }
 
@@ -282,7 +282,7 @@ fn sharing_replicas_continue_without_a_forbidden_namespace() {
         configure: |settings| {
             let namespaces = INNOCENT.into_iter().chain([OFFENDER]);
             settings.scopes = namespaces.map(|name| Scope::Namespace(name.into())).collect();
-            settings.sharding = Some(sharding());
+            settings.membership = Some(membership());
         },
         ..Scenario::default()
     };

@@ -5,7 +5,6 @@ use clap::Parser;
 use super::*;
 use crate::{
     cli::args::{Cli, Command},
-    coordination::MemberSettings,
     shard::{Scope, ShardCount},
 };
 
@@ -38,8 +37,8 @@ fn pod() -> Surroundings {
     }
 }
 
-fn settings(flags: &[&str], surroundings: &Surroundings) -> Result<ShardingSettings, ShardingError> {
-    sharding_settings(&args(flags).unwrap(), &kube(), surroundings)
+fn settings(flags: &[&str], surroundings: &Surroundings) -> Result<Membership, ShardingError> {
+    membership(&args(flags).unwrap(), &kube(), surroundings)
 }
 
 #[test]
@@ -103,7 +102,6 @@ fn a_lease_is_owned_only_by_a_pod_in_its_namespace() {
 #[test]
 fn each_election_has_its_own_incarnation() {
     let settings = settings(&POD, &pod()).unwrap();
-    let agreed = MemberSettings::of(&[Scope::Cluster], "UTC");
-    let [first, second] = [settings.election(agreed.clone()), settings.election(agreed)];
+    let [first, second] = [0, 1].map(|_| settings.election(&[Scope::Cluster], "UTC"));
     assert_ne!(first.incarnation, second.incarnation);
 }

@@ -56,7 +56,6 @@ pub use self::{connections::Connections, sessions::Controller};
 use crate::{
     coordination::{JobsLabelled, Leadership},
     kube_api::{
-        ApiClient, ApiServer,
         http::ConnectError,
         ordered_watch::OrderedSender,
         watch::{cron_job_cache::CACHE_BYTES_MAX, delivered_versions::DeliveredVersions},
@@ -135,6 +134,7 @@ pub async fn bind(address: SocketAddr) -> Result<TcpListener, RuntimeError> {
 struct Session {
     settings: RunSettings,
     clock: Clock,
+    connections: Connections,
     metrics: Metrics,
     phases: PhaseSender,
     leadership: watch::Sender<Leadership>,
@@ -152,11 +152,6 @@ struct Session {
     next_eviction: OrderedSender<Option<BootInstant>>,
     /// Whether the API server returned to an older history, as after a restore of etcd. That ends this session.
     went_back: OrderedSender<bool>,
-    api: ApiClient,
-    event_api: ApiClient,
-    watch_client: kube::Client,
-    lease_client: kube::Client,
-    api_server: Option<ApiServer>,
 }
 
 impl Session {
@@ -182,6 +177,7 @@ impl Session {
             delivered,
             settings,
             clock,
+            connections,
             metrics,
             phases,
             went_back: OrderedSender::new(false),
@@ -191,11 +187,6 @@ impl Session {
             proofs: OrderedSender::new(None),
             latest_proof: OrderedSender::new(None),
             next_eviction: OrderedSender::new(None),
-            api: ApiClient::new(connections.writes),
-            event_api: ApiClient::new(connections.events),
-            watch_client: connections.watches,
-            lease_client: connections.leases,
-            api_server: connections.api_server,
         }
     }
 
@@ -285,7 +276,7 @@ impl Session {
             budget: self.settings.events,
         };
         let (queue, task) = EventTask::new(
-            self.event_api.clone(),
+            self.connections.events.clone(),
             self.clock.clone(),
             channels,
             self.metrics.events.clone(),

@@ -56,8 +56,8 @@ pub struct ClockTask {
 
 impl Session {
     pub(super) fn spawn_clock(&self) -> Task {
-        let metrics = self.metrics.clock.clone();
-        let task = ClockTask::new(self.api.clone(), N_WRITE_CONNECTIONS, self.clock.clone(), metrics);
+        let (api, metrics) = (self.connections.writes.clone(), self.metrics.clock.clone());
+        let task = ClockTask::new(api, N_WRITE_CONNECTIONS, self.clock.clone(), metrics);
         self.start_until("clock", Phase::End, task.run())
     }
 }

@@ -1,6 +1,6 @@
 //! Connections of a run to the API server.
 
-use crate::kube_api::{ApiServer, WriteConnections, http::ConnectError, lease_client, watch_client};
+use crate::kube_api::{ApiClient, ApiServer, WriteConnections, http::ConnectError, lease_client, watch_client};
 
 /// Number of connections for writes. One connection carries a hundred requests at a time, and a burst needs more.
 pub const N_WRITE_CONNECTIONS: usize = 4;
@@ -8,10 +8,10 @@ pub const N_WRITE_CONNECTIONS: usize = 4;
 /// The connections to the API server, separate by purpose so that none delays the requests of another.
 #[derive(Clone)]
 pub struct Connections {
-    /// Connections for Jobs, statuses and probes.
-    pub writes: WriteConnections,
-    /// Connection for Events.
-    pub events: WriteConnections,
+    /// Client for Jobs, statuses and probes.
+    pub writes: ApiClient,
+    /// Client for Events.
+    pub events: ApiClient,
     /// Client for lists and watches.
     pub watches: kube::Client,
     /// Client for Leases.
@@ -29,8 +29,8 @@ impl Connections {
     pub async fn open(config: &kube::Config) -> Result<Connections, ConnectError> {
         let server = ApiServer::open(config).await?;
         Ok(Connections {
-            writes: WriteConnections::connect(&server, N_WRITE_CONNECTIONS)?,
-            events: WriteConnections::connect(&server, 1)?,
+            writes: ApiClient::new(WriteConnections::connect(&server, N_WRITE_CONNECTIONS)?),
+            events: ApiClient::new(WriteConnections::connect(&server, 1)?),
             watches: watch_client(&server)?,
             leases: lease_client(&server)?,
             api_server: Some(server),

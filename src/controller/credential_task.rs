@@ -29,7 +29,7 @@ pub(super) struct CredentialTask {
 impl Session {
     /// Returns `None` if the configuration names no files to read again.
     pub(super) fn spawn_credentials(&self) -> Option<Task> {
-        let server = self.api_server.clone().filter(ApiServer::has_files)?;
+        let server = self.connections.api_server.clone().filter(ApiServer::has_files)?;
         let task = CredentialTask {
             server,
             clock: self.clock.clone(),

@@ -48,7 +48,7 @@ impl Session {
         let membership = self.settings.sharing();
         let task = PermissionTask {
             // The connection of Events, to leave those of Jobs and Leases free.
-            api: self.event_api.clone(),
+            api: self.connections.events.clone(),
             scopes: self.settings.scopes.clone(),
             config_map: membership.map(|it| it.installation.config_map()).unwrap_or_default(),
             lease_scope: membership.map(|it| Scope::Namespace(it.namespace.clone().into())),

@@ -79,7 +79,7 @@ impl Controller {
     /// Removes the remaining state of a session, so that none of it reaches the API server or the metrics of the next
     /// session.
     fn reset_after_session(&self) {
-        self.connections.writes.reset();
+        self.connections.writes.reset_connections();
         self.metrics.watch_health.forget_all();
         self.metrics.status.pending.set(0);
     }

@@ -46,7 +46,7 @@ impl Session {
         };
         let election = self.spawn_election(membership, commands_in, reports);
         let list = ListTask {
-            client: self.watch_client.clone(),
+            client: self.connections.watches.clone(),
             decoder: self.decoder(),
             delivered: self.delivered.clone(),
             count: membership.shard_count,
@@ -59,8 +59,8 @@ impl Session {
             clock: self.clock.clone(),
         };
         let label = LabelTask {
-            client: self.watch_client.clone(),
-            api: self.api.clone(),
+            client: self.connections.watches.clone(),
+            api: self.connections.writes.clone(),
             scopes: self.settings.scopes.clone(),
             count: membership.shard_count,
             leadership: self.leadership.subscribe(),
@@ -91,7 +91,7 @@ impl Session {
         let (Some(membership), Some(figures)) = (&self.settings.membership, figures) else {
             return;
         };
-        self.api.reset_connections();
+        self.connections.writes.reset_connections();
         let (api, identity) = (self.lease_api(membership), figures.overview.identity);
         let key = LeaseKey::Member(identity.pod_uid.clone());
         let abandon = async {
@@ -118,7 +118,7 @@ impl Session {
     }
 
     fn lease_api(&self, membership: &Membership) -> LeaseApi {
-        let (client, owner) = (self.lease_client.clone(), membership.owner.clone());
+        let (client, owner) = (self.connections.leases.clone(), membership.owner.clone());
         LeaseApi::new(client, &membership.namespace, membership.shard_count, owner)
             .of_installation(membership.installation.clone())
     }
@@ -161,7 +161,7 @@ impl Session {
             next_eviction: self.next_eviction.clone(),
             leadership: self.leadership.clone(),
             went_back: self.went_back.clone(),
-            writes: self.api.clone(),
+            writes: self.connections.writes.clone(),
             phase: self.phases.subscribe(),
             snapshot: self.metrics.election_snapshot.clone(),
             metrics: self.metrics.election.clone(),

@@ -34,7 +34,8 @@ impl Session {
 
     /// The API client for writes that first read the CronJob.
     pub(super) fn reading_api(&self) -> ApiClient {
-        self.api.clone().with_decoder(Decoder::clone(&self.decoder()))
+        let decoder = Decoder::clone(&self.decoder());
+        self.connections.writes.clone().with_decoder(decoder)
     }
 
     pub(super) fn spawn_watches(&self, inputs: &mpsc::Sender<Input>, events: &EventQueue) -> Vec<Task> {
@@ -55,8 +56,8 @@ impl Session {
         let spawn_two = |scope: &Scope| {
             let cron_job_links = channels("cronjobs", scope, &self.metrics.cron_job_watch);
             let job_links = channels("jobs", scope, &self.metrics.job_watch);
-            let cron_job_client = observed(self.watch_client.clone(), cron_job_links.observer());
-            let job_client = observed(self.watch_client.clone(), job_links.observer());
+            let cron_job_client = observed(self.connections.watches.clone(), cron_job_links.observer());
+            let job_client = observed(self.connections.watches.clone(), job_links.observer());
             let shards = self.watched_shards(scope);
             let cron_jobs = cron_jobs(cron_job_client, scope.clone(), Arc::clone(&decoder), shards.clone());
             let jobs = jobs(job_client, scope.clone(), shards);

@@ -20,7 +20,7 @@ use cronwheel::{
         settings::{CronJobMetrics, Membership, RunSettings},
     },
     coordination::{InstallationName, ProtocolRange, Timing},
-    kube_api::WriteConnections,
+    kube_api::{ApiClient, WriteConnections},
     schedule::Zone,
     shard::{Scope, ShardCount, TemplateMemory},
     telemetry::metrics::Metrics,
@@ -120,8 +120,8 @@ impl Cluster {
     fn start(&self, name: &str, is_alone: bool) -> Replica {
         let client = || Client::new(self.api.client(name), "default");
         let connections = Connections {
-            writes: WriteConnections::from_clients(vec![client()]),
-            events: WriteConnections::from_clients(vec![client()]),
+            writes: ApiClient::new(WriteConnections::from_clients(vec![client()])),
+            events: ApiClient::new(WriteConnections::from_clients(vec![client()])),
             leases: client(),
             watches: client(),
             api_server: None,

@@ -19,7 +19,7 @@ use cronwheel::{
         shutdown::phases,
     },
     coordination::{InstallationName, ProtocolRange, Timing},
-    kube_api::{WriteConnections, ordered_watch::OrderedSender},
+    kube_api::{ApiClient, WriteConnections, ordered_watch::OrderedSender},
     schedule::Zone,
     shard::{Scope, ShardCount, ShardPhase, TemplateMemory},
     telemetry::{
@@ -123,8 +123,8 @@ impl Pod {
         };
         let client = || Client::new(connection.clone(), NAMESPACE);
         let connections = Connections {
-            writes: self.write_connections(&connection),
-            events: WriteConnections::from_clients(vec![client()]),
+            writes: ApiClient::new(self.write_connections(&connection)),
+            events: ApiClient::new(WriteConnections::from_clients(vec![client()])),
             watches: Client::new(watches, NAMESPACE),
             leases: Client::new(at_front_end, NAMESPACE),
             api_server: None,

@@ -10,7 +10,7 @@ use cronwheel::{
         event_task::EventBudget,
         settings::{CronJobMetrics, RunSettings},
     },
-    kube_api::WriteConnections,
+    kube_api::{ApiClient, WriteConnections},
     schedule::Zone,
     shard::{Scope, TemplateMemory},
     telemetry::metrics::Metrics,
@@ -91,8 +91,8 @@ fn settings(number: usize) -> RunSettings {
 fn connections(cluster: &Cluster, number: usize) -> Connections {
     let [writes, events, watches] = cluster.controller_clients(number);
     Connections {
-        writes: WriteConnections::from_clients(vec![writes]),
-        events: WriteConnections::from_clients(vec![events]),
+        writes: ApiClient::new(WriteConnections::from_clients(vec![writes])),
+        events: ApiClient::new(WriteConnections::from_clients(vec![events])),
         leases: watches.clone(),
         watches,
         api_server: None,

@@ -11,7 +11,7 @@ use cronwheel::{
         settings::{CronJobMetrics, Membership, RunSettings},
     },
     coordination::{ProtocolRange, Timing},
-    kube_api::WriteConnections,
+    kube_api::{ApiClient, WriteConnections},
     schedule::Zone,
     shard::{Scope, ShardCount, TemplateMemory},
     telemetry::metrics::Metrics,
@@ -156,8 +156,8 @@ impl Cluster {
     pub(super) async fn run_controller(&self, configure: fn(&mut RunSettings), metrics: Metrics) -> Infallible {
         let client = || Client::new(self.api.client(CONTROLLER), "default");
         let connections = Connections {
-            writes: WriteConnections::from_clients(vec![client()]),
-            events: WriteConnections::from_clients(vec![client()]),
+            writes: ApiClient::new(WriteConnections::from_clients(vec![client()])),
+            events: ApiClient::new(WriteConnections::from_clients(vec![client()])),
             leases: client(),
             watches: client(),
             api_server: None,

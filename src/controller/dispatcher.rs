@@ -214,7 +214,7 @@ impl Dispatcher {
     }
 
     /// Handles the result of a request: an answer for the shard, or a retry.
-    async fn handle_answer(&mut self, (mut queued, answer): RequestResult<Queued, Reply>) {
+    async fn handle_answer(&mut self, (mut queued, answer): RequestResult<Queued>) {
         self.n_creates_in_flight -= usize::from(queued.is_create());
         self.in_flight.leave(&queued, self.clock.boot());
         match answer {

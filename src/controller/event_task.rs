@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     coordination::Leadership,
-    kube_api::{Answer, ApiClient, EventOutcome, ordered_watch::OrderedReceiver},
+    kube_api::{Answer, ApiClient, ordered_watch::OrderedReceiver},
     shard::{BootInstant, CronJobEvent},
     telemetry::metrics::EventMetrics,
 };
@@ -230,7 +230,7 @@ impl EventTask {
         }
     }
 
-    fn handle_answer(&mut self, (attempt, answer): RequestResult<Attempt, EventOutcome>) {
+    fn handle_answer(&mut self, (attempt, answer): RequestResult<Attempt>) {
         let now = self.clock.boot();
         match answer {
             Some(Answer::Outcome(outcome)) => self.deliveries.conclude(&attempt.cron_job, outcome, now),

@@ -5,9 +5,9 @@
 //! returns true. A request may wait between its admission and its send, so the lane checks both conditions in the
 //! request's future, immediately before the send.
 
-use std::{future::Future, pin::Pin, time::Duration};
+use std::{future::Future, time::Duration};
 
-use futures::{StreamExt, stream::FuturesUnordered};
+use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
@@ -44,28 +44,20 @@ pub(super) trait LaneRequest: Send + Sync + Sized + 'static {
 }
 
 /// A request and its answer; `None` if the check before the send failed.
-pub(super) type RequestResult<R, Reply> = (R, Option<Answer<Reply>>);
+pub(super) type RequestResult<R> = (R, Option<Answer<<R as LaneRequest>::Reply>>);
 
 /// The requests of one kind in flight.
 pub(super) struct Lane<R: LaneRequest> {
-    api: ApiClient,
-    clock: Clock,
-    leadership: watch::Receiver<Leadership>,
-    metrics: ApiMetrics,
+    guard: SendGuard,
     pacer: Pacer,
     /// Maximum number of requests in flight, recent or not.
     total_max: u32,
     recent: SendInstants,
-    in_flight: FuturesUnordered<PendingSend<R, R::Reply>>,
+    in_flight: FuturesUnordered<BoxFuture<'static, (R, Ticket, MaybeAnswer<R>)>>,
 }
 
-type PendingSend<R, Reply> = Pin<Box<dyn Future<Output = CompletedSend<R, Reply>> + Send>>;
-
-struct CompletedSend<R, Reply> {
-    request: R,
-    ticket: Ticket,
-    answered: Option<(Answered<Reply>, Duration)>,
-}
+/// An answer and its duration; `None` if the check before the send failed.
+type MaybeAnswer<R> = Option<(Answered<<R as LaneRequest>::Reply>, Duration)>;
 
 impl<R: LaneRequest> Lane<R> {
     /// Creates a lane with at most `in_flight_max` requests in flight.
@@ -76,11 +68,14 @@ impl<R: LaneRequest> Lane<R> {
         metrics: ApiMetrics,
         in_flight_max: u32,
     ) -> Lane<R> {
-        Lane {
+        let guard = SendGuard {
             api,
             clock,
             leadership,
             metrics,
+        };
+        Lane {
+            guard,
             pacer: Pacer::new(in_flight_max),
             total_max: in_flight_max,
             recent: SendInstants::default(),
@@ -95,13 +90,13 @@ impl<R: LaneRequest> Lane<R> {
 
     /// Sets the initial limit to this replica's share among the replicas that send requests.
     pub(super) fn divide_among_senders(&mut self) {
-        self.pacer.share_among(self.leadership.borrow().n_senders());
+        self.pacer.share_among(self.guard.leadership.borrow().n_senders());
     }
 
     /// Returns whether one more request may be sent now. The adaptive limit counts recent requests; the maximum counts
     /// all.
     pub(super) fn admission(&mut self) -> Admission {
-        let now = self.clock.boot();
+        let now = self.guard.clock.boot();
         if self.n_in_flight() >= self.total_max {
             return Admission::Full;
         }
@@ -114,7 +109,8 @@ impl<R: LaneRequest> Lane<R> {
 
     /// Returns how many requests in flight are recent, and when the next of them becomes old.
     pub(super) fn recent(&mut self) -> (u32, Option<BootInstant>) {
-        (self.recent.count_recent(self.clock.boot()), self.recent.next_change())
+        let n_recent = self.recent.count_recent(self.guard.clock.boot());
+        (n_recent, self.recent.next_change())
     }
 
     /// Returns the present limit of requests in flight.
@@ -128,40 +124,28 @@ impl<R: LaneRequest> Lane<R> {
 
     /// Whether this replica leads the shard at this instant, in the given term.
     pub(super) fn is_led(&self, shard_term: ShardTerm) -> bool {
-        self.leadership.borrow().covers(shard_term, self.clock.boot())
+        let SendGuard { leadership, clock, .. } = &self.guard;
+        leadership.borrow().covers(shard_term, clock.boot())
     }
 
     /// Sends a request that was admitted.
     pub(super) fn send(&mut self, request: R) {
-        let now = self.clock.boot();
+        let now = self.guard.clock.boot();
         let ticket = self.pacer.on_sent(now);
         self.recent.enter(now);
-        let guard = SendGuard {
-            clock: self.clock.clone(),
-            leadership: self.leadership.clone(),
-            metrics: self.metrics.clone(),
-        };
-        let api = self.api.clone();
+        let guard = self.guard.clone();
         self.in_flight.push(Box::pin(async move {
-            let answered = guard.send(&api, &request).await;
-            CompletedSend {
-                request,
-                ticket,
-                answered,
-            }
+            let answered = guard.send(&request).await;
+            (request, ticket, answered)
         }));
     }
 
     /// Returns the next request that was answered or could not be sent; `None` if no request is in flight.
-    pub(super) async fn next(&mut self) -> Option<RequestResult<R, R::Reply>> {
-        let CompletedSend {
-            request,
-            ticket,
-            answered,
-        } = self.in_flight.next().await?;
+    pub(super) async fn next(&mut self) -> Option<RequestResult<R>> {
+        let (request, ticket, answered) = self.in_flight.next().await?;
         self.recent.leave(ticket.sent);
         let answer = answered.map(|(answered, duration)| {
-            let now = self.clock.boot();
+            let now = self.guard.clock.boot();
             let n_recent = self.recent.count_recent(now);
             self.pacer.on_answered(ticket, &answered, now, duration, n_recent);
             answered.answer
@@ -171,25 +155,27 @@ impl<R: LaneRequest> Lane<R> {
 }
 
 /// The check before a request is written to a connection.
+#[derive(Clone)]
 struct SendGuard {
+    api: ApiClient,
     clock: Clock,
     leadership: watch::Receiver<Leadership>,
     metrics: ApiMetrics,
 }
 
 impl SendGuard {
-    async fn send<R: LaneRequest>(&self, api: &ApiClient, request: &R) -> Option<(Answered<R::Reply>, Duration)> {
-        let (answered, duration) = self.send_once(api, request).await?;
+    async fn send<R: LaneRequest>(&self, request: &R) -> MaybeAnswer<R> {
+        let (answered, duration) = self.send_once(&self.api, request).await?;
         let Some(connection) = answered.fenced_over else {
             return Some((answered, duration));
         };
         // The fence policy refused the create. This API server may have a wrong clock, so the create is sent once
         // more, over another connection.
-        let again = self.send_once(&api.avoiding(connection), request).await;
+        let again = self.send_once(&self.api.avoiding(connection), request).await;
         Some(again.unwrap_or((answered, duration)))
     }
 
-    async fn send_once<R: LaneRequest>(&self, api: &ApiClient, request: &R) -> Option<(Answered<R::Reply>, Duration)> {
+    async fn send_once<R: LaneRequest>(&self, api: &ApiClient, request: &R) -> MaybeAnswer<R> {
         if !request.may_be_sent(&self.clock) {
             return None;
         }

@@ -193,7 +193,7 @@ impl StatusBatcher {
     }
 
     /// Handles the result of a write, or of the read before it.
-    async fn handle_answer(&mut self, (mut pending, answer): RequestResult<Pending, Reply>) {
+    async fn handle_answer(&mut self, (mut pending, answer): RequestResult<Pending>) {
         let uid = pending.write.cron_job.uid.clone();
         self.busy.remove(&uid);
         self.n_reading -= usize::from(pending.must_read());

@@ -14,7 +14,7 @@ use tokio::sync::{Notify, mpsc, watch};
 
 use super::{
     clock::{Clock, ClockVerdict},
-    lane::{Lane, RequestResult},
+    lane::{Lane, Reply, RequestResult},
     pacing::Admission,
     shutdown::{IN_FLIGHT_GRACE, Phase, PhaseReceiver},
 };
@@ -32,7 +32,6 @@ mod withdrawable;
 
 use backlog::{BACKLOG_MAX, Backlog};
 use in_flight::InFlight;
-use request::Reply;
 pub use request::{Queued, Request};
 
 /// Maximum number of retries before a request counts as failed: more than five minutes of pauses, far beyond the
@@ -218,11 +217,11 @@ impl Dispatcher {
         self.n_creates_in_flight -= usize::from(queued.is_create());
         self.in_flight.leave(&queued, self.clock.boot());
         match answer {
-            Some(Answer::Outcome(Reply::Fact(answer))) => {
+            Some(Answer::Outcome(Reply::Outcome(answer))) => {
                 self.record_creation(&answer);
                 self.conclude(&queued, answer).await;
             }
-            Some(Answer::Outcome(Reply::Template(template))) => {
+            Some(Answer::Outcome(Reply::Part(template))) => {
                 queued.complete(template);
                 self.put_back(queued).await;
             }

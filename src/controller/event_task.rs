@@ -30,12 +30,10 @@ use crate::{
 mod backlog;
 mod budget;
 mod deliveries;
-mod request;
 
 use backlog::{Backlog, Priority};
 pub use budget::{EventBudget, EventFilter};
-use deliveries::Deliveries;
-use request::Attempt;
+use deliveries::{Attempt, Deliveries};
 
 /// Capacity of the queue: the Events of a burst of some ten thousand runs, some 10 MiB. The queue of client-go holds
 /// 1000.

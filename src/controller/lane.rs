@@ -5,7 +5,7 @@
 //! returns true. A request may wait between its admission and its send, so the lane checks both conditions in the
 //! request's future, immediately before the send.
 
-use std::{future::Future, time::Duration};
+use std::time::Duration;
 
 use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use jiff::Timestamp;
@@ -31,7 +31,9 @@ pub(super) trait LaneRequest: Send + Sync + Sized + 'static {
     /// The shard term in which the request was ordered; `None` if it does not depend on leadership.
     fn shard_term(&self) -> Option<ShardTerm>;
     /// Whether the request is due and has not expired.
-    fn may_be_sent(&self, clock: &Clock) -> bool;
+    fn may_be_sent(&self, _clock: &Clock) -> bool {
+        true
+    }
     /// The time within which the API server may store the object, even if another replica leads the shard by then.
     /// Zero if the API server must drop the request before another replica can lead the shard.
     fn store_within(&self, _now: Timestamp) -> Duration {
@@ -41,6 +43,14 @@ pub(super) trait LaneRequest: Send + Sync + Sized + 'static {
     fn call(&self) -> ApiCall;
     /// Sends the request.
     fn send(&self, api: &ApiClient) -> impl Future<Output = Answered<Self::Reply>> + Send;
+}
+
+/// The use of an answer to a request that may have to read its CronJob first.
+pub(super) enum Reply<Outcome, Part> {
+    /// The outcome of the request.
+    Outcome(Outcome),
+    /// The part of the CronJob that the request was missing; the request can be sent.
+    Part(Part),
 }
 
 /// A request and its answer; `None` if the check before the send failed.

@@ -1,7 +1,7 @@
 //! Sends one request of any lane to the API server. The request is timed and counted, a refusal is logged, and the
 //! clock observes the `Date` of the answer.
 
-use std::{future::Future, time::Duration};
+use std::time::Duration;
 
 use super::clock::Clock;
 use crate::{

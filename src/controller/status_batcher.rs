@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::{
     clock::Clock,
-    lane::{Lane, RequestResult},
+    lane::{Lane, Reply, RequestResult},
     pacing::Admission,
     shutdown::{Phase, PhaseReceiver, STATUS_GRACE},
 };
@@ -25,11 +25,9 @@ use crate::{
 };
 
 mod pending;
-mod request;
 
 pub use pending::StatusQueue;
 use pending::{Pending, answer};
-use request::Reply;
 
 /// Maximum time that a status waits behind a burst of creates. A bound, not a target: until the status is stored, the
 /// cursor is not stored either, and no Job may be deleted from history.
@@ -198,7 +196,7 @@ impl StatusBatcher {
         self.busy.remove(&uid);
         self.n_reading -= usize::from(pending.must_read());
         match answer {
-            Some(Answer::Outcome(Reply::Metadata(metadata))) => {
+            Some(Answer::Outcome(Reply::Part(metadata))) => {
                 pending.write.retained_metadata = metadata;
                 self.channels.queue.put_back(pending);
             }

@@ -8,7 +8,7 @@ use super::{backlog::QueueKind, withdrawable::RequestKey};
 use crate::{
     controller::{
         clock::{Clock, ClockVerdict},
-        lane::LaneRequest,
+        lane::{LaneRequest, Reply},
     },
     kube_api::{Answered, ApiClient, objects::classify::OrderOutcome},
     shard::{
@@ -27,15 +27,6 @@ pub enum Request {
     Delete(JobDelete),
     /// Looks the Job up.
     LookUp(JobLookUp),
-}
-
-/// The use of an answer.
-#[derive(Debug)]
-pub(in crate::controller) enum Reply {
-    /// An input for the shard.
-    Fact(Input),
-    /// The template that the order was missing; the create can be sent.
-    Template(Arc<JobTemplate>),
 }
 
 /// A create whose slot is further in the past is overdue. A failover after a crash of a leader takes less time, so
@@ -237,7 +228,7 @@ impl Queued {
 }
 
 impl LaneRequest for Queued {
-    type Reply = Reply;
+    type Reply = Reply<Input, Arc<JobTemplate>>;
 
     fn shard_term(&self) -> Option<ShardTerm> {
         Some(self.shard_term)
@@ -261,7 +252,7 @@ impl LaneRequest for Queued {
         }
     }
 
-    async fn send(&self, api: &ApiClient) -> Answered<Reply> {
+    async fn send(&self, api: &ApiClient) -> Answered<Self::Reply> {
         if let Some(order) = self.request.without_template() {
             let read = api.read_cron_job(&order.cron_job).await;
             return read.map(|outcome| template_of(order, outcome));
@@ -271,7 +262,7 @@ impl LaneRequest for Queued {
             Request::Delete(delete) => api.delete_job(delete).await.map(|answer| deleted(delete, answer)),
             Request::LookUp(look_up) => api.look_up_job(look_up).await.map(|answer| looked_up(look_up, answer)),
         };
-        answered.map(Reply::Fact)
+        answered.map(Reply::Outcome)
     }
 }
 
@@ -296,17 +287,17 @@ fn looked_up(look_up: &JobLookUp, answer: LookUpOutcome) -> Input {
 }
 
 /// Returns the template of an order, or the answer to the order if it cannot be sent.
-fn template_of(order: &JobOrder, outcome: ReadOutcome<CronJobRecord>) -> Reply {
+fn template_of(order: &JobOrder, outcome: ReadOutcome<CronJobRecord>) -> Reply<Input, Arc<JobTemplate>> {
     // The order is valid only for the CronJob and the template that it was decided on.
     let is_same = |record: &CronJobRecord| {
         order.cron_job.uid == record.identity.uid && order.template.body.is_same(&record.template.body)
     };
     let answer = match outcome {
-        ReadOutcome::Found(record) if is_same(&record) => return Reply::Template(record.template),
+        ReadOutcome::Found(record) if is_same(&record) => return Reply::Part(record.template),
         // The slot is decided again once a watch has delivered the change.
         ReadOutcome::Found(_) | ReadOutcome::Gone | ReadOutcome::Abandoned => CreateOutcome::Abandoned,
         ReadOutcome::NotPermitted { message } => CreateOutcome::NotPermitted { message },
         ReadOutcome::Failed { message, retry_after } => OrderOutcome::failed(message, retry_after),
     };
-    Reply::Fact(created(order, answer))
+    Reply::Outcome(created(order, answer))
 }

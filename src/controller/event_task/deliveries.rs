@@ -6,11 +6,12 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use super::{EmittedEvent, request::Attempt};
+use super::EmittedEvent;
 use crate::{
-    kube_api::{EventAction, EventAggregator, EventOutcome},
-    shard::{BootInstant, Uid},
-    telemetry::metrics::EventMetrics,
+    controller::lane::LaneRequest,
+    kube_api::{Answered, ApiClient, EventAction, EventAggregator, EventOutcome},
+    shard::{BootInstant, ShardTerm, Uid},
+    telemetry::metrics::{ApiCall, EventMetrics},
 };
 
 /// Number of CronJobs with a delivery. Unanswered deliveries wait here for their next attempt while the lane continues.
@@ -26,6 +27,10 @@ const TRIED_FOR_MAX: Duration = Duration::from_mins(2);
 
 /// Pause before an unanswered Event is sent again. After other failures the pacer sets the pause.
 const UNANSWERED_PAUSE: Duration = Duration::from_secs(10);
+
+/// Timeout of a request: far longer than a healthy server takes. If a webhook delays the answer further, the next
+/// attempt finds the Event stored.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 struct Delivery {
@@ -153,5 +158,38 @@ impl Deliveries {
             let ended = self.begun.remove(place);
             self.begin(ended.behind, now);
         }
+    }
+}
+
+/// One attempt to store an Event.
+pub(super) struct Attempt {
+    pub(super) cron_job: Uid,
+    action: EventAction,
+}
+
+impl LaneRequest for Attempt {
+    type Reply = EventOutcome;
+
+    fn shard_term(&self) -> Option<ShardTerm> {
+        None
+    }
+
+    fn call(&self) -> ApiCall {
+        match self.action.patch {
+            Some(_) => ApiCall::PatchEvent,
+            None => ApiCall::CreateEvent,
+        }
+    }
+
+    async fn send(&self, api: &ApiClient) -> Answered<EventOutcome> {
+        let EventAction { namespace, body, patch } = &self.action;
+        let request = async {
+            match patch {
+                Some((name, patch)) => api.patch_event(namespace, name, patch.clone()).await,
+                None => api.post_event(namespace, body.clone()).await,
+            }
+        };
+        let answered = tokio::time::timeout(ANSWER_TIMEOUT, request).await;
+        answered.unwrap_or_else(|_| Answered::without_answer(EventOutcome::Unanswered))
     }
 }

@@ -17,9 +17,13 @@ use tokio::sync::Notify;
 
 use super::AGE_MAX;
 use crate::{
-    kube_api::objects::classify::OrderOutcome,
-    shard::{BootInstant, Input, ResourceVersion, ShardTerm, StatusOutcome, StatusWrite, Uid},
-    telemetry::metrics::StatusMetrics,
+    controller::lane::{LaneRequest, Reply},
+    kube_api::{Answered, ApiClient, objects::classify::OrderOutcome},
+    shard::{
+        BootInstant, CronJobRecord, Input, KeptText, ReadOutcome, ResourceVersion, ShardTerm, StatusOutcome,
+        StatusWrite, Uid,
+    },
+    telemetry::metrics::{ApiCall, StatusMetrics},
 };
 
 /// Capacity: one write for each of a million CronJobs, the design limit of one shard.
@@ -41,6 +45,32 @@ impl Pending {
     /// Whether the CronJob must be read before the write is sent.
     pub(super) fn must_read(&self) -> bool {
         self.write.retained_metadata.as_str().is_none()
+    }
+}
+
+impl LaneRequest for Pending {
+    type Reply = Reply<StatusOutcome, Arc<KeptText>>;
+
+    fn shard_term(&self) -> Option<ShardTerm> {
+        Some(self.shard_term)
+    }
+
+    fn call(&self) -> ApiCall {
+        if self.must_read() {
+            ApiCall::ReadCronJob
+        } else {
+            ApiCall::WriteStatus
+        }
+    }
+
+    async fn send(&self, api: &ApiClient) -> Answered<Self::Reply> {
+        let write = &self.write;
+        if self.must_read() {
+            let read = api.read_cron_job(&write.cron_job).await;
+            read.map(|outcome| metadata_of(write, outcome))
+        } else {
+            api.write_status(write).await.map(Reply::Outcome)
+        }
     }
 }
 
@@ -255,4 +285,19 @@ pub(super) fn answer(write: StatusWrite, answer: StatusOutcome) -> Input {
         sent: Box::new(write.status),
         answer,
     }
+}
+
+/// Returns the metadata for a write, or the answer to the write if it cannot be sent.
+fn metadata_of(write: &StatusWrite, outcome: ReadOutcome<CronJobRecord>) -> Reply<StatusOutcome, Arc<KeptText>> {
+    Reply::Outcome(match outcome {
+        ReadOutcome::Found(record) if record.identity.uid != write.cron_job.uid => StatusOutcome::Gone,
+        ReadOutcome::Found(record) if record.resource_version == write.resource_version => {
+            return Reply::Part(record.retained_metadata);
+        }
+        ReadOutcome::Found(_) => StatusOutcome::Conflict,
+        ReadOutcome::Gone => StatusOutcome::Gone,
+        ReadOutcome::NotPermitted { message } => OrderOutcome::failed(message, None),
+        ReadOutcome::Failed { message, retry_after } => OrderOutcome::failed(message, retry_after),
+        ReadOutcome::Abandoned => StatusOutcome::Abandoned,
+    })
 }

@@ -29,7 +29,6 @@ const PARTS: &[(&str, &[&str])] = &[
             "controller/event_task.rs",
             "controller/event_task/budget.rs",
             "controller/event_task/deliveries.rs",
-            "controller/event_task/request.rs",
             "controller/label_task.rs",
             "controller/label_task/refused.rs",
             "controller/label_task/unlabelled.rs",

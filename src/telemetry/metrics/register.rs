@@ -48,8 +48,10 @@ impl Register<'_> {
 
     /// Registers a metric. Each row of the table is valid and is registered once, which a test checks.
     fn add<C: Collector + Clone + 'static>(&self, metric: prometheus::Result<C>) -> C {
-        let registered = metric.and_then(|metric| self.0.register(Box::new(metric.clone())).map(|()| metric));
-        registered.expect("each metric is valid and is registered once")
+        let metric = metric.expect("each metric is valid");
+        let registered = self.0.register(Box::new(metric.clone()));
+        assert!(registered.is_ok(), "{registered:?}: {}", metric.desc()[0].fq_name);
+        metric
     }
 }
 

@@ -6,7 +6,7 @@ use std::pin::pin;
 use futures::{Stream, StreamExt};
 use tokio::sync::mpsc;
 
-use super::{clock::Clock, event_task::EventQueue};
+use super::event_task::EventQueue;
 use crate::{
     kube_api::{
         DecodeError, WatchItem,
@@ -20,34 +20,19 @@ use crate::{
 /// The channels of a watch.
 #[derive(Debug)]
 pub struct WatchChannels {
-    /// Name of the resource, for the log.
-    pub resource: &'static str,
     /// Inputs of the shard task.
     pub inputs: mpsc::Sender<Input>,
     /// Receives that the API server returned to an older history.
     pub went_back: OrderedSender<bool>,
     /// Queue of Events about objects that cannot be decoded.
     pub events: EventQueue,
-    /// Metrics of the watch.
-    pub metrics: WatchMetrics,
     /// Counters of the side that selects CronJobs, the API server or this replica.
     pub selection: SelectionMetrics,
-    /// Health of the watch, for probes.
-    pub health: WatchHealth,
-    /// The clock, for the timestamps of Events.
-    pub clock: Clock,
+    /// The observer of the watch's requests.
+    pub observer: RequestObserver,
 }
 
 impl WatchChannels {
-    /// Returns the observer of the watch's requests.
-    pub fn observer(&self) -> RequestObserver {
-        RequestObserver {
-            metrics: self.metrics.clone(),
-            health: self.health.clone(),
-            clock: self.clock.clone(),
-        }
-    }
-
     /// Forwards the items of a watch.
     pub async fn run(self, items: impl Stream<Item = WatchItem> + Send) {
         let mut items = pin!(items);
@@ -66,17 +51,19 @@ impl WatchChannels {
     }
 
     fn take(&self, item: WatchItem) -> Option<Input> {
+        let RequestObserver { metrics, health } = &self.observer;
+        let resource = health.resource;
         match item {
             WatchItem::Input(input) => {
                 self.note_relist(&input);
                 Some(input)
             }
             WatchItem::Undecodable { error, cron_job, input } => {
-                self.metrics.undecodable.inc();
-                tracing::debug!(resource = self.resource, %error, "object not understood");
+                metrics.undecodable.inc();
+                tracing::debug!(resource, %error, "object not understood");
                 if let Some((identity, version)) = cron_job {
                     let event = undecodable_event(identity, version, &error);
-                    self.events.push(event, self.clock.now());
+                    self.events.push(event, health.clock.now());
                 }
                 input
             }
@@ -97,7 +84,7 @@ impl WatchChannels {
             }
             WatchItem::HistoryWentBack { newest, current } => {
                 tracing::warn!(
-                    resource = self.resource,
+                    resource,
                     %newest,
                     %current,
                     "the API server returned to an older history, as after a restore of etcd"
@@ -106,13 +93,13 @@ impl WatchChannels {
                 None
             }
             WatchItem::Error { message, code } => {
-                self.metrics.errors.inc();
+                metrics.errors.inc();
                 // The refusal log already has requests that are not permitted.
                 if !matches!(code, Some(401 | 403)) {
-                    let failures = &self.metrics.api.failures;
-                    failures.note(["watch", self.resource], code, &message, self.clock.boot());
+                    let failures = &metrics.api.failures;
+                    failures.note(["watch", resource], code, &message, health.clock.boot());
                 }
-                self.health.failed(message);
+                health.failed(message);
                 None
             }
         }
@@ -122,10 +109,10 @@ impl WatchChannels {
         let Input::WatchUpdated(update) = input else {
             return;
         };
-        let (resource, scope) = (self.resource, &update.scope);
+        let (resource, scope) = (self.observer.health.resource, &update.scope);
         match update.stage {
             WatchStage::ListBegun => {
-                self.metrics.relists.inc();
+                self.observer.metrics.relists.inc();
                 tracing::info!(resource, ?scope, "list begun");
             }
             WatchStage::ListDone => tracing::info!(resource, ?scope, "list complete"),
@@ -140,28 +127,28 @@ impl WatchChannels {
 /// Counts and times the requests of one watch, and records its health.
 #[derive(Clone, Debug)]
 pub struct RequestObserver {
-    metrics: WatchMetrics,
-    health: WatchHealth,
-    clock: Clock,
+    /// Metrics of the watch.
+    pub metrics: WatchMetrics,
+    /// Health of the watch, for probes.
+    pub health: WatchHealth,
 }
 
 impl WatchObserver for RequestObserver {
     fn on_request(&self, request: WatchRequest) -> impl FnOnce(Option<u16>) + Send + 'static {
-        let RequestObserver { metrics, clock, .. } = self.clone();
+        let RequestObserver { metrics, health } = self.clone();
         let call = match request {
             WatchRequest::List => metrics.list,
             WatchRequest::Watch => metrics.watch,
         };
-        let sent = clock.boot();
-        let scope = self.health.scope.clone();
+        let sent = health.clock.boot();
         move |code| {
-            let now = clock.boot();
+            let now = health.clock.boot();
             metrics.api.record(call, code, now.since(sent));
             if let Some(code @ (401 | 403)) = code {
                 metrics
                     .api
                     .failures
-                    .refused(call.labels(), code, &format!("in {scope}"), now);
+                    .refused(call.labels(), code, &format!("in {}", health.scope), now);
             }
         }
     }

@@ -4,7 +4,13 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use super::{Session, event_task::EventQueue, shutdown::Phase, tasks::Task, watch_task::WatchChannels};
+use super::{
+    Session,
+    event_task::EventQueue,
+    shutdown::Phase,
+    tasks::Task,
+    watch_task::{RequestObserver, WatchChannels},
+};
 use crate::{
     kube_api::{
         ApiClient, Decoder,
@@ -40,30 +46,31 @@ impl Session {
 
     pub(super) fn spawn_watches(&self, inputs: &mpsc::Sender<Input>, events: &EventQueue) -> Vec<Task> {
         let decoder = self.decoder();
-        let channels = |resource: &'static str, scope: &Scope, metrics: &WatchMetrics| WatchChannels {
-            resource,
-            inputs: inputs.clone(),
-            went_back: self.went_back.clone(),
-            events: events.clone(),
-            metrics: metrics.clone(),
-            selection: self.metrics.selection.clone(),
-            health: self
-                .metrics
-                .watch_health
-                .begin(resource, scope.clone(), self.clock.clone()),
-            clock: self.clock.clone(),
+        let begin = |resource: &'static str, scope: &Scope, metrics: &WatchMetrics| {
+            let healths = &self.metrics.watch_health;
+            let observer = RequestObserver {
+                metrics: metrics.clone(),
+                health: healths.begin(resource, scope.clone(), self.clock.clone()),
+            };
+            let client = observed(self.connections.watches.clone(), observer.clone());
+            let channels = WatchChannels {
+                inputs: inputs.clone(),
+                went_back: self.went_back.clone(),
+                events: events.clone(),
+                selection: self.metrics.selection.clone(),
+                observer,
+            };
+            (client, channels)
         };
         let spawn_two = |scope: &Scope| {
-            let cron_job_links = channels("cronjobs", scope, &self.metrics.cron_job_watch);
-            let job_links = channels("jobs", scope, &self.metrics.job_watch);
-            let cron_job_client = observed(self.connections.watches.clone(), cron_job_links.observer());
-            let job_client = observed(self.connections.watches.clone(), job_links.observer());
+            let (cron_job_client, cron_job_channels) = begin("cronjobs", scope, &self.metrics.cron_job_watch);
+            let (job_client, job_channels) = begin("jobs", scope, &self.metrics.job_watch);
             let shards = self.watched_shards(scope);
             let cron_jobs = cron_jobs(cron_job_client, scope.clone(), Arc::clone(&decoder), shards.clone());
             let jobs = jobs(job_client, scope.clone(), shards);
             [
-                self.start_until("CronJob watch", Phase::StopIntake, cron_job_links.run(cron_jobs)),
-                self.start_until("Job watch", Phase::StopIntake, job_links.run(jobs)),
+                self.start_until("CronJob watch", Phase::StopIntake, cron_job_channels.run(cron_jobs)),
+                self.start_until("Job watch", Phase::StopIntake, job_channels.run(jobs)),
             ]
         };
         self.settings.scopes.iter().flat_map(spawn_two).collect()

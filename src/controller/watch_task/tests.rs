@@ -8,6 +8,7 @@ use std::{
 use super::*;
 use crate::{
     controller::{
+        clock::Clock,
         event_task::{EventBudget, EventChannels, EventTask},
         shutdown::phases,
         tests::fake_server::{self, Response},
@@ -43,7 +44,6 @@ async fn watch_requests_are_counted_by_verb_resource_and_code() {
     let observer = |metrics: &WatchMetrics| RequestObserver {
         metrics: metrics.clone(),
         health: health.begin("jobs", Scope::Cluster, clock()),
-        clock: clock(),
     };
     let cron_jobs = observer(&metrics.cron_job_watch);
     for request in [WatchRequest::List, WatchRequest::List, WatchRequest::Watch] {
@@ -79,14 +79,14 @@ async fn an_undecodable_cron_job_gets_an_event_and_is_counted() {
     tokio::spawn(task.run());
     let (inputs, mut received) = mpsc::channel(8);
     let channels = WatchChannels {
-        resource: "cronjobs",
         inputs,
         went_back: OrderedSender::new(false),
         events,
-        metrics: metrics.cron_job_watch.clone(),
         selection: metrics.selection.clone(),
-        health: metrics.watch_health.begin("cronjobs", Scope::Cluster, clock()),
-        clock: clock(),
+        observer: RequestObserver {
+            metrics: metrics.cron_job_watch.clone(),
+            health: metrics.watch_health.begin("cronjobs", Scope::Cluster, clock()),
+        },
     };
     let identity = CronJobIdentity {
         namespace: "shop".into(),

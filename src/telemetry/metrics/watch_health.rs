@@ -21,7 +21,8 @@ pub struct WatchHealth {
     pub resource: &'static str,
     /// The scope of the watch.
     pub scope: Scope,
-    clock: Clock,
+    /// The clock.
+    pub clock: Clock,
     state: Arc<Mutex<State>>,
 }
 

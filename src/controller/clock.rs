@@ -78,7 +78,7 @@ impl Source {
         match self {
             Source::System => system_boot(),
             #[cfg(feature = "simulation")]
-            Source::Simulated(wall) => wall.boot(),
+            Source::Simulated(wall) => wall.read().1,
         }
     }
 }

@@ -6,7 +6,6 @@ use std::{
         Arc,
         atomic::{AtomicI64, Ordering},
     },
-    time::Duration,
 };
 
 use jiff::{SignedDuration, Timestamp};
@@ -57,17 +56,15 @@ impl SimulatedWall {
 
     /// Returns the wall time.
     pub fn now(&self) -> Timestamp {
-        self.wall_after(self.start.elapsed())
+        self.read().0
     }
 
+    /// Returns the readings of the wall clock and of the boot clock.
     pub(super) fn read(&self) -> (Timestamp, BootInstant) {
         let elapsed = self.start.elapsed();
-        (self.wall_after(elapsed), self.boot_after(elapsed))
-    }
-
-    fn wall_after(&self, elapsed: Duration) -> Timestamp {
         let stepped = SignedDuration::from_millis(self.stepped_ms.load(Ordering::Relaxed));
-        self.epoch + elapsed + stepped
+        let boot = BootInstant::after_boot(elapsed * self.boot_rate / TRUE_RATE);
+        (self.epoch + elapsed + stepped, boot)
     }
 
     /// Steps the clock forward or back by whole milliseconds.
@@ -99,19 +96,6 @@ impl SimulatedWall {
                 output = &mut task => return output,
             }
         }
-    }
-
-    /// Returns the reading of the boot clock.
-    pub(super) fn boot(&self) -> BootInstant {
-        self.boot_after(self.start.elapsed())
-    }
-
-    fn boot_after(&self, elapsed: Duration) -> BootInstant {
-        BootInstant::after_boot(if self.boot_rate == TRUE_RATE {
-            elapsed
-        } else {
-            elapsed * self.boot_rate / TRUE_RATE
-        })
     }
 }
 

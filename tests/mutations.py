@@ -86,7 +86,7 @@ FLEET = {
     "lone-replica-beside-members": (f"{ELECTION}/members.rs", "let is_comparable = is_any_alone || lease.installation == self.own_installation;", "let is_comparable = lease.installation == self.own_installation;", "alone::"),
     "shares-with-whom-it-cannot-follow": (f"{ELECTION}/members.rs", "theirs.find(|theirs| theirs.max < min || theirs.min > max)?", "theirs.find(|theirs| theirs.max < min && theirs.min > max)?", "f_22"),
     "newcomer-who-cannot-follow-stays": (f"{ELECTION}/members.rs", "(!is_incumbent || stranger.max < min).then_some(", "(!is_incumbent && stranger.max < min).then_some(", "f_22"),
-    "wrong-clock-leads-on": ("src/controller/election.rs", "Some(ElectionInput::Willing(self.clock.verdict() == ClockVerdict::Fine))", "Some(ElectionInput::Willing(true))", "f_16"),
+    "wrong-clock-leads-on": ("src/controller/election.rs", "Some(ElectionInput::Willing(self.clock.is_fine()))", "Some(ElectionInput::Willing(true))", "f_16"),
     "one-wrong-api-server-alarms": ("src/controller/clock/guard.rs", "2 * self.n_believed(is_so) > self.fresh().count()", "self.n_believed(is_so) > 0", "f_28"),
     "fenced-create-is-not-sent-elsewhere": ("src/kube_api/client.rs", "fenced_over: is_fenced.then_some(connection)", "fenced_over: (is_fenced && false).then_some(connection)", "f_28"),
     "creates-die-with-the-leadership": ("src/controller/dispatcher/request.rs", "left.unwrap_or_default().min(STORE_TIME_MAX)", "left.unwrap_or_default().min(STORE_TIME_MAX - STORE_TIME_MAX)", "f_29_slow"),

@@ -158,9 +158,14 @@ impl Clock {
         self.shared.n_retired_connections.load(Ordering::Relaxed)
     }
 
-    /// Returns whether the controller may act by this clock.
+    /// Returns the result of the comparison of the clocks.
     pub fn verdict(&self) -> ClockVerdict {
         self.shared.verdict.get()
+    }
+
+    /// Returns whether the controller may act by this clock.
+    pub fn is_fine(&self) -> bool {
+        self.verdict() == ClockVerdict::Fine
     }
 
     /// Returns a receiver of the verdict that is notified of each change.

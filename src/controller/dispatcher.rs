@@ -13,8 +13,8 @@ use jiff::Timestamp;
 use tokio::sync::{Notify, mpsc, watch};
 
 use super::{
-    clock::{Clock, ClockVerdict},
-    lane::{Lane, Reply, RequestResult},
+    clock::Clock,
+    lane::{Lane, RETRIES_MAX, Reply, RequestResult},
     pacing::Admission,
     shutdown::{IN_FLIGHT_GRACE, Phase, PhaseReceiver},
 };
@@ -22,7 +22,7 @@ use crate::{
     coordination::Leadership,
     kube_api::{Answer, ApiClient, ordered_watch::OrderedSender},
     shard::{BootInstant, CreateOutcome, Input, ShardTerm, Withdrawal},
-    telemetry::metrics::DispatchMetrics,
+    telemetry::metrics::{DispatchMetrics, gauge_value},
 };
 
 mod backlog;
@@ -33,10 +33,6 @@ mod withdrawable;
 use backlog::{BACKLOG_MAX, Backlog};
 use in_flight::InFlight;
 pub use request::{Queued, Request};
-
-/// Maximum number of retries before a request counts as failed: more than five minutes of pauses, far beyond the
-/// `expires_at` of any slot, which ends most requests earlier.
-const RETRIES_MAX: u32 = 64;
 
 /// More creates than this at once are a burst. Statuses and Events wait until a burst is over.
 const BURST_MIN: usize = 8;
@@ -162,7 +158,7 @@ impl Dispatcher {
     /// token; only an event ends other reasons.
     async fn send_permitted(&mut self) -> Option<BootInstant> {
         loop {
-            if self.clock.verdict() != ClockVerdict::Fine {
+            if !self.clock.is_fine() {
                 return None;
             }
             self.lane.divide_among_senders();
@@ -288,8 +284,8 @@ impl Dispatcher {
                 backlog.n_background(),
             )
         };
-        set(&self.metrics.creates_waiting, n_creates);
-        set(&self.metrics.background_waiting, n_background);
+        self.metrics.creates_waiting.set(gauge_value(n_creates));
+        self.metrics.background_waiting.set(gauge_value(n_background));
         self.metrics.in_flight.set(self.lane.n_in_flight().into());
         self.metrics.in_flight_limit.set(self.lane.in_flight_limit().into());
         let (n_recent, change) = self.lane.recent();
@@ -331,10 +327,6 @@ impl Dispatcher {
     fn backlog(&self) -> MutexGuard<'_, Backlog> {
         self.channels.queue.backlog()
     }
-}
-
-fn set(gauge: &prometheus::IntGauge, value: usize) {
-    gauge.set(value.try_into().unwrap_or(i64::MAX));
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use self::{
     requests::{LeaseRequest, LeaseRequests},
 };
 use super::{
-    clock::{Clock, ClockVerdict},
+    clock::Clock,
     shutdown::{HANDOVER_GRACE, Phase, PhaseReceiver},
 };
 use crate::{
@@ -154,7 +154,7 @@ impl ElectionTask {
 
     async fn participate(&mut self) -> Ending {
         self.end_leadership();
-        let mut result = self.handle(ElectionInput::Willing(self.clock.verdict() == ClockVerdict::Fine));
+        let mut result = self.handle(ElectionInput::Willing(self.clock.is_fine()));
         if self.is_alone {
             result = result.and_then(|()| self.handle(ElectionInput::Shards(ShardReport::Synced)));
         } else {
@@ -182,7 +182,7 @@ impl ElectionTask {
                 Some(report) = self.channels.reports.recv() => Some(self.note_report(report)),
                 input = self.leases.next() => Some(input),
                 Ok(()) = self.channels.proofs.changed() => self.channels.proofs.get().map(ElectionInput::JobsLabelled),
-                _ = verdict.changed() => Some(ElectionInput::Willing(self.clock.verdict() == ClockVerdict::Fine)),
+                _ = verdict.changed() => Some(ElectionInput::Willing(self.clock.is_fine())),
                 () = tokio::time::sleep(pause) => None,
             };
             if self.leave_by.is_some_and(|by| by <= self.clock.boot()) {

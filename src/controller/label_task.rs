@@ -22,11 +22,7 @@ use self::{
     refused::{PAUSE_MAX, Refused, RefusedJobs},
     unlabelled::UnlabelledJobs,
 };
-use super::{
-    clock::{Clock, ClockVerdict},
-    latest_proof::LatestProof,
-    recorded_send::send_recorded,
-};
+use super::{clock::Clock, latest_proof::LatestProof, recorded_send::send_recorded};
 use crate::{
     coordination::{JobsLabelled, Leadership, WriteLimits},
     kube_api::{
@@ -137,7 +133,7 @@ impl LabelTask {
         }
         tokio::time::sleep(Duration::from_secs(PROOF_SECS.into())).await;
         let at = self.clock.now();
-        if self.clock.verdict() != ClockVerdict::Fine {
+        if !self.clock.is_fine() {
             return None;
         }
         let version = current_job_version(self.client.clone(), scope).await.ok()?;

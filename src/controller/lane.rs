@@ -23,6 +23,10 @@ use crate::{
     telemetry::metrics::{ApiCall, ApiMetrics},
 };
 
+/// Maximum number of retries before a request counts as failed: more than five minutes of pauses, far beyond the
+/// `expires_at` of any slot, which ends most creates earlier.
+pub(super) const RETRIES_MAX: u32 = 64;
+
 /// A request from its order to its answer.
 pub(super) trait LaneRequest: Send + Sync + Sized + 'static {
     /// The decoded answer.

@@ -16,6 +16,7 @@ use crate::{
     coordination::{Leadership, LeaseKey, MemberSettings},
     kube_api::leases::{LeaseApi, LeaseError, LeaseScope, OverlappingInstallation},
     shard::{BootInstant, ShardId},
+    telemetry::metrics::gauge_value,
 };
 
 /// Interval of the checks.
@@ -64,7 +65,7 @@ impl OverlapTask {
             } else {
                 Vec::new()
             };
-            self.overlapping.set(i64::try_from(found.len()).unwrap_or(i64::MAX));
+            self.overlapping.set(gauge_value(found.len()));
             for overlapping in found {
                 if reports.is_due(Some(&overlapping), self.clock.boot()) {
                     self.report(&overlapping).await;

@@ -168,7 +168,7 @@ impl ShardTask {
 
     /// Whether the clock verdict is fine and the leadership permits actions.
     fn may_act(&self) -> bool {
-        self.clock.verdict() == ClockVerdict::Fine && self.channels.leadership.borrow().may_act(self.clock.boot())
+        self.clock.is_fine() && self.channels.leadership.borrow().may_act(self.clock.boot())
     }
 
     /// Returns the maximum time until the next turn.

@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::{
     clock::Clock,
-    lane::{Lane, Reply, RequestResult},
+    lane::{Lane, RETRIES_MAX, Reply, RequestResult},
     pacing::Admission,
     shutdown::{Phase, PhaseReceiver, STATUS_GRACE},
 };
@@ -41,9 +41,6 @@ const IN_FLIGHT_MAX_IN_BURST: u32 = 8;
 
 /// Maximum number of concurrent reads of CronJobs for the metadata of their status writes: each may have 1.5 MiB.
 const READING_MAX: usize = 8;
-
-/// Maximum number of retries before a write counts as failed: more than five minutes of pauses.
-const RETRIES_MAX: u32 = 64;
 
 /// The channels of the batcher.
 #[derive(Debug)]

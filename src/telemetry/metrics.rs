@@ -17,7 +17,8 @@ pub mod watch_health;
 
 pub use api_calls::{ApiCall, ApiMetrics};
 pub use election_figures::ElectionFigures;
-use register::{Register, gauge_value};
+use register::Register;
+pub use register::gauge_value;
 pub use selection::SelectionMetrics;
 pub use shard_figures::ShardFigures;
 pub use watch_health::{WatchHealth, WatchHealths};

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{backlog::QueueKind, withdrawable::RequestKey};
 use crate::{
     controller::{
-        clock::{Clock, ClockVerdict},
+        clock::Clock,
         lane::{LaneRequest, Reply},
     },
     kube_api::{Answered, ApiClient, objects::classify::OrderOutcome},
@@ -236,7 +236,7 @@ impl LaneRequest for Queued {
 
     fn may_be_sent(&self, clock: &Clock) -> bool {
         let now = clock.now();
-        clock.verdict() == ClockVerdict::Fine && !self.request.is_early(now) && !self.request.is_expired(now)
+        clock.is_fine() && !self.request.is_early(now) && !self.request.is_expired(now)
     }
 
     fn store_within(&self, now: Timestamp) -> Duration {

@@ -3,7 +3,7 @@
 use super::ElectionTask;
 use crate::{
     coordination::{LeaseKey, LeaseWrite, NotOwning, Overview, annotation},
-    telemetry::metrics::ElectionFigures,
+    telemetry::metrics::{ElectionFigures, gauge_value},
 };
 
 impl ElectionTask {
@@ -30,8 +30,7 @@ impl ElectionTask {
             self.channels
                 .leadership
                 .send_if_modified(|it| it.share_among(n_senders));
-            let n_led = overview.led.len().try_into().unwrap_or(i64::MAX);
-            self.channels.metrics.led.set(n_led);
+            self.channels.metrics.led.set(gauge_value(overview.led.len()));
             self.channels.jobs_labelled.set(self.election.jobs_labelled());
             let next_eviction = self.election.next_eviction(self.clock.boot());
             self.channels.next_eviction.set(next_eviction);

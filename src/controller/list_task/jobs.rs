@@ -3,7 +3,6 @@
 
 use super::ListTask;
 use crate::{
-    controller::clock::ClockVerdict,
     coordination::JobsLabelled,
     kube_api::watch::{
         delivered_versions::DeliveredVersions,
@@ -55,9 +54,8 @@ impl ListTask {
     async fn list_unlabelled(&self, order: &ListOrder, source: ListSource) -> Result<bool, ListError> {
         let at = self.clock.now();
         // The lists of several namespaces have no version in common.
-        let is_provable = source.freshness == Freshness::Consistent
-            && self.delivered.len() == 1
-            && self.clock.verdict() == ClockVerdict::Fine;
+        let is_provable =
+            source.freshness == Freshness::Consistent && self.delivered.len() == 1 && self.clock.is_fine();
         let pages = list_jobs(source, self.without_label());
         tokio::select! {
             biased;

@@ -56,6 +56,6 @@ impl Register<'_> {
 }
 
 /// Returns the value of a gauge that shows a number.
-pub(super) fn gauge_value(number: impl TryInto<i64>) -> i64 {
+pub fn gauge_value(number: impl TryInto<i64>) -> i64 {
     number.try_into().unwrap_or(i64::MAX)
 }

@@ -20,6 +20,7 @@ const PARTS: &[(&str, &[&str])] = &[
     (
         "Lanes and queues",
         &[
+            "controller/lane.rs",
             "controller/dispatcher.rs",
             "controller/dispatcher/backlog.rs",
             "controller/dispatcher/in_flight.rs",

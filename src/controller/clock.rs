@@ -125,7 +125,7 @@ impl Clock {
 
     /// Returns the maximum difference from the API server's clock (`--max-clock-skew`).
     pub fn skew_max(&self) -> SignedDuration {
-        self.guard().skew_max()
+        self.guard().skew_max
     }
 
     /// Returns the lead of the controller's time over the machine's (`--clock-offset`).
@@ -185,7 +185,7 @@ impl Clock {
 
     /// Returns whether the clocks need answers of the API server soon.
     pub fn is_in_doubt(&self) -> bool {
-        self.guard().is_in_doubt()
+        !self.is_fine() || self.is_holding_step()
     }
 
     /// Creates a sleeper for instants of this clock.

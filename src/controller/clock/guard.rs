@@ -71,7 +71,8 @@ impl ObservedConnection {
 /// Compares the wall clock with the boot clock and with the API servers' clocks.
 #[derive(Debug)]
 pub struct ClockGuard {
-    skew_max: SignedDuration,
+    /// The tolerance against the API server's clock.
+    pub skew_max: SignedDuration,
     /// Wall clock minus boot clock, as the controller uses it.
     offset: SignedDuration,
     /// Wall clock minus boot clock as read, after a step that no answer has confirmed.
@@ -85,7 +86,7 @@ pub struct ClockGuard {
 }
 
 impl ClockGuard {
-    /// Starts from a first reading of both clocks. `skew_max` is the tolerance against the API server's clock.
+    /// Starts from a first reading of both clocks.
     pub fn new(skew_max: SignedDuration, wall: Timestamp, boot: BootInstant) -> ClockGuard {
         ClockGuard {
             skew_max,
@@ -98,11 +99,6 @@ impl ClockGuard {
             last_retirement: None,
             verdict: ClockVerdict::Unknown,
         }
-    }
-
-    /// Returns the tolerance against the API server's clock.
-    pub fn skew_max(&self) -> SignedDuration {
-        self.skew_max
     }
 
     /// Returns the controller's time for one reading of both clocks.
@@ -236,11 +232,6 @@ impl ClockGuard {
         let mut skews: Vec<SignedDuration> = agreeing.map(|known| self.offset - known.offset.middle()).collect();
         skews.sort_unstable_by_key(|skew| skew.abs());
         skews.get(skews.len().saturating_sub(1) / 2).copied()
-    }
-
-    /// Returns whether the verdict or a held step waits for answers.
-    pub fn is_in_doubt(&self) -> bool {
-        self.verdict != ClockVerdict::Fine || self.held.is_some()
     }
 }
 

@@ -116,17 +116,18 @@ pub(super) struct Room<'a> {
 impl<'a> Room<'a> {
     /// Returns how many requests of a namespace are in flight; `None` if it is held back.
     pub(super) fn n_of(&self, namespace: &str) -> Option<u32> {
-        match self.in_flight.by_namespace.get(namespace) {
-            Some(sends) if self.holds_back(sends) => None,
-            sends => Some(sends.map_or(0, |sends| sends.n)),
-        }
+        self.count_of(namespace, |sends| sends.n)
     }
 
     /// Returns how many requests of a namespace are in flight that read their CronJob first; `None` if it is held back.
     pub(super) fn n_reading_of(&self, namespace: &str) -> Option<u32> {
+        self.count_of(namespace, |sends| sends.n_reading)
+    }
+
+    fn count_of(&self, namespace: &str, count: impl FnOnce(&Sends) -> u32) -> Option<u32> {
         match self.in_flight.by_namespace.get(namespace) {
             Some(sends) if self.holds_back(sends) => None,
-            sends => Some(sends.map_or(0, |sends| sends.n_reading)),
+            sends => Some(sends.map_or(0, count)),
         }
     }
 

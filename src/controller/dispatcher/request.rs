@@ -66,14 +66,6 @@ impl Request {
         self.order().filter(|order| order.template.body.as_str().is_none())
     }
 
-    /// Sets the template of an order.
-    pub(super) fn complete(&mut self, template: Arc<JobTemplate>) {
-        match self {
-            Request::Create(order) => order.template = template,
-            Request::Delete(_) | Request::LookUp(_) => {}
-        }
-    }
-
     pub(super) fn namespace(&self) -> &str {
         match self {
             Request::Create(order) => &order.cron_job.namespace,
@@ -212,7 +204,9 @@ impl Queued {
 
     /// Sets the template that was read for this request.
     pub(super) fn complete(&mut self, template: Arc<JobTemplate>) {
-        self.request.complete(template);
+        if let Request::Create(order) = &mut self.request {
+            order.template = template;
+        }
         self.is_completed = true;
     }
 

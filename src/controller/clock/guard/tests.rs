@@ -201,11 +201,9 @@ fn the_alarm_ends_when_the_clocks_agree_again() {
     world.server_ahead = SignedDuration::from_secs(30);
     world.request_often(3);
     assert_eq!(world.guard.verdict(), ClockVerdict::Alarm);
-    assert!(world.guard.is_in_doubt(), "answers are needed soon");
     world.server_ahead = SignedDuration::ZERO;
     world.request_often(3);
     assert_eq!(world.guard.verdict(), ClockVerdict::Fine);
-    assert!(!world.guard.is_in_doubt());
 }
 
 #[test]

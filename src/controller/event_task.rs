@@ -114,15 +114,9 @@ impl EventTask {
             filter: channels.budget.filter,
             metrics: metrics.clone(),
         };
-        let lane = Lane::new(
-            api,
-            clock.clone(),
-            channels.leadership.clone(),
-            metrics.api.clone(),
-            IN_FLIGHT_MAX,
-        );
+        let (leadership, api_metrics) = (channels.leadership.clone(), metrics.api.clone());
         let task = EventTask {
-            lane,
+            lane: Lane::new(api, clock.clone(), leadership, api_metrics, IN_FLIGHT_MAX),
             backlog: Backlog::new(QUEUE_MAX),
             tokens: channels.budget.tokens(clock.boot()),
             clock,

@@ -249,7 +249,7 @@ impl ShardTask {
     fn perform_effects(&mut self) -> bool {
         let mut is_answered = false;
         while let Some(ordered) = self.shards.poll_effect() {
-            for answer in self.perform(ordered) {
+            if let Some(answer) = self.perform(ordered) {
                 is_answered = true;
                 self.shards.handle(answer, self.time);
             }
@@ -258,29 +258,24 @@ impl ShardTask {
     }
 
     /// Performs one effect. Returns the answer if its queue is full, or to a request that it withdraws.
-    fn perform(&self, ordered: Ordered) -> Vec<Input> {
-        let Ordered { shard_term, effect } = ordered;
-        let is_quarantined = || self.channels.leadership.borrow().is_quarantined(shard_term.shard);
-        let dispatch = |request| {
-            let order = Queued::new(request, shard_term, is_quarantined());
-            self.channels.dispatch.push(order, self.time)
+    fn perform(&self, Ordered { shard_term, effect }: Ordered) -> Option<Input> {
+        let ShardChannels { dispatch, statuses, .. } = &self.channels;
+        let push = |request| {
+            let is_quarantined = self.channels.leadership.borrow().is_quarantined(shard_term.shard);
+            let order = Queued::new(request, shard_term, is_quarantined);
+            dispatch.push(order, self.time).err()
         };
-        let performed = match effect {
-            Effect::CreateJob(order) => dispatch(Request::Create(order)),
-            Effect::DeleteJob(delete) => dispatch(Request::Delete(delete)),
-            Effect::LookUpJob(look_up) => dispatch(Request::LookUp(look_up)),
-            Effect::Withdraw(withdrawal) => self
-                .channels
-                .dispatch
-                .withdraw(shard_term, &withdrawal)
-                .map_or(Ok(()), Err),
-            Effect::WriteStatus(write) => self.channels.statuses.push(shard_term, write, self.clock.boot()),
+        match effect {
+            Effect::CreateJob(order) => push(Request::Create(order)),
+            Effect::DeleteJob(delete) => push(Request::Delete(delete)),
+            Effect::LookUpJob(look_up) => push(Request::LookUp(look_up)),
+            Effect::Withdraw(withdrawal) => dispatch.withdraw(shard_term, &withdrawal),
+            Effect::WriteStatus(write) => statuses.push(shard_term, write, self.clock.boot()).err(),
             Effect::EmitEvent(event) => {
                 self.channels.events.push(event, self.time);
-                Ok(())
+                None
             }
-        };
-        performed.err().into_iter().collect()
+        }
     }
 
     fn publish(&mut self) {

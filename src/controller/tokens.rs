@@ -6,7 +6,7 @@ use crate::shard::BootInstant;
 
 /// A token bucket that refills with time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(in crate::controller) struct Tokens {
+pub(super) struct Tokens {
     capacity: u32,
     interval: Duration,
     /// The instant at which the bucket is full if no more tokens are taken.
@@ -15,7 +15,7 @@ pub(in crate::controller) struct Tokens {
 
 impl Tokens {
     /// Creates a full bucket. `per_second` is at least one.
-    pub(in crate::controller) fn new(capacity: u32, per_second: u32, now: BootInstant) -> Tokens {
+    pub(super) fn new(capacity: u32, per_second: u32, now: BootInstant) -> Tokens {
         Tokens {
             capacity,
             interval: Duration::from_secs(1) / per_second.max(1),
@@ -25,7 +25,7 @@ impl Tokens {
 
     /// Takes `n` tokens. If the bucket cannot hold as many, it must be full, and all of them are taken. Returns the
     /// instant from which that is possible if tokens are missing.
-    pub(in crate::controller) fn take(&mut self, n: u32, now: BootInstant) -> Result<(), BootInstant> {
+    pub(super) fn take(&mut self, n: u32, now: BootInstant) -> Result<(), BootInstant> {
         let full_at = self.full_at.max(now) + self.interval * n.min(self.capacity);
         let beyond = full_at.since(now).saturating_sub(self.interval * self.capacity);
         if beyond > Duration::ZERO {

@@ -100,47 +100,26 @@ impl FailureLog {
     }
 }
 
-/// At most one warning per interval for each key.
-#[derive(Debug)]
-struct Warnings<K>(BTreeMap<K, Warned>);
-
-#[derive(Debug)]
-struct Warned {
-    at: BootInstant,
-    n_suppressed: u64,
-}
-
-impl<K> Default for Warnings<K> {
-    fn default() -> Warnings<K> {
-        Warnings(BTreeMap::new())
-    }
-}
+/// At most one warning per interval for each key: the instant of the last one, and the number of suppressed ones since.
+#[derive(Debug, Default)]
+struct Warnings<K>(BTreeMap<K, (BootInstant, u64)>);
 
 impl<K: Ord + Clone> Warnings<K> {
     /// Returns the number of suppressed warnings since the last one if a warning is due.
     fn take(&mut self, key: K, now: BootInstant) -> Option<u64> {
         match self.0.get_mut(&key) {
-            Some(warned) if now.since(warned.at) < WARNING_INTERVAL => {
-                warned.n_suppressed += 1;
+            Some((at, n_suppressed)) if now.since(*at) < WARNING_INTERVAL => {
+                *n_suppressed += 1;
                 None
             }
-            Some(warned) => {
-                warned.at = now;
-                Some(std::mem::take(&mut warned.n_suppressed))
-            }
+            Some(warned) => Some(std::mem::replace(warned, (now, 0)).1),
             None => {
                 if self.0.len() >= ERRORS_MAX {
-                    let oldest = self.0.iter().min_by_key(|(_, warned)| warned.at);
+                    let oldest = self.0.iter().min_by_key(|(_, (at, _))| *at);
                     let oldest = oldest.map(|(key, _)| key.clone());
                     oldest.map(|key| self.0.remove(&key));
                 }
-                self.0.insert(
-                    key,
-                    Warned {
-                        at: now,
-                        n_suppressed: 0,
-                    },
-                );
+                self.0.insert(key, (now, 0));
                 Some(0)
             }
         }

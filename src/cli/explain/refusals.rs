@@ -102,7 +102,7 @@ fn unknown_field(path: &str, name: &str, known: &[&str]) -> String {
     match (meant(name, known), elsewhere()) {
         (Some(meant), _) => format!("{field}: unknown field; did you mean {meant}?"),
         (None, Some((place, _))) if !place.is_empty() => {
-            format!("{field}: unknown field; it belongs into {}", dotted(place))
+            format!("{field}: unknown field; it belongs in {}", dotted(place))
         }
         (None, _) => format!("{field}: unknown field; leave it out"),
     }

@@ -44,10 +44,10 @@ pub(super) enum AssumedCreate {
     Error,
 }
 
-/// Maximum number of effects and answered status writes in a trial, besides a few per Job and per entry of the active
-/// list.
-const STEPS_MIN: usize = 64;
-const STEPS_EACH_MAX: usize = 8;
+/// Maximum number of effects and answered status writes in a trial without Jobs.
+const STEPS_MAX: usize = 64;
+/// Additional steps for each Job and each entry of the active list.
+const STEPS_EACH: usize = 8;
 
 /// The uid of a Job that is created or assumed to exist.
 const UNKNOWN_JOB: &str = "explain: a Job of which only the name is known";
@@ -125,7 +125,7 @@ impl<'a> Trial<'a> {
         self.shard.handle_timeout(self.now);
         let n_jobs = self.world.jobs_of(&self.record.identity.uid).len();
         let n_things = n_jobs.saturating_add(self.record.status.active.len());
-        for _ in 0..STEPS_MIN.saturating_add(n_things.saturating_mul(STEPS_EACH_MAX)) {
+        for _ in 0..STEPS_MAX.saturating_add(n_things.saturating_mul(STEPS_EACH)) {
             if let Some(effect) = self.shard.poll_effect() {
                 self.perform(effect);
             } else if let Some(write) = self.seen.waiting.take() {

@@ -156,11 +156,14 @@ fn page_of_constants_is_up_to_date() {
         );
         for file in *files {
             let text = fs::read_to_string(root().join("src").join(file)).unwrap();
-            for Constant { name, value, comment } in constants(&text) {
-                assert!(!comment.is_empty(), "src/{file}: {name} has no comment");
+            for row in constants(&text).chunk_by(|one, next| one.comment == next.comment) {
+                let comment = &row[0].comment;
+                assert!(!comment.is_empty(), "src/{file}: {} has no comment", row[0].name);
                 // Comments contain rustdoc links.
                 let comment = comment.replace("[`", "`").replace("`]", "`");
-                let _ = writeln!(page, "| [`{name}`](../src/{file}) | {value} | {comment} |");
+                let names: Vec<_> = row.iter().map(|row| format!("[`{}`](../src/{file})", row.name)).collect();
+                let values: Vec<_> = row.iter().map(|row| row.value.as_str()).collect();
+                let _ = writeln!(page, "| {} | {} | {comment} |", names.join(", "), values.join("; "));
             }
         }
         page.push('\n');

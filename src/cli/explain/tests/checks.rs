@@ -123,7 +123,7 @@ fn fields_refused_by_the_api_server_are_reported() {
             json!({"status": null, "specs": {}}),
             "specs: unknown field; did you mean spec?",
         ),
-        (json!({"suspend": true}), "suspend: unknown field; it belongs into spec"),
+        (json!({"suspend": true}), "suspend: unknown field; it belongs in spec"),
         (
             json!({"spec": {"timezone": "UTC"}}),
             "spec.timezone: unknown field; did you mean timeZone?",

@@ -8,15 +8,15 @@ use lz4_flex::block::{compress_prepend_size_with_dict, decompress_size_prepended
 
 use crate::{
     kube_api::objects::decode::{Decoder, ReceivedCronJob, UndecodableCronJob},
-    shard::{CronJobRecord, ResourceVersion, Uid},
+    shard::{CronJobRecord, ResourceVersion},
 };
 
 /// Size of the dictionary in bytes: a few CronJobs. A longer one takes longer to read for each CronJob.
 const DICTIONARY_BYTES_MAX: usize = 8 << 10;
 
-/// The text that CronJobs are expected to have in common.
+/// The text that CronJobs are expected to have in common. Each cached CronJob has a reference, so a reference is small.
 #[derive(Clone, Default)]
-pub(super) struct Dictionary(Arc<[u8]>);
+pub(super) struct Dictionary(Arc<Vec<u8>>);
 
 impl Dictionary {
     /// Returns the dictionary for CronJobs after this one, or `None` if the dictionary is complete.
@@ -24,7 +24,7 @@ impl Dictionary {
         let room = DICTIONARY_BYTES_MAX - self.0.len();
         let text = object.text().as_bytes();
         let added = text.get(..room).unwrap_or(text);
-        (!added.is_empty()).then(|| Dictionary([&*self.0, added].concat().into()))
+        (!added.is_empty()).then(|| Dictionary(Arc::new([&self.0, added].concat())))
     }
 }
 
@@ -38,25 +38,18 @@ impl fmt::Debug for Dictionary {
 /// A CronJob as compressed text.
 #[derive(Clone, Debug)]
 pub struct CompressedCronJob {
-    uid: Uid,
     version: ResourceVersion,
     compressed: Arc<[u8]>,
     dictionary: Dictionary,
 }
 
 impl CompressedCronJob {
-    pub(super) fn new(uid: Uid, object: &ReceivedCronJob, dictionary: &Dictionary) -> CompressedCronJob {
+    pub(super) fn new(object: &ReceivedCronJob, dictionary: &Dictionary) -> CompressedCronJob {
         CompressedCronJob {
-            uid,
             version: version(object),
             compressed: compress_prepend_size_with_dict(object.text().as_bytes(), &dictionary.0).into(),
             dictionary: dictionary.clone(),
         }
-    }
-
-    /// Returns the uid.
-    pub fn uid(&self) -> &Uid {
-        &self.uid
     }
 
     pub(super) fn version(&self) -> ResourceVersion {
@@ -107,7 +100,7 @@ mod tests {
         let mut dictionary = Dictionary::default();
         for number in 0..100 {
             let object = cron_job(number);
-            let compressed = CompressedCronJob::new(object.uid().unwrap().clone(), &object, &dictionary);
+            let compressed = CompressedCronJob::new(&object, &dictionary);
             assert_eq!(compressed.text().as_deref(), Some(object.text()));
             if let Some(extended) = dictionary.extended(&object) {
                 dictionary = extended;
@@ -120,7 +113,7 @@ mod tests {
     fn similar_cron_jobs_compress_to_less_than_a_quarter() {
         let dictionary = Dictionary::default().extended(&cron_job(1)).unwrap();
         let object = cron_job(2_000);
-        let compressed = CompressedCronJob::new(object.uid().unwrap().clone(), &object, &dictionary);
+        let compressed = CompressedCronJob::new(&object, &dictionary);
         let (before, after) = (object.text().len(), compressed.compressed_len());
         assert!(after * 4 < before, "{after} of {before}");
     }

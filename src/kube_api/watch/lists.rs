@@ -151,7 +151,7 @@ pub fn recall_cron_jobs(
         Page {
             version,
             found: objects
-                .filter_map(|object| Some(listed(object.uid(), object.decode(&decoder)?)))
+                .filter_map(|(uid, object)| Some(listed(uid, object.decode(&decoder)?)))
                 .collect(),
             selected_by: SelectedBy::Replica,
             n_passed_over: 0,

@@ -152,8 +152,8 @@ UNIT = {
     "every-replica-names-500": ("src/shard/held_shards/survey.rs", "NAMED_MAX * acting.len() / usize::from(count.get())", "NAMED_MAX.min(NAMED_MAX * acting.len() / usize::from(count.get()) * 99)", "survey"),
     "examines-all-at-once": ("src/shard/held_shards/survey.rs", "if n_examined >= STEP_MAX {", "if n_examined >= STEP_MAX * 99 {", "survey"),
     "trouble-by-a-stranger": (f"{STATE}/troubles.rs", "job.is_in_namespace_of(identity) && !job", "!job", "troubles"),
-    "activations-of-a-former-schedule": (f"{STATE}/changes.rs", "        (cron_job.after_start, cron_job.after_success) = (None, None);\n", "", "troubles"),
-    "activations-of-a-former-success": (f"{STATE}/troubles.rs", "Some(known) if known.are_after(instant) => known,", "Some(known) if known.are_after(instant) || instant > Timestamp::MIN => known,", "troubles"),
+    "activations-of-a-former-schedule": (f"{STATE}/changes.rs", "        (cron_job.after_start, cron_job.after_success) = Default::default();\n", "", "troubles"),
+    "activations-of-a-former-success": (f"{STATE}/troubles.rs", "if !known.are_after(instant) {", "if *known == Activations::default() {", "troubles"),
 }
 
 # The profile of `make fleet`, without optimization of the mutated crate: most mutations fail within a second of run time,

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use super::{
     effect::{EventReason, JobLookUp, StatusWrite},
     ids::Uid,
+    index::Seconds,
     outcome_counts::InstantOutcome,
     record::{ActiveJob, ConcurrencyPolicy, CronJobRecord, CronJobStatus},
     refused_creates::RefusedCreate,
@@ -29,8 +30,6 @@ pub(crate) struct CronJobState {
     pub(crate) current_status: CronJobStatus,
     /// The emitted status write that is not answered yet.
     pub(crate) emitted: Option<Box<StatusWrite>>,
-    /// No status write before this instant, since the last one failed or had a conflict.
-    pub(crate) status_not_before: Option<Timestamp>,
     /// Failed status writes since the last success.
     pub(crate) n_status_failures: u32,
     /// The next write is urgent: history waits for the cursor, or the Job may be gone before a flush.
@@ -49,16 +48,12 @@ pub(crate) struct CronJobState {
     pub(crate) schedule_changed: Option<Timestamp>,
     /// Look-ups of entries of `status.active` without a known Job, by uid (B-5.4).
     pub(crate) lookups: BTreeMap<Uid, LookUp>,
-    /// The time of the next look-up of its running Jobs that no watch delivers; `None` if there are none.
-    pub(crate) look_up_unlabelled_at: Option<Timestamp>,
-    /// The time of the last evaluation of its Jobs; set only if there are very many.
-    pub(crate) jobs_evaluated_at: Option<Timestamp>,
+    /// The instants until which actions wait. Few CronJobs have any.
+    pub(crate) waits: BTreeMap<Wait, Timestamp>,
     /// The refusal of its last create, if it was refused.
     pub(crate) refused: Option<Box<RefusedCreate>>,
     /// The time since which creates have been refused for lack of permission.
     pub(crate) not_permitted_since: Option<Timestamp>,
-    /// No history delete before this instant, since one failed.
-    pub(crate) history_not_before: Option<Timestamp>,
     /// Failed history deletes since the last success.
     pub(crate) n_history_failures: u32,
     /// Problems that were already reported.
@@ -66,16 +61,29 @@ pub(crate) struct CronJobState {
     /// The limit of Events about Jobs that belong to no run.
     pub(crate) unexpected_events: UnexpectedEvents,
     /// The activations after the last start, when they were last needed.
-    pub(crate) after_start: Option<Activations>,
+    pub(crate) after_start: Activations,
     /// The activations after the last success, when they were last needed.
-    pub(crate) after_success: Option<Activations>,
+    pub(crate) after_success: Activations,
+}
+
+/// An action that may wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Wait {
+    /// The next status write, since the last one failed or had a conflict.
+    Status,
+    /// The next history delete, since one failed.
+    History,
+    /// The look-up of the running Jobs that no watch delivers.
+    UnlabelledLookUp,
+    /// The next evaluation after a change of a Job, if the CronJob has very many.
+    JobEvaluation,
 }
 
 /// Limits the Events of a CronJob about Jobs that belong to no run to a number per hour. Anyone who may create Jobs in
 /// any namespace can cause such Events.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct UnexpectedEvents {
-    begun: Option<Timestamp>,
+    begun: Seconds,
     n_emitted: u8,
 }
 
@@ -85,9 +93,10 @@ impl UnexpectedEvents {
 
     /// Whether another Event may be emitted now. If so, it is counted.
     pub(crate) fn take(&mut self, now: Timestamp) -> bool {
-        if self.begun.is_none_or(|begun| now.duration_since(begun).as_hours() != 0) {
+        let begun = self.begun.get();
+        if begun.is_none_or(|begun| now.duration_since(begun).as_hours() != 0) {
             *self = UnexpectedEvents {
-                begun: Some(now),
+                begun: Seconds::new(Some(now)),
                 n_emitted: 0,
             };
         }
@@ -111,7 +120,7 @@ pub(crate) struct OpenSlot {
     /// The last answer of the server refused its Job as invalid.
     pub(crate) is_refused: bool,
     /// The slot's Job, if the watch delivered its creation and deletion before the create was answered.
-    pub(crate) gone: Option<Uid>,
+    pub(crate) gone: Option<Box<Uid>>,
 }
 
 /// The stage of an open slot.
@@ -223,7 +232,6 @@ impl CronJobState {
             mark,
             is_undecodable: false,
             emitted: None,
-            status_not_before: None,
             n_status_failures: 0,
             is_status_urgent: false,
             armed: None,
@@ -233,16 +241,14 @@ impl CronJobState {
             ended_slot: None,
             schedule_changed: None,
             lookups: BTreeMap::new(),
-            look_up_unlabelled_at: None,
-            jobs_evaluated_at: None,
+            waits: BTreeMap::new(),
             refused: None,
             not_permitted_since: None,
-            history_not_before: None,
             n_history_failures: 0,
             reported: Reported::default(),
             unexpected_events: UnexpectedEvents::default(),
-            after_start: None,
-            after_success: None,
+            after_start: Activations::default(),
+            after_success: Activations::default(),
         };
         cron_job.keep_within_memory();
         cron_job
@@ -278,6 +284,11 @@ impl CronJobState {
         let is_later_due = self.armed.is_some_and(|armed| open.slot < armed && armed <= now);
         let is_allow = self.record.concurrency_policy == ConcurrencyPolicy::Allow;
         open.is_in_flight() && !(is_look_up_refused && is_later_due && is_allow)
+    }
+
+    /// The instant until which an action waits, if that is in the future.
+    pub(crate) fn wait(&self, action: Wait, now: Timestamp) -> Option<Timestamp> {
+        self.waits.get(&action).copied().filter(|until| now < *until)
     }
 
     /// Whether the stored status is up to date.
@@ -316,6 +327,7 @@ impl CronJobState {
 
     /// Shortens every wait to end at `now`, since its end was computed from a wrong clock.
     pub(crate) fn end_waits(&mut self, now: Timestamp) {
+        self.waits.clear();
         if let Some(refused) = &mut self.refused {
             refused.not_before = now.min(refused.not_before);
         }
@@ -357,5 +369,16 @@ impl CronJobState {
             self.current_status.last_successful_time.max(seen.last_successful_time);
         self.current_status.unknown_members.clone_from(&seen.unknown_members);
         is_cursor_news
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn state_of_a_cron_job_fits_the_size_class_of_the_allocator() {
+        // The next class of jemalloc is 896 bytes.
+        assert!(size_of::<CronJobState>() <= 768, "{}", size_of::<CronJobState>());
     }
 }

@@ -104,7 +104,7 @@ impl TroubleThresholds {
 }
 
 /// The first and the third activation after an instant. A search for them can be long, so they are stored. 24 bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Activations {
     after: Seconds,
     first: Seconds,

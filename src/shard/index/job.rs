@@ -38,6 +38,13 @@ pub(crate) struct Job {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seconds(i64);
 
+impl Default for Seconds {
+    /// No instant.
+    fn default() -> Seconds {
+        Seconds::new(None)
+    }
+}
+
 impl Seconds {
     pub(crate) fn new(instant: Option<Timestamp>) -> Seconds {
         Seconds(instant.map_or(i64::MIN, Timestamp::as_second))

@@ -11,7 +11,7 @@ use super::{ShardState, back_off::spread};
 use crate::{
     schedule::after,
     shard::{
-        cron_job::{LookUp, LookUpProgress},
+        cron_job::{LookUp, LookUpProgress, Wait},
         effect::{Effect, EventReason, JobLookUp},
         ids::{CronJobIdentity, Uid},
         index::{Job, JobIndex, OwnerIndex},
@@ -70,16 +70,16 @@ impl ShardState {
         let doubtful = self.unlabelled(owner);
         let cron_job = self.index.cron_job_mut(owner);
         if doubtful.is_empty() {
-            cron_job.look_up_unlabelled_at = None;
+            cron_job.waits.remove(&Wait::UnlabelledLookUp);
             return;
         }
         let number = owner.wrapping_add(self.config.shard.0.into());
         let wait = spread(UNLABELLED_WAIT, number.wrapping_mul(0x9E37_79B9));
-        let look_up_at = *cron_job.look_up_unlabelled_at.get_or_insert(after(now, wait));
+        let look_up_at = *cron_job.waits.entry(Wait::UnlabelledLookUp).or_insert(after(now, wait));
         if now < look_up_at {
             return self.wake_at(owner, look_up_at);
         }
-        cron_job.look_up_unlabelled_at = None;
+        cron_job.waits.remove(&Wait::UnlabelledLookUp);
         for job in doubtful {
             self.index.remove_job(job);
         }
@@ -313,7 +313,7 @@ impl ShardState {
             && job.is_in_namespace_of(identity)
             && naming::is_job_name(&job.name, &identity.name, open.slot)
         {
-            open.gone = Some(job.uid.clone());
+            open.gone = Some(Box::new(job.uid.clone()));
         }
         if was_active && !job.is_delete_requested && job.finish.is_none() && self.is_listed(owner) {
             self.emit_event(

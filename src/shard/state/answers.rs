@@ -12,7 +12,7 @@ use crate::{
     schedule::after,
     shard::{
         ShardLabels,
-        cron_job::{LookUpProgress, SlotStage},
+        cron_job::{LookUpProgress, SlotStage, Wait},
         effect::{EventReason, JobDelete},
         ids::{ResourceVersion, Uid},
         index::{JobIndex, OwnerIndex},
@@ -119,7 +119,7 @@ impl ShardState {
         let was_seen_to_go = cron_job
             .open
             .as_ref()
-            .is_some_and(|open| open.gone.as_ref() == Some(&uid));
+            .is_some_and(|open| open.gone.as_deref() == Some(&uid));
         match self.index.find_job(&uid) {
             // The watch delivered it first. The Job belongs to this slot, regardless of its annotations (B-12.5).
             Some(index) if self.index.job(index).finish.is_none() => self.list_active(owner, index),
@@ -268,7 +268,7 @@ impl ShardState {
         let wait = wait_after(BACK_OFF, cron_job.n_history_failures, owner)
             .max(HISTORY_RETRY_MIN)
             .max(requested_wait(retry_after));
-        cron_job.history_not_before = Some(after(now, wait));
+        cron_job.waits.insert(Wait::History, after(now, wait));
     }
 
     /// Handles the answer for one of the Jobs to replace. After the last one, the slot is decided again (B-10.4).

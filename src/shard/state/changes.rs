@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::ShardState;
 use crate::shard::{
-    cron_job::{CronJobState, Reported, SlotStage},
+    cron_job::{CronJobState, Reported, SlotStage, Wait},
     effect::{Effect, EventReason, Withdrawal},
     ids::Uid,
     index::OwnerIndex,
@@ -54,7 +54,7 @@ impl ShardState {
         let was_undecodable = std::mem::take(&mut cron_job.is_undecodable);
         cron_job.record = record;
         cron_job.keep_within_memory();
-        cron_job.status_not_before = None;
+        cron_job.waits.remove(&Wait::Status);
         if is_schedule_changed {
             self.schedule_changed(owner, now);
         }
@@ -77,7 +77,7 @@ impl ShardState {
         cron_job.schedule_changed = Some(now);
         cron_job.reported = Reported::default();
         cron_job.ended_slot = None;
-        (cron_job.after_start, cron_job.after_success) = (None, None);
+        (cron_job.after_start, cron_job.after_success) = Default::default();
         let is_unparseable = cron_job.record.schedule.parsed.is_err();
         let message = format!("unparseable schedule for cronjob: {}", cron_job.record.schedule.text);
         self.arm(owner, None);

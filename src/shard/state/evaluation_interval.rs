@@ -6,7 +6,10 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::ShardState;
-use crate::{schedule::after, shard::index::OwnerIndex};
+use crate::{
+    schedule::after,
+    shard::{cron_job::Wait, index::OwnerIndex},
+};
 
 /// Up to this number of Jobs, each change is evaluated at once. History limits keep most CronJobs far below.
 const N_JOBS_ORDINARY: u32 = 1_000;
@@ -26,12 +29,10 @@ impl ShardState {
         if !interval.is_zero()
             && let Some(cron_job) = self.index.get_cron_job_mut(owner)
         {
-            if let Some(last) = cron_job.jobs_evaluated_at.filter(|last| *last <= now)
-                && now < after(last, interval)
-            {
-                return self.wake_at(owner, after(last, interval));
+            if let Some(until) = cron_job.wait(Wait::JobEvaluation, now) {
+                return self.wake_at(owner, until);
             }
-            cron_job.jobs_evaluated_at = Some(now);
+            cron_job.waits.insert(Wait::JobEvaluation, after(now, interval));
         }
         self.evaluate(owner, now);
     }

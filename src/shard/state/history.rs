@@ -4,6 +4,7 @@ use jiff::Timestamp;
 
 use super::ShardState;
 use crate::shard::{
+    cron_job::Wait,
     effect::{Effect, JobDelete},
     index::{Job, JobIndex, OwnerIndex},
     naming,
@@ -23,11 +24,8 @@ impl ShardState {
         if smallest.is_none_or(|smallest| self.index.n_jobs_of(owner) <= smallest) {
             return;
         }
-        if let Some(not_before) = cron_job.history_not_before
-            && now < not_before
-        {
-            self.wake_at(owner, not_before);
-            return;
+        if let Some(until) = cron_job.wait(Wait::History, now) {
+            return self.wake_at(owner, until);
         }
         // A waiting Job delays all later ones, which preserves the order of B-4.3.
         let mut is_waiting = false;

@@ -121,7 +121,7 @@ impl ShardState {
         if cron_job
             .open
             .as_ref()
-            .is_some_and(|open| open.gone.as_ref() == Some(&job.uid))
+            .is_some_and(|open| open.gone.as_deref() == Some(&job.uid))
         {
             return LookUpOutcome::Gone;
         }

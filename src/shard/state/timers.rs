@@ -122,9 +122,6 @@ impl ShardState {
             cron_job.armed = None;
             // Instants of the wrong time must not delay anything.
             cron_job.schedule_changed = cron_job.schedule_changed.map(|changed| changed.min(now));
-            cron_job.status_not_before = None;
-            cron_job.history_not_before = None;
-            cron_job.look_up_unlabelled_at = None;
             cron_job.end_waits(now);
             self.evaluate(owner, now);
         }

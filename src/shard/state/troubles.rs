@@ -124,9 +124,9 @@ impl CronJobState {
 }
 
 /// The activations after an instant, from the last search if that began there.
-fn found_after(known: &mut Option<Activations>, schedule: &CronJobSchedule, instant: Timestamp) -> Activations {
-    match *known {
-        Some(known) if known.are_after(instant) => known,
-        Some(_) | None => *known.insert(Activations::after(schedule, instant)),
+fn found_after(known: &mut Activations, schedule: &CronJobSchedule, instant: Timestamp) -> Activations {
+    if !known.are_after(instant) {
+        *known = Activations::after(schedule, instant);
     }
+    *known
 }

@@ -161,7 +161,10 @@ fn page_of_constants_is_up_to_date() {
                 assert!(!comment.is_empty(), "src/{file}: {} has no comment", row[0].name);
                 // Comments contain rustdoc links.
                 let comment = comment.replace("[`", "`").replace("`]", "`");
-                let names: Vec<_> = row.iter().map(|row| format!("[`{}`](../src/{file})", row.name)).collect();
+                let names: Vec<_> = row
+                    .iter()
+                    .map(|row| format!("[`{}`](../src/{file})", row.name))
+                    .collect();
                 let values: Vec<_> = row.iter().map(|row| row.value.as_str()).collect();
                 let _ = writeln!(page, "| {} | {} | {comment} |", names.join(", "), values.join("; "));
             }

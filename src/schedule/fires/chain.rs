@@ -106,17 +106,16 @@ fn jump(spec: &Spec, zone: &Zone, from: i64, now: i64) -> Jump {
     }
     let wall_min = from + 1 + span.offset;
     let hour_end = wall_min - wall_min.rem_euclid(3_600) + 3_599 - span.offset;
-    let is_settled = starts_undisturbed(spec, &span, from);
-    let settled_until = if is_settled {
+    let final_until = if starts_undisturbed(spec, &span, from) {
         undisturbed_until(&span).min(JUMP_END_SECONDS)
     } else {
         i64::MIN
     };
-    let limit = now.min(settled_until.max(hour_end.min(span.end - 1)));
+    let limit = now.min(final_until.max(hour_end.min(span.end - 1)));
     let found = search::last_until(spec, limit + span.offset, wall_min);
     Jump {
         to: found.map(|wall| wall - span.offset),
-        is_final: now <= settled_until,
+        is_final: now <= final_until,
     }
 }
 

@@ -22,12 +22,12 @@ from pathlib import Path
 STATE = "src/shard/state"
 # Name: file, text, replacement.
 MUTATIONS = {
-    "delete-before-cursor": (f"{STATE}/history.rs", "if !is_waiting {", "if job < u32::MAX {"),
+    "delete-before-cursor": (f"{STATE}/history_limits.rs", "if !is_waiting {", "if job < u32::MAX {"),
     "forbid-forgotten": ("src/schedule/policy.rs", "ConcurrencyPolicy::Forbid if facts.n_active_jobs > 0", "ConcurrencyPolicy::Forbid if facts.n_active_jobs > 9"),
     "replace-deletes-nothing": ("src/schedule/policy.rs", "Decision::Start { slot, replaces: true }", "Decision::Start { slot, replaces: false }"),
     "replace-starts-what-it-began-with": (f"{STATE}/answers.rs", "(true, false) => self.retry_at(owner, now),", "(true, false) => self.order(owner, None),"),
-    "history-keeps-one-more": (f"{STATE}/history.rs", ".count().saturating_sub(limit);", ".count().saturating_sub(limit + 1);"),
-    "history-counts-what-goes": (f"{STATE}/history.rs", "job.finish == Some(kind) && !job.is_delete_requested &&", "job.finish == Some(kind) &&"),
+    "history-keeps-one-more": (f"{STATE}/history_limits.rs", ".count().saturating_sub(limit);", ".count().saturating_sub(limit + 1);"),
+    "history-counts-what-goes": (f"{STATE}/history_limits.rs", "job.finish == Some(kind) && !job.is_delete_requested &&", "job.finish == Some(kind) &&"),
     "cursor-stays": (f"{STATE}/answers.rs", "        cron_job.advance_cursor(slot);\n        cron_job.note_short_life();", "        cron_job.note_short_life();"),
     "ended-job-stays-active": (f"{STATE}/active.rs", "        self.index.cron_job_mut(owner).remove_active(&uid);\n", ""),
     "gone-job-stays-active": (f"{STATE}/active.rs", "let was_active = cron_job.remove_active(&job.uid);", "let was_active = cron_job.is_listed_active(&job.uid);"),

@@ -11,7 +11,7 @@ mod back_off;
 mod changes;
 mod decision;
 mod evaluation_interval;
-mod history;
+mod history_limits;
 mod look_ups;
 mod phase;
 mod refusals;

@@ -10,7 +10,7 @@ mod cold_start;
 mod creation;
 mod deadlines;
 mod gates;
-mod history;
+mod history_limits;
 mod lost_answers;
 mod many_jobs;
 mod own_writes;

@@ -269,14 +269,6 @@ impl HeldShards {
         written.is_within(&self.progress.observed_through(shard).max(&loaded))
     }
 
-    /// Minimum versions that the next leader of a shard must observe: those that this replica wrote, and those that it
-    /// relied on, which an earlier leader may have written.
-    fn written_through(&self, shard: ShardId) -> ResourceVersions {
-        let held = self.held.get(&shard);
-        held.map(|held| held.written.max(&held.state.latest_versions()))
-            .unwrap_or_default()
-    }
-
     /// The shard of a CronJob, held or not.
     fn shard_of(&self, cron_job: &Uid) -> ShardId {
         self.count.map_or(WHOLE.shard, |count| count.shard_of(cron_job))

@@ -86,7 +86,7 @@ pub struct ShardState {
     relists: Relists,
     phase: ShardPhase,
     /// CronJobs that may still wait for an answer or a stored status, since the shard was closed or sealed.
-    unsettled: Vec<OwnerIndex>,
+    busy: Vec<OwnerIndex>,
     /// Whether the shard records facts without evaluating CronJobs.
     is_paused: bool,
     /// Recorded decisions, oldest first, for diagnosis; `None` in a run. The caller takes them, so that they do not
@@ -108,7 +108,7 @@ impl ShardState {
             outcome_counts: OutcomeCounts::default(),
             relists: Relists::new(config.scopes.len()),
             phase: ShardPhase::Standby,
-            unsettled: Vec::new(),
+            busy: Vec::new(),
             is_paused: false,
             decisions: None,
             template_memory: TemplateMemory::default(),

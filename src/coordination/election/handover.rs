@@ -165,10 +165,13 @@ impl Election {
     }
 
     fn seal(&mut self, shard: ShardId, target: Option<Box<str>>, now: BootInstant) {
-        let (close_by, has_successor) = (self.close_by(now), self.has_taker());
+        let (close_by, has_next_leader) = (self.close_by(now), self.has_taker());
         if let Some(led_shard) = self.led_shards.get_mut(&shard) {
-            led_shard.handover = Handover::Closing { target, has_successor };
-            let order = led_shard.seal_order(shard, close_by, has_successor);
+            led_shard.handover = Handover::Closing {
+                target,
+                has_next_leader,
+            };
+            let order = led_shard.seal_order(shard, close_by, has_next_leader);
             self.effects.push(order);
         }
     }

@@ -35,7 +35,7 @@ impl Election {
     /// Seals all shards together if no other member takes shards: the gap of a handover does not matter then.
     pub(super) fn seal_without_successor(&mut self, now: BootInstant) {
         if !self.has_taker() {
-            self.seal_again(self.close_by(now), |has_successor| has_successor);
+            self.seal_again(self.close_by(now), |has_next_leader| has_next_leader);
         }
     }
 
@@ -43,10 +43,10 @@ impl Election {
     fn seal_again(&mut self, close_by: BootInstant, is_wanted: impl Fn(bool) -> bool) {
         let has_taker = self.has_taker();
         for (shard, led_shard) in &mut self.led_shards {
-            if let Handover::Closing { has_successor, .. } = &mut led_shard.handover
-                && is_wanted(*has_successor)
+            if let Handover::Closing { has_next_leader, .. } = &mut led_shard.handover
+                && is_wanted(*has_next_leader)
             {
-                *has_successor = has_taker;
+                *has_next_leader = has_taker;
                 self.effects.push(led_shard.seal_order(*shard, close_by, has_taker));
             }
         }

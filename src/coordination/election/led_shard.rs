@@ -31,7 +31,7 @@ pub(super) enum Handover {
     Closing {
         target: Option<Box<str>>,
         /// Whether another member takes shards.
-        has_successor: bool,
+        has_next_leader: bool,
     },
     /// Sealed: the shard has fired its last slot and no longer acts.
     Sealed {
@@ -52,11 +52,11 @@ impl LedShard {
     }
 
     /// The order to seal this shard.
-    pub(super) fn seal_order(&self, shard: ShardId, close_by: BootInstant, has_successor: bool) -> ElectionEffect {
+    pub(super) fn seal_order(&self, shard: ShardId, close_by: BootInstant, has_next_leader: bool) -> ElectionEffect {
         ElectionEffect::Shards(ShardCommand::Seal(SealOrder {
             shard_term: ShardTerm { shard, term: self.term },
             close_by,
-            has_successor,
+            has_next_leader,
         }))
     }
 

@@ -78,6 +78,12 @@ impl Held {
         self.state.is_synced_but_for(&self.left_out)
     }
 
+    /// Minimum versions that the next leader must observe: those that this replica wrote, and those that it relied on,
+    /// which an earlier leader may have written.
+    pub(super) fn written_through(&self) -> ResourceVersions {
+        self.written.max(&self.state.latest_versions())
+    }
+
     /// Handles the start of a list by a watch, which replaces the shard's own list and may be older.
     pub(super) fn note_relist(&mut self, input: &Input) {
         if let Input::WatchUpdated(update) = input

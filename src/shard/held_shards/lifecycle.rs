@@ -2,9 +2,9 @@
 //!
 //! A shard is led only with a complete view. Either a consistent list that began after the command to lead is complete,
 //! or, after a handover, the loaded objects and this replica's watches have reached every version that the last leader
-//! wrote or relied on. After the command to seal, a shard first closes: it continues to act until all its requests are
-//! answered and its statuses stored, or its time limit has passed. Then it is sealed, and no replica acts for it until
-//! the next leader does. This module reports a sealed shard once no answer is missing, or at the time limit. The caller
+//! wrote or relied on. After the order to seal, a shard first closes: it continues to act until it is idle, with all its
+//! requests answered and its statuses stored, or until its time limit. Then it is sealed, and no replica acts for it
+//! until the next leader does. This module reports a sealed shard once it is idle, or at the time limit. The caller
 //! performs effects, makes lists and forwards reports; `now` is an argument.
 
 use std::{collections::VecDeque, time::Duration};
@@ -53,27 +53,34 @@ pub(super) struct Entering {
 /// The end of a leadership.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sealing {
-    term: Term,
-    /// Whether another member will lead the shard.
-    has_successor: bool,
+    order: SealOrder,
     step: SealStep,
 }
 
-/// The state of a shard after the command to seal it.
-#[derive(Clone, Copy, Debug)]
+/// The state of a shard after the order to seal it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SealStep {
-    /// The shard waits until this instant for the answers to its requests and the storage of its statuses. Its phase
-    /// is closing.
-    Settle { until: BootInstant },
-    /// The shard waits until this instant for missing answers. Its phase is sealed. The shard has started every slot
-    /// that was due at `fired_through`, the wall time of the seal; `None` if the shard was never led, or was paused.
-    Report {
-        until: BootInstant,
-        sealed_at: BootInstant,
+    /// The shard acts until it is idle, or until the time limit of the order.
+    Closing,
+    /// The shard waits for missing answers. It has started every slot that was due at `fired_through`, the wall time of
+    /// the seal; `None` if the shard was never led, or was paused.
+    Sealed {
+        at: BootInstant,
         fired_through: Option<Timestamp>,
     },
-    /// The shard waits for its release. It was reported as sealed, and is held until its Lease names another holder.
-    Release,
+    /// The shard was reported as sealed, and is held until its Lease names another holder.
+    Reported,
+}
+
+impl Sealing {
+    /// The time limit of the step.
+    fn until(&self) -> Option<BootInstant> {
+        match self.step {
+            SealStep::Closing => Some(self.order.close_by),
+            SealStep::Sealed { at, .. } => Some(at + SEAL_TIMEOUT),
+            SealStep::Reported => None,
+        }
+    }
 }
 
 impl HeldShards {
@@ -156,10 +163,7 @@ impl HeldShards {
     /// The instant of the next call of [`HeldShards::advance_lifecycles`]; may be early, never late.
     pub fn next_lifecycle_step(&self) -> Option<BootInstant> {
         let list_at = |held: &Held| held.entering.and_then(|entering| entering.list_at);
-        let until = |held: &Held| match held.sealing?.step {
-            SealStep::Settle { until } | SealStep::Report { until, .. } => Some(until),
-            SealStep::Release => None,
-        };
+        let until = |held: &Held| held.sealing?.until();
         let held = self.held.values();
         let of_held = held.flat_map(|held| [list_at(held), until(held)]).flatten();
         let of_all = [self.lifecycle.lists.due_at(), self.next_seal_at()];
@@ -185,7 +189,7 @@ impl HeldShards {
         if !is_loaded {
             // A shard that is led in a former term, or not held, must be loaded before it is led in this term.
             self.release(shard);
-            self.stand_by(shard, now.wall);
+            self.hold(shard, now.wall);
         }
         let written = match entry {
             Entry::Watch(written) if is_loaded => Some(written),
@@ -243,24 +247,12 @@ impl HeldShards {
     /// Begins to seal a shard, or shortens the time limit of a shard that is not sealed yet. Its statuses are written
     /// at once from here on.
     fn begin_to_seal(&mut self, order: SealOrder, now: Clocks) {
-        let SealOrder {
-            shard_term: ShardTerm { shard, term },
-            close_by,
-            has_successor,
-        } = order;
-        self.with(shard, |held| {
-            let begun = held.sealing.filter(|begun| begun.term == term);
-            let step = match begun.map(|begun| begun.step) {
-                Some(SealStep::Settle { until }) => SealStep::Settle {
-                    until: until.min(close_by),
-                },
-                Some(step) => step,
-                None => SealStep::Settle { until: close_by },
-            };
+        self.with(order.shard_term.shard, |held| {
+            let begun = held.sealing.filter(|begun| begun.order.shard_term == order.shard_term);
+            let close_by = begun.map_or(order.close_by, |begun| begun.order.close_by.min(order.close_by));
             held.sealing = Some(Sealing {
-                term,
-                has_successor,
-                step,
+                order: SealOrder { close_by, ..order },
+                step: begun.map_or(SealStep::Closing, |begun| begun.step),
             });
             // A shard that was never led has started nothing.
             held.entering = None;
@@ -277,15 +269,13 @@ impl HeldShards {
         let is_due = self.next_seal_at().is_some_and(|at| at <= now.boot);
         let has_room = is_due || !self.held.values().any(Held::is_without_leader);
         let mut is_sealed = false;
-        let is_sealing = |(shard, held): (&ShardId, &Held)| held.sealing.map(|_| *shard);
-        let sealing: Vec<ShardId> = self.held.iter().filter_map(is_sealing).collect();
-        for shard in sealing {
-            self.with(shard, |held| {
-                let was_without_leader = held.is_without_leader();
-                held.seal_when_settled(has_room && !is_sealed, now);
-                is_sealed |= !was_without_leader && held.is_without_leader();
-            });
-            self.report_when_settled(shard, now);
+        for (shard, held) in self.held.iter_mut().filter(|(_, held)| held.sealing.is_some()) {
+            let was_without_leader = held.is_without_leader();
+            held.seal_when_idle(has_room && !is_sealed, now);
+            is_sealed |= !was_without_leader && held.is_without_leader();
+            held.is_wakeup_old = true;
+            self.with_effects.insert(*shard);
+            self.lifecycle.reports.extend(held.report_when_idle(now));
         }
         if is_due || is_sealed {
             self.lifecycle.last_seal_at = Some(now.boot);
@@ -296,44 +286,10 @@ impl HeldShards {
     /// each shard that waits.
     fn next_seal_at(&self) -> Option<BootInstant> {
         let last_seal_at = self.lifecycle.last_seal_at?;
-        let limit = |held: &Held| match held.sealing?.step {
-            SealStep::Settle { until } => Some(until),
-            SealStep::Report { .. } | SealStep::Release => None,
-        };
+        let limit = |held: &Held| Some(held.closing()?.close_by);
         let limits = || self.held.values().filter_map(limit);
         let left = limits().min()?.since(last_seal_at);
         Some(last_seal_at + left / u32::try_from(limits().count()).unwrap_or(u32::MAX))
-    }
-
-    fn report_when_settled(&mut self, shard: ShardId, now: Clocks) {
-        let Some(held) = self.held.get_mut(&shard) else { return };
-        let Some(sealing) = held.sealing else { return };
-        let SealStep::Report {
-            until,
-            sealed_at: at,
-            fired_through,
-        } = sealing.step
-        else {
-            return;
-        };
-        let was_led = held.state.phase() == ShardPhase::Sealed;
-        if was_led && !held.state.is_settled() && now.boot < until {
-            return;
-        }
-        held.sealing = Some(Sealing {
-            step: SealStep::Release,
-            ..sealing
-        });
-        let written_through = self.written_through(shard);
-        self.lifecycle.reports.push_back(ShardReport::Sealed {
-            shard_term: ShardTerm {
-                shard,
-                term: sealing.term,
-            },
-            at,
-            fired_through,
-            written_through,
-        });
     }
 
     fn release(&mut self, shard: ShardId) {
@@ -344,33 +300,52 @@ impl HeldShards {
 }
 
 impl Held {
+    /// The order to seal the shard, while the shard is closing.
+    fn closing(&self) -> Option<SealOrder> {
+        let sealing = self.sealing.filter(|sealing| sealing.step == SealStep::Closing);
+        sealing.map(|sealing| sealing.order)
+    }
+
     /// Whether the shard has no leader until its next leader takes over.
     fn is_without_leader(&self) -> bool {
-        let is_sealed = |sealing: &Sealing| !matches!(sealing.step, SealStep::Settle { .. });
         self.sealing
-            .is_some_and(|sealing| sealing.has_successor && is_sealed(&sealing))
+            .is_some_and(|sealing| sealing.order.has_next_leader && sealing.step != SealStep::Closing)
     }
 
     /// Seals the shard if it is ready and another shard may be sealed, and at its time limit in any case.
-    fn seal_when_settled(&mut self, has_room: bool, now: Clocks) {
-        let Some(sealing) = self.sealing else { return };
-        let SealStep::Settle { until } = sealing.step else {
-            return;
-        };
-        let is_late = until <= now.boot;
-        if is_late || ((has_room || !sealing.has_successor) && self.may_be_sealed(now.wall)) {
+    fn seal_when_idle(&mut self, has_room: bool, now: Clocks) {
+        let Some(order) = self.closing() else { return };
+        let is_late = order.close_by <= now.boot;
+        if is_late || ((has_room || !order.has_next_leader) && self.may_be_sealed(now.wall)) {
             let fired_through = self.state.decides().then_some(now.wall);
             self.state.seal(now.wall);
-            let step = SealStep::Report {
-                until: now.boot + SEAL_TIMEOUT,
-                sealed_at: now.boot,
-                fired_through,
-            };
-            self.sealing = Some(Sealing { step, ..sealing });
+            let at = now.boot;
+            let step = SealStep::Sealed { at, fired_through };
+            self.sealing = Some(Sealing { order, step });
         }
     }
 
-    /// Whether no request is outstanding and no Job is due shortly.
+    /// The report of the sealed shard, once it is idle or at its time limit.
+    fn report_when_idle(&mut self, now: Clocks) -> Option<ShardReport> {
+        let Sealing { order, step } = self.sealing?;
+        let SealStep::Sealed { at, fired_through } = step else {
+            return None;
+        };
+        let was_led = self.state.phase() == ShardPhase::Sealed;
+        if was_led && !self.state.is_idle() && now.boot < at + SEAL_TIMEOUT {
+            return None;
+        }
+        let step = SealStep::Reported;
+        self.sealing = Some(Sealing { order, step });
+        Some(ShardReport::Sealed {
+            shard_term: order.shard_term,
+            at,
+            fired_through,
+            written_through: self.written_through(),
+        })
+    }
+
+    /// Whether the shard is idle and no Job is due shortly.
     fn may_be_sealed(&mut self, now: Timestamp) -> bool {
         if !self.state.phase().acts() {
             return true;
@@ -379,7 +354,7 @@ impl Held {
             let left = wakeup.duration_since(now);
             left > SignedDuration::ZERO && left <= SEAL_CLEARANCE
         });
-        self.state.is_settled() && !is_about_to_fire
+        self.state.is_idle() && !is_about_to_fire
     }
 }
 

@@ -105,7 +105,7 @@ fn lead(shards: &mut HeldShards, shard: ShardId, now: Timestamp) {
 
 #[test]
 fn written_through_includes_versions_read_without_any_write() {
-    let [record, other] = two();
+    let [record, _] = two();
     let (shard, now) = (shard_of(&record), at("10:00:05"));
     let mut shards = sixteen();
     shards.stand_by(shard, now);
@@ -117,8 +117,7 @@ fn written_through_includes_versions_read_without_any_write() {
     shards.add_listed(Input::CronJobApplied(Box::new(stored)), now);
     shards.end_list(&only(shard), &through(ResourceVersion(510)), now);
     shards.lead(shard_term(shard), now);
-    assert_eq!(shards.written_through(shard), through(ResourceVersion(500)));
-    assert_eq!(shards.written_through(shard_of(&other)), ResourceVersions::default());
+    assert_eq!(shards.held[&shard].written_through(), through(ResourceVersion(500)));
 }
 
 #[test]
@@ -135,13 +134,13 @@ fn written_through_includes_required_versions_and_known_jobs() {
     shards.lead(shard_term(shard), now);
     // The version of a Job that may be deleted and is in no stored status.
     shards.with(shard, |held| held.written = held.written.max(&written(0, 185)));
-    assert_eq!(shards.written_through(shard), written(0, 185));
+    assert_eq!(shards.held[&shard].written_through(), written(0, 185));
     let known = JobRecord {
         resource_version: ResourceVersion(190),
         ..job(&record, at("10:00:00"))
     };
     shards.handle(Input::JobApplied(Box::new(known)), now);
-    assert_eq!(shards.written_through(shard), written(0, 190));
+    assert_eq!(shards.held[&shard].written_through(), written(0, 190));
 }
 
 /// A list may come from an API server that is behind the watched one, and takes time.
@@ -170,7 +169,7 @@ fn an_older_list_does_not_undo_a_watch_event_of_a_job() {
     let mut effects = std::iter::from_fn(|| shards.poll_effect()).map(|ordered| ordered.effect);
     let is_running = |effect| matches!(effect, Effect::WriteStatus(write) if !write.status.active.is_empty());
     assert!(!effects.any(is_running));
-    assert_eq!(shards.written_through(shard).jobs, ResourceVersion(150));
+    assert_eq!(shards.held[&shard].written_through().jobs, ResourceVersion(150));
 }
 
 #[test]

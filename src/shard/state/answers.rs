@@ -145,7 +145,7 @@ impl ShardState {
                 }
             }
         }
-        self.settle(owner, slot, InstantOutcome::Created);
+        self.end_with_job(owner, slot, InstantOutcome::Created);
         self.emit_event(owner, EventReason::SuccessfulCreate, format!("Created job {name}"));
         self.check_shard_label(owner, &shard_labels);
     }
@@ -184,7 +184,7 @@ impl ShardState {
 
     pub(super) fn adopt_existing(&mut self, owner: OwnerIndex, slot: Timestamp, job: JobIndex) {
         self.list_active(owner, job);
-        self.settle(owner, slot, InstantOutcome::Adopted);
+        self.end_with_job(owner, slot, InstantOutcome::Adopted);
     }
 
     fn list_active(&mut self, owner: OwnerIndex, job: JobIndex) {
@@ -193,7 +193,7 @@ impl ShardState {
     }
 
     /// Ends a slot that has its Job: the cursor moves to the slot (B-12.5).
-    pub(super) fn settle(&mut self, owner: OwnerIndex, slot: Timestamp, outcome: InstantOutcome) {
+    pub(super) fn end_with_job(&mut self, owner: OwnerIndex, slot: Timestamp, outcome: InstantOutcome) {
         let cron_job = self.index.cron_job_mut(owner);
         cron_job.advance_cursor(slot);
         cron_job.note_short_life();

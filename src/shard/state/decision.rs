@@ -106,7 +106,7 @@ impl ShardState {
     fn start(&mut self, owner: OwnerIndex, slot: Timestamp, replaces: bool, verdict: &Verdict, now: Timestamp) {
         self.open(owner, slot, SlotStage::Ordered, verdict);
         if !replaces && self.has_ended_job(owner, slot) {
-            self.settle(owner, slot, InstantOutcome::Adopted);
+            self.end_with_job(owner, slot, InstantOutcome::Adopted);
             // An evaluation emits the status.
             return self.wake_at(owner, now);
         }
@@ -115,7 +115,7 @@ impl ShardState {
             return self.wake_at(owner, until);
         }
         if self.phase == ShardPhase::Closing {
-            self.unsettled.push(owner);
+            self.busy.push(owner);
         }
         if replaces {
             self.replace(owner);
@@ -144,7 +144,7 @@ impl ShardState {
             SkipReason::ScheduleChanged(_) => self.close_unless_in_flight(owner, InstantOutcome::ScheduleChanged),
             SkipReason::DeadlineExceeded(slot) if self.record_ended(owner, now) >= Some(slot) => {
                 self.open(owner, slot, SlotStage::Ordered, verdict);
-                self.settle(owner, slot, InstantOutcome::Adopted);
+                self.end_with_job(owner, slot, InstantOutcome::Adopted);
             }
             SkipReason::DeadlineExceeded(slot) => self.lose_to_deadline(owner, slot, verdict),
             SkipReason::AlreadyActive(slot) => {

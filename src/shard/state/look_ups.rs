@@ -168,7 +168,7 @@ impl ShardState {
                 }
             },
             // The watch delivered its creation and deletion: the slot had its Job.
-            LookUpOutcome::Gone if open.gone.is_some() => self.settle(owner, slot, InstantOutcome::Adopted),
+            LookUpOutcome::Gone if open.gone.is_some() => self.end_with_job(owner, slot, InstantOutcome::Adopted),
             LookUpOutcome::Gone => {
                 self.note_lost_create(owner, &message);
                 self.retry_later(owner, now);

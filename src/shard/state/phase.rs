@@ -1,4 +1,4 @@
-//! Moves a shard from phase to phase ([`ShardPhase`]), and determines when it is settled: when all its requests are
+//! Moves a shard from phase to phase ([`ShardPhase`]), and determines when it is idle: when all its requests are
 //! answered and its statuses stored.
 
 use jiff::Timestamp;
@@ -48,16 +48,18 @@ impl ShardState {
     /// From this point, writes every status at once while the shard continues to act, so that a later seal waits
     /// less.
     pub fn close(&mut self, now: Timestamp) {
-        self.begin_to_settle(ShardPhase::Closing, now);
+        self.advance_to(ShardPhase::Closing, now);
     }
 
     /// Decides the slots that are due by `now`, and no later ones. Every unstored status is written at once. A paused
     /// shard leaves the slots to its next leader.
     pub fn seal(&mut self, now: Timestamp) {
-        self.begin_to_settle(ShardPhase::Sealed, now);
+        self.advance_to(ShardPhase::Sealed, now);
     }
 
-    fn begin_to_settle(&mut self, phase: ShardPhase, now: Timestamp) {
+    /// Decides the slots that are due, begins the phase, in which every status is written at once, and notes the busy
+    /// CronJobs.
+    fn advance_to(&mut self, phase: ShardPhase, now: Timestamp) {
         if !self.phase.acts() {
             return;
         }
@@ -67,27 +69,28 @@ impl ShardState {
         for owner in &owners {
             self.evaluate(*owner, now);
         }
-        owners.retain(|owner| self.is_unsettled(*owner));
-        self.unsettled = owners;
+        owners.retain(|owner| self.is_busy(*owner));
+        self.busy = owners;
     }
 
     /// Whether everything that was open at the close or the seal, or that was ordered since, is answered and stored.
-    pub fn is_settled(&mut self) -> bool {
+    pub fn is_idle(&mut self) -> bool {
         if self.phase < ShardPhase::Closing {
             return false;
         }
-        while let Some(owner) = self.unsettled.last() {
-            if self.is_unsettled(*owner) {
+        while let Some(owner) = self.busy.last() {
+            if self.is_busy(*owner) {
                 return false;
             }
-            self.unsettled.pop();
+            self.busy.pop();
         }
         true
     }
 
-    fn is_unsettled(&self, owner: OwnerIndex) -> bool {
-        let cron_job = self.index.get_cron_job(owner);
-        cron_job.is_some_and(|cron_job| !is_settled(cron_job))
+    fn is_busy(&self, owner: OwnerIndex) -> bool {
+        self.index
+            .get_cron_job(owner)
+            .is_some_and(|cron_job| !is_idle(cron_job))
     }
 
     /// Whether the shard acts and is not paused.
@@ -126,7 +129,7 @@ impl ShardState {
 
 /// Whether no request about the slot is in flight and the status is stored. A refused status waits for its next attempt
 /// and does not delay the handover.
-fn is_settled(cron_job: &CronJobState) -> bool {
+fn is_idle(cron_job: &CronJobState) -> bool {
     let is_asked_about = cron_job.open.as_ref().is_some_and(OpenSlot::is_asked_about);
     let is_refused = cron_job.n_status_failures > 0 && cron_job.emitted.is_none();
     !is_asked_about && (cron_job.is_status_stored() || cron_job.is_undecodable || is_refused)

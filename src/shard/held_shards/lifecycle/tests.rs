@@ -157,7 +157,7 @@ impl Replica {
         self.command(ShardCommand::Seal(SealOrder {
             shard_term: shard_term(term),
             close_by,
-            has_successor: true,
+            has_next_leader: true,
         }));
     }
 

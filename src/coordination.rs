@@ -42,7 +42,7 @@ pub use jobs_labelled::JobsLabelled;
 pub use leadership::{Leadership, RenewalAnswer, Stamp, WriteLimits};
 pub use placement::{Placement, Situation};
 pub use protocol::{Installation, MemberSettings, ProtocolRange};
-pub use record::{Acceptance, Holder, LeaseRecord, MemberLease, Plan, ShardLease, annotation};
+pub use record::{Acceptance, Holder, LeaseList, LeaseRecord, MemberLease, Plan, ShardLease, annotation};
 pub use ring::MemberRing;
 pub use timing::Timing;
 pub use write::LeaseWrite;

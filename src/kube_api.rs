@@ -23,7 +23,7 @@ pub use client::{Answered, ApiClient};
 pub use events::{EventAction, EventAggregator};
 pub use exchange::ExchangeError;
 pub use http::{ApiServer, WriteConnections, lease_client, watch_client};
-pub use leases::{LeaseApi, LeaseError, LeaseEvent, LeaseList, LeaseReply, OwnerPod};
+pub use leases::{LeaseApi, LeaseError, LeaseEvent, LeaseReply, OwnerPod};
 pub use objects::{
     classify::{Answer, EventOutcome, LabelOutcome},
     decode::{DecodeError, Decoder, ReceivedJob},

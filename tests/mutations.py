@@ -103,7 +103,7 @@ UNIT = {
     "watch-resumed-in-another-history": ("src/kube_api/watch/list_watch/history.rs", "if current >= newest ||", "if current >= ResourceVersion::default() ||", "history::tests"),
     "proof-advances-an-older-cache": ("src/kube_api/watch/cron_job_cache.rs", "            && *at >= since\n", "", "proof_of_no_change"),
     "no-check-before-an-eviction": ("src/controller/list_task/cron_jobs.rs", "self.delivered.iter().map(|delivered| self.advance", "self.delivered.iter().take(0).map(|delivered| self.advance", "one_short_watch"),
-    "leases-that-went-back-believed": (f"{ELECTION}/lease_view.rs", "version < self.observed_version || leases.iter().any(is_older)", "version < self.observed_version && leases.iter().any(is_older)", "tests::history"),
+    "leases-that-went-back-believed": (f"{ELECTION}/lease_view.rs", "list.resource_version < self.observed_version || list", "list.resource_version < self.observed_version && list", "tests::history"),
     "all-shards-sealed-at-once": ("src/shard/held_shards/lifecycle.rs", "seal_when_idle(has_room && !is_sealed, now)", "seal_when_idle(has_room || is_sealed, now)", "one_shard_at_a_time"),
     "a-replica-that-may-not-act-judges": ("src/shard/state/phase.rs", "        self.is_paused = true;", "        self.is_paused = false;", "a_paused_shard_takes_inputs"),
     "lone-replica-beside-a-member-that-leaves": (f"{ELECTION}/members.rs", "is_any_alone && (lease.is_draining || leads())", "is_any_alone && lease.is_draining && !leads()", "alone::"),

@@ -157,11 +157,7 @@ impl Election {
     pub fn handle(&mut self, input: ElectionInput, now: BootInstant) -> Vec<ElectionEffect> {
         self.detect_thaw(now);
         match input {
-            ElectionInput::Listed {
-                requested_at,
-                resource_version,
-                leases,
-            } => self.listed(requested_at, resource_version, &leases, now),
+            ElectionInput::Listed { requested_at, list } => self.listed(requested_at, &list, now),
             ElectionInput::Applied(record) => {
                 self.view.apply(&record, now);
                 self.view.observe_version(record.resource_version);
@@ -207,15 +203,10 @@ impl Election {
     /// Whether a consistent list of Leases proves that the API server's history went back. Then the state of the
     /// election is unreliable.
     pub fn is_contradicted_by(&self, input: &ElectionInput) -> bool {
-        let ElectionInput::Listed {
-            requested_at,
-            resource_version,
-            leases,
-        } = input
-        else {
+        let ElectionInput::Listed { requested_at, list } = input else {
             return false;
         };
-        self.view.is_contradicted_by(*requested_at, *resource_version, leases)
+        self.view.is_contradicted_by(*requested_at, list)
     }
 
     /// Advances the time and returns the effects. An early or repeated call is harmless.

@@ -1,20 +1,17 @@
 //! Every fact that an election can receive.
 
-use super::{Incarnation, Installation, JobsLabelled, LeaseKey, LeaseRecord, RequestId};
+use super::{Incarnation, Installation, JobsLabelled, LeaseKey, LeaseList, LeaseRecord, RequestId};
 use crate::shard::{BootInstant, ResourceVersion, ShardReport};
 
 /// A fact.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ElectionInput {
-    /// A complete and consistent list of the installation's Leases (a request without resourceVersion). The watch
-    /// continues from it.
+    /// The response to a list of Leases without resourceVersion. The watch continues from it.
     Listed {
         /// The instant at which the request was sent.
         requested_at: BootInstant,
-        /// The resourceVersion of the list.
-        resource_version: ResourceVersion,
-        /// All Leases of the installation, except shard Leases of other shard counts.
-        leases: Vec<LeaseRecord>,
+        /// The list.
+        list: LeaseList,
     },
     /// The watch delivered a new or changed Lease.
     Applied(LeaseRecord),

@@ -109,6 +109,15 @@ impl LeaseRecord {
     }
 }
 
+/// A complete and consistent list of the installation's Leases.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct LeaseList {
+    /// The version of the list; a watch continues from it.
+    pub resource_version: ResourceVersion,
+    /// The shard Leases of this shard count, and all member Leases.
+    pub leases: Vec<LeaseRecord>,
+}
+
 /// The holder of a Lease.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Holder {

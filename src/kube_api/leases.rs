@@ -28,7 +28,9 @@ use self::{
     object::{LeasePage, selector},
 };
 use crate::{
-    coordination::{InstallationName, LeaseKey, LeaseNames, LeaseRecord, LeaseWrite, ReadAnswer, WriteAnswer},
+    coordination::{
+        InstallationName, LeaseKey, LeaseList, LeaseNames, LeaseRecord, LeaseWrite, ReadAnswer, WriteAnswer,
+    },
     kube_api::{
         exchange::{self, ExchangeError, Request},
         http::ServerDate,
@@ -77,15 +79,6 @@ pub struct LeaseReply<T> {
     pub server_date: Option<ServerDate>,
     /// The message of the server or of the transport, if the request did not succeed.
     pub message: Option<String>,
-}
-
-/// All Leases of the installation at one version.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeaseList {
-    /// The version of the list; a watch continues from it.
-    pub resource_version: ResourceVersion,
-    /// The shard Leases of this shard count, and all member Leases.
-    pub leases: Vec<LeaseRecord>,
 }
 
 /// An event of the watch.

@@ -11,8 +11,8 @@ use futures::{Stream, StreamExt, future::BoxFuture};
 use super::refusals::Refusals;
 use crate::{
     controller::clock::Clock,
-    coordination::ElectionInput,
-    kube_api::leases::{LeaseApi, LeaseError, LeaseEvent, LeaseList},
+    coordination::{ElectionInput, LeaseList},
+    kube_api::leases::{LeaseApi, LeaseError, LeaseEvent},
     shard::{BootInstant, ResourceVersion},
 };
 
@@ -134,17 +134,9 @@ impl LeaseWatch {
     }
 
     fn listed(&mut self, requested_at: BootInstant, list: LeaseList) -> ElectionInput {
-        let LeaseList {
-            resource_version,
-            leases,
-        } = list;
-        self.stage = watch(&self.api, resource_version, self.patience);
+        self.stage = watch(&self.api, list.resource_version, self.patience);
         self.is_trusted = true;
-        ElectionInput::Listed {
-            requested_at,
-            resource_version,
-            leases,
-        }
+        ElectionInput::Listed { requested_at, list }
     }
 
     fn take(&mut self, event: LeaseEvent) {
@@ -217,8 +209,10 @@ mod tests {
         let listed = tokio::time::timeout(Duration::from_millis(1_500), leases.next()).await;
         let expected = ElectionInput::Listed {
             requested_at: begun,
-            resource_version: ResourceVersion(7),
-            leases: Vec::new(),
+            list: LeaseList {
+                resource_version: ResourceVersion(7),
+                leases: Vec::new(),
+            },
         };
         assert_eq!(listed, Ok(expected));
     }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use crate::{
-    coordination::{Holder, LeaseKey, LeaseRecord, MemberLease, ShardLease},
+    coordination::{Holder, LeaseKey, LeaseList, LeaseRecord, MemberLease, ShardLease},
     shard::{BootInstant, ResourceVersion, ShardCount, ShardId, ShardSet, Term},
 };
 
@@ -265,22 +265,17 @@ impl LeaseView {
     /// Whether a consistent list proves that the API server's history went back, as after a restore of etcd. The list
     /// is older than what the watch has delivered, or contains a Lease in an older version than was known when the list
     /// was requested. With `--bump-revision` the list's version grows, but the versions of its Leases go back.
-    pub(super) fn is_contradicted_by(
-        &self,
-        requested_at: BootInstant,
-        version: ResourceVersion,
-        leases: &[LeaseRecord],
-    ) -> bool {
+    pub(super) fn is_contradicted_by(&self, requested_at: BootInstant, list: &LeaseList) -> bool {
         let is_older = |record: &LeaseRecord| {
             let known = self.last_seen(&record.key);
             known.is_some_and(|(known, since)| record.resource_version < known && since <= requested_at)
         };
-        version < self.observed_version || leases.iter().any(is_older)
+        list.resource_version < self.observed_version || list.leases.iter().any(is_older)
     }
 
-    /// Applies a complete list of the Leases at a version. Newer known versions stay.
-    pub(super) fn replace(&mut self, version: ResourceVersion, leases: &[LeaseRecord], now: BootInstant) {
-        let listed: BTreeSet<&LeaseKey> = leases.iter().map(|record| &record.key).collect();
+    /// Applies a list. Newer known versions stay.
+    pub(super) fn replace(&mut self, list: &LeaseList, now: BootInstant) {
+        let listed: BTreeSet<&LeaseKey> = list.leases.iter().map(|record| &record.key).collect();
         let members = self.members.keys().cloned().map(LeaseKey::Member);
         let shards = self
             .shards()
@@ -288,14 +283,14 @@ impl LeaseView {
             .map(|(shard, _)| LeaseKey::Shard(shard));
         let gone: Vec<LeaseKey> = members.chain(shards).filter(|key| !listed.contains(key)).collect();
         for key in gone {
-            self.delete(&key, version, now);
+            self.delete(&key, list.resource_version, now);
         }
-        for record in leases {
+        for record in &list.leases {
             if let LeaseKey::Member(_) = record.key {
                 self.apply(record, now);
             }
         }
-        for record in leases {
+        for record in &list.leases {
             self.apply(record, now);
         }
         if self.n_lists == 0 {
@@ -303,7 +298,7 @@ impl LeaseView {
         }
         self.n_lists += 1;
         self.is_connected = true;
-        self.observe_version(version);
+        self.observe_version(list.resource_version);
     }
 
     /// If many absences are recorded, drops those of members that hold no shard.

@@ -4,8 +4,8 @@ use std::{collections::VecDeque, time::Duration};
 
 use super::{Election, ElectionEffect, Guards, LeaseView};
 use crate::{
-    coordination::{ExitReason, Incarnation, LeaseRecord, MemberLease, Plan, RejoinReason},
-    shard::{BootInstant, ResourceVersion, ShardSet},
+    coordination::{ExitReason, Incarnation, LeaseList, LeaseRecord, MemberLease, Plan, RejoinReason},
+    shard::{BootInstant, ShardSet},
 };
 
 /// The most renewals that are remembered because the watch has not delivered them or because they failed; more than are
@@ -159,15 +159,9 @@ impl ActiveMembership {
 }
 
 impl Election {
-    pub(super) fn listed(
-        &mut self,
-        requested_at: BootInstant,
-        version: ResourceVersion,
-        leases: &[LeaseRecord],
-        now: BootInstant,
-    ) {
-        self.view.replace(version, leases, now);
-        for record in leases {
+    pub(super) fn listed(&mut self, requested_at: BootInstant, list: &LeaseList, now: BootInstant) {
+        self.view.replace(list, now);
+        for record in &list.leases {
             self.observe_own_renewal(record, now);
         }
         let requested_at = if self.guards().fence_from_send {

@@ -5,15 +5,17 @@ use super::{
     stale_view::{at, config, lease},
 };
 use crate::{
-    coordination::{ElectionInput, LeaseKey, LeaseRecord},
+    coordination::{ElectionInput, LeaseKey, LeaseList, LeaseRecord},
     shard::{ResourceVersion, ShardId},
 };
 
-fn listed(requested_at: u64, version: u64, leases: Vec<LeaseRecord>) -> ElectionInput {
+pub(super) fn listed(requested_at: u64, version: u64, leases: Vec<LeaseRecord>) -> ElectionInput {
     ElectionInput::Listed {
         requested_at: at(requested_at),
-        resource_version: ResourceVersion(version),
-        leases,
+        list: LeaseList {
+            resource_version: ResourceVersion(version),
+            leases,
+        },
     }
 }
 

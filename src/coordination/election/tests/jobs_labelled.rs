@@ -4,6 +4,7 @@ use jiff::Timestamp;
 
 use super::{
     super::Election,
+    history::listed,
     stale_view::{at, config, lease},
     world::World,
 };
@@ -70,12 +71,7 @@ fn member(name: &str, settings: &MemberSettings, proof: Option<JobsLabelled>) ->
 /// The proof that counts for a replica that lists these Leases.
 fn known_of(leases: Vec<LeaseRecord>) -> Option<JobsLabelled> {
     let mut election = Election::new(config(), at(100));
-    let listed = ElectionInput::Listed {
-        requested_at: at(100),
-        resource_version: ResourceVersion(10),
-        leases,
-    };
-    election.handle(listed, at(100));
+    election.handle(listed(100, 10, leases), at(100));
     election.jobs_labelled()
 }
 

@@ -404,13 +404,9 @@ impl State {
             Request::List { .. } if self.faults.contains(&Fault::StallWatch(at)) => {}
             Request::List { requested_at } => {
                 self.nodes[at].has_listed = true;
-                let leases: Vec<LeaseRecord> = self.store.leases.values().cloned().collect();
-                let resource_version = ResourceVersion(self.store.version);
-                self.nodes[at].answers.push_back(ElectionInput::Listed {
-                    requested_at,
-                    resource_version,
-                    leases,
-                });
+                let list = self.store.list();
+                let input = ElectionInput::Listed { requested_at, list };
+                self.nodes[at].answers.push_back(input);
             }
             Request::Write(effect) => {
                 let before = self.store.leases.clone();

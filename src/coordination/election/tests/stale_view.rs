@@ -3,7 +3,10 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use super::super::{Election, ElectionConfig, Guards};
+use super::{
+    super::{Election, ElectionConfig, Guards},
+    history::listed,
+};
 use crate::{
     coordination::{
         ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey, LeaseRecord, MemberSettings, ProtocolRange,
@@ -79,11 +82,8 @@ fn takes_from_new_member(guards: Guards) -> bool {
     election.handle(ElectionInput::InstallationKnown(installation), at(100));
     election.handle(ElectionInput::Shards(ShardReport::Synced), at(100));
     // The other replica leads in its second incarnation. It releases the shard, and this replica requests it.
-    let listed = ElectionInput::Listed {
-        requested_at: at(100),
-        resource_version: ResourceVersion(10),
-        leases: vec![lease(them, 9, "pod/them/0000000000000002"), lease(shard.clone(), 8, "")],
-    };
+    let leases = vec![lease(them, 9, "pod/them/0000000000000002"), lease(shard.clone(), 8, "")];
+    let listed = listed(100, 10, leases);
     let join = request(&election.handle(listed, at(100)), &us).unwrap();
     let joined = lease(us, 11, "pod/us/0000000000000001");
     let answer = WriteAnswer::Done(Box::new(joined.clone()));

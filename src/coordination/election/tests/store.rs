@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::{
     coordination::{
-        ElectionEffect, ElectionInput, LeaseKey, LeaseRecord, LeaseWrite, ReadAnswer, RequestId, WriteAnswer,
+        ElectionEffect, ElectionInput, LeaseKey, LeaseList, LeaseRecord, LeaseWrite, ReadAnswer, RequestId, WriteAnswer,
     },
     shard::{ResourceVersion, ShardId, Term},
 };
@@ -46,6 +46,13 @@ pub(super) struct Store {
 }
 
 impl Store {
+    pub(super) fn list(&self) -> LeaseList {
+        LeaseList {
+            resource_version: ResourceVersion(self.version),
+            leases: self.leases.values().cloned().collect(),
+        }
+    }
+
     /// Executes a request and returns its response; `None` for an effect that is not a request.
     pub(super) fn carry_out(&mut self, effect: &ElectionEffect, wall: Timestamp) -> Option<ElectionInput> {
         match effect {

@@ -18,7 +18,7 @@ use crate::{
         Adoption, Election, ElectionConfig, ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey,
         MemberSettings, Overview, ProtocolRange, RejoinReason, StopReason, Timing,
     },
-    shard::{BootInstant, Entry, ResourceVersion, ShardCount, ShardId, ShardReport, Term},
+    shard::{BootInstant, Entry, ShardCount, ShardId, ShardReport, Term},
 };
 
 /// A small seeded generator (`SplitMix64`).
@@ -310,11 +310,8 @@ impl World {
                     let retry = self.local(at);
                     return self.post(at, 500, Message::List { requested_at: retry });
                 }
-                let input = ElectionInput::Listed {
-                    requested_at,
-                    resource_version: ResourceVersion(self.store.version),
-                    leases: self.store.leases.values().cloned().collect(),
-                };
+                let list = self.store.list();
+                let input = ElectionInput::Listed { requested_at, list };
                 let cursor = self.store.log.len();
                 let delay = self.latency();
                 self.post(at, delay, Message::Listed { input, cursor });

@@ -1,6 +1,12 @@
-//! The reasons for which a replica takes no shards.
+//! The reasons for which a replica takes no shards, among them disagreement with other members.
 
-use crate::coordination::{Installation, MemberSettings, ProtocolRange};
+use jiff::SignedDuration;
+
+use super::{Election, membership::Membership};
+use crate::{
+    coordination::{Installation, JobsLabelled, MemberLease, MemberSettings, ProtocolRange},
+    shard::BootInstant,
+};
 
 /// The reason why this replica takes no shards.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
@@ -87,5 +93,153 @@ impl NotOwning {
             NotOwning::ProtocolDiffers { .. } => "protocol_differs",
             NotOwning::SettingsDiffer { .. } => "settings_differ",
         }
+    }
+}
+
+impl Election {
+    /// The reason why this replica takes no shards; `None` if it does.
+    pub(super) fn not_owning(&self, now: BootInstant) -> Option<NotOwning> {
+        if let Some(disagreement) = self.disagreement() {
+            return Some(disagreement);
+        }
+        if self.is_draining() {
+            Some(NotOwning::Draining)
+        } else if !self.is_willing {
+            Some(NotOwning::Unwilling)
+        } else if !matches!(self.membership, Membership::Member(_)) {
+            Some(NotOwning::NoMember)
+        } else if !self.may_act(now) {
+            Some(NotOwning::Fenced)
+        } else if !self.is_synced {
+            Some(NotOwning::NotSynced)
+        } else if let Some(differ) = self.settings_differ() {
+            Some(differ)
+        } else if !self.is_announced() {
+            Some(NotOwning::NotAnnounced)
+        } else {
+            None
+        }
+    }
+
+    /// Whether this replica's own watch has delivered the announcement that this replica takes shards. Then the
+    /// watches of other members have delivered it too, or soon will.
+    fn is_announced(&self) -> bool {
+        self.own_lease().is_some_and(MemberLease::accepts)
+    }
+
+    /// The disagreement of this replica with the installation, or with the members that take shards.
+    pub(super) fn disagreement(&self) -> Option<NotOwning> {
+        if self.config.settings.is_alone() {
+            return None;
+        }
+        let ours = &self.config.installation;
+        let Some(theirs) = &self.installation else {
+            return Some(NotOwning::InstallationUnknown);
+        };
+        if theirs != ours {
+            let (ours, theirs) = (ours.clone(), theirs.clone());
+            return Some(NotOwning::InstallationDiffers { ours, theirs });
+        }
+        let (min, max) = (self.config.protocol.min, self.config.protocol.max);
+        let others = self.takers().filter(|(pod_uid, _)| !self.is_us(pod_uid));
+        let mut theirs = others.map(|(_, lease)| lease.protocol);
+        let stranger = theirs.find(|theirs| theirs.max < min || theirs.min > max)?;
+        // Members that take shards continue, and a new member with an incompatible protocol waits. Of two members
+        // that joined at once, the newer version waits, because the older version cannot detect the conflict.
+        let is_incumbent = self.own_lease().is_some_and(MemberLease::accepts);
+        (!is_incumbent || stranger.max < min).then_some(NotOwning::ProtocolDiffers {
+            ours: self.config.protocol,
+            theirs: stranger,
+        })
+    }
+
+    /// The settings of other members that take shards and have different settings. A member whose version publishes
+    /// none counts as agreeing. A replica that runs alone shares no shards, so it counts regardless of the
+    /// installation's constants.
+    fn other_settings(&self) -> impl Iterator<Item = &MemberSettings> {
+        let ours = &self.config.settings;
+        let members = self.view.members.iter();
+        members
+            .filter(|(pod_uid, _)| !self.is_us(pod_uid))
+            .map(|(_, seen)| &seen.lease)
+            .filter_map(|lease| Some((lease, lease.settings.as_ref()?)))
+            .filter(|(lease, theirs)| {
+                let is_any_alone = ours.is_alone() || theirs.is_alone();
+                let is_comparable = is_any_alone || lease.installation == self.own_installation;
+                is_comparable && self.is_active(lease, is_any_alone)
+            })
+            .map(|(_, theirs)| theirs)
+            .filter(move |theirs| *theirs != ours)
+    }
+
+    /// Whether a member starts Jobs or soon will. If one of the two replicas runs alone, no shard Lease prevents a
+    /// leaving member and the other replica from acting on the same CronJob. That member counts until it is gone or
+    /// leads no shard.
+    fn is_active(&self, lease: &MemberLease, is_any_alone: bool) -> bool {
+        let Some(member) = lease.holder.member() else {
+            return false;
+        };
+        let leads = || {
+            let mut shards = self.view.shards();
+            shards.any(|(_, seen)| seen.lease.as_ref().is_some_and(|shard| shard.holder.is(member)))
+        };
+        lease.accepts() || is_any_alone && (lease.is_draining || leads())
+    }
+
+    /// The reason why this replica's settings prevent it from taking shards, if they do. A member that already takes
+    /// shards continues, and a new member with other settings waits. Of two members that start at once, the member
+    /// whose Lease was written first continues.
+    pub(super) fn settings_differ(&self) -> Option<NotOwning> {
+        let is_established = self.active().is_some_and(|active| active.is_established);
+        if self.is_draining() || is_established {
+            return None;
+        }
+        let theirs = self.other_settings().min_by_key(ToString::to_string)?;
+        Some(NotOwning::SettingsDiffer {
+            ours: self.config.settings.clone(),
+            theirs: theirs.clone(),
+        })
+    }
+
+    /// Whether the view contains an active replica that must not be active together with this replica.
+    pub fn sees_another_active(&self) -> bool {
+        !self.is_without_other_settings()
+    }
+
+    /// Whether this replica's view contains no other member that takes shards with other settings.
+    pub(super) fn is_without_other_settings(&self) -> bool {
+        self.other_settings().next().is_none()
+    }
+
+    /// The latest proof in the view that every Job of a CronJob has its label. A proof of another member counts if
+    /// both have the same settings and so the same Jobs. A replica that runs alone creates Jobs without a label, so a
+    /// proof counts only if it is later than the last Lease of such a replica.
+    pub fn jobs_labelled(&self) -> Option<JobsLabelled> {
+        let leases = || self.view.members.values().map(|seen| &seen.lease);
+        let is_alike = |lease: &&MemberLease| {
+            lease.installation == self.own_installation && lease.settings.as_ref() == Some(&self.config.settings)
+        };
+        let proofs = leases().filter(is_alike).filter_map(|lease| lease.jobs_labelled);
+        let latest = proofs.chain(self.jobs_labelled).max()?;
+        let is_alone = |lease: &&MemberLease| lease.settings.as_ref().is_some_and(MemberSettings::is_alone);
+        let ends = leases().filter(is_alone).filter_map(|lease| {
+            let duration = SignedDuration::from_secs(lease.duration_secs.into());
+            lease.renewed_at?.checked_add(duration).ok()
+        });
+        (ends.max() < Some(latest.at)).then_some(latest)
+    }
+
+    /// Whether a shard may be handed over: this replica and the members that take shards share a protocol version and
+    /// the same settings.
+    pub(super) fn can_transfer(&self) -> bool {
+        self.is_without_other_settings() && self.effective_protocol().is_some()
+    }
+
+    /// The newest protocol version that this replica and the members that take shards support; `None` if there is no
+    /// such version.
+    fn effective_protocol(&self) -> Option<u16> {
+        let takers = self.takers().map(|(_, lease)| lease.protocol);
+        let ranges = takers.chain([self.config.protocol]);
+        ProtocolRange::effective(ranges)
     }
 }

@@ -10,7 +10,6 @@ mod eviction;
 mod guards;
 mod handover;
 mod lease_view;
-mod leaving;
 mod led_shard;
 mod members;
 mod membership;
@@ -29,10 +28,10 @@ use self::{
     membership::{ActiveMembership, Membership},
     requests::{Purpose, Requests},
 };
-pub use self::{leaving::CLOSE_MAX, not_owning::NotOwning};
+pub use self::{handover::CLOSE_MAX, not_owning::NotOwning};
 use super::{
     Adoption, ElectionEffect, ElectionInput, Incarnation, Installation, JobsLabelled, LeaseKey, MemberIdentity,
-    MemberSettings, ProtocolRange, RejoinReason, Timing, WriteAnswer,
+    MemberSettings, ProtocolRange, RejoinReason, Timing,
 };
 use crate::shard::{BootInstant, ShardId, ShardPhase, ShardReport, ShardSet, Term};
 
@@ -111,7 +110,7 @@ pub struct Election {
     is_willing: bool,
     /// The instant at which this replica began to leave.
     drain: Option<BootInstant>,
-    last_handled: Option<BootInstant>,
+    last_handled: BootInstant,
     wakeup: BootInstant,
     effects: Vec<ElectionEffect>,
 }
@@ -139,14 +138,14 @@ impl Election {
             taking: BTreeMap::new(),
             recreating: ShardSet::EMPTY,
             loading: BTreeMap::new(),
-            members: Members::default(),
+            members: Members::new(now),
             last_offer_inputs: None,
             installation: None,
             jobs_labelled: None,
             is_synced: false,
             is_willing: true,
             drain: None,
-            last_handled: None,
+            last_handled: now,
             wakeup: now,
             effects: Vec::new(),
             config,
@@ -176,7 +175,7 @@ impl Election {
             ElectionInput::JobsLabelled(proof) => self.jobs_labelled = self.jobs_labelled.max(Some(proof)),
             ElectionInput::Willing(is_willing) => self.set_willing(is_willing, now),
             ElectionInput::DrainRequested => self.drain(now),
-            ElectionInput::Rejoined(incarnation) => self.rejoined(incarnation, now),
+            ElectionInput::Rejoined(incarnation) => self.rejoined(incarnation),
         }
         self.derive_effects(now);
         std::mem::take(&mut self.effects)
@@ -222,10 +221,9 @@ impl Election {
     }
 
     /// The instant until which led shards may act; `None` if they may not.
-    pub fn act_until(&self) -> Option<BootInstant> {
-        self.membership
-            .active()
-            .map(|active| active.act_until(self.fence_after(), self.guards()))
+    fn act_until(&self) -> Option<BootInstant> {
+        let active = self.active()?;
+        Some(active.act_until(self.fence_after(), self.guards()))
     }
 
     /// The shards in quarantine.
@@ -235,7 +233,7 @@ impl Election {
 
     /// Returns the summary of the election.
     pub fn overview(&self, now: BootInstant) -> Overview {
-        let vacancies = self.vacancies();
+        let vacancies = self.vacancies().into_iter();
         Overview {
             identity: self.identity.clone(),
             not_owning: self.not_owning(now),
@@ -245,10 +243,7 @@ impl Election {
                 .iter()
                 .map(|(shard, led_shard)| (*shard, (led_shard.term, led_shard.phase())))
                 .collect(),
-            unowned: vacancies
-                .into_iter()
-                .map(|(shard, vacancy)| (shard, vacancy.since))
-                .collect(),
+            unowned: vacancies.map(|(shard, vacancy)| (shard, vacancy.since)).collect(),
             quarantined: self.view.quarantined(),
             n_takers: self.takers().count(),
         }
@@ -262,7 +257,7 @@ impl Election {
         }
         self.judge_own_lease();
         self.refresh_trust(now);
-        self.settle_members(now);
+        self.note_members(now);
         self.follow_leases(now);
         if self.may_act(now) {
             self.evict_silent(now);
@@ -277,17 +272,15 @@ impl Election {
         if let Some(expiry) = self.requests.next_expiry(self.config.timing.attempt_timeout) {
             self.wake_at(expiry);
         }
-        self.last_handled = Some(now);
+        self.last_handled = now;
     }
 
     /// Ends the incarnation of a process that did not run for as long as its fence: its queues and sockets hold
     /// requests from before the pause.
     fn detect_thaw(&mut self, now: BootInstant) {
-        let is_thaw = self
-            .last_handled
-            .is_some_and(|last| now.since(last) > self.fence_after());
+        let is_thaw = now.since(self.last_handled) > self.fence_after();
         if is_thaw && matches!(self.membership, Membership::Joining { .. } | Membership::Member(_)) {
-            self.end_incarnation(RejoinReason::Thawed);
+            self.rejoin(RejoinReason::Thawed);
         }
     }
 
@@ -321,6 +314,10 @@ impl Election {
 
     fn active(&self) -> Option<&ActiveMembership> {
         self.membership.active()
+    }
+
+    fn is_established(&self) -> bool {
+        self.active().is_some_and(|active| active.is_established)
     }
 }
 

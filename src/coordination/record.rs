@@ -24,7 +24,7 @@ pub mod annotation {
     pub const DRAINING: &str = "cronwheel.dev/draining";
     /// Member: set if it found no Lease at all when it started.
     pub const GENESIS: &str = "cronwheel.dev/genesis";
-    /// Member: the shards that it is about to hand over, and their targets.
+    /// Member: the shards that it is about to hand over, and their next leaders.
     pub const PLAN: &str = "cronwheel.dev/plan";
     /// Member: the shards that it has loaded and is ready to lead.
     pub const LOADED: &str = "cronwheel.dev/loaded";
@@ -278,37 +278,37 @@ impl ShardLease {
     }
 }
 
-/// The shards that a member is about to hand over, with the pod uids of their targets.
+/// The shards that a member is about to hand over, with the pod uids of their next leaders.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Plan(pub BTreeMap<ShardId, Box<str>>);
 
 impl Plan {
-    /// The shards for one target.
-    pub fn for_target<'a>(&'a self, pod_uid: &'a str) -> impl Iterator<Item = ShardId> + 'a {
+    /// The shards for one member.
+    pub fn shards_for<'a>(&'a self, pod_uid: &'a str) -> impl Iterator<Item = ShardId> + 'a {
         self.0
             .iter()
-            .filter(move |(_, target)| target.as_ref() == pod_uid)
+            .filter(move |(_, next_leader)| next_leader.as_ref() == pod_uid)
             .map(|(shard, _)| *shard)
     }
 
-    /// Formats as `uid=1,2;uid=3`. With 1024 shards the text is below 64 KiB for any targets.
+    /// Formats as `uid=1,2;uid=3`. With 1024 shards the text is below 64 KiB for any members.
     pub fn to_text(&self) -> String {
-        let mut by_target: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-        for (shard, target) in &self.0 {
-            by_target.entry(target).or_default().push(shard.0.to_string());
+        let mut by_member: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for (shard, next_leader) in &self.0 {
+            by_member.entry(next_leader).or_default().push(shard.0.to_string());
         }
-        let entries = by_target.into_iter();
-        let entries = entries.map(|(target, shards)| format!("{target}={}", shards.join(",")));
+        let entries = by_member.into_iter();
+        let entries = entries.map(|(pod_uid, shards)| format!("{pod_uid}={}", shards.join(",")));
         entries.collect::<Vec<_>>().join(";")
     }
 
     /// Parses a text; invalid parts are ignored.
     fn parse(text: &str, count: ShardCount) -> Plan {
         let mut plan = Plan::default();
-        for (target, shards) in text.split(';').filter_map(|entry| entry.split_once('=')) {
+        for (pod_uid, shards) in text.split(';').filter_map(|entry| entry.split_once('=')) {
             let shards = shards.split(',').filter_map(|number| number.parse().ok().map(ShardId));
             let known = shards.filter(|shard| count.has(*shard));
-            plan.0.extend(known.map(|shard| (shard, target.into())));
+            plan.0.extend(known.map(|shard| (shard, pod_uid.into())));
         }
         plan
     }
@@ -324,15 +324,15 @@ mod tests {
 
     #[test]
     fn a_plan_round_trips_and_its_text_is_short() {
-        for n_targets in [1, 2, 5, 50, 300, 1024] {
-            let target = |shard: ShardId| format!("9f0c1a52-8d7e-4b1f-9a53-{:012}", usize::from(shard.0) % n_targets);
-            let plan = Plan(COUNT.shards().map(|shard| (shard, target(shard).into())).collect());
+        for n_members in [1, 2, 5, 50, 300, 1024] {
+            let member = |shard: ShardId| format!("9f0c1a52-8d7e-4b1f-9a53-{:012}", usize::from(shard.0) % n_members);
+            let plan = Plan(COUNT.shards().map(|shard| (shard, member(shard).into())).collect());
             let text = plan.to_text();
-            assert_eq!(Plan::parse(&text, COUNT), plan, "{n_targets} targets");
+            assert_eq!(Plan::parse(&text, COUNT), plan, "{n_members} members");
             let loaded = ShardSet::all(COUNT).to_hex(COUNT);
             assert!(
                 text.len() + loaded.len() < ANNOTATIONS_MAX_BYTES / 4,
-                "{n_targets}: {} bytes",
+                "{n_members}: {} bytes",
                 text.len()
             );
         }
@@ -346,8 +346,8 @@ mod tests {
         }
         let some = Plan::parse("a=1,x,2;b", COUNT);
         assert_eq!(some.to_text(), "a=1,2");
-        assert_eq!(some.for_target("a").collect::<Vec<_>>(), [ShardId(1), ShardId(2)]);
-        assert_eq!(some.for_target("b").count(), 0);
+        assert_eq!(some.shards_for("a").collect::<Vec<_>>(), [ShardId(1), ShardId(2)]);
+        assert_eq!(some.shards_for("b").count(), 0);
     }
 
     #[test]

@@ -10,8 +10,8 @@ use std::{collections::BTreeMap, time::Duration};
 
 use super::{Adoption, Election, LeaseKey, Purpose, lease_view::SeenShard, members::Placed};
 use crate::{
-    coordination::{Holder, LeaseWrite, MemberLease, ShardLease, annotation},
-    shard::{BootInstant, ShardId, ShardSet, Term},
+    coordination::{Acceptance, Holder, LeaseWrite, ShardLease, annotation},
+    shard::{BootInstant, ShardId, Term},
 };
 
 /// Maximum number of shards that are requested at once. More would only queue: at about half a millisecond for each
@@ -92,8 +92,7 @@ impl Election {
 
     /// Takes the vacant shards whose turn for this replica has come.
     pub(super) fn adopt(&mut self, now: BootInstant) {
-        let is_established = self.active().is_some_and(|active| active.is_established);
-        if self.is_leaving() || !self.is_synced || !is_established {
+        if self.own_acceptance() != Acceptance::Now || !self.is_established() {
             return;
         }
         let vacancies = self.vacancies();
@@ -131,12 +130,8 @@ impl Election {
         // Members that know the term of the deleted Lease come first, so that the next term follows it.
         let is_gone = vacancy.adoption == Adoption::Crashed && seen.lease.is_none();
         let is_stranger = is_gone && seen.last_term == Term(0);
-        let turn = if is_stranger {
-            turn + placed.pod_uids.len()
-        } else {
-            turn
-        };
-        let turn = u32::try_from(turn).unwrap_or(u32::MAX);
+        let n_before = if is_stranger { placed.pod_uids.len() } else { 0 };
+        let turn = u32::try_from(turn + n_before).unwrap_or(u32::MAX);
         let at = vacancy.since + self.config.timing.stagger * turn;
         Some(at.max(seen.retry_at))
     }
@@ -238,23 +233,5 @@ impl Election {
                 self.send(Purpose::Write, write, now);
             }
         }
-    }
-
-    /// The shards that other members have announced to this replica.
-    pub(super) fn announced_to_us(&self) -> ShardSet {
-        let donors = self.live_members().filter(|(pod_uid, _)| !self.is_us(pod_uid));
-        let is_its_own = |lease: &MemberLease, shard: &ShardId| {
-            self.view
-                .lease(*shard)
-                .is_some_and(|shard| shard.holder == lease.holder)
-        };
-        donors
-            .flat_map(|(_, lease)| {
-                lease
-                    .plan
-                    .for_target(&self.config.pod_uid)
-                    .filter(move |shard| is_its_own(lease, shard))
-            })
-            .collect()
     }
 }

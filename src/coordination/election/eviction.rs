@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Election, LeaseKey, MemberIdentity, Purpose, lease_view::SeenMember};
 use crate::{
-    coordination::{LeaseWrite, WriteAnswer, annotation},
+    coordination::{LeaseWrite, annotation},
     shard::{BootInstant, fnv1a_64},
 };
 
@@ -12,9 +12,9 @@ impl Election {
     /// Begins to evict every member that has been silent for its own advertised duration, once this replica's turn has
     /// come. Silence is measured by this replica's clock, and only while its watch works.
     pub(super) fn evict_silent(&mut self, now: BootInstant) {
-        let others = self.view.members.iter().filter(|(pod_uid, _)| !self.is_us(pod_uid));
-        let candidates: Vec<(Box<str>, BootInstant)> = others
-            .filter_map(|(pod_uid, seen)| Some((pod_uid.clone(), self.evictable_at(pod_uid, seen)?)))
+        let candidates: Vec<(Box<str>, BootInstant)> = self
+            .other_members()
+            .filter_map(|(pod_uid, seen)| Some((pod_uid.into(), self.evictable_at(pod_uid, seen)?)))
             .collect();
         for (pod_uid, at) in candidates {
             if at > now {
@@ -44,8 +44,10 @@ impl Election {
         Some(at.max(seen.retry_at))
     }
 
-    /// The instant from which the first replica in turn may evict a member; `None` if the view is not trusted.
+    /// The instant from which the first replica in turn may evict a member; `None` if the member's Lease has no holder,
+    /// or the view is not trusted.
     fn expires_at(&self, seen: &SeenMember) -> Option<BootInstant> {
+        seen.lease.holder.member()?;
         let silent_since = if self.guards().trusted_watch {
             seen.changed_at.max(self.view.trusted_since?)
         } else {
@@ -62,27 +64,18 @@ impl Election {
     /// The instant after `now` at which the next member may be evicted by any replica, if the Leases of other members are
     /// not renewed; `None` if there is no such member, or if the view is not trusted.
     pub fn next_eviction(&self, now: BootInstant) -> Option<BootInstant> {
-        let others = self.view.members.iter().filter(|(pod_uid, _)| !self.is_us(pod_uid));
-        let held = others.filter(|(_, seen)| seen.lease.holder.member().is_some());
-        let expiries = held.filter_map(|(_, seen)| self.expires_at(seen));
+        let expiries = self.other_members().filter_map(|(_, seen)| self.expires_at(seen));
         expiries.filter(|at| *at > now).min()
-    }
-
-    pub(super) fn retry_victim_later(&mut self, victim: &str, now: BootInstant) {
-        let retry_at = now + self.config.timing.attempt_timeout;
-        if let Some(seen) = self.view.members.get_mut(victim) {
-            seen.retry_at = retry_at;
-        }
     }
 
     /// The number of members that come before this replica in evicting an incarnation. The order depends on the victim.
     fn eviction_turn(&self, pod_uid: &str, victim: &MemberIdentity) -> u32 {
         let order = |other: &str| fnv1a_64(format!("{other} evicts {victim}").as_bytes());
         let ours = order(&self.config.pod_uid);
-        let others = self.view.members.iter().filter(|(other, seen)| {
-            other.as_ref() != pod_uid && !self.is_us(other) && seen.lease.holder.member().is_some()
-        });
-        let n_before = others.filter(|(other, _)| order(other) < ours).count();
+        let is_before = |(other, seen): &(&str, &SeenMember)| {
+            *other != pod_uid && seen.lease.holder.member().is_some() && order(other) < ours
+        };
+        let n_before = self.other_members().filter(is_before).count();
         u32::try_from(n_before).unwrap_or(u32::MAX)
     }
 
@@ -97,16 +90,5 @@ impl Election {
         let write = LeaseWrite::without_holder(LeaseKey::Member(victim.into()))
             .annotate(annotation::EVICTED_BY, Some(self.identity.to_string()));
         self.send(Purpose::Write, write, now);
-    }
-
-    /// Handles the response to the write that evicts a member.
-    pub(super) fn eviction_answered(&mut self, victim: &str, answer: &WriteAnswer, now: BootInstant) {
-        match answer {
-            WriteAnswer::Done(_) => {}
-            WriteAnswer::Missing => self.view.missing(&LeaseKey::Member(victim.into()), now),
-            WriteAnswer::Conflict | WriteAnswer::Exists | WriteAnswer::Unknown | WriteAnswer::Refused => {
-                self.retry_victim_later(victim, now);
-            }
-        }
     }
 }

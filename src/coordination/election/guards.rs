@@ -2,6 +2,7 @@
 //! test disables it to show that it is needed.
 
 use super::Election;
+use crate::shard::BootInstant;
 
 /// The guards that are enabled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,6 +32,13 @@ impl Guards {
         whole_view: true,
         quorum_read: true,
     };
+}
+
+impl Guards {
+    /// The instant from which a fence counts, after an answer to this request.
+    pub(super) fn fence_from(self, sent_at: BootInstant, now: BootInstant) -> BootInstant {
+        if self.fence_from_send { sent_at } else { now }
+    }
 }
 
 impl Election {

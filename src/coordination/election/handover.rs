@@ -1,9 +1,9 @@
-//! Handing over a shard: announce it, let the target load it, seal it, and transfer it with one write. This module
-//! also contains the target's side: loading announced shards.
+//! Handing over a shard: announce it, let the next leader load it, seal it, and transfer it with one write. This module
+//! also contains the side of the next leader: loading announced shards.
 //!
-//! Only the leader moves a shard. A draining leader moves all its shards at once and chooses another target when one
-//! does not respond. A member with too many shards moves a few at a time, and continues to lead those that their target
-//! does not load.
+//! Only the leader moves a shard. A leaving leader moves all its shards at once, and chooses another next leader if one
+//! does not respond. A member with too many shards moves a few at a time, and continues to lead those that their next
+//! leader does not load.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -14,23 +14,29 @@ use super::{
     led_shard::{Handover, LedShard},
 };
 use crate::{
-    coordination::{LeaseWrite, Plan, annotation},
-    shard::{BootInstant, ResourceVersions, ShardCommand, ShardId, ShardSet, ShardTerm, Term},
+    coordination::{Acceptance, LeaseWrite, MemberLease, Plan, annotation},
+    shard::{BootInstant, ResourceVersions, SealOrder, ShardCommand, ShardId, ShardSet, ShardTerm, Term},
 };
 
 /// Maximum number of shards that a staying member hands over at a time, to reduce its number of shards.
 const PULLS_MAX: usize = 8;
 
-/// How long a leaving replica waits for a target to load a shard.
+/// The longest that a shard acts after a drain began, or after the order to seal it. Unanswered requests and unstored
+/// statuses are then left to the next leader. A shard that is sealed at this limit has no leader while it waits for
+/// missing answers, two seconds at most. A longer limit would leave less of the grace period of a Pod, 30 seconds, for
+/// the later phases of the shutdown.
+pub const CLOSE_MAX: Duration = Duration::from_secs(9);
+
+/// How long a leaving replica waits for the next leader to load a shard.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How long a staying replica waits for a target to load a shard. It leads the shard meanwhile, and lists take long in
-/// a large cluster.
+/// How long a staying replica waits for the next leader to load a shard. It leads the shard meanwhile, and lists take
+/// long in a large cluster.
 const PULL_LOAD_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Maximum number of targets that a leaving replica tries for a shard. If two targets are slow, for example because
+/// Maximum number of next leaders that a leaving replica tries for a shard. If two are slow, for example because
 /// everything is due at once, a third is likely to be slow too. The replica then releases the shard.
-const TARGETS_MAX: usize = 2;
+const NEXT_LEADERS_MAX: usize = 2;
 
 /// The inputs of the choice of shards to offer. While they are unchanged, the election does not compute the placement
 /// again.
@@ -44,39 +50,59 @@ pub(super) struct OfferInputs {
 }
 
 impl Election {
-    /// The handovers that this replica announces in its member Lease: every led shard with a target.
+    /// The handovers that this replica announces in its member Lease: every led shard with a next leader.
     pub(super) fn plan(&self) -> Plan {
         let entries = self
             .led_shards
             .iter()
-            .filter_map(|(shard, led_shard)| Some((*shard, led_shard.target()?.into())));
+            .filter_map(|(shard, led_shard)| Some((*shard, led_shard.next_leader()?.into())));
         Plan(entries.collect())
     }
 
-    /// Whether every led shard is sealed without a target and no other member takes shards.
-    pub(super) fn all_sealed_without_target(&self) -> bool {
-        let is_without_target =
-            |led_shard: &LedShard| matches!(&led_shard.handover, Handover::Sealed { target: None, .. });
-        self.led_shards.values().all(is_without_target) && !self.has_taker()
+    /// Whether this replica drains and has nothing left to hand over: every led shard is sealed without a next leader,
+    /// and no other member takes shards.
+    pub(super) fn may_leave(&self) -> bool {
+        let is_released =
+            |led_shard: &LedShard| matches!(&led_shard.handover, Handover::Sealed { next_leader: None, .. });
+        let is_all_released = || self.led_shards.values().all(is_released) && !self.has_other_taker();
+        self.is_draining() && (self.led_shards.is_empty() || is_all_released())
     }
 
-    pub(super) fn has_taker(&self) -> bool {
+    /// Whether another member takes shards.
+    fn has_other_taker(&self) -> bool {
         self.takers().any(|(pod_uid, _)| !self.is_us(pod_uid))
+    }
+
+    /// Begins to leave for good. Shards that are already being sealed get the drain's deadline if it is earlier.
+    pub(super) fn drain(&mut self, now: BootInstant) {
+        if !self.is_draining() {
+            self.drain = Some(now);
+            self.seal_again(|_| true, now);
+        }
+    }
+
+    /// Records whether this replica trusts its clock. When it stops doing so, shards that are being sealed close at
+    /// once, since no more requests are sent for them.
+    pub(super) fn set_willing(&mut self, is_willing: bool, now: BootInstant) {
+        let is_alarm = self.is_willing && !is_willing;
+        self.is_willing = is_willing;
+        if is_alarm {
+            self.seal_again(|_| true, now);
+        }
     }
 
     /// Advances the handover of every moving shard by one step.
     pub(super) fn hand_over(&mut self, now: BootInstant) {
         if self.is_leaving() {
             self.withdraw_offers();
-            self.seal_without_successor(now);
+            if !self.has_other_taker() {
+                // The gap of a handover does not matter any more, so all shards are sealed together.
+                self.seal_again(|has_next_leader| has_next_leader, now);
+            }
         }
         self.announce(now);
-        let moving = self.led_where(|led_shard| led_shard.handover != Handover::None);
-        if moving.is_empty() {
-            return;
-        }
         let busy = self.requests.busy_shards();
-        for shard in moving {
+        for shard in self.led_where(LedShard::is_moving) {
             self.follow_offer(shard, now);
             if !busy.contains(shard) {
                 self.transfer(shard, now);
@@ -89,7 +115,7 @@ impl Election {
     fn withdraw_offers(&mut self) {
         let takers: BTreeSet<Box<str>> = self.takers().map(|(pod_uid, _)| pod_uid.into()).collect();
         for led_shard in self.led_shards.values_mut() {
-            if matches!(&led_shard.handover, Handover::Offered { target, .. } if !takers.contains(target)) {
+            if matches!(&led_shard.handover, Handover::Offered { next_leader, .. } if !takers.contains(next_leader)) {
                 led_shard.handover = Handover::None;
                 self.last_offer_inputs = None;
             }
@@ -101,9 +127,7 @@ impl Election {
     fn may_go(&self, now: BootInstant) -> Vec<ShardId> {
         let window = self.config.timing.settle_window;
         let is_leaving = self.is_leaving();
-        self.led_where(|led_shard| {
-            led_shard.handover == Handover::None && (is_leaving || now >= led_shard.since + window)
-        })
+        self.led_where(|led_shard| !led_shard.is_moving() && (is_leaving || now >= led_shard.since + window))
     }
 
     /// The led shards that meet a condition.
@@ -116,12 +140,11 @@ impl Election {
     /// [`PULLS_MAX`] at a time.
     fn announce(&mut self, now: BootInstant) {
         let may_go = self.may_go(now);
-        let is_moving = |led_shard: &&LedShard| led_shard.handover != Handover::None;
         let inputs = OfferInputs {
             generation: self.view.generation,
             may_pull: self.may_pull(now),
             is_leaving: self.is_leaving(),
-            n_moving: self.led_shards.values().filter(is_moving).count(),
+            n_moving: self.led_where(LedShard::is_moving).len(),
             n_may_go: may_go.len(),
         };
         let has_reason = inputs.is_leaving || inputs.may_pull || !self.view.quarantined().is_empty();
@@ -141,21 +164,21 @@ impl Election {
         let mut n_offered = 0;
         for shard in may_go {
             let target = placed.placement.move_of(shard, us);
-            let target = target.map(|target| placed.pod_uids[target].clone());
-            if n_offered < room && (target.is_some() || inputs.is_leaving) {
+            let next_leader = target.map(|target| placed.pod_uids[target].clone());
+            if n_offered < room && (next_leader.is_some() || inputs.is_leaving) {
                 n_offered += 1;
-                self.offer(shard, target, Vec::new(), now);
+                self.offer(shard, next_leader, Vec::new(), now);
             }
         }
     }
 
-    /// Announces a shard to a target, or seals it at once if no target can load it.
-    fn offer(&mut self, shard: ShardId, target: Option<Box<str>>, passed_over: Vec<Box<str>>, now: BootInstant) {
+    /// Announces a shard to its next leader, or seals it at once if no member can load it.
+    fn offer(&mut self, shard: ShardId, next_leader: Option<Box<str>>, passed_over: Vec<Box<str>>, now: BootInstant) {
         let can_transfer = self.can_transfer();
-        match (target, self.led_shards.get_mut(&shard)) {
-            (Some(target), Some(led_shard)) if can_transfer => {
+        match (next_leader, self.led_shards.get_mut(&shard)) {
+            (Some(next_leader), Some(led_shard)) if can_transfer => {
                 led_shard.handover = Handover::Offered {
-                    target,
+                    next_leader,
                     since: now,
                     passed_over,
                 };
@@ -164,30 +187,52 @@ impl Election {
         }
     }
 
-    fn seal(&mut self, shard: ShardId, target: Option<Box<str>>, now: BootInstant) {
-        let (close_by, has_next_leader) = (self.close_by(now), self.has_taker());
+    fn seal(&mut self, shard: ShardId, next_leader: Option<Box<str>>, now: BootInstant) {
+        let (close_by, has_next_leader) = (self.close_by(now), self.has_other_taker());
         if let Some(led_shard) = self.led_shards.get_mut(&shard) {
             led_shard.handover = Handover::Closing {
-                target,
+                next_leader,
                 has_next_leader,
             };
-            let order = led_shard.seal_order(shard, close_by, has_next_leader);
-            self.effects.push(order);
+            let term = led_shard.term;
+            self.effects.push(ElectionEffect::Shards(ShardCommand::Seal(SealOrder {
+                shard_term: ShardTerm { shard, term },
+                close_by,
+                has_next_leader,
+            })));
         }
     }
 
-    /// Seals a shard that its target has loaded. If the target does not load it in time, a leaving replica chooses
-    /// another target or none; a staying one withdraws the offer.
+    /// Repeats the order to seal closing shards. Their deadline may be earlier by now.
+    fn seal_again(&mut self, is_wanted: impl Fn(bool) -> bool, now: BootInstant) {
+        let is_wanted = |led_shard: &LedShard| match led_shard.handover {
+            Handover::Closing { has_next_leader, .. } => is_wanted(has_next_leader),
+            Handover::None | Handover::Offered { .. } | Handover::Sealed { .. } => false,
+        };
+        for shard in self.led_where(is_wanted) {
+            let next_leader = self.led_shards[&shard].next_leader().map(Into::into);
+            self.seal(shard, next_leader, now);
+        }
+    }
+
+    /// The deadline of a shard that is ordered now to be sealed. A replica that does not trust its clock sends no
+    /// requests, so there is nothing to wait for.
+    fn close_by(&self, now: BootInstant) -> BootInstant {
+        if self.is_willing {
+            self.drain.unwrap_or(now) + CLOSE_MAX
+        } else {
+            now
+        }
+    }
+
+    /// Seals a shard that its next leader has loaded. If the next leader does not load it in time, a leaving replica
+    /// chooses another one or none; a staying one withdraws the offer.
     fn follow_offer(&mut self, shard: ShardId, now: BootInstant) {
-        let Some(LedShard {
-            handover:
-                Handover::Offered {
-                    target,
-                    since,
-                    passed_over,
-                },
-            ..
-        }) = self.led_shards.get(&shard)
+        let Some(Handover::Offered {
+            next_leader,
+            since,
+            passed_over,
+        }) = self.handover(shard)
         else {
             return;
         };
@@ -196,26 +241,30 @@ impl Election {
         } else {
             PULL_LOAD_TIMEOUT
         };
-        let (target, late_at) = (target.clone(), *since + patience);
-        let lease = self.taker(&target);
+        let late_at = *since + patience;
+        let lease = self.taker(next_leader);
         if !self.can_transfer() {
             // A live member does not support this protocol version or has other settings: release the shard instead.
             self.seal(shard, None, now);
         } else if lease.is_some_and(|lease| lease.loaded.contains(shard)) {
-            self.seal(shard, Some(target), now);
+            self.seal(shard, Some(next_leader.clone()), now);
         } else if lease.is_some() && now < late_at {
             self.wake_at(late_at);
         } else if self.is_leaving() {
             let mut passed_over = passed_over.clone();
-            passed_over.push(target);
-            let next = (passed_over.len() < TARGETS_MAX)
-                .then(|| self.place(false, now).next_target(shard, &passed_over))
+            passed_over.push(next_leader.clone());
+            let next_leader = (passed_over.len() < NEXT_LEADERS_MAX)
+                .then(|| self.place(false, now).next_leader(shard, &passed_over))
                 .flatten();
-            self.offer(shard, next, passed_over, now);
+            self.offer(shard, next_leader, passed_over, now);
         } else if let Some(led_shard) = self.led_shards.get_mut(&shard) {
             led_shard.handover = Handover::None;
             led_shard.since = now;
         }
+    }
+
+    fn handover(&self, shard: ShardId) -> Option<&Handover> {
+        self.led_shards.get(&shard).map(|led_shard| &led_shard.handover)
     }
 
     pub(super) fn sealed(
@@ -226,48 +275,43 @@ impl Election {
     ) {
         if let Some(led_shard) = self.led_shards.get_mut(&shard_term.shard)
             && led_shard.term == shard_term.term
-            && let Handover::Closing { target, .. } = &mut led_shard.handover
+            && let Handover::Closing { next_leader, .. } = &mut led_shard.handover
         {
             led_shard.handover = Handover::Sealed {
-                target: target.take(),
+                next_leader: next_leader.take(),
                 fired_through,
                 written_through,
             };
         }
     }
 
-    /// Transfers a sealed shard with one write, to its target or to no holder.
+    /// Transfers a sealed shard with one write, to its next leader or to no holder.
     fn transfer(&mut self, shard: ShardId, now: BootInstant) {
-        let Some(led_shard) = self.led_shards.get(&shard) else {
-            return;
-        };
-        let Handover::Sealed {
-            target,
+        let Some(Handover::Sealed {
+            next_leader,
             fired_through,
             written_through,
-        } = &led_shard.handover
+        }) = self.handover(shard)
         else {
             return;
         };
-        if target.is_none() && self.is_draining() && !self.has_taker() {
+        if next_leader.is_none() && self.is_draining() && !self.has_other_taker() {
             // No member can take the shard now. It becomes free when this replica gives up its member Lease.
             return;
         }
         let seen = self.view.shard(shard);
-        if seen.lease.is_none() {
-            return;
-        }
+        let Some(lease) = &seen.lease else { return };
         if seen.retry_at > now {
             return self.wake_at(seen.retry_at);
         }
-        let target = target.as_deref().filter(|_| self.can_transfer());
-        let heir = target.and_then(|target| self.taker(target)?.holder.member());
+        let next_leader = next_leader.as_deref().filter(|_| self.can_transfer());
+        let holder = next_leader.and_then(|pod_uid| self.taker(pod_uid)?.holder.member());
         let fired_through = fired_through.map(|through| through.to_string());
         let write = LeaseWrite {
-            holder: Some(heir.map(ToString::to_string).unwrap_or_default().into()),
-            term: heir.is_some().then_some(Term(led_shard.term.0 + 1)),
-            is_renewal: heir.is_some(),
-            is_acquisition: heir.is_some(),
+            holder: Some(holder.map(ToString::to_string).unwrap_or_default().into()),
+            term: holder.is_some().then_some(Term(lease.term.0 + 1)),
+            is_renewal: holder.is_some(),
+            is_acquisition: holder.is_some(),
             ..LeaseWrite::to(LeaseKey::Shard(shard))
         }
         .annotate(annotation::WRITTEN_THROUGH, Some(written_through.to_string()))
@@ -275,27 +319,37 @@ impl Election {
         self.send(Purpose::Write, write, now);
     }
 
+    /// The shards that other members have announced to this replica.
+    fn announced_to_us(&self) -> ShardSet {
+        let donors = self.live_members().filter(|(pod_uid, _)| !self.is_us(pod_uid));
+        let announced = |(_, donor): (_, &MemberLease)| {
+            let is_its_own = |shard: &ShardId| {
+                self.view
+                    .lease(*shard)
+                    .is_some_and(|lease| lease.holder == donor.holder)
+            };
+            donor
+                .plan
+                .shards_for(&self.config.pod_uid)
+                .filter(is_its_own)
+                .collect::<Vec<_>>()
+        };
+        donors.flat_map(announced).collect()
+    }
+
     /// Loads the shards that other members announce to this replica, and releases loaded shards that no member
     /// announces any more.
     pub(super) fn load_announced(&mut self) {
-        let announced = self.announced_to_us();
-        let takes = self.is_synced && !self.is_leaving();
-        let is_wanted = |shard: ShardId| takes && announced.contains(shard);
-        let unwanted: Vec<ShardId> = self
-            .loading
-            .keys()
-            .copied()
-            .filter(|shard| !is_wanted(*shard))
-            .collect();
-        for shard in unwanted {
-            self.loading.remove(&shard);
-            self.effects.push(ElectionEffect::Shards(ShardCommand::Release(shard)));
-        }
+        let announced = if self.own_acceptance() == Acceptance::Now {
+            self.announced_to_us()
+        } else {
+            ShardSet::EMPTY
+        };
+        let unwanted = self.loading.extract_if(.., |shard, _| !announced.contains(*shard));
+        let releases = unwanted.map(|(shard, _)| ElectionEffect::Shards(ShardCommand::Release(shard)));
+        self.effects.extend(releases);
         let is_new = |shard: &ShardId| !self.loading.contains_key(shard) && !self.led_shards.contains_key(shard);
-        let wanted: ShardSet = announced
-            .iter()
-            .filter(|shard| is_wanted(*shard) && is_new(shard))
-            .collect();
+        let wanted: ShardSet = announced.iter().filter(is_new).collect();
         if !wanted.is_empty() {
             self.loading.extend(wanted.iter().map(|shard| (shard, false)));
             self.effects.push(ElectionEffect::Shards(ShardCommand::Load(wanted)));

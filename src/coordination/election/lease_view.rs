@@ -64,7 +64,7 @@ pub(super) struct LeaseView {
     pub(super) trusted_since: Option<BootInstant>,
     /// Whether the first list contained no shard Lease and no live member: a new installation.
     pub(super) is_genesis: bool,
-    n_lists: u64,
+    is_listed: bool,
     /// The watch has delivered everything up to this version. Responses can be ahead of it, each for one Lease.
     observed_version: ResourceVersion,
     /// Increases with every change that placement depends on; renewals do not count.
@@ -88,7 +88,7 @@ impl LeaseView {
             is_connected: false,
             trusted_since: None,
             is_genesis: false,
-            n_lists: 0,
+            is_listed: false,
             observed_version: ResourceVersion(0),
             generation: 0,
         }
@@ -99,11 +99,17 @@ impl LeaseView {
         (0..).map(ShardId).zip(&self.shards)
     }
 
+    /// Every shard with a Lease.
+    pub(super) fn shard_leases(&self) -> impl Iterator<Item = (ShardId, &ShardLease)> {
+        self.shards()
+            .filter_map(|(shard, seen)| Some((shard, seen.lease.as_ref()?)))
+    }
+
     pub(super) fn shard(&self, shard: ShardId) -> &SeenShard {
         &self.shards[usize::from(shard.0)]
     }
 
-    pub(super) fn shard_mut(&mut self, shard: ShardId) -> &mut SeenShard {
+    fn shard_mut(&mut self, shard: ShardId) -> &mut SeenShard {
         &mut self.shards[usize::from(shard.0)]
     }
 
@@ -113,22 +119,26 @@ impl LeaseView {
 
     /// The version of a Lease; `None` if it does not exist.
     pub(super) fn version_of(&self, key: &LeaseKey) -> Option<ResourceVersion> {
-        match key {
-            LeaseKey::Member(pod_uid) => self.members.get(pod_uid).map(|seen| seen.lease.resource_version),
-            LeaseKey::Shard(shard) => {
-                let seen = self.shard(*shard);
-                seen.lease.is_some().then_some(seen.version)
-            }
-        }
+        let is_deleted = matches!(key, LeaseKey::Shard(shard) if self.lease(*shard).is_none());
+        self.last_seen(key).filter(|_| !is_deleted).map(|(version, _)| version)
     }
 
     /// The shards on which too many leaders crashed.
     pub(super) fn quarantined(&self) -> ShardSet {
-        let is_quarantined = |seen: &SeenShard| seen.lease.as_ref().is_some_and(ShardLease::is_quarantined);
-        self.shards()
-            .filter(|(_, seen)| is_quarantined(seen))
-            .map(|(shard, _)| shard)
-            .collect()
+        let quarantined = self.shard_leases().filter(|(_, lease)| lease.is_quarantined());
+        quarantined.map(|(shard, _)| shard).collect()
+    }
+
+    /// Delays the next attempt to take or transfer a shard, or to evict a member.
+    pub(super) fn set_retry_at(&mut self, key: &LeaseKey, at: BootInstant) {
+        match key {
+            LeaseKey::Member(pod_uid) => {
+                if let Some(seen) = self.members.get_mut(pod_uid) {
+                    seen.retry_at = at;
+                }
+            }
+            LeaseKey::Shard(shard) => self.shard_mut(*shard).retry_at = at,
+        }
     }
 
     /// The instant since which a member has had no Lease.
@@ -139,11 +149,7 @@ impl LeaseView {
     /// The longest duration that any Lease advertises. No absent member is assumed to have advertised a longer one.
     pub(super) fn duration_max(&self) -> Duration {
         let members = self.members.values().map(|seen| seen.lease.duration_secs);
-        let shards = self
-            .shards
-            .iter()
-            .filter_map(|seen| seen.lease.as_ref())
-            .map(|lease| lease.duration_secs);
+        let shards = self.shard_leases().map(|(_, lease)| lease.duration_secs);
         Duration::from_secs(members.chain(shards).max().unwrap_or(0).into())
     }
 
@@ -277,26 +283,19 @@ impl LeaseView {
     pub(super) fn replace(&mut self, list: &LeaseList, now: BootInstant) {
         let listed: BTreeSet<&LeaseKey> = list.leases.iter().map(|record| &record.key).collect();
         let members = self.members.keys().cloned().map(LeaseKey::Member);
-        let shards = self
-            .shards()
-            .filter(|(_, seen)| seen.lease.is_some())
-            .map(|(shard, _)| LeaseKey::Shard(shard));
+        let shards = self.shard_leases().map(|(shard, _)| LeaseKey::Shard(shard));
         let gone: Vec<LeaseKey> = members.chain(shards).filter(|key| !listed.contains(key)).collect();
         for key in gone {
             self.delete(&key, list.resource_version, now);
         }
-        for record in &list.leases {
-            if let LeaseKey::Member(_) = record.key {
-                self.apply(record, now);
-            }
-        }
-        for record in &list.leases {
+        let is_member = |record: &&LeaseRecord| matches!(record.key, LeaseKey::Member(_));
+        let (members, shards): (Vec<_>, Vec<_>) = list.leases.iter().partition(is_member);
+        for record in members.into_iter().chain(shards) {
             self.apply(record, now);
         }
-        if self.n_lists == 0 {
+        if !std::mem::replace(&mut self.is_listed, true) {
             self.begin(now);
         }
-        self.n_lists += 1;
         self.is_connected = true;
         self.observe_version(list.resource_version);
     }
@@ -314,7 +313,7 @@ impl LeaseView {
     /// Evaluates the first list. A shard without a Lease was never led, or its Lease has just been deleted.
     fn begin(&mut self, now: BootInstant) {
         let is_live = |seen: &SeenMember| seen.lease.holder != Holder::Nobody;
-        self.is_genesis = self.shards.iter().all(|seen| seen.lease.is_none()) && !self.members.values().any(is_live);
+        self.is_genesis = self.shard_leases().next().is_none() && !self.members.values().any(is_live);
         for seen in &mut self.shards {
             if seen.lease.is_none() {
                 seen.changed_at = now;

@@ -1,6 +1,6 @@
 //! The members among which shards are placed, the time since they last changed, and the placement.
 
-use super::{Election, MemberIdentity};
+use super::{Election, MemberIdentity, lease_view::SeenMember};
 use crate::{
     coordination::{Acceptance, MemberLease, MemberRing, Placement, Situation},
     shard::{BootInstant, ShardCount, ShardId},
@@ -15,12 +15,35 @@ struct Participant {
     is_draining: bool,
 }
 
-/// The last observed members, their ring, and since when both are unchanged.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+/// The last observed members, since when they are unchanged, and the last ring with the pod uids on it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Members {
     participants: Vec<Participant>,
-    at_rest_since: Option<BootInstant>,
-    ring: Option<MemberRing>,
+    unchanged_since: BootInstant,
+    ring: Option<(Vec<Box<str>>, MemberRing)>,
+}
+
+impl Members {
+    pub(super) fn new(now: BootInstant) -> Members {
+        Members {
+            participants: Vec::new(),
+            unchanged_since: now,
+            ring: None,
+        }
+    }
+
+    /// The ring of these members.
+    fn ring(&mut self, pod_uids: &[Box<str>], count: ShardCount) -> MemberRing {
+        if let Some((on_it, ring)) = &self.ring
+            && on_it == pod_uids
+        {
+            return ring.clone();
+        }
+        let identities: Vec<&str> = pod_uids.iter().map(AsRef::as_ref).collect();
+        let ring = MemberRing::new(&identities, count);
+        self.ring = Some((pod_uids.to_vec(), ring.clone()));
+        ring
+    }
 }
 
 /// A placement of shards on the members with these pod uids.
@@ -34,14 +57,21 @@ impl Placed {
         self.pod_uids.iter().position(|other| other.as_ref() == pod_uid)
     }
 
-    /// The preferred target of a shard among the members that take shards and were not passed over; `None` if all were.
-    pub(super) fn next_target(&self, shard: ShardId, passed_over: &[Box<str>]) -> Option<Box<str>> {
+    /// The preferred next leader of a shard among the members that take shards and were not passed over; `None` if all
+    /// were.
+    pub(super) fn next_leader(&self, shard: ShardId, passed_over: &[Box<str>]) -> Option<Box<str>> {
         let mut others = self.placement.takers(shard).map(|member| &self.pod_uids[member]);
         others.find(|pod_uid| !passed_over.contains(pod_uid)).cloned()
     }
 }
 
 impl Election {
+    /// The Leases of all other members, of any installation, with or without a holder.
+    pub(super) fn other_members(&self) -> impl Iterator<Item = (&str, &SeenMember)> {
+        let members = self.view.members.iter().map(|(pod_uid, seen)| (&**pod_uid, seen));
+        members.filter(|(pod_uid, _)| !self.is_us(pod_uid))
+    }
+
     /// The live members of this installation, ordered by pod uid, this replica included.
     pub(super) fn live_members(&self) -> impl Iterator<Item = (&str, &MemberLease)> {
         let leases = self
@@ -69,7 +99,7 @@ impl Election {
     }
 
     /// Records the members, and since when they are unchanged.
-    pub(super) fn settle_members(&mut self, now: BootInstant) {
+    pub(super) fn note_members(&mut self, now: BootInstant) {
         let participant = |lease: &MemberLease| {
             Some(Participant {
                 identity: lease.holder.member()?.clone(),
@@ -82,37 +112,30 @@ impl Election {
             .live_members()
             .filter_map(|(_, lease)| participant(lease))
             .collect();
-        if participants != self.members.participants || self.members.at_rest_since.is_none() {
-            let is_same_ring = participants.len() == self.members.participants.len()
-                && participants
-                    .iter()
-                    .zip(&self.members.participants)
-                    .all(|(a, b)| a.identity.pod_uid == b.identity.pod_uid);
-            if !is_same_ring {
-                self.members.ring = None;
-            }
+        if participants != self.members.participants {
             self.members.participants = participants;
-            self.members.at_rest_since = Some(now);
+            self.members.unchanged_since = now;
         }
-        if let Some(since) = self.members.at_rest_since {
-            let settled_at = since + self.config.timing.settle_window;
-            if settled_at > now {
-                self.wake_at(settled_at);
-            }
+        let pulls_from = self.pulls_from();
+        if pulls_from > now {
+            self.wake_at(pulls_from);
         }
+    }
+
+    /// The end of the settle window.
+    fn pulls_from(&self) -> BootInstant {
+        self.members.unchanged_since + self.config.timing.settle_window
     }
 
     /// Whether members above their quota give shards to members below theirs. Three conditions prevent moves that would
     /// soon be undone: the members have not changed for the settle window, all members have the same revision (a
     /// rollout replaces those of the other revision), and no member is leaving.
     pub(super) fn may_pull(&self, now: BootInstant) -> bool {
-        let window = self.config.timing.settle_window;
-        let is_settled = self.members.at_rest_since.is_some_and(|since| now >= since + window);
         let mut revisions = self.live_members().map(|(_, lease)| &lease.revision);
         let first = revisions.next();
         let is_one_revision = revisions.all(|other| Some(other) == first);
         let is_anyone_leaving = self.is_draining() || self.live_members().any(|(_, lease)| lease.is_draining);
-        is_settled && is_one_revision && !is_anyone_leaving
+        now >= self.pulls_from() && is_one_revision && !is_anyone_leaving
     }
 
     /// The placement of all shards in this replica's view; announced handovers count as done. In a new installation
@@ -120,7 +143,7 @@ impl Election {
     pub(super) fn place(&mut self, is_genesis: bool, now: BootInstant) -> Placed {
         let count = self.config.installation.shard_count;
         let pod_uids: Vec<Box<str>> = self.live_members().map(|(pod_uid, _)| pod_uid.into()).collect();
-        let ring = self.ring(&pod_uids, count);
+        let ring = self.members.ring(&pod_uids, count);
         let members = self
             .live_members()
             .map(|(pod_uid, lease)| self.acceptance(pod_uid, lease, is_genesis))
@@ -151,17 +174,8 @@ impl Election {
         }
     }
 
-    /// The ring of these members, rebuilt only when they change.
-    fn ring(&mut self, pod_uids: &[Box<str>], count: ShardCount) -> MemberRing {
-        let identities: Vec<&str> = pod_uids.iter().map(AsRef::as_ref).collect();
-        self.members
-            .ring
-            .get_or_insert_with(|| MemberRing::new(&identities, count))
-            .clone()
-    }
-
-    /// The pod uid of a shard's holder, or of the target of its announced handover. This replica counts as holder of a
-    /// shard that it has requested.
+    /// The pod uid of a shard's holder, or of its announced next leader. This replica counts as holder of a shard that
+    /// it has requested.
     fn expected_holder(&self, shard: ShardId) -> Option<&str> {
         if self.requests.is_taking(shard) {
             return Some(&self.config.pod_uid);
@@ -172,7 +186,9 @@ impl Election {
             return None;
         }
         let announced = if *holder == self.identity {
-            self.led_shards.get(&shard).and_then(|led_shard| led_shard.target())
+            self.led_shards
+                .get(&shard)
+                .and_then(|led_shard| led_shard.next_leader())
         } else {
             lease.plan.0.get(&shard).map(AsRef::as_ref)
         };

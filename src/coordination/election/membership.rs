@@ -2,9 +2,9 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use super::{Election, ElectionEffect, Guards, LeaseView};
+use super::{Election, ElectionEffect, Guards};
 use crate::{
-    coordination::{ExitReason, Incarnation, LeaseList, LeaseRecord, MemberLease, Plan, RejoinReason},
+    coordination::{ExitReason, Incarnation, LeaseList, LeaseRecord, MemberLease, RejoinReason},
     shard::{BootInstant, ShardSet},
 };
 
@@ -39,35 +39,19 @@ impl Membership {
             Membership::Listing | Membership::Joining { .. } | Membership::Over | Membership::Gone => None,
         }
     }
+
+    pub(super) fn active_mut(&mut self) -> Option<&mut ActiveMembership> {
+        match self {
+            Membership::Member(active) => Some(active),
+            Membership::Listing | Membership::Joining { .. } | Membership::Over | Membership::Gone => None,
+        }
+    }
 }
 
 fn push_bounded<T>(queue: &mut VecDeque<T>, item: T) {
     queue.push_back(item);
     if queue.len() > RENEWALS_MAX {
         queue.pop_front();
-    }
-}
-
-/// The data that this replica should publish in its member Lease.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Publication {
-    pub(super) accepts: bool,
-    pub(super) is_draining: bool,
-    pub(super) plan: Plan,
-    pub(super) loaded: ShardSet,
-}
-
-impl Publication {
-    /// Whether other members wait for the change from `former`. Mere removals can wait for the next renewal.
-    fn is_urgent(&self, former: &MemberLease) -> bool {
-        self.accepts != former.accepts()
-            || self.is_draining != former.is_draining
-            || self
-                .plan
-                .0
-                .iter()
-                .any(|(shard, target)| former.plan.0.get(shard) != Some(target))
-            || self.loaded.iter().any(|shard| !former.loaded.contains(shard))
     }
 }
 
@@ -98,9 +82,8 @@ pub(super) struct ActiveMembership {
     /// Whether this replica's watch delivered its own announcement before that of any member with other settings. The
     /// watch delivers every Lease in the order of the writes, so of two that differ only one can be established.
     pub(super) is_established: bool,
-    /// The last instant sent as [`ElectionEffect::ActUntil`], and whether [`ElectionEffect::Fence`] was sent after it.
+    /// The instant of the last [`ElectionEffect::ActUntil`], unless [`ElectionEffect::Fence`] followed it.
     sent_until: Option<BootInstant>,
-    is_fence_sent: bool,
 }
 
 impl ActiveMembership {
@@ -117,7 +100,6 @@ impl ActiveMembership {
             listed_again_at: None,
             is_established: false,
             sent_until: None,
-            is_fence_sent: true,
         }
     }
 
@@ -164,11 +146,7 @@ impl Election {
         for record in &list.leases {
             self.observe_own_renewal(record, now);
         }
-        let requested_at = if self.guards().fence_from_send {
-            requested_at
-        } else {
-            now
-        };
+        let requested_at = self.guards().fence_from(requested_at, now);
         match &mut self.membership {
             Membership::Listing => {
                 self.membership = Membership::Joining {
@@ -182,13 +160,12 @@ impl Election {
         }
     }
 
-    pub(super) fn rejoined(&mut self, incarnation: Incarnation, now: BootInstant) {
+    pub(super) fn rejoined(&mut self, incarnation: Incarnation) {
         if self.membership == Membership::Over {
             self.identity.incarnation = incarnation;
             self.membership = Membership::Listing;
             self.view.is_connected = false;
             self.view.trusted_since = None;
-            self.last_handled = Some(now);
             self.effects.push(ElectionEffect::Relist);
         }
     }
@@ -200,12 +177,12 @@ impl Election {
         }
         let lease = MemberLease::read(record, self.config.installation.shard_count);
         let (number, accepts) = (lease.renewal, lease.accepts());
-        let (is_first, guards) = (self.is_without_other_settings(), self.guards());
-        if let Membership::Member(active) = &mut self.membership
+        let (is_first, guards) = (!self.sees_another_active(), self.guards());
+        if let Some(active) = self.membership.active_mut()
             && let Some(renewal) = active.unseen.iter().find(|renewal| renewal.number == number).copied()
         {
             active.unseen.retain(|renewal| renewal.number > number);
-            let from = if guards.fence_from_send { renewal.sent_at } else { now };
+            let from = guards.fence_from(renewal.sent_at, now);
             active.seen_from = active.seen_from.max(from);
             active.renewed_from = active.renewed_from.max(from);
             active.is_established = accepts && (active.is_established || is_first);
@@ -220,48 +197,43 @@ impl Election {
 
     /// Checks whether this replica still holds its own Lease as last observed.
     pub(super) fn judge_own_lease(&mut self) {
-        let Membership::Member(active) = &self.membership else {
+        let Some(active) = self.membership.active() else {
             return;
         };
         let Some(seen) = self.view.members.get(&self.config.pod_uid) else {
-            return self.end_incarnation(RejoinReason::LeaseDeleted);
+            return self.rejoin(RejoinReason::LeaseDeleted);
         };
-        if seen.lease.holder.is(&self.identity) {
-            if !active.may_have_sent(seen.lease.renewal) {
-                return self.exit(ExitReason::Twin);
-            }
-            return;
-        }
         match seen.lease.holder.member() {
-            Some(other) if other.pod_uid == self.identity.pod_uid => self.exit(ExitReason::Superseded),
-            _ => self.end_incarnation(RejoinReason::Evicted),
+            Some(holder) if *holder == self.identity => {
+                if !active.may_have_sent(seen.lease.renewal) {
+                    self.end(Membership::Gone, ElectionEffect::Exit(ExitReason::Twin));
+                }
+            }
+            Some(holder) if holder.pod_uid == self.identity.pod_uid => {
+                self.end(Membership::Gone, ElectionEffect::Exit(ExitReason::Superseded));
+            }
+            _ => self.rejoin(RejoinReason::Evicted),
+        }
+    }
+
+    /// Ends the incarnation. Another one follows, unless this replica drains.
+    pub(super) fn rejoin(&mut self, reason: RejoinReason) {
+        if self.is_draining() {
+            self.end(Membership::Gone, ElectionEffect::Left);
+        } else {
+            self.end(Membership::Over, ElectionEffect::Rejoin(reason));
         }
     }
 
     /// Ends the incarnation. It holds no shards any more, even if Leases still name it.
-    pub(super) fn end_incarnation(&mut self, reason: RejoinReason) {
-        self.drop_everything();
-        if self.is_draining() {
-            self.membership = Membership::Gone;
-            self.effects.push(ElectionEffect::Left);
-        } else {
-            self.membership = Membership::Over;
-            self.effects.push(ElectionEffect::Rejoin(reason));
-        }
-    }
-
-    fn exit(&mut self, reason: ExitReason) {
-        self.drop_everything();
-        self.membership = Membership::Gone;
-        self.effects.push(ElectionEffect::Exit(reason));
-    }
-
-    pub(super) fn drop_everything(&mut self) {
+    pub(super) fn end(&mut self, membership: Membership, effect: ElectionEffect) {
         self.requests.forget_all();
         self.led_shards.clear();
         self.taking.clear();
         self.loading.clear();
         self.recreating = ShardSet::EMPTY;
+        self.membership = membership;
+        self.effects.push(effect);
     }
 
     /// Updates whether the view is trusted: the watch is connected and current, and the renewals succeed.
@@ -270,12 +242,8 @@ impl Election {
         let is_recent = self
             .active()
             .is_some_and(|active| now.since(active.renewed_from) <= age && now.since(active.seen_from) <= age);
-        let LeaseView {
-            is_connected,
-            trusted_since,
-            ..
-        } = &mut self.view;
-        *trusted_since = (*is_connected && is_recent).then(|| trusted_since.unwrap_or(now));
+        let view = &mut self.view;
+        view.trusted_since = (view.is_connected && is_recent).then(|| view.trusted_since.unwrap_or(now));
     }
 
     /// Joins, renews, moves the fence, and leaves.
@@ -285,25 +253,16 @@ impl Election {
             && self.led_shards.is_empty()
             && !matches!(self.membership, Membership::Member(_) | Membership::Gone)
         {
-            self.drop_everything();
-            self.membership = Membership::Gone;
-            self.effects.push(ElectionEffect::Left);
+            self.end(Membership::Gone, ElectionEffect::Left);
         }
         if self.requests.is_busy(&self.own_key()) {
             return;
         }
         match &self.membership {
-            Membership::Joining { retry_at, .. } => {
-                let retry_at = *retry_at;
-                if retry_at <= now {
-                    self.join(now);
-                } else {
-                    self.wake_at(retry_at);
-                }
-            }
+            Membership::Joining { retry_at, .. } if *retry_at <= now => self.join(now),
+            Membership::Joining { retry_at, .. } => self.wake_at(*retry_at),
             Membership::Member(active) => {
-                let is_awaited = |lease: &MemberLease| self.publication().is_urgent(lease);
-                let is_urgent = self.own_lease().is_some_and(is_awaited) || self.may_leave();
+                let is_urgent = self.has_news() || self.may_leave();
                 let at = if is_urgent { now } else { active.renew_at }.max(active.retry_at);
                 self.request_list(now);
                 if at > now {
@@ -320,19 +279,16 @@ impl Election {
 
     fn emit_fence(&mut self, now: BootInstant) {
         let (fence_after, guards) = (self.fence_after(), self.guards());
-        let Membership::Member(active) = &mut self.membership else {
+        let Some(active) = self.membership.active_mut() else {
             return;
         };
         let until = active.act_until(fence_after, guards);
         if now < until {
-            if active.sent_until != Some(until) {
-                active.sent_until = Some(until);
-                active.is_fence_sent = false;
+            if active.sent_until.replace(until) != Some(until) {
                 self.effects.push(ElectionEffect::ActUntil(until));
             }
-            self.wakeup = self.wakeup.min(until);
-        } else if !active.is_fence_sent {
-            active.is_fence_sent = true;
+            self.wake_at(until);
+        } else if active.sent_until.take().is_some() {
             self.effects.push(ElectionEffect::Fence);
         }
     }
@@ -341,7 +297,7 @@ impl Election {
     fn request_list(&mut self, now: BootInstant) {
         let patience = self.fence_after() / 2;
         let timeout = self.config.timing.attempt_timeout;
-        let Membership::Member(active) = &mut self.membership else {
+        let Some(active) = self.membership.active_mut() else {
             return;
         };
         let due =
@@ -350,6 +306,6 @@ impl Election {
             active.listed_again_at = Some(now);
             self.effects.push(ElectionEffect::Relist);
         }
-        self.wakeup = self.wakeup.min(if due <= now { now + timeout } else { due });
+        self.wake_at(if due <= now { now + timeout } else { due });
     }
 }

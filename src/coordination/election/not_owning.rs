@@ -21,7 +21,7 @@ pub enum NotOwning {
     #[error("its CronJobs and Jobs have not been listed yet")]
     NotSynced,
     /// It takes shards, but other members may not have observed that. A member that leaves now would choose another
-    /// target.
+    /// next leader.
     #[error("its Lease does not announce yet that it takes shards")]
     NotAnnounced,
     /// It is not willing to lead, for example because its clock is in doubt.
@@ -146,8 +146,7 @@ impl Election {
         let stranger = theirs.find(|theirs| theirs.max < min || theirs.min > max)?;
         // Members that take shards continue, and a new member with an incompatible protocol waits. Of two members
         // that joined at once, the newer version waits, because the older version cannot detect the conflict.
-        let is_incumbent = self.own_lease().is_some_and(MemberLease::accepts);
-        (!is_incumbent || stranger.max < min).then_some(NotOwning::ProtocolDiffers {
+        (!self.is_announced() || stranger.max < min).then_some(NotOwning::ProtocolDiffers {
             ours: self.config.protocol,
             theirs: stranger,
         })
@@ -158,18 +157,12 @@ impl Election {
     /// installation's constants.
     fn other_settings(&self) -> impl Iterator<Item = &MemberSettings> {
         let ours = &self.config.settings;
-        let members = self.view.members.iter();
-        members
-            .filter(|(pod_uid, _)| !self.is_us(pod_uid))
-            .map(|(_, seen)| &seen.lease)
-            .filter_map(|lease| Some((lease, lease.settings.as_ref()?)))
-            .filter(|(lease, theirs)| {
-                let is_any_alone = ours.is_alone() || theirs.is_alone();
-                let is_comparable = is_any_alone || lease.installation == self.own_installation;
-                is_comparable && self.is_active(lease, is_any_alone)
-            })
-            .map(|(_, theirs)| theirs)
-            .filter(move |theirs| *theirs != ours)
+        self.other_members().filter_map(move |(_, seen)| {
+            let (lease, theirs) = (&seen.lease, seen.lease.settings.as_ref()?);
+            let is_any_alone = ours.is_alone() || theirs.is_alone();
+            let is_comparable = is_any_alone || lease.installation == self.own_installation;
+            (theirs != ours && is_comparable && self.is_active(lease, is_any_alone)).then_some(theirs)
+        })
     }
 
     /// Whether a member starts Jobs or soon will. If one of the two replicas runs alone, no shard Lease prevents a
@@ -179,10 +172,7 @@ impl Election {
         let Some(member) = lease.holder.member() else {
             return false;
         };
-        let leads = || {
-            let mut shards = self.view.shards();
-            shards.any(|(_, seen)| seen.lease.as_ref().is_some_and(|shard| shard.holder.is(member)))
-        };
+        let leads = || self.view.shard_leases().any(|(_, shard)| shard.holder.is(member));
         lease.accepts() || is_any_alone && (lease.is_draining || leads())
     }
 
@@ -190,8 +180,7 @@ impl Election {
     /// shards continues, and a new member with other settings waits. Of two members that start at once, the member
     /// whose Lease was written first continues.
     pub(super) fn settings_differ(&self) -> Option<NotOwning> {
-        let is_established = self.active().is_some_and(|active| active.is_established);
-        if self.is_draining() || is_established {
+        if self.is_draining() || self.is_established() {
             return None;
         }
         let theirs = self.other_settings().min_by_key(ToString::to_string)?;
@@ -203,12 +192,7 @@ impl Election {
 
     /// Whether the view contains an active replica that must not be active together with this replica.
     pub fn sees_another_active(&self) -> bool {
-        !self.is_without_other_settings()
-    }
-
-    /// Whether this replica's view contains no other member that takes shards with other settings.
-    pub(super) fn is_without_other_settings(&self) -> bool {
-        self.other_settings().next().is_none()
+        self.other_settings().next().is_some()
     }
 
     /// The latest proof in the view that every Job of a CronJob has its label. A proof of another member counts if
@@ -232,14 +216,8 @@ impl Election {
     /// Whether a shard may be handed over: this replica and the members that take shards share a protocol version and
     /// the same settings.
     pub(super) fn can_transfer(&self) -> bool {
-        self.is_without_other_settings() && self.effective_protocol().is_some()
-    }
-
-    /// The newest protocol version that this replica and the members that take shards support; `None` if there is no
-    /// such version.
-    fn effective_protocol(&self) -> Option<u16> {
         let takers = self.takers().map(|(_, lease)| lease.protocol);
         let ranges = takers.chain([self.config.protocol]);
-        ProtocolRange::effective(ranges)
+        !self.sees_another_active() && ProtocolRange::effective(ranges).is_some()
     }
 }

@@ -1,43 +1,55 @@
 //! Writes this replica's member Lease: joining, renewing, leaving, and the data published in it.
 
 use super::{
-    Election, ElectionEffect, LeaseKey, Purpose,
-    membership::{ActiveMembership, Membership, Publication},
-    requests::Pending,
+    Election, LeaseKey, Purpose,
+    membership::{ActiveMembership, Membership},
 };
 use crate::{
-    coordination::{Acceptance, LeaseRecord, LeaseWrite, WriteAnswer, annotation},
-    shard::BootInstant,
+    coordination::{Acceptance, LeaseRecord, LeaseWrite, annotation},
+    shard::{BootInstant, ShardSet},
 };
 
 impl Election {
-    /// The data that this replica should publish.
-    pub(super) fn publication(&self) -> Publication {
-        Publication {
-            accepts: self.is_synced && !self.is_leaving(),
-            is_draining: self.is_draining(),
-            plan: self.plan(),
-            loaded: self
-                .loading
-                .iter()
-                .filter(|(_, is_loaded)| **is_loaded)
-                .map(|(shard, _)| *shard)
-                .collect(),
+    /// Whether this replica takes shards.
+    pub(super) fn own_acceptance(&self) -> Acceptance {
+        if self.is_leaving() {
+            Acceptance::No
+        } else if self.is_synced {
+            Acceptance::Now
+        } else {
+            Acceptance::Soon
         }
     }
 
+    /// The shards that this replica has loaded for a handover.
+    fn loaded(&self) -> ShardSet {
+        let loaded = self.loading.iter().filter(|(_, is_loaded)| **is_loaded);
+        loaded.map(|(shard, _)| *shard).collect()
+    }
+
+    /// Whether other members wait for a change that this replica has not published. Mere removals can wait for the next
+    /// renewal.
+    pub(super) fn has_news(&self) -> bool {
+        let Some(published) = self.own_lease() else {
+            return false;
+        };
+        (self.own_acceptance() == Acceptance::Now) != published.accepts()
+            || self.is_draining() != published.is_draining
+            || self
+                .plan()
+                .0
+                .iter()
+                .any(|(shard, next_leader)| published.plan.0.get(shard) != Some(next_leader))
+            || !self.loaded().is_within(&published.loaded)
+    }
+
     /// The whole content of this replica's member Lease.
-    fn own_write(&self, number: u64, published: &Publication) -> LeaseWrite {
+    fn own_write(&self, number: u64) -> LeaseWrite {
         let config = &self.config;
-        let count = config.installation.shard_count;
         let flag = |is_set: bool| is_set.then_some("true");
         let text = |text: String| (!text.is_empty()).then_some(text);
-        let acceptance = match (published.accepts, self.is_leaving()) {
-            (true, _) => Acceptance::Now,
-            (false, false) => Acceptance::Soon,
-            (false, true) => Acceptance::No,
-        };
-        let loaded = (!published.loaded.is_empty()).then(|| published.loaded.to_hex(count));
+        let loaded = self.loaded();
+        let loaded = (!loaded.is_empty()).then(|| loaded.to_hex(config.installation.shard_count));
         LeaseWrite {
             holder: Some(self.identity.to_string().into()),
             duration_secs: Some(config.timing.duration_secs()),
@@ -49,10 +61,10 @@ impl Election {
         .annotate(annotation::REVISION, Some(config.revision.clone()))
         .annotate(annotation::INSTALLATION, Some(self.own_installation.clone()))
         .annotate(annotation::SETTINGS, Some(config.settings.to_string()))
-        .annotate(annotation::ACCEPTS, acceptance.text())
-        .annotate(annotation::DRAINING, flag(published.is_draining))
+        .annotate(annotation::ACCEPTS, self.own_acceptance().text())
+        .annotate(annotation::DRAINING, flag(self.is_draining()))
         .annotate(annotation::GENESIS, flag(self.view.is_genesis))
-        .annotate(annotation::PLAN, text(published.plan.to_text()))
+        .annotate(annotation::PLAN, text(self.plan().to_text()))
         .annotate(annotation::LOADED, loaded)
         .annotate(
             annotation::JOBS_LABELLED,
@@ -64,25 +76,17 @@ impl Election {
     pub(super) fn join(&mut self, now: BootInstant) {
         let write = LeaseWrite {
             is_acquisition: true,
-            ..self.own_write(1, &self.publication())
+            ..self.own_write(1)
         };
         self.send(Purpose::Join, write, now);
     }
 
     pub(super) fn renew(&mut self, now: BootInstant) {
-        let published = self.publication();
         let interval = self.config.timing.renew_interval;
-        let Membership::Member(active) = &mut self.membership else {
-            return;
-        };
-        let number = active.sent(now, interval);
-        let write = self.own_write(number, &published);
-        self.send(Purpose::Renew { number }, write, now);
-    }
-
-    /// Whether no shard is left to hand over.
-    pub(super) fn may_leave(&self) -> bool {
-        self.is_draining() && (self.led_shards.is_empty() || self.all_sealed_without_target())
+        if let Some(active) = self.membership.active_mut() {
+            let number = active.sent(now, interval);
+            self.send(Purpose::Renew { number }, self.own_write(number), now);
+        }
     }
 
     /// Gives this replica's member Lease up. If shards remain that no member takes, the Lease stays, without a
@@ -98,31 +102,9 @@ impl Election {
         self.send(Purpose::Leave, write, now);
     }
 
-    pub(super) fn own_write_answered(&mut self, pending: &Pending, answer: &WriteAnswer, now: BootInstant) {
-        match (pending.purpose, answer) {
-            (Purpose::Join, WriteAnswer::Done(record)) => self.joined(record, pending.sent_at, now),
-            (Purpose::Renew { .. }, WriteAnswer::Done(_)) => self.renewed(pending.sent_at, now),
-            (Purpose::Leave, WriteAnswer::Done(_)) => {
-                self.drop_everything();
-                self.membership = Membership::Gone;
-                self.effects.push(ElectionEffect::Left);
-            }
-            (purpose, WriteAnswer::Conflict) => {
-                if let (Purpose::Renew { number }, Membership::Member(active)) = (purpose, &mut self.membership) {
-                    active.failed(number);
-                }
-                self.read_own(now);
-            }
-            (_, WriteAnswer::Exists) => self.read_own(now),
-            (_, WriteAnswer::Missing) => self.view.missing(&self.own_key(), now),
-            (_, WriteAnswer::Unknown | WriteAnswer::Refused) => self.retry_own_write(now),
-            (_, WriteAnswer::Done(_)) => {}
-        }
-    }
-
-    fn joined(&mut self, record: &LeaseRecord, sent_at: BootInstant, now: BootInstant) {
+    pub(super) fn joined(&mut self, record: &LeaseRecord, sent_at: BootInstant, now: BootInstant) {
         if let Membership::Joining { seen_from, .. } = self.membership {
-            let from = if self.guards().fence_from_send { sent_at } else { now };
+            let from = self.guards().fence_from(sent_at, now);
             let mut active = ActiveMembership::new(sent_at, from, seen_from);
             active.renew_at = sent_at + self.config.timing.renew_interval;
             self.membership = Membership::Member(Box::new(active));
@@ -133,21 +115,17 @@ impl Election {
         }
     }
 
-    fn renewed(&mut self, sent_at: BootInstant, now: BootInstant) {
-        let from = if self.guards().fence_from_send { sent_at } else { now };
-        if let Membership::Member(active) = &mut self.membership {
+    pub(super) fn renewed(&mut self, sent_at: BootInstant, now: BootInstant) {
+        let from = self.guards().fence_from(sent_at, now);
+        if let Some(active) = self.membership.active_mut() {
             active.succeeded(from);
         }
-    }
-
-    fn read_own(&mut self, now: BootInstant) {
-        self.send_read(Purpose::Read, self.own_key(), now);
     }
 
     /// After a conflict this replica's Lease was read: the next write is based on the version that was read.
     pub(super) fn renew_soon_after_reading(&mut self, key: &LeaseKey, now: BootInstant) {
         let is_own = *key == self.own_key();
-        if let Membership::Member(active) = &mut self.membership
+        if let Some(active) = self.membership.active_mut()
             && is_own
         {
             active.renew_at = active.renew_at.min(now);

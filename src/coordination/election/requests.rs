@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use super::Election;
+use super::{Election, membership::Membership};
 use crate::{
-    coordination::{ElectionEffect, LeaseKey, LeaseWrite, ReadAnswer, RequestId, WriteAnswer},
+    coordination::{ElectionEffect, LeaseKey, LeaseRecord, LeaseWrite, ReadAnswer, RequestId, WriteAnswer},
     shard::{BootInstant, ResourceVersion, ShardId, ShardSet},
 };
 
@@ -125,17 +125,36 @@ impl Election {
         let Some(pending) = self.requests.pending.remove(&request) else {
             return;
         };
-        if let WriteAnswer::Done(record) = answer
-            && pending.purpose != Purpose::Leave
-        {
-            self.view.apply(record, now);
+        match answer {
+            WriteAnswer::Done(record) => self.done(&pending, record, now),
+            WriteAnswer::Missing => self.view.missing(&pending.key, now),
+            WriteAnswer::Conflict | WriteAnswer::Exists => self.conflicted(&pending, now),
+            WriteAnswer::Unknown => self.unanswered(&pending, now),
+            WriteAnswer::Refused => self.retry_later(&pending.key, now),
+        }
+    }
+
+    fn done(&mut self, pending: &Pending, record: &LeaseRecord, now: BootInstant) {
+        if pending.purpose == Purpose::Leave {
+            return self.end(Membership::Gone, ElectionEffect::Left);
+        }
+        self.view.apply(record, now);
+        match pending.purpose {
+            Purpose::Join => self.joined(record, pending.sent_at, now),
+            Purpose::Renew { .. } => self.renewed(pending.sent_at, now),
+            Purpose::Leave | Purpose::Take | Purpose::Write | Purpose::Read | Purpose::ReadToEvict(_) => {}
+        }
+    }
+
+    /// Handles a write that failed because the view is behind. The Lease is read; only a member that is to be evicted
+    /// is first observed for some time.
+    fn conflicted(&mut self, pending: &Pending, now: BootInstant) {
+        if let (Purpose::Renew { number }, Some(active)) = (pending.purpose, self.membership.active_mut()) {
+            active.failed(number);
         }
         match &pending.key {
-            LeaseKey::Shard(shard) => self.shard_write_answered(*shard, answer, now),
-            LeaseKey::Member(pod_uid) if self.is_us(pod_uid) => {
-                self.own_write_answered(&pending, answer, now);
-            }
-            LeaseKey::Member(victim) => self.eviction_answered(victim, answer, now),
+            LeaseKey::Member(pod_uid) if !self.is_us(pod_uid) => self.retry_later(&pending.key, now),
+            LeaseKey::Member(_) | LeaseKey::Shard(_) => self.send_read(Purpose::Read, pending.key.clone(), now),
         }
     }
 
@@ -159,13 +178,21 @@ impl Election {
         }
     }
 
-    /// Handles a request without a usable response in time.
+    /// Handles a request without a usable response in time. A write to a shard Lease may have been executed, so that
+    /// Lease is read.
     pub(super) fn unanswered(&mut self, pending: &Pending, now: BootInstant) {
-        match &pending.key {
-            LeaseKey::Shard(shard) if pending.purpose == Purpose::Read => self.retry_shard_later(*shard, now),
-            LeaseKey::Shard(shard) => self.read_shard(*shard, now),
-            LeaseKey::Member(pod_uid) if self.is_us(pod_uid) => self.retry_own_write(now),
-            LeaseKey::Member(victim) => self.retry_victim_later(victim, now),
+        if matches!(pending.key, LeaseKey::Shard(_)) && pending.purpose != Purpose::Read {
+            self.send_read(Purpose::Read, pending.key.clone(), now);
+        } else {
+            self.retry_later(&pending.key, now);
+        }
+    }
+
+    fn retry_later(&mut self, key: &LeaseKey, now: BootInstant) {
+        if *key == self.own_key() {
+            self.retry_own_write(now);
+        } else {
+            self.view.set_retry_at(key, now + self.config.timing.attempt_timeout);
         }
     }
 }

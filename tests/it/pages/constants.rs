@@ -12,7 +12,6 @@ const PARTS: &[(&str, &[&str])] = &[
             "shard/held_shards/lifecycle.rs",
             "shard/held_shards/list_queue.rs",
             "coordination/election/handover.rs",
-            "coordination/election/leaving.rs",
             "coordination/election/adoption.rs",
             "coordination/jobs_labelled.rs",
         ],

@@ -323,7 +323,7 @@ fn f_12_list_at_a_lagging_api_server_undoes_no_watch_event() {
 
 /// After a user deletes the Job, only the status records that the slot was fired.
 #[test]
-fn f_12_lagging_target_leads_a_shard_once_its_watch_has_caught_up() {
+fn f_12_lagging_next_leader_leads_a_shard_once_its_watch_has_caught_up() {
     play(121, Size::default(), async |fleet| {
         fleet.add("b");
         // Its Lease watch does not lag, so it observes the handover at once.
@@ -384,16 +384,16 @@ fn f_23_closed_and_expired_watches_during_a_handover_lose_no_run() {
 }
 
 #[test]
-fn f_24_shards_of_a_target_killed_during_a_handover_are_taken_over() {
+fn f_24_shards_of_a_next_leader_killed_during_a_handover_are_taken_over() {
     play(24, Size::default(), async |fleet| {
         begin(fleet, &THREE).await;
         fleet.at(0, 59.95).await;
         let before = fleet.now();
         let held = fleet.records().held_by(fleet.number("a"));
-        let target = fleet.number("b");
-        let held_by_target = fleet.records().held_by(target).len();
+        let next_leader = fleet.number("b");
+        let held_before = fleet.records().held_by(next_leader).len();
         fleet.terminate("a");
-        while fleet.records().held_by(target).len() == held_by_target {
+        while fleet.records().held_by(next_leader).len() == held_before {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         let killed_at = fleet.now();

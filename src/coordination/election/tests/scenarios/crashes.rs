@@ -311,7 +311,7 @@ fn f23_a_watch_that_breaks_during_a_handover_loses_nothing() {
 }
 
 #[test]
-fn f24_a_target_killed_after_the_transfer_is_replaced() {
+fn f24_a_next_leader_killed_after_the_transfer_is_replaced() {
     let mut world = fleet(16, 3, 59);
     world.drain(0);
     world.run(12);

@@ -140,7 +140,7 @@ fn f4_a_replica_with_many_shards_hands_over_more_at_a_time() {
 }
 
 #[test]
-fn a_target_that_loads_nothing_is_replaced_after_three_seconds() {
+fn a_next_leader_that_loads_nothing_is_replaced_after_three_seconds() {
     let mut world = fleet(16, 3, 67);
     world.replicas[1].loads_nothing = true;
     world.drain(0);
@@ -157,7 +157,7 @@ fn a_target_that_loads_nothing_is_replaced_after_three_seconds() {
 }
 
 #[test]
-fn a_drain_releases_its_shards_after_two_slow_targets() {
+fn a_drain_releases_its_shards_after_two_slow_next_leaders() {
     let mut world = fleet(16, 5, 69);
     for slow in 1..5 {
         world.replicas[slow].loads_nothing = true;

@@ -188,6 +188,6 @@ fn a_member_hands_over_at_most_eight_shards_at_a_time() {
     assert_eq!(
         world.n_moves(),
         0,
-        "the leader keeps shards that the target does not load"
+        "the leader keeps shards that the next leader does not load"
     );
 }

@@ -9,7 +9,7 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -73,17 +73,13 @@ impl TransportParts {
 
     /// Sends requests over HTTP/2 or HTTP/1.1.
     pub(super) fn transport(&self) -> ApiService {
+        let speaks_http1_only = Arc::clone(&self.speaks_http1_only);
         let parts = self.clone();
-        let mut tls = parts.server.tls();
-        let mut clients = parts.clients(&tls);
+        let clients = with_current_tls(&self.server, move |_, tls| parts.clients(tls));
         ApiService::new(service_fn(move |mut request: Request<Body>| {
-            let current = parts.server.tls();
-            if !Arc::ptr_eq(&tls, &current) {
-                clients = parts.clients(&current);
-                tls = current;
-            }
+            let clients = clients();
             let captured = capture_connection(&mut request);
-            let answer = if parts.speaks_http1_only.load(Ordering::Relaxed) {
+            let answer = if speaks_http1_only.load(Ordering::Relaxed) {
                 clients.http1.request(request)
             } else {
                 clients.http2.request(request)
@@ -167,20 +163,36 @@ enum Http2Error {
     Timeout(Duration),
 }
 
+/// Returns a function that returns the clients for the current TLS configuration of a server. It creates new ones after the
+/// configuration was replaced. Clones of the function share the clients: the layer of `kube` for tokens that expire sends
+/// every request through a clone of the transport.
+fn with_current_tls<C: Clone, F: Fn(&ApiServer, &Tls) -> C + Clone>(
+    server: &ApiServer,
+    create: F,
+) -> impl Fn() -> C + Clone + use<C, F> {
+    let server = server.clone();
+    let tls = server.tls();
+    // Held to compare and to create clients, never across an await.
+    let shared = Arc::new(Mutex::new((create(&server, &tls), tls)));
+    move || {
+        let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let (clients, used) = &mut *shared;
+        let current = server.tls();
+        if !Arc::ptr_eq(used, &current) {
+            *clients = create(&server, &current);
+            *used = current;
+        }
+        clients.clone()
+    }
+}
+
 /// Sends lists and watches over HTTP/1.1. They may be silent for [`WATCH_SILENCE_MAX`].
 pub(super) fn watch_transport(server: &ApiServer) -> ApiService {
-    let server = server.clone();
-    let mut tls = server.tls();
-    let mut client = http1_client(&server, &tls);
+    let client = with_current_tls(server, http1_client);
     ApiService::new(service_fn(move |mut request: Request<Body>| {
-        let current = server.tls();
-        if !Arc::ptr_eq(&tls, &current) {
-            client = http1_client(&server, &current);
-            tls = current;
-        }
         let name = HeaderValue::from_static(USER_AGENT);
         request.headers_mut().insert(header::USER_AGENT, name);
-        let answer = client.request(request);
+        let answer = client().request(request);
         async move { Ok(answer.await?) }
     }))
 }

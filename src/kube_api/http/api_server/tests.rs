@@ -17,6 +17,7 @@ use std::{
 };
 
 use axum::serve::Listener;
+use kube::config::ExecConfig;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, KeyUsagePurpose};
 use rustls::{
     RootCertStore, ServerConfig,
@@ -24,6 +25,7 @@ use rustls::{
     pki_types::{CertificateDer, PrivatePkcs8KeyDer},
     server::WebPkiClientVerifier,
 };
+use serde_json::json;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
@@ -319,6 +321,39 @@ async fn the_next_request_uses_a_replaced_client_certificate() {
     mount.write(&authority.pem(), &second.pem());
     assert_eq!(api_server.refresh_certificates().await.unwrap(), Refreshed::Changed);
     clients.send().await;
+    let (before, after) = ([&first; Clients::COUNT], [&second; Clients::COUNT]);
+    assert!(server.has_seen(&[before, after].concat()));
+    server.wait_until_open(Clients::COUNT).await;
+}
+
+/// A plugin whose token expires, so that every request checks it.
+fn plugin() -> ExecConfig {
+    let status = json!({"token": "secret", "expirationTimestamp": "2999-01-01T00:00:00Z"});
+    let credential = json!({"kind": "ExecCredential", "status": status});
+    ExecConfig {
+        command: Some("echo".to_owned()),
+        args: Some(vec![credential.to_string()]),
+        ..ExecConfig::default()
+    }
+}
+
+#[tokio::test]
+async fn a_replaced_certificate_opens_one_connection_also_beside_a_plugin() {
+    let authority = Authority::new();
+    let [first, second] = ["first", "second"].map(|name| authority.sign(name));
+    let (mount, server) = (Mount::new("plugin"), Server::start(&authority).await);
+    mount.write(&authority.pem(), &first.pem());
+    let mut config = server.config(&mount);
+    config.auth_info.exec = Some(plugin());
+    let api_server = ApiServer::open(&config).await.unwrap();
+    let clients = Clients::of(&api_server);
+    clients.send().await;
+
+    mount.write(&authority.pem(), &second.pem());
+    assert_eq!(api_server.refresh_certificates().await.unwrap(), Refreshed::Changed);
+    for _ in 0..3 {
+        clients.send().await;
+    }
     let (before, after) = ([&first; Clients::COUNT], [&second; Clients::COUNT]);
     assert!(server.has_seen(&[before, after].concat()));
     server.wait_until_open(Clients::COUNT).await;

@@ -100,7 +100,7 @@ FLEET = {
 
 # Of what neither plays: with the unit tests that are to be red.
 UNIT = {
-    "watch-resumed-in-another-history": ("src/kube_api/watch/list_watch/history.rs", "if current >= newest ||", "if current >= ResourceVersion::default() ||", "history::tests"),
+    "watch-resumed-in-another-history": ("src/kube_api/watch/list_watch/restore.rs", "if current >= newest ||", "if current >= ResourceVersion::default() ||", "restore::tests"),
     "proof-advances-an-older-cache": ("src/kube_api/watch/cron_job_cache.rs", "            && *at >= since\n", "", "proof_of_no_change"),
     "no-check-before-an-eviction": ("src/controller/list_task/cron_jobs.rs", "self.delivered.iter().map(|delivered| self.advance", "self.delivered.iter().take(0).map(|delivered| self.advance", "one_short_watch"),
     "leases-that-went-back-believed": (f"{ELECTION}/lease_view.rs", "list.resource_version < self.observed_version || list", "list.resource_version < self.observed_version && list", "tests::history"),

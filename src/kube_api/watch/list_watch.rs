@@ -1,5 +1,5 @@
 //! Lists and watches CronJobs or Jobs. It lists page by page and watches from a version. It resumes an interrupted watch
-//! at its last version, and lists again if that version is too old (410) or the [`history`] went back.
+//! at its last version, and lists again if that version is too old (410) or after a [`restore`] of etcd.
 //!
 //! The watch selects the objects of the wanted shards. The wanted shards change, but the selector of `kube`'s watcher
 //! cannot.
@@ -21,8 +21,8 @@
 //! - each watch while the server does not select.
 
 mod failures;
-mod history;
 mod narrowing;
+mod restore;
 
 use std::{collections::VecDeque, pin::Pin};
 

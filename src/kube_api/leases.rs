@@ -12,7 +12,7 @@ mod body;
 mod event;
 mod installation;
 mod object;
-mod takers;
+mod overlapping;
 mod watch;
 
 use std::{sync::Arc, time::Duration};
@@ -22,7 +22,7 @@ use http::Method;
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
 
-pub use self::takers::{LeaseScope, OverlappingInstallation};
+pub use self::overlapping::{LeaseScope, OverlappingInstallation};
 use self::{
     answer::WriteKind,
     object::{LeasePage, selector},

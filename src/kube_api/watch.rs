@@ -97,7 +97,7 @@ pub fn cron_jobs(
 pub fn jobs(client: Client, scope: Scope, shards: Option<WatchedShards>) -> impl Stream<Item = WatchItem> + Send {
     let (kind, wanted, delivered) = match shards {
         None => (Jobs::All, every_shard(), DeliveredVersion::default()),
-        Some(WatchedShards { wanted, delivered }) => (Jobs::Labelled(delivered.cache.count), wanted, delivered.jobs),
+        Some(WatchedShards { wanted, delivered }) => (Jobs::Labelled(delivered.count), wanted, delivered.jobs),
     };
     list_and_watch(client, scope, kind, wanted, delivered, None)
 }

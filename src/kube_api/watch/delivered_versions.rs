@@ -18,6 +18,8 @@ use crate::{
 pub struct DeliveredVersions {
     /// The watched scope.
     pub scope: Scope,
+    /// The number of shards that the watches select from.
+    pub count: ShardCount,
     /// The cache of all CronJobs, if the watch receives all.
     pub cache: CronJobCache,
     /// The version that the watch of CronJobs has delivered.
@@ -31,6 +33,7 @@ impl DeliveredVersions {
     pub fn new(scope: Scope, count: ShardCount, bytes_max: usize) -> DeliveredVersions {
         DeliveredVersions {
             scope,
+            count,
             cache: CronJobCache::new(count, bytes_max),
             cron_jobs: DeliveredVersion::default(),
             jobs: DeliveredVersion::default(),

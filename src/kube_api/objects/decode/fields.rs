@@ -176,12 +176,12 @@ impl<'de, T: Members<'de>> Value<'de> for T {
 /// An object whose decoded members are fields, each with its JSON name and its type.
 macro_rules! object {
     ($(#[$attribute:meta])* $visibility:vis struct $name:ident<$lifetime:lifetime> {
-        $($member:pat => $field:ident: $form:ty,)*
+        $($member:pat => $field_visibility:vis $field:ident: $form:ty,)*
     }) => {
         $(#[$attribute])*
         #[derive(Default)]
         $visibility struct $name<$lifetime> {
-            $($field: $form,)*
+            $($field_visibility $field: $form,)*
         }
 
         impl<$lifetime> Members<$lifetime> for $name<$lifetime> {

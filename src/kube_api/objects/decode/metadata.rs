@@ -5,32 +5,19 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 use serde::de::MapAccess;
 
-use super::fields::{Field, FieldError, Members};
+use super::fields::{Field, FieldError, Members, object};
 use crate::shard::{ResourceVersion, Uid};
 
-/// The members of `metadata` that every kind needs, before validation.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Head<'a> {
-    pub(super) namespace: Field<Cow<'a, str>>,
-    pub(super) name: Field<Cow<'a, str>>,
-    uid: Field<Cow<'a, str>>,
-    resource_version: Field<Cow<'a, str>>,
-    created: Field<Cow<'a, str>>,
-    deleting_since: Field<Cow<'a, str>>,
-}
-
-impl<'de> Members<'de> for Head<'de> {
-    fn take<A: MapAccess<'de>>(&mut self, name: &str, members: &mut A) -> Result<bool, A::Error> {
-        match name {
-            "namespace" => self.namespace = members.next_value()?,
-            "name" => self.name = members.next_value()?,
-            "uid" => self.uid = members.next_value()?,
-            "resourceVersion" => self.resource_version = members.next_value()?,
-            "creationTimestamp" => self.created = members.next_value()?,
-            "deletionTimestamp" => self.deleting_since = members.next_value()?,
-            _ => return Ok(false),
-        }
-        Ok(true)
+object! {
+    /// The members of `metadata` that every kind needs, before validation.
+    #[derive(Clone)]
+    pub(super) struct Head<'a> {
+        "namespace" => pub(super) namespace: Field<Cow<'a, str>>,
+        "name" => pub(super) name: Field<Cow<'a, str>>,
+        "uid" => uid: Field<Cow<'a, str>>,
+        "resourceVersion" => resource_version: Field<Cow<'a, str>>,
+        "creationTimestamp" => created: Field<Cow<'a, str>>,
+        "deletionTimestamp" => deleting_since: Field<Cow<'a, str>>,
     }
 }
 

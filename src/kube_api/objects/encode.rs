@@ -1,15 +1,14 @@
-//! Orders to request bodies. Pure: combines the parts that decoding prepared.
+//! Orders to request bodies. Pure: combines the parts that decoding prepared. The large and frequent bodies are written as
+//! text, without a value of each member.
 
-mod json;
 #[cfg(test)]
 mod tests;
 
-use jiff::Timestamp;
-use serde_json::json;
+use std::fmt::Write as _;
 
-pub(in crate::kube_api) use self::json::to_bytes;
-pub(super) use self::json::{push_escaped, push_raw_member};
-use self::json::{push_string, push_time, whole_seconds};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
 use crate::{
     coordination::Stamp,
     shard::{ActiveJob, CronJobEvent, CronJobStatus, JobDelete, JobOrder, StatusWrite, Uid},
@@ -38,21 +37,18 @@ pub fn job_body(order: &JobOrder, stamp: Option<Stamp>) -> Option<Vec<u8>> {
     let [name_at, created_at, scheduled_at] = template.splice_offsets.map(|offset| offset as usize);
     let (body, name, scheduled) = (template.body.as_str()?, &order.name, &order.scheduled_timestamp);
     let stamp_bytes = stamp.map_or(0, |_| STAMP_MAX_BYTES);
-    let mut text = String::with_capacity(body.len() + name.len() + scheduled.len() + TIME_MAX_BYTES + stamp_bytes);
+    let mut text =
+        String::with_capacity(body.len() + name.len() + scheduled.len() + TIME_AND_QUOTES_BYTES + stamp_bytes);
     text.push_str(&body[..name_at]);
-    push_escaped(&mut text, name);
+    push_string(&mut text, name);
     text.push_str(&body[name_at..created_at]);
     push_time(&mut text, order.slot);
     text.push_str(&body[created_at..scheduled_at]);
-    push_escaped(&mut text, scheduled);
-    let rest = &body[scheduled_at..];
-    // The closing quote of the annotation; others follow it.
-    let (quotation_mark, rest) = rest.split_at_checked(1).unwrap_or((rest, ""));
-    text.push_str(quotation_mark);
+    push_string(&mut text, scheduled);
     if let Some(stamp) = stamp {
         push_stamp(&mut text, stamp);
     }
-    text.push_str(rest);
+    text.push_str(&body[scheduled_at..]);
     Some(text.into_bytes())
 }
 
@@ -65,8 +61,8 @@ fn push_stamp(text: &mut String, stamp: Stamp) {
 /// Maximum size of both annotations.
 const STAMP_MAX_BYTES: usize = 160;
 
-/// Maximum size of an encoded time; years have four digits until 9999.
-const TIME_MAX_BYTES: usize = 24;
+/// Size of an encoded time, and of the quotation marks of the three values in the body of a Job.
+const TIME_AND_QUOTES_BYTES: usize = 26;
 
 /// Encodes the body of `PUT …/cronjobs/<name>/status` (B-13, B-16.4): the status, and the metadata that the server
 /// takes from the request. It has no spec, which the server takes from its storage, and no managed fields, which the
@@ -193,21 +189,53 @@ pub fn event_patch(message: &str, times: EventTimes) -> Vec<u8> {
     }))
 }
 
+/// Encodes a whole value.
+pub(in crate::kube_api) fn to_bytes(value: &Value) -> Vec<u8> {
+    value.to_string().into_bytes()
+}
+
+/// Appends `,"<name>":<value>` with the value unchanged.
+pub(super) fn push_raw_member(text: &mut String, name: &str, value: &str) {
+    push_name(text, name);
+    text.push_str(value);
+}
+
 /// Appends `,"<name>":"<value>"`.
 fn push_member(text: &mut String, name: &str, value: &str) {
-    text.push_str(",\"");
-    text.push_str(name);
-    text.push_str("\":");
+    push_name(text, name);
     push_string(text, value);
 }
 
 /// Appends `,"<name>":"<time>"` if there is a time.
 fn push_time_member(text: &mut String, name: &str, time: Option<Timestamp>) {
     if let Some(time) = time {
-        text.push_str(",\"");
-        text.push_str(name);
-        text.push_str("\":\"");
+        push_name(text, name);
         push_time(text, time);
-        text.push('"');
     }
+}
+
+fn push_name(text: &mut String, name: &str) {
+    text.push(',');
+    push_string(text, name);
+    text.push(':');
+}
+
+/// Appends a JSON string.
+pub(super) fn push_string(text: &mut String, value: &str) {
+    push_formatted(text, format_args!("{}", Value::from(value)));
+}
+
+/// Appends a time in the form of Kubernetes: RFC 3339, UTC, whole seconds (B-13.3).
+fn push_time(text: &mut String, time: Timestamp) {
+    push_formatted(text, format_args!("\"{}\"", whole_seconds(time)));
+}
+
+/// Drops the fraction of a second.
+fn whole_seconds(time: Timestamp) -> Timestamp {
+    // The whole seconds of an instant in range are in range.
+    Timestamp::from_second(time.as_second()).unwrap_or(time)
+}
+
+fn push_formatted(text: &mut String, arguments: std::fmt::Arguments<'_>) {
+    text.write_fmt(arguments).expect("writing to a string does not fail");
 }

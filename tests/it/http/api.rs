@@ -38,8 +38,8 @@ fn order() -> JobOrder {
         slot: time("2026-04-12T09:20:00Z"),
         scheduled_timestamp: "2026-04-12T11:20:00+02:00".into(),
         template: Arc::new(JobTemplate {
-            body: r#"{"n":"","c":"","s":""}"#.into(),
-            splice_offsets: [6, 13, 20],
+            body: r#"{"n":,"c":,"s":}"#.into(),
+            splice_offsets: [5, 10, 15],
             ttl_seconds_after_finished: None,
             had_reserved_annotations: false,
         }),

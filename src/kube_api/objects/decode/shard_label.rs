@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::{
-    kube_api::objects::encode::push_escaped,
+    kube_api::objects::encode::push_string,
     shard::{ShardCount, Uid},
 };
 
@@ -23,11 +23,10 @@ pub(super) fn with_shard_label(labels: &str, spec: &str, cron_job: &Uid, count: 
         text.push(',');
     }
     // The shard label is last: of two members of one name, the last one counts.
-    text.push('"');
-    push_escaped(&mut text, &count.label_key());
-    text.push_str("\":\"");
-    push_escaped(&mut text, &count.label_value(shard));
-    text.push_str("\"}");
+    push_string(&mut text, &count.label_key());
+    text.push(':');
+    push_string(&mut text, &count.label_value(shard));
+    text.push('}');
     text
 }
 

@@ -13,7 +13,7 @@ use super::{
     shard_label::with_shard_label,
 };
 use crate::{
-    kube_api::objects::encode::{RESERVED_PREFIX, SCHEDULED_TIMESTAMP_ANNOTATION, push_escaped, push_raw_member},
+    kube_api::objects::encode::{RESERVED_PREFIX, SCHEDULED_TIMESTAMP_ANNOTATION, push_raw_member, push_string},
     shard::{CronJobIdentity, JobTemplate, ShardCount},
 };
 
@@ -76,19 +76,17 @@ pub(super) fn job_template(
     };
     let n_bytes = labels.len() + annotations.members.len() + spec.len() + cron_job.name.len();
     let mut body = String::with_capacity(n_bytes + REST_BYTES);
-    body.push_str(r#"{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":""#);
+    body.push_str(r#"{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"#);
     let name_at = body.len();
-    body.push_str(r#"","creationTimestamp":""#);
+    body.push_str(r#","creationTimestamp":"#);
     let created_at = body.len();
-    body.push('"');
     if !labels.is_empty() {
         push_raw_member(&mut body, "labels", &labels);
     }
     body.push_str(r#","annotations":{""#);
     body.push_str(SCHEDULED_TIMESTAMP_ANNOTATION);
-    body.push_str(r#"":""#);
+    body.push_str(r#"":"#);
     let scheduled_at = body.len();
-    body.push('"');
     body.push_str(&annotations.members);
     body.push('}');
     push_owner_references(&mut body, cron_job);
@@ -111,11 +109,11 @@ const REST_BYTES: usize = 352;
 
 /// Appends the owner reference (B-11.4).
 fn push_owner_references(body: &mut String, cron_job: &CronJobIdentity) {
-    body.push_str(r#","ownerReferences":[{"apiVersion":"batch/v1","kind":"CronJob","name":""#);
-    push_escaped(body, &cron_job.name);
-    body.push_str(r#"","uid":""#);
-    push_escaped(body, &cron_job.uid.to_string());
-    body.push_str(r#"","controller":true,"blockOwnerDeletion":true}]"#);
+    body.push_str(r#","ownerReferences":[{"apiVersion":"batch/v1","kind":"CronJob","name":"#);
+    push_string(body, &cron_job.name);
+    body.push_str(r#","uid":"#);
+    push_string(body, &cron_job.uid.to_string());
+    body.push_str(r#","controller":true,"blockOwnerDeletion":true}]"#);
 }
 
 #[derive(Deserialize)]

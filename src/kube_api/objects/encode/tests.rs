@@ -229,8 +229,8 @@ fn a_job_body_is_allocated_with_its_size() {
     let cron_job = cron_job("backup", r#"{"metadata":{"labels":{"a":"b"}},"spec":{}}"#);
     let order = order(&cron_job, "2026-04-12T11:20:00+02:00");
     for (stamp, n_spare_max) in [
-        (None, TIME_MAX_BYTES),
-        (Some(stamp()), TIME_MAX_BYTES + STAMP_MAX_BYTES),
+        (None, TIME_AND_QUOTES_BYTES),
+        (Some(stamp()), TIME_AND_QUOTES_BYTES + STAMP_MAX_BYTES),
     ] {
         let body = job_body(&order, stamp).unwrap();
         let template = order.template.body.as_str().unwrap();

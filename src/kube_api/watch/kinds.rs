@@ -10,7 +10,7 @@ use crate::{
         },
         watch::{cron_job_cache::CronJobCache, selection::Selector},
     },
-    shard::{Input, ShardCount, ShardId, ShardSet, Uid, WatchedResource, held_shards::WHOLE},
+    shard::{Input, ShardCount, ShardSet, Uid, WatchedResource},
 };
 
 /// The requests for the objects of some shards, and their conversion to inputs.
@@ -49,12 +49,11 @@ pub(super) trait Kind: Send + 'static {
         false
     }
 
-    /// Converts an existing object; `None` if no shard needs it. `is_wanted` returns whether the objects of a CronJob
-    /// are wanted.
-    fn applied(&self, object: Received<Self::Content>, is_wanted: impl Fn(&Uid) -> bool) -> Option<WatchItem>;
+    /// Converts an existing object.
+    fn applied(&self, object: Received<Self::Content>) -> WatchItem;
 
-    /// Converts a deleted object.
-    fn deleted(&self, object: &Received<Self::Content>, is_wanted: impl Fn(&Uid) -> bool) -> Option<WatchItem>;
+    /// Converts a deleted object with this uid.
+    fn deleted(&self, uid: Uid) -> Input;
 }
 
 /// The selection of a watch.
@@ -63,25 +62,18 @@ pub(super) enum Selection {
     /// The selection never changes, and no list runs beside the watch.
     Fixed,
     /// The selection follows the wanted shards, and every API server supports it.
-    ByLabel(ShardCount),
-    /// The selection follows the wanted shards. An API server that does not support the selector sends everything.
+    ByLabel,
+    /// The selection follows the wanted shards. An API server that does not support the selector sends everything, so
+    /// objects of other shards are passed over.
     ByHash(ShardCount),
 }
 
 impl Selection {
-    /// The shard of a CronJob. Without a division into shards it is the only one.
-    pub(super) fn shard_of(self, cron_job: &Uid) -> ShardId {
-        match self {
-            Selection::Fixed => WHOLE.shard,
-            Selection::ByLabel(count) | Selection::ByHash(count) => count.shard_of(cron_job),
-        }
-    }
-
     /// Returns the selector of a request for one object, which shows the current version and whether a server would
     /// select. It has no labels: to find an object that no label selector matches, a server might look at all.
     pub(super) fn probe(self) -> Selector {
         let shards = match self {
-            Selection::Fixed | Selection::ByLabel(_) => None,
+            Selection::Fixed | Selection::ByLabel => None,
             Selection::ByHash(count) => count.shard_selector(&ShardSet::all(count)),
         };
         Selector {
@@ -101,10 +93,6 @@ fn selector_of_nothing(count: ShardCount) -> Selector {
 
 /// CronJobs: all, or those of some shards, by the hash of their uid if the server selects. CronJobs of other shards are
 /// not decoded.
-///
-/// An ignored CronJob is no newer than any list of a shard that is added later, since the watch publishes its version
-/// before it reads the wanted shards. It is also cached before it is ignored, so that a shard that is added later finds
-/// it.
 pub(super) struct CronJobs {
     pub(super) decoder: Arc<Decoder>,
     /// The cache of the CronJobs of all shards; `None` without shards.
@@ -144,27 +132,19 @@ impl Kind for CronJobs {
         self.cache().is_some_and(|cache| cache.insert(object))
     }
 
-    fn applied(&self, object: ReceivedCronJob, is_wanted: impl Fn(&Uid) -> bool) -> Option<WatchItem> {
-        let uid = object.uid();
-        if uid.is_some_and(|uid| !is_wanted(uid)) {
-            return Some(WatchItem::PassedOver);
-        }
-        Some(match self.decoder.cron_job(object.text()) {
+    fn applied(&self, object: ReceivedCronJob) -> WatchItem {
+        match self.decoder.cron_job(object.text()) {
             Ok(record) => WatchItem::Input(Input::CronJobApplied(Box::new(record))),
             Err(UndecodableCronJob { error, cron_job }) => WatchItem::Undecodable {
                 error,
                 cron_job,
-                input: uid.cloned().map(Input::CronJobUndecodable),
+                input: object.uid().cloned().map(Input::CronJobUndecodable),
             },
-        })
+        }
     }
 
-    fn deleted(&self, object: &ReceivedCronJob, is_wanted: impl Fn(&Uid) -> bool) -> Option<WatchItem> {
-        let uid = object.uid()?;
-        if !is_wanted(uid) {
-            return Some(WatchItem::PassedOver);
-        }
-        Some(WatchItem::Input(Input::CronJobDeleted(uid.clone())))
+    fn deleted(&self, uid: Uid) -> Input {
+        Input::CronJobDeleted(uid)
     }
 }
 
@@ -190,7 +170,7 @@ impl Kind for Jobs {
     fn selection(&self) -> Selection {
         match self {
             Jobs::All | Jobs::Unlabelled { .. } => Selection::Fixed,
-            Jobs::Labelled(count) => Selection::ByLabel(*count),
+            Jobs::Labelled(_) => Selection::ByLabel,
         }
     }
 
@@ -217,9 +197,9 @@ impl Kind for Jobs {
         matches!(self, Jobs::Unlabelled { .. })
     }
 
-    fn applied(&self, object: ReceivedJob, _: impl Fn(&Uid) -> bool) -> Option<WatchItem> {
+    fn applied(&self, object: ReceivedJob) -> WatchItem {
         let uid = object.uid().cloned();
-        Some(match object.into_record() {
+        match object.into_record() {
             Ok(record) => WatchItem::Input(Input::JobApplied(Box::new(record))),
             Err(error) => WatchItem::Undecodable {
                 error,
@@ -227,15 +207,14 @@ impl Kind for Jobs {
                 // If the Job counted as deleted, another run could start beside it (B-10.3).
                 input: uid.map(Input::JobUndecodable),
             },
-        })
+        }
     }
 
-    fn deleted(&self, object: &ReceivedJob, _: impl Fn(&Uid) -> bool) -> Option<WatchItem> {
-        let uid = object.uid()?.clone();
-        Some(WatchItem::Input(match self {
+    fn deleted(&self, uid: Uid) -> Input {
+        match self {
             Jobs::All => Input::JobDeleted(uid),
             // The Job is gone, or its label changed.
             Jobs::Labelled(_) | Jobs::Unlabelled { .. } => Input::JobUnselected(uid),
-        }))
+        }
     }
 }

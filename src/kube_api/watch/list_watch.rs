@@ -157,19 +157,44 @@ impl<K: Kind> ListWatch<K> {
     /// Whether the API server leaves out objects of other shards.
     fn is_selected_by_server(&self) -> bool {
         match self.kind.selection() {
-            Selection::Fixed | Selection::ByLabel(_) => true,
+            Selection::Fixed | Selection::ByLabel => true,
             Selection::ByHash(_) => self.selected_by == SelectedBy::Server,
         }
     }
 
-    /// Whether a CronJob is wanted now, or by the current list.
-    fn is_wanted(&self, is_listing: bool) -> impl Fn(&Uid) -> bool + use<K> {
-        let selection = self.kind.selection();
-        let (wanted, listed) = (self.wanted.get(), self.selected);
-        move |cron_job| {
-            let shard = selection.shard_of(cron_job);
-            wanted.contains(shard) || (is_listing && listed.contains(shard))
+    /// Whether an object is of a shard that is neither wanted now nor listed. Such an object is no newer than any list of
+    /// a shard that is added later, since the watch publishes its version before it reads the wanted shards.
+    fn is_passed_over(&self, uid: &Uid, listed: &ShardSet) -> bool {
+        let Selection::ByHash(count) = self.kind.selection() else {
+            return false;
+        };
+        let shard = count.shard_of(uid);
+        !self.wanted.get().contains(shard) && !listed.contains(shard)
+    }
+
+    /// Takes an existing object. It is cached before the wanted shards are read, so that a shard that is added later
+    /// finds it.
+    fn take_applied(&mut self, object: Received<K::Content>, listed: &ShardSet) {
+        if self.kind.cache_object(&object) {
+            self.ready.push_back(WatchItem::CacheFull);
         }
+        let is_passed_over = object.uid().is_some_and(|uid| self.is_passed_over(uid, listed));
+        self.ready.push_back(if is_passed_over {
+            WatchItem::PassedOver
+        } else {
+            self.kind.applied(object)
+        });
+    }
+
+    fn take_deleted(&mut self, uid: &Uid) {
+        if let Some(cache) = self.kind.cache() {
+            cache.remove(uid);
+        }
+        self.ready.push_back(if self.is_passed_over(uid, &ShardSet::EMPTY) {
+            WatchItem::PassedOver
+        } else {
+            WatchItem::Input(self.kind.deleted(uid.clone()))
+        });
     }
 
     /// Returns the current version, and detects which side selects.
@@ -229,13 +254,10 @@ impl<K: Kind> ListWatch<K> {
         if pages.selector.shards.is_some() {
             self.selected_by = self.selected_by.and(page.selected_by);
         }
-        for object in &page.items {
-            self.cache_object(object);
+        let listed = self.selected;
+        for object in page.items {
+            self.take_applied(object, &listed);
         }
-        let is_wanted = self.is_wanted(true);
-        let objects = page.items.into_iter();
-        let taken = objects.filter_map(|object| self.kind.applied(object, &is_wanted));
-        self.ready.extend(taken);
         let is_in_vain = self.selected.is_empty() && self.kind.cache().is_some_and(CronJobCache::is_full);
         if pages.next.is_some() && !is_in_vain {
             self.next_step = WatchStep::Page { pages, from };
@@ -255,13 +277,6 @@ impl<K: Kind> ListWatch<K> {
             self.ready.push_back(WatchItem::Listed(self.selected_by));
         }
         self.next_step = WatchStep::Open { through };
-    }
-
-    /// Caches an object before the wanted shards are checked, so that a shard that is added later finds it.
-    fn cache_object(&mut self, object: &Received<K::Content>) {
-        if self.kind.cache_object(object) {
-            self.ready.push_back(WatchItem::CacheFull);
-        }
     }
 
     /// Opens a watch of the wanted shards at the version of the last one.
@@ -356,23 +371,18 @@ impl<K: Kind> ListWatch<K> {
         // Publish the version before reading the wanted shards, as `DeliveredVersion` requires.
         self.note_version(through);
         self.delivered_version.advance_to(through);
-        let taken = match event {
-            WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                self.cache_object(&object);
-                self.kind.applied(object, self.is_wanted(false))
-            }
+        match event {
+            WatchEvent::Added(object) | WatchEvent::Modified(object) => self.take_applied(object, &ShardSet::EMPTY),
             WatchEvent::Deleted(object) => {
-                if let (Some(cache), Some(uid)) = (self.kind.cache(), object.uid()) {
-                    cache.remove(uid);
+                if let Some(uid) = object.uid() {
+                    self.take_deleted(uid);
                 }
-                self.kind.deleted(&object, self.is_wanted(false))
             }
-            WatchEvent::Bookmark(_) | WatchEvent::Error(_) => None,
-        };
+            WatchEvent::Bookmark(_) | WatchEvent::Error(_) => {}
+        }
         if let Some(cache) = self.kind.cache() {
             cache.advance_to(through);
         }
-        self.ready.extend(taken);
         if self.kind.is_of_unlabelled() {
             self.announce(WatchStage::Watching(through), self.selected);
         }

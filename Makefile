@@ -4,7 +4,7 @@
 LOADTEST = cargo run --release --quiet --package loadtest --
 RESULTS = loadtest/results/$(or $(RUN),$(shell date +%F)-two-cores)
 
-.PHONY: help demo demo-cluster demo-pictures check format lint test test-fast chart-test alerts-test dashboards-test dashboard-pictures image image-test image-reproducible install-test hpa-test e2e simulate fleet strangers mutations fuzz-schedules fuzz parity audit bench bench-smoke loadtest burst soak replicas selection handovers takeovers versions size compare at-rest idle figures quote
+.PHONY: help demo demo-cluster demo-pictures check format lint test test-fast chart-test alerts-test dashboards-test dashboard-pictures image image-test image-reproducible install-test hpa-test e2e simulate fleet tenants mutations fuzz-schedules fuzz parity audit bench bench-smoke loadtest burst soak replicas selection handovers takeovers versions size compare at-rest idle figures quote
 
 help: ## Lists these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,8 +77,8 @@ fleet: ## Simulates fleets of replicas with random faults: SEEDS=50 from SEED=1
 	CRONWHEEL_FLEET_SEEDS=$(or $(SEEDS),50) CRONWHEEL_FLEET_SEED=$(or $(SEED),1) \
 		cargo test --profile sim --quiet --test it fleet::drawn -- --nocapture
 
-strangers: ## Simulates misbehaving or failing tenants together with others, and compares the others' results with a run without them
-	cargo test --quiet --test it strangers:: -- --nocapture
+tenants: ## Simulates misbehaving or failing tenants together with others, and compares the others' results with a run without them
+	cargo test --quiet --test it tenants:: -- --nocapture
 
 mutations: ## Breaks the controller in one place at a time, and expects the simulation or the fleets to fail within 20 seeds; or NAMES=fleet
 	CARGO_TARGET_DIR=target/mutations python3 tests/mutations.py $(NAMES)

@@ -85,7 +85,7 @@ FLEET = {
     "leads-beside-other-settings": (f"{ELECTION}/not_owning.rs", "let theirs = self.other_settings().min_by_key(ToString::to_string)?;", "let theirs = self.other_settings().min_by_key(ToString::to_string).filter(|_| false)?;", "settings::"),
     "lone-replica-acts-beside-members": (f"{ELECTION}/not_owning.rs", "let is_comparable = is_any_alone || lease.installation == self.own_installation;", "let is_comparable = lease.installation == self.own_installation;", "alone::"),
     "shares-with-an-incompatible-protocol": (f"{ELECTION}/not_owning.rs", "theirs.find(|theirs| theirs.max < min || theirs.min > max)?", "theirs.find(|theirs| theirs.max < min && theirs.min > max)?", "f_22"),
-    "incompatible-newcomer-stays": (f"{ELECTION}/not_owning.rs", "(!self.is_announced() || stranger.max < min).then_some(", "(!self.is_announced() && stranger.max < min).then_some(", "f_22"),
+    "incompatible-newcomer-stays": (f"{ELECTION}/not_owning.rs", "(!self.is_announced() || incompatible.max < min).then_some(", "(!self.is_announced() && incompatible.max < min).then_some(", "f_22"),
     "leads-with-a-wrong-clock": ("src/controller/election.rs", "Some(ElectionInput::Willing(self.clock.is_fine()))", "Some(ElectionInput::Willing(true))", "f_16"),
     "one-wrong-api-server-decides": ("src/controller/clock/guard.rs", "2 * self.n_believed(is_so) > self.fresh().count()", "self.n_believed(is_so) > 0", "f_28"),
     "fenced-create-not-sent-to-another-api-server": ("src/kube_api/client.rs", "fenced_over: is_fenced.then_some(connection)", "fenced_over: (is_fenced && false).then_some(connection)", "f_28"),

@@ -9,6 +9,7 @@ mod explaining;
 mod extremes;
 mod failing_namespace;
 mod firing;
+mod foreign_jobs;
 mod garbage;
 pub(super) mod installing;
 mod leases;
@@ -17,7 +18,6 @@ mod permissions;
 mod policies;
 mod refusals;
 mod restarts;
-mod strangers;
 mod templates;
 mod troubles;
 
@@ -113,13 +113,13 @@ const CASES: [Case; 73] = cases![
     refusals::creates_in_a_terminating_namespace_back_off_without_events,
     restarts::kill_between_create_and_status_write_doubles_no_run,
     restarts::slots_missed_during_downtime_are_caught_up_by_one_job,
-    strangers::forbid_does_not_count_a_manual_run,
-    strangers::replace_leaves_a_manual_run_alone,
-    strangers::manual_run_with_the_name_of_a_slot_is_adopted,
-    strangers::job_in_another_namespace_stops_no_run_of_its_claimed_owner,
-    strangers::foreign_job_blocks_only_the_slot_of_its_name,
-    strangers::recreated_cron_job_does_not_own_the_jobs_of_its_predecessor,
-    strangers::pending_status_is_not_written_to_a_recreated_cron_job,
+    foreign_jobs::forbid_does_not_count_a_manual_run,
+    foreign_jobs::replace_leaves_a_manual_run_alone,
+    foreign_jobs::manual_run_with_the_name_of_a_slot_is_adopted,
+    foreign_jobs::job_in_another_namespace_stops_no_run_of_its_claimed_owner,
+    foreign_jobs::foreign_job_blocks_only_the_slot_of_its_name,
+    foreign_jobs::recreated_cron_job_does_not_own_the_jobs_of_its_predecessor,
+    foreign_jobs::pending_status_is_not_written_to_a_recreated_cron_job,
     templates::unknown_template_field_reaches_the_job,
     templates::metadata_survives_status_writes,
     troubles::trouble_metric_names_a_cron_job_until_the_cause_is_gone,

@@ -26,6 +26,6 @@ mod sharding;
 mod shards;
 mod sim;
 mod soak;
-mod strangers;
+mod tenants;
 mod tidy;
 mod vectors;

@@ -63,7 +63,7 @@ const GENERIC_NAMES: &[&str] = &[
 /// Tests against a real cluster use real time.
 const REAL_TIME: [&str; 2] = ["tests/e2e/", "tests/install/"];
 /// The support code of simulations sleeps in paused time, which their entry points start.
-const SIMULATED_TIME: [&str; 3] = ["tests/it/sim/", "tests/it/fleet/", "tests/it/strangers/"];
+const SIMULATED_TIME: [&str; 3] = ["tests/it/sim/", "tests/it/fleet/", "tests/it/tenants/"];
 
 /// A file with its path from the root.
 struct Source {

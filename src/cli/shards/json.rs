@@ -59,8 +59,8 @@ fn member(row: &MemberRow, now: Timestamp) -> Value {
 
 fn shard(row: &ShardRow, next_run: Option<Timestamp>) -> Value {
     let lease = row.lease.as_ref();
-    let stranger = match lease.map(|lease| &lease.holder) {
-        Some(Holder::Stranger(text)) => Some(text),
+    let unknown_holder = match lease.map(|lease| &lease.holder) {
+        Some(Holder::Unknown(text)) => Some(text),
         None | Some(Holder::Nobody | Holder::Member(_)) => None,
     };
     json!({
@@ -68,7 +68,7 @@ fn shard(row: &ShardRow, next_run: Option<Timestamp>) -> Value {
         "buckets": {"first": row.buckets.0, "last": row.buckets.1},
         "hasLease": lease.is_some(),
         "holder": identity(lease.and_then(|lease| lease.holder.member())),
-        "stranger": stranger,
+        "unknownHolder": unknown_holder,
         "isLed": row.is_holder_member,
         "term": lease.map(|lease| lease.term.0),
         "cronJobs": row.n_cron_jobs,

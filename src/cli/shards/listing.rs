@@ -141,7 +141,7 @@ fn member_state(
 ) -> MemberState {
     match &lease.holder {
         Holder::Member(_) => {}
-        Holder::Stranger(by) => return MemberState::Usurped { by: by.clone() },
+        Holder::Unknown(by) => return MemberState::Usurped { by: by.clone() },
         Holder::Nobody => {
             let evicted_by = record.annotations.get(annotation::EVICTED_BY);
             return evicted_by.map_or(MemberState::Left, |by| MemberState::Evicted { by: by.clone() });

@@ -276,13 +276,13 @@ fn the_json_document_is_complete() {
     assert_eq!(
         document["shards"][2],
         json!({
-            "shard": 2, "buckets": {"first": 128, "last": 191}, "hasLease": true, "stranger": null, "isLed": true,
+            "shard": 2, "buckets": {"first": 128, "last": 191}, "hasLease": true, "unknownHolder": null, "isLed": true,
             "holder": {"pod": "cronwheel-b", "podUid": "uid-b", "incarnation": "0000000000000001"},
             "term": 3, "cronJobs": 0, "nextRun": null, "acquiredAt": "2026-03-01T09:53:20Z",
             "firedThrough": "2026-03-01T09:58:00Z", "crashes": 3, "isQuarantined": true,
         })
     );
-    assert_eq!(document["shards"][5]["stranger"], "somebody");
+    assert_eq!(document["shards"][5]["unknownHolder"], "somebody");
     assert_eq!(document["shards"][6]["term"], Value::Null);
 }
 

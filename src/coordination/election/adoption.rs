@@ -63,7 +63,7 @@ impl Election {
         let duration = self.waited(Duration::from_secs(lease.duration_secs.into()));
         let holder = match &lease.holder {
             Holder::Nobody => return vacancy(seen.changed_at, Adoption::Released),
-            Holder::Stranger(_) => return vacancy(seen.changed_at + duration, Adoption::Crashed),
+            Holder::Unknown(_) => return vacancy(seen.changed_at + duration, Adoption::Crashed),
             Holder::Member(holder) => holder,
         };
         let Some(member) = self.view.members.get(&holder.pod_uid) else {
@@ -129,8 +129,8 @@ impl Election {
         let seen = self.view.shard(shard);
         // Members that know the term of the deleted Lease come first, so that the next term follows it.
         let is_gone = vacancy.adoption == Adoption::Crashed && seen.lease.is_none();
-        let is_stranger = is_gone && seen.last_term == Term(0);
-        let n_before = if is_stranger { placed.pod_uids.len() } else { 0 };
+        let is_term_unknown = is_gone && seen.last_term == Term(0);
+        let n_before = if is_term_unknown { placed.pod_uids.len() } else { 0 };
         let turn = u32::try_from(turn + n_before).unwrap_or(u32::MAX);
         let at = vacancy.since + self.config.timing.stagger * turn;
         Some(at.max(seen.retry_at))

@@ -143,12 +143,12 @@ impl Election {
         let (min, max) = (self.config.protocol.min, self.config.protocol.max);
         let others = self.takers().filter(|(pod_uid, _)| !self.is_us(pod_uid));
         let mut theirs = others.map(|(_, lease)| lease.protocol);
-        let stranger = theirs.find(|theirs| theirs.max < min || theirs.min > max)?;
+        let incompatible = theirs.find(|theirs| theirs.max < min || theirs.min > max)?;
         // Members that take shards continue, and a new member with an incompatible protocol waits. Of two members
         // that joined at once, the newer version waits, because the older version cannot detect the conflict.
-        (!self.is_announced() || stranger.max < min).then_some(NotOwning::ProtocolDiffers {
+        (!self.is_announced() || incompatible.max < min).then_some(NotOwning::ProtocolDiffers {
             ours: self.config.protocol,
-            theirs: stranger,
+            theirs: incompatible,
         })
     }
 

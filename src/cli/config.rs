@@ -14,7 +14,7 @@ mod sharding;
 mod surroundings;
 
 pub use self::sharding::ShardingError;
-use self::sharding::membership;
+use self::sharding::membership_of;
 use self::surroundings::Surroundings;
 use super::args::{RunArgs, TimingPreset};
 use crate::{
@@ -100,7 +100,7 @@ impl RunConfig {
         } else {
             Surroundings::host()
         };
-        let membership = membership(args, &kube, &surroundings)?;
+        let membership = membership_of(args, &kube, &surroundings)?;
         Ok(RunConfig {
             kube,
             settings: RunSettings {

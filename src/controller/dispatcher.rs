@@ -14,7 +14,7 @@ use tokio::sync::{Notify, mpsc, watch};
 
 use super::{
     clock::Clock,
-    lane::{Lane, RETRIES_MAX, Reply, RequestResult},
+    lane::{Lane, RETRIES_MAX, RequestResult, SentOrRead},
     pacing::Admission,
     shutdown::{IN_FLIGHT_GRACE, Phase, PhaseReceiver},
 };
@@ -213,11 +213,11 @@ impl Dispatcher {
         self.n_creates_in_flight -= usize::from(queued.is_create());
         self.in_flight.leave(&queued, self.clock.boot());
         match answer {
-            Some(Answer::Outcome(Reply::Outcome(answer))) => {
+            Some(Answer::Outcome(SentOrRead::Sent(answer))) => {
                 self.record_creation(&answer);
                 self.conclude(&queued, answer).await;
             }
-            Some(Answer::Outcome(Reply::Part(template))) => {
+            Some(Answer::Outcome(SentOrRead::Read(template))) => {
                 queued.complete(template);
                 self.put_back(queued).await;
             }
@@ -250,7 +250,7 @@ impl Dispatcher {
 
     /// Answers a popped request.
     async fn conclude(&mut self, queued: &Queued, answer: Input) {
-        self.backlog().forget(queued);
+        self.backlog().take_withdrawn(queued);
         self.answer(answer).await;
     }
 
@@ -272,7 +272,7 @@ impl Dispatcher {
         let _ = self.channels.answers.send(answer).await;
     }
 
-    /// Publishes the queue and in-flight sizes to the gauges, and the burst to the lanes that wait for it. Creates that
+    /// Publishes the queue and in-flight sizes to the gauges, and the burst to the tasks that wait for its end. Creates that
     /// wait for admission webhooks, and those that are held back meanwhile, are no burst. Returns when a burst may end
     /// without an answer.
     fn publish(&mut self) -> Option<BootInstant> {

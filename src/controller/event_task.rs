@@ -1,4 +1,4 @@
-//! The lane of Events: low priority, bounded, with few requests at a time over a separate connection (B-14.1).
+//! The task of Events: low priority, bounded, with few requests at a time over a separate connection (B-14.1).
 //!
 //! A budget limits the number of writes ([`EventBudget`]), and namespaces take turns. Events are best effort: they may
 //! be late, merged with similar ones, or dropped; drops are counted. Like statuses, Events wait behind bursts of
@@ -44,7 +44,7 @@ const BURST_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// Maximum number of requests in flight. Events need no high throughput, and a request without an answer occupies its
 /// place until the timeout.
-const IN_FLIGHT_MAX: u32 = 4;
+const EVENTS_IN_FLIGHT_MAX: u32 = 4;
 
 /// An Event and the time of its emission.
 #[derive(Debug)]
@@ -116,7 +116,7 @@ impl EventTask {
         };
         let (leadership, api_metrics) = (channels.leadership.clone(), metrics.api.clone());
         let task = EventTask {
-            lane: Lane::new(api, clock.clone(), leadership, api_metrics, IN_FLIGHT_MAX),
+            lane: Lane::new(api, clock.clone(), leadership, api_metrics, EVENTS_IN_FLIGHT_MAX),
             backlog: Backlog::new(QUEUE_MAX),
             tokens: channels.budget.tokens(clock.boot()),
             clock,

@@ -50,7 +50,7 @@ const PROOF_SECS: u32 = 5;
 const REPORT_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Maximum number of requests in flight.
-const IN_FLIGHT_MAX: usize = 8;
+const LABELS_IN_FLIGHT_MAX: usize = 8;
 
 /// The task that labels Jobs.
 #[derive(Clone)]
@@ -159,7 +159,7 @@ impl LabelTask {
             if lacks_some || (is_idle && unlabelled.needs_list()) {
                 return;
             }
-            let has_room = in_flight.len() < IN_FLIGHT_MAX;
+            let has_room = in_flight.len() < LABELS_IN_FLIGHT_MAX;
             let is_listing = from.is_none() && self.proves() && !unlabelled.is_complete();
             let pause = refused.next_at().map(|at| at.since(self.clock.boot()));
             tokio::select! {

@@ -23,7 +23,7 @@ use crate::{
     telemetry::metrics::{ApiCall, ApiMetrics},
 };
 
-/// Maximum number of retries before a request counts as failed: more than five minutes of pauses, far beyond the
+/// Maximum number of retries before a request about a Job or a status write counts as failed: more than five minutes of pauses, far beyond the
 /// `expires_at` of any slot, which ends most creates earlier.
 pub(super) const RETRIES_MAX: u32 = 64;
 
@@ -34,7 +34,7 @@ pub(super) trait LaneRequest: Send + Sync + Sized + 'static {
 
     /// The shard term in which the request was ordered; `None` if it does not depend on leadership.
     fn shard_term(&self) -> Option<ShardTerm>;
-    /// Whether the request is due and has not expired.
+    /// Whether the request is due and has not expired. True for a request without such limits.
     fn may_be_sent(&self, _clock: &Clock) -> bool {
         true
     }
@@ -49,12 +49,12 @@ pub(super) trait LaneRequest: Send + Sync + Sized + 'static {
     fn send(&self, api: &ApiClient) -> impl Future<Output = Answered<Self::Reply>> + Send;
 }
 
-/// The use of an answer to a request that may have to read its CronJob first.
-pub(super) enum Reply<Outcome, Part> {
-    /// The outcome of the request.
-    Outcome(Outcome),
-    /// The part of the CronJob that the request was missing; the request can be sent.
-    Part(Part),
+/// The result of a request that may have to read its CronJob first.
+pub(super) enum SentOrRead<Outcome, Part> {
+    /// The request was sent.
+    Sent(Outcome),
+    /// The part of the CronJob that the request was missing was read. The request can be sent.
+    Read(Part),
 }
 
 /// A request and its answer; `None` if the check before the send failed.
@@ -168,7 +168,7 @@ impl<R: LaneRequest> Lane<R> {
     }
 }
 
-/// The check before a request is written to a connection.
+/// Checks a request immediately before it is sent, and sends it.
 #[derive(Clone)]
 struct SendGuard {
     api: ApiClient,

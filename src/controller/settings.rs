@@ -53,7 +53,7 @@ pub enum CronJobMetrics {
     None,
 }
 
-/// The identity of this replica in its installation.
+/// The identity of this replica, and the settings of its installation.
 #[derive(Clone)]
 pub struct Membership {
     /// Whether this replica runs with `--alone`.

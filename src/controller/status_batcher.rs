@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::{
     clock::Clock,
-    lane::{Lane, RETRIES_MAX, Reply, RequestResult},
+    lane::{Lane, RETRIES_MAX, RequestResult, SentOrRead},
     pacing::Admission,
     shutdown::{Phase, PhaseReceiver, STATUS_GRACE},
 };
@@ -34,10 +34,10 @@ use pending::{Pending, answer};
 pub const AGE_MAX: Duration = Duration::from_secs(10);
 
 /// Maximum number of writes in flight: enough to keep the API server of a small cluster busy.
-const IN_FLIGHT_MAX: u32 = 32;
+const STATUSES_IN_FLIGHT_MAX: u32 = 32;
 
 /// Maximum number of writes in flight during a burst, when only urgent and old writes are sent.
-const IN_FLIGHT_MAX_IN_BURST: u32 = 8;
+const STATUSES_IN_FLIGHT_MAX_IN_BURST: u32 = 8;
 
 /// Maximum number of concurrent reads of CronJobs for the metadata of their status writes: each may have 1.5 MiB.
 const READING_MAX: usize = 8;
@@ -77,7 +77,7 @@ impl StatusBatcher {
     pub fn new(api: ApiClient, clock: Clock, channels: StatusChannels, flush_interval: Duration) -> StatusBatcher {
         let (leadership, metrics) = (channels.leadership.clone(), channels.queue.metrics.api.clone());
         StatusBatcher {
-            lane: Lane::new(api, clock.clone(), leadership, metrics, IN_FLIGHT_MAX),
+            lane: Lane::new(api, clock.clone(), leadership, metrics, STATUSES_IN_FLIGHT_MAX),
             clock,
             channels,
             flush_interval,
@@ -163,9 +163,9 @@ impl StatusBatcher {
 
     fn in_flight_max(&self) -> u32 {
         if self.channels.burst.get() {
-            IN_FLIGHT_MAX_IN_BURST
+            STATUSES_IN_FLIGHT_MAX_IN_BURST
         } else {
-            IN_FLIGHT_MAX
+            STATUSES_IN_FLIGHT_MAX
         }
     }
 
@@ -193,11 +193,11 @@ impl StatusBatcher {
         self.busy.remove(&uid);
         self.n_reading -= usize::from(pending.must_read());
         match answer {
-            Some(Answer::Outcome(Reply::Part(metadata))) => {
+            Some(Answer::Outcome(SentOrRead::Read(metadata))) => {
                 pending.write.retained_metadata = metadata;
                 self.channels.queue.put_back(pending);
             }
-            Some(Answer::Outcome(Reply::Outcome(outcome))) => {
+            Some(Answer::Outcome(SentOrRead::Sent(outcome))) => {
                 self.follow_up(&pending.write, &outcome).await;
                 self.answer(pending.write, outcome).await;
             }

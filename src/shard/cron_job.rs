@@ -1,5 +1,7 @@
 //! The state of one CronJob beyond its record: the pending status, the armed slot, the open slot.
 
+mod delays;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
@@ -15,6 +17,8 @@ use super::{
     trouble::Activations,
 };
 use crate::schedule::policy::{Decision, SkipReason};
+
+pub(crate) use delays::{DelayedAction, Delays};
 
 /// One CronJob of the shard.
 pub(crate) struct CronJobState {
@@ -48,8 +52,7 @@ pub(crate) struct CronJobState {
     pub(crate) schedule_changed: Option<Timestamp>,
     /// Look-ups of entries of `status.active` without a known Job, by uid (B-5.4).
     pub(crate) lookups: BTreeMap<Uid, LookUp>,
-    /// The instants until which actions wait. Few CronJobs have any.
-    pub(crate) waits: BTreeMap<Wait, Timestamp>,
+    pub(crate) delays: Delays,
     /// The refusal of its last create, if it was refused.
     pub(crate) refused: Option<Box<RefusedCreate>>,
     /// The time since which creates have been refused for lack of permission.
@@ -64,19 +67,6 @@ pub(crate) struct CronJobState {
     pub(crate) after_start: Activations,
     /// The activations after the last success, when they were last needed.
     pub(crate) after_success: Activations,
-}
-
-/// An action that may wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Wait {
-    /// The next status write, since the last one failed or had a conflict.
-    Status,
-    /// The next history delete, since one failed.
-    History,
-    /// The look-up of the running Jobs that no watch delivers.
-    UnlabelledLookUp,
-    /// The next evaluation after a change of a Job, if the CronJob has very many.
-    JobEvaluation,
 }
 
 /// Limits the Events of a CronJob about Jobs that belong to no run to a number per hour. Anyone who may create Jobs in
@@ -241,7 +231,7 @@ impl CronJobState {
             ended_slot: None,
             schedule_changed: None,
             lookups: BTreeMap::new(),
-            waits: BTreeMap::new(),
+            delays: Delays::default(),
             refused: None,
             not_permitted_since: None,
             n_history_failures: 0,
@@ -286,11 +276,6 @@ impl CronJobState {
         open.is_in_flight() && !(is_look_up_refused && is_later_due && is_allow)
     }
 
-    /// The instant until which an action waits, if that is in the future.
-    pub(crate) fn wait(&self, action: Wait, now: Timestamp) -> Option<Timestamp> {
-        self.waits.get(&action).copied().filter(|until| now < *until)
-    }
-
     /// Whether the stored status is up to date.
     pub(crate) fn is_status_stored(&self) -> bool {
         self.current_status == self.record.status
@@ -325,9 +310,9 @@ impl CronJobState {
         self.is_status_urgent |= self.record.has_short_ttl();
     }
 
-    /// Shortens every wait to end at `now`, since its end was computed from a wrong clock.
+    /// Ends every wait, since its end was computed from a wrong clock.
     pub(crate) fn end_waits(&mut self, now: Timestamp) {
-        self.waits.clear();
+        self.delays = Delays::default();
         if let Some(refused) = &mut self.refused {
             refused.not_before = now.min(refused.not_before);
         }

@@ -103,7 +103,8 @@ impl TroubleThresholds {
     }
 }
 
-/// The first and the third activation after an instant. A search for them can be long, so they are stored. 24 bytes.
+/// The first and the third activation after an instant. A search for them can be long, so they are stored. None are
+/// known by default. 24 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Activations {
     after: Seconds,

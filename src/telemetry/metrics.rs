@@ -86,7 +86,7 @@ pub struct StatusMetrics {
     pub fenced: IntCounter,
 }
 
-/// Metrics of the Event lane.
+/// Metrics of the Event task.
 #[derive(Clone, Debug)]
 pub struct EventMetrics {
     /// Requests and their responses.
@@ -172,7 +172,7 @@ pub struct Metrics {
     pub dispatch: DispatchMetrics,
     /// The status batcher.
     pub status: StatusMetrics,
-    /// The Event lane.
+    /// The Event task.
     pub events: EventMetrics,
     /// The watch of CronJobs.
     pub cron_job_watch: WatchMetrics,

@@ -1,4 +1,4 @@
-//! The sharing of CronJobs with other replicas, validated once at the start.
+//! The membership of a replica, validated once at the start.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::{
     kube_api::leases::OwnerPod,
 };
 
-/// The reasons why a replica cannot share CronJobs with others.
+/// The reasons why a replica cannot become a member of its installation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShardingError {
     /// The Pod identifies this replica to other replicas.
@@ -31,7 +31,7 @@ pub enum ShardingError {
 }
 
 /// Combines flags and surroundings. A replica with `--alone` needs no token that names its Pod.
-pub(super) fn membership(
+pub(super) fn membership_of(
     args: &RunArgs,
     kube: &kube::Config,
     surroundings: &Surroundings,

@@ -113,3 +113,19 @@ async fn a_frozen_process_does_nothing_while_time_goes_on() {
     assert_eq!(clock.boot().since(begun), Duration::from_millis(14_100) * 105 / 100);
     process.abort();
 }
+
+#[tokio::test(start_paused = true)]
+async fn clocks_that_differ_are_in_doubt() {
+    let clock = Clock::simulated(epoch());
+    let answer = |ahead_seconds| {
+        let date = clock.now() + SignedDuration::from_secs(ahead_seconds);
+        for _ in 0..3 {
+            clock.observe_answer(clock.boot(), Some(date));
+        }
+        (clock.verdict(), clock.is_in_doubt())
+    };
+    assert!(clock.is_in_doubt(), "nothing is known yet");
+    assert_eq!(answer(0), (ClockVerdict::Fine, false));
+    assert_eq!(answer(30), (ClockVerdict::Alarm, true));
+    assert_eq!(answer(0), (ClockVerdict::Fine, false));
+}

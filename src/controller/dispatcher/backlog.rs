@@ -118,16 +118,16 @@ impl Backlog {
     /// Adds a request that was popped and not answered, or returns it if it was withdrawn meanwhile. A full backlog
     /// takes it too: the requests in flight are bounded.
     pub(super) fn put_back(&mut self, queued: Queued, now: Timestamp) -> Option<Queued> {
-        if self.forget(&queued) {
+        if self.take_withdrawn(&queued) {
             return Some(queued);
         }
         self.insert(queued, now);
         None
     }
 
-    /// Forgets a popped request that is answered. Returns whether it was withdrawn meanwhile.
-    pub(super) fn forget(&mut self, queued: &Queued) -> bool {
-        self.withdrawable.forget(queued)
+    /// Forgets a popped request that is answered or returns. Returns whether it was withdrawn meanwhile.
+    pub(super) fn take_withdrawn(&mut self, queued: &Queued) -> bool {
+        self.withdrawable.take_withdrawn(queued)
     }
 
     /// Removes a request that waits. One that is popped and not answered is not put back.
@@ -235,7 +235,7 @@ impl Backlog {
             .iter_mut()
             .find_map(|queue| queue.pop(u32::MAX, |_| Some(0)))?;
         self.withdrawable.send(&queued);
-        self.withdrawable.forget(&queued);
+        self.withdrawable.take_withdrawn(&queued);
         Some(queued)
     }
 

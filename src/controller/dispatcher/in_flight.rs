@@ -19,7 +19,7 @@ const SLOW_PART: u32 = 2;
 
 /// Maximum number of requests in flight, those of slow namespaces included: the capacity of the connections for
 /// writes beside statuses.
-const IN_FLIGHT_MAX: u32 = 320;
+const REQUESTS_IN_FLIGHT_MAX: u32 = 320;
 
 /// The requests in flight.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ impl InFlight {
 
     /// Returns the maximum number of requests in flight: those of slow namespaces are in addition to `in_flight_max`.
     pub(super) fn total_max(&self, in_flight_max: u32) -> u32 {
-        (in_flight_max + self.slow_max).min(IN_FLIGHT_MAX.max(in_flight_max))
+        (in_flight_max + self.slow_max).min(REQUESTS_IN_FLIGHT_MAX.max(in_flight_max))
     }
 
     /// Records that a request is sent now.

@@ -8,7 +8,7 @@ use super::{backlog::QueueKind, withdrawable::RequestKey};
 use crate::{
     controller::{
         clock::Clock,
-        lane::{LaneRequest, Reply},
+        lane::{LaneRequest, SentOrRead},
     },
     kube_api::{Answered, ApiClient, objects::classify::OrderOutcome},
     shard::{
@@ -222,7 +222,7 @@ impl Queued {
 }
 
 impl LaneRequest for Queued {
-    type Reply = Reply<Input, Arc<JobTemplate>>;
+    type Reply = SentOrRead<Input, Arc<JobTemplate>>;
 
     fn shard_term(&self) -> Option<ShardTerm> {
         Some(self.shard_term)
@@ -256,7 +256,7 @@ impl LaneRequest for Queued {
             Request::Delete(delete) => api.delete_job(delete).await.map(|answer| deleted(delete, answer)),
             Request::LookUp(look_up) => api.look_up_job(look_up).await.map(|answer| looked_up(look_up, answer)),
         };
-        answered.map(Reply::Outcome)
+        answered.map(SentOrRead::Sent)
     }
 }
 
@@ -281,17 +281,17 @@ fn looked_up(look_up: &JobLookUp, answer: LookUpOutcome) -> Input {
 }
 
 /// Returns the template of an order, or the answer to the order if it cannot be sent.
-fn template_of(order: &JobOrder, outcome: ReadOutcome<CronJobRecord>) -> Reply<Input, Arc<JobTemplate>> {
+fn template_of(order: &JobOrder, outcome: ReadOutcome<CronJobRecord>) -> SentOrRead<Input, Arc<JobTemplate>> {
     // The order is valid only for the CronJob and the template that it was decided on.
     let is_same = |record: &CronJobRecord| {
         order.cron_job.uid == record.identity.uid && order.template.body.is_same(&record.template.body)
     };
     let answer = match outcome {
-        ReadOutcome::Found(record) if is_same(&record) => return Reply::Part(record.template),
+        ReadOutcome::Found(record) if is_same(&record) => return SentOrRead::Read(record.template),
         // The slot is decided again once a watch has delivered the change.
         ReadOutcome::Found(_) | ReadOutcome::Gone | ReadOutcome::Abandoned => CreateOutcome::Abandoned,
         ReadOutcome::NotPermitted { message } => CreateOutcome::NotPermitted { message },
         ReadOutcome::Failed { message, retry_after } => OrderOutcome::failed(message, retry_after),
     };
-    Reply::Outcome(created(order, answer))
+    SentOrRead::Sent(created(order, answer))
 }

@@ -282,7 +282,7 @@ fn trust(clock: &Clock) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_request_is_answered_once_within_the_limit_in_flight() {
+async fn every_request_is_answered_once_within_the_in_flight_limit() {
     let mut bench = Bench::new(Vec::new());
     for number in 0..500 {
         bench.push(create("a", &format!("job{number}"), 60));

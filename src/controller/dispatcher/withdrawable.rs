@@ -43,7 +43,7 @@ impl Withdrawable {
     }
 
     /// Forgets a sent request that is answered or returns to the backlog. Returns whether it was withdrawn meanwhile.
-    pub(super) fn forget(&mut self, queued: &Queued) -> bool {
+    pub(super) fn take_withdrawn(&mut self, queued: &Queued) -> bool {
         let key = queued.key();
         key.and_then(|key| self.sent.remove(&key)).unwrap_or_default()
     }

@@ -335,7 +335,7 @@ async fn shutdown_flushes_events_for_a_limited_time() {
     assert_eq!(bench.clock.boot().since_boot(), EVENT_GRACE);
     assert_eq!(
         (bench.metrics.created.get(), bench.metrics.dropped_shutdown.get()),
-        (3 * u64::from(IN_FLIGHT_MAX), 78)
+        (3 * u64::from(EVENTS_IN_FLIGHT_MAX), 78)
     );
 }
 

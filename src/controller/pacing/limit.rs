@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn replicas_share_the_limit_in_flight() {
+    fn replicas_share_the_in_flight_limit() {
         let mut limit = InFlightLimit::new(128);
         let mut shared_among = |n_senders| {
             limit.share_among(n_senders);

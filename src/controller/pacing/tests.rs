@@ -14,7 +14,7 @@ fn ticket(pacer: &mut Pacer, now: BootInstant) -> Ticket {
 }
 
 #[test]
-fn admission_is_full_at_the_limit_in_flight() {
+fn admission_is_full_at_the_in_flight_limit() {
     let pacer = Pacer::new(16);
     assert_eq!(pacer.admission(at(0), 15), Admission::Now);
     assert_eq!(pacer.admission(at(0), 16), Admission::Full);

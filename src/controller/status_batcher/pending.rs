@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 
 use super::AGE_MAX;
 use crate::{
-    controller::lane::{LaneRequest, Reply},
+    controller::lane::{LaneRequest, SentOrRead},
     kube_api::{Answered, ApiClient, objects::classify::OrderOutcome},
     shard::{
         BootInstant, CronJobRecord, Input, KeptText, ReadOutcome, ResourceVersion, ShardTerm, StatusOutcome,
@@ -49,7 +49,7 @@ impl Pending {
 }
 
 impl LaneRequest for Pending {
-    type Reply = Reply<StatusOutcome, Arc<KeptText>>;
+    type Reply = SentOrRead<StatusOutcome, Arc<KeptText>>;
 
     fn shard_term(&self) -> Option<ShardTerm> {
         Some(self.shard_term)
@@ -69,7 +69,7 @@ impl LaneRequest for Pending {
             let read = api.read_cron_job(&write.cron_job).await;
             read.map(|outcome| metadata_of(write, outcome))
         } else {
-            api.write_status(write).await.map(Reply::Outcome)
+            api.write_status(write).await.map(SentOrRead::Sent)
         }
     }
 }
@@ -288,11 +288,11 @@ pub(super) fn answer(write: StatusWrite, answer: StatusOutcome) -> Input {
 }
 
 /// Returns the metadata for a write, or the answer to the write if it cannot be sent.
-fn metadata_of(write: &StatusWrite, outcome: ReadOutcome<CronJobRecord>) -> Reply<StatusOutcome, Arc<KeptText>> {
-    Reply::Outcome(match outcome {
+fn metadata_of(write: &StatusWrite, outcome: ReadOutcome<CronJobRecord>) -> SentOrRead<StatusOutcome, Arc<KeptText>> {
+    SentOrRead::Sent(match outcome {
         ReadOutcome::Found(record) if record.identity.uid != write.cron_job.uid => StatusOutcome::Gone,
         ReadOutcome::Found(record) if record.resource_version == write.resource_version => {
-            return Reply::Part(record.retained_metadata);
+            return SentOrRead::Read(record.retained_metadata);
         }
         ReadOutcome::Found(_) => StatusOutcome::Conflict,
         ReadOutcome::Gone => StatusOutcome::Gone,

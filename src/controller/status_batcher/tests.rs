@@ -343,7 +343,7 @@ async fn a_write_that_is_always_throttled_fails_after_65_requests() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn status_writes_stay_within_their_limit_in_flight() {
+async fn status_writes_stay_within_their_in_flight_limit() {
     let mut bench = Bench::new(Vec::new());
     for number in 0..300 {
         bench.push(write(&format!("job{number}"), 7, number));

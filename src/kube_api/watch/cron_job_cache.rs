@@ -20,7 +20,7 @@ use crate::{
 /// clusters list a shard when it is taken over.
 pub const CACHE_BYTES_MAX: usize = 64 << 20;
 
-/// Memory of a cached object beyond its text, in bytes.
+/// Memory of a cached object beyond its text, in bytes, rounded up.
 const OVERHEAD_BYTES: usize = 200;
 
 /// The cached CronJobs of one scope. Clones share the cache.

@@ -11,7 +11,7 @@ use super::{ShardState, back_off::spread};
 use crate::{
     schedule::after,
     shard::{
-        cron_job::{LookUp, LookUpProgress, Wait},
+        cron_job::{DelayedAction, LookUp, LookUpProgress},
         effect::{Effect, EventReason, JobLookUp},
         ids::{CronJobIdentity, Uid},
         index::{Job, JobIndex, OwnerIndex},
@@ -70,16 +70,18 @@ impl ShardState {
         let doubtful = self.unlabelled(owner);
         let cron_job = self.index.cron_job_mut(owner);
         if doubtful.is_empty() {
-            cron_job.waits.remove(&Wait::UnlabelledLookUp);
+            cron_job.delays.end(DelayedAction::UnlabelledLookUp);
             return;
         }
         let number = owner.wrapping_add(self.config.shard.0.into());
         let wait = spread(UNLABELLED_WAIT, number.wrapping_mul(0x9E37_79B9));
-        let look_up_at = *cron_job.waits.entry(Wait::UnlabelledLookUp).or_insert(after(now, wait));
+        let look_up_at = cron_job
+            .delays
+            .get_or_set(DelayedAction::UnlabelledLookUp, after(now, wait));
         if now < look_up_at {
             return self.wake_at(owner, look_up_at);
         }
-        cron_job.waits.remove(&Wait::UnlabelledLookUp);
+        cron_job.delays.end(DelayedAction::UnlabelledLookUp);
         for job in doubtful {
             self.index.remove_job(job);
         }

@@ -12,7 +12,7 @@ use crate::{
     schedule::after,
     shard::{
         ShardLabels,
-        cron_job::{LookUpProgress, SlotStage, Wait},
+        cron_job::{DelayedAction, LookUpProgress, SlotStage},
         effect::{EventReason, JobDelete},
         ids::{ResourceVersion, Uid},
         index::{JobIndex, OwnerIndex},
@@ -268,7 +268,7 @@ impl ShardState {
         let wait = wait_after(BACK_OFF, cron_job.n_history_failures, owner)
             .max(HISTORY_RETRY_MIN)
             .max(requested_wait(retry_after));
-        cron_job.waits.insert(Wait::History, after(now, wait));
+        cron_job.delays.set(DelayedAction::History, after(now, wait));
     }
 
     /// Handles the answer for one of the Jobs to replace. After the last one, the slot is decided again (B-10.4).

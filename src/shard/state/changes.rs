@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::ShardState;
 use crate::shard::{
-    cron_job::{CronJobState, Reported, SlotStage, Wait},
+    cron_job::{CronJobState, DelayedAction, Reported, SlotStage},
     effect::{Effect, EventReason, Withdrawal},
     ids::Uid,
     index::OwnerIndex,
@@ -54,7 +54,7 @@ impl ShardState {
         let was_undecodable = std::mem::take(&mut cron_job.is_undecodable);
         cron_job.record = record;
         cron_job.keep_within_memory();
-        cron_job.waits.remove(&Wait::Status);
+        cron_job.delays.end(DelayedAction::Status);
         if is_schedule_changed {
             self.schedule_changed(owner, now);
         }

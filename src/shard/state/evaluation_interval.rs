@@ -1,14 +1,15 @@
 //! The interval between evaluations of a CronJob with very many Jobs.
 //!
 //! An evaluation takes a step for each Job of the CronJob. With one evaluation per change, a CronJob of which 100,000
-//! Jobs end would delay all others of the replica. The changes of an interval are therefore evaluated together.
+//! Jobs end would delay all others of the replica. The changes of an interval are therefore evaluated
+//! together. The number of Jobs at its beginning determines the interval.
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::ShardState;
 use crate::{
     schedule::after,
-    shard::{cron_job::Wait, index::OwnerIndex},
+    shard::{cron_job::DelayedAction, index::OwnerIndex},
 };
 
 /// Up to this number of Jobs, each change is evaluated at once. History limits keep most CronJobs far below.
@@ -29,10 +30,10 @@ impl ShardState {
         if !interval.is_zero()
             && let Some(cron_job) = self.index.get_cron_job_mut(owner)
         {
-            if let Some(until) = cron_job.wait(Wait::JobEvaluation, now) {
+            if let Some(until) = cron_job.delays.until(DelayedAction::JobEvaluation, now) {
                 return self.wake_at(owner, until);
             }
-            cron_job.waits.insert(Wait::JobEvaluation, after(now, interval));
+            cron_job.delays.set(DelayedAction::JobEvaluation, after(now, interval));
         }
         self.evaluate(owner, now);
     }

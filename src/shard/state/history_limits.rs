@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::ShardState;
 use crate::shard::{
-    cron_job::Wait,
+    cron_job::DelayedAction,
     effect::{Effect, JobDelete},
     index::{Job, JobIndex, OwnerIndex},
     naming,
@@ -24,7 +24,8 @@ impl ShardState {
         if smallest.is_none_or(|smallest| self.index.n_jobs_of(owner) <= smallest) {
             return;
         }
-        if let Some(until) = cron_job.wait(Wait::History, now) {
+        let delays = &mut self.index.cron_job_mut(owner).delays;
+        if let Some(until) = delays.until(DelayedAction::History, now) {
             return self.wake_at(owner, until);
         }
         // A waiting Job delays all later ones, which preserves the order of B-4.3.

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     schedule::after,
     shard::{
-        cron_job::Wait,
+        cron_job::DelayedAction,
         effect::{Effect, EventReason, StatusWrite},
         ids::Uid,
         index::OwnerIndex,
@@ -37,7 +37,7 @@ impl ShardState {
             cron_job.is_status_urgent = false;
             return;
         }
-        if let Some(until) = cron_job.wait(Wait::Status, now) {
+        if let Some(until) = cron_job.delays.until(DelayedAction::Status, now) {
             return self.wake_at(owner, until);
         }
         let is_urgent = cron_job.is_status_urgent;
@@ -82,19 +82,19 @@ impl ShardState {
                 let is_rebuilt_already =
                     emitted_version.is_none_or(|version| version < cron_job.record.resource_version);
                 if !is_rebuilt_already {
-                    cron_job.waits.insert(Wait::Status, after(now, STATUS_RETRY));
+                    cron_job.delays.set(DelayedAction::Status, after(now, STATUS_RETRY));
                 }
             }
             // The deletion event will follow.
             StatusOutcome::Gone => {
-                cron_job.waits.insert(Wait::Status, after(now, STATUS_RETRY));
+                cron_job.delays.set(DelayedAction::Status, after(now, STATUS_RETRY));
             }
             StatusOutcome::Failed { message, retry_after } => {
                 cron_job.n_status_failures = cron_job.n_status_failures.saturating_add(1);
                 let wait = wait_after(BACK_OFF, cron_job.n_status_failures, owner)
                     .max(STATUS_RETRY)
                     .max(requested_wait(retry_after));
-                cron_job.waits.insert(Wait::Status, after(now, wait));
+                cron_job.delays.set(DelayedAction::Status, after(now, wait));
                 let n_since_report = cron_job.n_status_failures.checked_sub(N_FAILURES_BEFORE_REPORT);
                 if n_since_report.is_some_and(|n| n.is_multiple_of(N_FAILURES_BETWEEN_REPORTS)) {
                     self.report_failed_status(owner, &message);
@@ -102,7 +102,7 @@ impl ShardState {
             }
             // Rejected before it was sent; an immediate retry would be rejected too.
             StatusOutcome::Abandoned => {
-                cron_job.waits.insert(Wait::Status, after(now, ABANDONED_RETRY));
+                cron_job.delays.set(DelayedAction::Status, after(now, ABANDONED_RETRY));
             }
         }
         self.evaluate(owner, now);

@@ -74,7 +74,7 @@ table! {
         "Time from handing a request to a connection until its answer. Lists and watches: until the beginning of the answer.",
         "The API server or the network is slow. The limit of requests in flight adapts by itself.";
     DISPATCH_BACKLOG: Gauge "cronwheel_dispatch_backlog" ["lane"]
-        "Job requests that wait to be sent, by lane.",
+        "Job requests that wait to be sent, by kind of queue.",
         "Rises in a burst. If it does not fall, the API server accepts fewer creates than are due.";
     DISPATCH_INFLIGHT: Gauge "cronwheel_dispatch_inflight" []
         "Job requests in flight.",

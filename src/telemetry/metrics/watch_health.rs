@@ -21,7 +21,7 @@ pub struct WatchHealth {
     pub resource: &'static str,
     /// The scope of the watch.
     pub scope: Scope,
-    /// The clock.
+    /// The clock of the replica, also for the timestamps of Events.
     pub clock: Clock,
     state: Arc<Mutex<State>>,
 }

@@ -155,16 +155,16 @@ fn page_of_constants_is_up_to_date() {
         );
         for file in *files {
             let text = fs::read_to_string(root().join("src").join(file)).unwrap();
-            for row in constants(&text).chunk_by(|one, next| one.comment == next.comment) {
-                let comment = &row[0].comment;
-                assert!(!comment.is_empty(), "src/{file}: {} has no comment", row[0].name);
+            for group in constants(&text).chunk_by(|one, next| one.comment == next.comment) {
+                let comment = &group[0].comment;
+                assert!(!comment.is_empty(), "src/{file}: {} has no comment", group[0].name);
                 // Comments contain rustdoc links.
                 let comment = comment.replace("[`", "`").replace("`]", "`");
-                let names: Vec<_> = row
+                let names: Vec<_> = group
                     .iter()
-                    .map(|row| format!("[`{}`](../src/{file})", row.name))
+                    .map(|constant| format!("[`{}`](../src/{file})", constant.name))
                     .collect();
-                let values: Vec<_> = row.iter().map(|row| row.value.as_str()).collect();
+                let values: Vec<_> = group.iter().map(|constant| constant.value.as_str()).collect();
                 let _ = writeln!(page, "| {} | {} | {comment} |", names.join(", "), values.join("; "));
             }
         }

@@ -370,7 +370,7 @@ pub(super) const DIFFERENCES: &[Difference] = &[
     Difference {
         rules: &["B-14.1"],
         built_in: "Events share the budget of Job creates, in a fixed order in each sync",
-        ours: "Events have a separate lane of low priority and a budget, 60 a second or `--max-events-per-second`; dropped Events are counted; after ten differing messages of one reason all later ones are merged, also repeats of the first ten; `SuccessfulDelete` follows the answer to the delete",
+        ours: "Events have a separate queue of low priority and a budget, 60 a second or `--max-events-per-second`; dropped Events are counted; after ten differing messages of one reason all later ones are merged, also repeats of the first ten; `SuccessfulDelete` follows the answer to the delete",
         tests: &["b_14_1_a_cron_job_has_a_burst_of_25_events"],
     },
 ];

@@ -38,7 +38,7 @@ fn pod() -> Surroundings {
 }
 
 fn settings(flags: &[&str], surroundings: &Surroundings) -> Result<Membership, ShardingError> {
-    membership(&args(flags).unwrap(), &kube(), surroundings)
+    membership_of(&args(flags).unwrap(), &kube(), surroundings)
 }
 
 #[test]

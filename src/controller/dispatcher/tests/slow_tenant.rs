@@ -58,7 +58,7 @@ async fn a_slow_tenant_does_not_delay_a_thousand_creates_a_minute() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_tenant_gets_half_of_the_limit_in_flight() {
+async fn a_slow_tenant_gets_half_of_the_in_flight_limit() {
     let mut bench = Bench::new(Vec::new());
     bench.seen().slow_prefix = "slow";
     bench.seen().slow_latency = Duration::from_secs(29);

@@ -34,7 +34,7 @@ pub struct SealOrder {
     /// The latest instant at which the shard may still start a Job.
     pub close_by: BootInstant,
     /// Whether another member will lead the shard. The number of such shards sealed at a time is limited.
-    pub has_next_leader: bool,
+    pub will_be_led: bool,
 }
 
 /// The data that a shard must have loaded or observed before it is led.

@@ -32,10 +32,8 @@ impl Guards {
         whole_view: true,
         quorum_read: true,
     };
-}
 
-impl Guards {
-    /// The instant from which a fence counts, after an answer to this request.
+    /// The instant from which the fence counts after a request that was sent at `sent_at` is answered at `now`.
     pub(super) fn fence_from(self, sent_at: BootInstant, now: BootInstant) -> BootInstant {
         if self.fence_from_send { sent_at } else { now }
     }

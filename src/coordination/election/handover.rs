@@ -1,8 +1,8 @@
 //! Handing over a shard: announce it, let the next leader load it, seal it, and transfer it with one write. This module
 //! also contains the side of the next leader: loading announced shards.
 //!
-//! Only the leader moves a shard. A leaving leader moves all its shards at once, and chooses another next leader if one
-//! does not respond. A member with too many shards moves a few at a time, and continues to lead those that their next
+//! Only the leader moves a shard. A leaving leader moves all its shards at once, and offers a shard to another member if one
+//! does not load it. A member with too many shards moves a few at a time, and continues to lead those that their next
 //! leader does not load.
 
 use std::{collections::BTreeSet, time::Duration};
@@ -14,7 +14,7 @@ use super::{
     led_shard::{Handover, LedShard},
 };
 use crate::{
-    coordination::{Acceptance, LeaseWrite, MemberLease, Plan, annotation},
+    coordination::{Acceptance, LeaseWrite, MemberLease, Plan, ProtocolRange, annotation},
     shard::{BootInstant, ResourceVersions, SealOrder, ShardCommand, ShardId, ShardSet, ShardTerm, Term},
 };
 
@@ -34,9 +34,9 @@ const LOAD_TIMEOUT: Duration = Duration::from_secs(3);
 /// long in a large cluster.
 const PULL_LOAD_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Maximum number of next leaders that a leaving replica tries for a shard. If two are slow, for example because
+/// Maximum number of members to which a leaving replica offers a shard. If two are slow, for example because
 /// everything is due at once, a third is likely to be slow too. The replica then releases the shard.
-const NEXT_LEADERS_MAX: usize = 2;
+const OFFERS_MAX: usize = 2;
 
 /// The inputs of the choice of shards to offer. While they are unchanged, the election does not compute the placement
 /// again.
@@ -62,10 +62,18 @@ impl Election {
     /// Whether this replica drains and has nothing left to hand over: every led shard is sealed without a next leader,
     /// and no other member takes shards.
     pub(super) fn may_leave(&self) -> bool {
-        let is_released =
+        let is_sealed_for_nobody =
             |led_shard: &LedShard| matches!(&led_shard.handover, Handover::Sealed { next_leader: None, .. });
-        let is_all_released = || self.led_shards.values().all(is_released) && !self.has_other_taker();
-        self.is_draining() && (self.led_shards.is_empty() || is_all_released())
+        let is_left_to_nobody = || self.led_shards.values().all(is_sealed_for_nobody) && !self.has_other_taker();
+        self.is_draining() && (self.led_shards.is_empty() || is_left_to_nobody())
+    }
+
+    /// Whether a shard may be handed over: this replica and the members that take shards share a protocol version and
+    /// the same settings.
+    pub(super) fn can_transfer(&self) -> bool {
+        let takers = self.takers().map(|(_, lease)| lease.protocol);
+        let ranges = takers.chain([self.config.protocol]);
+        !self.sees_another_active() && ProtocolRange::effective(ranges).is_some()
     }
 
     /// Whether another member takes shards.
@@ -77,7 +85,7 @@ impl Election {
     pub(super) fn drain(&mut self, now: BootInstant) {
         if !self.is_draining() {
             self.drain = Some(now);
-            self.seal_again(|_| true, now);
+            self.seal_again(|handover| matches!(handover, Handover::Closing { .. }), now);
         }
     }
 
@@ -87,7 +95,7 @@ impl Election {
         let is_alarm = self.is_willing && !is_willing;
         self.is_willing = is_willing;
         if is_alarm {
-            self.seal_again(|_| true, now);
+            self.seal_again(|handover| matches!(handover, Handover::Closing { .. }), now);
         }
     }
 
@@ -97,7 +105,18 @@ impl Election {
             self.withdraw_offers();
             if !self.has_other_taker() {
                 // The gap of a handover does not matter any more, so all shards are sealed together.
-                self.seal_again(|has_next_leader| has_next_leader, now);
+                self.seal_again(
+                    |handover| {
+                        matches!(
+                            handover,
+                            Handover::Closing {
+                                has_other_taker: true,
+                                ..
+                            }
+                        )
+                    },
+                    now,
+                );
             }
         }
         self.announce(now);
@@ -188,28 +207,24 @@ impl Election {
     }
 
     fn seal(&mut self, shard: ShardId, next_leader: Option<Box<str>>, now: BootInstant) {
-        let (close_by, has_next_leader) = (self.close_by(now), self.has_other_taker());
+        let (close_by, has_other_taker) = (self.close_by(now), self.has_other_taker());
         if let Some(led_shard) = self.led_shards.get_mut(&shard) {
             led_shard.handover = Handover::Closing {
                 next_leader,
-                has_next_leader,
+                has_other_taker,
             };
             let term = led_shard.term;
             self.effects.push(ElectionEffect::Shards(ShardCommand::Seal(SealOrder {
                 shard_term: ShardTerm { shard, term },
                 close_by,
-                has_next_leader,
+                will_be_led: has_other_taker,
             })));
         }
     }
 
     /// Repeats the order to seal closing shards. Their deadline may be earlier by now.
-    fn seal_again(&mut self, is_wanted: impl Fn(bool) -> bool, now: BootInstant) {
-        let is_wanted = |led_shard: &LedShard| match led_shard.handover {
-            Handover::Closing { has_next_leader, .. } => is_wanted(has_next_leader),
-            Handover::None | Handover::Offered { .. } | Handover::Sealed { .. } => false,
-        };
-        for shard in self.led_where(is_wanted) {
+    fn seal_again(&mut self, is_wanted: impl Fn(&Handover) -> bool, now: BootInstant) {
+        for shard in self.led_where(|led_shard| is_wanted(&led_shard.handover)) {
             let next_leader = self.led_shards[&shard].next_leader().map(Into::into);
             self.seal(shard, next_leader, now);
         }
@@ -253,7 +268,7 @@ impl Election {
         } else if self.is_leaving() {
             let mut passed_over = passed_over.clone();
             passed_over.push(next_leader.clone());
-            let next_leader = (passed_over.len() < NEXT_LEADERS_MAX)
+            let next_leader = (passed_over.len() < OFFERS_MAX)
                 .then(|| self.place(false, now).next_leader(shard, &passed_over))
                 .flatten();
             self.offer(shard, next_leader, passed_over, now);

@@ -32,8 +32,8 @@ pub(super) enum Handover {
     /// released.
     Closing {
         next_leader: Option<Box<str>>,
-        /// Whether another member takes shards, and so leads this one next in any case.
-        has_next_leader: bool,
+        /// Whether another member takes shards. It then leads this shard next, even without an announcement.
+        has_other_taker: bool,
     },
     /// Sealed: the shard has fired its last slot and no longer acts.
     Sealed {
@@ -65,13 +65,15 @@ impl LedShard {
         }
     }
 
-    /// The reason for the end of this leadership, by the shard's Lease and so by the writer of its last change.
+    /// The reason why this leadership ends. It follows from who changed the shard's Lease.
     fn reason_to_stop(&self, lease: Option<&ShardLease>) -> StopReason {
         let Some(lease) = lease else {
             return StopReason::LeaseDeleted;
         };
+        if self.phase() != ShardPhase::Sealed {
+            return StopReason::Lost;
+        }
         match lease.holder.member() {
-            _ if self.phase() != ShardPhase::Sealed => StopReason::Lost,
             None => StopReason::Released,
             Some(holder) if self.next_leader() == Some(&holder.pod_uid) => StopReason::HandedOver,
             Some(_) => StopReason::Lost,

@@ -34,8 +34,8 @@ impl Members {
 
     /// The ring of these members.
     fn ring(&mut self, pod_uids: &[Box<str>], count: ShardCount) -> MemberRing {
-        if let Some((on_it, ring)) = &self.ring
-            && on_it == pod_uids
+        if let Some((members, ring)) = &self.ring
+            && members == pod_uids
         {
             return ring.clone();
         }
@@ -116,14 +116,14 @@ impl Election {
             self.members.participants = participants;
             self.members.unchanged_since = now;
         }
-        let pulls_from = self.pulls_from();
-        if pulls_from > now {
-            self.wake_at(pulls_from);
+        let settled_at = self.settled_at();
+        if settled_at > now {
+            self.wake_at(settled_at);
         }
     }
 
     /// The end of the settle window.
-    fn pulls_from(&self) -> BootInstant {
+    fn settled_at(&self) -> BootInstant {
         self.members.unchanged_since + self.config.timing.settle_window
     }
 
@@ -135,7 +135,7 @@ impl Election {
         let first = revisions.next();
         let is_one_revision = revisions.all(|other| Some(other) == first);
         let is_anyone_leaving = self.is_draining() || self.live_members().any(|(_, lease)| lease.is_draining);
-        now >= self.pulls_from() && is_one_revision && !is_anyone_leaving
+        now >= self.settled_at() && is_one_revision && !is_anyone_leaving
     }
 
     /// The placement of all shards in this replica's view; announced handovers count as done. In a new installation

@@ -1,10 +1,8 @@
 //! The reasons for which a replica takes no shards, among them disagreement with other members.
 
-use jiff::SignedDuration;
-
 use super::{Election, membership::Membership};
 use crate::{
-    coordination::{Installation, JobsLabelled, MemberLease, MemberSettings, ProtocolRange},
+    coordination::{Installation, MemberLease, MemberSettings, ProtocolRange},
     shard::BootInstant,
 };
 
@@ -193,31 +191,5 @@ impl Election {
     /// Whether the view contains an active replica that must not be active together with this replica.
     pub fn sees_another_active(&self) -> bool {
         self.other_settings().next().is_some()
-    }
-
-    /// The latest proof in the view that every Job of a CronJob has its label. A proof of another member counts if
-    /// both have the same settings and so the same Jobs. A replica that runs alone creates Jobs without a label, so a
-    /// proof counts only if it is later than the last Lease of such a replica.
-    pub fn jobs_labelled(&self) -> Option<JobsLabelled> {
-        let leases = || self.view.members.values().map(|seen| &seen.lease);
-        let is_alike = |lease: &&MemberLease| {
-            lease.installation == self.own_installation && lease.settings.as_ref() == Some(&self.config.settings)
-        };
-        let proofs = leases().filter(is_alike).filter_map(|lease| lease.jobs_labelled);
-        let latest = proofs.chain(self.jobs_labelled).max()?;
-        let is_alone = |lease: &&MemberLease| lease.settings.as_ref().is_some_and(MemberSettings::is_alone);
-        let ends = leases().filter(is_alone).filter_map(|lease| {
-            let duration = SignedDuration::from_secs(lease.duration_secs.into());
-            lease.renewed_at?.checked_add(duration).ok()
-        });
-        (ends.max() < Some(latest.at)).then_some(latest)
-    }
-
-    /// Whether a shard may be handed over: this replica and the members that take shards share a protocol version and
-    /// the same settings.
-    pub(super) fn can_transfer(&self) -> bool {
-        let takers = self.takers().map(|(_, lease)| lease.protocol);
-        let ranges = takers.chain([self.config.protocol]);
-        !self.sees_another_active() && ProtocolRange::effective(ranges).is_some()
     }
 }

@@ -1,11 +1,13 @@
 //! Writes this replica's member Lease: joining, renewing, leaving, and the data published in it.
 
+use jiff::SignedDuration;
+
 use super::{
     Election, LeaseKey, Purpose,
     membership::{ActiveMembership, Membership},
 };
 use crate::{
-    coordination::{Acceptance, LeaseRecord, LeaseWrite, annotation},
+    coordination::{Acceptance, JobsLabelled, LeaseRecord, LeaseWrite, MemberLease, MemberSettings, annotation},
     shard::{BootInstant, ShardSet},
 };
 
@@ -71,6 +73,24 @@ impl Election {
             self.jobs_labelled().map(|proof| proof.to_string()),
         )
         .annotate(annotation::EVICTED_BY, None::<&str>)
+    }
+
+    /// The latest proof in the view that every Job of a CronJob has its label. A proof of another member counts if
+    /// both have the same settings and so the same Jobs. A replica that runs alone creates Jobs without a label, so a
+    /// proof counts only if it is later than the last Lease of such a replica.
+    pub fn jobs_labelled(&self) -> Option<JobsLabelled> {
+        let leases = || self.view.members.values().map(|seen| &seen.lease);
+        let is_alike = |lease: &&MemberLease| {
+            lease.installation == self.own_installation && lease.settings.as_ref() == Some(&self.config.settings)
+        };
+        let proofs = leases().filter(is_alike).filter_map(|lease| lease.jobs_labelled);
+        let latest = proofs.chain(self.jobs_labelled).max()?;
+        let is_alone = |lease: &&MemberLease| lease.settings.as_ref().is_some_and(MemberSettings::is_alone);
+        let ends = leases().filter(is_alone).filter_map(|lease| {
+            let duration = SignedDuration::from_secs(lease.duration_secs.into());
+            lease.renewed_at?.checked_add(duration).ok()
+        });
+        (ends.max() < Some(latest.at)).then_some(latest)
     }
 
     pub(super) fn join(&mut self, now: BootInstant) {

@@ -135,19 +135,19 @@ impl Election {
     }
 
     fn done(&mut self, pending: &Pending, record: &LeaseRecord, now: BootInstant) {
-        if pending.purpose == Purpose::Leave {
-            return self.end(Membership::Gone, ElectionEffect::Left);
+        if pending.purpose != Purpose::Leave {
+            self.view.apply(record, now);
         }
-        self.view.apply(record, now);
         match pending.purpose {
             Purpose::Join => self.joined(record, pending.sent_at, now),
             Purpose::Renew { .. } => self.renewed(pending.sent_at, now),
-            Purpose::Leave | Purpose::Take | Purpose::Write | Purpose::Read | Purpose::ReadToEvict(_) => {}
+            Purpose::Leave => self.end(Membership::Gone, ElectionEffect::Left),
+            Purpose::Take | Purpose::Write | Purpose::Read | Purpose::ReadToEvict(_) => {}
         }
     }
 
-    /// Handles a write that failed because the view is behind. The Lease is read; only a member that is to be evicted
-    /// is first observed for some time.
+    /// Handles a write that failed because the view is behind. The Lease is read. If it belongs to another member, the
+    /// next attempt to evict that member waits instead.
     fn conflicted(&mut self, pending: &Pending, now: BootInstant) {
         if let (Purpose::Renew { number }, Some(active)) = (pending.purpose, self.membership.active_mut()) {
             active.failed(number);

@@ -147,7 +147,6 @@ impl TransportParts {
 type TlsStream = MaybeHttpsStream<TrackedStream>;
 
 /// The clients of a transport.
-#[derive(Clone)]
 struct Clients {
     http1: legacy::Client<Connector<TlsStream>, Body>,
     http2: legacy::Client<Connector<TlsStream>, Body>,
@@ -163,26 +162,26 @@ enum Http2Error {
     Timeout(Duration),
 }
 
-/// Returns a function that returns the clients for the current TLS configuration of a server. It creates new ones after the
-/// configuration was replaced. Clones of the function share the clients: the layer of `kube` for tokens that expire sends
+/// The returned function gives the clients for the server's current TLS configuration, and makes new ones after it was
+/// replaced. Clones of the function share the clients: the layer of `kube` for tokens that expire sends
 /// every request through a clone of the transport.
-fn with_current_tls<C: Clone, F: Fn(&ApiServer, &Tls) -> C + Clone>(
+fn with_current_tls<C, F: Fn(&ApiServer, &Tls) -> C + Clone>(
     server: &ApiServer,
     create: F,
-) -> impl Fn() -> C + Clone + use<C, F> {
+) -> impl Fn() -> Arc<C> + Clone + use<C, F> {
     let server = server.clone();
     let tls = server.tls();
     // Held to compare and to create clients, never across an await.
-    let shared = Arc::new(Mutex::new((create(&server, &tls), tls)));
+    let shared = Arc::new(Mutex::new((Arc::new(create(&server, &tls)), tls)));
     move || {
         let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
         let (clients, used) = &mut *shared;
         let current = server.tls();
         if !Arc::ptr_eq(used, &current) {
-            *clients = create(&server, &current);
+            *clients = Arc::new(create(&server, &current));
             *used = current;
         }
-        clients.clone()
+        Arc::clone(clients)
     }
 }
 

@@ -162,7 +162,8 @@ impl<K: Kind> ListWatch<K> {
         }
     }
 
-    /// Whether an object is of a shard that is neither wanted now nor listed. Such an object is no newer than any list of
+    /// Whether a CronJob is of a shard that is neither wanted now nor listed; the API server leaves out the Jobs of other
+    /// shards. Such a CronJob is no newer than any list of
     /// a shard that is added later, since the watch publishes its version before it reads the wanted shards.
     fn is_passed_over(&self, uid: &Uid, listed: &ShardSet) -> bool {
         let Selection::ByHash(count) = self.kind.selection() else {

@@ -2,10 +2,10 @@
 //!
 //! A shard is led only with a complete view. Either a consistent list that began after the command to lead is complete,
 //! or, after a handover, the loaded objects and this replica's watches have reached every version that the last leader
-//! wrote or relied on. After the order to seal, a shard first closes: it continues to act until it is idle, with all its
-//! requests answered and its statuses stored, or until its time limit. Then it is sealed, and no replica acts for it
-//! until the next leader does. This module reports a sealed shard once it is idle, or at the time limit. The caller
-//! performs effects, makes lists and forwards reports; `now` is an argument.
+//! wrote or relied on. A shard is idle when its requests are answered and its statuses stored. After the order to seal,
+//! the shard first closes: it acts until it is idle and may be sealed, or until the order's time limit. From the seal on,
+//! no replica acts for the shard until the next leader does. A sealed shard is reported once it is idle, or two seconds
+//! after the seal. The caller performs effects, makes lists and forwards reports; `now` is an argument.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -60,7 +60,7 @@ pub(super) struct Sealing {
 /// The state of a shard after the order to seal it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SealStep {
-    /// The shard acts until it is idle, or until the time limit of the order.
+    /// The shard acts until it is idle and may be sealed, or until the time limit of the order.
     Closing,
     /// The shard waits for missing answers. It has started every slot that was due at `fired_through`, the wall time of
     /// the seal; `None` if the shard was never led, or was paused.
@@ -309,14 +309,14 @@ impl Held {
     /// Whether the shard has no leader until its next leader takes over.
     fn is_without_leader(&self) -> bool {
         self.sealing
-            .is_some_and(|sealing| sealing.order.has_next_leader && sealing.step != SealStep::Closing)
+            .is_some_and(|sealing| sealing.order.will_be_led && sealing.step != SealStep::Closing)
     }
 
     /// Seals the shard if it is ready and another shard may be sealed, and at its time limit in any case.
     fn seal_when_idle(&mut self, has_room: bool, now: Clocks) {
         let Some(order) = self.closing() else { return };
         let is_late = order.close_by <= now.boot;
-        if is_late || ((has_room || !order.has_next_leader) && self.may_be_sealed(now.wall)) {
+        if is_late || ((has_room || !order.will_be_led) && self.may_be_sealed(now.wall)) {
             let fired_through = self.state.decides().then_some(now.wall);
             self.state.seal(now.wall);
             let at = now.boot;

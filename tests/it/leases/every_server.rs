@@ -112,8 +112,8 @@ pub(crate) async fn lease_is_created_read_and_renewed(client: Client, namespace:
     };
     assert_eq!(made, expected);
 
-    let stranger = json!({"metadata": {"annotations": {"example.org/note": "kept"}}, "spec": {"leaseTransitions": 3}});
-    patch_lease(&client, namespace, "cronwheel-member-a", stranger).await;
+    let foreign = json!({"metadata": {"annotations": {"example.org/note": "kept"}}, "spec": {"leaseTransitions": 3}});
+    patch_lease(&client, namespace, "cronwheel-member-a", foreign).await;
     let ReadAnswer::Found(read) = api.read(&key, TIMEOUT).await.answer else {
         panic!("the Lease does not exist");
     };
@@ -243,8 +243,8 @@ pub(crate) async fn lease_watch_from_a_list_misses_no_change(client: Client, nam
     let second = done(api.create(&held(member("b"), "two"), wall(), TIMEOUT).await);
     let changed = held(shard(1), "two");
     let changed = done(api.patch(&changed, first.resource_version, wall(), TIMEOUT).await);
-    let stranger = json!({"metadata": {"name": "cronwheel-shard-4-2", "labels": {"cronwheel.dev/lease": "cronwheel"}}});
-    post(&client, &path, stranger).await;
+    let foreign = json!({"metadata": {"name": "cronwheel-shard-4-2", "labels": {"cronwheel.dev/lease": "cronwheel"}}});
+    post(&client, &path, foreign).await;
     done(api.delete(&member("b"), second.resource_version, TIMEOUT).await);
     let expected = [
         "Member(\"b\") two",

@@ -157,7 +157,7 @@ impl Replica {
         self.command(ShardCommand::Seal(SealOrder {
             shard_term: shard_term(term),
             close_by,
-            has_next_leader: true,
+            will_be_led: true,
         }));
     }
 

@@ -381,23 +381,23 @@ fn a_last_schedule_time_in_the_future_is_reported_once() {
 fn events_about_unexpected_jobs_are_limited_and_all_are_counted() {
     let mut world = World::new("10:00:30", vec![cron_job("hello")], vec![]);
     world.effects();
-    let events_of_strangers = |world: &mut World, from: usize| {
+    let events_of_foreign_jobs = |world: &mut World, from: usize| {
         for number in from..from + 300 {
-            let mut stranger = job("hello", "10:00:00");
-            stranger.name = format!("stranger-{number}").into();
-            stranger.uid = Uid::new(&format!("stranger-{number}"));
-            stranger.namespace = "elsewhere".into();
-            world.apply_job(stranger);
+            let mut foreign = job("hello", "10:00:00");
+            foreign.name = format!("foreign-{number}").into();
+            foreign.uid = Uid::new(&format!("foreign-{number}"));
+            foreign.namespace = "elsewhere".into();
+            world.apply_job(foreign);
         }
         let effects = world.effects();
         effects.iter().filter(|line| line.contains("UnexpectedJob")).count()
     };
-    assert_eq!(events_of_strangers(&mut world, 0), 25);
+    assert_eq!(events_of_foreign_jobs(&mut world, 0), 25);
     assert_eq!(world.shard.outcome_counts().unexpected_jobs, 300);
     world.advance_to("10:59:00");
     world.effects();
-    assert_eq!(events_of_strangers(&mut world, 300), 0);
+    assert_eq!(events_of_foreign_jobs(&mut world, 300), 0);
     world.advance_to("11:01:00");
     world.effects();
-    assert_eq!(events_of_strangers(&mut world, 600), 25);
+    assert_eq!(events_of_foreign_jobs(&mut world, 600), 25);
 }

@@ -1,4 +1,4 @@
-//! Tests that a leader and its successor report the same CronJobs as in trouble.
+//! Tests that a leader and the next leader report the same CronJobs as in trouble.
 
 use super::world::*;
 use crate::shard::{

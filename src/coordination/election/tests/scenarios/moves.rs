@@ -80,7 +80,7 @@ fn f3_replicas_that_drain_together_leave_even_shares() {
         }
         world.run(3_000);
         let difference = world.load()[0].abs_diff(world.load()[1]);
-        // Each leaving member chooses successors by its own view of the load; an uneven result is balanced later.
+        // Each leaving member chooses next leaders by its own view of the load; an uneven result is balanced later.
         assert!(difference <= 10, "seed {seed}: {:?}", world.load());
         n_uneven += u64::from(difference > 2);
     }

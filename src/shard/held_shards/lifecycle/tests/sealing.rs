@@ -85,7 +85,7 @@ fn a_second_seal_command_can_bring_the_seal_forward() {
     let at_once = ShardCommand::Seal(SealOrder {
         shard_term: shard_term(1),
         close_by: commanded_at,
-        has_next_leader: true,
+        will_be_led: true,
     });
     replica.command(at_once);
     replica.pass(1_000);
@@ -124,7 +124,7 @@ fn sealed(replica: &mut Replica) -> Vec<u16> {
 }
 
 /// A replica that leads shards 0 to 3, which have no CronJobs, and has to seal them within four seconds.
-fn sealing_four(has_next_leader: bool) -> Replica {
+fn sealing_four(will_be_led: bool) -> Replica {
     let mut replica = Replica::new();
     let shard_terms = (0..4).map(|shard| ShardTerm {
         shard: ShardId(shard),
@@ -140,7 +140,7 @@ fn sealing_four(has_next_leader: bool) -> Replica {
         replica.command(ShardCommand::Seal(SealOrder {
             shard_term,
             close_by,
-            has_next_leader,
+            will_be_led,
         }));
     }
     replica
@@ -176,7 +176,7 @@ fn shards_that_wait_for_slow_transfers_are_spread_over_the_time_limit() {
 }
 
 #[test]
-fn shards_without_a_successor_are_sealed_together() {
+fn shards_without_a_next_leader_are_sealed_together() {
     let mut replica = sealing_four(false);
     assert_eq!(sealed(&mut replica), [0, 1, 2, 3]);
     let mut replica = sealing_four(true);
@@ -187,7 +187,7 @@ fn shards_without_a_successor_are_sealed_together() {
             term: Term(1),
         },
         close_by: replica.boot + Duration::from_secs(4),
-        has_next_leader: false,
+        will_be_led: false,
     }));
     assert_eq!(sealed(&mut replica), [3], "the other members have left");
 }

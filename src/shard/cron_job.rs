@@ -52,6 +52,7 @@ pub(crate) struct CronJobState {
     pub(crate) schedule_changed: Option<Timestamp>,
     /// Look-ups of entries of `status.active` without a known Job, by uid (B-5.4).
     pub(crate) lookups: BTreeMap<Uid, LookUp>,
+    /// The actions that wait.
     pub(crate) delays: Delays,
     /// The refusal of its last create, if it was refused.
     pub(crate) refused: Option<Box<RefusedCreate>>,

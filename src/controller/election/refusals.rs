@@ -18,7 +18,8 @@ use crate::{
     telemetry::metrics::ApiMetrics,
 };
 
-/// The requests that are refused at present. Clones share one set.
+/// The requests that are refused at present. Clones share the messages. The election task alone uses `is_reported`,
+/// `has_been_member` and `refused_since`.
 #[derive(Clone)]
 pub(super) struct Refusals {
     messages: Arc<Mutex<BTreeMap<Right, String>>>,

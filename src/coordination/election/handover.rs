@@ -1,9 +1,9 @@
 //! Handing over a shard: announce it, let the next leader load it, seal it, and transfer it with one write. This module
 //! also contains the side of the next leader: loading announced shards.
 //!
-//! Only the leader moves a shard. A leaving leader moves all its shards at once, and offers a shard to another member if one
-//! does not load it. A member with too many shards moves a few at a time, and continues to lead those that their next
-//! leader does not load.
+//! Only the leader moves a shard. A leaving leader moves all its shards at once, and offers a shard to another member
+//! if the next leader does not load it. A member with too many shards moves a few at a time. It continues to lead a
+//! shard that the next leader does not load.
 
 use std::{collections::BTreeSet, time::Duration};
 

@@ -78,8 +78,8 @@ impl Held {
         self.state.is_synced_but_for(&self.left_out)
     }
 
-    /// Minimum versions that the next leader must observe: those that this replica wrote, and those that it relied on,
-    /// which an earlier leader may have written.
+    /// Minimum versions that the next leader must observe. This replica wrote them or relied on them. An earlier leader
+    /// may have written those that it relied on.
     pub(super) fn written_through(&self) -> ResourceVersions {
         self.written.max(&self.state.latest_versions())
     }

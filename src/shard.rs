@@ -24,6 +24,7 @@ pub mod phase;
 pub mod record;
 mod refused_creates;
 pub mod resource_versions;
+mod seconds;
 pub mod shard_set;
 pub mod state;
 pub mod template_memory;

@@ -9,10 +9,10 @@ use jiff::Timestamp;
 use super::{
     effect::{EventReason, JobLookUp, StatusWrite},
     ids::Uid,
-    index::Seconds,
     outcome_counts::InstantOutcome,
     record::{ActiveJob, ConcurrencyPolicy, CronJobRecord, CronJobStatus},
     refused_creates::RefusedCreate,
+    seconds::Seconds,
     template_memory::{KeptPart, Reservation, TemplateMemory},
     trouble::Activations,
 };
@@ -30,8 +30,8 @@ pub(crate) struct CronJobState {
     pub(crate) mark: u32,
     /// The current object cannot be decoded: its former form must not run, and its status cannot be stored.
     pub(crate) is_undecodable: bool,
-    /// The status with every unstored change applied, on which decisions are based (B-5.3 and its difference).
-    pub(crate) current_status: CronJobStatus,
+    /// The status with every unstored change applied, if there is one.
+    unstored_status: Option<Box<CronJobStatus>>,
     /// The emitted status write that is not answered yet.
     pub(crate) emitted: Option<Box<StatusWrite>>,
     /// Failed status writes since the last success.
@@ -39,11 +39,11 @@ pub(crate) struct CronJobState {
     /// The next write is urgent: history waits for the cursor, or the Job may be gone before a flush.
     pub(crate) is_status_urgent: bool,
     /// The first undecided activation; a timer is set for it.
-    pub(crate) armed: Option<Timestamp>,
+    pub(crate) armed: Seconds,
     /// A fact relevant to the decision changed: evaluate even if the armed slot is in the future.
     pub(crate) must_decide: bool,
     /// Instants up to this one are counted.
-    pub(crate) counted_until: Option<Timestamp>,
+    pub(crate) counted_until: Seconds,
     /// The due slot that has not ended.
     pub(crate) open: Option<OpenSlot>,
     /// The last slot that ended without a Job, and how.
@@ -57,7 +57,7 @@ pub(crate) struct CronJobState {
     /// The refusal of its last create, if it was refused.
     pub(crate) refused: Option<Box<RefusedCreate>>,
     /// The time since which creates have been refused for lack of permission.
-    pub(crate) not_permitted_since: Option<Timestamp>,
+    pub(crate) not_permitted_since: Seconds,
     /// Failed history deletes since the last success.
     pub(crate) n_history_failures: u32,
     /// Problems that were already reported.
@@ -217,7 +217,7 @@ impl CronJobState {
     /// Creates the state of a CronJob that was not known. Its texts stay as far as there is memory for them.
     pub(crate) fn new(record: CronJobRecord, mark: u32, memory: &TemplateMemory) -> CronJobState {
         let mut cron_job = CronJobState {
-            current_status: record.status.clone(),
+            unstored_status: None,
             reservation: memory.reservation(&record.identity.namespace),
             record,
             mark,
@@ -225,16 +225,16 @@ impl CronJobState {
             emitted: None,
             n_status_failures: 0,
             is_status_urgent: false,
-            armed: None,
+            armed: Seconds::default(),
             must_decide: false,
-            counted_until: None,
+            counted_until: Seconds::default(),
             open: None,
             ended_slot: None,
             schedule_changed: None,
             lookups: BTreeMap::new(),
             delays: Delays::default(),
             refused: None,
-            not_permitted_since: None,
+            not_permitted_since: Seconds::default(),
             n_history_failures: 0,
             reported: Reported::default(),
             unexpected_events: UnexpectedEvents::default(),
@@ -246,7 +246,7 @@ impl CronJobState {
     }
 
     /// Releases the template, or the template and the metadata, of the record if there is no memory for them.
-    pub(crate) fn keep_within_memory(&mut self) {
+    fn keep_within_memory(&mut self) {
         let record = &mut self.record;
         let (template, metadata) = (&record.template.body, &record.retained_metadata);
         let kept = self.reservation.renew(template.n_bytes(), metadata.n_bytes());
@@ -272,36 +272,76 @@ impl CronJobState {
     pub(crate) fn awaits_answer(&self, now: Timestamp) -> bool {
         let Some(open) = &self.open else { return false };
         let is_look_up_refused = open.n_look_up_refusals > 0 && matches!(open.stage, SlotStage::LookingUpLater { .. });
-        let is_later_due = self.armed.is_some_and(|armed| open.slot < armed && armed <= now);
+        let is_later_due = self.armed.get().is_some_and(|armed| open.slot < armed && armed <= now);
         let is_allow = self.record.concurrency_policy == ConcurrencyPolicy::Allow;
         open.is_in_flight() && !(is_look_up_refused && is_later_due && is_allow)
     }
 
+    /// The status with every unstored change applied, on which decisions are based (B-5.3 and its difference).
+    pub(crate) fn current_status(&self) -> &CronJobStatus {
+        self.unstored_status.as_deref().unwrap_or(&self.record.status)
+    }
+
+    fn current_status_mut(&mut self) -> &mut CronJobStatus {
+        self.unstored_status
+            .get_or_insert_with(|| Box::new(self.record.status.clone()))
+    }
+
     /// Whether the stored status is up to date.
     pub(crate) fn is_status_stored(&self) -> bool {
-        self.current_status == self.record.status
+        self.unstored_status
+            .as_deref()
+            .is_none_or(|unstored| *unstored == self.record.status)
+    }
+
+    /// Handles the API server's answer that it stored a status, which need not be the current one.
+    pub(crate) fn note_stored(&mut self, status: CronJobStatus) {
+        self.current_status_mut();
+        self.record.status = status;
+        self.drop_stored_status();
+    }
+
+    /// Releases the memory of the current status if it is the stored one.
+    pub(crate) fn drop_stored_status(&mut self) {
+        if self.is_status_stored() {
+            self.unstored_status = None;
+        }
     }
 
     /// The uids of the active list, which may be long.
     pub(crate) fn listed(&self) -> BTreeSet<&Uid> {
-        self.current_status.active.iter().map(|active| &active.uid).collect()
+        self.current_status().active.iter().map(|active| &active.uid).collect()
     }
 
     pub(crate) fn is_listed_active(&self, uid: &Uid) -> bool {
-        self.current_status.active.iter().any(|active| active.uid == *uid)
+        self.current_status().active.iter().any(|active| active.uid == *uid)
     }
 
     /// Removes a Job from the active list. Returns whether it was listed.
     pub(crate) fn remove_active(&mut self, uid: &Uid) -> bool {
-        let n_before = self.current_status.active.len();
-        self.current_status.active.retain(|active| active.uid != *uid);
-        self.current_status.active.len() != n_before
+        self.remove_active_if(|active| active.uid == *uid)
+    }
+
+    /// Removes entries from the active list. Returns whether there were any.
+    pub(crate) fn remove_active_if(&mut self, is_removed: impl Fn(&ActiveJob) -> bool) -> bool {
+        let is_any = self.current_status().active.iter().any(&is_removed);
+        if is_any {
+            self.current_status_mut().active.retain(|active| !is_removed(active));
+        }
+        is_any
     }
 
     /// Adds a Job to the active list (B-12.5).
     pub(crate) fn add_active(&mut self, active: ActiveJob) {
         if !self.is_listed_active(&active.uid) {
-            self.current_status.active.push(active);
+            self.current_status_mut().active.push(active);
+        }
+    }
+
+    /// Moves `lastSuccessfulTime` forward, never back (B-5.1).
+    pub(crate) fn note_success(&mut self, completed: Timestamp) {
+        if self.current_status().last_successful_time < Some(completed) {
+            self.current_status_mut().last_successful_time = Some(completed);
         }
     }
 
@@ -333,38 +373,64 @@ impl CronJobState {
 
     /// Moves the cursor forward, never back (B-12.5). Returns whether it moved.
     pub(crate) fn advance_cursor(&mut self, slot: Timestamp) -> bool {
-        let cursor = &mut self.current_status.last_schedule_time;
-        let is_later = *cursor < Some(slot);
-        *cursor = (*cursor).max(Some(slot));
+        let is_later = self.current_status().last_schedule_time < Some(slot);
+        if is_later {
+            self.current_status_mut().last_schedule_time = Some(slot);
+        }
         is_later
     }
 
-    /// Merges an observed status. Returns whether it contains a change other than this replica's own write.
+    /// Takes an observed form. Returns whether its status contains a change other than this replica's own write.
     ///
     /// Without an unstored change the observed status is authoritative, even if it moves the cursor back (B-16.4).
     /// Otherwise the unstored change is applied on top.
-    pub(crate) fn take_status(&mut self, seen: &CronJobStatus) -> bool {
-        if self.is_status_stored() {
-            let is_news = self.current_status != *seen;
-            self.current_status = seen.clone();
-            return is_news;
-        }
-        let is_cursor_news = seen.last_schedule_time > self.current_status.last_schedule_time;
-        self.current_status.last_schedule_time = self.current_status.last_schedule_time.max(seen.last_schedule_time);
-        self.current_status.last_successful_time =
-            self.current_status.last_successful_time.max(seen.last_successful_time);
-        self.current_status.unknown_members.clone_from(&seen.unknown_members);
-        is_cursor_news
+    pub(crate) fn take_record(&mut self, record: CronJobRecord) -> bool {
+        self.drop_stored_status();
+        let (seen, former) = (&record.status, &self.record.status);
+        let is_news = match &mut self.unstored_status {
+            None => seen != former,
+            Some(current) => {
+                let is_cursor_news = seen.last_schedule_time > current.last_schedule_time;
+                current.last_schedule_time = current.last_schedule_time.max(seen.last_schedule_time);
+                current.last_successful_time = current.last_successful_time.max(seen.last_successful_time);
+                current.unknown_members.clone_from(&seen.unknown_members);
+                is_cursor_news
+            }
+        };
+        self.record = record;
+        self.keep_within_memory();
+        is_news
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shard::state::test_record;
 
     #[test]
     fn state_of_a_cron_job_fits_the_size_class_of_the_allocator() {
-        // The next class of jemalloc is 896 bytes.
-        assert!(size_of::<CronJobState>() <= 768, "{}", size_of::<CronJobState>());
+        // The next class of jemalloc is 768 bytes.
+        assert!(size_of::<CronJobState>() <= 640, "{}", size_of::<CronJobState>());
+    }
+
+    #[test]
+    fn answer_of_a_former_write_does_not_change_the_current_status() {
+        let entry = ActiveJob {
+            name: "a".into(),
+            namespace: "default".into(),
+            uid: Uid::new("a"),
+            resource_version: "1".into(),
+        };
+        let mut cron_job = CronJobState::new(test_record("hello"), 0, &TemplateMemory::new(u64::MAX));
+        let stored = cron_job.record.status.clone();
+        cron_job.add_active(entry.clone());
+        let sent = cron_job.current_status().clone();
+        assert!(cron_job.remove_active(&entry.uid));
+        assert!(cron_job.is_status_stored());
+        cron_job.drop_stored_status();
+        cron_job.note_stored(sent);
+        assert_eq!(*cron_job.current_status(), stored);
+        assert!(!cron_job.is_status_stored(), "the current status must be written again");
     }
 }

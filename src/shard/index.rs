@@ -15,7 +15,7 @@ use hashbrown::HashTable;
 use super::{cron_job::CronJobState, ids::Uid};
 use crate::shard::{ShardCount, ShardId, ShardLabels};
 
-pub(crate) use job::{Job, Seconds};
+pub(crate) use job::Job;
 use slab::Slab;
 
 /// The place of an owner. Small, because every timer carries one.

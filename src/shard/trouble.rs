@@ -10,7 +10,7 @@ use std::num::NonZeroU32;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::index::Seconds;
+use super::seconds::Seconds;
 use crate::schedule::CronJobSchedule;
 
 /// A kind of trouble of a CronJob. A CronJob that is suspended or being deleted is in no trouble.

@@ -8,6 +8,7 @@ use super::{JobIndex, OwnerIndex};
 use crate::shard::{
     ids::{CronJobIdentity, Uid},
     record::Finish,
+    seconds::Seconds,
 };
 
 /// The stored fields of a Job. Times are whole seconds, the resolution of the API.
@@ -32,27 +33,6 @@ pub(crate) struct Job {
     pub(crate) is_watched: bool,
     /// Whether `UnexpectedJob` was reported for the Job (B-5.1 and its difference).
     pub(crate) is_reported_unexpected: bool,
-}
-
-/// An optional instant of whole seconds in eight bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Seconds(i64);
-
-impl Default for Seconds {
-    /// No instant.
-    fn default() -> Seconds {
-        Seconds::new(None)
-    }
-}
-
-impl Seconds {
-    pub(crate) fn new(instant: Option<Timestamp>) -> Seconds {
-        Seconds(instant.map_or(i64::MIN, Timestamp::as_second))
-    }
-
-    pub(crate) fn get(self) -> Option<Timestamp> {
-        Timestamp::from_second(self.0).ok()
-    }
 }
 
 impl Job {

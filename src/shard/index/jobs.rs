@@ -1,10 +1,7 @@
 //! Inserts, updates, reassigns and removes Jobs.
 
-use super::{
-    Index, JobIndex, NONE, OwnerIndex, hash,
-    job::{Job, Seconds},
-};
-use crate::shard::record::JobRecord;
+use super::{Index, JobIndex, NONE, OwnerIndex, hash, job::Job};
+use crate::shard::{record::JobRecord, seconds::Seconds};
 
 impl Index {
     /// Inserts or updates a Job. Returns the CronJobs to evaluate: the former owner of the Job (B-2.1), and its owner.

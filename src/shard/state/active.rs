@@ -149,7 +149,7 @@ impl ShardState {
     /// ended. A create would fail because the name is taken (B-12.3).
     pub(super) fn has_ended_job(&self, owner: OwnerIndex, slot: Timestamp) -> bool {
         let cron_job = self.index.cron_job(owner);
-        let Some(last) = cron_job.current_status.last_schedule_time else {
+        let Some(last) = cron_job.current_status().last_schedule_time else {
             return false;
         };
         let name = &cron_job.record.identity.name;
@@ -194,7 +194,7 @@ impl ShardState {
         if let Some(slot) = latest {
             cron_job.advance_cursor(slot);
         }
-        cron_job.current_status.last_schedule_time
+        cron_job.current_status().last_schedule_time
     }
 
     /// The entry of `status.active` for a Job (B-12.5).
@@ -240,9 +240,9 @@ impl ShardState {
         let latest_slot = self.latest_slot_of_jobs(now);
         let children = self.index.children_of(owner).map(|(_, job)| job);
         let children = children.filter(|job| !job.is_scheduled_after(latest_slot));
-        let latest = children.filter_map(Job::completed).max();
-        let status = &mut self.index.cron_job_mut(owner).current_status;
-        status.last_successful_time = status.last_successful_time.max(latest);
+        if let Some(latest) = children.filter_map(Job::completed).max() {
+            self.index.cron_job_mut(owner).note_success(latest);
+        }
     }
 
     /// Looks up the entries without a known Job (B-5.4), once, and again after a failure.
@@ -284,7 +284,7 @@ impl ShardState {
     fn missing(&self, owner: OwnerIndex) -> (Vec<Uid>, BTreeMap<Uid, JobLookUp>) {
         let (mut uids, mut requests) = (Vec::new(), BTreeMap::new());
         let cron_job = self.index.cron_job(owner);
-        for active in &cron_job.current_status.active {
+        for active in &cron_job.current_status().active {
             if !self.index.is_child_of(owner, &active.uid)
                 && let Entry::Vacant(vacant) = requests.entry(active.uid.clone())
             {

@@ -20,6 +20,7 @@ use crate::{
         outcome::{CreateOutcome, DeleteOutcome, RefusalReason},
         outcome_counts::InstantOutcome,
         record::JobRecord,
+        seconds::Seconds,
     },
 };
 
@@ -86,8 +87,9 @@ impl ShardState {
     fn note_create_answer(&mut self, owner: OwnerIndex, answer: &CreateOutcome, now: Timestamp) {
         let cron_job = self.index.cron_job_mut(owner);
         // A clock that was set back must not suppress the report.
-        let since = cron_job.not_permitted_since.unwrap_or(now).min(now);
-        cron_job.not_permitted_since = matches!(answer, CreateOutcome::NotPermitted { .. }).then_some(since);
+        let since = cron_job.not_permitted_since.get().unwrap_or(now).min(now);
+        let is_not_permitted = matches!(answer, CreateOutcome::NotPermitted { .. });
+        cron_job.not_permitted_since = Seconds::new(is_not_permitted.then_some(since));
         if let Some(open) = &mut cron_job.open {
             open.is_refused = matches!(answer, CreateOutcome::Refused { .. });
         }
@@ -101,7 +103,7 @@ impl ShardState {
 
     /// Whether creates have been refused for longer than an API server needs to start.
     fn is_without_permission(&self, owner: OwnerIndex, now: Timestamp) -> bool {
-        let since = self.index.cron_job(owner).not_permitted_since;
+        let since = self.index.cron_job(owner).not_permitted_since.get();
         since.is_some_and(|since| now.duration_since(since) >= PERMISSION_PATIENCE)
     }
 

@@ -50,10 +50,8 @@ impl ShardState {
         let is_schedule_changed = record.schedule.differs_from(&cron_job.record.schedule);
         let is_changed = is_schedule_changed || differs_beyond_schedule(&cron_job.record, &record);
         let has_other_thresholds = cron_job.record.trouble_thresholds != record.trouble_thresholds;
-        let is_status_news = cron_job.take_status(&record.status);
+        let is_status_news = cron_job.take_record(record);
         let was_undecodable = std::mem::take(&mut cron_job.is_undecodable);
-        cron_job.record = record;
-        cron_job.keep_within_memory();
         cron_job.delays.end(DelayedAction::Status);
         if is_schedule_changed {
             self.schedule_changed(owner, now);

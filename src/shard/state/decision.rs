@@ -17,6 +17,7 @@ use crate::{
         naming,
         outcome_counts::InstantOutcome,
         record::ConcurrencyPolicy,
+        seconds::Seconds,
     },
 };
 
@@ -47,7 +48,7 @@ impl ShardState {
 
     fn may_decide(&mut self, owner: OwnerIndex, now: Timestamp) -> bool {
         let cron_job = self.index.cron_job(owner);
-        let may_be_due = cron_job.must_decide || cron_job.armed.is_none_or(|armed| armed <= now);
+        let may_be_due = cron_job.must_decide || cron_job.armed.get().is_none_or(|armed| armed <= now);
         match &cron_job.open {
             Some(_) if cron_job.awaits_answer(now) => return false,
             Some(OpenSlot {
@@ -76,7 +77,8 @@ impl ShardState {
         // A slot that the cursor has passed is not due, even if it was armed.
         let armed = cron_job
             .armed
-            .filter(|armed| cron_job.current_status.last_schedule_time < Some(*armed));
+            .get()
+            .filter(|armed| cron_job.current_status().last_schedule_time < Some(*armed));
         let armed_due = armed.filter(|armed| *armed <= now);
         let armed_later = armed.filter(|_| !cron_job.must_decide);
         let open = cron_job.open.as_ref();
@@ -90,7 +92,7 @@ impl ShardState {
             is_deleting: record.is_deleting,
             is_suspended: record.is_suspended,
             created: record.created,
-            last_schedule_time: cron_job.current_status.last_schedule_time,
+            last_schedule_time: cron_job.current_status().last_schedule_time,
             starting_deadline_seconds: record.starting_deadline_seconds,
             concurrency_policy: record.concurrency_policy,
             n_active_jobs: self.running(owner).count(),
@@ -133,7 +135,7 @@ impl ShardState {
             }
             SkipReason::Suspended => {
                 self.record_ended(owner, now);
-                let armed = self.index.cron_job(owner).armed;
+                let armed = self.index.cron_job(owner).armed.get();
                 if let Some(passed) = armed.filter(|armed| *armed <= now) {
                     let slot = self.latest_slot(owner, passed, now);
                     self.open(owner, slot, SlotStage::Suspended, verdict);
@@ -203,22 +205,22 @@ impl ShardState {
             self.outcome_counts.close(open.outcome_when_passed());
         }
         // The armed slot is the next in order; only a slot beyond it has skipped others.
-        let n_passed = if cron_job.armed == Some(slot) {
+        let n_passed = if cron_job.armed.get() == Some(slot) {
             0
         } else {
-            let stored = cron_job.current_status.last_schedule_time;
+            let stored = cron_job.current_status().last_schedule_time;
             let cursor = stored.unwrap_or(cron_job.record.created);
             // Slots of the new schedule before its change were never due; a slot at the change itself is.
             let changed = cron_job
                 .schedule_changed
                 .map(|at| after(at, SignedDuration::from_nanos(-1)));
-            let base = [cron_job.counted_until, changed]
+            let base = [cron_job.counted_until.get(), changed]
                 .into_iter()
                 .flatten()
                 .fold(cursor, Timestamp::max);
             policy::count_between(&cron_job.record.schedule, base, slot)
         };
-        cron_job.counted_until = cron_job.counted_until.max(Some(slot));
+        cron_job.counted_until = Seconds::new(cron_job.counted_until.get().max(Some(slot)));
         cron_job.open = Some(OpenSlot {
             slot,
             stage,
@@ -270,7 +272,7 @@ impl ShardState {
     /// Ends the open slot if the cursor has reached it, because its Job was found (B-5.1 and its difference).
     fn close_behind_cursor(&mut self, owner: OwnerIndex) {
         let cron_job = self.index.cron_job(owner);
-        let cursor = cron_job.current_status.last_schedule_time;
+        let cursor = cron_job.current_status().last_schedule_time;
         if cron_job.open.as_ref().is_some_and(|open| cursor >= Some(open.slot)) {
             self.close_unless_in_flight(owner, InstantOutcome::Adopted);
         }
@@ -282,7 +284,7 @@ impl ShardState {
 
     /// Deletes the running Jobs, in the order of the active list (B-10.4). The create follows when all are answered.
     fn replace(&mut self, owner: OwnerIndex) {
-        let listed = &self.index.cron_job(owner).current_status.active;
+        let listed = &self.index.cron_job(owner).current_status().active;
         let mut jobs: Vec<Uid> = self.running(owner).map(|job| job.uid.clone()).collect();
         jobs.sort_by_cached_key(|uid| listed.iter().position(|active| active.uid == *uid));
         for uid in &jobs {
@@ -328,7 +330,7 @@ impl ShardState {
             store_by,
             n_attempts_before: open.n_failures,
             // The next slot is armed after the decision that orders this one.
-            is_on_time: cron_job.armed == Some(slot),
+            is_on_time: cron_job.armed.get() == Some(slot),
         };
         self.outbox.push_back(Effect::CreateJob(order));
     }

@@ -205,9 +205,7 @@ impl ShardState {
             LookUpOutcome::Gone => {
                 let identity = cron_job.record.identity.clone();
                 let is_requested = |active: &ActiveJob| look_up_of(&identity, active) == *request;
-                let n_before = cron_job.current_status.active.len();
-                cron_job.current_status.active.retain(|active| !is_requested(active));
-                if cron_job.current_status.active.len() < n_before {
+                if cron_job.remove_active_if(is_requested) {
                     let message = format!("Active job went missing: {}", request.name);
                     self.emit_event(owner, EventReason::MissingJob, message);
                 }

@@ -34,6 +34,7 @@ impl ShardState {
     pub(super) fn emit_status(&mut self, owner: OwnerIndex, now: Timestamp) {
         let cron_job = self.index.cron_job_mut(owner);
         if cron_job.is_status_stored() {
+            cron_job.drop_stored_status();
             cron_job.is_status_urgent = false;
             return;
         }
@@ -42,7 +43,7 @@ impl ShardState {
         }
         let is_urgent = cron_job.is_status_urgent;
         let is_emitted = cron_job.emitted.as_ref().is_some_and(|emitted| {
-            emitted.status == cron_job.current_status
+            emitted.status == *cron_job.current_status()
                 && emitted.resource_version == cron_job.record.resource_version
                 && emitted.is_urgent >= is_urgent
         });
@@ -53,7 +54,7 @@ impl ShardState {
             cron_job: cron_job.record.identity.clone(),
             resource_version: cron_job.record.resource_version,
             retained_metadata: cron_job.record.retained_metadata.clone(),
-            status: cron_job.current_status.clone(),
+            status: cron_job.current_status().clone(),
             is_urgent,
         };
         cron_job.emitted = Some(Box::new(write.clone()));
@@ -74,7 +75,7 @@ impl ShardState {
                 cron_job.n_status_failures = 0;
                 // An event newer than this answer has already delivered the current status.
                 if resource_version >= cron_job.record.resource_version {
-                    cron_job.record.status = sent;
+                    cron_job.note_stored(sent);
                     cron_job.record.resource_version = resource_version;
                 }
             }

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::ShardState;
 use crate::{
     schedule::wheel::{LAST_TICK, Wheel},
-    shard::index::OwnerIndex,
+    shard::{index::OwnerIndex, seconds::Seconds},
 };
 
 /// Ticks of the fine wheels per second. Deadlines and back-offs need no finer resolution.
@@ -119,7 +119,7 @@ impl ShardState {
             let Some(cron_job) = self.index.get_cron_job_mut(owner) else {
                 continue;
             };
-            cron_job.armed = None;
+            cron_job.armed = Seconds::default();
             // Instants of the wrong time must not delay anything.
             cron_job.schedule_changed = cron_job.schedule_changed.map(|changed| changed.min(now));
             cron_job.end_waits(now);
@@ -130,10 +130,10 @@ impl ShardState {
     /// Puts the CronJob's next slot on a wheel, or removes it.
     pub(super) fn arm(&mut self, owner: OwnerIndex, slot: Option<Timestamp>) {
         let armed = &mut self.index.cron_job_mut(owner).armed;
-        if *armed == slot && self.timers.has_slot(owner) {
+        if armed.get() == slot && self.timers.has_slot(owner) {
             return;
         }
-        *armed = slot;
+        *armed = Seconds::new(slot);
         match slot {
             Some(slot) => self.timers.set_slot(owner, slot),
             None => self.timers.cancel_slot(owner),

@@ -41,7 +41,7 @@ impl ShardState {
         let n_jobs = usize::try_from(self.index.n_jobs_of(owner)).unwrap_or(usize::MAX);
         let known = self.index.get_cron_job(owner);
         // Jobs on the active list need not exist.
-        let n_active = known.map_or(0, |known| known.current_status.active.len());
+        let n_active = known.map_or(0, |known| known.current_status().active.len());
         let is_complete = known.is_some_and(|known| !known.is_undecodable) && self.is_listed(owner);
         Examined {
             since: if is_complete {
@@ -58,15 +58,15 @@ impl ShardState {
         let is_held_back = self.is_held_back(owner);
         let cron_job = self.index.cron_job_mut(owner);
         let pending = cron_job.pending(now);
+        let status = cron_job.current_status();
+        let (started, succeeded) = (status.last_schedule_time, status.last_successful_time);
         let CronJobState {
             record,
-            current_status,
             after_start,
             after_success,
             ..
         } = cron_job;
         let (created, schedule) = (record.created, &record.schedule);
-        let (started, succeeded) = (current_status.last_schedule_time, current_status.last_successful_time);
         let after_success = found_after(after_success, schedule, succeeded.unwrap_or(created));
         let after_start =
             (is_held_back || pending.is_some()).then(|| found_after(after_start, schedule, started.unwrap_or(created)));
@@ -92,7 +92,7 @@ impl ShardState {
             let job = self.index.find_job(uid).map(|job| self.index.job(job));
             job.is_some_and(|job| job.finish.is_none() && !job.is_delete_requested)
         };
-        let mut listed = cron_job.current_status.active.iter().take(N_JOBS_EXAMINED_MAX);
+        let mut listed = cron_job.current_status().active.iter().take(N_JOBS_EXAMINED_MAX);
         cron_job.record.concurrency_policy == ConcurrencyPolicy::Forbid
             && listed.any(|active| is_running(&active.uid) && self.index.is_child_of(owner, &active.uid))
     }
@@ -112,7 +112,7 @@ impl ShardState {
 impl CronJobState {
     /// The latest due slot without a Job, unless `spec.suspend` or Forbid holds it back.
     fn pending(&self, now: Timestamp) -> Option<Timestamp> {
-        let armed_due = self.armed.filter(|armed| *armed <= now);
+        let armed_due = self.armed.get().filter(|armed| *armed <= now);
         let Some(open) = &self.open else { return armed_due };
         let is_held_back = matches!(open.stage, SlotStage::Suspended | SlotStage::Forbidden);
         if is_held_back {

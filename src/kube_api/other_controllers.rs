@@ -25,8 +25,8 @@ const AHEAD_MAX: SignedDuration = SignedDuration::from_mins(1);
 const MANAGER_MAX_CHARS: usize = 128;
 
 /// The remedy.
-const REMEDY: &str = "only one may run these CronJobs: start kube-controller-manager with \
-                      --controllers=*,-cronjob-controller, or stop the other instance";
+const REMEDY: &str = "only one may run these CronJobs: append ,-cronjob-controller to --controllers of \
+                      kube-controller-manager (* if it is not set), or stop the other instance";
 
 /// The kind of evidence, in the order of [`Evidence::ALL`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,8 +205,9 @@ mod tests {
         note(&others, "kube-controller-manager", "10:01:00");
         note(&others, "k3s", "10:00:30");
         let expected = "another controller wrote the status of CronJob shop/report: field manager \
-                        kube-controller-manager, at 2026-03-01T10:01:00Z; only one may run these CronJobs: start \
-                        kube-controller-manager with --controllers=*,-cronjob-controller, or stop the other instance";
+                        kube-controller-manager, at 2026-03-01T10:01:00Z; only one may run these CronJobs: append \
+                        ,-cronjob-controller to --controllers of kube-controller-manager (* if it is not set), or \
+                        stop the other instance";
         assert_eq!(texts(&others, "10:10:59"), [expected]);
         assert!(texts(&others, "10:11:00").is_empty());
     }

@@ -295,8 +295,8 @@ mod tests {
         };
         others.note_status_write(&cron_job, &StatusWriter::other("k3s", now).unwrap());
         let expected = "ok\nanother controller wrote the status of CronJob shop/report: field manager k3s, at \
-                        2026-11-01T12:00:00Z; only one may run these CronJobs: start kube-controller-manager with \
-                        --controllers=*,-cronjob-controller, or stop the other instance\n";
+                        2026-11-01T12:00:00Z; only one may run these CronJobs: append ,-cronjob-controller to \
+                        --controllers of kube-controller-manager (* if it is not set), or stop the other instance\n";
         assert_eq!(bench.get("/readyz").await, (200, expected.to_owned()));
         let gauge = |value| format!("cronwheel_other_controller_active{{evidence=\"status_write\"}} {value}\n");
         assert!(bench.get("/metrics").await.1.contains(&gauge(1)));

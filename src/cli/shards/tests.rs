@@ -159,8 +159,8 @@ fn without_all_only_shards_in_trouble_are_listed() {
     known.other_controllers.note_status_write(&cron_job, &writer);
     let expected = "namespace kube-system: 16 shards, 16 of them led; 0 CronJobs, hashed by fnv1a64-uid-10\n\
         trouble: another controller wrote the status of CronJob shop/report: field manager kube-controller-manager, at \
-        2026-03-01T09:59:30Z; only one may run these CronJobs: start kube-controller-manager with \
-        --controllers=*,-cronjob-controller, or stop the other instance\n\n\
+        2026-03-01T09:59:30Z; only one may run these CronJobs: append ,-cronjob-controller to --controllers of \
+        kube-controller-manager (* if it is not set), or stop the other instance\n\n\
         MEMBER        SHARDS   RENEWED   STATE\ncronwheel-a   16       1s        takes shards\n\n\
         all 16 shards are led; --all lists them\n";
     assert_eq!(of(&known), expected);

@@ -81,6 +81,27 @@ fn all_ports_follow_the_port_value() {
 }
 
 #[test]
+fn created_priority_class_has_a_name_that_kubernetes_does_not_reserve() {
+    let name_of_pods = |objects: &[Value]| {
+        let pod = &the(objects, "Deployment")["spec"]["template"]["spec"];
+        pod.get("priorityClassName").cloned()
+    };
+    for (values, expected) in [
+        (json!({"create": true}), "cronwheel"),
+        (json!({"create": true, "name": ""}), "cronwheel"),
+        (json!({"create": true, "name": "jobs"}), "jobs"),
+    ] {
+        let objects = objects_of(&json!({ "priorityClass": values }));
+        assert_eq!(the(&objects, "PriorityClass")["metadata"]["name"], expected, "{values}");
+        assert_eq!(name_of_pods(&objects), Some(json!(expected)), "{values}");
+    }
+    let by_default = objects_of(&json!({}));
+    assert_eq!(name_of_pods(&by_default), Some(json!("system-cluster-critical")));
+    assert!(by_default.iter().all(|object| object["kind"] != "PriorityClass"));
+    assert_eq!(name_of_pods(&objects_of(&json!({"priorityClass": {"name": ""}}))), None);
+}
+
+#[test]
 fn rolling_update_adds_a_replica_before_it_removes_one() {
     let objects = objects_of(&json!({}));
     let spec = &the(&objects, "Deployment")["spec"];

@@ -40,11 +40,13 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- default .Release.Namespace .Values.controller.leaseNamespace }}
 {{- end }}
 
+{{- /* Kubernetes reserves names that begin with system- for its own classes. */}}
 {{- define "cronwheel.priorityClassName" -}}
-{{- if .Values.priorityClass.create }}
-{{- default (include "cronwheel.fullname" .) .Values.priorityClass.name }}
+{{- $name := .Values.priorityClass.name }}
+{{- if and .Values.priorityClass.create (or (not $name) (hasPrefix "system-" $name)) }}
+{{- include "cronwheel.fullname" . }}
 {{- else }}
-{{- .Values.priorityClass.name }}
+{{- $name }}
 {{- end }}
 {{- end }}
 

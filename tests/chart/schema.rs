@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use clap::Parser as _;
+use cronwheel::cli::args::Cli;
 use serde_json::{Value, json};
 
 use super::{chart, render, render_as};
@@ -84,6 +86,33 @@ fn invalid_values_are_refused() {
             error.contains("values don't meet the specifications"),
             "{values}: {error}"
         );
+    }
+}
+
+#[test]
+fn schema_accepts_only_durations_that_the_program_accepts() {
+    for (value, flag, accepted, refused) in [
+        (
+            "statusFlushInterval",
+            "--status-flush-interval",
+            ["0s", "500ms", "1s500ms", "60s", "1m"],
+            ["61s", "2m", "1h", "10000s"],
+        ),
+        (
+            "maxClockSkew",
+            "--max-clock-skew",
+            ["1s", "1500ms", "90s", "1m30s", "1h"],
+            ["0s", "500ms", "61m", "2h"],
+        ),
+    ] {
+        let is_parsed = |text: &str| Cli::try_parse_from(["cronwheel", "run", flag, text]).is_ok();
+        let is_rendered = |text: &str| render(&json!({"controller": {value: text}})).is_ok();
+        for text in accepted {
+            assert!(is_parsed(text) && is_rendered(text), "{value}: {text}");
+        }
+        for text in refused {
+            assert!(!is_parsed(text) && !is_rendered(text), "{value}: {text}");
+        }
     }
 }
 

@@ -221,7 +221,7 @@ def write_layout(folder, contents, target):
         raise SystemExit(f"the layer has {len(compressed)} bytes, more than {LAYER_BYTES_MAX}")
     labels = {
         "org.opencontainers.image.title": "cronwheel",
-        "org.opencontainers.image.description": "A CronJob controller for Kubernetes that fires at the instant",
+        "org.opencontainers.image.description": "A CronJob controller for Kubernetes that starts every Job on time",
         "org.opencontainers.image.licenses": "Apache-2.0",
         "org.opencontainers.image.version": version,
         **({"org.opencontainers.image.revision": commit()} if commit() else {}),

@@ -63,10 +63,6 @@ impl Spec {
         self.minutes >> minute & 1 == 1
     }
 
-    fn has_every_month(&self) -> bool {
-        self.months == 0b1_1111_1111_1110
-    }
-
     /// Whether a day matches (B-7.8). `weekday` is 0 on Sunday.
     fn has_day(&self, day_of_month: u8, weekday: u8) -> bool {
         let in_month = self.days_of_month >> day_of_month & 1 == 1;

@@ -161,10 +161,12 @@ fn skip(reason: SkipReason, next: Option<Timestamp>) -> Verdict {
     }
 }
 
-/// The next slot of a suspended CronJob, whose missed slots are counted.
+/// The next slot of a suspended CronJob, whose missed slots are counted. The search starts at the slot that has just
+/// passed, because the cursor may be years old.
 fn next_while_suspended(facts: &Facts<'_>, now: Timestamp) -> Option<Timestamp> {
     let schedule = facts.schedule.parsed.as_ref().ok()?;
-    let since = facts.last_schedule_time.unwrap_or(facts.created);
+    let passed = facts.armed.filter(|armed| *armed <= now);
+    let since = passed.or(facts.last_schedule_time).unwrap_or(facts.created);
     due::next_in_chain(schedule, &facts.schedule.default_zone, since, now)
 }
 

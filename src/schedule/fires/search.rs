@@ -40,7 +40,7 @@ pub(in crate::schedule) fn last_until(spec: &Spec, wall: i64, wall_min: i64) -> 
 }
 
 /// The number of the last matching day before `day` and at or after `day_min`.
-pub(in crate::schedule) fn last_day_before(spec: &Spec, day: i64, day_min: i64) -> Option<i64> {
+fn last_day_before(spec: &Spec, day: i64, day_min: i64) -> Option<i64> {
     let Date {
         mut year,
         mut month,

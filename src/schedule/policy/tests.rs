@@ -14,6 +14,7 @@ fn at(text: &str) -> Timestamp {
 
 struct Case {
     schedule: CronJobSchedule,
+    is_suspended: bool,
     last: Option<&'static str>,
     deadline_secs: Option<i64>,
     policy: ConcurrencyPolicy,
@@ -26,6 +27,7 @@ struct Case {
 fn case(text: &str) -> Case {
     Case {
         schedule: CronJobSchedule::new(text, None, &Zone::utc()),
+        is_suspended: false,
         last: Some("09:00:00"),
         deadline_secs: None,
         policy: ConcurrencyPolicy::Allow,
@@ -40,7 +42,7 @@ fn verdict(case: &Case, now: &str) -> Verdict {
     let facts = Facts {
         schedule: &case.schedule,
         is_deleting: false,
-        is_suspended: false,
+        is_suspended: case.is_suspended,
         created: at("2026-01-01T00:00:00Z"),
         last_schedule_time: case.last.map(at),
         starting_deadline_seconds: case.deadline_secs,
@@ -87,13 +89,19 @@ fn b_9_4_the_latest_slot_starts() {
 #[test]
 fn an_armed_slot_does_not_change_the_verdict() {
     for now in ["09:59:00", "10:00:00", "10:00:01", "10:59:59", "11:00:00", "13:30:00"] {
-        let plain = case("0 * * * *");
-        let armed = Case {
-            armed: Some("10:00:00"),
-            was_awaited: true,
-            ..case("0 * * * *")
-        };
-        assert_eq!(verdict(&plain, now), verdict(&armed, now), "{now}");
+        for is_suspended in [false, true] {
+            let plain = Case {
+                is_suspended,
+                ..case("0 * * * *")
+            };
+            let armed = Case {
+                armed: Some("10:00:00"),
+                was_awaited: true,
+                is_suspended,
+                ..case("0 * * * *")
+            };
+            assert_eq!(verdict(&plain, now), verdict(&armed, now), "{now}");
+        }
     }
 }
 

@@ -74,14 +74,10 @@ impl Spec {
     }
 }
 
-/// The time before the reference within which the library's path can depend on the offset. The path starts at the
-/// reference, or at the earliest at the midnight before it. It looks up offsets at wall times read as UTC, up to 14 h
-/// away, and at wall times displaced by the shift of a change, up to 24 h away. If the offset does not change within
-/// this time before the reference, no change affects the path.
+/// The time before the start of the library's path within which an offset can affect the path. The path starts no
+/// earlier than the midnight before the reference. It looks up offsets at wall times read as UTC, up to 14 h away, and at
+/// wall times displaced by the shift of a change, up to 24 h away.
 const PATH_BEFORE_SECONDS: i64 = (24 + 26) * 3600;
-
-/// The same if the month of the reference does not match: the path then starts on the first of that month.
-const PATH_BEFORE_MONTH_SECONDS: i64 = PATH_BEFORE_SECONDS + 31 * 86_400;
 
 /// The path ends at the answer, and its look-ups end within 26 h of the answer.
 const PATH_AFTER_SECONDS: i64 = 26 * 3600;
@@ -186,55 +182,35 @@ fn library_next(spec: &Spec, zone: &Zone, reference: i64) -> Option<i64> {
     let span = zone.span_at(reference);
     if span.offset % 60 == 0 {
         match search::first_after(spec, reference + span.offset) {
-            Some(wall) => {
-                let answer = undisturbed_answer(spec, zone, span, reference, wall);
-                if answer.is_some() {
-                    return answer;
-                }
+            Some(wall) if is_undisturbed(spec, &span, reference, wall - span.offset) => {
+                return Some(wall - span.offset);
             }
             None if span.end == i64::MAX && starts_undisturbed(spec, &span, reference) => return None,
-            None => {}
+            Some(_) | None => {}
         }
     }
     walk::next(spec, zone, reference)
 }
 
-/// The instant of the first matching wall-clock minute after the reference, if the library is certain to find that one.
-fn undisturbed_answer(spec: &Spec, zone: &Zone, mut span: Span, reference: i64, wall: i64) -> Option<i64> {
+/// Whether the library is certain to answer with the first matching wall-clock minute after the reference.
+fn is_undisturbed(spec: &Spec, span: &Span, reference: i64, answer: i64) -> bool {
     // Within an hour that matches, the path moves forward by minutes only.
-    let is_same_hour = wall.div_euclid(3_600) == (reference + 1 + span.offset).div_euclid(3_600);
-    if is_same_hour && wall - span.offset < span.end {
-        return Some(wall - span.offset);
-    }
-    if !starts_undisturbed(spec, &span, reference) || reference > undisturbed_until(&span) {
-        return None;
-    }
-    while wall - span.offset > undisturbed_until(&span) {
-        // Between its two ends the path consists of whole days and months, counted at their midnights. A change that
-        // moves no midnight does not affect the path, unless the change is near one of the ends.
-        let next = zone.span_at(span.end);
-        let is_long = next.end.saturating_sub(next.start) > PATH_AFTER_SECONDS;
-        let is_near = wall - next.offset - PATH_BEFORE_SECONDS < next.start;
-        if moves_midnight(&span, &next) || next.offset % 60 != 0 || !is_long || is_near {
-            return None;
-        }
-        span = next;
-    }
-    Some(wall - span.offset)
+    let hour_of = |instant: i64| (instant + span.offset).div_euclid(3_600);
+    let is_same_hour = hour_of(answer) == hour_of(reference + 1);
+    (is_same_hour && answer < span.end)
+        || (answer <= undisturbed_until(span) && starts_undisturbed(spec, span, reference))
 }
 
-/// Whether the change from one span to the next skips or repeats a midnight.
-fn moves_midnight(before: &Span, after: &Span) -> bool {
-    let (from, to) = (after.start + before.offset, after.start + after.offset);
-    (from.min(to) - 1).div_euclid(calendar::DAY_SECONDS) != from.max(to).div_euclid(calendar::DAY_SECONDS)
-}
-
-/// Whether the library's path from `reference` starts within the span and the span's offset is in whole minutes.
+/// Whether the library's path from `reference` starts within the span.
 fn starts_undisturbed(spec: &Spec, span: &Span, reference: i64) -> bool {
-    let is_month = || spec.has_month(calendar::Date::at(reference + 1 + span.offset).month);
-    span.offset % 60 == 0
-        && (reference - PATH_BEFORE_MONTH_SECONDS >= span.start
-            || (reference - PATH_BEFORE_SECONDS >= span.start && is_month()))
+    let date = calendar::Date::at(reference + 1 + span.offset);
+    // If the month does not match, the path starts on the first of that month.
+    let n_days_before = if spec.has_month(date.month) {
+        0
+    } else {
+        i64::from(date.day) - 1
+    };
+    reference - n_days_before * calendar::DAY_SECONDS - PATH_BEFORE_SECONDS >= span.start
 }
 
 /// The latest answer whose surroundings have only the span's offset.

@@ -38,7 +38,14 @@ const MAGNITUDE_MAX: u64 = 1 << 63;
 fn parse_component(rest: &mut &str) -> Result<u64, String> {
     let invalid = || "invalid duration".to_owned();
     let whole_digits = take_digits(rest);
-    let whole = parse_whole(whole_digits).ok_or_else(invalid)?;
+    let whole: u64 = match whole_digits {
+        "" => 0,
+        digits => digits
+            .parse()
+            .ok()
+            .filter(|whole| *whole <= MAGNITUDE_MAX)
+            .ok_or_else(invalid)?,
+    };
     let mut fraction_digits = "";
     if let Some(after_point) = rest.strip_prefix('.') {
         *rest = after_point;
@@ -87,17 +94,6 @@ fn take_digits<'a>(rest: &mut &'a str) -> &'a str {
     let (digits, after) = rest.split_at(length);
     *rest = after;
     digits
-}
-
-fn parse_whole(digits: &str) -> Option<u64> {
-    let mut value: u64 = 0;
-    for byte in digits.bytes() {
-        value = value.checked_mul(10)?.checked_add(u64::from(byte - b'0'))?;
-        if value > MAGNITUDE_MAX {
-            return None;
-        }
-    }
-    Some(value)
 }
 
 /// The fraction of a unit in nanoseconds, computed in floating point and truncated as in Go. Digits that no longer fit

@@ -1,30 +1,22 @@
 //! Go's `strconv.Atoi` with its error texts.
 
+use std::num::IntErrorKind;
+
 /// Parses an optional sign and decimal digits. The error is Go's text.
 pub(super) fn parse(text: &str) -> Result<i64, String> {
     let fail = |reason| Err(format!("strconv.Atoi: parsing {}: {reason}", quote(text)));
-    let (is_negative, digits) = match text.as_bytes() {
-        [b'-', rest @ ..] => (true, rest),
-        [b'+', rest @ ..] => (false, rest),
-        digits => (false, digits),
-    };
-    if digits.is_empty() {
+    let is_negative = text.starts_with('-');
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    // `parse` would accept a second plus sign.
+    if digits.starts_with('+') {
         return fail("invalid syntax");
     }
-    let mut magnitude: u64 = 0;
-    for byte in digits {
-        if !byte.is_ascii_digit() {
-            return fail("invalid syntax");
-        }
-        // Go stops at the digit that overflows, so it never reports a syntax error after that digit.
-        match magnitude
-            .checked_mul(10)
-            .and_then(|tens| tens.checked_add(u64::from(byte - b'0')))
-        {
-            Some(larger) => magnitude = larger,
-            None => return fail("value out of range"),
-        }
-    }
+    let magnitude = match digits.parse::<u64>() {
+        Ok(magnitude) => magnitude,
+        // Like Go, `parse` stops at the digit that overflows, so it reports no syntax error after that digit.
+        Err(error) if *error.kind() == IntErrorKind::PosOverflow => return fail("value out of range"),
+        Err(_) => return fail("invalid syntax"),
+    };
     let value = if is_negative {
         0_i64.checked_sub_unsigned(magnitude)
     } else {

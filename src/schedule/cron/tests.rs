@@ -134,6 +134,11 @@ fn invalid_durations_are_rejected_as_in_go_b_7_5() {
     check("h", r#"invalid duration "h""#);
     check("1", r#"missing unit in duration "1""#);
     check("1.", r#"missing unit in duration "1.""#);
+    check(
+        "9223372036854775808",
+        r#"missing unit in duration "9223372036854775808""#,
+    );
+    check("9223372036854775809", r#"invalid duration "9223372036854775809""#);
     check("1h2", r#"missing unit in duration "1h2""#);
     check("1h ", r#"unknown unit "h " in duration "1h ""#);
     check("1d", r#"unknown unit "d" in duration "1d""#);
@@ -194,6 +199,9 @@ fn numbers_b_7_7() {
     syntax("1-+", "+");
     syntax("*/x", "x");
     syntax("**", "**");
+    for signs in ["++5", "+-5", "-+5"] {
+        syntax(&format!("*/{signs}"), signs);
+    }
     syntax("999999999999999999x", "999999999999999999x");
     let range = |number: &str| {
         check_error(

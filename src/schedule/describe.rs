@@ -213,13 +213,9 @@ impl Fields {
         match (in_month, in_week) {
             ([], _) | (_, []) => None,
             _ if is_all_month && is_all_week => Some(self.every_day()),
+            // One of the two fields has a star, so all its values match.
             _ if is_all_month => Some(self.of_week()),
-            _ if is_all_week => Some(self.of_months()),
-            _ => Some(format!(
-                "{} if it is a {}",
-                self.of_months(),
-                names(&WEEKDAYS, in_week, 0)
-            )),
+            _ => Some(self.of_months()),
         }
     }
 

@@ -21,7 +21,7 @@ pub enum ConcurrencyPolicy {
 /// The minimum starting deadline of a slot that this process was waiting for, or whose create waits in a queue. A
 /// shorter deadline limits the age of missed runs; it must not lose runs to the latency of cronwheel (B-9.7 and its
 /// difference).
-pub const LATENESS_ALLOWED_SECS: i64 = 10;
+pub const DEADLINE_MIN_SECS: i64 = 10;
 
 /// The inputs of one decision.
 #[derive(Clone, Copy)]
@@ -50,7 +50,7 @@ pub struct Facts<'a> {
     /// The next undecided activation after the cursor: the slot on the wheel, or the open slot.
     pub armed: Option<Timestamp>,
     /// Whether this process was waiting for `armed`: its timer fired, or its create is retried. A shorter deadline
-    /// than [`LATENESS_ALLOWED_SECS`] then counts as that constant.
+    /// than [`DEADLINE_MIN_SECS`] then counts as that constant.
     pub was_awaited: bool,
 }
 
@@ -193,7 +193,7 @@ fn admit(slot: Timestamp, facts: &Facts<'_>, now: Timestamp) -> Decision {
     if facts.schedule_changed.is_some_and(|changed| slot < changed) {
         return Decision::Skip(SkipReason::ScheduleChanged(slot));
     }
-    if last_start(slot, facts).is_some_and(|last| now > last) {
+    if may_start_until(slot, facts).is_some_and(|last| now > last) {
         return Decision::Skip(SkipReason::DeadlineExceeded(slot));
     }
     if (facts.is_active_slot)(slot) {
@@ -209,7 +209,7 @@ fn admit(slot: Timestamp, facts: &Facts<'_>, now: Timestamp) -> Decision {
 }
 
 /// The last instant at which a slot may start, or `None` without a starting deadline.
-fn last_start(slot: Timestamp, facts: &Facts<'_>) -> Option<Timestamp> {
+fn may_start_until(slot: Timestamp, facts: &Facts<'_>) -> Option<Timestamp> {
     // A slot that was armed in time is judged at its instant, so latency of cronwheel does not lose it.
     if facts.was_awaited && facts.armed == Some(slot) {
         return order_expiry(slot, facts.starting_deadline_seconds);
@@ -220,30 +220,30 @@ fn last_start(slot: Timestamp, facts: &Facts<'_>) -> Option<Timestamp> {
 /// The instant after which an order for a slot is not sent: with a starting deadline, the later of the deadline and ten
 /// seconds after the slot.
 pub fn order_expiry(slot: Timestamp, starting_deadline_seconds: Option<i64>) -> Option<Timestamp> {
-    let allowed_secs = starting_deadline_seconds?.max(LATENESS_ALLOWED_SECS);
+    let allowed_secs = starting_deadline_seconds?.max(DEADLINE_MIN_SECS);
     Some(after(slot, SignedDuration::from_secs(allowed_secs)))
 }
 
 /// The due slot and the next one at `now`.
-struct Due {
+struct SlotAndNext {
     slot: Option<Timestamp>,
     next: Option<Timestamp>,
     is_many_missed: bool,
 }
 
-fn due_slot(schedule: &Schedule, facts: &Facts<'_>, now: Timestamp) -> Result<Due, due::NeverRuns> {
+fn due_slot(schedule: &Schedule, facts: &Facts<'_>, now: Timestamp) -> Result<SlotAndNext, due::NeverRuns> {
     let local = &facts.schedule.default_zone;
     // The usual case first: the slot on the wheel is due and the next one is not.
     if let Some(armed) = facts.armed {
         if now < armed {
-            return Ok(Due {
+            return Ok(SlotAndNext {
                 slot: None,
                 next: Some(armed),
                 is_many_missed: false,
             });
         }
         if let Some(next) = schedule.next_after(armed, local).filter(|next| now < *next) {
-            return Ok(Due {
+            return Ok(SlotAndNext {
                 slot: Some(armed),
                 next: Some(next),
                 is_many_missed: false,
@@ -257,16 +257,14 @@ fn due_slot(schedule: &Schedule, facts: &Facts<'_>, now: Timestamp) -> Result<Du
     let slot = match deadline_secs {
         // Search from the cursor and not from the deadline: `@every` would lose its phase, and `admit` judges a short
         // deadline (B-9.7).
-        Some(secs) if schedule.is_every() || secs < LATENESS_ALLOWED_SECS => {
-            due::most_recent(schedule, local, since, now)
-        }
+        Some(secs) if schedule.is_every() || secs < DEADLINE_MIN_SECS => due::most_recent(schedule, local, since, now),
         // If no slot is within the deadline, find the most recent one before it, so that its loss is reported (B-10.1).
         Some(_) => {
             due::most_recent(schedule, local, earliest, now).or_else(|| due::most_recent(schedule, local, since, now))
         }
         None => due::most_recent(schedule, local, earliest, now),
     };
-    Ok(Due {
+    Ok(SlotAndNext {
         slot,
         next: schedule
             .next_after(slot.unwrap_or(since), local)

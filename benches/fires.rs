@@ -1,9 +1,8 @@
 //! The next activation and the due slot.
 //!
 //! `next` steps through two years from 2026 on, including zone changes. A call takes about 0.1 µs, and more if a sparse
-//! schedule meets a zone change. `most_recent` searches backwards over one year and over twenty years. Its cost must
-//! not grow with the number of activations in between. For sparse schedules it may grow with the number of zone
-//! changes.
+//! schedule meets a zone change. `most_recent` searches over one year and over twenty years. Its cost may grow with the
+//! number of zone changes in between, and must not grow with the number of activations.
 
 use std::hint::black_box;
 

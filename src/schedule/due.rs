@@ -55,8 +55,8 @@ pub fn is_many_missed(
     Ok(n_activations > MISSED_FEW_MAX)
 }
 
-/// The last activation at or before `now` in the chain of activations from `earliest`. Long gaps are skipped, so the
-/// cost does not grow with the number of activations between.
+/// The last activation at or before `now` in the chain of activations from `earliest`. The cost grows with the number of
+/// zone changes between, and not with the number of activations.
 ///
 /// Where the start of the chain matters, an `earliest` more than 30 years before `now` counts as 30 years before.
 pub fn most_recent(schedule: &Schedule, local: &Zone, earliest: Timestamp, now: Timestamp) -> Option<Timestamp> {

@@ -127,7 +127,7 @@ UNIT = {
     "labels-proved-after-an-overflow": ("src/controller/label_task/unlabelled.rs", "self.uids.is_empty() && !self.is_overflowed;", "self.uids.is_empty();", "unlabelled::tests"),
     "proof-from-other-settings-accepted": (f"{ELECTION}/renewal.rs", "lease.settings.as_ref() == Some(&self.config.settings)\n        };\n        let proofs", "lease.settings.is_some()\n        };\n        let proofs", "jobs_labelled"),
     "proof-beside-a-lone-replica-accepted": (f"{ELECTION}/renewal.rs", "(ends.max() < Some(latest.at)).then_some(latest)", "(ends.max() < Some(latest.at) || latest.version.0 > 0).then_some(latest)", "jobs_labelled"),
-    "slot-of-a-former-deadline-stays-lost": ("src/shard/cron_job.rs", "(is_still_late || outcome != InstantOutcome::DeadlineExceeded)", "(is_still_late || outcome != InstantOutcome::Created)", "restarts"),
+    "slot-of-a-former-deadline-stays-lost": ("src/shard/cron_job.rs", "(is_still_late || outcome == InstantOutcome::ForeignJob)", "(is_still_late || outcome != InstantOutcome::Created)", "restarts"),
     "back-off-restarts-at-each-slot": (f"{STATE}/refusals.rs", "refused.n_refusals = refused.n_refusals.max(n_failures);", "refused.n_refusals = n_failures;", "each_slot_costs_one_request"),
     "next-slot-does-not-back-off": (f"{STATE}/refusals.rs", "refused.not_before = after(now, wait.min(NEXT_SLOT_WAIT_MAX));", "refused.not_before = after(now, wait.min(NEXT_SLOT_WAIT_MAX) - wait);", "every_nine_seconds"),
     "refused-namespace-is-flooded": ("src/shard/refused_creates.rs", "self.len() >= TURNS_FROM && !has_success", "self.len() >= 9_999 * TURNS_FROM && !has_success", "everything_is_refused"),

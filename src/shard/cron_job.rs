@@ -108,8 +108,8 @@ pub(crate) struct OpenSlot {
     pub(crate) n_look_up_refusals: u32,
     /// Creates of this slot after which no Job of its name was found.
     pub(crate) n_lost_creates: u32,
-    /// The last answer of the server refused its Job as invalid.
-    pub(crate) is_refused: bool,
+    /// The tenant caused the last refusal of its Job, so the slot is not lost by cronwheel or the API server.
+    pub(crate) was_refused: bool,
     /// The slot's Job, if the watch delivered its creation and deletion before the create was answered.
     pub(crate) gone: Option<Box<Uid>>,
 }
@@ -160,7 +160,7 @@ impl OpenSlot {
             | SlotStage::Ordered
             | SlotStage::LookingUp { .. }
             | SlotStage::BackingOff { .. } => {
-                if self.is_refused {
+                if self.was_refused {
                     InstantOutcome::Refused
                 } else {
                     InstantOutcome::Superseded
@@ -263,7 +263,7 @@ impl CronJobState {
     pub(crate) fn has_given_up(&self, decision: &Decision) -> bool {
         self.ended_slot.is_some_and(|(slot, outcome)| {
             let is_still_late = matches!(decision, Decision::Skip(SkipReason::DeadlineExceeded(_)));
-            decision.slot() == Some(slot) && (is_still_late || outcome != InstantOutcome::DeadlineExceeded)
+            decision.slot() == Some(slot) && (is_still_late || outcome == InstantOutcome::ForeignJob)
         })
     }
 

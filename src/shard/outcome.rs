@@ -46,7 +46,8 @@ pub enum CreateOutcome {
     Failed {
         /// The error text of the server or the transport.
         message: String,
-        /// The HTTP status, if it concerns only this request.
+        /// The HTTP status of the API server's answer. `None` without one: the create could not be sent, or its CronJob
+        /// could not be read.
         status: Option<u16>,
         /// The wait that the server requested.
         retry_after: Option<Duration>,
@@ -89,6 +90,17 @@ pub enum RefusalReason {
 impl RefusalReason {
     /// The first of all reasons in their order.
     pub(crate) const FIRST: RefusalReason = RefusalReason::NamespaceTerminating;
+
+    /// Whether the tenant causes the refusal: the Job is invalid, or its namespace, a quota or admission does not permit
+    /// it. Other causes are an API server that fails, and a permission that cronwheel lacks.
+    pub(crate) fn is_tenants(self) -> bool {
+        match self {
+            RefusalReason::NamespaceTerminating | RefusalReason::Invalid => true,
+            RefusalReason::NotPermitted => false,
+            // 429 is the denial of a webhook here. The API server's own 429 is not an outcome.
+            RefusalReason::Failed(status) => status.is_some_and(|status| (400..500).contains(&status)),
+        }
+    }
 }
 
 /// The answer to the deletion of a Job (B-4.4).

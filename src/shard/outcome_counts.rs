@@ -45,7 +45,8 @@ instant_outcomes! {
     ForeignJob "foreign_job",
     /// Its create was not answered, looking up its Job is not permitted, and a later slot became due under Allow.
     LookUpRefused "look_up_refused",
-    /// The API server refused its Job as invalid until a later slot became due (B-12.4).
+    /// The API server refused its Job until a later slot became due or the starting deadline passed (B-12.4): the Job is
+    /// invalid, or its namespace, a quota or admission does not permit it.
     Refused "refused",
     /// Its schedule can no longer run: the zone or the text became invalid while it was open (B-6.2, B-6.4).
     Unschedulable "unschedulable",

@@ -178,9 +178,9 @@ impl RefusedCreate {
                 .is_some_and(|group| group.takes_turns(now))
     }
 
-    /// Whether the Job was refused as invalid.
-    pub(super) fn is_invalid(&self) -> bool {
-        self.cause.reason == RefusalReason::Invalid
+    /// Whether the tenant caused the refusal.
+    pub(super) fn is_tenants(&self) -> bool {
+        self.cause.reason.is_tenants()
     }
 
     /// Records that the create succeeded, and gives others a turn.

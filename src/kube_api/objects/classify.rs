@@ -260,13 +260,13 @@ fn sorted<T: OrderOutcome>(
 ) -> Answer<T> {
     let refusal = (!answer.status.is_success()).then(|| Refusal::read(answer));
     match (answer.status, refusal) {
-        (status, Some(refusal)) if concerns_one_request(status, &refusal) => Answer::Outcome(
-            if status == StatusCode::GATEWAY_TIMEOUT && refusal.denied_by.is_none() {
+        (status, Some(refusal)) if concerns_one_request(status, &refusal) => {
+            Answer::Outcome(if refusal.denied_by.is_none() {
                 T::unanswered(refusal.message, refusal.retry_after)
             } else {
-                T::failed(refusal.message, refusal.retry_after)
-            },
-        ),
+                refused(status, refusal)
+            })
+        }
         (StatusCode::TOO_MANY_REQUESTS, Some(refusal)) => Answer::Throttled {
             retry_after: refusal.retry_after,
             message: refusal.message,

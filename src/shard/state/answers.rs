@@ -83,16 +83,13 @@ impl ShardState {
         self.evaluate(owner, now);
     }
 
-    /// Records what an answer of the API server says about permissions, the Job and admission.
+    /// Records what an answer of the API server says about permissions and admission.
     fn note_create_answer(&mut self, owner: OwnerIndex, answer: &CreateOutcome, now: Timestamp) {
         let cron_job = self.index.cron_job_mut(owner);
         // A clock that was set back must not suppress the report.
         let since = cron_job.not_permitted_since.get().unwrap_or(now).min(now);
         let is_not_permitted = matches!(answer, CreateOutcome::NotPermitted { .. });
         cron_job.not_permitted_since = Seconds::new(is_not_permitted.then_some(since));
-        if let Some(open) = &mut cron_job.open {
-            open.is_refused = matches!(answer, CreateOutcome::Refused { .. });
-        }
         if matches!(
             answer,
             CreateOutcome::Created { .. } | CreateOutcome::AlreadyExists { .. }

@@ -227,7 +227,7 @@ impl ShardState {
             n_failures: 0,
             n_look_up_refusals: 0,
             n_lost_creates: 0,
-            is_refused: false,
+            was_refused: false,
             gone: None,
         });
         let outcome = if cron_job.record.is_suspended {
@@ -247,7 +247,13 @@ impl ShardState {
 
     fn lose_to_deadline(&mut self, owner: OwnerIndex, slot: Timestamp, verdict: &Verdict) {
         self.open(owner, slot, SlotStage::Ordered, verdict);
-        self.end_open(owner, InstantOutcome::DeadlineExceeded);
+        let was_refused = self.open_slot_mut(owner).is_some_and(|open| open.was_refused);
+        let outcome = if was_refused {
+            InstantOutcome::Refused
+        } else {
+            InstantOutcome::DeadlineExceeded
+        };
+        self.end_open(owner, outcome);
         let message = format!("Missed scheduled time to start a job: {}", naming::rfc1123(slot));
         self.emit_event(owner, EventReason::MissSchedule, message);
     }

@@ -34,6 +34,7 @@ impl ShardState {
         let cron_job = self.index.cron_job_mut(owner);
         let Some(open) = &mut cron_job.open else { return };
         open.n_failures = open.n_failures.saturating_add(1);
+        open.was_refused = reason.is_tenants();
         let (slot, n_failures) = (open.slot, open.n_failures);
         let identity = &cron_job.record.identity;
         let former = cron_job.refused.take().map(|refused| *refused);
@@ -79,7 +80,7 @@ impl ShardState {
         if now < until {
             // Until its first attempt the slot counts as refused like the slots before it.
             if let Some(open) = &mut cron_job.open {
-                open.is_refused |= refused.is_invalid();
+                open.was_refused |= refused.is_tenants();
             }
             return Some(until);
         }

@@ -63,9 +63,9 @@ pub(super) async fn quota_raised_late_starts_only_the_latest_slot(namespace: Nam
     let secs = SignedDuration::from_secs;
     namespace.set_last_run("hello", namespace.minute(0) - secs(6)).await;
     let controller = Controller::start_at(&namespace, namespace.minute(0) - secs(5), &[]);
-    let superseded = [("outcome", "superseded")];
+    let refused = [("outcome", "refused")];
     controller
-        .wait_for_metric("cronwheel_instant_outcomes_total", &superseded, |n| n >= 1)
+        .wait_for_metric("cronwheel_instant_outcomes_total", &refused, |n| n >= 1)
         .await;
     namespace.patch("ResourceQuota", "jobs", at_most("5")).await;
     namespace.wait_for_jobs(&[namespace.job_name(0)]).await;

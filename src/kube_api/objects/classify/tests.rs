@@ -177,7 +177,11 @@ fn a_denial_by_admission_is_a_retryable_failure() {
     for code in [400, 403, 422, 429, 500, 503, 504] {
         let body = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
             "message": DENIED, "code": code});
-        check_create(&answer(code, body.to_string()), failed(DENIED));
+        let denied = answer(code, body.to_string());
+        check_create(&denied, failed(DENIED));
+        let is_kept =
+            matches!(outcome(create(&denied)), CreateOutcome::Failed { status: Some(status), .. } if status == code);
+        assert!(is_kept, "{code}");
     }
     let details = job_details();
     check_create(&refusal(422, "Invalid", DENIED, &details), failed(DENIED));

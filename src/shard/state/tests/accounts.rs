@@ -1,7 +1,7 @@
 //! Tests of the number of due instants, counted by hand rather than by the balance of the counts alone.
 
 use super::world::{World, at, complete, cron_job, entry, job};
-use crate::shard::{ConcurrencyPolicy, CronJobRecord, CronJobStatus, InstantOutcome, ResourceVersion};
+use crate::shard::{ConcurrencyPolicy, CreateOutcome, CronJobRecord, CronJobStatus, InstantOutcome, ResourceVersion};
 
 fn edited(record: CronJobRecord) -> CronJobRecord {
     CronJobRecord {
@@ -21,7 +21,88 @@ fn slots_passed_during_a_pending_create_are_counted_once() {
     world.refused("no");
     world.effects();
     assert_eq!(world.shard.outcome_counts().due_instants, 4);
-    assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Superseded), 3);
+    assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Refused), 1);
+    assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Superseded), 2);
+}
+
+fn failed(status: Option<u16>) -> CreateOutcome {
+    CreateOutcome::Failed {
+        message: "no".into(),
+        status,
+        retry_after: None,
+    }
+}
+
+/// Answers to a create, each with whether the tenant causes it.
+fn refusals() -> Vec<(CreateOutcome, bool)> {
+    let message = || "no".into();
+    vec![
+        (failed(Some(403)), true),
+        (failed(Some(404)), true),
+        (failed(Some(429)), true),
+        (CreateOutcome::NamespaceTerminating, true),
+        (CreateOutcome::Refused { message: message() }, true),
+        (failed(Some(500)), false),
+        (failed(None), false),
+        (CreateOutcome::NotPermitted { message: message() }, false),
+    ]
+}
+
+/// Answers all creates like this until the given time.
+fn refuse_until(world: &mut World, answer: &CreateOutcome, text: &str) {
+    while let Some(next) = world.shard.next_wakeup().filter(|next| *next <= at(text)) {
+        world.advance_to(&next.to_string());
+        world.effects();
+        while !world.creates.is_empty() {
+            world.answer_create(answer.clone());
+        }
+        world.effects();
+    }
+    world.advance_to(text);
+}
+
+#[test]
+fn slots_that_the_tenant_causes_to_be_refused_are_not_superseded() {
+    for (answer, is_tenants) in refusals() {
+        let mut world = World::new("09:59:30", vec![cron_job("hello")], vec![]);
+        refuse_until(&mut world, &answer, "10:10:00");
+        let outcome = |outcome| world.shard.outcome_counts().outcome(outcome);
+        let counted = (outcome(InstantOutcome::Refused), outcome(InstantOutcome::Superseded));
+        assert_eq!(counted, if is_tenants { (10, 0) } else { (0, 10) }, "{answer:?}");
+    }
+}
+
+#[test]
+fn slots_that_the_tenant_causes_to_be_refused_are_not_lost_to_their_deadline() {
+    let record = CronJobRecord {
+        starting_deadline_seconds: Some(30),
+        ..cron_job("hello")
+    };
+    for (answer, is_tenants) in refusals() {
+        let mut world = World::new("09:59:30", vec![record.clone()], vec![]);
+        refuse_until(&mut world, &answer, "10:09:59");
+        let outcome = |outcome| world.shard.outcome_counts().outcome(outcome);
+        let counted = (
+            outcome(InstantOutcome::Refused),
+            outcome(InstantOutcome::DeadlineExceeded),
+        );
+        assert_eq!(counted, if is_tenants { (10, 0) } else { (0, 10) }, "{answer:?}");
+    }
+}
+
+#[test]
+fn a_longer_deadline_revives_a_slot_that_was_refused_until_its_deadline() {
+    let record = CronJobRecord {
+        starting_deadline_seconds: Some(30),
+        ..cron_job("hello")
+    };
+    let mut world = World::new("09:59:30", vec![record.clone()], vec![]);
+    refuse_until(&mut world, &failed(Some(403)), "10:00:45");
+    world.apply(edited(CronJobRecord {
+        starting_deadline_seconds: Some(300),
+        ..record
+    }));
+    world.expect(&["create hello-29632920 for 2026-05-05T10:00:00Z"]);
 }
 
 #[test]

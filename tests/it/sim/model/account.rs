@@ -67,7 +67,7 @@ impl Expected {
                 (true, _) if is_within => self.started.0 += 1,
                 (false, Some(reason)) if is_within => self.of(reason).0 += 1,
                 _ => {
-                    for reason in possible_reasons(view, *slot) {
+                    for reason in possible_reasons(case, view, *slot) {
                         self.of(reason).1 += 1;
                     }
                 }
@@ -178,13 +178,14 @@ fn is_near_change(case: &Case<'_>, view: &View<'_>, slot: Slot, until: Timestamp
 }
 
 /// The possible outcomes of a slot without a Job.
-fn possible_reasons(view: &View<'_>, slot: Slot) -> Vec<InstantOutcome> {
+fn possible_reasons(case: &Case<'_>, view: &View<'_>, slot: Slot) -> Vec<InstantOutcome> {
     let (from, to) = (slot.at - NEAR, slot.over + NEAR);
     let specs = view.specs(from, to);
     let is_any = |is_so: fn(&Spec) -> bool| specs.iter().any(|(_, spec)| is_so(spec));
     let is_at_change = |epoch: &Epoch| (from..=to).contains(&epoch.from) || (from..=to).contains(&epoch.until);
     let possible = [
         (InstantOutcome::Superseded, true),
+        (InstantOutcome::Refused, !case.obstructions.within(from, to).is_empty()),
         (InstantOutcome::Suspended, is_any(|spec| spec.is_suspended)),
         (InstantOutcome::Forbidden, is_any(|spec| spec.policy == Policy::Forbid)),
         (

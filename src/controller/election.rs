@@ -34,7 +34,7 @@ use crate::{
         leases::LeaseApi,
         ordered_watch::{OrderedReceiver, OrderedSender},
     },
-    shard::{BootInstant, Entry, ShardCommand, ShardReport, ShardTerm, held_shards::WHOLE},
+    shard::{BootInstant, ShardCommand, ShardReport, ShardTerm, held_shards::WHOLE},
     telemetry::metrics::{ElectionFigures, ElectionMetrics},
 };
 
@@ -286,7 +286,15 @@ impl ElectionTask {
                 shard_term,
                 adoption,
                 entry,
-            } => self.lead(shard_term, adoption, entry)?,
+                fired_through,
+            } => {
+                self.lead(shard_term, adoption);
+                self.command(ShardCommand::Lead {
+                    shard_term,
+                    entry,
+                    fired_through,
+                })?;
+            }
             ElectionEffect::Stop { shard_term, reason } => self.stop(shard_term, reason)?,
             ElectionEffect::Shards(command) => self.command(command)?,
             ElectionEffect::Rejoin(reason) => self.rejoin(reason, inputs)?,
@@ -299,7 +307,7 @@ impl ElectionTask {
         Ok(())
     }
 
-    fn lead(&mut self, shard_term: ShardTerm, adoption: Adoption, entry: Entry) -> Result<(), Ending> {
+    fn lead(&mut self, shard_term: ShardTerm, adoption: Adoption) {
         let ShardTerm { shard, term } = shard_term;
         let is_quarantined = self.channels.leadership.borrow().is_quarantined(shard);
         tracing::info!(
@@ -321,7 +329,6 @@ impl ElectionTask {
             );
             self.warn(LeaseKey::Shard(shard), "ShardQuarantined", message);
         }
-        self.command(ShardCommand::Lead { shard_term, entry })
     }
 
     fn stop(&mut self, shard_term: ShardTerm, reason: StopReason) -> Result<(), Ending> {

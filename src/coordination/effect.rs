@@ -1,5 +1,7 @@
 //! Every action that an election can request.
 
+use jiff::Timestamp;
+
 use super::{LeaseKey, LeaseWrite};
 use crate::shard::{BootInstant, Entry, ResourceVersion, ShardCommand, ShardTerm};
 
@@ -50,6 +52,8 @@ pub enum ElectionEffect {
         adoption: Adoption,
         /// The data that the shard must have loaded or observed before it is led.
         entry: Entry,
+        /// The instant through which the last leader fired every slot, if it handed the shard over.
+        fired_through: Option<Timestamp>,
     },
     /// Stop leading a shard: its effects are dropped, and so are its queued requests.
     Stop {

@@ -34,7 +34,7 @@ pub mod annotation {
     pub const RENEWAL: &str = "cronwheel.dev/renewal";
     /// Member: the member that evicted it.
     pub const EVICTED_BY: &str = "cronwheel.dev/evicted-by";
-    /// Shard: the instant through which its last leader fired every slot; for audits.
+    /// Shard: the instant through which its last leader fired every slot. The next leader counts later slots only.
     pub const FIRED_THROUGH: &str = "cronwheel.dev/fired-through";
     /// Shard: the latest versions that its last leader wrote or relied on, which the next leader must observe.
     pub const WRITTEN_THROUGH: &str = "cronwheel.dev/written-through";

@@ -16,6 +16,8 @@ pub enum ShardCommand {
         shard_term: ShardTerm,
         /// The data that the shard must have loaded or observed before it is led.
         entry: Entry,
+        /// The instant through which the last leader fired every slot, if it handed the shard over.
+        fired_through: Option<Timestamp>,
     },
     /// Seal the shard, and report [`ShardReport::Sealed`] within two seconds of the seal.
     Seal(SealOrder),

@@ -42,7 +42,7 @@ pub(crate) struct CronJobState {
     pub(crate) armed: Seconds,
     /// A fact relevant to the decision changed: evaluate even if the armed slot is in the future.
     pub(crate) must_decide: bool,
-    /// Instants up to this one are counted.
+    /// Instants up to this one are counted by this leader, or were held back before it decided the CronJob.
     pub(crate) counted_until: Seconds,
     /// The due slot that has not ended.
     pub(crate) open: Option<OpenSlot>,

@@ -85,6 +85,9 @@ pub struct ShardState {
     outcome_counts: OutcomeCounts,
     relists: Relists,
     phase: ShardPhase,
+    /// The instant through which the last leader fired, and counted, every slot; `None` if it crashed, or if there was
+    /// none.
+    pub(crate) fired_through: Option<Timestamp>,
     /// CronJobs that may still wait for an answer or a stored status, since the shard was closed or sealed.
     busy: Vec<OwnerIndex>,
     /// Whether the shard records facts without evaluating CronJobs.
@@ -108,6 +111,7 @@ impl ShardState {
             outcome_counts: OutcomeCounts::default(),
             relists: Relists::new(config.scopes.len()),
             phase: ShardPhase::Standby,
+            fired_through: None,
             busy: Vec::new(),
             is_paused: false,
             decisions: None,

@@ -296,7 +296,10 @@ impl<'a> Trial<'a> {
             deletes: self.seen.deletes,
             status: written.map(|after| status_change(before, after)).transpose()?,
             events: self.seen.events.into_iter().map(|(_, event)| event).collect(),
-            n_passed: self.shard.outcome_counts().outcome(InstantOutcome::Superseded),
+            n_passed: [InstantOutcome::Superseded, InstantOutcome::Forbidden]
+                .map(|outcome| self.shard.outcome_counts().outcome(outcome))
+                .iter()
+                .sum(),
             // The next slot of a suspended CronJob does not start.
             next_wakeup: verdict
                 .and_then(|verdict| verdict.next)

@@ -118,6 +118,7 @@ impl Election {
     fn begin(&mut self, shard: ShardId, term: Term, now: BootInstant) {
         let lease = self.view.lease(shard);
         let written_through = lease.and_then(|lease| lease.written_through);
+        let fired_through = lease.and_then(|lease| lease.fired_through);
         let (adoption, entry) = match self.taking.remove(&shard) {
             Some((taken, adoption)) if taken == term => (adoption, Entry::List),
             _ => (Adoption::HandedOver, written_through.map_or(Entry::List, Entry::Watch)),
@@ -134,6 +135,7 @@ impl Election {
             shard_term: ShardTerm { shard, term },
             adoption,
             entry,
+            fired_through,
         });
     }
 }

@@ -94,7 +94,14 @@ impl HeldShards {
                     self.list(shard, now);
                 }
             }
-            ShardCommand::Lead { shard_term, entry } => self.enter(shard_term, entry, now),
+            ShardCommand::Lead {
+                shard_term,
+                entry,
+                fired_through,
+            } => {
+                self.enter(shard_term, entry, now);
+                self.with(shard_term.shard, |held| held.state.fired_through = fired_through);
+            }
             ShardCommand::Seal(order) => self.begin_to_seal(order, now),
             ShardCommand::Release(shard) => self.release(shard),
             ShardCommand::ReleaseAll => {

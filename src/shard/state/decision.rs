@@ -10,7 +10,7 @@ use crate::{
     },
     shard::{
         ShardPhase,
-        cron_job::{LookUpProgress, OpenSlot, SlotStage},
+        cron_job::{CronJobState, LookUpProgress, OpenSlot, SlotStage},
         effect::{Effect, EventReason, JobOrder},
         ids::Uid,
         index::OwnerIndex,
@@ -141,6 +141,10 @@ impl ShardState {
                     self.open(owner, slot, SlotStage::Suspended, verdict);
                 } else if let Some(open) = self.open_slot_mut(owner) {
                     open.stage = SlotStage::Suspended;
+                } else if armed.is_none() {
+                    // The first decision of this leader. When the CronJob is resumed, earlier slots are not lost.
+                    let cron_job = self.index.cron_job_mut(owner);
+                    cron_job.counted_until = Seconds::new(cron_job.counted_until.get().max(Some(now)));
                 }
             }
             SkipReason::ScheduleChanged(_) => self.close_unless_in_flight(owner, InstantOutcome::ScheduleChanged),
@@ -204,24 +208,9 @@ impl ShardState {
             }
             self.outcome_counts.close(open.outcome_when_passed());
         }
-        // The armed slot is the next in order; only a slot beyond it has skipped others.
-        let n_passed = if cron_job.armed.get() == Some(slot) {
-            0
-        } else {
-            let stored = cron_job.current_status().last_schedule_time;
-            let cursor = stored.unwrap_or(cron_job.record.created);
-            // Slots of the new schedule before its change were never due; a slot at the change itself is.
-            let changed = cron_job
-                .schedule_changed
-                .map(|at| after(at, SignedDuration::from_nanos(-1)));
-            let base = [cron_job.counted_until.get(), changed]
-                .into_iter()
-                .flatten()
-                .fold(cursor, Timestamp::max);
-            policy::count_between(&cron_job.record.schedule, base, slot)
-        };
+        let n_passed = n_passed(cron_job, slot, self.fired_through);
         cron_job.counted_until = Seconds::new(cron_job.counted_until.get().max(Some(slot)));
-        cron_job.open = Some(OpenSlot {
+        let open = OpenSlot {
             slot,
             stage,
             n_failures: 0,
@@ -229,14 +218,11 @@ impl ShardState {
             n_lost_creates: 0,
             was_refused: false,
             gone: None,
-        });
-        let outcome = if cron_job.record.is_suspended {
-            InstantOutcome::Suspended
-        } else {
-            InstantOutcome::Superseded
         };
         self.outcome_counts.open();
-        self.outcome_counts.pass(n_passed, outcome);
+        // A running Job that holds this slot back began at the cursor, so it held back the slots in between, too.
+        self.outcome_counts.pass(n_passed, open.outcome_when_passed());
+        cron_job.open = Some(open);
         if verdict.is_many_missed {
             let message =
                 "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
@@ -340,4 +326,23 @@ impl ShardState {
         };
         self.outbox.push_back(Effect::CreateJob(order));
     }
+}
+
+/// The number of slots before this one that were due and are not counted yet.
+fn n_passed(cron_job: &CronJobState, slot: Timestamp, fired_through: Option<Timestamp>) -> u64 {
+    // The armed slot is the next in order; only a slot beyond it has skipped others.
+    if cron_job.armed.get() == Some(slot) {
+        return 0;
+    }
+    let stored = cron_job.current_status().last_schedule_time;
+    let cursor = stored.unwrap_or(cron_job.record.created);
+    // Slots of the new schedule before its change were never due; a slot at the change itself is.
+    let changed = cron_job
+        .schedule_changed
+        .map(|at| after(at, SignedDuration::from_nanos(-1)));
+    let base = [cron_job.counted_until.get(), fired_through, changed]
+        .into_iter()
+        .flatten()
+        .fold(cursor, Timestamp::max);
+    policy::count_between(&cron_job.record.schedule, base, slot)
 }

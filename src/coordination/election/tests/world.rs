@@ -104,8 +104,8 @@ pub(super) struct Journal {
     pub(super) fences: Vec<(u64, usize)>,
     /// For each entry of `leads`, whether the shard is in quarantine.
     pub(super) quarantined: Vec<bool>,
-    /// For each entry of `leads`, the data that the shard must have observed.
-    pub(super) entries: Vec<Entry>,
+    /// For each entry of `leads`, the data that the shard must have observed, and the instant of the last leader's seal.
+    pub(super) entries: Vec<(Entry, Option<Timestamp>)>,
     pub(super) evictions: usize,
     pub(super) relists: usize,
 }

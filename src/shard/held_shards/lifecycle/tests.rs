@@ -233,6 +233,7 @@ impl Replica {
         self.command(ShardCommand::Lead {
             shard_term: shard_term(8),
             entry: Entry::Watch(written),
+            fired_through: None,
         });
     }
 
@@ -242,6 +243,7 @@ impl Replica {
         let lead = ShardCommand::Lead {
             shard_term: shard_term(1),
             entry: Entry::List,
+            fired_through: None,
         };
         replica.command(lead);
         replica.list(vec![Input::CronJobApplied(Box::new(record()))]);
@@ -259,6 +261,7 @@ fn unowned_shard_is_led_after_a_list() {
     replica.command(ShardCommand::Lead {
         shard_term: shard_term(4),
         entry: Entry::List,
+        fired_through: None,
     });
     assert_eq!(replica.reports(), [ShardReport::Synced]);
     replica.watch(Input::CronJobApplied(Box::new(record())));
@@ -277,6 +280,7 @@ fn handed_over_shard_is_led_after_the_watch_shows_the_last_writes() {
     replica.command(ShardCommand::Lead {
         shard_term: shard_term(8),
         entry: Entry::Watch(written(0, 1_020)),
+        fired_through: None,
     });
     assert_eq!((replica.reports(), replica.creates()), (vec![], vec![]));
     let running = JobRecord {
@@ -306,6 +310,7 @@ fn handed_over_shard_is_led_at_once_if_its_list_contains_the_last_writes() {
         replica.command(ShardCommand::Lead {
             shard_term: shard_term(8),
             entry: Entry::Watch(written(1_030, 1_020)),
+            fired_through: None,
         });
         assert_eq!(!replica.reports().is_empty(), is_led, "{through}");
     }
@@ -329,6 +334,7 @@ fn a_relist_by_the_watch_voids_the_version_of_the_load() {
         replica.command(ShardCommand::Lead {
             shard_term: shard_term(8),
             entry: Entry::Watch(written(1_030, 1_020)),
+            fired_through: None,
         });
         assert_eq!(replica.reports(), []);
     }
@@ -343,6 +349,7 @@ fn shard_is_listed_if_the_watch_is_too_slow() {
     replica.command(ShardCommand::Lead {
         shard_term: shard_term(8),
         entry: Entry::Watch(written(0, 1_020)),
+        fired_through: None,
     });
     let wakeup = replica.shards.next_lifecycle_step().unwrap();
     assert_eq!(wakeup.since(replica.boot), WATCH_PATIENCE);
@@ -383,6 +390,7 @@ fn shard_without_a_current_load_is_listed_before_it_is_led() {
     let lead = |term| ShardCommand::Lead {
         shard_term: shard_term(term),
         entry: Entry::Watch(written(0, 0)),
+        fired_through: None,
     };
     cold.command(lead(2));
     assert_eq!(cold.reports(), [ShardReport::Synced]);
@@ -407,6 +415,7 @@ fn a_lead_command_during_a_list_waits_for_the_next_list() {
     replica.command(ShardCommand::Lead {
         shard_term: shard_term(5),
         entry: Entry::List,
+        fired_through: None,
     });
     assert_eq!(replica.poll_list(), None, "one list at a time");
     let now = replica.now();
@@ -469,4 +478,26 @@ fn a_relist_of_other_shards_removes_nothing() {
         0,
         "a list of the Job's shard without the Job removes it"
     );
+}
+
+#[test]
+fn slots_through_the_seal_of_the_last_leader_are_not_counted_again() {
+    for entry in [Entry::List, Entry::Watch(written(0, 0))] {
+        for (fired_through, n_due) in [(None, 11), (Some(at("10:08:30")), 2)] {
+            let mut replica = Replica::new();
+            replica.pass(600_000);
+            replica.command(ShardCommand::Load(ShardSet::from_iter([shard()])));
+            replica.list(vec![Input::CronJobApplied(Box::new(record()))]);
+            replica.command(ShardCommand::Lead {
+                shard_term: shard_term(8),
+                entry,
+                fired_through,
+            });
+            if entry == Entry::List {
+                replica.list(vec![Input::CronJobApplied(Box::new(record()))]);
+            }
+            assert_eq!(replica.creates(), [(Term(8), at("10:10:00"))]);
+            assert_eq!(replica.shards.outcome_counts().due_instants, n_due, "{entry:?}");
+        }
+    }
 }

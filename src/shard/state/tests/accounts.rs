@@ -1,7 +1,9 @@
 //! Tests of the number of due instants, counted by hand rather than by the balance of the counts alone.
 
-use super::world::{World, at, complete, cron_job, entry, job};
-use crate::shard::{ConcurrencyPolicy, CreateOutcome, CronJobRecord, CronJobStatus, InstantOutcome, ResourceVersion};
+use super::world::{World, at, complete, cron_job, entry, job, schedule};
+use crate::shard::{
+    ConcurrencyPolicy, CreateOutcome, CronJobRecord, CronJobStatus, InstantOutcome, JobRecord, ResourceVersion,
+};
 
 fn edited(record: CronJobRecord) -> CronJobRecord {
     CronJobRecord {
@@ -132,6 +134,60 @@ fn suspended_slots_passed_in_one_step_are_counted() {
     assert_eq!(world.shard.outcome_counts().due_instants, 11);
 }
 
+/// A CronJob whose Job of 09:59 holds back the next slots by Forbid, with this Job.
+fn held_back_by_forbid() -> (CronJobRecord, JobRecord) {
+    let running = job("hello", "09:59:00");
+    let record = CronJobRecord {
+        concurrency_policy: ConcurrencyPolicy::Forbid,
+        status: CronJobStatus {
+            active: vec![entry(&running)],
+            ..cron_job("hello").status
+        },
+        ..cron_job("hello")
+    };
+    (record, running)
+}
+
+#[test]
+fn slots_that_the_last_leader_counted_are_not_counted_again() {
+    let (record, running) = held_back_by_forbid();
+    let mut world = World::on_standby("20:00:30", vec![record], vec![running]);
+    world.shard.fired_through = Some(at("19:57:59"));
+    world.lead();
+    assert_eq!(world.shard.outcome_counts().due_instants, 3);
+    assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Forbidden), 2);
+}
+
+#[test]
+fn slots_held_back_by_forbid_before_a_crash_are_not_lost() {
+    let (record, running) = held_back_by_forbid();
+    let world = World::new("20:00:30", vec![record], vec![running]);
+    assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Forbidden), 600);
+    assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Superseded), 0);
+}
+
+#[test]
+fn slots_before_the_first_decision_about_a_suspended_cron_job_are_not_lost() {
+    let daily = CronJobRecord {
+        schedule: schedule("0 9 * * *", None),
+        status: CronJobStatus {
+            last_schedule_time: Some(at("2026-01-01T09:00:00Z")),
+            ..CronJobStatus::default()
+        },
+        is_suspended: true,
+        ..cron_job("hello")
+    };
+    let mut world = World::new("10:00:30", vec![daily.clone()], vec![]);
+    world.effects();
+    world.apply(CronJobRecord {
+        is_suspended: false,
+        ..edited(daily)
+    });
+    assert_eq!(world.shard.outcome_counts().due_instants, 1);
+    let effects = world.effects();
+    assert!(effects.iter().any(|line| line.starts_with("create")), "{effects:#?}");
+}
+
 #[test]
 fn each_minutely_slot_is_counted() {
     let mut world = World::new("09:59:30", vec![cron_job("hello")], vec![]);
@@ -145,16 +201,10 @@ fn each_minutely_slot_is_counted() {
 
 #[test]
 fn a_longer_deadline_revives_a_missed_slot_held_back_by_forbid() {
-    let before = job("hello", "09:59:00");
-    let status = CronJobStatus {
-        active: vec![entry(&before)],
-        ..cron_job("hello").status
-    };
+    let (held_back, before) = held_back_by_forbid();
     let record = CronJobRecord {
-        concurrency_policy: ConcurrencyPolicy::Forbid,
         starting_deadline_seconds: Some(15),
-        status,
-        ..cron_job("hello")
+        ..held_back
     };
     let mut world = World::new("09:59:30", vec![record.clone()], vec![before]);
     world.advance_to("10:00:30");
@@ -179,16 +229,10 @@ fn a_longer_deadline_revives_a_missed_slot_held_back_by_forbid() {
 
 #[test]
 fn forbid_with_deadline_zero_reports_the_missed_slot_within_a_second() {
-    let before = job("hello", "09:59:00");
-    let status = CronJobStatus {
-        active: vec![entry(&before)],
-        ..cron_job("hello").status
-    };
+    let (held_back, before) = held_back_by_forbid();
     let record = CronJobRecord {
-        concurrency_policy: ConcurrencyPolicy::Forbid,
         starting_deadline_seconds: Some(0),
-        status,
-        ..cron_job("hello")
+        ..held_back
     };
     let mut world = World::new("09:59:30", vec![record], vec![before]);
     world.jump_to("2026-05-05T10:00:00.005Z");

@@ -187,7 +187,13 @@ fn possible_reasons(case: &Case<'_>, view: &View<'_>, slot: Slot) -> Vec<Instant
         (InstantOutcome::Superseded, true),
         (InstantOutcome::Refused, !case.obstructions.within(from, to).is_empty()),
         (InstantOutcome::Suspended, is_any(|spec| spec.is_suspended)),
-        (InstantOutcome::Forbidden, is_any(|spec| spec.policy == Policy::Forbid)),
+        (
+            InstantOutcome::Forbidden,
+            // A later controller counts it by the policy of that time.
+            view.specs(from, case.end)
+                .iter()
+                .any(|(_, spec)| spec.policy == Policy::Forbid),
+        ),
         (
             InstantOutcome::DeadlineExceeded,
             is_any(|spec| spec.deadline_seconds.is_some()),

@@ -18,7 +18,7 @@ fn f1_a_drain_hands_everything_over_within_five_seconds() {
         assert_balanced(&world, &[0, 1, 3, 4]);
         for ((_, _, shard, adoption), entry) in world.journal.leads.iter().zip(&world.journal.entries) {
             assert_eq!(*adoption, Adoption::HandedOver);
-            assert!(matches!(entry, Entry::Watch(_)), "{entry:?}");
+            assert!(matches!(entry, (Entry::Watch(_), Some(_))), "{entry:?}");
             let lease = &world.store.leases[&LeaseKey::Shard(*shard)];
             assert!(lease.annotations.contains_key(annotation::FIRED_THROUGH));
         }

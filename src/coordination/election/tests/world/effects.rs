@@ -48,10 +48,11 @@ impl World {
                 shard_term: ShardTerm { shard, term },
                 adoption,
                 entry,
+                fired_through,
             } => {
                 let quarantined = self.process(at).election.quarantined();
                 self.journal.quarantined.push(quarantined.contains(shard));
-                self.journal.entries.push(entry);
+                self.journal.entries.push((entry, fired_through));
                 self.lead(at, shard, term, adoption);
             }
             ElectionEffect::Stop {

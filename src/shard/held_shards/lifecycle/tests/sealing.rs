@@ -131,8 +131,11 @@ fn sealing_four(will_be_led: bool) -> Replica {
         term: Term(1),
     });
     for shard_term in shard_terms.clone() {
-        let entry = Entry::List;
-        replica.command(ShardCommand::Lead { shard_term, entry });
+        replica.command(ShardCommand::Lead {
+            shard_term,
+            entry: Entry::List,
+            fired_through: None,
+        });
     }
     replica.list(Vec::new());
     let close_by = replica.boot + Duration::from_secs(4);
@@ -235,6 +238,7 @@ fn shard_that_was_never_led_is_sealed_at_once() {
     replica.command(ShardCommand::Lead {
         shard_term: shard_term(5),
         entry: Entry::List,
+        fired_through: None,
     });
     replica.seal(5);
     assert_eq!(

@@ -61,7 +61,7 @@ impl HeldShards {
         let is_unanswered = matches!(
             input,
             Input::JobCreateAnswered {
-                answer: CreateOutcome::Unanswered { .. } | CreateOutcome::Failed { status: None, .. },
+                answer: CreateOutcome::Unanswered { .. },
                 ..
             }
         );

@@ -4,7 +4,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::*;
 use crate::shard::{
-    Effect, JobOrder, ResourceVersion, Scope, SealOrder, ShardCommand, ShardReport, ShardSet, WatchedResource,
+    Effect, JobOrder, LookUpOutcome, ResourceVersion, Scope, SealOrder, ShardCommand, ShardReport, ShardSet,
+    WatchedResource,
     held_shards::WHOLE,
     input::{WatchStage, WatchUpdate},
     state::test_record,
@@ -72,16 +73,17 @@ fn creates(shards: &mut HeldShards, now: Clocks) -> Vec<JobOrder> {
     effects.filter_map(create).collect()
 }
 
-fn unanswered(order: &JobOrder) -> Input {
+fn answered(order: &JobOrder, answer: CreateOutcome) -> Input {
     Input::JobCreateAnswered {
         cron_job: order.cron_job.uid.clone(),
         slot: order.slot,
-        answer: CreateOutcome::Failed {
-            message: "connection refused".to_owned(),
-            status: None,
-            retry_after: None,
-        },
+        answer,
     }
+}
+
+fn unanswered(order: &JobOrder) -> Input {
+    let message = "connection refused".to_owned();
+    answered(order, CreateOutcome::Unanswered { message })
 }
 
 #[test]
@@ -161,22 +163,16 @@ fn queued_creates_are_withdrawn_in_an_outage_and_decided_again() {
     shards.handle(unanswered(&ordered[0]), at(31).wall);
     assert!(shards.is_paused());
     let effects = poll(&mut shards);
-    let withdraw = |effect| {
-        if let Effect::Withdraw(withdrawal) = effect {
-            Some(withdrawal)
-        } else {
-            None
-        }
+    let [Effect::LookUpJob(look_up), Effect::Withdraw(withdrawal)] = &effects[..] else {
+        panic!("{effects:?}");
     };
-    let withdrawn: Vec<_> = effects.into_iter().filter_map(withdraw).collect();
-    assert_eq!(withdrawn.len(), 1);
-    assert_eq!(withdrawn[0].cron_job.uid, ordered[1].cron_job.uid);
-    let answer = Input::JobCreateAnswered {
-        cron_job: ordered[1].cron_job.uid.clone(),
-        slot: ordered[1].slot,
-        answer: CreateOutcome::Withdrawn,
+    assert_eq!(withdrawal.cron_job.uid, ordered[1].cron_job.uid);
+    let gone = Input::JobLookedUp {
+        look_up: look_up.clone(),
+        answer: LookUpOutcome::Gone,
     };
-    shards.handle(answer, at(31).wall);
+    shards.handle(gone, at(31).wall);
+    shards.handle(answered(&ordered[1], CreateOutcome::Withdrawn), at(31).wall);
     assert!(creates(&mut shards, at(40)).is_empty());
     shards.handle(cron_job_watch(WatchStage::Watching(ResourceVersion(10))), at(41).wall);
     assert_eq!(creates(&mut shards, at(41)).len(), 2);
@@ -188,4 +184,21 @@ fn an_unanswered_create_alone_is_no_outage() {
     let ordered = creates(&mut shards, at(30));
     shards.handle(unanswered(&ordered[0]), at(31).wall);
     assert!(!shards.is_paused());
+}
+
+/// The denial of a webhook, and a CronJob that could not be read: neither shows that the API server is down.
+#[test]
+fn a_failed_create_is_no_outage() {
+    for status in [Some(503), None] {
+        let mut shards = replica();
+        let ordered = creates(&mut shards, at(30));
+        shards.handle(cron_job_watch(WatchStage::Interrupted), at(31).wall);
+        let failed = CreateOutcome::Failed {
+            message: "no".to_owned(),
+            status,
+            retry_after: None,
+        };
+        shards.handle(answered(&ordered[0], failed), at(31).wall);
+        assert!(!shards.is_paused(), "{status:?}");
+    }
 }

@@ -58,6 +58,9 @@ impl ListQueue {
     pub(super) fn remove(&mut self, shard: ShardId) {
         self.next.remove(shard);
         self.listing.remove(shard);
+        if self.next.is_empty() {
+            self.gathering = None;
+        }
     }
 
     /// Whether a list of the shard is ordered or in progress.
@@ -140,5 +143,17 @@ mod tests {
         }
         assert_eq!(n_shards(&mut queue, at(499)), None);
         assert_eq!(n_shards(&mut queue, at(500)), Some(5));
+    }
+    #[test]
+    fn a_shard_that_is_removed_does_not_shorten_the_wait_of_the_next_list() {
+        let mut queue = ListQueue::default();
+        queue.add(ShardId(0), true, at(0));
+        queue.remove(ShardId(0));
+        queue.add(ShardId(1), true, at(10_000));
+        assert_eq!(n_shards(&mut queue, at(10_000)), None);
+        queue.remove(ShardId(1));
+        queue.add(ShardId(1), false, at(10_010));
+        let order = queue.begin(at(10_010)).unwrap();
+        assert!(!order.is_consistent, "no shard of the list is taken over");
     }
 }

@@ -192,6 +192,7 @@ impl HeldShards {
             return;
         }
         if let Some(shard) = self.concerned(&input) {
+            self.leave_former_shard(&input, shard, now);
             let is_answer = matches!(input, Input::JobCreateAnswered { .. });
             let is_outage = self.is_outage(&input);
             self.hand_to(shard, input, now);
@@ -204,6 +205,17 @@ impl HeldShards {
             return;
         }
         self.hand_to_each(&ShardSet::EVERY, &input, now);
+    }
+
+    /// Removes a Job whose controller changed to a CronJob of another shard from its former shard (B-2.1). The Job's
+    /// label names that shard.
+    fn leave_former_shard(&mut self, input: &Input, shard: ShardId, now: Timestamp) {
+        if let (Input::JobApplied(job), Some(count)) = (input, self.count)
+            && let Some(former) = job.shard_labels.shard(count)
+            && former != shard
+        {
+            self.hand_to(former, Input::JobUnselected(job.uid.clone()), now);
+        }
     }
 
     fn hand_to_each(&mut self, shards: &ShardSet, input: &Input, now: Timestamp) {

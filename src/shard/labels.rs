@@ -24,6 +24,12 @@ impl ShardLabels {
         }
     }
 
+    /// The shard that the label for a number of shards names.
+    pub fn shard(&self, count: ShardCount) -> Option<ShardId> {
+        let of_count = self.0.iter().find(|(other, _)| *other == count);
+        of_count.map(|(_, shard)| *shard)
+    }
+
     /// Whether a watch that selects the shard by its label delivers the Job.
     pub fn names(&self, count: ShardCount, shard: ShardId) -> bool {
         self.0.contains(&(count, shard))

@@ -1,5 +1,7 @@
 //! Tests that many shards behave like one, whichever replica holds them, and that a shard is led with a complete view.
 
+mod changed_controllers;
+
 use jiff::SignedDuration;
 use std::collections::BTreeMap;
 

@@ -9,6 +9,8 @@ use jiff::Timestamp;
 use super::{
     effect::{EventReason, JobLookUp, StatusWrite},
     ids::Uid,
+    index::Job,
+    naming,
     outcome_counts::InstantOutcome,
     record::{ActiveJob, ConcurrencyPolicy, CronJobRecord, CronJobStatus},
     refused_creates::RefusedCreate,
@@ -275,6 +277,14 @@ impl CronJobState {
         let is_later_due = self.armed.get().is_some_and(|armed| open.slot < armed && armed <= now);
         let is_allow = self.record.concurrency_policy == ConcurrencyPolicy::Allow;
         open.is_in_flight() && !(is_look_up_refused && is_later_due && is_allow)
+    }
+
+    /// Whether the Job has the name of the open slot, and an answer about that slot is outstanding.
+    pub(crate) fn awaits_job(&self, job: &Job) -> bool {
+        let identity = &self.record.identity;
+        let is_named = |open: &OpenSlot| naming::is_job_name(&job.name, &identity.name, open.slot);
+        let open = self.open.as_ref().filter(|open| open.is_in_flight());
+        job.is_in_namespace_of(identity) && open.is_some_and(is_named)
     }
 
     /// The status with every unstored change applied, on which decisions are based (B-5.3 and its difference).

@@ -26,7 +26,6 @@ use std::collections::{BTreeSet, VecDeque};
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    cron_job::OpenSlot,
     effect::{CronJobEvent, Effect, EventReason},
     ids::{ResourceVersion, Uid},
     index::{Index, OwnerIndex},
@@ -249,8 +248,7 @@ impl ShardState {
         let is_running = job.finish.is_none() && !job.is_delete_requested;
         // While its create is in flight, `forget_job` must record that the Job was created and deleted.
         let owner = self.index.get_cron_job(job.owner);
-        let open = owner.and_then(|owner| owner.open.as_ref());
-        let is_awaited = open.is_some_and(OpenSlot::is_in_flight);
+        let is_awaited = owner.is_some_and(|cron_job| cron_job.awaits_job(job));
         if is_running && !is_awaited {
             self.lose_job(index, now);
         } else {

@@ -309,11 +309,8 @@ impl ShardState {
             return;
         };
         let was_active = cron_job.remove_active(&job.uid);
-        let identity = &cron_job.record.identity;
-        if let Some(open) = &mut cron_job.open
-            && open.is_in_flight()
-            && job.is_in_namespace_of(identity)
-            && naming::is_job_name(&job.name, &identity.name, open.slot)
+        if cron_job.awaits_job(&job)
+            && let Some(open) = &mut cron_job.open
         {
             open.gone = Some(Box::new(job.uid.clone()));
         }

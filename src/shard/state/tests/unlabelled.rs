@@ -2,7 +2,7 @@
 
 use super::world::{World, complete, count, cron_job, entry, job, manual_job};
 use crate::shard::{
-    ConcurrencyPolicy, CreateOutcome, CronJobRecord, DeleteOutcome, JobRecord, LookUpOutcome, ResourceVersion,
+    ConcurrencyPolicy, CreateOutcome, CronJobRecord, DeleteOutcome, Input, JobRecord, LookUpOutcome, ResourceVersion,
     ShardCount, ShardId, ShardLabels,
 };
 
@@ -176,4 +176,20 @@ fn a_created_job_without_its_label_is_reported_and_looked_up() {
     ]);
     world.advance_to("10:00:45");
     world.expect(&["look up hello-29632920"]);
+}
+
+#[test]
+fn a_running_job_that_loses_its_label_during_another_create_is_looked_up() {
+    let running = job("hello", "09:59:00");
+    let allow = CronJobRecord {
+        concurrency_policy: ConcurrencyPolicy::Allow,
+        ..forbid()
+    };
+    let mut world = World::among_others("09:59:30", vec![allow], vec![running.clone()]);
+    world.advance_to("10:00:00");
+    world.expect(&["create hello-29632920 for 2026-05-05T10:00:00Z"]);
+    world.input(Input::JobUnselected(running.uid.clone()));
+    world.expect(&[LOOK_UP]);
+    world.answer_look_up(found(unlabelled()));
+    world.expect(&[]);
 }

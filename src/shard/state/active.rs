@@ -11,6 +11,7 @@ use super::{ShardState, back_off::spread};
 use crate::{
     schedule::after,
     shard::{
+        ShardPhase,
         cron_job::{DelayedAction, LookUp, LookUpProgress},
         effect::{Effect, EventReason, JobLookUp},
         ids::{CronJobIdentity, Uid},
@@ -304,6 +305,10 @@ impl ShardState {
     /// Removes a Job that is gone. A Job on the list that cronwheel did not delete went missing (B-5.4).
     pub(super) fn forget_job(&mut self, job: JobIndex, now: Timestamp) {
         let job = self.index.remove_job(job);
+        // On standby, the status is that of the leader. An entry that is left over is looked up later.
+        if self.phase == ShardPhase::Standby {
+            return;
+        }
         let owner = job.owner;
         let Some(cron_job) = self.index.get_cron_job_mut(owner) else {
             return;

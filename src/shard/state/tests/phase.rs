@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use super::world::{World, at, complete, cron_job, entry, job, schedule};
 use crate::shard::{
-    ConcurrencyPolicy, CreateOutcome, CronJobRecord, DeleteOutcome, InstantOutcome, ResourceVersion, StatusOutcome,
+    ConcurrencyPolicy, CreateOutcome, CronJobRecord, DeleteOutcome, Input, InstantOutcome, JobRecord, ResourceVersion,
+    StatusOutcome,
 };
 use jiff::SignedDuration;
 
@@ -270,4 +271,21 @@ fn a_closing_shard_waits_for_a_replace_delete() {
     world.advance_to("10:00:00");
     world.effects();
     assert!(!world.shard.is_idle(), "a delete is unanswered");
+}
+
+/// The watch of a standby can deliver the deletion of a Job before the status that the leader writes afterwards.
+#[test]
+fn standby_decides_on_the_active_list_that_the_leader_wrote_last() {
+    let (deleted, missing) = (job("hello", "09:58:00"), job("hello", "09:59:00"));
+    let listing = |active: &JobRecord, version| {
+        let mut record = cron_job("hello");
+        record.status.active = vec![entry(active)];
+        record.resource_version = ResourceVersion(version);
+        record
+    };
+    let mut world = World::on_standby("09:59:30", vec![listing(&deleted, 10)], vec![deleted.clone()]);
+    world.input(Input::JobDeleted(deleted.uid.clone()));
+    world.apply(listing(&missing, 11));
+    world.lead();
+    world.expect(&["look up hello-29632919"]);
 }

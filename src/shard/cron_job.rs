@@ -1,13 +1,14 @@
 //! The state of one CronJob beyond its record: the pending status, the armed slot, the open slot.
 
 mod delays;
+mod look_up;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
 use super::{
-    effect::{EventReason, JobLookUp, StatusWrite},
+    effect::{EventReason, StatusWrite},
     ids::Uid,
     index::Job,
     naming,
@@ -21,6 +22,7 @@ use super::{
 use crate::schedule::policy::{Decision, SkipReason};
 
 pub(crate) use delays::{DelayedAction, Delays};
+pub(crate) use look_up::{LookUp, LookUpProgress};
 
 /// One CronJob of the shard.
 pub(crate) struct CronJobState {
@@ -106,8 +108,6 @@ pub(crate) struct OpenSlot {
     pub(crate) stage: SlotStage,
     /// Failed creates of this slot.
     pub(crate) n_failures: u32,
-    /// Consecutive look-ups that were not permitted.
-    pub(crate) n_look_up_refusals: u32,
     /// Creates of this slot after which no Job of its name was found.
     pub(crate) n_lost_creates: u32,
     /// The tenant caused the last refusal of its Job, so the slot is not lost by cronwheel or the API server.
@@ -129,26 +129,40 @@ pub(crate) enum SlotStage {
     Replacing { jobs: Vec<Uid>, has_failed: bool },
     /// Its create was emitted and is not answered yet.
     Ordered,
-    /// A Job of its name exists and is being looked up. Holds the server's refusal.
-    LookingUp { message: String },
-    /// The look-up failed and will be repeated at `until`.
-    LookingUpLater { message: String, until: Timestamp },
+    /// A Job of its name may exist and is looked up. Holds the error text of the create.
+    LookingUp { look_up: Box<LookUp>, message: String },
     /// Will be decided again at `until`.
     BackingOff { until: Timestamp },
 }
 
 impl OpenSlot {
-    /// Whether an answer is outstanding; until it arrives nothing is decided.
-    pub(crate) fn is_in_flight(&self) -> bool {
-        self.is_asked_about() || matches!(self.stage, SlotStage::LookingUpLater { .. })
-    }
-
-    /// Whether a request about the slot is in flight.
-    pub(crate) fn is_asked_about(&self) -> bool {
+    /// Whether nothing is decided before an answer settles whether a Job exists or is deleted.
+    pub(crate) fn must_be_settled(&self) -> bool {
         matches!(
             self.stage,
             SlotStage::Replacing { .. } | SlotStage::Ordered | SlotStage::LookingUp { .. }
         )
+    }
+
+    /// Whether a request about the slot is in flight, rather than a look-up that waits to be repeated.
+    pub(crate) fn has_request_in_flight(&self) -> bool {
+        let is_waiting = |look_up: &LookUp| look_up.progress != LookUpProgress::Pending;
+        self.must_be_settled() && !self.look_up().is_some_and(is_waiting)
+    }
+
+    /// The look-up of the Job of its name.
+    pub(crate) fn look_up(&self) -> Option<&LookUp> {
+        let SlotStage::LookingUp { look_up, .. } = &self.stage else {
+            return None;
+        };
+        Some(look_up)
+    }
+
+    pub(crate) fn look_up_mut(&mut self) -> Option<&mut LookUp> {
+        let SlotStage::LookingUp { look_up, .. } = &mut self.stage else {
+            return None;
+        };
+        Some(look_up)
     }
 
     /// The outcome if a later slot replaces it.
@@ -157,11 +171,8 @@ impl OpenSlot {
             SlotStage::Suspended => InstantOutcome::Suspended,
             SlotStage::Forbidden => InstantOutcome::Forbidden,
             SlotStage::AlreadyActive => InstantOutcome::AlreadyActive,
-            SlotStage::LookingUpLater { .. } => InstantOutcome::LookUpRefused,
-            SlotStage::Replacing { .. }
-            | SlotStage::Ordered
-            | SlotStage::LookingUp { .. }
-            | SlotStage::BackingOff { .. } => {
+            SlotStage::LookingUp { .. } => InstantOutcome::LookUpRefused,
+            SlotStage::Replacing { .. } | SlotStage::Ordered | SlotStage::BackingOff { .. } => {
                 if self.was_refused {
                     InstantOutcome::Refused
                 } else {
@@ -170,25 +181,6 @@ impl OpenSlot {
             }
         }
     }
-}
-
-/// An entry of `status.active` without a known Job.
-pub(crate) struct LookUp {
-    /// The look-up, sent or to be repeated.
-    pub(crate) request: JobLookUp,
-    pub(crate) progress: LookUpProgress,
-    /// Failed attempts.
-    pub(crate) n_failures: u32,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LookUpProgress {
-    /// In flight.
-    Pending,
-    /// An object of that name exists: the entry stays (B-5.4).
-    Kept,
-    /// Failed, to be repeated at `until`.
-    Failed { until: Timestamp },
 }
 
 /// The reasons of Events that were emitted for the current schedule and are not repeated. One bit each.
@@ -205,13 +197,6 @@ impl Reported {
 
     pub(crate) fn remove(&mut self, reason: EventReason) {
         self.0 &= !(1 << (reason as u32));
-    }
-}
-
-impl LookUp {
-    /// Whether this look-up is in flight.
-    pub(crate) fn is_pending(&self, request: &JobLookUp) -> bool {
-        self.progress == LookUpProgress::Pending && self.request == *request
     }
 }
 
@@ -273,17 +258,17 @@ impl CronJobState {
     /// look-up that is not permitted, since no earlier Job could hold it back.
     pub(crate) fn awaits_answer(&self, now: Timestamp) -> bool {
         let Some(open) = &self.open else { return false };
-        let is_look_up_refused = open.n_look_up_refusals > 0 && matches!(open.stage, SlotStage::LookingUpLater { .. });
+        let is_look_up_refused = open.look_up().is_some_and(LookUp::is_not_permitted);
         let is_later_due = self.armed.get().is_some_and(|armed| open.slot < armed && armed <= now);
         let is_allow = self.record.concurrency_policy == ConcurrencyPolicy::Allow;
-        open.is_in_flight() && !(is_look_up_refused && is_later_due && is_allow)
+        open.must_be_settled() && !(is_look_up_refused && is_later_due && is_allow)
     }
 
     /// Whether the Job has the name of the open slot, and an answer about that slot is outstanding.
     pub(crate) fn awaits_job(&self, job: &Job) -> bool {
         let identity = &self.record.identity;
         let is_named = |open: &OpenSlot| naming::is_job_name(&job.name, &identity.name, open.slot);
-        let open = self.open.as_ref().filter(|open| open.is_in_flight());
+        let open = self.open.as_ref().filter(|open| open.must_be_settled());
         job.is_in_namespace_of(identity) && open.is_some_and(is_named)
     }
 
@@ -368,16 +353,15 @@ impl CronJobState {
             refused.not_before = now.min(refused.not_before);
         }
         if let Some(OpenSlot {
-            stage: SlotStage::LookingUpLater { until, .. } | SlotStage::BackingOff { until },
+            stage: SlotStage::BackingOff { until },
             ..
         }) = &mut self.open
         {
             *until = now.min(*until);
         }
-        for look_up in self.lookups.values_mut() {
-            if let LookUpProgress::Failed { until } = &mut look_up.progress {
-                *until = now.min(*until);
-            }
+        let of_slot = self.open.as_mut().and_then(OpenSlot::look_up_mut);
+        for look_up in self.lookups.values_mut().chain(of_slot) {
+            look_up.end_wait(now);
         }
     }
 

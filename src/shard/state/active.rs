@@ -12,8 +12,8 @@ use crate::{
     schedule::after,
     shard::{
         ShardPhase,
-        cron_job::{DelayedAction, LookUp, LookUpProgress},
-        effect::{Effect, EventReason, JobLookUp},
+        cron_job::{DelayedAction, LookUp},
+        effect::{EventReason, JobLookUp},
         ids::{CronJobIdentity, Uid},
         index::{Job, JobIndex, OwnerIndex},
         naming,
@@ -253,30 +253,16 @@ impl ShardState {
         cron_job
             .lookups
             .retain(|uid, look_up| missing.get(uid) == Some(&look_up.request));
-        let mut wake: Option<Timestamp> = None;
         for uid in uids {
             let Some(request) = missing.remove(&uid) else { continue };
-            let known = cron_job.lookups.get_mut(&uid);
-            match known.map(|look_up| &mut look_up.progress) {
-                Some(LookUpProgress::Pending | LookUpProgress::Kept) => continue,
-                Some(LookUpProgress::Failed { until }) if now < *until => {
-                    wake = Some(wake.map_or(*until, |wake| wake.min(*until)));
-                    continue;
+            let next = match self.index.cron_job_mut(owner).lookups.entry(uid) {
+                Entry::Occupied(known) => known.into_mut().retry(now),
+                Entry::Vacant(vacant) => {
+                    vacant.insert(LookUp::new(request.clone()));
+                    Ok(Some(request))
                 }
-                Some(progress) => *progress = LookUpProgress::Pending,
-                None => {
-                    let look_up = LookUp {
-                        request: request.clone(),
-                        progress: LookUpProgress::Pending,
-                        n_failures: 0,
-                    };
-                    cron_job.lookups.insert(uid, look_up);
-                }
-            }
-            self.outbox.push_back(Effect::LookUpJob(request));
-        }
-        if let Some(until) = wake {
-            self.wake_at(owner, until);
+            };
+            self.look_up_or_wait(owner, next);
         }
     }
 

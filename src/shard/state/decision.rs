@@ -214,7 +214,6 @@ impl ShardState {
             slot,
             stage,
             n_failures: 0,
-            n_look_up_refusals: 0,
             n_lost_creates: 0,
             was_refused: false,
             gone: None,
@@ -256,7 +255,7 @@ impl ShardState {
     /// Ends the open slot, unless an answer about it is outstanding.
     pub(super) fn close_unless_in_flight(&mut self, owner: OwnerIndex, outcome: InstantOutcome) {
         let cron_job = self.index.cron_job_mut(owner);
-        if cron_job.open.take_if(|open| !open.is_in_flight()).is_some() {
+        if cron_job.open.take_if(|open| !open.must_be_settled()).is_some() {
             self.outcome_counts.close(outcome);
         }
     }

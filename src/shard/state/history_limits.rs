@@ -70,7 +70,7 @@ impl ShardState {
         let cron_job = self.index.cron_job_mut(owner);
         // While its create is not answered, the Job is the lock against a second one.
         let open = cron_job.open.as_ref();
-        if open.is_some_and(|open| open.is_in_flight() && Some(open.slot) == scheduled) {
+        if open.is_some_and(|open| open.must_be_settled() && Some(open.slot) == scheduled) {
             return true;
         }
         // Cleanup precedes the active list: no SawCompletedJob for a Job that it deletes (B-4.6).

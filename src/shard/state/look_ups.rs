@@ -9,46 +9,46 @@ use super::{
     answers::ABANDONED_RETRY,
     back_off::{BACK_OFF, requested_wait, wait_after},
 };
-use crate::{
-    schedule::after,
-    shard::{
-        cron_job::{LookUpProgress, SlotStage},
-        effect::{Effect, EventReason, JobLookUp},
-        index::OwnerIndex,
-        naming,
-        outcome::LookUpOutcome,
-        outcome_counts::InstantOutcome,
-        record::ActiveJob,
-    },
+use crate::shard::{
+    cron_job::{LookUp, LookUpProgress, OpenSlot, SlotStage},
+    effect::{Effect, EventReason, JobLookUp},
+    index::OwnerIndex,
+    naming,
+    outcome::LookUpOutcome,
+    outcome_counts::InstantOutcome,
+    record::ActiveJob,
 };
 
-/// The number of consecutive refused look-ups after which an Event reports them. The waits between them add up to more
-/// than six seconds, longer than an API server that has just started takes to read its roles.
-const REFUSALS_BEFORE_EVENT: u32 = 7;
+/// The number of failed attempts at which an Event reports that a look-up is not permitted. The waits between them add up
+/// to more than six seconds, longer than an API server that has just started takes to read its roles.
+const FAILURES_BEFORE_EVENT: u32 = 7;
 
-/// The wait that an answer requests.
-fn retry_after_of(answer: &LookUpOutcome) -> SignedDuration {
-    if let LookUpOutcome::Failed { retry_after, .. } = answer {
-        requested_wait(*retry_after)
-    } else {
-        SignedDuration::ZERO
-    }
+/// The wait after a failed attempt.
+fn wait_after_attempt(look_up: &LookUp, answer: &LookUpOutcome, owner: OwnerIndex) -> SignedDuration {
+    let least = match answer {
+        LookUpOutcome::Failed { retry_after, .. } => requested_wait(*retry_after),
+        LookUpOutcome::Abandoned => ABANDONED_RETRY,
+        LookUpOutcome::Found(_) | LookUpOutcome::Gone | LookUpOutcome::NotPermitted { .. } => SignedDuration::ZERO,
+    };
+    wait_after(BACK_OFF, look_up.n_failures.saturating_add(1), owner).max(least)
 }
 
 impl ShardState {
     /// Looks up the Job of the slot's name. Nothing is decided until the answer arrives.
     pub(super) fn look_up_slot(&mut self, owner: OwnerIndex, slot: Timestamp, message: String) {
         let cron_job = self.index.cron_job_mut(owner);
-        let cron_job_identity = cron_job.record.identity.clone();
-        if let Some(open) = &mut cron_job.open {
-            open.stage = SlotStage::LookingUp { message };
-        }
-        self.outbox.push_back(Effect::LookUpJob(JobLookUp {
-            namespace: cron_job_identity.namespace.clone(),
-            name: naming::job_name(&cron_job_identity.name, slot),
-            cron_job: cron_job_identity,
+        let identity = cron_job.record.identity.clone();
+        let request = JobLookUp {
+            namespace: identity.namespace.clone(),
+            name: naming::job_name(&identity.name, slot),
+            cron_job: identity,
             listed_uid: None,
-        }));
+        };
+        if let Some(open) = &mut cron_job.open {
+            let look_up = Box::new(LookUp::new(request.clone()));
+            open.stage = SlotStage::LookingUp { look_up, message };
+        }
+        self.outbox.push_back(Effect::LookUpJob(request));
     }
 
     pub(super) fn looked_up(&mut self, request: &JobLookUp, answer: LookUpOutcome, now: Timestamp) {
@@ -57,57 +57,52 @@ impl ShardState {
         };
         let answer = self.accept_found_job(owner, request, answer);
         if request.listed_uid.is_none() {
-            self.answer_for_slot(owner, &request.name, &answer, now);
+            self.answer_for_slot(owner, request, &answer, now);
         } else {
             self.answer_for_active(owner, request, &answer, now);
         }
         self.evaluate(owner, now);
     }
 
-    /// Schedules another look-up. While it is unknown whether the slot has its Job, nothing may be created.
-    fn look_up_later(&mut self, owner: OwnerIndex, retry_after: SignedDuration, message: String, now: Timestamp) {
-        let Some(open) = self.open_slot_mut(owner) else { return };
-        open.n_failures = open.n_failures.saturating_add(1);
-        let until = after(now, wait_after(BACK_OFF, open.n_failures, owner).max(retry_after));
-        open.stage = SlotStage::LookingUpLater { message, until };
-        self.wake_at(owner, until);
-    }
-
-    /// Counts look-ups of the slot's Job that are not permitted, and reports them once per slot.
-    fn note_refusal(&mut self, owner: OwnerIndex, name: &str, answer: &LookUpOutcome) {
-        let Some(open) = self.open_slot_mut(owner) else { return };
-        let LookUpOutcome::NotPermitted { message } = answer else {
-            // Only an answer of the server is evidence about permissions.
-            if *answer != LookUpOutcome::Abandoned {
-                open.n_look_up_refusals = 0;
-            }
+    /// Handles a failed attempt. Several that are not permitted are reported once.
+    fn note_failed_look_up(&mut self, owner: OwnerIndex, request: &JobLookUp, answer: &LookUpOutcome, now: Timestamp) {
+        let Some(look_up) = self.pending_look_up(owner, request) else {
             return;
         };
-        open.n_look_up_refusals = open.n_look_up_refusals.saturating_add(1);
-        if open.n_look_up_refusals == REFUSALS_BEFORE_EVENT {
-            self.report_failed_look_up(owner, name, message);
+        look_up.fail(answer, wait_after_attempt(look_up, answer, owner), now);
+        if let LookUpOutcome::NotPermitted { message } = answer
+            && look_up.n_failures == FAILURES_BEFORE_EVENT
+        {
+            let message = format!("Error looking up job {}: {message}", request.name);
+            self.emit_event(owner, EventReason::FailedLookUp, message);
         }
     }
 
-    fn report_failed_look_up(&mut self, owner: OwnerIndex, name: &str, message: &str) {
-        let message = format!("Error looking up job {name}: {message}");
-        self.emit_event(owner, EventReason::FailedLookUp, message);
+    /// The look-up that was sent with this request and is not answered.
+    fn pending_look_up(&mut self, owner: OwnerIndex, request: &JobLookUp) -> Option<&mut LookUp> {
+        let cron_job = self.index.cron_job_mut(owner);
+        let look_up = match &request.listed_uid {
+            Some(uid) => cron_job.lookups.get_mut(uid),
+            None => cron_job.open.as_mut().and_then(OpenSlot::look_up_mut),
+        };
+        look_up.filter(|look_up| look_up.is_pending(request))
     }
 
-    /// Repeats the look-up when its wait is over.
+    /// Repeats the look-up of the open slot when its wait is over. While it is unknown whether the slot has its Job,
+    /// nothing may be created.
     pub(super) fn retry_look_up(&mut self, owner: OwnerIndex, now: Timestamp) {
-        let Some(open) = &self.index.cron_job(owner).open else {
-            return;
-        };
-        let SlotStage::LookingUpLater { message, until } = &open.stage else {
-            return;
-        };
-        let (slot, until) = (open.slot, *until);
-        if now < until {
-            self.wake_at(owner, until);
-        } else {
-            let message = message.clone();
-            self.look_up_slot(owner, slot, message);
+        if let Some(look_up) = self.open_slot_mut(owner).and_then(OpenSlot::look_up_mut) {
+            let next = look_up.retry(now);
+            self.look_up_or_wait(owner, next);
+        }
+    }
+
+    /// Emits the next attempt of a look-up, or sets a timer for it.
+    pub(super) fn look_up_or_wait(&mut self, owner: OwnerIndex, next: Result<Option<JobLookUp>, Timestamp>) {
+        match next {
+            Ok(Some(request)) => self.outbox.push_back(Effect::LookUpJob(request)),
+            Ok(None) => {}
+            Err(until) => self.wake_at(owner, until),
         }
     }
 
@@ -126,37 +121,26 @@ impl ShardState {
             return LookUpOutcome::Gone;
         }
         let identity = &cron_job.record.identity;
-        let is_for_slot = request.listed_uid.is_none()
-            && cron_job.open.as_ref().is_some_and(|open| {
-                matches!(open.stage, SlotStage::LookingUp { .. })
-                    && naming::is_job_name(&request.name, &identity.name, open.slot)
-            });
-        let is_for_active = request.listed_uid.as_ref() == Some(&job.uid)
-            && cron_job
-                .lookups
-                .get(&job.uid)
-                .is_some_and(|look_up| look_up.is_pending(request));
         let is_ours = job.controller.as_ref() == Some(&identity.uid) && job.namespace == identity.namespace;
-        if is_ours && (is_for_slot || is_for_active) && self.index.find_job(&job.uid).is_none() {
+        let is_asked_for = request.listed_uid.as_ref().is_none_or(|uid| *uid == job.uid);
+        let is_pending = self.pending_look_up(owner, request).is_some();
+        if is_ours && is_asked_for && is_pending && self.index.find_job(&job.uid).is_none() {
             self.index.apply_job((*job).clone(), self.relists.mark);
         }
         LookUpOutcome::Found(job)
     }
 
     /// Handles the owner of the Job of the slot's name (B-12.3).
-    fn answer_for_slot(&mut self, owner: OwnerIndex, name: &str, answer: &LookUpOutcome, now: Timestamp) {
+    fn answer_for_slot(&mut self, owner: OwnerIndex, request: &JobLookUp, answer: &LookUpOutcome, now: Timestamp) {
         let cron_job = self.index.cron_job(owner);
         let Some(open) = &cron_job.open else { return };
-        let SlotStage::LookingUp { message } = &open.stage else {
+        let SlotStage::LookingUp { look_up, message } = &open.stage else {
             return;
         };
-        let (slot, message) = (open.slot, message.clone());
-        if !naming::is_job_name(name, &cron_job.record.identity.name, slot) {
+        if !look_up.is_pending(request) {
             return;
         }
-        self.note_refusal(owner, name, answer);
-        let cron_job = self.index.cron_job(owner);
-        let Some(open) = &cron_job.open else { return };
+        let (slot, message) = (open.slot, message.clone());
         match answer {
             LookUpOutcome::Found(job) => match self.index.find_job(&job.uid) {
                 Some(index) if job.controller.as_ref() == Some(&cron_job.record.identity.uid) => {
@@ -174,7 +158,7 @@ impl ShardState {
                 self.retry_later(owner, now);
             }
             LookUpOutcome::NotPermitted { .. } | LookUpOutcome::Failed { .. } | LookUpOutcome::Abandoned => {
-                self.look_up_later(owner, retry_after_of(answer), message, now);
+                self.note_failed_look_up(owner, request, answer, now);
             }
         }
     }
@@ -191,18 +175,14 @@ impl ShardState {
 
     /// Handles the state of an entry of the active list (B-5.4).
     fn answer_for_active(&mut self, owner: OwnerIndex, request: &JobLookUp, answer: &LookUpOutcome, now: Timestamp) {
-        let cron_job = self.index.cron_job_mut(owner);
-        let look_up = request
-            .listed_uid
-            .as_ref()
-            .and_then(|uid| cron_job.lookups.get_mut(uid));
-        let Some(look_up) = look_up.filter(|look_up| look_up.is_pending(request)) else {
+        let Some(look_up) = self.pending_look_up(owner, request) else {
             return;
         };
         match answer {
             LookUpOutcome::Found(_) => look_up.progress = LookUpProgress::Kept,
             // The following evaluation drops the look-up with its entry.
             LookUpOutcome::Gone => {
+                let cron_job = self.index.cron_job_mut(owner);
                 let identity = cron_job.record.identity.clone();
                 let is_requested = |active: &ActiveJob| look_up_of(&identity, active) == *request;
                 if cron_job.remove_active_if(is_requested) {
@@ -211,15 +191,7 @@ impl ShardState {
                 }
             }
             LookUpOutcome::NotPermitted { .. } | LookUpOutcome::Failed { .. } | LookUpOutcome::Abandoned => {
-                look_up.n_failures = look_up.n_failures.saturating_add(1);
-                let wait = wait_after(BACK_OFF, look_up.n_failures, owner).max(ABANDONED_RETRY);
-                let until = after(now, wait.max(retry_after_of(answer)));
-                look_up.progress = LookUpProgress::Failed { until };
-                if let LookUpOutcome::NotPermitted { message } = answer
-                    && look_up.n_failures == REFUSALS_BEFORE_EVENT
-                {
-                    self.report_failed_look_up(owner, &request.name, message);
-                }
+                self.note_failed_look_up(owner, request, answer, now);
             }
         }
     }

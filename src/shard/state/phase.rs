@@ -131,7 +131,7 @@ impl ShardState {
 /// Whether no request about the slot is in flight and the status is stored. A refused status waits for its next attempt
 /// and does not delay the handover.
 fn is_idle(cron_job: &CronJobState) -> bool {
-    let is_asked_about = cron_job.open.as_ref().is_some_and(OpenSlot::is_asked_about);
-    let is_refused = cron_job.n_status_failures > 0 && cron_job.emitted.is_none();
-    !is_asked_about && (cron_job.is_status_stored() || cron_job.is_undecodable || is_refused)
+    let has_request_in_flight = cron_job.open.as_ref().is_some_and(OpenSlot::has_request_in_flight);
+    let has_failed_write = cron_job.n_status_failures > 0 && cron_job.emitted.is_none();
+    !has_request_in_flight && (cron_job.is_status_stored() || cron_job.is_undecodable || has_failed_write)
 }

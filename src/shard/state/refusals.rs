@@ -104,7 +104,7 @@ impl ShardState {
         cron_job.must_decide = true;
         self.evaluate(owner, now);
         let cron_job = self.index.cron_job_mut(owner);
-        let is_ordered = cron_job.open.as_ref().is_some_and(OpenSlot::is_in_flight);
+        let is_ordered = cron_job.open.as_ref().is_some_and(OpenSlot::must_be_settled);
         if let Some(refused) = &mut cron_job.refused {
             refused.has_turn = is_ordered;
         }

@@ -25,7 +25,7 @@ impl ScopeProgress {
         self.watches.iter().all(|watch| watch.was_listed)
     }
 
-    fn is_refused(&self) -> bool {
+    fn is_not_permitted(&self) -> bool {
         let is_not_permitted = |watch: &WatchProgress| watch.failure == Some(WatchFailure::NotPermitted);
         self.watches.iter().any(is_not_permitted)
     }
@@ -139,7 +139,7 @@ impl Progress {
 
     /// Whether every watch that the API server permits has delivered a complete list. False if it permits none.
     pub(super) fn is_listed_as_permitted(&self) -> bool {
-        let is_done = |watches: &ScopeProgress| watches.is_listed() || watches.is_refused();
+        let is_done = |watches: &ScopeProgress| watches.is_listed() || watches.is_not_permitted();
         self.scopes.iter().any(ScopeProgress::is_listed) && self.scopes.iter().all(is_done)
     }
 

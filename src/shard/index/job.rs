@@ -26,7 +26,7 @@ pub(crate) struct Job {
     /// The relist that last contained the Job.
     pub(crate) mark: u32,
     pub(crate) finish: Option<Finish>,
-    /// A delete by this process was answered or is in flight: the Job is neither counted as running nor deleted again
+    /// A delete by this process is in flight or has succeeded: the Job is neither counted as running nor deleted again
     /// (B-4.5).
     pub(crate) is_delete_requested: bool,
     /// Whether watches deliver the Job. With several shards they select Jobs by the label of the shard.

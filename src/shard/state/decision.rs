@@ -74,13 +74,10 @@ impl ShardState {
     fn verdict(&self, owner: OwnerIndex, now: Timestamp) -> Verdict {
         let cron_job = self.index.cron_job(owner);
         let record = &cron_job.record;
+        let last_schedule_time = cron_job.current_status().last_schedule_time;
         // A slot that the cursor has passed is not due, even if it was armed.
-        let armed = cron_job
-            .armed
-            .get()
-            .filter(|armed| cron_job.current_status().last_schedule_time < Some(*armed));
-        let armed_due = armed.filter(|armed| *armed <= now);
-        let armed_later = armed.filter(|_| !cron_job.must_decide);
+        let is_due = |armed: &Timestamp| *armed <= now && last_schedule_time < Some(*armed);
+        let armed_due = cron_job.armed.get().filter(is_due);
         let open = cron_job.open.as_ref();
         let is_retry = open.is_some_and(|open| matches!(open.stage, SlotStage::BackingOff { .. }));
         let is_active_slot = |slot: Timestamp| {
@@ -92,13 +89,13 @@ impl ShardState {
             is_deleting: record.is_deleting,
             is_suspended: record.is_suspended,
             created: record.created,
-            last_schedule_time: cron_job.current_status().last_schedule_time,
+            last_schedule_time,
             starting_deadline_seconds: record.starting_deadline_seconds,
             concurrency_policy: record.concurrency_policy,
             n_active_jobs: self.running(owner).count(),
             is_active_slot: &is_active_slot,
             schedule_changed: cron_job.schedule_changed,
-            armed: armed_due.or(open.map(|open| open.slot)).or(armed_later),
+            armed: armed_due.or(open.map(|open| open.slot)),
             was_awaited: armed_due.is_some() || is_retry,
         };
         policy::decide(&facts, now)

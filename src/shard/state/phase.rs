@@ -12,7 +12,7 @@ use crate::shard::{
 };
 
 impl ShardState {
-    /// Starts or resumes leading. Everything due by `now` is decided by the ordinary rule, but nothing in a scope is
+    /// Starts to lead. Everything due by `now` is decided by the ordinary rule, but nothing in a scope is
     /// decided before the scope has been listed.
     pub fn lead(&mut self, now: Timestamp) {
         if self.phase.acts() {

@@ -93,7 +93,7 @@ impl ClockTask {
             };
             tokio::select! {
                 biased;
-                _ = verdict.changed() => {}
+                () = verdict.changed() => {}
                 Some(()) = OptionFuture::from(probes.as_mut()) => probes = None,
                 () = tokio::time::sleep(pause) => {
                     if probes.is_none() && self.until_probe().is_zero() {

@@ -147,7 +147,7 @@ impl Dispatcher {
                 () = phase.reached(Phase::StopIntake) => break,
                 Some(result) = self.lane.next() => self.handle_answer(result).await,
                 () = queue.arrivals.notified() => {}
-                _ = verdict.changed() => {}
+                () = verdict.changed() => {}
                 () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => {}
             }
         }

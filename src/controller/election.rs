@@ -182,8 +182,8 @@ impl ElectionTask {
                 Some(()) = self.events.next() => None,
                 Some(report) = self.channels.reports.recv() => Some(self.note_report(report)),
                 input = self.leases.next() => Some(input),
-                Ok(()) = self.channels.proofs.changed() => self.channels.proofs.get().map(ElectionInput::JobsLabelled),
-                _ = verdict.changed() => Some(ElectionInput::Willing(self.clock.is_fine())),
+                () = self.channels.proofs.changed() => self.channels.proofs.get().map(ElectionInput::JobsLabelled),
+                () = verdict.changed() => Some(ElectionInput::Willing(self.clock.is_fine())),
                 () = tokio::time::sleep(pause) => None,
             };
             if self.leave_by.is_some_and(|by| by <= self.clock.boot()) {

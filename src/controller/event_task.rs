@@ -169,8 +169,7 @@ impl EventTask {
                     Some(emitted) => self.take_in(emitted),
                     None => is_open = false,
                 },
-                // An error means that every sender is gone: no burst follows.
-                Ok(()) = burst.changed() => {}
+                () = burst.changed() => {}
                 () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => {}
             }
         }

@@ -123,7 +123,7 @@ impl ShardTask {
                 news = LifecycleChannels::next(self.channels.lifecycle.as_mut()) => Turn::Lifecycle(news),
                 1.. = self.channels.answers.recv_many(&mut self.answers, BATCH_MAX) => Turn::Inputs,
                 1.. = self.channels.inputs.recv_many(&mut self.inputs, BATCH_MAX) => Turn::Inputs,
-                _ = verdict.changed() => Turn::Check,
+                () = verdict.changed() => Turn::Check,
                 Ok(()) = leadership.changed() => Turn::Check,
                 () = tokio::time::sleep(pause) => Turn::Check,
             };
@@ -154,7 +154,7 @@ impl ShardTask {
         let is_fine = tokio::select! {
             biased;
             () = self.channels.phase.reached(Phase::StopIntake) => false,
-            known = verdict.wait_for(|verdict| *verdict == ClockVerdict::Fine) => known.is_ok(),
+            () = verdict.wait_for(|verdict| *verdict == ClockVerdict::Fine) => true,
         };
         self.time = self.clock.now();
         is_fine

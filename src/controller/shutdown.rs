@@ -69,8 +69,7 @@ pub struct PhaseReceiver(OrderedReceiver<Phase>);
 impl PhaseReceiver {
     /// Returns when the phase is reached. Cancel safe.
     pub async fn reached(&mut self, phase: Phase) {
-        // An error means that the sender is gone: no later phase can follow.
-        let _ = self.0.wait_for(|current| *current >= phase).await;
+        self.0.wait_for(|current| *current >= phase).await;
     }
 
     /// Whether the phase has been reached.

@@ -109,8 +109,7 @@ impl StatusBatcher {
                 }
                 Some(result) = self.lane.next() => self.handle_answer(result).await,
                 () = queue.news.notified() => {}
-                // An error means that every sender is gone: no burst follows.
-                Ok(()) = self.channels.burst.changed() => {}
+                () = self.channels.burst.changed() => {}
                 () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => {}
             }
         }

@@ -47,7 +47,7 @@ pub(super) async fn supervise(
         biased;
         error = first_to_end(&mut tasks) => return Err(error),
         signal = next_signal() => signal,
-        Ok(()) = went_back.wait_for(|went_back| *went_back) => {
+        () = went_back.wait_for(|went_back| *went_back) => {
             let lasting = tasks.split_off(n_of_session);
             return Ok(Ended::Session { lasting, ended: tasks });
         }

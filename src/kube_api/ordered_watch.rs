@@ -7,12 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// The sender. Clones share the value; receivers are notified of the end when the last clone is dropped.
+/// The sender. Clones share the value. Receivers do not notice its end: they wait for ever.
 #[derive(Debug)]
-pub struct OrderedSender<T>(Arc<Setter<T>>);
-
-#[derive(Debug)]
-struct Setter<T>(Arc<Shared<T>>);
+pub struct OrderedSender<T>(Arc<Shared<T>>);
 
 /// A receiver. A clone has observed the same changes.
 #[derive(Debug)]
@@ -33,30 +30,20 @@ struct Shared<T> {
 struct Current<T> {
     value: T,
     n_changes: u64,
-    is_final: bool,
 }
-
-/// The value will not change again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Final;
 
 impl<T: Copy + PartialEq> OrderedSender<T> {
     /// Creates a sender with a first value.
     pub fn new(value: T) -> OrderedSender<T> {
-        let shared = Shared {
-            current: Mutex::new(Current {
-                value,
-                n_changes: 0,
-                is_final: false,
-            }),
+        OrderedSender(Arc::new(Shared {
+            current: Mutex::new(Current { value, n_changes: 0 }),
             changed: Notify::new(),
-        };
-        OrderedSender(Arc::new(Setter(Arc::new(shared))))
+        }))
     }
 
     /// Returns the value.
     pub fn get(&self) -> T {
-        self.0.0.current().value
+        self.0.current().value
     }
 
     /// Sets the value. Setting an equal value is not a change.
@@ -66,21 +53,21 @@ impl<T: Copy + PartialEq> OrderedSender<T> {
 
     /// Sets the value to a function of the present one, atomically.
     pub fn update(&self, change: impl FnOnce(T) -> T) {
-        let mut current = self.0.0.current();
+        let mut current = self.0.current();
         let value = change(current.value);
         if current.value != value {
             current.value = value;
             current.n_changes += 1;
             drop(current);
-            self.0.0.changed.notify_waiters();
+            self.0.changed.notify_waiters();
         }
     }
 
     /// Returns a receiver that has observed all changes up to now.
     pub fn subscribe(&self) -> OrderedReceiver<T> {
         OrderedReceiver {
-            shared: Arc::clone(&self.0.0),
-            seen: self.0.0.current().n_changes,
+            shared: Arc::clone(&self.0),
+            seen: self.0.current().n_changes,
         }
     }
 }
@@ -88,13 +75,6 @@ impl<T: Copy + PartialEq> OrderedSender<T> {
 impl<T> Clone for OrderedSender<T> {
     fn clone(&self) -> OrderedSender<T> {
         OrderedSender(Arc::clone(&self.0))
-    }
-}
-
-impl<T> Drop for Setter<T> {
-    fn drop(&mut self) {
-        self.0.current().is_final = true;
-        self.0.changed.notify_waiters();
     }
 }
 
@@ -121,17 +101,17 @@ impl<T: Copy> OrderedReceiver<T> {
     }
 
     /// Waits for a change that was not observed yet. Cancel-safe.
-    pub async fn changed(&mut self) -> Result<(), Final> {
+    pub async fn changed(&mut self) {
         let seen = self.seen;
-        self.until(|current| current.n_changes != seen).await
+        self.until(|current| current.n_changes != seen).await;
     }
 
     /// Waits until the value meets a condition. Cancel-safe.
-    pub async fn wait_for(&mut self, is_wanted: impl Fn(&T) -> bool) -> Result<(), Final> {
-        self.until(|current| is_wanted(&current.value)).await
+    pub async fn wait_for(&mut self, is_wanted: impl Fn(&T) -> bool) {
+        self.until(|current| is_wanted(&current.value)).await;
     }
 
-    async fn until(&mut self, is_reached: impl Fn(&Current<T>) -> bool) -> Result<(), Final> {
+    async fn until(&mut self, is_reached: impl Fn(&Current<T>) -> bool) {
         let shared = Arc::clone(&self.shared);
         loop {
             let mut changed = std::pin::pin!(shared.changed.notified());
@@ -140,10 +120,7 @@ impl<T: Copy> OrderedReceiver<T> {
                 let current = shared.current();
                 self.seen = current.n_changes;
                 if is_reached(&current) {
-                    return Ok(());
-                }
-                if current.is_final {
-                    return Err(Final);
+                    return;
                 }
             }
             changed.await;
@@ -173,15 +150,13 @@ mod tests {
         watched.set(1);
         assert_eq!(view.changed().now_or_never(), None);
         watched.set(2);
-        assert_eq!(view.changed().now_or_never(), Some(Ok(())));
+        assert_eq!(view.changed().now_or_never(), Some(()));
         assert_eq!(view.changed().now_or_never(), None);
         assert_eq!((watched.get(), view.get()), (2, 2));
         watched.set(3);
         assert_eq!((view.get(), view.see()), (3, 3));
         assert_eq!(view.changed().now_or_never(), None);
-        assert_eq!(view.wait_for(|value| *value == 3).now_or_never(), Some(Ok(())));
-        drop(watched);
-        assert_eq!(view.changed().now_or_never(), Some(Err(Final)));
+        assert_eq!(view.wait_for(|value| *value == 3).now_or_never(), Some(()));
     }
 
     #[tokio::test]
@@ -192,7 +167,7 @@ mod tests {
         for number in 0..N_WAITERS {
             let (mut view, sender) = (watched.subscribe(), sender.clone());
             tokio::spawn(async move {
-                view.changed().await.unwrap();
+                view.changed().await;
                 sender.try_send(number).unwrap();
             });
         }

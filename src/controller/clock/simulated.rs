@@ -88,11 +88,10 @@ impl SimulatedWall {
         let mut task = pin!(task);
         let mut frozen = self.is_frozen.subscribe();
         loop {
-            // An error means that the sender is gone, and `self` holds one.
-            let _ = frozen.wait_for(|is_frozen| !is_frozen).await;
+            frozen.wait_for(|is_frozen| !is_frozen).await;
             tokio::select! {
                 biased;
-                _ = frozen.changed() => {}
+                () = frozen.changed() => {}
                 output = &mut task => return output,
             }
         }

@@ -342,9 +342,9 @@ async fn a_burst_is_signalled_while_it_lasts() {
         bench.push(create("a", &format!("job{number}"), 60));
     }
     bench.start();
-    bench.burst.wait_for(|is_burst| *is_burst).await.unwrap();
+    bench.burst.wait_for(|is_burst| *is_burst).await;
     bench.n_answers(100).await;
-    bench.burst.wait_for(|is_burst| !*is_burst).await.unwrap();
+    bench.burst.wait_for(|is_burst| !*is_burst).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -35,14 +35,12 @@ impl ListTask {
                 let pause = eviction.since(self.clock.boot() + ADVANCE_LEAD);
                 tokio::select! {
                     biased;
-                    Ok(()) = next_eviction.changed() => continue,
+                    () = next_eviction.changed() => continue,
                     () = tokio::time::sleep(pause) => {}
                 }
                 join_all(self.delivered.iter().map(|delivered| self.advance(delivered))).await;
             }
-            if next_eviction.changed().await.is_err() {
-                std::future::pending::<()>().await;
-            }
+            next_eviction.changed().await;
         }
     }
 

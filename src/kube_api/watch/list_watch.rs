@@ -325,7 +325,7 @@ impl<K: Kind> ListWatch<K> {
     async fn wait_for_event(&mut self, mut events: Events<K::Content>, through: ResourceVersion) {
         let wakeup = tokio::select! {
             biased;
-            Ok(()) = self.wanted.changed() => WatchWakeup::Selection,
+            () = self.wanted.changed() => WatchWakeup::Selection,
             event = events.next() => WatchWakeup::Event(event.map(|event| event.map(Box::new))),
             Some(()) = OptionFuture::from(self.narrowing.as_mut()) => WatchWakeup::Narrow,
         };

@@ -189,7 +189,7 @@ impl Connection {
         let mut is_cut = self.is_cut.subscribe();
         let healed = is_cut.wait_for(|is_cut| !is_cut);
         match tokio::time::timeout(KEEP_ALIVE, healed).await {
-            Ok(_) => Ok(()),
+            Ok(()) => Ok(()),
             Err(_) => Err(ConnectionLost),
         }
     }

@@ -136,7 +136,7 @@ impl Pod {
         let next_signal = async move || {
             match termination.take() {
                 Some(mut termination) => {
-                    let _ = termination.wait_for(|is_requested| *is_requested).await;
+                    termination.wait_for(|is_requested| *is_requested).await;
                 }
                 None => pending().await,
             }

@@ -29,7 +29,8 @@ use kube::{Client, client::Body};
 use serde_json::{Value, json};
 use tower::Service as _;
 
-const PATIENCE: Duration = Duration::from_mins(1);
+/// Longer than one watch request.
+const PATIENCE: Duration = Duration::from_mins(6);
 
 struct Bench {
     api: Api,

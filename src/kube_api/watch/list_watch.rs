@@ -8,7 +8,8 @@
 //!   the shard at `delivered_version` or later. The watch delivers every change after `delivered_version`, so the two
 //!   together miss none. For this the wanted shards are read before and after every event.
 //! - While no shard is wanted, nothing is listed, and the watch begins at the requested version.
-//! - When a shard is removed, its objects do no harm. The selection shrinks later.
+//! - When a shard is removed, its objects do no harm. The next watch leaves them out: the API server ends a watch after
+//!   five minutes.
 //! - The watch begins at a version that is requested before the list. The version of the list may be too new: a list of
 //!   an added shard may be older. A selection that never changes needs no such request.
 //!
@@ -21,14 +22,12 @@
 //! - each watch while the server does not select.
 
 mod failures;
-mod narrowing;
 mod restore;
 
 use std::{collections::VecDeque, pin::Pin};
 
-use futures::{Stream, StreamExt, future::OptionFuture};
+use futures::{Stream, StreamExt};
 use kube::{Client, core::WatchEvent};
-use tokio::time::Sleep;
 
 use super::{
     WatchItem,
@@ -69,7 +68,6 @@ pub(super) fn list_and_watch<K: Kind>(
         newest: ResourceVersion::default(),
         selected: ShardSet::EMPTY,
         selected_by: SelectedBy::Replica,
-        narrowing: None,
         next_step: from.map_or(WatchStep::Begin, |through| WatchStep::Open { through }),
         ready: VecDeque::new(),
         retry: Retry::new(WATCH_DELAYS),
@@ -116,8 +114,6 @@ struct ListWatch<K: Kind> {
     selected: ShardSet,
     /// The side that leaves out objects of other shards, by the last answer.
     selected_by: SelectedBy,
-    /// The delay before unwanted shards are deselected.
-    narrowing: Option<Pin<Box<Sleep>>>,
     next_step: WatchStep<K::Content>,
     /// Items of the last answer, delivered first.
     ready: VecDeque<WatchItem>,
@@ -127,7 +123,6 @@ struct ListWatch<K: Kind> {
 /// A reason to end the wait for an event.
 enum WatchWakeup<C> {
     Selection,
-    Narrow,
     Event(Option<kube::Result<Box<WatchEvent<Received<C>>>>>),
 }
 
@@ -148,18 +143,17 @@ impl<K: Kind> ListWatch<K> {
         }
     }
 
-    /// Selects the shards that are wanted now.
-    fn select(&mut self) {
-        self.narrowing = None;
-        self.selected = self.wanted.see();
-    }
-
     /// Whether the API server leaves out objects of other shards.
     fn is_selected_by_server(&self) -> bool {
         match self.kind.selection() {
             Selection::Fixed | Selection::ByLabel => true,
             Selection::ByHash(_) => self.selected_by == SelectedBy::Server,
         }
+    }
+
+    /// Whether a wanted shard is not selected.
+    fn lacks_wanted_shards(&self) -> bool {
+        self.is_selected_by_server() && !self.wanted.get().is_within(&self.selected)
     }
 
     /// Whether a CronJob is of a shard that is neither wanted now nor listed; the API server leaves out the Jobs of other
@@ -227,7 +221,7 @@ impl<K: Kind> ListWatch<K> {
             Some(cache) => cache.clear(),
             None => {}
         }
-        self.select();
+        self.selected = self.wanted.see();
         // Announce the list before requesting it: the relist must not remove objects that are created meanwhile.
         self.announce(WatchStage::ListBegun, self.selected);
         let selector = if is_of_all {
@@ -283,7 +277,7 @@ impl<K: Kind> ListWatch<K> {
     /// Opens a watch of the wanted shards at the version of the last one.
     async fn open(&mut self, through: ResourceVersion) {
         self.note_version(through);
-        self.select();
+        self.selected = self.wanted.see();
         let (selector, shown) = if self.is_selected_by_server() {
             (self.kind.selector(&self.selected), self.selected)
         } else {
@@ -327,14 +321,10 @@ impl<K: Kind> ListWatch<K> {
             biased;
             () = self.wanted.changed() => WatchWakeup::Selection,
             event = events.next() => WatchWakeup::Event(event.map(|event| event.map(Box::new))),
-            Some(()) = OptionFuture::from(self.narrowing.as_mut()) => WatchWakeup::Narrow,
         };
         match wakeup {
-            WatchWakeup::Selection if !self.lacks_wanted_shards() => {
-                self.schedule_narrowing();
-                self.next_step = WatchStep::Events { events, through };
-            }
-            WatchWakeup::Selection | WatchWakeup::Narrow => self.next_step = WatchStep::Open { through },
+            WatchWakeup::Selection if self.lacks_wanted_shards() => self.next_step = WatchStep::Open { through },
+            WatchWakeup::Selection => self.next_step = WatchStep::Events { events, through },
             WatchWakeup::Event(None) => self.next_step = self.interrupted(through),
             WatchWakeup::Event(Some(Ok(event))) => self.handle_event(*event, events, through),
             WatchWakeup::Event(Some(Err(error))) => {

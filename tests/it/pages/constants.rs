@@ -59,7 +59,6 @@ const PARTS: &[(&str, &[&str])] = &[
             "kube_api/watch/selection.rs",
             "kube_api/watch/cron_job_cache.rs",
             "kube_api/watch/lists.rs",
-            "kube_api/watch/list_watch/narrowing.rs",
             "controller/list_task/cron_jobs.rs",
         ],
     ),

@@ -70,11 +70,11 @@ pub enum WatchStage {
     ListBegun,
     /// The list is complete.
     ListDone,
-    /// The API server does not permit the list, or the watch that follows it. The next stage is another list.
+    /// The API server does not permit the list or watch, which is retried.
     NotPermitted,
     /// All events of these shards after this version follow, in order.
     Watching(ResourceVersion),
-    /// The API server did not answer the list or watch, which is retried. Events are late until a watch is open again.
+    /// The list or watch failed and is retried. Events are late until a watch is open again.
     Interrupted,
 }
 

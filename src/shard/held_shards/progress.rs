@@ -34,9 +34,9 @@ impl ScopeProgress {
 /// The reasons why a list or watch fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WatchFailure {
-    /// The API server does not permit it. Only a list ends this.
+    /// The API server does not permit it.
     NotPermitted,
-    /// The API server does not answer.
+    /// It is retried. Events are late.
     Interrupted,
 }
 
@@ -64,7 +64,11 @@ impl WatchProgress {
     fn apply(&mut self, update: &WatchUpdate) {
         match update.stage {
             WatchStage::NotPermitted => {
-                self.failure = Some(WatchFailure::NotPermitted);
+                // A restarting API server refuses everything until it has read its RBAC rules.
+                let is_outage = self.was_listed && self.failure == Some(WatchFailure::Interrupted);
+                if !is_outage {
+                    self.failure = Some(WatchFailure::NotPermitted);
+                }
                 return;
             }
             WatchStage::Interrupted => {
@@ -78,7 +82,7 @@ impl WatchProgress {
             }
             WatchStage::Watching(version) => {
                 self.is_listing = false;
-                self.failure = self.failure.filter(|failure| *failure == WatchFailure::NotPermitted);
+                self.failure = None;
                 self.highest = version;
                 self.through = version;
             }
@@ -143,8 +147,7 @@ impl Progress {
         self.scopes.iter().any(ScopeProgress::is_listed) && self.scopes.iter().all(is_done)
     }
 
-    /// Whether a list or watch of CronJobs was not answered and has not succeeded again, except where the API server
-    /// does not permit it.
+    /// Whether a list or watch of CronJobs was interrupted and has not succeeded again.
     pub(super) fn are_cron_jobs_interrupted(&self) -> bool {
         let is_interrupted = |scope: &ScopeProgress| {
             let watch = &scope.watches[WatchedResource::CronJobs as usize];

@@ -96,6 +96,25 @@ fn overdue_jobs_wait_for_the_cron_job_watch_after_an_outage() {
     assert_eq!(creates(&mut shards, at(51)).len(), 2);
 }
 
+/// An API server that restarts may answer 403 until it has read the RBAC rules.
+#[test]
+fn overdue_jobs_wait_for_a_cron_job_watch_that_was_not_permitted_for_a_while() {
+    let open = WatchStage::Watching(ResourceVersion(10));
+    for stages in [
+        vec![WatchStage::NotPermitted, open, WatchStage::Interrupted],
+        vec![WatchStage::Interrupted, WatchStage::NotPermitted],
+    ] {
+        let mut shards = replica();
+        shards.pause();
+        for stage in &stages {
+            shards.handle(cron_job_watch(*stage), at(20).wall);
+        }
+        assert!(creates(&mut shards, at(50)).is_empty(), "{stages:?}");
+        shards.handle(cron_job_watch(open), at(51).wall);
+        assert_eq!(creates(&mut shards, at(51)).len(), 2);
+    }
+}
+
 /// A CronJob may have been suspended during the outage.
 #[test]
 fn a_shard_sealed_during_a_pause_leaves_its_due_slots_to_the_next_leader() {

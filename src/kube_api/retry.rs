@@ -10,9 +10,9 @@ const WATCH_DELAY_MIN: Duration = Duration::from_millis(200);
 /// Maximum delay after a failure of a watch: changes during it take effect late.
 const WATCH_DELAY_MAX: Duration = Duration::from_secs(10);
 
-/// Maximum delay after a failure of a watch without an answer. After an outage, shards wait for the watch of CronJobs
-/// before they create the Jobs that are overdue.
-pub(super) const UNREACHABLE_DELAY_MAX: Duration = Duration::from_secs(2);
+/// Maximum delay after a failure of an interrupted watch. After an outage, shards wait for the watch of CronJobs before
+/// they create the Jobs that are overdue.
+pub(super) const INTERRUPTED_DELAY_MAX: Duration = Duration::from_secs(2);
 
 pub(super) const WATCH_DELAYS: BackOff = BackOff {
     first: WATCH_DELAY_MIN,
@@ -54,10 +54,14 @@ impl Retry {
         self.fail_within(self.back_off.longest);
     }
 
-    /// Records a failure, and pauses at most this long after it.
+    /// Records a failure, and pauses at most this long after it. A pause that this shortens does not lengthen later ones.
     pub fn fail_within(&mut self, longest: Duration) {
-        self.n_failures = self.n_failures.saturating_add(1);
-        self.due = Some(self.back_off.after(self.n_failures).min(longest));
+        let n_failures = self.n_failures.saturating_add(1);
+        let pause = self.back_off.after(n_failures);
+        if pause <= longest {
+            self.n_failures = n_failures;
+        }
+        self.due = Some(pause.min(longest));
     }
 
     /// Records a success: the next failure counts as the first.
@@ -104,5 +108,16 @@ mod tests {
         retry.reset();
         retry.fail();
         check(&mut retry, 199, 201).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn shortened_pauses_do_not_lengthen_later_ones() {
+        let mut retry = Retry::new(BACK_OFF);
+        for _ in 0..20 {
+            retry.fail_within(Duration::from_millis(500));
+        }
+        check(&mut retry, 499, 501).await;
+        retry.fail();
+        check(&mut retry, 799, 801).await;
     }
 }

@@ -71,6 +71,7 @@ pub(super) fn list_and_watch<K: Kind>(
         next_step: from.map_or(WatchStep::Begin, |through| WatchStep::Open { through }),
         ready: VecDeque::new(),
         retry: Retry::new(WATCH_DELAYS),
+        is_interrupted: false,
     };
     futures::stream::unfold(watch, |mut watch| async move {
         let item = watch.next().await;
@@ -118,12 +119,8 @@ struct ListWatch<K: Kind> {
     /// Items of the last answer, delivered first.
     ready: VecDeque<WatchItem>,
     retry: Retry,
-}
-
-/// A reason to end the wait for an event.
-enum WatchWakeup<C> {
-    Selection,
-    Event(Option<kube::Result<Box<WatchEvent<Received<C>>>>>),
+    /// Whether [`WatchStage::Interrupted`] was announced, and no watch has been opened and no list has ended since.
+    is_interrupted: bool,
 }
 
 impl<K: Kind> ListWatch<K> {
@@ -264,6 +261,7 @@ impl<K: Kind> ListWatch<K> {
     /// The list is complete. A watch from this version follows.
     fn end_list(&mut self, through: ResourceVersion) {
         self.retry.reset();
+        self.is_interrupted = false;
         if let Some(cache) = self.kind.cache() {
             cache.complete(through);
         }
@@ -289,6 +287,7 @@ impl<K: Kind> ListWatch<K> {
                 if let Some(cache) = self.kind.cache().filter(|_| self.is_selected_by_server()) {
                     cache.clear();
                 }
+                self.is_interrupted = false;
                 self.announce(WatchStage::Watching(through), shown);
                 self.next_step = WatchStep::Events {
                     events: Box::pin(events),
@@ -317,17 +316,22 @@ impl<K: Kind> ListWatch<K> {
     }
 
     async fn wait_for_event(&mut self, mut events: Events<K::Content>, through: ResourceVersion) {
-        let wakeup = tokio::select! {
+        let event = tokio::select! {
             biased;
-            () = self.wanted.changed() => WatchWakeup::Selection,
-            event = events.next() => WatchWakeup::Event(event.map(|event| event.map(Box::new))),
+            () = self.wanted.changed() => {
+                self.next_step = if self.lacks_wanted_shards() {
+                    WatchStep::Open { through }
+                } else {
+                    WatchStep::Events { events, through }
+                };
+                return;
+            }
+            event = events.next() => event,
         };
-        match wakeup {
-            WatchWakeup::Selection if self.lacks_wanted_shards() => self.next_step = WatchStep::Open { through },
-            WatchWakeup::Selection => self.next_step = WatchStep::Events { events, through },
-            WatchWakeup::Event(None) => self.next_step = self.interrupted(through),
-            WatchWakeup::Event(Some(Ok(event))) => self.handle_event(*event, events, through),
-            WatchWakeup::Event(Some(Err(error))) => {
+        match event {
+            None => self.next_step = self.interrupted(through),
+            Some(Ok(event)) => self.handle_event(event, events, through),
+            Some(Err(error)) => {
                 let is_lost = matches!(error, kube::Error::SerdeError(_));
                 let next = if is_lost {
                     WatchStep::Begin

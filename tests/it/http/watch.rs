@@ -11,7 +11,7 @@ use cronwheel::{
         watch::{self, WatchObserver, WatchRequest},
     },
     schedule::Zone,
-    shard::{Input, Scope, input::WatchStage},
+    shard::{Input, ResourceVersion, Scope, input::WatchStage},
 };
 use futures::{Stream, StreamExt};
 use serde_json::json;
@@ -334,6 +334,44 @@ async fn list_with_an_expired_continue_token_is_retried_with_back_off() {
     let first_page = list("11", "more", &[cron_job("a", 3, "false")]);
     let expired = status(410, "Expired", "the provided continue parameter is too old");
     check_back_off(&[(200, first_page), (410, expired)]).await;
+}
+
+/// A load balancer answers in place of an API server that is away, and a restarting one refuses everything at first.
+#[tokio::test(start_paused = true)]
+async fn interrupted_watch_is_retried_within_two_seconds() {
+    let mut script = Script::default()
+        .respond(200, list("11", "", &[]))
+        .respond(200, bookmark("12"));
+    for code in [503, 429, 500, 502, 403, 504, 403] {
+        script = script.respond(code, status(code, "", "away"));
+    }
+    let script = script.respond(200, list("12", "", &[])).respond(200, "");
+    let mut stream = std::pin::pin!(watch::cron_jobs(script.client(), Scope::Cluster, decoder(), None));
+    let open_again = WatchStage::Watching(ResourceVersion(12));
+    let mut stages = Vec::new();
+    let until_open = async {
+        while stages.last() != Some(&open_again) {
+            if let Some(WatchItem::Input(Input::WatchUpdated(update))) = stream.next().await {
+                stages.push(update.stage);
+            }
+        }
+    };
+    // 0.2 + 0.4 + 0.8 + 1.6 + 2 + 2 + 2 seconds.
+    timeout(Duration::from_secs(10), until_open).await.unwrap();
+    let interrupted = WatchStage::Interrupted;
+    assert_eq!(
+        stages[3..],
+        [
+            interrupted,
+            interrupted,
+            interrupted,
+            interrupted,
+            WatchStage::NotPermitted,
+            interrupted,
+            WatchStage::NotPermitted,
+            open_again
+        ]
+    );
 }
 
 /// Asserts that a list that always gets these answers is begun again with back-off.

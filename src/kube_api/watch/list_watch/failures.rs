@@ -4,7 +4,7 @@ use super::{ListWatch, WatchStep};
 use crate::{
     kube_api::{
         objects::classify::error_text,
-        retry::UNREACHABLE_DELAY_MAX,
+        retry::INTERRUPTED_DELAY_MAX,
         watch::{WatchItem, kinds::Kind},
     },
     shard::{ShardSet, input::WatchStage},
@@ -21,16 +21,22 @@ impl<K: Kind> ListWatch<K> {
         } else {
             None
         };
-        if code == Some(403) {
-            self.announce(WatchStage::NotPermitted, ShardSet::EMPTY);
-        }
         let is_too_old = code == Some(410);
-        if is_too_old && !matches!(next, WatchStep::Begin) {
-            self.retry.reset();
+        let is_of_list = matches!(next, WatchStep::Begin);
+        match code {
+            Some(410) if !is_of_list => self.retry.reset(),
+            Some(410) => {}
+            Some(403) => self.announce(WatchStage::NotPermitted, ShardSet::EMPTY),
+            // A load balancer may answer in place of an API server that is away.
+            _ => {
+                self.is_interrupted = true;
+                self.announce(WatchStage::Interrupted, ShardSet::EMPTY);
+            }
         }
-        if code.is_none() {
-            self.retry.fail_within(UNREACHABLE_DELAY_MAX);
-            self.announce(WatchStage::Interrupted, ShardSet::EMPTY);
+        // A list is expensive for a server that answers.
+        let is_soon = self.is_interrupted && !is_of_list;
+        if is_soon || code.is_none() {
+            self.retry.fail_within(INTERRUPTED_DELAY_MAX);
         } else {
             self.retry.fail();
         }

@@ -37,7 +37,7 @@ use crate::{
     kube_api::{
         objects::decode::Received,
         ordered_watch::OrderedReceiver,
-        retry::{Retry, WATCH_DELAYS},
+        retry::{INTERRUPTED_DELAY_MAX, Retry, WATCH_DELAYS},
         watch::{
             cron_job_cache::CronJobCache,
             delivered_versions::DeliveredVersion,
@@ -72,6 +72,7 @@ pub(super) fn list_and_watch<K: Kind>(
         ready: VecDeque::new(),
         retry: Retry::new(WATCH_DELAYS),
         is_interrupted: false,
+        is_silent: false,
     };
     futures::stream::unfold(watch, |mut watch| async move {
         let item = watch.next().await;
@@ -121,6 +122,8 @@ struct ListWatch<K: Kind> {
     retry: Retry,
     /// Whether [`WatchStage::Interrupted`] was announced, and no watch has been opened and no list has ended since.
     is_interrupted: bool,
+    /// Whether the watch has delivered nothing since it was opened.
+    is_silent: bool,
 }
 
 impl<K: Kind> ListWatch<K> {
@@ -287,7 +290,7 @@ impl<K: Kind> ListWatch<K> {
                 if let Some(cache) = self.kind.cache().filter(|_| self.is_selected_by_server()) {
                     cache.clear();
                 }
-                self.is_interrupted = false;
+                (self.is_interrupted, self.is_silent) = (false, true);
                 self.announce(WatchStage::Watching(through), shown);
                 self.next_step = WatchStep::Events {
                     events: Box::pin(events),
@@ -329,7 +332,13 @@ impl<K: Kind> ListWatch<K> {
             event = events.next() => event,
         };
         match event {
-            None => self.next_step = self.interrupted(through),
+            None => {
+                // A server that ends every watch at once would get requests without a pause.
+                if self.is_silent {
+                    self.retry.fail_within(INTERRUPTED_DELAY_MAX);
+                }
+                self.next_step = self.interrupted(through);
+            }
             Some(Ok(event)) => self.handle_event(event, events, through),
             Some(Err(error)) => {
                 let is_lost = matches!(error, kube::Error::SerdeError(_));
@@ -363,6 +372,7 @@ impl<K: Kind> ListWatch<K> {
             }
         };
         self.retry.reset();
+        self.is_silent = false;
         // Publish the version before reading the wanted shards, as `DeliveredVersion` requires.
         self.note_version(through);
         self.delivered_version.advance_to(through);

@@ -374,6 +374,24 @@ async fn interrupted_watch_is_retried_within_two_seconds() {
     );
 }
 
+#[tokio::test(start_paused = true)]
+async fn watch_that_ends_at_once_is_reopened_with_back_off() {
+    const N_WATCHES: usize = 5;
+    let mut script = Script::default().respond(200, list("11", "", &[]));
+    for _ in 0..N_WATCHES {
+        script = script.respond(200, "").respond(200, list("11", "", &[]));
+    }
+    let mut stream = std::pin::pin!(watch::cron_jobs(script.client(), Scope::Cluster, decoder(), None));
+    let mut attempts = std::pin::pin!(async {
+        while script.lines().len() < 2 * N_WATCHES {
+            stream.next().await.unwrap();
+        }
+    });
+    // 0.2 + 0.4 + 0.8 + 1.6 seconds.
+    assert!(timeout(Duration::from_millis(2_900), &mut attempts).await.is_err());
+    assert!(timeout(Duration::from_millis(200), &mut attempts).await.is_ok());
+}
+
 /// Asserts that a list that always gets these answers is begun again with back-off.
 async fn check_back_off(answers: &[(u16, String)]) {
     const N_LISTS: usize = 8;

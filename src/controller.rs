@@ -150,6 +150,8 @@ struct Session {
     latest_proof: OrderedSender<Option<JobsLabelled>>,
     /// The instant of the next eviction of a member, unless its Lease is renewed.
     next_eviction: OrderedSender<Option<BootInstant>>,
+    /// The number of fences of this replica. A fence ends the requests of the watches.
+    n_fences: OrderedSender<u64>,
     /// Whether the API server returned to an older history, as after a restore of etcd. That ends this session.
     went_back: OrderedSender<bool>,
 }
@@ -187,6 +189,7 @@ impl Session {
             proofs: OrderedSender::new(None),
             latest_proof: OrderedSender::new(None),
             next_eviction: OrderedSender::new(None),
+            n_fences: OrderedSender::new(0),
         }
     }
 

@@ -54,6 +54,8 @@ pub struct ElectionChannels {
     pub leadership: watch::Sender<Leadership>,
     /// Whether the history of the API server went back, which ends this session.
     pub went_back: OrderedSender<bool>,
+    /// The number of fences. A change ends the requests of the watches.
+    pub n_fences: OrderedSender<u64>,
     /// The client of writes. A fence resets its connections, so that no write in flight arrives late.
     pub writes: ApiClient,
     /// Phase of the shutdown; it starts the handover of all shards.
@@ -281,6 +283,7 @@ impl ElectionTask {
                 self.channels.metrics.fences.inc();
                 tracing::warn!("fenced: the member Lease was not renewed in time, and nothing is sent until it is");
                 self.channels.writes.reset_connections();
+                self.channels.n_fences.update(|n_fences| n_fences + 1);
             }
             ElectionEffect::Lead {
                 shard_term,

@@ -160,6 +160,7 @@ impl Session {
             jobs_labelled: self.latest_proof.clone(),
             next_eviction: self.next_eviction.clone(),
             leadership: self.leadership.clone(),
+            n_fences: self.n_fences.clone(),
             went_back: self.went_back.clone(),
             writes: self.connections.writes.clone(),
             phase: self.phases.subscribe(),

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     kube_api::{
         ApiClient, Decoder,
-        watch::{WatchedShards, cron_jobs, jobs, observed},
+        watch::{WatchedShards, cron_jobs, ended_by_fences, jobs, observed},
     },
     shard::{Input, Scope},
     telemetry::metrics::WatchMetrics,
@@ -52,7 +52,8 @@ impl Session {
                 metrics: metrics.clone(),
                 health: healths.begin(resource, scope.clone(), self.clock.clone()),
             };
-            let client = observed(self.connections.watches.clone(), observer.clone());
+            let client = ended_by_fences(self.connections.watches.clone(), self.n_fences.subscribe());
+            let client = observed(client, observer.clone());
             let channels = WatchChannels {
                 inputs: inputs.clone(),
                 went_back: self.went_back.clone(),

@@ -7,6 +7,7 @@
 mod compressed_cron_job;
 pub mod cron_job_cache;
 pub mod delivered_versions;
+mod fenced;
 mod kinds;
 mod list_watch;
 pub mod lists;
@@ -18,11 +19,14 @@ use std::sync::Arc;
 use futures::Stream;
 use kube::Client;
 
-pub use self::observed::{WatchObserver, WatchRequest, observed};
 use self::{
     delivered_versions::{DeliveredVersion, DeliveredVersions},
     kinds::{CronJobs, Jobs},
     list_watch::list_and_watch,
+};
+pub use self::{
+    fenced::ended_by_fences,
+    observed::{WatchObserver, WatchRequest, observed},
 };
 use crate::{
     kube_api::{
@@ -78,8 +82,8 @@ pub struct WatchedShards {
     pub delivered: DeliveredVersions,
 }
 
-/// Lists and watches the CronJobs of a scope: all, or those of some shards. Caches all if the server does not select.
-/// Never ends.
+/// Lists and watches the CronJobs of a scope: all, or those of some shards. If the server does not select by
+/// shard, all CronJobs are cached. Never ends.
 pub fn cron_jobs(
     client: Client,
     scope: Scope,

@@ -292,6 +292,29 @@ async fn unwanted_shard_leaves_the_watch() {
     assert_eq!(next_job(&mut items).await, "four");
 }
 
+/// The network may lose the packets of a connection without an error.
+#[tokio::test(start_paused = true)]
+async fn fence_reopens_a_silent_watch() {
+    let bench = Bench::new();
+    let n_fences = OrderedSender::new(0);
+    let client = Client::new(bench.api.client("controller"), "default");
+    let client = watch::ended_by_fences(client, n_fences.subscribe());
+    let mut items = pin!(bench.jobs(client));
+    until_watching(&mut items, &ShardSet::EMPTY).await;
+    bench.api.faults().add(Rule {
+        client: Some("controller".to_owned()),
+        ..Rule::new(Fault::StallWatch)
+    });
+    assert!(tokio::time::timeout(PATIENCE, items.next()).await.is_err());
+    n_fences.set(1);
+    let stage = |item: Option<WatchItem>| match item {
+        Some(WatchItem::Input(Input::WatchUpdated(update))) => Some(update.stage),
+        _ => None,
+    };
+    assert_eq!(stage(items.next().await), Some(WatchStage::Interrupted));
+    until_watching(&mut items, &ShardSet::EMPTY).await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn broken_or_expired_watch_resumes_without_a_gap() {
     for fault in [

@@ -49,6 +49,7 @@ async fn renewals_send_no_commands_to_the_shards() {
         jobs_labelled: OrderedSender::new(None),
         next_eviction: OrderedSender::new(None),
         leadership: leadership.clone(),
+        n_fences: OrderedSender::new(0),
         went_back: OrderedSender::new(false),
         writes: ApiClient::new(WriteConnections::from_clients(vec![client.clone()])),
         phase: phases.subscribe(),

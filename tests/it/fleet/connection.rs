@@ -13,12 +13,14 @@ use std::{
 };
 
 use apisim::{Api, ApiBody, ApiService, ConnectionLost, WallClock};
+use bytes::Bytes;
 use cronwheel::{
     controller::clock::SimulatedWall,
     kube_api::{http::ApiConnection, ordered_watch::OrderedSender},
 };
+use futures::{StreamExt as _, stream};
 use http::{Method, Request, Response, StatusCode};
-use http_body_util::BodyExt as _;
+use http_body_util::{BodyExt, BodyStream, StreamBody, combinators::UnsyncBoxBody};
 use kube::client::Body;
 use tower::Service;
 
@@ -26,6 +28,8 @@ use super::records::{Records, Write, WriteKind};
 
 /// The sender considers a connection without traffic dead after this time.
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
+
+type ResponseBody = UnsyncBoxBody<Bytes, ConnectionLost>;
 
 /// The number of creates until the process is frozen. Zero means never.
 pub(super) type FreezeAtCreate = Arc<AtomicU64>;
@@ -40,6 +44,8 @@ pub(super) struct Connection {
     pub(super) process: u64,
     pub(super) machine: SimulatedWall,
     pub(super) is_cut: OrderedSender<bool>,
+    /// The number of outages in which the open watches of CronJobs and Jobs were lost without an error.
+    pub(super) n_lost_watches: OrderedSender<u64>,
     pub(super) freeze_at_create: FreezeAtCreate,
     /// Whether the next Lease write panics. Applies once.
     pub(super) fail_lease_task: Arc<AtomicBool>,
@@ -90,6 +96,7 @@ struct ParsedRequest {
     write: Option<WriteKind>,
     is_lease_write: bool,
     is_watch: bool,
+    watches_leases: bool,
     job_list: Option<JobList>,
     /// The name of the CronJob or Job.
     name: String,
@@ -115,6 +122,7 @@ impl ParsedRequest {
             write,
             is_lease_write: path.contains("/leases") && !is_get,
             is_watch: query.contains("watch="),
+            watches_leases: query.contains("watch=") && path.contains("/leases"),
             job_list: is_job_list.then(|| JobList {
                 is_unlabelled: query.contains("labelSelector=%21"),
                 least_version: least_version(query),
@@ -152,7 +160,7 @@ impl Drop for InFlightCreate {
 }
 
 impl Connection {
-    async fn deliver(self, request: Request<Body>) -> Result<Response<ApiBody>, ConnectionLost> {
+    async fn deliver(self, request: Request<Body>) -> Result<Response<ResponseBody>, ConnectionLost> {
         let mut parsed = ParsedRequest::of(&request);
         let (parts, body) = request.into_parts();
         let body = body.collect().await.map_err(|_| ConnectionLost)?.to_bytes();
@@ -198,7 +206,7 @@ impl Connection {
         mut self,
         request: Request<Body>,
         parsed: ParsedRequest,
-    ) -> Result<Response<ApiBody>, ConnectionLost> {
+    ) -> Result<Response<ResponseBody>, ConnectionLost> {
         let balanced = self.balanced.as_ref().map(|balanced| balanced.lock().unwrap().open());
         if let Some((_, front_end)) = &balanced {
             self.service = self.service.clone().at_front_end(*front_end);
@@ -206,14 +214,32 @@ impl Connection {
         let list_service = self.job_lists.as_mut().filter(|_| parsed.job_list.is_some());
         let response = list_service.unwrap_or(&mut self.service).call(request);
         if parsed.is_watch {
-            return response.await;
+            let response = response.await?;
+            return Ok(if parsed.watches_leases {
+                response.map(BodyExt::boxed_unsync)
+            } else {
+                response.map(|body| self.until_lost(body))
+            });
         }
         let mut response = response.await?;
         if let Some((connection, _)) = balanced {
             response.extensions_mut().insert(connection);
         }
         self.record_result(&parsed, response.status());
-        Ok(response)
+        Ok(response.map(BodyExt::boxed_unsync))
+    }
+
+    /// Delivers a watch until it is lost. From then on it is silent.
+    fn until_lost(&self, body: ApiBody) -> ResponseBody {
+        let parts = (BodyStream::new(body), self.n_lost_watches.subscribe());
+        let frames = stream::unfold(parts, |(mut frames, mut n_lost)| async move {
+            tokio::select! {
+                biased;
+                () = n_lost.changed() => std::future::pending().await,
+                frame = frames.next() => Some((frame?, (frames, n_lost))),
+            }
+        });
+        StreamBody::new(frames).boxed_unsync()
     }
 
     /// Counts a create as in flight until the caller drops the returned value.
@@ -271,9 +297,9 @@ impl Connection {
 }
 
 impl Service<Request<Body>> for Connection {
-    type Response = Response<ApiBody>;
+    type Response = Response<ResponseBody>;
     type Error = ConnectionLost;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<ApiBody>, ConnectionLost>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<ResponseBody>, ConnectionLost>> + Send>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ConnectionLost>> {
         Poll::Ready(Ok(()))

@@ -48,6 +48,8 @@ pub(super) struct Pod {
     /// The wall clock of its machine.
     pub(super) wall: SimulatedWall,
     pub(super) is_cut: OrderedSender<bool>,
+    /// The number of outages in which its open watches of CronJobs and Jobs were lost without an error.
+    pub(super) n_lost_watches: OrderedSender<u64>,
     /// The API server of its watches.
     pub(super) front_end: usize,
     /// The API server of its watches of CronJobs and Jobs, if different.
@@ -103,6 +105,7 @@ impl Pod {
             process: number,
             machine: self.wall.clone(),
             is_cut: self.is_cut.clone(),
+            n_lost_watches: self.n_lost_watches.clone(),
             freeze_at_create: Arc::clone(&self.freeze_at_create),
             fail_lease_task: Arc::clone(&self.fail_lease_task),
             lease_response_delay_millis: Arc::clone(&self.lease_response_delay_millis),

@@ -29,6 +29,7 @@ impl Fleet {
             identity: (name.to_owned(), format!("uid-{name}")),
             wall: SimulatedWall::starting_at(self.now()),
             is_cut: OrderedSender::new(false),
+            n_lost_watches: OrderedSender::new(0),
             front_end: 0,
             object_watches_at: None,
             job_lists_at: None,
@@ -167,6 +168,20 @@ impl Fleet {
         for rule in rules {
             self.api.faults().remove(rule);
         }
+        self.with(name, |pod| pod.is_cut.set(false));
+    }
+
+    /// Loses all packets of a Pod. Its open watches of CronJobs and Jobs stay silent even after packets arrive again:
+    /// the API server repeats their data late. A watch of Leases has a keep-alive.
+    pub(in crate::fleet) fn lose_packets(&self, name: &str) {
+        self.with(name, |pod| {
+            pod.is_cut.set(true);
+            pod.n_lost_watches.update(|n_lost| n_lost + 1);
+        });
+    }
+
+    /// Ends `lose_packets`.
+    pub(in crate::fleet) fn deliver_packets(&self, name: &str) {
         self.with(name, |pod| pod.is_cut.set(false));
     }
 

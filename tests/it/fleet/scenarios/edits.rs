@@ -7,7 +7,7 @@ use futures::future::join_all;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::begin;
+use super::{THREE, begin};
 use crate::fleet::{Size, cluster::Fleet, load::Plan, oracle::OBSERVATION_DELAY_MAX, play};
 
 /// The number of CronJobs whose runs wait during the outage.
@@ -152,4 +152,46 @@ fn f_31_pending_runs_follow_the_latest_change_while_creates_are_throttled() {
 #[test]
 fn f_31_pending_runs_follow_the_latest_change_during_an_outage() {
     change_waiting_runs(300, &Rule::new(Fault::Outage));
+}
+
+/// Loses all packets of the replicas for half a minute, in which users suspend CronJobs. A run of these was due
+/// meanwhile.
+fn suspend_while_packets_are_lost(seed: u64, replicas: &[&str]) {
+    let size = Size {
+        n_cron_jobs: 12,
+        n_shards: 16,
+    };
+    play(seed, size, async |fleet| {
+        let names = ["one", "two", "three", "four"];
+        join_all(names.map(|name| fleet.create_cron_job(Plan::every(1, name)))).await;
+        for replica in replicas {
+            fleet.add(replica);
+            fleet.change(replica, |pod| pod.is_alone = replicas.len() == 1);
+        }
+        fleet.start_all(replicas);
+        fleet.at(1, 50.0).await;
+        fleet.allow_late(fleet.now(), 40.0);
+        for replica in replicas {
+            fleet.lose_packets(replica);
+        }
+        fleet.at(2, 10.0).await;
+        for name in names {
+            Edit::Suspend.make(fleet, name).await;
+        }
+        fleet.at(2, 20.0).await;
+        for replica in replicas {
+            fleet.deliver_packets(replica);
+        }
+        fleet.at(3, 30.0).await;
+    });
+}
+
+#[test]
+fn f_31_cron_jobs_suspended_while_packets_are_lost_start_nothing() {
+    suspend_while_packets_are_lost(302, &THREE);
+}
+
+#[test]
+fn f_31_a_lone_replica_also_opens_its_watch_again_after_lost_packets() {
+    suspend_while_packets_are_lost(303, &["a"]);
 }

@@ -76,7 +76,7 @@ impl WatchChannels {
                 None
             }
             WatchItem::CacheFull => {
-                self.selection.keep_overflows.inc();
+                self.selection.cache_overflows.inc();
                 tracing::info!(
                     "the cache of CronJobs is full: shards that are taken over are listed until the next complete list"
                 );
@@ -118,7 +118,7 @@ impl WatchChannels {
             WatchStage::ListDone => tracing::info!(resource, ?scope, "list complete"),
             stage @ (WatchStage::Watching(_) | WatchStage::NotPermitted | WatchStage::Interrupted) => {
                 let n_shards = update.shards.len();
-                tracing::debug!(resource, n_shards, ?stage, "shards selected");
+                tracing::debug!(resource, n_shards, ?stage, "watch stage");
             }
         }
     }

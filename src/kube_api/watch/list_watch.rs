@@ -253,8 +253,9 @@ impl<K: Kind> ListWatch<K> {
         for object in page.items {
             self.take_applied(object, &listed);
         }
-        let is_in_vain = self.selected.is_empty() && self.kind.cache().is_some_and(CronJobCache::is_full);
-        if pages.next.is_some() && !is_in_vain {
+        // No shard is selected and the cache is full.
+        let serves_no_one = self.selected.is_empty() && self.kind.cache().is_some_and(CronJobCache::is_full);
+        if pages.next.is_some() && !serves_no_one {
             self.next_step = WatchStep::Page { pages, from };
             return;
         }
@@ -279,7 +280,7 @@ impl<K: Kind> ListWatch<K> {
     async fn open(&mut self, through: ResourceVersion) {
         self.note_version(through);
         self.selected = self.wanted.see();
-        let (selector, shown) = if self.is_selected_by_server() {
+        let (selector, covered) = if self.is_selected_by_server() {
             (self.kind.selector(&self.selected), self.selected)
         } else {
             (Selector::default(), ShardSet::EVERY)
@@ -291,7 +292,7 @@ impl<K: Kind> ListWatch<K> {
                     cache.clear();
                 }
                 (self.is_interrupted, self.is_silent) = (false, true);
-                self.announce(WatchStage::Watching(through), shown);
+                self.announce(WatchStage::Watching(through), covered);
                 self.next_step = WatchStep::Events {
                     events: Box::pin(events),
                     through,

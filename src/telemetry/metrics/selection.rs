@@ -15,7 +15,7 @@ pub struct SelectionMetrics {
     /// CronJobs of other replicas' shards that the API server sent.
     pub passed_over: IntCounter,
     /// Overflows of the cache of other replicas' CronJobs.
-    pub keep_overflows: IntCounter,
+    pub cache_overflows: IntCounter,
 }
 
 impl SelectionMetrics {
@@ -35,7 +35,7 @@ impl Register<'_> {
             lists_by_server: lists.with_label_values(&["server"]),
             lists_by_replica: lists.with_label_values(&["replica"]),
             passed_over: self.counter(&table::CRON_JOBS_PASSED_OVER),
-            keep_overflows: self.counter(&table::CRON_JOBS_KEEP_OVERFLOWS),
+            cache_overflows: self.counter(&table::CRON_JOBS_CACHE_OVERFLOWS),
         }
     }
 }

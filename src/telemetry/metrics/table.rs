@@ -148,7 +148,7 @@ table! {
     CRON_JOBS_PASSED_OVER: Counter "cronwheel_cron_jobs_passed_over_total" []
         "Received CronJobs of shards that this replica does not hold. Only their uid is decoded.",
         "Without ShardedListAndWatch, follows the status writes of other replicas. With it, a few when shards move.";
-    CRON_JOBS_KEEP_OVERFLOWS: Counter "cronwheel_cron_jobs_keep_overflows_total" []
+    CRON_JOBS_CACHE_OVERFLOWS: Counter "cronwheel_cron_jobs_cache_overflows_total" []
         "Times that the cache of all CronJobs exceeded 64 MiB and was dropped. Shards that are taken over are then listed.",
         "Expected in large clusters without ShardedListAndWatch, once after each list. The feature gate makes handovers faster there.";
     CLOCK_SKEW: Gauge "cronwheel_clock_skew_seconds" []

@@ -151,7 +151,7 @@ impl Samples<'_> {
             "Lists of CronJobs" => vec![self.rate("cronwheel_cron_job_lists_total", &["selected_by"])],
             "CronJobs of other replicas" => rates(&[
                 "cronwheel_cron_jobs_passed_over_total",
-                "cronwheel_cron_jobs_keep_overflows_total",
+                "cronwheel_cron_jobs_cache_overflows_total",
             ]),
             "Jobs that were labelled" => rates(&["cronwheel_jobs_labelled_total"]),
             "Clock against the API server's" => vec![self.each("cronwheel_clock_skew_seconds")],

@@ -121,7 +121,7 @@ fn moves() -> Row {
             )
             .query(
                 "overflows",
-                "sum(rate(cronwheel_cron_jobs_keep_overflows_total{@}[$__rate_interval]))",
+                "sum(rate(cronwheel_cron_jobs_cache_overflows_total{@}[$__rate_interval]))",
             ),
             lines(
                 "Jobs that were labelled",

@@ -15,7 +15,7 @@ const UNCHANGED: [(&str, &str); 5] = [
         "more requests than a queue of thousands holds",
     ),
     ("cronwheel_start_overs_total", "a restore of etcd: outages::restore"),
-    ("cronwheel_cron_jobs_keep_overflows_total", "64 MiB of CronJobs"),
+    ("cronwheel_cron_jobs_cache_overflows_total", "64 MiB of CronJobs"),
     (
         "cronwheel_clock_alarm",
         "an API server with another clock than this machine's",

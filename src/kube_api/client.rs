@@ -217,7 +217,7 @@ impl ApiClient {
     async fn send(&self, request: Request, body_max_bytes: usize) -> Result<(RawAnswer, usize), ExchangeError> {
         let life = self.limits.map(|limits| limits.life.min(REQUEST_TIMEOUT));
         let request = match life {
-            Some(life) => request.lives(life),
+            Some(life) => request.with_server_timeout(life),
             None => request,
         };
         let timeout = life.unwrap_or(REQUEST_TIMEOUT);

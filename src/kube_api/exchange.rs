@@ -77,7 +77,7 @@ impl Request {
     }
 
     /// Sets the timeout after which the server gives up the request.
-    pub(super) fn lives(mut self, timeout: Duration) -> Request {
+    pub(super) fn with_server_timeout(mut self, timeout: Duration) -> Request {
         let separator = if self.path_and_query.contains('?') { '&' } else { '?' };
         // Zero would mean no timeout.
         let millis = timeout.as_millis().max(1);

@@ -302,7 +302,13 @@ impl LeaseApi {
         body_max_bytes: usize,
         timeout: Duration,
     ) -> Result<RawAnswer, ExchangeError> {
-        exchange::send(&self.client, request.lives(timeout), body_max_bytes, timeout).await
+        exchange::send(
+            &self.client,
+            request.with_server_timeout(timeout),
+            body_max_bytes,
+            timeout,
+        )
+        .await
     }
 
     fn leases_path(&self) -> String {

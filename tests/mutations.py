@@ -68,7 +68,7 @@ FLEET = {
     "list-older-than-the-watch": ("src/controller/list_task.rs", "Freshness::NotOlderThan)", "|_| Freshness::NotOlderThan(ResourceVersion(1)))", "f_12"),
     "cache-without-a-list-of-all-cron-jobs": ("src/kube_api/watch/list_watch.rs", "let selector = if is_of_all {", "let selector = if is_of_all && false {", "f_08"),
     "cache-used-before-the-watch-is-current": ("src/controller/list_task/cron_jobs.rs", "if version >= target {", "if version.0 > 0 {", "where_nothing_changes"),
-    "deleted-cron-job-stays-cached": ("src/kube_api/watch/list_watch.rs", "            cache.remove(uid);\n", "            let _ = cache;\n", "f_14"),
+    "deleted-cron-job-stays-cached": ("src/kube_api/watch/list_watch/objects.rs", "            cache.remove(uid);\n", "            let _ = cache;\n", "f_14"),
     "list-older-than-the-proof-of-labels": ("src/controller/list_task/jobs.rs", "*version = proof.version.max(*version);", "*version = proof.version.min(*version);", "is_not_older_than_the_proof"),
     "proof-of-labels-ignored": ("src/controller/latest_proof.rs", "proof.counts_at(self.clock.now())", "proof.counts_at(self.clock.now()) && proof.version.0 == 0", "cost_nothing"),
     "list-with-unlabelled-jobs-is-a-proof": ("src/controller/list_task/jobs.rs", "listed.n_found == 0", "listed.n_found < 9_999", "f_30_unlabelled"),

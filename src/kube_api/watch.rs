@@ -21,7 +21,7 @@ use kube::Client;
 
 use self::{
     delivered_versions::{DeliveredVersion, DeliveredVersions},
-    kinds::{CronJobs, Jobs},
+    kinds::{CronJobs, Jobs, Selection},
     list_watch::list_and_watch,
 };
 pub use self::{
@@ -99,11 +99,11 @@ pub fn cron_jobs(
 
 /// Lists and watches the Jobs of a scope: all, or those with the label of some shards. Never ends.
 pub fn jobs(client: Client, scope: Scope, shards: Option<WatchedShards>) -> impl Stream<Item = WatchItem> + Send {
-    let (kind, wanted, delivered) = match shards {
-        None => (Jobs::All, every_shard(), DeliveredVersion::default()),
-        Some(WatchedShards { wanted, delivered }) => (Jobs::Labelled(delivered.count), wanted, delivered.jobs),
+    let (selection, wanted, delivered) = match shards {
+        None => (Selection::All, every_shard(), DeliveredVersion::default()),
+        Some(WatchedShards { wanted, delivered }) => (Selection::ByLabel(delivered.count), wanted, delivered.jobs),
     };
-    list_and_watch(client, scope, kind, wanted, delivered, None)
+    list_and_watch(client, scope, Jobs(selection), wanted, delivered, None)
 }
 
 /// Lists and watches the Jobs of a scope that have no label of any shard, or watches them from a version. After every
@@ -116,8 +116,8 @@ pub fn unlabelled_jobs(
     from: Option<ResourceVersion>,
     watch_secs: Option<u32>,
 ) -> impl Stream<Item = WatchItem> + Send {
-    let kind = Jobs::Unlabelled { count, watch_secs };
-    list_and_watch(client, scope, kind, every_shard(), DeliveredVersion::default(), from)
+    let jobs = Jobs(Selection::Unlabelled { count, watch_secs });
+    list_and_watch(client, scope, jobs, every_shard(), DeliveredVersion::default(), from)
 }
 
 /// The wanted shards of a selection that never changes.

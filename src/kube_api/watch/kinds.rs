@@ -13,31 +13,14 @@ use crate::{
     shard::{Input, ShardCount, ShardSet, Uid, WatchedResource},
 };
 
-/// The requests for the objects of some shards, and their conversion to inputs.
+/// The objects that are listed and watched, and their conversion to inputs.
 pub(super) trait Kind: Send + 'static {
     type Content: Content;
 
     const RESOURCE: WatchedResource;
 
-    /// The side that selects.
+    /// The selection of the objects.
     fn selection(&self) -> Selection;
-
-    /// Returns the selector of these shards.
-    fn selector(&self, shards: &ShardSet) -> Selector;
-
-    /// The duration of one watch request, in seconds; `None` leaves it to the API server.
-    fn watch_secs(&self) -> Option<u32> {
-        None
-    }
-
-    /// Whether the watch is of the Jobs without a label. It announces the version of every event and bookmark, as
-    /// [`WatchStage::Watching`]. It ends every few seconds, so only the other watches of the replica check after an
-    /// interruption whether the API server still has the same history.
-    ///
-    /// [`WatchStage::Watching`]: crate::shard::input::WatchStage::Watching
-    fn is_of_unlabelled(&self) -> bool {
-        false
-    }
 
     /// The cache of everything that a watch of all shards receives, if there is one.
     fn cache(&self) -> Option<&CronJobCache> {
@@ -56,39 +39,65 @@ pub(super) trait Kind: Send + 'static {
     fn deleted(&self, uid: Uid) -> Input;
 }
 
-/// The selection of a watch.
+/// How objects of other shards are left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Selection {
-    /// The selection never changes, and no list runs beside the watch.
-    Fixed,
+    /// All objects are wanted.
+    All,
+    /// The objects without a label of any shard are wanted, and no list runs beside the watch. It announces the version
+    /// of every event and bookmark, as [`WatchStage::Watching`]. It ends every few seconds, so only the other watches of
+    /// the replica check after an interruption whether the API server still has the same history.
+    ///
+    /// [`WatchStage::Watching`]: crate::shard::input::WatchStage::Watching
+    Unlabelled { count: ShardCount, watch_secs: Option<u32> },
     /// The selection follows the wanted shards, and every API server supports it.
-    ByLabel,
+    ByLabel(ShardCount),
     /// The selection follows the wanted shards. An API server that does not support the selector sends everything, so
     /// objects of other shards are passed over.
     ByHash(ShardCount),
 }
 
 impl Selection {
+    /// Whether the selection never changes.
+    pub(super) fn is_fixed(self) -> bool {
+        matches!(self, Selection::All | Selection::Unlabelled { .. })
+    }
+
+    /// The duration of one watch request, in seconds; `None` leaves it to the API server.
+    pub(super) fn watch_secs(self) -> Option<u32> {
+        match self {
+            Selection::Unlabelled { watch_secs, .. } => watch_secs,
+            Selection::All | Selection::ByLabel(_) | Selection::ByHash(_) => None,
+        }
+    }
+
+    /// Returns the selector of these shards.
+    pub(super) fn selector(self, shards: &ShardSet) -> Selector {
+        match self {
+            Selection::All => Selector::default(),
+            Selection::Unlabelled { count, .. } => Selector::by_label(format!("!{}", count.label_key())),
+            Selection::ByLabel(count) => count
+                .label_selector(shards)
+                .map_or_else(|| nothing(count), Selector::by_label),
+            Selection::ByHash(count) => count
+                .shard_selector(shards)
+                .map_or_else(|| nothing(count), Selector::by_hash),
+        }
+    }
+
     /// Returns the selector of a request for one object, which shows the current version and whether a server would
     /// select. It has no labels: to find an object that no label selector matches, a server might look at all.
     pub(super) fn probe(self) -> Selector {
-        let shards = match self {
-            Selection::Fixed | Selection::ByLabel => None,
-            Selection::ByHash(count) => count.shard_selector(&ShardSet::all(count)),
-        };
-        Selector {
-            labels: String::new(),
-            shards,
+        match self {
+            Selection::All | Selection::Unlabelled { .. } | Selection::ByLabel(_) => Selector::default(),
+            Selection::ByHash(count) => self.selector(&ShardSet::all(count)),
         }
     }
 }
 
 /// Matches no object; a watch with it still receives bookmarks.
-fn selector_of_nothing(count: ShardCount) -> Selector {
-    Selector {
-        labels: format!("{}=none", count.label_key()),
-        shards: None,
-    }
+fn nothing(count: ShardCount) -> Selector {
+    Selector::by_label(format!("{}=none", count.label_key()))
 }
 
 /// CronJobs: all, or those of some shards, by the hash of their uid if the server selects. CronJobs of other shards are
@@ -105,23 +114,8 @@ impl Kind for CronJobs {
     const RESOURCE: WatchedResource = WatchedResource::CronJobs;
 
     fn selection(&self) -> Selection {
-        match &self.cache {
-            None => Selection::Fixed,
-            Some(cache) => Selection::ByHash(cache.count),
-        }
-    }
-
-    fn selector(&self, shards: &ShardSet) -> Selector {
-        let Some(cache) = &self.cache else {
-            return Selector::default();
-        };
-        match cache.count.shard_selector(shards) {
-            Some(shards) => Selector {
-                labels: String::new(),
-                shards: Some(shards),
-            },
-            None => selector_of_nothing(cache.count),
-        }
+        let cache = self.cache.as_ref();
+        cache.map_or(Selection::All, |cache| Selection::ByHash(cache.count))
     }
 
     fn cache(&self) -> Option<&CronJobCache> {
@@ -148,19 +142,8 @@ impl Kind for CronJobs {
     }
 }
 
-/// The watched Jobs.
-pub(super) enum Jobs {
-    /// All Jobs.
-    All,
-    /// The Jobs with the label of a wanted shard.
-    Labelled(ShardCount),
-    /// The Jobs without a label of any shard.
-    Unlabelled {
-        count: ShardCount,
-        /// The duration of one watch request.
-        watch_secs: Option<u32>,
-    },
-}
+/// Jobs.
+pub(super) struct Jobs(pub(super) Selection);
 
 impl Kind for Jobs {
     type Content = JobContent;
@@ -168,33 +151,7 @@ impl Kind for Jobs {
     const RESOURCE: WatchedResource = WatchedResource::Jobs;
 
     fn selection(&self) -> Selection {
-        match self {
-            Jobs::All | Jobs::Unlabelled { .. } => Selection::Fixed,
-            Jobs::Labelled(_) => Selection::ByLabel,
-        }
-    }
-
-    fn selector(&self, shards: &ShardSet) -> Selector {
-        let labels = match self {
-            Jobs::All => String::new(),
-            Jobs::Unlabelled { count, .. } => format!("!{}", count.label_key()),
-            Jobs::Labelled(count) => match count.label_selector(shards) {
-                Some(labels) => labels,
-                None => return selector_of_nothing(*count),
-            },
-        };
-        Selector { labels, shards: None }
-    }
-
-    fn watch_secs(&self) -> Option<u32> {
-        match self {
-            Jobs::Unlabelled { watch_secs, .. } => *watch_secs,
-            Jobs::All | Jobs::Labelled(_) => None,
-        }
-    }
-
-    fn is_of_unlabelled(&self) -> bool {
-        matches!(self, Jobs::Unlabelled { .. })
+        self.0
     }
 
     fn applied(&self, object: ReceivedJob) -> WatchItem {
@@ -211,10 +168,11 @@ impl Kind for Jobs {
     }
 
     fn deleted(&self, uid: Uid) -> Input {
-        match self {
-            Jobs::All => Input::JobDeleted(uid),
+        if self.0 == Selection::All {
+            Input::JobDeleted(uid)
+        } else {
             // The Job is gone, or its label changed.
-            Jobs::Labelled(_) | Jobs::Unlabelled { .. } => Input::JobUnselected(uid),
+            Input::JobUnselected(uid)
         }
     }
 }

@@ -22,6 +22,7 @@
 //! - each watch while the server does not select.
 
 mod failures;
+mod objects;
 mod restore;
 
 use std::{collections::VecDeque, pin::Pin};
@@ -45,7 +46,7 @@ use crate::{
         },
     },
     shard::{
-        Input, ResourceVersion, Scope, ShardSet, Uid,
+        Input, ResourceVersion, Scope, ShardSet,
         input::{WatchStage, WatchUpdate},
     },
 };
@@ -146,7 +147,7 @@ impl<K: Kind> ListWatch<K> {
     /// Whether the API server leaves out objects of other shards.
     fn is_selected_by_server(&self) -> bool {
         match self.kind.selection() {
-            Selection::Fixed | Selection::ByLabel => true,
+            Selection::All | Selection::Unlabelled { .. } | Selection::ByLabel(_) => true,
             Selection::ByHash(_) => self.selected_by == SelectedBy::Server,
         }
     }
@@ -154,42 +155,6 @@ impl<K: Kind> ListWatch<K> {
     /// Whether a wanted shard is not selected.
     fn lacks_wanted_shards(&self) -> bool {
         self.is_selected_by_server() && !self.wanted.get().is_within(&self.selected)
-    }
-
-    /// Whether a CronJob is of a shard that is neither wanted now nor listed; the API server leaves out the Jobs of other
-    /// shards. Such a CronJob is no newer than any list of
-    /// a shard that is added later, since the watch publishes its version before it reads the wanted shards.
-    fn is_passed_over(&self, uid: &Uid, listed: &ShardSet) -> bool {
-        let Selection::ByHash(count) = self.kind.selection() else {
-            return false;
-        };
-        let shard = count.shard_of(uid);
-        !self.wanted.get().contains(shard) && !listed.contains(shard)
-    }
-
-    /// Takes an existing object. It is cached before the wanted shards are read, so that a shard that is added later
-    /// finds it.
-    fn take_applied(&mut self, object: Received<K::Content>, listed: &ShardSet) {
-        if self.kind.cache_object(&object) {
-            self.ready.push_back(WatchItem::CacheFull);
-        }
-        let is_passed_over = object.uid().is_some_and(|uid| self.is_passed_over(uid, listed));
-        self.ready.push_back(if is_passed_over {
-            WatchItem::PassedOver
-        } else {
-            self.kind.applied(object)
-        });
-    }
-
-    fn take_deleted(&mut self, uid: &Uid) {
-        if let Some(cache) = self.kind.cache() {
-            cache.remove(uid);
-        }
-        self.ready.push_back(if self.is_passed_over(uid, &ShardSet::EMPTY) {
-            WatchItem::PassedOver
-        } else {
-            WatchItem::Input(self.kind.deleted(uid.clone()))
-        });
     }
 
     /// Returns the current version, and detects which side selects.
@@ -203,7 +168,7 @@ impl<K: Kind> ListWatch<K> {
     async fn begin(&mut self) {
         self.delivered_version.reset();
         let mut from = None;
-        if self.kind.selection() != Selection::Fixed {
+        if !self.kind.selection().is_fixed() {
             let version = match self.probe().await {
                 Ok(version) => version,
                 Err(error) => return self.fail(&error, WatchStep::Begin),
@@ -232,7 +197,7 @@ impl<K: Kind> ListWatch<K> {
             // Even to find no object, the API server would compare all of them.
             return self.end_list(through);
         } else {
-            self.kind.selector(&self.selected)
+            self.kind.selection().selector(&self.selected)
         };
         let pages = Box::new(self.collection.list(selector, Freshness::Consistent));
         self.next_step = WatchStep::Page { pages, from };
@@ -281,11 +246,11 @@ impl<K: Kind> ListWatch<K> {
         self.note_version(through);
         self.selected = self.wanted.see();
         let (selector, covered) = if self.is_selected_by_server() {
-            (self.kind.selector(&self.selected), self.selected)
+            (self.kind.selection().selector(&self.selected), self.selected)
         } else {
             (Selector::default(), ShardSet::EVERY)
         };
-        let watch_secs = self.kind.watch_secs();
+        let watch_secs = self.kind.selection().watch_secs();
         match self.collection.watch(&selector, through, watch_secs).await {
             Ok(events) => {
                 if let Some(cache) = self.kind.cache().filter(|_| self.is_selected_by_server()) {
@@ -389,7 +354,7 @@ impl<K: Kind> ListWatch<K> {
         if let Some(cache) = self.kind.cache() {
             cache.advance_to(through);
         }
-        if self.kind.is_of_unlabelled() {
+        if let Selection::Unlabelled { .. } = self.kind.selection() {
             self.announce(WatchStage::Watching(through), self.selected);
         }
         // `list_task` may have read the former version for a shard that was added meanwhile: reopen the watch there.

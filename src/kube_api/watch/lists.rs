@@ -78,16 +78,16 @@ pub fn list_cron_jobs(
     count: ShardCount,
     shards: ShardSet,
 ) -> impl Stream<Item = Result<Page, ListError>> + Send {
-    let take = move |object: ReceivedCronJob| match object.uid() {
-        Some(uid) if !shards.contains(count.shard_of(uid)) => Taken::PassedOver,
-        Some(uid) => Taken::Listed(listed(uid, decoder.cron_job(object.text()))),
-        None => Taken::Nothing,
+    let use_of = move |object: ReceivedCronJob| match object.uid() {
+        Some(uid) if !shards.contains(count.shard_of(uid)) => Use::PassedOver,
+        Some(uid) => Use::Listed(listed(uid, decoder.cron_job(object.text()))),
+        None => Use::Nothing,
     };
     let selector = Selector {
         labels: String::new(),
         shards: count.shard_selector(&shards),
     };
-    pages(source, selector, take)
+    pages(source, selector, use_of)
 }
 
 /// Returns the current version of the CronJobs in a scope, from the quorum of etcd.
@@ -123,7 +123,7 @@ pub async fn unchanged_through(client: Client, scope: &Scope, since: ResourceVer
 ///
 /// [`ListError`] if the server does not answer or does not permit it.
 pub async fn current_job_version(client: Client, scope: &Scope) -> Result<ResourceVersion, ListError> {
-    probe::<JobContent>(client, scope, Selection::Fixed).await
+    probe::<JobContent>(client, scope, Selection::All).await
 }
 
 async fn probe<C: Content>(client: Client, scope: &Scope, selection: Selection) -> Result<ResourceVersion, ListError> {
@@ -168,16 +168,15 @@ fn listed(uid: &Uid, decoded: Result<CronJobRecord, UndecodableCronJob>) -> Inpu
 
 /// Lists the Jobs of a scope that match a label selector and have a CronJob as controller.
 pub fn list_jobs(source: ListSource, labels: String) -> impl Stream<Item = Result<Page, ListError>> + Send {
-    let take = |object: ReceivedJob| match object.into_record() {
-        Ok(job) if job.controller.is_some() => Taken::Listed(Input::JobApplied(Box::new(job))),
-        Ok(_) | Err(_) => Taken::Nothing,
+    let use_of = |object: ReceivedJob| match object.into_record() {
+        Ok(job) if job.controller.is_some() => Use::Listed(Input::JobApplied(Box::new(job))),
+        Ok(_) | Err(_) => Use::Nothing,
     };
-    let selector = Selector { labels, shards: None };
-    pages(source, selector, take)
+    pages(source, Selector::by_label(labels), use_of)
 }
 
 /// The use of a listed object.
-enum Taken {
+enum Use {
     Listed(Input),
     /// No shard needs it.
     Nothing,
@@ -188,7 +187,7 @@ enum Taken {
 fn pages<C: Content>(
     source: ListSource,
     selector: Selector,
-    take: impl Fn(Received<C>) -> Taken + Send,
+    use_of: impl Fn(Received<C>) -> Use + Send,
 ) -> impl Stream<Item = Result<Page, ListError>> + Send {
     let ListSource {
         client,
@@ -203,7 +202,7 @@ fn pages<C: Content>(
         Ok(Some((page, rest)))
     });
     received.map(move |page| match page {
-        Ok(page) => Ok(sift(page, &take)),
+        Ok(page) => Ok(keep_requested(page, &use_of)),
         Err(error) => Err(list_error::<C>(scope.clone(), &error)),
     })
 }
@@ -221,19 +220,19 @@ fn list_error<C: Content>(scope: Scope, error: &kube::Error) -> ListError {
     }
 }
 
-fn sift<O>(page: ListPage<O>, take: impl Fn(O) -> Taken) -> Page {
-    let mut sifted = Page {
+fn keep_requested<O>(page: ListPage<O>, use_of: impl Fn(O) -> Use) -> Page {
+    let mut requested = Page {
         version: page.version,
         found: Vec::new(),
         selected_by: page.selected_by,
         n_passed_over: 0,
     };
     for object in page.items {
-        match take(object) {
-            Taken::Listed(listed) => sifted.found.push(listed),
-            Taken::Nothing => {}
-            Taken::PassedOver => sifted.n_passed_over += 1,
+        match use_of(object) {
+            Use::Listed(listed) => requested.found.push(listed),
+            Use::Nothing => {}
+            Use::PassedOver => requested.n_passed_over += 1,
         }
     }
-    sifted
+    requested
 }

@@ -45,6 +45,17 @@ pub(super) struct Selector {
 }
 
 impl Selector {
+    pub(super) fn by_label(labels: String) -> Selector {
+        Selector { labels, shards: None }
+    }
+
+    pub(super) fn by_hash(shards: String) -> Selector {
+        Selector {
+            labels: String::new(),
+            shards: Some(shards),
+        }
+    }
+
     fn label_selector(&self) -> Option<String> {
         Some(self.labels.clone()).filter(|labels| !labels.is_empty())
     }

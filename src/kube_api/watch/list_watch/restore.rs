@@ -8,17 +8,20 @@
 
 use super::{ListWatch, WatchStep};
 use crate::{
-    kube_api::watch::{WatchItem, cron_job_cache::CronJobCache, kinds::Kind},
+    kube_api::watch::{
+        WatchItem,
+        cron_job_cache::CronJobCache,
+        kinds::{Kind, Selection},
+    },
     shard::ResourceVersion,
 };
 
 impl<K: Kind> ListWatch<K> {
     /// Returns the step after an interruption of the watch.
     pub(super) fn interrupted(&self, through: ResourceVersion) -> WatchStep<K::Content> {
-        if self.kind.is_of_unlabelled() {
-            WatchStep::Open { through }
-        } else {
-            WatchStep::Resume { through }
+        match self.kind.selection() {
+            Selection::Unlabelled { .. } => WatchStep::Open { through },
+            Selection::All | Selection::ByLabel(_) | Selection::ByHash(_) => WatchStep::Resume { through },
         }
     }
 

@@ -41,7 +41,8 @@ pub enum ElectionEffect {
     Relist,
     /// The instant until which all led shards may act; it only moves forward within an incarnation.
     ActUntil(BootInstant),
-    /// The instant of [`ElectionEffect::ActUntil`] has passed: nothing acts, and connections for writes are reset.
+    /// The instant of [`ElectionEffect::ActUntil`] has passed: nothing acts, connections for writes are reset, and the
+    /// watches of CronJobs and Jobs are interrupted.
     /// Shards stay loaded; another [`ElectionEffect::ActUntil`] lets them act again.
     Fence,
     /// Lead a shard in a term.

@@ -147,7 +147,7 @@ table! {
         "replica although the feature gate ShardedListAndWatch is on: an API server does not have it.";
     CRON_JOBS_PASSED_OVER: Counter "cronwheel_cron_jobs_passed_over_total" []
         "Received CronJobs of shards that this replica does not hold. Only their uid is decoded.",
-        "Without ShardedListAndWatch, follows the status writes of other replicas. With it, a few when shards move.";
+        "Without ShardedListAndWatch, follows the status writes of other replicas. With it, those of released shards for up to five minutes.";
     CRON_JOBS_CACHE_OVERFLOWS: Counter "cronwheel_cron_jobs_cache_overflows_total" []
         "Times that the cache of all CronJobs exceeded 64 MiB and was dropped. Shards that are taken over are then listed.",
         "Expected in large clusters without ShardedListAndWatch, once after each list. The feature gate makes handovers faster there.";

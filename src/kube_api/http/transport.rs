@@ -203,6 +203,11 @@ fn http1_client(server: &ApiServer, tls: &Tls) -> legacy::Client<SilenceLimitedC
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
+    // Lost packets show as an error, also while nothing is sent, and on an idle connection before it is used again.
+    let times = ConnectionTimes::WRITES;
+    tcp.set_keepalive(Some(times.keep_alive_interval));
+    tcp.set_keepalive_interval(Some(times.keep_alive_interval));
+    tcp.set_tcp_user_timeout(Some(times.unacknowledged_max));
     let tcp = Connector::new(tcp.map_err(BoxError::from));
     let mut connector = TimeoutConnector::new(server.connector(&tls.http1_only, tcp));
     connector.set_connect_timeout(Some(CONNECT_TIMEOUT));

@@ -1,8 +1,8 @@
 //! Ends the requests of a watch at a fence of the replica.
 //!
-//! If the network loses the packets of a connection, neither side gets an error. The watch is silent, and stays silent
-//! for a while after the network has recovered, until the server sends its data again. A fence indicates such an
-//! outage: the watch is then interrupted, and is opened again over another connection.
+//! If the network loses the packets of a connection, the watch is silent and gets no error until the kernel or a proxy
+//! gives the connection up. If the network recovers earlier, the watch stays silent until the server sends its data
+//! again. A fence indicates such an outage: the watch is then interrupted, and is opened again over another connection.
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _, stream};

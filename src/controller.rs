@@ -20,6 +20,7 @@ pub mod dispatcher;
 pub mod election;
 pub mod event_task;
 mod fair_queue;
+mod in_flight;
 pub mod label_task;
 mod lane;
 mod latest_proof;

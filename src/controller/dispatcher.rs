@@ -26,12 +26,10 @@ use crate::{
 };
 
 mod backlog;
-mod in_flight;
 mod request;
 mod withdrawable;
 
 use backlog::{BACKLOG_MAX, Backlog};
-use in_flight::InFlight;
 pub use request::{Queued, Request};
 
 /// More creates than this at once are a burst. Statuses and Events wait until a burst is over.
@@ -111,7 +109,6 @@ pub struct Dispatcher {
     clock: Clock,
     channels: DispatcherChannels,
     n_creates_in_flight: usize,
-    in_flight: InFlight,
     metrics: DispatchMetrics,
 }
 
@@ -120,14 +117,12 @@ impl Dispatcher {
     pub fn new(api: ApiClient, clock: Clock, channels: DispatcherChannels, in_flight_max: u32) -> Dispatcher {
         let metrics = channels.queue.metrics.clone();
         let leadership = channels.leadership.clone();
-        let in_flight = InFlight::new(in_flight_max);
-        let total_max = in_flight.total_max(in_flight_max);
+        let lane = Lane::new(api, clock.clone(), leadership, metrics.api.clone(), in_flight_max);
         Dispatcher {
-            lane: Lane::new(api, clock.clone(), leadership, metrics.api.clone(), in_flight_max).with_total(total_max),
+            lane: lane.with_places_for_slow(),
             clock,
             channels,
             n_creates_in_flight: 0,
-            in_flight,
             metrics,
         }
     }
@@ -169,7 +164,7 @@ impl Dispatcher {
             }
             let (now, boot) = (self.clock.now(), self.clock.boot());
             let places = self.lane.in_flight_limit();
-            let popped = self.backlog().pop((now, boot), places, &self.in_flight);
+            let popped = self.backlog().pop((now, boot), places, self.lane.in_flight());
             let queued = match popped {
                 Ok(queued) => queued,
                 Err(token_at) => return token_at,
@@ -194,8 +189,7 @@ impl Dispatcher {
         request.is_expired(now).then(|| request.withdrawn())
     }
 
-    fn send(&mut self, mut queued: Queued) {
-        self.in_flight.enter(&mut queued, self.clock.boot());
+    fn send(&mut self, queued: Queued) {
         if queued.is_quarantined() {
             // If the process dies, the last request named in the log is the cause.
             tracing::info!(request = %queued.request, "sends a request of a shard in quarantine");
@@ -211,7 +205,6 @@ impl Dispatcher {
     /// Handles the result of a request: an answer for the shard, or a retry.
     async fn handle_answer(&mut self, (mut queued, answer): RequestResult<Queued>) {
         self.n_creates_in_flight -= usize::from(queued.is_create());
-        self.in_flight.leave(&queued, self.clock.boot());
         match answer {
             Some(Answer::Outcome(SentOrRead::Sent(answer))) => {
                 self.record_creation(&answer);
@@ -277,7 +270,7 @@ impl Dispatcher {
     /// without an answer.
     fn publish(&mut self) -> Option<BootInstant> {
         let (n_creates, n_to_send, n_background) = {
-            let (backlog, room) = (self.backlog(), self.in_flight.room(self.clock.boot()));
+            let (backlog, room) = (self.backlog(), self.lane.in_flight().room(self.clock.boot()));
             (
                 backlog.n_creates(),
                 backlog.n_creates_to_send(room),

@@ -13,6 +13,7 @@ use tokio::sync::watch;
 
 use super::{
     clock::Clock,
+    in_flight::InFlight,
     pacing::{Admission, Pacer, SendInstants, Ticket},
     recorded_send::send_recorded,
 };
@@ -34,6 +35,12 @@ pub(super) trait LaneRequest: Send + Sync + Sized + 'static {
 
     /// The shard term in which the request was ordered; `None` if it does not depend on leadership.
     fn shard_term(&self) -> Option<ShardTerm>;
+    /// The namespace of the object.
+    fn namespace(&self) -> &str;
+    /// Whether the request reads, or has read, its CronJob first. It does not change while the request is in flight.
+    fn is_reading(&self) -> bool {
+        false
+    }
     /// Whether the request is due and has not expired. True for a request without such limits.
     fn may_be_sent(&self, _clock: &Clock) -> bool {
         true
@@ -67,7 +74,8 @@ pub(super) struct Lane<R: LaneRequest> {
     /// Maximum number of requests in flight, recent or not.
     total_max: u32,
     recent: SendInstants,
-    in_flight: FuturesUnordered<BoxFuture<'static, (R, Ticket, MaybeAnswer<R>)>>,
+    in_flight: InFlight,
+    requests: FuturesUnordered<BoxFuture<'static, (R, Ticket, MaybeAnswer<R>)>>,
 }
 
 /// An answer and its duration; `None` if the check before the send failed.
@@ -93,12 +101,14 @@ impl<R: LaneRequest> Lane<R> {
             pacer: Pacer::new(in_flight_max),
             total_max: in_flight_max,
             recent: SendInstants::default(),
-            in_flight: FuturesUnordered::new(),
+            in_flight: InFlight::new(in_flight_max),
+            requests: FuturesUnordered::new(),
         }
     }
 
-    /// Sets the maximum number of requests in flight. Only recent ones count against the adaptive limit.
-    pub(super) fn with_total(self, total_max: u32) -> Lane<R> {
+    /// Adds places for slow namespaces. Only recent requests count against the adaptive limit.
+    pub(super) fn with_places_for_slow(self) -> Lane<R> {
+        let total_max = self.in_flight.total_max(self.total_max);
         Lane { total_max, ..self }
     }
 
@@ -133,7 +143,12 @@ impl<R: LaneRequest> Lane<R> {
     }
 
     pub(super) fn n_in_flight(&self) -> u32 {
-        self.in_flight.len().try_into().unwrap_or(u32::MAX)
+        self.requests.len().try_into().unwrap_or(u32::MAX)
+    }
+
+    /// Returns the requests in flight by namespace.
+    pub(super) fn in_flight(&self) -> &InFlight {
+        &self.in_flight
     }
 
     /// Whether this replica leads the shard at this instant, in the given term.
@@ -147,8 +162,9 @@ impl<R: LaneRequest> Lane<R> {
         let now = self.guard.clock.boot();
         let ticket = self.pacer.on_sent(now);
         self.recent.enter(now);
+        self.in_flight.enter(request.namespace(), request.is_reading(), now);
         let guard = self.guard.clone();
-        self.in_flight.push(Box::pin(async move {
+        self.requests.push(Box::pin(async move {
             let answered = guard.send(&request).await;
             (request, ticket, answered)
         }));
@@ -156,10 +172,12 @@ impl<R: LaneRequest> Lane<R> {
 
     /// Returns the next request that was answered or could not be sent; `None` if no request is in flight.
     pub(super) async fn next(&mut self) -> Option<RequestResult<R>> {
-        let (request, ticket, answered) = self.in_flight.next().await?;
+        let (request, ticket, answered) = self.requests.next().await?;
+        let now = self.guard.clock.boot();
         self.recent.leave(ticket.sent);
+        self.in_flight
+            .leave(request.namespace(), request.is_reading(), ticket.sent, now);
         let answer = answered.map(|(answered, duration)| {
-            let now = self.guard.clock.boot();
             let n_recent = self.recent.count_recent(now);
             self.pacer.on_answered(ticket, &answered, now, duration, n_recent);
             answered.answer

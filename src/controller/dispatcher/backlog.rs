@@ -10,12 +10,15 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    in_flight::{InFlight, Room},
     request::Queued,
     withdrawable::{RequestKey, Withdrawable},
 };
 use crate::{
-    controller::{fair_queue::FairQueue, tokens::Tokens},
+    controller::{
+        fair_queue::FairQueue,
+        in_flight::{InFlight, Room},
+        tokens::Tokens,
+    },
     shard::BootInstant,
 };
 
@@ -72,6 +75,8 @@ pub(super) struct Backlog {
     queues: [FairQueue<Queued>; 7],
     tokens: Tokens,
     n_turns: u32,
+    /// The number of popped requests of shards in quarantine.
+    n_quarantined: u32,
     withdrawable: Withdrawable,
 }
 
@@ -87,6 +92,7 @@ impl Backlog {
                 BootInstant::after_boot(Duration::ZERO),
             ),
             n_turns: 0,
+            n_quarantined: 0,
             withdrawable: Withdrawable::default(),
         }
     }
@@ -127,6 +133,7 @@ impl Backlog {
 
     /// Forgets a popped request that is answered or returns. Returns whether it was withdrawn meanwhile.
     pub(super) fn take_withdrawn(&mut self, queued: &Queued) -> bool {
+        self.n_quarantined -= u32::from(queued.is_quarantined());
         self.withdrawable.take_withdrawn(queued)
     }
 
@@ -157,6 +164,7 @@ impl Backlog {
         in_flight: &InFlight,
     ) -> Result<Queued, Option<BootInstant>> {
         let queued = self.next(now, places, in_flight)?;
+        self.n_quarantined += u32::from(queued.is_quarantined());
         self.withdrawable.send(&queued);
         Ok(queued)
     }
@@ -179,7 +187,7 @@ impl Backlog {
             return Ok(futile);
         }
         // One create of a shard in quarantine at a time takes no significant share of the places.
-        if in_flight.n_quarantined == 0
+        if self.n_quarantined == 0
             && let Some(queued) = self.queue(QueueKind::Quarantined).pop(share, n_in_flight)
         {
             return Ok(queued);
@@ -210,7 +218,7 @@ impl Backlog {
         let n_or_share = |namespace: &str| room.n_of(namespace).or(Some(share));
         let completed = self.queue(QueueKind::Completed).pop(share, n_or_share);
         let reading_max = (places / READING_SHARE).clamp(1, READING_MAX);
-        if completed.is_some() || in_flight.n_reading >= reading_max {
+        if completed.is_some() || in_flight.n_reading() >= reading_max {
             return completed;
         }
         // One namespace gets at most half of the places, since its webhooks may be slow.

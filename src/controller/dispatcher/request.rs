@@ -12,8 +12,8 @@ use crate::{
     },
     kube_api::{Answered, ApiClient, objects::classify::OrderOutcome},
     shard::{
-        BootInstant, CreateOutcome, CronJobRecord, DeleteOutcome, Input, JobDelete, JobLookUp, JobOrder, JobTemplate,
-        LookUpOutcome, ReadOutcome, ShardTerm,
+        CreateOutcome, CronJobRecord, DeleteOutcome, Input, JobDelete, JobLookUp, JobOrder, JobTemplate, LookUpOutcome,
+        ReadOutcome, ShardTerm,
     },
     telemetry::metrics::ApiCall,
 };
@@ -150,8 +150,6 @@ pub struct Queued {
     pub(super) is_completed: bool,
     /// Number of retries.
     pub(super) n_retries: u32,
-    /// The instant at which the request was last sent.
-    pub(super) sent: BootInstant,
 }
 
 impl Queued {
@@ -163,7 +161,6 @@ impl Queued {
             is_quarantined,
             is_completed: false,
             n_retries: 0,
-            sent: BootInstant::after_boot(Duration::ZERO),
         }
     }
 
@@ -197,11 +194,6 @@ impl Queued {
         self.is_quarantined && self.key().is_some()
     }
 
-    /// Whether the request reads, or has read, its CronJob before the create.
-    pub(super) fn is_reading(&self) -> bool {
-        self.is_completed || self.request.without_template().is_some()
-    }
-
     /// Sets the template that was read for this request.
     pub(super) fn complete(&mut self, template: Arc<JobTemplate>) {
         if let Request::Create(order) = &mut self.request {
@@ -226,6 +218,14 @@ impl LaneRequest for Queued {
 
     fn shard_term(&self) -> Option<ShardTerm> {
         Some(self.shard_term)
+    }
+
+    fn namespace(&self) -> &str {
+        self.request.namespace()
+    }
+
+    fn is_reading(&self) -> bool {
+        self.is_completed || self.request.without_template().is_some()
     }
 
     fn may_be_sent(&self, clock: &Clock) -> bool {

@@ -174,6 +174,10 @@ impl LaneRequest for Attempt {
         None
     }
 
+    fn namespace(&self) -> &str {
+        &self.action.namespace
+    }
+
     fn call(&self) -> ApiCall {
         match self.action.patch {
             Some(_) => ApiCall::PatchEvent,

@@ -55,6 +55,10 @@ impl LaneRequest for Pending {
         Some(self.shard_term)
     }
 
+    fn namespace(&self) -> &str {
+        &self.write.cron_job.namespace
+    }
+
     fn call(&self) -> ApiCall {
         if self.must_read() {
             ApiCall::ReadCronJob

@@ -22,7 +22,7 @@ const PARTS: &[(&str, &[&str])] = &[
             "controller/lane.rs",
             "controller/dispatcher.rs",
             "controller/dispatcher/backlog.rs",
-            "controller/dispatcher/in_flight.rs",
+            "controller/in_flight.rs",
             "controller/dispatcher/request.rs",
             "controller/status_batcher.rs",
             "controller/status_batcher/pending.rs",

@@ -165,7 +165,7 @@ fn look_ups_go_between_creates_and_history_deletes() {
 #[test]
 fn quarantined_shards_have_one_create_in_flight() {
     let boot = BootInstant::after_boot(Duration::from_hours(1));
-    let (mut backlog, mut in_flight) = (Backlog::new(100), InFlight::new(128));
+    let mut backlog = Backlog::new(100);
     for position in 0..3 {
         let quarantined = create("a", &format!("alone{position}"), 60);
         backlog.push(Queued::new(quarantined, WHOLE, true), epoch()).unwrap();
@@ -173,18 +173,19 @@ fn quarantined_shards_have_one_create_in_flight() {
             .push(queued(create("a", &format!("free{position}"), 60)), epoch())
             .unwrap();
     }
-    let mut next = |in_flight: &mut InFlight| {
-        let mut queued = backlog.pop((epoch(), boot), 64, in_flight).ok()?;
-        in_flight.enter(&mut queued, boot);
-        Some(queued)
+    let in_flight = InFlight::new(128);
+    let mut send_all = |answered: Option<&Queued>| {
+        if let Some(answered) = answered {
+            backlog.take_withdrawn(answered);
+        }
+        std::iter::from_fn(|| backlog.pop((epoch(), boot), 64, &in_flight).ok()).collect::<Vec<Queued>>()
     };
-    let sent: Vec<Queued> = std::iter::from_fn(|| next(&mut in_flight)).collect();
+    let sent = send_all(None);
     assert_eq!(
         sent.iter().map(name).collect::<Vec<_>>(),
         ["alone0", "free0", "free1", "free2"]
     );
-    in_flight.leave(&sent[0], boot);
-    let sent: Vec<Queued> = std::iter::from_fn(|| next(&mut in_flight)).collect();
+    let sent = send_all(Some(&sent[0]));
     assert_eq!(sent.iter().map(name).collect::<Vec<_>>(), ["alone1"]);
 }
 

@@ -1,15 +1,16 @@
 //! Tests of the places that namespaces have in flight, and of turns within a namespace.
 
 use super::*;
+use crate::controller::lane::LaneRequest;
 
 /// Sends as many requests as may be sent `millis` after the start, with 64 places.
 fn send_all(backlog: &mut Backlog, in_flight: &mut InFlight, millis: u64) -> Vec<Queued> {
     let boot = BootInstant::after_boot(Duration::from_millis(millis));
     let mut sent = Vec::new();
     while sent.len() < 64
-        && let Ok(mut queued) = backlog.pop((epoch(), boot), 64, in_flight)
+        && let Ok(queued) = backlog.pop((epoch(), boot), 64, in_flight)
     {
-        in_flight.enter(&mut queued, boot);
+        in_flight.enter(queued.request.namespace(), queued.is_reading(), boot);
         sent.push(queued);
     }
     sent
@@ -22,9 +23,11 @@ fn push_creates(backlog: &mut Backlog, namespace: &str, n: usize) {
     }
 }
 
-fn answer(in_flight: &mut InFlight, sent: &[Queued], millis: u64) {
-    for queued in sent {
-        in_flight.leave(queued, BootInstant::after_boot(Duration::from_millis(millis)));
+/// Answers requests that were sent and are answered so many milliseconds after the start.
+fn answer(in_flight: &mut InFlight, requests: &[Queued], [sent, answered]: [u64; 2]) {
+    let [sent, answered] = [sent, answered].map(|millis| BootInstant::after_boot(Duration::from_millis(millis)));
+    for queued in requests {
+        in_flight.leave(queued.request.namespace(), queued.is_reading(), sent, answered);
     }
 }
 
@@ -49,8 +52,8 @@ fn a_slow_namespace_gets_at_most_half_of_the_places() {
     push_creates(&mut backlog, "quick", 40);
     let quick = send_all(&mut backlog, &mut in_flight, 2_000);
     assert_eq!((quick.len(), n_of(&quick, "quick")), (40, 40));
-    answer(&mut in_flight, &quick, 2_005);
-    answer(&mut in_flight, &slow, 3_000);
+    answer(&mut in_flight, &quick, [2_000, 2_005]);
+    answer(&mut in_flight, &slow, [0, 3_000]);
     assert!(
         send_all(&mut backlog, &mut in_flight, 3_000).is_empty(),
         "64 are in flight"
@@ -62,9 +65,9 @@ fn a_slow_namespace_gets_one_place_for_each_answer() {
     let (mut backlog, mut in_flight) = (Backlog::new(1_000), InFlight::new(64));
     push_creates(&mut backlog, "slow", 300);
     let mut slow = send_all(&mut backlog, &mut in_flight, 0);
-    answer(&mut in_flight, &slow.split_off(32), 29_000);
+    answer(&mut in_flight, &slow.split_off(32), [0, 29_000]);
     for answered in &slow {
-        answer(&mut in_flight, std::slice::from_ref(answered), 29_000);
+        answer(&mut in_flight, std::slice::from_ref(answered), [0, 29_000]);
         assert_eq!(
             send_all(&mut backlog, &mut in_flight, 29_000).len(),
             1,
@@ -83,7 +86,7 @@ fn slow_namespaces_share_their_places() {
     push_creates(&mut backlog, "b", 300);
     assert!(send_all(&mut backlog, &mut in_flight, 1_000).is_empty());
     let (of_a, _): (Vec<Queued>, Vec<Queued>) = first.into_iter().partition(|queued| queued.request.namespace() == "a");
-    answer(&mut in_flight, &of_a[..24], 1_001);
+    answer(&mut in_flight, &of_a[..24], [0, 1_001]);
     let then = send_all(&mut backlog, &mut in_flight, 1_001);
     assert_eq!((n_of(&then, "a"), n_of(&then, "b")), (12, 12));
 }
@@ -95,7 +98,7 @@ fn a_namespace_without_open_requests_is_not_slow() {
     let sent = send_all(&mut backlog, &mut in_flight, 0);
     push_creates(&mut backlog, "a", 5);
     assert!(send_all(&mut backlog, &mut in_flight, 1_000).is_empty());
-    answer(&mut in_flight, &sent, 1_000);
+    answer(&mut in_flight, &sent, [0, 1_000]);
     assert_eq!(send_all(&mut backlog, &mut in_flight, 1_000).len(), 5);
 }
 

@@ -1,4 +1,4 @@
-//! The requests in flight by namespace, and the limits of each namespace.
+//! The requests of a lane in flight by namespace, and the limits of each namespace.
 //!
 //! A namespace is slow while one of its requests has been in flight for [`RECENT_MAX`], as behind an admission
 //! webhook that does not respond, or while it has requests in flight and the last answer took as long. Such requests
@@ -7,14 +7,11 @@
 
 use std::collections::HashMap;
 
-use super::request::Queued;
-use crate::{
-    controller::pacing::{RECENT_MAX, SendInstants},
-    shard::BootInstant,
-};
+use super::pacing::{RECENT_MAX, SendInstants};
+use crate::shard::BootInstant;
 
-/// All slow namespaces of a replica together have one `SLOW_PART`th of `--max-inflight` in flight, in addition to the
-/// requests of other namespaces.
+/// All slow namespaces of a replica together have one `SLOW_PART`th of the limit of a lane in flight, in addition to the
+/// requests of other namespaces. The limit for creates is `--max-inflight`.
 const SLOW_PART: u32 = 2;
 
 /// Maximum number of requests in flight, those of slow namespaces included: the capacity of the connections for
@@ -27,10 +24,8 @@ pub(super) struct InFlight {
     /// The number of places for slow namespaces.
     slow_max: u32,
     by_namespace: HashMap<Box<str>, Sends>,
-    /// Creates of shards in quarantine.
-    pub(super) n_quarantined: u32,
-    /// Creates that read their CronJob first, including those that have read it.
-    pub(super) n_reading: u32,
+    /// Requests that read their CronJob first, including those that have read it.
+    n_reading: u32,
 }
 
 /// The requests of a namespace in flight.
@@ -56,7 +51,6 @@ impl InFlight {
         InFlight {
             slow_max: (in_flight_max / SLOW_PART).max(1),
             by_namespace: HashMap::new(),
-            n_quarantined: 0,
             n_reading: 0,
         }
     }
@@ -66,31 +60,33 @@ impl InFlight {
         (in_flight_max + self.slow_max).min(REQUESTS_IN_FLIGHT_MAX.max(in_flight_max))
     }
 
-    /// Records that a request is sent now.
-    pub(super) fn enter(&mut self, queued: &mut Queued, now: BootInstant) {
-        queued.sent = now;
-        self.n_quarantined += u32::from(queued.is_quarantined());
-        self.n_reading += u32::from(queued.is_reading());
-        let sends = self.by_namespace.entry(queued.request.namespace().into()).or_default();
+    /// Records that a request of a namespace is sent now.
+    pub(super) fn enter(&mut self, namespace: &str, is_reading: bool, now: BootInstant) {
+        self.n_reading += u32::from(is_reading);
+        let sends = self.by_namespace.entry(namespace.into()).or_default();
         sends.n += 1;
-        sends.n_reading += u32::from(queued.is_reading());
+        sends.n_reading += u32::from(is_reading);
         sends.instants.enter(now);
     }
 
-    /// Records that a request is no longer in flight.
-    pub(super) fn leave(&mut self, queued: &Queued, now: BootInstant) {
-        self.n_quarantined -= u32::from(queued.is_quarantined());
-        self.n_reading -= u32::from(queued.is_reading());
-        let Some(sends) = self.by_namespace.get_mut(queued.request.namespace()) else {
+    /// Records that a request that was `sent` at an instant is no longer in flight.
+    pub(super) fn leave(&mut self, namespace: &str, is_reading: bool, sent: BootInstant, now: BootInstant) {
+        self.n_reading -= u32::from(is_reading);
+        let Some(sends) = self.by_namespace.get_mut(namespace) else {
             return;
         };
         sends.n -= 1;
-        sends.n_reading -= u32::from(queued.is_reading());
-        sends.was_slow = now.since(queued.sent) >= RECENT_MAX;
-        sends.instants.leave(queued.sent);
+        sends.n_reading -= u32::from(is_reading);
+        sends.was_slow = now.since(sent) >= RECENT_MAX;
+        sends.instants.leave(sent);
         if sends.n == 0 {
-            self.by_namespace.remove(queued.request.namespace());
+            self.by_namespace.remove(namespace);
         }
+    }
+
+    /// Returns how many requests in flight read their CronJob first, including those that have read it.
+    pub(super) fn n_reading(&self) -> u32 {
+        self.n_reading
     }
 
     /// Returns the requests that namespaces may send at an instant.

@@ -189,22 +189,23 @@ impl Dispatcher {
         request.is_expired(now).then(|| request.withdrawn())
     }
 
-    fn send(&mut self, queued: Queued) {
+    fn send(&mut self, mut queued: Queued) {
         if queued.is_quarantined() {
             // If the process dies, the last request named in the log is the cause.
             tracing::info!(request = %queued.request, "sends a request of a shard in quarantine");
         }
         self.n_creates_in_flight += usize::from(queued.is_create());
-        if let Some(slot) = queued.slot_of_first_attempt() {
-            let lateness = self.clock.now().duration_since(slot);
-            self.metrics.lateness.observe(lateness.as_secs_f64());
-        }
+        queued.sent = self.clock.now();
         self.lane.send(queued);
     }
 
     /// Handles the result of a request: an answer for the shard, or a retry.
     async fn handle_answer(&mut self, (mut queued, answer): RequestResult<Queued>) {
         self.n_creates_in_flight -= usize::from(queued.is_create());
+        // Without an answer, the check before the send failed.
+        if let Some(lateness) = queued.lateness_of_first_create().filter(|_| answer.is_some()) {
+            self.metrics.lateness.observe(lateness.as_secs_f64());
+        }
         match answer {
             Some(Answer::Outcome(SentOrRead::Sent(answer))) => {
                 self.record_creation(&answer);

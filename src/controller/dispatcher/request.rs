@@ -150,6 +150,8 @@ pub struct Queued {
     pub(super) is_completed: bool,
     /// Number of retries.
     pub(super) n_retries: u32,
+    /// The instant at which the request was last sent.
+    pub(super) sent: Timestamp,
 }
 
 impl Queued {
@@ -161,6 +163,7 @@ impl Queued {
             is_quarantined,
             is_completed: false,
             n_retries: 0,
+            sent: Timestamp::UNIX_EPOCH,
         }
     }
 
@@ -194,22 +197,24 @@ impl Queued {
         self.is_quarantined && self.key().is_some()
     }
 
-    /// Sets the template that was read for this request.
+    /// Sets the template that was read for this request. The retries of the read do not count for the create.
     pub(super) fn complete(&mut self, template: Arc<JobTemplate>) {
         if let Request::Create(order) = &mut self.request {
             order.template = template;
         }
         self.is_completed = true;
+        self.n_retries = 0;
     }
 
     pub(super) fn is_create(&self) -> bool {
         self.request.order().is_some()
     }
 
-    /// Returns the slot of a create that is sent for the first time and was not delayed on purpose.
-    pub(super) fn slot_of_first_attempt(&self) -> Option<Timestamp> {
-        let order = self.request.order()?;
-        (self.n_retries == 0 && order.n_attempts_before == 0 && order.is_on_time).then_some(order.slot)
+    /// Returns the lateness of a create that was sent for the first time and was not delayed on purpose.
+    pub(super) fn lateness_of_first_create(&self) -> Option<SignedDuration> {
+        let order = self.request.complete_order()?;
+        let is_first = self.n_retries == 0 && order.n_attempts_before == 0 && order.is_on_time;
+        is_first.then(|| self.sent.duration_since(order.slot))
     }
 }
 

@@ -281,6 +281,14 @@ fn trust(clock: &Clock) {
     }
 }
 
+/// Answers whose `Date` is far from the time of the clock.
+fn doubt(clock: &Clock) {
+    for _ in 0..2 {
+        clock.observe_answer(clock.boot(), Some(clock.now() + SignedDuration::from_mins(1)));
+    }
+    assert!(!clock.is_fine());
+}
+
 #[tokio::test(start_paused = true)]
 async fn every_request_is_answered_once_within_the_in_flight_limit() {
     let mut bench = Bench::new(Vec::new());
@@ -455,6 +463,34 @@ async fn leadership_and_expiry_are_checked_again_before_the_send() {
         "one Abandoned",
     )
     .await;
+}
+
+/// The full channel of answers blocks the task between the decision and the send.
+#[tokio::test(start_paused = true)]
+async fn lateness_excludes_an_attempt_that_was_not_sent() {
+    let mut bench = Bench::new(Vec::new());
+    let dispatcher = bench.dispatcher.take().unwrap();
+    let (answers_in, answers) = mpsc::channel(1);
+    answers_in.try_send(history_delete("a", "filler").abandoned()).unwrap();
+    bench.answers = answers;
+    bench.push(create("a", "one", 60));
+    let stale = Queued::new(create("a", "stale", 90), of_term(0), false);
+    bench.queue.push(stale, epoch()).unwrap();
+    let channels = DispatcherChannels {
+        answers: answers_in,
+        ..dispatcher.channels
+    };
+    tokio::spawn(Dispatcher::new(bench.api.client(), bench.clock.clone(), channels, 128).run());
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    doubt(&bench.clock);
+    assert_eq!(bench.n_answers(2).await, ["filler Abandoned", "stale Abandoned"]);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(bench.api.requests().is_empty());
+    trust(&bench.clock);
+    assert_eq!(bench.answer().await, "one Created");
+    let text = bench.metrics.text();
+    assert!(text.contains("cronwheel_lateness_seconds_count 1"), "{text}");
+    assert!(text.contains("cronwheel_lateness_seconds_sum 2\n"), "{text}");
 }
 
 #[tokio::test(start_paused = true)]

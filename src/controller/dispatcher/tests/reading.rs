@@ -91,3 +91,21 @@ async fn a_slow_namespace_does_not_delay_large_creates_of_others() {
     assert_eq!(bench.answer().await, "quick Created");
     assert!(bench.clock.boot().since_boot() < Duration::from_secs(1));
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_lateness_of_a_create_with_a_read_is_that_of_the_create() {
+    for script in [Vec::new(), vec![Some(Response::throttled(Some(1)))]] {
+        let n_throttled = script.len();
+        let mut bench = Bench::new(script);
+        bench.push(without_template("a", "large"));
+        bench.start();
+        assert_eq!(bench.answer().await, "large Created");
+        let text = bench.metrics.text();
+        assert!(text.contains("cronwheel_lateness_seconds_count 1"), "{text}");
+        let sum = ["0.005", "1.01"][n_throttled];
+        assert!(
+            text.contains(&format!("cronwheel_lateness_seconds_sum {sum}\n")),
+            "{text}"
+        );
+    }
+}

@@ -111,7 +111,7 @@ UNIT = {
     "slow-tenant-takes-all-places": ("src/controller/in_flight.rs", "!self.is_for_slow && sends.is_slow(self.now)", "!self.is_for_slow && sends.n > 9_999", "slow_tenant"),
     "slow-tenant-is-quick-between-two-answers": ("src/controller/in_flight.rs", "self.was_slow || oldest", "oldest", "gets_one_place_for_each_answer"),
     "creates-of-a-slow-tenant-are-a-burst": ("src/controller/dispatcher.rs", "n_to_send + n_recent_creates > BURST_MIN", "n_to_send.max(n_creates) + n_recent_creates > BURST_MIN", "slow_tenant"),
-    "daily-create-waits-for-ever": ("src/controller/dispatcher/backlog.rs", ".min(now + PRECEDENCE_MAX)", ".min(now + PRECEDENCE_MAX * 9_999)", "a_daily_create"),
+    "daily-create-waits-for-ever": ("src/controller/dispatcher/backlog.rs", ".min(arrived + PRECEDENCE_MAX)", ".min(arrived + PRECEDENCE_MAX * 9_999)", "a_daily_create"),
     "withdrawn-request-is-sent-again": ("src/controller/dispatcher/backlog.rs", "        if self.take_withdrawn(&queued) {", "        if self.take_withdrawn(&queued) && self.n_turns > 9_999 {", "withdrawal"),
     "overdue-jobs-do-not-wait-for-the-watch": ("src/shard/held_shards/pause.rs", "self.progress.are_cron_jobs_interrupted() && now.boot < ends_at", "self.progress.are_cron_jobs_interrupted() && now.boot >= ends_at", "held_shards::pause"),
     "seal-decides-in-a-pause": ("src/shard/state/phase.rs", "self.phase.acts() && !self.is_paused", "self.phase.acts()", "held_shards::pause"),

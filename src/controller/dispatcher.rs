@@ -4,7 +4,7 @@
 //! One task drives all requests in flight. A request is sent only in the shard term in which it was ordered, only while
 //! the clock verdict is fine, and never at or after its `expires_at`. Every accepted request is answered exactly once
 //! with an [`Input`]. "Too many requests" and an unreachable server do not count as answers: the whole lane pauses, and
-//! the request returns to its place in the queue. A create that may have reached the server is not repeated: the shard
+//! the request returns to the queue in the order of its arrival. A create that may have reached the server is not repeated: the shard
 //! looks its Job up first.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -98,10 +98,11 @@ impl Backlog {
     }
 
     /// Adds a request, or returns it if the backlog is full.
-    pub(super) fn push(&mut self, queued: Queued, now: Timestamp) -> Result<(), Box<Queued>> {
+    pub(super) fn push(&mut self, mut queued: Queued, now: Timestamp) -> Result<(), Box<Queued>> {
         if self.n_creates() + self.n_background() >= self.len_max {
             return Err(Box::new(queued));
         }
+        queued.arrived = now;
         self.insert(queued, now);
         Ok(())
     }
@@ -109,9 +110,10 @@ impl Backlog {
     fn insert(&mut self, queued: Queued, now: Timestamp) {
         let kind = queued.queue_kind(now);
         let deadline = if kind == QueueKind::Overdue {
-            queued.request.futile_from(now)
+            queued.request.futile_from()
         } else {
-            queued.request.deadline(now).min(now + PRECEDENCE_MAX)
+            let arrived = queued.arrived;
+            queued.request.deadline(arrived).min(arrived + PRECEDENCE_MAX)
         };
         let key = queued.key();
         let namespace: Box<str> = queued.request.namespace().into();
@@ -121,8 +123,8 @@ impl Backlog {
         }
     }
 
-    /// Adds a request that was popped and not answered, or returns it if it was withdrawn meanwhile. A full backlog
-    /// takes it too: the requests in flight are bounded.
+    /// Adds a request that was popped and not answered, with its first deadline, or returns it if it was withdrawn.
+    /// A full backlog takes it too: the requests in flight are bounded.
     pub(super) fn put_back(&mut self, queued: Queued, now: Timestamp) -> Option<Queued> {
         if self.take_withdrawn(&queued) {
             return Some(queued);

@@ -75,15 +75,15 @@ impl Request {
     }
 
     /// The deadline that orders requests within a queue. Requests without a deadline are ordered by arrival.
-    pub(super) fn deadline(&self, now: Timestamp) -> Timestamp {
-        self.order().map_or(now, |order| order.deadline)
+    pub(super) fn deadline(&self, arrived: Timestamp) -> Timestamp {
+        self.order().map_or(arrived, |order| order.deadline)
     }
 
     /// The instant from which sending the request is futile, if known. Overdue creates are ordered by it, so that few
     /// of them expire.
-    pub(super) fn futile_from(&self, now: Timestamp) -> Timestamp {
-        let futile_from = |order: &JobOrder| order.expires_at.unwrap_or(Timestamp::MAX);
-        self.order().map_or(now, futile_from)
+    pub(super) fn futile_from(&self) -> Timestamp {
+        let expires_at = self.order().and_then(|order| order.expires_at);
+        expires_at.unwrap_or(Timestamp::MAX)
     }
 
     /// Whether it is too late to send the request (B-9.7 and its difference).
@@ -150,6 +150,8 @@ pub struct Queued {
     pub(super) is_completed: bool,
     /// Number of retries.
     pub(super) n_retries: u32,
+    /// The instant at which the request first entered the backlog.
+    pub(super) arrived: Timestamp,
     /// The instant at which the request was last sent.
     pub(super) sent: Timestamp,
 }
@@ -163,6 +165,7 @@ impl Queued {
             is_quarantined,
             is_completed: false,
             n_retries: 0,
+            arrived: Timestamp::UNIX_EPOCH,
             sent: Timestamp::UNIX_EPOCH,
         }
     }

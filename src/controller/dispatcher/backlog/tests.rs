@@ -147,6 +147,29 @@ fn old_history_deletes_get_one_turn_in_eight() {
 }
 
 #[test]
+fn a_request_that_returns_keeps_its_place() {
+    let mut backlog = Backlog::new(1_000);
+    let at = |seconds| epoch() + SignedDuration::from_secs(seconds);
+    let kinds: [fn(&str, &str) -> Request; 3] = [history_delete, look_up, |namespace, name| {
+        create(namespace, name, 3_600)
+    }];
+    for request in kinds {
+        backlog.push(queued(request("a", "first")), at(0)).unwrap();
+        let first = pop(&mut backlog, at(1)).unwrap();
+        backlog.push(queued(request("a", "second")), at(2)).unwrap();
+        assert!(backlog.put_back(first, at(3)).is_none());
+        assert_eq!(
+            pop(&mut backlog, at(4)).map(|queued| name(&queued)),
+            Some("first".to_owned())
+        );
+        assert_eq!(
+            pop(&mut backlog, at(4)).map(|queued| name(&queued)),
+            Some("second".to_owned())
+        );
+    }
+}
+
+#[test]
 fn look_ups_go_between_creates_and_history_deletes() {
     let mut backlog = Backlog::new(10);
     for request in [

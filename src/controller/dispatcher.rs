@@ -291,19 +291,20 @@ impl Dispatcher {
 
     /// Abandons the queued requests, and waits a limited time for those in flight.
     async fn finish(mut self) {
-        self.abandon_backlog().await;
         let deadline = self.clock.boot() + IN_FLIGHT_GRACE;
-        while self.lane.n_in_flight() > 0 {
-            let remaining = deadline.since(self.clock.boot());
-            let Ok(Some(result)) = tokio::time::timeout(remaining, self.lane.next()).await else {
-                break;
-            };
-            self.handle_answer(result).await;
+        loop {
             // Retries have returned to the queue; they are not sent again.
             self.abandon_backlog().await;
+            let until = self.publish().map_or(deadline, |change| change.min(deadline));
+            let now = self.clock.boot();
+            if self.lane.n_in_flight() == 0 || now >= deadline {
+                break;
+            }
+            if let Ok(Some(result)) = tokio::time::timeout(until.since(now), self.lane.next()).await {
+                self.handle_answer(result).await;
+            }
         }
         tracing::debug!(n_unanswered = self.lane.n_in_flight(), "dispatcher ended");
-        self.publish();
         // No later publish would reset it.
         self.channels.burst.set(false);
     }

@@ -356,6 +356,20 @@ async fn a_burst_is_signalled_while_it_lasts() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_burst_ends_while_the_dispatcher_waits_for_the_last_answers() {
+    let mut bench = Bench::new(Vec::new());
+    bench.seen().latency = Duration::from_hours(1);
+    for number in 0..100 {
+        bench.push(create("a", &format!("job{number}"), 60));
+    }
+    bench.start();
+    bench.burst.wait_for(|is_burst| *is_burst).await;
+    bench.phases.advance(Phase::StopIntake);
+    bench.burst.wait_for(|is_burst| !*is_burst).await;
+    assert_eq!(bench.clock.boot().since_boot(), Duration::from_secs(1));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_throttled_request_is_retried_after_retry_after() {
     let mut bench = Bench::new(vec![Some(Response::throttled(Some(3)))]);
     bench.push(create("a", "one", 60));

@@ -24,8 +24,9 @@ use crate::{
     telemetry::metrics::{ApiCall, ApiMetrics},
 };
 
-/// Maximum number of retries before a request about a Job or a status write counts as failed: more than five minutes of pauses, far beyond the
-/// `expires_at` of any slot, which ends most creates earlier.
+/// Maximum number of retries before a request about a Job or a status write counts as failed. They take some five
+/// minutes with the pauses that the lane chooses, and one minute if an API server requires one second (`Retry-After: 1`).
+/// The shard then decides again.
 pub(super) const RETRIES_MAX: u32 = 64;
 
 /// A request from its order to its answer.

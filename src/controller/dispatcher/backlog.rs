@@ -223,10 +223,10 @@ impl Backlog {
         if completed.is_some() || in_flight.n_reading() >= reading_max {
             return completed;
         }
-        // One namespace gets at most half of the places, since its webhooks may be slow.
+        // One namespace gets at most half of the places, even if no other waits, since its webhooks may be slow.
         let share = (reading_max / 2).max(1);
         self.queue(QueueKind::Reading)
-            .pop(share, |namespace| room.n_reading_of(namespace))
+            .pop(share, |namespace| room.n_reading_of(namespace).filter(|n| *n < share))
     }
 
     /// Removes the next request that is not a create.

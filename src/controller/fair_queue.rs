@@ -15,12 +15,12 @@ use std::{
 
 use jiff::Timestamp;
 
-/// The queue, with one ordered map per waiting namespace.
+/// The queue, with one ordered map per waiting namespace. Deadlines are wall time, or any other kind of instant.
 #[derive(Debug)]
-pub(super) struct FairQueue<T> {
-    namespaces: HashMap<Arc<str>, Namespace<T>>,
+pub(super) struct FairQueue<T, D = Timestamp> {
+    namespaces: HashMap<Arc<str>, Namespace<T, D>>,
     /// (earliest deadline, turn when last served, name) of every waiting namespace.
-    by_deadline: BTreeSet<(Timestamp, u64, Arc<str>)>,
+    by_deadline: BTreeSet<(D, u64, Arc<str>)>,
     /// (turn when last served, name) of every waiting namespace.
     by_turn: BTreeSet<(u64, Arc<str>)>,
     /// (number of items, name) of every waiting namespace.
@@ -32,19 +32,19 @@ pub(super) struct FairQueue<T> {
 
 /// A waiting namespace.
 #[derive(Debug)]
-struct Namespace<T> {
+struct Namespace<T, D> {
     last_turn: u64,
-    waiting: BTreeMap<Place, T>,
+    waiting: BTreeMap<Place<D>, T>,
 }
 
 /// The place of an item among those of its namespace: ordered by deadline, then by arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
-    deadline: Timestamp,
+pub(super) struct Place<D = Timestamp> {
+    deadline: D,
     order: u64,
 }
 
-impl<T> Default for FairQueue<T> {
+impl<T, D> Default for FairQueue<T, D> {
     fn default() -> Self {
         FairQueue {
             namespaces: HashMap::new(),
@@ -58,13 +58,13 @@ impl<T> Default for FairQueue<T> {
     }
 }
 
-impl<T> FairQueue<T> {
+impl<T, D: Copy + Ord> FairQueue<T, D> {
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
     /// Returns the earliest deadline in the queue.
-    pub(super) fn earliest(&self) -> Option<Timestamp> {
+    pub(super) fn earliest(&self) -> Option<D> {
         self.by_deadline.first().map(|(deadline, ..)| *deadline)
     }
 
@@ -80,7 +80,7 @@ impl<T> FairQueue<T> {
 
     /// Adds an item of a namespace. Returns its place, by which it can be removed. A namespace that starts to wait goes
     /// to the end of the round.
-    pub(super) fn push(&mut self, namespace: &str, deadline: Timestamp, item: T) -> Place {
+    pub(super) fn push(&mut self, namespace: &str, deadline: D, item: T) -> Place<D> {
         let (name, mut namespace) = self.take(namespace).unwrap_or_else(|| {
             self.turn += 2;
             let new = Namespace {
@@ -100,7 +100,7 @@ impl<T> FairQueue<T> {
     }
 
     /// Removes the item at a place of a namespace. The namespace keeps its turn.
-    pub(super) fn remove(&mut self, namespace: &str, place: Place) -> Option<T> {
+    pub(super) fn remove(&mut self, namespace: &str, place: Place<D>) -> Option<T> {
         let (name, mut namespace) = self.take(namespace)?;
         let item = namespace.waiting.remove(&place);
         self.put(name, namespace);
@@ -141,7 +141,7 @@ impl<T> FairQueue<T> {
     }
 
     /// Removes an item whose deadline has passed, regardless of turns.
-    pub(super) fn pop_until(&mut self, now: Timestamp) -> Option<T> {
+    pub(super) fn pop_until(&mut self, now: D) -> Option<T> {
         let (deadline, _, name) = self.by_deadline.first()?;
         if *deadline > now {
             return None;
@@ -160,7 +160,7 @@ impl<T> FairQueue<T> {
     }
 
     /// Takes a namespace out, to change it.
-    fn take(&mut self, name: &str) -> Option<(Arc<str>, Namespace<T>)> {
+    fn take(&mut self, name: &str) -> Option<(Arc<str>, Namespace<T, D>)> {
         let (name, namespace) = self.namespaces.remove_entry(name)?;
         if let Some((first, _)) = namespace.waiting.first_key_value() {
             let (turn, len) = (namespace.last_turn, namespace.waiting.len());
@@ -173,7 +173,7 @@ impl<T> FairQueue<T> {
     }
 
     /// Puts a namespace in. A namespace without items is dropped.
-    fn put(&mut self, name: Arc<str>, namespace: Namespace<T>) {
+    fn put(&mut self, name: Arc<str>, namespace: Namespace<T, D>) {
         if let Some((first, _)) = namespace.waiting.first_key_value() {
             let (turn, len) = (namespace.last_turn, namespace.waiting.len());
             self.by_deadline.insert((first.deadline, turn, Arc::clone(&name)));

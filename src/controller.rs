@@ -199,7 +199,7 @@ impl Session {
         let (inputs_in, inputs) = mpsc::channel(INPUTS_MAX);
         let (answers_in, answers) = mpsc::channel(ANSWERS_MAX);
         let dispatch = DispatchQueue::new(self.metrics.dispatch.clone());
-        let statuses = StatusQueue::new(self.metrics.status.clone());
+        let statuses = StatusQueue::new(self.metrics.status.clone(), self.settings.status_flush_interval);
         let (events, event_task) = self.spawn_events();
         let (lifecycle, sharing_tasks) = self.spawn_sharing().unzip();
         let mut tasks = vec![
@@ -267,8 +267,7 @@ impl Session {
             phase: self.phases.subscribe(),
             burst: self.burst.subscribe(),
         };
-        let flush_interval = self.settings.status_flush_interval;
-        let batcher = StatusBatcher::new(self.reading_api(), self.clock.clone(), channels, flush_interval);
+        let batcher = StatusBatcher::new(self.reading_api(), self.clock.clone(), channels);
         self.start("status batcher", Phase::FlushStatuses, batcher.run())
     }
 

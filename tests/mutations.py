@@ -110,6 +110,8 @@ UNIT = {
     "slow-admission-lowers-the-limit": ("src/controller/pacing/limit.rs", "        if round.is_used && (self", "        if !round.is_quick() {\n            self.limit = (self.limit * DECREASE_FACTOR).max(START_MIN);\n        } else if round.is_used && (self", "answers_that_admission_delays"),
     "slow-tenant-takes-all-places": ("src/controller/in_flight.rs", "!self.is_for_slow && sends.is_slow(self.now)", "!self.is_for_slow && sends.n > 9_999", "slow_tenant"),
     "slow-tenant-is-quick-between-two-answers": ("src/controller/in_flight.rs", "self.was_slow || oldest", "oldest", "gets_one_place_for_each_answer"),
+    "slow-tenant-stops-all-statuses": ("src/controller/status_batcher.rs", "lane: lane.with_places_for_slow(),", "lane,", "status_batcher"),
+    "status-writes-without-shares": ("src/controller/status_batcher/pending.rs", "(places / STATUS_SHARES).max(1)", "places.max(STATUS_SHARES)", "status_batcher"),
     "creates-of-a-slow-tenant-are-a-burst": ("src/controller/dispatcher.rs", "n_to_send + n_recent_creates > BURST_MIN", "n_to_send.max(n_creates) + n_recent_creates > BURST_MIN", "slow_tenant"),
     "daily-create-waits-for-ever": ("src/controller/dispatcher/backlog.rs", ".min(arrived + PRECEDENCE_MAX)", ".min(arrived + PRECEDENCE_MAX * 9_999)", "a_daily_create"),
     "withdrawn-request-is-sent-again": ("src/controller/dispatcher/backlog.rs", "        if self.take_withdrawn(&queued) {", "        if self.take_withdrawn(&queued) && self.n_turns > 9_999 {", "withdrawal"),

@@ -1,15 +1,19 @@
-//! Writes statuses: merged per CronJob, after bursts of creates, one at a time for each CronJob.
+//! Writes statuses: merged per CronJob, after bursts of creates, one at a time for each CronJob, fairly between
+//! namespaces.
 //!
 //! A status write costs the API server as much as a create of a Job. So the changes within the flush interval become
-//! one write, and statuses wait up to [`AGE_MAX`] while creates wait. Urgent writes are sent at once. A conflict or
+//! one write, and statuses wait for a limited time while creates wait. Urgent writes are sent at once. A conflict or
 //! any other refusal is returned to the shard, which decides on the next write. "Too many requests" and an
 //! unreachable server do not count as answers: the newest write of that CronJob is sent again after a pause of the
 //! whole lane. A write is sent only in the shard term in which it was ordered, checked again at the send; otherwise
 //! it is answered as abandoned.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 
 use super::{
     clock::Clock,
@@ -20,27 +24,74 @@ use super::{
 use crate::{
     coordination::Leadership,
     kube_api::{Answer, ApiClient, objects::classify::OrderOutcome, ordered_watch::OrderedReceiver},
-    shard::{BootInstant, Input, StatusOutcome, StatusWrite, Uid},
-    telemetry::metrics::StatusMetrics,
+    shard::{BootInstant, Input, KeptText, ShardTerm, StatusOutcome, StatusWrite},
+    telemetry::metrics::{StatusMetrics, gauge_value},
 };
 
 mod pending;
+mod request;
 
-pub use pending::StatusQueue;
-use pending::{Pending, answer};
+use pending::PendingWrites;
+use request::{Pending, answer};
 
-/// Maximum time that a status waits behind a burst of creates. A bound, not a target: until the status is stored, the
-/// cursor is not stored either, and no Job may be deleted from history.
-pub const AGE_MAX: Duration = Duration::from_secs(10);
-
-/// Maximum number of writes in flight: enough to keep the API server of a small cluster busy.
+/// Maximum number of writes in flight, those of slow namespaces excluded: enough to keep the API server of a small
+/// cluster busy.
 const STATUSES_IN_FLIGHT_MAX: u32 = 32;
 
-/// Maximum number of writes in flight during a burst, when only urgent and old writes are sent.
+/// Maximum number of such writes during a burst, when only urgent and old writes are sent.
 const STATUSES_IN_FLIGHT_MAX_IN_BURST: u32 = 8;
 
-/// Maximum number of concurrent reads of CronJobs for the metadata of their status writes: each may have 1.5 MiB.
-const READING_MAX: usize = 8;
+/// The queue of the status batcher.
+#[derive(Debug)]
+pub struct StatusQueue {
+    /// Locked for one insertion or removal, never across an await.
+    writes: Mutex<PendingWrites>,
+    /// Notified when the batcher must wake up early.
+    news: Notify,
+    metrics: StatusMetrics,
+}
+
+impl StatusQueue {
+    /// Creates an empty queue that collects changes for `flush_interval`.
+    pub fn new(metrics: StatusMetrics, flush_interval: Duration) -> Arc<StatusQueue> {
+        Arc::new(StatusQueue {
+            writes: Mutex::new(PendingWrites::new(flush_interval)),
+            news: Notify::new(),
+            metrics,
+        })
+    }
+
+    /// Adds a write without waiting.
+    ///
+    /// # Errors
+    ///
+    /// If the queue is full, returns the answer to the write.
+    pub fn push(&self, shard_term: ShardTerm, write: StatusWrite, now: BootInstant) -> Result<(), Input> {
+        let pushed = self.with(|writes| writes.push(Pending::new(write, shard_term, now)));
+        let must_wake = pushed.map_err(|pending| {
+            self.metrics.overflows.inc();
+            let message = "too many statuses wait to be written".into();
+            answer(pending.write, OrderOutcome::failed(message, None))
+        })?;
+        if must_wake {
+            self.news.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Returns the number of pending writes.
+    pub(super) fn n_pending(&self) -> usize {
+        self.with(|writes| writes.len())
+    }
+
+    /// Locks the writes. They are consistent after every call, so a panic elsewhere does not invalidate them.
+    fn with<T>(&self, act: impl FnOnce(&mut PendingWrites) -> T) -> T {
+        let mut writes = self.writes.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = act(&mut writes);
+        self.metrics.pending.set(gauge_value(writes.len()));
+        result
+    }
+}
 
 /// The channels of the batcher.
 #[derive(Debug)]
@@ -62,29 +113,20 @@ pub struct StatusBatcher {
     lane: Lane<Pending>,
     clock: Clock,
     channels: StatusChannels,
-    flush_interval: Duration,
-    /// CronJobs with a write in flight.
-    busy: HashSet<Uid>,
-    /// Busy CronJobs whose next write is due.
-    parked: HashSet<Uid>,
     /// The deadline for the remaining statuses, once the shutdown has reached them.
     flush_by: Option<BootInstant>,
-    n_reading: usize,
 }
 
 impl StatusBatcher {
-    /// Creates a batcher that collects changes for `flush_interval`.
-    pub fn new(api: ApiClient, clock: Clock, channels: StatusChannels, flush_interval: Duration) -> StatusBatcher {
+    /// Creates the task.
+    pub fn new(api: ApiClient, clock: Clock, channels: StatusChannels) -> StatusBatcher {
         let (leadership, metrics) = (channels.leadership.clone(), channels.queue.metrics.api.clone());
+        let lane = Lane::new(api, clock.clone(), leadership, metrics, STATUSES_IN_FLIGHT_MAX);
         StatusBatcher {
-            lane: Lane::new(api, clock.clone(), leadership, metrics, STATUSES_IN_FLIGHT_MAX),
+            lane: lane.with_places_for_slow(),
             clock,
             channels,
-            flush_interval,
-            busy: HashSet::new(),
-            parked: HashSet::new(),
             flush_by: None,
-            n_reading: 0,
         }
     }
 
@@ -93,19 +135,21 @@ impl StatusBatcher {
         let queue = Arc::clone(&self.channels.queue);
         let mut phase = self.channels.phase.clone();
         loop {
-            let mut pause = self.send_due().await;
+            let mut until = self.send_due().await;
+            let now = self.clock.boot();
             if let Some(flush_by) = self.flush_by {
-                let remaining = flush_by.since(self.clock.boot());
-                let is_done = queue.is_empty() && self.lane.n_in_flight() == 0;
-                if is_done || remaining.is_zero() {
+                let is_done = queue.n_pending() == 0 && self.lane.n_in_flight() == 0;
+                if is_done || now >= flush_by {
                     break;
                 }
-                pause = Some(pause.map_or(remaining, |pause| pause.min(remaining)));
+                until = until.into_iter().chain([flush_by]).min();
             }
+            let pause = until.map(|until| until.since(now));
             tokio::select! {
                 biased;
                 () = phase.reached(Phase::FlushStatuses), if self.flush_by.is_none() => {
                     self.flush_by = Some(self.clock.boot() + STATUS_GRACE);
+                    queue.with(PendingWrites::flush);
                 }
                 Some(result) = self.lane.next() => self.handle_answer(result).await,
                 () = queue.news.notified() => {}
@@ -113,7 +157,7 @@ impl StatusBatcher {
                 () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => {}
             }
         }
-        let n_left = queue.len() + self.busy.len();
+        let n_left = queue.n_pending() + self.lane.n_in_flight() as usize;
         if n_left > 0 {
             tracing::warn!(
                 n_left,
@@ -122,119 +166,96 @@ impl StatusBatcher {
         }
     }
 
-    /// Sends until no write is due or none may be sent. Returns the time until the next write is due, if it is known.
-    async fn send_due(&mut self) -> Option<Duration> {
+    /// Sends until no write is due or none may be sent. Returns when time alone may change that.
+    async fn send_due(&mut self) -> Option<BootInstant> {
         loop {
-            let now = self.clock.boot();
             self.lane.divide_among_senders();
-            match self.lane.admission() {
-                Admission::Now if self.lane.n_in_flight() < self.in_flight_max() => {}
-                Admission::Now | Admission::Full => return None,
-                Admission::Wait(until) => return Some(until.since(now)),
-            }
-            let age = self.age_when_due();
-            let Some(uid) = self.channels.queue.next_due(now, age) else {
-                return self.channels.queue.oldest().map(|oldest| (oldest + age).since(now));
+            let is_burst = self.channels.burst.get();
+            let in_flight_max = if is_burst {
+                STATUSES_IN_FLIGHT_MAX_IN_BURST
+            } else {
+                STATUSES_IN_FLIGHT_MAX
             };
-            if self.busy.contains(&uid) {
-                self.parked.insert(uid);
-            } else if let Some(pending) = self.channels.queue.take(&uid) {
-                if pending.must_read() && self.n_reading >= READING_MAX {
-                    // It is the first to be sent when a read in flight is answered.
-                    self.channels.queue.put_back(pending);
-                    return None;
-                }
-                self.send(pending, now).await;
+            match self.admission(in_flight_max) {
+                Admission::Now => {}
+                Admission::Full => return None,
+                Admission::Wait(until) => return Some(until),
+            }
+            let places = in_flight_max.min(self.lane.in_flight_limit());
+            let (queue, now) = (&self.channels.queue, self.clock.boot());
+            let next = queue.with(|writes| {
+                let next = writes.next(now, is_burst, places, self.lane.in_flight());
+                next.ok_or_else(|| writes.next_change())
+            });
+            match next {
+                Ok(pending) if self.lane.is_led(pending.shard_term) => self.send(pending),
+                Ok(pending) => self.abandon(pending).await,
+                Err(change) => return change,
             }
         }
     }
 
-    /// Returns the age at which a write that is not urgent is due.
-    fn age_when_due(&self) -> Duration {
-        if self.flush_by.is_some() {
-            Duration::ZERO
-        } else if self.channels.burst.get() {
-            AGE_MAX.max(self.flush_interval)
-        } else {
-            self.flush_interval
+    /// Returns whether one more write may be sent now, with at most so many recent ones in flight.
+    fn admission(&mut self, in_flight_max: u32) -> Admission {
+        match (self.lane.admission(), self.lane.recent()) {
+            (Admission::Now, (n_recent, change)) if n_recent >= in_flight_max => {
+                change.map_or(Admission::Full, Admission::Wait)
+            }
+            (admission, _) => admission,
         }
     }
 
-    fn in_flight_max(&self) -> u32 {
-        if self.channels.burst.get() {
-            STATUSES_IN_FLIGHT_MAX_IN_BURST
-        } else {
-            STATUSES_IN_FLIGHT_MAX
-        }
-    }
-
-    async fn send(&mut self, pending: Pending, now: BootInstant) {
-        if !self.lane.is_led(pending.shard_term) {
-            return self.abandon(pending).await;
-        }
-        self.busy.insert(pending.write.cron_job.uid.clone());
-        if pending.must_read() {
-            self.n_reading += 1;
-        } else {
-            self.metrics().age.observe(now.since(pending.since).as_secs_f64());
+    fn send(&mut self, pending: Pending) {
+        if !pending.must_read() {
+            let age = self.clock.boot().since(pending.since);
+            self.channels.queue.metrics.age.observe(age.as_secs_f64());
         }
         self.lane.send(pending);
     }
 
     async fn abandon(&mut self, pending: Pending) {
-        self.metrics().fenced.inc();
-        self.answer(pending.write, StatusOutcome::Abandoned).await;
+        self.channels.queue.metrics.fenced.inc();
+        self.conclude(pending.write, StatusOutcome::Abandoned).await;
     }
 
     /// Handles the result of a write, or of the read before it.
-    async fn handle_answer(&mut self, (mut pending, answer): RequestResult<Pending>) {
-        let uid = pending.write.cron_job.uid.clone();
-        self.busy.remove(&uid);
-        self.n_reading -= usize::from(pending.must_read());
+    async fn handle_answer(&mut self, (pending, answer): RequestResult<Pending>) {
         match answer {
-            Some(Answer::Outcome(SentOrRead::Read(metadata))) => {
-                pending.write.retained_metadata = metadata;
-                self.channels.queue.put_back(pending);
-            }
-            Some(Answer::Outcome(SentOrRead::Sent(outcome))) => {
-                self.follow_up(&pending.write, &outcome).await;
-                self.answer(pending.write, outcome).await;
-            }
+            Some(Answer::Outcome(SentOrRead::Read(metadata))) => self.send_complete(pending, metadata),
+            Some(Answer::Outcome(SentOrRead::Sent(outcome))) => self.conclude(pending.write, outcome).await,
             Some(Answer::Throttled { message, .. } | Answer::Unavailable { message, .. }) => {
                 self.try_again(pending, message).await;
             }
             None => self.abandon(pending).await,
         }
-        if self.parked.remove(&uid) {
-            self.channels.queue.make_due(uid);
-        }
     }
 
-    /// Adjusts the pending write of the same CronJob to the answer to the write before it.
-    async fn follow_up(&mut self, sent: &StatusWrite, outcome: &StatusOutcome) {
-        let doomed = match outcome {
-            StatusOutcome::Stored { resource_version } => {
-                self.channels.queue.rebase(sent, *resource_version);
-                None
-            }
-            StatusOutcome::Conflict => self
-                .channels
-                .queue
-                .take_if_built_on(&sent.cron_job.uid, sent.resource_version),
-            StatusOutcome::Gone => self.channels.queue.take(&sent.cron_job.uid),
-            StatusOutcome::Failed { .. } | StatusOutcome::Abandoned => None,
-        };
-        if let Some(doomed) = doomed {
-            self.answer(doomed.write, outcome.clone()).await;
+    /// Sends a write whose metadata was read, without a turn, since the metadata occupies memory. If the lane is paused,
+    /// the metadata is read again later.
+    fn send_complete(&mut self, mut pending: Pending, metadata: Arc<KeptText>) {
+        if self.lane.admission() == Admission::Now {
+            pending.complete(metadata);
+            self.send(pending);
+        } else {
+            self.channels.queue.with(|writes| writes.put_back(pending));
         }
     }
 
     async fn try_again(&mut self, mut pending: Pending, message: String) {
         pending.n_retries += 1;
         if pending.n_retries > RETRIES_MAX {
-            return self.answer(pending.write, OrderOutcome::failed(message, None)).await;
+            return self.conclude(pending.write, OrderOutcome::failed(message, None)).await;
         }
-        self.channels.queue.put_back(pending);
+        self.channels.queue.with(|writes| writes.put_back(pending));
+    }
+
+    /// Answers a write, and the pending write of the same CronJob if the answer applies to it too.
+    async fn conclude(&mut self, write: StatusWrite, outcome: StatusOutcome) {
+        let pending = self.channels.queue.with(|writes| writes.conclude(&write, &outcome));
+        if let Some(pending) = pending {
+            self.answer(pending, outcome.clone()).await;
+        }
+        self.answer(write, outcome).await;
     }
 
     async fn answer(&mut self, write: StatusWrite, outcome: StatusOutcome) {
@@ -244,10 +265,6 @@ impl StatusBatcher {
         }
         // The receiver is gone only after the shard task has ended, and then the answer is irrelevant.
         let _ = self.channels.answers.send(answer(write, outcome)).await;
-    }
-
-    fn metrics(&self) -> &StatusMetrics {
-        &self.channels.queue.metrics
     }
 }
 

@@ -104,7 +104,7 @@ impl Bench {
         let leadership = watch::Sender::new(Leadership::of_one(WHOLE));
         let burst = OrderedSender::new(false);
         let dispatch = DispatchQueue::new(metrics.dispatch.clone());
-        let statuses = StatusQueue::new(metrics.status.clone());
+        let statuses = StatusQueue::new(metrics.status.clone(), Duration::from_secs(1));
         let api = FakeApi {
             clock: clock.clone(),
             creates: creates_in,
@@ -189,7 +189,7 @@ async fn a_job_is_created_at_the_slot_and_its_status_follows() {
     assert!((30_000..=30_002).contains(&at), "{at} ms");
     assert!(name.starts_with("one-"), "{name}");
     pass(1).await;
-    assert_eq!(bench.statuses.len(), 1);
+    assert_eq!(bench.statuses.n_pending(), 1);
     let figures = bench.snapshot.borrow();
     assert!(figures.is_synced);
     assert_eq!((figures.sizes.cron_jobs, figures.sizes.jobs), (2, 1));

@@ -1,307 +1,260 @@
-//! Pending status writes, at most one per CronJob: a later write replaces an earlier one.
+//! Pending status writes, at most one per CronJob: a later write replaces an earlier one. Pure and bounded.
 //!
-//! The shard task adds writes and the batcher removes them. Neither the lock of the lists nor a guard of the map is
-//! held across an await. Lock order: the lists before the map.
+//! A write passes through several queues, each fair between namespaces. A write of a CronJob with another write in
+//! flight is in no queue until that one is answered.
 
 use std::{
-    collections::VecDeque,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
+    collections::{HashMap, HashSet},
     time::Duration,
 };
 
-use dashmap::{DashMap, Entry};
-use tokio::sync::Notify;
-
-use super::AGE_MAX;
+use super::request::Pending;
 use crate::{
-    controller::lane::{LaneRequest, SentOrRead},
-    kube_api::{Answered, ApiClient, objects::classify::OrderOutcome},
-    shard::{
-        BootInstant, CronJobRecord, Input, KeptText, ReadOutcome, ResourceVersion, ShardTerm, StatusOutcome,
-        StatusWrite, Uid,
+    controller::{
+        fair_queue::{FairQueue, Place},
+        in_flight::{InFlight, Room},
     },
-    telemetry::metrics::{ApiCall, StatusMetrics},
+    shard::{BootInstant, StatusOutcome, StatusWrite, Uid},
 };
+
+/// Maximum time that a status waits behind a burst of creates. A bound, not a target: until the status is stored, the
+/// cursor is not stored either, and no Job may be deleted from history.
+const AGE_MAX: Duration = Duration::from_secs(10);
+
+/// Maximum number of writes in flight that read their CronJob first for its metadata: each may have 1.5 MiB. One
+/// namespace gets at most half of them, even if no other waits, since its webhooks may be slow.
+const READING_MAX: u32 = 8;
 
 /// Capacity: one write for each of a million CronJobs, the design limit of one shard.
 const PENDING_MAX: usize = 1 << 20;
 
-/// A pending write.
-#[derive(Clone, Debug)]
-pub(super) struct Pending {
-    pub(super) write: StatusWrite,
-    /// The shard and term in which the write was ordered and may be sent.
-    pub(super) shard_term: ShardTerm,
-    /// The arrival time of the oldest change in the write.
-    pub(super) since: BootInstant,
-    /// Number of retries.
-    pub(super) n_retries: u32,
+/// While others wait, a namespace has at most one `STATUS_SHARES`th of the places in flight.
+const STATUS_SHARES: u32 = 4;
+
+/// Capacity that an empty map keeps. More is freed, so that a burst does not occupy memory permanently.
+const KEPT_ENTRIES: usize = 1_024;
+
+/// A queue of pending writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum QueueKind {
+    /// Writes within the flush interval, by the instant at which it ends.
+    Merging,
+    /// Writes that are sent unless creates wait, by the instant at which they become old.
+    Due,
+    /// Writes of [`AGE_MAX`], by arrival: sent during a burst too.
+    Old,
+    /// Urgent writes, by arrival.
+    Urgent,
+    /// Writes that are sent after a read of their CronJob, by arrival. They have left one of the other queues.
+    Reading,
 }
 
-impl Pending {
-    /// Whether the CronJob must be read before the write is sent.
-    pub(super) fn must_read(&self) -> bool {
-        self.write.retained_metadata.as_str().is_none()
-    }
+/// A pending write and its place; `None` while another write of the CronJob is in flight.
+#[derive(Debug)]
+struct Waiting {
+    pending: Pending,
+    place: Option<(QueueKind, Place<BootInstant>)>,
 }
 
-impl LaneRequest for Pending {
-    type Reply = SentOrRead<StatusOutcome, Arc<KeptText>>;
-
-    fn shard_term(&self) -> Option<ShardTerm> {
-        Some(self.shard_term)
-    }
-
-    fn namespace(&self) -> &str {
-        &self.write.cron_job.namespace
-    }
-
-    fn call(&self) -> ApiCall {
-        if self.must_read() {
-            ApiCall::ReadCronJob
-        } else {
-            ApiCall::WriteStatus
-        }
-    }
-
-    async fn send(&self, api: &ApiClient) -> Answered<Self::Reply> {
-        let write = &self.write;
-        if self.must_read() {
-            let read = api.read_cron_job(&write.cron_job).await;
-            read.map(|outcome| metadata_of(write, outcome))
-        } else {
-            api.write_status(write).await.map(SentOrRead::Sent)
-        }
-    }
-}
-
-/// The order in which writes become due. Entries may be stale; the map is authoritative.
-#[derive(Debug, Default)]
-struct Arrivals {
-    urgent: VecDeque<Uid>,
-    by_age: VecDeque<(BootInstant, Uid)>,
-    /// Whether the last write that was taken was urgent.
+/// The pending writes.
+#[derive(Debug)]
+pub(super) struct PendingWrites {
+    flush_interval: Duration,
+    waiting: HashMap<Uid, Waiting>,
+    /// Indexed by [`QueueKind`].
+    queues: [FairQueue<Uid, BootInstant>; 5],
+    /// CronJobs with a write in flight.
+    in_flight: HashSet<Uid>,
+    /// Whether the last write that was sent was urgent.
     was_urgent: bool,
 }
 
-/// The queue of the status batcher.
-#[derive(Debug)]
-pub struct StatusQueue {
-    pending: DashMap<Uid, Pending>,
-    /// The size of the map, whose own `len` would lock every part of it.
-    n_pending: AtomicUsize,
-    arrivals: Mutex<Arrivals>,
-    /// Notified when the batcher must wake up early.
-    pub(super) news: Notify,
-    pub(super) metrics: StatusMetrics,
-}
-
-impl StatusQueue {
-    /// Creates an empty queue.
-    pub fn new(metrics: StatusMetrics) -> Arc<StatusQueue> {
-        Arc::new(StatusQueue {
-            pending: DashMap::new(),
-            n_pending: AtomicUsize::new(0),
-            arrivals: Mutex::default(),
-            news: Notify::new(),
-            metrics,
-        })
-    }
-
-    /// Adds a write without waiting.
-    ///
-    /// # Errors
-    ///
-    /// If the queue is full, returns the answer to the write.
-    pub fn push(&self, shard_term: ShardTerm, write: StatusWrite, now: BootInstant) -> Result<(), Input> {
-        if self.len() >= PENDING_MAX && !self.pending.contains_key(&write.cron_job.uid) {
-            self.metrics.overflows.inc();
-            let message = "too many statuses wait to be written".into();
-            return Err(answer(write, OrderOutcome::failed(message, None)));
+impl PendingWrites {
+    /// Creates an empty state that merges changes for `flush_interval`.
+    pub(super) fn new(flush_interval: Duration) -> PendingWrites {
+        PendingWrites {
+            flush_interval,
+            waiting: HashMap::new(),
+            queues: std::array::from_fn(|_| FairQueue::default()),
+            in_flight: HashSet::new(),
+            was_urgent: false,
         }
-        let (uid, is_urgent) = (write.cron_job.uid.clone(), write.is_urgent);
-        let mut pending = Pending {
-            write,
-            shard_term,
-            since: now,
-            n_retries: 0,
-        };
-        let is_listed = match self.pending.entry(uid.clone()) {
-            Entry::Vacant(vacant) => {
-                vacant.insert(pending);
-                self.count_one_more();
-                false
-            }
-            Entry::Occupied(mut occupied) => {
-                let former = occupied.get();
-                let was_urgent = former.write.is_urgent;
-                pending.since = former.since;
-                pending.write.is_urgent |= was_urgent;
-                occupied.insert(pending);
-                was_urgent || !is_urgent
-            }
-        };
-        if is_listed {
-            return Ok(());
-        }
-        let mut arrivals = self.arrivals();
-        if is_urgent {
-            arrivals.urgent.push_back(uid);
-        } else {
-            arrivals.by_age.push_back((now, uid));
-        }
-        // Otherwise the batcher already sleeps until an older write is due.
-        if is_urgent || arrivals.by_age.len() == 1 {
-            self.news.notify_one();
-        }
-        Ok(())
-    }
-
-    /// Returns a write that must be sent again. If a later write is pending, it covers this one, which is dropped.
-    pub(super) fn put_back(&self, pending: Pending) {
-        let (uid, since, is_urgent) = (
-            pending.write.cron_job.uid.clone(),
-            pending.since,
-            pending.write.is_urgent,
-        );
-        match self.pending.entry(uid.clone()) {
-            Entry::Vacant(vacant) => {
-                vacant.insert(pending);
-                self.count_one_more();
-            }
-            Entry::Occupied(mut occupied) => {
-                let later = &mut occupied.get_mut().write;
-                if !is_urgent || std::mem::replace(&mut later.is_urgent, true) {
-                    return;
-                }
-            }
-        }
-        if is_urgent {
-            // The write goes to the front, since its metadata may have been read.
-            self.arrivals().urgent.push_front(uid);
-        } else {
-            self.arrivals().by_age.push_front((since, uid));
-        }
-    }
-
-    /// Marks a CronJob's write as due, after the write in flight was answered.
-    pub(super) fn make_due(&self, uid: Uid) {
-        if self.pending.contains_key(&uid) {
-            self.arrivals().urgent.push_back(uid);
-        }
-    }
-
-    /// Returns the CronJob whose write is due next: an urgent one, otherwise the oldest if it has this age. Urgent writes
-    /// alternate with writes of [`AGE_MAX`], so that neither kind starves the other.
-    pub(super) fn next_due(&self, now: BootInstant, age: Duration) -> Option<Uid> {
-        let mut arrivals = self.arrivals();
-        if std::mem::take(&mut arrivals.was_urgent)
-            && let Some(overdue) = self.pop_aged(&mut arrivals, now, AGE_MAX)
-        {
-            return Some(overdue);
-        }
-        if let Some(uid) = arrivals.urgent.pop_front() {
-            arrivals.was_urgent = true;
-            return Some(uid);
-        }
-        self.pop_aged(&mut arrivals, now, age)
-    }
-
-    fn pop_aged(&self, arrivals: &mut Arrivals, now: BootInstant, age: Duration) -> Option<Uid> {
-        loop {
-            let (since, uid) = arrivals.by_age.front()?;
-            let is_due = *since + age <= now;
-            let pending = self.pending.get(uid);
-            let is_current = pending.is_some_and(|pending| pending.since == *since);
-            if is_current && !is_due {
-                return None;
-            }
-            let (_, uid) = arrivals.by_age.pop_front()?;
-            if is_current {
-                return Some(uid);
-            }
-        }
-    }
-
-    /// Returns when the oldest write that is not urgent arrived. May be stale, towards the past.
-    pub(super) fn oldest(&self) -> Option<BootInstant> {
-        self.arrivals().by_age.front().map(|(since, _)| *since)
-    }
-
-    pub(super) fn take(&self, uid: &Uid) -> Option<Pending> {
-        let (_, pending) = self.pending.remove(uid)?;
-        self.count_one_less();
-        Some(pending)
-    }
-
-    /// Follows up a stored write: an equal pending write is removed, a different one is based on the new version.
-    pub(super) fn rebase(&self, stored: &StatusWrite, version: ResourceVersion) {
-        let uid = &stored.cron_job.uid;
-        let is_same = |pending: &Pending| pending.write.status == stored.status;
-        if self.pending.remove_if(uid, |_, pending| is_same(pending)).is_some() {
-            self.count_one_less();
-        } else if let Some(mut pending) = self.pending.get_mut(uid) {
-            pending.write.resource_version = pending.write.resource_version.max(version);
-        }
-    }
-
-    /// Removes the pending write if it is based on an outdated version.
-    pub(super) fn take_if_built_on(&self, uid: &Uid, version: ResourceVersion) -> Option<Pending> {
-        let is_outdated = |pending: &Pending| pending.write.resource_version <= version;
-        let (_, pending) = self.pending.remove_if(uid, |_, pending| is_outdated(pending))?;
-        self.count_one_less();
-        Some(pending)
     }
 
     /// Returns the number of pending writes.
-    pub fn len(&self) -> usize {
-        self.n_pending.load(Ordering::Relaxed)
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len()
     }
 
-    /// Returns whether no write is pending.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    fn count_one_more(&self) {
-        self.n_pending.fetch_add(1, Ordering::Relaxed);
-        self.metrics.pending.inc();
-    }
-
-    fn count_one_less(&self) {
-        self.n_pending.fetch_sub(1, Ordering::Relaxed);
-        self.metrics.pending.dec();
-    }
-
-    /// Locks the lists. They are consistent after every statement, so a panic elsewhere does not invalidate them.
-    fn arrivals(&self) -> MutexGuard<'_, Arrivals> {
-        self.arrivals.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Returns the input that reports the answer to a write.
-pub(super) fn answer(write: StatusWrite, answer: StatusOutcome) -> Input {
-    Input::StatusAnswered {
-        cron_job: write.cron_job.uid.clone(),
-        sent: Box::new(write.status),
-        answer,
-    }
-}
-
-/// Returns the metadata for a write, or the answer to the write if it cannot be sent.
-fn metadata_of(write: &StatusWrite, outcome: ReadOutcome<CronJobRecord>) -> SentOrRead<StatusOutcome, Arc<KeptText>> {
-    SentOrRead::Sent(match outcome {
-        ReadOutcome::Found(record) if record.identity.uid != write.cron_job.uid => StatusOutcome::Gone,
-        ReadOutcome::Found(record) if record.resource_version == write.resource_version => {
-            return SentOrRead::Read(record.retained_metadata);
+    /// Adds a write, or returns it if too many are pending. Returns whether a write may be due earlier than before.
+    pub(super) fn push(&mut self, mut pending: Pending) -> Result<bool, Box<Pending>> {
+        let uid = pending.uid().clone();
+        if let Some(former) = self.remove(&uid) {
+            pending.since = former.since;
+            pending.write.is_urgent |= former.write.is_urgent;
+        } else if self.len() >= PENDING_MAX {
+            return Err(Box::new(pending));
         }
-        ReadOutcome::Found(_) => StatusOutcome::Conflict,
-        ReadOutcome::Gone => StatusOutcome::Gone,
-        ReadOutcome::NotPermitted { message } => OrderOutcome::failed(message, None),
-        ReadOutcome::Failed { message, retry_after } => OrderOutcome::failed(message, retry_after),
-        ReadOutcome::Abandoned => StatusOutcome::Abandoned,
-    })
+        let is_urgent = pending.write.is_urgent;
+        self.insert(pending);
+        Ok(is_urgent || self.queue(QueueKind::Merging).len() == 1)
+    }
+
+    /// Adds a write that was not answered. A later write of the CronJob covers it.
+    pub(super) fn put_back(&mut self, mut pending: Pending) {
+        pending.forget_read_metadata();
+        self.in_flight.remove(pending.uid());
+        if let Some(later) = self.remove(pending.uid()) {
+            let covered = std::mem::replace(&mut pending, later);
+            pending.since = covered.since;
+            pending.write.is_urgent |= covered.write.is_urgent;
+        }
+        self.insert(pending);
+    }
+
+    /// Records the answer to a write, and adjusts the pending write of the same CronJob to it. Returns the pending write
+    /// if the answer applies to it too.
+    pub(super) fn conclude(&mut self, sent: &StatusWrite, outcome: &StatusOutcome) -> Option<StatusWrite> {
+        let uid = &sent.cron_job.uid;
+        self.in_flight.remove(uid);
+        let mut pending = self.remove(uid)?;
+        let is_answered = match outcome {
+            StatusOutcome::Stored { resource_version } => {
+                if pending.write.status == sent.status {
+                    return None;
+                }
+                pending.write.resource_version = pending.write.resource_version.max(*resource_version);
+                false
+            }
+            StatusOutcome::Conflict => pending.write.resource_version <= sent.resource_version,
+            StatusOutcome::Gone => true,
+            StatusOutcome::Failed { .. } | StatusOutcome::Abandoned => false,
+        };
+        if is_answered {
+            return Some(pending.write);
+        }
+        self.insert(pending);
+        None
+    }
+
+    /// Removes the next write to send. `places` is the limit in flight, and `in_flight` its present use. During a burst of
+    /// creates, only urgent and old writes are sent.
+    pub(super) fn next(
+        &mut self,
+        now: BootInstant,
+        is_burst: bool,
+        places: u32,
+        in_flight: &InFlight,
+    ) -> Option<Pending> {
+        self.advance(now);
+        let room = in_flight.room(now);
+        loop {
+            if in_flight.n_reading() < READING_MAX
+                && let Some(uid) = self.pop_reading(room)
+            {
+                return self.begin(uid);
+            }
+            let uid = self.pop_due(is_burst, places, room)?;
+            if !self.waiting.get(&uid)?.pending.must_read() {
+                return self.begin(uid);
+            }
+            self.place(&uid, QueueKind::Reading);
+        }
+    }
+
+    fn pop_reading(&mut self, room: Room<'_>) -> Option<Uid> {
+        let share = READING_MAX / 2;
+        let n_reading = |namespace: &str| room.n_reading_of(namespace).filter(|n| *n < share);
+        self.queue(QueueKind::Reading).pop(share, n_reading)
+    }
+
+    /// Removes the next write that is due. Urgent writes alternate with old ones, so that neither kind starves the other.
+    fn pop_due(&mut self, is_burst: bool, places: u32, room: Room<'_>) -> Option<Uid> {
+        let share = (places / STATUS_SHARES).max(1);
+        let first = if self.was_urgent {
+            [QueueKind::Old, QueueKind::Urgent]
+        } else {
+            [QueueKind::Urgent, QueueKind::Old]
+        };
+        let last = (!is_burst).then_some(QueueKind::Due);
+        first.into_iter().chain(last).find_map(|kind| {
+            let uid = self.queue(kind).pop(share, |namespace| room.n_of(namespace))?;
+            self.was_urgent = kind == QueueKind::Urgent;
+            Some(uid)
+        })
+    }
+
+    /// Removes a write that is sent now.
+    fn begin(&mut self, uid: Uid) -> Option<Pending> {
+        let Waiting { pending, .. } = self.waiting.remove(&uid)?;
+        if self.waiting.is_empty() {
+            self.waiting.shrink_to(KEPT_ENTRIES);
+        }
+        self.in_flight.insert(uid);
+        Some(pending)
+    }
+
+    /// Returns when the next write changes its queue.
+    pub(super) fn next_change(&self) -> Option<BootInstant> {
+        let [merging, due, ..] = &self.queues;
+        merging.earliest().into_iter().chain(due.earliest()).min()
+    }
+
+    /// Ends all waits, also those of later writes.
+    pub(super) fn flush(&mut self) {
+        self.flush_interval = Duration::ZERO;
+        self.advance(BootInstant::after_boot(Duration::MAX));
+    }
+
+    /// Moves the writes whose time in their queue has passed.
+    fn advance(&mut self, now: BootInstant) {
+        for (from, to) in [(QueueKind::Merging, QueueKind::Due), (QueueKind::Due, QueueKind::Old)] {
+            while let Some(uid) = self.queue(from).pop_until(now) {
+                self.place(&uid, to);
+            }
+        }
+    }
+
+    /// Adds a write whose CronJob has no pending write.
+    fn insert(&mut self, pending: Pending) {
+        let uid = pending.uid().clone();
+        let is_urgent = pending.write.is_urgent;
+        self.waiting.insert(uid.clone(), Waiting { pending, place: None });
+        if !self.in_flight.contains(&uid) {
+            let kind = if is_urgent {
+                QueueKind::Urgent
+            } else {
+                QueueKind::Merging
+            };
+            self.place(&uid, kind);
+        }
+    }
+
+    /// Puts a write, which is in no queue, into one.
+    fn place(&mut self, uid: &Uid, kind: QueueKind) {
+        let Some(waiting) = self.waiting.get_mut(uid) else {
+            return;
+        };
+        let since = waiting.pending.since;
+        let deadline = match kind {
+            QueueKind::Merging => since + self.flush_interval,
+            QueueKind::Due => since + AGE_MAX.max(self.flush_interval),
+            QueueKind::Old | QueueKind::Urgent | QueueKind::Reading => since,
+        };
+        let namespace = &waiting.pending.write.cron_job.namespace;
+        let place = self.queues[kind as usize].push(namespace, deadline, uid.clone());
+        waiting.place = Some((kind, place));
+    }
+
+    fn remove(&mut self, uid: &Uid) -> Option<Pending> {
+        let Waiting { pending, place } = self.waiting.remove(uid)?;
+        if let Some((kind, place)) = place {
+            self.queue(kind).remove(&pending.write.cron_job.namespace, place);
+        }
+        Some(pending)
+    }
+
+    fn queue(&mut self, kind: QueueKind) -> &mut FairQueue<Uid, BootInstant> {
+        &mut self.queues[kind as usize]
+    }
 }

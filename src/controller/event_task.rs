@@ -2,8 +2,14 @@
 //!
 //! A budget limits the number of writes ([`EventBudget`]), and namespaces take turns. Events are best effort: they may
 //! be late, merged with similar ones, or dropped; drops are counted. Like statuses, Events wait behind bursts of
-//! creates for a limited time. The Events of one CronJob are sent in order. An Event without an answer delays no other
-//! CronJob's Events.
+//! creates for a limited time.
+//!
+//! An Event without an answer takes a place of other namespaces for a second, and one of the few of its own namespace
+//! until the timeout.
+//!
+//! Events are sent in no particular order. A patch that arrives before its Event is created gets 404 and becomes a
+//! create of the same name. The stored count may then be too low until the next Event of its kind, which carries the
+//! full count.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,25 +21,25 @@ use tokio::sync::{
 
 use super::{
     clock::Clock,
-    lane::{Lane, RequestResult},
+    lane::{Lane, RETRIES_MAX, RequestResult},
     pacing::Admission,
     shutdown::{EVENT_GRACE, Phase, PhaseReceiver},
     tokens::Tokens,
 };
 use crate::{
     coordination::Leadership,
-    kube_api::{Answer, ApiClient, ordered_watch::OrderedReceiver},
-    shard::{BootInstant, CronJobEvent},
+    kube_api::{Answer, ApiClient, EventAggregator, EventOutcome, ordered_watch::OrderedReceiver},
+    shard::CronJobEvent,
     telemetry::metrics::EventMetrics,
 };
 
 mod backlog;
 mod budget;
-mod deliveries;
+mod delivery;
 
 use backlog::{Backlog, Priority};
 pub use budget::{EventBudget, EventFilter};
-use deliveries::{Attempt, Deliveries};
+use delivery::Delivery;
 
 /// Capacity of the queue: the Events of a burst of some ten thousand runs, some 10 MiB. The queue of client-go holds
 /// 1000.
@@ -42,15 +48,27 @@ const QUEUE_MAX: usize = 1 << 14;
 /// Maximum time that Events wait behind a burst of creates.
 const BURST_WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// Maximum number of requests in flight. Events need no high throughput, and a request without an answer occupies its
-/// place until the timeout.
+/// Maximum number of recent requests in flight, and of all requests of a namespace in flight. Events need no high
+/// throughput.
 const EVENTS_IN_FLIGHT_MAX: u32 = 4;
+
+/// Maximum number of requests in flight: if none is answered, those of each second until the timeout.
+const EVENTS_UNANSWERED_MAX: u32 = 64;
 
 /// An Event and the time of its emission.
 #[derive(Debug)]
 struct EmittedEvent {
     event: CronJobEvent,
     at: Timestamp,
+}
+
+/// An entry of the backlog.
+#[derive(Debug)]
+enum Waiting {
+    /// An Event that was never sent.
+    New(EmittedEvent),
+    /// An Event whose last attempt failed.
+    Again(Delivery),
 }
 
 /// The queue of the task. Clones share one queue.
@@ -90,13 +108,14 @@ pub struct EventChannels {
 
 /// The task that sends Events.
 pub struct EventTask {
-    lane: Lane<Attempt>,
+    lane: Lane<Delivery>,
     clock: Clock,
     channels: EventChannels,
     events: mpsc::Receiver<EmittedEvent>,
-    backlog: Backlog<EmittedEvent>,
+    backlog: Backlog<Waiting>,
+    /// Merges similar Events of a CronJob.
+    aggregator: EventAggregator,
     tokens: Tokens,
-    deliveries: Deliveries,
     metrics: EventMetrics,
 }
 
@@ -115,14 +134,15 @@ impl EventTask {
             metrics: metrics.clone(),
         };
         let (leadership, api_metrics) = (channels.leadership.clone(), metrics.api.clone());
+        let lane = Lane::new(api, clock.clone(), leadership, api_metrics, EVENTS_IN_FLIGHT_MAX);
         let task = EventTask {
-            lane: Lane::new(api, clock.clone(), leadership, api_metrics, EVENTS_IN_FLIGHT_MAX),
+            lane: lane.with_total(EVENTS_UNANSWERED_MAX),
+            aggregator: EventAggregator::new(),
             backlog: Backlog::new(QUEUE_MAX),
             tokens: channels.budget.tokens(clock.boot()),
             clock,
             channels,
             events,
-            deliveries: Deliveries::new(metrics.clone()),
             metrics,
         };
         (queue, task)
@@ -139,7 +159,7 @@ impl EventTask {
         self.events.close();
         // On timeout the remaining Events are counted below.
         let _ = tokio::time::timeout(EVENT_GRACE, self.work(Duration::ZERO)).await;
-        let n_left = self.events.len() + self.backlog.len() + self.deliveries.len();
+        let n_left = self.events.len() + self.backlog.len() + self.lane.n_in_flight() as usize;
         self.metrics.dropped_shutdown.inc_by(n_left as u64);
     }
 
@@ -153,13 +173,8 @@ impl EventTask {
             burst_since = burst.get().then(|| burst_since.unwrap_or(now));
             let burst_wait = burst_since.map(|since| (since + burst_wait_max).since(now));
             let burst_wait = burst_wait.filter(|wait| !wait.is_zero());
-            let pause = if burst_wait.is_some() {
-                burst_wait
-            } else {
-                self.begin_deliveries(now);
-                self.send_permitted()
-            };
-            if !is_open && self.deliveries.len() == 0 {
+            let pause = burst_wait.or_else(|| self.send_permitted());
+            if !is_open && self.backlog.len() == 0 && self.lane.n_in_flight() == 0 {
                 return;
             }
             tokio::select! {
@@ -175,10 +190,8 @@ impl EventTask {
         }
     }
 
-    /// Adds an Event to the backlog. An Event that is dropped for lack of room still counts, so that the next Event of
-    /// its kind carries the full count.
     fn take_in(&mut self, emitted: EmittedEvent) {
-        let priority = if !self.deliveries.aggregator.is_repeat(&emitted.event) {
+        let priority = if !self.aggregator.is_repeat(&emitted.event) {
             Priority::First
         } else if emitted.event.reason.is_warning() {
             Priority::Warning
@@ -186,17 +199,17 @@ impl EventTask {
             Priority::Normal
         };
         let cron_job = Arc::clone(&emitted.event.cron_job);
-        if let Some(dropped) = self.backlog.push(priority, &cron_job.namespace, emitted) {
-            self.deliveries.aggregator.count(&dropped.event);
-            self.metrics.dropped_over_budget.inc();
-        }
+        self.add(priority, &cron_job.namespace, Waiting::New(emitted));
     }
 
-    fn begin_deliveries(&mut self, now: BootInstant) {
-        while self.deliveries.has_room()
-            && let Some(emitted) = self.backlog.pop()
-        {
-            self.deliveries.take(emitted, now);
+    /// Adds an Event to the backlog. An Event that is dropped for lack of room still counts, so that the next Event of
+    /// its kind carries the full count.
+    fn add(&mut self, priority: Priority, namespace: &str, waiting: Waiting) {
+        if let Some(dropped) = self.backlog.push(priority, namespace, waiting) {
+            if let Waiting::New(emitted) = dropped {
+                self.aggregator.count(&emitted.event);
+            }
+            self.metrics.dropped_over_budget.inc();
         }
     }
 
@@ -204,32 +217,70 @@ impl EventTask {
     fn send_permitted(&mut self) -> Option<Duration> {
         loop {
             let now = self.clock.boot();
-            let ready_at = self.deliveries.next_ready_at()?;
-            if ready_at > now {
-                return Some(ready_at.since(now));
-            }
             match self.lane.admission() {
                 Admission::Now => {}
                 Admission::Full => return None,
                 Admission::Wait(until) => return Some(until.since(now)),
             }
+            let mut tokens = self.tokens.clone();
             let n_senders = self.channels.leadership.borrow().n_senders();
-            if let Err(until) = self.tokens.take(n_senders, now) {
+            if let Err(until) = tokens.take(n_senders, now) {
                 return Some(until.since(now));
             }
-            self.lane.send(self.deliveries.next_ready(now)?);
+            let delivery = self.next_delivery()?;
+            self.tokens = tokens;
+            self.lane.send(delivery);
         }
     }
 
-    fn handle_answer(&mut self, (attempt, answer): RequestResult<Attempt>) {
-        let now = self.clock.boot();
-        match answer {
-            Some(Answer::Outcome(outcome)) => self.deliveries.conclude(&attempt.cron_job, outcome, now),
-            // The server did not accept the request. It is sent again when the lane permits.
-            Some(Answer::Throttled { .. } | Answer::Unavailable { .. }) | None => {
-                self.deliveries.pause(&attempt.cron_job, now, now);
+    /// Removes Events from the backlog up to the next one that can be sent. Drops those of CronJobs that have had too
+    /// many. Namespaces share the places of recent requests.
+    fn next_delivery(&mut self) -> Option<Delivery> {
+        loop {
+            let n_in_flight = |namespace: &str| {
+                let n = self.lane.in_flight().n_of(namespace);
+                (n < EVENTS_IN_FLIGHT_MAX).then_some(n)
+            };
+            match self.backlog.pop(EVENTS_IN_FLIGHT_MAX / 2, n_in_flight)? {
+                Waiting::Again(delivery) => return Some(delivery),
+                Waiting::New(EmittedEvent { event, at }) => match self.aggregator.admit(&event, at) {
+                    Some(action) => return Some(Delivery { action, n_retries: 0 }),
+                    None => self.metrics.dropped_too_many.inc(),
+                },
             }
         }
+    }
+
+    /// Handles the result of an attempt. A patch of an Event that is gone becomes a create. A create without an answer
+    /// is repeated: the server may have stored the Event, but the next attempt has the same name, so the Event is stored
+    /// only once. A patch without an answer is not repeated: the next Event of its kind carries the full count.
+    fn handle_answer(&mut self, (mut delivery, answer): RequestResult<Delivery>) {
+        let is_patch = delivery.action.patch.is_some();
+        match answer {
+            Some(Answer::Outcome(EventOutcome::Stored)) if is_patch => self.metrics.raised.inc(),
+            Some(Answer::Outcome(EventOutcome::Stored)) => self.metrics.created.inc(),
+            Some(Answer::Outcome(EventOutcome::Exists)) if !is_patch => self.metrics.created.inc(),
+            Some(Answer::Outcome(EventOutcome::Gone)) if is_patch => {
+                delivery.action.patch = None;
+                self.put_back(delivery);
+            }
+            Some(Answer::Outcome(EventOutcome::Unanswered)) if !is_patch => self.put_back(delivery),
+            // The server did not accept the request. It is sent again when the lane permits.
+            Some(Answer::Throttled { .. } | Answer::Unavailable { .. }) | None => self.put_back(delivery),
+            Some(Answer::Outcome(
+                EventOutcome::Exists | EventOutcome::Gone | EventOutcome::Rejected | EventOutcome::Unanswered,
+            )) => self.metrics.dropped_failed.inc(),
+        }
+    }
+
+    /// Returns an Event to the backlog, behind the others of its namespace, unless it was attempted too often.
+    fn put_back(&mut self, mut delivery: Delivery) {
+        delivery.n_retries += 1;
+        if delivery.n_retries > RETRIES_MAX {
+            return self.metrics.dropped_failed.inc();
+        }
+        let namespace = delivery.action.namespace.clone();
+        self.add(Priority::First, &namespace, Waiting::Again(delivery));
     }
 }
 

@@ -89,6 +89,11 @@ impl InFlight {
         self.n_reading
     }
 
+    /// Returns how many requests of a namespace are in flight.
+    pub(super) fn n_of(&self, namespace: &str) -> u32 {
+        self.by_namespace.get(namespace).map_or(0, |sends| sends.n)
+    }
+
     /// Returns the requests that namespaces may send at an instant.
     pub(super) fn room(&self, now: BootInstant) -> Room<'_> {
         let slow = self.by_namespace.values().filter(|sends| sends.is_slow(now));

@@ -107,10 +107,15 @@ impl<R: LaneRequest> Lane<R> {
         }
     }
 
-    /// Adds places for slow namespaces. Only recent requests count against the adaptive limit.
+    /// Sets the maximum number of requests in flight. Only recent ones count against the adaptive limit.
+    pub(super) fn with_total(self, total_max: u32) -> Lane<R> {
+        Lane { total_max, ..self }
+    }
+
+    /// Adds places for slow namespaces.
     pub(super) fn with_places_for_slow(self) -> Lane<R> {
         let total_max = self.in_flight.total_max(self.total_max);
-        Lane { total_max, ..self }
+        self.with_total(total_max)
     }
 
     /// Sets the initial limit to this replica's share among the replicas that send requests.

@@ -10,7 +10,7 @@ use crate::controller::fair_queue::FairQueue;
 /// The order in which Events are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Priority {
-    /// The first Event of a CronJob and reason: it carries new information.
+    /// The first Event of a CronJob and reason, which carries new information, or an Event that is sent again.
     First,
     /// A repeated Warning.
     Warning,
@@ -59,11 +59,9 @@ impl<T> Backlog<T> {
         dropped
     }
 
-    /// Removes the next Event.
-    pub(super) fn pop(&mut self) -> Option<T> {
-        self.queues
-            .iter_mut()
-            .find_map(|queue| queue.pop(u32::MAX, |_| Some(0)))
+    /// Removes the next Event. [`FairQueue::pop`] describes the arguments.
+    pub(super) fn pop(&mut self, share: u32, n_in_flight: impl Fn(&str) -> Option<u32>) -> Option<T> {
+        self.queues.iter_mut().find_map(|queue| queue.pop(share, &n_in_flight))
     }
 }
 
@@ -79,7 +77,7 @@ mod tests {
     }
 
     fn drain(backlog: &mut Backlog<Item>) -> Vec<Item> {
-        std::iter::from_fn(|| backlog.pop()).collect()
+        std::iter::from_fn(|| backlog.pop(u32::MAX, |_| Some(0))).collect()
     }
 
     #[test]

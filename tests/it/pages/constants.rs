@@ -28,7 +28,7 @@ const PARTS: &[(&str, &[&str])] = &[
             "controller/status_batcher/pending.rs",
             "controller/event_task.rs",
             "controller/event_task/budget.rs",
-            "controller/event_task/deliveries.rs",
+            "controller/event_task/delivery.rs",
             "controller/label_task.rs",
             "controller/label_task/refused.rs",
             "controller/label_task/unlabelled.rs",

@@ -41,8 +41,8 @@ use backlog::{Backlog, Priority};
 pub use budget::{EventBudget, EventFilter};
 use delivery::Delivery;
 
-/// Capacity of the queue: the Events of a burst of some ten thousand runs, some 10 MiB. The queue of client-go holds
-/// 1000.
+/// Capacity of the queue, and of the backlog for each priority: the Events of a burst of some ten thousand runs, some
+/// 10 MiB. The queue of client-go holds 1000.
 const QUEUE_MAX: usize = 1 << 14;
 
 /// Maximum time that Events wait behind a burst of creates.
@@ -205,7 +205,7 @@ impl EventTask {
     /// Adds an Event to the backlog. An Event that is dropped for lack of room still counts, so that the next Event of
     /// its kind carries the full count.
     fn add(&mut self, priority: Priority, namespace: &str, waiting: Waiting) {
-        if let Some(dropped) = self.backlog.push(priority, namespace, waiting) {
+        if let Err(dropped) = self.backlog.push(priority, namespace, waiting) {
             if let Waiting::New(emitted) = dropped {
                 self.aggregator.count(&emitted.event);
             }

@@ -23,8 +23,6 @@ pub(super) struct FairQueue<T, D = Timestamp> {
     by_deadline: BTreeSet<(D, u64, Arc<str>)>,
     /// (turn when last served, name) of every waiting namespace.
     by_turn: BTreeSet<(u64, Arc<str>)>,
-    /// (number of items, name) of every waiting namespace.
-    by_length: BTreeSet<(usize, Arc<str>)>,
     turn: u64,
     n_pushed: u64,
     len: usize,
@@ -50,7 +48,6 @@ impl<T, D> Default for FairQueue<T, D> {
             namespaces: HashMap::new(),
             by_deadline: BTreeSet::new(),
             by_turn: BTreeSet::new(),
-            by_length: BTreeSet::new(),
             turn: 0,
             n_pushed: 0,
             len: 0,
@@ -71,11 +68,6 @@ impl<T, D: Copy + Ord> FairQueue<T, D> {
     /// Returns the number of items of a namespace.
     pub(super) fn len_of(&self, namespace: &str) -> usize {
         self.namespaces.get(namespace).map_or(0, |it| it.waiting.len())
-    }
-
-    /// Returns the namespace with the most items.
-    pub(super) fn longest(&self) -> Option<Arc<str>> {
-        self.by_length.last().map(|(_, name)| Arc::clone(name))
     }
 
     /// Adds an item of a namespace. Returns its place, by which it can be removed. A namespace that starts to wait goes
@@ -105,14 +97,6 @@ impl<T, D: Copy + Ord> FairQueue<T, D> {
         let item = namespace.waiting.remove(&place);
         self.put(name, namespace);
         item
-    }
-
-    /// Removes the last item of a namespace. The namespace keeps its turn.
-    pub(super) fn pop_last(&mut self, namespace: &str) -> Option<T> {
-        let (name, mut namespace) = self.take(namespace)?;
-        let last = namespace.waiting.pop_last();
-        self.put(name, namespace);
-        last.map(|(_, item)| item)
     }
 
     /// Removes the next item. `n_in_flight` returns the number in flight of a namespace, `None` if it is held back, and
@@ -163,11 +147,10 @@ impl<T, D: Copy + Ord> FairQueue<T, D> {
     fn take(&mut self, name: &str) -> Option<(Arc<str>, Namespace<T, D>)> {
         let (name, namespace) = self.namespaces.remove_entry(name)?;
         if let Some((first, _)) = namespace.waiting.first_key_value() {
-            let (turn, len) = (namespace.last_turn, namespace.waiting.len());
+            let turn = namespace.last_turn;
             self.by_deadline.remove(&(first.deadline, turn, Arc::clone(&name)));
             self.by_turn.remove(&(turn, Arc::clone(&name)));
-            self.by_length.remove(&(len, Arc::clone(&name)));
-            self.len -= len;
+            self.len -= namespace.waiting.len();
         }
         Some((name, namespace))
     }
@@ -175,11 +158,10 @@ impl<T, D: Copy + Ord> FairQueue<T, D> {
     /// Puts a namespace in. A namespace without items is dropped.
     fn put(&mut self, name: Arc<str>, namespace: Namespace<T, D>) {
         if let Some((first, _)) = namespace.waiting.first_key_value() {
-            let (turn, len) = (namespace.last_turn, namespace.waiting.len());
+            let turn = namespace.last_turn;
             self.by_deadline.insert((first.deadline, turn, Arc::clone(&name)));
             self.by_turn.insert((turn, Arc::clone(&name)));
-            self.by_length.insert((len, Arc::clone(&name)));
-            self.len += len;
+            self.len += namespace.waiting.len();
             self.namespaces.insert(name, namespace);
         }
     }

@@ -1,7 +1,7 @@
 //! Events that wait for the budget: by priority, and round-robin between namespaces within a priority.
 //!
-//! Bounded. A full backlog drops the newest Event of the namespace with the most Events of the lowest priority, so that
-//! one tenant's Events never displace another's.
+//! Bounded. An Event is refused if its namespace has as many Events of its priority as places are free. So one namespace
+//! fills half of the places, two fill a third each, and there is always room for another.
 
 use jiff::Timestamp;
 
@@ -24,13 +24,14 @@ const DEADLINE: Timestamp = Timestamp::UNIX_EPOCH;
 /// The backlog, with one queue per priority.
 #[derive(Debug)]
 pub(super) struct Backlog<T> {
+    /// Maximum length of each queue.
     len_max: usize,
     /// Indexed by [`Priority`].
     queues: [FairQueue<T>; 3],
 }
 
 impl<T> Backlog<T> {
-    /// Creates an empty backlog that holds at most `len_max` Events.
+    /// Creates an empty backlog that holds at most `len_max` Events of each priority.
     pub(super) fn new(len_max: usize) -> Backlog<T> {
         Backlog {
             len_max,
@@ -42,21 +43,14 @@ impl<T> Backlog<T> {
         self.queues.iter().map(FairQueue::len).sum()
     }
 
-    /// Adds an Event of a namespace, and returns the Event that is dropped if the backlog is full.
-    pub(super) fn push(&mut self, priority: Priority, namespace: &str, event: T) -> Option<T> {
-        let mut dropped = None;
-        if self.len() >= self.len_max {
-            let lowest = self.queues.iter().rposition(|queue| queue.len() > 0)?;
-            let queue = &mut self.queues[lowest];
-            let longest = queue.longest()?;
-            let has_most = lowest == priority as usize && queue.len_of(namespace) >= queue.len_of(&longest);
-            if lowest < priority as usize || has_most {
-                return Some(event);
-            }
-            dropped = queue.pop_last(&longest);
+    /// Adds an Event of a namespace, or returns it if there is no room for it.
+    pub(super) fn push(&mut self, priority: Priority, namespace: &str, event: T) -> Result<(), T> {
+        let queue = &mut self.queues[priority as usize];
+        if queue.len_of(namespace) >= self.len_max - queue.len() {
+            return Err(event);
         }
-        self.queues[priority as usize].push(namespace, DEADLINE, event);
-        dropped
+        queue.push(namespace, DEADLINE, event);
+        Ok(())
     }
 
     /// Removes the next Event. [`FairQueue::pop`] describes the arguments.
@@ -72,8 +66,8 @@ mod tests {
     /// A namespace and a number.
     type Item = (&'static str, u32);
 
-    fn push(backlog: &mut Backlog<Item>, priority: Priority, item: Item) -> Option<Item> {
-        backlog.push(priority, item.0, item)
+    fn push(backlog: &mut Backlog<Item>, priority: Priority, item: Item) -> bool {
+        backlog.push(priority, item.0, item).is_ok()
     }
 
     fn drain(backlog: &mut Backlog<Item>) -> Vec<Item> {
@@ -106,28 +100,15 @@ mod tests {
     }
 
     #[test]
-    fn a_full_backlog_drops_the_lowest_priority_of_the_largest_namespace() {
-        let mut backlog = Backlog::new(4);
-        for number in 0..3 {
-            assert_eq!(push(&mut backlog, Priority::Normal, ("a", number)), None);
-        }
-        assert_eq!(push(&mut backlog, Priority::Normal, ("b", 0)), None);
-        assert_eq!(
-            push(&mut backlog, Priority::Normal, ("a", 3)),
-            Some(("a", 3)),
-            "it has the most"
-        );
-        assert_eq!(push(&mut backlog, Priority::Normal, ("b", 1)), Some(("a", 2)));
-        assert_eq!(push(&mut backlog, Priority::First, ("c", 0)), Some(("b", 1)));
-        assert_eq!(push(&mut backlog, Priority::Warning, ("c", 1)), Some(("a", 1)));
-        assert_eq!(push(&mut backlog, Priority::Warning, ("c", 2)), Some(("b", 0)));
-        assert_eq!(push(&mut backlog, Priority::Warning, ("c", 3)), Some(("a", 0)));
-        assert_eq!(
-            push(&mut backlog, Priority::Normal, ("d", 0)),
-            Some(("d", 0)),
-            "all others matter more"
-        );
-        assert_eq!(backlog.len(), 4);
-        assert_eq!(drain(&mut backlog), [("c", 0), ("c", 1), ("c", 2), ("c", 3)]);
+    fn a_namespace_has_as_many_events_as_places_are_free() {
+        let mut backlog = Backlog::new(12);
+        let mut fill = |priority, namespace| {
+            let is_added = |number: &u32| push(&mut backlog, priority, (namespace, *number));
+            (0..20).take_while(is_added).count()
+        };
+        let lengths = ["a", "b", "c", "d", "e"].map(|namespace| fill(Priority::Normal, namespace));
+        assert_eq!(lengths, [6, 3, 2, 1, 0]);
+        assert_eq!(fill(Priority::Warning, "a"), 6, "another priority has its own places");
+        assert_eq!(backlog.len(), 18);
     }
 }

@@ -5,7 +5,7 @@ use crate::schedule::policy::{Decision as PolicyDecision, SkipReason};
 /// The decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decision {
-    /// The create of a Job is sent.
+    /// The slot is due and may start: the create of a Job is sent, unless an ended Job already has its name.
     Fire,
     /// No create is sent, although a slot is due or the CronJob is not scheduled.
     Skip,

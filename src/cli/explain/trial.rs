@@ -268,14 +268,13 @@ impl<'a> Trial<'a> {
         let decisions = self.shard.decisions.take().unwrap_or_default();
         let verdict = final_verdict(&decisions, self.seen.order.as_ref());
         let failure = self.seen.look_up_failure.take();
-        let (reason, cause) = match (verdict, &self.seen.order) {
-            (Some(_), Some(_)) => {
-                let reason = self.reason_of_order();
-                (reason, failure.filter(|_| reason == Reason::CreateFailed))
-            }
-            (Some(verdict), None) => Reason::of_decision(&verdict.decision),
-            (None, _) if failure.is_some() => (Reason::LookUpFailed, failure),
-            (None, _) => return Err(self.unsettled()),
+        let (reason, cause) = match (self.reason_of_job(), verdict) {
+            (Some(reason), _) => (reason, None),
+            // A slot that is still open or was refused has no Job.
+            (None, Some(_)) if self.seen.order.is_some() => (Reason::CreateFailed, failure),
+            (None, Some(verdict)) => Reason::of_decision(&verdict.decision),
+            (None, None) if failure.is_some() => (Reason::LookUpFailed, failure),
+            (None, None) => return Err(self.unsettled()),
         };
         let slot = verdict.and_then(|verdict| verdict.decision.slot());
         let cause = cause.map(|error| self.with_advice(reason, error));
@@ -307,8 +306,9 @@ impl<'a> Trial<'a> {
         })
     }
 
-    /// Returns the reason of the ordered slot. A slot that is still open or was refused has no Job.
-    fn reason_of_order(&self) -> Reason {
+    /// Returns the reason of a slot that ended with a Job of its name. The Job may have ended before the decision, so
+    /// that no create was ordered, or before a deadline that has passed.
+    fn reason_of_job(&self) -> Option<Reason> {
         let ended = [
             (InstantOutcome::Created, Reason::Created),
             (InstantOutcome::ForeignJob, Reason::ForeignJob),
@@ -318,7 +318,7 @@ impl<'a> Trial<'a> {
         let ended = ended
             .into_iter()
             .find(|(outcome, _)| outcome_counts.outcome(*outcome) > 0);
-        ended.map_or(Reason::CreateFailed, |(_, reason)| reason)
+        ended.map(|(_, reason)| reason)
     }
 }
 

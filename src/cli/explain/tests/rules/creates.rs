@@ -191,6 +191,37 @@ fn b_12_3_a_finished_job_of_the_slot_is_recorded_as_a_success() {
 }
 
 #[test]
+fn b_12_3_an_ended_job_of_the_minute_is_adopted_without_a_create() {
+    // Two slots of one minute give the same Job name.
+    let changes = json!({"spec": {"schedule": "@every 30s"}, "status": {"lastScheduleTime": "2026-05-05T10:00:00Z"}});
+    let objects = [cron_job(changes), job(29_632_920, ended("Complete", Some("10:00:03")))];
+    check(
+        &objects,
+        &["--now", "2026-05-05T10:00:31Z"],
+        json!({
+            "decision": "fire", "reason": "Adopted", "slot": "2026-05-05T10:00:30Z", "job": null, "events": [],
+            "status": {"lastScheduleTime": "2026-05-05T10:00:30Z", "lastSuccessfulTime": "2026-05-05T10:00:03Z"},
+        }),
+    );
+}
+
+#[test]
+fn b_12_3_an_ended_job_of_a_slot_past_its_deadline_is_adopted() {
+    let objects = [
+        cron_job(json!({"spec": {"startingDeadlineSeconds": 60}})),
+        job(29_632_920, ended("Complete", Some("10:00:03"))),
+    ];
+    check(
+        &objects,
+        &["--now", "2026-05-05T10:02:00Z"],
+        json!({
+            "decision": "fire", "reason": "Adopted", "slot": "2026-05-05T10:00:00Z", "job": null, "events": [],
+            "status": {"lastScheduleTime": "2026-05-05T10:00:00Z", "lastSuccessfulTime": "2026-05-05T10:00:03Z"},
+        }),
+    );
+}
+
+#[test]
 fn b_12_3_a_foreign_job_loses_the_slot() {
     let expected = json!({
         "decision": "fire", "reason": "ForeignJob", "slot": "2026-05-05T10:00:00Z", "status": null,

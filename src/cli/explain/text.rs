@@ -26,6 +26,11 @@ const NEXT_COUNT: usize = 3;
 /// A shorter `startingDeadlineSeconds` is a common worry, since the documentation of Kubernetes advises against it.
 const DEADLINE_SECONDS_MIN: i64 = 10;
 
+/// The shard estimates the number of passed slots from here on ([`count_between`]).
+///
+/// [`count_between`]: crate::schedule::policy::count_between
+const N_COUNTED: u64 = 100;
+
 /// Writes one block per CronJob.
 pub(super) fn write(
     explained: &[Explained<'_>],
@@ -150,11 +155,10 @@ impl Block<'_> {
         line(f, "decision", format_args!("{condition}{decision}{slot}{next}"))?;
         line(f, "reason", format_args!("{}: {}", meaning.name, explanation.message()))?;
         if explanation.n_passed > 0 {
-            let n_passed = explanation.n_passed;
-            let slots = if n_passed == 1 {
-                "1 slot".to_owned()
-            } else {
-                format!("{n_passed} slots")
+            let slots = match explanation.n_passed {
+                1 => "1 slot".to_owned(),
+                n_passed @ N_COUNTED.. => format!("about {n_passed} slots"),
+                n_passed => format!("{n_passed} slots"),
             };
             line(
                 f,

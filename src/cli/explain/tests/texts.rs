@@ -54,6 +54,20 @@ looks again  2026-05-06T10:00:00Z
 }
 
 #[test]
+fn b_9_4_a_count_of_a_hundred_slots_or_more_is_approximate() {
+    for (last, expected) in [
+        ("2026-05-05T09:40:00Z", "1 slot before it"),
+        ("2026-05-04T17:20:00Z", "99 slots before it"),
+        ("2026-05-04T17:10:00Z", "about 100 slots before it"),
+    ] {
+        let objects = [cron_job(json!({"status": {"lastScheduleTime": last}}))];
+        let list = json!({"kind": "List", "items": objects}).to_string();
+        let output = run_on(&list, &[]).unwrap().output;
+        assert!(output.contains(&format!("\n             {expected}: ")), "{output}");
+    }
+}
+
+#[test]
 fn a_missed_run_shows_the_difference_to_the_built_in() {
     let objects = [cron_job(json!({"spec": {"startingDeadlineSeconds": 2}}))];
     check_text(

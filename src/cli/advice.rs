@@ -81,6 +81,19 @@ pub(super) fn similar<'a>(word: &str, among: impl Iterator<Item = &'a str>, edit
 
 /// Returns the correction of a schedule that does not parse.
 pub(super) fn schedule_advice(text: &str) -> String {
+    let Some(prefixed) = text.strip_prefix("TZ=").or_else(|| text.strip_prefix("CRON_TZ=")) else {
+        return advice_without_zone(text);
+    };
+    let (zone, rest) = prefixed.split_once(' ').unwrap_or((prefixed, ""));
+    let advice = if zone == "Local" || Zone::load(zone).is_ok() {
+        advice_without_zone(rest.trim())
+    } else {
+        zone_advice(zone)
+    };
+    format!("put the zone into spec.timeZone; {advice}")
+}
+
+fn advice_without_zone(text: &str) -> String {
     let fields: Vec<&str> = text.split_whitespace().collect();
     if let Some(advice) = descriptor_advice(text).or_else(|| duration_advice(&fields)) {
         return advice;
@@ -108,7 +121,7 @@ fn seconds_advice(fields: &[&str]) -> String {
     let five = fields[1..6].join(" ");
     let rest = match parse_standard(&five) {
         Ok(_) => format!("such as '{five}'"),
-        Err(_) => format!("then '{five}' remains: {}", schedule_advice(&five)),
+        Err(_) => format!("then '{five}' remains: {}", advice_without_zone(&five)),
     };
     let n_fields = fields.len();
     format!("{n_fields} fields are Quartz's, with seconds first: leave the seconds and the year out, {rest}")

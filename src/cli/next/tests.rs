@@ -265,12 +265,27 @@ fn common_mistakes_get_a_hint() {
             "durations have hours, minutes and seconds: write @every 336h for 2w",
         ),
         ("@dayly", "did you mean @daily?"),
+        (
+            "TZ=Europe/Berln 0 2 * * *",
+            "put the zone into spec.timeZone; did you mean Europe/Berlin?",
+        ),
+        ("TZ=UTC 0 2 * *", &format!("put the zone into spec.timeZone; {form}")),
+        (
+            "CRON_TZ=UTC  0 0 2 * * *",
+            "put the zone into spec.timeZone; 6 fields are Quartz's, with seconds first: leave the seconds and the year \
+             out, such as '0 2 * * *'",
+        ),
+        ("TZ=UTC", &format!("put the zone into spec.timeZone; {form}")),
     ] {
         let error = run_with(&[text], b"").unwrap_err().to_string();
         let start = format!("refused by the API server: schedule {text:?}: ");
         assert!(error.starts_with(&start), "{error}");
         assert!(error.ends_with(&format!("; {advice}")), "{error}");
     }
+}
+
+#[test]
+fn unknown_zones_get_a_hint() {
     let other = "write a name of the IANA database, such as America/New_York or Etc/UTC";
     for (zone, advice) in [
         ("Europe/Berln", "did you mean Europe/Berlin?"),

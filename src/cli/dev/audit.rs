@@ -8,9 +8,12 @@ use std::{
     sync::Arc,
 };
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
-use crate::shard::{ConcurrencyPolicy, CronJobIdentity, CronJobRecord, Uid};
+use crate::{
+    schedule::policy::order_expiry,
+    shard::{ConcurrencyPolicy, CronJobIdentity, CronJobRecord, Uid},
+};
 
 /// Maximum number of missed slots that late events of their Jobs can correct: an hour of a minutely CronJob.
 const MISSED_MAX: usize = 60;
@@ -24,7 +27,7 @@ pub(super) struct RunCounts {
     pub(super) held_back: u64,
     /// Due slots that may still start.
     pub(super) waiting: u64,
-    /// Slots without a Job at the next slot or at their starting deadline, and without a reason.
+    /// Slots without a Job at the next slot or when the controller may no longer start them, and without a reason.
     pub(super) missed: u64,
     /// Jobs of slots that had a Job before.
     pub(super) doubled: u64,
@@ -119,10 +122,7 @@ impl Audit {
         if entry.last_started >= Some(slot) {
             return;
         }
-        let deadline = entry
-            .terms
-            .deadline_seconds
-            .and_then(|seconds| slot.checked_add(SignedDuration::from_secs(seconds)).ok());
+        let deadline = order_expiry(slot, entry.terms.deadline_seconds);
         let judged_at = [next, deadline].into_iter().flatten().min().unwrap_or(Timestamp::MAX);
         entry.open = Some(Open {
             slot,

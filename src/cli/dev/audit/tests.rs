@@ -1,6 +1,6 @@
 //! Tests of the run counts that the audit derives from watch events.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::*;
 use crate::{
@@ -87,6 +87,17 @@ fn a_starting_deadline_ends_the_wait() {
     check(record(), vec![], "10:01:10", missed);
     let waiting = RunCounts { waiting: 1, ..NONE };
     check(record(), vec![], "10:01:09", waiting);
+}
+
+#[test]
+fn a_short_starting_deadline_allows_ten_seconds_of_lateness() {
+    for deadline_seconds in [0, 9] {
+        let record = || cron_job(|record| record.starting_deadline_seconds = Some(deadline_seconds));
+        let waiting = RunCounts { waiting: 1, ..NONE };
+        check(record(), vec![], "10:01:09", waiting);
+        let missed = RunCounts { missed: 1, ..NONE };
+        check(record(), vec![], "10:01:10", missed);
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::{
     collections::BTreeSet,
     env,
     ffi::OsString,
+    io,
     path::{Path, PathBuf},
 };
 
@@ -62,6 +63,14 @@ pub enum ConfigError {
     NoKubeconfig {
         /// The context.
         context: String,
+        /// The cause.
+        source: KubeconfigError,
+    },
+    /// The kubeconfig of the user exists and cannot be read or parsed.
+    #[error("the kubeconfig in {place} cannot be used; correct it, or give --kubeconfig FILE")]
+    Kubeconfig {
+        /// The path of the kubeconfig.
+        place: String,
         /// The cause.
         source: KubeconfigError,
     },
@@ -208,15 +217,15 @@ async fn found_config(file: Option<&Path>, context: Option<&str>) -> Result<kube
             file: file.display().to_string(),
             source,
         })?,
-        (None, Some(context)) => Kubeconfig::read().map_err(|source| ConfigError::NoKubeconfig {
+        (None, Some(context)) => users_kubeconfig(|_, source| ConfigError::NoKubeconfig {
             context: context.to_owned(),
             source,
         })?,
         (None, None) => match not_in_pod(|name| env::var_os(name), Path::new(TOKEN_FILE)) {
             None => return kube::Config::incluster().map_err(ConfigError::ServiceAccount),
-            Some(not_in_pod) => Kubeconfig::read().map_err(|source| ConfigError::Nowhere {
+            Some(not_in_pod) => users_kubeconfig(|kubeconfig, source| ConfigError::Nowhere {
                 not_in_pod,
-                kubeconfig: kubeconfig_place(env::var_os("KUBECONFIG")),
+                kubeconfig,
                 source,
             })?,
         },
@@ -257,6 +266,21 @@ fn authority_file(kubeconfig: &Kubeconfig, context: Option<&str>) -> Option<Path
         return None;
     }
     cluster.certificate_authority.as_deref().map(PathBuf::from)
+}
+
+/// Reads the kubeconfig of the user. `absent` is the error if there is none, from its path and the cause.
+fn users_kubeconfig(absent: impl FnOnce(String, KubeconfigError) -> ConfigError) -> Result<Kubeconfig, ConfigError> {
+    Kubeconfig::read().map_err(|source| {
+        let place = kubeconfig_place(env::var_os("KUBECONFIG"));
+        let is_missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+        let is_absent = matches!(&source, KubeconfigError::FindPath)
+            || matches!(&source, KubeconfigError::ReadConfig(error, _) if is_missing(error));
+        if is_absent {
+            absent(place, source)
+        } else {
+            ConfigError::Kubeconfig { place, source }
+        }
+    })
 }
 
 /// Returns the path that `Kubeconfig::read` uses.

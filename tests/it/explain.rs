@@ -141,3 +141,28 @@ fn errors_name_the_bad_input_and_the_fix() {
     check(&["hello.yaml"], "", "NAME", "write -f hello.yaml");
     check(&["Hello"], "", "NAME", "lower-case");
 }
+
+#[test]
+fn a_broken_kubeconfig_is_not_called_missing() {
+    let broken = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    for arguments in [&["hello"][..], &["hello", "--context", "red"]] {
+        for (file, expected) in [
+            (
+                broken,
+                format!("the kubeconfig in KUBECONFIG={broken} cannot be used; correct it"),
+            ),
+            ("/does/not/exist", "no kubeconfig".to_owned()),
+        ] {
+            let output = Command::new(env!("CARGO_BIN_EXE_cronwheel"))
+                .arg("explain")
+                .args(arguments)
+                .env("KUBECONFIG", file)
+                .env_remove("KUBERNETES_SERVICE_HOST")
+                .output()
+                .expect("a process");
+            let error = stderr(&output);
+            assert_eq!(output.status.code(), Some(1), "{error}");
+            assert!(error.contains(&expected), "{arguments:?} {file}: {error}");
+        }
+    }
+}

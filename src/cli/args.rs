@@ -10,7 +10,7 @@ use jiff::SignedDuration;
 
 use self::values::{
     parse_clock_offset, parse_clock_skew, parse_flush_interval, parse_installation, parse_listen_anywhere,
-    parse_namespace, parse_shards, parse_zone,
+    parse_namespace, parse_pod_name, parse_pod_uid, parse_shards, parse_zone,
 };
 #[cfg(feature = "dev")]
 use super::dev::DevArgs;
@@ -175,12 +175,12 @@ pub struct RunArgs {
     pub lease_namespace: Option<String>,
 
     /// Name of this replica's Pod. Default: the one in the Pod's token; outside a Pod, the host name
-    #[arg(long, value_name = "NAME", env = "POD_NAME")]
+    #[arg(long, value_name = "NAME", env = "POD_NAME", value_parser = parse_pod_name)]
     pub pod_name: Option<String>,
 
     /// Uid of this replica's Pod, by which other replicas recognise it after a restart. Default: the one in the Pod's
     /// token; outside a Pod, a random one
-    #[arg(long, value_name = "UID", env = "POD_UID")]
+    #[arg(long, value_name = "UID", env = "POD_UID", value_parser = parse_pod_uid)]
     pub pod_uid: Option<String>,
 
     /// Revision of this replica's Pod template, such as its pod-template-hash. Shards are not rebalanced while replicas

@@ -89,3 +89,21 @@ pub(in crate::cli) fn parse_namespace(name: &str) -> Result<String, String> {
         Err("write the name of one namespace: lower-case letters, digits and '-', at most 63".to_owned())
     }
 }
+
+/// Parses the name of a Pod, a part of the holder identity in Leases.
+pub(in crate::cli) fn parse_pod_name(name: &str) -> Result<String, String> {
+    if name.is_empty() || name.contains('/') {
+        Err("write the metadata.name of the Pod, which has no '/'".to_owned())
+    } else {
+        Ok(name.to_owned())
+    }
+}
+
+/// Parses the uid of a Pod, a part of the name of its Lease.
+pub(in crate::cli) fn parse_pod_uid(uid: &str) -> Result<String, String> {
+    if is_dns_label(uid) {
+        Ok(uid.to_owned())
+    } else {
+        Err("write the metadata.uid of the Pod: lower-case letters, digits and '-', at most 63".to_owned())
+    }
+}

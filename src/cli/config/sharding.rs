@@ -22,12 +22,6 @@ pub enum ShardingError {
         /// The fault of the token.
         fault: TokenFault,
     },
-    /// The Pod name or uid is invalid. Both are part of the holder identity in Leases.
-    #[error("{flag} must not be empty or have a '/' in it")]
-    Text {
-        /// The flag.
-        flag: &'static str,
-    },
 }
 
 /// Combines flags and surroundings. A replica with `--alone` needs no token that names its Pod.
@@ -45,8 +39,8 @@ pub(super) fn membership_of(
         found => found,
     };
     let found = found.map_err(|fault| ShardingError::Token { fault })?;
-    let pod_name = part("--pod-name", args.pod_name.as_deref().unwrap_or(&found.name))?;
-    let pod_uid = part("--pod-uid", args.pod_uid.as_deref().unwrap_or(&found.uid))?;
+    let pod_name: Box<str> = args.pod_name.as_deref().unwrap_or(&found.name).into();
+    let pod_uid: Box<str> = args.pod_uid.as_deref().unwrap_or(&found.uid).into();
     let namespace = args.lease_namespace.as_deref().unwrap_or(&kube.default_namespace);
     // With an owner that does not exist or is in another namespace, the garbage collector would delete the Lease.
     let owner = surroundings.is_pod_in(namespace).then(|| OwnerPod {
@@ -74,13 +68,6 @@ fn timing(preset: TimingPreset) -> Timing {
         TimingPreset::Fast => Timing::FAST,
         TimingPreset::Safe => Timing::SAFE,
     }
-}
-
-fn part(flag: &'static str, text: &str) -> Result<Box<str>, ShardingError> {
-    if text.is_empty() || text.contains('/') {
-        return Err(ShardingError::Text { flag });
-    }
-    Ok(text.into())
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{TOKEN_FILE, not_in_pod};
+use crate::cli::args::values::parse_pod_name;
 
 /// The surroundings of the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,7 +92,7 @@ impl Surroundings {
         match self {
             Surroundings::Pod { token, .. } => named_in(token.as_deref().ok_or(TokenFault::Unreadable)?),
             Surroundings::Host { name } => Ok(PodIdentity {
-                name: if name.is_empty() { "localhost" } else { name }.to_owned(),
+                name: parse_pod_name(name).unwrap_or_else(|_| "localhost".to_owned()),
                 uid: format!("{:016x}", random_number()),
             }),
         }

@@ -77,13 +77,27 @@ fn in_a_pod_name_and_uid_are_required_for_sharding() {
     for part in ["--pod-name", "--pod-uid", "POD_UID", "metadata.uid", "token"] {
         assert!(error.contains(part), "{error}");
     }
-    for (flag, values) in [("--pod-name", ["", "a/b"]), ("--pod-uid", ["", "a/b"])] {
+}
+
+#[test]
+fn pod_name_and_uid_are_refused_if_they_fit_into_no_lease() {
+    for (flag, field, values) in [
+        ("--pod-name", "metadata.name", vec!["", "a/b"]),
+        (
+            "--pod-uid",
+            "metadata.uid",
+            vec!["", "a/b", "Uid", "a_b", "a b", "-a", "a-", &"a".repeat(64)],
+        ),
+    ] {
         for value in values {
-            let other = if flag == "--pod-uid" { "--pod-name" } else { "--pod-uid" };
-            let refused = settings(&[flag, value, other, "x"], &pod());
-            assert_eq!(refused.err(), Some(ShardingError::Text { flag }));
+            let refusal = args(&[&format!("{flag}={value}")]).unwrap_err();
+            assert!(
+                refusal.contains(flag) && refusal.contains(field),
+                "{value:?}: {refusal}"
+            );
         }
     }
+    assert!(args(&["--pod-name=a", "--pod-uid=9f0c1a52-8d7e-4b1f-9a53-6c2d1e0b7f48"]).is_ok());
 }
 
 #[test]

@@ -233,8 +233,7 @@ fn answer(
 ) -> Result<(), ExplainError> {
     let now = args.now.unwrap_or(now);
     let mut remarks = objects.notes();
-    let mut world = World::new(objects.objects, &args.default_time_zone, now, &mut remarks)?;
-    world.is_cluster = args.file.is_empty();
+    let mut world = World::new(objects, &args.default_time_zone, now, &mut remarks)?;
     if world.subjects.is_empty() {
         return Err(ExplainError::NoCronJob { input: name.to_owned() });
     }

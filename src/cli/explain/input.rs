@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     ExplainError,
-    objects::{self, Objects},
+    objects::{self, Objects, Origin},
 };
 
 /// The files of a directory that are read, as by `kubectl`.
@@ -21,7 +21,7 @@ pub(super) fn is_named_as_file(path: &str) -> bool {
 
 /// Parses files, the files of directories, and `-` for standard input.
 pub(super) fn read_all(files: &[String], mut input: impl Read) -> Result<Objects, ExplainError> {
-    let mut all = Objects::default();
+    let mut all = Objects::new(Origin::Files);
     for file in files {
         if file == "-" {
             let text = io::read_to_string(&mut input).map_err(|error| cannot_read(file, error))?;

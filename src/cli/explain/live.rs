@@ -11,7 +11,7 @@ use serde_json::{Value, value::RawValue};
 
 use super::{
     ExplainError,
-    objects::{Document, Objects},
+    objects::{Document, Objects, Origin},
     parse_name,
 };
 use crate::kube_api::{objects::classify::error_text, page_sizes::PAGE_SIZE, paths::RESERVED};
@@ -21,7 +21,7 @@ const PAGES_MAX: usize = 10_000;
 
 /// Reads the CronJob, all Jobs of its namespace, and the others of its active list.
 pub(super) async fn fetch(client: &Client, namespace: &str, name: &str) -> Result<Objects, ExplainError> {
-    let mut objects = Objects::default();
+    let mut objects = Objects::new(Origin::Cluster);
     let base = base(namespace);
     let path = format!("{base}/cronjobs/{}", escaped(name));
     let failed = |error| fetch_error("CronJob", namespace, name, error);

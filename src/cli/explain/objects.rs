@@ -60,9 +60,20 @@ pub(super) fn name_of(object: &Value) -> &str {
     object["metadata"]["name"].as_str().unwrap_or_default()
 }
 
+/// The source of objects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// Files, which may omit Jobs and have CronJobs that no API server accepts.
+    #[default]
+    Files,
+    /// An API server, which has all objects and has accepted each of them.
+    Cluster,
+}
+
 /// The objects of an input.
 #[derive(Debug, Default)]
 pub(super) struct Objects {
+    pub(super) origin: Origin,
     /// CronJobs and Jobs in their order.
     pub(super) objects: Vec<Object>,
     /// Number of ignored objects of other kinds, by kind.
@@ -154,6 +165,13 @@ fn yaml(input: &str, text: &str) -> Result<Vec<Value>, ExplainError> {
 }
 
 impl Objects {
+    pub(super) fn new(origin: Origin) -> Objects {
+        Objects {
+            origin,
+            ..Objects::default()
+        }
+    }
+
     /// Adds a document. `kind` is that of the items of a list, which need not have one.
     pub(super) fn take(&mut self, place: &str, document: Document<'_>, kind: Option<&str>) -> Result<(), ExplainError> {
         let Document { mut value, text } = document;

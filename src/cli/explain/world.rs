@@ -12,7 +12,7 @@ use serde_json::{
 
 use super::{
     ExplainError,
-    objects::{Kind, Object, name_of, namespace_of},
+    objects::{Kind, Object, Objects, Origin, name_of, namespace_of},
     refusals,
 };
 use crate::{
@@ -30,8 +30,7 @@ pub(super) struct World {
     /// Jobs by the uid of the CronJob that controls them.
     jobs_by_owner: BTreeMap<Uid, Vec<JobRecord>>,
     jobs_by_name: BTreeMap<(Box<str>, Box<str>), Result<JobRecord, DecodeError>>,
-    /// Whether the objects are complete, since they come from a cluster.
-    pub(super) is_cluster: bool,
+    pub(super) origin: Origin,
 }
 
 /// A CronJob to explain.
@@ -51,11 +50,14 @@ impl World {
     /// Builds the world of these objects. CronJobs without a creation time are created `now`. `notes` receives Jobs
     /// that cannot be decoded.
     pub(super) fn new(
-        mut objects: Vec<Object>,
+        objects: Objects,
         default_zone: &Zone,
         now: Timestamp,
         notes: &mut Vec<String>,
     ) -> Result<World, ExplainError> {
+        let Objects {
+            origin, mut objects, ..
+        } = objects;
         refuse_repeats(&objects)?;
         gaps::fill(&mut objects);
         let decoder = Decoder {
@@ -63,11 +65,14 @@ impl World {
             shard_count: None,
             ..Decoder::default()
         };
-        let mut world = World::default();
+        let mut world = World {
+            origin,
+            ..World::default()
+        };
         let mut job_uids = BTreeSet::new();
         for mut object in objects {
             if object.kind == Kind::CronJob {
-                world.subjects.push(subject(&mut object, &decoder, now)?);
+                world.subjects.push(subject(&mut object, origin, &decoder, now)?);
                 continue;
             }
             let key = (namespace_of(&object.value).into(), name_of(&object.value).into());
@@ -120,12 +125,18 @@ impl World {
     }
 }
 
-fn subject(object: &mut Object, decoder: &Decoder, now: Timestamp) -> Result<Subject, ExplainError> {
-    let mut refusals = refusals::of(&object.value);
+fn subject(object: &mut Object, origin: Origin, decoder: &Decoder, now: Timestamp) -> Result<Subject, ExplainError> {
     let notes = gaps::fill_defaults(&mut object.value, now);
     let text = text(object).map_err(ExplainError::Convert)?;
     let record = decoder.cron_job(&text).map_err(|undecodable| undecodable.error);
-    refusals.extend(record.as_ref().ok().and_then(|record| refusal(&record.schedule)));
+    let refusals = match origin {
+        // The API server has accepted it.
+        Origin::Cluster => Vec::new(),
+        Origin::Files => {
+            let of_schedule = record.as_ref().ok().and_then(|record| refusal(&record.schedule));
+            refusals::of(&object.value).into_iter().chain(of_schedule).collect()
+        }
+    };
     Ok(Subject {
         namespace: namespace_of(&object.value).to_owned(),
         name: name_of(&object.value).to_owned(),

@@ -171,6 +171,15 @@ fn fields_refused_by_the_api_server_are_reported() {
 }
 
 #[test]
+fn an_empty_policy_is_the_default() {
+    check(
+        &[cron_job(json!({"spec": {"concurrencyPolicy": ""}}))],
+        &[],
+        json!({"problems": [], "decision": "fire"}),
+    );
+}
+
+#[test]
 fn check_fails_only_for_cron_jobs_that_cannot_run() {
     let list = |changes: &[Value]| {
         let named = changes.iter().enumerate().map(|(position, changes)| {

@@ -92,3 +92,18 @@ async fn b_5_4_active_entries_are_looked_up_in_their_namespace() {
     assert!(events.contains("did not create or forgot: other/there"), "{answer:#}");
     assert_eq!(answer["reason"], "Created", "{answer:#}");
 }
+
+#[tokio::test]
+async fn a_cron_job_of_the_cluster_is_not_judged_as_a_new_one() {
+    let spec = json!({"spec": {"schedule": "TZ=UTC */10 * * * *", "concurrencyPolicy": "Newer", "newer": 1}});
+    let (client, _) = cluster(vec![
+        (format!("{BASE}/default/cronjobs/hello"), cron_job(spec)),
+        (
+            format!("{BASE}/default/jobs?limit=500"),
+            json!({"kind": "JobList", "items": []}),
+        ),
+    ]);
+    let answer = run_json_live(&client).await.unwrap();
+    assert_eq!(answer["problems"], json!([]), "{answer:#}");
+    assert_eq!(answer["reason"], "Created", "{answer:#}");
+}

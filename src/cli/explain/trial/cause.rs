@@ -7,7 +7,7 @@ use crate::{
     cli::{
         advice::{schedule_advice, zone_advice},
         calendar::{local_text, span_text, zone_of},
-        explain::reason::Reason,
+        explain::{objects::Origin, reason::Reason},
     },
     schedule::policy::ConcurrencyPolicy,
     shard::ActiveJob,
@@ -57,7 +57,7 @@ impl Trial<'_> {
 
     /// Returns the Jobs of the active list that are not in the file. In a cluster such a Job is gone.
     pub(super) fn lacking(&self) -> Vec<String> {
-        if self.world.is_cluster {
+        if self.world.origin == Origin::Cluster {
             return Vec::new();
         }
         let is_lacking = |active: &&ActiveJob| self.world.job(self.namespace_of(active), &active.name).is_none();

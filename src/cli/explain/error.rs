@@ -47,14 +47,18 @@ pub enum ExplainError {
         problem: &'static str,
     },
     /// An object has no name.
-    #[error("a {kind} has no metadata.name; give it one")]
+    #[error("{place}: the {kind} has no metadata.name; give it one")]
     NoName {
+        /// The document or item.
+        place: String,
         /// The kind of the object.
         kind: &'static str,
     },
     /// An object occurs twice.
-    #[error("{kind} {name} occurs twice; keep one")]
+    #[error("{place}: {kind} {name} occurs twice; keep one")]
     Repeated {
+        /// The document or item of the second one.
+        place: String,
         /// The kind of the object.
         kind: &'static str,
         /// Its namespace and name.

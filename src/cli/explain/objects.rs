@@ -25,6 +25,8 @@ const DEFAULT_NAMESPACE: &str = "default";
 #[derive(Clone, Debug)]
 pub(super) struct Object {
     pub(super) kind: Kind,
+    /// The document or item that it was read from.
+    pub(super) place: String,
     pub(super) value: Value,
     /// `spec.jobTemplate` as written, if the input is JSON: the body of a run keeps numbers of any length.
     pub(super) template: Option<Box<RawValue>>,
@@ -75,7 +77,7 @@ pub(super) enum Origin {
 pub(super) struct Objects {
     pub(super) origin: Origin,
     /// CronJobs and Jobs in their order.
-    pub(super) objects: Vec<Object>,
+    pub(super) items: Vec<Object>,
     /// Number of ignored objects of other kinds, by kind.
     left_out: BTreeMap<String, usize>,
 }
@@ -208,8 +210,8 @@ impl Objects {
         // name.
         let is_cron_job = kind.eq_ignore_ascii_case("CronJob") && !version.contains('.');
         match kind.as_str() {
-            _ if is_cron_job => self.push(Kind::CronJob, value, text),
-            "Job" if is_batch => self.push(Kind::Job, value, None),
+            _ if is_cron_job => self.push(Kind::CronJob, place, value, text),
+            "Job" if is_batch => self.push(Kind::Job, place, value, None),
             "List" | "CronJobList" | "JobList" => {}
             _ => *self.left_out.entry(format!("{version} {kind}")).or_default() += 1,
         }
@@ -224,9 +226,14 @@ impl Objects {
         self.left_out.iter().map(note).collect()
     }
 
-    fn push(&mut self, kind: Kind, value: Value, text: Option<&str>) {
+    fn push(&mut self, kind: Kind, place: &str, value: Value, text: Option<&str>) {
         let spec = member_texts(text).get("spec").map(|spec| spec.get());
         let template = member_texts(spec).get("jobTemplate").copied().map(RawValue::to_owned);
-        self.objects.push(Object { kind, value, template });
+        self.items.push(Object {
+            kind,
+            place: place.to_owned(),
+            value,
+            template,
+        });
     }
 }

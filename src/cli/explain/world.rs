@@ -48,7 +48,7 @@ pub(super) struct Subject {
 
 impl World {
     /// Builds the world of these objects. CronJobs without a creation time are created `now`. `notes` receives Jobs
-    /// that cannot be decoded.
+    /// that have no name or cannot be decoded.
     pub(super) fn new(
         objects: Objects,
         default_zone: &Zone,
@@ -56,8 +56,11 @@ impl World {
         notes: &mut Vec<String>,
     ) -> Result<World, ExplainError> {
         let Objects {
-            origin, mut objects, ..
+            origin,
+            items: mut objects,
+            ..
         } = objects;
+        leave_out_nameless(&mut objects, notes);
         refuse_repeats(&objects)?;
         gaps::fill(&mut objects);
         let decoder = Decoder {
@@ -163,17 +166,32 @@ fn raw_members(object: &Value) -> serde_json::Result<BTreeMap<&str, Box<RawValue
     members.map(raw).collect()
 }
 
-/// Refuses objects without a name, and two of one kind, namespace and name.
+/// Removes Jobs without a name, such as those with a `generateName`: they do not exist yet.
+fn leave_out_nameless(objects: &mut Vec<Object>, notes: &mut Vec<String>) {
+    objects.retain(|object| {
+        let is_kept = object.kind == Kind::CronJob || !name_of(&object.value).is_empty();
+        if !is_kept {
+            notes.push(format!("{} left out: the Job has no metadata.name", object.place));
+        }
+        is_kept
+    });
+}
+
+/// Refuses CronJobs without a name, and two objects of one kind, namespace and name.
 fn refuse_repeats(objects: &[Object]) -> Result<(), ExplainError> {
     let mut seen = BTreeSet::new();
     for object in objects {
         let kind = object.kind.as_str();
         let (namespace, name) = (namespace_of(&object.value), name_of(&object.value));
         if name.is_empty() {
-            return Err(ExplainError::NoName { kind });
+            return Err(ExplainError::NoName {
+                place: object.place.clone(),
+                kind,
+            });
         }
         if !seen.insert((kind, namespace, name)) {
             return Err(ExplainError::Repeated {
+                place: object.place.clone(),
                 kind,
                 name: format!("{namespace}/{name}"),
             });

@@ -203,6 +203,18 @@ fn an_undecodable_job_is_noted() {
 }
 
 #[test]
+fn a_job_without_a_name_is_left_out_with_a_note() {
+    let generated = "apiVersion: batch/v1\nkind: Job\nmetadata: {generateName: hello-}\n";
+    let input = format!("{HAND_WRITTEN}---\n{generated}---\n{generated}");
+    let printed = run_on(&input, &["-o", "json"]).unwrap();
+    let note = |number: u8| {
+        format!("cronwheel: note: document {number} of standard input left out: the Job has no metadata.name\n")
+    };
+    assert_eq!(printed.notes, note(2) + &note(3));
+    assert_eq!(printed.output, run_on(HAND_WRITTEN, &["-o", "json"]).unwrap().output);
+}
+
+#[test]
 fn invalid_input_is_refused_with_a_fix() {
     #[track_caller]
     fn refuse(input: &str, what: &str, fix: &str) {
@@ -228,12 +240,16 @@ fn invalid_input_is_refused_with_a_fix() {
     refuse("{\"kind\": ", "standard input: not JSON", "line 1");
     refuse(
         "kind: CronJob\nmetadata: {}",
-        "CronJob has no metadata.name",
+        "document 1 of standard input: the CronJob has no metadata.name",
         "give it one",
     );
     refuse("kind: Job\nmetadata: {name: a}", "no batch/v1 CronJob", "at least one");
     let twice = format!("{HAND_WRITTEN}---{HAND_WRITTEN}");
-    refuse(&twice, "CronJob default/hello occurs twice", "keep one");
+    refuse(
+        &twice,
+        "document 2 of standard input: CronJob default/hello occurs twice",
+        "keep one",
+    );
     let same = [
         cron_job(json!({})),
         job(1, json!({})),

@@ -106,18 +106,18 @@ fn man_page(command: Option<&str>, output: &mut impl io::Write) -> io::Result<()
 }
 
 fn explain(args: &ExplainArgs) -> Result<(), CommandError> {
-    let now = Clock::system(SignedDuration::ZERO, SignedDuration::ZERO).now();
+    let clock = Clock::system(SignedDuration::ZERO, SignedDuration::ZERO);
     // Not locked: a worker thread that panics writes to standard error.
     let (output, notes) = (io::stdout(), io::stderr());
     let Some(name) = args.name_in_cluster()? else {
-        return Ok(explain::run(args, now, io::stdin().lock(), output, notes)?);
+        return Ok(explain::run(args, clock.now(), io::stdin().lock(), output, notes)?);
     };
     on_threads(async {
         let config = kube_config(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
         let namespace = args.namespace.as_deref().unwrap_or(&config.default_namespace);
         let server = ApiServer::open(&config).await.map_err(RuntimeError::Connect)?;
         let client = watch_client(&server).map_err(RuntimeError::Connect)?;
-        Ok(explain::run_live(args, &client, (namespace, name), now, output, notes).await?)
+        Ok(explain::run_live(args, &client, (namespace, name), || clock.now(), output, notes).await?)
     })
 }
 

@@ -210,17 +210,17 @@ pub fn run(
     answer(args, &names.join(", "), objects, now, output, notes)
 }
 
-/// Explains a CronJob of a cluster, like [`run`].
+/// Explains a CronJob of a cluster, like [`run`]. `now` is called when the objects have been read, which may take long.
 pub async fn run_live(
     args: &ExplainArgs,
     client: &kube::Client,
     (namespace, name): (&str, &str),
-    now: Timestamp,
+    now: impl FnOnce() -> Timestamp,
     output: impl Write,
     notes: impl Write,
 ) -> Result<(), ExplainError> {
     let objects = live::fetch(client, namespace, name).await?;
-    answer(args, name, objects, now, output, notes)
+    answer(args, name, objects, now(), output, notes)
 }
 
 fn answer(

@@ -39,12 +39,15 @@ fn cluster(objects: Vec<(String, Value)>) -> (Client, Arc<Mutex<Vec<String>>>) {
 }
 
 async fn run_json_live(client: &Client) -> Result<Value, String> {
+    run_json_at(client, || "2026-05-05T10:00:05Z".parse().unwrap()).await
+}
+
+async fn run_json_at(client: &Client, now: impl FnOnce() -> Timestamp) -> Result<Value, String> {
     use clap::Parser as _;
     let line = ["cronwheel", "explain", "hello", "-n", "default", "-o", "json"];
     let Command::Explain(args) = Cli::try_parse_from(line).unwrap().command else {
         return Err("another command".to_owned());
     };
-    let now = "2026-05-05T10:00:05Z".parse().unwrap();
     let mut output = Vec::new();
     run_live(&args, client, ("default", "hello"), now, &mut output, &mut Vec::new())
         .await
@@ -106,4 +109,21 @@ async fn a_cron_job_of_the_cluster_is_not_judged_as_a_new_one() {
     let answer = run_json_live(&client).await.unwrap();
     assert_eq!(answer["problems"], json!([]), "{answer:#}");
     assert_eq!(answer["reason"], "Created", "{answer:#}");
+}
+
+#[tokio::test]
+async fn a_cluster_is_explained_at_the_time_of_its_last_answer() {
+    let (client, requested_paths) = cluster(vec![
+        (format!("{BASE}/default/cronjobs/hello"), cron_job(json!({}))),
+        (
+            format!("{BASE}/default/jobs?limit=500"),
+            json!({"kind": "JobList", "items": []}),
+        ),
+    ]);
+    let now = || {
+        assert_eq!(requested_paths.lock().unwrap().len(), 2);
+        "2026-05-05T10:10:00Z".parse().unwrap()
+    };
+    let answer = run_json_at(&client, now).await.unwrap();
+    assert_eq!(answer["slot"], "2026-05-05T10:10:00Z");
 }

@@ -90,12 +90,29 @@ pub enum ShardsError {
     #[error("cannot read the shards{}", missing_right(.0))]
     Leases(#[from] LeaseError),
     /// The CronJobs cannot be read.
-    #[error("cannot read the CronJobs: {message}{right}")]
+    #[error("cannot read the CronJobs: {message}")]
     CronJobs {
-        /// The missing right, if that is the cause.
-        right: &'static str,
         /// The message of the server or of the transport.
         message: String,
+    },
+    /// The account may not list the CronJobs.
+    #[error("cannot read the CronJobs: {message}; the account needs list and watch on cronjobs in {place}")]
+    CronJobsDenied {
+        /// The message of the server.
+        message: String,
+        /// The namespaces.
+        place: String,
+    },
+    /// The CronJob of `--cronjob` is in a namespace in which the installation does not work.
+    #[error(
+        "CronJob {cron_job}: not in the namespaces {namespaces}, in which the installation works; check the namespace \
+         and --installation"
+    )]
+    OtherNamespace {
+        /// Namespace and name of the CronJob.
+        cron_job: String,
+        /// The namespaces of the installation.
+        namespaces: String,
     },
     /// The CronJob of `--cronjob` is not known.
     #[error("CronJob {namespace}/{name} is not in the cluster, or cannot be decoded; check namespace and name")]
@@ -145,7 +162,7 @@ pub async fn run(
     sources: Sources,
     clock: &Clock,
     mut output: impl Write,
-    notes: impl Write,
+    mut notes: impl Write,
 ) -> Result<(), ShardsError> {
     let Sources {
         leases,
@@ -154,8 +171,16 @@ pub async fn run(
     } = sources;
     let (api, known) = find(&leases, &args.installation, namespaces).await?;
     known.other_controllers.begin(clock.now() - DECAY);
-    let mut gathering = Gathering::begin(api, cron_jobs, args.default_time_zone.clone(), known).await?;
-    let answer = match &args.cronjob {
+    let (zone, wanted) = (args.default_time_zone.clone(), args.cronjob.as_ref());
+    let mut gathering = Gathering::begin(api, cron_jobs, zone, wanted, known).await?;
+    if let Some(denial) = gathering.denial.take() {
+        if wanted.is_some() {
+            return Err(denial);
+        }
+        // Standard error may be closed.
+        let _ = writeln!(notes, "cronwheel: note: {denial}");
+    }
+    let answer = match wanted {
         Some(wanted) => answer(args.output, wanted, &gathering.known, clock)?,
         None => listing(args, &gathering.known, clock),
     };

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, fmt};
 
+use super::is_dns_label;
 use crate::shard::{HASH_SCHEME, Scope, ShardCount, fnv1a_64};
 
 /// The constants that are fixed at installation. A replica with other constants owns no shards, since its shards
@@ -94,6 +95,16 @@ impl MemberSettings {
         let (ours, theirs) = (self.namespaces(), other.namespaces());
         let is_all = |names: &BTreeSet<&str>| names.contains(ALL_NAMESPACES);
         is_all(&ours) || is_all(&theirs) || !ours.is_disjoint(&theirs)
+    }
+
+    /// The scopes; `None` if the text is truncated or has another form.
+    pub fn scopes(&self) -> Option<Vec<Scope>> {
+        let (_, names) = self.0.rsplit_once(NAMESPACES)?;
+        let scope = |name| match name {
+            ALL_NAMESPACES => Some(Scope::Cluster),
+            _ => is_dns_label(name).then(|| Scope::Namespace(name.into())),
+        };
+        names.split(',').map(scope).collect()
     }
 
     fn namespaces(&self) -> BTreeSet<&str> {
@@ -225,6 +236,21 @@ mod tests {
         let many = of(&many.iter().map(String::as_str).collect::<Vec<_>>());
         assert!(many.may_overlap(&of(&["tenant-0003"])));
         assert!(!many.may_overlap(&of(&["tenant"])), "a truncated name is not compared");
+    }
+
+    #[test]
+    fn settings_have_the_scopes_of_the_member() {
+        let of = |names: &[&str]| -> Vec<Scope> { names.iter().map(|name| Scope::Namespace((*name).into())).collect() };
+        for scopes in [vec![Scope::Cluster], of(&["a"]), of(&["a", "b"])] {
+            assert_eq!(MemberSettings::of(&scopes, "UTC").scopes().as_ref(), Some(&scopes));
+            assert_eq!(MemberSettings::alone("uid", &scopes, "UTC").scopes(), Some(scopes));
+        }
+        let many: Vec<String> = (0..2000).map(|number| format!("tenant-{number:04}")).collect();
+        let many = of(&many.iter().map(String::as_str).collect::<Vec<_>>());
+        assert_eq!(MemberSettings::of(&many, "UTC").scopes(), None);
+        for text in ["", "namespaces=", "namespaces=a/b", "time-zone=UTC"] {
+            assert_eq!(MemberSettings::read(text).scopes(), None, "{text}");
+        }
     }
 
     #[test]

@@ -55,7 +55,9 @@ fn begun() -> Timestamp {
 }
 
 fn api() -> Api {
-    Api::new(Options::default(), WallClock::starting_at(begun()))
+    let mut options = Options::default();
+    options.namespaces.push("shop".to_owned());
+    Api::new(options, WallClock::starting_at(begun()))
 }
 
 fn args(arguments: &[&str]) -> ShardsArgs {
@@ -67,27 +69,37 @@ fn args(arguments: &[&str]) -> ShardsArgs {
 }
 
 async fn show(api: &Api, arguments: &[&str], printed: Printed) -> Result<(), ShardsError> {
+    show_with_notes(api, arguments, printed, Printed::default()).await
+}
+
+async fn show_with_notes(api: &Api, arguments: &[&str], printed: Printed, notes: Printed) -> Result<(), ShardsError> {
     let args = args(arguments);
     let sources = Sources {
         leases: client(api),
         cron_jobs: client(api),
         namespaces: shards::namespaces(args.lease_namespace.as_deref(), "other"),
     };
-    shards::run(&args, sources, &Clock::simulated(begun()), printed, io::sink()).await
+    shards::run(&args, sources, &Clock::simulated(begun()), printed, notes).await
 }
 
-async fn create_cron_job(client: &Client, name: &str, schedule: &str) {
+async fn create_cron_job(client: &Client, namespace: &str, name: &str, schedule: &str) {
     let template = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "work", "image": "work"}]}});
     let object = json!({"metadata": {"name": name},
         "spec": {"schedule": schedule, "jobTemplate": {"spec": {"template": template}}}});
-    let request =
-        Request::post("/apis/batch/v1/namespaces/default/cronjobs").header("content-type", "application/json");
+    let path = format!("/apis/batch/v1/namespaces/{namespace}/cronjobs");
+    let request = Request::post(path).header("content-type", "application/json");
     let request = request.body(object.to_string().into_bytes()).unwrap();
     let _: Value = client.request(request).await.unwrap();
 }
 
-/// Creates twenty CronJobs, and the Leases of one member that leads all shards but the last.
+/// Creates twenty CronJobs, and the Leases of one member that leads all shards but the last and works in all
+/// namespaces.
 async fn fleet(api: &Api) {
+    fleet_of(api, "*").await;
+}
+
+/// Like [`fleet`], with a member that works in these namespaces.
+async fn fleet_of(api: &Api, namespaces: &str) {
     let leases = leases(client(api), "kube-system");
     leases
         .installation(&Installation::of(ShardCount::default()), TIMEOUT)
@@ -96,6 +108,8 @@ async fn fleet(api: &Api) {
     let holder = "pod-a/a/0000000000000001";
     let mut join = held(member("a"), holder);
     join.annotations.insert(annotation::ACCEPTS, Some("now".into()));
+    let settings = format!("time-zone=UTC namespaces={namespaces}");
+    join.annotations.insert(annotation::SETTINGS, Some(settings.into()));
     done(leases.create(&join, begun(), TIMEOUT).await);
     for number in 0..255 {
         let mut take = held(shard(number), holder);
@@ -103,7 +117,7 @@ async fn fleet(api: &Api) {
         done(leases.create(&take, begun(), TIMEOUT).await);
     }
     for number in 0..20 {
-        create_cron_job(&client(api), &format!("c{number}"), "*/5 * * * *").await;
+        create_cron_job(&client(api), "default", &format!("c{number}"), "*/5 * * * *").await;
     }
 }
 
@@ -135,7 +149,7 @@ async fn shards_command_lists_all_shards_with_their_cron_jobs() {
 async fn cronjob_flag_prints_shard_leader_and_next_run() {
     let api = api();
     fleet(&api).await;
-    create_cron_job(&client(&api), "broken", "@sometimes").await;
+    create_cron_job(&client(&api), "default", "broken", "@sometimes").await;
     let run = async |arguments: &[&str]| {
         let printed = Printed::default();
         show(&api, arguments, printed.clone())
@@ -190,7 +204,6 @@ async fn forbidden_read_error_names_the_missing_permission() {
     for (resource, permission) in [
         (Resource::Lease, "list and watch on leases"),
         (Resource::ConfigMap, "get on configmaps"),
-        (Resource::CronJob, "list and watch on cronjobs"),
     ] {
         let rule = api.faults().add(Rule {
             resource: Some(resource),
@@ -200,6 +213,115 @@ async fn forbidden_read_error_names_the_missing_permission() {
         assert!(error.to_string().contains(permission), "{error}");
         api.faults().remove(rule);
     }
+}
+
+fn forbid_cron_jobs(namespace: Option<&str>) -> Rule {
+    Rule {
+        resource: Some(Resource::CronJob),
+        namespace: namespace.map(str::to_owned),
+        ..Rule::new(Fault::Forbid("not you".to_owned()))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn members_and_shards_are_listed_without_the_right_to_list_cron_jobs() {
+    let api = api();
+    fleet(&api).await;
+    api.faults().add(forbid_cron_jobs(None));
+    let (printed, notes) = (Printed::default(), Printed::default());
+    show_with_notes(&api, &["--all"], printed.clone(), notes.clone())
+        .await
+        .unwrap();
+    let text = printed.text();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(
+        lines[0],
+        "namespace kube-system: 256 shards, 255 of them led; hashed by fnv1a64-uid-10"
+    );
+    assert_eq!(lines[5], "SHARD   BUCKETS     HOLDER   TERM   AGE   STATE");
+    let note = notes.text();
+    assert!(
+        note.starts_with("cronwheel: note: cannot read the CronJobs: "),
+        "{note}"
+    );
+    assert!(
+        note.ends_with("; the account needs list and watch on cronjobs in all namespaces\n"),
+        "{note}"
+    );
+
+    let printed = Printed::default();
+    show(&api, &["-o", "json"], printed.clone()).await.unwrap();
+    let document: Value = serde_json::from_str(&printed.text()).unwrap();
+    assert_eq!(document["shards"][0]["cronJobs"], Value::Null);
+    let error = show(&api, &["--cronjob", "default/c3"], Printed::default())
+        .await
+        .unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("list and watch on cronjobs in namespace default"),
+        "{error}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_cron_jobs_in_the_namespaces_of_the_installation_are_read() {
+    let api = api();
+    fleet_of(&api, "default,shop").await;
+    create_cron_job(&client(&api), "shop", "s", "*/5 * * * *").await;
+    create_cron_job(&client(&api), "kube-system", "k", "*/5 * * * *").await;
+    let printed = Printed::default();
+    show(&api, &[], printed.clone()).await.unwrap();
+    let text = printed.text();
+    assert!(text.contains(" led; 21 CronJobs, "), "{text}");
+    let error = show(&api, &["--cronjob", "kube-system/k"], Printed::default())
+        .await
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "CronJob kube-system/k: not in the namespaces default, shop, in which the installation works; check the \
+         namespace and --installation"
+    );
+
+    api.faults().add(forbid_cron_jobs(Some("shop")));
+    show(&api, &["--cronjob", "default/c3"], Printed::default())
+        .await
+        .unwrap();
+    let notes = Printed::default();
+    show_with_notes(&api, &[], Printed::default(), notes.clone())
+        .await
+        .unwrap();
+    let note = notes.text();
+    assert!(
+        note.ends_with("; the account needs list and watch on cronjobs in namespace shop\n"),
+        "{note}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn watch_flag_works_without_the_right_to_list_cron_jobs() {
+    let api = api();
+    fleet(&api).await;
+    api.faults().add(forbid_cron_jobs(None));
+    let (printed, notes) = (Printed::default(), Printed::default());
+    let watched = {
+        let (api, printed, notes) = (api.clone(), printed.clone(), notes.clone());
+        tokio::spawn(async move { show_with_notes(&api, &["-w"], printed, notes).await })
+    };
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let mut taken = held(shard(255), "pod-a/a/0000000000000001");
+    taken.term = Some(Term(1));
+    done(
+        leases(client(&api), "kube-system")
+            .create(&taken, begun(), TIMEOUT)
+            .await,
+    );
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    let line = printed.last_line();
+    assert!(line.contains("shard 255: holder - -> pod-a"), "{line}");
+    assert_eq!(notes.text().lines().count(), 1, "{}", notes.text());
+    assert!(!watched.is_finished());
+    watched.abort();
 }
 
 #[tokio::test(start_paused = true)]

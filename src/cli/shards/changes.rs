@@ -67,7 +67,10 @@ fn shard_fields(row: &ShardRow) -> Fields<4> {
         ("holder", text::holder(lease)),
         ("term", text::term(lease)),
         ("state", row.state()),
-        ("cronJobs", row.n_cron_jobs.to_string()),
+        (
+            "cronJobs",
+            text::or_nothing(row.n_cron_jobs.map(|count| count.to_string())),
+        ),
     ]
 }
 

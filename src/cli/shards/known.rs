@@ -7,9 +7,9 @@ use jiff::Timestamp;
 use super::cron_job::CronJobName;
 use crate::{
     cli::plan::Plan,
-    coordination::{Installation, LeaseKey, LeaseRecord},
+    coordination::{Installation, LeaseKey, LeaseRecord, MemberLease},
     kube_api::other_controllers::OtherControllers,
-    shard::{Bucket, CronJobIdentity, ShardId, Uid},
+    shard::{Bucket, CronJobIdentity, Scope, ShardId, Uid},
 };
 
 /// The data of a listing.
@@ -19,38 +19,30 @@ pub(super) struct Known {
     pub(super) leases: BTreeMap<LeaseKey, LeaseRecord>,
     /// The evidence of other controllers in the CronJobs.
     pub(super) other_controllers: OtherControllers,
+    /// The CronJobs by scope; `None` if the account may not list them.
+    pub(super) cron_jobs: Option<BTreeMap<Scope, CronJobs>>,
+}
+
+/// The CronJobs of a scope.
+#[derive(Default)]
+pub(super) struct CronJobs {
     /// The CronJobs, without a plan if they cannot be decoded.
-    cron_jobs: BTreeMap<Uid, Option<Plan>>,
+    plans: BTreeMap<Uid, Option<Plan>>,
     /// CronJobs of a list that is not complete yet.
     relisted: Option<BTreeSet<Uid>>,
 }
 
-impl Known {
-    pub(super) fn new(namespace: &str, installation: Installation) -> Known {
-        Known {
-            namespace: namespace.into(),
-            installation,
-            leases: BTreeMap::new(),
-            other_controllers: OtherControllers::default(),
-            cron_jobs: BTreeMap::new(),
-            relisted: None,
-        }
-    }
-
-    pub(super) fn list_leases(&mut self, leases: Vec<LeaseRecord>) {
-        self.leases = leases.into_iter().map(|record| (record.key.clone(), record)).collect();
-    }
-
+impl CronJobs {
     /// Adds a CronJob; without a plan if it cannot be decoded.
-    pub(super) fn put_cron_job(&mut self, uid: &Uid, plan: Option<Plan>) {
+    pub(super) fn put(&mut self, uid: &Uid, plan: Option<Plan>) {
         if let Some(relisted) = &mut self.relisted {
             relisted.insert(uid.clone());
         }
-        self.cron_jobs.insert(uid.clone(), plan);
+        self.plans.insert(uid.clone(), plan);
     }
 
-    pub(super) fn remove_cron_job(&mut self, uid: &Uid) {
-        self.cron_jobs.remove(uid);
+    pub(super) fn remove(&mut self, uid: &Uid) {
+        self.plans.remove(uid);
     }
 
     /// Begins a list; CronJobs that are not in it are removed.
@@ -60,7 +52,41 @@ impl Known {
 
     pub(super) fn end_relist(&mut self) {
         if let Some(relisted) = self.relisted.take() {
-            self.cron_jobs.retain(|uid, _| relisted.contains(uid));
+            self.plans.retain(|uid, _| relisted.contains(uid));
+        }
+    }
+}
+
+impl Known {
+    pub(super) fn new(namespace: &str, installation: Installation) -> Known {
+        Known {
+            namespace: namespace.into(),
+            installation,
+            leases: BTreeMap::new(),
+            other_controllers: OtherControllers::default(),
+            cron_jobs: Some(BTreeMap::new()),
+        }
+    }
+
+    pub(super) fn list_leases(&mut self, leases: Vec<LeaseRecord>) {
+        self.leases = leases.into_iter().map(|record| (record.key.clone(), record)).collect();
+    }
+
+    /// Returns the scopes in which the members work that take shards or, if none does, all members: the whole cluster
+    /// unless each of them publishes its namespaces.
+    pub(super) fn scopes(&self) -> BTreeSet<Scope> {
+        let count = self.installation.shard_count;
+        let is_member = |(key, _): &(&LeaseKey, &LeaseRecord)| matches!(key, LeaseKey::Member(_));
+        let members = self.leases.iter().filter(is_member);
+        let members: Vec<MemberLease> = members.map(|(_, record)| MemberLease::read(record, count)).collect();
+        let has_taker = members.iter().any(MemberLease::accepts);
+        let settings = members.iter().filter(|member| !has_taker || member.accepts());
+        let scopes: Option<Vec<Vec<Scope>>> = settings.map(|member| member.settings.as_ref()?.scopes()).collect();
+        let scopes: BTreeSet<Scope> = scopes.into_iter().flatten().flatten().collect();
+        if scopes.is_empty() || scopes.contains(&Scope::Cluster) {
+            [Scope::Cluster].into()
+        } else {
+            scopes
         }
     }
 
@@ -68,30 +94,35 @@ impl Known {
         Bucket::of(uid).shard(self.installation.shard_count)
     }
 
+    fn plans(&self) -> impl Iterator<Item = (&Uid, Option<&Plan>)> {
+        let scopes = self.cron_jobs.iter().flat_map(BTreeMap::values);
+        scopes.flat_map(|scope| scope.plans.iter().map(|(uid, plan)| (uid, plan.as_ref())))
+    }
+
     /// Returns the shard and the plan of a CronJob; `None` if it is not known.
     pub(super) fn place_of(&self, wanted: &CronJobName) -> Option<(ShardId, &Plan)> {
-        self.cron_jobs.iter().find_map(|(uid, plan)| {
-            let plan = plan.as_ref()?;
-            let CronJobIdentity { namespace, name, .. } = &*plan.identity;
+        self.plans().find_map(|(uid, plan)| {
+            let CronJobIdentity { namespace, name, .. } = &*plan?.identity;
             let is_wanted = **namespace == *wanted.namespace && **name == *wanted.name;
-            is_wanted.then(|| (self.shard_of(uid), plan))
+            is_wanted.then_some((self.shard_of(uid), plan?))
         })
     }
 
-    /// Returns the number of CronJobs by shard.
-    pub(super) fn n_cron_jobs(&self) -> BTreeMap<ShardId, usize> {
+    /// Returns the number of CronJobs by shard; `None` if the account may not list them.
+    pub(super) fn n_cron_jobs(&self) -> Option<BTreeMap<ShardId, usize>> {
+        self.cron_jobs.as_ref()?;
         let mut counts = BTreeMap::new();
-        for uid in self.cron_jobs.keys() {
+        for (uid, _) in self.plans() {
             *counts.entry(self.shard_of(uid)).or_default() += 1;
         }
-        counts
+        Some(counts)
     }
 
     /// Returns the next activation by shard.
     pub(super) fn next_runs(&self, now: Timestamp) -> BTreeMap<ShardId, Timestamp> {
         let mut next = BTreeMap::new();
-        for (uid, plan) in &self.cron_jobs {
-            if let Some(at) = plan.as_ref().and_then(|plan| plan.next_run(now)) {
+        for (uid, plan) in self.plans() {
+            if let Some(at) = plan.and_then(|plan| plan.next_run(now)) {
                 let earliest = next.entry(self.shard_of(uid)).or_insert(at);
                 *earliest = at.min(*earliest);
             }

@@ -70,7 +70,8 @@ pub(super) struct ShardRow {
     pub(super) lease: Option<ShardLease>,
     /// Whether its holder is the current incarnation of a member.
     pub(super) is_holder_member: bool,
-    pub(super) n_cron_jobs: usize,
+    /// `None` if the account may not list the CronJobs.
+    pub(super) n_cron_jobs: Option<usize>,
 }
 
 impl Listing {
@@ -101,7 +102,9 @@ impl Listing {
                 buckets: (shard.0 * n_buckets, shard.0 * n_buckets + n_buckets - 1),
                 is_holder_member: holder.is_some_and(is_present),
                 lease,
-                n_cron_jobs: n_cron_jobs.get(&shard).copied().unwrap_or(0),
+                n_cron_jobs: n_cron_jobs
+                    .as_ref()
+                    .map(|counts| counts.get(&shard).copied().unwrap_or(0)),
             }
         });
         Listing {

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     coordination::{Installation, LeaseKey, LeaseRecord, annotation},
     kube_api::other_controllers::StatusWriter,
-    shard::{CronJobIdentity, ResourceVersion, ShardCount, ShardId, Uid},
+    shard::{CronJobIdentity, ResourceVersion, Scope, ShardCount, ShardId, Uid},
 };
 
 const ALL: Form = Form {
@@ -164,6 +164,65 @@ fn without_all_only_shards_in_trouble_are_listed() {
         MEMBER        SHARDS   RENEWED   STATE\ncronwheel-a   16       1s        takes shards\n\n\
         all 16 shards are led; --all lists them\n";
     assert_eq!(of(&known), expected);
+}
+
+#[test]
+fn the_listing_has_no_columns_of_cron_jobs_that_it_may_not_read() {
+    let known = Known {
+        cron_jobs: None,
+        ..known(fleet())
+    };
+    let listing = text::listing(&known, &next_runs(), Form { is_wide: true, ..ALL }, now());
+    let lines = first_lines(&listing);
+    assert_eq!(
+        lines[0],
+        "namespace kube-system: 16 shards, 3 of them led; hashed by fnv1a64-uid-10"
+    );
+    assert!(
+        lines[6].starts_with("SHARD   BUCKETS    HOLDER        TERM   AGE     STATE"),
+        "{}",
+        lines[6]
+    );
+    assert!(lines[6].ends_with("FIRED THROUGH          HASHES FROM"), "{}", lines[6]);
+}
+
+#[test]
+fn a_list_of_one_namespace_removes_no_cron_jobs_of_another() {
+    let mut known = known(Vec::new());
+    let cron_jobs = known.cron_jobs.as_mut().unwrap();
+    for name in ["a", "b"] {
+        let scope = cron_jobs.entry(Scope::Namespace(name.into())).or_default();
+        scope.put(&Uid::new(name), None);
+    }
+    let scope = cron_jobs.entry(Scope::Namespace("a".into())).or_default();
+    scope.begin_relist();
+    scope.put(&Uid::new("c"), None);
+    scope.end_relist();
+    assert_eq!(known.n_cron_jobs().unwrap().values().sum::<usize>(), 2);
+}
+
+#[test]
+fn the_members_that_take_shards_determine_the_scopes() {
+    let with =
+        |pod, accepts, settings| member(pod, &[(annotation::ACCEPTS, accepts), (annotation::SETTINGS, settings)]);
+    let check = |leases: Vec<LeaseRecord>, expected: &[&str]| {
+        let expected = expected.iter().map(|name| Scope::Namespace((*name).into())).collect();
+        assert_eq!(known(leases).scopes(), expected);
+    };
+    let a = || with("a", "now", "time-zone=UTC namespaces=a,b");
+    let waits = || with("b", "no", "time-zone=UTC namespaces=c");
+    check(vec![a(), waits()], &["a", "b"]);
+    check(
+        vec![waits(), with("c", "soon", "time-zone=UTC namespaces=d")],
+        &["c", "d"],
+    );
+    for unknown in [
+        vec![],
+        vec![a(), member("c", TAKES)],
+        vec![a(), with("c", "now", "namespaces=*")],
+    ] {
+        assert_eq!(known(unknown).scopes(), [Scope::Cluster].into());
+    }
 }
 
 #[test]

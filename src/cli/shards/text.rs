@@ -39,21 +39,29 @@ pub(super) fn listing(known: &Known, next_runs: &NextRuns, form: Form, now: Time
     let view = Listing::of(known);
     let count = known.installation.shard_count.get();
     let n_led = view.shards.iter().filter(|row| row.is_holder_member).count();
-    let n_cron_jobs: usize = view.shards.iter().map(|row| row.n_cron_jobs).sum();
+    let n_cron_jobs: Option<usize> = view.shards.iter().map(|row| row.n_cron_jobs).sum();
+    let cron_jobs = n_cron_jobs.map(|count| format!("{count} CronJobs, "));
     let mut text = format!(
-        "namespace {}: {count} shards, {n_led} of them led; {n_cron_jobs} CronJobs, hashed by {}\n",
-        known.namespace, known.installation.hash_scheme
+        "namespace {}: {count} shards, {n_led} of them led; {}hashed by {}\n",
+        known.namespace,
+        cron_jobs.unwrap_or_default(),
+        known.installation.hash_scheme
     );
     for sighting in known.other_controllers.active(now) {
         let _ = writeln!(text, "trouble: {sighting}");
     }
     let members = view.members.values().map(|row| member_cells(row, now));
-    let _ = write!(text, "\n{}\n", table(MEMBER_HEADS, members, form));
+    let _ = write!(text, "\n{}\n", table(MEMBER_HEADS, &[], members, form));
     let is_listed = |row: &&ShardRow| form.has_all_shards || row.state() != LED;
     let rows: Vec<&ShardRow> = view.shards.iter().filter(is_listed).collect();
     if !rows.is_empty() {
         let shards = rows.iter().map(|row| shard_cells(row, known, next_runs, now));
-        text += &table(SHARD_HEADS, shards, form);
+        let hidden = if n_cron_jobs.is_some() {
+            &[][..]
+        } else {
+            &CRON_JOB_HEADS
+        };
+        text += &table(SHARD_HEADS, hidden, shards, form);
     }
     match view.shards.len() - rows.len() {
         0 => {}
@@ -112,6 +120,9 @@ const SHARD_HEADS: [&str; 12] = [
     "HASHES FROM",
 ];
 
+/// The columns that need the right to list CronJobs.
+const CRON_JOB_HEADS: [&str; 2] = ["CRONJOBS", "NEXT RUN"];
+
 fn shard_cells(row: &ShardRow, known: &Known, next_runs: &NextRuns, now: Timestamp) -> [String; 12] {
     let lease = row.lease.as_ref();
     let member = lease.and_then(|lease| lease.holder.member());
@@ -122,7 +133,7 @@ fn shard_cells(row: &ShardRow, known: &Known, next_runs: &NextRuns, now: Timesta
         format!("{}-{}", row.buckets.0, row.buckets.1),
         holder(lease),
         term(lease),
-        row.n_cron_jobs.to_string(),
+        or_nothing(row.n_cron_jobs.map(|count| count.to_string())),
         or_nothing(next_runs.get(&row.shard).map(Timestamp::to_string)),
         age(lease.and_then(|lease| lease.acquired_at), now),
         row.state(),
@@ -204,7 +215,7 @@ impl MemberState {
     }
 }
 
-fn or_nothing(cell: Option<String>) -> String {
+pub(super) fn or_nothing(cell: Option<String>) -> String {
     cell.unwrap_or_else(|| NOTHING.to_owned())
 }
 
@@ -215,15 +226,21 @@ fn age(at: Option<Timestamp>, now: Timestamp) -> String {
     or_nothing(at.map(|at| duration_text(seconds(at)).replace(' ', "")))
 }
 
-/// Formats a table with columns separated by three spaces.
-fn table<const N: usize>(heads: [&str; N], rows: impl Iterator<Item = [String; N]>, form: Form) -> String {
+/// Formats a table with columns separated by three spaces, without the hidden ones.
+fn table<const N: usize>(
+    heads: [&str; N],
+    hidden: &[&str],
+    rows: impl Iterator<Item = [String; N]>,
+    form: Form,
+) -> String {
     let n_columns = if form.is_wide { N } else { N - N_WIDE_COLUMNS };
     let rows: Vec<[String; N]> = std::iter::once(heads.map(str::to_owned)).chain(rows).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
-    let widths: Vec<usize> = (0..n_columns).map(|column| width(column).unwrap_or(0)).collect();
+    let shown = (0..n_columns).filter(|column| !hidden.contains(&heads[*column]));
+    let widths: Vec<(usize, usize)> = shown.map(|column| (column, width(column).unwrap_or(0))).collect();
     let mut text = String::new();
     for row in &rows {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+        let cells = widths.iter().map(|(column, width)| format!("{:width$}", row[*column]));
         let line = cells.collect::<Vec<_>>().join("   ");
         text += line.trim_end();
         text.push('\n');

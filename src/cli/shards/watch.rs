@@ -1,10 +1,13 @@
 //! Reads Leases and CronJobs and follows their changes.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use futures::{StreamExt as _, stream::BoxStream};
+use futures::{
+    Stream, StreamExt as _,
+    stream::{self, BoxStream},
+};
 
-use super::{ANSWER_TIMEOUT, Known, ShardsError};
+use super::{ANSWER_TIMEOUT, CronJobName, Known, ShardsError};
 use crate::{
     cli::plan::Plan,
     kube_api::{Decoder, LeaseApi, LeaseError, LeaseEvent, WatchItem, objects::classify::error_text, watch},
@@ -20,17 +23,24 @@ const ITEMS_MAX: usize = 512;
 
 pub(super) struct Gathering {
     pub(super) known: Known,
+    /// The reason why the account may not list the CronJobs.
+    pub(super) denial: Option<ShardsError>,
     api: LeaseApi,
     leases: BoxStream<'static, Result<LeaseEvent, LeaseError>>,
-    cron_jobs: BoxStream<'static, Vec<WatchItem>>,
+    cron_jobs: BoxStream<'static, Vec<ScopedItem>>,
 }
 
+/// An item of the watch of CronJobs in a scope.
+type ScopedItem = (Scope, WatchItem);
+
 impl Gathering {
-    /// Reads everything once.
+    /// Reads everything once, of the CronJobs only those in the scopes that the Leases have at this time. If the account
+    /// may not list them, only the Leases are followed.
     pub(super) async fn begin(
         api: LeaseApi,
         client: kube::Client,
         default_zone: Zone,
+        wanted: Option<&CronJobName>,
         mut known: Known,
     ) -> Result<Gathering, ShardsError> {
         let list = api.list(ANSWER_TIMEOUT).await?;
@@ -40,29 +50,28 @@ impl Gathering {
             shard_count: None,
             other_controllers: known.other_controllers.clone(),
         });
-        let mut cron_jobs = watch::cron_jobs(client, Scope::Cluster, decoder, None).boxed();
-        while let Some(item) = cron_jobs.next().await {
-            if let WatchItem::Error { message, code } = item {
-                let right = if code == Some(403) {
-                    "; the account needs list and watch on cronjobs in all namespaces"
-                } else {
-                    ""
-                };
-                return Err(ShardsError::CronJobs { right, message });
-            }
-            let is_complete = matches!(
-                &item,
-                WatchItem::Input(Input::WatchUpdated(update)) if update.stage == WatchStage::ListDone
-            );
-            take_cron_job(&mut known, item);
-            if is_complete {
-                break;
+        let mut watches = Vec::new();
+        let mut denial = None;
+        for scope in scopes(&known, wanted)? {
+            let items = watch::cron_jobs(client.clone(), scope.clone(), decoder.clone(), None);
+            let tag = scope.clone();
+            let mut items = items.map(move |item| (tag.clone(), item)).boxed();
+            match list_cron_jobs(&mut known, &mut items, &scope).await {
+                Ok(()) => watches.push(items),
+                Err(error @ ShardsError::CronJobsDenied { .. }) => {
+                    denial = Some(error);
+                    known.cron_jobs = None;
+                    watches.clear();
+                    break;
+                }
+                Err(error) => return Err(error),
             }
         }
         Ok(Gathering {
             known,
+            denial,
             leases: api.watch(list.resource_version, ANSWER_TIMEOUT).fuse().boxed(),
-            cron_jobs: cron_jobs.ready_chunks(ITEMS_MAX).boxed(),
+            cron_jobs: stream::select_all(watches).ready_chunks(ITEMS_MAX).boxed(),
             api,
         })
     }
@@ -73,8 +82,8 @@ impl Gathering {
             event = self.leases.next() => self.take_lease(event).await,
             Some(items) = self.cron_jobs.next() => {
                 let mut trouble = None;
-                for item in items {
-                    trouble = take_cron_job(&mut self.known, item).or(trouble);
+                for (scope, item) in items {
+                    trouble = take_cron_job(&mut self.known, scope, item).or(trouble);
                 }
                 trouble
             }
@@ -110,20 +119,69 @@ impl Gathering {
     }
 }
 
+/// Returns the scopes of the installation, or the namespace of the wanted CronJob if it is in one of them.
+fn scopes(known: &Known, wanted: Option<&CronJobName>) -> Result<BTreeSet<Scope>, ShardsError> {
+    let scopes = known.scopes();
+    let Some(CronJobName { namespace, name }) = wanted else {
+        return Ok(scopes);
+    };
+    if scopes.iter().any(|scope| scope.contains(namespace)) {
+        return Ok([Scope::Namespace(namespace.as_str().into())].into());
+    }
+    let names = scopes.iter().filter_map(|scope| match scope {
+        Scope::Cluster => None,
+        Scope::Namespace(name) => Some(&**name),
+    });
+    Err(ShardsError::OtherNamespace {
+        cron_job: format!("{namespace}/{name}"),
+        namespaces: names.collect::<Vec<_>>().join(", "),
+    })
+}
+
+/// Applies the items of the first list.
+async fn list_cron_jobs(
+    known: &mut Known,
+    items: &mut (impl Stream<Item = ScopedItem> + Unpin),
+    scope: &Scope,
+) -> Result<(), ShardsError> {
+    while let Some((_, item)) = items.next().await {
+        if let WatchItem::Error { message, code } = item {
+            if code != Some(403) {
+                return Err(ShardsError::CronJobs { message });
+            }
+            let place = match scope {
+                Scope::Cluster => "all namespaces".to_owned(),
+                Scope::Namespace(name) => format!("namespace {name}"),
+            };
+            return Err(ShardsError::CronJobsDenied { message, place });
+        }
+        let is_complete = matches!(
+            &item,
+            WatchItem::Input(Input::WatchUpdated(update)) if update.stage == WatchStage::ListDone
+        );
+        take_cron_job(known, scope.clone(), item);
+        if is_complete {
+            break;
+        }
+    }
+    Ok(())
+}
+
 /// Applies an item. Returns an error message if it was a failure.
-fn take_cron_job(known: &mut Known, item: WatchItem) -> Option<String> {
+fn take_cron_job(known: &mut Known, scope: Scope, item: WatchItem) -> Option<String> {
+    let cron_jobs = known.cron_jobs.as_mut()?.entry(scope).or_default();
     match item {
         WatchItem::Input(Input::CronJobApplied(record)) => {
-            known.put_cron_job(&record.identity.uid, Some(Plan::of(&record)));
+            cron_jobs.put(&record.identity.uid, Some(Plan::of(&record)));
         }
-        WatchItem::Input(Input::CronJobDeleted(uid)) => known.remove_cron_job(&uid),
+        WatchItem::Input(Input::CronJobDeleted(uid)) => cron_jobs.remove(&uid),
         WatchItem::Undecodable {
             input: Some(Input::CronJobUndecodable(uid)),
             ..
-        } => known.put_cron_job(&uid, None),
+        } => cron_jobs.put(&uid, None),
         WatchItem::Input(Input::WatchUpdated(update)) => match update.stage {
-            WatchStage::ListBegun => known.begin_relist(),
-            WatchStage::ListDone => known.end_relist(),
+            WatchStage::ListBegun => cron_jobs.begin_relist(),
+            WatchStage::ListDone => cron_jobs.end_relist(),
             WatchStage::Watching(_) | WatchStage::NotPermitted | WatchStage::Interrupted => {}
         },
         WatchItem::Error { message, .. } => return Some(format!("watching CronJobs: {message}")),

@@ -44,7 +44,7 @@ use self::{
     hints::Hints,
     kubeconfig::{KubeconfigError, KubeconfigFile},
     screen::Guide,
-    view::{Face, Observed, View},
+    view::{OutputMode, SharedBoard, View},
 };
 use super::args::values::{parse_listen_here, parse_run_time};
 use crate::{
@@ -160,7 +160,7 @@ pub async fn run(args: &DevArgs) -> Result<(), DevError> {
         .map_err(RuntimeError::Connect)?;
     let _removed_in_the_end = KubeconfigFile::write(&args.kubeconfig, server.address())?;
     let injection = args.faults.then(|| Injection::begin(&api));
-    let observed = Arc::new(Observed::begin(clock.clone(), injection, args.cronjobs));
+    let shared_board = Arc::new(SharedBoard::begin(clock.clone(), injection, args.cronjobs));
     let guide = Guide {
         api_server: format!("http://{}", server.address()),
         metrics: endpoints
@@ -168,12 +168,12 @@ pub async fn run(args: &DevArgs) -> Result<(), DevError> {
             .map_or_else(|error| error.to_string(), |address| format!("http://{address}/metrics")),
         hints: hints(args),
     };
-    let face = Face::begin(&guide, args.log_level).map_err(DevError::Output)?;
+    let output_mode = OutputMode::begin(&guide, args.log_level).map_err(DevError::Output)?;
     let view = View {
-        face: face.clone(),
+        output_mode: output_mode.clone(),
         guide,
         client: in_process(&api, "view"),
-        observed: Arc::clone(&observed),
+        shared_board: Arc::clone(&shared_board),
         output_is_gone,
     };
     let controller = Controller {
@@ -185,12 +185,12 @@ pub async fn run(args: &DevArgs) -> Result<(), DevError> {
     let companions = companions(args.seed, &api, [server, controllers_server], view, &controller.metrics);
     let next_signal = async || {
         let reason = ending.next().await;
-        observed.end();
-        face.release();
+        shared_board.end();
+        output_mode.release();
         reason
     };
     let outcome = controller.run(Some(endpoints), companions, next_signal).await;
-    face.end(outcome.is_err(), &observed.picture(0).totals_line());
+    output_mode.end(outcome.is_err(), &shared_board.picture(0).totals_line());
     Ok(outcome?)
 }
 
@@ -249,7 +249,7 @@ fn companions(seed: u64, api: &Api, servers: [Server; 2], view: View, metrics: &
         run_for: RUN_FOR,
         ..JobRunnerOptions::default()
     };
-    let n_to_fill = Arc::clone(&view.observed.n_to_fill);
+    let n_to_fill = Arc::clone(&view.shared_board.n_to_fill);
     let filling = filling::fill(in_process(api, "filling"), seed, n_to_fill);
     let companion = |name, run: BoxFuture<'static, ()>| Companion { name, run };
     let servers = servers.map(|server| companion("API server", server.run(pending()).boxed()));

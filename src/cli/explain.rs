@@ -44,7 +44,7 @@ use crate::schedule::Zone;
     group = ArgGroup::new("question").required(true).multiple(true).args(["name", "file", "rule"]),
 )]
 pub struct ExplainArgs {
-    /// CronJob of the cluster or of the files of -f, as NAME or cronjob/NAME. explain writes nothing
+    /// Name of the CronJob, in the cluster or in the files of -f; also as cronjob/NAME. explain writes nothing
     #[arg(value_parser = parse_cron_job, conflicts_with = "rule")]
     name: Option<String>,
     /// The name after a resource, as in `kubectl get cronjob NAME`
@@ -69,7 +69,8 @@ pub struct ExplainArgs {
     /// List the CronJobs that can never run or would be refused by the API server, and exit with 1 if there are any
     #[arg(long)]
     check: bool,
-    /// Instant of the question in RFC 3339, from 1973 to the end of 2099, e.g. 2026-11-21T10:30:00Z. Default: now
+    /// Explain the state at this time, in RFC 3339, from 1973 to the end of 2099, e.g. 2026-11-21T10:30:00Z. Default:
+    /// now
     #[arg(long, value_name = "INSTANT", value_parser = parse_instant)]
     now: Option<Timestamp>,
     /// Time zone of CronJobs without spec.timeZone, e.g. Europe/Berlin

@@ -48,32 +48,32 @@ const FACTS_MAX: usize = 512;
 
 /// The form of the output.
 #[derive(Clone)]
-pub(super) enum Face {
+pub(super) enum OutputMode {
     /// A screen.
     Screen(Terminal, LogTail),
     /// Lines.
     Lines,
 }
 
-impl Face {
+impl OutputMode {
     /// Begins the screen, or prints the first lines if there is no screen; and starts the log, which must not disturb a
     /// screen.
-    pub(super) fn begin(guide: &Guide, log_level: LogLevel) -> io::Result<Face> {
+    pub(super) fn begin(guide: &Guide, log_level: LogLevel) -> io::Result<OutputMode> {
         if can_draw() {
             let log = LogTail::new();
             logging::start_to(LogFormat::Text, log_level, log.clone());
-            return Ok(Face::Screen(Terminal::open()?, log));
+            return Ok(OutputMode::Screen(Terminal::open()?, log));
         }
         logging::start(LogFormat::Text, log_level);
         for line in guide.lines() {
             writeln!(stdout(), "{line}")?;
         }
-        Ok(Face::Lines)
+        Ok(OutputMode::Lines)
     }
 
     /// From now on, never waits for a terminal that the user has stopped.
     pub(super) fn release(&self) {
-        if let Face::Screen(..) = self {
+        if let OutputMode::Screen(..) = self {
             Terminal::release();
         }
     }
@@ -81,7 +81,7 @@ impl Face {
     /// Restores the terminal, prints the last lines of the log after a failure, and prints the last line. The output
     /// may be closed.
     pub(super) fn end(&self, is_failed: bool, last_line: &str) {
-        if let Face::Screen(terminal, log) = self {
+        if let OutputMode::Screen(terminal, log) = self {
             terminal.close();
             let lines = if is_failed { log.last(usize::MAX) } else { Vec::new() };
             for line in lines {
@@ -93,7 +93,7 @@ impl Face {
 }
 
 /// The state that the view and the last line show.
-pub(super) struct Observed {
+pub(super) struct SharedBoard {
     board: Mutex<Board>,
     clock: Clock,
     begun: Timestamp,
@@ -104,9 +104,9 @@ pub(super) struct Observed {
     pub(super) n_to_fill: Arc<AtomicU32>,
 }
 
-impl Observed {
-    pub(super) fn begin(clock: Clock, injection: Option<Injection>, n_to_fill: u32) -> Observed {
-        Observed {
+impl SharedBoard {
+    pub(super) fn begin(clock: Clock, injection: Option<Injection>, n_to_fill: u32) -> SharedBoard {
+        SharedBoard {
             board: Mutex::default(),
             begun: clock.now(),
             clock,
@@ -157,10 +157,10 @@ impl Observed {
 
 /// The sources of the view.
 pub(super) struct View {
-    pub(super) face: Face,
+    pub(super) output_mode: OutputMode,
     pub(super) guide: Guide,
     pub(super) client: Client,
-    pub(super) observed: Arc<Observed>,
+    pub(super) shared_board: Arc<SharedBoard>,
     /// Notified when the output is closed.
     pub(super) output_is_gone: Arc<Notify>,
 }
@@ -180,14 +180,14 @@ impl View {
             tokio::select! {
                 biased;
                 _ = refreshes.tick() => {
-                    window.add(self.observed.now(), lateness::read(&metrics.dispatch.lateness));
+                    window.add(self.shared_board.now(), lateness::read(&metrics.dispatch.lateness));
                     if self.show(&window, n_refreshes).is_err() {
                         self.output_is_gone.notify_one();
                         return pending().await;
                     }
                     n_refreshes += 1;
                 }
-                Some(items) = facts.next() => self.observed.take(items),
+                Some(items) = facts.next() => self.shared_board.take(items),
             }
         }
     }
@@ -195,10 +195,10 @@ impl View {
     fn show(&self, window: &LatenessWindow, n_refreshes: u64) -> io::Result<()> {
         let picture = |n_listed| Picture {
             lateness: window.lateness(),
-            ..self.observed.picture(n_listed)
+            ..self.shared_board.picture(n_listed)
         };
-        match &self.face {
-            Face::Screen(terminal, log) => {
+        match &self.output_mode {
+            OutputMode::Screen(terminal, log) => {
                 let size = Terminal::size();
                 let picture = Picture {
                     log: log.last(size.rows),
@@ -208,11 +208,11 @@ impl View {
                 // The user may stop a terminal with Ctrl-S, and the write then blocks.
                 block_in_place(|| terminal.draw(&lines))
             }
-            Face::Lines if n_refreshes > 0 && n_refreshes.is_multiple_of(REFRESHES_PER_LINE) => {
+            OutputMode::Lines if n_refreshes > 0 && n_refreshes.is_multiple_of(REFRESHES_PER_LINE) => {
                 let line = picture(1).log_line();
                 block_in_place(|| writeln!(stdout(), "{line}"))
             }
-            Face::Lines => Ok(()),
+            OutputMode::Lines => Ok(()),
         }
     }
 }
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn an_undecodable_cron_job_stays_on_the_board_after_a_relist() {
         let now = "2026-05-05T10:00:00Z".parse().unwrap();
-        let observed = Observed::begin(Clock::simulated(now), None, 0);
+        let shared_board = SharedBoard::begin(Clock::simulated(now), None, 0);
         let record = test_record("a");
         let undecodable = WatchItem::Undecodable {
             error: DecodeError {
@@ -244,8 +244,8 @@ mod tests {
         let list = |item| {
             let begun = Input::list_begun(WatchedResource::CronJobs, Scope::Cluster);
             let done = Input::list_done(WatchedResource::CronJobs, Scope::Cluster);
-            observed.take(vec![WatchItem::Input(begun), item, WatchItem::Input(done)]);
-            observed.picture(1).figures.n_cron_jobs
+            shared_board.take(vec![WatchItem::Input(begun), item, WatchItem::Input(done)]);
+            shared_board.picture(1).figures.n_cron_jobs
         };
         assert_eq!(list(WatchItem::Input(Input::CronJobApplied(Box::new(record)))), 1);
         assert_eq!(list(undecodable), 1);

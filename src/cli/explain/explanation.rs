@@ -18,8 +18,8 @@ pub(super) struct Explanation {
     pub(super) reason: Reason,
     /// The cause of the reason in this CronJob: a running Job, the age of a slot, an invalid value.
     pub(super) cause: Option<String>,
-    /// Jobs of the active list that the file lacks.
-    pub(super) lacking: Vec<String>,
+    /// Jobs of the active list that are in no file.
+    pub(super) missing_jobs: Vec<String>,
     /// Whether a start depends on whether these Jobs still run.
     pub(super) is_conditional: bool,
     /// The explanation as if `spec.suspend` were false, for a suspended CronJob.
@@ -62,7 +62,7 @@ impl Explanation {
         Explanation {
             reason: Reason::Undecodable,
             cause: Some(format!("{}: {}", error.field, error.problem)),
-            lacking: Vec::new(),
+            missing_jobs: Vec::new(),
             is_conditional: false,
             resumed: None,
             slot: None,
@@ -82,8 +82,8 @@ impl Explanation {
     pub(super) fn message(&self) -> String {
         let sentence = self.reason.meaning().sentence;
         let cause = self.cause.as_ref().map(|cause| format!(" ({cause})"));
-        let lacking = self.is_conditional.then(|| self.lacking.join(", "));
-        let condition = lacking.map(|lacking| format!(", unless Job {lacking} still runs"));
+        let missing_jobs = self.is_conditional.then(|| self.missing_jobs.join(", "));
+        let condition = missing_jobs.map(|jobs| format!(", unless Job {jobs} still runs"));
         [sentence, &cause.unwrap_or_default(), &condition.unwrap_or_default()].concat()
     }
 }

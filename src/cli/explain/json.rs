@@ -66,7 +66,7 @@ fn answer<'a>((subject, explanation): &'a Explained<'a>) -> Answer<'a> {
         message: explanation.message(),
         rules: meaning.rules,
         problems: &subject.refusals,
-        missing_jobs: &explanation.lacking,
+        missing_jobs: &explanation.missing_jobs,
         decision: meaning.decision.as_str(),
         reason: meaning.name,
         slot: instant(explanation.slot),

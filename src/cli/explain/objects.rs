@@ -221,7 +221,7 @@ impl Objects {
     /// Reports the ignored objects.
     pub(super) fn notes(&self) -> Vec<String> {
         let note = |(kind, n_objects): (&String, &usize)| {
-            format!("{kind} left out ({n_objects}): only batch/v1 CronJobs and Jobs bear on the answer")
+            format!("{kind} left out ({n_objects}): only batch/v1 CronJobs and Jobs are used")
         };
         self.left_out.iter().map(note).collect()
     }

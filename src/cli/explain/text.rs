@@ -141,10 +141,10 @@ impl Block<'_> {
         let meaning = explanation.reason.meaning();
         writeln!(f)?;
         let mut condition = "";
-        if !explanation.lacking.is_empty() {
-            let lacking = explanation.lacking.join(", ");
+        if !explanation.missing_jobs.is_empty() {
+            let missing_jobs = explanation.missing_jobs.join(", ");
             let advice = "named by status.active, in no file; add it by kubectl get cronjobs,jobs -o yaml";
-            line(f, "missing", format_args!("Job {lacking}, {advice}"))?;
+            line(f, "missing", format_args!("Job {missing_jobs}, {advice}"))?;
             if explanation.is_conditional {
                 condition = "unknown: skip if that Job still runs, otherwise ";
             }
@@ -230,7 +230,7 @@ impl Block<'_> {
         if nothing {
             line(f, "does", "nothing")?;
         }
-        line(f, "looks again", self.next_evaluation())
+        line(f, "next check", self.next_evaluation())
     }
 
     fn next_evaluation(&self) -> String {

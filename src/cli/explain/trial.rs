@@ -283,12 +283,12 @@ impl<'a> Trial<'a> {
         let (before, written) = (&self.record.status, self.seen.written.as_ref());
         let written = written.filter(|written| *written != before);
         let job = self.seen.order.as_ref().map(sent_job).transpose()?;
-        let lacking = self.lacking();
+        let missing_jobs = self.missing_jobs();
         Ok(Explanation {
             reason,
             cause,
-            is_conditional: self.is_start_conditional(&lacking),
-            lacking,
+            is_conditional: self.is_start_conditional(&missing_jobs),
+            missing_jobs,
             resumed: None,
             slot,
             job,

@@ -90,9 +90,7 @@ impl World {
                 }
                 Ok(record) => world.add_job(key, record),
                 Err(error) => {
-                    notes.push(format!(
-                        "{error}; the Job bears its name and may run, no more is known of it"
-                    ));
+                    notes.push(format!("{error}; its name is taken, and it may be running"));
                     world.jobs_by_name.insert(key, Err(error));
                 }
             }

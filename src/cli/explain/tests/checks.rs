@@ -13,7 +13,7 @@ fn labelled(labels: &[&str], changes: Value, arguments: &[&str]) -> Vec<String> 
 #[test]
 fn b_6_3_a_suspended_cron_job_has_no_next_run() {
     assert_eq!(
-        labelled(&["next", "decision", "reason"], json!({"spec": {"suspend": true}}), &[]),
+        labelled(&["next  ", "decision", "reason"], json!({"spec": {"suspend": true}}), &[]),
         [
             "next         none while spec.suspend is true",
             "decision     skip",
@@ -22,7 +22,7 @@ fn b_6_3_a_suspended_cron_job_has_no_next_run() {
     );
     let deleting = json!({"metadata": {"deletionTimestamp": "2026-05-05T09:59:00Z"}});
     assert_eq!(
-        labelled(&["next"], deleting, &[]),
+        labelled(&["next  "], deleting, &[]),
         ["next         none, since the CronJob is being deleted"]
     );
 }

@@ -48,7 +48,7 @@ events       Normal   SuccessfulDelete: Deleted job hello-29628600
              Normal   SuccessfulCreate: Created job hello-29632920
 status       active: hello-29630040 -> hello-29632920
              lastScheduleTime: 2026-05-03T10:00:00Z -> 2026-05-05T10:00:00Z
-looks again  2026-05-06T10:00:00Z
+next check   2026-05-06T10:00:00Z
 ",
     );
 }
@@ -89,7 +89,7 @@ reason       DeadlineExceeded: the slot is older than startingDeadlineSeconds al
 difference   the built-in controller emits no Event
 
 events       Warning  MissSchedule: Missed scheduled time to start a job: Tue, 05 May 2026 10:00:00 +0000
-looks again  2026-05-05T10:10:00Z
+next check   2026-05-05T10:10:00Z
 ",
     );
 }
@@ -110,7 +110,7 @@ decision     skip
 reason       UnparseableSchedule: spec.schedule does not parse (unrecognized descriptor: @reboot; write five fields (minute, hour, day of month, month, day of week), or one of @yearly, @monthly, @weekly, @daily, @hourly, or @every with a duration such as 1h30m)
 
 events       Warning  UnparseableSchedule: unparseable schedule: \"@reboot\" : unrecognized descriptor: @reboot
-looks again  when the CronJob or one of its Jobs changes
+next check   when the CronJob or one of its Jobs changes
 
 CronJob default/young at 2026-05-05T10:00:05Z
 
@@ -124,7 +124,7 @@ decision     wait: next run Tue 2026-05-05 10:10 UTC, in 9m 55s
 reason       NotDue: no slot was due since the last started one
 
 does         nothing
-looks again  2026-05-05T10:10:00Z
+next check   2026-05-05T10:10:00Z
 note         neither creationTimestamp nor lastScheduleTime is given: taken as created now, so nothing is due yet
 ",
     );
@@ -144,7 +144,7 @@ difference   the built-in controller decodes typed objects and cannot list any C
 
 events       Warning  UndecodableCronJob: CronJob default/hello cannot be decoded: spec.suspend: \
          expected a boolean, found a string
-looks again  when the CronJob or one of its Jobs changes
+next check   when the CronJob or one of its Jobs changes
 ",
     );
 }
@@ -168,7 +168,7 @@ fn b_12_4_the_retries_of_a_failed_create_are_explained() {
     ] {
         let objects = [cron_job(json!({"spec": {"startingDeadlineSeconds": deadline}}))];
         assert_eq!(
-            labelled_line("looks again", &objects, &["--assume", "create=error"]),
+            labelled_line("next check", &objects, &["--assume", "create=error"]),
             format!("in 100 ms, then by back-off, until {until}"),
             "{deadline}"
         );
@@ -182,7 +182,7 @@ fn b_5_4_the_retries_of_a_failed_look_up_are_explained() {
         job(29_632_910, json!({"status": {"startTime": "yesterday"}})),
     ];
     assert_eq!(
-        labelled_line("looks again", &objects, &[]),
+        labelled_line("next check", &objects, &[]),
         "in 1 s, then by back-off, until the Job can be looked up"
     );
 }
@@ -199,7 +199,7 @@ fn b_10_3_the_wait_of_a_slot_under_forbid_is_explained() {
          within its deadline (Job hello-29632910 is active since Tue 2026-05-05 09:50 UTC)"
     );
     assert_eq!(
-        labelled_line("looks again", &objects, &[]),
+        labelled_line("next check", &objects, &[]),
         "when that Job ends, at the latest at 2026-05-05T10:10:00Z"
     );
 }
@@ -277,7 +277,7 @@ decision     skip
 reason       UnknownTimeZone: spec.timeZone is not a known time zone (unknown time zone Mars/Base; write a name of the IANA database, such as America/New_York or Etc/UTC)
 
 events       Warning  UnknownTimeZone: invalid timeZone: \"Mars/Base\": unknown time zone Mars/Base
-looks again  when the CronJob or one of its Jobs changes
+next check   when the CronJob or one of its Jobs changes
 ",
     );
 }

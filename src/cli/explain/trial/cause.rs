@@ -1,4 +1,4 @@
-//! The causes of a reason: the Jobs and values that hold a slot back, and the Jobs that a file lacks.
+//! The causes of a reason: the Jobs and values that hold a slot back, and the Jobs that are in no file.
 
 use jiff::Timestamp;
 
@@ -56,24 +56,24 @@ impl Trial<'_> {
     }
 
     /// Returns the Jobs of the active list that are not in the file. In a cluster such a Job is gone.
-    pub(super) fn lacking(&self) -> Vec<String> {
+    pub(super) fn missing_jobs(&self) -> Vec<String> {
         if self.world.origin == Origin::Cluster {
             return Vec::new();
         }
-        let is_lacking = |active: &&ActiveJob| self.world.job(self.namespace_of(active), &active.name).is_none();
+        let is_missing = |active: &&ActiveJob| self.world.job(self.namespace_of(active), &active.name).is_none();
         let active = self.record.status.active.iter();
         active
-            .filter(is_lacking)
+            .filter(is_missing)
             .map(|active| active.name.to_string())
             .collect()
     }
 
     /// Whether these Jobs of the active list would hold the start back if they still ran: under Forbid, and by the name
     /// of the Job to be created.
-    pub(super) fn is_start_conditional(&self, lacking: &[String]) -> bool {
+    pub(super) fn is_start_conditional(&self, missing_jobs: &[String]) -> bool {
         let is_forbid = self.record.concurrency_policy == ConcurrencyPolicy::Forbid;
         let order = self.seen.order.as_ref();
-        order.is_some_and(|order| lacking.iter().any(|job| is_forbid || **job == *order.name))
+        order.is_some_and(|order| missing_jobs.iter().any(|job| is_forbid || **job == *order.name))
     }
 
     fn namespace_of<'b>(&'b self, active: &'b ActiveJob) -> &'b str {

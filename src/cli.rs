@@ -7,6 +7,7 @@ pub mod commands;
 pub mod config;
 #[cfg(feature = "dev")]
 pub mod dev;
+pub mod error;
 pub mod explain;
 pub mod next;
 mod plan;

@@ -8,10 +8,11 @@ use jiff::SignedDuration;
 
 use super::{
     args::{Cli, Command, RunArgs},
-    config::{ConfigError, RunConfig, kube_config},
-    explain::{self, ExplainArgs, ExplainError},
-    next::{self, NextError},
-    shards::{self, ShardsArgs, ShardsError},
+    config::{RunConfig, kube_config},
+    error::CommandError,
+    explain::{self, ExplainArgs},
+    next,
+    shards::{self, ShardsArgs},
 };
 use crate::{
     controller::{Connections, Controller, RuntimeError, bind, clock::Clock, shutdown::Signals},
@@ -19,50 +20,6 @@ use crate::{
     telemetry::logging,
     telemetry::metrics::Metrics,
 };
-
-/// The reasons why a command fails.
-#[derive(Debug, thiserror::Error)]
-pub enum CommandError {
-    /// The configuration of `run`.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// The controller of `run`.
-    #[error(transparent)]
-    Runtime(#[from] RuntimeError),
-    /// `next`.
-    #[error(transparent)]
-    Next(#[from] NextError),
-    /// `explain`.
-    #[error(transparent)]
-    Explain(#[from] ExplainError),
-    /// `shards`.
-    #[error(transparent)]
-    Shards(#[from] ShardsError),
-    /// `dev`.
-    #[cfg(feature = "dev")]
-    #[error(transparent)]
-    Dev(#[from] super::dev::DevError),
-    /// Standard output cannot be written.
-    #[error("cannot write to standard output")]
-    Write(#[source] io::Error),
-    /// The async runtime cannot be started.
-    #[error("cannot start the async runtime")]
-    Threads(#[source] io::Error),
-}
-
-impl CommandError {
-    /// Whether the reader of standard output has closed it, as `head` does when it has enough.
-    fn is_closed_output(&self) -> bool {
-        let (CommandError::Next(NextError::Write(error))
-        | CommandError::Explain(ExplainError::Write(error))
-        | CommandError::Shards(ShardsError::Write(error))
-        | CommandError::Write(error)) = self
-        else {
-            return false;
-        };
-        error.kind() == io::ErrorKind::BrokenPipe
-    }
-}
 
 /// Executes a command line. A closed standard output ends a command without an error.
 pub fn execute(cli: Cli) -> Result<(), CommandError> {
@@ -79,8 +36,7 @@ fn perform(command: Command) -> Result<(), CommandError> {
         Command::Dev(args) => dev(&args),
         Command::Next(args) => {
             let now = Clock::system(SignedDuration::ZERO, SignedDuration::ZERO).now();
-            next::run(args, now, io::stdin().lock(), io::stdout().lock())?;
-            Ok(())
+            next::run(args, now, io::stdin().lock(), io::stdout().lock())
         }
         Command::Explain(args) => explain(&args),
         Command::Shards(args) => shards(&args),
@@ -110,14 +66,14 @@ fn explain(args: &ExplainArgs) -> Result<(), CommandError> {
     // Not locked: a worker thread that panics writes to standard error.
     let (output, notes) = (io::stdout(), io::stderr());
     let Some(name) = args.name_in_cluster()? else {
-        return Ok(explain::run(args, clock.now(), io::stdin().lock(), output, notes)?);
+        return explain::run(args, clock.now(), io::stdin().lock(), output, notes);
     };
     on_threads(async {
         let config = kube_config(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
         let namespace = args.namespace.as_deref().unwrap_or(&config.default_namespace);
         let server = ApiServer::open(&config).await.map_err(RuntimeError::Connect)?;
         let client = watch_client(&server).map_err(RuntimeError::Connect)?;
-        Ok(explain::run_live(args, &client, (namespace, name), || clock.now(), output, notes).await?)
+        explain::run_live(args, &client, (namespace, name), || clock.now(), output, notes).await
     })
 }
 
@@ -131,7 +87,7 @@ fn shards(args: &ShardsArgs) -> Result<(), CommandError> {
             namespaces: shards::namespaces(args.lease_namespace.as_deref(), &config.default_namespace),
         };
         let clock = Clock::system(SignedDuration::ZERO, SignedDuration::ZERO);
-        Ok(shards::run(args, sources, &clock, io::stdout(), io::stderr()).await?)
+        shards::run(args, sources, &clock, io::stdout(), io::stderr()).await
     })
 }
 
@@ -159,14 +115,14 @@ async fn run_until_signal(args: &RunArgs, config: RunConfig) -> Result<(), Runti
 
 #[cfg(feature = "dev")]
 fn dev(args: &super::dev::DevArgs) -> Result<(), CommandError> {
-    on_threads(async { Ok(super::dev::run(args).await?) })
+    on_threads(super::dev::run(args))
 }
 
 fn on_threads(task: impl Future<Output = Result<(), CommandError>>) -> Result<(), CommandError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(CommandError::Threads)?;
+        .map_err(|error| CommandError::caused("cannot start the async runtime", error))?;
     let result = runtime.block_on(task);
     // Tasks that still run were left on purpose.
     runtime.shutdown_background();

@@ -14,10 +14,12 @@ use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigErro
 mod sharding;
 mod surroundings;
 
-pub use self::sharding::ShardingError;
 use self::sharding::membership_of;
 use self::surroundings::Surroundings;
-use super::args::{RunArgs, TimingPreset};
+use super::{
+    args::{RunArgs, TimingPreset},
+    error::CommandError,
+};
 use crate::{
     controller::{
         event_task::EventBudget,
@@ -27,68 +29,6 @@ use crate::{
     schedule::zone::tzdb_version,
     shard::Scope,
 };
-
-/// The reasons why there is no configuration of an API server.
-#[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
-    /// There is neither a service account nor a kubeconfig.
-    #[error(
-        "cannot find an API server: no service account of a Pod, since {not_in_pod}, and no kubeconfig in {kubeconfig}; \
-         give --kubeconfig FILE, or run in a Pod with a service account"
-    )]
-    Nowhere {
-        /// The reason why the process is not in a Pod.
-        not_in_pod: String,
-        /// The path of the kubeconfig.
-        kubeconfig: String,
-        /// The error of the kubeconfig.
-        source: KubeconfigError,
-    },
-    /// The process is in a Pod with an incomplete service account.
-    #[error(
-        "the Pod's service account cannot be used; mount its token, ca.crt and namespace, set KUBERNETES_SERVICE_HOST and \
-         KUBERNETES_SERVICE_PORT, or give --kubeconfig FILE"
-    )]
-    ServiceAccount(#[source] InClusterError),
-    /// `--kubeconfig` cannot be read.
-    #[error("--kubeconfig {file}: cannot be used; give a kubeconfig that can be read")]
-    Read {
-        /// The file.
-        file: String,
-        /// The cause.
-        source: KubeconfigError,
-    },
-    /// `--context` was given, and there is no kubeconfig.
-    #[error("--context {context}: there is no kubeconfig to find it in; give --kubeconfig FILE too")]
-    NoKubeconfig {
-        /// The context.
-        context: String,
-        /// The cause.
-        source: KubeconfigError,
-    },
-    /// The kubeconfig of the user exists and cannot be read or parsed.
-    #[error("the kubeconfig in {place} cannot be used; correct it, or give --kubeconfig FILE")]
-    Kubeconfig {
-        /// The path of the kubeconfig.
-        place: String,
-        /// The cause.
-        source: KubeconfigError,
-    },
-    /// `--context` is not in the kubeconfig.
-    #[error("--context {context}: not in the kubeconfig; it has {known}")]
-    UnknownContext {
-        /// The context.
-        context: String,
-        /// The contexts of the kubeconfig.
-        known: String,
-    },
-    /// The context of the kubeconfig is invalid.
-    #[error("the context of the kubeconfig cannot be used; check its cluster and its user")]
-    Context(#[source] KubeconfigError),
-    /// This replica cannot share CronJobs with others.
-    #[error(transparent)]
-    Sharding(#[from] ShardingError),
-}
 
 /// The validated configuration of a run: the API server and the settings of the controller. The clock and the endpoints
 /// use the flags directly.
@@ -102,7 +42,7 @@ pub struct RunConfig {
 
 impl RunConfig {
     /// Validates the flags and finds the API server.
-    pub async fn load(args: &RunArgs) -> Result<RunConfig, ConfigError> {
+    pub async fn load(args: &RunArgs) -> Result<RunConfig, CommandError> {
         let kube = kube_config(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
         let surroundings = if args.kubeconfig.is_none() && args.context.is_none() {
             Surroundings::of_process(&kube.default_namespace)
@@ -188,7 +128,7 @@ fn scopes(namespaces: &[String]) -> Vec<Scope> {
 }
 
 /// Finds the API server by the flags `--kubeconfig` and `--context`.
-pub async fn kube_config(file: Option<&Path>, context: Option<&str>) -> Result<kube::Config, ConfigError> {
+pub async fn kube_config(file: Option<&Path>, context: Option<&str>) -> Result<kube::Config, CommandError> {
     let mut config = found_config(file, context).await?;
     exempt_from_proxy(&mut config, |name| env::var(name).ok());
     Ok(config)
@@ -211,37 +151,33 @@ fn not_in_pod(variable: impl Fn(&str) -> Option<OsString>, token: &Path) -> Opti
 
 /// Uses the flags; without them, the service account if the process is in a Pod, since a kubeconfig inside an image
 /// must not select another cluster; otherwise the kubeconfig of the user.
-async fn found_config(file: Option<&Path>, context: Option<&str>) -> Result<kube::Config, ConfigError> {
+async fn found_config(file: Option<&Path>, context: Option<&str>) -> Result<kube::Config, CommandError> {
     let kubeconfig = match (file, context) {
-        (Some(file), _) => Kubeconfig::read_from(file).map_err(|source| ConfigError::Read {
-            file: file.display().to_string(),
-            source,
+        (Some(file), _) => Kubeconfig::read_from(file).map_err(|error| {
+            let text = format!(
+                "--kubeconfig {}: cannot be used; give a kubeconfig that can be read",
+                file.display()
+            );
+            CommandError::caused(text, error)
         })?,
-        (None, Some(context)) => users_kubeconfig(|_, source| ConfigError::NoKubeconfig {
-            context: context.to_owned(),
-            source,
+        (None, Some(context)) => users_kubeconfig(|_| {
+            format!("--context {context}: there is no kubeconfig to find it in; give --kubeconfig FILE too")
         })?,
         (None, None) => match not_in_pod(|name| env::var_os(name), Path::new(TOKEN_FILE)) {
-            None => return kube::Config::incluster().map_err(ConfigError::ServiceAccount),
-            Some(not_in_pod) => users_kubeconfig(|kubeconfig, source| ConfigError::Nowhere {
-                not_in_pod,
-                kubeconfig,
-                source,
-            })?,
+            None => return kube::Config::incluster().map_err(bad_service_account),
+            Some(not_in_pod) => users_kubeconfig(|place| no_api_server(&not_in_pod, place))?,
         },
     };
     if let Some(context) = context
         && !kubeconfig.contexts.iter().any(|known| known.name == context)
     {
         let known: Vec<&str> = kubeconfig.contexts.iter().map(|known| known.name.as_str()).collect();
-        return Err(ConfigError::UnknownContext {
-            context: context.to_owned(),
-            known: if known.is_empty() {
-                "none".to_owned()
-            } else {
-                known.join(", ")
-            },
-        });
+        let known = if known.is_empty() {
+            "none".to_owned()
+        } else {
+            known.join(", ")
+        };
+        return Err(format!("--context {context}: not in the kubeconfig; it has {known}").into());
     }
     let options = KubeConfigOptions {
         context: context.map(str::to_owned),
@@ -249,7 +185,10 @@ async fn found_config(file: Option<&Path>, context: Option<&str>) -> Result<kube
     };
     let root_cert_file = authority_file(&kubeconfig, context);
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await;
-    let mut config = config.map_err(ConfigError::Context)?;
+    let mut config = config.map_err(|error| {
+        let text = "the context of the kubeconfig cannot be used; check its cluster and its user";
+        CommandError::caused(text, error)
+    })?;
     config.root_cert_file = root_cert_file;
     Ok(config)
 }
@@ -268,18 +207,32 @@ fn authority_file(kubeconfig: &Kubeconfig, context: Option<&str>) -> Option<Path
     cluster.certificate_authority.as_deref().map(PathBuf::from)
 }
 
-/// Reads the kubeconfig of the user. `absent` is the error if there is none, from its path and the cause.
-fn users_kubeconfig(absent: impl FnOnce(String, KubeconfigError) -> ConfigError) -> Result<Kubeconfig, ConfigError> {
-    Kubeconfig::read().map_err(|source| {
+fn bad_service_account(error: InClusterError) -> CommandError {
+    let text = "the Pod's service account cannot be used; mount its token, ca.crt and namespace, set \
+                KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT, or give --kubeconfig FILE";
+    CommandError::caused(text, error)
+}
+
+fn no_api_server(not_in_pod: &str, kubeconfig: &str) -> String {
+    format!(
+        "cannot find an API server: no service account of a Pod, since {not_in_pod}, and no kubeconfig in {kubeconfig}; \
+         give --kubeconfig FILE, or run in a Pod with a service account"
+    )
+}
+
+/// Reads the kubeconfig of the user. `absent` is the error if there is none in this place.
+fn users_kubeconfig(absent: impl FnOnce(&str) -> String) -> Result<Kubeconfig, CommandError> {
+    Kubeconfig::read().map_err(|error| {
         let place = kubeconfig_place(env::var_os("KUBECONFIG"));
         let is_missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
-        let is_absent = matches!(&source, KubeconfigError::FindPath)
-            || matches!(&source, KubeconfigError::ReadConfig(error, _) if is_missing(error));
-        if is_absent {
-            absent(place, source)
+        let is_absent = matches!(&error, KubeconfigError::FindPath)
+            || matches!(&error, KubeconfigError::ReadConfig(error, _) if is_missing(error));
+        let text = if is_absent {
+            absent(&place)
         } else {
-            ConfigError::Kubeconfig { place, source }
-        }
+            format!("the kubeconfig in {place} cannot be used; correct it, or give --kubeconfig FILE")
+        };
+        CommandError::caused(text, error)
     })
 }
 

@@ -21,19 +21,19 @@ mod text;
 mod view;
 
 use std::{
-    io,
     net::{Ipv4Addr, SocketAddr},
     path::PathBuf,
     sync::Arc,
     time::Duration,
 };
 
-use apisim::{Api, Checks, JobRunner, JobRunnerOptions, Options, Server, ServerError, WallClock, check_annotations};
+use apisim::{Api, Checks, JobRunner, JobRunnerOptions, Options, Server, WallClock, check_annotations};
 use clap::{Args, value_parser};
 use futures::{
     FutureExt,
     future::{BoxFuture, pending},
 };
+use http::uri::InvalidUri;
 use jiff::SignedDuration;
 use kube::{Client, Config};
 use tokio::sync::Notify;
@@ -42,11 +42,14 @@ use self::{
     ending::Ending,
     faults::Injection,
     hints::Hints,
-    kubeconfig::{KubeconfigError, KubeconfigFile},
+    kubeconfig::KubeconfigFile,
     screen::Guide,
     view::{OutputMode, SharedBoard, View},
 };
-use super::args::values::{parse_listen_here, parse_run_time};
+use super::{
+    args::values::{parse_listen_here, parse_run_time},
+    error::CommandError,
+};
 use crate::{
     controller::{
         Companion, Connections, Controller, RuntimeError, bind,
@@ -117,37 +120,12 @@ pub struct DevArgs {
     log_level: LogLevel,
 }
 
-/// The reasons why `dev` does not run.
-#[derive(Debug, thiserror::Error)]
-pub enum DevError {
-    /// The port is in use.
-    #[error("--port {port}: the API server cannot listen there; give another port, or 0 for any that is free")]
-    Port {
-        /// The configured address.
-        port: u16,
-        /// The error of the system.
-        source: ServerError,
-    },
-    /// The kubeconfig cannot be written.
-    #[error(transparent)]
-    Kubeconfig(#[from] KubeconfigError),
-    /// The client of the in-memory API server fails.
-    #[error("cannot connect to the API server of dev")]
-    Address(#[source] http::uri::InvalidUri),
-    /// The terminal or the output fails.
-    #[error("cannot write to standard output")]
-    Output(#[source] io::Error),
-    /// The controller fails.
-    #[error(transparent)]
-    Runtime(#[from] RuntimeError),
-}
-
 /// Runs until a signal or the end of its time. Requires a multi-threaded tokio runtime.
 ///
 /// # Errors
 ///
-/// [`DevError`] if a port, the kubeconfig or the output cannot be used, or if the controller fails.
-pub async fn run(args: &DevArgs) -> Result<(), DevError> {
+/// [`CommandError`] if a port, the kubeconfig or the output cannot be used, or if the controller fails.
+pub async fn run(args: &DevArgs) -> Result<(), CommandError> {
     let output_is_gone = Arc::new(Notify::new());
     let mut ending = Ending::listen(args.run_for, Arc::clone(&output_is_gone)).map_err(RuntimeError::Signals)?;
     let clock = Clock::system(SignedDuration::ZERO, SKEW_MAX);
@@ -168,7 +146,7 @@ pub async fn run(args: &DevArgs) -> Result<(), DevError> {
             .map_or_else(|error| error.to_string(), |address| format!("http://{address}/metrics")),
         hints: hints(args),
     };
-    let output_mode = OutputMode::begin(&guide, args.log_level).map_err(DevError::Output)?;
+    let output_mode = OutputMode::begin(&guide, args.log_level).map_err(CommandError::Write)?;
     let view = View {
         output_mode: output_mode.clone(),
         guide,
@@ -212,16 +190,23 @@ fn api(args: &DevArgs, clock: Clock) -> Api {
 }
 
 /// Serves the API to one client, so that its faults affect no other.
-async fn listen(port: u16, api: &Api, client: &str) -> Result<Server, DevError> {
+async fn listen(port: u16, api: &Api, client: &str) -> Result<Server, CommandError> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    Server::bind(address, api.client(client))
-        .await
-        .map_err(|source| DevError::Port { port, source })
+    Server::bind(address, api.client(client)).await.map_err(|error| {
+        let fix = "give another port, or 0 for any that is free";
+        CommandError::caused(
+            format!("--port {port}: the API server cannot listen there; {fix}"),
+            error,
+        )
+    })
 }
 
 /// Returns the controller's connection to the API server, through a port like any client.
-fn config(address: SocketAddr) -> Result<Config, DevError> {
-    let mut config = Config::new(format!("http://{address}").parse().map_err(DevError::Address)?);
+fn config(address: SocketAddr) -> Result<Config, CommandError> {
+    let uri = format!("http://{address}")
+        .parse()
+        .map_err(|error: InvalidUri| CommandError::caused("cannot connect to the API server of dev", error))?;
+    let mut config = Config::new(uri);
     config.proxy_url = None;
     Ok(config)
 }

@@ -4,7 +4,6 @@
 //! executing them. It writes nothing to the cluster.
 
 mod check;
-mod error;
 mod explanation;
 mod input;
 mod json;
@@ -26,7 +25,6 @@ use std::{
 use clap::{ArgGroup, Args, ValueEnum};
 use jiff::Timestamp;
 
-pub use self::error::ExplainError;
 use self::{
     explanation::Explained,
     objects::Objects,
@@ -34,7 +32,7 @@ use self::{
     trial::AssumedCreate,
     world::World,
 };
-use super::args::values::parse_zone;
+use super::{args::values::parse_zone, error::CommandError};
 use crate::schedule::Zone;
 
 /// Says what the controller would do with a CronJob now, and why.
@@ -174,18 +172,17 @@ impl ExplainArgs {
     /// # Errors
     ///
     /// If there are two names.
-    pub fn name_in_cluster(&self) -> Result<Option<&str>, ExplainError> {
+    pub fn name_in_cluster(&self) -> Result<Option<&str>, CommandError> {
         Ok(self.cron_job_name()?.filter(|_| self.file.is_empty()))
     }
 
     /// Returns the name, which may come after a resource.
-    fn cron_job_name(&self) -> Result<Option<&str>, ExplainError> {
+    fn cron_job_name(&self) -> Result<Option<&str>, CommandError> {
         match (&self.name, &self.name_after_resource) {
             (Some(resource), Some(name)) if RESOURCES.contains(&resource.as_str()) => Ok(Some(name)),
-            (Some(first), Some(second)) => Err(ExplainError::TwoNames {
-                first: first.clone(),
-                second: second.clone(),
-            }),
+            (Some(first), Some(second)) => {
+                Err(format!("{first} and {second} are two CronJobs; give one, or the files of several by -f").into())
+            }
             (name, _) => Ok(name.as_deref()),
         }
     }
@@ -198,7 +195,7 @@ pub fn run(
     input: impl Read,
     output: impl Write,
     notes: impl Write,
-) -> Result<(), ExplainError> {
+) -> Result<(), CommandError> {
     if let Some(number) = &args.rule {
         return rule::print(number, output);
     }
@@ -219,7 +216,7 @@ pub async fn run_live(
     now: impl FnOnce() -> Timestamp,
     output: impl Write,
     notes: impl Write,
-) -> Result<(), ExplainError> {
+) -> Result<(), CommandError> {
     let objects = live::fetch(client, namespace, name).await?;
     answer(args, name, objects, now(), output, notes)
 }
@@ -231,20 +228,17 @@ fn answer(
     now: Timestamp,
     mut output: impl Write,
     mut notes: impl Write,
-) -> Result<(), ExplainError> {
+) -> Result<(), CommandError> {
     let now = args.now.unwrap_or(now);
     let mut remarks = objects.notes();
     let mut world = World::new(objects, &args.default_time_zone, now, &mut remarks)?;
     if world.subjects.is_empty() {
-        return Err(ExplainError::NoCronJob { input: name.to_owned() });
+        return Err(format!("{name}: no batch/v1 CronJob in it; give at least one").into());
     }
     if let Some(wanted) = args.cron_job_name()? {
         world.select(wanted, args.namespace.as_deref());
         if world.subjects.is_empty() {
-            return Err(ExplainError::NotInFiles {
-                input: name.to_owned(),
-                name: wanted.to_owned(),
-            });
+            return Err(format!("{name}: no CronJob {wanted} in it; check the name and the namespace").into());
         }
     }
     let explain = |subject| Ok((subject, trial::explain(subject, &world, args.assume, now)?));
@@ -252,14 +246,14 @@ fn answer(
         .subjects
         .iter()
         .map(explain)
-        .collect::<Result<_, ExplainError>>()?;
+        .collect::<Result<_, CommandError>>()?;
     for remark in &remarks {
         // Standard error may be closed.
         let _ = writeln!(notes, "cronwheel: note: {remark}");
     }
     let written = match args.output {
         OutputFormat::Json => {
-            let document = json::document(&explained).map_err(ExplainError::Convert)?;
+            let document = json::document(&explained).map_err(cannot_convert)?;
             writeln!(output, "{document}")
         }
         OutputFormat::Text if args.check => check::write(&explained, &mut output),
@@ -271,7 +265,12 @@ fn answer(
         // The exit code does not depend on a reader of the answer.
         check::check(&explained)?;
     }
-    written.map_err(ExplainError::Write)
+    written.map_err(CommandError::Write)
+}
+
+/// The error of an object that cannot be converted between forms of JSON.
+fn cannot_convert(error: serde_json::Error) -> CommandError {
+    CommandError::caused("an object cannot be converted", error)
 }
 
 #[cfg(test)]

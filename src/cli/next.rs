@@ -11,8 +11,9 @@ use serde::Serialize;
 use super::{
     advice::{refusal, schedule_advice, zone_advice},
     calendar::{Calendar, zone_of},
+    error::CommandError,
 };
-use crate::schedule::{CronJobSchedule, ParseError, Schedule, Zone, ZoneError, describe, tzdb_version};
+use crate::schedule::{CronJobSchedule, Schedule, Zone, describe, tzdb_version};
 
 /// Activations that one query may ask for: enough for three years of nights, and a bound on the work of one query.
 const COUNT_MAX: u32 = 1_000;
@@ -52,95 +53,34 @@ enum OutputFormat {
     Json,
 }
 
-/// The reasons why `next` fails.
-#[derive(Debug, thiserror::Error)]
-pub enum NextError {
-    /// The schedule came in several arguments.
-    #[error(
-        "{n_arguments} arguments instead of one schedule, because the shell expands * and splits at spaces; quote the schedule, such as {example}"
-    )]
-    Unquoted {
-        /// Number of arguments.
-        n_arguments: usize,
-        /// A command line that works.
-        example: String,
-    },
-    /// A schedule in quotes is followed by more arguments.
-    #[error("{more:?} is more than the schedule; give {what}", what = more_advice(.more))]
-    MoreThanSchedule {
-        /// The arguments behind the schedule, with spaces between.
-        more: String,
-    },
-    /// The schedule does not parse.
-    #[error("refused by the API server: schedule {text:?}: {error}; {}", schedule_advice(.text))]
-    Schedule {
-        /// The text as given.
-        text: String,
-        /// The error of the parser.
-        error: ParseError,
-    },
-    /// `--time-zone` does not load.
-    #[error("refused by the API server: --time-zone {name:?}: {error}; {}", zone_advice(.name))]
-    TimeZone {
-        /// The name as given.
-        name: String,
-        /// The error of the loader.
-        error: ZoneError,
-    },
-    /// The API server refuses the schedule or the time zone, which are valid for the controller.
-    #[error("refused by the API server: {0}")]
-    Refused(String),
-    /// The schedule has no activation.
-    #[error("never: schedule {0:?} matches no instant within five years; correct its day of month or its month")]
-    Never(String),
-    /// `--from` is not an instant.
-    #[error(
-        "--from {text:?}: not an instant; write it like 2026-11-21T10:30:00Z, or 2026-11-21 for midnight in the time zone"
-    )]
-    From {
-        /// The text as given.
-        text: String,
-        /// The error of the parser.
-        source: jiff::Error,
-    },
-    /// The queries cannot be read.
-    #[error("cannot read the queries from standard input")]
-    Read(#[source] io::Error),
-    /// Lines of standard input were malformed.
-    #[error("{n_malformed} of the lines {} not answered; correct the lines that are answered with BAD", if *.n_malformed == 1 { "was" } else { "were" })]
-    Malformed {
-        /// The number of malformed lines.
-        n_malformed: u64,
-    },
-    /// The answers cannot be written.
-    #[error("cannot write the answers")]
-    Write(#[source] io::Error),
-}
-
 /// Runs the command; `now` is the default instant to count from. Answers are written one by one, so `output` should
 /// be buffered.
-pub fn run(args: NextArgs, now: Timestamp, input: impl BufRead, mut output: impl Write) -> Result<(), NextError> {
+pub fn run(args: NextArgs, now: Timestamp, input: impl BufRead, mut output: impl Write) -> Result<(), CommandError> {
     let result = match args.schedule.as_slice() {
         _ if args.stdin => bulk::run(input, &mut output),
         [text] => answer_one(text, &args, now, &mut output),
         arguments => Err(unquoted(arguments)),
     };
-    output.flush().map_err(NextError::Write).and(result)
+    output.flush().map_err(CommandError::Write).and(result)
 }
 
-fn unquoted(arguments: &[String]) -> NextError {
+fn unquoted(arguments: &[String]) -> CommandError {
     let is_schedule = |text: &str| CronJobSchedule::new(text, None, &Zone::utc()).parsed.is_ok();
     if let Some((first, more)) = arguments.split_first()
         && is_schedule(first)
     {
-        return NextError::MoreThanSchedule { more: more.join(" ") };
+        let more = more.join(" ");
+        let advice = more_advice(&more);
+        return format!("{more:?} is more than the schedule; give {advice}").into();
     }
     let text = arguments.join(" ");
     let example = if is_schedule(&text) { &text } else { "*/5 * * * *" };
-    NextError::Unquoted {
-        n_arguments: arguments.len(),
-        example: format!("cronwheel next '{example}'"),
-    }
+    format!(
+        "{} arguments instead of one schedule, because the shell expands * and splits at spaces; quote the schedule, such \
+         as cronwheel next '{example}'",
+        arguments.len()
+    )
+    .into()
 }
 
 fn more_advice(more: &str) -> String {
@@ -150,17 +90,15 @@ fn more_advice(more: &str) -> String {
     }
 }
 
-fn answer_one(text: &str, args: &NextArgs, now: Timestamp, output: &mut impl Write) -> Result<(), NextError> {
+fn answer_one(text: &str, args: &NextArgs, now: Timestamp, output: &mut impl Write) -> Result<(), CommandError> {
     let effective = CronJobSchedule::new(text, args.time_zone.as_deref(), &Zone::utc());
     if let (Some(name), Some(Err(error))) = (&args.time_zone, &effective.zone) {
-        return Err(NextError::TimeZone {
-            name: name.clone(),
-            error: error.clone(),
-        });
+        let advice = zone_advice(name);
+        return Err(format!("refused by the API server: --time-zone {name:?}: {error}; {advice}").into());
     }
-    let schedule = effective.parsed.as_ref().map_err(|error| NextError::Schedule {
-        text: text.to_owned(),
-        error: error.clone(),
+    let schedule = effective.parsed.as_ref().map_err(|error| {
+        let advice = schedule_advice(text);
+        format!("refused by the API server: schedule {text:?}: {error}; {advice}")
     })?;
     let from = args.from.as_deref();
     let from = from.map_or(Ok(now), |text| parse_from(text, zone_of(&effective)))?;
@@ -172,23 +110,26 @@ fn answer_one(text: &str, args: &NextArgs, now: Timestamp, output: &mut impl Wri
             .map_err(io::Error::from)
             .and_then(|()| writeln!(output)),
     }
-    .map_err(NextError::Write)?;
+    .map_err(CommandError::Write)?;
     match refusal(&effective) {
-        Some(refusal) => Err(NextError::Refused(refusal)),
-        None if calendar.next.is_empty() => Err(NextError::Never(text.to_owned())),
+        Some(refusal) => Err(format!("refused by the API server: {refusal}").into()),
+        None if calendar.next.is_empty() => Err(format!(
+            "never: schedule {text:?} matches no instant within five years; correct its day of month or its month"
+        )
+        .into()),
         None => Ok(()),
     }
 }
 
 /// Parses an instant, or a local time or date in a zone.
-fn parse_from(text: &str, zone: &Zone) -> Result<Timestamp, NextError> {
+fn parse_from(text: &str, zone: &Zone) -> Result<Timestamp, CommandError> {
     let local = |_: jiff::Error| -> Result<Timestamp, jiff::Error> {
         let local: DateTime = text.parse()?;
         Ok(local.to_zoned(zone.to_jiff())?.timestamp())
     };
-    text.parse().or_else(local).map_err(|source| NextError::From {
-        text: text.to_owned(),
-        source,
+    text.parse().or_else(local).map_err(|error| {
+        let fix = "write it like 2026-11-21T10:30:00Z, or 2026-11-21 for midnight in the time zone";
+        CommandError::caused(format!("--from {text:?}: not an instant; {fix}"), error)
     })
 }
 

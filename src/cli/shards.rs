@@ -19,7 +19,10 @@ use std::{
 use clap::{Args, ValueEnum};
 
 use self::{cron_job::CronJobName, known::Known, listing::Listing, text::Form, watch::Gathering};
-use super::args::values::{parse_installation, parse_namespace, parse_zone};
+use super::{
+    args::values::{parse_installation, parse_namespace, parse_zone},
+    error::CommandError,
+};
 use crate::{
     controller::clock::Clock,
     coordination::InstallationName,
@@ -73,66 +76,14 @@ enum OutputFormat {
     Json,
 }
 
-/// The reasons why `shards` prints nothing.
-#[derive(Debug, thiserror::Error)]
-pub enum ShardsError {
-    /// There is no ConfigMap of the installation.
-    #[error(
-        "no installation with shards in namespace {}; give --lease-namespace, or --installation where it has another \
-         name. A replica with --alone has no shards, nor has cronwheel dev",
-        .namespaces.join(" or ")
-    )]
-    NoInstallation {
-        /// The searched namespaces.
-        namespaces: Vec<String>,
-    },
-    /// The Leases cannot be read.
-    #[error("cannot read the shards{}", missing_right(.0))]
-    Leases(#[from] LeaseError),
-    /// The CronJobs cannot be read.
-    #[error("cannot read the CronJobs: {message}")]
-    CronJobs {
-        /// The message of the server or of the transport.
-        message: String,
-    },
-    /// The account may not list the CronJobs.
-    #[error("cannot read the CronJobs: {message}; the account needs list and watch on cronjobs in {place}")]
-    CronJobsDenied {
-        /// The message of the server.
-        message: String,
-        /// The namespaces.
-        place: String,
-    },
-    /// The CronJob of `--cronjob` is in a namespace in which the installation does not work.
-    #[error(
-        "CronJob {cron_job}: not in the namespaces {namespaces}, in which the installation works; check the namespace \
-         and --installation"
-    )]
-    OtherNamespace {
-        /// Namespace and name of the CronJob.
-        cron_job: String,
-        /// The namespaces of the installation.
-        namespaces: String,
-    },
-    /// The CronJob of `--cronjob` is not known.
-    #[error("CronJob {namespace}/{name} is not in the cluster, or cannot be decoded; check namespace and name")]
-    NoCronJob {
-        /// The namespace of the CronJob.
-        namespace: String,
-        /// The name of the CronJob.
-        name: String,
-    },
-    /// The answer cannot be written.
-    #[error("cannot write the answer")]
-    Write(#[source] io::Error),
-}
-
-fn missing_right(error: &LeaseError) -> &'static str {
-    if let LeaseError::Refused { code: 403, .. } = error {
+/// The error of Leases that cannot be read.
+fn cannot_read_leases(error: LeaseError) -> CommandError {
+    let right = if let LeaseError::Refused { code: 403, .. } = error {
         "; the account needs get on configmaps, and list and watch on leases, in the namespace"
     } else {
         ""
-    }
+    };
+    CommandError::caused(format!("cannot read the shards{right}"), error)
 }
 
 /// The clients of the command.
@@ -163,7 +114,7 @@ pub async fn run(
     clock: &Clock,
     mut output: impl Write,
     mut notes: impl Write,
-) -> Result<(), ShardsError> {
+) -> Result<(), CommandError> {
     let Sources {
         leases,
         cron_jobs,
@@ -175,7 +126,7 @@ pub async fn run(
     let mut gathering = Gathering::begin(api, cron_jobs, zone, wanted, known).await?;
     if let Some(denial) = gathering.denial.take() {
         if wanted.is_some() {
-            return Err(denial);
+            return Err(denial.into());
         }
         // Standard error may be closed.
         let _ = writeln!(notes, "cronwheel: note: {denial}");
@@ -184,7 +135,7 @@ pub async fn run(
         Some(wanted) => answer(args.output, wanted, &gathering.known, clock)?,
         None => listing(args, &gathering.known, clock),
     };
-    write(&mut output, &answer).map_err(ShardsError::Write)?;
+    write(&mut output, &answer).map_err(CommandError::Write)?;
     if args.watch {
         follow(args.output, &mut gathering, clock, output, notes).await?;
     }
@@ -196,15 +147,21 @@ async fn find(
     client: &kube::Client,
     name: &InstallationName,
     namespaces: Vec<String>,
-) -> Result<(LeaseApi, Known), ShardsError> {
+) -> Result<(LeaseApi, Known), CommandError> {
     for namespace in &namespaces {
         let api = |count| LeaseApi::new(client.clone(), namespace, count, None).of_installation(name.clone());
         let of_any_count = api(ShardCount::default());
-        if let Some(installation) = of_any_count.known_installation(ANSWER_TIMEOUT).await? {
+        let installation = of_any_count.known_installation(ANSWER_TIMEOUT).await;
+        if let Some(installation) = installation.map_err(cannot_read_leases)? {
             return Ok((api(installation.shard_count), Known::new(namespace, installation)));
         }
     }
-    Err(ShardsError::NoInstallation { namespaces })
+    Err(format!(
+        "no installation with shards in namespace {}; give --lease-namespace, or --installation where it has another \
+         name. A replica with --alone has no shards, nor has cronwheel dev",
+        namespaces.join(" or ")
+    )
+    .into())
 }
 
 /// Prints changes until the output is closed.
@@ -214,7 +171,7 @@ async fn follow(
     clock: &Clock,
     mut output: impl Write,
     mut notes: impl Write,
-) -> Result<(), ShardsError> {
+) -> Result<(), CommandError> {
     let mut before = Listing::of(&gathering.known);
     loop {
         if let Some(trouble) = gathering.next().await {
@@ -227,20 +184,21 @@ async fn follow(
                 OutputFormat::Text | OutputFormat::Wide => change.to_text(clock.now()),
                 OutputFormat::Json => change.to_json(clock.now()),
             };
-            write(&mut output, &line).map_err(ShardsError::Write)?;
+            write(&mut output, &line).map_err(CommandError::Write)?;
         }
         before = after;
     }
 }
 
-fn answer(format: OutputFormat, wanted: &CronJobName, known: &Known, clock: &Clock) -> Result<String, ShardsError> {
+fn answer(format: OutputFormat, wanted: &CronJobName, known: &Known, clock: &Clock) -> Result<String, CommandError> {
     let answer = match format {
         OutputFormat::Text | OutputFormat::Wide => cron_job::text(known, wanted, clock.now()),
         OutputFormat::Json => cron_job::document(known, wanted, clock.now()),
     };
-    answer.ok_or_else(|| ShardsError::NoCronJob {
-        namespace: wanted.namespace.clone(),
-        name: wanted.name.clone(),
+    answer.ok_or_else(|| {
+        let CronJobName { namespace, name } = wanted;
+        format!("CronJob {namespace}/{name} is not in the cluster, or cannot be decoded; check namespace and name")
+            .into()
     })
 }
 

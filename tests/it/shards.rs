@@ -11,7 +11,8 @@ use clap::Parser as _;
 use cronwheel::{
     cli::{
         args::{Cli, Command},
-        shards::{self, ShardsArgs, ShardsError, Sources},
+        error::CommandError,
+        shards::{self, ShardsArgs, Sources},
     },
     controller::clock::Clock,
     coordination::{Installation, annotation},
@@ -68,11 +69,11 @@ fn args(arguments: &[&str]) -> ShardsArgs {
     args
 }
 
-async fn show(api: &Api, arguments: &[&str], printed: Printed) -> Result<(), ShardsError> {
+async fn show(api: &Api, arguments: &[&str], printed: Printed) -> Result<(), CommandError> {
     show_with_notes(api, arguments, printed, Printed::default()).await
 }
 
-async fn show_with_notes(api: &Api, arguments: &[&str], printed: Printed, notes: Printed) -> Result<(), ShardsError> {
+async fn show_with_notes(api: &Api, arguments: &[&str], printed: Printed, notes: Printed) -> Result<(), CommandError> {
     let args = args(arguments);
     let sources = Sources {
         leases: client(api),

@@ -2,34 +2,23 @@
 
 use std::sync::Arc;
 
-use super::surroundings::{PodIdentity, Surroundings, TokenFault, random_number};
+use super::surroundings::{PodIdentity, Surroundings, random_number};
 use crate::{
-    cli::args::{RunArgs, TimingPreset},
+    cli::{
+        args::{RunArgs, TimingPreset},
+        error::CommandError,
+    },
     controller::settings::Membership,
     coordination::{ProtocolRange, Timing},
     kube_api::leases::OwnerPod,
 };
-
-/// The reasons why a replica cannot become a member of its installation.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ShardingError {
-    /// The Pod identifies this replica to other replicas.
-    #[error(
-        "the Pod's name and uid cannot be read from its token: {fault}; give --pod-name and --pod-uid, or set POD_NAME and \
-         POD_UID from the Pod's own fields (`valueFrom.fieldRef`: metadata.name and metadata.uid)"
-    )]
-    Token {
-        /// The fault of the token.
-        fault: TokenFault,
-    },
-}
 
 /// Combines flags and surroundings. A replica with `--alone` needs no token that names its Pod.
 pub(super) fn membership_of(
     args: &RunArgs,
     kube: &kube::Config,
     surroundings: &Surroundings,
-) -> Result<Membership, ShardingError> {
+) -> Result<Membership, CommandError> {
     let found = match (&args.pod_name, &args.pod_uid) {
         (Some(name), Some(uid)) => Ok(PodIdentity::given(name, uid)),
         _ => surroundings.identity(),
@@ -38,7 +27,12 @@ pub(super) fn membership_of(
         Err(_) if args.alone => Surroundings::host().identity(),
         found => found,
     };
-    let found = found.map_err(|fault| ShardingError::Token { fault })?;
+    let found = found.map_err(|fault| {
+        format!(
+            "the Pod's name and uid cannot be read from its token: {fault}; give --pod-name and --pod-uid, or set \
+             POD_NAME and POD_UID from the Pod's own fields (`valueFrom.fieldRef`: metadata.name and metadata.uid)"
+        )
+    })?;
     let pod_name: Box<str> = args.pod_name.as_deref().unwrap_or(&found.name).into();
     let pod_uid: Box<str> = args.pod_uid.as_deref().unwrap_or(&found.uid).into();
     let namespace = args.lease_namespace.as_deref().unwrap_or(&kube.default_namespace);

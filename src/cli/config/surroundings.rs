@@ -13,6 +13,9 @@ use serde_json::Value;
 use super::{TOKEN_FILE, not_in_pod};
 use crate::cli::args::values::parse_pod_name;
 
+const NO_JSON_WEB_TOKEN: &str = "it is not a JSON Web Token";
+const NOT_BOUND: &str = "it has no complete claim kubernetes.io.pod";
+
 /// The surroundings of the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Surroundings {
@@ -48,20 +51,6 @@ impl PodIdentity {
     }
 }
 
-/// The reasons why a token does not name its Pod.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TokenFault {
-    /// The file cannot be read.
-    #[error("{TOKEN_FILE} cannot be read")]
-    Unreadable,
-    /// The middle part of the token is not base64url of JSON.
-    #[error("it is not a JSON Web Token")]
-    NoJsonWebToken,
-    /// The token does not name a Pod with its uid, like the token of a Secret.
-    #[error("it has no complete claim kubernetes.io.pod")]
-    NotBound,
-}
-
 impl Surroundings {
     /// Returns the surroundings of this process, in the given namespace.
     pub(super) fn of_process(namespace: &str) -> Surroundings {
@@ -87,10 +76,13 @@ impl Surroundings {
         matches!(self, Surroundings::Pod { namespace: own, .. } if own == namespace)
     }
 
-    /// Returns the Pod in the token; outside a Pod, the host name and a random uid.
-    pub(super) fn identity(&self) -> Result<PodIdentity, TokenFault> {
+    /// Returns the Pod in the token, or why the token names none; outside a Pod, the host name and a random uid.
+    pub(super) fn identity(&self) -> Result<PodIdentity, String> {
         match self {
-            Surroundings::Pod { token, .. } => named_in(token.as_deref().ok_or(TokenFault::Unreadable)?),
+            Surroundings::Pod { token, .. } => {
+                let token = token.as_deref().ok_or_else(|| format!("{TOKEN_FILE} cannot be read"))?;
+                Ok(named_in(token)?)
+            }
             Surroundings::Host { name } => Ok(PodIdentity {
                 name: parse_pod_name(name).unwrap_or_else(|_| "localhost".to_owned()),
                 uid: format!("{:016x}", random_number()),
@@ -101,14 +93,15 @@ impl Surroundings {
 
 /// Decodes the claim of a token that is bound to a Pod (KEP-1205). The signature is not verified: the token belongs to
 /// this process, and the API server verifies it at every request.
-fn named_in(token: &str) -> Result<PodIdentity, TokenFault> {
-    let payload = token.trim().split('.').nth(1).ok_or(TokenFault::NoJsonWebToken)?;
-    let payload = BASE64_URL_SAFE_NO_PAD
-        .decode(payload)
-        .map_err(|_| TokenFault::NoJsonWebToken)?;
-    let claims: Value = serde_json::from_slice(&payload).map_err(|_| TokenFault::NoJsonWebToken)?;
-    let pod = claims.pointer("/kubernetes.io/pod").ok_or(TokenFault::NotBound)?;
-    PodIdentity::deserialize(pod).map_err(|_| TokenFault::NotBound)
+fn named_in(token: &str) -> Result<PodIdentity, &'static str> {
+    let claims = |token: &str| -> Option<Value> {
+        let payload = BASE64_URL_SAFE_NO_PAD.decode(token.trim().split('.').nth(1)?).ok()?;
+        serde_json::from_slice(&payload).ok()
+    };
+    let claims = claims(token).ok_or(NO_JSON_WEB_TOKEN)?;
+    // The token of a Secret names no Pod.
+    let pod = claims.pointer("/kubernetes.io/pod").ok_or(NOT_BOUND)?;
+    PodIdentity::deserialize(pod).map_err(|_| NOT_BOUND)
 }
 
 /// A number that no other process has. The standard library seeds the hash of its maps from the kernel's randomness.
@@ -138,13 +131,13 @@ mod tests {
         let unbound = r#"{"kubernetes.io":{"namespace":"kube-system"}}"#;
         let without_uid = r#"{"kubernetes.io":{"pod":{"name":"cronwheel-7c9f-x2x9z"}}}"#;
         for (text, fault) in [
-            (token("{}"), TokenFault::NotBound),
-            (token(unbound), TokenFault::NotBound),
-            (token(without_uid), TokenFault::NotBound),
-            (token("[1"), TokenFault::NoJsonWebToken),
-            ("opaque".to_owned(), TokenFault::NoJsonWebToken),
-            ("a.%%%.c".to_owned(), TokenFault::NoJsonWebToken),
-            (String::new(), TokenFault::NoJsonWebToken),
+            (token("{}"), NOT_BOUND),
+            (token(unbound), NOT_BOUND),
+            (token(without_uid), NOT_BOUND),
+            (token("[1"), NO_JSON_WEB_TOKEN),
+            ("opaque".to_owned(), NO_JSON_WEB_TOKEN),
+            ("a.%%%.c".to_owned(), NO_JSON_WEB_TOKEN),
+            (String::new(), NO_JSON_WEB_TOKEN),
         ] {
             assert_eq!(named_in(&text), Err(fault), "{text}");
         }
@@ -152,7 +145,7 @@ mod tests {
             namespace: "kube-system".to_owned(),
             token: None,
         };
-        assert_eq!(unreadable.identity(), Err(TokenFault::Unreadable));
+        assert_eq!(unreadable.identity(), Err(format!("{TOKEN_FILE} cannot be read")));
     }
 
     #[test]

@@ -41,7 +41,7 @@ fn parse(arguments: &[&str]) -> RunArgs {
     args
 }
 
-async fn load(arguments: &[&str]) -> Result<RunConfig, ConfigError> {
+async fn load(arguments: &[&str]) -> Result<RunConfig, CommandError> {
     RunConfig::load(&parse(arguments)).await
 }
 
@@ -105,16 +105,13 @@ fn in_pod_needs_a_service_host_and_a_token() {
 #[test]
 fn error_without_an_api_server_lists_what_was_tried() {
     let check = |kubeconfig: Option<&str>, place: &str| {
-        let error = ConfigError::Nowhere {
-            not_in_pod: not_in_pod(|_| None, Path::new(TOKEN_FILE)).unwrap(),
-            kubeconfig: kubeconfig_place(kubeconfig.map(OsString::from)),
-            source: KubeconfigError::FindPath,
-        };
+        let not_in_pod = not_in_pod(|_| None, Path::new(TOKEN_FILE)).unwrap();
+        let error = no_api_server(&not_in_pod, &kubeconfig_place(kubeconfig.map(OsString::from)));
         let expected = format!(
             "cannot find an API server: no service account of a Pod, since KUBERNETES_SERVICE_HOST is not set, and no \
              kubeconfig in {place}; give --kubeconfig FILE, or run in a Pod with a service account"
         );
-        assert_eq!(error.to_string(), expected);
+        assert_eq!(error, expected);
     };
     check(None, "~/.kube/config (KUBECONFIG is not set)");
     check(Some(""), "~/.kube/config (KUBECONFIG is not set)");

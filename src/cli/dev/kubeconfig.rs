@@ -12,36 +12,13 @@ use std::{
 
 use rustix::process::geteuid;
 
+use crate::cli::error::CommandError;
+
 /// The first line of a file that `dev` created.
 const MARK: &str = "# Made by `cronwheel dev`, which removes it when it ends.\n";
 
 /// Readable by its owner alone; kubectl warns otherwise.
 const MODE: u32 = 0o600;
-
-/// The reasons why there is no kubeconfig.
-#[derive(Debug, thiserror::Error)]
-pub enum KubeconfigError {
-    /// The file cannot be opened or written.
-    #[error("--kubeconfig {}: cannot be written; give a file in a folder that you may write to", .path.display())]
-    Write {
-        /// The configured path.
-        path: PathBuf,
-        /// The error of the system.
-        source: io::Error,
-    },
-    /// The file may be the access to another cluster.
-    #[error("--kubeconfig {}: is there and was not made by `cronwheel dev`; give another file", .path.display())]
-    Foreign {
-        /// The configured path.
-        path: PathBuf,
-    },
-    /// Another `dev` uses the file, and both would overwrite it.
-    #[error("--kubeconfig {}: another `cronwheel dev` uses it; give another file, and another --port", .path.display())]
-    InUse {
-        /// The configured path.
-        path: PathBuf,
-    },
-}
 
 /// The file, locked until it is dropped.
 #[derive(Debug)]
@@ -52,27 +29,33 @@ pub(super) struct KubeconfigFile {
 
 impl KubeconfigFile {
     /// Writes the file. A file that a killed `dev` left is replaced.
-    pub(super) fn write(path: &Path, server: SocketAddr) -> Result<KubeconfigFile, KubeconfigError> {
-        let named = || path.to_owned();
+    pub(super) fn write(path: &Path, server: SocketAddr) -> Result<KubeconfigFile, CommandError> {
+        let text = |problem: &str| format!("--kubeconfig {}: {problem}", path.display());
+        let foreign = || text("is there and was not made by `cronwheel dev`; give another file");
         // A link, a device or a pipe may lead to a file that `dev` must not write.
         if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
-            return Err(KubeconfigError::Foreign { path: named() });
+            return Err(foreign().into());
         }
-        let failed = |source| KubeconfigError::Write { path: named(), source };
+        let failed = |error: io::Error| {
+            let problem = "cannot be written; give a file in a folder that you may write to";
+            CommandError::caused(text(problem), error)
+        };
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(MODE);
         let mut file = options.open(path).map_err(failed)?;
         match file.try_lock() {
             // On a file system without locks only the first line is checked.
             Ok(()) | Err(TryLockError::Error(_)) => {}
-            Err(TryLockError::WouldBlock) => return Err(KubeconfigError::InUse { path: named() }),
+            Err(TryLockError::WouldBlock) => {
+                return Err(text("another `cronwheel dev` uses it; give another file, and another --port").into());
+            }
         }
         if !is_ours(&mut file).map_err(failed)? {
-            return Err(KubeconfigError::Foreign { path: named() });
+            return Err(foreign().into());
         }
         fill(&mut file, server).map_err(failed)?;
         Ok(KubeconfigFile {
-            path: named(),
+            path: path.to_owned(),
             locked: file,
         })
     }

@@ -2,16 +2,18 @@
 
 use std::io::{self, Write};
 
-use super::{ExplainError, explanation::Explained, world::Subject};
+use super::{explanation::Explained, world::Subject};
+use crate::cli::error::CommandError;
 
 /// Fails if there are any.
-pub(super) fn check(explained: &[Explained<'_>]) -> Result<(), ExplainError> {
+pub(super) fn check(explained: &[Explained<'_>]) -> Result<(), CommandError> {
     match unfit(explained).count() {
         0 => Ok(()),
-        n_unfit => Err(ExplainError::Unfit {
-            n_unfit,
-            n_cron_jobs: explained.len(),
-        }),
+        n_unfit => Err(format!(
+            "{n_unfit} of {} CronJobs can never run or would be refused by the API server; correct what the answer lists",
+            explained.len()
+        )
+        .into()),
     }
 }
 

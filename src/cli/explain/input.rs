@@ -6,10 +6,8 @@ use std::{
     path::Path,
 };
 
-use super::{
-    ExplainError,
-    objects::{self, Objects, Origin},
-};
+use super::objects::{self, Objects, Origin};
+use crate::cli::error::CommandError;
 
 /// The files of a directory that are read, as by `kubectl`.
 const EXTENSIONS: [&str; 3] = ["json", "yaml", "yml"];
@@ -20,7 +18,7 @@ pub(super) fn is_named_as_file(path: &str) -> bool {
 }
 
 /// Parses files, the files of directories, and `-` for standard input.
-pub(super) fn read_all(files: &[String], mut input: impl Read) -> Result<Objects, ExplainError> {
+pub(super) fn read_all(files: &[String], mut input: impl Read) -> Result<Objects, CommandError> {
     let mut all = Objects::new(Origin::Files);
     for file in files {
         if file == "-" {
@@ -53,11 +51,11 @@ fn paths(file: &str) -> io::Result<Vec<String>> {
     Ok(paths)
 }
 
-fn cannot_read(file: &str, error: io::Error) -> ExplainError {
-    let file = file.to_owned();
+fn cannot_read(file: &str, error: io::Error) -> CommandError {
+    // Windows PowerShell redirects output as UTF-16.
     if error.kind() == io::ErrorKind::InvalidData {
-        ExplainError::NotUtf8 { file }
-    } else {
-        ExplainError::Read { file, error }
+        return format!("-f {file}: not UTF-8; save it as UTF-8").into();
     }
+    let fix = "give a file or directory of CronJobs and Jobs, or - for standard input";
+    CommandError::caused(format!("-f {file}: cannot be read; {fix}"), error)
 }

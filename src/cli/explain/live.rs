@@ -10,21 +10,23 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, value::RawValue};
 
 use super::{
-    ExplainError,
     objects::{Document, Objects, Origin},
     parse_name,
 };
-use crate::kube_api::{objects::classify::error_text, page_sizes::PAGE_SIZE, paths::RESERVED};
+use crate::{
+    cli::error::CommandError,
+    kube_api::{objects::classify::error_text, page_sizes::PAGE_SIZE, paths::RESERVED},
+};
 
 /// Maximum number of pages of one list: more Jobs than an API server can hold.
 const PAGES_MAX: usize = 10_000;
 
 /// Reads the CronJob, all Jobs of its namespace, and the others of its active list.
-pub(super) async fn fetch(client: &Client, namespace: &str, name: &str) -> Result<Objects, ExplainError> {
+pub(super) async fn fetch(client: &Client, namespace: &str, name: &str) -> Result<Objects, CommandError> {
     let mut objects = Objects::new(Origin::Cluster);
     let base = base(namespace);
     let path = format!("{base}/cronjobs/{}", escaped(name));
-    let failed = |error| fetch_error("CronJob", namespace, name, error);
+    let failed = |error| fetch_error("CronJob", namespace, name, &error);
     let text: Box<RawValue> = get(client, &path).await.map_err(failed)?;
     let cron_job = Document::of_json(text.get());
     let cron_job = cron_job.map_err(|error| failed(kube::Error::SerdeError(error)))?;
@@ -34,7 +36,7 @@ pub(super) async fn fetch(client: &Client, namespace: &str, name: &str) -> Resul
     let mut next = Some(jobs.clone());
     for _ in 0..PAGES_MAX {
         let Some(path) = next else { break };
-        let failed = |error| fetch_error("Jobs of", namespace, name, error);
+        let failed = |error| fetch_error("Jobs of", namespace, name, &error);
         let value: Value = get(client, &path).await.map_err(failed)?;
         let token = value.pointer("/metadata/continue");
         let token = token.and_then(Value::as_str).unwrap_or_default();
@@ -43,11 +45,10 @@ pub(super) async fn fetch(client: &Client, namespace: &str, name: &str) -> Resul
     }
     for (namespace, name) in elsewhere {
         let path = format!("{}/jobs/{}", self::base(&namespace), escaped(&name));
-        let failed = |error| fetch_error("Job", &namespace, &name, error);
         match get(client, &path).await {
             Ok(value) => objects.take(&path, Document { value, text: None }, Some("Job"))?,
             Err(error) if code(&error) == Some(404) => {}
-            Err(error) => return Err(failed(error)),
+            Err(error) => return Err(fetch_error("Job", &namespace, &name, &error)),
         }
     }
     Ok(objects)
@@ -81,24 +82,18 @@ fn code(error: &kube::Error) -> Option<u16> {
     }
 }
 
-fn fetch_error(what: &'static str, namespace: &str, name: &str, error: kube::Error) -> ExplainError {
-    let code = code(&error);
-    if code == Some(404) {
-        return ExplainError::NotFound {
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
-        };
+fn fetch_error(what: &str, namespace: &str, name: &str, error: &kube::Error) -> CommandError {
+    let text = error_text(error);
+    match code(error) {
+        Some(404) => {
+            format!("CronJob {namespace}/{name} is not in the cluster; check the name and give the namespace by -n")
+        }
+        Some(403) => format!(
+            "cannot get the {what} {namespace}/{name}: {text}; the account needs get on cronjobs, get and list on jobs"
+        ),
+        _ => format!("cannot get the {what} {namespace}/{name}: {text}"),
     }
-    ExplainError::Fetch {
-        what,
-        name: format!("{namespace}/{name}"),
-        message: error_text(&error),
-        right: if code == Some(403) {
-            "; the account needs get on cronjobs, get and list on jobs"
-        } else {
-            ""
-        },
-    }
+    .into()
 }
 
 /// Escapes a segment of a path or a value of a query.

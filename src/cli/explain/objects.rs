@@ -7,7 +7,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use serde_json::{Value, value::RawValue};
 
-use super::ExplainError;
+use crate::cli::error::CommandError;
 
 /// Maximum number of documents in one input: more CronJobs than the largest clusters have.
 const DOCUMENTS_MAX: usize = 1 << 20;
@@ -83,7 +83,7 @@ pub(super) struct Objects {
 }
 
 /// Parses an input and adds its objects; `input` names it in errors.
-pub(super) fn read(input: &str, text: &str, objects: &mut Objects) -> Result<(), ExplainError> {
+pub(super) fn read(input: &str, text: &str, objects: &mut Objects) -> Result<(), CommandError> {
     for (position, document) in documents(input, text)?.into_iter().enumerate() {
         let place = format!("document {} of {input}", position + 1);
         objects.take(&place, document, None)?;
@@ -98,7 +98,7 @@ pub(super) struct Document<'a> {
     pub(super) text: Option<&'a str>,
 }
 
-fn documents<'a>(input: &str, text: &'a str) -> Result<Vec<Document<'a>>, ExplainError> {
+fn documents<'a>(input: &str, text: &'a str) -> Result<Vec<Document<'a>>, CommandError> {
     let from_yaml = || {
         let values = yaml(input, text)?.into_iter();
         Ok(values.map(|value| Document { value, text: None }).collect())
@@ -108,10 +108,7 @@ fn documents<'a>(input: &str, text: &'a str) -> Result<Vec<Document<'a>>, Explai
     }
     // A text that begins like JSON may be YAML in braces.
     json(text).or_else(|error| {
-        from_yaml().map_err(|_: ExplainError| ExplainError::Json {
-            input: input.to_owned(),
-            problem: error.to_string(),
-        })
+        from_yaml().map_err(|_: CommandError| format!("{input}: not JSON: {error}; correct it there").into())
     })
 }
 
@@ -135,7 +132,7 @@ fn member_texts(text: Option<&str>) -> BTreeMap<Cow<'_, str>, &RawValue> {
         .unwrap_or_default()
 }
 
-fn yaml(input: &str, text: &str) -> Result<Vec<Value>, ExplainError> {
+fn yaml(input: &str, text: &str) -> Result<Vec<Value>, CommandError> {
     // The size of the input bounds its content, except for the nodes that aliases repeat.
     let n_nodes_max = text.len().max(NODES_MIN);
     let options = serde_saphyr::options! {
@@ -152,17 +149,14 @@ fn yaml(input: &str, text: &str) -> Result<Vec<Value>, ExplainError> {
     serde_saphyr::from_multiple_with_options(text, options).map_err(|error| {
         let problem = error.render_with_formatter(&serde_saphyr::UserMessageFormatter);
         let names_alias = ["alias", "anchor"].iter().any(|word| error.to_string().contains(word));
-        ExplainError::Yaml {
-            input: input.to_owned(),
-            problem,
-            fix: if text.contains("{{") {
-                "render a Helm template first, such as helm template CHART | cronwheel explain -f -"
-            } else if names_alias {
-                "put a schedule that begins with * in quotes"
-            } else {
-                "correct it there"
-            },
-        }
+        let fix = if text.contains("{{") {
+            "render a Helm template first, such as helm template CHART | cronwheel explain -f -"
+        } else if names_alias {
+            "put a schedule that begins with * in quotes"
+        } else {
+            "correct it there"
+        };
+        format!("{input}: not YAML: {problem}; {fix}").into()
     })
 }
 
@@ -175,17 +169,15 @@ impl Objects {
     }
 
     /// Adds a document. `kind` is that of the items of a list, which need not have one.
-    pub(super) fn take(&mut self, place: &str, document: Document<'_>, kind: Option<&str>) -> Result<(), ExplainError> {
+    pub(super) fn take(&mut self, place: &str, document: Document<'_>, kind: Option<&str>) -> Result<(), CommandError> {
         let Document { mut value, text } = document;
-        let no_object = |problem| ExplainError::NoObject {
-            place: place.to_owned(),
-            problem,
-        };
+        let no_object =
+            |problem| format!("{place} {problem}; give Kubernetes objects, with apiVersion, kind, metadata and spec");
         if value.is_null() {
             return Ok(());
         }
         if !value.is_object() {
-            return Err(no_object("is not an object"));
+            return Err(no_object("is not an object").into());
         }
         let kind = value["kind"].as_str().or(kind).map(str::to_owned);
         let kind = kind.ok_or_else(|| no_object("has no kind"))?;

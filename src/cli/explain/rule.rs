@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::ExplainError;
+use crate::cli::error::CommandError;
 
 const PAGE: &str = include_str!("../../../docs/spec/cronjob-behaviour.md");
 
@@ -10,10 +10,9 @@ const DIFFERENCES: &str = include_str!("../../../docs/differences.md");
 
 /// Prints a rule with its paragraphs, and the differences from it. The `B-` of the number may be
 /// left out.
-pub(super) fn print(number: &str, mut output: impl Write) -> Result<(), ExplainError> {
-    let no_rule = || ExplainError::NoRule {
-        number: number.to_owned(),
-    };
+pub(super) fn print(number: &str, mut output: impl Write) -> Result<(), CommandError> {
+    let no_rule =
+        || format!("no rule {number}; the rules are in docs/spec/cronjob-behaviour.md, give a number such as B-10.3");
     let mut exact = number.to_ascii_uppercase();
     if exact.starts_with(|first: char| first.is_ascii_digit()) {
         exact.insert_str(0, "B-");
@@ -24,7 +23,7 @@ pub(super) fn print(number: &str, mut output: impl Write) -> Result<(), ExplainE
     lines.extend(differences(&exact).map(paragraph));
     writeln!(output, "{}", lines.join("\n"))
         .and_then(|()| output.flush())
-        .map_err(ExplainError::Write)
+        .map_err(CommandError::Write)
 }
 
 /// Returns the behaviour of the built-in controller and that of cronwheel, for each difference that names the rule.

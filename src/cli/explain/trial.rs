@@ -12,12 +12,13 @@ use serde_json::Value;
 
 use self::stage::SyncStage;
 use super::{
-    ExplainError,
+    cannot_convert,
     explanation::{EventLine, Explanation, SentJob, StatusChange},
     reason::Reason,
     world::{Subject, World},
 };
 use crate::{
+    cli::error::CommandError,
     kube_api::objects::encode,
     schedule::policy::{Decision, SkipReason, Verdict},
     shard::{
@@ -58,7 +59,7 @@ pub(super) fn explain(
     world: &World,
     assumed: AssumedCreate,
     now: Timestamp,
-) -> Result<Explanation, ExplainError> {
+) -> Result<Explanation, CommandError> {
     let record = match &subject.record {
         Ok(record) => record,
         Err(error) => return Ok(Explanation::undecodable(error)),
@@ -120,7 +121,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    fn run(mut self) -> Result<Explanation, ExplainError> {
+    fn run(mut self) -> Result<Explanation, CommandError> {
         self.list();
         self.shard.handle_timeout(self.now);
         let n_jobs = self.world.jobs_of(&self.record.identity.uid).len();
@@ -137,11 +138,10 @@ impl<'a> Trial<'a> {
         Err(self.unsettled())
     }
 
-    fn unsettled(&self) -> ExplainError {
+    fn unsettled(&self) -> CommandError {
         let identity = &self.record.identity;
-        ExplainError::Unsettled {
-            name: format!("{}/{}", identity.namespace, identity.name),
-        }
+        let (namespace, name) = (&identity.namespace, &identity.name);
+        format!("CronJob {namespace}/{name}: the decision does not settle; please report this with the objects").into()
     }
 
     /// Sends both lists, as at the start of a run.
@@ -264,7 +264,7 @@ impl<'a> Trial<'a> {
         self.seen.events.push((self.stage_of(&line), line));
     }
 
-    fn conclude(mut self) -> Result<Explanation, ExplainError> {
+    fn conclude(mut self) -> Result<Explanation, CommandError> {
         let decisions = self.shard.decisions.take().unwrap_or_default();
         let verdict = final_verdict(&decisions, self.seen.order.as_ref());
         let failure = self.seen.look_up_failure.take();
@@ -332,18 +332,18 @@ fn final_verdict<'a>(verdicts: &'a [Verdict], order: Option<&JobOrder>) -> Optio
     verdicts.iter().rev().find(is_final).or(verdicts.last())
 }
 
-fn sent_job(order: &JobOrder) -> Result<SentJob, ExplainError> {
+fn sent_job(order: &JobOrder) -> Result<SentJob, CommandError> {
     Ok(SentJob {
         name: order.name.to_string(),
         body: json(&encode::job_body(order, None).unwrap_or_default())?,
     })
 }
 
-fn json<T: DeserializeOwned>(text: &[u8]) -> Result<T, ExplainError> {
-    serde_json::from_slice(text).map_err(ExplainError::Convert)
+fn json<T: DeserializeOwned>(text: &[u8]) -> Result<T, CommandError> {
+    serde_json::from_slice(text).map_err(cannot_convert)
 }
 
-fn status_change(before: &CronJobStatus, after: &CronJobStatus) -> Result<StatusChange, ExplainError> {
+fn status_change(before: &CronJobStatus, after: &CronJobStatus) -> Result<StatusChange, CommandError> {
     Ok(StatusChange {
         before: status(before)?,
         after: status(after)?,
@@ -351,7 +351,7 @@ fn status_change(before: &CronJobStatus, after: &CronJobStatus) -> Result<Status
 }
 
 /// Encodes a status as it is written. Unknown values of a Job are null or left out.
-fn status(status: &CronJobStatus) -> Result<Value, ExplainError> {
+fn status(status: &CronJobStatus) -> Result<Value, CommandError> {
     let mut status: Value = json(&encode::status_json(status))?;
     let entries = status.get_mut("active").and_then(Value::as_array_mut);
     for entry in entries.into_iter().flatten().filter_map(Value::as_object_mut) {

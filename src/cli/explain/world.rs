@@ -11,12 +11,12 @@ use serde_json::{
 };
 
 use super::{
-    ExplainError,
+    cannot_convert,
     objects::{Kind, Object, Objects, Origin, name_of, namespace_of},
     refusals,
 };
 use crate::{
-    cli::advice::refusal,
+    cli::{advice::refusal, error::CommandError},
     kube_api::{DecodeError, Decoder, ReceivedJob},
     schedule::Zone,
     shard::{CronJobRecord, JobRecord, Uid},
@@ -54,7 +54,7 @@ impl World {
         default_zone: &Zone,
         now: Timestamp,
         notes: &mut Vec<String>,
-    ) -> Result<World, ExplainError> {
+    ) -> Result<World, CommandError> {
         let Objects {
             origin,
             items: mut objects,
@@ -79,14 +79,16 @@ impl World {
                 continue;
             }
             let key = (namespace_of(&object.value).into(), name_of(&object.value).into());
-            let text = text(&object).map_err(ExplainError::Convert)?;
-            let job: ReceivedJob = serde_json::from_str(&text).map_err(ExplainError::Convert)?;
+            let text = text(&object).map_err(cannot_convert)?;
+            let job: ReceivedJob = serde_json::from_str(&text).map_err(cannot_convert)?;
             match job.into_record() {
                 Ok(record) if !job_uids.insert(record.uid.clone()) => {
-                    return Err(ExplainError::SameUid {
-                        name: record.name.into(),
-                        uid: record.uid.to_string(),
-                    });
+                    let (name, uid) = (&record.name, &record.uid);
+                    return Err(format!(
+                        "{}: Job {name} has the metadata.uid {uid} of another Job; leave it out, or give each its own",
+                        object.place
+                    )
+                    .into());
                 }
                 Ok(record) => world.add_job(key, record),
                 Err(error) => {
@@ -126,9 +128,9 @@ impl World {
     }
 }
 
-fn subject(object: &mut Object, origin: Origin, decoder: &Decoder, now: Timestamp) -> Result<Subject, ExplainError> {
+fn subject(object: &mut Object, origin: Origin, decoder: &Decoder, now: Timestamp) -> Result<Subject, CommandError> {
     let notes = gaps::fill_defaults(&mut object.value, now);
-    let text = text(object).map_err(ExplainError::Convert)?;
+    let text = text(object).map_err(cannot_convert)?;
     let record = decoder.cron_job(&text).map_err(|undecodable| undecodable.error);
     let refusals = match origin {
         // The API server has accepted it.
@@ -176,23 +178,16 @@ fn leave_out_nameless(objects: &mut Vec<Object>, notes: &mut Vec<String>) {
 }
 
 /// Refuses CronJobs without a name, and two objects of one kind, namespace and name.
-fn refuse_repeats(objects: &[Object]) -> Result<(), ExplainError> {
+fn refuse_repeats(objects: &[Object]) -> Result<(), CommandError> {
     let mut seen = BTreeSet::new();
     for object in objects {
-        let kind = object.kind.as_str();
+        let (kind, place) = (object.kind.as_str(), &object.place);
         let (namespace, name) = (namespace_of(&object.value), name_of(&object.value));
         if name.is_empty() {
-            return Err(ExplainError::NoName {
-                place: object.place.clone(),
-                kind,
-            });
+            return Err(format!("{place}: the {kind} has no metadata.name; give it one").into());
         }
         if !seen.insert((kind, namespace, name)) {
-            return Err(ExplainError::Repeated {
-                place: object.place.clone(),
-                kind,
-                name: format!("{namespace}/{name}"),
-            });
+            return Err(format!("{place}: {kind} {namespace}/{name} occurs twice; keep one").into());
         }
     }
     Ok(())

@@ -11,26 +11,33 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::{COUNT_MAX, NextError};
-use crate::{schedule::Zone, shard::CronJobSchedule};
+use super::COUNT_MAX;
+use crate::{cli::error::CommandError, schedule::Zone, shard::CronJobSchedule};
 
 /// Longer lines are not stored. The API server stores no object near this size.
 const LINE_BYTES_MAX: usize = 1 << 20;
 
-pub(super) fn run(mut input: impl BufRead, output: &mut impl Write) -> Result<(), NextError> {
+pub(super) fn run(mut input: impl BufRead, output: &mut impl Write) -> Result<(), CommandError> {
     let mut line = Vec::new();
     let (mut line_number, mut n_malformed) = (0_u64, 0);
-    while read_line(&mut input, &mut line).map_err(NextError::Read)? {
+    let cannot_read = |error| CommandError::caused("cannot read the queries from standard input", error);
+    while read_line(&mut input, &mut line).map_err(cannot_read)? {
         line_number += 1;
         let answer = answer_line(&line).unwrap_or_else(|message| {
             n_malformed += 1;
             format!("BAD\tline {line_number}: {message}")
         });
-        writeln!(output, "{answer}").map_err(NextError::Write)?;
+        writeln!(output, "{answer}").map_err(CommandError::Write)?;
     }
     match n_malformed {
         0 => Ok(()),
-        n_malformed => Err(NextError::Malformed { n_malformed }),
+        n_malformed => {
+            let verb = if n_malformed == 1 { "was" } else { "were" };
+            Err(
+                format!("{n_malformed} of the lines {verb} not answered; correct the lines that are answered with BAD")
+                    .into(),
+            )
+        }
     }
 }
 

@@ -12,7 +12,7 @@ struct Command {
 
 const NOW: &str = "2026-03-27T12:00:00Z";
 
-fn run_with(args: &[&str], input: &[u8]) -> Result<String, NextError> {
+fn run_with(args: &[&str], input: &[u8]) -> Result<String, CommandError> {
     let command = Command::try_parse_from([&["next"], args].concat()).unwrap();
     let mut output = Vec::new();
     run(command.args, NOW.parse().unwrap(), input, &mut output)?;

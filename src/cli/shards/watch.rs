@@ -7,9 +7,9 @@ use futures::{
     stream::{self, BoxStream},
 };
 
-use super::{ANSWER_TIMEOUT, CronJobName, Known, ShardsError};
+use super::{ANSWER_TIMEOUT, CronJobName, Known, cannot_read_leases};
 use crate::{
-    cli::plan::Plan,
+    cli::{error::CommandError, plan::Plan},
     kube_api::{Decoder, LeaseApi, LeaseError, LeaseEvent, WatchItem, objects::classify::error_text, watch},
     schedule::Zone,
     shard::{Input, Scope, input::WatchStage},
@@ -24,7 +24,7 @@ const ITEMS_MAX: usize = 512;
 pub(super) struct Gathering {
     pub(super) known: Known,
     /// The reason why the account may not list the CronJobs.
-    pub(super) denial: Option<ShardsError>,
+    pub(super) denial: Option<String>,
     api: LeaseApi,
     leases: BoxStream<'static, Result<LeaseEvent, LeaseError>>,
     cron_jobs: BoxStream<'static, Vec<ScopedItem>>,
@@ -42,8 +42,8 @@ impl Gathering {
         default_zone: Zone,
         wanted: Option<&CronJobName>,
         mut known: Known,
-    ) -> Result<Gathering, ShardsError> {
-        let list = api.list(ANSWER_TIMEOUT).await?;
+    ) -> Result<Gathering, CommandError> {
+        let list = api.list(ANSWER_TIMEOUT).await.map_err(cannot_read_leases)?;
         known.list_leases(list.leases);
         let decoder = Arc::new(Decoder {
             default_zone,
@@ -56,16 +56,13 @@ impl Gathering {
             let items = watch::cron_jobs(client.clone(), scope.clone(), decoder.clone(), None);
             let tag = scope.clone();
             let mut items = items.map(move |item| (tag.clone(), item)).boxed();
-            match list_cron_jobs(&mut known, &mut items, &scope).await {
-                Ok(()) => watches.push(items),
-                Err(error @ ShardsError::CronJobsDenied { .. }) => {
-                    denial = Some(error);
-                    known.cron_jobs = None;
-                    watches.clear();
-                    break;
-                }
-                Err(error) => return Err(error),
+            denial = list_cron_jobs(&mut known, &mut items, &scope).await?;
+            if denial.is_some() {
+                known.cron_jobs = None;
+                watches.clear();
+                break;
             }
+            watches.push(items);
         }
         Ok(Gathering {
             known,
@@ -120,7 +117,7 @@ impl Gathering {
 }
 
 /// Returns the scopes of the installation, or the namespace of the wanted CronJob if it is in one of them.
-fn scopes(known: &Known, wanted: Option<&CronJobName>) -> Result<BTreeSet<Scope>, ShardsError> {
+fn scopes(known: &Known, wanted: Option<&CronJobName>) -> Result<BTreeSet<Scope>, CommandError> {
     let scopes = known.scopes();
     let Some(CronJobName { namespace, name }) = wanted else {
         return Ok(scopes);
@@ -132,28 +129,33 @@ fn scopes(known: &Known, wanted: Option<&CronJobName>) -> Result<BTreeSet<Scope>
         Scope::Cluster => None,
         Scope::Namespace(name) => Some(&**name),
     });
-    Err(ShardsError::OtherNamespace {
-        cron_job: format!("{namespace}/{name}"),
-        namespaces: names.collect::<Vec<_>>().join(", "),
-    })
+    let names = names.collect::<Vec<_>>().join(", ");
+    Err(format!(
+        "CronJob {namespace}/{name}: not in the namespaces {names}, in which the installation works; check the namespace \
+         and --installation"
+    )
+    .into())
 }
 
-/// Applies the items of the first list.
+/// Applies the items of the first list. Returns an error message if the account may not list the CronJobs.
 async fn list_cron_jobs(
     known: &mut Known,
     items: &mut (impl Stream<Item = ScopedItem> + Unpin),
     scope: &Scope,
-) -> Result<(), ShardsError> {
+) -> Result<Option<String>, CommandError> {
     while let Some((_, item)) = items.next().await {
         if let WatchItem::Error { message, code } = item {
+            let text = format!("cannot read the CronJobs: {message}");
             if code != Some(403) {
-                return Err(ShardsError::CronJobs { message });
+                return Err(text.into());
             }
             let place = match scope {
                 Scope::Cluster => "all namespaces".to_owned(),
                 Scope::Namespace(name) => format!("namespace {name}"),
             };
-            return Err(ShardsError::CronJobsDenied { message, place });
+            return Ok(Some(format!(
+                "{text}; the account needs list and watch on cronjobs in {place}"
+            )));
         }
         let is_complete = matches!(
             &item,
@@ -164,7 +166,7 @@ async fn list_cron_jobs(
             break;
         }
     }
-    Ok(())
+    Ok(None)
 }
 
 /// Applies an item. Returns an error message if it was a failure.

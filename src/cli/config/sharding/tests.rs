@@ -37,7 +37,7 @@ fn pod() -> Surroundings {
     }
 }
 
-fn settings(flags: &[&str], surroundings: &Surroundings) -> Result<Membership, ShardingError> {
+fn settings(flags: &[&str], surroundings: &Surroundings) -> Result<Membership, CommandError> {
     membership_of(&args(flags).unwrap(), &kube(), surroundings)
 }
 

@@ -13,7 +13,11 @@ fn labelled(labels: &[&str], changes: Value, arguments: &[&str]) -> Vec<String> 
 #[test]
 fn b_6_3_a_suspended_cron_job_has_no_next_run() {
     assert_eq!(
-        labelled(&["next  ", "decision", "reason"], json!({"spec": {"suspend": true}}), &[]),
+        labelled(
+            &["next  ", "decision", "reason"],
+            json!({"spec": {"suspend": true}}),
+            &[]
+        ),
         [
             "next         none while spec.suspend is true",
             "decision     skip",

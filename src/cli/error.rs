@@ -1,0 +1,45 @@
+//! The error of a command.
+
+use std::{error::Error, io};
+
+use crate::controller::RuntimeError;
+
+/// The reason why a command fails.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// A command cannot do what it was asked for.
+    #[error("{text}")]
+    Failed {
+        /// What was attempted on which object, and the fix.
+        text: String,
+        /// The cause, if the text does not contain it.
+        source: Option<Box<dyn Error + Send + Sync>>,
+    },
+    /// Standard output cannot be written.
+    #[error("cannot write to standard output")]
+    Write(#[source] io::Error),
+    /// The controller or a connection fails.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+}
+
+impl CommandError {
+    /// Creates an error with a cause.
+    pub(super) fn caused(text: impl Into<String>, cause: impl Into<Box<dyn Error + Send + Sync>>) -> CommandError {
+        CommandError::Failed {
+            text: text.into(),
+            source: Some(cause.into()),
+        }
+    }
+
+    /// Whether the reader of standard output has closed it, as `head` does when it has enough.
+    pub(super) fn is_closed_output(&self) -> bool {
+        matches!(self, CommandError::Write(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+}
+
+impl From<String> for CommandError {
+    fn from(text: String) -> CommandError {
+        CommandError::Failed { text, source: None }
+    }
+}

@@ -6,7 +6,10 @@ use std::time::Duration;
 
 use super::{Session, clock::Clock, shutdown::Phase, tasks::Task};
 use crate::{
-    kube_api::http::{ApiServer, CredentialFileError, Refreshed},
+    kube_api::{
+        http::{ApiServer, CredentialFileError, Refreshed},
+        objects::classify::error_text,
+    },
     shard::BootInstant,
 };
 
@@ -86,7 +89,7 @@ impl FileLog {
                     tracing::warn!(
                         files,
                         n_failed = self.n_failed,
-                        error = &error as &dyn std::error::Error,
+                        error = error_text(&error),
                         "credential files are unusable: requests use their former contents"
                     );
                 }
@@ -128,5 +131,19 @@ mod tests {
         assert_eq!(kind(69, unusable()), "");
         assert_eq!(kind(70, unusable()), "", "at most once a minute, also after a repair");
         assert_eq!(kind(126, unusable()), "unusable");
+    }
+
+    #[test]
+    fn a_credential_fault_is_reported_with_its_cause() {
+        let (captured, mut log) = (CapturedLog::begin(), FileLog::default());
+        for seconds in [1, 2] {
+            let error = CredentialFileError::Read {
+                path: "/etc/cronwheel/token".to_owned(),
+                source: std::io::Error::other("is a directory"),
+            };
+            let now = BootInstant::after_boot(Duration::from_secs(seconds));
+            log.report("token", Err(error), now);
+        }
+        assert_eq!(captured.n_lines_with("token cannot be read: is a directory"), 1);
     }
 }

@@ -1,7 +1,7 @@
 //! Text lines in logfmt: `time=… level=info target=… msg="…" key=value`. cronwheel opens no spans, so a line has only the
 //! fields of its event.
 
-use std::{error::Error, fmt, fmt::Write as _};
+use std::{fmt, fmt::Write as _};
 
 use tracing::{
     Event, Subscriber,
@@ -61,15 +61,6 @@ impl Pairs {
 impl Visit for Pairs {
     fn record_str(&mut self, field: &Field, value: &str) {
         self.add(field, value);
-    }
-
-    fn record_error(&mut self, field: &Field, value: &(dyn Error + 'static)) {
-        let (mut text, mut source) = (value.to_string(), value.source());
-        while let Some(error) = source {
-            text.extend([": ", &error.to_string()]);
-            source = error.source();
-        }
-        self.add(field, &text);
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {

@@ -168,8 +168,8 @@ impl ClockTask {
         if self.n_unreported > 0 && is_due {
             tracing::warn!(
                 connections = std::mem::take(&mut self.n_unreported),
-                "the clock of an API server differs from this replica's: its connections are replaced, and new ones may \
-                 reach another server"
+                "the clocks of this replica and of an API server differ: the connections to that server are replaced, \
+                 and new ones may reach another server"
             );
             self.reported_at = Some(now);
         }
@@ -335,6 +335,6 @@ mod tests {
             task.report_retired();
         }
         assert_eq!(metrics.retired_connections.get(), 1);
-        assert_eq!(log.n_lines_with("its connections are replaced"), 1);
+        assert_eq!(log.n_lines_with("the connections to that server are replaced"), 1);
     }
 }

@@ -133,7 +133,7 @@ pub struct ClockMetrics {
     pub api: ApiMetrics,
     /// This replica's clock minus the API server's, in seconds.
     pub skew: Gauge,
-    /// 1 while the clock is in doubt and nothing is fired.
+    /// 1 while the clock differs too much from the API server's, and no Job starts.
     pub alarm: IntGauge,
     /// Connections retired because their server's clock contradicts this replica's.
     pub retired_connections: IntCounter,

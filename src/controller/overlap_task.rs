@@ -14,7 +14,10 @@ use tokio::sync::watch;
 use super::clock::Clock;
 use crate::{
     coordination::{Leadership, LeaseKey, MemberSettings},
-    kube_api::leases::{LeaseApi, LeaseError, LeaseScope, OverlappingInstallation},
+    kube_api::{
+        leases::{LeaseApi, LeaseError, LeaseScope, OverlappingInstallation},
+        objects::classify::error_text,
+    },
     shard::{BootInstant, ShardId},
     telemetry::metrics::gauge_value,
 };
@@ -25,7 +28,7 @@ const INTERVAL: Duration = Duration::from_mins(1);
 /// Timeout of a request.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Interval after which a persistent overlap, or a failed check, is reported again.
+/// Interval after which an overlap or a problem of the checks that persists is reported again.
 const REPORT_INTERVAL: Duration = Duration::from_hours(1);
 
 /// Maximum number of overlaps reported within [`REPORT_INTERVAL`]. Leases elsewhere may be forged, and each report is
@@ -51,7 +54,6 @@ pub struct OverlapTask {
 impl OverlapTask {
     /// Checks while this replica leads shard 0; never returns.
     pub async fn run(self) {
-        let mut scope = LeaseScope::AllNamespaces;
         let mut reports = Reports::default();
         loop {
             tokio::time::sleep(INTERVAL).await;
@@ -60,42 +62,49 @@ impl OverlapTask {
                 .borrow()
                 .shard_term(ShardId(0), self.clock.boot())
                 .is_some();
-            let found = if is_ours {
-                self.find_overlapping(&mut scope, &mut reports).await
+            if is_ours {
+                self.check(&mut reports).await;
             } else {
-                Vec::new()
-            };
-            self.overlapping.set(gauge_value(found.len()));
-            for overlapping in found {
-                if reports.is_due(Some(&overlapping), self.clock.boot()) {
-                    self.report(&overlapping).await;
+                self.overlapping.set(0);
+            }
+        }
+    }
+
+    /// Publishes and reports the overlapping installations. If they cannot be listed, the last result stays: an overlap
+    /// does not end because a check fails.
+    async fn check(&self, reports: &mut Reports) {
+        match self.find_overlapping(reports).await {
+            Ok(found) => {
+                self.overlapping.set(gauge_value(found.len()));
+                for overlapping in found {
+                    if reports.is_due(Report::Overlap(overlapping.clone()), self.clock.boot()) {
+                        self.report(&overlapping).await;
+                    }
+                }
+            }
+            Err(error) => {
+                if reports.is_due(Report::Failure, self.clock.boot()) {
+                    let error = error_text(&error);
+                    tracing::warn!(error, "overlaps with other installations cannot be detected");
                 }
             }
         }
     }
 
-    /// Returns the overlapping installations that the account may list.
-    async fn find_overlapping(&self, scope: &mut LeaseScope, reports: &mut Reports) -> Vec<OverlappingInstallation> {
-        let mut found = self.list(*scope).await;
-        if let Err(LeaseError::Refused { code: 403, .. }) = &found
-            && *scope == LeaseScope::AllNamespaces
-        {
+    /// Returns the overlapping installations that the account may list. Every check begins with all namespaces, since an
+    /// API server that has just started refuses everything.
+    async fn find_overlapping(&self, reports: &mut Reports) -> Result<BTreeSet<OverlappingInstallation>, LeaseError> {
+        let found = self.list(LeaseScope::AllNamespaces).await;
+        if !matches!(found, Err(LeaseError::Refused { code: 403, .. })) {
+            return found;
+        }
+        if reports.is_due(Report::OwnNamespaceOnly, self.clock.boot()) {
             tracing::info!(
                 "the account may not list leases in all namespaces: overlaps with installations whose Leases are \
                  elsewhere are not detected"
             );
-            *scope = LeaseScope::OwnNamespace;
-            found = self.list(*scope).await;
         }
-        match found {
-            Ok(found) => found.into_iter().collect(),
-            Err(error) => {
-                if reports.is_due(None, self.clock.boot()) {
-                    tracing::warn!(%error, "overlaps with other installations cannot be detected");
-                }
-                Vec::new()
-            }
-        }
+        self.list(LeaseScope::OwnNamespace).await
     }
 
     async fn list(&self, scope: LeaseScope) -> Result<BTreeSet<OverlappingInstallation>, LeaseError> {
@@ -118,24 +127,36 @@ impl OverlapTask {
             .api
             .warn(&key, "InstallationsOverlap", &message, self.clock.now(), TIMEOUT);
         if let Err(error) = stored.await {
-            tracing::debug!(%error, "Event not stored");
+            tracing::debug!(error = error_text(&error), "Event not stored");
         }
     }
 }
 
-/// The reports of the last [`REPORT_INTERVAL`]; the key is `None` for a failed check.
+/// The subject of a report.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Report {
+    /// The checks include only the Leases in the namespace of this installation.
+    OwnNamespaceOnly,
+    /// A check failed.
+    Failure,
+    /// An installation overlaps.
+    Overlap(OverlappingInstallation),
+}
+
+/// The reports of the last [`REPORT_INTERVAL`].
 #[derive(Default)]
-struct Reports(BTreeMap<Option<OverlappingInstallation>, BootInstant>);
+struct Reports(BTreeMap<Report, BootInstant>);
 
 impl Reports {
-    /// Returns whether an overlap, or a failed check, must be reported now, and if so records it as reported.
-    fn is_due(&mut self, overlapping: Option<&OverlappingInstallation>, now: BootInstant) -> bool {
+    /// Returns whether a report must be made now, and if so records it as made.
+    fn is_due(&mut self, report: Report, now: BootInstant) -> bool {
         self.0.retain(|_, reported| now.since(*reported) < REPORT_INTERVAL);
-        let is_too_many = overlapping.is_some() && self.0.keys().flatten().count() >= REPORTS_MAX;
-        if is_too_many || self.0.contains_key(&overlapping.cloned()) {
+        let is_overlap = |report: &Report| matches!(report, Report::Overlap(_));
+        let n_overlaps = self.0.keys().filter(|report| is_overlap(report)).count();
+        if is_overlap(&report) && n_overlaps >= REPORTS_MAX || self.0.contains_key(&report) {
             return false;
         }
-        self.0.insert(overlapping.cloned(), now);
+        self.0.insert(report, now);
         true
     }
 }
@@ -147,19 +168,21 @@ mod tests {
     #[test]
     fn at_most_sixteen_overlaps_an_hour_are_reported() {
         let at = |minutes| BootInstant::after_boot(Duration::from_mins(minutes));
-        let installation = |number: usize| OverlappingInstallation {
-            namespace: format!("team-{number}"),
-            installation: "cronwheel".to_owned(),
+        let overlap = |number: usize| {
+            Report::Overlap(OverlappingInstallation {
+                namespace: format!("team-{number}"),
+                installation: "cronwheel".to_owned(),
+            })
         };
         let mut reports = Reports::default();
-        assert!(reports.is_due(Some(&installation(0)), at(1)));
-        assert!(!reports.is_due(Some(&installation(0)), at(60)));
-        assert!(reports.is_due(Some(&installation(0)), at(61)));
+        assert!(reports.is_due(overlap(0), at(1)));
+        assert!(!reports.is_due(overlap(0), at(60)));
+        assert!(reports.is_due(overlap(0), at(61)));
         let n_reported = (1..1_000)
-            .filter(|number| reports.is_due(Some(&installation(*number)), at(62)))
+            .filter(|number| reports.is_due(overlap(*number), at(62)))
             .count();
         assert_eq!(n_reported, 15);
-        let failures = [62, 63, 122].map(|minutes| reports.is_due(None, at(minutes)));
+        let failures = [62, 63, 122].map(|minutes| reports.is_due(Report::Failure, at(minutes)));
         assert_eq!(failures, [true, false, true]);
     }
 }

@@ -70,24 +70,20 @@ fn key(permission: &Permission, scope: &Scope) -> (&'static str, &'static str, S
 impl PermissionTask {
     /// Checks at the start, again while a permission is missing, and after a request was refused; never returns.
     pub async fn run(self) {
-        let mut allowed = Allowed::new();
+        let (mut allowed, failures) = (Allowed::new(), &self.api_metrics.failures);
         loop {
-            let n_refused = self.api_metrics.failures.n_refused();
-            let checked = self.check(&mut allowed).await;
-            let is_settled = checked.is_ok() && self.missing(&allowed).is_empty();
-            self.report(self.missing(&allowed));
-            if let Err(message) = checked {
+            if let Err(message) = self.check(&mut allowed).await {
                 let right = ApiCall::ReviewAccess.labels();
-                self.api_metrics.failures.note(right, None, &message, self.clock.boot());
+                failures.note(right, None, &message, self.clock.boot());
             }
+            self.report(self.missing(&allowed));
             tokio::time::sleep(CHECK_INTERVAL).await;
-            while is_settled && self.api_metrics.failures.n_refused() == n_refused {
-                tokio::time::sleep(CHECK_INTERVAL).await;
-            }
-            if self.api_metrics.failures.n_refused() != n_refused {
-                // The revoked permission is unknown, so all are reviewed again.
-                allowed.retain(|_, is_allowed| !*is_allowed);
-            }
+            // A granted permission is reviewed again only if a refusal may concern it.
+            let refusals = failures.take_refusals();
+            allowed.retain(|(verb, resource, scope), is_allowed| {
+                let is_concerned = refusals.iter().any(|it| it.may_concern(verb, resource, scope));
+                !*is_allowed || !is_concerned
+            });
         }
     }
 

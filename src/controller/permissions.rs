@@ -4,7 +4,7 @@ mod failure_log;
 
 use std::fmt;
 
-pub use self::failure_log::{FailureLog, Right};
+pub use self::failure_log::{FailureLog, Refusal, Right};
 use crate::shard::Scope;
 
 /// The place in which a permission is needed.

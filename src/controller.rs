@@ -29,6 +29,7 @@ pub mod overlap_task;
 pub mod pacing;
 pub mod permission_task;
 pub mod permissions;
+mod recorded_client;
 mod recorded_send;
 mod sessions;
 pub mod settings;
@@ -47,6 +48,7 @@ use self::{
     clock::Clock,
     dispatcher::{DispatchQueue, Dispatcher, DispatcherChannels},
     event_task::{EventChannels, EventQueue, EventTask},
+    recorded_client::recorded_client,
     settings::{CronJobMetrics, RunSettings},
     shard_task::{ShardChannels, ShardTask},
     shutdown::{Phase, PhaseSender},
@@ -169,6 +171,12 @@ impl Session {
             Some(membership) if membership.is_alone => Leadership::of_one_until(WHOLE, clock.boot()),
             Some(membership) => Leadership::of_none_until(clock.boot(), 0, membership.timing),
             None => Leadership::of_one(WHOLE),
+        };
+        let recorded = |client| recorded_client(client, clock.clone(), metrics.dispatch.api.clone());
+        let connections = Connections {
+            watches: recorded(connections.watches),
+            leases: recorded(connections.leases),
+            ..connections
         };
         metrics.election.led.set(i64::from(leadership.until().is_none()));
         let delivered = settings.sharing().map_or_else(Vec::new, |membership| {

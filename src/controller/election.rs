@@ -114,7 +114,6 @@ impl ElectionTask {
             lease_requests: LeaseRequests {
                 api,
                 clock: clock.clone(),
-                metrics: channels.metrics.api.clone(),
                 refusals: refusals.clone(),
                 timeout: config.timing.attempt_timeout,
             },

@@ -241,9 +241,9 @@ impl LabelTask {
 
     /// Returns the Job in an item of the watch, if a CronJob controls it.
     fn wanted(&self, item: WatchItem) -> Option<Box<JobRecord>> {
-        if let WatchItem::Error { message, code } = &item {
-            let right = ApiCall::WatchJobs.labels();
-            self.api_metrics.failures.note(right, *code, message, self.clock.boot());
+        if let WatchItem::Error { verb, message, code } = &item {
+            let failures = &self.api_metrics.failures;
+            failures.note([*verb, "jobs"], *code, message, self.clock.boot());
         }
         let WatchItem::Input(Input::JobApplied(job)) = item else {
             return None;

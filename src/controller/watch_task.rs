@@ -8,11 +8,7 @@ use tokio::sync::mpsc;
 
 use super::event_task::EventQueue;
 use crate::{
-    kube_api::{
-        DecodeError, WatchItem,
-        ordered_watch::OrderedSender,
-        watch::{WatchObserver, WatchRequest, selection::SelectedBy},
-    },
+    kube_api::{DecodeError, WatchItem, ordered_watch::OrderedSender, watch::selection::SelectedBy},
     shard::{CronJobEvent, CronJobIdentity, EventReason, Input, ResourceVersion, input::WatchStage},
     telemetry::metrics::{SelectionMetrics, WatchHealth, WatchMetrics},
 };
@@ -28,8 +24,10 @@ pub struct WatchChannels {
     pub events: EventQueue,
     /// Counters of the side that selects CronJobs, the API server or this replica.
     pub selection: SelectionMetrics,
-    /// The observer of the watch's requests.
-    pub observer: RequestObserver,
+    /// Metrics of the watch.
+    pub metrics: WatchMetrics,
+    /// Health of the watch, for probes.
+    pub health: WatchHealth,
 }
 
 impl WatchChannels {
@@ -51,7 +49,7 @@ impl WatchChannels {
     }
 
     fn take(&self, item: WatchItem) -> Option<Input> {
-        let RequestObserver { metrics, health } = &self.observer;
+        let WatchChannels { metrics, health, .. } = self;
         let resource = health.resource;
         match item {
             WatchItem::Input(input) => {
@@ -92,13 +90,10 @@ impl WatchChannels {
                 self.went_back.set(true);
                 None
             }
-            WatchItem::Error { message, code } => {
+            WatchItem::Error { verb, message, code } => {
                 metrics.errors.inc();
-                // The refusal log already has requests that are not permitted.
-                if !matches!(code, Some(401 | 403)) {
-                    let failures = &metrics.api.failures;
-                    failures.note(["watch", resource], code, &message, health.clock.boot());
-                }
+                let failures = &metrics.failures;
+                failures.note([verb, resource], code, &message, health.clock.boot());
                 health.failed(message);
                 None
             }
@@ -109,10 +104,10 @@ impl WatchChannels {
         let Input::WatchUpdated(update) = input else {
             return;
         };
-        let (resource, scope) = (self.observer.health.resource, &update.scope);
+        let (resource, scope) = (self.health.resource, &update.scope);
         match update.stage {
             WatchStage::ListBegun => {
-                self.observer.metrics.relists.inc();
+                self.metrics.relists.inc();
                 tracing::info!(resource, ?scope, "list begun");
             }
             WatchStage::ListDone => tracing::info!(resource, ?scope, "list complete"),
@@ -121,40 +116,6 @@ impl WatchChannels {
                 tracing::debug!(resource, n_shards, ?stage, "watch stage");
             }
         }
-    }
-}
-
-/// Counts and times the requests of one watch, and records its health.
-#[derive(Clone, Debug)]
-pub struct RequestObserver {
-    /// Metrics of the watch.
-    pub metrics: WatchMetrics,
-    /// Health of the watch, for probes.
-    pub health: WatchHealth,
-}
-
-impl WatchObserver for RequestObserver {
-    fn on_request(&self, request: WatchRequest) -> impl FnOnce(Option<u16>) + Send + 'static {
-        let RequestObserver { metrics, health } = self.clone();
-        let call = match request {
-            WatchRequest::List => metrics.list,
-            WatchRequest::Watch => metrics.watch,
-        };
-        let sent = health.clock.boot();
-        move |code| {
-            let now = health.clock.boot();
-            metrics.api.record(call, code, now.since(sent));
-            if let Some(code @ (401 | 403)) = code {
-                metrics
-                    .api
-                    .failures
-                    .refused(call.labels(), code, &format!("in {}", health.scope), now);
-            }
-        }
-    }
-
-    fn on_activity(&self) {
-        self.health.note_activity();
     }
 }
 

@@ -4,13 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use super::{
-    Session,
-    event_task::EventQueue,
-    shutdown::Phase,
-    tasks::Task,
-    watch_task::{RequestObserver, WatchChannels},
-};
+use super::{Session, event_task::EventQueue, shutdown::Phase, tasks::Task, watch_task::WatchChannels};
 use crate::{
     kube_api::{
         ApiClient, Decoder,
@@ -48,18 +42,18 @@ impl Session {
         let decoder = self.decoder();
         let begin = |resource: &'static str, scope: &Scope, metrics: &WatchMetrics| {
             let healths = &self.metrics.watch_health;
-            let observer = RequestObserver {
-                metrics: metrics.clone(),
-                health: healths.begin(resource, scope.clone(), self.clock.clone()),
-            };
+            let health = healths.begin(resource, scope.clone(), self.clock.clone());
+            let observed_health = health.clone();
+            let on_activity = move || observed_health.note_activity();
             let client = ended_by_fences(self.connections.watches.clone(), self.n_fences.subscribe());
-            let client = observed(client, observer.clone());
+            let client = observed(client, on_activity);
             let channels = WatchChannels {
                 inputs: inputs.clone(),
                 went_back: self.went_back.clone(),
                 events: events.clone(),
                 selection: self.metrics.selection.clone(),
-                observer,
+                metrics: metrics.clone(),
+                health,
             };
             (client, channels)
         };

@@ -24,10 +24,7 @@ use self::{
     kinds::{CronJobs, Jobs, Selection},
     list_watch::list_and_watch,
 };
-pub use self::{
-    fenced::ended_by_fences,
-    observed::{WatchObserver, WatchRequest, observed},
-};
+pub use self::{fenced::ended_by_fences, observed::observed};
 use crate::{
     kube_api::{
         objects::decode::{DecodeError, Decoder},
@@ -66,6 +63,8 @@ pub enum WatchItem {
     },
     /// The list or the watch failed; it continues by itself after a back-off.
     Error {
+        /// The verb of the request: list or watch.
+        verb: &'static str,
         /// The message of the server or of the transport.
         message: String,
         /// The HTTP status, or the code in a watch event; `None` if the server did not answer.

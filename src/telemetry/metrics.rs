@@ -112,12 +112,8 @@ pub struct EventMetrics {
 /// Metrics of the watches of one resource.
 #[derive(Clone, Debug)]
 pub struct WatchMetrics {
-    /// Requests and their responses.
-    pub api: ApiMetrics,
-    /// The kind of call under which a page of a list is counted.
-    pub list: ApiCall,
-    /// The kind of call under which the opening of a watch is counted.
-    pub watch: ApiCall,
+    /// The log of failed requests.
+    pub failures: FailureLog,
     /// Objects that could not be decoded.
     pub undecodable: IntCounter,
     /// Watches that failed.
@@ -212,13 +208,13 @@ impl Metrics {
         register.gauges(&table::BUILD).with_label_values(&versions).set(1);
         let of_process = Box::new(ProcessCollector::for_self());
         registry.register(of_process).expect("no other metric has these names");
-        let watches_of = register.watches(api.clone());
+        let watches_of = register.watches(api.failures.clone());
         Metrics {
             dispatch: register.dispatch(api.clone(), overflows_of("dispatch"), fenced_of("dispatch")),
             status: register.status(api.clone(), overflows_of("status"), fenced_of("status")),
             events: register.events(api.clone()),
-            cron_job_watch: watches_of("cronjobs", ApiCall::ListCronJobs, ApiCall::WatchCronJobs),
-            job_watch: watches_of("jobs", ApiCall::ListJobs, ApiCall::WatchJobs),
+            cron_job_watch: watches_of("cronjobs"),
+            job_watch: watches_of("jobs"),
             selection: register.selection(),
             clock: ClockMetrics {
                 api: api.clone(),
@@ -327,14 +323,12 @@ impl Register<'_> {
         }
     }
 
-    fn watches(&self, api: ApiMetrics) -> impl Fn(&str, ApiCall, ApiCall) -> WatchMetrics + use<> {
+    fn watches(&self, failures: FailureLog) -> impl Fn(&str) -> WatchMetrics + use<> {
         let undecodable = self.counters(&table::UNDECODABLE_OBJECTS);
         let errors = self.counters(&table::WATCH_ERRORS);
         let relists = self.counters(&table::RELISTS);
-        move |resource: &str, list, watch| WatchMetrics {
-            api: api.clone(),
-            list,
-            watch,
+        move |resource: &str| WatchMetrics {
+            failures: failures.clone(),
             undecodable: undecodable.with_label_values(&[resource]),
             errors: errors.with_label_values(&[resource]),
             relists: relists.with_label_values(&[resource]),

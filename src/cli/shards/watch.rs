@@ -144,7 +144,7 @@ async fn list_cron_jobs(
     scope: &Scope,
 ) -> Result<Option<String>, CommandError> {
     while let Some((_, item)) = items.next().await {
-        if let WatchItem::Error { message, code } = item {
+        if let WatchItem::Error { message, code, .. } = item {
             let text = format!("cannot read the CronJobs: {message}");
             if code != Some(403) {
                 return Err(text.into());

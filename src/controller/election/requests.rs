@@ -1,4 +1,4 @@
-//! Lease requests: timed and counted; the clock observes their `Date`, and their answers become inputs of the election.
+//! Lease requests: the clock observes their `Date`, and their answers become inputs of the election.
 //! Warning Events on Leases are sent beside them.
 
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::{
     },
     kube_api::leases::{LeaseApi, LeaseReply},
     shard::{BootInstant, ResourceVersion},
-    telemetry::metrics::{ApiCall, ApiMetrics},
+    telemetry::metrics::ApiCall,
 };
 
 /// Pause after a failure to read the installation's ConfigMap.
@@ -61,7 +61,6 @@ impl ElectionTask {
 pub(super) struct LeaseRequests {
     pub(super) api: LeaseApi,
     pub(super) clock: Clock,
-    pub(super) metrics: ApiMetrics,
     pub(super) refusals: Refusals,
     /// The time-out of a request.
     pub(super) timeout: Duration,
@@ -143,7 +142,6 @@ impl LeaseRequests {
     }
 
     fn note<T>(&self, call: ApiCall, sent: BootInstant, reply: LeaseReply<T>) -> T {
-        self.metrics.record(call, reply.code, self.clock.boot().since(sent));
         // A request without an answer proves nothing about permissions.
         if reply.code.is_some() {
             self.clock.observe_answer(sent, reply.server_date);
@@ -178,15 +176,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_request_without_an_answer_does_not_clear_a_refusal() {
         let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
-        let metrics = Metrics::register().election.api;
-        let refusals = Refusals::new(&metrics, &clock, false);
+        let refusals = Refusals::new(&Metrics::register().election.api, &clock, false);
         let unreachable =
             |_: http::Request<Body>| async { Err::<http::Response<Full<Bytes>>, _>("connection refused") };
         let client = kube::Client::new(tower::service_fn(unreachable), "default");
         let lease_requests = LeaseRequests {
             api: LeaseApi::new(client, "kube-system", ShardCount::default(), None),
             clock,
-            metrics,
             refusals: refusals.clone(),
             timeout: Duration::from_secs(1),
         };

@@ -38,34 +38,6 @@ fn clock() -> Clock {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watch_requests_are_counted_by_verb_resource_and_code() {
-    let metrics = Metrics::register();
-    let health = &metrics.watch_health;
-    let observer = |metrics: &WatchMetrics| RequestObserver {
-        metrics: metrics.clone(),
-        health: health.begin("jobs", Scope::Cluster, clock()),
-    };
-    let cron_jobs = observer(&metrics.cron_job_watch);
-    for request in [WatchRequest::List, WatchRequest::List, WatchRequest::Watch] {
-        let answered = cron_jobs.on_request(request);
-        tokio::time::sleep(Duration::from_secs(2)).await;
-        answered(Some(200));
-    }
-    cron_jobs.on_request(WatchRequest::Watch)(Some(410));
-    observer(&metrics.job_watch).on_request(WatchRequest::List)(None);
-    let text = metrics.text();
-    for line in [
-        r#"cronwheel_api_requests_total{code="200",resource="cronjobs",verb="list"} 2"#,
-        r#"cronwheel_api_requests_total{code="200",resource="cronjobs",verb="watch"} 1"#,
-        r#"cronwheel_api_requests_total{code="410",resource="cronjobs",verb="watch"} 1"#,
-        r#"cronwheel_api_requests_total{code="none",resource="jobs",verb="list"} 1"#,
-        r#"cronwheel_api_request_duration_seconds_sum{resource="cronjobs",verb="list"} 4"#,
-    ] {
-        assert!(text.lines().any(|have| have == line), "{line} is not in\n{text}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn an_undecodable_cron_job_gets_an_event_and_is_counted() {
     let metrics = Metrics::register();
     let (phases, burst, api) = (phases(), OrderedSender::new(false), FakeApi::default());
@@ -83,10 +55,8 @@ async fn an_undecodable_cron_job_gets_an_event_and_is_counted() {
         went_back: OrderedSender::new(false),
         events,
         selection: metrics.selection.clone(),
-        observer: RequestObserver {
-            metrics: metrics.cron_job_watch.clone(),
-            health: metrics.watch_health.begin("cronjobs", Scope::Cluster, clock()),
-        },
+        metrics: metrics.cron_job_watch.clone(),
+        health: metrics.watch_health.begin("cronjobs", Scope::Cluster, clock()),
     };
     let identity = CronJobIdentity {
         namespace: "shop".into(),

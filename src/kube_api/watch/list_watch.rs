@@ -171,7 +171,7 @@ impl<K: Kind> ListWatch<K> {
         if !self.kind.selection().is_fixed() {
             let version = match self.probe().await {
                 Ok(version) => version,
-                Err(error) => return self.fail(&error, WatchStep::Begin),
+                Err(error) => return self.fail("list", &error, WatchStep::Begin),
             };
             if self.is_older_history(version) {
                 return;
@@ -206,7 +206,7 @@ impl<K: Kind> ListWatch<K> {
     async fn list(&mut self, mut pages: Box<Pager>, from: Option<ResourceVersion>) {
         let page = match pages.next_page().await {
             Ok(page) => page,
-            Err(error) => return self.fail(&error, WatchStep::Begin),
+            Err(error) => return self.fail("list", &error, WatchStep::Begin),
         };
         if self.is_older_history(page.version) {
             return;
@@ -268,7 +268,7 @@ impl<K: Kind> ListWatch<K> {
                     self.selected_by = SelectedBy::Replica;
                 }
                 let next = self.interrupted(through);
-                self.fail(&error, next);
+                self.fail("watch", &error, next);
             }
         }
     }
@@ -313,7 +313,7 @@ impl<K: Kind> ListWatch<K> {
                 } else {
                     self.interrupted(through)
                 };
-                self.fail(&error, next);
+                self.fail("watch", &error, next);
             }
         }
     }
@@ -334,7 +334,7 @@ impl<K: Kind> ListWatch<K> {
             }
             WatchEvent::Error(status) => {
                 let next = self.interrupted(before);
-                return self.fail(&kube::Error::Api(status.clone()), next);
+                return self.fail("watch", &kube::Error::Api(status.clone()), next);
             }
         };
         self.retry.reset();

@@ -30,6 +30,11 @@ macro_rules! api_calls {
                     $(ApiCall::$call => [$verb, $resource],)+
                 }
             }
+
+            /// The kind of request with these labels.
+            pub(crate) fn of(labels: [&str; 2]) -> Option<ApiCall> {
+                ApiCall::ALL.into_iter().find(|call| call.labels() == labels)
+            }
         }
     };
 }
@@ -67,6 +72,14 @@ api_calls! {
     DeleteLease: ["delete", "leases"],
     /// GET a Lease.
     GetLease: ["get", "leases"],
+    /// GET one page of the Leases.
+    ListLeases: ["list", "leases"],
+    /// Open a watch of Leases.
+    WatchLeases: ["watch", "leases"],
+    /// GET the `ConfigMap` of the installation.
+    GetConfigMap: ["get", "configmaps"],
+    /// POST the `ConfigMap` of the installation.
+    CreateConfigMap: ["create", "configmaps"],
     /// PATCH a Job.
     LabelJob: ["patch", "jobs"],
     /// POST a review of one of cronwheel's permissions.

@@ -66,12 +66,12 @@ table! {
         "Expected where people start Jobs by hand. Otherwise find out who creates them.";
     API_REQUESTS: Counter "cronwheel_api_requests_total" ["verb", "resource", "code"]
         "Requests to the API server by HTTP status of the answer, including pages of lists and openings of watches. The code is none if there was no answer.",
-        "429: the API server throttles. 403: a permission is missing. 409 on statuses: another writer. none: the network or the API server is down.";
+        "429: the API server throttles. 403: a permission is missing, or the optional one to list leases in all namespaces. 409 on statuses: another writer. none: the network or the API server is down.";
     PERMISSIONS_MISSING: Gauge "cronwheel_permissions_missing" ["verb", "resource"]
         "Namespaces in which the account lacks a permission; 1 for a missing cluster-wide permission.",
         "Apply deploy/manifests/rbac.yaml. The log names the namespaces and the consequence; /readyz fails if no Job starts.";
     API_REQUEST_DURATION: Histogram "cronwheel_api_request_duration_seconds" ["verb", "resource"]
-        "Time from handing a request to a connection until its answer. Lists and watches: until the beginning of the answer.",
+        "Time from handing a request to a connection until its answer. Lists, watches and Lease requests: until the beginning of the answer.",
         "The API server or the network is slow. The limit of requests in flight adapts by itself.";
     DISPATCH_BACKLOG: Gauge "cronwheel_dispatch_backlog" ["lane"]
         "Job requests that wait to be sent, by kind of queue.",

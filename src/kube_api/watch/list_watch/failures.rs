@@ -11,11 +11,11 @@ use crate::{
 };
 
 impl<K: Kind> ListWatch<K> {
-    /// Reports a failure. The next step follows after a pause.
+    /// Reports the failure of a request with this verb. The next step follows after a pause.
     ///
     /// A watch at a version that is too old (410) does not indicate an unhealthy server: a list follows soon. A list
     /// whose continue token is too old (410) is begun again, and may meet that every time.
-    pub(super) fn fail(&mut self, error: &kube::Error, next: WatchStep<K::Content>) {
+    pub(super) fn fail(&mut self, verb: &'static str, error: &kube::Error, next: WatchStep<K::Content>) {
         let code = if let kube::Error::Api(status) = error {
             Some(status.code)
         } else {
@@ -41,7 +41,7 @@ impl<K: Kind> ListWatch<K> {
             self.retry.fail();
         }
         let message = error_text(error);
-        self.ready.push_back(WatchItem::Error { message, code });
+        self.ready.push_back(WatchItem::Error { verb, message, code });
         self.next_step = if is_too_old { WatchStep::Begin } else { next };
     }
 }

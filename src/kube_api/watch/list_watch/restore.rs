@@ -30,7 +30,7 @@ impl<K: Kind> ListWatch<K> {
         match self.probe().await {
             Ok(version) if self.is_older_history(version) => {}
             Ok(_) => self.open(through).await,
-            Err(error) => self.fail(&error, WatchStep::Resume { through }),
+            Err(error) => self.fail("list", &error, WatchStep::Resume { through }),
         }
     }
 

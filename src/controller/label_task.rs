@@ -2,14 +2,10 @@
 //! `--alone`, or manually. The leader of shard 0 labels for all shards. The leader of a Job's shard observes the Job
 //! from then on.
 //!
-//! A Job whose label is refused, for example by an admission policy, waits for its next attempt and delays no other
-//! Job.
-//!
 //! Every few seconds the task tries to prove that every Job of a CronJob has its label. The member Leases carry the
 //! proof to all replicas. A replica that takes shards then lists no Jobs without a label, and one that takes shard 0
 //! watches them from the version of the proof.
 
-mod refused;
 mod unlabelled;
 
 use std::{pin::pin, time::Duration};
@@ -18,10 +14,7 @@ use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use prometheus::IntCounter;
 use tokio::sync::watch;
 
-use self::{
-    refused::{PAUSE_MAX, Refused, RefusedJobs},
-    unlabelled::UnlabelledJobs,
-};
+use self::unlabelled::UnlabelledJobs;
 use super::{clock::Clock, latest_proof::LatestProof, recorded_send::send_recorded};
 use crate::{
     coordination::{JobsLabelled, Leadership, WriteLimits},
@@ -31,7 +24,7 @@ use crate::{
         other_controllers::OtherControllers,
         watch::{lists::current_job_version, unlabelled_jobs},
     },
-    shard::{BootInstant, Input, JobRecord, ResourceVersion, Scope, ShardCount, ShardId, ShardTerm},
+    shard::{BootInstant, Input, JobRecord, ResourceVersion, Scope, ShardCount, ShardId, ShardTerm, Uid},
     telemetry::metrics::{ApiCall, ApiMetrics},
 };
 
@@ -77,8 +70,8 @@ pub struct LabelTask {
     pub other_controllers: OtherControllers,
     /// Counter of labelled Jobs.
     pub labelled: IntCounter,
-    /// Counter of Jobs that were dropped because the queue of refused Jobs was full.
-    pub dropped: IntCounter,
+    /// Counter of Jobs that found too many other Jobs without a label.
+    pub overflows: IntCounter,
 }
 
 impl LabelTask {
@@ -140,38 +133,29 @@ impl LabelTask {
         Some(JobsLabelled { at, version })
     }
 
-    /// Labels the Jobs that one list and the watch after it deliver, or the watch from a version. Jobs that were dropped
-    /// or are not known need a new list, so this returns once no other Job waits, or after [`PAUSE_MAX`]. It also returns
-    /// if a proof makes the rest of the list unnecessary.
+    /// Labels the Jobs that one list and the watch after it deliver, or the watch from a version. Returns if another list
+    /// is needed, or if a proof makes the rest of the list unnecessary.
     async fn label_listed(&self, scope: Scope, from: Option<ResourceVersion>) {
         let (client, watch_secs) = (self.client.clone(), self.proves().then_some(PROOF_SECS));
         let mut items = pin!(unlabelled_jobs(client, scope.clone(), self.count, from, watch_secs));
-        let mut in_flight: FuturesUnordered<BoxFuture<'_, Option<Refused>>> = FuturesUnordered::new();
-        let (mut refused, mut unlabelled) = (RefusedJobs::default(), UnlabelledJobs::default());
+        let mut in_flight: FuturesUnordered<BoxFuture<'_, (Uid, bool)>> = FuturesUnordered::new();
+        let mut unlabelled = UnlabelledJobs::new(self.overflows.clone(), self.clock.boot());
         let mut next_target = pin!(self.next_target(&scope));
         let mut proven = pin!(self.latest_proof.arrives());
-        let mut n_dropped: u64 = 0;
-        let mut reported = None;
-        let (begun, list_again_at) = (self.clock.now(), self.clock.boot() + PAUSE_MAX);
+        let (begun, mut reported) = (self.clock.now(), None);
         loop {
-            let is_idle = refused.len() == 0 && in_flight.is_empty();
-            let lacks_some = n_dropped > 0 && (is_idle || self.clock.boot() >= list_again_at);
-            if lacks_some || (is_idle && unlabelled.needs_list()) {
+            let needs_list = unlabelled.needs_list(self.clock.boot());
+            if needs_list && in_flight.is_empty() {
                 return;
             }
-            let has_room = in_flight.len() < LABELS_IN_FLIGHT_MAX;
+            let has_room = !needs_list && in_flight.len() < LABELS_IN_FLIGHT_MAX;
             let is_listing = from.is_none() && self.proves() && !unlabelled.is_complete();
-            let pause = refused.next_at().map(|at| at.since(self.clock.boot()));
+            let pause = unlabelled.next_attempt().map(|at| at.since(self.clock.boot()));
             tokio::select! {
                 biased;
-                Some(left) = in_flight.next() => {
-                    if let Some(job) = left
-                        && !refused.put(job, self.clock.boot())
-                    {
-                        n_dropped += 1;
-                        self.dropped.inc();
-                    }
-                    self.report(refused.len(), n_dropped, &mut reported);
+                Some((uid, is_labelled)) = in_flight.next() => {
+                    unlabelled.note_attempt(&uid, is_labelled, self.clock.boot());
+                    self.report(&unlabelled, &mut reported);
                 }
                 item = items.next(), if has_room => {
                     let Some(item) = item else { return };
@@ -180,12 +164,13 @@ impl LabelTask {
                     }
                     if let Some(job) = self.wanted(item) {
                         self.other_controllers.note_unlabelled(&job, begun, self.clock.now());
-                        let n_refusals = refused.take(&job.uid);
-                        in_flight.push(Box::pin(self.attempt(Refused { job: *job, n_refusals })));
+                        if unlabelled.deliver(&job) {
+                            in_flight.push(Box::pin(self.attempt(*job)));
+                        }
                     }
                 }
                 () = tokio::time::sleep(pause.unwrap_or_default()), if has_room && pause.is_some() => {
-                    if let Some(job) = refused.pop_due(self.clock.boot()) {
+                    if let Some(job) = unlabelled.begin_attempt(self.clock.boot()) {
                         in_flight.push(Box::pin(self.attempt(job)));
                     }
                 }
@@ -201,42 +186,47 @@ impl LabelTask {
     }
 
     /// Logs that Jobs wait for their label, at most once in [`REPORT_INTERVAL`].
-    fn report(&self, n_waiting: usize, n_dropped: u64, reported: &mut Option<BootInstant>) {
+    fn report(&self, unlabelled: &UnlabelledJobs, reported: &mut Option<BootInstant>) {
         let now = self.clock.boot();
-        if n_waiting == 0 || reported.is_some_and(|at| now.since(at) < REPORT_INTERVAL) {
+        if reported.is_some_and(|at| now.since(at) < REPORT_INTERVAL) {
             return;
         }
-        *reported = Some(now);
-        tracing::warn!(
-            n_waiting,
-            n_dropped,
-            "Jobs could not be labelled with their shard and are retried"
-        );
+        let n_waiting = unlabelled.n_refused();
+        if n_waiting > 0 {
+            *reported = Some(now);
+            tracing::warn!(n_waiting, "Jobs could not be labelled with their shard and are retried");
+        }
     }
 
-    /// Makes one attempt to label a Job. Returns the Job if the attempt is to be repeated; `None` if it has the label, is
-    /// gone, or must not be labelled by this replica.
-    async fn attempt(&self, Refused { job, n_refusals }: Refused) -> Option<Refused> {
-        let (cron_job, limits) = (job.controller.as_ref()?, self.limits()?);
+    /// Makes one attempt to label a Job. Returns whether it succeeded, or the Job is gone.
+    async fn attempt(&self, job: JobRecord) -> (Uid, bool) {
+        let is_labelled = self.label(&job).await;
+        (job.uid, is_labelled)
+    }
+
+    async fn label(&self, job: &JobRecord) -> bool {
+        // Without leadership the task ends soon, unless the leadership returns before.
+        let (Some(cron_job), Some(limits)) = (&job.controller, self.limits()) else {
+            return false;
+        };
         let shard = self.count.shard_of(cron_job);
         let (key, value) = (self.count.label_key(), self.count.label_value(shard));
         let api = self.api.with_limits(&limits);
-        let request = api.label_job(&job, &key, &value);
+        let request = api.label_job(job, &key, &value);
         let (answered, _) = send_recorded(&self.clock, &self.api_metrics, ApiCall::LabelJob, request).await;
         let message = match answered.answer {
             Answer::Outcome(LabelOutcome::Labelled) => {
                 self.labelled.inc();
-                return None;
+                return true;
             }
-            Answer::Outcome(LabelOutcome::Gone) => return None,
+            Answer::Outcome(LabelOutcome::Gone) => return true,
             Answer::Outcome(LabelOutcome::Failed { message, .. })
             | Answer::Throttled { message, .. }
             | Answer::Unavailable { message, .. } => message,
         };
         let (namespace, name) = (&*job.namespace, &*job.name);
         tracing::debug!(namespace, name, message, "Job not labelled, it is tried again");
-        let n_refusals = n_refusals.saturating_add(1);
-        Some(Refused { job, n_refusals })
+        false
     }
 
     /// Returns the Job in an item of the watch, if a CronJob controls it.
@@ -251,3 +241,6 @@ impl LabelTask {
         job.controller.is_some().then_some(job)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -70,7 +70,7 @@ impl Session {
             latest_proof,
             other_controllers: self.metrics.other_controllers.clone(),
             labelled: self.metrics.election.labelled.clone(),
-            dropped: self.metrics.election.labels_dropped.clone(),
+            overflows: self.metrics.election.label_overflows.clone(),
         };
         let channels = LifecycleChannels {
             commands,

@@ -156,8 +156,8 @@ pub struct ElectionMetrics {
     pub overlapping: IntGauge,
     /// Jobs that lacked the label of their shard.
     pub labelled: IntCounter,
-    /// Refused Jobs without a label that were dropped because their queue was full.
-    pub labels_dropped: IntCounter,
+    /// Jobs that found too many other Jobs without a label.
+    pub label_overflows: IntCounter,
 }
 
 /// The handles of all metrics, and their registry.
@@ -291,7 +291,7 @@ impl Register<'_> {
         }
     }
 
-    fn election(&self, api: ApiMetrics, labels_dropped: IntCounter) -> ElectionMetrics {
+    fn election(&self, api: ApiMetrics, label_overflows: IntCounter) -> ElectionMetrics {
         let durations = self.histograms(&table::HANDOVER_DURATION, HANDOVER_BUCKETS);
         ElectionMetrics {
             api,
@@ -303,7 +303,7 @@ impl Register<'_> {
             rejoins: self.counter(&table::LEASE_REJOINS),
             overlapping: self.gauge(&table::INSTALLATIONS_OVERLAPPING),
             labelled: self.counter(&table::JOBS_LABELLED),
-            labels_dropped,
+            label_overflows,
         }
     }
 

@@ -1,37 +1,79 @@
-//! The Jobs of CronJobs that lack the label of their shard, as the watch delivers them, and the proof that there are none.
+//! The Jobs of CronJobs that lack the label of their shard, as the watch delivers them: the next attempt to label each of
+//! them, and the proof that there are none.
+//!
+//! A Job stays here until the watch reports that it has its label or is gone. A Job whose label is refused is tried again
+//! later, so that it delays no other Job.
 //!
 //! A proof begins with a version that was read from the quorum of etcd. It is complete when the watch has reached that
 //! version, and every Job of a CronJob that it delivered until then has its label or is gone. Jobs of no CronJob take
 //! no memory.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeMap, time::Duration};
+
+use prometheus::IntCounter;
 
 use crate::{
     coordination::JobsLabelled,
     kube_api::WatchItem,
     shard::{
-        Input, ResourceVersion, Uid,
+        BootInstant, Input, JobRecord, ResourceVersion, Uid,
+        back_off::BackOff,
         input::{WatchStage, WatchUpdate},
     },
 };
 
-/// Maximum number of known Jobs. Beyond it nothing is proved until the next list. With 36 characters each, they take
-/// less than half a mebibyte.
+/// Maximum number of known Jobs. A Job beyond it gets one attempt, and another one from the next list. Until that list
+/// nothing is proved. With names of maximum length, the known Jobs take about 2 MiB.
 const UNLABELLED_MAX: usize = 4096;
 
+/// Pause after the first failed attempt. Each further one doubles it.
+const PAUSE_MIN: Duration = Duration::from_millis(250);
+
+/// Maximum pause: a policy that always refuses costs one request per Job in this time. After the same time, Jobs beyond
+/// [`UNLABELLED_MAX`] are listed again.
+const PAUSE_MAX: Duration = Duration::from_mins(5);
+
+const PAUSES: BackOff = BackOff {
+    first: PAUSE_MIN,
+    longest: PAUSE_MAX,
+};
+
 /// The Jobs of CronJobs without a label in one scope.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct UnlabelledJobs {
-    uids: BTreeSet<Uid>,
-    /// Whether there are Jobs that are not in `uids`.
+    jobs: BTreeMap<Uid, UnlabelledJob>,
+    /// Whether there are Jobs that are not in `jobs`.
     is_overflowed: bool,
+    /// The number of such Jobs.
+    overflows: IntCounter,
     /// Whether the watch follows a complete list, or a proof.
     is_complete: bool,
     /// The version to reach for the next proof.
     target: Option<JobsLabelled>,
+    /// The instant from which Jobs that are not in `jobs` do not wait for those that are.
+    list_again_at: BootInstant,
+}
+
+#[derive(Debug)]
+struct UnlabelledJob {
+    job: JobRecord,
+    n_failures: u32,
+    /// The instant of the next attempt; `None` during one.
+    next_attempt: Option<BootInstant>,
 }
 
 impl UnlabelledJobs {
+    pub(super) fn new(overflows: IntCounter, now: BootInstant) -> UnlabelledJobs {
+        UnlabelledJobs {
+            jobs: BTreeMap::new(),
+            is_overflowed: false,
+            overflows,
+            is_complete: false,
+            target: None,
+            list_again_at: now + PAUSE_MAX,
+        }
+    }
+
     /// Sets the version to reach. A later one replaces it, so that a proof is as new as possible.
     pub(super) fn aim_at(&mut self, current: JobsLabelled) {
         self.target = Some(current);
@@ -42,17 +84,74 @@ impl UnlabelledJobs {
         self.is_complete
     }
 
-    /// Whether only another list can show all Jobs without a label.
-    pub(super) fn needs_list(&self) -> bool {
-        self.is_complete && self.is_overflowed && self.uids.is_empty()
+    /// Whether Jobs that are not known need another list: once no known Job waits, and at the latest after [`PAUSE_MAX`].
+    pub(super) fn needs_list(&self, now: BootInstant) -> bool {
+        self.is_complete && self.is_overflowed && (self.jobs.is_empty() || now >= self.list_again_at)
     }
 
-    /// Records an item of the watch. Returns the proof if this item completes one.
+    /// Records a Job of a CronJob that the watch delivers. Returns whether its first attempt begins.
+    pub(super) fn deliver(&mut self, job: &JobRecord) -> bool {
+        if let Some(known) = self.jobs.get_mut(&job.uid) {
+            known.job = job.clone();
+            return false;
+        }
+        if self.jobs.len() < UNLABELLED_MAX {
+            let new = UnlabelledJob {
+                job: job.clone(),
+                n_failures: 0,
+                next_attempt: None,
+            };
+            self.jobs.insert(job.uid.clone(), new);
+        } else {
+            self.is_overflowed = true;
+            self.overflows.inc();
+        }
+        true
+    }
+
+    /// Records an attempt that ended. A Job that has its label now waits as well, until the watch reports that.
+    pub(super) fn note_attempt(&mut self, uid: &Uid, is_labelled: bool, now: BootInstant) {
+        if let Some(known) = self.jobs.get_mut(uid) {
+            known.n_failures = if is_labelled {
+                0
+            } else {
+                known.n_failures.saturating_add(1)
+            };
+            let pause = if is_labelled {
+                PAUSE_MAX
+            } else {
+                PAUSES.after(known.n_failures)
+            };
+            known.next_attempt = Some(now + pause);
+        }
+    }
+
+    /// Returns the number of Jobs whose label was refused.
+    pub(super) fn n_refused(&self) -> usize {
+        self.jobs.values().filter(|known| known.n_failures > 0).count()
+    }
+
+    /// Returns the instant of the next attempt.
+    pub(super) fn next_attempt(&self) -> Option<BootInstant> {
+        self.jobs.values().filter_map(|known| known.next_attempt).min()
+    }
+
+    /// Begins the attempt that has been due for the longest time.
+    pub(super) fn begin_attempt(&mut self, now: BootInstant) -> Option<JobRecord> {
+        let waiting = self.jobs.values_mut().filter(|known| known.next_attempt.is_some());
+        let first = waiting.min_by_key(|known| known.next_attempt)?;
+        first.next_attempt.take_if(|at| *at <= now)?;
+        Some(first.job.clone())
+    }
+
+    /// Records an item of the watch, except Jobs that it delivers. Returns the proof if this item completes one.
     pub(super) fn observe(&mut self, item: &WatchItem) -> Option<JobsLabelled> {
         match item {
-            WatchItem::Input(Input::JobApplied(job)) if job.controller.is_some() => self.insert(&job.uid),
             WatchItem::Input(Input::JobUnselected(uid)) => {
-                self.uids.remove(uid);
+                self.jobs.remove(uid);
+            }
+            WatchItem::Input(Input::JobApplied(job)) if job.controller.is_none() => {
+                self.jobs.remove(&job.uid);
             }
             WatchItem::Input(Input::WatchUpdated(update)) => return self.follow(update),
             WatchItem::Input(_)
@@ -66,21 +165,12 @@ impl UnlabelledJobs {
         None
     }
 
-    fn insert(&mut self, uid: &Uid) {
-        if self.uids.len() < UNLABELLED_MAX || self.uids.contains(uid) {
-            self.uids.insert(uid.clone());
-        } else {
-            self.is_overflowed = true;
-        }
-    }
-
     fn follow(&mut self, update: &WatchUpdate) -> Option<JobsLabelled> {
         match update.stage {
             WatchStage::ListBegun => {
-                *self = UnlabelledJobs {
-                    target: self.target,
-                    ..UnlabelledJobs::default()
-                };
+                self.jobs.clear();
+                self.is_overflowed = false;
+                self.is_complete = false;
                 None
             }
             WatchStage::Watching(version) => {
@@ -93,7 +183,7 @@ impl UnlabelledJobs {
 
     /// Returns the proof if the watch, which has reached `through`, has reached the target and no Job lacks its label.
     fn prove(&mut self, through: ResourceVersion) -> Option<JobsLabelled> {
-        let is_none_left = self.uids.is_empty() && !self.is_overflowed;
+        let is_none_left = self.jobs.is_empty() && !self.is_overflowed;
         let target = self
             .target
             .take_if(|target| is_none_left && target.version <= through)?;
@@ -105,136 +195,4 @@ impl UnlabelledJobs {
 }
 
 #[cfg(test)]
-mod tests {
-    use jiff::Timestamp;
-
-    use super::*;
-    use crate::shard::{JobRecord, Scope, ShardLabels, ShardSet, WatchedResource};
-
-    const AT: &str = "2026-05-05T12:00:00Z";
-
-    fn at() -> Timestamp {
-        AT.parse().unwrap()
-    }
-
-    fn target(version: u64) -> JobsLabelled {
-        let version = ResourceVersion(version);
-        JobsLabelled { at: at(), version }
-    }
-
-    fn stage(stage: WatchStage) -> WatchItem {
-        WatchItem::Input(Input::WatchUpdated(Box::new(WatchUpdate {
-            resource: WatchedResource::Jobs,
-            scope: Scope::Cluster,
-            shards: ShardSet::EVERY,
-            stage,
-        })))
-    }
-
-    fn reached(version: u64) -> WatchItem {
-        stage(WatchStage::Watching(ResourceVersion(version)))
-    }
-
-    fn job(name: &str, cron_job: Option<&str>) -> WatchItem {
-        WatchItem::Input(Input::JobApplied(Box::new(JobRecord {
-            uid: Uid::new(name),
-            namespace: "default".into(),
-            name: name.into(),
-            resource_version: ResourceVersion(1),
-            controller: cron_job.map(Uid::new),
-            scheduled: None,
-            finish: None,
-            started: None,
-            completed: None,
-            shard_labels: ShardLabels::default(),
-        })))
-    }
-
-    fn left(name: &str) -> WatchItem {
-        WatchItem::Input(Input::JobUnselected(Uid::new(name)))
-    }
-
-    /// Observes items. Returns the version of the proof that the last one completes; none before it may.
-    fn observe_all(jobs: &mut UnlabelledJobs, items: Vec<WatchItem>) -> Option<u64> {
-        let mut proofs = items.iter().map(|item| jobs.observe(item)).collect::<Vec<_>>();
-        let last = proofs.pop().flatten();
-        assert!(proofs.iter().all(Option::is_none), "{proofs:?}");
-        last.map(|proof| {
-            assert_eq!(proof.at, at());
-            proof.version.0
-        })
-    }
-
-    #[test]
-    fn a_proof_has_the_version_that_the_watch_has_reached() {
-        let mut jobs = UnlabelledJobs::default();
-        assert_eq!(observe_all(&mut jobs, vec![reached(10)]), None, "nothing to reach");
-        jobs.aim_at(target(20));
-        assert_eq!(observe_all(&mut jobs, vec![reached(19)]), None);
-        assert_eq!(observe_all(&mut jobs, vec![reached(25)]), Some(25));
-        assert_eq!(observe_all(&mut jobs, vec![reached(26)]), None, "once for a target");
-        jobs.aim_at(target(26));
-        assert_eq!(observe_all(&mut jobs, vec![reached(26)]), Some(26));
-    }
-
-    #[test]
-    fn nothing_is_proved_before_the_list_is_complete() {
-        let mut jobs = UnlabelledJobs::default();
-        jobs.aim_at(target(5));
-        let begun = stage(WatchStage::ListBegun);
-        let done = stage(WatchStage::ListDone);
-        assert_eq!(observe_all(&mut jobs, vec![begun, job("foreign", None), done]), None);
-        assert_eq!(observe_all(&mut jobs, vec![reached(9)]), Some(9));
-    }
-
-    #[test]
-    fn an_unlabelled_job_prevents_the_proof_until_it_is_gone() {
-        let mut jobs = UnlabelledJobs::default();
-        jobs.aim_at(target(5));
-        let items = vec![job("hello-1", Some("hello")), reached(9), reached(10), left("hello-1")];
-        assert_eq!(observe_all(&mut jobs, items), None);
-        assert_eq!(observe_all(&mut jobs, vec![reached(11)]), Some(11));
-        jobs.aim_at(target(12));
-        let again = vec![
-            stage(WatchStage::ListBegun),
-            job("hello-2", Some("hello")),
-            stage(WatchStage::ListDone),
-            reached(20),
-        ];
-        assert_eq!(observe_all(&mut jobs, again), None, "a list is as good as an event");
-        let relisted = vec![stage(WatchStage::ListBegun), stage(WatchStage::ListDone), reached(30)];
-        assert_eq!(observe_all(&mut jobs, relisted), Some(30), "it is gone");
-    }
-
-    #[test]
-    fn jobs_without_a_cron_job_are_ignored() {
-        let mut jobs = UnlabelledJobs::default();
-        for number in 0..2 * UNLABELLED_MAX {
-            assert_eq!(jobs.observe(&job(&number.to_string(), None)), None);
-        }
-        assert_eq!(jobs.uids.len(), 0);
-        jobs.aim_at(target(5));
-        assert_eq!(observe_all(&mut jobs, vec![reached(5)]), Some(5));
-    }
-
-    #[test]
-    fn an_overflow_of_unlabelled_jobs_prevents_proofs_until_a_relist() {
-        let mut jobs = UnlabelledJobs::default();
-        jobs.aim_at(target(5));
-        for number in 0..=UNLABELLED_MAX {
-            jobs.observe(&job(&number.to_string(), Some("hello")));
-        }
-        assert_eq!(jobs.uids.len(), UNLABELLED_MAX);
-        jobs.observe(&job("0", Some("hello")));
-        assert_eq!(observe_all(&mut jobs, vec![reached(6)]), None);
-        assert!(!jobs.needs_list(), "they are being labelled");
-        for number in 0..=UNLABELLED_MAX {
-            jobs.observe(&left(&number.to_string()));
-        }
-        assert_eq!(observe_all(&mut jobs, vec![reached(7)]), None);
-        assert!(jobs.needs_list());
-        jobs.observe(&stage(WatchStage::ListBegun));
-        assert!(!jobs.needs_list());
-        assert_eq!(observe_all(&mut jobs, vec![reached(8)]), Some(8));
-    }
-}
+mod tests;

@@ -84,7 +84,7 @@ table! {
         "At its minimum: the API server throttles cronwheel. Look at its priority and fairness configuration.";
     QUEUE_OVERFLOWS: Counter "cronwheel_queue_overflows_total" ["queue"]
         "Requests that found their queue full and are retried later.",
-        "More CronJobs than one replica can serve, or a long outage of the API server. Queue labels: an admission policy refuses the label of the shard.";
+        "More CronJobs than one replica can serve, or a long outage of the API server. Queue labels: thousands of Jobs lack the label of their shard, as after a migration, or because an admission policy refuses it.";
     STATUS_PENDING: Gauge "cronwheel_status_pending" []
         "Status writes that wait, merged per CronJob.",
         "Rises in a burst, since statuses wait behind creates. If it does not fall, the API server is slow or down.";

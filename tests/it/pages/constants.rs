@@ -30,7 +30,6 @@ const PARTS: &[(&str, &[&str])] = &[
             "controller/event_task/budget.rs",
             "controller/event_task/delivery.rs",
             "controller/label_task.rs",
-            "controller/label_task/refused.rs",
             "controller/label_task/unlabelled.rs",
         ],
     ),

@@ -160,6 +160,7 @@ fn job(number: u32, run: u32) -> JobRecord {
         finish: Some(cronwheel::shard::Finish::Failed),
         started: Some(slot),
         completed: Some(slot),
+        is_created_by_cronwheel: false,
         shard_labels: ShardLabels::of(ShardCount::default(), ShardId(0)),
     }
 }

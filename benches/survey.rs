@@ -200,6 +200,7 @@ impl Population {
             finish: Some(if is_failed { Finish::Failed } else { Finish::Complete }),
             started: Some(slot - since_start),
             completed: Some(slot),
+            is_created_by_cronwheel: false,
             shard_labels: ShardLabels::of(ShardCount::default(), ShardId(0)),
         }
     }

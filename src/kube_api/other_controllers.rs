@@ -33,7 +33,7 @@ const REMEDY: &str = "only one may run these CronJobs: append ,-cronjob-controll
 pub enum Evidence {
     /// Another field manager wrote the status of a CronJob.
     StatusWrite,
-    /// A Job of a slot lacks the label that cronwheel creates Jobs with.
+    /// A Job of a slot has neither the label nor the annotation that cronwheel creates Jobs with.
     Job,
 }
 
@@ -118,13 +118,14 @@ impl OtherControllers {
         });
     }
 
-    /// Takes note of a Job without the label that cronwheel creates Jobs with, unless it is a manual run or its slot is
-    /// in the future.
+    /// Takes note of a Job without the label of its shard, unless cronwheel created it and something else removed the
+    /// label, it is a manual run, or its slot is in the future.
     pub fn note_unlabelled(&self, job: &JobRecord, since: Timestamp, now: Timestamp) {
         let minutes = job.name.rsplit_once('-').and_then(|(_, minutes)| minutes.parse().ok());
         if let (Some(_), Some(slot)) = (&job.controller, job.scheduled)
             && (since..now + AHEAD_MAX).contains(&slot)
             && minutes == Some(slot.as_second() / 60)
+            && !job.is_created_by_cronwheel
         {
             self.note(Evidence::Job, slot, || {
                 format!("created Job {}/{}", job.namespace, job.name)
@@ -244,6 +245,7 @@ mod tests {
             finish: None,
             started: None,
             completed: None,
+            is_created_by_cronwheel: false,
             shard_labels: ShardLabels::default(),
         }
     }
@@ -254,13 +256,18 @@ mod tests {
     }
 
     #[test]
-    fn an_unlabelled_job_of_a_slot_is_evidence_and_a_manual_run_is_not() {
+    fn an_unlabelled_job_of_a_slot_is_evidence_unless_cronwheel_created_it() {
         let others = OtherControllers::default();
         others.begin(at("10:00:00"));
         let note = |job: &JobRecord, since| others.note_unlabelled(job, at(since), at("10:01:00"));
         let slot = at("10:01:00");
         note(&unlabelled_job("report-manual", None), "10:00:00");
         note(&unlabelled_job("report-7", Some(slot)), "10:00:00");
+        let unlabelled_later = JobRecord {
+            is_created_by_cronwheel: true,
+            ..job_of_slot(slot)
+        };
+        note(&unlabelled_later, "10:00:00");
         // This replica did not lead the shard that labels Jobs yet.
         note(&job_of_slot(slot), "10:02:00");
         assert!(texts(&others, "10:01:00").is_empty());

@@ -193,6 +193,8 @@ pub struct JobRecord {
     pub started: Option<Timestamp>,
     /// `status.completionTime`, of a Job with a condition `Complete` that is true (B-5.1).
     pub completed: Option<Timestamp>,
+    /// Whether cronwheel created it, as an annotation of replicas that share CronJobs says.
+    pub is_created_by_cronwheel: bool,
     /// The shards named by its labels.
     pub shard_labels: ShardLabels,
 }

@@ -242,6 +242,7 @@ impl<'a> Trial<'a> {
             finish: None,
             started: None,
             completed: None,
+            is_created_by_cronwheel: true,
             shard_labels: ShardLabels::default(),
         }))
     }

@@ -66,6 +66,7 @@ fn job(owner: &CronJobRecord, slot: Timestamp) -> JobRecord {
         finish: None,
         started: Some(slot),
         completed: None,
+        is_created_by_cronwheel: false,
         shard_labels: ShardLabels::of(count(), shard_of(owner)),
     }
 }

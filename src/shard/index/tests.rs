@@ -32,6 +32,7 @@ fn job(number: u64, owner: Option<u64>) -> JobRecord {
         finish: None,
         started: None,
         completed: None,
+        is_created_by_cronwheel: false,
         shard_labels: ShardLabels::default(),
     }
 }

@@ -135,6 +135,7 @@ impl ShardState {
                     finish: None,
                     started: None,
                     completed: None,
+                    is_created_by_cronwheel: true,
                     shard_labels: shard_labels.clone(),
                 };
                 let uid = job.uid.clone();

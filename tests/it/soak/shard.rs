@@ -216,6 +216,7 @@ impl Cluster {
             finish: Some(Finish::Complete),
             started: Some(self.now),
             completed: Some(self.now),
+            is_created_by_cronwheel: false,
             shard_labels: ShardLabels::default(),
         })));
     }

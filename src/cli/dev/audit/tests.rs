@@ -38,6 +38,7 @@ fn job(uid: &str, slot: &str, finish: Option<Finish>) -> Input {
         finish,
         started: None,
         completed: None,
+        is_created_by_cronwheel: false,
         shard_labels: ShardLabels::default(),
     }))
 }

@@ -40,6 +40,7 @@ fn job(name: &str, cron_job: Option<&str>) -> WatchItem {
         finish: None,
         started: None,
         completed: None,
+        is_created_by_cronwheel: false,
         shard_labels: ShardLabels::default(),
     })))
 }

@@ -10,7 +10,7 @@ use super::{
     metadata::Head,
 };
 use crate::{
-    kube_api::objects::encode::SCHEDULED_TIMESTAMP_ANNOTATION,
+    kube_api::objects::encode::{CREATED_UNDER_ANNOTATION, SCHEDULED_TIMESTAMP_ANNOTATION},
     shard::{Finish, JobRecord, SHARD_LABEL_PREFIX, ShardLabels, Uid},
 };
 
@@ -50,11 +50,18 @@ fn record(metadata: RawMetadata<'_>, status: Field<RawStatus<'_>>) -> Result<Job
         finish: None,
         started: None,
         completed: None,
+        is_created_by_cronwheel: false,
         shard_labels: metadata.labels.if_read().unwrap_or_default().0,
     };
     // A Job without a CronJob needs no other field.
     if record.controller.is_some() {
-        record.scheduled = scheduled(metadata.annotations);
+        let annotations = metadata.annotations.if_read().unwrap_or_default();
+        // Any user may have written the annotations.
+        record.scheduled = annotations
+            .scheduled_timestamp
+            .time("metadata.annotations")
+            .unwrap_or_default();
+        record.is_created_by_cronwheel = annotations.created_under.if_read().is_some();
         read_status(&mut record, status)?;
     }
     Ok(record)
@@ -129,19 +136,11 @@ fn controller(references: Field<Vec<Field<OwnerReference<'_>>>>) -> Result<Optio
 }
 
 object! {
-    /// The one annotation that is read (B-11.3).
+    /// The slot (B-11.3), and the term of the replica that created the Job.
     struct Annotations<'a> {
         SCHEDULED_TIMESTAMP_ANNOTATION => scheduled_timestamp: Field<Cow<'a, str>>,
+        CREATED_UNDER_ANNOTATION => created_under: Field<Cow<'a, str>>,
     }
-}
-
-/// Returns the instant in the annotation, which any user may have written.
-fn scheduled(annotations: Field<Annotations<'_>>) -> Option<jiff::Timestamp> {
-    annotations
-        .if_read()?
-        .scheduled_timestamp
-        .time("metadata.annotations")
-        .ok()?
 }
 
 object! {

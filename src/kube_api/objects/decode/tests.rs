@@ -389,7 +389,8 @@ fn shard_labels_of_a_job_are_decoded() {
 fn a_job_is_decoded() {
     let text = job_text(
         OWNER,
-        r#"{"a":"b","batch.kubernetes.io/cronjob-scheduled-timestamp":"2026-03-01T01:05:00+01:00"}"#,
+        r#"{"a":"b","batch.kubernetes.io/cronjob-scheduled-timestamp":"2026-03-01T01:05:00+01:00",
+            "cronwheel.dev/created-under":"3/7/1"}"#,
         r#"{"startTime":"2026-03-01T00:05:01Z","completionTime":"2026-03-01T00:05:09Z","conditions":[
             {"type":"SuccessCriteriaMet","status":"True"},{"type":"Complete","status":"True"}],"ready":0}"#,
     );
@@ -405,6 +406,7 @@ fn a_job_is_decoded() {
             finish: Some(Finish::Complete),
             started: Some(time("2026-03-01T00:05:01Z")),
             completed: Some(time("2026-03-01T00:05:09Z")),
+            is_created_by_cronwheel: true,
             shard_labels: ShardLabels::default(),
         }
     );

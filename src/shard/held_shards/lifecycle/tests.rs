@@ -106,6 +106,7 @@ fn job(slot: Timestamp, version: u64) -> JobRecord {
         finish: None,
         started: Some(slot),
         completed: None,
+        is_created_by_cronwheel: false,
         shard_labels: ShardLabels::of(count(), Bucket::of(&record().identity.uid).shard(count())),
     }
 }

@@ -83,6 +83,7 @@ pub(super) fn job(owner: &str, slot: &str) -> JobRecord {
         finish: None,
         started: Some(slot),
         completed: None,
+        is_created_by_cronwheel: false,
         shard_labels: ShardLabels::of(count(), ShardId(0)),
     }
 }

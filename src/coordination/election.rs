@@ -158,7 +158,7 @@ impl Election {
         match input {
             ElectionInput::Listed { requested_at, list } => self.listed(requested_at, &list, now),
             ElectionInput::Applied(record) => {
-                self.view.apply(&record, now);
+                self.view.apply(&record, None, now);
                 self.view.observe_version(record.resource_version);
                 self.observe_own_renewal(&record, now);
             }

@@ -154,8 +154,6 @@ impl Holder {
 /// A member's Lease.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MemberLease {
-    /// Its resourceVersion.
-    pub resource_version: ResourceVersion,
     /// The current incarnation in the Pod; none after the member left or was evicted.
     pub holder: Holder,
     /// Seconds without a change after which the member may be evicted.
@@ -193,7 +191,6 @@ impl MemberLease {
         let number = |name: &str| text(name).and_then(|text| text.parse::<u64>().ok());
         let sets = |name: &str| ShardSet::from_hex(text(name)?, count);
         MemberLease {
-            resource_version: record.resource_version,
             holder: Holder::parse(&record.holder),
             duration_secs: record.duration_secs,
             renewed_at: record.renewed_at,
@@ -223,7 +220,6 @@ impl MemberLease {
     /// Whether `other` differs from this Lease only in the fields that every renewal changes.
     pub(super) fn is_renewed_by(&self, other: &MemberLease) -> bool {
         let same_but = MemberLease {
-            resource_version: self.resource_version,
             renewed_at: self.renewed_at,
             renewal: self.renewal,
             jobs_labelled: self.jobs_labelled,

@@ -8,7 +8,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use super::{Adoption, Election, LeaseKey, Purpose, lease_view::SeenShard, members::Placed};
+use super::{Adoption, Election, LeaseKey, Purpose, lease_view::Seen, members::Placed};
 use crate::{
     coordination::{Acceptance, Holder, LeaseWrite, ShardLease, annotation},
     shard::{BootInstant, ShardId, Term},
@@ -44,16 +44,17 @@ impl Election {
         self.view.shards().filter_map(with_vacancy).collect()
     }
 
-    fn vacancy(&self, shard: ShardId, seen: &SeenShard) -> Option<Vacancy> {
+    fn vacancy(&self, shard: ShardId, seen: &Seen<ShardLease>) -> Option<Vacancy> {
         let vacancy = |since, adoption| Some(Vacancy { since, adoption });
         // The holder may be an incarnation that this replica has not observed.
         if self.guards().whole_view && !self.view.has_observed(seen.version) {
             return None;
         }
+        if self.recreating.contains(shard) {
+            return vacancy(seen.changed_at, Adoption::Recreated);
+        }
         let Some(lease) = &seen.lease else {
-            return if self.recreating.contains(shard) {
-                vacancy(seen.changed_at, Adoption::Recreated)
-            } else if self.view.is_genesis && seen.last_term == Term(0) {
+            return if self.view.is_genesis && self.view.last_term(shard) == Term(0) {
                 vacancy(seen.changed_at, Adoption::First)
             } else {
                 let duration = self.view.duration_max().max(self.config.timing.evict_after);
@@ -66,20 +67,21 @@ impl Election {
             Holder::Unknown(_) => return vacancy(seen.changed_at + duration, Adoption::Crashed),
             Holder::Member(holder) => holder,
         };
-        let Some(member) = self.view.members.get(&holder.pod_uid) else {
-            let absent_since = self.view.absent_since(&holder.pod_uid)?;
-            return vacancy(absent_since.max(seen.changed_at) + duration, Adoption::Crashed);
+        let seen_member = self.view.seen_member(&holder.pod_uid);
+        let Some((seen_member, member)) = seen_member.and_then(|seen| Some((seen, seen.lease.as_ref()?))) else {
+            let gone_since = seen_member.map_or(seen.changed_at, |member| member.changed_at.max(seen.changed_at));
+            return vacancy(gone_since + duration, Adoption::Crashed);
         };
-        if member.lease.holder.is(holder) {
+        if member.holder.is(holder) {
             return None;
         }
-        let has_left = member.lease.holder == Holder::Nobody && member.lease.is_draining;
+        let has_left = member.holder == Holder::Nobody && member.is_draining;
         let adoption = if has_left {
             Adoption::Released
         } else {
             Adoption::Crashed
         };
-        vacancy(member.holder_since.max(seen.changed_at), adoption)
+        vacancy(seen_member.holder_since.max(seen.changed_at), adoption)
     }
 
     fn waited(&self, duration: Duration) -> Duration {
@@ -129,7 +131,7 @@ impl Election {
         let seen = self.view.shard(shard);
         // Members that know the term of the deleted Lease come first, so that the next term follows it.
         let is_gone = vacancy.adoption == Adoption::Crashed && seen.lease.is_none();
-        let is_term_unknown = is_gone && seen.last_term == Term(0);
+        let is_term_unknown = is_gone && self.view.last_term(shard) == Term(0);
         let n_before = if is_term_unknown { placed.pod_uids.len() } else { 0 };
         let turn = u32::try_from(turn + n_before).unwrap_or(u32::MAX);
         let at = vacancy.since + self.config.timing.stagger * turn;
@@ -140,19 +142,21 @@ impl Election {
     /// continue at the seconds of the clock, and no shard changes its leader often enough to overtake them. If the
     /// clock is behind the last known term of the shard, or of any shard if that one is unknown, terms continue far
     /// above it.
-    fn next_term(&self, seen: &SeenShard, adoption: Adoption) -> Term {
-        let last = match &seen.lease {
+    fn next_term(&self, shard: ShardId, adoption: Adoption) -> Term {
+        let last = match self.view.lease(shard) {
             Some(lease) => lease.term,
             None if adoption == Adoption::First => Term(0),
-            None => self.unseen_term(seen.last_term),
+            None => self.unseen_term(self.view.last_term(shard)),
         };
         Term(last.0 + 1)
     }
 
     fn unseen_term(&self, last: Term) -> Term {
-        let of_others = || self.view.shards().map(|(_, other)| other.last_term).max();
-        let last = Some(last).filter(|last| *last > Term(0)).or_else(of_others);
-        let last = last.unwrap_or(Term(0));
+        let last = if last > Term(0) {
+            last
+        } else {
+            self.view.last_term_of_any()
+        };
         let by_the_clock = self.term_by_the_clock();
         if last == Term(0) || last < by_the_clock {
             by_the_clock
@@ -163,17 +167,15 @@ impl Election {
 
     /// The seconds of this replica's last renewal, by its own clock. A replica with a wrong clock owns no shards.
     fn term_by_the_clock(&self) -> Term {
-        let ours = self.view.members.get(&self.config.pod_uid);
-        let renewed_at = ours.and_then(|seen| seen.lease.renewed_at);
+        let renewed_at = self.view.member(&self.config.pod_uid).and_then(|ours| ours.renewed_at);
         let seconds = renewed_at.map_or(0, |at| at.as_second() - TERM_SECONDS_BEGIN);
         Term(u64::try_from(seconds).unwrap_or(0))
     }
 
     /// Takes a shard, in the term after the last observed one.
     fn take(&mut self, shard: ShardId, adoption: Adoption, now: BootInstant) {
-        let seen = self.view.shard(shard);
-        let term = self.next_term(seen, adoption);
-        let lease = seen.lease.as_ref();
+        let term = self.next_term(shard, adoption);
+        let lease = self.view.lease(shard);
         let crashes = lease.map_or(0, |lease| self.crashes_after(lease, adoption));
         let is_released = lease.is_some_and(|lease| lease.holder == Holder::Nobody);
         let mut write = LeaseWrite {
@@ -198,11 +200,10 @@ impl Election {
     /// instants are of that leader's clock. A leader without a member Lease does not count.
     fn crashes_after(&self, lease: &ShardLease, adoption: Adoption) -> u32 {
         let crashed = lease.holder.member().filter(|_| adoption == Adoption::Crashed);
-        let Some(member) = crashed.and_then(|crashed| self.view.members.get(&crashed.pod_uid)) else {
+        let Some(member) = crashed.and_then(|crashed| self.view.member(&crashed.pod_uid)) else {
             return lease.crashes;
         };
         let tenure = member
-            .lease
             .renewed_at
             .zip(lease.acquired_at)
             .and_then(|(renewed_at, acquired_at)| Duration::try_from(renewed_at.duration_since(acquired_at)).ok());

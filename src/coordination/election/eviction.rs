@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::{Election, LeaseKey, MemberIdentity, Purpose, lease_view::SeenMember};
+use super::{Election, LeaseKey, MemberIdentity, Purpose, lease_view::Seen};
 use crate::{
-    coordination::{LeaseWrite, annotation},
+    coordination::{LeaseWrite, MemberLease, annotation},
     shard::{BootInstant, fnv1a_64},
 };
 
@@ -13,7 +13,7 @@ impl Election {
     /// come. Silence is measured by this replica's clock, and only while its watch works.
     pub(super) fn evict_silent(&mut self, now: BootInstant) {
         let candidates: Vec<(Box<str>, BootInstant)> = self
-            .other_members()
+            .seen_others()
             .filter_map(|(pod_uid, seen)| Some((pod_uid.into(), self.evictable_at(pod_uid, seen)?)))
             .collect();
         for (pod_uid, at) in candidates {
@@ -37,8 +37,8 @@ impl Election {
 
     /// The instant from which this replica may evict a member; `None` if the member's Lease has no holder, or the
     /// view is not trusted.
-    fn evictable_at(&self, pod_uid: &str, seen: &SeenMember) -> Option<BootInstant> {
-        let victim = seen.lease.holder.member()?;
+    fn evictable_at(&self, pod_uid: &str, seen: &Seen<MemberLease>) -> Option<BootInstant> {
+        let victim = seen.lease.as_ref()?.holder.member()?;
         let turn = self.eviction_turn(pod_uid, victim);
         let at = self.expires_at(seen)? + self.config.timing.stagger * turn;
         Some(at.max(seen.retry_at))
@@ -46,15 +46,15 @@ impl Election {
 
     /// The instant from which the first replica in turn may evict a member; `None` if the member's Lease has no holder,
     /// or the view is not trusted.
-    fn expires_at(&self, seen: &SeenMember) -> Option<BootInstant> {
-        seen.lease.holder.member()?;
+    fn expires_at(&self, seen: &Seen<MemberLease>) -> Option<BootInstant> {
+        let lease = seen.lease.as_ref().filter(|lease| lease.holder.member().is_some())?;
         let silent_since = if self.guards().trusted_watch {
             seen.changed_at.max(self.view.trusted_since?)
         } else {
             seen.changed_at
         };
         let duration = if self.guards().wait_out_duration {
-            Duration::from_secs(seen.lease.duration_secs.into())
+            Duration::from_secs(lease.duration_secs.into())
         } else {
             self.config.timing.renew_interval
         };
@@ -64,16 +64,21 @@ impl Election {
     /// The instant after `now` at which the next member may be evicted by any replica, if the Leases of other members are
     /// not renewed; `None` if there is no such member, or if the view is not trusted.
     pub fn next_eviction(&self, now: BootInstant) -> Option<BootInstant> {
-        let expiries = self.other_members().filter_map(|(_, seen)| self.expires_at(seen));
+        let expiries = self.seen_others().filter_map(|(_, seen)| self.expires_at(seen));
         expiries.filter(|at| *at > now).min()
+    }
+
+    /// All other members as observed, of any installation, with or without a Lease.
+    fn seen_others(&self) -> impl Iterator<Item = (&str, &Seen<MemberLease>)> {
+        self.view.seen_members().filter(|(pod_uid, _)| !self.is_us(pod_uid))
     }
 
     /// The number of members that come before this replica in evicting an incarnation. The order depends on the victim.
     fn eviction_turn(&self, pod_uid: &str, victim: &MemberIdentity) -> u32 {
         let order = |other: &str| fnv1a_64(format!("{other} evicts {victim}").as_bytes());
         let ours = order(&self.config.pod_uid);
-        let is_before = |(other, seen): &(&str, &SeenMember)| {
-            *other != pod_uid && seen.lease.holder.member().is_some() && order(other) < ours
+        let is_before = |(other, lease): &(&str, &MemberLease)| {
+            *other != pod_uid && lease.holder.member().is_some() && order(other) < ours
         };
         let n_before = self.other_members().filter(is_before).count();
         u32::try_from(n_before).unwrap_or(u32::MAX)
@@ -81,7 +86,7 @@ impl Election {
 
     /// Removes the holder from a member's Lease if the Lease is still unchanged.
     pub(super) fn evict(&mut self, victim: &str, now: BootInstant) {
-        let Some(seen) = self.view.members.get(victim) else {
+        let Some(seen) = self.view.seen_member(victim) else {
             return;
         };
         if !self.may_act(now) || self.evictable_at(victim, seen).is_none_or(|at| at > now) {

@@ -1,8 +1,9 @@
 //! The Leases as observed by this replica, and when it observed each change by its own clock.
 //!
-//! A change counts whichever way it arrives: by the watch, a list, or the response to a write. A version older than
-//! the known one is ignored. Timestamps from other replicas' clocks are informational and are never compared with
-//! this replica's clock.
+//! A change counts whichever way it arrives: by the watch, a list, or the answer to a request. A version older than the
+//! known one is ignored. Only the answer to a request that was sent after a deletion was observed counts in any version:
+//! the watch and lists report a Lease that lost its label as deleted, in its present version or a later one.
+//! Timestamps from other replicas' clocks are informational and are never compared with this replica's clock.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,57 +15,113 @@ use crate::{
     shard::{BootInstant, ResourceVersion, ShardCount, ShardId, ShardSet, Term},
 };
 
-/// The number of absent members that are remembered whether they held shards or not: a few rollouts of a large fleet.
-const ABSENT_MAX: usize = 256;
+/// The number of deleted member Leases that are remembered whether they held shards or not: a few rollouts of a large
+/// fleet.
+const DELETED_MAX: usize = 256;
 
-/// A member's Lease as last observed.
+/// A Lease as last observed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct SeenMember {
-    pub(super) lease: MemberLease,
-    /// When the Lease last changed.
-    pub(super) changed_at: BootInstant,
-    /// The instant since which the Lease has had its present holder.
-    pub(super) holder_since: BootInstant,
-    /// The earliest instant of the next attempt to evict the member.
-    pub(super) retry_at: BootInstant,
-}
-
-/// A shard's Lease as last observed.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct SeenShard {
-    pub(super) lease: Option<ShardLease>,
+pub(super) struct Seen<L> {
+    /// The Lease; `None` if it does not exist.
+    pub(super) lease: Option<L>,
     /// The version of the Lease, or of its deletion.
     pub(super) version: ResourceVersion,
     /// The instant at which the Lease last changed, or was found missing.
     pub(super) changed_at: BootInstant,
-    /// The highest observed term of the shard; it outlives the Lease.
-    pub(super) last_term: Term,
-    /// The earliest instant of the next attempt.
+    /// The instant since which the Lease has had its present holder.
+    pub(super) holder_since: BootInstant,
+    /// The earliest instant of the next attempt to take the shard, or to evict the member.
     pub(super) retry_at: BootInstant,
 }
 
-/// The absence of a member's Lease.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Absence {
-    since: BootInstant,
-    version: ResourceVersion,
+/// The content of a Lease of either kind.
+pub(super) trait Content {
+    fn holder(&self) -> &Holder;
+
+    /// Whether placement depends on none of the changes from this content to a later one.
+    fn is_renewed_by(&self, later: &Self) -> bool;
+}
+
+impl Content for MemberLease {
+    fn holder(&self) -> &Holder {
+        &self.holder
+    }
+
+    fn is_renewed_by(&self, later: &MemberLease) -> bool {
+        MemberLease::is_renewed_by(self, later)
+    }
+}
+
+impl Content for ShardLease {
+    fn holder(&self) -> &Holder {
+        &self.holder
+    }
+
+    fn is_renewed_by(&self, later: &ShardLease) -> bool {
+        self == later
+    }
+}
+
+impl<L: Content> Seen<L> {
+    fn missing(now: BootInstant) -> Seen<L> {
+        Seen {
+            lease: None,
+            version: ResourceVersion(0),
+            changed_at: now,
+            holder_since: now,
+            retry_at: now,
+        }
+    }
+
+    /// Applies the Lease in a version. `sent_at` is the send of the request whose answer it is. Returns whether placement
+    /// may depend on the change.
+    fn apply(&mut self, lease: L, version: ResourceVersion, sent_at: Option<BootInstant>, now: BootInstant) -> bool {
+        let is_there_after_all = self.lease.is_none() && sent_at.is_some_and(|sent_at| sent_at > self.changed_at);
+        if self.version >= version && !is_there_after_all {
+            return false;
+        }
+        let former = self.lease.as_ref();
+        let is_same_holder = former.is_some_and(|former| former.holder() == lease.holder());
+        let is_renewal = former.is_some_and(|former| former.is_renewed_by(&lease));
+        *self = Seen {
+            lease: Some(lease),
+            version,
+            changed_at: now,
+            holder_since: if is_same_holder { self.holder_since } else { now },
+            retry_at: now,
+        };
+        !is_renewal
+    }
+
+    /// Applies the deletion of the Lease; returns whether the Lease existed.
+    fn delete(&mut self, version: ResourceVersion, now: BootInstant) -> bool {
+        let exists = self.lease.is_some() && self.version <= version;
+        if exists {
+            *self = Seen {
+                version,
+                ..Seen::missing(now)
+            };
+        }
+        exists
+    }
 }
 
 /// The view of all Leases.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct LeaseView {
     count: ShardCount,
-    /// The members, by pod uid.
-    pub(super) members: BTreeMap<Box<str>, SeenMember>,
-    shards: Vec<SeenShard>,
-    absent: BTreeMap<Box<str>, Absence>,
+    /// The members, by pod uid. A member that holds a shard is remembered after its Lease was deleted.
+    members: BTreeMap<Box<str>, Seen<MemberLease>>,
+    shards: Vec<Seen<ShardLease>>,
+    /// The highest observed term of each shard; it outlives the Lease.
+    last_terms: Vec<Term>,
     /// Whether the watch is connected.
     pub(super) is_connected: bool,
     /// The instant since which the view has been fresh without interruption.
     pub(super) trusted_since: Option<BootInstant>,
     /// Whether the first list contained no shard Lease and no live member: a new installation.
     pub(super) is_genesis: bool,
-    is_listed: bool,
+    pub(super) is_listed: bool,
     /// The watch has delivered everything up to this version. Responses can be ahead of it, each for one Lease.
     observed_version: ResourceVersion,
     /// Increases with every change that placement depends on; renewals do not count.
@@ -73,18 +130,12 @@ pub(super) struct LeaseView {
 
 impl LeaseView {
     pub(super) fn new(count: ShardCount, now: BootInstant) -> LeaseView {
-        let unseen = SeenShard {
-            lease: None,
-            version: ResourceVersion(0),
-            changed_at: now,
-            last_term: Term(0),
-            retry_at: now,
-        };
+        let n_shards = count.get().into();
         LeaseView {
             count,
             members: BTreeMap::new(),
-            shards: vec![unseen; count.get().into()],
-            absent: BTreeMap::new(),
+            shards: vec![Seen::missing(now); n_shards],
+            last_terms: vec![Term(0); n_shards],
             is_connected: false,
             trusted_since: None,
             is_genesis: false,
@@ -95,7 +146,7 @@ impl LeaseView {
     }
 
     /// Every shard with its last observed Lease.
-    pub(super) fn shards(&self) -> impl Iterator<Item = (ShardId, &SeenShard)> {
+    pub(super) fn shards(&self) -> impl Iterator<Item = (ShardId, &Seen<ShardLease>)> {
         (0..).map(ShardId).zip(&self.shards)
     }
 
@@ -105,22 +156,58 @@ impl LeaseView {
             .filter_map(|(shard, seen)| Some((shard, seen.lease.as_ref()?)))
     }
 
-    pub(super) fn shard(&self, shard: ShardId) -> &SeenShard {
+    pub(super) fn shard(&self, shard: ShardId) -> &Seen<ShardLease> {
         &self.shards[usize::from(shard.0)]
-    }
-
-    fn shard_mut(&mut self, shard: ShardId) -> &mut SeenShard {
-        &mut self.shards[usize::from(shard.0)]
     }
 
     pub(super) fn lease(&self, shard: ShardId) -> Option<&ShardLease> {
         self.shard(shard).lease.as_ref()
     }
 
+    /// The highest observed term of a shard.
+    pub(super) fn last_term(&self, shard: ShardId) -> Term {
+        self.last_terms[usize::from(shard.0)]
+    }
+
+    /// The highest observed term of any shard.
+    pub(super) fn last_term_of_any(&self) -> Term {
+        self.last_terms.iter().max().copied().unwrap_or(Term(0))
+    }
+
+    /// Every observed member, by pod uid, with or without a Lease.
+    pub(super) fn seen_members(&self) -> impl Iterator<Item = (&str, &Seen<MemberLease>)> {
+        self.members.iter().map(|(pod_uid, seen)| (pod_uid.as_ref(), seen))
+    }
+
+    pub(super) fn seen_member(&self, pod_uid: &str) -> Option<&Seen<MemberLease>> {
+        self.members.get(pod_uid)
+    }
+
+    /// Every member with a Lease, by pod uid.
+    pub(super) fn members(&self) -> impl Iterator<Item = (&str, &MemberLease)> {
+        self.seen_members()
+            .filter_map(|(pod_uid, seen)| Some((pod_uid, seen.lease.as_ref()?)))
+    }
+
+    pub(super) fn member(&self, pod_uid: &str) -> Option<&MemberLease> {
+        self.seen_member(pod_uid)?.lease.as_ref()
+    }
+
     /// The version of a Lease; `None` if it does not exist.
     pub(super) fn version_of(&self, key: &LeaseKey) -> Option<ResourceVersion> {
-        let is_deleted = matches!(key, LeaseKey::Shard(shard) if self.lease(*shard).is_none());
-        self.last_seen(key).filter(|_| !is_deleted).map(|(version, _)| version)
+        let exists = match key {
+            LeaseKey::Member(pod_uid) => self.member(pod_uid).is_some(),
+            LeaseKey::Shard(shard) => self.lease(*shard).is_some(),
+        };
+        self.last_seen(key).filter(|_| exists).map(|(version, _)| version)
+    }
+
+    /// The last observed version of a Lease or of its deletion, and when it was observed.
+    fn last_seen(&self, key: &LeaseKey) -> Option<(ResourceVersion, BootInstant)> {
+        match key {
+            LeaseKey::Member(pod_uid) => self.members.get(pod_uid).map(|seen| (seen.version, seen.changed_at)),
+            LeaseKey::Shard(shard) => Some(self.shard(*shard)).map(|seen| (seen.version, seen.changed_at)),
+        }
     }
 
     /// The shards on which too many leaders crashed.
@@ -137,18 +224,13 @@ impl LeaseView {
                     seen.retry_at = at;
                 }
             }
-            LeaseKey::Shard(shard) => self.shard_mut(*shard).retry_at = at,
+            LeaseKey::Shard(shard) => self.shards[usize::from(shard.0)].retry_at = at,
         }
-    }
-
-    /// The instant since which a member has had no Lease.
-    pub(super) fn absent_since(&self, pod_uid: &str) -> Option<BootInstant> {
-        self.absent.get(pod_uid).map(|absence| absence.since)
     }
 
     /// The longest duration that any Lease advertises. No absent member is assumed to have advertised a longer one.
     pub(super) fn duration_max(&self) -> Duration {
-        let members = self.members.values().map(|seen| seen.lease.duration_secs);
+        let members = self.members().map(|(_, lease)| lease.duration_secs);
         let shards = self.shard_leases().map(|(_, lease)| lease.duration_secs);
         Duration::from_secs(members.chain(shards).max().unwrap_or(0).into())
     }
@@ -163,108 +245,54 @@ impl LeaseView {
         self.observed_version = self.observed_version.max(version);
     }
 
-    /// Applies an observed Lease.
-    pub(super) fn apply(&mut self, record: &LeaseRecord, now: BootInstant) {
-        match &record.key {
-            LeaseKey::Member(pod_uid) => self.apply_member(pod_uid, record, now),
-            LeaseKey::Shard(shard) => self.apply_shard(*shard, record, now),
-        }
-    }
-
-    fn apply_member(&mut self, pod_uid: &str, record: &LeaseRecord, now: BootInstant) {
+    /// Applies an observed Lease. `sent_at` is the send of the request whose answer it is; `None` for a Lease of a list or
+    /// of the watch.
+    pub(super) fn apply(&mut self, record: &LeaseRecord, sent_at: Option<BootInstant>, now: BootInstant) {
         let version = record.resource_version;
-        let is_gone_since = self
-            .absent
-            .get(pod_uid)
-            .is_some_and(|absence| absence.version >= version);
-        let former = self.members.get(pod_uid);
-        if is_gone_since || former.is_some_and(|former| former.lease.resource_version >= version) {
-            return;
-        }
-        let lease = MemberLease::read(record, self.count);
-        if former.is_none_or(|former| !former.lease.is_renewed_by(&lease)) {
-            self.generation += 1;
-        }
-        let former_holder = former.filter(|former| former.lease.holder == lease.holder);
-        let holder_since = former_holder.map_or(now, |former| former.holder_since);
-        self.absent.remove(pod_uid);
-        let seen = SeenMember {
-            lease,
-            changed_at: now,
-            holder_since,
-            retry_at: now,
+        let is_news = match &record.key {
+            LeaseKey::Member(pod_uid) => {
+                let seen = self.members.entry(pod_uid.clone());
+                let seen = seen.or_insert_with(|| Seen::missing(now));
+                seen.apply(MemberLease::read(record, self.count), version, sent_at, now)
+            }
+            LeaseKey::Shard(shard) => {
+                let (lease, index) = (ShardLease::read(record), usize::from(shard.0));
+                self.last_terms[index] = self.last_terms[index].max(lease.term);
+                self.shards[index].apply(lease, version, sent_at, now)
+            }
         };
-        self.members.insert(pod_uid.into(), seen);
-    }
-
-    fn apply_shard(&mut self, shard: ShardId, record: &LeaseRecord, now: BootInstant) {
-        self.generation += 1;
-        let seen = self.shard_mut(shard);
-        if seen.version >= record.resource_version {
-            return;
-        }
-        let lease = ShardLease::read(record);
-        seen.version = record.resource_version;
-        seen.changed_at = now;
-        seen.last_term = seen.last_term.max(lease.term);
-        seen.lease = Some(lease);
-        self.note_absence(shard, now);
-    }
-
-    /// Records the absence of a shard holder's member Lease, if it is absent.
-    fn note_absence(&mut self, shard: ShardId, now: BootInstant) {
-        let Some(holder) = self.lease(shard).and_then(|lease| lease.holder.member()) else {
-            return;
-        };
-        let pod_uid = holder.pod_uid.clone();
-        if !self.members.contains_key(&pod_uid) {
-            self.absent.entry(pod_uid).or_insert(Absence {
-                since: now,
-                version: ResourceVersion(0),
-            });
-        }
+        self.generation += u64::from(is_news);
     }
 
     /// Applies the deletion of a Lease.
     pub(super) fn delete(&mut self, key: &LeaseKey, version: ResourceVersion, now: BootInstant) {
-        self.generation += 1;
-        match key {
+        let is_news = match key {
             LeaseKey::Member(pod_uid) => {
-                let known = self.members.get(pod_uid).map(|seen| seen.lease.resource_version);
-                if known.is_some_and(|known| known <= version) {
-                    self.members.remove(pod_uid);
-                    self.absent.insert(pod_uid.clone(), Absence { since: now, version });
-                    self.forget_absent();
-                }
+                let seen = self.members.get_mut(pod_uid);
+                seen.is_some_and(|seen| seen.delete(version, now))
             }
-            LeaseKey::Shard(shard) => {
-                let seen = self.shard_mut(*shard);
-                if seen.version <= version && seen.lease.take().is_some() {
-                    seen.version = version;
-                    seen.changed_at = now;
-                }
-            }
-        }
+            LeaseKey::Shard(shard) => self.shards[usize::from(shard.0)].delete(version, now),
+        };
+        self.generation += u64::from(is_news);
+        self.forget_deleted();
     }
 
     /// Records that a read or write found a Lease missing.
     pub(super) fn missing(&mut self, key: &LeaseKey, now: BootInstant) {
-        if let Some((version, _)) = self.last_seen(key) {
+        if let Some(version) = self.version_of(key) {
             self.delete(key, version, now);
         }
     }
 
-    /// The last observed version of a Lease or of a shard Lease's deletion, and when it was observed.
-    fn last_seen(&self, key: &LeaseKey) -> Option<(ResourceVersion, BootInstant)> {
-        match key {
-            LeaseKey::Member(pod_uid) => {
-                let seen = self.members.get(pod_uid)?;
-                Some((seen.lease.resource_version, seen.changed_at))
-            }
-            LeaseKey::Shard(shard) => {
-                let seen = self.shard(*shard);
-                Some((seen.version, seen.changed_at))
-            }
+    /// If many member Leases were deleted, forgets those of members that hold no shard.
+    fn forget_deleted(&mut self) {
+        let n_deleted = self.members.values().filter(|seen| seen.lease.is_none()).count();
+        if n_deleted > DELETED_MAX {
+            let leases = self.shards.iter().filter_map(|seen| seen.lease.as_ref());
+            let holders = leases.filter_map(|lease| lease.holder.member());
+            let holders: BTreeSet<&str> = holders.map(|holder| &*holder.pod_uid).collect();
+            self.members
+                .retain(|pod_uid, seen| seen.lease.is_some() || holders.contains(&**pod_uid));
         }
     }
 
@@ -282,16 +310,14 @@ impl LeaseView {
     /// Applies a list. Newer known versions stay.
     pub(super) fn replace(&mut self, list: &LeaseList, now: BootInstant) {
         let listed: BTreeSet<&LeaseKey> = list.leases.iter().map(|record| &record.key).collect();
-        let members = self.members.keys().cloned().map(LeaseKey::Member);
+        let members = self.members().map(|(pod_uid, _)| LeaseKey::Member(pod_uid.into()));
         let shards = self.shard_leases().map(|(shard, _)| LeaseKey::Shard(shard));
         let gone: Vec<LeaseKey> = members.chain(shards).filter(|key| !listed.contains(key)).collect();
         for key in gone {
             self.delete(&key, list.resource_version, now);
         }
-        let is_member = |record: &&LeaseRecord| matches!(record.key, LeaseKey::Member(_));
-        let (members, shards): (Vec<_>, Vec<_>) = list.leases.iter().partition(is_member);
-        for record in members.into_iter().chain(shards) {
-            self.apply(record, now);
+        for record in &list.leases {
+            self.apply(record, None, now);
         }
         if !std::mem::replace(&mut self.is_listed, true) {
             self.begin(now);
@@ -300,20 +326,10 @@ impl LeaseView {
         self.observe_version(list.resource_version);
     }
 
-    /// If many absences are recorded, drops those of members that hold no shard.
-    fn forget_absent(&mut self) {
-        if self.absent.len() > ABSENT_MAX {
-            let leases = self.shards.iter().filter_map(|seen| seen.lease.as_ref());
-            let holders = leases.filter_map(|lease| lease.holder.member());
-            let holders: BTreeSet<&str> = holders.map(|holder| &*holder.pod_uid).collect();
-            self.absent.retain(|pod_uid, _| holders.contains(&**pod_uid));
-        }
-    }
-
     /// Evaluates the first list. A shard without a Lease was never led, or its Lease has just been deleted.
     fn begin(&mut self, now: BootInstant) {
-        let is_live = |seen: &SeenMember| seen.lease.holder != Holder::Nobody;
-        self.is_genesis = self.shard_leases().next().is_none() && !self.members.values().any(is_live);
+        let is_live = |(_, lease): (&str, &MemberLease)| lease.holder != Holder::Nobody;
+        self.is_genesis = self.shard_leases().next().is_none() && !self.members().any(is_live);
         for seen in &mut self.shards {
             if seen.lease.is_none() {
                 seen.changed_at = now;

@@ -107,8 +107,11 @@ impl Election {
             } else if ours.is_none() && lease.is_some() {
                 self.recreating.remove(shard);
             }
+            // A Lease that this replica found after its deletion may lack its label, so this replica writes it first.
+            let is_written = |term| self.taking.get(&shard).is_some_and(|(taken, _)| *taken == term);
             if let Some(term) = ours
                 && may_begin
+                && (!self.recreating.contains(shard) || is_written(term))
             {
                 self.begin(shard, term, now);
             }

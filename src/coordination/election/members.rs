@@ -1,6 +1,6 @@
 //! The members among which shards are placed, the time since they last changed, and the placement.
 
-use super::{Election, MemberIdentity, lease_view::SeenMember};
+use super::{Election, MemberIdentity};
 use crate::{
     coordination::{Acceptance, MemberLease, MemberRing, Placement, Situation},
     shard::{BootInstant, ShardCount, ShardId},
@@ -67,19 +67,16 @@ impl Placed {
 
 impl Election {
     /// The Leases of all other members, of any installation, with or without a holder.
-    pub(super) fn other_members(&self) -> impl Iterator<Item = (&str, &SeenMember)> {
-        let members = self.view.members.iter().map(|(pod_uid, seen)| (&**pod_uid, seen));
-        members.filter(|(pod_uid, _)| !self.is_us(pod_uid))
+    pub(super) fn other_members(&self) -> impl Iterator<Item = (&str, &MemberLease)> {
+        self.view.members().filter(|(pod_uid, _)| !self.is_us(pod_uid))
     }
 
     /// The live members of this installation, ordered by pod uid, this replica included.
     pub(super) fn live_members(&self) -> impl Iterator<Item = (&str, &MemberLease)> {
-        let leases = self
-            .view
-            .members
-            .iter()
-            .map(|(pod_uid, seen)| (pod_uid.as_ref(), &seen.lease));
-        leases.filter(|(_, lease)| lease.holder.member().is_some() && lease.installation == self.own_installation)
+        let is_live = |(_, lease): &(&str, &MemberLease)| {
+            lease.holder.member().is_some() && lease.installation == self.own_installation
+        };
+        self.view.members().filter(is_live)
     }
 
     /// The live members that take shards.
@@ -181,7 +178,7 @@ impl Election {
             return Some(&self.config.pod_uid);
         }
         let holder = self.view.lease(shard)?.holder.member()?;
-        let lease = &self.view.members.get(&holder.pod_uid)?.lease;
+        let lease = self.view.member(&holder.pod_uid)?;
         if !lease.holder.is(holder) {
             return None;
         }

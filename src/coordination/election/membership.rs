@@ -191,8 +191,8 @@ impl Election {
 
     /// This replica's own Lease, if the replica holds it.
     pub(super) fn own_lease(&self) -> Option<&MemberLease> {
-        let seen = self.view.members.get(&self.config.pod_uid)?;
-        seen.lease.holder.is(&self.identity).then_some(&seen.lease)
+        let lease = self.view.member(&self.config.pod_uid)?;
+        lease.holder.is(&self.identity).then_some(lease)
     }
 
     /// Checks whether this replica still holds its own Lease as last observed.
@@ -200,12 +200,12 @@ impl Election {
         let Some(active) = self.membership.active() else {
             return;
         };
-        let Some(seen) = self.view.members.get(&self.config.pod_uid) else {
+        let Some(lease) = self.view.member(&self.config.pod_uid) else {
             return self.rejoin(RejoinReason::LeaseDeleted);
         };
-        match seen.lease.holder.member() {
+        match lease.holder.member() {
             Some(holder) if *holder == self.identity => {
-                if !active.may_have_sent(seen.lease.renewal) {
+                if !active.may_have_sent(lease.renewal) {
                     self.end(Membership::Gone, ElectionEffect::Exit(ExitReason::Twin));
                 }
             }

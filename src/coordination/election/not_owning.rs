@@ -155,8 +155,8 @@ impl Election {
     /// installation's constants.
     fn other_settings(&self) -> impl Iterator<Item = &MemberSettings> {
         let ours = &self.config.settings;
-        self.other_members().filter_map(move |(_, seen)| {
-            let (lease, theirs) = (&seen.lease, seen.lease.settings.as_ref()?);
+        self.other_members().filter_map(move |(_, lease)| {
+            let theirs = lease.settings.as_ref()?;
             let is_any_alone = ours.is_alone() || theirs.is_alone();
             let is_comparable = is_any_alone || lease.installation == self.own_installation;
             (theirs != ours && is_comparable && self.is_active(lease, is_any_alone)).then_some(theirs)

@@ -79,7 +79,7 @@ impl Election {
     /// both have the same settings and so the same Jobs. A replica that runs alone creates Jobs without a label, so a
     /// proof counts only if it is later than the last Lease of such a replica.
     pub fn jobs_labelled(&self) -> Option<JobsLabelled> {
-        let leases = || self.view.members.values().map(|seen| &seen.lease);
+        let leases = || self.view.members().map(|(_, lease)| lease);
         let is_alike = |lease: &&MemberLease| {
             lease.installation == self.own_installation && lease.settings.as_ref() == Some(&self.config.settings)
         };

@@ -136,7 +136,7 @@ impl Election {
 
     fn done(&mut self, pending: &Pending, record: &LeaseRecord, now: BootInstant) {
         if pending.purpose != Purpose::Leave {
-            self.view.apply(record, now);
+            self.view.apply(record, Some(pending.sent_at), now);
         }
         match pending.purpose {
             Purpose::Join => self.joined(record, pending.sent_at, now),
@@ -165,7 +165,7 @@ impl Election {
         };
         match answer {
             ReadAnswer::Found(record) => {
-                self.view.apply(record, now);
+                self.view.apply(record, Some(pending.sent_at), now);
                 self.renew_soon_after_reading(&pending.key, now);
                 if let (Purpose::ReadToEvict(version), LeaseKey::Member(victim)) = (pending.purpose, &pending.key)
                     && record.resource_version == version

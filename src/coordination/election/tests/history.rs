@@ -57,7 +57,7 @@ fn an_older_lease_in_a_newer_list_contradicts_the_view() {
 #[test]
 fn changes_after_the_list_request_do_not_contradict_the_view() {
     let mut election = election();
-    election.view.apply(&shard(65), at(104));
+    election.view.apply(&shard(65), None, at(104));
     assert!(!election.is_contradicted_by(&listed(103, 62, vec![them(50), shard(55)])));
     assert!(election.is_contradicted_by(&listed(105, 66, vec![them(50), shard(55)])));
 }

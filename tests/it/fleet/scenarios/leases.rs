@@ -55,6 +55,37 @@ fn f_15_leader_recreates_a_deleted_shard_lease() {
     });
 }
 
+/// Removes the label of a Lease, so that the watches of the replicas deliver its deletion. Asserts that the Lease has
+/// its label again soon, and that every shard is led.
+fn remove_label(seed: u64, lease: &str, led_within: Duration) {
+    play(seed, Size::default(), async |fleet| {
+        begin(fleet, &FOUR).await;
+        fleet.at(0, 58.5).await;
+        fleet.allow_late(fleet.now(), 12.0);
+        let n_writes = fleet.records().n_lease_writes;
+        let path = format!("{LEASES}/{lease}");
+        let unlabelled = json!({"metadata": {"labels": {"cronwheel.dev/lease": null}}});
+        fleet.request("PATCH", &path, &unlabelled).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let lease = fleet.request("GET", &path, &json!(null)).await.unwrap();
+        assert_eq!(lease["metadata"]["labels"]["cronwheel.dev/lease"], "cronwheel");
+        let n_written = fleet.records().n_lease_writes - n_writes;
+        assert!(n_written < 50, "{n_written} writes in a second");
+        fleet.all_led(led_within).await;
+        fleet.at(2, 20.0).await;
+    });
+}
+
+#[test]
+fn f_15_shard_lease_without_its_label_is_led_again_at_once() {
+    remove_label(151, "cronwheel-shard-5-9", Duration::ZERO);
+}
+
+#[test]
+fn f_15_member_lease_without_its_label_starts_a_new_incarnation() {
+    remove_label(152, "cronwheel-member-uid-b", TAKEN_WITHIN);
+}
+
 #[test]
 fn f_15_leader_with_a_stalled_watch_gives_up_deleted_shard_leases() {
     play(18, Size::default(), async |fleet| {

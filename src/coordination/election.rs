@@ -70,8 +70,8 @@ pub struct Overview {
     pub act_until: Option<BootInstant>,
     /// The shards that this replica leads, with their terms.
     pub led: BTreeMap<ShardId, (Term, ShardPhase)>,
-    /// The shards that no live member holds, and since when.
-    pub unowned: BTreeMap<ShardId, BootInstant>,
+    /// The shards that no live member holds, and since when; none before Leases are listed, or without shards.
+    pub vacant: BTreeMap<ShardId, BootInstant>,
     /// The shards in quarantine.
     pub quarantined: ShardSet,
     /// The number of members that take shards.
@@ -233,7 +233,8 @@ impl Election {
 
     /// Returns the summary of the election.
     pub fn overview(&self, now: BootInstant) -> Overview {
-        let vacancies = self.vacancies().into_iter();
+        let has_shards = self.view.is_listed && !self.config.settings.is_alone();
+        let vacancies = if has_shards { self.vacancies() } else { BTreeMap::new() };
         Overview {
             identity: self.identity.clone(),
             not_owning: self.not_owning(now),
@@ -243,7 +244,10 @@ impl Election {
                 .iter()
                 .map(|(shard, led_shard)| (*shard, (led_shard.term, led_shard.phase())))
                 .collect(),
-            unowned: vacancies.map(|(shard, vacancy)| (shard, vacancy.since)).collect(),
+            vacant: vacancies
+                .into_iter()
+                .map(|(shard, vacancy)| (shard, vacancy.since))
+                .collect(),
             quarantined: self.view.quarantined(),
             n_takers: self.takers().count(),
         }

@@ -26,9 +26,9 @@ impl ElectionFigures {
     }
 
     /// The longest time for which a shard has been without a leader.
-    fn unowned_age(&self) -> Duration {
+    fn vacant_age(&self) -> Duration {
         let now = self.clock.boot();
-        let ages = self.overview.unowned.values().map(|since| now.since(*since));
+        let ages = self.overview.vacant.values().map(|since| now.since(*since));
         ages.max().unwrap_or_default()
     }
 }
@@ -41,8 +41,8 @@ impl Register<'_> {
         if let Some(reason) = &overview.not_owning {
             takes_no_shards.with_label_values(&[reason.name()]).set(1);
         }
-        self.set_gauge(&table::SHARDS_UNOWNED, overview.unowned.len());
-        self.set_gauge(&table::SHARDS_UNOWNED_AGE, figures.unowned_age().as_secs());
+        self.set_gauge(&table::SHARDS_UNOWNED, overview.vacant.len());
+        self.set_gauge(&table::SHARDS_UNOWNED_AGE, figures.vacant_age().as_secs());
         self.set_gauge(&table::SHARDS_QUARANTINED, overview.quarantined.len());
         if let Some(age) = figures.renew_age() {
             self.set_gauge(&table::LEASE_RENEW_AGE, age.as_secs());

@@ -64,7 +64,7 @@ fn figures(clock: &Clock) -> ElectionFigures {
     let fence_after = timing.self_fence;
     let overview = Overview {
         act_until: Some(now + fence_after),
-        unowned: BTreeMap::from([(ShardId(3), now), (ShardId(5), now)]),
+        vacant: BTreeMap::from([(ShardId(3), now), (ShardId(5), now)]),
         ..Election::new(config, now).overview(now)
     };
     ElectionFigures {

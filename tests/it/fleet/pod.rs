@@ -240,10 +240,15 @@ impl Process {
 
     /// The reason in its metrics why the process takes no shards.
     pub(super) fn takes_no_shards(&self) -> Option<String> {
-        let text = self.metrics.render(self.clock.now()).unwrap();
-        let series = r#"cronwheel_takes_no_shards{reason=""#;
-        let reason = text.lines().find_map(|line| line.strip_prefix(series))?;
+        let reason = self.metric(r#"cronwheel_takes_no_shards{reason=""#)?;
         Some(reason.strip_suffix(r#""} 1"#).unwrap().to_owned())
+    }
+
+    /// The rest of the first line in its metrics that begins with this text.
+    pub(super) fn metric(&self, prefix: &str) -> Option<String> {
+        let text = self.metrics.render(self.clock.now()).unwrap();
+        let rest = text.lines().find_map(|line| line.strip_prefix(prefix))?;
+        Some(rest.to_owned())
     }
 
     /// The published election state of the process.

@@ -222,6 +222,12 @@ impl Fleet {
         self.inspect(name, Process::takes_no_shards)
     }
 
+    /// The number of shards without a leader, in the metrics of the process in a Pod. It is 0 if there is no such metric.
+    pub(in crate::fleet) fn n_without_leader(&self, name: &str) -> u64 {
+        let value = self.inspect(name, |process| process.metric("cronwheel_shards_unowned "));
+        value.map_or(0, |value| value.parse().unwrap())
+    }
+
     pub(in crate::fleet) fn wall(&self, name: &str) -> SimulatedWall {
         self.with(name, |pod| pod.wall.clone())
     }

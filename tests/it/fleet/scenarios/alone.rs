@@ -31,7 +31,11 @@ fn update_from_a_lone_replica_to_three_misses_no_run() {
         start_alone(fleet, "lone");
         fleet.at(1, 20.0).await;
         assert_eq!(fleet.takes_no_shards("lone"), None);
+        assert_eq!(fleet.n_without_leader("lone"), 0);
         fleet.start_all(&THREE);
+        for name in THREE {
+            assert_eq!(fleet.n_without_leader(name), 0, "before its first list");
+        }
         fleet.at(2, 20.0).await;
         for name in THREE {
             assert_waits(fleet, name).await;

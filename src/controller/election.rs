@@ -325,8 +325,8 @@ impl ElectionTask {
         self.handovers.taking(shard, self.clock.boot());
         if is_quarantined {
             let message = format!(
-                "leaders of shard {} crashed again and again: it is led by one replica that leads nothing else, with one \
-                 create at a time",
+                "leaders of shard {} crashed again and again: it is in quarantine, with one create at a time. One replica \
+                 leads all shards in quarantine. It leads no others if another replica can lead them",
                 shard.0
             );
             self.warn(LeaseKey::Shard(shard), "ShardQuarantined", message);

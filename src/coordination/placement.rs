@@ -23,7 +23,8 @@ pub struct Situation {
     /// Shards on which too many leaders crashed: all are placed on one member, which has no ordinary shards while
     /// another member can take them.
     pub quarantined: ShardSet,
-    /// Whether members above their quota give shards to members below theirs.
+    /// Whether members above their quota give shards to members below theirs. The host of quarantined shards gives its
+    /// ordinary shards away in any case.
     pub may_pull: bool,
 }
 
@@ -40,9 +41,7 @@ impl Placement {
         let mut draft = Draft::new(&situation);
         draft.quarantine();
         draft.count();
-        if situation.may_pull {
-            draft.shed();
-        }
+        draft.shed();
         draft.place();
         let targets = draft.targets;
         Placement { situation, targets }
@@ -86,6 +85,8 @@ struct Draft<'a> {
     situation: &'a Situation,
     /// Whether each member may be a target of ordinary shards.
     takes: Vec<bool>,
+    /// The host of quarantined shards, if other members can take its ordinary shards.
+    emptied_host: Option<usize>,
     /// The tentative member of each shard; `None` for a shard that is still to be placed.
     targets: Vec<Option<usize>>,
     quotas: Vec<usize>,
@@ -101,6 +102,7 @@ impl<'a> Draft<'a> {
             targets: situation.holders.iter().map(|holder| holder.filter(keeps)).collect(),
             takes,
             situation,
+            emptied_host: None,
             quotas: Vec::new(),
             held: Vec::new(),
         }
@@ -120,6 +122,7 @@ impl<'a> Draft<'a> {
         }
         if self.takes.iter().filter(|takes| **takes).count() > 1 {
             self.takes[host] = false;
+            self.emptied_host = Some(host);
         }
     }
 
@@ -139,7 +142,8 @@ impl<'a> Draft<'a> {
         self.quotas = quotas(n_shards, &self.takes, &self.held);
     }
 
-    /// Removes from each member the shards above its quota, starting with the shards that prefer it least.
+    /// Removes from each member that gives shards away the shards above its quota, starting with those that prefer it
+    /// least.
     fn shed(&mut self) {
         let mut ranked: Vec<(usize, usize, usize)> = Vec::new();
         for (index, target) in self.targets.iter().enumerate() {
@@ -159,7 +163,12 @@ impl<'a> Draft<'a> {
         }
     }
 
+    /// The number of shards that a member should give away. The host of quarantined shards gives its ordinary shards away
+    /// at any time, so that it crashes with none of them.
     fn excess(&self, member: usize) -> usize {
+        if !self.situation.may_pull && self.emptied_host != Some(member) {
+            return 0;
+        }
         self.held[member].saturating_sub(self.quotas[member])
     }
 

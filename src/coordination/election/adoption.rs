@@ -25,6 +25,10 @@ const TERMS_UNSEEN_MAX: u64 = 1_000;
 /// 2025-01-01T00:00:00Z in Unix seconds. A Lease counts terms up to 2^31, which is 68 years of seconds.
 const TERM_SECONDS_BEGIN: i64 = 1_735_689_600;
 
+/// How long a quarantined shard waits for its crashed leader to return: the longest pause of the kubelet before it
+/// restarts a container, and ten seconds to start.
+const RESTART_MAX: Duration = Duration::from_secs(310);
+
 /// A leader that crashes within this time after taking a shard may have crashed because of it.
 const CRASH_WINDOW: Duration = Duration::from_mins(10);
 
@@ -122,6 +126,9 @@ impl Election {
 
     /// The instant at which this replica may take a shard: at its turn, and after any retry delay.
     fn take_at(&self, shard: ShardId, vacancy: Vacancy, placed: &Placed) -> Option<BootInstant> {
+        if !self.may_host(shard) {
+            return None;
+        }
         let turn = if vacancy.adoption == Adoption::Recreated {
             0
         } else {
@@ -134,8 +141,29 @@ impl Election {
         let is_term_unknown = is_gone && self.view.last_term(shard) == Term(0);
         let n_before = if is_term_unknown { placed.pod_uids.len() } else { 0 };
         let turn = u32::try_from(turn + n_before).unwrap_or(u32::MAX);
-        let at = vacancy.since + self.config.timing.stagger * turn;
+        let restart = if self.may_return(shard, vacancy) {
+            RESTART_MAX
+        } else {
+            Duration::ZERO
+        };
+        let at = vacancy.since + restart + self.config.timing.stagger * turn;
         Some(at.max(seen.retry_at))
+    }
+
+    /// Whether this replica may take a shard. It takes none that is in quarantine while it leads others that another
+    /// member could lead, so that a crash affects no other shard.
+    pub(super) fn may_host(&self, shard: ShardId) -> bool {
+        let is_quarantined = |shard| self.view.lease(shard).is_some_and(ShardLease::is_quarantined);
+        let leads_others = || self.led_shards.keys().any(|led| !is_quarantined(*led));
+        !is_quarantined(shard) || !leads_others() || !self.has_other_taker()
+    }
+
+    /// Whether a quarantined shard waits for its crashed leader: its Pod exists and may restart. So one member crashes
+    /// again and again, and not all of them in turn.
+    fn may_return(&self, shard: ShardId, vacancy: Vacancy) -> bool {
+        let leader = self.view.lease(shard).filter(|lease| lease.is_quarantined());
+        let leader = leader.and_then(|lease| self.view.member(&lease.holder.member()?.pod_uid));
+        vacancy.adoption == Adoption::Crashed && leader.is_some_and(|leader| leader.holder == Holder::Nobody)
     }
 
     /// The term after a shard's last one. If the shard's Lease is gone, its last term may be unknown. Terms then

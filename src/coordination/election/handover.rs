@@ -77,7 +77,7 @@ impl Election {
     }
 
     /// Whether another member takes shards.
-    fn has_other_taker(&self) -> bool {
+    pub(super) fn has_other_taker(&self) -> bool {
         self.takers().any(|(pod_uid, _)| !self.is_us(pod_uid))
     }
 
@@ -346,7 +346,7 @@ impl Election {
             donor
                 .plan
                 .shards_for(&self.config.pod_uid)
-                .filter(is_its_own)
+                .filter(|shard| is_its_own(shard) && self.may_host(*shard))
                 .collect::<Vec<_>>()
         };
         donors.flat_map(announced).collect()

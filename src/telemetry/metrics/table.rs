@@ -171,9 +171,9 @@ table! {
         "Briefly after a crash. If it stays up, no replica is ready.";
     SHARDS_UNOWNED_AGE: Gauge "cronwheel_shards_unowned_age_seconds" []
         "Longest time that a shard has been without a leader.",
-        "Above 11 seconds: replicas observe the Leases and cannot take the shards. Look at their logs and permissions.";
+        "Above 11 seconds: replicas observe the Leases and cannot take the shards. Look at their logs and permissions. Up to 310 seconds are normal for a shard in quarantine: it waits until the Pod of its leader restarts.";
     SHARDS_QUARANTINED: Gauge "cronwheel_shards_quarantined" []
-        "Shards whose leaders crashed three times in a row soon after taking them. One replica leads them and nothing else.",
+        "Shards whose leaders crashed three times in a row soon after taking them. One replica leads them, and no others if another replica can.",
         "One of their CronJobs crashes cronwheel. Report it with the log of the replica that crashed; cronwheel shards names the shard.";
     LEASE_RENEW_AGE: Gauge "cronwheel_lease_renew_age_seconds" []
         "Time since this replica sent the renewal that its leadership is based on.",

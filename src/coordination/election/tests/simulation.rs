@@ -4,10 +4,7 @@
 //! `CRONWHEEL_LEASE_SEEDS` sets the number of seeds and `CRONWHEEL_LEASE_SEED` the first one; failures print it.
 
 use super::world::World;
-use crate::{
-    coordination::{LeaseKey, ShardLease, annotation},
-    shard::ShardId,
-};
+use crate::{coordination::LeaseKey, shard::ShardId};
 
 /// The number of fleets that one test run simulates.
 const N_SEEDS: u64 = 4;
@@ -47,13 +44,7 @@ fn simulate(seed: u64) {
         .filter(|at| world.replicas[*at].process.is_some())
         .collect();
     let load = world.load();
-    let n_quarantined = world.store.leases.values().filter(|lease| {
-        lease
-            .annotations
-            .get(annotation::CRASHES)
-            .is_some_and(|crashes| crashes.parse::<u32>().unwrap() >= ShardLease::CRASHES_MAX)
-    });
-    let n_quarantined = n_quarantined.count();
+    let n_quarantined = world.quarantined().len();
     let share = |n_shards: usize, n_members: usize| n_shards / n_members..=n_shards.div_ceil(n_members);
     let in_share = live
         .iter()

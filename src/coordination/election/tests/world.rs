@@ -16,9 +16,9 @@ use super::store::Store;
 use crate::{
     coordination::{
         Adoption, Election, ElectionConfig, ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey,
-        MemberSettings, Overview, ProtocolRange, RejoinReason, StopReason, Timing,
+        MemberSettings, Overview, ProtocolRange, RejoinReason, ShardLease, StopReason, Timing,
     },
-    shard::{BootInstant, Entry, ShardCount, ShardId, ShardReport, Term},
+    shard::{BootInstant, Entry, ShardCount, ShardId, ShardReport, ShardSet, Term},
 };
 
 /// A small seeded generator (`SplitMix64`).
@@ -489,6 +489,28 @@ impl World {
     pub(super) fn delete(&mut self, key: &LeaseKey) {
         self.store.delete(key);
         self.send_log_to_watches();
+    }
+
+    /// Sets an annotation of a Lease, as a user.
+    pub(super) fn edit(&mut self, key: &LeaseKey, annotation: &str, text: &str) {
+        let mut lease = self.store.leases[key].clone();
+        self.store.version += 1;
+        lease.resource_version.0 = self.store.version;
+        lease.annotations.insert(annotation.into(), text.into());
+        self.store.put(lease);
+        self.send_log_to_watches();
+    }
+
+    /// The shards that are in quarantine according to their Leases.
+    pub(super) fn quarantined(&self) -> ShardSet {
+        let leases = self.store.leases.values();
+        let quarantined = leases.filter(|lease| ShardLease::read(lease).is_quarantined());
+        quarantined
+            .filter_map(|lease| match lease.key {
+                LeaseKey::Shard(shard) => Some(shard),
+                LeaseKey::Member(_) => None,
+            })
+            .collect()
     }
 
     pub(super) fn member_key(&self, at: usize) -> LeaseKey {

@@ -1,9 +1,11 @@
 //! Replicas and API servers that fail, and clocks that are wrong.
 
+use std::collections::BTreeMap;
+
 use super::{super::world::World, assert_balanced, fleet};
 use crate::{
-    coordination::{Adoption, ElectionInput, LeaseKey, RejoinReason},
-    shard::ShardId,
+    coordination::{Adoption, ElectionInput, LeaseKey, RejoinReason, annotation},
+    shard::{ShardId, ShardSet},
 };
 
 #[test]
@@ -279,6 +281,67 @@ fn f18_a_shard_that_kills_its_leaders_is_quarantined() {
         "a leader that survives the window resets the count"
     );
     assert_balanced(&world, &[0, 1, 2, 3]);
+}
+
+/// The pauses of the kubelet before it restarts a container that crashes again and again, in milliseconds.
+const BACK_OFF: [u64; 4] = [0, 10_000, 20_000, 40_000];
+
+#[test]
+fn f18_a_quarantined_shard_crashes_no_leader_of_other_shards() {
+    for seed in 0..4 {
+        let mut world = fleet(16, 3, seed);
+        let deadly = ShardId(9);
+        let (mut n_crashes, mut restarts) = ([0; 3], BTreeMap::new());
+        let mut quarantined = ShardSet::EMPTY;
+        for _ in 0..1_600 {
+            world.run(250);
+            let due: Vec<usize> = restarts
+                .iter()
+                .filter(|(_, due)| **due <= world.now)
+                .map(|(at, _)| *at)
+                .collect();
+            for at in due {
+                restarts.remove(&at);
+                world.boot(at);
+            }
+            let leaders = world.leaders();
+            let Some(&leader) = leaders.get(&deadly) else { continue };
+            let others = leaders
+                .iter()
+                .filter(|(shard, at)| **at == leader && !quarantined.contains(**shard));
+            let n_total: usize = n_crashes.iter().sum();
+            if n_total > 3 {
+                let others: Vec<_> = others.collect();
+                assert!(
+                    others.is_empty(),
+                    "seed {seed}: crash {n_total} at {leader} also affects {others:?}"
+                );
+            }
+            world.kill(leader);
+            let back_off = BACK_OFF[n_crashes[leader].min(BACK_OFF.len() - 1)];
+            restarts.insert(leader, world.now + back_off);
+            n_crashes[leader] += 1;
+            if n_total == 3 {
+                quarantined = world.quarantined();
+                assert!(quarantined.contains(deadly));
+            }
+        }
+        assert!(n_crashes.iter().sum::<usize>() >= 8, "seed {seed}: {n_crashes:?}");
+    }
+}
+
+#[test]
+fn f18_a_quarantined_shard_of_a_dead_replica_is_taken_after_five_minutes() {
+    let mut world = fleet(16, 3, 42);
+    let shard = ShardId(9);
+    world.edit(&LeaseKey::Shard(shard), annotation::CRASHES, "3");
+    world.run(60_000);
+    let host = world.leaders()[&shard];
+    assert_eq!(world.load()[host], 1, "the host leads only the quarantined shard");
+    world.kill(host);
+    world.run(300_000);
+    assert!(!world.leaders().contains_key(&shard), "its Pod may restart");
+    world.run_until_led(40_000);
 }
 
 #[test]

@@ -106,7 +106,7 @@ UNIT = {
     "older-leases-accepted": (f"{ELECTION}/lease_view.rs", "list.resource_version < self.observed_version || list", "list.resource_version < self.observed_version && list", "tests::history"),
     "all-shards-sealed-at-once": ("src/shard/held_shards/lifecycle.rs", "seal_when_idle(has_room && !is_sealed, now)", "seal_when_idle(has_room || is_sealed, now)", "one_shard_at_a_time"),
     "paused-shard-decides": ("src/shard/state/phase.rs", "        self.is_paused = true;", "        self.is_paused = false;", "a_paused_shard_takes_inputs"),
-    "lone-replica-acts-beside-a-leaving-member": (f"{ELECTION}/not_owning.rs", "is_any_alone && (lease.is_draining || leads())", "is_any_alone && lease.is_draining && !leads()", "alone::"),
+    "lone-replica-acts-beside-a-leaving-member": (f"{ELECTION}/not_owning.rs", "is_any_alone && (lease.is_draining || lease.leads_shards)", "is_any_alone && lease.is_draining && !lease.leads_shards", "alone::"),
     "slow-admission-lowers-the-limit": ("src/controller/pacing/limit.rs", "        if round.is_used && (self", "        if !round.is_quick() {\n            self.limit = (self.limit * DECREASE_FACTOR).max(START_MIN);\n        } else if round.is_used && (self", "answers_that_admission_delays"),
     "slow-tenant-takes-all-places": ("src/controller/in_flight.rs", "!self.is_for_slow && sends.is_slow(self.now)", "!self.is_for_slow && sends.n > 9_999", "slow_tenant"),
     "slow-tenant-is-quick-between-two-answers": ("src/controller/in_flight.rs", "self.was_slow || oldest", "oldest", "gets_one_place_for_each_answer"),

@@ -22,6 +22,8 @@ pub mod annotation {
     pub const ACCEPTS: &str = "cronwheel.dev/accepts";
     /// Member: set while it gives its shards away in order to leave.
     pub const DRAINING: &str = "cronwheel.dev/draining";
+    /// Member: set while it leads shards.
+    pub const LEADS: &str = "cronwheel.dev/leads";
     /// Member: set if it found no Lease at all when it started.
     pub const GENESIS: &str = "cronwheel.dev/genesis";
     /// Member: the shards that it is about to hand over, and their next leaders.
@@ -174,6 +176,8 @@ pub struct MemberLease {
     pub acceptance: Acceptance,
     /// Whether it gives its shards away in order to leave.
     pub is_draining: bool,
+    /// Whether it leads shards.
+    pub leads_shards: bool,
     /// Whether it found no Lease at all when it started.
     pub is_genesis: bool,
     /// The shards that it is about to hand over.
@@ -203,6 +207,7 @@ impl MemberLease {
             settings: text(annotation::SETTINGS).map(MemberSettings::read),
             acceptance: Acceptance::parse(text(annotation::ACCEPTS)),
             is_draining: text(annotation::DRAINING).is_some(),
+            leads_shards: text(annotation::LEADS).is_some(),
             is_genesis: text(annotation::GENESIS).is_some(),
             plan: text(annotation::PLAN)
                 .map(|text| Plan::parse(text, count))

@@ -159,19 +159,8 @@ impl Election {
             let theirs = lease.settings.as_ref()?;
             let is_any_alone = ours.is_alone() || theirs.is_alone();
             let is_comparable = is_any_alone || lease.installation == self.own_installation;
-            (theirs != ours && is_comparable && self.is_active(lease, is_any_alone)).then_some(theirs)
+            (theirs != ours && is_comparable && is_active(lease, is_any_alone)).then_some(theirs)
         })
-    }
-
-    /// Whether a member starts Jobs or soon will. If one of the two replicas runs alone, no shard Lease prevents a
-    /// leaving member and the other replica from acting on the same CronJob. That member counts until it is gone or
-    /// leads no shard.
-    fn is_active(&self, lease: &MemberLease, is_any_alone: bool) -> bool {
-        let Some(member) = lease.holder.member() else {
-            return false;
-        };
-        let leads = || self.view.shard_leases().any(|(_, shard)| shard.holder.is(member));
-        lease.accepts() || is_any_alone && (lease.is_draining || leads())
     }
 
     /// The reason why this replica's settings prevent it from taking shards, if they do. A member that already takes
@@ -192,4 +181,11 @@ impl Election {
     pub fn sees_another_active(&self) -> bool {
         self.other_settings().next().is_some()
     }
+}
+
+/// Whether a member starts Jobs or soon will. If one of the two replicas runs alone, no shard Lease prevents a leaving
+/// member and the other replica from acting on the same CronJob. That member counts until it is gone or leads no shard.
+fn is_active(lease: &MemberLease, is_any_alone: bool) -> bool {
+    let may_lead = is_any_alone && (lease.is_draining || lease.leads_shards);
+    lease.holder.member().is_some() && (lease.accepts() || may_lead)
 }

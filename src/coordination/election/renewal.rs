@@ -65,6 +65,7 @@ impl Election {
         .annotate(annotation::SETTINGS, Some(config.settings.to_string()))
         .annotate(annotation::ACCEPTS, self.own_acceptance().text())
         .annotate(annotation::DRAINING, flag(self.is_draining()))
+        .annotate(annotation::LEADS, flag(!self.led_shards.is_empty()))
         .annotate(annotation::GENESIS, flag(self.view.is_genesis))
         .annotate(annotation::PLAN, text(self.plan().to_text()))
         .annotate(annotation::LOADED, loaded)

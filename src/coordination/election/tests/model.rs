@@ -437,10 +437,7 @@ impl State {
     /// Records the changes, and adds them to every watch.
     fn spread(&mut self, before: &BTreeMap<LeaseKey, LeaseRecord>) {
         for event in std::mem::take(&mut self.store.log) {
-            let key = match &event {
-                Event::Applied(record) => &record.key,
-                Event::Deleted(key, _) => key,
-            };
+            let key = event.key();
             let from = before
                 .get(key)
                 .map_or(ResourceVersion(0), |lease| lease.resource_version);

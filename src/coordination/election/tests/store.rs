@@ -19,6 +19,13 @@ pub(super) enum Event {
 }
 
 impl Event {
+    pub(super) fn key(&self) -> &LeaseKey {
+        match self {
+            Event::Applied(record) => &record.key,
+            Event::Deleted(key, _) => key,
+        }
+    }
+
     pub(super) fn into_input(self) -> ElectionInput {
         match self {
             Event::Applied(record) => ElectionInput::Applied(record),

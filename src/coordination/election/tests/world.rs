@@ -89,6 +89,8 @@ pub(super) struct Replica {
     pub(super) load_delay: u64,
     /// The time that its shards act after the order to seal them, in milliseconds, unless their lease ends earlier.
     pub(super) seal_delay: u64,
+    /// The time that its shards then wait for missing answers, in milliseconds.
+    pub(super) answer_delay: u64,
     /// Identifies the process, so that messages to former ones are not delivered.
     generation: u64,
     pub(super) has_left: bool,
@@ -180,6 +182,7 @@ impl World {
             is_paused: false,
             load_delay: 0,
             seal_delay: 0,
+            answer_delay: 0,
             generation: 0,
             has_left: false,
             exits: 0,
@@ -310,7 +313,8 @@ impl World {
                     let retry = self.local(at);
                     return self.post(at, 500, Message::List { requested_at: retry });
                 }
-                let list = self.store.list();
+                let mut list = self.store.list();
+                list.leases.retain(|lease| self.is_visible(at, &lease.key));
                 let input = ElectionInput::Listed { requested_at, list };
                 let cursor = self.store.log.len();
                 let delay = self.latency();
@@ -364,8 +368,16 @@ impl World {
                 return;
             };
             process.cursor += 1;
-            self.input(at, event.into_input());
+            if self.is_visible(at, event.key()) {
+                self.input(at, event.into_input());
+            }
         }
+    }
+
+    /// Whether a replica reads a Lease: the names of shard Leases contain the number of shards.
+    fn is_visible(&self, at: usize, key: &LeaseKey) -> bool {
+        let count = self.replicas[at].config.installation.shard_count;
+        matches!(key, LeaseKey::Member(_)) || count == self.count
     }
 
     /// Interrupts a replica's watch, and resumes it after this many milliseconds.

@@ -1,12 +1,23 @@
 //! Replicas with `--alone`, beside each other and beside members that share shards.
 
 use super::{super::world::World, assert_balanced, fleet};
-use crate::{coordination::MemberSettings, shard::Scope};
+use crate::{
+    coordination::{ElectionInput, Installation, MemberSettings},
+    shard::{Scope, ShardCount},
+};
 
 /// Starts a replica that runs alone.
 fn start_alone(world: &mut World, name: &str) -> usize {
     let mut config = world.config(name);
     config.settings = MemberSettings::alone(&config.pod_uid, &[Scope::Cluster], "UTC");
+    world.start_with(config)
+}
+
+/// Starts a replica that runs alone. Its shard count differs from that of the members, so it reads no shard Leases.
+fn start_alone_with_another_count(world: &mut World, name: &str) -> usize {
+    let mut config = world.config(name);
+    config.settings = MemberSettings::alone(&config.pod_uid, &[Scope::Cluster], "UTC");
+    config.installation = Installation::of(ShardCount::default());
     world.start_with(config)
 }
 
@@ -44,6 +55,18 @@ fn a_lone_replica_waits_for_members_and_runs_after_they_stop() {
         world.drain(member);
         run_one_at_a_time(&mut world, &[alone], 12_000);
     }
+    assert!(runs(&world, alone), "{:?}", world.overview(alone).not_owning);
+}
+
+#[test]
+fn a_lone_replica_with_another_count_waits_for_a_member_with_a_doubtful_clock() {
+    let mut world = fleet(16, 1, 94);
+    let alone = start_alone_with_another_count(&mut world, "alone");
+    run_one_at_a_time(&mut world, &[alone], 5_000);
+    world.replicas[0].answer_delay = 1_500;
+    world.input(0, ElectionInput::Willing(false));
+    run_one_at_a_time(&mut world, &[alone], 20_000);
+    assert_eq!(world.leaders().len(), 0);
     assert!(runs(&world, alone), "{:?}", world.overview(alone).not_owning);
 }
 

@@ -75,7 +75,8 @@ impl World {
                     written_through: ResourceVersions::default(),
                 });
                 let closing = (self.when(at, order.close_by) - self.now).min(self.replicas[at].seal_delay);
-                self.post(at, delay + closing, Message::Input(input));
+                let sealing = closing + self.replicas[at].answer_delay;
+                self.post(at, delay + sealing, Message::Input(input));
             }
             ElectionEffect::Shards(_) => {}
             ElectionEffect::Rejoin(reason) => self.rejoin(at, reason, delay),

@@ -248,13 +248,13 @@ impl Election {
         let led: Vec<(ShardId, BootInstant)> = self
             .led_shards
             .iter()
-            .map(|(shard, led_shard)| (*shard, led_shard.since))
+            .map(|(shard, led_shard)| (*shard, led_shard.led_since))
             .collect();
-        for (shard, since) in led {
+        for (shard, led_since) in led {
             if self.view.lease(shard).is_none_or(|lease| lease.crashes == 0) {
                 continue;
             }
-            let at = since + CRASH_WINDOW;
+            let at = led_since + CRASH_WINDOW;
             if at > now {
                 self.wake_at(at);
             } else if !busy.contains(shard) {

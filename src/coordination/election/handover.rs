@@ -141,12 +141,11 @@ impl Election {
         }
     }
 
-    /// The shards that may be offered now: all shards of a leaving replica, otherwise those that it has led for at
-    /// least the settle window.
+    /// The shards that may be offered now: all shards of a leaving replica, otherwise those that it took, or offered in
+    /// vain, at least one settle window ago.
     fn may_go(&self, now: BootInstant) -> Vec<ShardId> {
-        let window = self.config.timing.settle_window;
         let is_leaving = self.is_leaving();
-        self.led_where(|led_shard| !led_shard.is_moving() && (is_leaving || now >= led_shard.since + window))
+        self.led_where(|led_shard| !led_shard.is_moving() && (is_leaving || now >= led_shard.offer_after))
     }
 
     /// The led shards that meet a condition.
@@ -274,7 +273,7 @@ impl Election {
             self.offer(shard, next_leader, passed_over, now);
         } else if let Some(led_shard) = self.led_shards.get_mut(&shard) {
             led_shard.handover = Handover::None;
-            led_shard.since = now;
+            led_shard.offer_after = now + self.config.timing.settle_window;
         }
     }
 

@@ -12,7 +12,9 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct LedShard {
     pub(super) term: Term,
-    pub(super) since: BootInstant,
+    pub(super) led_since: BootInstant,
+    /// The earliest instant at which a staying replica offers the shard to another member.
+    pub(super) offer_after: BootInstant,
     pub(super) handover: Handover,
 }
 
@@ -130,7 +132,8 @@ impl Election {
         self.loading.remove(&shard);
         let led_shard = LedShard {
             term,
-            since: now,
+            led_since: now,
+            offer_after: now + self.config.timing.settle_window,
             handover: Handover::None,
         };
         self.led_shards.insert(shard, led_shard);

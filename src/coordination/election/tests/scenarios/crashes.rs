@@ -345,6 +345,20 @@ fn f18_a_quarantined_shard_of_a_dead_replica_is_taken_after_five_minutes() {
 }
 
 #[test]
+fn f18_a_quarantine_ends_although_its_host_loads_nothing() {
+    let mut world = fleet(16, 3, 43);
+    let shard = ShardId(9);
+    for replica in &mut world.replicas {
+        replica.loads_nothing = true;
+    }
+    world.edit(&LeaseKey::Shard(shard), annotation::CRASHES, "3");
+    let leader = world.leaders()[&shard];
+    world.run(700_000);
+    assert_eq!(world.leaders()[&shard], leader);
+    assert!(world.overview(0).quarantined.is_empty());
+}
+
+#[test]
 fn f19_a_process_that_outlives_its_pod_loses_its_shards_safely() {
     let mut world = fleet(16, 3, 43);
     // Garbage collection of the Pod deletes the Lease while the process is cut off and still leads by its own clock.

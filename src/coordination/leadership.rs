@@ -144,7 +144,8 @@ impl Leadership {
         })
     }
 
-    /// Allows Jobs to be created until a second before the fence, by the API server's clock. The limit never moves back.
+    /// Allows Jobs to be created until a second before the fence, by the clock of the API server that answered the latest
+    /// renewal.
     pub fn renewal_answered(&mut self, answer: &RenewalAnswer) {
         let Some(fencing) = &mut self.fencing else { return };
         let (fence_after, round_trip) = (fencing.timing.self_fence, answer.answered.since(answer.sent));
@@ -152,10 +153,10 @@ impl Leadership {
         // round trip.
         let received = answer.date.checked_sub(round_trip);
         let lasts = fence_after.saturating_sub(WHOLE_SECOND);
-        let until = received.and_then(|received| received.checked_add(lasts)).ok();
-        if until > fencing.create_before {
-            fencing.create_before = until;
-            fencing.renewed_until = answer.sent + fence_after;
+        let renewed_until = answer.sent + fence_after;
+        if renewed_until >= fencing.renewed_until {
+            fencing.create_before = received.and_then(|received| received.checked_add(lasts)).ok();
+            fencing.renewed_until = renewed_until;
         }
     }
 
@@ -315,14 +316,17 @@ mod tests {
         };
         assert_eq!(stamp(&leadership).create_before, None);
         assert_eq!(stamp(&leadership).to_string(), "7/3/00000000000000ab");
-        for date in ["2026-01-01T00:00:01Z", "2026-01-01T00:00:00Z"] {
-            leadership.renewal_answered(&renewal(date, 100_000, 0));
-        }
-        let latest = "2026-01-01T00:00:07Z".parse().unwrap();
+        let create_before = |leadership: &Leadership| stamp(leadership).create_before.unwrap().to_string();
+        // An API server whose clock is an hour ahead, and one with the right clock.
+        leadership.renewal_answered(&renewal("2026-01-01T01:00:00Z", 100_000, 0));
+        assert_eq!(create_before(&leadership), "2026-01-01T01:00:06Z");
+        leadership.renewal_answered(&renewal("2026-01-01T00:00:02Z", 102_000, 0));
+        assert_eq!(create_before(&leadership), "2026-01-01T00:00:08Z");
+        leadership.renewal_answered(&renewal("2026-01-01T01:00:01Z", 101_000, 2));
         assert_eq!(
-            stamp(&leadership).create_before,
-            Some(latest),
-            "the limit never moves back"
+            create_before(&leadership),
+            "2026-01-01T00:00:08Z",
+            "the latest send counts"
         );
     }
 

@@ -89,8 +89,10 @@ pub struct ElectionTask {
 
 /// Reasons to end the task.
 enum Ending {
-    /// All shards were handed over, or the time for the handover has expired.
+    /// All shards were handed over.
     Left,
+    /// The time for the handover has expired.
+    TimedOut,
     /// Another process has the identity of this replica.
     Exit,
     /// The shard task accepts no more commands.
@@ -149,6 +151,11 @@ impl ElectionTask {
         let _ = self.channels.commands.try_send(ShardCommand::ReleaseAll);
         match ending {
             Ending::Left => tracing::info!("left the election"),
+            Ending::TimedOut => {
+                tracing::warn!(
+                    "not all shards were handed over in time: the others move when the member Lease expires"
+                );
+            }
             Ending::Exit => tracing::error!("another process has the identity of this replica: this process ends"),
             Ending::ShardTaskEnded => tracing::error!("the shard task does not accept commands"),
         }
@@ -188,8 +195,7 @@ impl ElectionTask {
                 () = tokio::time::sleep(pause) => None,
             };
             if self.leave_by.is_some_and(|by| by <= self.clock.boot()) {
-                tracing::warn!("not all shards were handed over in time");
-                return Ending::Left;
+                return Ending::TimedOut;
             }
             result = match input {
                 Some(input) => self.handle(input),

@@ -2,6 +2,8 @@
 
 use std::{collections::VecDeque, time::Duration};
 
+use jiff::Timestamp;
+
 use super::{Election, ElectionEffect, Guards};
 use crate::{
     coordination::{ExitReason, Incarnation, LeaseList, LeaseRecord, MemberLease, RejoinReason},
@@ -75,6 +77,8 @@ pub(super) struct ActiveMembership {
     unseen: VecDeque<Renewal>,
     /// Numbers of renewals that certainly failed.
     failed: VecDeque<u64>,
+    /// The time of the last observed renewal of this process, as its Lease has it.
+    renewed_at: Option<Timestamp>,
     pub(super) renew_at: BootInstant,
     /// The earliest instant of the next write after a write without a response.
     pub(super) retry_at: BootInstant,
@@ -95,6 +99,7 @@ impl ActiveMembership {
             number: 1,
             unseen: VecDeque::from([Renewal { number: 1, sent_at }]),
             failed: VecDeque::new(),
+            renewed_at: None,
             renew_at: sent_at,
             retry_at: sent_at,
             listed_again_at: None,
@@ -114,9 +119,14 @@ impl ActiveMembership {
         from + fence_after
     }
 
-    /// Whether a renewal with this number can be from this process.
-    fn may_have_sent(&self, number: u64) -> bool {
-        number <= self.number && !self.failed.contains(&number)
+    /// Whether another process wrote the renewal in this replica's Lease. Its number cannot be from this process, and its
+    /// time changed with it: an edit of the number by a user leaves the time.
+    fn is_of_twin(&mut self, lease: &MemberLease) -> bool {
+        let may_be_ours = lease.renewal <= self.number && !self.failed.contains(&lease.renewal);
+        if may_be_ours {
+            self.renewed_at = lease.renewed_at;
+        }
+        lease.renewed_at != self.renewed_at
     }
 
     /// Records a renewal that is sent; returns its number.
@@ -197,7 +207,7 @@ impl Election {
 
     /// Checks whether this replica still holds its own Lease as last observed.
     pub(super) fn judge_own_lease(&mut self) {
-        let Some(active) = self.membership.active() else {
+        let Some(active) = self.membership.active_mut() else {
             return;
         };
         let Some(lease) = self.view.member(&self.config.pod_uid) else {
@@ -205,7 +215,7 @@ impl Election {
         };
         match lease.holder.member() {
             Some(holder) if *holder == self.identity => {
-                if !active.may_have_sent(lease.renewal) {
+                if active.is_of_twin(lease) {
                     self.end(Membership::Gone, ElectionEffect::Exit(ExitReason::Twin));
                 }
             }

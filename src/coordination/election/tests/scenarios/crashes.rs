@@ -400,6 +400,18 @@ fn f24_a_next_leader_killed_after_the_transfer_is_replaced() {
 }
 
 #[test]
+fn f26_an_edited_number_of_the_renewal_is_no_other_process() {
+    let mut world = fleet(16, 2, 62);
+    let key = world.member_key(0);
+    for _ in 0..4 {
+        world.edit(&key, annotation::RENEWAL, "99999");
+        world.run(2_700);
+    }
+    assert_eq!((world.replicas[0].exits, world.n_moves()), (0, 0));
+    assert_ne!(&*world.store.leases[&key].annotations[annotation::RENEWAL], "99999");
+}
+
+#[test]
 fn f26_of_two_processes_with_one_identity_one_exits() {
     let mut world = fleet(16, 2, 61);
     let twin = world.replicas[0].clone();

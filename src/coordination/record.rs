@@ -89,7 +89,7 @@ pub struct LeaseRecord {
     pub transitions: u64,
     /// `spec.renewTime`, by the holder's clock.
     pub renewed_at: Option<Timestamp>,
-    /// `spec.acquireTime`, by the holder's clock.
+    /// `spec.acquireTime`, by the clock of the replica that wrote the holder.
     pub acquired_at: Option<Timestamp>,
     /// The annotations of [`annotation`].
     pub annotations: BTreeMap<Box<str>, Box<str>>,
@@ -243,7 +243,8 @@ pub struct ShardLease {
     pub duration_secs: u32,
     /// The term. It is one more than the last, or above all former terms if the Lease was deleted.
     pub term: Term,
-    /// The time at which the leader took the shard, by the leader's clock.
+    /// The time at which the leader took the shard, by the clock of the replica that wrote it: the leader, or the former
+    /// leader that handed the shard over.
     pub acquired_at: Option<Timestamp>,
     /// The instant through which the last leader fired every slot.
     pub fired_through: Option<Timestamp>,

@@ -224,8 +224,9 @@ impl Election {
         self.send(Purpose::Take, write, now);
     }
 
-    /// The number of consecutive leaders that crashed soon after taking the shard, including the last leader. Both
-    /// instants are of that leader's clock. A leader without a member Lease does not count.
+    /// The number of consecutive leaders that crashed soon after taking the shard, including the last leader. The tenure
+    /// of a leader counts from the write that made it the leader, by the clock of the writer. A leader without a member
+    /// Lease does not count.
     fn crashes_after(&self, lease: &ShardLease, adoption: Adoption) -> u32 {
         let crashed = lease.holder.member().filter(|_| adoption == Adoption::Crashed);
         let Some(member) = crashed.and_then(|crashed| self.view.member(&crashed.pod_uid)) else {

@@ -37,7 +37,7 @@ mod write;
 pub use effect::{Adoption, ElectionEffect, ExitReason, RejoinReason, RequestId, StopReason};
 pub use election::{CLOSE_MAX, Election, ElectionConfig, NotOwning, Overview};
 pub use identity::{Incarnation, InstallationName, LEASE_LABEL, LeaseKey, LeaseNames, MemberIdentity, is_dns_label};
-pub use input::{ElectionInput, ReadAnswer, WriteAnswer};
+pub use input::{ElectionInput, LeaseAnswer};
 pub use jobs_labelled::JobsLabelled;
 pub use leadership::{Leadership, RenewalAnswer, Stamp, WriteLimits};
 pub use placement::{Placement, Situation};

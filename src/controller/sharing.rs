@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     controller::settings::Membership,
-    coordination::{LeaseKey, LeaseWrite, MemberSettings, ReadAnswer, WriteAnswer},
+    coordination::{LeaseAnswer, LeaseKey, LeaseWrite, MemberSettings},
     kube_api::leases::LeaseApi,
     shard::{Bucket, ShardCommand, ShardReport},
 };
@@ -95,7 +95,7 @@ impl Session {
         let (api, identity) = (self.lease_api(membership), figures.overview.identity);
         let key = LeaseKey::Member(identity.pod_uid.clone());
         let abandon = async {
-            let ReadAnswer::Found(record) = api.read(&key, ABANDON_TIMEOUT).await.answer else {
+            let LeaseAnswer::Done(record) = api.read(&key, ABANDON_TIMEOUT).await.answer else {
                 return false;
             };
             if *record.holder != *identity.to_string() {
@@ -105,7 +105,7 @@ impl Session {
             let write = LeaseWrite::without_holder(key.clone());
             let version = record.resource_version;
             let reply = api.patch(&write, version, self.clock.now(), ABANDON_TIMEOUT).await;
-            matches!(reply.answer, WriteAnswer::Done(_))
+            matches!(reply.answer, LeaseAnswer::Done(_))
         };
         match tokio::time::timeout(ABANDON_TIMEOUT, abandon).await {
             Ok(true) => {

@@ -168,8 +168,7 @@ impl Election {
             }
             ElectionInput::WatchLost => self.view.is_connected = false,
             ElectionInput::WatchResumed => self.view.is_connected = true,
-            ElectionInput::Written { request, answer } => self.written(request, &answer, now),
-            ElectionInput::Read { request, answer } => self.read(request, &answer, now),
+            ElectionInput::Answered { request, answer } => self.answered(request, &answer, now),
             ElectionInput::InstallationKnown(installation) => self.installation = Some(installation),
             ElectionInput::Shards(report) => self.take_report(report),
             ElectionInput::JobsLabelled(proof) => self.jobs_labelled = self.jobs_labelled.max(Some(proof)),

@@ -21,19 +21,12 @@ pub enum ElectionInput {
     WatchLost,
     /// The watch resumes where it was interrupted; it will deliver every event since, in order.
     WatchResumed,
-    /// The response to a create, patch or delete.
-    Written {
+    /// The response to a create, patch, delete or read.
+    Answered {
         /// The request that was answered.
         request: RequestId,
         /// The outcome.
-        answer: WriteAnswer,
-    },
-    /// The response to a read.
-    Read {
-        /// The request that was answered.
-        request: RequestId,
-        /// The outcome.
-        answer: ReadAnswer,
+        answer: LeaseAnswer,
     },
     /// The constants that were fixed at installation.
     InstallationKnown(Installation),
@@ -50,10 +43,11 @@ pub enum ElectionInput {
     Rejoined(Incarnation),
 }
 
-/// The outcome of a write.
+/// The outcome of a request about one Lease.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum WriteAnswer {
-    /// The write succeeded; this is the resulting Lease. After a delete, only its key and its last version are set.
+pub enum LeaseAnswer {
+    /// The request succeeded; this is the resulting Lease, or the one that was read. After a delete, only its key and its
+    /// last version are set.
     Done(Box<LeaseRecord>),
     /// The Lease has changed since the version that the write was based on (409 to a patch or delete).
     Conflict,
@@ -65,15 +59,4 @@ pub enum WriteAnswer {
     Unknown,
     /// Permanently refused: 403, 422.
     Refused,
-}
-
-/// The outcome of a read from the quorum.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum ReadAnswer {
-    /// The Lease.
-    Found(Box<LeaseRecord>),
-    /// The Lease does not exist.
-    Missing,
-    /// No usable response.
-    Unknown,
 }

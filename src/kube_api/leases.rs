@@ -24,13 +24,11 @@ use tokio::sync::Semaphore;
 
 pub use self::overlapping::{LeaseScope, OverlappingInstallation};
 use self::{
-    answer::WriteKind,
+    answer::RequestKind,
     object::{LeasePage, selector},
 };
 use crate::{
-    coordination::{
-        InstallationName, LeaseKey, LeaseList, LeaseNames, LeaseRecord, LeaseWrite, ReadAnswer, WriteAnswer,
-    },
+    coordination::{InstallationName, LeaseAnswer, LeaseKey, LeaseList, LeaseNames, LeaseRecord, LeaseWrite},
     kube_api::{
         exchange::{self, ExchangeError, Request},
         http::ServerDate,
@@ -70,9 +68,9 @@ pub struct OwnerPod {
 
 /// An answer with its side information.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeaseReply<T> {
+pub struct LeaseReply {
     /// The classified answer.
-    pub answer: T,
+    pub answer: LeaseAnswer,
     /// The HTTP status, if there was an answer.
     pub code: Option<u16>,
     /// The `Date` header and the connection of the answer.
@@ -161,11 +159,11 @@ impl LeaseApi {
     }
 
     /// Creates a Lease. `now` is the wall time to write.
-    pub async fn create(&self, write: &LeaseWrite, now: Timestamp, timeout: Duration) -> LeaseReply<WriteAnswer> {
+    pub async fn create(&self, write: &LeaseWrite, now: Timestamp, timeout: Duration) -> LeaseReply {
         let body = body::create(write, &self.names, self.owner.as_deref(), now);
         let request = Request::new(Method::POST, self.leases_path()).json(body);
-        let answer = self.send_about(&write.key, request, timeout).await;
-        written(&write.key, WriteKind::Create, answer)
+        let sent = self.send_about(&write.key, request, timeout).await;
+        reply(&write.key, RequestKind::Create, sent)
     }
 
     /// Patches a Lease if it still has this version. `now` is the wall time to write.
@@ -175,32 +173,25 @@ impl LeaseApi {
         precondition: ResourceVersion,
         now: Timestamp,
         timeout: Duration,
-    ) -> LeaseReply<WriteAnswer> {
+    ) -> LeaseReply {
         let body = body::patch(write, &self.names, precondition, now);
         let request = Request::new(Method::PATCH, self.lease_path(&write.key)).merge_patch(body);
-        let answer = self.send_about(&write.key, request, timeout).await;
-        written(&write.key, WriteKind::Patch, answer)
+        let sent = self.send_about(&write.key, request, timeout).await;
+        reply(&write.key, RequestKind::Patch, sent)
     }
 
     /// Deletes a Lease if it still has this version. The answer does not contain the deleted Lease.
-    pub async fn delete(
-        &self,
-        key: &LeaseKey,
-        precondition: ResourceVersion,
-        timeout: Duration,
-    ) -> LeaseReply<WriteAnswer> {
+    pub async fn delete(&self, key: &LeaseKey, precondition: ResourceVersion, timeout: Duration) -> LeaseReply {
         let request = Request::new(Method::DELETE, self.lease_path(key)).json(body::delete(precondition));
-        let answer = self.send_about(key, request, timeout).await;
-        written(key, WriteKind::Delete(precondition), answer)
+        let sent = self.send_about(key, request, timeout).await;
+        reply(key, RequestKind::Delete(precondition), sent)
     }
 
     /// Reads a Lease from the quorum.
-    pub async fn read(&self, key: &LeaseKey, timeout: Duration) -> LeaseReply<ReadAnswer> {
+    pub async fn read(&self, key: &LeaseKey, timeout: Duration) -> LeaseReply {
         let request = Request::new(Method::GET, self.lease_path(key));
-        match self.send_about(key, request, timeout).await {
-            Ok(sent) => reply(answer::read(&sent, key), sent),
-            Err(error) => unanswered(ReadAnswer::Unknown, &error),
-        }
+        let sent = self.send_about(key, request, timeout).await;
+        reply(key, RequestKind::Read, sent)
     }
 
     /// Lists the Leases of the installation at one version, which is no older than the request.
@@ -320,29 +311,20 @@ impl LeaseApi {
     }
 }
 
-fn written(key: &LeaseKey, kind: WriteKind, sent: Result<RawAnswer, ExchangeError>) -> LeaseReply<WriteAnswer> {
-    match sent {
-        Ok(sent) => reply(answer::write(&sent, kind, key), sent),
-        Err(error @ ExchangeError::Request(_)) => unanswered(WriteAnswer::Refused, &error),
-        Err(error) => unanswered(WriteAnswer::Unknown, &error),
-    }
-}
-
-fn reply<T>((answer, message): (T, Option<String>), sent: RawAnswer) -> LeaseReply<T> {
+fn reply(key: &LeaseKey, kind: RequestKind, sent: Result<RawAnswer, ExchangeError>) -> LeaseReply {
+    let (answer, message, sent) = match sent {
+        Ok(sent) => {
+            let (answer, message) = answer::classify(&sent, kind, key);
+            (answer, message, Some(sent))
+        }
+        Err(error @ ExchangeError::Request(_)) => (LeaseAnswer::Refused, Some(error_text(&error)), None),
+        Err(error) => (LeaseAnswer::Unknown, Some(error_text(&error)), None),
+    };
     LeaseReply {
         answer,
-        code: Some(sent.status.as_u16()),
-        server_date: sent.server_date,
+        code: sent.as_ref().map(|sent| sent.status.as_u16()),
+        server_date: sent.and_then(|sent| sent.server_date),
         message,
-    }
-}
-
-fn unanswered<T>(answer: T, error: &ExchangeError) -> LeaseReply<T> {
-    LeaseReply {
-        answer,
-        code: None,
-        server_date: None,
-        message: Some(error_text(error)),
     }
 }
 

@@ -67,7 +67,7 @@ impl ElectionTask {
         if let Some(Some(_)) = write.annotations.get(annotation::EVICTED_BY) {
             tracing::warn!(member = ?write.key, "evicts a member whose Lease expired");
             let message = format!(
-                "{} saw nothing of it for longer than it advertises, and takes its shards",
+                "{} saw no renewal of it for longer than it advertises; other replicas take its shards",
                 self.config.pod_name
             );
             self.warn(write.key.clone(), "MemberEvicted", message);

@@ -8,9 +8,7 @@ use futures::future::BoxFuture;
 use super::{ElectionTask, refusals::Refusals};
 use crate::{
     controller::clock::Clock,
-    coordination::{
-        ElectionInput, Installation, LeaseKey, LeaseWrite, ReadAnswer, RenewalAnswer, RequestId, WriteAnswer,
-    },
+    coordination::{ElectionInput, Installation, LeaseAnswer, LeaseKey, LeaseWrite, RenewalAnswer, RequestId},
     kube_api::leases::{LeaseApi, LeaseReply},
     shard::{BootInstant, ResourceVersion},
     telemetry::metrics::ApiCall,
@@ -83,23 +81,19 @@ impl LeaseRequests {
                 None => api.create(&write, now, timeout).await,
             }
         };
-        self.written(call, request, is_renewal, reply)
+        self.answered(call, request, is_renewal, reply)
     }
 
     pub(super) fn delete(&self, request: RequestId, precondition: ResourceVersion, key: LeaseKey) -> LeaseRequest {
         let LeaseRequests { api, timeout, .. } = self.clone();
         let reply = async move { api.delete(&key, precondition, timeout).await };
-        self.written(ApiCall::DeleteLease, request, false, reply)
+        self.answered(ApiCall::DeleteLease, request, false, reply)
     }
 
     pub(super) fn read(&self, request: RequestId, key: LeaseKey) -> LeaseRequest {
-        let lease_requests = self.clone();
-        Box::pin(async move {
-            let sent = lease_requests.clock.boot();
-            let reply = lease_requests.api.read(&key, lease_requests.timeout).await;
-            let answer: ReadAnswer = lease_requests.note(ApiCall::GetLease, sent, reply);
-            (ElectionInput::Read { request, answer }, None)
-        })
+        let LeaseRequests { api, timeout, .. } = self.clone();
+        let reply = async move { api.read(&key, timeout).await };
+        self.answered(ApiCall::GetLease, request, false, reply)
     }
 
     /// Reads the parameters of the installation from its ConfigMap, or creates it. Retries until the answer is known.
@@ -117,18 +111,18 @@ impl LeaseRequests {
         })
     }
 
-    fn written(
+    fn answered(
         &self,
         call: ApiCall,
         request: RequestId,
         is_renewal: bool,
-        reply: impl Future<Output = LeaseReply<WriteAnswer>> + Send + 'static,
+        reply: impl Future<Output = LeaseReply> + Send + 'static,
     ) -> LeaseRequest {
         let lease_requests = self.clone();
         Box::pin(async move {
             let sent = lease_requests.clock.boot();
             let reply = reply.await;
-            let is_done = matches!(reply.answer, WriteAnswer::Done(_));
+            let is_done = matches!(reply.answer, LeaseAnswer::Done(_));
             let date = reply
                 .server_date
                 .as_ref()
@@ -137,11 +131,11 @@ impl LeaseRequests {
             let answer = lease_requests.note(call, sent, reply);
             let answered = lease_requests.clock.boot();
             let renewal = date.map(|date| RenewalAnswer { date, sent, answered });
-            (ElectionInput::Written { request, answer }, renewal)
+            (ElectionInput::Answered { request, answer }, renewal)
         })
     }
 
-    fn note<T>(&self, call: ApiCall, sent: BootInstant, reply: LeaseReply<T>) -> T {
+    fn note(&self, call: ApiCall, sent: BootInstant, reply: LeaseReply) -> LeaseAnswer {
         // A request without an answer proves nothing about permissions.
         if reply.code.is_some() {
             self.clock.observe_answer(sent, reply.server_date);

@@ -260,7 +260,7 @@ impl Election {
                 self.wake_at(at);
             } else if !busy.contains(shard) {
                 let write = LeaseWrite::to(LeaseKey::Shard(shard)).annotate(annotation::CRASHES, None::<&str>);
-                self.send(Purpose::Write, write, now);
+                self.send(Purpose::Other, write, now);
             }
         }
     }

@@ -330,7 +330,7 @@ impl Election {
         }
         .annotate(annotation::WRITTEN_THROUGH, Some(written_through.to_string()))
         .annotate(annotation::FIRED_THROUGH, fired_through);
-        self.send(Purpose::Write, write, now);
+        self.send(Purpose::Other, write, now);
     }
 
     /// The shards that other members have announced to this replica.

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use super::{Election, membership::Membership};
 use crate::{
-    coordination::{ElectionEffect, LeaseKey, LeaseRecord, LeaseWrite, ReadAnswer, RequestId, WriteAnswer},
+    coordination::{ElectionEffect, LeaseAnswer, LeaseKey, LeaseRecord, LeaseWrite, RequestId},
     shard::{BootInstant, ResourceVersion, ShardId, ShardSet},
 };
 
@@ -20,7 +20,7 @@ pub(super) enum Purpose {
     /// Acquire a shard.
     Take,
     /// Another write: transfer a shard, reset its crash count, or evict a member.
-    Write,
+    Other,
     /// Read a Lease whose last write failed or has no known outcome.
     Read,
     /// Read the Lease of a silent member, to evict the member if the version is still the last observed one.
@@ -120,17 +120,17 @@ impl Election {
         self.effects.push(ElectionEffect::Read { request, key });
     }
 
-    /// Handles the response to a write.
-    pub(super) fn written(&mut self, request: RequestId, answer: &WriteAnswer, now: BootInstant) {
+    /// Handles the response to a request.
+    pub(super) fn answered(&mut self, request: RequestId, answer: &LeaseAnswer, now: BootInstant) {
         let Some(pending) = self.requests.pending.remove(&request) else {
             return;
         };
         match answer {
-            WriteAnswer::Done(record) => self.done(&pending, record, now),
-            WriteAnswer::Missing => self.view.missing(&pending.key, now),
-            WriteAnswer::Conflict | WriteAnswer::Exists => self.conflicted(&pending, now),
-            WriteAnswer::Unknown => self.unanswered(&pending, now),
-            WriteAnswer::Refused => self.retry_later(&pending.key, now),
+            LeaseAnswer::Done(record) => self.done(&pending, record, now),
+            LeaseAnswer::Missing => self.view.missing(&pending.key, now),
+            LeaseAnswer::Conflict | LeaseAnswer::Exists => self.conflicted(&pending, now),
+            LeaseAnswer::Unknown => self.unanswered(&pending, now),
+            LeaseAnswer::Refused => self.retry_later(&pending.key, now),
         }
     }
 
@@ -138,11 +138,15 @@ impl Election {
         if pending.purpose != Purpose::Leave {
             self.view.apply(record, Some(pending.sent_at), now);
         }
-        match pending.purpose {
-            Purpose::Join => self.joined(record, pending.sent_at, now),
-            Purpose::Renew { .. } => self.renewed(pending.sent_at, now),
-            Purpose::Leave => self.end(Membership::Gone, ElectionEffect::Left),
-            Purpose::Take | Purpose::Write | Purpose::Read | Purpose::ReadToEvict(_) => {}
+        match (pending.purpose, &pending.key) {
+            (Purpose::Join, _) => self.joined(record, pending.sent_at, now),
+            (Purpose::Renew { .. }, _) => self.renewed(pending.sent_at, now),
+            (Purpose::Leave, _) => self.end(Membership::Gone, ElectionEffect::Left),
+            (Purpose::Read, key) => self.renew_soon_after_reading(key, now),
+            (Purpose::ReadToEvict(version), LeaseKey::Member(victim)) if record.resource_version == version => {
+                self.evict(victim, now);
+            }
+            (Purpose::Take | Purpose::Other | Purpose::ReadToEvict(_), _) => {}
         }
     }
 
@@ -155,26 +159,6 @@ impl Election {
         match &pending.key {
             LeaseKey::Member(pod_uid) if !self.is_us(pod_uid) => self.retry_later(&pending.key, now),
             LeaseKey::Member(_) | LeaseKey::Shard(_) => self.send_read(Purpose::Read, pending.key.clone(), now),
-        }
-    }
-
-    /// Handles the response to a read.
-    pub(super) fn read(&mut self, request: RequestId, answer: &ReadAnswer, now: BootInstant) {
-        let Some(pending) = self.requests.pending.remove(&request) else {
-            return;
-        };
-        match answer {
-            ReadAnswer::Found(record) => {
-                self.view.apply(record, Some(pending.sent_at), now);
-                self.renew_soon_after_reading(&pending.key, now);
-                if let (Purpose::ReadToEvict(version), LeaseKey::Member(victim)) = (pending.purpose, &pending.key)
-                    && record.resource_version == version
-                {
-                    self.evict(victim, now);
-                }
-            }
-            ReadAnswer::Missing => self.view.missing(&pending.key, now),
-            ReadAnswer::Unknown => self.unanswered(&pending, now),
         }
     }
 

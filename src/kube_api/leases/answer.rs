@@ -7,63 +7,49 @@ use http::StatusCode;
 
 use super::object;
 use crate::{
-    coordination::{LeaseKey, LeaseRecord, ReadAnswer, WriteAnswer},
+    coordination::{LeaseAnswer, LeaseKey, LeaseRecord},
     kube_api::objects::classify::{RawAnswer, Refusal, error_text},
     shard::ResourceVersion,
 };
 
-/// The kind of write.
+/// The kind of request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum WriteKind {
+pub(super) enum RequestKind {
     Create,
     Patch,
     /// A delete with this precondition.
     Delete(ResourceVersion),
+    Read,
 }
 
-/// Classifies the answer to a write. Returns the message too if the write did not succeed.
-pub(super) fn write(answer: &RawAnswer, kind: WriteKind, key: &LeaseKey) -> (WriteAnswer, Option<String>) {
+/// Classifies an answer. Returns the message too if the request did not succeed.
+pub(super) fn classify(answer: &RawAnswer, kind: RequestKind, key: &LeaseKey) -> (LeaseAnswer, Option<String>) {
     if answer.status.is_success() {
         return match done(answer, kind, key) {
-            Ok(record) => (WriteAnswer::Done(Box::new(record)), None),
-            Err(error) => (WriteAnswer::Unknown, Some(error_text(&error))),
+            Ok(record) => (LeaseAnswer::Done(Box::new(record)), None),
+            Err(error) => (LeaseAnswer::Unknown, Some(error_text(&error))),
         };
     }
     let refusal = Refusal::read(answer);
     let meaning = match (answer.status, kind) {
-        (StatusCode::CONFLICT | StatusCode::NOT_FOUND, _) if !refusal.is_status => WriteAnswer::Unknown,
-        (StatusCode::CONFLICT, WriteKind::Create) if refusal.reason == "AlreadyExists" => WriteAnswer::Exists,
-        (StatusCode::CONFLICT, WriteKind::Patch | WriteKind::Delete(_)) => WriteAnswer::Conflict,
-        (StatusCode::NOT_FOUND, WriteKind::Patch | WriteKind::Delete(_)) => WriteAnswer::Missing,
-        (StatusCode::CONFLICT | StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS, _) => WriteAnswer::Unknown,
+        (StatusCode::CONFLICT | StatusCode::NOT_FOUND, _) if !refusal.is_status => LeaseAnswer::Unknown,
+        (StatusCode::CONFLICT, RequestKind::Create) if refusal.reason == "AlreadyExists" => LeaseAnswer::Exists,
+        (StatusCode::CONFLICT, RequestKind::Patch | RequestKind::Delete(_)) => LeaseAnswer::Conflict,
+        (StatusCode::NOT_FOUND, RequestKind::Patch | RequestKind::Delete(_) | RequestKind::Read) => {
+            LeaseAnswer::Missing
+        }
+        (StatusCode::CONFLICT | StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS, _) => LeaseAnswer::Unknown,
         // A 404 to a create concerns the namespace.
-        (status, _) if status.is_client_error() => WriteAnswer::Refused,
-        _ => WriteAnswer::Unknown,
+        (status, _) if status.is_client_error() => LeaseAnswer::Refused,
+        _ => LeaseAnswer::Unknown,
     };
     (meaning, Some(refusal.message))
 }
 
-fn done(answer: &RawAnswer, kind: WriteKind, key: &LeaseKey) -> Result<LeaseRecord, object::ObjectError> {
+fn done(answer: &RawAnswer, kind: RequestKind, key: &LeaseKey) -> Result<LeaseRecord, object::ObjectError> {
     match kind {
-        WriteKind::Create | WriteKind::Patch => object::record(&answer.body, key),
+        RequestKind::Create | RequestKind::Patch | RequestKind::Read => object::record(&answer.body, key),
         // The server answers with a `Status`, or with the Lease if a finalizer holds it.
-        WriteKind::Delete(version) => Ok(LeaseRecord::empty(key.clone(), version)),
+        RequestKind::Delete(version) => Ok(LeaseRecord::empty(key.clone(), version)),
     }
-}
-
-/// Classifies the answer to a read. Returns the message too if the read did not succeed.
-pub(super) fn read(answer: &RawAnswer, key: &LeaseKey) -> (ReadAnswer, Option<String>) {
-    if answer.status.is_success() {
-        return match object::record(&answer.body, key) {
-            Ok(record) => (ReadAnswer::Found(Box::new(record)), None),
-            Err(error) => (ReadAnswer::Unknown, Some(error_text(&error))),
-        };
-    }
-    let refusal = Refusal::read(answer);
-    let meaning = if answer.status == StatusCode::NOT_FOUND && refusal.is_status {
-        ReadAnswer::Missing
-    } else {
-        ReadAnswer::Unknown
-    };
-    (meaning, Some(refusal.message))
 }

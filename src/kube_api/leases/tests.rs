@@ -122,9 +122,9 @@ fn a_lease_patch_has_the_changes_and_a_resource_version() {
 
 #[test]
 fn a_lease_write_is_classified_by_the_status_of_the_api_server() {
-    use WriteAnswer::{Conflict, Exists, Missing, Refused, Unknown};
+    use LeaseAnswer::{Conflict, Exists, Missing, Refused, Unknown};
     let version = ResourceVersion(3);
-    let (create, patch, delete) = (WriteKind::Create, WriteKind::Patch, WriteKind::Delete(version));
+    let (create, patch, delete) = (RequestKind::Create, RequestKind::Patch, RequestKind::Delete(version));
     let page = |code| answer(code, &Value::from("<html>gateway</html>"));
     for (raw_answer, kind, meaning) in [
         (status(409, "AlreadyExists"), create, Exists),
@@ -149,12 +149,12 @@ fn a_lease_write_is_classified_by_the_status_of_the_api_server() {
         (answer(200, &json!({"kind": "Lease"})), patch, Unknown),
         (answer(307, &Value::Null), patch, Unknown),
     ] {
-        let (classified, message) = answer::write(&raw_answer, kind, &SHARD);
+        let (classified, message) = answer::classify(&raw_answer, kind, &SHARD);
         assert_eq!(classified, meaning, "{raw_answer:?} {kind:?}");
         assert!(message.is_some_and(|message| !message.is_empty()), "{raw_answer:?}");
     }
-    let gone = answer::write(&answer(200, &json!({"kind": "Status"})), delete, &SHARD);
-    let (WriteAnswer::Done(record), None) = gone else {
+    let gone = answer::classify(&answer(200, &json!({"kind": "Status"})), delete, &SHARD);
+    let (LeaseAnswer::Done(record), None) = gone else {
         panic!("{gone:?}");
     };
     assert_eq!((record.key, record.resource_version), (SHARD, version));
@@ -163,13 +163,13 @@ fn a_lease_write_is_classified_by_the_status_of_the_api_server() {
 #[test]
 fn only_a_not_found_status_means_that_a_lease_is_missing() {
     for (raw_answer, meaning) in [
-        (status(404, "NotFound"), ReadAnswer::Missing),
-        (answer(404, &Value::from("nothing here")), ReadAnswer::Unknown),
-        (status(403, "Forbidden"), ReadAnswer::Unknown),
-        (status(500, "InternalError"), ReadAnswer::Unknown),
-        (answer(200, &json!({})), ReadAnswer::Unknown),
+        (status(404, "NotFound"), LeaseAnswer::Missing),
+        (answer(404, &Value::from("nothing here")), LeaseAnswer::Unknown),
+        (status(403, "Forbidden"), LeaseAnswer::Refused),
+        (status(500, "InternalError"), LeaseAnswer::Unknown),
+        (answer(200, &json!({})), LeaseAnswer::Unknown),
     ] {
-        let (classified, _) = answer::read(&raw_answer, &SHARD);
+        let (classified, _) = answer::classify(&raw_answer, RequestKind::Read, &SHARD);
         assert_eq!(classified, meaning, "{raw_answer:?}");
     }
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use cronwheel::{
-    coordination::{Installation, ReadAnswer},
+    coordination::{Installation, LeaseAnswer},
     kube_api::{ApiServer, LeaseEvent, lease_client},
     shard::ShardCount,
 };
@@ -158,7 +158,7 @@ pub(super) async fn service_account_may_send_all_lease_requests(namespace: Names
     );
     assert!(matches!(
         api.read(&member("a"), TIMEOUT).await.answer,
-        ReadAnswer::Found(_)
+        LeaseAnswer::Done(_)
     ));
     let mut watch = std::pin::pin!(api.watch(list.resource_version, TIMEOUT));
     let event = watch.next().await.expect("an event");

@@ -6,7 +6,7 @@ use std::{
 };
 
 use cronwheel::{
-    coordination::{ReadAnswer, WriteAnswer},
+    coordination::LeaseAnswer,
     kube_api::{ApiServer, LeaseApi, LeaseEvent, OwnerPod, lease_client},
     shard::ShardCount,
 };
@@ -75,10 +75,10 @@ pub(super) async fn member_lease_is_deleted_with_its_pod(namespace: Namespace) {
     done(api.create(&held(shard(0), "one"), wall(), TIMEOUT).await);
     let at_once = DeleteParams::default().grace_period(0);
     namespace.delete("Pod", "replica-0", at_once).await;
-    let is_gone = async || api.read(&member(uid), TIMEOUT).await.answer == ReadAnswer::Missing;
+    let is_gone = async || api.read(&member(uid), TIMEOUT).await.answer == LeaseAnswer::Missing;
     assert!(wait(is_gone).await, "the Lease outlives its Pod");
     let shard = api.read(&shard(0), TIMEOUT).await.answer;
-    assert!(matches!(shard, ReadAnswer::Found(_)), "{shard:?}");
+    assert!(matches!(shard, LeaseAnswer::Done(_)), "{shard:?}");
 }
 
 /// The shortest fence is four seconds after the send of the last renewal.
@@ -110,7 +110,7 @@ pub(super) async fn silent_connection_is_replaced_before_the_fence(namespace: Na
         loop {
             let renewal = held(member("a"), "three");
             let reply = api.patch(&renewal, last.resource_version, wall(), attempt).await;
-            if let WriteAnswer::Done(_) = reply.answer {
+            if let LeaseAnswer::Done(_) = reply.answer {
                 return begun.elapsed();
             }
         }

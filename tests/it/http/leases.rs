@@ -5,7 +5,7 @@ use std::{convert::Infallible, pin::pin, time::Duration};
 
 use bytes::Bytes;
 use cronwheel::{
-    coordination::{Installation, LeaseKey, ReadAnswer, WriteAnswer},
+    coordination::{Installation, LeaseAnswer, LeaseKey},
     kube_api::{LeaseApi, LeaseError, LeaseEvent, OwnerPod, http::ServerDate},
     shard::{ResourceVersion, ShardCount, ShardId},
 };
@@ -103,10 +103,10 @@ async fn lease_requests_carry_a_timeout() {
 async fn unanswered_lease_write_is_unknown_and_names_its_timeout() {
     let api = leases(Script::default().client());
     let reply = api.create(&write(SHARD), wall(), TIMEOUT).await;
-    assert_eq!((reply.answer, reply.code), (WriteAnswer::Unknown, None));
+    assert_eq!((reply.answer, reply.code), (LeaseAnswer::Unknown, None));
     assert_eq!(reply.message.as_deref(), Some("no answer within 1.5 seconds"));
     let reply = api.read(&SHARD, TIMEOUT).await;
-    assert_eq!(reply.answer, ReadAnswer::Unknown);
+    assert_eq!(reply.answer, LeaseAnswer::Unknown);
     let listed = api.list(TIMEOUT).await.unwrap_err();
     assert!(matches!(listed, LeaseError::Unanswered { .. }), "{listed}");
     let mut watch = pin!(api.watch(ResourceVersion(1), TIMEOUT));
@@ -125,7 +125,7 @@ async fn lease_response_carries_the_server_date() {
     let expected = Some(ServerDate::from(expected));
     assert_eq!(api.read(&SHARD, TIMEOUT).await.server_date, expected);
     let refused = api.patch(&write(SHARD), ResourceVersion(1), wall(), TIMEOUT).await;
-    assert_eq!((refused.server_date, refused.answer), (expected, WriteAnswer::Conflict));
+    assert_eq!((refused.server_date, refused.answer), (expected, LeaseAnswer::Conflict));
     assert_eq!(refused.message.as_deref(), Some("modified"));
 }
 
@@ -134,7 +134,7 @@ async fn endless_lease_response_is_unknown() {
     let endless = " ".repeat(3 << 20);
     let api = leases(Script::default().respond(200, endless).client());
     let reply = api.read(&SHARD, TIMEOUT).await;
-    assert_eq!((reply.answer, reply.code), (ReadAnswer::Unknown, None));
+    assert_eq!((reply.answer, reply.code), (LeaseAnswer::Unknown, None));
     let pages: Script = (0..200).fold(Script::default(), |script, _| script.respond(200, page(&[], 9, "more")));
     let listed = leases(pages.client()).list(TIMEOUT).await.unwrap_err();
     assert!(listed.to_string().contains("more than 100 pages"), "{listed}");

@@ -3,9 +3,7 @@
 use std::{pin::pin, time::Duration};
 
 use cronwheel::{
-    coordination::{
-        Installation, InstallationName, LeaseKey, LeaseRecord, LeaseWrite, ReadAnswer, WriteAnswer, annotation,
-    },
+    coordination::{Installation, InstallationName, LeaseAnswer, LeaseKey, LeaseRecord, LeaseWrite, annotation},
     kube_api::{LeaseApi, LeaseError, LeaseEvent, LeaseReply},
     shard::{ResourceVersion, ShardCount, ShardId, Term},
 };
@@ -68,8 +66,8 @@ pub(crate) fn held(key: LeaseKey, holder: &str) -> LeaseWrite {
 }
 
 #[track_caller]
-pub(crate) fn done(reply: LeaseReply<WriteAnswer>) -> LeaseRecord {
-    let WriteAnswer::Done(record) = reply.answer else {
+pub(crate) fn done(reply: LeaseReply) -> LeaseRecord {
+    let LeaseAnswer::Done(record) = reply.answer else {
         panic!("{reply:?}");
     };
     *record
@@ -114,7 +112,7 @@ pub(crate) async fn lease_is_created_read_and_renewed(client: Client, namespace:
 
     let foreign = json!({"metadata": {"annotations": {"example.org/note": "kept"}}, "spec": {"leaseTransitions": 3}});
     patch_lease(&client, namespace, "cronwheel-member-a", foreign).await;
-    let ReadAnswer::Found(read) = api.read(&key, TIMEOUT).await.answer else {
+    let LeaseAnswer::Done(read) = api.read(&key, TIMEOUT).await.answer else {
         panic!("the Lease does not exist");
     };
     assert!(read.resource_version > made.resource_version);
@@ -153,14 +151,14 @@ pub(crate) async fn lease_write_at_a_stale_version_is_a_conflict(client: Client,
         is_acquisition: true,
         ..held(key.clone(), "pod/a/0000000000000001")
     };
-    assert_eq!(api.read(&key, TIMEOUT).await.answer, ReadAnswer::Missing);
+    assert_eq!(api.read(&key, TIMEOUT).await.answer, LeaseAnswer::Missing);
     let none = ResourceVersion(1);
     assert_eq!(
         api.patch(&take, none, wall(), TIMEOUT).await.answer,
-        WriteAnswer::Missing
+        LeaseAnswer::Missing
     );
     let first = done(api.create(&take, wall(), TIMEOUT).await);
-    assert_eq!(api.create(&take, wall(), TIMEOUT).await.answer, WriteAnswer::Exists);
+    assert_eq!(api.create(&take, wall(), TIMEOUT).await.answer, LeaseAnswer::Exists);
     let next = LeaseWrite {
         term: Some(Term(2)),
         ..take.clone()
@@ -170,7 +168,7 @@ pub(crate) async fn lease_write_at_a_stale_version_is_a_conflict(client: Client,
     // The conflict also occurs if the patch changes nothing.
     for stale in [&take, &next] {
         let reply = api.patch(stale, first.resource_version, wall(), TIMEOUT).await;
-        assert_eq!((reply.answer, reply.code), (WriteAnswer::Conflict, Some(409)));
+        assert_eq!((reply.answer, reply.code), (LeaseAnswer::Conflict, Some(409)));
         assert!(
             reply
                 .message
@@ -178,12 +176,12 @@ pub(crate) async fn lease_write_at_a_stale_version_is_a_conflict(client: Client,
         );
     }
     let stale = api.delete(&key, first.resource_version, TIMEOUT).await;
-    assert_eq!(stale.answer, WriteAnswer::Conflict);
+    assert_eq!(stale.answer, LeaseAnswer::Conflict);
     let deleted = api.delete(&key, second.resource_version, TIMEOUT).await;
     assert_eq!(deleted.code, Some(200));
     assert_eq!(done(deleted).key, key);
     let again = api.delete(&key, second.resource_version, TIMEOUT).await;
-    assert_eq!(again.answer, WriteAnswer::Missing);
+    assert_eq!(again.answer, LeaseAnswer::Missing);
 }
 
 pub(crate) async fn invalid_lease_is_refused(client: Client, namespace: &str) {
@@ -193,7 +191,7 @@ pub(crate) async fn invalid_lease_is_refused(client: Client, namespace: &str) {
         ..held(member("a"), "pod/a/0000000000000001")
     };
     let reply = api.create(&brief, wall(), TIMEOUT).await;
-    assert_eq!((reply.answer, reply.code), (WriteAnswer::Refused, Some(422)));
+    assert_eq!((reply.answer, reply.code), (LeaseAnswer::Refused, Some(422)));
     assert!(
         reply
             .message
@@ -204,10 +202,10 @@ pub(crate) async fn invalid_lease_is_refused(client: Client, namespace: &str) {
         ..write(shard(0))
     };
     let reply = api.create(&long, wall(), TIMEOUT).await;
-    assert_eq!((reply.answer, reply.code), (WriteAnswer::Refused, Some(400)));
+    assert_eq!((reply.answer, reply.code), (LeaseAnswer::Refused, Some(400)));
     let nowhere = leases(client, "no-such-namespace");
     let reply = nowhere.create(&write(shard(0)), wall(), TIMEOUT).await;
-    assert_eq!((reply.answer, reply.code), (WriteAnswer::Refused, Some(404)));
+    assert_eq!((reply.answer, reply.code), (LeaseAnswer::Refused, Some(404)));
 }
 
 /// Returns short descriptions of the next events of a watch: the kind of the event and the Lease.
@@ -264,7 +262,7 @@ pub(crate) async fn lease_without_its_label_is_gone_until_the_next_write(client:
     let first = done(api.create(&held(key.clone(), "one"), wall(), TIMEOUT).await);
     let stripped = json!({"metadata": {"labels": null}});
     patch_lease(&client, namespace, "cronwheel-shard-8-3", stripped).await;
-    let ReadAnswer::Found(read) = api.read(&key, TIMEOUT).await.answer else {
+    let LeaseAnswer::Done(read) = api.read(&key, TIMEOUT).await.answer else {
         panic!("the Lease does not exist");
     };
     assert_eq!(api.list(TIMEOUT).await.unwrap().leases, []);
@@ -290,7 +288,7 @@ pub(crate) async fn installations_with_different_names_are_independent(client: C
         let held_by: Vec<&str> = list.leases.iter().map(|lease| &*lease.holder).collect();
         assert_eq!(held_by, holders);
     }
-    assert_eq!(ours.read(&shard(1), TIMEOUT).await.answer, ReadAnswer::Missing);
+    assert_eq!(ours.read(&shard(1), TIMEOUT).await.answer, LeaseAnswer::Missing);
     let [small, large] = [16, 1024].map(|count| Installation::of(ShardCount::new(count).unwrap()));
     assert_eq!(ours.installation(&small, TIMEOUT).await.unwrap(), small);
     assert_eq!(theirs.installation(&large, TIMEOUT).await.unwrap(), large);

@@ -4,7 +4,7 @@ use std::{pin::pin, time::Duration};
 
 use apisim::{Fault, Options, Resource, Rule, Verb, WallClock};
 use cronwheel::{
-    coordination::{ReadAnswer, WriteAnswer},
+    coordination::LeaseAnswer,
     kube_api::{LeaseApi, LeaseError, LeaseEvent},
     shard::{ResourceVersion, ShardCount},
 };
@@ -42,14 +42,14 @@ async fn failed_lease_requests_are_unknown() {
         api.faults().add(Rule::new(fault.clone()));
         let renewal = held(member("a"), "two");
         let patched = leases.patch(&renewal, made.resource_version, wall(), TIMEOUT).await;
-        assert_eq!(patched.answer, WriteAnswer::Unknown, "{fault:?}");
+        assert_eq!(patched.answer, LeaseAnswer::Unknown, "{fault:?}");
         assert!(patched.message.is_some(), "{fault:?}");
         let deleted = leases.delete(&member("a"), made.resource_version, TIMEOUT).await;
-        assert_eq!(deleted.answer, WriteAnswer::Unknown, "{fault:?}");
+        assert_eq!(deleted.answer, LeaseAnswer::Unknown, "{fault:?}");
         let created = leases.create(&write(shard(1)), wall(), TIMEOUT).await;
-        assert_eq!(created.answer, WriteAnswer::Unknown, "{fault:?}");
+        assert_eq!(created.answer, LeaseAnswer::Unknown, "{fault:?}");
         let read = leases.read(&member("a"), TIMEOUT).await;
-        assert_eq!(read.answer, ReadAnswer::Unknown, "{fault:?}");
+        assert_eq!(read.answer, LeaseAnswer::Unknown, "{fault:?}");
         assert!(leases.list(TIMEOUT).await.is_err(), "{fault:?}");
         assert!(leases.known_installation(TIMEOUT).await.is_err(), "{fault:?}");
         let begun = pin!(leases.watch(made.resource_version, TIMEOUT)).next().await;
@@ -69,9 +69,9 @@ async fn retry_of_an_unanswered_lease_write_finds_it_applied() {
         ..rule(Fault::DropAfter, Verb::Create)
     });
     let join = held(member("a"), "one");
-    assert_eq!(leases.create(&join, wall(), TIMEOUT).await.answer, WriteAnswer::Unknown);
-    assert_eq!(leases.create(&join, wall(), TIMEOUT).await.answer, WriteAnswer::Exists);
-    let ReadAnswer::Found(made) = leases.read(&member("a"), TIMEOUT).await.answer else {
+    assert_eq!(leases.create(&join, wall(), TIMEOUT).await.answer, LeaseAnswer::Unknown);
+    assert_eq!(leases.create(&join, wall(), TIMEOUT).await.answer, LeaseAnswer::Exists);
+    let LeaseAnswer::Done(made) = leases.read(&member("a"), TIMEOUT).await.answer else {
         panic!("the first create had no effect");
     };
     api.faults().add(Rule {
@@ -80,9 +80,9 @@ async fn retry_of_an_unanswered_lease_write_finds_it_applied() {
     });
     let renewal = held(member("a"), "two");
     let unknown = leases.patch(&renewal, made.resource_version, wall(), TIMEOUT).await;
-    assert_eq!((unknown.answer, unknown.code), (WriteAnswer::Unknown, None));
+    assert_eq!((unknown.answer, unknown.code), (LeaseAnswer::Unknown, None));
     let again = leases.patch(&renewal, made.resource_version, wall(), TIMEOUT).await;
-    assert_eq!(again.answer, WriteAnswer::Conflict);
+    assert_eq!(again.answer, LeaseAnswer::Conflict);
 }
 
 #[tokio::test(start_paused = true)]
@@ -91,7 +91,7 @@ async fn forbidden_lease_request_carries_the_message_of_the_server() {
     let leases = leases(client(&api), "default");
     api.faults().add(Rule::new(Fault::Forbid("not you".to_owned())));
     let reply = leases.create(&write(shard(1)), wall(), TIMEOUT).await;
-    assert_eq!((reply.answer, reply.code), (WriteAnswer::Refused, Some(403)));
+    assert_eq!((reply.answer, reply.code), (LeaseAnswer::Refused, Some(403)));
     assert!(reply.message.is_some_and(|message| message.contains("not you")));
     let listed = leases.list(TIMEOUT).await.unwrap_err();
     assert!(matches!(listed, LeaseError::Refused { code: 403, .. }), "{listed:?}");
@@ -198,7 +198,7 @@ async fn member_renewal_does_not_wait_for_shard_requests() {
     let renewed = leases.patch(&renewal, made.resource_version, wall(), 2 * pause).await;
     done(renewed);
     let answers = taking.await.unwrap();
-    assert!(answers.iter().all(|answer| matches!(answer, WriteAnswer::Done(_))));
+    assert!(answers.iter().all(|answer| matches!(answer, LeaseAnswer::Done(_))));
 }
 
 /// The list has more Leases than fit on one page.

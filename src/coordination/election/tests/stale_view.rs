@@ -9,8 +9,8 @@ use super::{
 };
 use crate::{
     coordination::{
-        ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey, LeaseRecord, MemberSettings, ProtocolRange,
-        ReadAnswer, RequestId, Timing, WriteAnswer, annotation,
+        ElectionEffect, ElectionInput, Incarnation, Installation, LeaseAnswer, LeaseKey, LeaseRecord, MemberSettings,
+        ProtocolRange, RequestId, Timing, annotation,
     },
     shard::{BootInstant, ResourceVersion, ShardCount, ShardId, ShardReport},
 };
@@ -86,17 +86,17 @@ fn takes_from_new_member(guards: Guards) -> bool {
     let listed = listed(100, 10, leases);
     let join = request(&election.handle(listed, at(100)), &us).unwrap();
     let joined = lease(us, 11, "pod/us/0000000000000001");
-    let answer = WriteAnswer::Done(Box::new(joined.clone()));
-    let mut effects = election.handle(ElectionInput::Written { request: join, answer }, at(100));
+    let answer = LeaseAnswer::Done(Box::new(joined.clone()));
+    let mut effects = election.handle(ElectionInput::Answered { request: join, answer }, at(100));
     effects.extend(election.handle(ElectionInput::Applied(joined), at(100)));
     effects.extend(election.handle_timeout(at(101)));
     let take = request(&effects, &shard).unwrap();
     // The other replica, in its third incarnation, takes the shard first. A read returns this before the watch does.
-    let answer = WriteAnswer::Conflict;
-    let effects = election.handle(ElectionInput::Written { request: take, answer }, at(101));
+    let answer = LeaseAnswer::Conflict;
+    let effects = election.handle(ElectionInput::Answered { request: take, answer }, at(101));
     let read = request(&effects, &shard).unwrap();
-    let answer = ReadAnswer::Found(Box::new(lease(shard.clone(), 14, "pod/them/0000000000000003")));
-    let mut effects = election.handle(ElectionInput::Read { request: read, answer }, at(101));
+    let answer = LeaseAnswer::Done(Box::new(lease(shard.clone(), 14, "pod/them/0000000000000003")));
+    let mut effects = election.handle(ElectionInput::Answered { request: read, answer }, at(101));
     effects.extend(election.handle_timeout(at(103)));
     request(&effects, &shard).is_some()
 }

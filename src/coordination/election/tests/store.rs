@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::{
     coordination::{
-        ElectionEffect, ElectionInput, LeaseKey, LeaseList, LeaseRecord, LeaseWrite, ReadAnswer, RequestId, WriteAnswer,
+        ElectionEffect, ElectionInput, LeaseAnswer, LeaseKey, LeaseList, LeaseRecord, LeaseWrite, RequestId,
     },
     shard::{ResourceVersion, ShardId, Term},
 };
@@ -69,14 +69,14 @@ impl Store {
                 write,
             } => {
                 let answer = match (self.leases.get(&write.key), precondition) {
-                    (Some(_), None) => WriteAnswer::Exists,
-                    (None, Some(_)) => WriteAnswer::Missing,
+                    (Some(_), None) => LeaseAnswer::Exists,
+                    (None, Some(_)) => LeaseAnswer::Missing,
                     (Some(lease), Some(version)) if lease.resource_version != *version && !self.is_lax => {
-                        WriteAnswer::Conflict
+                        LeaseAnswer::Conflict
                     }
                     (None, None) | (Some(_), Some(_)) => self.write(write, wall),
                 };
-                Some(written(*request, answer))
+                Some(answered(*request, answer))
             }
             ElectionEffect::Delete {
                 request,
@@ -84,19 +84,16 @@ impl Store {
                 key,
             } => {
                 let answer = match self.leases.get(key) {
-                    None => WriteAnswer::Missing,
-                    Some(lease) if lease.resource_version != *precondition => WriteAnswer::Conflict,
-                    Some(_) => WriteAnswer::Done(Box::new(self.delete(key)?)),
+                    None => LeaseAnswer::Missing,
+                    Some(lease) if lease.resource_version != *precondition => LeaseAnswer::Conflict,
+                    Some(_) => LeaseAnswer::Done(Box::new(self.delete(key)?)),
                 };
-                Some(written(*request, answer))
+                Some(answered(*request, answer))
             }
             ElectionEffect::Read { request, key } => {
                 let lease = self.leases.get(key).cloned();
-                let answer = lease.map_or(ReadAnswer::Missing, |lease| ReadAnswer::Found(Box::new(lease)));
-                Some(ElectionInput::Read {
-                    request: *request,
-                    answer,
-                })
+                let answer = lease.map_or(LeaseAnswer::Missing, |lease| LeaseAnswer::Done(Box::new(lease)));
+                Some(answered(*request, answer))
             }
             ElectionEffect::Relist
             | ElectionEffect::ActUntil(_)
@@ -110,7 +107,7 @@ impl Store {
         }
     }
 
-    fn write(&mut self, write: &LeaseWrite, wall: Timestamp) -> WriteAnswer {
+    fn write(&mut self, write: &LeaseWrite, wall: Timestamp) -> LeaseAnswer {
         self.version += 1;
         let former = self.leases.get(&write.key);
         let record = applied(write, former, ResourceVersion(self.version), wall);
@@ -121,7 +118,7 @@ impl Store {
             self.n_writes[0] += 1;
         }
         self.put(record.clone());
-        WriteAnswer::Done(Box::new(record))
+        LeaseAnswer::Done(Box::new(record))
     }
 
     /// Checks a term. It is unchanged while the holder stays or is removed, and increases by one with another holder. A
@@ -185,6 +182,6 @@ fn applied(write: &LeaseWrite, former: Option<&LeaseRecord>, version: ResourceVe
     record
 }
 
-fn written(request: RequestId, answer: WriteAnswer) -> ElectionInput {
-    ElectionInput::Written { request, answer }
+fn answered(request: RequestId, answer: LeaseAnswer) -> ElectionInput {
+    ElectionInput::Answered { request, answer }
 }

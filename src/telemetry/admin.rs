@@ -18,7 +18,7 @@ use super::metrics::{Metrics, WatchHealth};
 use crate::{
     controller::{
         clock::{Clock, ClockVerdict},
-        permissions::{MissingPermission, Place},
+        permissions::MissingPermission,
         shutdown::{Phase, PhaseReceiver},
     },
     coordination::NotOwning,
@@ -103,13 +103,6 @@ impl Admin {
             && !matches!(reason, NotOwning::SettingsDiffer { .. })
         {
             readiness_failures.push(format!("this replica takes no shards: {reason}"));
-            // A permission that the check found missing is reported above.
-            if !missing
-                .iter()
-                .any(|missing| missing.permission.place == Place::LeaseNamespace)
-            {
-                readiness_failures.extend(figures.refusal);
-            }
         }
         match self.clock.verdict() {
             ClockVerdict::Fine => {}

@@ -10,7 +10,7 @@ use futures::{Stream, StreamExt, future::BoxFuture};
 
 use super::refusals::Refusals;
 use crate::{
-    controller::clock::Clock,
+    controller::{clock::Clock, permissions::Right},
     coordination::{ElectionInput, LeaseList},
     kube_api::leases::{LeaseApi, LeaseError, LeaseEvent},
     shard::{BootInstant, ResourceVersion},
@@ -92,16 +92,14 @@ impl LeaseWatch {
             match &mut self.stage {
                 LeaseWatchState::Listing { requested_at, answer } => {
                     let requested_at = *requested_at;
-                    let answer = answer.await;
-                    let is_refused = self.refusals.note(["list", "leases"], &answer);
-                    match answer {
+                    match answer.await {
                         Ok(list) => return self.listed(requested_at, list),
-                        Err(_) if is_refused => {
-                            self.pause(None, REFUSED_PAUSE);
-                            self.is_trusted = false;
-                            return ElectionInput::WatchLost;
+                        Err(error) => {
+                            self.pause(["list", "leases"], Some(&error), None);
+                            if std::mem::take(&mut self.is_trusted) {
+                                return ElectionInput::WatchLost;
+                            }
                         }
-                        Err(_) => self.pause(None, PAUSE),
                     }
                 }
                 LeaseWatchState::Watching { lines, through } => {
@@ -109,12 +107,10 @@ impl LeaseWatch {
                     match lines.next().await {
                         Some(Ok(event)) => self.take(event),
                         broken => {
-                            let is_refused = broken
-                                .as_ref()
-                                .is_some_and(|it| self.refusals.note(["watch", "leases"], it));
-                            let is_expired = matches!(broken, Some(Err(LeaseError::Refused { code: 410, .. })));
+                            let error = broken.and_then(Result::err);
+                            let is_expired = matches!(error, Some(LeaseError::Refused { code: 410, .. }));
                             let from = (!is_expired).then_some(through);
-                            self.pause(from, if is_refused { REFUSED_PAUSE } else { PAUSE });
+                            self.pause(["watch", "leases"], error.as_ref(), from);
                             if std::mem::take(&mut self.is_trusted) {
                                 return ElectionInput::WatchLost;
                             }
@@ -140,7 +136,6 @@ impl LeaseWatch {
     }
 
     fn take(&mut self, event: LeaseEvent) {
-        self.refusals.note_answer(["watch", "leases"], None, None);
         let (version, input) = match event {
             LeaseEvent::Applied(record) => (record.resource_version, Some(ElectionInput::Applied(record))),
             LeaseEvent::Deleted(key, version) => (version, Some(ElectionInput::Deleted(key, version))),
@@ -156,7 +151,9 @@ impl LeaseWatch {
         self.next.extend(input);
     }
 
-    fn pause(&mut self, from: Option<ResourceVersion>, pause: Duration) {
+    fn pause(&mut self, right: Right, error: Option<&LeaseError>, from: Option<ResourceVersion>) {
+        let is_refused = error.is_some_and(|error| self.refusals.note_error(right, error));
+        let pause = if is_refused { REFUSED_PAUSE } else { PAUSE };
         self.stage = LeaseWatchState::Pausing {
             until: self.clock.boot() + pause,
             from,

@@ -10,7 +10,6 @@ impl ElectionTask {
     /// Publishes a snapshot, and logs when this replica begins or ceases to act.
     pub(super) fn publish(&mut self) {
         let mut overview = self.election.overview(self.clock.boot());
-        let refusal = self.refusals.text(self.lease_requests.api.namespace());
         if self.is_alone {
             // Without the permissions no other replica is visible, so this replica acts unguarded. It waits if it ever
             // had them or observes another replica. The patience equals the silence after which another replica's Lease
@@ -18,10 +17,8 @@ impl ElectionTask {
             let patience = self.config.timing.evict_after;
             let were_never_given = self.refusals.were_always(overview.act_until.is_some(), patience);
             let is_unguarded = were_never_given && !self.election.sees_another_active();
-            if let Some(refusal) = &refusal {
-                self.refusals.report_once(refusal);
-            }
             if is_unguarded {
+                self.refusals.report_once(self.lease_requests.api.namespace());
                 overview.not_owning = None;
             }
             self.act_alone(&overview, is_unguarded);
@@ -40,7 +37,6 @@ impl ElectionTask {
             self.report_ownership(&overview);
         }
         self.channels.snapshot.send_replace(Some(ElectionFigures {
-            refusal,
             overview,
             fence_after: self.config.timing.self_fence,
             clock: self.clock.clone(),

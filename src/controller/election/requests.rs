@@ -101,11 +101,12 @@ impl LeaseRequests {
         let lease_requests = self.clone();
         Box::pin(async move {
             loop {
-                let known = lease_requests.api.installation(&ours, lease_requests.timeout).await;
-                lease_requests.refusals.note(["get or create", "configmaps"], &known);
-                if let Ok(installation) = known {
-                    return (ElectionInput::InstallationKnown(installation), None);
-                }
+                match lease_requests.api.installation(&ours, lease_requests.timeout).await {
+                    Ok(installation) => return (ElectionInput::InstallationKnown(installation), None),
+                    Err(error) => lease_requests
+                        .refusals
+                        .note_error(["get or create", "configmaps"], &error),
+                };
                 tokio::time::sleep(INSTALLATION_PAUSE).await;
             }
         })
@@ -136,14 +137,13 @@ impl LeaseRequests {
     }
 
     fn note(&self, call: ApiCall, sent: BootInstant, reply: LeaseReply) -> LeaseAnswer {
-        // A request without an answer proves nothing about permissions.
         if reply.code.is_some() {
             self.clock.observe_answer(sent, reply.server_date);
-            self.refusals
-                .note_answer(call.labels(), reply.code, reply.message.as_deref());
         }
-        if let Some(message) = reply.message {
-            tracing::debug!(message, "a request about a Lease was not fulfilled");
+        // A conflict, or a Lease that exists or is missing, is no failure.
+        if matches!(reply.answer, LeaseAnswer::Unknown | LeaseAnswer::Refused) {
+            let message = reply.message.as_deref().unwrap_or("no reason given");
+            self.refusals.note(call.labels(), reply.code, message);
         }
         reply.answer
     }
@@ -157,9 +157,12 @@ fn is_own_renewal(write: &LeaseWrite) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
     use bytes::Bytes;
     use http_body_util::Full;
     use kube::client::Body;
+    use serde_json::json;
 
     use super::*;
     use crate::{
@@ -168,20 +171,35 @@ mod tests {
     };
 
     #[tokio::test(start_paused = true)]
-    async fn a_request_without_an_answer_does_not_clear_a_refusal() {
-        let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
-        let refusals = Refusals::new(&Metrics::register().election.api, &clock, false);
-        let unreachable =
-            |_: http::Request<Body>| async { Err::<http::Response<Full<Bytes>>, _>("connection refused") };
-        let client = kube::Client::new(tower::service_fn(unreachable), "default");
-        let lease_requests = LeaseRequests {
-            api: LeaseApi::new(client, "kube-system", ShardCount::default(), None),
-            clock,
-            refusals: refusals.clone(),
-            timeout: Duration::from_secs(1),
-        };
-        refusals.note_answer(ApiCall::GetLease.labels(), Some(403), Some("not you"));
-        lease_requests.read(RequestId(1), LeaseKey::Shard(ShardId(0))).await;
-        assert!(refusals.text("kube-system").is_some());
+    async fn failed_writes_are_logged_and_conflicts_are_not() {
+        for (code, reason, is_logged) in [
+            (500, "InternalError", true),
+            (422, "Invalid", true),
+            (429, "TooManyRequests", true),
+            (409, "Conflict", false),
+            (404, "NotFound", false),
+        ] {
+            let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
+            let metrics = Metrics::register().election.api;
+            let refusals = Refusals::new(&metrics, &clock, false);
+            let status = json!({"kind": "Status", "reason": reason, "message": "a webhook", "code": code});
+            let answer = move |_: http::Request<Body>| {
+                let answer = http::Response::builder().status(code);
+                let answer = answer.body(Full::new(Bytes::from(status.to_string()))).unwrap();
+                async { Ok::<_, Infallible>(answer) }
+            };
+            let client = kube::Client::new(tower::service_fn(answer), "default");
+            let lease_requests = LeaseRequests {
+                api: LeaseApi::new(client, "kube-system", ShardCount::default(), None),
+                clock,
+                refusals,
+                timeout: Duration::from_secs(1),
+            };
+            let write = LeaseWrite::to(LeaseKey::Shard(ShardId(0)));
+            lease_requests
+                .write(RequestId(1), Some(ResourceVersion(1)), write)
+                .await;
+            assert_eq!(metrics.failures.has_failed("a webhook"), is_logged, "{code}");
+        }
     }
 }

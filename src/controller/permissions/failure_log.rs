@@ -132,6 +132,12 @@ impl FailureLog {
         std::mem::take(&mut self.lock().refusals)
     }
 
+    /// Whether a request failed with this error.
+    #[cfg(test)]
+    pub(in crate::controller) fn has_failed(&self, error: &str) -> bool {
+        self.lock().failed.0.contains_key(error)
+    }
+
     /// Locked for one record, not while the log is written: every lane waits for this lock.
     fn lock(&self) -> MutexGuard<'_, Failures> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)

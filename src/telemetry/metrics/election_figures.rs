@@ -10,8 +10,6 @@ use crate::{controller::clock::Clock, coordination::Overview};
 pub struct ElectionFigures {
     /// The summary of the election.
     pub overview: Overview,
-    /// The missing permission on Leases, and how to grant it; `None` while nothing is refused.
-    pub refusal: Option<String>,
     /// From a renewal to the fence.
     pub fence_after: Duration,
     /// The clock by which ages are computed.

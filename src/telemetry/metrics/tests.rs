@@ -68,7 +68,6 @@ fn figures(clock: &Clock) -> ElectionFigures {
         ..Election::new(config, now).overview(now)
     };
     ElectionFigures {
-        refusal: None,
         overview,
         fence_after,
         clock: clock.clone(),

@@ -166,8 +166,6 @@ impl Election {
                 self.view.delete(&key, version, now);
                 self.view.observe_version(version);
             }
-            ElectionInput::WatchLost => self.view.is_connected = false,
-            ElectionInput::WatchResumed => self.view.is_connected = true,
             ElectionInput::Answered { request, answer } => self.answered(request, &answer, now),
             ElectionInput::InstallationKnown(installation) => self.installation = Some(installation),
             ElectionInput::Shards(report) => self.take_report(report),

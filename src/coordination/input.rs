@@ -17,10 +17,6 @@ pub enum ElectionInput {
     Applied(LeaseRecord),
     /// The watch delivered the deletion of a Lease.
     Deleted(LeaseKey, ResourceVersion),
-    /// The watch was interrupted.
-    WatchLost,
-    /// The watch resumes where it was interrupted; it will deliver every event since, in order.
-    WatchResumed,
     /// The response to a create, patch, delete or read.
     Answered {
         /// The request that was answered.

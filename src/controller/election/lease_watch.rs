@@ -4,7 +4,7 @@
 //! A watch that ends is resumed at its last resourceVersion. A relist follows if that resourceVersion is too old, or
 //! if the election no longer trusts the cached Leases. The stream never ends.
 
-use std::{collections::VecDeque, pin::Pin, time::Duration};
+use std::{pin::Pin, time::Duration};
 
 use futures::{Stream, StreamExt, future::BoxFuture};
 
@@ -51,10 +51,6 @@ pub(super) struct LeaseWatch {
     /// fence. If the list gets no answer, another one begins before the fence.
     patience: Duration,
     stage: LeaseWatchState,
-    /// Whether the election regards the watch as live.
-    is_trusted: bool,
-    /// Inputs to return next: the resumption of the watch, and the events that it delivered.
-    next: VecDeque<ElectionInput>,
 }
 
 impl LeaseWatch {
@@ -68,8 +64,6 @@ impl LeaseWatch {
             refusals,
             patience,
             stage,
-            is_trusted: false,
-            next: VecDeque::new(),
         }
     }
 
@@ -79,44 +73,40 @@ impl LeaseWatch {
         if matches!(self.stage, LeaseWatchState::Listing { .. }) {
             return;
         }
-        self.next.clear();
         self.stage = list(&self.api, &self.clock, self.patience);
     }
 
     /// Returns the next input. Cancel safe.
     pub(super) async fn next(&mut self) -> ElectionInput {
         loop {
-            if let Some(input) = self.next.pop_front() {
-                return input;
-            }
             match &mut self.stage {
                 LeaseWatchState::Listing { requested_at, answer } => {
                     let requested_at = *requested_at;
                     match answer.await {
-                        Ok(list) => return self.listed(requested_at, list),
-                        Err(error) => {
-                            self.pause(["list", "leases"], Some(&error), None);
-                            if std::mem::take(&mut self.is_trusted) {
-                                return ElectionInput::WatchLost;
-                            }
+                        Ok(list) => {
+                            self.stage = watch(&self.api, list.resource_version, self.patience);
+                            return ElectionInput::Listed { requested_at, list };
                         }
+                        Err(error) => self.pause(["list", "leases"], Some(&error), None),
                     }
                 }
-                LeaseWatchState::Watching { lines, through } => {
-                    let through = *through;
-                    match lines.next().await {
-                        Some(Ok(event)) => self.take(event),
-                        broken => {
-                            let error = broken.and_then(Result::err);
-                            let is_expired = matches!(error, Some(LeaseError::Refused { code: 410, .. }));
-                            let from = (!is_expired).then_some(through);
-                            self.pause(["watch", "leases"], error.as_ref(), from);
-                            if std::mem::take(&mut self.is_trusted) {
-                                return ElectionInput::WatchLost;
-                            }
-                        }
+                LeaseWatchState::Watching { lines, through } => match lines.next().await {
+                    Some(Ok(LeaseEvent::Applied(record))) => {
+                        *through = record.resource_version;
+                        return ElectionInput::Applied(record);
                     }
-                }
+                    Some(Ok(LeaseEvent::Deleted(key, version))) => {
+                        *through = version;
+                        return ElectionInput::Deleted(key, version);
+                    }
+                    Some(Ok(LeaseEvent::Bookmark(version))) => *through = version,
+                    broken => {
+                        let (error, through) = (broken.and_then(Result::err), *through);
+                        let is_expired = matches!(error, Some(LeaseError::Refused { code: 410, .. }));
+                        let from = (!is_expired).then_some(through);
+                        self.pause(["watch", "leases"], error.as_ref(), from);
+                    }
+                },
                 LeaseWatchState::Pausing { until, from } => {
                     let (remaining, from) = (until.since(self.clock.boot()), *from);
                     tokio::time::sleep(remaining).await;
@@ -127,28 +117,6 @@ impl LeaseWatch {
                 }
             }
         }
-    }
-
-    fn listed(&mut self, requested_at: BootInstant, list: LeaseList) -> ElectionInput {
-        self.stage = watch(&self.api, list.resource_version, self.patience);
-        self.is_trusted = true;
-        ElectionInput::Listed { requested_at, list }
-    }
-
-    fn take(&mut self, event: LeaseEvent) {
-        let (version, input) = match event {
-            LeaseEvent::Applied(record) => (record.resource_version, Some(ElectionInput::Applied(record))),
-            LeaseEvent::Deleted(key, version) => (version, Some(ElectionInput::Deleted(key, version))),
-            LeaseEvent::Bookmark(version) => (version, None),
-        };
-        if let LeaseWatchState::Watching { through, .. } = &mut self.stage {
-            *through = version;
-        }
-        // Only a delivered event proves that the watch is live.
-        if !std::mem::replace(&mut self.is_trusted, true) {
-            self.next.push_back(ElectionInput::WatchResumed);
-        }
-        self.next.extend(input);
     }
 
     fn pause(&mut self, right: Right, error: Option<&LeaseError>, from: Option<ResourceVersion>) {

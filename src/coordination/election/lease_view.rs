@@ -115,8 +115,6 @@ pub(super) struct LeaseView {
     shards: Vec<Seen<ShardLease>>,
     /// The highest observed term of each shard; it outlives the Lease.
     last_terms: Vec<Term>,
-    /// Whether the watch is connected.
-    pub(super) is_connected: bool,
     /// The instant since which the view has been fresh without interruption.
     pub(super) trusted_since: Option<BootInstant>,
     /// Whether the first list contained no shard Lease and no live member: a new installation.
@@ -136,7 +134,6 @@ impl LeaseView {
             members: BTreeMap::new(),
             shards: vec![Seen::missing(now); n_shards],
             last_terms: vec![Term(0); n_shards],
-            is_connected: false,
             trusted_since: None,
             is_genesis: false,
             is_listed: false,
@@ -322,7 +319,6 @@ impl LeaseView {
         if !std::mem::replace(&mut self.is_listed, true) {
             self.begin(now);
         }
-        self.is_connected = true;
         self.observe_version(list.resource_version);
     }
 

@@ -174,7 +174,6 @@ impl Election {
         if self.membership == Membership::Over {
             self.identity.incarnation = incarnation;
             self.membership = Membership::Listing;
-            self.view.is_connected = false;
             self.view.trusted_since = None;
             self.effects.push(ElectionEffect::Relist);
         }
@@ -246,14 +245,14 @@ impl Election {
         self.effects.push(effect);
     }
 
-    /// Updates whether the view is trusted: the watch is connected and current, and the renewals succeed.
+    /// Updates whether the view is trusted: the renewals succeed, and the watch delivers them.
     pub(super) fn refresh_trust(&mut self, now: BootInstant) {
         let age = self.config.timing.trusted_age();
         let is_recent = self
             .active()
             .is_some_and(|active| now.since(active.renewed_from) <= age && now.since(active.seen_from) <= age);
         let view = &mut self.view;
-        view.trusted_since = (view.is_connected && is_recent).then(|| view.trusted_since.unwrap_or(now));
+        view.trusted_since = is_recent.then(|| view.trusted_since.unwrap_or(now));
     }
 
     /// Joins, renews, moves the fence, and leaves.

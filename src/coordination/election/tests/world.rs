@@ -340,7 +340,6 @@ impl World {
             Message::Watch { upto } => self.watch(at, upto),
             Message::Resume => {
                 self.process(at).is_watching = true;
-                self.input(at, ElectionInput::WatchResumed);
                 let upto = self.store.log.len();
                 self.post(at, 1, Message::Watch { upto });
             }
@@ -383,7 +382,6 @@ impl World {
     /// Interrupts a replica's watch, and resumes it after this many milliseconds.
     pub(super) fn break_watch(&mut self, at: usize, millis: u64) {
         self.process(at).is_watching = false;
-        self.input(at, ElectionInput::WatchLost);
         self.post(at, millis, Message::Resume);
     }
 

@@ -34,7 +34,7 @@ mod ring;
 mod timing;
 mod write;
 
-pub use effect::{Adoption, ElectionEffect, ExitReason, RejoinReason, RequestId, StopReason};
+pub use effect::{Adoption, ElectionEffect, RequestId, StopReason};
 pub use election::{CLOSE_MAX, Election, ElectionConfig, NotOwning, Overview};
 pub use identity::{Incarnation, InstallationName, LEASE_LABEL, LeaseKey, LeaseNames, MemberIdentity, is_dns_label};
 pub use input::{ElectionInput, LeaseAnswer};

@@ -27,7 +27,7 @@ use crate::{
     controller::settings::Incarnations,
     coordination::{
         Adoption, Election, ElectionConfig, ElectionEffect, ElectionInput, Incarnation, JobsLabelled, Leadership,
-        LeaseKey, NotOwning, RejoinReason, StopReason,
+        LeaseKey, NotOwning, StopReason,
     },
     kube_api::{
         ApiClient,
@@ -308,7 +308,7 @@ impl ElectionTask {
             ElectionEffect::Rejoin(reason) => self.rejoin(reason, inputs)?,
             ElectionEffect::Left => return Err(Ending::Left),
             ElectionEffect::Exit(reason) => {
-                tracing::error!(?reason, "this incarnation ended");
+                tracing::error!(reason, "this incarnation ended");
                 return Err(Ending::Exit);
             }
         }
@@ -351,8 +351,8 @@ impl ElectionTask {
     }
 
     /// Drops all state of this incarnation; the next one begins empty.
-    fn rejoin(&mut self, reason: RejoinReason, inputs: &mut Vec<ElectionInput>) -> Result<(), Ending> {
-        tracing::warn!(?reason, "lost the membership: releases all shards and joins again");
+    fn rejoin(&mut self, reason: &'static str, inputs: &mut Vec<ElectionInput>) -> Result<(), Ending> {
+        tracing::warn!(reason, "lost the membership: releases all shards and joins again");
         self.channels.metrics.rejoins.inc();
         self.config.incarnation = Incarnation((self.incarnations)());
         self.end_leadership();

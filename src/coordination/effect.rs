@@ -65,12 +65,12 @@ pub enum ElectionEffect {
     },
     /// Load shards for a handover, release a shard whose handover was cancelled, or seal one.
     Shards(ShardCommand),
-    /// Drop all shards and connections, and rejoin as another incarnation.
-    Rejoin(RejoinReason),
+    /// Drop all shards and connections, and rejoin as another incarnation, for this reason.
+    Rejoin(&'static str),
     /// All shards and this replica's Lease are given up: the process may end.
     Left,
-    /// End the process at once.
-    Exit(ExitReason),
+    /// End the process at once, for this reason.
+    Exit(&'static str),
 }
 
 /// The ways in which a replica becomes the leader of a shard.
@@ -112,24 +112,4 @@ pub enum StopReason {
     Lost,
     /// The shard's Lease was deleted. The shard is led again after the Lease is created again.
     LeaseDeleted,
-}
-
-/// The reasons why an incarnation ends and another begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum RejoinReason {
-    /// The process did not run for longer than its fence.
-    Thawed,
-    /// This replica's Lease names another holder, or none.
-    Evicted,
-    /// This replica's Lease was deleted.
-    LeaseDeleted,
-}
-
-/// The reasons why the process must end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ExitReason {
-    /// Another process renews with the same incarnation: a machine was restored from a snapshot, or a Pod was copied.
-    Twin,
-    /// Another incarnation of the same Pod holds the Lease, so this process is the obsolete one.
-    Superseded,
 }

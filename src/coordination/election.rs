@@ -31,7 +31,7 @@ use self::{
 pub use self::{handover::CLOSE_MAX, not_owning::NotOwning};
 use super::{
     Adoption, ElectionEffect, ElectionInput, Incarnation, Installation, JobsLabelled, LeaseKey, MemberIdentity,
-    MemberSettings, ProtocolRange, RejoinReason, Timing,
+    MemberSettings, ProtocolRange, Timing,
 };
 use crate::shard::{BootInstant, ShardId, ShardPhase, ShardReport, ShardSet, Term};
 
@@ -281,7 +281,7 @@ impl Election {
     fn detect_thaw(&mut self, now: BootInstant) {
         let is_thaw = now.since(self.last_handled) > self.fence_after();
         if is_thaw && matches!(self.membership, Membership::Joining { .. } | Membership::Member(_)) {
-            self.rejoin(RejoinReason::Thawed);
+            self.rejoin("the process did not run for longer than its fence");
         }
     }
 

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::{Election, ElectionEffect, Guards};
 use crate::{
-    coordination::{ExitReason, Incarnation, LeaseList, LeaseRecord, MemberLease, RejoinReason},
+    coordination::{Incarnation, LeaseList, LeaseRecord, MemberLease},
     shard::{BootInstant, ShardSet},
 };
 
@@ -210,23 +210,29 @@ impl Election {
             return;
         };
         let Some(lease) = self.view.member(&self.config.pod_uid) else {
-            return self.rejoin(RejoinReason::LeaseDeleted);
+            return self.rejoin("its Lease was deleted");
         };
         match lease.holder.member() {
             Some(holder) if *holder == self.identity => {
                 if active.is_of_twin(lease) {
-                    self.end(Membership::Gone, ElectionEffect::Exit(ExitReason::Twin));
+                    self.end(
+                        Membership::Gone,
+                        ElectionEffect::Exit("another process renews the Lease in the same incarnation"),
+                    );
                 }
             }
             Some(holder) if holder.pod_uid == self.identity.pod_uid => {
-                self.end(Membership::Gone, ElectionEffect::Exit(ExitReason::Superseded));
+                self.end(
+                    Membership::Gone,
+                    ElectionEffect::Exit("a later process of the Pod holds the Lease"),
+                );
             }
-            _ => self.rejoin(RejoinReason::Evicted),
+            _ => self.rejoin("its Lease names another holder, or none"),
         }
     }
 
     /// Ends the incarnation. Another one follows, unless this replica drains.
-    pub(super) fn rejoin(&mut self, reason: RejoinReason) {
+    pub(super) fn rejoin(&mut self, reason: &'static str) {
         if self.is_draining() {
             self.end(Membership::Gone, ElectionEffect::Left);
         } else {

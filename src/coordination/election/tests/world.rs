@@ -16,7 +16,7 @@ use super::store::Store;
 use crate::{
     coordination::{
         Adoption, Election, ElectionConfig, ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey,
-        MemberSettings, Overview, ProtocolRange, RejoinReason, ShardLease, StopReason, Timing,
+        MemberSettings, Overview, ProtocolRange, ShardLease, StopReason, Timing,
     },
     shard::{BootInstant, Entry, ShardCount, ShardId, ShardReport, ShardSet, Term},
 };
@@ -102,7 +102,7 @@ pub(super) struct Replica {
 pub(super) struct Journal {
     pub(super) leads: Vec<(u64, usize, ShardId, Adoption)>,
     pub(super) stops: Vec<(u64, usize, ShardId, StopReason)>,
-    pub(super) rejoins: Vec<(u64, usize, RejoinReason)>,
+    pub(super) rejoins: Vec<(u64, usize, &'static str)>,
     pub(super) fences: Vec<(u64, usize)>,
     /// For each entry of `leads`, whether the shard is in quarantine.
     pub(super) quarantined: Vec<bool>,

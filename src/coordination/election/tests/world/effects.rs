@@ -2,7 +2,7 @@
 
 use super::{Message, World};
 use crate::{
-    coordination::{Adoption, ElectionEffect, ElectionInput, Incarnation, LeaseKey, RejoinReason},
+    coordination::{Adoption, ElectionEffect, ElectionInput, Incarnation, LeaseKey},
     shard::{ResourceVersions, ShardCommand, ShardId, ShardReport, ShardSet, ShardTerm, Term},
 };
 
@@ -104,7 +104,7 @@ impl World {
         }
     }
 
-    fn rejoin(&mut self, at: usize, reason: RejoinReason, delay: u64) {
+    fn rejoin(&mut self, at: usize, reason: &'static str, delay: u64) {
         self.journal.rejoins.push((self.now, at, reason));
         self.process(at).acting.clear();
         let incarnation = Incarnation(self.random.below(u64::MAX));

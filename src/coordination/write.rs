@@ -19,7 +19,7 @@ pub struct LeaseWrite {
     pub duration_secs: Option<u32>,
     /// `spec.leaseTransitions`; `None` leaves it unchanged.
     pub term: Option<Term>,
-    /// Whether `spec.renewTime` is set to the instant of the send.
+    /// Whether the write renews this replica's member Lease: `spec.renewTime` is set to the instant of the send.
     pub is_renewal: bool,
     /// Whether `spec.acquireTime` is set to the instant of the send.
     pub is_acquisition: bool,

@@ -73,7 +73,7 @@ impl LeaseRequests {
         write: LeaseWrite,
     ) -> LeaseRequest {
         let LeaseRequests { api, timeout, .. } = self.clone();
-        let (now, is_renewal) = (self.clock.now(), is_own_renewal(&write));
+        let (now, is_renewal) = (self.clock.now(), write.is_renewal);
         let call = precondition.map_or(ApiCall::CreateLease, |_| ApiCall::PatchLease);
         let reply = async move {
             match precondition {
@@ -147,12 +147,6 @@ impl LeaseRequests {
         }
         reply.answer
     }
-}
-
-/// A member renews only its own Lease. The only write to the Lease of another member is its eviction, which renews
-/// nothing.
-fn is_own_renewal(write: &LeaseWrite) -> bool {
-    write.is_renewal && matches!(write.key, LeaseKey::Member(_))
 }
 
 #[cfg(test)]

@@ -210,7 +210,6 @@ impl Election {
             holder: Some(self.identity.to_string().into()),
             duration_secs: Some(self.config.timing.duration_secs()),
             term: Some(term),
-            is_renewal: true,
             is_acquisition: true,
             ..LeaseWrite::to(LeaseKey::Shard(shard))
         }

@@ -324,7 +324,6 @@ impl Election {
         let write = LeaseWrite {
             holder: Some(holder.map(ToString::to_string).unwrap_or_default().into()),
             term: holder.is_some().then_some(Term(lease.term.0 + 1)),
-            is_renewal: holder.is_some(),
             is_acquisition: holder.is_some(),
             ..LeaseWrite::to(LeaseKey::Shard(shard))
         }

@@ -128,7 +128,7 @@ pub enum Holder {
     /// An incarnation of a member.
     Member(MemberIdentity),
     /// A holder that is not a member of the installation.
-    Unknown(Box<str>),
+    NotAMember(Box<str>),
 }
 
 impl Holder {
@@ -136,14 +136,14 @@ impl Holder {
         if text.is_empty() {
             return Holder::Nobody;
         }
-        MemberIdentity::parse(text).map_or_else(|| Holder::Unknown(text.into()), Holder::Member)
+        MemberIdentity::parse(text).map_or_else(|| Holder::NotAMember(text.into()), Holder::Member)
     }
 
     /// The member, if the holder is one.
     pub fn member(&self) -> Option<&MemberIdentity> {
         match self {
             Holder::Member(identity) => Some(identity),
-            Holder::Nobody | Holder::Unknown(_) => None,
+            Holder::Nobody | Holder::NotAMember(_) => None,
         }
     }
 
@@ -371,7 +371,7 @@ mod tests {
             ..LeaseRecord::empty(LeaseKey::Member("uid".into()), ResourceVersion(7))
         };
         let member = MemberLease::read(&record, COUNT);
-        assert_eq!(member.holder, Holder::Unknown("somebody_else".into()));
+        assert_eq!(member.holder, Holder::NotAMember("somebody_else".into()));
         assert_eq!(member.protocol, ProtocolRange { min: 1, max: 1 });
         assert_eq!((&*member.installation, member.renewal), ("17/x", 0));
         assert!(!member.accepts() && !member.is_draining && member.loaded.is_empty());

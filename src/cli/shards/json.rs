@@ -60,7 +60,7 @@ fn member(row: &MemberRow, now: Timestamp) -> Value {
 fn shard(row: &ShardRow, next_run: Option<Timestamp>) -> Value {
     let lease = row.lease.as_ref();
     let unknown_holder = match lease.map(|lease| &lease.holder) {
-        Some(Holder::Unknown(text)) => Some(text),
+        Some(Holder::NotAMember(text)) => Some(text),
         None | Some(Holder::Nobody | Holder::Member(_)) => None,
     };
     json!({

@@ -144,7 +144,7 @@ fn member_state(
 ) -> MemberState {
     match &lease.holder {
         Holder::Member(_) => {}
-        Holder::Unknown(by) => return MemberState::Usurped { by: by.clone() },
+        Holder::NotAMember(by) => return MemberState::Usurped { by: by.clone() },
         Holder::Nobody => {
             let evicted_by = record.annotations.get(annotation::EVICTED_BY);
             return evicted_by.map_or(MemberState::Left, |by| MemberState::Evicted { by: by.clone() });

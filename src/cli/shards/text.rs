@@ -149,7 +149,7 @@ pub(super) fn holder(lease: Option<&ShardLease>) -> String {
     match lease.map(|lease| &lease.holder) {
         None | Some(Holder::Nobody) => NOTHING.to_owned(),
         Some(Holder::Member(member)) => member.pod_name.to_string(),
-        Some(Holder::Unknown(text)) => text.to_string(),
+        Some(Holder::NotAMember(text)) => text.to_string(),
     }
 }
 
@@ -166,7 +166,7 @@ impl ShardRow {
         };
         let mut state = match &lease.holder {
             Holder::Nobody => "no holder",
-            Holder::Unknown(_) => "held by no member",
+            Holder::NotAMember(_) => "held by no member",
             Holder::Member(_) if self.is_holder_member => LED,
             Holder::Member(_) => "holder gone",
         }

@@ -68,7 +68,7 @@ impl Election {
         let duration = self.waited(Duration::from_secs(lease.duration_secs.into()));
         let holder = match &lease.holder {
             Holder::Nobody => return vacancy(seen.changed_at, Adoption::Released),
-            Holder::Unknown(_) => return vacancy(seen.changed_at + duration, Adoption::Crashed),
+            Holder::NotAMember(_) => return vacancy(seen.changed_at + duration, Adoption::Crashed),
             Holder::Member(holder) => holder,
         };
         let seen_member = self.view.seen_member(&holder.pod_uid);

@@ -254,7 +254,7 @@ impl Election {
             if self.view.lease(shard).is_none_or(|lease| lease.crashes == 0) {
                 continue;
             }
-            let at = led_since + CRASH_WINDOW;
+            let at = (led_since + CRASH_WINDOW).max(self.view.shard(shard).retry_at);
             if at > now {
                 self.wake_at(at);
             } else if !busy.contains(shard) {

@@ -42,6 +42,8 @@ pub(super) struct Store {
     pub(super) log: Vec<Event>,
     /// Whether preconditions are ignored; they are a guard of the protocol.
     pub(super) is_lax: bool,
+    /// The number of refused writes to shard Leases, while they are refused.
+    pub(super) n_refused: Option<usize>,
     /// The first violation of the rules for terms, if any.
     pub(super) wrong_term: Option<String>,
     /// The highest term that each shard has had.
@@ -108,6 +110,10 @@ impl Store {
     }
 
     fn write(&mut self, write: &LeaseWrite, wall: Timestamp) -> LeaseAnswer {
+        if let (LeaseKey::Shard(_), Some(n_refused)) = (&write.key, &mut self.n_refused) {
+            *n_refused += 1;
+            return LeaseAnswer::Refused;
+        }
         self.version += 1;
         let former = self.leases.get(&write.key);
         let record = applied(write, former, ResourceVersion(self.version), wall);

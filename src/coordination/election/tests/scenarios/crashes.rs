@@ -363,6 +363,17 @@ fn f18_a_quarantine_ends_although_its_host_loads_nothing() {
 }
 
 #[test]
+fn f18_a_refused_reset_of_the_crash_count_is_retried_after_a_pause() {
+    let mut world = fleet(16, 2, 44);
+    world.edit(&LeaseKey::Shard(ShardId(9)), annotation::CRASHES, "1");
+    world.run(500_000);
+    world.store.n_refused = Some(0);
+    world.run(120_000);
+    let n_refused = world.store.n_refused.unwrap();
+    assert!((2..100).contains(&n_refused), "{n_refused} in two minutes at most");
+}
+
+#[test]
 fn f19_a_process_that_outlives_its_pod_loses_its_shards_safely() {
     let mut world = fleet(16, 3, 43);
     // Garbage collection of the Pod deletes the Lease while the process is cut off and still leads by its own clock.

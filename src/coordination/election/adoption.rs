@@ -159,11 +159,13 @@ impl Election {
     }
 
     /// Whether a quarantined shard waits for its crashed leader: its Pod exists and may restart. So one member crashes
-    /// again and again, and not all of them in turn.
+    /// again and again, and not all of them in turn. If all shards are in quarantine, there are no others to protect.
     fn may_return(&self, shard: ShardId, vacancy: Vacancy) -> bool {
         let leader = self.view.lease(shard).filter(|lease| lease.is_quarantined());
         let leader = leader.and_then(|lease| self.view.member(&lease.holder.member()?.pod_uid));
-        vacancy.adoption == Adoption::Crashed && leader.is_some_and(|leader| leader.holder == Holder::Nobody)
+        let is_evicted = leader.is_some_and(|leader| leader.holder == Holder::Nobody);
+        let mut all = self.view.shard_leases();
+        vacancy.adoption == Adoption::Crashed && is_evicted && all.any(|(_, lease)| !lease.is_quarantined())
     }
 
     /// The term after a shard's last one. If the shard's Lease is gone, its last term may be unknown. Terms then

@@ -148,7 +148,7 @@ impl LeaseView {
     }
 
     /// Every shard with a Lease.
-    fn shard_leases(&self) -> impl Iterator<Item = (ShardId, &ShardLease)> {
+    pub(super) fn shard_leases(&self) -> impl Iterator<Item = (ShardId, &ShardLease)> {
         self.shards()
             .filter_map(|(shard, seen)| Some((shard, seen.lease.as_ref()?)))
     }

@@ -348,6 +348,20 @@ fn f18_a_quarantined_shard_of_a_dead_replica_is_taken_after_five_minutes() {
     world.run_until_led(40_000);
 }
 
+/// Replicas that are killed one after the other put all shards into quarantine.
+#[test]
+fn f18_if_all_shards_are_in_quarantine_those_of_a_dead_replica_are_taken_at_once() {
+    let mut world = fleet(16, 3, 42);
+    for shard in (0..16).map(ShardId) {
+        world.edit(&LeaseKey::Shard(shard), annotation::CRASHES, "3");
+    }
+    world.run(60_000);
+    let host = world.leaders()[&ShardId(0)];
+    assert_eq!(world.load()[host], 16);
+    world.kill(host);
+    world.run_until_led(15_000);
+}
+
 #[test]
 fn f18_a_quarantine_ends_although_its_host_loads_nothing() {
     let mut world = fleet(16, 3, 43);

@@ -97,8 +97,9 @@ impl RefusalReason {
         match self {
             RefusalReason::NamespaceTerminating | RefusalReason::Invalid => true,
             RefusalReason::NotPermitted => false,
-            // 429 is the denial of a webhook here. The API server's own 429 is not an outcome.
-            RefusalReason::Failed(status) => status.is_some_and(|status| (400..500).contains(&status)),
+            // 429 is the denial of a webhook here. The API server's own 429 is not an outcome. 409 is a conflict of
+            // creates that use one quota.
+            RefusalReason::Failed(status) => status.is_some_and(|status| (400..500).contains(&status) && status != 409),
         }
     }
 }

@@ -134,8 +134,9 @@ fn create_refused(status: StatusCode, refusal: Refusal) -> CreateOutcome {
             message: refusal.message,
         },
         _ => CreateOutcome::Failed {
+            // The fence refuses a create that is late by the API server's clock. The tenant does not cause that.
+            status: (!refusal.is_fenced()).then_some(status.as_u16()),
             message: refusal.message,
-            status: Some(status.as_u16()),
             retry_after: refusal.retry_after,
         },
     }

@@ -90,6 +90,9 @@ impl ShardState {
         let since = cron_job.not_permitted_since.get().unwrap_or(now).min(now);
         let is_not_permitted = matches!(answer, CreateOutcome::NotPermitted { .. });
         cron_job.not_permitted_since = Seconds::new(is_not_permitted.then_some(since));
+        if let Some(open) = &mut cron_job.open {
+            open.was_refused = false;
+        }
         if matches!(
             answer,
             CreateOutcome::Created { .. } | CreateOutcome::AlreadyExists { .. }

@@ -215,9 +215,15 @@ impl ShardState {
             was_refused: false,
             gone: None,
         };
+        // A Job that holds this slot back by Forbid began at the cursor, so it held back the slots in between, too.
+        let is_held_back = matches!(open.stage, SlotStage::Suspended | SlotStage::Forbidden);
+        let outcome = if is_held_back {
+            open.outcome_when_passed()
+        } else {
+            InstantOutcome::Superseded
+        };
         self.outcome_counts.open();
-        // A running Job that holds this slot back began at the cursor, so it held back the slots in between, too.
-        self.outcome_counts.pass(n_passed, open.outcome_when_passed());
+        self.outcome_counts.pass(n_passed, outcome);
         cron_job.open = Some(open);
         if verdict.is_many_missed {
             let message =

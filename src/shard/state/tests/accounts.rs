@@ -44,6 +44,7 @@ fn refusals() -> Vec<(CreateOutcome, bool)> {
         (failed(Some(429)), true),
         (CreateOutcome::NamespaceTerminating, true),
         (CreateOutcome::Refused { message: message() }, true),
+        (failed(Some(409)), false),
         (failed(Some(500)), false),
         (failed(None), false),
         (CreateOutcome::NotPermitted { message: message() }, false),
@@ -72,6 +73,18 @@ fn slots_that_the_tenant_causes_to_be_refused_are_not_superseded() {
         let counted = (outcome(InstantOutcome::Refused), outcome(InstantOutcome::Superseded));
         assert_eq!(counted, if is_tenants { (10, 0) } else { (0, 10) }, "{answer:?}");
     }
+}
+
+#[test]
+fn the_last_answer_decides_whether_a_passed_slot_was_refused() {
+    let mut world = World::new("09:59:30", vec![cron_job("hello")], vec![]);
+    world.advance_to("10:00:00");
+    world.effects();
+    world.answer_create(failed(Some(403)));
+    let message = "no".into();
+    refuse_until(&mut world, &CreateOutcome::NotPermitted { message }, "10:01:00");
+    assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Superseded), 1);
+    assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Refused), 0);
 }
 
 #[test]

@@ -84,6 +84,7 @@ impl LeaseWatch {
                     let requested_at = *requested_at;
                     match answer.await {
                         Ok(list) => {
+                            self.refusals.note_permitted(["list", "leases"]);
                             self.stage = watch(&self.api, list.resource_version, self.patience);
                             return ElectionInput::Listed { requested_at, list };
                         }
@@ -92,6 +93,7 @@ impl LeaseWatch {
                 }
                 LeaseWatchState::Watching { lines, through } => match lines.next().await {
                     Some(Ok(LeaseEvent::Applied(record))) => {
+                        self.refusals.note_permitted(["watch", "leases"]);
                         *through = record.resource_version;
                         return ElectionInput::Applied(record);
                     }

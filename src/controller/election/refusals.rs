@@ -4,7 +4,8 @@
 //! Without these permissions a replica never takes a shard. The permission task names them in `/readyz`.
 
 use std::{
-    sync::{Arc, OnceLock},
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -28,8 +29,8 @@ pub(super) struct Refusals {
     is_reported: bool,
     /// Whether this replica has been a member, which proves that the permissions were granted.
     has_been_member: bool,
-    /// The instant of the first refusal. Clones share it.
-    refused_since: Arc<OnceLock<BootInstant>>,
+    /// The instant since which each right has been refused without interruption. Clones share it.
+    refused_since: Arc<Mutex<BTreeMap<Right, BootInstant>>>,
 }
 
 impl Refusals {
@@ -69,7 +70,9 @@ impl Refusals {
         let now = self.clock.boot();
         let is_refused = matches!(code, Some(401 | 403));
         if is_refused {
-            self.refused_since.get_or_init(|| now);
+            self.refused_since().entry(right).or_insert(now);
+        } else if code.is_some() {
+            self.note_permitted(right);
         }
         if !is_refused || !self.is_alone {
             self.log.note(right, code, error, now);
@@ -77,14 +80,23 @@ impl Refusals {
         is_refused
     }
 
-    /// Whether this replica lacks a permission that it never had: no incarnation was a member, and the first refusal was
-    /// `patience` ago. An API server that has just started refuses every request until it has read its Roles. Such a
+    /// Records an answer that is no refusal.
+    pub(super) fn note_permitted(&self, right: Right) {
+        self.refused_since().remove(&right);
+    }
+
+    fn refused_since(&self) -> MutexGuard<'_, BTreeMap<Right, BootInstant>> {
+        self.refused_since.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether this replica lacks a permission that it never had: no incarnation was a member, and a right has been
+    /// refused for at least `patience`. An API server that has just started refuses every request until it has read its Roles. Such a
     /// passing refusal must not end the wait for another replica.
     pub(super) fn were_always(&mut self, is_member: bool, patience: Duration) -> bool {
         self.has_been_member |= is_member;
         let now = self.clock.boot();
         let has_lasted = |since: &BootInstant| now.since(*since) >= patience;
-        !self.has_been_member && self.refused_since.get().is_some_and(has_lasted)
+        !self.has_been_member && self.refused_since().values().any(has_lasted)
     }
 
     /// Reports once that this replica runs without the permissions.
@@ -117,7 +129,11 @@ mod tests {
         tokio::time::advance(patience / 2).await;
         refusals.note(["list", "leases"], Some(403), "forbidden");
         assert!(!refusals.were_always(false, patience), "the refusal may pass");
+        refusals.note_permitted(["list", "leases"]);
         tokio::time::advance(patience / 2).await;
+        assert!(!refusals.were_always(false, patience), "the refusal has passed");
+        refusals.note(["list", "leases"], Some(403), "forbidden");
+        tokio::time::advance(patience).await;
         assert!(refusals.were_always(false, patience));
         assert!(!refusals.were_always(true, patience));
         assert!(

@@ -100,12 +100,14 @@ impl LeaseRequests {
     pub(super) fn installation(&self, ours: Installation) -> LeaseRequest {
         let lease_requests = self.clone();
         Box::pin(async move {
+            let (refusals, right) = (&lease_requests.refusals, ["get or create", "configmaps"]);
             loop {
                 match lease_requests.api.installation(&ours, lease_requests.timeout).await {
-                    Ok(installation) => return (ElectionInput::InstallationKnown(installation), None),
-                    Err(error) => lease_requests
-                        .refusals
-                        .note_error(["get or create", "configmaps"], &error),
+                    Ok(installation) => {
+                        refusals.note_permitted(right);
+                        return (ElectionInput::InstallationKnown(installation), None);
+                    }
+                    Err(error) => refusals.note_error(right, &error),
                 };
                 tokio::time::sleep(INSTALLATION_PAUSE).await;
             }
@@ -144,6 +146,8 @@ impl LeaseRequests {
         if matches!(reply.answer, LeaseAnswer::Unknown | LeaseAnswer::Refused) {
             let message = reply.message.as_deref().unwrap_or("no reason given");
             self.refusals.note(call.labels(), reply.code, message);
+        } else {
+            self.refusals.note_permitted(call.labels());
         }
         reply.answer
     }

@@ -70,7 +70,7 @@ pub struct LabelTask {
     pub other_controllers: OtherControllers,
     /// Counter of labelled Jobs.
     pub labelled: IntCounter,
-    /// Counter of Jobs that found too many other Jobs without a label.
+    /// Counts the deliveries of Jobs beyond the maximum of known Jobs.
     pub overflows: IntCounter,
 }
 

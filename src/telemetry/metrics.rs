@@ -156,7 +156,7 @@ pub struct ElectionMetrics {
     pub overlapping: IntGauge,
     /// Jobs that lacked the label of their shard.
     pub labelled: IntCounter,
-    /// Jobs that found too many other Jobs without a label.
+    /// Counts the deliveries of Jobs beyond the maximum of known Jobs.
     pub label_overflows: IntCounter,
 }
 

@@ -44,7 +44,7 @@ pub(super) struct UnlabelledJobs {
     jobs: BTreeMap<Uid, UnlabelledJob>,
     /// Whether there are Jobs that are not in `jobs`.
     is_overflowed: bool,
-    /// The number of such Jobs.
+    /// Counts the deliveries of Jobs beyond [`UNLABELLED_MAX`].
     overflows: IntCounter,
     /// Whether the watch follows a complete list, or a proof.
     is_complete: bool,

@@ -183,8 +183,9 @@ impl Election {
     }
 }
 
-/// Whether a member starts Jobs or soon will. If one of the two replicas runs alone, no shard Lease prevents a leaving
-/// member and the other replica from acting on the same CronJob. That member counts until it is gone or leads no shard.
+/// Whether a member starts Jobs or soon will. A replica with `--alone` uses no shard Leases, so nothing else prevents it
+/// and another member from acting on the same CronJob. If one of the two runs alone, a member that takes no shards also
+/// counts: a draining member until it has left, and any other while it leads shards.
 fn is_active(lease: &MemberLease, is_any_alone: bool) -> bool {
     let may_lead = is_any_alone && (lease.is_draining || lease.leads_shards);
     lease.holder.member().is_some() && (lease.accepts() || may_lead)

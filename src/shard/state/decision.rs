@@ -215,7 +215,7 @@ impl ShardState {
             was_refused: false,
             gone: None,
         };
-        // A Job that holds this slot back by Forbid began at the cursor, so it held back the slots in between, too.
+        // Under Forbid, the running Job started at the cursor or earlier, so it also held back the slots in between.
         let is_held_back = matches!(open.stage, SlotStage::Suspended | SlotStage::Forbidden);
         let outcome = if is_held_back {
             open.outcome_when_passed()

@@ -7,7 +7,7 @@ use crate::controller::RuntimeError;
 /// The reason why a command fails.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
-    /// A command cannot do what it was asked for.
+    /// The command failed.
     #[error("{text}")]
     Failed {
         /// What was attempted on which object, and the fix.

@@ -331,8 +331,9 @@ impl ElectionTask {
         self.handovers.taking(shard, self.clock.boot());
         if is_quarantined {
             let message = format!(
-                "leaders of shard {} crashed again and again: it is in quarantine, with one create at a time. One replica \
-                 leads all shards in quarantine. It leads no others if another replica can lead them",
+                "three leaders of shard {} in a row crashed soon after they took it, so it is in quarantine. Its creates \
+                 are sent one at a time. One replica leads all shards in quarantine, and no other shards if another \
+                 replica can lead those",
                 shard.0
             );
             self.warn(LeaseKey::Shard(shard), "ShardQuarantined", message);

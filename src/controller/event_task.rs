@@ -48,11 +48,12 @@ const QUEUE_MAX: usize = 1 << 14;
 /// Maximum time that Events wait behind a burst of creates.
 const BURST_WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// Maximum number of recent requests in flight, and of all requests of a namespace in flight. Events need no high
-/// throughput.
+/// Maximum number of requests in flight that were sent within the last second. The same limit applies to all requests of
+/// one namespace. Events need no high throughput.
 const EVENTS_IN_FLIGHT_MAX: u32 = 4;
 
-/// Maximum number of requests in flight: if none is answered, those of each second until the timeout.
+/// Maximum number of all requests in flight. If the API server answers none, four are sent each second, and each stays in
+/// flight for 15 s.
 const EVENTS_UNANSWERED_MAX: u32 = 64;
 
 /// An Event and the time of its emission.
@@ -233,8 +234,8 @@ impl EventTask {
         }
     }
 
-    /// Removes Events from the backlog up to the next one that can be sent. Drops those of CronJobs that have had too
-    /// many. Namespaces share the places of recent requests.
+    /// Returns the next Event that can be sent. Drops Events of CronJobs that have had too many. Namespaces share the
+    /// places of recent requests.
     fn next_delivery(&mut self) -> Option<Delivery> {
         loop {
             let n_in_flight = |namespace: &str| {

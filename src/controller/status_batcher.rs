@@ -38,7 +38,8 @@ use request::{Pending, answer};
 /// cluster busy.
 const STATUSES_IN_FLIGHT_MAX: u32 = 32;
 
-/// Maximum number of such writes during a burst, when only urgent and old writes are sent.
+/// Maximum number of writes in flight during a burst, those of slow namespaces excluded. During a burst only urgent and
+/// old writes are sent.
 const STATUSES_IN_FLIGHT_MAX_IN_BURST: u32 = 8;
 
 /// The queue of the status batcher.

@@ -118,8 +118,8 @@ impl OtherControllers {
         });
     }
 
-    /// Takes note of a Job without the label of its shard, unless cronwheel created it and something else removed the
-    /// label, it is a manual run, or its slot is in the future.
+    /// Records a Job without the label of its shard as evidence. Manual runs, Jobs for a future slot, and Jobs that
+    /// cronwheel created and that lost their label are no evidence.
     pub fn note_unlabelled(&self, job: &JobRecord, since: Timestamp, now: Timestamp) {
         let minutes = job.name.rsplit_once('-').and_then(|(_, minutes)| minutes.parse().ok());
         if let (Some(_), Some(slot)) = (&job.controller, job.scheduled)

@@ -46,7 +46,7 @@ pub(crate) struct CronJobState {
     pub(crate) armed: Seconds,
     /// A fact relevant to the decision changed: evaluate even if the armed slot is in the future.
     pub(crate) must_decide: bool,
-    /// Instants up to this one are counted by this leader, or were held back before it decided the CronJob.
+    /// This leader counts no slots up to this instant: it has counted them, or the CronJob was suspended at first.
     pub(crate) counted_until: Seconds,
     /// The due slot that has not ended.
     pub(crate) open: Option<OpenSlot>,

@@ -63,7 +63,7 @@ impl Drop for KubeconfigFile {
     }
 }
 
-/// Opens an empty file, or one that `dev` wrote.
+/// Opens a file that is empty or that `dev` wrote.
 fn made_by_dev(path: &Path) -> Option<File> {
     // To open a pipe would block.
     fs::symlink_metadata(path).ok().filter(Metadata::is_file)?;

@@ -1,8 +1,9 @@
 //! The Leases as observed by this replica, and when it observed each change by its own clock.
 //!
 //! A change counts whichever way it arrives: by the watch, a list, or the answer to a request. A version older than the
-//! known one is ignored. Only the answer to a request that was sent after a deletion was observed counts in any version:
-//! the watch and lists report a Lease that lost its label as deleted, in its present version or a later one.
+//! known one is ignored. There is one exception. The watch and lists report a Lease that lost its label as deleted,
+//! although it still exists, and the reported version may be later than that of the Lease. The answer to a request that
+//! was sent after such a deletion was observed therefore counts in any version.
 //! Timestamps from other replicas' clocks are informational and are never compared with this replica's clock.
 
 use std::{
@@ -15,8 +16,8 @@ use crate::{
     shard::{BootInstant, ResourceVersion, ShardCount, ShardId, ShardSet, Term},
 };
 
-/// The number of deleted member Leases that are remembered whether they held shards or not: a few rollouts of a large
-/// fleet.
+/// The number of deleted member Leases beyond which those of members without shards are forgotten. It covers a few
+/// rollouts of a large fleet.
 const DELETED_MAX: usize = 256;
 
 /// A Lease as last observed.

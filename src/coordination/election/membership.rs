@@ -119,8 +119,8 @@ impl ActiveMembership {
         from + fence_after
     }
 
-    /// Whether another process wrote the renewal in this replica's Lease. Its number cannot be from this process, and its
-    /// time changed with it: an edit of the number by a user leaves the time.
+    /// Whether another process wrote the renewal in this replica's Lease. Such a renewal has a
+    /// number that this process did not write, and another time. If a user edits the number, the time stays the same.
     fn is_of_twin(&mut self, lease: &MemberLease) -> bool {
         let may_be_ours = lease.renewal <= self.number && !self.failed.contains(&lease.renewal);
         if may_be_ours {

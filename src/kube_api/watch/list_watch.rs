@@ -8,8 +8,8 @@
 //!   the shard at `delivered_version` or later. The watch delivers every change after `delivered_version`, so the two
 //!   together miss none. For this the wanted shards are read before and after every event.
 //! - While no shard is wanted, nothing is listed, and the watch begins at the requested version.
-//! - When a shard is removed, its objects do no harm. The next watch leaves them out: the API server ends a watch after
-//!   five minutes.
+//! - When a shard is removed, the open watch still delivers its objects, and they are ignored. The next watch leaves them
+//!   out. The API server ends a watch after five minutes at most.
 //! - The watch begins at a version that is requested before the list. The version of the list may be too new: a list of
 //!   an added shard may be older. A selection that never changes needs no such request.
 //!

@@ -66,7 +66,7 @@ table! {
         "Expected where people start Jobs by hand. Otherwise find out who creates them.";
     API_REQUESTS: Counter "cronwheel_api_requests_total" ["verb", "resource", "code"]
         "Requests to the API server by HTTP status of the answer, including pages of lists and openings of watches. The code is none if there was no answer.",
-        "429: the API server throttles. 403: a permission is missing, or the optional one to list leases in all namespaces. 409 on statuses: another writer. none: the network or the API server is down.";
+        "429: the API server throttles. 403: a permission is missing. For list leases, it may be the optional one for all namespaces. 409 on statuses: another writer. none: the network or the API server is down.";
     PERMISSIONS_MISSING: Gauge "cronwheel_permissions_missing" ["verb", "resource"]
         "Namespaces in which the account lacks a permission; 1 for a missing cluster-wide permission.",
         "Apply deploy/manifests/rbac.yaml. The log names the namespaces and the consequence; /readyz fails if no Job starts.";
@@ -147,7 +147,7 @@ table! {
         "replica although the feature gate ShardedListAndWatch is on: an API server does not have it.";
     CRON_JOBS_PASSED_OVER: Counter "cronwheel_cron_jobs_passed_over_total" []
         "Received CronJobs of shards that this replica does not hold. Only their uid is decoded.",
-        "Without ShardedListAndWatch, follows the status writes of other replicas. With it, those of released shards for up to five minutes.";
+        "Without ShardedListAndWatch, it grows with the status writes of other replicas. With it, it grows only for up to five minutes after this replica released shards.";
     CRON_JOBS_CACHE_OVERFLOWS: Counter "cronwheel_cron_jobs_cache_overflows_total" []
         "Times that the cache of all CronJobs exceeded 64 MiB and was dropped. Shards that are taken over are then listed.",
         "Expected in large clusters without ShardedListAndWatch, once after each list. The feature gate makes handovers faster there.";
@@ -173,7 +173,7 @@ table! {
         "Longest time that a shard has been without a leader.",
         "Above 11 seconds: replicas observe the Leases and cannot take the shards. Look at their logs and permissions. Up to 310 seconds are normal for a shard in quarantine: it waits until the Pod of its leader restarts.";
     SHARDS_QUARANTINED: Gauge "cronwheel_shards_quarantined" []
-        "Shards whose leaders crashed three times in a row soon after taking them. One replica leads them, and no others if another replica can.",
+        "Shards whose leaders crashed three times in a row soon after taking them. One replica leads them. It leads no other shards if another replica can lead those.",
         "One of their CronJobs crashes cronwheel. Report it with the log of the replica that crashed; cronwheel shards names the shard.";
     LEASE_RENEW_AGE: Gauge "cronwheel_lease_renew_age_seconds" []
         "Time since this replica sent the renewal that its leadership is based on.",

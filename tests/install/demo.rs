@@ -38,7 +38,7 @@ fn usage(cluster: &Cluster, prometheus: &Prometheus) -> String {
     let [helm, kubectl] = programs.map(|program| program.parent().unwrap().display().to_string());
     let kubeconfig = cluster.testbed.kubeconfig().display().to_string();
     let folder = cluster.testbed.folder().display();
-    let install = install_command();
+    let install = install_commands(&format!("{folder}/my-values.yaml"));
     let prometheus = prometheus.client().url();
     format!(
         "
@@ -66,11 +66,15 @@ Enter or Ctrl-C here stops and removes everything.
     )
 }
 
-/// The command of the README that installs the chart, indented for [`usage`].
-fn install_command() -> String {
-    let (_, begin) = README.split_once("```\nhelm install ").unwrap();
-    let (arguments, _) = begin.split_once("\n```").unwrap();
-    format!("helm install {}", arguments.replace('\n', "\n  "))
+/// The commands of the README that install the chart, indented for [`usage`].
+///
+/// They write the values into `values`, because `my-values.yaml` may be that of a real installation.
+fn install_commands(values: &str) -> String {
+    let (_, begin) = README.split_once("```\necho 'image: ").unwrap();
+    let (commands, _) = begin.split_once("\n```").unwrap();
+    format!("echo 'image: {commands}")
+        .replace("my-values.yaml", values)
+        .replace('\n', "\n  ")
 }
 
 /// Returns when the user presses Enter or Ctrl-C, or when the input ends.
@@ -95,11 +99,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_chart_is_installed_by_the_command_of_the_readme() {
+    fn the_chart_is_installed_by_the_commands_of_the_readme() {
         let expected = [
-            r"helm install cronwheel deploy/helm/cronwheel --namespace kube-system \",
-            "    --set image.repository=REPOSITORY --set image.tag=TAG",
+            "echo 'image: {repository: REPOSITORY, tag: TAG}' > demo/my-values.yaml",
+            "  helm install cronwheel deploy/helm/cronwheel --namespace kube-system -f demo/my-values.yaml",
         ];
-        assert_eq!(install_command(), expected.join("\n"));
+        assert_eq!(install_commands("demo/my-values.yaml"), expected.join("\n"));
     }
 }

@@ -267,8 +267,8 @@ impl Dispatcher {
     }
 
     /// Publishes the queue and in-flight sizes to the gauges, and the burst to the tasks that wait for its end. Creates that
-    /// wait for admission webhooks, and those that are held back meanwhile, are no burst. Returns when a burst may end
-    /// without an answer.
+    /// wait for admission webhooks, those that are held back meanwhile, and those that have few places of their own are no
+    /// burst. Returns when a burst may end without an answer.
     fn publish(&mut self) -> Option<BootInstant> {
         let (n_creates, n_to_send, n_background) = {
             let (backlog, room) = (self.backlog(), self.lane.in_flight().room(self.clock.boot()));

@@ -49,15 +49,16 @@ const PRECEDENCE_MAX: SignedDuration = SignedDuration::from_mins(1);
 const READING_SHARE: u32 = 8;
 const READING_MAX: u32 = 8;
 
-/// A queue of the backlog. Creates, and deletes that a create waits for, are in the first five.
+/// A queue of the backlog. Creates, and deletes that a create waits for, are in the first five. Those in the first two
+/// have few places of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum QueueKind {
     /// Requests of shards in quarantine.
     Quarantined,
-    /// Creates that have read their CronJob.
-    Completed,
     /// Creates that read their CronJob first.
     Reading,
+    /// Creates that have read their CronJob.
+    Completed,
     /// All other creates that are due now.
     Creates,
     /// Creates whose slot is long past. There are many after an outage; they wait behind those that are due now.
@@ -253,10 +254,12 @@ impl Backlog {
         self.create_queues().iter().map(FairQueue::len).sum()
     }
 
-    /// Returns the number of waiting creates that are not held back.
+    /// Returns the number of waiting creates that may take any place and are not held back. Few of the others are sent
+    /// at a time, however many wait.
     pub(super) fn n_creates_to_send(&self, room: Room<'_>) -> usize {
-        let n_of = |namespace| self.create_queues().iter().map(move |queue| queue.len_of(namespace));
-        self.n_creates() - room.held_back().flat_map(n_of).sum::<usize>()
+        let queues = &self.create_queues()[QueueKind::Completed as usize..];
+        let n_held_back = |queue: &FairQueue<Queued>| room.held_back().map(|name| queue.len_of(name)).sum::<usize>();
+        queues.iter().map(|queue| queue.len() - n_held_back(queue)).sum()
     }
 
     pub(super) fn n_background(&self) -> usize {

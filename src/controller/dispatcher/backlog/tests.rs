@@ -210,6 +210,8 @@ fn quarantined_shards_have_one_create_in_flight() {
     );
     let sent = send_all(Some(&sent[0]));
     assert_eq!(sent.iter().map(name).collect::<Vec<_>>(), ["alone1"]);
+    assert_eq!(backlog.n_creates(), 1);
+    assert_eq!(backlog.n_creates_to_send(in_flight.room(boot)), 0, "they are no burst");
 }
 
 #[test]

@@ -94,6 +94,20 @@ async fn a_slow_namespace_does_not_delay_large_creates_of_others() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn large_creates_of_a_slow_namespace_are_no_burst() {
+    let mut bench = Bench::new(Vec::new());
+    bench.seen().slow_prefix = "slow";
+    for number in 0..100 {
+        bench.push(without_template("tenant-slow", &format!("slow-{number}")));
+    }
+    bench.start();
+    for _ in 0..100 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert!(!bench.burst.get());
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_lateness_of_a_create_with_a_read_is_that_of_the_create() {
     for script in [Vec::new(), vec![Some(Response::throttled(Some(1)))]] {
         let n_throttled = script.len();

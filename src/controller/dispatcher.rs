@@ -150,7 +150,7 @@ impl Dispatcher {
     }
 
     /// Sends requests until there is a reason to stop. Returns the instant that ends a pause of the lane or the lack of a
-    /// token; only an event ends other reasons.
+    /// token, or at which a namespace may turn slow, so that others get its places; only an event ends other reasons.
     async fn send_permitted(&mut self) -> Option<BootInstant> {
         loop {
             if !self.clock.is_fine() {
@@ -167,7 +167,7 @@ impl Dispatcher {
             let popped = self.backlog().pop((now, boot), places, self.lane.in_flight());
             let queued = match popped {
                 Ok(queued) => queued,
-                Err(token_at) => return token_at,
+                Err(token_at) => return token_at.into_iter().chain(self.lane.recent().1).min(),
             };
             match self.answer_instead_of_sending(&queued, now) {
                 Some(answer) => self.conclude(&queued, answer).await,

@@ -7,7 +7,10 @@
 
 use std::collections::HashMap;
 
-use super::pacing::{RECENT_MAX, SendInstants};
+use super::{
+    fair_queue::FairQueue,
+    pacing::{RECENT_MAX, SendInstants},
+};
 use crate::shard::BootInstant;
 
 /// All slow namespaces of a replica together have one `SLOW_PART`th of the limit of a lane in flight, in addition to the
@@ -84,11 +87,6 @@ impl InFlight {
         }
     }
 
-    /// Returns how many requests in flight read their CronJob first, including those that have read it.
-    pub(super) fn n_reading(&self) -> u32 {
-        self.n_reading
-    }
-
     /// Returns how many requests of a namespace are in flight.
     pub(super) fn n_of(&self, namespace: &str) -> u32 {
         self.by_namespace.get(namespace).map_or(0, |sends| sends.n)
@@ -96,11 +94,12 @@ impl InFlight {
 
     /// Returns the requests that namespaces may send at an instant.
     pub(super) fn room(&self, now: BootInstant) -> Room<'_> {
-        let slow = self.by_namespace.values().filter(|sends| sends.is_slow(now));
+        let slow = || self.by_namespace.values().filter(|sends| sends.is_slow(now));
         Room {
             in_flight: self,
             now,
-            is_for_slow: slow.map(|sends| sends.n).sum::<u32>() < self.slow_max,
+            is_for_slow: slow().map(|sends| sends.n).sum::<u32>() < self.slow_max,
+            n_reading_of_slow: slow().map(|sends| sends.n_reading).sum(),
         }
     }
 }
@@ -112,24 +111,37 @@ pub(super) struct Room<'a> {
     now: BootInstant,
     /// Whether a slow namespace may send a request.
     is_for_slow: bool,
+    /// The requests of slow namespaces that read their CronJob first.
+    n_reading_of_slow: u32,
 }
 
 impl<'a> Room<'a> {
     /// Returns how many requests of a namespace are in flight; `None` if it is held back.
     pub(super) fn n_of(&self, namespace: &str) -> Option<u32> {
-        self.count_of(namespace, |sends| sends.n)
-    }
-
-    /// Returns how many requests of a namespace are in flight that read their CronJob first; `None` if it is held back.
-    pub(super) fn n_reading_of(&self, namespace: &str) -> Option<u32> {
-        self.count_of(namespace, |sends| sends.n_reading)
-    }
-
-    fn count_of(&self, namespace: &str, count: impl FnOnce(&Sends) -> u32) -> Option<u32> {
         match self.in_flight.by_namespace.get(namespace) {
             Some(sends) if self.holds_back(sends) => None,
-            sends => Some(sends.map_or(0, count)),
+            sends => Some(sends.map_or(0, |sends| sends.n)),
         }
+    }
+
+    /// Removes the next request that reads its CronJob first, if it may be sent. `places` is the limit for such requests of
+    /// namespaces that are not slow. One namespace has at most half of the places, even if no other waits, since its
+    /// webhooks may be slow. Requests of slow namespaces occupy half as many places, in addition.
+    pub(super) fn pop_reading<T, D: Copy + Ord>(self, queue: &mut FairQueue<T, D>, places: u32) -> Option<T> {
+        let half = (places / 2).max(1);
+        let (n, n_of_slow) = (self.in_flight.n_reading, self.n_reading_of_slow);
+        // The second limit bounds the memory, since a namespace may turn slow when all its places are in use.
+        if n - n_of_slow >= places || n >= places + half {
+            return None;
+        }
+        let is_without_place = |sends: &Sends| {
+            let is_over_slow = n_of_slow >= half && sends.is_slow(self.now);
+            sends.n_reading >= half || is_over_slow || self.holds_back(sends)
+        };
+        queue.pop(half, |namespace| match self.in_flight.by_namespace.get(namespace) {
+            Some(sends) if is_without_place(sends) => None,
+            sends => Some(sends.map_or(0, |sends| sends.n_reading)),
+        })
     }
 
     /// Returns the namespaces that are held back.

@@ -167,7 +167,8 @@ impl StatusBatcher {
         }
     }
 
-    /// Sends until no write is due or none may be sent. Returns when time alone may change that.
+    /// Sends until no write is due or none may be sent. Returns when time alone may change that: a write becomes due, or a
+    /// namespace turns slow, so that others get its places.
     async fn send_due(&mut self) -> Option<BootInstant> {
         loop {
             self.lane.divide_among_senders();
@@ -191,7 +192,7 @@ impl StatusBatcher {
             match next {
                 Ok(pending) if self.lane.is_led(pending.shard_term) => self.send(pending),
                 Ok(pending) => self.abandon(pending).await,
-                Err(change) => return change,
+                Err(change) => return change.into_iter().chain(self.lane.recent().1).min(),
             }
         }
     }

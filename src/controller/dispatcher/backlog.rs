@@ -44,8 +44,9 @@ const SHARE_MIN: u32 = 8;
 /// Otherwise a daily CronJob would wait for as long as the minutely CronJobs of its namespace take all its places.
 const PRECEDENCE_MAX: SignedDuration = SignedDuration::from_mins(1);
 
-/// Limit for creates that read their CronJob first, until they are answered: one `READING_SHARE`th of the places, and
-/// `READING_MAX` at most. Each holds the CronJob and the Job, up to 1.5 MiB each.
+/// Limit for creates that read their CronJob first, until they are answered: one `READING_SHARE`th of the places,
+/// `READING_MAX` at most, and half as many more for slow namespaces. Each holds the CronJob and the Job, up to 1.5 MiB
+/// each.
 const READING_SHARE: u32 = 8;
 const READING_MAX: u32 = 8;
 
@@ -195,7 +196,7 @@ impl Backlog {
         {
             return Ok(queued);
         }
-        if let Some(queued) = self.pop_reading(places, in_flight, room) {
+        if let Some(queued) = self.pop_reading(places, room) {
             return Ok(queued);
         }
         if is_background_turn && let Some(queued) = self.pop_background(share, room) {
@@ -215,19 +216,13 @@ impl Backlog {
     }
 
     /// Removes the next create that has read its CronJob, or reads it first.
-    fn pop_reading(&mut self, places: u32, in_flight: &InFlight, room: Room<'_>) -> Option<Queued> {
+    fn pop_reading(&mut self, places: u32, room: Room<'_>) -> Option<Queued> {
         // A CronJob that was read occupies memory, so its create is not held back.
         let share = share_of(places);
         let n_or_share = |namespace: &str| room.n_of(namespace).or(Some(share));
         let completed = self.queue(QueueKind::Completed).pop(share, n_or_share);
         let reading_max = (places / READING_SHARE).clamp(1, READING_MAX);
-        if completed.is_some() || in_flight.n_reading() >= reading_max {
-            return completed;
-        }
-        // One namespace gets at most half of the places, even if no other waits, since its webhooks may be slow.
-        let share = (reading_max / 2).max(1);
-        self.queue(QueueKind::Reading)
-            .pop(share, |namespace| room.n_reading_of(namespace).filter(|n| *n < share))
+        completed.or_else(|| room.pop_reading(self.queue(QueueKind::Reading), reading_max))
     }
 
     /// Removes the next request that is not a create.

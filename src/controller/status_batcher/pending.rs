@@ -21,8 +21,8 @@ use crate::{
 /// cursor is not stored either, and no Job may be deleted from history.
 const AGE_MAX: Duration = Duration::from_secs(10);
 
-/// Maximum number of writes in flight that read their CronJob first for its metadata: each may have 1.5 MiB. One
-/// namespace gets at most half of them, even if no other waits, since its webhooks may be slow.
+/// Maximum number of writes in flight that read their CronJob first for its metadata, and half as many more of slow
+/// namespaces: each may have 1.5 MiB.
 const READING_MAX: u32 = 8;
 
 /// Capacity: one write for each of a million CronJobs, the design limit of one shard.
@@ -149,9 +149,7 @@ impl PendingWrites {
         self.advance(now);
         let room = in_flight.room(now);
         loop {
-            if in_flight.n_reading() < READING_MAX
-                && let Some(uid) = self.pop_reading(room)
-            {
+            if let Some(uid) = room.pop_reading(self.queue(QueueKind::Reading), READING_MAX) {
                 return self.begin(uid);
             }
             let uid = self.pop_due(is_burst, places, room)?;
@@ -160,12 +158,6 @@ impl PendingWrites {
             }
             self.place(&uid, QueueKind::Reading);
         }
-    }
-
-    fn pop_reading(&mut self, room: Room<'_>) -> Option<Uid> {
-        let share = READING_MAX / 2;
-        let n_reading = |namespace: &str| room.n_reading_of(namespace).filter(|n| *n < share);
-        self.queue(QueueKind::Reading).pop(share, n_reading)
     }
 
     /// Removes the next write that is due. Urgent writes alternate with old ones, so that neither kind starves the other.

@@ -94,6 +94,25 @@ async fn a_slow_namespace_does_not_delay_large_creates_of_others() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn two_slow_namespaces_do_not_delay_large_creates_of_others() {
+    let mut bench = Bench::new(Vec::new());
+    bench.seen().slow_prefix = "slow";
+    for number in 0..20 {
+        bench.push(without_template("tenant-a", &format!("slow-a{number}")));
+        bench.push(without_template("tenant-b", &format!("slow-b{number}")));
+    }
+    bench.start();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    bench.push(without_template("tenant-quick", "quick"));
+    assert_eq!(bench.answer().await, "quick Created");
+    assert_eq!(
+        bench.clock.boot().since_boot(),
+        Duration::from_secs(1) + LATENCY * 3,
+        "the creates of the others turn slow a second after their reads"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn large_creates_of_a_slow_namespace_are_no_burst() {
     let mut bench = Bench::new(Vec::new());
     bench.seen().slow_prefix = "slow";

@@ -75,14 +75,18 @@ async fn many_status_writes_of_one_tenant_do_not_delay_other_tenants() {
     assert!(sent.is_some_and(|at| at <= 1_100), "{sent:?}");
 }
 
+/// An urgent write of a CronJob whose metadata is not in memory.
+fn large(namespace: &str, name: &str) -> StatusWrite {
+    StatusWrite {
+        cron_job: write_of(namespace, name, 7, 1).cron_job,
+        ..without_metadata(name, 7, 1)
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn large_cron_jobs_of_a_slow_tenant_do_not_delay_those_of_others() {
     let bench = Bench::new(Vec::new());
     bench.api.seen.lock().unwrap().read_version = 7;
-    let large = |namespace, name: &str| StatusWrite {
-        cron_job: write_of(namespace, name, 7, 1).cron_job,
-        ..without_metadata(name, 7, 1)
-    };
     for number in 0..20 {
         bench.push(large("slow", &format!("slow{number}")));
     }
@@ -91,4 +95,35 @@ async fn large_cron_jobs_of_a_slow_tenant_do_not_delay_those_of_others() {
     bench.pass(5_000).await;
     assert_eq!(sent_at(&bench, "quick"), Some(3_005));
     assert_eq!(n_requests(&bench, "slow"), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn large_cron_jobs_of_two_slow_tenants_do_not_delay_those_of_others() {
+    let bench = Bench::new(Vec::new());
+    bench.api.seen.lock().unwrap().read_version = 7;
+    for number in 0..20 {
+        bench.push(large("slow-a", &format!("slow-a{number}")));
+        bench.push(large("slow-b", &format!("slow-b{number}")));
+    }
+    bench.pass(500).await;
+    bench.push(large("quick", "quick"));
+    bench.pass(5_000).await;
+    assert_eq!(
+        sent_at(&bench, "quick"),
+        Some(1_010),
+        "the writes of the others turn slow after a second"
+    );
+    assert_eq!(n_requests(&bench, "slow"), 8);
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_most_twelve_large_writes_of_slow_tenants_are_in_flight() {
+    let bench = Bench::new(Vec::new());
+    bench.api.seen.lock().unwrap().read_version = 7;
+    for number in 0..100 {
+        let tenant = format!("slow{}", number % 10);
+        bench.push(large(&tenant, &format!("{tenant}-{number}")));
+    }
+    bench.pass(120_000).await;
+    assert_eq!(bench.api.seen.lock().unwrap().n_in_flight_max, 12);
 }

@@ -54,7 +54,7 @@ pub struct ElectionChannels {
     pub leadership: watch::Sender<Leadership>,
     /// Whether the history of the API server went back, which ends this session.
     pub went_back: OrderedSender<bool>,
-    /// The number of fences. A change ends the requests of the watches.
+    /// The number of fences. A change ends the open watches of CronJobs and Jobs.
     pub n_fences: OrderedSender<u64>,
     /// The client of writes. A fence resets its connections, so that no write in flight arrives late.
     pub writes: ApiClient,

@@ -1,8 +1,11 @@
-//! Ends the requests of a watch at a fence of the replica.
+//! Ends the open watches at a fence of the replica.
 //!
 //! If the network loses the packets of a connection, the watch is silent and gets no error until the kernel or a proxy
 //! gives the connection up. If the network recovers earlier, the watch stays silent until the server sends its data
 //! again. A fence indicates such an outage: the watch is then interrupted, and is opened again over another connection.
+//!
+//! A fence ends no list. A healthy watch may be silent, but a list is due an answer, so its own time limits suffice. A
+//! long list can overload the API server and so cause the fence: a list that began again at each fence might never end.
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _, stream};
@@ -11,9 +14,9 @@ use http_body_util::{BodyStream, StreamBody};
 use hyper::body::Frame;
 use kube::{Client, client::Body};
 
-use crate::kube_api::ordered_watch::OrderedReceiver;
+use crate::kube_api::ordered_watch::{OrderedReceiver, OrderedSender};
 
-/// A fence ended the request.
+/// A fence ended the watch.
 #[derive(Debug, thiserror::Error)]
 #[error("the replica was fenced")]
 struct Fenced;
@@ -24,11 +27,16 @@ impl From<Fenced> for kube::Error {
     }
 }
 
-/// Wraps the client of a watch. Each change of the number of fences ends its requests in flight with an error.
+/// Wraps the client of lists and watches. Each change of the number of fences ends its watches with an error.
 pub fn ended_by_fences(client: Client, n_fences: OrderedReceiver<u64>) -> Client {
     let default_namespace = client.default_namespace().to_owned();
     let service = tower::service_fn(move |request: Request<Body>| {
-        let (client, mut n_fences) = (client.clone(), n_fences.clone());
+        let client = client.clone();
+        let mut n_fences = if is_watch(&request) {
+            n_fences.clone()
+        } else {
+            OrderedSender::new(0).subscribe()
+        };
         async move {
             n_fences.see();
             let answer = tokio::select! {
@@ -40,6 +48,11 @@ pub fn ended_by_fences(client: Client, n_fences: OrderedReceiver<u64>) -> Client
         }
     });
     Client::new(service, default_namespace)
+}
+
+fn is_watch(request: &Request<Body>) -> bool {
+    let mut parameters = request.uri().query().unwrap_or_default().split('&');
+    parameters.any(|parameter| matches!(parameter, "watch=true" | "watch=1"))
 }
 
 fn until_fence(
@@ -54,4 +67,58 @@ fn until_fence(
             frame = frames.next() => Ok(frame.transpose()?.map(|frame| (frame, (frames, n_fences)))),
         }
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{convert::Infallible, time::Duration};
+
+    use http::Response;
+    use http_body_util::BodyExt as _;
+
+    use super::*;
+
+    const DELAY: Duration = Duration::from_secs(2);
+
+    /// A client whose server delays the beginning of each answer and its body.
+    fn slow_client(n_fences: &OrderedSender<u64>) -> Client {
+        let service = tower::service_fn(|_: Request<Body>| async {
+            tokio::time::sleep(DELAY).await;
+            let frame = stream::once(async {
+                tokio::time::sleep(DELAY).await;
+                Ok::<_, Infallible>(Frame::data(Bytes::from_static(b"all")))
+            });
+            Ok::<_, Infallible>(Response::new(StreamBody::new(frame)))
+        });
+        ended_by_fences(Client::new(service, "default"), n_fences.subscribe())
+    }
+
+    /// Sends a request, with a fence after this time. Returns the body if the request succeeds.
+    async fn fenced_after(query: &str, millis: u64) -> Option<Bytes> {
+        let n_fences = OrderedSender::new(0);
+        let client = slow_client(&n_fences);
+        let request = Request::get(format!("/apis/batch/v1/jobs?{query}")).body(Body::empty());
+        let answer = async {
+            let body = client.send(request.unwrap()).await.ok()?.into_body();
+            Some(body.collect().await.ok()?.to_bytes())
+        };
+        let fence = async {
+            tokio::time::sleep(Duration::from_millis(millis)).await;
+            n_fences.set(1);
+        };
+        tokio::join!(answer, fence).0
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_fence_ends_watches_and_no_lists() {
+        for fence in [1_000, 3_000] {
+            assert_eq!(fenced_after("watch=true&resourceVersion=7", fence).await, None);
+            assert_eq!(fenced_after("limit=500&watch=1", fence).await, None);
+            let listed = Some(Bytes::from_static(b"all"));
+            assert_eq!(
+                fenced_after("limit=500&labelSelector=watch%3Dtrue", fence).await,
+                listed
+            );
+        }
+    }
 }

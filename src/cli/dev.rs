@@ -2,7 +2,7 @@
 //! client of it, in one process. It is for trying cronwheel with `kubectl` and without a cluster.
 //!
 //! Invariant: however the process ends, except by SIGKILL, the port and the terminal are released and the kubeconfig is
-//! removed.
+//! removed, unless somebody changed it.
 
 mod audit;
 mod board;
@@ -89,7 +89,7 @@ pub struct DevArgs {
     #[arg(long, value_name = "PORT", default_value_t = PORT)]
     port: u16,
 
-    /// Kubeconfig file to write; it is removed at the end
+    /// Kubeconfig file to write; it is removed at the end, unless it was changed
     #[arg(long, value_name = "FILE", default_value = "cronwheel-dev.kubeconfig")]
     kubeconfig: PathBuf,
 

@@ -1,9 +1,9 @@
 //! The kubeconfig file for the API server of `dev`. Only its owner can read it, and it is removed when it is dropped.
 //!
-//! Invariant: no file is overwritten that another program created or that another `dev` still uses.
+//! Invariant: no file is overwritten or removed that another program wrote or that another `dev` still uses.
 
 use std::{
-    fs::{self, File, Metadata, OpenOptions, TryLockError},
+    fs::{self, File, OpenOptions, TryLockError},
     io::{self, Read, Write},
     net::SocketAddr,
     os::unix::fs::OpenOptionsExt,
@@ -23,6 +23,7 @@ const MODE: u32 = 0o600;
 pub(super) struct KubeconfigFile {
     path: PathBuf,
     file: File,
+    content: String,
 }
 
 impl KubeconfigFile {
@@ -49,28 +50,41 @@ impl KubeconfigFile {
         let mut kubeconfig = KubeconfigFile {
             path: path.to_owned(),
             file: file.map_err(failed)?,
+            content: content(server),
         };
         let _is_locked = kubeconfig.file.try_lock();
-        kubeconfig.file.write_all(content(server).as_bytes()).map_err(failed)?;
+        kubeconfig
+            .file
+            .write_all(kubeconfig.content.as_bytes())
+            .map_err(failed)?;
         Ok(kubeconfig)
     }
 }
 
 impl Drop for KubeconfigFile {
     fn drop(&mut self) {
-        // The file may have been removed already.
-        let _removed = fs::remove_file(&self.path);
+        // A file that somebody replaced or edited stays. After a failed write, the file has the beginning of the content.
+        let is_ours = |text: String| self.content.starts_with(&text);
+        if is_regular_file(&self.path) && fs::read_to_string(&self.path).is_ok_and(is_ours) {
+            let _removed = fs::remove_file(&self.path);
+        }
     }
 }
 
 /// Opens a file that is empty or that `dev` wrote.
 fn made_by_dev(path: &Path) -> Option<File> {
-    // To open a pipe would block.
-    fs::symlink_metadata(path).ok().filter(Metadata::is_file)?;
+    if !is_regular_file(path) {
+        return None;
+    }
     let file = File::open(path).ok()?;
     let mut begin = Vec::new();
     (&file).take(MARK.len() as u64).read_to_end(&mut begin).ok()?;
     (begin.is_empty() || begin == MARK.as_bytes()).then_some(file)
+}
+
+/// Whether the path is a file that can be opened. To open a pipe would block.
+fn is_regular_file(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file())
 }
 
 fn content(server: SocketAddr) -> String {

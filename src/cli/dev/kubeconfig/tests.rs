@@ -51,6 +51,19 @@ fn kubeconfig_is_private_and_removed_on_drop() {
 }
 
 #[test]
+fn a_kubeconfig_that_was_replaced_or_edited_is_not_removed() {
+    let place = Place::new("replaced");
+    let edited = format!("{}# a note\n", content(SERVER.parse().unwrap()));
+    for text in ["apiVersion: v1\nkind: Config\n", &edited] {
+        let file = place.write().unwrap();
+        fs::write(place.path(), text).unwrap();
+        drop(file);
+        assert_eq!(fs::read_to_string(place.path()).unwrap(), text);
+        fs::remove_file(place.path()).unwrap();
+    }
+}
+
+#[test]
 fn a_leftover_kubeconfig_is_overwritten() {
     let place = Place::new("left");
     fs::write(place.path(), format!("{MARK}{}", "old: x\n".repeat(200))).unwrap();

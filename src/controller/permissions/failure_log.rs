@@ -1,7 +1,8 @@
 //! Log of the requests that fail or that the API server does not permit, of all tasks.
 //!
 //! A missing permission or an API server that is away can cause thousands of failures a minute. The log has one warning
-//! per minute for each verb and resource that is refused and for each error, with the number of suppressed warnings.
+//! per minute for each verb and resource that is refused and for each error, with the number of suppressed warnings. The
+//! texts of one error may differ in addresses, ports and ids, so words with a digit are not compared.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,7 +26,7 @@ const REFUSALS_MAX: usize = 1024;
 /// The key of refusals that do not depend on a right.
 const CREDENTIALS: Right = ["authenticate", ""];
 
-/// Maximum number of errors that are remembered. A new error replaces the oldest.
+/// Maximum number of warnings about different errors per interval: far more than there are causes at a time.
 const ERRORS_MAX: usize = 64;
 
 /// The log of failed and refused requests. Clones share one log.
@@ -120,7 +121,7 @@ impl FailureLog {
     /// Requests that fail for one reason, as while the API server is away, share a warning, which names the first of
     /// them.
     fn failed(&self, [verb, resource]: Right, error: &str, now: BootInstant) {
-        let due = self.lock().failed.take(error.to_owned(), now);
+        let due = self.lock().failed.take(without_ids(error), now);
         if let Some(n_suppressed) = due {
             let request = format!("{verb} {resource}");
             tracing::warn!(request, error, n_suppressed, "a request failed and is repeated");
@@ -135,7 +136,7 @@ impl FailureLog {
     /// Whether a request failed with this error.
     #[cfg(test)]
     pub(in crate::controller) fn has_failed(&self, error: &str) -> bool {
-        self.lock().failed.0.contains_key(error)
+        self.lock().failed.0.contains_key(&without_ids(error))
     }
 
     /// Locked for one record, not while the log is written: every lane waits for this lock.
@@ -153,11 +154,12 @@ impl Failures {
     }
 }
 
-/// At most one warning per interval for each key: the instant of the last one, and the number of suppressed ones since.
+/// At most one warning per interval for each key, and [`ERRORS_MAX`] for all: the instant of the last one, and the number
+/// of suppressed ones since.
 #[derive(Debug, Default)]
 struct Warnings<K>(BTreeMap<K, (BootInstant, u64)>);
 
-impl<K: Ord + Clone> Warnings<K> {
+impl<K: Ord> Warnings<K> {
     /// Returns the number of suppressed warnings since the last one if a warning is due.
     fn take(&mut self, key: K, now: BootInstant) -> Option<u64> {
         match self.0.get_mut(&key) {
@@ -168,9 +170,10 @@ impl<K: Ord + Clone> Warnings<K> {
             Some(warned) => Some(std::mem::replace(warned, (now, 0)).1),
             None => {
                 if self.0.len() >= ERRORS_MAX {
-                    let oldest = self.0.iter().min_by_key(|(_, (at, _))| *at);
-                    let oldest = oldest.map(|(key, _)| key.clone());
-                    oldest.map(|key| self.0.remove(&key));
+                    self.0.retain(|_, (at, _)| now.since(*at) < WARNING_INTERVAL);
+                }
+                if self.0.len() >= ERRORS_MAX {
+                    return None;
                 }
                 self.0.insert(key, (now, 0));
                 Some(0)
@@ -179,9 +182,17 @@ impl<K: Ord + Clone> Warnings<K> {
     }
 }
 
+/// Returns the words of an error that have no digit.
+fn without_ids(error: &str) -> String {
+    let has_digit = |word: &str| word.contains(|letter: char| letter.is_ascii_digit());
+    let words = error.split_inclusive(' ').filter(|word| !has_digit(word));
+    words.collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::controller::tests::captured_log::CapturedLog;
 
     fn at(seconds: u64) -> BootInstant {
         BootInstant::after_boot(Duration::from_secs(seconds))
@@ -200,13 +211,30 @@ mod tests {
     }
 
     #[test]
-    fn new_errors_replace_the_oldest() {
+    fn different_errors_are_bounded() {
         let mut warnings = Warnings::default();
-        for n in 0..1_000 {
-            assert_eq!(warnings.take(format!("error {n}"), at(n)), Some(0));
+        for begin in [0, 60] {
+            let due = (0..1_000).map(|n| warnings.take(begin * 1_000 + n, at(begin)));
+            assert_eq!(due.flatten().count(), ERRORS_MAX);
         }
-        assert_eq!(warnings.0.len(), ERRORS_MAX);
-        assert!(warnings.0.contains_key("error 999"));
+    }
+
+    #[test]
+    fn errors_that_differ_in_an_address_share_a_warning() {
+        let log = CapturedLog::begin();
+        let failures = FailureLog::default();
+        let webhook = "failed calling webhook \"leases\": write tcp";
+        for error in [
+            format!("{webhook} 10.0.0.1:40312->10.0.0.9:443: write: broken pipe"),
+            format!("{webhook} 10.0.0.1:40313->10.0.0.9:443: write: broken pipe"),
+            format!("{webhook} [fd00::1a]:5000->[fd00::b2]:443: write: broken pipe"),
+            format!("{webhook} 10.0.0.1:40312->10.0.0.9:443: write: connection reset by peer"),
+        ] {
+            failures.note(["patch", "leases"], Some(500), &error, at(1));
+        }
+        let log = log.take();
+        assert_eq!(log.matches("broken pipe").count(), 1, "{log}");
+        assert_eq!(log.matches("connection reset").count(), 1, "{log}");
     }
 
     const LIST: Right = ["list", "jobs"];

@@ -34,6 +34,10 @@ const STATUS_SHARES: u32 = 4;
 /// Capacity that an empty map keeps. More is freed, so that a burst does not occupy memory permanently.
 const KEPT_ENTRIES: usize = 1_024;
 
+/// Maximum number of writes that one call moves to another queue. It takes a tenth of a millisecond, for which the shard
+/// task may have to wait for the lock.
+const MOVES_MAX: usize = 64;
+
 /// A queue of pending writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum QueueKind {
@@ -41,11 +45,13 @@ enum QueueKind {
     Merging,
     /// Writes that are sent unless creates wait, by the instant at which they become old.
     Due,
+    /// The same, for writes that are sent after a read of their CronJob.
+    DueReading,
     /// Writes of [`AGE_MAX`], by arrival: sent during a burst too.
     Old,
     /// Urgent writes, by arrival.
     Urgent,
-    /// Writes that are sent after a read of their CronJob, by arrival. They have left one of the other queues.
+    /// Old and urgent writes that are sent after a read of their CronJob, by arrival.
     Reading,
 }
 
@@ -62,7 +68,7 @@ pub(super) struct PendingWrites {
     flush_interval: Duration,
     waiting: HashMap<Uid, Waiting>,
     /// Indexed by [`QueueKind`].
-    queues: [FairQueue<Uid, BootInstant>; 5],
+    queues: [FairQueue<Uid, BootInstant>; 6],
     /// CronJobs with a write in flight.
     in_flight: HashSet<Uid>,
     /// Whether the last write that was sent was urgent.
@@ -146,21 +152,21 @@ impl PendingWrites {
         places: u32,
         in_flight: &InFlight,
     ) -> Option<Pending> {
-        self.advance(now);
+        self.advance(now, MOVES_MAX);
         let room = in_flight.room(now);
-        loop {
-            if let Some(uid) = room.pop_reading(self.queue(QueueKind::Reading), READING_MAX) {
-                return self.begin(uid);
-            }
-            let uid = self.pop_due(is_burst, places, room)?;
-            if !self.waiting.get(&uid)?.pending.must_read() {
-                return self.begin(uid);
-            }
-            self.place(&uid, QueueKind::Reading);
-        }
+        let reading = self.pop_reading(is_burst, room);
+        let uid = reading.or_else(|| self.pop_due(is_burst, places, room))?;
+        self.begin(uid)
     }
 
-    /// Removes the next write that is due. Urgent writes alternate with old ones, so that neither kind starves the other.
+    fn pop_reading(&mut self, is_burst: bool, room: Room<'_>) -> Option<Uid> {
+        let kinds = [Some(QueueKind::Reading), (!is_burst).then_some(QueueKind::DueReading)];
+        let mut kinds = kinds.into_iter().flatten();
+        kinds.find_map(|kind| room.pop_reading(self.queue(kind), READING_MAX))
+    }
+
+    /// Removes the next write that is due and needs no read. Urgent writes alternate with old ones, so that neither kind
+    /// starves the other.
     fn pop_due(&mut self, is_burst: bool, places: u32, room: Room<'_>) -> Option<Uid> {
         let share = (places / STATUS_SHARES).max(1);
         let first = if self.was_urgent {
@@ -186,23 +192,35 @@ impl PendingWrites {
         Some(pending)
     }
 
-    /// Returns when the next write changes its queue.
+    /// Returns when the next write changes its queue. This instant has passed if the last call moved too few.
     pub(super) fn next_change(&self) -> Option<BootInstant> {
-        let [merging, due, ..] = &self.queues;
-        merging.earliest().into_iter().chain(due.earliest()).min()
+        let [merging, due, due_reading, ..] = &self.queues;
+        [merging, due, due_reading]
+            .into_iter()
+            .filter_map(FairQueue::earliest)
+            .min()
     }
 
     /// Ends all waits, also those of later writes.
     pub(super) fn flush(&mut self) {
         self.flush_interval = Duration::ZERO;
-        self.advance(BootInstant::after_boot(Duration::MAX));
+        // All at once: the shard task has ended and does not wait for the lock.
+        self.advance(BootInstant::after_boot(Duration::MAX), usize::MAX);
     }
 
-    /// Moves the writes whose time in their queue has passed.
-    fn advance(&mut self, now: BootInstant) {
-        for (from, to) in [(QueueKind::Merging, QueueKind::Due), (QueueKind::Due, QueueKind::Old)] {
-            while let Some(uid) = self.queue(from).pop_until(now) {
+    /// Moves writes whose time in their queue has passed, at most `n_max`.
+    fn advance(&mut self, now: BootInstant, n_max: usize) {
+        let mut n_left = n_max;
+        for (from, to) in [
+            (QueueKind::Merging, QueueKind::Due),
+            (QueueKind::Due, QueueKind::Old),
+            (QueueKind::DueReading, QueueKind::Old),
+        ] {
+            while n_left > 0
+                && let Some(uid) = self.queue(from).pop_until(now)
+            {
                 self.place(&uid, to);
+                n_left -= 1;
             }
         }
     }
@@ -222,15 +240,20 @@ impl PendingWrites {
         }
     }
 
-    /// Puts a write, which is in no queue, into one.
+    /// Puts a write, which is in no queue, into one, or into the corresponding queue of writes after a read.
     fn place(&mut self, uid: &Uid, kind: QueueKind) {
         let Some(waiting) = self.waiting.get_mut(uid) else {
             return;
         };
+        let kind = match (kind, waiting.pending.must_read()) {
+            (QueueKind::Due, true) => QueueKind::DueReading,
+            (QueueKind::Old | QueueKind::Urgent, true) => QueueKind::Reading,
+            (kind, _) => kind,
+        };
         let since = waiting.pending.since;
         let deadline = match kind {
             QueueKind::Merging => since + self.flush_interval,
-            QueueKind::Due => since + AGE_MAX.max(self.flush_interval),
+            QueueKind::Due | QueueKind::DueReading => since + AGE_MAX.max(self.flush_interval),
             QueueKind::Old | QueueKind::Urgent | QueueKind::Reading => since,
         };
         let namespace = &waiting.pending.write.cron_job.namespace;
@@ -250,3 +273,6 @@ impl PendingWrites {
         &mut self.queues[kind as usize]
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -38,7 +38,7 @@ fn status(cursor: i64) -> CronJobStatus {
     }
 }
 
-fn write(name: &str, version: u64, cursor: i64) -> StatusWrite {
+pub(super) fn write(name: &str, version: u64, cursor: i64) -> StatusWrite {
     write_of("a", name, version, cursor)
 }
 
@@ -464,6 +464,29 @@ async fn a_write_without_cached_metadata_reads_the_cron_job_first() {
         "after the answer to the read"
     );
     assert_eq!(bench.answers(), ["1 Stored"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_with_a_read_waits_behind_a_burst_unless_it_is_urgent() {
+    let bench = Bench::new(Vec::new());
+    bench.api.seen.lock().unwrap().read_version = 7;
+    bench.burst.set(true);
+    let not_urgent = |name, cursor| StatusWrite {
+        is_urgent: false,
+        ..without_metadata(name, 7, cursor)
+    };
+    bench.push(not_urgent("old", 1));
+    bench.pass(9_000).await;
+    bench.push(not_urgent("due", 2));
+    bench.push(without_metadata("urgent", 7, 3));
+    bench.pass(4_000).await;
+    assert_eq!(
+        bench.requests(),
+        [request(9_005, "urgent", 7, 3), request(10_005, "old", 7, 1)]
+    );
+    bench.burst.set(false);
+    bench.pass(1_000).await;
+    assert_eq!(bench.requests()[2..], [request(13_005, "due", 7, 2)]);
 }
 
 #[tokio::test(start_paused = true)]

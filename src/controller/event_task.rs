@@ -56,6 +56,10 @@ const EVENTS_IN_FLIGHT_MAX: u32 = 4;
 /// flight for 15 s.
 const EVENTS_UNANSWERED_MAX: u32 = 64;
 
+/// Maximum number of retries of an Event after attempts without an answer. They take three minutes. client-go tries an
+/// Event 12 times, within two minutes.
+const UNANSWERED_RETRIES_MAX: u32 = 12;
+
 /// An Event and the time of its emission.
 #[derive(Debug)]
 struct EmittedEvent {
@@ -245,7 +249,7 @@ impl EventTask {
             match self.backlog.pop(EVENTS_IN_FLIGHT_MAX / 2, n_in_flight)? {
                 Waiting::Again(delivery) => return Some(delivery),
                 Waiting::New(EmittedEvent { event, at }) => match self.aggregator.admit(&event, at) {
-                    Some(action) => return Some(Delivery { action, n_retries: 0 }),
+                    Some(action) => return Some(Delivery::new(action)),
                     None => self.metrics.dropped_too_many.inc(),
                 },
             }
@@ -265,7 +269,12 @@ impl EventTask {
                 delivery.action.patch = None;
                 self.put_back(delivery);
             }
-            Some(Answer::Outcome(EventOutcome::Unanswered)) if !is_patch => self.put_back(delivery),
+            Some(Answer::Outcome(EventOutcome::Unanswered))
+                if !is_patch && delivery.n_unanswered < UNANSWERED_RETRIES_MAX =>
+            {
+                delivery.n_unanswered += 1;
+                self.put_back(delivery);
+            }
             // The server did not accept the request. It is sent again when the lane permits.
             Some(Answer::Throttled { .. } | Answer::Unavailable { .. }) | None => self.put_back(delivery),
             Some(Answer::Outcome(

@@ -53,6 +53,10 @@ pub(super) trait LaneRequest: Send + Sync + Sized + 'static {
     }
     /// The name of the call in metrics.
     fn call(&self) -> ApiCall;
+    /// The minimum time from the send for which the request keeps its place in the lane, even if it is answered earlier.
+    fn place_held(&self, _answer: &Answer<Self::Reply>) -> Duration {
+        Duration::ZERO
+    }
     /// Sends the request.
     fn send(&self, api: &ApiClient) -> impl Future<Output = Answered<Self::Reply>> + Send;
 }
@@ -172,6 +176,12 @@ impl<R: LaneRequest> Lane<R> {
         let guard = self.guard.clone();
         self.requests.push(Box::pin(async move {
             let answered = guard.send(&request).await;
+            if let Some((answered, duration)) = &answered {
+                let rest = request.place_held(&answered.answer).saturating_sub(*duration);
+                if !rest.is_zero() {
+                    tokio::time::sleep(rest).await;
+                }
+            }
             (request, ticket, answered)
         }));
     }

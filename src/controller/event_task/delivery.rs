@@ -1,6 +1,6 @@
 //! An Event that is being sent, and the request of one attempt.
 
-use std::{pin::pin, time::Duration};
+use std::time::Duration;
 
 use crate::{
     controller::lane::LaneRequest,
@@ -18,6 +18,19 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
 pub(super) struct Delivery {
     pub(super) action: EventAction,
     pub(super) n_retries: u32,
+    /// The number of attempts without an answer.
+    pub(super) n_unanswered: u32,
+}
+
+impl Delivery {
+    /// An Event that was never sent.
+    pub(super) fn new(action: EventAction) -> Delivery {
+        Delivery {
+            action,
+            n_retries: 0,
+            n_unanswered: 0,
+        }
+    }
 }
 
 impl LaneRequest for Delivery {
@@ -38,6 +51,13 @@ impl LaneRequest for Delivery {
         }
     }
 
+    fn place_held(&self, answer: &Answer<EventOutcome>) -> Duration {
+        match answer {
+            Answer::Outcome(EventOutcome::Unanswered) => ANSWER_TIMEOUT,
+            Answer::Outcome(_) | Answer::Throttled { .. } | Answer::Unavailable { .. } => Duration::ZERO,
+        }
+    }
+
     async fn send(&self, api: &ApiClient) -> Answered<EventOutcome> {
         let EventAction { namespace, body, patch } = &self.action;
         let request = async {
@@ -46,16 +66,7 @@ impl LaneRequest for Delivery {
                 None => api.post_event(namespace, body.clone()).await,
             }
         };
-        let mut end = pin!(tokio::time::sleep(ANSWER_TIMEOUT));
-        tokio::select! {
-            biased;
-            answered = request => {
-                if answered.answer == Answer::Outcome(EventOutcome::Unanswered) {
-                    end.await;
-                }
-                answered
-            }
-            () = &mut end => Answered::without_answer(EventOutcome::Unanswered),
-        }
+        let answered = tokio::time::timeout(ANSWER_TIMEOUT, request).await;
+        answered.unwrap_or_else(|_| Answered::without_answer(EventOutcome::Unanswered))
     }
 }

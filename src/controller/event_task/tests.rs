@@ -85,6 +85,7 @@ struct Bench {
     phases: PhaseSender,
     burst: OrderedSender<bool>,
     metrics: EventMetrics,
+    all_metrics: Metrics,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -101,7 +102,8 @@ impl Bench {
             seen: Arc::new(Mutex::new(seen)),
         };
         let (phases, burst) = (phases(), OrderedSender::new(false));
-        let metrics = Metrics::register().events;
+        let all_metrics = Metrics::register();
+        let metrics = all_metrics.events.clone();
         let channels = EventChannels {
             leadership: tokio::sync::watch::Sender::new(Leadership::of_one(WHOLE)).subscribe(),
             budget: EventBudget::default(),
@@ -116,6 +118,7 @@ impl Bench {
             phases,
             burst,
             metrics,
+            all_metrics,
             task: tokio::spawn(task.run()),
         }
     }
@@ -285,6 +288,18 @@ async fn b_14_1_an_unanswered_create_is_retried_and_an_unanswered_patch_is_not()
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_wait_after_an_early_504_is_no_part_of_its_latency() {
+    let bench = Bench::new(vec![unanswered()], Duration::from_secs(3));
+    bench.push("one", "Created job x");
+    pass(10).await;
+    let latency = r#"cronwheel_api_request_duration_seconds_sum{resource="events",verb="create"} 3"#;
+    let text = bench.all_metrics.text();
+    assert!(text.lines().any(|line| line == latency), "{text}");
+    pass(10).await;
+    assert_eq!(bench.requests(), [(0, "post"), (15_000, "post")]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn b_14_1_already_exists_after_an_unanswered_try_counts_as_created() {
     let script = vec![unanswered(), already_exists()];
     let bench = Bench::new(script, Duration::from_millis(5));
@@ -308,7 +323,8 @@ async fn b_14_1_a_refused_event_is_not_retried() {
 
 #[tokio::test(start_paused = true)]
 async fn b_14_1_a_failing_event_is_dropped_after_many_attempts() {
-    for failure in [unreachable, unanswered] {
+    let failures: [(fn() -> Response, u32); 2] = [(unreachable, RETRIES_MAX), (unanswered, UNANSWERED_RETRIES_MAX)];
+    for (failure, n_retries) in failures {
         let bench = Bench::new((0..1_000).map(|_| failure()).collect(), Duration::from_millis(5));
         bench.push("one", "Created job x");
         bench.push("two", "Created job y");
@@ -316,7 +332,7 @@ async fn b_14_1_a_failing_event_is_dropped_after_many_attempts() {
         assert_eq!(bench.metrics.dropped_failed.get(), 0);
         pass(1_000).await;
         assert_eq!(bench.metrics.dropped_failed.get(), 2);
-        assert_eq!(bench.requests().len(), 2 * (1 + RETRIES_MAX as usize));
+        assert_eq!(bench.requests().len(), 2 * (1 + n_retries as usize));
     }
 }
 

@@ -1,0 +1,171 @@
+//! Tests of Jobs.
+
+use super::*;
+use crate::{
+    kube_api::objects::encode::SCHEDULED_TIMESTAMP_ANNOTATION,
+    shard::{Finish, JobRecord, ShardId, ShardLabels},
+};
+
+/// A Job with these owner references, annotations and `status`.
+pub(super) fn job_text(owner_references: &str, annotations: &str, status: &str) -> String {
+    format!(
+        r#"{{"metadata":{{"name":"backup-29","namespace":"shop","uid":"{UID}","resourceVersion":"12",
+        "creationTimestamp":"2026-01-02T03:04:05Z","annotations":{annotations},"ownerReferences":{owner_references},
+        "managedFields":[{{"manager":"x"}}]}},"spec":{{"parallelism":"none of our business"}},"status":{status}}}"#
+    )
+}
+
+fn job(text: &str) -> Result<JobRecord, DecodeError> {
+    serde_json::from_str::<ReceivedJob>(text).unwrap().into_record()
+}
+
+pub(super) const OWNER: &str =
+    r#"[{"apiVersion":"batch/v1","kind":"CronJob","name":"backup","uid":"c1","controller":true}]"#;
+
+#[test]
+fn shard_labels_of_a_job_are_decoded() {
+    fn check(labels: &str, expected: bool) {
+        let labels = format!(r#""labels":{labels},"annotations""#);
+        let text = job_text(OWNER, "{}", "{}").replace(r#""annotations""#, &labels);
+        let found = job(&text).unwrap().shard_labels;
+        assert_eq!(found.names(ShardCount::default(), ShardId(7)), expected, "{labels}");
+    }
+    check(
+        r#"{"app":"backup","cronwheel.dev/shard-64":"1","cronwheel.dev/shard-256":"7"}"#,
+        true,
+    );
+    check(r#"{"app":"cronwheel.dev/shard-256"}"#, false);
+    check(r#"{"cronwheel.dev/shard-256":7}"#, false);
+    check("{}", false);
+    check("null", false);
+    check("[1]", false);
+}
+
+#[test]
+fn a_job_is_decoded() {
+    let text = job_text(
+        OWNER,
+        r#"{"a":"b","batch.kubernetes.io/cronjob-scheduled-timestamp":"2026-03-01T01:05:00+01:00",
+            "cronwheel.dev/created-under":"3/7/1"}"#,
+        r#"{"startTime":"2026-03-01T00:05:01Z","completionTime":"2026-03-01T00:05:09Z","conditions":[
+            {"type":"SuccessCriteriaMet","status":"True"},{"type":"Complete","status":"True"}],"ready":0}"#,
+    );
+    assert_eq!(
+        job(&text).unwrap(),
+        JobRecord {
+            uid: Uid::new(UID),
+            namespace: "shop".into(),
+            name: "backup-29".into(),
+            resource_version: ResourceVersion(12),
+            controller: Some(Uid::new("c1")),
+            scheduled: Some(time("2026-03-01T00:05:00Z")),
+            finish: Some(Finish::Complete),
+            started: Some(time("2026-03-01T00:05:01Z")),
+            completed: Some(time("2026-03-01T00:05:09Z")),
+            is_created_by_cronwheel: true,
+            shard_labels: ShardLabels::default(),
+        }
+    );
+}
+
+#[test]
+fn b_5_1_completion_time_needs_a_true_complete_condition() {
+    let completed = |conditions: &str| {
+        let status = format!(r#"{{"completionTime":"2026-03-01T00:05:09Z","conditions":[{conditions}]}}"#);
+        let record = job(&job_text(OWNER, "null", &status)).unwrap();
+        (record.finish, record.completed.is_some())
+    };
+    let (complete, failed) = (
+        r#"{"type":"Complete","status":"True"}"#,
+        r#"{"type":"Failed","status":"True"}"#,
+    );
+    assert_eq!(completed(complete), (Some(Finish::Complete), true));
+    assert_eq!(completed(&format!("{failed},{complete}")), (Some(Finish::Failed), true));
+    assert_eq!(completed(failed), (Some(Finish::Failed), false));
+    assert_eq!(completed(""), (None, false));
+}
+
+#[test]
+fn b_5_5_a_job_in_foreground_deletion_is_running() {
+    let deleting = job_text(OWNER, "null", r#"{"startTime":"2026-03-01T00:05:01Z"}"#).replacen(
+        r#""metadata":{"#,
+        r#""metadata":{"deletionTimestamp":"2026-03-01T00:06:00Z","deletionGracePeriodSeconds":0,"finalizers":["foregroundDeletion"],"#,
+        1,
+    );
+    assert!(deleting.contains("foregroundDeletion"));
+    let record = job(&deleting).unwrap();
+    assert_eq!(
+        (record.finish, record.started),
+        (None, Some(time("2026-03-01T00:05:01Z")))
+    );
+}
+
+#[test]
+fn b_2_1_only_a_controller_reference_of_kind_cron_job_counts() {
+    fn check(owner_references: &str, expected: Option<&str>) {
+        let record = job(&job_text(owner_references, "null", "null")).unwrap();
+        assert_eq!(record.controller, expected.map(Uid::new), "{owner_references}");
+    }
+    check("null", None);
+    check("[]", None);
+    check(r#"[{"kind":"CronJob","uid":"a"}]"#, None);
+    check(r#"[{"kind":"CronJob","uid":"a","controller":false}]"#, None);
+    check(r#"[{"kind":"CronJob","uid":"a","controller":null}]"#, None);
+    check(r#"[{"kind":"cronjob","uid":"a","controller":true}]"#, None);
+    check(r#"[{"kind":"Workflow","uid":"a","controller":true}]"#, None);
+    check(
+        r#"[{"kind":"CronJob","uid":"a"},{"kind":"CronJob","uid":"b","controller":true,"future":{}}]"#,
+        Some("b"),
+    );
+}
+
+#[test]
+fn b_4_2_the_first_true_condition_decides_how_a_job_finished() {
+    // B-4.2
+    fn check(conditions: &str, expected: Option<Finish>) {
+        let record = job(&job_text(OWNER, "{}", &format!(r#"{{"conditions":{conditions}}}"#))).unwrap();
+        assert_eq!(record.finish, expected, "{conditions}");
+    }
+    check("null", None);
+    check("[]", None);
+    check(r#"[{"type":"Complete","status":"False"}]"#, None);
+    check(
+        r#"[{"type":"Complete","status":"Unknown"},{"type":"Failed","status":"True"}]"#,
+        Some(Finish::Failed),
+    );
+    check(
+        r#"[{"type":"Failed","status":"True"},{"type":"Complete","status":"True"}]"#,
+        Some(Finish::Failed),
+    );
+    check(
+        r#"[{"type":"Complete","status":"True"},{"type":"Failed","status":"True"}]"#,
+        Some(Finish::Complete),
+    );
+    check(r#"[{"type":"FailureTarget","status":"True"}]"#, None);
+    check(r#"[{},{"type":"Suspended","status":"True"}]"#, None);
+}
+
+#[test]
+fn an_invalid_scheduled_timestamp_is_ignored() {
+    for annotation in ["soon", "", "2026-03-01T01:05:00"] {
+        let annotations = format!(r#"{{"{SCHEDULED_TIMESTAMP_ANNOTATION}":"{annotation}"}}"#);
+        assert_eq!(job(&job_text(OWNER, &annotations, "{}")).unwrap().scheduled, None);
+    }
+}
+
+#[test]
+fn the_status_of_a_job_without_a_cron_job_is_not_decoded() {
+    let record = job(&job_text("[]", "{}", r#"{"startTime":5,"conditions":7}"#)).unwrap();
+    assert_eq!((record.controller, record.started), (None, None));
+}
+
+#[test]
+fn an_undecodable_job_keeps_its_uid() {
+    let received: ReceivedJob = serde_json::from_str(&job_text(OWNER, "{}", r#"{"startTime":5}"#)).unwrap();
+    assert_eq!(received.uid(), Some(&Uid::new(UID)));
+    let error = received.into_record().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "Job shop/backup-29 cannot be decoded: status.startTime: expected a string, found a number"
+    );
+}

@@ -35,7 +35,7 @@ MUTATIONS = {
     "manual-job-adopted": (f"{STATE}/active.rs", "(None, false) if self.is_ours(owner, index) => Finding::Adopt,", "(None, false) if self.is_ours(owner, index) || !job.is_reported_unexpected => Finding::Adopt,"),
     "timer-not-armed-after-a-start": (f"{STATE}/decision.rs", "        self.arm(owner, verdict.next);\n", "        self.arm(owner, verdict.next.filter(|_| self.index.n_jobs_of(owner) == 0));\n"),
     "missed-slot-not-started": ("src/schedule/policy.rs", "    Ok(SlotAndNext {\n        slot,\n", "    Ok(SlotAndNext {\n        slot: slot.filter(|_| facts.armed.is_some()),\n"),
-    "deadline-ignored": ("src/kube_api/objects/decode/cron_job.rs", "starting_deadline_seconds: deadline.map(|seconds| seconds.max(0)),", "starting_deadline_seconds: deadline.map(|seconds| seconds.max(900)),"),
+    "deadline-ignored": ("src/kube_api/objects/decode/cron_job.rs", "starting_deadline_seconds: spec.starting_deadline_seconds.map(|seconds| seconds.max(0)),", "starting_deadline_seconds: spec.starting_deadline_seconds.map(|seconds| seconds.max(900)),"),
     "suspend-ignored": ("src/schedule/policy.rs", "    if facts.is_suspended {\n", "    if facts.is_suspended && facts.armed.is_none() {\n"),
     "new-schedule-starts-a-past-slot": (f"{STATE}/changes.rs", "cron_job.schedule_changed = Some(now);", "cron_job.schedule_changed = None;"),
     "relist-forgets-jobs": (f"{STATE}/relists.rs", "|known| known.mark < mark", "|known| known.mark <= mark"),

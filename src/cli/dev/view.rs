@@ -235,7 +235,7 @@ mod tests {
                 kind: "CronJob",
                 namespace: "default".into(),
                 name: "a".into(),
-                field: "spec.suspend",
+                field: "spec.suspend".into(),
                 problem: "not a boolean".into(),
             },
             cron_job: None,

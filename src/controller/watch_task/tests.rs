@@ -67,7 +67,7 @@ async fn an_undecodable_cron_job_gets_an_event_and_is_counted() {
         kind: "CronJob",
         namespace: "shop".into(),
         name: "backup".into(),
-        field: "spec.suspend",
+        field: "spec.suspend".into(),
         problem: "expected a boolean, found a string".into(),
     };
     let item = WatchItem::Undecodable {

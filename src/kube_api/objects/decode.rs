@@ -5,9 +5,10 @@
 //! neither the list nor the watch, and unknown fields and values of newer servers cost nothing.
 
 mod cron_job;
-mod fields;
+mod field;
 mod job;
 mod metadata;
+mod parse;
 mod shard_label;
 mod template;
 #[cfg(test)]
@@ -18,7 +19,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer};
 
 pub use self::{cron_job::CronJobText, job::JobContent};
-use self::{fields::FieldError, metadata::Head};
+use self::{metadata::Head, parse::FieldError};
 use crate::{
     kube_api::other_controllers::OtherControllers,
     schedule::Zone,
@@ -36,7 +37,7 @@ pub struct DecodeError {
     /// The name; empty if it cannot be decoded.
     pub name: Box<str>,
     /// The invalid field, e.g. `spec.suspend`.
-    pub field: &'static str,
+    pub field: Box<str>,
     /// The problem.
     pub problem: Box<str>,
 }
@@ -45,8 +46,8 @@ impl DecodeError {
     fn new(kind: &'static str, head: &Head<'_>, error: FieldError) -> DecodeError {
         DecodeError {
             kind,
-            namespace: head.namespace.clone().if_read().unwrap_or_default().into(),
-            name: head.name.clone().if_read().unwrap_or_default().into(),
+            namespace: head.namespace().unwrap_or_default(),
+            name: head.name().unwrap_or_default(),
             field: error.field,
             problem: error.problem,
         }
@@ -125,7 +126,7 @@ pub trait Content: Clone + Send + 'static {
     /// The plural in paths.
     const PLURAL: &'static str;
 
-    /// Receives an object with any invalid fields. Only invalid JSON fails.
+    /// Receives an object with any invalid fields. Only invalid JSON fails, or a Job with two members of one name.
     fn receive<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Received<Self>, D::Error>;
 }
 

@@ -227,7 +227,7 @@ fn check_fails_only_for_cron_jobs_that_cannot_run() {
          CronJob default/a3: UnknownTimeZone: spec.timeZone is not a known time zone (unknown time zone Europe/Berln; did \
          you mean Europe/Berlin?)\n\
          CronJob default/a4: Undecodable: the object cannot be decoded: the CronJob starts nothing until it can, and then \
-         its latest slot (spec.suspend: expected a boolean, found a string)\n\
+         its latest slot (spec.suspend: invalid type: string \"perhaps\", expected a boolean)\n\
          CronJob default/a5: refused by the API server: spec.timezone: unknown field; did you mean timeZone?\n\
          1 of 6 CronJobs can run\n"
     );

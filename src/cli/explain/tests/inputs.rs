@@ -179,7 +179,8 @@ fn other_kinds_are_skipped_with_a_note() {
 #[test]
 fn an_undecodable_cron_job_is_explained() {
     let objects = [cron_job(json!({"spec": {"suspend": "perhaps"}}))];
-    let message = "CronJob default/hello cannot be decoded: spec.suspend: expected a boolean, found a string";
+    let message =
+        "CronJob default/hello cannot be decoded: spec.suspend: invalid type: string \"perhaps\", expected a boolean";
     check(
         &objects,
         &[],

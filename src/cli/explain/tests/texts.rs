@@ -139,11 +139,11 @@ fn an_undecodable_cron_job_is_explained_once() {
 CronJob default/hello at 2026-05-05T10:00:05Z
 
 decision     skip
-reason       Undecodable: the object cannot be decoded: the CronJob starts nothing until it can, and then its latest slot (spec.suspend: expected a boolean, found a string)
+reason       Undecodable: the object cannot be decoded: the CronJob starts nothing until it can, and then its latest slot (spec.suspend: invalid type: string \"perhaps\", expected a boolean)
 difference   the built-in controller decodes typed objects and cannot list any CronJob while such an object exists
 
 events       Warning  UndecodableCronJob: CronJob default/hello cannot be decoded: spec.suspend: \
-         expected a boolean, found a string
+         invalid type: string \"perhaps\", expected a boolean
 next check   when the CronJob or one of its Jobs changes
 ",
     );

@@ -1,18 +1,19 @@
 //! Jobs: the whole record, or a minimal one for a Job without a CronJob.
+//!
+//! A Job is parsed in place, as [`Field`]s: to find the end of its text first would take half as long again.
 
-use std::borrow::Cow;
+use std::collections::BTreeMap;
 
-use serde::{Deserialize, Deserializer, de::MapAccess};
+use jiff::Timestamp;
+use serde::{Deserialize, Deserializer};
 
 use super::{
     Content, DecodeError, Received, ReceivedJob,
-    fields::{Field, FieldError, Members, object},
+    field::Field,
     metadata::Head,
+    parse::{FieldError, Text},
 };
-use crate::{
-    kube_api::objects::encode::{CREATED_UNDER_ANNOTATION, SCHEDULED_TIMESTAMP_ANNOTATION},
-    shard::{Finish, JobRecord, SHARD_LABEL_PREFIX, ShardLabels, Uid},
-};
+use crate::shard::{Finish, JobRecord, ShardLabels, Uid};
 
 /// The decoded part of a Job.
 #[derive(Clone, Debug)]
@@ -23,10 +24,15 @@ impl Content for JobContent {
     const PLURAL: &'static str = "jobs";
 
     fn receive<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ReceivedJob, D::Error> {
-        let raw: RawJob<'de> = Field::deserialize(deserializer)?.if_read().unwrap_or_default();
-        let metadata = raw.metadata.if_read().unwrap_or_default();
-        let head = metadata.head.clone();
-        let record = record(metadata, raw.status).map_err(|error| DecodeError::new(Self::KIND, &head, error));
+        let raw: RawJob<'de> = Field::deserialize(deserializer)?.ok().unwrap_or_default();
+        let metadata = raw.metadata.ok().unwrap_or_default();
+        let head = Head {
+            namespace: metadata.namespace.clone(),
+            name: metadata.name.clone(),
+            uid: metadata.uid.clone(),
+            resource_version: metadata.resource_version.clone(),
+        };
+        let record = record(&head, metadata, raw.status).map_err(|error| DecodeError::new(Self::KIND, &head, error));
         Ok(Received::new(&head, JobContent(record)))
     }
 }
@@ -38,8 +44,64 @@ impl ReceivedJob {
     }
 }
 
-fn record(metadata: RawMetadata<'_>, status: Field<RawStatus<'_>>) -> Result<JobRecord, FieldError> {
-    let head = &metadata.head;
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct RawJob<'a> {
+    #[serde(borrow)]
+    metadata: Field<RawMetadata<'a>>,
+    status: Field<Status<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct RawMetadata<'a> {
+    #[serde(borrow)]
+    namespace: Field<Text<'a>>,
+    name: Field<Text<'a>>,
+    uid: Field<Text<'a>>,
+    resource_version: Field<Text<'a>>,
+    labels: Field<BTreeMap<Text<'a>, Field<Text<'a>>>>,
+    annotations: Field<Annotations<'a>>,
+    owner_references: Field<Vec<Field<OwnerReference<'a>>>>,
+}
+
+/// The slot (B-11.3), and the term of the replica that created the Job.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Annotations<'a> {
+    #[serde(borrow, rename = "batch.kubernetes.io/cronjob-scheduled-timestamp")]
+    scheduled_timestamp: Field<Text<'a>>,
+    #[serde(rename = "cronwheel.dev/created-under")]
+    created_under: Field<Text<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct OwnerReference<'a> {
+    controller: Field<bool>,
+    #[serde(borrow)]
+    kind: Field<Text<'a>>,
+    uid: Field<Text<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase", expecting = "an object")]
+struct Status<'a> {
+    #[serde(borrow)]
+    conditions: Field<Vec<Field<Condition<'a>>>>,
+    start_time: Field<Timestamp>,
+    completion_time: Field<Timestamp>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Condition<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Field<Text<'a>>,
+    status: Field<Text<'a>>,
+}
+
+fn record(head: &Head<'_>, metadata: RawMetadata<'_>, status: Field<Status<'_>>) -> Result<JobRecord, FieldError> {
     let mut record = JobRecord {
         namespace: head.namespace()?,
         name: head.name()?,
@@ -51,123 +113,44 @@ fn record(metadata: RawMetadata<'_>, status: Field<RawStatus<'_>>) -> Result<Job
         started: None,
         completed: None,
         is_created_by_cronwheel: false,
-        shard_labels: metadata.labels.if_read().unwrap_or_default().0,
+        shard_labels: ShardLabels::default(),
     };
+    for (key, value) in metadata.labels.ok().unwrap_or_default() {
+        record.shard_labels.note(&key, &value.ok().unwrap_or_default());
+    }
     // A Job without a CronJob needs no other field.
     if record.controller.is_some() {
-        let annotations = metadata.annotations.if_read().unwrap_or_default();
+        let annotations = metadata.annotations.ok().unwrap_or_default();
         // Any user may have written the annotations.
-        record.scheduled = annotations
-            .scheduled_timestamp
-            .time("metadata.annotations")
-            .unwrap_or_default();
-        record.is_created_by_cronwheel = annotations.created_under.if_read().is_some();
+        record.scheduled = annotations.scheduled_timestamp.ok().and_then(|text| text.parse().ok());
+        record.is_created_by_cronwheel = annotations.created_under.ok().is_some();
         read_status(&mut record, status)?;
     }
     Ok(record)
 }
 
-object! {
-    struct RawJob<'a> {
-        "metadata" => metadata: Field<RawMetadata<'a>>,
-        "status" => status: Field<RawStatus<'a>>,
-    }
-}
-
-#[derive(Default)]
-struct RawMetadata<'a> {
-    head: Head<'a>,
-    labels: Field<Labels>,
-    annotations: Field<Annotations<'a>>,
-    owner_references: Field<Vec<Field<OwnerReference<'a>>>>,
-}
-
-impl<'de> Members<'de> for RawMetadata<'de> {
-    fn take<A: MapAccess<'de>>(&mut self, name: &str, members: &mut A) -> Result<bool, A::Error> {
-        match name {
-            "labels" => self.labels = members.next_value()?,
-            "annotations" => self.annotations = members.next_value()?,
-            "ownerReferences" => self.owner_references = members.next_value()?,
-            _ => return self.head.take(name, members),
-        }
-        Ok(true)
-    }
-}
-
-/// The shard labels.
-#[derive(Default)]
-struct Labels(ShardLabels);
-
-impl<'de> Members<'de> for Labels {
-    fn take<A: MapAccess<'de>>(&mut self, name: &str, members: &mut A) -> Result<bool, A::Error> {
-        if !name.starts_with(SHARD_LABEL_PREFIX) {
-            return Ok(false);
-        }
-        let value: Field<Cow<'de, str>> = members.next_value()?;
-        if let Some(value) = value.if_read() {
-            self.0.note(name, &value);
-        }
-        Ok(true)
-    }
-}
-
-object! {
-    struct OwnerReference<'a> {
-        "controller" => controller: Field<bool>,
-        "kind" => kind: Field<Cow<'a, str>>,
-        "uid" => uid: Field<Cow<'a, str>>,
-    }
-}
-
 /// Returns the uid of the controller reference, if its kind is `CronJob`.
 fn controller(references: Field<Vec<Field<OwnerReference<'_>>>>) -> Result<Option<Uid>, FieldError> {
-    let references = references.optional("metadata.ownerReferences")?.unwrap_or_default();
-    for reference in references {
-        let Some(reference) = reference.if_read() else {
-            continue;
-        };
-        if reference.controller.if_read() == Some(true) {
-            let is_cron_job = reference.kind.if_read().is_some_and(|kind| kind == "CronJob");
-            let uid = reference.uid.if_read().filter(|_| is_cron_job);
-            return Ok(uid.map(|uid| Uid::new(&uid)));
+    let references = references.at("metadata.ownerReferences")?.unwrap_or_default();
+    for reference in references.into_iter().filter_map(Field::ok) {
+        if reference.controller.ok() == Some(true) {
+            let is_cron_job = reference.kind.ok().as_deref() == Some("CronJob");
+            return Ok(reference.uid.ok().filter(|_| is_cron_job).map(|uid| Uid::new(&uid)));
         }
     }
     Ok(None)
 }
 
-object! {
-    /// The slot (B-11.3), and the term of the replica that created the Job.
-    struct Annotations<'a> {
-        SCHEDULED_TIMESTAMP_ANNOTATION => scheduled_timestamp: Field<Cow<'a, str>>,
-        CREATED_UNDER_ANNOTATION => created_under: Field<Cow<'a, str>>,
-    }
-}
-
-object! {
-    struct RawStatus<'a> {
-        "conditions" => conditions: Field<Vec<Field<Condition<'a>>>>,
-        "startTime" => start_time: Field<Cow<'a, str>>,
-        "completionTime" => completion_time: Field<Cow<'a, str>>,
-    }
-}
-
-object! {
-    struct Condition<'a> {
-        "type" => kind: Field<Cow<'a, str>>,
-        "status" => status: Field<Cow<'a, str>>,
-    }
-}
-
-fn read_status(record: &mut JobRecord, status: Field<RawStatus<'_>>) -> Result<(), FieldError> {
-    let status = status.optional("status")?.unwrap_or_default();
-    record.started = status.start_time.time("status.startTime")?;
-    let completed = status.completion_time.time("status.completionTime")?;
-    let conditions = status.conditions.optional("status.conditions")?.unwrap_or_default();
+fn read_status(record: &mut JobRecord, status: Field<Status<'_>>) -> Result<(), FieldError> {
+    let status = status.at("status")?.unwrap_or_default();
+    let completed = status.completion_time.at("status.completionTime")?;
+    let conditions = status.conditions.at("status.conditions")?.unwrap_or_default();
     let ends: Vec<Finish> = conditions
         .into_iter()
-        .filter_map(Field::if_read)
+        .filter_map(Field::ok)
         .filter_map(finish)
         .collect();
+    record.started = status.start_time.at("status.startTime")?;
     record.finish = ends.first().copied();
     record.completed = completed.filter(|_| ends.contains(&Finish::Complete));
     Ok(())
@@ -175,12 +158,9 @@ fn read_status(record: &mut JobRecord, status: Field<RawStatus<'_>>) -> Result<(
 
 /// Returns the kind of end that this condition reports (B-4.2).
 fn finish(condition: Condition<'_>) -> Option<Finish> {
-    if condition.status.if_read()? != "True" {
-        return None;
-    }
-    match &*condition.kind.if_read()? {
-        "Complete" => Some(Finish::Complete),
-        "Failed" => Some(Finish::Failed),
+    match (&*condition.kind.ok()?, &*condition.status.ok()?) {
+        ("Complete", "True") => Some(Finish::Complete),
+        ("Failed", "True") => Some(Finish::Failed),
         _ => None,
     }
 }

@@ -1,55 +1,49 @@
-//! The decoded part of `metadata` of any object.
+//! What identifies an object of any kind.
 
-use std::borrow::Cow;
+use serde::Deserialize;
 
-use jiff::Timestamp;
-use serde::de::MapAccess;
-
-use super::fields::{Field, FieldError, Members, object};
+use super::{
+    field::Field,
+    parse::{FieldError, Text},
+};
 use crate::shard::{ResourceVersion, Uid};
 
-object! {
-    /// The members of `metadata` that every kind needs, before validation.
-    #[derive(Clone)]
-    pub(super) struct Head<'a> {
-        "namespace" => pub(super) namespace: Field<Cow<'a, str>>,
-        "name" => pub(super) name: Field<Cow<'a, str>>,
-        "uid" => uid: Field<Cow<'a, str>>,
-        "resourceVersion" => resource_version: Field<Cow<'a, str>>,
-        "creationTimestamp" => created: Field<Cow<'a, str>>,
-        "deletionTimestamp" => deleting_since: Field<Cow<'a, str>>,
-    }
+/// The members of `metadata` that identify an object. An invalid one does not hide the others.
+#[derive(Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase", expecting = "an object")]
+pub(super) struct Head<'a> {
+    #[serde(borrow)]
+    pub(super) namespace: Field<Text<'a>>,
+    pub(super) name: Field<Text<'a>>,
+    pub(super) uid: Field<Text<'a>>,
+    pub(super) resource_version: Field<Text<'a>>,
 }
 
 impl Head<'_> {
-    pub(super) fn uid(&self) -> Result<Uid, FieldError> {
-        Ok(Uid::new(&self.uid.clone().required("metadata.uid")?))
-    }
-
     pub(super) fn namespace(&self) -> Result<Box<str>, FieldError> {
-        Ok(self.namespace.clone().required("metadata.namespace")?.into())
+        Ok(required(&self.namespace, "metadata.namespace")?.0.into())
     }
 
     pub(super) fn name(&self) -> Result<Box<str>, FieldError> {
-        Ok(self.name.clone().required("metadata.name")?.into())
+        Ok(required(&self.name, "metadata.name")?.0.into())
+    }
+
+    pub(super) fn uid(&self) -> Result<Uid, FieldError> {
+        Ok(Uid::new(&required(&self.uid, "metadata.uid")?))
     }
 
     pub(super) fn resource_version(&self) -> Result<ResourceVersion, FieldError> {
         const FIELD: &str = "metadata.resourceVersion";
-        let text = self.resource_version.clone().required(FIELD)?;
+        let text = required(&self.resource_version, FIELD)?;
         match text.parse() {
             Ok(number) => Ok(ResourceVersion(number)),
-            Err(_) => Err(FieldError::new(FIELD, &format!("{text:?} is no number"))),
+            Err(_) => Err(FieldError::new(FIELD, &format!("{:?} is no number", &*text))),
         }
     }
+}
 
-    pub(super) fn created(&self) -> Result<Timestamp, FieldError> {
-        const FIELD: &str = "metadata.creationTimestamp";
-        let created = self.created.clone().time(FIELD)?;
-        created.ok_or_else(|| FieldError::new(FIELD, "missing"))
-    }
-
-    pub(super) fn is_deleting(&self) -> bool {
-        !self.deleting_since.is_absent()
-    }
+/// Returns a text that must be present and not empty.
+fn required<'a>(text: &Field<Text<'a>>, field: &str) -> Result<Text<'a>, FieldError> {
+    let text = text.clone().at(field)?.filter(|text| !text.is_empty());
+    text.ok_or_else(|| FieldError::missing(field))
 }

@@ -3,78 +3,55 @@
 //! Only the place of the annotation is parsed, so fields of newer servers reach the Job byte for byte (B-11.2 to
 //! B-11.5).
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap};
 
-use serde::{Deserialize, de::MapAccess};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{
-    fields::{Field, FieldError, Members, object},
-    shard_label::with_shard_label,
-};
+use super::{parse::FieldError, shard_label::with_shard_label};
 use crate::{
     kube_api::objects::encode::{RESERVED_PREFIX, SCHEDULED_TIMESTAMP_ANNOTATION, push_raw_member, push_string},
     shard::{CronJobIdentity, JobTemplate, ShardCount},
 };
 
-const FIELD: &str = "spec.jobTemplate";
-
-object! {
-    /// `spec.jobTemplate` as received.
-    pub(super) struct RawTemplate<'a> {
-        "metadata" => metadata: Field<RawMetadata<'a>>,
-        "spec" => spec: Option<&'a RawValue>,
-    }
+/// `spec.jobTemplate` as received.
+#[derive(Deserialize)]
+#[serde(expecting = "an object")]
+pub(super) struct RawTemplate<'a> {
+    #[serde(borrow)]
+    metadata: Option<RawMetadata<'a>>,
+    spec: Option<&'a RawValue>,
 }
 
-object! {
-    struct RawMetadata<'a> {
-        "labels" => labels: Option<&'a RawValue>,
-        "annotations" => annotations: Field<OtherAnnotations>,
-    }
-}
-
-/// The annotations of the template except those of cronwheel (B-11.3).
-#[derive(Default)]
-struct OtherAnnotations {
-    /// JSON object members with a leading comma each.
-    members: String,
-    /// Whether some had the reserved prefix.
-    had_reserved: bool,
-}
-
-impl<'de> Members<'de> for OtherAnnotations {
-    fn take<A: MapAccess<'de>>(&mut self, name: &str, members: &mut A) -> Result<bool, A::Error> {
-        let is_reserved = name.starts_with(RESERVED_PREFIX);
-        self.had_reserved |= is_reserved;
-        if is_reserved || name == SCHEDULED_TIMESTAMP_ANNOTATION {
-            return Ok(false);
-        }
-        let value: &RawValue = members.next_value()?;
-        push_raw_member(&mut self.members, name, value.get());
-        Ok(true)
-    }
+#[derive(Default, Deserialize)]
+#[serde(expecting = "an object")]
+struct RawMetadata<'a> {
+    #[serde(borrow)]
+    labels: Option<&'a RawValue>,
+    annotations: Option<BTreeMap<String, &'a RawValue>>,
 }
 
 /// Prepares the body of the Jobs of one CronJob, with the shard label if there are shards.
 pub(super) fn job_template(
-    raw: Field<RawTemplate<'_>>,
+    raw: RawTemplate<'_>,
     cron_job: &CronJobIdentity,
     shard_count: Option<ShardCount>,
 ) -> Result<JobTemplate, FieldError> {
-    let raw = raw.optional(FIELD)?.ok_or_else(|| FieldError::new(FIELD, "missing"))?;
-    let metadata = raw.metadata.optional("spec.jobTemplate.metadata")?.unwrap_or_default();
-    let annotations = metadata
-        .annotations
-        .optional("spec.jobTemplate.metadata.annotations")?
-        .unwrap_or_default();
+    let metadata = raw.metadata.unwrap_or_default();
+    let annotations = metadata.annotations.unwrap_or_default();
+    let mut other_annotations = String::new();
+    for (name, value) in &annotations {
+        if !name.starts_with(RESERVED_PREFIX) && name != SCHEDULED_TIMESTAMP_ANNOTATION {
+            push_raw_member(&mut other_annotations, name, value.get());
+        }
+    }
     let spec = raw.spec.map_or("", RawValue::get);
     let labels = Cow::from(metadata.labels.map_or("", RawValue::get));
     let labels = match shard_count {
         Some(count) => with_shard_label(&labels, spec, &cron_job.uid, count).into(),
         None => labels,
     };
-    let n_bytes = labels.len() + annotations.members.len() + spec.len() + cron_job.name.len();
+    let n_bytes = labels.len() + other_annotations.len() + spec.len() + cron_job.name.len();
     let mut body = String::with_capacity(n_bytes + REST_BYTES);
     body.push_str(r#"{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"#);
     let name_at = body.len();
@@ -87,7 +64,7 @@ pub(super) fn job_template(
     body.push_str(SCHEDULED_TIMESTAMP_ANNOTATION);
     body.push_str(r#"":"#);
     let scheduled_at = body.len();
-    body.push_str(&annotations.members);
+    body.push_str(&other_annotations);
     body.push('}');
     push_owner_references(&mut body, cron_job);
     body.push('}');
@@ -95,12 +72,12 @@ pub(super) fn job_template(
         push_raw_member(&mut body, "spec", spec);
     }
     body.push('}');
-    let offset = |at: usize| u32::try_from(at).map_err(|_| FieldError::new(FIELD, "too large"));
+    let offset = |at: usize| u32::try_from(at).map_err(|_| FieldError::new("spec.jobTemplate", "too large"));
     Ok(JobTemplate {
         body: body.into(),
         splice_offsets: [offset(name_at)?, offset(created_at)?, offset(scheduled_at)?],
         ttl_seconds_after_finished: ttl_seconds_after_finished(spec),
-        had_reserved_annotations: annotations.had_reserved,
+        had_reserved_annotations: annotations.keys().any(|name| name.starts_with(RESERVED_PREFIX)),
     })
 }
 

@@ -1,5 +1,7 @@
 //! Tests of Jobs.
 
+use serde_json::{Value, json};
+
 use super::*;
 use crate::{
     kube_api::objects::encode::SCHEDULED_TIMESTAMP_ANNOTATION,
@@ -166,6 +168,41 @@ fn an_undecodable_job_keeps_its_uid() {
     let error = received.into_record().unwrap_err();
     assert_eq!(
         error.to_string(),
-        "Job shop/backup-29 cannot be decoded: status.startTime: expected a string, found a number"
+        "Job shop/backup-29 cannot be decoded: status.startTime: invalid type: integer `5`, expected a timestamp string"
     );
+}
+
+#[test]
+fn a_value_of_a_wrong_type_in_a_job_fails_no_list() {
+    let status = r#"{"startTime":null,"completionTime":null,"conditions":[{"type":"Failed","status":"True"}]}"#;
+    let text = job_text(OWNER, r#"{"cronwheel.dev/created-under":"3/7/1"}"#, status);
+    let good: Value = serde_json::from_str(&text).unwrap();
+    let wrong = [
+        json!(-7),
+        json!(1.5),
+        json!(true),
+        json!("x"),
+        json!([{"a": [1]}, 2]),
+        json!({"a": {"b": []}}),
+    ];
+    let in_metadata = [
+        "",
+        "/uid",
+        "/annotations",
+        "/ownerReferences",
+        "/ownerReferences/0",
+        "/ownerReferences/0/uid",
+    ];
+    let in_status = ["", "/startTime", "/conditions", "/conditions/0", "/conditions/0/type"];
+    let in_metadata = in_metadata.map(|place| format!("/metadata{place}"));
+    let in_status = in_status.map(|place| format!("/status{place}"));
+    for place in [String::new()].iter().chain(&in_metadata).chain(&in_status) {
+        for value in &wrong {
+            let mut changed = good.clone();
+            changed.pointer_mut(place).unwrap().clone_from(value);
+            let list = json!([changed, good]).to_string();
+            let jobs: Vec<ReceivedJob> = serde_json::from_str(&list).unwrap();
+            assert!(jobs[1].clone().into_record().unwrap().finish.is_some(), "{list}");
+        }
+    }
 }

@@ -41,7 +41,7 @@ pub use input::{ElectionInput, LeaseAnswer};
 pub use jobs_labelled::JobsLabelled;
 pub use leadership::{Leadership, RenewalAnswer, Stamp, WriteLimits};
 pub use placement::{Placement, Situation};
-pub use protocol::{Installation, MemberSettings, ProtocolRange};
+pub use protocol::{Installation, MemberSettings, PROTOCOL_VERSION};
 pub use record::{Acceptance, Holder, LeaseList, LeaseRecord, MemberLease, Plan, ShardLease, annotation};
 pub use ring::MemberRing;
 pub use timing::Timing;

@@ -6,9 +6,7 @@ use clap::ValueEnum;
 
 use super::event_task::EventBudget;
 use crate::{
-    coordination::{
-        ElectionConfig, Incarnation, Installation, InstallationName, MemberSettings, ProtocolRange, Timing,
-    },
+    coordination::{ElectionConfig, Incarnation, Installation, InstallationName, MemberSettings, Timing},
     kube_api::leases::OwnerPod,
     schedule::Zone,
     shard::{Scope, ShardCount},
@@ -72,8 +70,8 @@ pub struct Membership {
     pub revision: Box<str>,
     /// Number of shards.
     pub shard_count: ShardCount,
-    /// Protocol versions that this replica supports.
-    pub protocol: ProtocolRange,
+    /// This replica's version of the sharding protocol.
+    pub protocol: u16,
     /// Timing of the election.
     pub timing: Timing,
     /// Source of incarnation numbers.

@@ -31,7 +31,7 @@ use self::{
 pub use self::{handover::CLOSE_MAX, not_owning::NotOwning};
 use super::{
     Adoption, ElectionEffect, ElectionInput, Incarnation, Installation, JobsLabelled, LeaseKey, MemberIdentity,
-    MemberSettings, ProtocolRange, Timing,
+    MemberSettings, Timing,
 };
 use crate::shard::{BootInstant, ShardId, ShardPhase, ShardReport, ShardSet, Term};
 
@@ -49,8 +49,8 @@ pub struct ElectionConfig {
     pub incarnation: Incarnation,
     /// The revision of the Pod template. Members of one Deployment with different revisions are in a rollout.
     pub revision: Box<str>,
-    /// The protocol versions that this replica supports.
-    pub protocol: ProtocolRange,
+    /// This replica's version of the protocol.
+    pub protocol: u16,
     /// The installation's constants as configured in this replica.
     pub installation: Installation,
     /// The scope and default time zone of this replica.

@@ -1,9 +1,12 @@
-//! The agreement that members need before they share shards: installation constants, settings, and protocol versions.
+//! The agreement that members need before they share shards: the protocol version, the installation's constants, and settings.
 
 use std::{collections::BTreeSet, fmt};
 
 use super::is_dns_label;
 use crate::shard::{HASH_SCHEME, Scope, ShardCount, fnv1a_64};
+
+/// The version of this protocol. Members with different versions never share shards.
+pub const PROTOCOL_VERSION: u16 = 1;
 
 /// The constants that are fixed at installation. A replica with other constants owns no shards, since its shards
 /// would contain different CronJobs.
@@ -137,66 +140,9 @@ impl fmt::Display for MemberSettings {
     }
 }
 
-/// The versions of this protocol that a member supports, both bounds included. Only version 1 exists; a program with a
-/// newer version declares here which older versions it still supports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ProtocolRange {
-    /// The oldest version.
-    pub min: u16,
-    /// The newest version.
-    pub max: u16,
-}
-
-impl ProtocolRange {
-    /// The versions that this program supports.
-    pub const OURS: ProtocolRange = ProtocolRange { min: 1, max: 1 };
-
-    /// The newest version that all of these ranges contain; `None` if there is no such version.
-    pub fn effective(ranges: impl Iterator<Item = ProtocolRange>) -> Option<u16> {
-        let common = ranges.reduce(|common, range| ProtocolRange {
-            min: common.min.max(range.min),
-            max: common.max.min(range.max),
-        })?;
-        (common.min <= common.max).then_some(common.max)
-    }
-
-    /// Parses the text of an annotation.
-    pub(super) fn parse(text: &str) -> Option<ProtocolRange> {
-        let (min, max) = text.split_once('-')?;
-        Some(ProtocolRange {
-            min: min.parse().ok()?,
-            max: max.parse().ok()?,
-        })
-    }
-}
-
-impl fmt::Display for ProtocolRange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-{}", self.min, self.max)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn effective_protocol_is_the_newest_that_all_support() {
-        let range = |(min, max)| ProtocolRange { min, max };
-        for (ranges, effective) in [
-            (vec![], None),
-            (vec![(1, 2)], Some(2)),
-            (vec![(1, 2), (1, 1), (1, 3)], Some(1)),
-            (vec![(1, 2), (2, 3)], Some(2)),
-            (vec![(1, 1), (2, 2)], None),
-        ] {
-            assert_eq!(
-                ProtocolRange::effective(ranges.iter().copied().map(range)),
-                effective,
-                "{ranges:?}"
-            );
-        }
-    }
 
     #[test]
     fn settings_are_equal_if_scope_and_time_zone_are() {
@@ -269,15 +215,10 @@ mod tests {
     }
 
     #[test]
-    fn installation_and_protocol_range_round_trip() {
+    fn an_installation_has_a_text() {
         assert_eq!(
             Installation::of(ShardCount::default()).to_string(),
             "256/fnv1a64-uid-10"
         );
-        assert_eq!(
-            ProtocolRange::parse(&ProtocolRange::OURS.to_string()),
-            Some(ProtocolRange::OURS)
-        );
-        assert_eq!(ProtocolRange::parse("2"), None);
     }
 }

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::{JobsLabelled, LeaseKey, MemberIdentity, MemberSettings, ProtocolRange};
+use super::{JobsLabelled, LeaseKey, MemberIdentity, MemberSettings, PROTOCOL_VERSION};
 use crate::shard::{ResourceVersion, ResourceVersions, ShardCount, ShardId, ShardSet, Term};
 
 /// The annotations that cronwheel reads and writes; all others are preserved.
 pub mod annotation {
-    /// Member: the protocol versions that it supports.
+    /// Member: its version of the protocol.
     pub const PROTOCOL: &str = "cronwheel.dev/protocol";
     /// Member: the revision of its Pod template.
     pub const REVISION: &str = "cronwheel.dev/revision";
@@ -164,8 +164,8 @@ pub struct MemberLease {
     pub renewed_at: Option<Timestamp>,
     /// The number of its last renewal.
     pub renewal: u64,
-    /// The protocol versions that it supports.
-    pub protocol: ProtocolRange,
+    /// Its version of the protocol.
+    pub protocol: u16,
     /// The revision of its Pod template.
     pub revision: Box<str>,
     /// The installation's constants as text: members with equal texts share shards.
@@ -200,8 +200,8 @@ impl MemberLease {
             renewed_at: record.renewed_at,
             renewal: number(annotation::RENEWAL).unwrap_or(0),
             protocol: text(annotation::PROTOCOL)
-                .and_then(ProtocolRange::parse)
-                .unwrap_or(ProtocolRange { min: 1, max: 1 }),
+                .and_then(|text| text.parse().ok())
+                .unwrap_or(PROTOCOL_VERSION),
             revision: text(annotation::REVISION).unwrap_or_default().into(),
             installation: text(annotation::INSTALLATION).unwrap_or_default().into(),
             settings: text(annotation::SETTINGS).map(MemberSettings::read),
@@ -372,7 +372,7 @@ mod tests {
         };
         let member = MemberLease::read(&record, COUNT);
         assert_eq!(member.holder, Holder::NotAMember("somebody_else".into()));
-        assert_eq!(member.protocol, ProtocolRange { min: 1, max: 1 });
+        assert_eq!(member.protocol, PROTOCOL_VERSION);
         assert_eq!((&*member.installation, member.renewal), ("17/x", 0));
         assert!(!member.accepts() && !member.is_draining && member.loaded.is_empty());
         assert_eq!(member.jobs_labelled, None);

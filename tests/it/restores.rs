@@ -19,7 +19,7 @@ use cronwheel::{
         event_task::EventBudget,
         settings::{CronJobMetrics, Membership, RunSettings},
     },
-    coordination::{InstallationName, ProtocolRange, Timing},
+    coordination::{InstallationName, PROTOCOL_VERSION, Timing},
     kube_api::{ApiClient, WriteConnections},
     schedule::Zone,
     shard::{Scope, ShardCount, TemplateMemory},
@@ -136,7 +136,7 @@ impl Cluster {
             owner: None,
             revision: "1".into(),
             shard_count: ShardCount::new(16).unwrap(),
-            protocol: ProtocolRange::OURS,
+            protocol: PROTOCOL_VERSION,
             timing: Timing::DEFAULT,
             incarnations: Arc::new(move || n_incarnations.fetch_add(1, Ordering::Relaxed)),
         };

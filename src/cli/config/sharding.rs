@@ -9,7 +9,7 @@ use crate::{
         error::CommandError,
     },
     controller::settings::Membership,
-    coordination::{ProtocolRange, Timing},
+    coordination::{PROTOCOL_VERSION, Timing},
     kube_api::leases::OwnerPod,
 };
 
@@ -50,7 +50,7 @@ pub(super) fn membership_of(
         owner,
         revision: args.pod_revision.as_deref().unwrap_or_default().into(),
         shard_count: args.shards,
-        protocol: ProtocolRange::OURS,
+        protocol: PROTOCOL_VERSION,
         timing: timing(args.timing),
         incarnations: Arc::new(random_number),
     })

@@ -52,7 +52,7 @@ fn member(row: &MemberRow, now: Timestamp) -> Value {
         "message": sentence,
         "isDraining": lease.is_draining,
         "installation": lease.installation,
-        "protocol": {"min": lease.protocol.min, "max": lease.protocol.max},
+        "protocol": lease.protocol,
         "revision": lease.revision,
     })
 }

@@ -8,7 +8,7 @@ use super::known::Known;
 use crate::{
     coordination::{
         Acceptance, Holder, Installation, LeaseKey, LeaseRecord, MemberIdentity, MemberLease, MemberSettings,
-        ProtocolRange, ShardLease, annotation,
+        ShardLease, annotation,
     },
     shard::{Bucket, ShardId},
 };
@@ -41,9 +41,9 @@ pub(super) enum MemberState {
     InstallationDiffers {
         theirs: Box<str>,
     },
-    /// It has no protocol version in common with the members that take shards.
+    /// Members with another protocol version take shards.
     ProtocolDiffers {
-        others: ProtocolRange,
+        others: u16,
     },
     /// Members with other settings take shards.
     SettingsDiffer {
@@ -165,9 +165,8 @@ fn member_state(
             theirs: lease.installation.clone(),
         };
     }
-    let cannot_follow =
-        |others: &ProtocolRange| ProtocolRange::effective([*others, lease.protocol].into_iter()).is_none();
-    if let Some(others) = takers.iter().map(|taker| taker.protocol).find(cannot_follow) {
+    let mut protocols = takers.iter().map(|taker| taker.protocol);
+    if let Some(others) = protocols.find(|others| *others != lease.protocol) {
         return MemberState::ProtocolDiffers { others };
     }
     let mut other_settings = takers.iter().filter_map(|taker| taker.settings.as_ref());

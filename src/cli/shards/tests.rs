@@ -75,7 +75,7 @@ fn known(leases: Vec<LeaseRecord>) -> Known {
 const TAKES: &[(&str, &str)] = &[
     (annotation::ACCEPTS, "now"),
     (annotation::INSTALLATION, "16/fnv1a64-uid-10"),
-    (annotation::PROTOCOL, "1-1"),
+    (annotation::PROTOCOL, "1"),
     (annotation::REVISION, "7f9c"),
 ];
 
@@ -232,7 +232,7 @@ fn the_wide_listing_has_more_columns() {
     let lines = first_lines(&listing);
     assert!(lines[2].ends_with("STATE                  INCARNATION        REVISION   PROTOCOL   POD UID"));
     assert!(
-        lines[3].ends_with("takes shards           0000000000000001   7f9c       1-1        uid-a"),
+        lines[3].ends_with("takes shards           0000000000000001   7f9c       1          uid-a"),
         "{}",
         lines[3]
     );
@@ -243,7 +243,7 @@ fn the_wide_listing_has_more_columns() {
 
 #[test]
 fn a_member_without_shards_shows_the_reason() {
-    let of_installation = |installation| [(annotation::INSTALLATION, installation), (annotation::PROTOCOL, "3-4")];
+    let of_installation = |installation| [(annotation::INSTALLATION, installation), (annotation::PROTOCOL, "2")];
     let mut left = member("f", TAKES);
     left.holder = "".into();
     let mut evicted = member("g", &[(annotation::EVICTED_BY, "cronwheel-a")]);
@@ -271,7 +271,7 @@ fn a_member_without_shards_shows_the_reason() {
         [
             "takes shards",
             "takes none: configured with 64/fnv1a64-uid-10",
-            "takes none: others follow protocol 1-1",
+            "takes none: others follow protocol 1",
             "drains",
             "starts",
             "left",
@@ -328,7 +328,7 @@ fn the_json_document_is_complete() {
             "holder": {"pod": "cronwheel-b", "podUid": "uid-b", "incarnation": "0000000000000001"},
             "shards": 1, "renewedAt": "2026-03-01T09:58:45Z", "durationSeconds": 10, "isSilent": true,
             "state": "Takes", "message": "takes shards", "isDraining": false, "installation": "16/fnv1a64-uid-10",
-            "protocol": {"min": 1, "max": 1}, "revision": "7f9c",
+            "protocol": 1, "revision": "7f9c",
         })
     );
     assert_eq!(document["shards"].as_array().unwrap().len(), 16);

@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::*;
 use crate::{
     controller::shutdown::phases,
-    coordination::{Installation, MemberSettings, ProtocolRange, Timing},
+    coordination::{Installation, MemberSettings, PROTOCOL_VERSION, Timing},
     kube_api::WriteConnections,
     shard::{Scope, ShardCount},
     telemetry::metrics::Metrics,
@@ -20,7 +20,7 @@ fn config() -> ElectionConfig {
         pod_uid: "uid".into(),
         incarnation: Incarnation(1),
         revision: "one".into(),
-        protocol: ProtocolRange::OURS,
+        protocol: PROTOCOL_VERSION,
         installation: Installation::of(ShardCount::default()),
         settings: MemberSettings::of(&[Scope::Cluster], "UTC"),
         timing: Timing::DEFAULT,

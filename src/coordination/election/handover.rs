@@ -14,7 +14,7 @@ use super::{
     led_shard::{Handover, LedShard},
 };
 use crate::{
-    coordination::{Acceptance, LeaseWrite, MemberLease, Plan, ProtocolRange, annotation},
+    coordination::{Acceptance, LeaseWrite, MemberLease, Plan, annotation},
     shard::{BootInstant, ResourceVersions, SealOrder, ShardCommand, ShardId, ShardSet, ShardTerm, Term},
 };
 
@@ -68,12 +68,11 @@ impl Election {
         self.is_draining() && (self.led_shards.is_empty() || is_left_to_nobody())
     }
 
-    /// Whether a shard may be handed over: this replica and the members that take shards share a protocol version and
-    /// the same settings.
+    /// Whether a shard may be handed over: all members that take shards have this replica's protocol version and
+    /// settings.
     pub(super) fn can_transfer(&self) -> bool {
-        let takers = self.takers().map(|(_, lease)| lease.protocol);
-        let ranges = takers.chain([self.config.protocol]);
-        !self.sees_another_active() && ProtocolRange::effective(ranges).is_some()
+        let is_same = |lease: &MemberLease| lease.protocol == self.config.protocol;
+        !self.sees_another_active() && self.takers().all(|(_, lease)| is_same(lease))
     }
 
     /// Whether another member takes shards.
@@ -258,7 +257,7 @@ impl Election {
         let late_at = *since + patience;
         let lease = self.taker(next_leader);
         if !self.can_transfer() {
-            // A live member does not support this protocol version or has other settings: release the shard instead.
+            // A member has another protocol version or other settings: release the shard instead.
             self.seal(shard, None, now);
         } else if lease.is_some_and(|lease| lease.loaded.contains(shard)) {
             self.seal(shard, Some(next_leader.clone()), now);

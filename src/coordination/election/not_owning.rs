@@ -2,7 +2,7 @@
 
 use super::{Election, membership::Membership};
 use crate::{
-    coordination::{Installation, MemberLease, MemberSettings, ProtocolRange},
+    coordination::{Installation, MemberLease, MemberSettings},
     shard::BootInstant,
 };
 
@@ -42,15 +42,16 @@ pub enum NotOwning {
         /// The constants of the installation.
         theirs: Installation,
     },
-    /// It shares no protocol version with a member that takes shards.
+    /// A member that takes shards has another protocol version.
     #[error(
-        "it can follow protocol versions {ours}, and members follow {theirs}: roll out a version between them first"
+        "it has protocol version {ours}, and members that take shards have {theirs}: to change it scale to zero, change \
+         the image everywhere, scale up"
     )]
     ProtocolDiffers {
-        /// The versions that it supports.
-        ours: ProtocolRange,
-        /// The versions that a member that takes shards supports.
-        theirs: ProtocolRange,
+        /// Its version.
+        ours: u16,
+        /// The version of a member that takes shards.
+        theirs: u16,
     },
     /// Members with another scope or default time zone take shards, or a replica runs alone. This replica takes over
     /// when the last of them has stopped.
@@ -138,16 +139,12 @@ impl Election {
             let (ours, theirs) = (ours.clone(), theirs.clone());
             return Some(NotOwning::InstallationDiffers { ours, theirs });
         }
-        let (min, max) = (self.config.protocol.min, self.config.protocol.max);
+        let ours = self.config.protocol;
         let others = self.takers().filter(|(pod_uid, _)| !self.is_us(pod_uid));
-        let mut theirs = others.map(|(_, lease)| lease.protocol);
-        let incompatible = theirs.find(|theirs| theirs.max < min || theirs.min > max)?;
-        // Members that take shards continue, and a new member with an incompatible protocol waits. Of two members
-        // that joined at once, the newer version waits, because the older version cannot detect the conflict.
-        (!self.is_announced() || incompatible.max < min).then_some(NotOwning::ProtocolDiffers {
-            ours: self.config.protocol,
-            theirs: incompatible,
-        })
+        let theirs = others.map(|(_, lease)| lease.protocol).find(|theirs| *theirs != ours)?;
+        // Members that take shards continue, and a new member with another version waits. Of two members that joined
+        // at once, the one with the newer version waits.
+        (!self.is_announced() || theirs < ours).then_some(NotOwning::ProtocolDiffers { ours, theirs })
     }
 
     /// The settings of other members that take shards and have different settings. A member whose version publishes

@@ -10,7 +10,7 @@ use super::*;
 use crate::{
     controller::clock::Clock,
     coordination::{
-        Election, ElectionConfig, Incarnation, Installation, MemberSettings, Overview, ProtocolRange, Timing,
+        Election, ElectionConfig, Incarnation, Installation, MemberSettings, Overview, PROTOCOL_VERSION, Timing,
     },
     shard::{
         CronJobIdentity, InstantOutcome, LedFigures, Scope, ShardCount, ShardId, Trouble, TroubleKind, TroubleReport,
@@ -55,7 +55,7 @@ fn figures(clock: &Clock) -> ElectionFigures {
         pod_uid: "uid-1".into(),
         incarnation: Incarnation(1),
         revision: "".into(),
-        protocol: ProtocolRange::OURS,
+        protocol: PROTOCOL_VERSION,
         installation: Installation::of(ShardCount::default()),
         settings: MemberSettings::of(&[Scope::Cluster], "UTC"),
         timing,

@@ -18,7 +18,7 @@ use cronwheel::{
         settings::{CronJobMetrics, Membership, RunSettings},
         shutdown::phases,
     },
-    coordination::{InstallationName, ProtocolRange, Timing},
+    coordination::{InstallationName, Timing},
     kube_api::{ApiClient, WriteConnections, ordered_watch::OrderedSender},
     schedule::Zone,
     shard::{Scope, ShardCount, ShardPhase, TemplateMemory},
@@ -62,8 +62,8 @@ pub(super) struct Pod {
     pub(super) revision: String,
     pub(super) default_zone: Zone,
     pub(super) shard_count: ShardCount,
-    /// The versions of the protocol that it supports.
-    pub(super) protocol: ProtocolRange,
+    /// Its version of the protocol.
+    pub(super) protocol: u16,
     /// Whether it runs with `--alone`.
     pub(super) is_alone: bool,
     /// The number of creates until its process is frozen. 0 means never.

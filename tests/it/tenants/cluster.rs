@@ -10,7 +10,7 @@ use cronwheel::{
         event_task::EventBudget,
         settings::{CronJobMetrics, Membership, RunSettings},
     },
-    coordination::{ProtocolRange, Timing},
+    coordination::{PROTOCOL_VERSION, Timing},
     kube_api::{ApiClient, WriteConnections},
     schedule::Zone,
     shard::{Scope, ShardCount, TemplateMemory},
@@ -45,7 +45,7 @@ pub(super) fn membership() -> Membership {
         owner: None,
         revision: "1".into(),
         shard_count: ShardCount::new(16).unwrap(),
-        protocol: ProtocolRange::OURS,
+        protocol: PROTOCOL_VERSION,
         timing: Timing::DEFAULT,
         incarnations: Arc::new(|| 1),
     }

@@ -25,8 +25,8 @@ use super::{
 };
 use crate::{
     coordination::{
-        ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey, LeaseRecord, MemberSettings, ProtocolRange,
-        Timing,
+        ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey, LeaseRecord, MemberSettings,
+        PROTOCOL_VERSION, Timing,
     },
     shard::{BootInstant, ResourceVersion, ResourceVersions, ShardCommand, ShardCount, ShardId, ShardReport, Term},
 };
@@ -206,7 +206,7 @@ impl Protocol {
             pod_uid: format!("uid-{node}").into(),
             incarnation: Incarnation(incarnation),
             revision: "one".into(),
-            protocol: ProtocolRange::OURS,
+            protocol: PROTOCOL_VERSION,
             installation: Installation::of(ShardCount::ONE),
             settings: MemberSettings::of(&[crate::shard::Scope::Cluster], "UTC"),
             timing: timing(),

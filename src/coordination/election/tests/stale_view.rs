@@ -10,7 +10,7 @@ use super::{
 use crate::{
     coordination::{
         ElectionEffect, ElectionInput, Incarnation, Installation, LeaseAnswer, LeaseKey, LeaseRecord, MemberSettings,
-        ProtocolRange, RequestId, Timing, annotation,
+        PROTOCOL_VERSION, RequestId, Timing, annotation,
     },
     shard::{BootInstant, ResourceVersion, ShardCount, ShardId, ShardReport},
 };
@@ -64,7 +64,7 @@ pub(super) fn config() -> ElectionConfig {
         pod_uid: "us".into(),
         incarnation: Incarnation(1),
         revision: "one".into(),
-        protocol: ProtocolRange::OURS,
+        protocol: PROTOCOL_VERSION,
         installation: Installation::of(ShardCount::ONE),
         settings: MemberSettings::of(&[crate::shard::Scope::Cluster], "UTC"),
         timing: Timing::DEFAULT,

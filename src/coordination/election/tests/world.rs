@@ -16,7 +16,7 @@ use super::store::Store;
 use crate::{
     coordination::{
         Adoption, Election, ElectionConfig, ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey,
-        MemberSettings, Overview, ProtocolRange, ShardLease, StopReason, Timing,
+        MemberSettings, Overview, PROTOCOL_VERSION, ShardLease, StopReason, Timing,
     },
     shard::{BootInstant, Entry, ShardCount, ShardId, ShardReport, ShardSet, Term},
 };
@@ -154,7 +154,7 @@ impl World {
             pod_uid: format!("{:08x}-{name}", self.random.below(1 << 32)).into(),
             incarnation: Incarnation(self.random.below(u64::MAX)),
             revision: "one".into(),
-            protocol: ProtocolRange::OURS,
+            protocol: PROTOCOL_VERSION,
             installation: Installation::of(self.count),
             settings: MemberSettings::of(&[crate::shard::Scope::Cluster], "UTC"),
             timing: Timing::DEFAULT,

@@ -9,7 +9,7 @@ use std::{
 use apisim::{Fault, Rule, RuleId};
 use cronwheel::{
     controller::{RuntimeError, clock::SimulatedWall},
-    coordination::ProtocolRange,
+    coordination::PROTOCOL_VERSION,
     kube_api::ordered_watch::OrderedSender,
     schedule::Zone,
 };
@@ -37,7 +37,7 @@ impl Fleet {
             revision: "1".to_owned(),
             default_zone: Zone::utc(),
             shard_count: self.shard_count,
-            protocol: ProtocolRange::OURS,
+            protocol: PROTOCOL_VERSION,
             is_alone: false,
             freeze_at_create: Arc::default(),
             fail_lease_task: Arc::default(),

@@ -1,8 +1,8 @@
-//! Members with different versions of the protocol, including incompatible ones (F22).
+//! Members with different revisions, and with different versions of the protocol (F22).
 
 use std::time::Duration;
 
-use cronwheel::coordination::ProtocolRange;
+use cronwheel::coordination::PROTOCOL_VERSION;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -11,23 +11,20 @@ use crate::fleet::{Size, cluster::Fleet, play};
 
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
 
-/// The next release, which also supports the current version.
-const NEXT: ProtocolRange = ProtocolRange { min: 1, max: 2 };
-/// The release after the next, which does not support it.
-const AFTER_NEXT: ProtocolRange = ProtocolRange { min: 2, max: 3 };
+/// A protocol version that no release has yet.
+const NEXT: u16 = PROTOCOL_VERSION + 1;
 
-fn add(fleet: &mut Fleet, name: &str, protocol: ProtocolRange) {
+fn add(fleet: &mut Fleet, name: &str, revision: &str, protocol: u16) {
     fleet.add(name);
-    let revision = protocol.to_string();
     fleet.change(name, |pod| {
         pod.protocol = protocol;
-        pod.revision = revision;
+        revision.clone_into(&mut pod.revision);
     });
 }
 
 /// Waits until a new replica is ready, then drains an old one.
-async fn replace(fleet: &mut Fleet, old: &str, new: &str, protocol: ProtocolRange) {
-    add(fleet, new, protocol);
+async fn replace(fleet: &mut Fleet, old: &str, new: &str, revision: &str) {
+    add(fleet, new, revision, PROTOCOL_VERSION);
     fleet.start(new);
     tokio::time::sleep(Duration::from_secs(4)).await;
     assert_eq!(fleet.not_ready(new).await, "");
@@ -75,25 +72,25 @@ async fn n_marked(fleet: &Fleet) -> usize {
 fn f_22_rollout_may_be_rolled_back_halfway_and_repeated() {
     play(220, Size::default(), async |fleet| {
         for name in THREE {
-            add(fleet, name, ProtocolRange::OURS);
+            add(fleet, name, "one", PROTOCOL_VERSION);
         }
         begin(fleet, &THREE).await;
         mark(fleet).await;
         let before = fleet.now();
-        replace(fleet, "a", "x", NEXT).await;
-        replace(fleet, "b", "y", NEXT).await;
-        // Both versions run through the settle window and several slots.
+        replace(fleet, "a", "x", "two").await;
+        replace(fleet, "b", "y", "two").await;
+        // Both revisions run through the settle window and several slots.
         fleet.at(3, 20.0).await;
-        replace(fleet, "y", "b2", ProtocolRange::OURS).await;
-        replace(fleet, "x", "a2", ProtocolRange::OURS).await;
+        replace(fleet, "y", "b2", "one").await;
+        replace(fleet, "x", "a2", "one").await;
         fleet.at(5, 20.0).await;
         assert_eq!(n_marked(fleet).await, 32);
 
         for (old, new) in [("a2", "x2"), ("b2", "y2"), ("c", "z2")] {
-            replace(fleet, old, new, NEXT).await;
+            replace(fleet, old, new, "two").await;
         }
         for (old, new) in [("x2", "p"), ("y2", "q"), ("z2", "r")] {
-            replace(fleet, old, new, AFTER_NEXT).await;
+            replace(fleet, old, new, "three").await;
         }
         let n_transfers = n_transfers(fleet, before);
         assert!(n_transfers >= 64, "{n_transfers} transfers");
@@ -107,8 +104,7 @@ fn f_22_rollout_may_be_rolled_back_halfway_and_repeated() {
 #[test]
 fn f_22_member_keeps_foreign_metadata_of_its_lease() {
     play(221, Size::default(), async |fleet| {
-        add(fleet, "b", NEXT);
-        fleet.change("b", |pod| "1".clone_into(&mut pod.revision));
+        fleet.add("b");
         begin(fleet, &["a", "b"]).await;
         mark(fleet).await;
         fleet.at(1, 20.0).await;
@@ -121,17 +117,16 @@ fn f_22_member_keeps_foreign_metadata_of_its_lease() {
 }
 
 #[test]
-fn f_22_replica_with_an_incompatible_protocol_owns_no_shard() {
+fn f_22_replica_with_another_protocol_takes_no_shards() {
     play(222, Size::default(), async |fleet| {
         begin(fleet, &["a", "b"]).await;
-        add(fleet, "newer", ProtocolRange { min: 3, max: 4 });
+        add(fleet, "newer", "two", NEXT);
         let before = fleet.now();
         fleet.start("newer");
         fleet.at(2, 20.0).await;
         assert_eq!(fleet.shares()["newer"], 0);
         let not_ready = fleet.not_ready("newer").await;
-        let reason =
-            "it can follow protocol versions 3-4, and members follow 1-1: roll out a version between them first";
+        let reason = "it has protocol version 2, and members that take shards have 1:";
         assert!(not_ready.contains(reason), "{not_ready}");
         let metric = fleet.takes_no_shards("newer");
         assert_eq!(metric.as_deref(), Some("protocol_differs"));
@@ -150,14 +145,14 @@ fn f_22_replica_with_an_incompatible_protocol_owns_no_shard() {
 }
 
 #[test]
-fn f_22_incompatible_newer_replicas_wait_for_the_older_to_leave() {
+fn f_22_replicas_with_a_newer_protocol_wait_for_the_older_to_leave() {
     play(223, Size::default(), async |fleet| {
         for name in ["a", "b"] {
-            add(fleet, name, ProtocolRange::OURS);
+            add(fleet, name, "one", PROTOCOL_VERSION);
         }
         begin(fleet, &["a", "b"]).await;
         for name in ["p", "q"] {
-            add(fleet, name, AFTER_NEXT);
+            add(fleet, name, "two", NEXT);
             fleet.start(name);
         }
         fleet.at(1, 20.0).await;
@@ -173,11 +168,11 @@ fn f_22_incompatible_newer_replicas_wait_for_the_older_to_leave() {
 }
 
 #[test]
-fn f_22_one_of_two_incompatible_replicas_gives_way_at_start() {
+fn f_22_one_of_two_protocols_gives_way_at_start() {
     for seed in 224..228 {
         play(seed, Size::default(), async |fleet| {
-            for (name, protocol) in [("a", ProtocolRange::OURS), ("b", AFTER_NEXT), ("c", NEXT)] {
-                add(fleet, name, protocol);
+            for (name, protocol) in [("a", PROTOCOL_VERSION), ("b", NEXT), ("c", PROTOCOL_VERSION)] {
+                add(fleet, name, &protocol.to_string(), protocol);
             }
             fleet.start_all(&THREE);
             fleet.at(0, 50.0).await;

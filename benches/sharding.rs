@@ -1,5 +1,5 @@
 //! The cost of sharding: the bucket of a uid, computed for every watched object, and a placement, computed by every
-//! replica for every change of a member or a holder.
+//! replica for every event of its watch of Leases.
 //!
 //! Expected: a bucket takes constant time, about 36 dependent multiplications. A ring grows with members x
 //! log(members). A placement grows with shards x members if many shards must be placed, and with the number of shards
@@ -9,7 +9,7 @@ use std::hint::black_box;
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use cronwheel::{
-    coordination::{Acceptance, MemberRing, Placement, Situation},
+    coordination::{Acceptance, MemberRing, Placement, PlacementInputs},
     shard::{Bucket, ShardCount, ShardSet, Uid},
 };
 
@@ -41,7 +41,7 @@ fn buckets(criterion: &mut Criterion) {
 enum Need {
     /// All shards: none has a holder.
     All,
-    /// The share of a new member, which may pull shards.
+    /// The share of a new member, to which others give shards.
     Newcomer,
     /// None: all shards are where they belong.
     Nothing,
@@ -51,37 +51,40 @@ fn placements(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("placement");
     for (number, n_members) in [(256, 5), (1024, 50)] {
         let Ok(count) = ShardCount::new(number) else { continue };
-        let identities: Vec<String> = (0..n_members).map(|member| format!("member-{member:02}")).collect();
-        let identities: Vec<&str> = identities.iter().map(String::as_str).collect();
+        let members: Vec<Box<str>> = (0..n_members).map(|member| name_of(member)).collect();
         let name = format!("{number} shards, {n_members} members");
         group.bench_function(BenchmarkId::new("ring", &name), |bencher| {
-            bencher.iter(|| MemberRing::new(black_box(&identities), count));
+            bencher.iter(|| MemberRing::new(black_box(&members).clone(), count));
         });
-        let ring = MemberRing::new(&identities, count);
+        let ring = MemberRing::new(members.clone(), count);
         for need in [Need::All, Need::Newcomer, Need::Nothing] {
-            let situation = Situation {
+            let inputs = PlacementInputs {
                 ring: ring.clone(),
-                members: vec![Acceptance::Now; n_members],
+                acceptances: vec![Acceptance::Now; n_members],
                 holders: holders(need, count, n_members),
                 quarantined: ShardSet::EMPTY,
-                may_pull: true,
+                may_rebalance: true,
             };
             group.bench_function(BenchmarkId::new(format!("{need:?}"), &name), |bencher| {
-                bencher.iter_batched(|| situation.clone(), Placement::desired, BatchSize::SmallInput);
+                bencher.iter_batched(|| inputs.clone(), Placement::desired, BatchSize::SmallInput);
             });
         }
     }
     group.finish();
 }
 
+fn name_of(member: usize) -> Box<str> {
+    format!("member-{member:02}").into()
+}
+
 /// The holders of the shards, in turn.
-fn holders(need: Need, count: ShardCount, n_members: usize) -> Vec<Option<usize>> {
+fn holders(need: Need, count: ShardCount, n_members: usize) -> Vec<Option<Box<str>>> {
     let turn = |shard: u16| match need {
         Need::All => None,
         Need::Newcomer => Some(usize::from(shard) % (n_members - 1)),
         Need::Nothing => Some(usize::from(shard) % n_members),
     };
-    (0..count.get()).map(turn).collect()
+    (0..count.get()).map(|shard| turn(shard).map(name_of)).collect()
 }
 
 criterion_group!(benches, buckets, placements);

@@ -40,7 +40,7 @@ pub use identity::{Incarnation, InstallationName, LEASE_LABEL, LeaseKey, LeaseNa
 pub use input::{ElectionInput, LeaseAnswer};
 pub use jobs_labelled::JobsLabelled;
 pub use leadership::{Leadership, RenewalAnswer, Stamp, WriteLimits};
-pub use placement::{Placement, Situation};
+pub use placement::{Placement, PlacementInputs};
 pub use protocol::{Installation, MemberSettings, PROTOCOL_VERSION};
 pub use record::{Acceptance, Holder, LeaseList, LeaseRecord, MemberLease, Plan, ShardLease, annotation};
 pub use ring::MemberRing;

@@ -21,7 +21,6 @@ use std::{collections::BTreeMap, time::Duration};
 
 use self::{
     guards::Guards,
-    handover::OfferInputs,
     lease_view::LeaseView,
     led_shard::LedShard,
     members::Members,
@@ -99,8 +98,6 @@ pub struct Election {
     /// Shards that this replica loads for a handover, and whether they are loaded.
     loading: BTreeMap<ShardId, bool>,
     members: Members,
-    /// The inputs of the last check for shards to give away.
-    last_offer_inputs: Option<OfferInputs>,
     /// The installation's constants; `None` until they are read.
     installation: Option<Installation>,
     /// The last proof of this replica that every Job of a CronJob has its label.
@@ -139,7 +136,6 @@ impl Election {
             recreating: ShardSet::EMPTY,
             loading: BTreeMap::new(),
             members: Members::new(now),
-            last_offer_inputs: None,
             installation: None,
             jobs_labelled: None,
             is_synced: false,

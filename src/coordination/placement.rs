@@ -1,78 +1,91 @@
 //! The desired placement of all shards: a pure function of the live members and the current holders.
 //!
 //! Every replica computes the same placement from the same facts, without communication. The result is advisory: only
-//! the holder of a shard moves it, and other members take a shard without a holder if its target does not
+//! the holder of a shard moves it, and other members take a vacant shard if its target does not
 //! ([`Placement::adoption_turn`]). Quotas bound the load (at most one shard more than the share), holders keep their
 //! shards within their quotas, and the ring breaks ties. So a new member moves only its own share, and a second
 //! placement of the outcome moves nothing.
+
+use std::collections::BTreeMap;
 
 use super::{Acceptance, MemberRing};
 use crate::shard::{ShardId, ShardSet};
 
 /// The inputs of placement.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Situation {
-    /// The order in which shards prefer the members.
+pub struct PlacementInputs {
+    /// The members, and the order in which shards prefer them.
     pub ring: MemberRing,
-    /// Whether each live member takes shards, in the order in which the members were put on the ring. Quarantined
-    /// shards wait for a member that takes shards soon ([`Acceptance::Soon`]). A host that crashed because of them gets
-    /// them back, so they crash no other member.
-    pub members: Vec<Acceptance>,
-    /// The holder of each shard as an index into the members; `None` for a shard that no live member holds.
-    pub holders: Vec<Option<usize>>,
+    /// Whether each member of the ring takes shards. Quarantined shards wait for a member that takes shards soon
+    /// ([`Acceptance::Soon`]). A host that crashed because of them gets them back, so they crash no other member.
+    pub acceptances: Vec<Acceptance>,
+    /// The pod uid of the holder of each shard; `None` for a vacant shard.
+    pub holders: Vec<Option<Box<str>>>,
     /// Shards on which too many leaders crashed: all are placed on one member, which has no ordinary shards while
     /// another member can take them.
     pub quarantined: ShardSet,
     /// Whether members above their quota give shards to members below theirs. The host of quarantined shards gives its
     /// ordinary shards away in any case.
-    pub may_pull: bool,
+    pub may_rebalance: bool,
 }
 
 /// The desired placement of each shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
-    situation: Situation,
+    inputs: PlacementInputs,
+    /// For each shard, an index into the members of the ring.
     targets: Vec<Option<usize>>,
 }
 
+/// Members are named by their pod uids.
 impl Placement {
     /// Computes the placement. While no member takes shards, no shard has a target.
-    pub fn desired(situation: Situation) -> Placement {
-        let mut draft = Draft::new(&situation);
+    pub fn desired(inputs: PlacementInputs) -> Placement {
+        let mut draft = Draft::new(&inputs);
         draft.quarantine();
         draft.count();
-        draft.shed();
+        draft.release_excess();
         draft.place();
         let targets = draft.targets;
-        Placement { situation, targets }
+        Placement { inputs, targets }
+    }
+
+    /// The number of members, with those that take no shards.
+    pub fn n_members(&self) -> usize {
+        self.inputs.ring.members().len()
     }
 
     /// The member that should lead a shard.
-    pub fn target(&self, shard: ShardId) -> Option<usize> {
-        self.targets[usize::from(shard.0)]
+    pub fn target(&self, shard: ShardId) -> Option<&str> {
+        let target = self.targets[usize::from(shard.0)]?;
+        Some(&self.inputs.ring.members()[target])
     }
 
     /// The member to which a member should give one of its shards, if any.
-    pub fn move_of(&self, shard: ShardId, member: usize) -> Option<usize> {
-        let is_holder = self.situation.holders[usize::from(shard.0)] == Some(member);
-        self.target(shard).filter(|target| is_holder && *target != member)
+    pub fn move_of(&self, shard: ShardId, member: &str) -> Option<&str> {
+        let holder = self.inputs.holders[usize::from(shard.0)].as_deref();
+        self.target(shard)
+            .filter(|target| holder == Some(member) && *target != member)
     }
 
     /// The members that take shards, in the order in which the shard prefers them.
-    pub fn takers(&self, shard: ShardId) -> impl Iterator<Item = usize> {
-        let takes = move |member: &usize| self.situation.members[*member] == Acceptance::Now;
-        self.situation.ring.preference(shard).filter(takes)
+    pub fn takers(&self, shard: ShardId) -> impl Iterator<Item = &str> {
+        let PlacementInputs { ring, acceptances, .. } = &self.inputs;
+        let takers = ring
+            .preference(shard)
+            .filter(|member| acceptances[*member] == Acceptance::Now);
+        takers.map(|member| &*ring.members()[member])
     }
 
-    /// The number of turns a member waits before it takes a shard without a holder. The target takes it at once; the
-    /// others follow in the order of the ring, regardless of their quotas. `None` for a member that may not own
-    /// shards, and for every member except the target of a quarantined shard.
-    pub fn adoption_turn(&self, shard: ShardId, member: usize) -> Option<usize> {
+    /// The number of turns a member waits before it takes a vacant shard. The target takes it at once; the others follow
+    /// in the order of the ring, regardless of their quotas. `None` for a member that takes no shards, and for every
+    /// member except the target of a quarantined shard.
+    pub fn adoption_turn(&self, shard: ShardId, member: &str) -> Option<usize> {
         let target = self.target(shard);
         if target == Some(member) {
             return Some(0);
         }
-        if self.situation.quarantined.contains(shard) && target.is_some() {
+        if self.inputs.quarantined.contains(shard) && target.is_some() {
             return None;
         }
         let mut others = self.takers(shard).filter(|other| Some(*other) != target);
@@ -80,9 +93,9 @@ impl Placement {
     }
 }
 
-/// A placement being computed.
+/// A placement being computed. Members are indices into those of the ring.
 struct Draft<'a> {
-    situation: &'a Situation,
+    inputs: &'a PlacementInputs,
     /// Whether each member may be a target of ordinary shards.
     takes: Vec<bool>,
     /// The host of quarantined shards, if other members can take its ordinary shards.
@@ -94,14 +107,18 @@ struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    fn new(situation: &'a Situation) -> Draft<'a> {
-        let members = situation.members.iter();
-        let takes: Vec<bool> = members.map(|acceptance| *acceptance == Acceptance::Now).collect();
-        let keeps = |holder: &usize| takes[*holder];
+    fn new(inputs: &'a PlacementInputs) -> Draft<'a> {
+        let takes: Vec<bool> = inputs.acceptances.iter().map(|it| *it == Acceptance::Now).collect();
+        let members = inputs.ring.members().iter().enumerate();
+        let indices: BTreeMap<&str, usize> = members.map(|(index, member)| (&**member, index)).collect();
+        let kept_by = |holder: &Option<Box<str>>| {
+            let holder = *indices.get(holder.as_deref()?)?;
+            takes[holder].then_some(holder)
+        };
         Draft {
-            targets: situation.holders.iter().map(|holder| holder.filter(keeps)).collect(),
+            targets: inputs.holders.iter().map(kept_by).collect(),
             takes,
-            situation,
+            inputs,
             emptied_host: None,
             quotas: Vec::new(),
             held: Vec::new(),
@@ -110,14 +127,14 @@ impl<'a> Draft<'a> {
 
     /// Places the quarantined shards on one member. Its other shards go to other members, if there are any.
     fn quarantine(&mut self) {
-        if self.situation.quarantined.is_empty() {
+        if self.inputs.quarantined.is_empty() {
             return;
         }
-        let will_take = |member: &usize| self.situation.members[*member] != Acceptance::No;
-        let Some(host) = self.situation.ring.quarantine_hosts().find(will_take) else {
+        let will_take = |member: &usize| self.inputs.acceptances[*member] != Acceptance::No;
+        let Some(host) = self.inputs.ring.quarantine_hosts().find(will_take) else {
             return;
         };
-        for shard in self.situation.quarantined.iter() {
+        for shard in self.inputs.quarantined.iter() {
             self.targets[usize::from(shard.0)] = Some(host);
         }
         if self.takes.iter().filter(|takes| **takes).count() > 1 {
@@ -128,10 +145,10 @@ impl<'a> Draft<'a> {
 
     /// Counts the ordinary shards of each member, and computes their quotas.
     fn count(&mut self) {
-        self.held = vec![0; self.situation.members.len()];
+        self.held = vec![0; self.takes.len()];
         let mut n_shards = 0;
         for (shard, target) in (0..).map(ShardId).zip(&self.targets) {
-            if self.situation.quarantined.contains(shard) {
+            if self.inputs.quarantined.contains(shard) {
                 continue;
             }
             n_shards += 1;
@@ -144,13 +161,13 @@ impl<'a> Draft<'a> {
 
     /// Removes from each member that gives shards away the shards above its quota, starting with those that prefer it
     /// least.
-    fn shed(&mut self) {
+    fn release_excess(&mut self) {
         let mut ranked: Vec<(usize, usize, usize)> = Vec::new();
         for (index, target) in self.targets.iter().enumerate() {
             let shard = shard_at(index);
             let Some(member) = *target else { continue };
-            if !self.situation.quarantined.contains(shard) && self.excess(member) > 0 {
-                let rank = self.situation.ring.rank(shard, member);
+            if !self.inputs.quarantined.contains(shard) && self.excess(member) > 0 {
+                let rank = self.inputs.ring.rank(shard, member);
                 ranked.push((usize::MAX - rank, index, member));
             }
         }
@@ -166,7 +183,7 @@ impl<'a> Draft<'a> {
     /// The number of shards that a member should give away. The host of quarantined shards gives its ordinary shards away
     /// at any time, so that it crashes with none of them.
     fn excess(&self, member: usize) -> usize {
-        if !self.situation.may_pull && self.emptied_host != Some(member) {
+        if !self.inputs.may_rebalance && self.emptied_host != Some(member) {
             return 0;
         }
         self.held[member].saturating_sub(self.quotas[member])
@@ -183,7 +200,7 @@ impl<'a> Draft<'a> {
                 self.takes[member].then_some(quota - held)
             };
             let widest = (0..self.takes.len()).filter_map(room).max();
-            let mut preference = self.situation.ring.preference(shard_at(index));
+            let mut preference = self.inputs.ring.preference(shard_at(index));
             let target = preference.find(|member| widest.is_some() && room(*member) == widest);
             drop(preference);
             if let Some(target) = target {

@@ -221,17 +221,6 @@ impl MemberLease {
     pub fn accepts(&self) -> bool {
         self.acceptance == Acceptance::Now
     }
-
-    /// Whether `other` differs from this Lease only in the fields that every renewal changes.
-    pub(super) fn is_renewed_by(&self, other: &MemberLease) -> bool {
-        let same_but = MemberLease {
-            renewed_at: self.renewed_at,
-            renewal: self.renewal,
-            jobs_labelled: self.jobs_labelled,
-            ..other.clone()
-        };
-        *self == same_but
-    }
 }
 
 /// A shard's Lease.

@@ -38,10 +38,10 @@ impl Hash for Key<'_> {
     }
 }
 
-/// The ring, evaluated once for each shard: members are indices into the list from which it was built.
+/// The ring, evaluated once for each shard. It names its members by their index.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MemberRing {
-    n_members: usize,
+    members: Vec<Box<str>>,
     /// The members of the tokens, clockwise from the lookup position of the quarantine host.
     clockwise: Vec<usize>,
     /// The position at which each shard's walk begins.
@@ -49,9 +49,9 @@ pub struct MemberRing {
 }
 
 impl MemberRing {
-    /// Builds a ring. Identities should be sorted and distinct, so that all replicas build the same one.
-    pub fn new(identities: &[&str], count: ShardCount) -> MemberRing {
-        let tokens = identities.iter().enumerate().flat_map(|(member, identity)| {
+    /// Builds a ring. Members should be sorted and distinct, so that all replicas build the same one.
+    pub fn new(members: Vec<Box<str>>, count: ShardCount) -> MemberRing {
+        let tokens = members.iter().enumerate().flat_map(|(member, identity)| {
             (0..TOKENS_PER_MEMBER).map(move |number| Token {
                 key: Key(identity, number),
                 member,
@@ -73,10 +73,15 @@ impl MemberRing {
             first.map_or(0, |index| places[index])
         };
         MemberRing {
-            n_members: identities.len(),
             shard_starts: count.shards().map(start).collect(),
             clockwise: clockwise.iter().map(|token| token.member).collect(),
+            members,
         }
+    }
+
+    /// The members.
+    pub fn members(&self) -> &[Box<str>] {
+        &self.members
     }
 
     /// The members in the order in which a shard prefers them; each once.
@@ -93,20 +98,20 @@ impl MemberRing {
     pub fn rank(&self, shard: ShardId, member: usize) -> usize {
         self.preference(shard)
             .position(|preferred| preferred == member)
-            .unwrap_or(self.n_members)
+            .unwrap_or(self.members.len())
     }
 
     /// Walks clockwise from a position and yields each member at its first token.
     fn walk(&self, start: usize) -> impl Iterator<Item = usize> {
         let (before, from_start) = self.clockwise.split_at(start);
-        let mut is_seen = vec![false; self.n_members];
+        let mut is_seen = vec![false; self.members.len()];
         let is_first = move |member: &usize| !std::mem::replace(&mut is_seen[*member], true);
         from_start
             .iter()
             .chain(before)
             .copied()
             .filter(is_first)
-            .take(self.n_members)
+            .take(self.members.len())
     }
 }
 

@@ -8,9 +8,9 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use super::{Adoption, Election, LeaseKey, Purpose, lease_view::Seen, members::Placed};
+use super::{Adoption, Election, LeaseKey, Purpose, lease_view::Seen};
 use crate::{
-    coordination::{Acceptance, Holder, LeaseWrite, ShardLease, annotation},
+    coordination::{Acceptance, Holder, LeaseWrite, Placement, ShardLease, annotation},
     shard::{BootInstant, ShardId, Term},
 };
 
@@ -106,13 +106,13 @@ impl Election {
         if vacancies.keys().all(|shard| busy.contains(*shard)) {
             return;
         }
-        let placed = self.place(false, now);
+        let placement = self.place(false, now);
         let is_first = |vacancy: &Vacancy| vacancy.adoption == Adoption::First;
         let genesis = vacancies.values().any(is_first).then(|| self.place(true, now));
         let mut n_in_flight = busy.len();
         for (shard, vacancy) in vacancies {
-            let placed = genesis.as_ref().filter(|_| is_first(&vacancy)).unwrap_or(&placed);
-            let Some(at) = self.take_at(shard, vacancy, placed) else {
+            let placement = genesis.as_ref().filter(|_| is_first(&vacancy)).unwrap_or(&placement);
+            let Some(at) = self.take_at(shard, vacancy, placement) else {
                 continue;
             };
             if at > now {
@@ -125,21 +125,20 @@ impl Election {
     }
 
     /// The instant at which this replica may take a shard: at its turn, and after any retry delay.
-    fn take_at(&self, shard: ShardId, vacancy: Vacancy, placed: &Placed) -> Option<BootInstant> {
+    fn take_at(&self, shard: ShardId, vacancy: Vacancy, placement: &Placement) -> Option<BootInstant> {
         if !self.may_host(shard) {
             return None;
         }
         let turn = if vacancy.adoption == Adoption::Recreated {
             0
         } else {
-            let us = placed.member(&self.config.pod_uid)?;
-            placed.placement.adoption_turn(shard, us)?
+            placement.adoption_turn(shard, &self.config.pod_uid)?
         };
         let seen = self.view.shard(shard);
         // Members that know the term of the deleted Lease come first, so that the next term follows it.
         let is_gone = vacancy.adoption == Adoption::Crashed && seen.lease.is_none();
         let is_term_unknown = is_gone && self.view.last_term(shard) == Term(0);
-        let n_before = if is_term_unknown { placed.pod_uids.len() } else { 0 };
+        let n_before = if is_term_unknown { placement.n_members() } else { 0 };
         let turn = u32::try_from(turn + n_before).unwrap_or(u32::MAX);
         let restart = if self.may_return(shard, vacancy) {
             RESTART_MAX

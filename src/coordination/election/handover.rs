@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Maximum number of shards that a staying member hands over at a time, to reduce its number of shards.
-const PULLS_MAX: usize = 8;
+const REBALANCED_MAX: usize = 8;
 
 /// The longest that a shard acts after a drain began, or after the order to seal it. Unanswered requests and unstored
 /// statuses are then left to the next leader. A shard that is sealed at this limit has no leader while it waits for
@@ -32,22 +32,11 @@ const LOAD_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How long a staying replica waits for the next leader to load a shard. It leads the shard meanwhile, and lists take
 /// long in a large cluster.
-const PULL_LOAD_TIMEOUT: Duration = Duration::from_mins(1);
+const REBALANCE_LOAD_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Maximum number of members to which a leaving replica offers a shard. If two are slow, for example because
 /// everything is due at once, a third is likely to be slow too. The replica then releases the shard.
 const OFFERS_MAX: usize = 2;
-
-/// The inputs of the choice of shards to offer. While they are unchanged, the election does not compute the placement
-/// again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct OfferInputs {
-    generation: u64,
-    may_pull: bool,
-    is_leaving: bool,
-    n_moving: usize,
-    n_may_go: usize,
-}
 
 impl Election {
     /// The handovers that this replica announces in its member Lease: every led shard with a next leader.
@@ -118,7 +107,7 @@ impl Election {
                 );
             }
         }
-        self.announce(now);
+        self.offer_shards(now);
         let busy = self.requests.busy_shards();
         for shard in self.led_where(LedShard::is_moving) {
             self.follow_offer(shard, now);
@@ -128,21 +117,20 @@ impl Election {
         }
     }
 
-    /// Withdraws offers to members that no longer take shards, and has these shards placed again. This happens when
-    /// several members leave at the same time and offer shards to each other.
+    /// Withdraws offers to members that no longer take shards; these shards are placed again. This happens when several
+    /// members leave at the same time and offer shards to each other.
     fn withdraw_offers(&mut self) {
         let takers: BTreeSet<Box<str>> = self.takers().map(|(pod_uid, _)| pod_uid.into()).collect();
         for led_shard in self.led_shards.values_mut() {
             if matches!(&led_shard.handover, Handover::Offered { next_leader, .. } if !takers.contains(next_leader)) {
                 led_shard.handover = Handover::None;
-                self.last_offer_inputs = None;
             }
         }
     }
 
     /// The shards that may be offered now: all shards of a leaving replica, otherwise those that it took, or offered in
     /// vain, at least one settle window ago.
-    fn may_go(&self, now: BootInstant) -> Vec<ShardId> {
+    fn movable_shards(&self, now: BootInstant) -> Vec<ShardId> {
         let is_leaving = self.is_leaving();
         self.led_where(|led_shard| !led_shard.is_moving() && (is_leaving || now >= led_shard.offer_after))
     }
@@ -154,38 +142,30 @@ impl Election {
     }
 
     /// Offers shards to the members where placement wants them: all shards of a leaving replica, otherwise at most
-    /// [`PULLS_MAX`] at a time.
-    fn announce(&mut self, now: BootInstant) {
-        let may_go = self.may_go(now);
-        let inputs = OfferInputs {
-            generation: self.view.generation,
-            may_pull: self.may_pull(now),
-            is_leaving: self.is_leaving(),
-            n_moving: self.led_where(LedShard::is_moving).len(),
-            n_may_go: may_go.len(),
-        };
-        let has_reason = inputs.is_leaving || inputs.may_pull || !self.view.quarantined().is_empty();
-        if may_go.is_empty() || !has_reason || self.last_offer_inputs == Some(inputs) {
+    /// [`REBALANCED_MAX`] at a time.
+    fn offer_shards(&mut self, now: BootInstant) {
+        let movable = self.movable_shards(now);
+        let is_leaving = self.is_leaving();
+        let has_reason = is_leaving || self.may_rebalance(now) || !self.view.quarantined().is_empty();
+        if movable.is_empty() || !has_reason || !self.live_members().any(|(pod_uid, _)| self.is_us(pod_uid)) {
             return;
         }
-        self.last_offer_inputs = Some(inputs);
-        let placed = self.place(false, now);
-        let Some(us) = placed.member(&self.config.pod_uid) else {
-            return;
-        };
-        let room = if inputs.is_leaving {
+        let placement = self.place(false, now);
+        let n_moving = self.led_where(LedShard::is_moving).len();
+        let room = if is_leaving {
             usize::MAX
         } else {
-            PULLS_MAX.saturating_sub(inputs.n_moving)
+            REBALANCED_MAX.saturating_sub(n_moving)
         };
-        let mut n_offered = 0;
-        for shard in may_go {
-            let target = placed.placement.move_of(shard, us);
-            let next_leader = target.map(|target| placed.pod_uids[target].clone());
-            if n_offered < room && (next_leader.is_some() || inputs.is_leaving) {
-                n_offered += 1;
-                self.offer(shard, next_leader, Vec::new(), now);
-            }
+        let next_leader = |shard| placement.move_of(shard, &self.config.pod_uid).map(Into::into);
+        let offers: Vec<(ShardId, Option<Box<str>>)> = movable
+            .into_iter()
+            .map(|shard| (shard, next_leader(shard)))
+            .filter(|(_, next_leader)| is_leaving || next_leader.is_some())
+            .take(room)
+            .collect();
+        for (shard, next_leader) in offers {
+            self.offer(shard, next_leader, Vec::new(), now);
         }
     }
 
@@ -252,7 +232,7 @@ impl Election {
         let patience = if self.is_leaving() {
             LOAD_TIMEOUT
         } else {
-            PULL_LOAD_TIMEOUT
+            REBALANCE_LOAD_TIMEOUT
         };
         let late_at = *since + patience;
         let lease = self.taker(next_leader);
@@ -267,13 +247,26 @@ impl Election {
             let mut passed_over = passed_over.clone();
             passed_over.push(next_leader.clone());
             let next_leader = (passed_over.len() < OFFERS_MAX)
-                .then(|| self.place(false, now).next_leader(shard, &passed_over))
+                .then(|| self.preferred_next_leader(shard, &passed_over, now))
                 .flatten();
             self.offer(shard, next_leader, passed_over, now);
         } else if let Some(led_shard) = self.led_shards.get_mut(&shard) {
             led_shard.handover = Handover::None;
             led_shard.offer_after = now + self.config.timing.settle_window;
         }
+    }
+
+    /// The preferred next leader of a shard among the members that take shards and were not passed over.
+    fn preferred_next_leader(
+        &mut self,
+        shard: ShardId,
+        passed_over: &[Box<str>],
+        now: BootInstant,
+    ) -> Option<Box<str>> {
+        let placement = self.place(false, now);
+        let is_new = |pod_uid: &&str| passed_over.iter().all(|other| **other != **pod_uid);
+        let next_leader = placement.takers(shard).find(is_new);
+        next_leader.map(Into::into)
     }
 
     fn handover(&self, shard: ShardId) -> Option<&Handover> {

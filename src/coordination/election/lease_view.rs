@@ -35,35 +35,24 @@ pub(super) struct Seen<L> {
     pub(super) retry_at: BootInstant,
 }
 
-/// The content of a Lease of either kind.
-pub(super) trait Content {
+/// A Lease of either kind.
+pub(super) trait HasHolder {
     fn holder(&self) -> &Holder;
-
-    /// Whether placement depends on none of the changes from this content to a later one.
-    fn is_renewed_by(&self, later: &Self) -> bool;
 }
 
-impl Content for MemberLease {
+impl HasHolder for MemberLease {
     fn holder(&self) -> &Holder {
         &self.holder
     }
-
-    fn is_renewed_by(&self, later: &MemberLease) -> bool {
-        MemberLease::is_renewed_by(self, later)
-    }
 }
 
-impl Content for ShardLease {
+impl HasHolder for ShardLease {
     fn holder(&self) -> &Holder {
         &self.holder
     }
-
-    fn is_renewed_by(&self, later: &ShardLease) -> bool {
-        self == later
-    }
 }
 
-impl<L: Content> Seen<L> {
+impl<L: HasHolder> Seen<L> {
     fn missing(now: BootInstant) -> Seen<L> {
         Seen {
             lease: None,
@@ -74,16 +63,14 @@ impl<L: Content> Seen<L> {
         }
     }
 
-    /// Applies the Lease in a version. `sent_at` is the send of the request whose answer it is. Returns whether placement
-    /// may depend on the change.
-    fn apply(&mut self, lease: L, version: ResourceVersion, sent_at: Option<BootInstant>, now: BootInstant) -> bool {
+    /// Applies the Lease in a version. `sent_at` is the send of the request whose answer it is.
+    fn apply(&mut self, lease: L, version: ResourceVersion, sent_at: Option<BootInstant>, now: BootInstant) {
         let is_there_after_all = self.lease.is_none() && sent_at.is_some_and(|sent_at| sent_at > self.changed_at);
         if self.version >= version && !is_there_after_all {
-            return false;
+            return;
         }
         let former = self.lease.as_ref();
         let is_same_holder = former.is_some_and(|former| former.holder() == lease.holder());
-        let is_renewal = former.is_some_and(|former| former.is_renewed_by(&lease));
         *self = Seen {
             lease: Some(lease),
             version,
@@ -91,19 +78,16 @@ impl<L: Content> Seen<L> {
             holder_since: if is_same_holder { self.holder_since } else { now },
             retry_at: now,
         };
-        !is_renewal
     }
 
-    /// Applies the deletion of the Lease; returns whether the Lease existed.
-    fn delete(&mut self, version: ResourceVersion, now: BootInstant) -> bool {
-        let exists = self.lease.is_some() && self.version <= version;
-        if exists {
+    /// Applies the deletion of the Lease.
+    fn delete(&mut self, version: ResourceVersion, now: BootInstant) {
+        if self.lease.is_some() && self.version <= version {
             *self = Seen {
                 version,
                 ..Seen::missing(now)
             };
         }
-        exists
     }
 }
 
@@ -123,8 +107,6 @@ pub(super) struct LeaseView {
     pub(super) is_listed: bool,
     /// The watch has delivered everything up to this version. Responses can be ahead of it, each for one Lease.
     observed_version: ResourceVersion,
-    /// Increases with every change that placement depends on; renewals do not count.
-    pub(super) generation: u64,
 }
 
 impl LeaseView {
@@ -139,7 +121,6 @@ impl LeaseView {
             is_genesis: false,
             is_listed: false,
             observed_version: ResourceVersion(0),
-            generation: 0,
         }
     }
 
@@ -247,31 +228,30 @@ impl LeaseView {
     /// of the watch.
     pub(super) fn apply(&mut self, record: &LeaseRecord, sent_at: Option<BootInstant>, now: BootInstant) {
         let version = record.resource_version;
-        let is_news = match &record.key {
+        match &record.key {
             LeaseKey::Member(pod_uid) => {
                 let seen = self.members.entry(pod_uid.clone());
                 let seen = seen.or_insert_with(|| Seen::missing(now));
-                seen.apply(MemberLease::read(record, self.count), version, sent_at, now)
+                seen.apply(MemberLease::read(record, self.count), version, sent_at, now);
             }
             LeaseKey::Shard(shard) => {
                 let (lease, index) = (ShardLease::read(record), usize::from(shard.0));
                 self.last_terms[index] = self.last_terms[index].max(lease.term);
-                self.shards[index].apply(lease, version, sent_at, now)
+                self.shards[index].apply(lease, version, sent_at, now);
             }
-        };
-        self.generation += u64::from(is_news);
+        }
     }
 
     /// Applies the deletion of a Lease.
     pub(super) fn delete(&mut self, key: &LeaseKey, version: ResourceVersion, now: BootInstant) {
-        let is_news = match key {
+        match key {
             LeaseKey::Member(pod_uid) => {
-                let seen = self.members.get_mut(pod_uid);
-                seen.is_some_and(|seen| seen.delete(version, now))
+                if let Some(seen) = self.members.get_mut(pod_uid) {
+                    seen.delete(version, now);
+                }
             }
             LeaseKey::Shard(shard) => self.shards[usize::from(shard.0)].delete(version, now),
-        };
-        self.generation += u64::from(is_news);
+        }
         self.forget_deleted();
     }
 

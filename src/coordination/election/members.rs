@@ -2,7 +2,7 @@
 
 use super::{Election, MemberIdentity};
 use crate::{
-    coordination::{Acceptance, MemberLease, MemberRing, Placement, Situation},
+    coordination::{Acceptance, MemberLease, MemberRing, Placement, PlacementInputs},
     shard::{BootInstant, ShardCount, ShardId},
 };
 
@@ -15,12 +15,12 @@ struct Participant {
     is_draining: bool,
 }
 
-/// The last observed members, since when they are unchanged, and the last ring with the pod uids on it.
+/// The last observed members, since when they are unchanged, and the last ring.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Members {
     participants: Vec<Participant>,
     unchanged_since: BootInstant,
-    ring: Option<(Vec<Box<str>>, MemberRing)>,
+    ring: Option<MemberRing>,
 }
 
 impl Members {
@@ -32,36 +32,11 @@ impl Members {
         }
     }
 
-    /// The ring of these members.
-    fn ring(&mut self, pod_uids: &[Box<str>], count: ShardCount) -> MemberRing {
-        if let Some((members, ring)) = &self.ring
-            && members == pod_uids
-        {
-            return ring.clone();
-        }
-        let identities: Vec<&str> = pod_uids.iter().map(AsRef::as_ref).collect();
-        let ring = MemberRing::new(&identities, count);
-        self.ring = Some((pod_uids.to_vec(), ring.clone()));
-        ring
-    }
-}
-
-/// A placement of shards on the members with these pod uids.
-pub(super) struct Placed {
-    pub(super) pod_uids: Vec<Box<str>>,
-    pub(super) placement: Placement,
-}
-
-impl Placed {
-    pub(super) fn member(&self, pod_uid: &str) -> Option<usize> {
-        self.pod_uids.iter().position(|other| other.as_ref() == pod_uid)
-    }
-
-    /// The preferred next leader of a shard among the members that take shards and were not passed over; `None` if all
-    /// were.
-    pub(super) fn next_leader(&self, shard: ShardId, passed_over: &[Box<str>]) -> Option<Box<str>> {
-        let mut others = self.placement.takers(shard).map(|member| &self.pod_uids[member]);
-        others.find(|pod_uid| !passed_over.contains(pod_uid)).cloned()
+    /// The ring of the members with these pod uids.
+    fn ring(&mut self, pod_uids: Vec<Box<str>>, count: ShardCount) -> MemberRing {
+        let known = self.ring.take().filter(|ring| ring.members() == pod_uids);
+        let ring = known.unwrap_or_else(|| MemberRing::new(pod_uids, count));
+        self.ring.insert(ring).clone()
     }
 }
 
@@ -127,7 +102,7 @@ impl Election {
     /// Whether members above their quota give shards to members below theirs. Three conditions prevent moves that would
     /// soon be undone: the members have not changed for the settle window, all members have the same revision (a
     /// rollout replaces those of the other revision), and no member is leaving.
-    pub(super) fn may_pull(&self, now: BootInstant) -> bool {
+    pub(super) fn may_rebalance(&self, now: BootInstant) -> bool {
         let mut revisions = self.live_members().map(|(_, lease)| &lease.revision);
         let first = revisions.next();
         let is_one_revision = revisions.all(|other| Some(other) == first);
@@ -137,27 +112,21 @@ impl Election {
 
     /// The placement of all shards in this replica's view; announced handovers count as done. In a new installation
     /// only members that observed it empty may take shards, so only they are targets.
-    pub(super) fn place(&mut self, is_genesis: bool, now: BootInstant) -> Placed {
+    pub(super) fn place(&mut self, is_genesis: bool, now: BootInstant) -> Placement {
         let count = self.config.installation.shard_count;
-        let pod_uids: Vec<Box<str>> = self.live_members().map(|(pod_uid, _)| pod_uid.into()).collect();
-        let ring = self.members.ring(&pod_uids, count);
-        let members = self
+        let pod_uids = self.live_members().map(|(pod_uid, _)| pod_uid.into()).collect();
+        let ring = self.members.ring(pod_uids, count);
+        let acceptances = self
             .live_members()
-            .map(|(pod_uid, lease)| self.acceptance(pod_uid, lease, is_genesis))
-            .collect();
-        let member = |pod_uid: &str| pod_uids.iter().position(|other| other.as_ref() == pod_uid);
-        let holders = count
-            .shards()
-            .map(|shard| member(self.expected_holder(shard)?))
-            .collect();
-        let placement = Placement::desired(Situation {
+            .map(|(pod_uid, lease)| self.acceptance(pod_uid, lease, is_genesis));
+        let holders = count.shards().map(|shard| self.expected_holder(shard).map(Into::into));
+        Placement::desired(PlacementInputs {
             ring,
-            members,
-            holders,
+            acceptances: acceptances.collect(),
+            holders: holders.collect(),
             quarantined: self.view.quarantined(),
-            may_pull: self.may_pull(now),
-        });
-        Placed { pod_uids, placement }
+            may_rebalance: self.may_rebalance(now),
+        })
     }
 
     /// Whether a member takes shards. This replica may know that it leaves before its Lease says so.

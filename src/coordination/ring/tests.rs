@@ -3,7 +3,8 @@
 use super::*;
 
 fn ring(identities: &[&str]) -> MemberRing {
-    MemberRing::new(identities, ShardCount::default())
+    let members = identities.iter().map(|identity| (*identity).into()).collect();
+    MemberRing::new(members, ShardCount::default())
 }
 
 #[test]

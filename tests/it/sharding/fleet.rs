@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use cronwheel::{
-    coordination::{Acceptance, MemberRing, Placement, Situation},
+    coordination::{Acceptance, MemberRing, Placement, PlacementInputs},
     shard::{ShardCount, ShardId, ShardSet},
 };
 
@@ -78,17 +78,18 @@ impl Fleet {
     }
 
     fn ring(&self) -> MemberRing {
-        let identities: Vec<&str> = self.members.iter().map(|member| member.identity.as_str()).collect();
-        MemberRing::new(&identities, self.count)
+        let members = self.members.iter().map(|member| member.identity.as_str().into());
+        MemberRing::new(members.collect(), self.count)
     }
 
-    fn placement(&self, may_pull: bool) -> Placement {
-        Placement::desired(Situation {
+    fn placement(&self, may_rebalance: bool) -> Placement {
+        let holder = |holder: &Option<String>| holder.as_deref().map(Into::into);
+        Placement::desired(PlacementInputs {
             ring: self.ring(),
-            members: self.members.iter().map(|member| member.acceptance).collect(),
-            holders: self.indices(),
+            acceptances: self.members.iter().map(|member| member.acceptance).collect(),
+            holders: self.holders.iter().map(holder).collect(),
             quarantined: self.quarantined,
-            may_pull,
+            may_rebalance,
         })
     }
 
@@ -97,7 +98,7 @@ impl Fleet {
         let mut moved = Vec::new();
         for (shard, holder) in self.count.shards().zip(&mut self.holders) {
             let target = placement.target(shard);
-            let target = target.map(|target| self.members[target].identity.clone());
+            let target = target.map(str::to_owned);
             if target.is_some() && *holder != target {
                 *holder = target;
                 moved.push(shard);
@@ -106,12 +107,12 @@ impl Fleet {
         moved
     }
 
-    /// Members take free shards, and no member pulls any. Returns the shards that moved.
+    /// Members take free shards, and no member gives any away. Returns the shards that moved.
     fn take_free_returning_moves(&mut self) -> Vec<ShardId> {
         self.apply(&self.placement(false))
     }
 
-    /// Members take free shards, and no member pulls any. Returns the number of moves.
+    /// Members take free shards, and no member gives any away. Returns the number of moves.
     pub(super) fn take_free(&mut self) -> usize {
         self.take_free_returning_moves().len()
     }
@@ -175,7 +176,10 @@ impl Fleet {
         let mut fleet = self.clone();
         fleet.holders[usize::from(shard.0)] = None;
         let placement = fleet.placement(false);
-        let turns = (0..fleet.members.len()).map(|member| placement.adoption_turn(shard, member));
+        let turns = fleet
+            .members
+            .iter()
+            .map(|member| placement.adoption_turn(shard, &member.identity));
         turns.collect()
     }
 }

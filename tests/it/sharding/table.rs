@@ -92,12 +92,11 @@ fn measure(count: ShardCount, n_members: usize, seed: u64) -> Figures {
 
 /// The holder of each shard according to the ring alone.
 fn first_choices(fleet: &Fleet) -> Vec<String> {
-    let identities: Vec<&str> = fleet.members.iter().map(|member| member.identity.as_str()).collect();
-    let ring = MemberRing::new(&identities, fleet.count);
+    let members = fleet.members.iter().map(|member| member.identity.as_str().into());
+    let ring = MemberRing::new(members.collect(), fleet.count);
     let first = |shard| {
-        ring.preference(shard)
-            .next()
-            .map(|member| identities[member].to_owned())
+        let member = ring.preference(shard).next()?;
+        Some(ring.members()[member].to_string())
     };
     fleet.count.shards().filter_map(first).collect()
 }

@@ -46,18 +46,6 @@ fn a_proof_reaches_all_replicas_and_outlives_its_author() {
     assert_eq!(known(&world, newcomer), Some(first));
 }
 
-#[test]
-fn a_proof_does_not_change_the_generation_of_the_view() {
-    let mut world = World::new(16, 96);
-    let [author, other] = ["a", "b"].map(|name| world.start(name));
-    world.run(15_000);
-    let generation = |world: &World| world.replicas[other].process.as_ref().unwrap().election.view.generation;
-    let before = generation(&world);
-    world.input(author, ElectionInput::JobsLabelled(proof("12:00:00", 7)));
-    world.run(5_000);
-    assert_eq!(generation(&world), before);
-}
-
 /// A Lease with these settings and this proof, if any.
 fn member(name: &str, settings: &MemberSettings, proof: Option<JobsLabelled>) -> LeaseRecord {
     let key = LeaseKey::Member(name.into());

@@ -82,7 +82,7 @@ fn dead_member_moves_only_its_own_shards() {
 }
 
 #[test]
-fn f2_a_rollout_moves_each_shard_once() {
+fn f_02_a_rollout_moves_each_shard_once() {
     for_each_fleet(|mut fleet, _| {
         let rollout = fleet.roll_out("two");
         assert_eq!(rollout.moves, fleet.holders.len(), "{} members", fleet.members.len());
@@ -92,7 +92,7 @@ fn f2_a_rollout_moves_each_shard_once() {
 }
 
 #[test]
-fn f22_rollback_midway_moves_only_the_share_of_replaced_members() {
+fn f_22_rollback_midway_moves_only_the_share_of_replaced_members() {
     for_each_fleet(|mut fleet, random| {
         let n_replaced = random.below(fleet.members.len() + 1);
         let forth = fleet.roll_out_some("two", "one", n_replaced);
@@ -135,7 +135,7 @@ fn placement_moves_the_fewest_shards_from_any_state() {
 }
 
 #[test]
-fn f20_placement_settles_after_each_of_fifty_random_changes() {
+fn f_20_placement_settles_after_each_of_fifty_random_changes() {
     for_each_fleet(|mut fleet, random| {
         if !random.is_one_in(3) {
             return;
@@ -181,7 +181,7 @@ fn new_member_gets_no_shards_while_none_may_be_pulled() {
 }
 
 #[test]
-fn f18_quarantined_shards_are_on_one_member_that_has_nothing_else() {
+fn f_18_quarantined_shards_are_on_one_member_that_has_nothing_else() {
     for_each_fleet(|mut fleet, random| {
         let n_quarantined = 1 + random.below(5);
         for _ in 0..n_quarantined {

@@ -5,12 +5,12 @@ use super::{
     assert_balanced, fleet,
 };
 use crate::{
-    coordination::{Adoption, ElectionInput, Installation, MemberSettings, NotOwning, annotation},
+    coordination::{Adoption, ElectionInput, Installation, MemberSettings, NoShardsReason, annotation},
     shard::{Scope, ShardCount},
 };
 
 #[test]
-fn f22_of_two_newcomers_with_different_protocols_the_newer_gives_way() {
+fn f_22_of_two_newcomers_with_different_protocols_the_newer_gives_way() {
     for seed in 0..8 {
         let mut world = World::new(16, seed);
         for (name, protocol) in [("pod-a", 2), ("pod-b", 1)] {
@@ -24,7 +24,7 @@ fn f22_of_two_newcomers_with_different_protocols_the_newer_gives_way() {
 }
 
 #[test]
-fn f22_a_replica_with_another_protocol_takes_no_shards() {
+fn f_22_a_replica_with_another_protocol_takes_no_shards() {
     let mut world = fleet(16, 2, 47);
     let mut config = world.config("newer");
     config.protocol = 2;
@@ -32,7 +32,7 @@ fn f22_a_replica_with_another_protocol_takes_no_shards() {
     world.run(40_000);
     assert_eq!(world.load()[newer], 0);
     assert_balanced(&world, &[0, 1]);
-    let reason = world.overview(newer).not_owning.unwrap();
+    let reason = world.overview(newer).no_shards_reason.unwrap();
     assert_eq!(
         reason.to_string(),
         "it has protocol version 2, and members that take shards have 1: to change it scale to zero, change the image \
@@ -49,7 +49,7 @@ fn a_replica_with_another_shard_count_or_hash_owns_nothing() {
     world.run(40_000);
     assert_balanced(&world, &[0, 1]);
     assert_eq!(
-        world.overview(wrong).not_owning.unwrap().to_string(),
+        world.overview(wrong).no_shards_reason.unwrap().to_string(),
         "it was configured with 32/fnv1a64-uid-10 (shard count/hash scheme), and the installation was made with \
          16/fnv1a64-uid-10: configure 16/fnv1a64-uid-10; to change it scale to zero, change it everywhere, scale up"
     );
@@ -60,8 +60,8 @@ fn a_replica_with_another_shard_count_or_hash_owns_nothing() {
     world.input(0, ElectionInput::InstallationKnown(theirs));
     world.run(2_000);
     assert!(matches!(
-        world.overview(0).not_owning,
-        Some(NotOwning::InstallationDiffers { .. })
+        world.overview(0).no_shards_reason,
+        Some(NoShardsReason::InstallationDiffers { .. })
     ));
     assert_eq!(
         world.load(),
@@ -85,7 +85,7 @@ fn a_newcomer_with_another_time_zone_takes_no_shards() {
         world.run(40_000);
         assert_balanced(&world, &[0, 1]);
         assert_eq!(world.load()[newcomer], 0);
-        let reason = world.overview(newcomer).not_owning.unwrap();
+        let reason = world.overview(newcomer).no_shards_reason.unwrap();
         assert_eq!(reason.name(), "settings_differ");
     }
 }

@@ -23,7 +23,7 @@ fn start_alone_with_another_count(world: &mut World, name: &str) -> usize {
 
 /// Whether a replica that runs alone would start Jobs.
 fn runs(world: &World, at: usize) -> bool {
-    world.replicas[at].process.is_some() && world.overview(at).not_owning.is_none()
+    world.replicas[at].process.is_some() && world.overview(at).no_shards_reason.is_none()
 }
 
 /// Runs, and asserts that at most one replica with `--alone` is active at a time, and none beside members that lead.
@@ -50,12 +50,15 @@ fn a_lone_replica_waits_for_members_and_runs_after_they_stop() {
     }
     run_one_at_a_time(&mut world, &[alone], 20_000);
     assert_balanced(&world, &[0, 1]);
-    assert_eq!(world.overview(alone).not_owning.unwrap().name(), "settings_differ");
+    assert_eq!(
+        world.overview(alone).no_shards_reason.unwrap().name(),
+        "settings_differ"
+    );
     for member in [0, 1] {
         world.drain(member);
         run_one_at_a_time(&mut world, &[alone], 12_000);
     }
-    assert!(runs(&world, alone), "{:?}", world.overview(alone).not_owning);
+    assert!(runs(&world, alone), "{:?}", world.overview(alone).no_shards_reason);
 }
 
 #[test]
@@ -64,10 +67,10 @@ fn a_lone_replica_with_another_count_waits_for_a_member_with_a_doubtful_clock() 
     let alone = start_alone_with_another_count(&mut world, "alone");
     run_one_at_a_time(&mut world, &[alone], 5_000);
     world.replicas[0].answer_delay = 1_500;
-    world.input(0, ElectionInput::Willing(false));
+    world.input(0, ElectionInput::ClockTrusted(false));
     run_one_at_a_time(&mut world, &[alone], 20_000);
     assert_eq!(world.leaders().len(), 0);
-    assert!(runs(&world, alone), "{:?}", world.overview(alone).not_owning);
+    assert!(runs(&world, alone), "{:?}", world.overview(alone).no_shards_reason);
 }
 
 #[test]
@@ -81,7 +84,10 @@ fn members_wait_for_a_lone_replica_and_take_over_after_its_crash() {
     assert!(runs(&world, alone));
     assert_eq!(world.leaders().len(), 0);
     for member in members {
-        assert_eq!(world.overview(member).not_owning.unwrap().name(), "settings_differ");
+        assert_eq!(
+            world.overview(member).no_shards_reason.unwrap().name(),
+            "settings_differ"
+        );
     }
     world.kill(alone);
     world.run(60_000);

@@ -9,7 +9,7 @@ use crate::{
 };
 
 #[test]
-fn f5_a_killed_process_that_restarts_leads_again_within_three_seconds() {
+fn f_05_a_killed_process_that_restarts_leads_again_within_three_seconds() {
     let mut world = fleet(64, 3, 11);
     let had = world.load()[1];
     world.kill(1);
@@ -32,7 +32,7 @@ fn f5_a_killed_process_that_restarts_leads_again_within_three_seconds() {
 }
 
 #[test]
-fn f5_a_killed_process_that_stays_down_is_replaced_within_10600_ms() {
+fn f_05_a_killed_process_that_stays_down_is_replaced_within_10600_ms() {
     for seed in 0..2 {
         let mut world = fleet(64, 3, seed);
         let had = world.load()[1];
@@ -48,7 +48,7 @@ fn f5_a_killed_process_that_stays_down_is_replaced_within_10600_ms() {
 }
 
 #[test]
-fn f5_survivors_know_the_next_eviction_in_advance() {
+fn f_05_survivors_know_the_next_eviction_in_advance() {
     for seed in 0..4 {
         let mut world = fleet(64, 3, seed);
         world.kill(1);
@@ -64,7 +64,7 @@ fn f5_survivors_know_the_next_eviction_in_advance() {
 }
 
 #[test]
-fn f6_a_short_freeze_moves_nothing() {
+fn f_06_a_short_freeze_moves_nothing() {
     let mut world = fleet(64, 3, 13);
     for phase in [0, 700, 1_400] {
         world.run(phase);
@@ -75,7 +75,7 @@ fn f6_a_short_freeze_moves_nothing() {
 }
 
 #[test]
-fn f6_a_replica_frozen_beyond_its_fence_rejoins() {
+fn f_06_a_replica_frozen_beyond_its_fence_rejoins() {
     for (frozen, is_evicted) in [(9_000, false), (12_000, true), (60_000, true), (600_000, true)] {
         let mut world = fleet(64, 3, 17);
         let had = world.load()[1];
@@ -100,7 +100,7 @@ fn f6_a_replica_frozen_beyond_its_fence_rejoins() {
 }
 
 #[test]
-fn f8_an_outage_of_the_api_server_fences_all_and_moves_nothing() {
+fn f_08_an_outage_of_the_api_server_fences_all_and_moves_nothing() {
     for seed in 0..2 {
         let mut world = fleet(64, 5, seed);
         for replica in &mut world.replicas {
@@ -121,7 +121,7 @@ fn f8_an_outage_of_the_api_server_fences_all_and_moves_nothing() {
 }
 
 #[test]
-fn f9_a_partitioned_replica_fences_itself_before_it_is_replaced() {
+fn f_09_a_partitioned_replica_fences_itself_before_it_is_replaced() {
     let mut world = fleet(64, 3, 19);
     let (cut_at, had) = (world.now, world.load()[0]);
     world.replicas[0].cut_until = world.now + 30_000;
@@ -138,7 +138,7 @@ fn f9_a_partitioned_replica_fences_itself_before_it_is_replaced() {
 }
 
 #[test]
-fn f10_no_lease_is_lost_at_a_slow_and_lossy_api_server() {
+fn f_10_no_lease_is_lost_at_a_slow_and_lossy_api_server() {
     for seed in 0..2 {
         let mut world = fleet(64, 3, seed);
         world.latency_max = 700;
@@ -155,7 +155,7 @@ fn f10_no_lease_is_lost_at_a_slow_and_lossy_api_server() {
 }
 
 #[test]
-fn f12_a_replica_with_a_lagging_watch_evicts_nobody() {
+fn f_12_a_replica_with_a_lagging_watch_evicts_nobody() {
     let mut world = fleet(64, 3, 23);
     world.replicas[2].watch_lag = 5_000;
     world.run(60_000);
@@ -170,7 +170,7 @@ fn f12_a_replica_with_a_lagging_watch_evicts_nobody() {
 }
 
 #[test]
-fn f15_a_member_rejoins_after_its_lease_is_deleted() {
+fn f_15_a_member_rejoins_after_its_lease_is_deleted() {
     let mut world = fleet(64, 3, 29);
     world.delete(&world.member_key(1));
     world.run(300);
@@ -182,7 +182,7 @@ fn f15_a_member_rejoins_after_its_lease_is_deleted() {
 }
 
 #[test]
-fn f15_a_leader_recreates_a_deleted_shard_lease_in_a_later_term() {
+fn f_15_a_leader_recreates_a_deleted_shard_lease_in_a_later_term() {
     let mut world = fleet(64, 3, 31);
     let leader = world.leaders()[&ShardId(5)];
     let term = world.store.terms[&ShardId(5)];
@@ -197,7 +197,7 @@ fn f15_a_leader_recreates_a_deleted_shard_lease_in_a_later_term() {
 }
 
 #[test]
-fn f15_all_shards_are_led_again_after_all_leases_are_deleted() {
+fn f_15_all_shards_are_led_again_after_all_leases_are_deleted() {
     let mut world = fleet(64, 3, 37);
     for key in world.store.leases.keys().cloned().collect::<Vec<_>>() {
         world.delete(&key);
@@ -209,7 +209,7 @@ fn f15_all_shards_are_led_again_after_all_leases_are_deleted() {
 }
 
 #[test]
-fn f15_terms_grow_after_repeated_deletion_of_a_shard_lease() {
+fn f_15_terms_grow_after_repeated_deletion_of_a_shard_lease() {
     let mut world = fleet(16, 2, 39);
     for _ in 0..3 {
         for at in [0, 1] {
@@ -224,7 +224,7 @@ fn f15_terms_grow_after_repeated_deletion_of_a_shard_lease() {
 }
 
 #[test]
-fn f16_clocks_with_a_rate_error_of_five_percent_do_no_harm() {
+fn f_16_clocks_with_a_rate_error_of_five_percent_do_no_harm() {
     for seed in 0..2 {
         let mut world = World::new(16, seed);
         for (number, rate) in [950, 1_000, 1_050].into_iter().enumerate() {
@@ -247,7 +247,7 @@ fn f16_clocks_with_a_rate_error_of_five_percent_do_no_harm() {
 }
 
 #[test]
-fn f18_a_shard_that_kills_its_leaders_is_quarantined() {
+fn f_18_a_shard_that_kills_its_leaders_is_quarantined() {
     let mut world = fleet(32, 4, 41);
     let deadly = ShardId(9);
     let mut killed = Vec::new();
@@ -291,7 +291,7 @@ fn f18_a_shard_that_kills_its_leaders_is_quarantined() {
 const BACK_OFF: [u64; 4] = [0, 10_000, 20_000, 40_000];
 
 #[test]
-fn f18_a_quarantined_shard_crashes_no_leader_of_other_shards() {
+fn f_18_a_quarantined_shard_crashes_no_leader_of_other_shards() {
     for seed in 0..4 {
         let mut world = fleet(16, 3, seed);
         let deadly = ShardId(9);
@@ -335,7 +335,7 @@ fn f18_a_quarantined_shard_crashes_no_leader_of_other_shards() {
 }
 
 #[test]
-fn f18_a_quarantined_shard_of_a_dead_replica_is_taken_after_five_minutes() {
+fn f_18_a_quarantined_shard_of_a_dead_replica_is_taken_after_five_minutes() {
     let mut world = fleet(16, 3, 42);
     let shard = ShardId(9);
     world.edit(&LeaseKey::Shard(shard), annotation::CRASHES, "3");
@@ -350,7 +350,7 @@ fn f18_a_quarantined_shard_of_a_dead_replica_is_taken_after_five_minutes() {
 
 /// Replicas that are killed one after the other put all shards into quarantine.
 #[test]
-fn f18_if_all_shards_are_in_quarantine_those_of_a_dead_replica_are_taken_at_once() {
+fn f_18_if_all_shards_are_in_quarantine_those_of_a_dead_replica_are_taken_at_once() {
     let mut world = fleet(16, 3, 42);
     for shard in (0..16).map(ShardId) {
         world.edit(&LeaseKey::Shard(shard), annotation::CRASHES, "3");
@@ -363,7 +363,7 @@ fn f18_if_all_shards_are_in_quarantine_those_of_a_dead_replica_are_taken_at_once
 }
 
 #[test]
-fn f18_a_quarantine_ends_although_its_host_loads_nothing() {
+fn f_18_a_quarantine_ends_although_its_host_loads_nothing() {
     let mut world = fleet(16, 3, 43);
     let shard = ShardId(9);
     for replica in &mut world.replicas {
@@ -377,7 +377,7 @@ fn f18_a_quarantine_ends_although_its_host_loads_nothing() {
 }
 
 #[test]
-fn f18_a_refused_reset_of_the_crash_count_is_retried_after_a_pause() {
+fn f_18_a_refused_reset_of_the_crash_count_is_retried_after_a_pause() {
     let mut world = fleet(16, 2, 44);
     world.edit(&LeaseKey::Shard(ShardId(9)), annotation::CRASHES, "1");
     world.run(500_000);
@@ -388,7 +388,7 @@ fn f18_a_refused_reset_of_the_crash_count_is_retried_after_a_pause() {
 }
 
 #[test]
-fn f19_a_process_that_outlives_its_pod_loses_its_shards_safely() {
+fn f_19_a_process_that_outlives_its_pod_loses_its_shards_safely() {
     let mut world = fleet(16, 3, 43);
     // Garbage collection of the Pod deletes the Lease while the process is cut off and still leads by its own clock.
     world.replicas[1].cut_until = world.now + 60_000;
@@ -399,7 +399,7 @@ fn f19_a_process_that_outlives_its_pod_loses_its_shards_safely() {
 }
 
 #[test]
-fn f23_a_watch_that_breaks_during_a_handover_loses_nothing() {
+fn f_23_a_watch_that_breaks_during_a_handover_loses_nothing() {
     for seed in 0..2 {
         let mut world = fleet(32, 3, seed);
         world.drain(0);
@@ -417,7 +417,7 @@ fn f23_a_watch_that_breaks_during_a_handover_loses_nothing() {
 }
 
 #[test]
-fn f24_a_next_leader_killed_after_the_transfer_is_replaced() {
+fn f_24_a_next_leader_killed_after_the_transfer_is_replaced() {
     let mut world = fleet(16, 3, 59);
     world.drain(0);
     world.run(12);
@@ -429,7 +429,7 @@ fn f24_a_next_leader_killed_after_the_transfer_is_replaced() {
 }
 
 #[test]
-fn f26_an_edited_number_of_the_renewal_is_no_other_process() {
+fn f_26_an_edited_number_of_the_renewal_is_no_other_process() {
     let mut world = fleet(16, 2, 62);
     let key = world.member_key(0);
     for _ in 0..4 {
@@ -441,7 +441,7 @@ fn f26_an_edited_number_of_the_renewal_is_no_other_process() {
 }
 
 #[test]
-fn f26_of_two_processes_with_one_identity_one_exits() {
+fn f_26_of_two_processes_with_one_identity_one_exits() {
     let mut world = fleet(16, 2, 61);
     let twin = world.replicas[0].clone();
     world.replicas.push(twin);
@@ -456,25 +456,25 @@ fn f26_of_two_processes_with_one_identity_one_exits() {
 }
 
 #[test]
-fn f16_a_replica_with_a_doubtful_clock_gives_its_shards_away() {
+fn f_16_a_replica_with_a_doubtful_clock_gives_its_shards_away() {
     let mut world = fleet(16, 2, 73);
-    world.input(0, ElectionInput::Willing(false));
+    world.input(0, ElectionInput::ClockTrusted(false));
     world.run(1_000);
     assert_eq!(world.load(), [0, 16]);
-    world.input(0, ElectionInput::Willing(true));
+    world.input(0, ElectionInput::ClockTrusted(true));
     world.run(30_000);
     assert_balanced(&world, &[0, 1]);
 }
 
 #[test]
-fn f16_a_doubtful_clock_ends_the_waiting_of_a_drain() {
+fn f_16_a_doubtful_clock_ends_the_waiting_of_a_drain() {
     let mut world = fleet(16, 2, 73);
     world.replicas[0].seal_delay = 5_000;
     world.input(0, ElectionInput::DrainRequested);
     world.run(1_500);
     let n_led = world.load()[0];
     assert!(n_led > 0, "some shards are still being sealed");
-    world.input(0, ElectionInput::Willing(false));
+    world.input(0, ElectionInput::ClockTrusted(false));
     world.run(500);
     assert_eq!(world.load(), [0, 16]);
 }

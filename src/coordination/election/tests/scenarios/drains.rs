@@ -7,7 +7,7 @@ use crate::{
 };
 
 #[test]
-fn f1_a_drain_hands_everything_over_within_five_seconds() {
+fn f_01_a_drain_hands_everything_over_within_five_seconds() {
     for seed in 0..2 {
         let mut world = fleet(64, 5, seed);
         let had = world.load()[2];
@@ -109,7 +109,7 @@ fn drained(world: &mut World, leaving: usize) -> u64 {
 }
 
 #[test]
-fn f1_a_drain_at_a_slow_api_server_takes_less_than_five_seconds() {
+fn f_01_a_drain_at_a_slow_api_server_takes_less_than_five_seconds() {
     for latency_max in [4, 40, 400] {
         let mut world = fleet(256, 5, 3);
         world.latency_max = latency_max;
@@ -119,7 +119,7 @@ fn f1_a_drain_at_a_slow_api_server_takes_less_than_five_seconds() {
 }
 
 #[test]
-fn f4_shards_that_seal_slowly_do_not_delay_a_drain() {
+fn f_04_shards_that_seal_slowly_do_not_delay_a_drain() {
     let mut world = fleet(256, 5, 3);
     world.replicas[1].seal_delay = 2_000;
     let took = drained(&mut world, 1);
@@ -127,11 +127,11 @@ fn f4_shards_that_seal_slowly_do_not_delay_a_drain() {
 }
 
 #[test]
-fn f4_a_replica_with_many_shards_hands_over_more_at_a_time() {
+fn f_04_a_replica_with_many_shards_hands_over_more_at_a_time() {
     let mut world = fleet(512, 2, 3);
     world.replicas[1].seal_delay = 2_000;
     let begun = world.now;
-    world.input(1, ElectionInput::Willing(false));
+    world.input(1, ElectionInput::ClockTrusted(false));
     while world.load()[1] > 0 {
         world.run(10);
     }

@@ -4,7 +4,7 @@ use super::{super::world::World, assert_balanced, fleet};
 use crate::coordination::MemberLease;
 
 #[test]
-fn f27_five_replicas_started_at_once_lead_all_shards_within_two_seconds() {
+fn f_27_five_replicas_started_at_once_lead_all_shards_within_two_seconds() {
     for seed in 0..2 {
         let mut world = World::new(64, seed);
         for number in 0..5 {
@@ -34,7 +34,7 @@ fn an_idle_fleet_writes_only_member_leases() {
 }
 
 #[test]
-fn f2_a_rolling_update_moves_each_shard_once() {
+fn f_02_a_rolling_update_moves_each_shard_once() {
     let mut world = fleet(64, 4, 7);
     for former in 0..4 {
         let mut config = world.config(&format!("new-{former}"));
@@ -56,20 +56,23 @@ fn f2_a_rolling_update_moves_each_shard_once() {
 }
 
 #[test]
-fn f2_a_newcomer_that_may_own_shards_already_accepts_handovers() {
+fn f_02_a_newcomer_that_may_own_shards_already_accepts_handovers() {
     for seed in 0..8 {
         let mut world = fleet(64, 3, seed);
         let newcomer = world.start("new");
-        while world.overview(newcomer).not_owning.is_some() {
+        while world.overview(newcomer).no_shards_reason.is_some() {
             world.run(1);
         }
         let member_lease = &world.store.leases[&world.member_key(newcomer)];
-        assert!(MemberLease::read(member_lease, world.count).accepts(), "seed {seed}");
+        assert!(
+            MemberLease::read(member_lease, world.count).takes_shards(),
+            "seed {seed}"
+        );
     }
 }
 
 #[test]
-fn f3_replicas_that_drain_together_leave_even_shares() {
+fn f_03_replicas_that_drain_together_leave_even_shares() {
     let (mut n_uneven, n_seeds) = (0, 60);
     for seed in 0..n_seeds {
         let mut world = fleet(64, 6, seed);
@@ -88,7 +91,7 @@ fn f3_replicas_that_drain_together_leave_even_shares() {
 }
 
 #[test]
-fn f3_scaling_up_and_down_balances_the_shards() {
+fn f_03_scaling_up_and_down_balances_the_shards() {
     let mut world = fleet(64, 1, 3);
     for number in 1..5 {
         world.start(&format!("pod-{number}"));
@@ -136,7 +139,7 @@ fn no_shard_is_pulled_while_two_revisions_are_live() {
 }
 
 #[test]
-fn f20_random_membership_changes_settle_with_few_moves() {
+fn f_20_random_membership_changes_settle_with_few_moves() {
     for seed in 0..2 {
         let mut world = fleet(32, 4, seed);
         let mut live: Vec<usize> = (0..4).collect();

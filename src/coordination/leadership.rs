@@ -68,9 +68,16 @@ const WHOLE_SECOND: Duration = Duration::from_secs(1);
 struct Fencing {
     timing: Timing,
     incarnation: u64,
+    /// A second before the fence, by the API server's clock.
     create_before: Option<Timestamp>,
     /// One fence after the send of the renewal that `create_before` counts from.
     renewed_until: BootInstant,
+}
+
+/// The instant this much later, or the last one.
+fn later(instant: Timestamp, duration: Duration) -> Timestamp {
+    let sum = SignedDuration::try_from(duration).map(|duration| instant.checked_add(duration));
+    sum.ok().and_then(Result::ok).unwrap_or(Timestamp::MAX)
 }
 
 impl Leadership {
@@ -129,17 +136,14 @@ impl Leadership {
     /// that may outlive the leadership of this replica. For all other writes it is zero.
     pub fn write_limits(&self, shard_term: ShardTerm, now: BootInstant, life_min: Duration) -> Option<WriteLimits> {
         let fencing = self.fencing?;
-        let left = self.until?.since(now);
-        // `create_before` is a second before the fence, by the API server's clock.
+        let until_fence = self.until?.since(now);
         let beyond_fence = life_min.saturating_sub(fencing.renewed_until.since(now));
-        let beyond_end = SignedDuration::try_from(beyond_fence).unwrap_or(SignedDuration::MAX);
-        let later = |instant: Timestamp| instant.checked_add(beyond_end).unwrap_or(Timestamp::MAX);
         Some(WriteLimits {
-            life: fencing.timing.write_life(left).max(life_min),
+            life: fencing.timing.write_life(until_fence).max(life_min),
             stamp: Stamp {
                 shard_term,
                 incarnation: fencing.incarnation,
-                create_before: fencing.create_before.map(later),
+                create_before: fencing.create_before.map(|at| later(at, beyond_fence)),
             },
         })
     }

@@ -5,7 +5,8 @@
 //! placement is only a hint. Only the holder moves a shard. A shard without a holder is taken by the member on
 //! which it is placed, or else by the next member in the order of the ring.
 //!
-//! Safety rests on these rules; a model check (`election/tests/model`) proves that each is needed:
+//! Safety rests on these rules. For each guard, a test disables it and finds a counterexample: the model check in
+//! `election/tests/model`, and for one guard `election/tests/stale_view`. The guards are listed in `election/guards`:
 //!
 //! - A replica acts until its fence. The fence is counted from the **send** of its last successful renewal, and from
 //!   the send of the last renewal that its own watch has delivered, so no replica acts on an outdated view.
@@ -35,14 +36,14 @@ mod timing;
 mod write;
 
 pub use effect::{Adoption, ElectionEffect, RequestId, StopReason};
-pub use election::{CLOSE_MAX, Election, ElectionConfig, NotOwning, Overview};
+pub use election::{CLOSE_MAX, Election, ElectionConfig, NoShardsReason, Overview};
 pub use identity::{Incarnation, InstallationName, LEASE_LABEL, LeaseKey, LeaseNames, MemberIdentity, is_dns_label};
 pub use input::{ElectionInput, LeaseAnswer};
 pub use jobs_labelled::JobsLabelled;
 pub use leadership::{Leadership, RenewalAnswer, Stamp, WriteLimits};
 pub use placement::{Placement, PlacementInputs};
 pub use protocol::{Installation, MemberSettings, PROTOCOL_VERSION};
-pub use record::{Acceptance, Holder, LeaseList, LeaseRecord, MemberLease, Plan, ShardLease, annotation};
+pub use record::{Acceptance, HandoverPlan, Holder, LeaseList, LeaseRecord, MemberLease, ShardLease, annotation};
 pub use ring::MemberRing;
 pub use timing::Timing;
 pub use write::LeaseWrite;

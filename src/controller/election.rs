@@ -27,7 +27,7 @@ use crate::{
     controller::settings::Incarnations,
     coordination::{
         Adoption, Election, ElectionConfig, ElectionEffect, ElectionInput, Incarnation, JobsLabelled, Leadership,
-        LeaseKey, NotOwning, StopReason,
+        LeaseKey, NoShardsReason, StopReason,
     },
     kube_api::{
         ApiClient,
@@ -84,7 +84,7 @@ pub struct ElectionTask {
     is_alone: bool,
     /// Deadline for the handover of all shards, once the shutdown has begun.
     leave_by: Option<BootInstant>,
-    logged_not_owning: Option<NotOwning>,
+    logged_reason: Option<NoShardsReason>,
 }
 
 /// Reasons to end the task.
@@ -129,7 +129,7 @@ impl ElectionTask {
             incarnations,
             leave_by: None,
             refusals,
-            logged_not_owning: None,
+            logged_reason: None,
         }
     }
 
@@ -163,7 +163,7 @@ impl ElectionTask {
 
     async fn participate(&mut self) -> Ending {
         self.end_leadership();
-        let mut result = self.handle(ElectionInput::Willing(self.clock.is_fine()));
+        let mut result = self.handle(ElectionInput::ClockTrusted(self.clock.is_fine()));
         if self.is_alone {
             result = result.and_then(|()| self.handle(ElectionInput::Shards(ShardReport::Synced)));
         } else {
@@ -191,7 +191,7 @@ impl ElectionTask {
                 Some(report) = self.channels.reports.recv() => Some(self.note_report(report)),
                 input = self.leases.next() => Some(input),
                 () = self.channels.proofs.changed() => self.channels.proofs.get().map(ElectionInput::JobsLabelled),
-                () = verdict.changed() => Some(ElectionInput::Willing(self.clock.is_fine())),
+                () = verdict.changed() => Some(ElectionInput::ClockTrusted(self.clock.is_fine())),
                 () = tokio::time::sleep(pause) => None,
             };
             if self.leave_by.is_some_and(|by| by <= self.clock.boot()) {

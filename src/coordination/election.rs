@@ -13,7 +13,7 @@ mod lease_view;
 mod led_shard;
 mod members;
 mod membership;
-mod not_owning;
+mod no_shards_reason;
 mod renewal;
 mod requests;
 
@@ -24,10 +24,10 @@ use self::{
     lease_view::LeaseView,
     led_shard::LedShard,
     members::Members,
-    membership::{ActiveMembership, Membership},
+    membership::{ActiveMembership, MembershipState},
     requests::{Purpose, Requests},
 };
-pub use self::{handover::CLOSE_MAX, not_owning::NotOwning};
+pub use self::{handover::CLOSE_MAX, no_shards_reason::NoShardsReason};
 use super::{
     Adoption, ElectionEffect, ElectionInput, Incarnation, Installation, JobsLabelled, LeaseKey, MemberIdentity,
     MemberSettings, Timing,
@@ -64,7 +64,7 @@ pub struct Overview {
     /// This replica's identity.
     pub identity: MemberIdentity,
     /// The reason why this replica takes no shards; `None` if it does.
-    pub not_owning: Option<NotOwning>,
+    pub no_shards_reason: Option<NoShardsReason>,
     /// The instant until which led shards may act.
     pub act_until: Option<BootInstant>,
     /// The shards that this replica leads, with their terms.
@@ -86,7 +86,7 @@ pub struct Election {
     identity: MemberIdentity,
     /// The installation text of this replica's member Lease.
     own_installation: Box<str>,
-    membership: Membership,
+    membership: MembershipState,
     view: LeaseView,
     requests: Requests,
     /// The shards that this replica leads.
@@ -103,8 +103,8 @@ pub struct Election {
     /// The last proof of this replica that every Job of a CronJob has its label.
     jobs_labelled: Option<JobsLabelled>,
     is_synced: bool,
-    /// Whether this replica is willing to lead: false while its clock is in doubt.
-    is_willing: bool,
+    /// Whether this replica trusts its clock; it leads no shards while it does not.
+    is_clock_trusted: bool,
     /// The instant at which this replica began to leave.
     drain: Option<BootInstant>,
     last_handled: BootInstant,
@@ -128,7 +128,7 @@ impl Election {
             } else {
                 config.installation.to_string().into()
             },
-            membership: Membership::Listing,
+            membership: MembershipState::Listing,
             view: LeaseView::new(config.installation.shard_count, now),
             requests: Requests::default(),
             led_shards: BTreeMap::new(),
@@ -139,7 +139,7 @@ impl Election {
             installation: None,
             jobs_labelled: None,
             is_synced: false,
-            is_willing: true,
+            is_clock_trusted: true,
             drain: None,
             last_handled: now,
             wakeup: now,
@@ -166,7 +166,7 @@ impl Election {
             ElectionInput::InstallationKnown(installation) => self.installation = Some(installation),
             ElectionInput::Shards(report) => self.take_report(report),
             ElectionInput::JobsLabelled(proof) => self.jobs_labelled = self.jobs_labelled.max(Some(proof)),
-            ElectionInput::Willing(is_willing) => self.set_willing(is_willing, now),
+            ElectionInput::ClockTrusted(is_clock_trusted) => self.set_clock_trusted(is_clock_trusted, now),
             ElectionInput::DrainRequested => self.drain(now),
             ElectionInput::Rejoined(incarnation) => self.rejoined(incarnation),
         }
@@ -230,7 +230,7 @@ impl Election {
         let vacancies = if has_shards { self.vacancies() } else { BTreeMap::new() };
         Overview {
             identity: self.identity.clone(),
-            not_owning: self.not_owning(now),
+            no_shards_reason: self.no_shards_reason(now),
             act_until: self.act_until(),
             led: self
                 .led_shards
@@ -276,7 +276,12 @@ impl Election {
     /// requests from before the pause.
     fn detect_thaw(&mut self, now: BootInstant) {
         let is_thaw = now.since(self.last_handled) > self.fence_after();
-        if is_thaw && matches!(self.membership, Membership::Joining { .. } | Membership::Member(_)) {
+        if is_thaw
+            && matches!(
+                self.membership,
+                MembershipState::Joining { .. } | MembershipState::Member(_)
+            )
+        {
             self.rejoin("the process did not run for longer than its fence");
         }
     }
@@ -298,7 +303,10 @@ impl Election {
 
     /// Whether this replica gives all its shards away.
     fn is_leaving(&self) -> bool {
-        self.is_draining() || !self.is_willing || self.disagreement().is_some() || self.settings_differ().is_some()
+        self.is_draining()
+            || !self.is_clock_trusted
+            || self.disagreement().is_some()
+            || self.settings_differ().is_some()
     }
 
     fn fence_after(&self) -> Duration {

@@ -30,8 +30,8 @@ pub enum ElectionInput {
     Shards(ShardReport),
     /// This replica proved that every Job of a CronJob has its label. The next renewal publishes it.
     JobsLabelled(JobsLabelled),
-    /// Whether this replica may lead. It may not while its clock is in doubt, for example.
-    Willing(bool),
+    /// Whether this replica trusts its clock. It leads no shards while it does not.
+    ClockTrusted(bool),
     /// The process has received the signal to end.
     DrainRequested,
     /// All shards are dropped and all connections reset; the next incarnation begins. It needs a list of Leases. The

@@ -181,7 +181,7 @@ pub struct MemberLease {
     /// Whether it found no Lease at all when it started.
     pub is_genesis: bool,
     /// The shards that it is about to hand over.
-    pub plan: Plan,
+    pub plan: HandoverPlan,
     /// The shards that it has loaded.
     pub loaded: ShardSet,
     /// The latest proof in its view that every Job of a CronJob has its label.
@@ -210,15 +210,15 @@ impl MemberLease {
             leads_shards: text(annotation::LEADS).is_some(),
             is_genesis: text(annotation::GENESIS).is_some(),
             plan: text(annotation::PLAN)
-                .map(|text| Plan::parse(text, count))
+                .map(|text| HandoverPlan::parse(text, count))
                 .unwrap_or_default(),
             loaded: sets(annotation::LOADED).unwrap_or_default(),
             jobs_labelled: text(annotation::JOBS_LABELLED).and_then(JobsLabelled::parse),
         }
     }
 
-    /// Whether it takes shards now.
-    pub fn accepts(&self) -> bool {
+    /// Whether it takes shards now ([`Acceptance::Now`]).
+    pub fn takes_shards(&self) -> bool {
         self.acceptance == Acceptance::Now
     }
 }
@@ -271,9 +271,9 @@ impl ShardLease {
 
 /// The shards that a member is about to hand over, with the pod uids of their next leaders.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Plan(pub BTreeMap<ShardId, Box<str>>);
+pub struct HandoverPlan(pub BTreeMap<ShardId, Box<str>>);
 
-impl Plan {
+impl HandoverPlan {
     /// The shards for one member.
     pub fn shards_for<'a>(&'a self, pod_uid: &'a str) -> impl Iterator<Item = ShardId> + 'a {
         self.0
@@ -294,8 +294,8 @@ impl Plan {
     }
 
     /// Parses a text; invalid parts are ignored.
-    fn parse(text: &str, count: ShardCount) -> Plan {
-        let mut plan = Plan::default();
+    fn parse(text: &str, count: ShardCount) -> HandoverPlan {
+        let mut plan = HandoverPlan::default();
         for (pod_uid, shards) in text.split(';').filter_map(|entry| entry.split_once('=')) {
             let shards = shards.split(',').filter_map(|number| number.parse().ok().map(ShardId));
             let known = shards.filter(|shard| count.has(*shard));
@@ -317,9 +317,9 @@ mod tests {
     fn a_plan_round_trips_and_its_text_is_short() {
         for n_members in [1, 2, 5, 50, 300, 1024] {
             let member = |shard: ShardId| format!("9f0c1a52-8d7e-4b1f-9a53-{:012}", usize::from(shard.0) % n_members);
-            let plan = Plan(COUNT.shards().map(|shard| (shard, member(shard).into())).collect());
+            let plan = HandoverPlan(COUNT.shards().map(|shard| (shard, member(shard).into())).collect());
             let text = plan.to_text();
-            assert_eq!(Plan::parse(&text, COUNT), plan, "{n_members} members");
+            assert_eq!(HandoverPlan::parse(&text, COUNT), plan, "{n_members} members");
             let loaded = ShardSet::all(COUNT).to_hex(COUNT);
             assert!(
                 text.len() + loaded.len() < ANNOTATIONS_MAX_BYTES / 4,
@@ -327,15 +327,15 @@ mod tests {
                 text.len()
             );
         }
-        assert_eq!(Plan::default().to_text(), "");
+        assert_eq!(HandoverPlan::default().to_text(), "");
     }
 
     #[test]
     fn invalid_parts_of_a_plan_are_ignored() {
         for text in ["", "a", "a=", "a=x", "a=#12", "=;;=", "a=1024,70000"] {
-            assert_eq!(Plan::parse(text, COUNT), Plan::default(), "{text}");
+            assert_eq!(HandoverPlan::parse(text, COUNT), HandoverPlan::default(), "{text}");
         }
-        let some = Plan::parse("a=1,x,2;b", COUNT);
+        let some = HandoverPlan::parse("a=1,x,2;b", COUNT);
         assert_eq!(some.to_text(), "a=1,2");
         assert_eq!(some.shards_for("a").collect::<Vec<_>>(), [ShardId(1), ShardId(2)]);
         assert_eq!(some.shards_for("b").count(), 0);
@@ -363,7 +363,7 @@ mod tests {
         assert_eq!(member.holder, Holder::NotAMember("somebody_else".into()));
         assert_eq!(member.protocol, PROTOCOL_VERSION);
         assert_eq!((&*member.installation, member.renewal), ("17/x", 0));
-        assert!(!member.accepts() && !member.is_draining && member.loaded.is_empty());
+        assert!(!member.takes_shards() && !member.is_draining && member.loaded.is_empty());
         assert_eq!(member.jobs_labelled, None);
         let shard = ShardLease::read(&record);
         assert_eq!((shard.term, shard.crashes, shard.fired_through), (Term(3), 0, None));

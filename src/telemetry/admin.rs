@@ -21,7 +21,7 @@ use crate::{
         permissions::MissingPermission,
         shutdown::{Phase, PhaseReceiver},
     },
-    coordination::NotOwning,
+    coordination::NoShardsReason,
     kube_api::http::WATCH_SILENCE_MAX,
 };
 
@@ -99,8 +99,8 @@ impl Admin {
             readiness_failures.extend(self.metrics.watch_health.failing().into_iter().map(reason));
         }
         if let Some(figures) = self.metrics.election_snapshot.borrow().clone()
-            && let Some(reason) = figures.overview.not_owning
-            && !matches!(reason, NotOwning::SettingsDiffer { .. })
+            && let Some(reason) = figures.overview.no_shards_reason
+            && !matches!(reason, NoShardsReason::SettingsDiffer { .. })
         {
             readiness_failures.push(format!("this replica takes no shards: {reason}"));
         }
@@ -122,9 +122,15 @@ impl Admin {
 
     /// The reason why a ready replica starts nothing for now. It counts as ready, because a rolling update with
     /// maxUnavailable 0 would otherwise never end the members that it waits for.
-    fn waits_for(&self) -> Option<NotOwning> {
-        let reason = self.metrics.election_snapshot.borrow().clone()?.overview.not_owning?;
-        matches!(reason, NotOwning::SettingsDiffer { .. }).then_some(reason)
+    fn waits_for(&self) -> Option<NoShardsReason> {
+        let reason = self
+            .metrics
+            .election_snapshot
+            .borrow()
+            .clone()?
+            .overview
+            .no_shards_reason?;
+        matches!(reason, NoShardsReason::SettingsDiffer { .. }).then_some(reason)
     }
 }
 

@@ -79,8 +79,8 @@ impl Known {
         let is_member = |(key, _): &(&LeaseKey, &LeaseRecord)| matches!(key, LeaseKey::Member(_));
         let members = self.leases.iter().filter(is_member);
         let members: Vec<MemberLease> = members.map(|(_, record)| MemberLease::read(record, count)).collect();
-        let has_taker = members.iter().any(MemberLease::accepts);
-        let settings = members.iter().filter(|member| !has_taker || member.accepts());
+        let has_taker = members.iter().any(MemberLease::takes_shards);
+        let settings = members.iter().filter(|member| !has_taker || member.takes_shards());
         let scopes: Option<Vec<Vec<Scope>>> = settings.map(|member| member.settings.as_ref()?.scopes()).collect();
         let scopes: BTreeSet<Scope> = scopes.into_iter().flatten().flatten().collect();
         if scopes.is_empty() || scopes.contains(&Scope::Cluster) {

@@ -121,7 +121,7 @@ fn members(known: &Known, n_led: &BTreeMap<&MemberIdentity, usize>) -> BTreeMap<
         LeaseKey::Shard(_) => None,
     });
     let records: Vec<_> = records.collect();
-    let takers = records.iter().filter(|(_, _, lease)| lease.accepts());
+    let takers = records.iter().filter(|(_, _, lease)| lease.takes_shards());
     let takers: Vec<MemberLease> = takers.map(|(_, _, lease)| lease.clone()).collect();
     let rows = records.into_iter().map(|(pod_uid, record, lease)| {
         let n_shards = lease.holder.member().and_then(|member| n_led.get(member));

@@ -2,7 +2,7 @@
 
 use super::ElectionTask;
 use crate::{
-    coordination::{LeaseKey, LeaseWrite, NotOwning, Overview, annotation},
+    coordination::{LeaseKey, LeaseWrite, NoShardsReason, Overview, annotation},
     telemetry::metrics::{ElectionFigures, gauge_value},
 };
 
@@ -19,7 +19,7 @@ impl ElectionTask {
             let is_unguarded = were_never_given && !self.election.sees_another_active();
             if is_unguarded {
                 self.refusals.report_once(self.lease_requests.api.namespace());
-                overview.not_owning = None;
+                overview.no_shards_reason = None;
             }
             self.act_alone(&overview, is_unguarded);
         } else {
@@ -32,8 +32,8 @@ impl ElectionTask {
             let next_eviction = self.election.next_eviction(self.clock.boot());
             self.channels.next_eviction.set(next_eviction);
         }
-        if overview.not_owning != self.logged_not_owning {
-            self.logged_not_owning.clone_from(&overview.not_owning);
+        if overview.no_shards_reason != self.logged_reason {
+            self.logged_reason.clone_from(&overview.no_shards_reason);
             self.report_ownership(&overview);
         }
         self.channels.snapshot.send_replace(Some(ElectionFigures {
@@ -46,7 +46,7 @@ impl ElectionTask {
     /// A replica with `--alone` acts while its Lease is renewed and no other replica acts, or while it acts unguarded.
     fn act_alone(&self, overview: &Overview, is_unguarded: bool) {
         let now = self.clock.boot();
-        let until = match &overview.not_owning {
+        let until = match &overview.no_shards_reason {
             None if is_unguarded => None,
             None => overview.act_until.or(Some(now)),
             Some(_) => Some(now),
@@ -77,13 +77,13 @@ impl ElectionTask {
         } else {
             "takes no shards"
         };
-        match &overview.not_owning {
+        match &overview.no_shards_reason {
             None if self.is_alone => tracing::info!(identity = %overview.identity, "starts Jobs"),
             None => tracing::info!(identity = %overview.identity, "takes shards"),
             Some(reason) if reason.is_disagreement() => {
                 tracing::error!(%reason, "{consequence}");
                 let key = LeaseKey::Member(self.config.pod_uid.clone());
-                self.warn(key, "TakesNoShards", NotOwning::to_string(reason));
+                self.warn(key, "TakesNoShards", NoShardsReason::to_string(reason));
             }
             Some(reason) => tracing::info!(%reason, "{consequence}"),
         }

@@ -1,14 +1,18 @@
 //! Vacant shards: when they became vacant, and when each member may take them.
 //!
-//! A shard is vacant if its Lease has no holder, or names an incarnation that its member's Lease no longer names. It
-//! also becomes vacant one whole duration after its Lease or its holder's member Lease is gone. An incarnation that
-//! its member Lease stopped naming cannot renew and does not act: it was evicted after its fence, has left, or was
-//! replaced by the next incarnation of its Pod. The holder of a Lease is judged only by a view that is as new as the
-//! Lease: a response or a read can deliver one Lease ahead of the others, and that Lease can name a new incarnation.
+//! A shard is vacant in these cases:
+//!
+//! - Its Lease has no holder.
+//! - Its Lease names an incarnation, and the Lease of that member no longer does. Such an incarnation does not act: it
+//!   was evicted after its fence, has left, or was replaced by the next incarnation of its Pod.
+//! - Its Lease, or the member Lease of its holder, has been gone for a whole duration.
+//!
+//! A response can deliver a shard Lease ahead of the watch, and that Lease can name a new incarnation. So the holder is
+//! judged only when the watch has reached the version of the shard Lease.
 
 use std::{collections::BTreeMap, time::Duration};
 
-use super::{Adoption, Election, LeaseKey, Purpose, lease_view::Seen};
+use super::{Adoption, Election, LeaseKey, MemberIdentity, Purpose, lease_view::Seen};
 use crate::{
     coordination::{Acceptance, Holder, LeaseWrite, Placement, ShardLease, annotation},
     shard::{BootInstant, ShardId, Term},
@@ -32,13 +36,19 @@ const RESTART_MAX: Duration = Duration::from_secs(310);
 /// A leader that crashes within this time after taking a shard may have crashed because of it.
 const CRASH_WINDOW: Duration = Duration::from_mins(10);
 
-/// A shard without a holder.
+/// The vacancy of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Vacancy {
     /// The instant from which the shard may be taken; it may lie in the future.
     pub(super) since: BootInstant,
-    /// The way in which a replica takes the shard, by the reason why it is vacant.
+    /// Why the shard is vacant.
     pub(super) adoption: Adoption,
+}
+
+impl Vacancy {
+    fn new(since: BootInstant, adoption: Adoption) -> Vacancy {
+        Vacancy { since, adoption }
+    }
 }
 
 impl Election {
@@ -48,33 +58,52 @@ impl Election {
         self.view.shards().filter_map(with_vacancy).collect()
     }
 
+    /// The vacancy of a shard; `None` if it has a holder, or if the holder may be an incarnation that this replica has not
+    /// observed.
     fn vacancy(&self, shard: ShardId, seen: &Seen<ShardLease>) -> Option<Vacancy> {
-        let vacancy = |since, adoption| Some(Vacancy { since, adoption });
-        // The holder may be an incarnation that this replica has not observed.
         if self.guards().whole_view && !self.view.has_observed(seen.version) {
             return None;
         }
         if self.recreating.contains(shard) {
-            return vacancy(seen.changed_at, Adoption::Recreated);
+            return Some(Vacancy::new(seen.changed_at, Adoption::Recreated));
         }
         let Some(lease) = &seen.lease else {
-            return if self.view.is_genesis && self.view.last_term(shard) == Term(0) {
-                vacancy(seen.changed_at, Adoption::First)
-            } else {
-                let duration = self.view.duration_max().max(self.config.timing.evict_after);
-                vacancy(seen.changed_at + self.waited(duration), Adoption::Crashed)
-            };
+            return Some(self.vacancy_without_lease(shard, seen));
         };
-        let duration = self.waited(Duration::from_secs(lease.duration_secs.into()));
-        let holder = match &lease.holder {
-            Holder::Nobody => return vacancy(seen.changed_at, Adoption::Released),
-            Holder::NotAMember(_) => return vacancy(seen.changed_at + duration, Adoption::Crashed),
-            Holder::Member(holder) => holder,
+        match &lease.holder {
+            Holder::Nobody => Some(Vacancy::new(seen.changed_at, Adoption::Released)),
+            Holder::NotAMember(_) => Some(self.vacancy_after(seen.changed_at, lease)),
+            Holder::Member(holder) => self.vacancy_of_member(holder, seen.changed_at, lease),
+        }
+    }
+
+    fn vacancy_without_lease(&self, shard: ShardId, seen: &Seen<ShardLease>) -> Vacancy {
+        if self.view.is_genesis && self.view.last_term(shard) == Term(0) {
+            return Vacancy::new(seen.changed_at, Adoption::First);
+        }
+        let duration = self.view.duration_max().max(self.config.timing.evict_after);
+        Vacancy::new(seen.changed_at + self.waited(duration), Adoption::Crashed)
+    }
+
+    /// The vacancy one whole duration after the holder of this Lease was last known to exist.
+    fn vacancy_after(&self, gone_since: BootInstant, lease: &ShardLease) -> Vacancy {
+        let duration = Duration::from_secs(lease.duration_secs.into());
+        Vacancy::new(gone_since + self.waited(duration), Adoption::Crashed)
+    }
+
+    /// The vacancy of a shard whose Lease names this member since `changed_at`; `None` while the member's Lease names the
+    /// same incarnation.
+    fn vacancy_of_member(
+        &self,
+        holder: &MemberIdentity,
+        changed_at: BootInstant,
+        lease: &ShardLease,
+    ) -> Option<Vacancy> {
+        let Some(seen) = self.view.seen_member(&holder.pod_uid) else {
+            return Some(self.vacancy_after(changed_at, lease));
         };
-        let seen_member = self.view.seen_member(&holder.pod_uid);
-        let Some((seen_member, member)) = seen_member.and_then(|seen| Some((seen, seen.lease.as_ref()?))) else {
-            let gone_since = seen_member.map_or(seen.changed_at, |member| member.changed_at.max(seen.changed_at));
-            return vacancy(gone_since + duration, Adoption::Crashed);
+        let Some(member) = &seen.lease else {
+            return Some(self.vacancy_after(seen.changed_at.max(changed_at), lease));
         };
         if member.holder.is(holder) {
             return None;
@@ -85,9 +114,10 @@ impl Election {
         } else {
             Adoption::Crashed
         };
-        vacancy(seen_member.holder_since.max(seen.changed_at), adoption)
+        Some(Vacancy::new(seen.holder_since.max(changed_at), adoption))
     }
 
+    /// The duration, if its guard is enabled.
     fn waited(&self, duration: Duration) -> Duration {
         if self.guards().wait_out_duration {
             duration
@@ -129,24 +159,30 @@ impl Election {
         if !self.may_host(shard) {
             return None;
         }
-        let turn = if vacancy.adoption == Adoption::Recreated {
-            0
-        } else {
-            placement.adoption_turn(shard, &self.config.pod_uid)?
-        };
-        let seen = self.view.shard(shard);
-        // Members that know the term of the deleted Lease come first, so that the next term follows it.
-        let is_gone = vacancy.adoption == Adoption::Crashed && seen.lease.is_none();
-        let is_term_unknown = is_gone && self.view.last_term(shard) == Term(0);
-        let n_before = if is_term_unknown { placement.n_members() } else { 0 };
-        let turn = u32::try_from(turn + n_before).unwrap_or(u32::MAX);
-        let restart = if self.may_return(shard, vacancy) {
+        let restart = if self.waits_for_restart(shard, vacancy) {
             RESTART_MAX
         } else {
             Duration::ZERO
         };
+        let turn = u32::try_from(self.turn_to_take(shard, vacancy, placement)?).unwrap_or(u32::MAX);
         let at = vacancy.since + restart + self.config.timing.stagger * turn;
-        Some(at.max(seen.retry_at))
+        Some(at.max(self.view.shard(shard).retry_at))
+    }
+
+    /// The number of turns that this replica waits. Members that know the term of a deleted Lease come first, so that the
+    /// next term follows it.
+    fn turn_to_take(&self, shard: ShardId, vacancy: Vacancy, placement: &Placement) -> Option<usize> {
+        if vacancy.adoption == Adoption::Recreated {
+            return Some(0);
+        }
+        let turn = placement.adoption_turn(shard, &self.config.pod_uid)?;
+        let is_gone = vacancy.adoption == Adoption::Crashed && self.view.lease(shard).is_none();
+        let is_term_unknown = is_gone && self.view.last_term(shard) == Term(0);
+        Some(if is_term_unknown {
+            turn + placement.n_members()
+        } else {
+            turn
+        })
     }
 
     /// Whether this replica may take a shard. It takes none that is in quarantine while it leads others that another
@@ -157,9 +193,9 @@ impl Election {
         !is_quarantined(shard) || !leads_others() || !self.has_other_taker()
     }
 
-    /// Whether a quarantined shard waits for its crashed leader: its Pod exists and may restart. So one member crashes
-    /// again and again, and not all of them in turn. If all shards are in quarantine, there are no others to protect.
-    fn may_return(&self, shard: ShardId, vacancy: Vacancy) -> bool {
+    /// Whether a quarantined shard waits until the Pod of its crashed leader restarts. So one member crashes again and
+    /// again, and not all of them in turn. If all shards are in quarantine, there are no others to protect.
+    fn waits_for_restart(&self, shard: ShardId, vacancy: Vacancy) -> bool {
         let leader = self.view.lease(shard).filter(|lease| lease.is_quarantined());
         let leader = leader.and_then(|lease| self.view.member(&lease.holder.member()?.pod_uid));
         let is_evicted = leader.is_some_and(|leader| leader.holder == Holder::Nobody);
@@ -167,22 +203,21 @@ impl Election {
         vacancy.adoption == Adoption::Crashed && is_evicted && all.any(|(_, lease)| !lease.is_quarantined())
     }
 
-    /// The term after a shard's last one. If the shard's Lease is gone, its last term may be unknown. Terms then
-    /// continue at the seconds of the clock, and no shard changes its leader often enough to overtake them. If the
-    /// clock is behind the last known term of the shard, or of any shard if that one is unknown, terms continue far
-    /// above it.
+    /// The term after a shard's last one. A shard without a Lease may have had terms that this replica does not know.
     fn next_term(&self, shard: ShardId, adoption: Adoption) -> Term {
         let last = match self.view.lease(shard) {
             Some(lease) => lease.term,
             None if adoption == Adoption::First => Term(0),
-            None => self.unseen_term(self.view.last_term(shard)),
+            None => self.term_after_deletion(self.view.last_term(shard)),
         };
         Term(last.0 + 1)
     }
 
-    fn unseen_term(&self, last: Term) -> Term {
-        let last = if last > Term(0) {
-            last
+    /// After a deletion: the seconds since 2025. If these are not above the last known term of the shard, or of any shard
+    /// if that one is unknown, the next multiple of 1,000. No shard changes its leader often enough to overtake them.
+    fn term_after_deletion(&self, last_of_shard: Term) -> Term {
+        let last = if last_of_shard > Term(0) {
+            last_of_shard
         } else {
             self.view.last_term_of_any()
         };
@@ -260,7 +295,7 @@ impl Election {
                 self.wake_at(at);
             } else if !busy.contains(shard) {
                 let write = LeaseWrite::to(LeaseKey::Shard(shard)).annotate(annotation::CRASHES, None::<&str>);
-                self.send(Purpose::Other, write, now);
+                self.send(Purpose::ResetCrashes, write, now);
             }
         }
     }

@@ -94,6 +94,6 @@ impl Election {
         }
         let write = LeaseWrite::without_holder(LeaseKey::Member(victim.into()))
             .annotate(annotation::EVICTED_BY, Some(self.identity.to_string()));
-        self.send(Purpose::Other, write, now);
+        self.send(Purpose::Evict, write, now);
     }
 }

@@ -14,24 +14,23 @@ use super::{
     led_shard::{Handover, LedShard},
 };
 use crate::{
-    coordination::{Acceptance, LeaseWrite, MemberLease, Plan, annotation},
+    coordination::{Acceptance, HandoverPlan, LeaseWrite, MemberLease, annotation},
     shard::{BootInstant, ResourceVersions, SealOrder, ShardCommand, ShardId, ShardSet, ShardTerm, Term},
 };
 
-/// Maximum number of shards that a staying member hands over at a time, to reduce its number of shards.
+/// Maximum number of shards that a staying member hands over at a time, to even out the shares.
 const REBALANCED_MAX: usize = 8;
 
-/// The longest that a shard acts after a drain began, or after the order to seal it. Unanswered requests and unstored
-/// statuses are then left to the next leader. A shard that is sealed at this limit has no leader while it waits for
-/// missing answers, two seconds at most. A longer limit would leave less of the grace period of a Pod, 30 seconds, for
-/// the later phases of the shutdown.
+/// How long a shard may stay closing, from the drain or from the order to seal it. Unanswered requests and unstored
+/// statuses are then left to the next leader. A longer limit would leave less of the grace period of a Pod, 30 seconds,
+/// for the later phases of the shutdown.
 pub const CLOSE_MAX: Duration = Duration::from_secs(9);
 
 /// How long a leaving replica waits for the next leader to load a shard.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How long a staying replica waits for the next leader to load a shard. It leads the shard meanwhile, and lists take
-/// long in a large cluster.
+/// How long a staying replica waits for the next leader to load a shard. The replica leads the shard meanwhile, and a
+/// list takes long in a large cluster.
 const REBALANCE_LOAD_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Maximum number of members to which a leaving replica offers a shard. If two are slow, for example because
@@ -40,12 +39,12 @@ const OFFERS_MAX: usize = 2;
 
 impl Election {
     /// The handovers that this replica announces in its member Lease: every led shard with a next leader.
-    pub(super) fn plan(&self) -> Plan {
+    pub(super) fn plan(&self) -> HandoverPlan {
         let entries = self
             .led_shards
             .iter()
             .filter_map(|(shard, led_shard)| Some((*shard, led_shard.next_leader()?.into())));
-        Plan(entries.collect())
+        HandoverPlan(entries.collect())
     }
 
     /// Whether this replica drains and has nothing left to hand over: every led shard is sealed without a next leader,
@@ -79,9 +78,9 @@ impl Election {
 
     /// Records whether this replica trusts its clock. When it stops doing so, shards that are being sealed close at
     /// once, since no more requests are sent for them.
-    pub(super) fn set_willing(&mut self, is_willing: bool, now: BootInstant) {
-        let is_alarm = self.is_willing && !is_willing;
-        self.is_willing = is_willing;
+    pub(super) fn set_clock_trusted(&mut self, is_clock_trusted: bool, now: BootInstant) {
+        let is_alarm = self.is_clock_trusted && !is_clock_trusted;
+        self.is_clock_trusted = is_clock_trusted;
         if is_alarm {
             self.seal_again(|handover| matches!(handover, Handover::Closing { .. }), now);
         }
@@ -128,8 +127,8 @@ impl Election {
         }
     }
 
-    /// The shards that may be offered now: all shards of a leaving replica, otherwise those that it took, or offered in
-    /// vain, at least one settle window ago.
+    /// The shards that may be offered now. A leaving replica may offer every shard. A staying one offers a shard no earlier
+    /// than one settle window after it took it, or after an offer that was not accepted.
     fn movable_shards(&self, now: BootInstant) -> Vec<ShardId> {
         let is_leaving = self.is_leaving();
         self.led_where(|led_shard| !led_shard.is_moving() && (is_leaving || now >= led_shard.offer_after))
@@ -147,7 +146,7 @@ impl Election {
         let movable = self.movable_shards(now);
         let is_leaving = self.is_leaving();
         let has_reason = is_leaving || self.may_rebalance(now) || !self.view.quarantined().is_empty();
-        if movable.is_empty() || !has_reason || !self.live_members().any(|(pod_uid, _)| self.is_us(pod_uid)) {
+        if movable.is_empty() || !has_reason || !self.joined_members().any(|(pod_uid, _)| self.is_us(pod_uid)) {
             return;
         }
         let placement = self.place(false, now);
@@ -211,15 +210,15 @@ impl Election {
     /// The deadline of a shard that is ordered now to be sealed. A replica that does not trust its clock sends no
     /// requests, so there is nothing to wait for.
     fn close_by(&self, now: BootInstant) -> BootInstant {
-        if self.is_willing {
+        if self.is_clock_trusted {
             self.drain.unwrap_or(now) + CLOSE_MAX
         } else {
             now
         }
     }
 
-    /// Seals a shard that its next leader has loaded. If the next leader does not load it in time, a leaving replica
-    /// chooses another one or none; a staying one withdraws the offer.
+    /// Seals an offered shard when its next leader has loaded it. If the next leader does not load it in time, a leaving
+    /// replica offers it again or seals it, and a staying one withdraws the offer.
     fn follow_offer(&mut self, shard: ShardId, now: BootInstant) {
         let Some(Handover::Offered {
             next_leader,
@@ -229,23 +228,22 @@ impl Election {
         else {
             return;
         };
-        let patience = if self.is_leaving() {
+        let timeout = if self.is_leaving() {
             LOAD_TIMEOUT
         } else {
             REBALANCE_LOAD_TIMEOUT
         };
-        let late_at = *since + patience;
-        let lease = self.taker(next_leader);
+        let late_at = *since + timeout;
+        let taker = self.taker(next_leader);
         if !self.can_transfer() {
             // A member has another protocol version or other settings: release the shard instead.
             self.seal(shard, None, now);
-        } else if lease.is_some_and(|lease| lease.loaded.contains(shard)) {
+        } else if taker.is_some_and(|lease| lease.loaded.contains(shard)) {
             self.seal(shard, Some(next_leader.clone()), now);
-        } else if lease.is_some() && now < late_at {
+        } else if taker.is_some() && now < late_at {
             self.wake_at(late_at);
         } else if self.is_leaving() {
-            let mut passed_over = passed_over.clone();
-            passed_over.push(next_leader.clone());
+            let passed_over = [&passed_over[..], std::slice::from_ref(next_leader)].concat();
             let next_leader = (passed_over.len() < OFFERS_MAX)
                 .then(|| self.preferred_next_leader(shard, &passed_over, now))
                 .flatten();
@@ -321,25 +319,25 @@ impl Election {
         }
         .annotate(annotation::WRITTEN_THROUGH, Some(written_through.to_string()))
         .annotate(annotation::FIRED_THROUGH, fired_through);
-        self.send(Purpose::Other, write, now);
+        self.send(Purpose::Transfer, write, now);
     }
 
     /// The shards that other members have announced to this replica.
     fn announced_to_us(&self) -> ShardSet {
-        let donors = self.live_members().filter(|(pod_uid, _)| !self.is_us(pod_uid));
-        let announced = |(_, donor): (_, &MemberLease)| {
+        let others = self.joined_members().filter(|(pod_uid, _)| !self.is_us(pod_uid));
+        let announced = |(_, leader): (_, &MemberLease)| {
             let is_its_own = |shard: &ShardId| {
                 self.view
                     .lease(*shard)
-                    .is_some_and(|lease| lease.holder == donor.holder)
+                    .is_some_and(|lease| lease.holder == leader.holder)
             };
-            donor
+            leader
                 .plan
                 .shards_for(&self.config.pod_uid)
                 .filter(|shard| is_its_own(shard) && self.may_host(*shard))
                 .collect::<Vec<_>>()
         };
-        donors.flat_map(announced).collect()
+        others.flat_map(announced).collect()
     }
 
     /// Loads the shards that other members announce to this replica, and releases loaded shards that no member

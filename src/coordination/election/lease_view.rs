@@ -1,9 +1,8 @@
 //! The Leases as observed by this replica, and when it observed each change by its own clock.
 //!
 //! A change counts whichever way it arrives: by the watch, a list, or the answer to a request. A version older than the
-//! known one is ignored. There is one exception. The watch and lists report a Lease that lost its label as deleted,
-//! although it still exists, and the reported version may be later than that of the Lease. The answer to a request that
-//! was sent after such a deletion was observed therefore counts in any version.
+//! known one is ignored, except that the answer to a request that was sent after an observed deletion counts in any
+//! version. The watch reports a Lease that lost its label as deleted, in a version that may be later than its own.
 //! Timestamps from other replicas' clocks are informational and are never compared with this replica's clock.
 
 use std::{

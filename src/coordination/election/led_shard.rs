@@ -92,32 +92,47 @@ impl Election {
         let may_begin = self.may_act(now) && self.is_synced;
         for shard in self.config.installation.shard_count.shards() {
             let lease = self.view.lease(shard);
-            let ours = lease.filter(|lease| lease.holder.is(&self.identity));
-            let ours = ours.map(|lease| lease.term);
-            if let Some(led_shard) = self.led_shards.get(&shard) {
-                let term = led_shard.term;
-                if ours == Some(term) {
-                    continue;
+            let has_other_holder = lease.is_some_and(|lease| !lease.holder.is(&self.identity));
+            let own_term = lease.filter(|_| !has_other_holder).map(|lease| lease.term);
+            let led_term = self.led_shards.get(&shard).map(|led_shard| led_shard.term);
+            match led_term {
+                Some(term) if own_term == Some(term) => continue,
+                Some(_) => self.stop(shard),
+                None if has_other_holder => {
+                    self.recreating.remove(shard);
                 }
-                let reason = led_shard.reason_to_stop(lease);
-                if reason == StopReason::LeaseDeleted {
-                    self.recreating.insert(shard);
-                }
-                self.led_shards.remove(&shard);
-                let shard_term = ShardTerm { shard, term };
-                self.effects.push(ElectionEffect::Stop { shard_term, reason });
-            } else if ours.is_none() && lease.is_some() {
-                self.recreating.remove(shard);
+                None => {}
             }
-            // A Lease that this replica found after its deletion may lack its label, so this replica writes it first.
-            let is_written = |term| self.taking.get(&shard).is_some_and(|(taken, _)| *taken == term);
-            if let Some(term) = ours
+            if let Some(term) = own_term
                 && may_begin
-                && (!self.recreating.contains(shard) || is_written(term))
+                && self.is_labelled(shard, term)
             {
                 self.begin(shard, term, now);
             }
         }
+    }
+
+    /// Ends the leadership of a shard whose Lease no longer names it.
+    fn stop(&mut self, shard: ShardId) {
+        let Some(led_shard) = self.led_shards.remove(&shard) else {
+            return;
+        };
+        let reason = led_shard.reason_to_stop(self.view.lease(shard));
+        if reason == StopReason::LeaseDeleted {
+            self.recreating.insert(shard);
+        }
+        let shard_term = ShardTerm {
+            shard,
+            term: led_shard.term,
+        };
+        self.effects.push(ElectionEffect::Stop { shard_term, reason });
+    }
+
+    /// Whether the Lease of a shard of this replica has its label. After a deletion, the Lease may exist without it. Then
+    /// this replica writes the label, in its next term, before it leads.
+    fn is_labelled(&self, shard: ShardId, term: Term) -> bool {
+        let is_written = || self.taking.get(&shard).is_some_and(|(taken, _)| *taken == term);
+        !self.recreating.contains(shard) || is_written()
     }
 
     fn begin(&mut self, shard: ShardId, term: Term, now: BootInstant) {

@@ -1,4 +1,4 @@
-//! The members among which shards are placed, the time since they last changed, and the placement.
+//! The members on which shards are placed, when they last changed, and the placement.
 
 use super::{Election, MemberIdentity};
 use crate::{
@@ -8,17 +8,17 @@ use crate::{
 
 /// The properties of a member that determine placement. When one of them changes, the settle window starts again.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Participant {
+struct MemberProperties {
     identity: MemberIdentity,
     revision: Box<str>,
-    accepts: bool,
+    takes_shards: bool,
     is_draining: bool,
 }
 
 /// The last observed members, since when they are unchanged, and the last ring.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Members {
-    participants: Vec<Participant>,
+    properties: Vec<MemberProperties>,
     unchanged_since: BootInstant,
     ring: Option<MemberRing>,
 }
@@ -26,7 +26,7 @@ pub(super) struct Members {
 impl Members {
     pub(super) fn new(now: BootInstant) -> Members {
         Members {
-            participants: Vec::new(),
+            properties: Vec::new(),
             unchanged_since: now,
             ring: None,
         }
@@ -46,17 +46,18 @@ impl Election {
         self.view.members().filter(|(pod_uid, _)| !self.is_us(pod_uid))
     }
 
-    /// The live members of this installation, ordered by pod uid, this replica included.
-    pub(super) fn live_members(&self) -> impl Iterator<Item = (&str, &MemberLease)> {
-        let is_live = |(_, lease): &(&str, &MemberLease)| {
+    /// The members of this installation that have neither left nor been evicted, ordered by pod uid, this replica
+    /// included. A member that died is one of them until it is evicted.
+    pub(super) fn joined_members(&self) -> impl Iterator<Item = (&str, &MemberLease)> {
+        let has_joined = |(_, lease): &(&str, &MemberLease)| {
             lease.holder.member().is_some() && lease.installation == self.own_installation
         };
-        self.view.members().filter(is_live)
+        self.view.members().filter(has_joined)
     }
 
-    /// The live members that take shards.
+    /// The joined members that take shards.
     pub(super) fn takers(&self) -> impl Iterator<Item = (&str, &MemberLease)> {
-        self.live_members().filter(|(_, lease)| lease.accepts())
+        self.joined_members().filter(|(_, lease)| lease.takes_shards())
     }
 
     /// The Lease of the member in a Pod, if that member takes shards.
@@ -72,20 +73,17 @@ impl Election {
 
     /// Records the members, and since when they are unchanged.
     pub(super) fn note_members(&mut self, now: BootInstant) {
-        let participant = |lease: &MemberLease| {
-            Some(Participant {
+        let properties_of = |(_, lease): (&str, &MemberLease)| {
+            Some(MemberProperties {
                 identity: lease.holder.member()?.clone(),
                 revision: lease.revision.clone(),
-                accepts: lease.accepts(),
+                takes_shards: lease.takes_shards(),
                 is_draining: lease.is_draining,
             })
         };
-        let participants: Vec<Participant> = self
-            .live_members()
-            .filter_map(|(_, lease)| participant(lease))
-            .collect();
-        if participants != self.members.participants {
-            self.members.participants = participants;
+        let properties: Vec<MemberProperties> = self.joined_members().filter_map(properties_of).collect();
+        if properties != self.members.properties {
+            self.members.properties = properties;
             self.members.unchanged_since = now;
         }
         let settled_at = self.settled_at();
@@ -103,23 +101,31 @@ impl Election {
     /// soon be undone: the members have not changed for the settle window, all members have the same revision (a
     /// rollout replaces those of the other revision), and no member is leaving.
     pub(super) fn may_rebalance(&self, now: BootInstant) -> bool {
-        let mut revisions = self.live_members().map(|(_, lease)| &lease.revision);
+        let mut revisions = self.joined_members().map(|(_, lease)| &lease.revision);
         let first = revisions.next();
         let is_one_revision = revisions.all(|other| Some(other) == first);
-        let is_anyone_leaving = self.is_draining() || self.live_members().any(|(_, lease)| lease.is_draining);
+        let is_anyone_leaving = self.is_draining() || self.joined_members().any(|(_, lease)| lease.is_draining);
         now >= self.settled_at() && is_one_revision && !is_anyone_leaving
     }
 
-    /// The placement of all shards in this replica's view; announced handovers count as done. In a new installation
-    /// only members that observed it empty may take shards, so only they are targets.
+    /// Places all shards by this replica's view. Its own requests for shards and all announced handovers count as done.
+    /// With `is_genesis`, only members that observed the installation empty are targets.
     pub(super) fn place(&mut self, is_genesis: bool, now: BootInstant) -> Placement {
         let count = self.config.installation.shard_count;
-        let pod_uids = self.live_members().map(|(pod_uid, _)| pod_uid.into()).collect();
+        let pod_uids = self.joined_members().map(|(pod_uid, _)| pod_uid.into()).collect();
         let ring = self.members.ring(pod_uids, count);
         let acceptances = self
-            .live_members()
+            .joined_members()
             .map(|(pod_uid, lease)| self.acceptance(pod_uid, lease, is_genesis));
-        let holders = count.shards().map(|shard| self.expected_holder(shard).map(Into::into));
+        let requested = self.requests.requested_shards();
+        let holder = |shard| {
+            if requested.contains(shard) {
+                Some(&*self.config.pod_uid)
+            } else {
+                self.expected_holder(shard)
+            }
+        };
+        let holders = count.shards().map(|shard| holder(shard).map(Into::into));
         Placement::desired(PlacementInputs {
             ring,
             acceptances: acceptances.collect(),
@@ -132,7 +138,7 @@ impl Election {
     /// Whether a member takes shards. This replica may know that it leaves before its Lease says so.
     fn acceptance(&self, pod_uid: &str, lease: &MemberLease, is_genesis: bool) -> Acceptance {
         let is_leaving = self.is_us(pod_uid) && self.is_leaving();
-        let is_too_late = is_genesis && !lease.is_genesis && lease.accepts();
+        let is_too_late = is_genesis && !lease.is_genesis && lease.takes_shards();
         if is_leaving || is_too_late {
             Acceptance::No
         } else {
@@ -140,12 +146,8 @@ impl Election {
         }
     }
 
-    /// The pod uid of a shard's holder, or of its announced next leader. This replica counts as holder of a shard that
-    /// it has requested.
+    /// The pod uid of a shard's holder, or of its announced next leader.
     fn expected_holder(&self, shard: ShardId) -> Option<&str> {
-        if self.requests.is_taking(shard) {
-            return Some(&self.config.pod_uid);
-        }
         let holder = self.view.lease(shard)?.holder.member()?;
         let lease = self.view.member(&holder.pod_uid)?;
         if !lease.holder.is(holder) {

@@ -10,19 +10,19 @@ use crate::{
     shard::{BootInstant, ShardSet},
 };
 
-/// The most renewals that are remembered because the watch has not delivered them or because they failed; more than are
-/// sent within a fence. A forgotten older one only costs a list.
+/// Maximum number of renewals that are remembered as unseen or as failed: more than are sent within a fence. To forget
+/// an older one only costs a list.
 const RENEWALS_MAX: usize = 16;
 
 /// The state of this replica's membership.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Membership {
+pub(super) enum MembershipState {
     /// Leases have not been listed in this incarnation.
     Listing,
     /// The member Lease is to be created or acquired.
     Joining {
         /// The instant at which the list was requested.
-        seen_from: BootInstant,
+        view_as_of: BootInstant,
         /// The earliest instant of the next attempt.
         retry_at: BootInstant,
     },
@@ -34,18 +34,24 @@ pub(super) enum Membership {
     Gone,
 }
 
-impl Membership {
+impl MembershipState {
     pub(super) fn active(&self) -> Option<&ActiveMembership> {
         match self {
-            Membership::Member(active) => Some(active),
-            Membership::Listing | Membership::Joining { .. } | Membership::Over | Membership::Gone => None,
+            MembershipState::Member(active) => Some(active),
+            MembershipState::Listing
+            | MembershipState::Joining { .. }
+            | MembershipState::Over
+            | MembershipState::Gone => None,
         }
     }
 
     pub(super) fn active_mut(&mut self) -> Option<&mut ActiveMembership> {
         match self {
-            Membership::Member(active) => Some(active),
-            Membership::Listing | Membership::Joining { .. } | Membership::Over | Membership::Gone => None,
+            MembershipState::Member(active) => Some(active),
+            MembershipState::Listing
+            | MembershipState::Joining { .. }
+            | MembershipState::Over
+            | MembershipState::Gone => None,
         }
     }
 }
@@ -67,10 +73,10 @@ struct Renewal {
 /// One incarnation as a member.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ActiveMembership {
-    /// The send time of the last renewal that succeeded.
-    renewed_from: BootInstant,
+    /// The instant at which the last renewal that succeeded was sent.
+    renewal_sent_at: BootInstant,
     /// The view contains everything that happened before this instant.
-    seen_from: BootInstant,
+    view_as_of: BootInstant,
     /// The number of the last renewal that was sent.
     number: u64,
     /// Renewals that may have succeeded and that the watch has not delivered.
@@ -87,15 +93,15 @@ pub(super) struct ActiveMembership {
     /// watch delivers every Lease in the order of the writes, so of two that differ only one can be established.
     pub(super) is_established: bool,
     /// The instant of the last [`ElectionEffect::ActUntil`], unless [`ElectionEffect::Fence`] followed it.
-    sent_until: Option<BootInstant>,
+    published_until: Option<BootInstant>,
 }
 
 impl ActiveMembership {
     /// An incarnation that begins with the successful write of its member Lease.
-    pub(super) fn new(sent_at: BootInstant, from: BootInstant, seen_from: BootInstant) -> ActiveMembership {
+    pub(super) fn new(sent_at: BootInstant, from: BootInstant, view_as_of: BootInstant) -> ActiveMembership {
         ActiveMembership {
-            renewed_from: from,
-            seen_from,
+            renewal_sent_at: from,
+            view_as_of,
             number: 1,
             unseen: VecDeque::from([Renewal { number: 1, sent_at }]),
             failed: VecDeque::new(),
@@ -104,7 +110,7 @@ impl ActiveMembership {
             retry_at: sent_at,
             listed_again_at: None,
             is_established: false,
-            sent_until: None,
+            published_until: None,
         }
     }
 
@@ -112,16 +118,16 @@ impl ActiveMembership {
     /// that the view contains if that is earlier.
     pub(super) fn act_until(&self, fence_after: Duration, guards: Guards) -> BootInstant {
         let from = if guards.fence_from_view {
-            self.renewed_from.min(self.seen_from)
+            self.renewal_sent_at.min(self.view_as_of)
         } else {
-            self.renewed_from
+            self.renewal_sent_at
         };
         from + fence_after
     }
 
-    /// Whether another process wrote the renewal in this replica's Lease. Such a renewal has a
-    /// number that this process did not write, and another time. If a user edits the number, the time stays the same.
-    fn is_of_twin(&mut self, lease: &MemberLease) -> bool {
+    /// Records the renewal in this replica's Lease, or detects that another process wrote it. Such a renewal has a number
+    /// that this process did not write, and another time. If a user edits the number, the time stays the same.
+    fn detect_twin(&mut self, lease: &MemberLease) -> bool {
         let may_be_ours = lease.renewal <= self.number && !self.failed.contains(&lease.renewal);
         if may_be_ours {
             self.renewed_at = lease.renewed_at;
@@ -144,9 +150,9 @@ impl ActiveMembership {
         push_bounded(&mut self.failed, number);
     }
 
-    /// Counts the fence from `from` after a renewal succeeded.
+    /// A renewal succeeded: the fence counts from `from`, the instant at which it was sent.
     pub(super) fn succeeded(&mut self, from: BootInstant) {
-        self.renewed_from = self.renewed_from.max(from);
+        self.renewal_sent_at = self.renewal_sent_at.max(from);
     }
 }
 
@@ -158,22 +164,22 @@ impl Election {
         }
         let requested_at = self.guards().fence_from(requested_at, now);
         match &mut self.membership {
-            Membership::Listing => {
-                self.membership = Membership::Joining {
-                    seen_from: requested_at,
+            MembershipState::Listing => {
+                self.membership = MembershipState::Joining {
+                    view_as_of: requested_at,
                     retry_at: now,
                 };
             }
-            Membership::Joining { seen_from, .. } => *seen_from = (*seen_from).max(requested_at),
-            Membership::Member(active) => active.seen_from = active.seen_from.max(requested_at),
-            Membership::Over | Membership::Gone => {}
+            MembershipState::Joining { view_as_of, .. } => *view_as_of = (*view_as_of).max(requested_at),
+            MembershipState::Member(active) => active.view_as_of = active.view_as_of.max(requested_at),
+            MembershipState::Over | MembershipState::Gone => {}
         }
     }
 
     pub(super) fn rejoined(&mut self, incarnation: Incarnation) {
-        if self.membership == Membership::Over {
+        if self.membership == MembershipState::Over {
             self.identity.incarnation = incarnation;
-            self.membership = Membership::Listing;
+            self.membership = MembershipState::Listing;
             self.view.trusted_since = None;
             self.effects.push(ElectionEffect::Relist);
         }
@@ -185,15 +191,15 @@ impl Election {
             return;
         }
         let lease = MemberLease::read(record, self.config.installation.shard_count);
-        let (number, accepts) = (lease.renewal, lease.accepts());
+        let (number, accepts) = (lease.renewal, lease.takes_shards());
         let (is_first, guards) = (!self.sees_another_active(), self.guards());
         if let Some(active) = self.membership.active_mut()
             && let Some(renewal) = active.unseen.iter().find(|renewal| renewal.number == number).copied()
         {
             active.unseen.retain(|renewal| renewal.number > number);
             let from = guards.fence_from(renewal.sent_at, now);
-            active.seen_from = active.seen_from.max(from);
-            active.renewed_from = active.renewed_from.max(from);
+            active.view_as_of = active.view_as_of.max(from);
+            active.renewal_sent_at = active.renewal_sent_at.max(from);
             active.is_established = accepts && (active.is_established || is_first);
         }
     }
@@ -214,16 +220,16 @@ impl Election {
         };
         match lease.holder.member() {
             Some(holder) if *holder == self.identity => {
-                if active.is_of_twin(lease) {
+                if active.detect_twin(lease) {
                     self.end(
-                        Membership::Gone,
+                        MembershipState::Gone,
                         ElectionEffect::Exit("another process renews the Lease in the same incarnation"),
                     );
                 }
             }
             Some(holder) if holder.pod_uid == self.identity.pod_uid => {
                 self.end(
-                    Membership::Gone,
+                    MembershipState::Gone,
                     ElectionEffect::Exit("a later process of the Pod holds the Lease"),
                 );
             }
@@ -234,14 +240,14 @@ impl Election {
     /// Ends the incarnation. Another one follows, unless this replica drains.
     pub(super) fn rejoin(&mut self, reason: &'static str) {
         if self.is_draining() {
-            self.end(Membership::Gone, ElectionEffect::Left);
+            self.end(MembershipState::Gone, ElectionEffect::Left);
         } else {
-            self.end(Membership::Over, ElectionEffect::Rejoin(reason));
+            self.end(MembershipState::Over, ElectionEffect::Rejoin(reason));
         }
     }
 
     /// Ends the incarnation. It holds no shards any more, even if Leases still name it.
-    pub(super) fn end(&mut self, membership: Membership, effect: ElectionEffect) {
+    pub(super) fn end(&mut self, membership: MembershipState, effect: ElectionEffect) {
         self.requests.forget_all();
         self.led_shards.clear();
         self.taking.clear();
@@ -256,27 +262,25 @@ impl Election {
         let age = self.config.timing.trusted_age();
         let is_recent = self
             .active()
-            .is_some_and(|active| now.since(active.renewed_from) <= age && now.since(active.seen_from) <= age);
+            .is_some_and(|active| now.since(active.renewal_sent_at) <= age && now.since(active.view_as_of) <= age);
         let view = &mut self.view;
         view.trusted_since = is_recent.then(|| view.trusted_since.unwrap_or(now));
     }
 
-    /// Joins, renews, moves the fence, and leaves.
+    /// Publishes the fence; then joins, renews or leaves, one request at a time.
     pub(super) fn maintain_membership(&mut self, now: BootInstant) {
-        self.emit_fence(now);
-        if self.is_draining()
-            && self.led_shards.is_empty()
-            && !matches!(self.membership, Membership::Member(_) | Membership::Gone)
-        {
-            self.end(Membership::Gone, ElectionEffect::Left);
+        self.publish_fence(now);
+        let is_member = matches!(self.membership, MembershipState::Member(_) | MembershipState::Gone);
+        if self.is_draining() && self.led_shards.is_empty() && !is_member {
+            self.end(MembershipState::Gone, ElectionEffect::Left);
         }
         if self.requests.is_busy(&self.own_key()) {
             return;
         }
         match &self.membership {
-            Membership::Joining { retry_at, .. } if *retry_at <= now => self.join(now),
-            Membership::Joining { retry_at, .. } => self.wake_at(*retry_at),
-            Membership::Member(active) => {
+            MembershipState::Joining { retry_at, .. } if *retry_at <= now => self.join(now),
+            MembershipState::Joining { retry_at, .. } => self.wake_at(*retry_at),
+            MembershipState::Member(active) => {
                 let is_urgent = self.has_news() || self.may_leave();
                 let at = if is_urgent { now } else { active.renew_at }.max(active.retry_at);
                 self.request_list(now);
@@ -288,39 +292,43 @@ impl Election {
                     self.renew(now);
                 }
             }
-            Membership::Listing | Membership::Over | Membership::Gone => {}
+            MembershipState::Listing | MembershipState::Over | MembershipState::Gone => {}
         }
     }
 
-    fn emit_fence(&mut self, now: BootInstant) {
+    /// Publishes the instant until which this replica acts, when it changes or has passed.
+    fn publish_fence(&mut self, now: BootInstant) {
         let (fence_after, guards) = (self.fence_after(), self.guards());
         let Some(active) = self.membership.active_mut() else {
             return;
         };
         let until = active.act_until(fence_after, guards);
         if now < until {
-            if active.sent_until.replace(until) != Some(until) {
+            if active.published_until.replace(until) != Some(until) {
                 self.effects.push(ElectionEffect::ActUntil(until));
             }
             self.wake_at(until);
-        } else if active.sent_until.take().is_some() {
+        } else if active.published_until.take().is_some() {
             self.effects.push(ElectionEffect::Fence);
         }
     }
 
     /// Requests a list if the watch does not deliver this replica's renewals, to update the view before the fence.
     fn request_list(&mut self, now: BootInstant) {
-        let patience = self.fence_after() / 2;
+        let age_max = self.fence_after() / 2;
         let timeout = self.config.timing.attempt_timeout;
         let Some(active) = self.membership.active_mut() else {
             return;
         };
-        let due =
-            (active.seen_from + patience).max(active.listed_again_at.map_or(now, |requested| requested + timeout));
-        if due <= now {
-            active.listed_again_at = Some(now);
-            self.effects.push(ElectionEffect::Relist);
+        let last_times_out_at = active
+            .listed_again_at
+            .map_or(now, |requested_at| requested_at + timeout);
+        let due_at = (active.view_as_of + age_max).max(last_times_out_at);
+        if due_at > now {
+            return self.wake_at(due_at);
         }
-        self.wake_at(if due <= now { now + timeout } else { due });
+        active.listed_again_at = Some(now);
+        self.effects.push(ElectionEffect::Relist);
+        self.wake_at(now + timeout);
     }
 }

@@ -1,6 +1,6 @@
 //! The reasons for which a replica takes no shards, among them disagreement with other members.
 
-use super::{Election, membership::Membership};
+use super::{Election, membership::MembershipState};
 use crate::{
     coordination::{Installation, MemberLease, MemberSettings},
     shard::BootInstant,
@@ -8,7 +8,7 @@ use crate::{
 
 /// The reason why this replica takes no shards.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-pub enum NotOwning {
+pub enum NoShardsReason {
     /// It has no member Lease yet, or has lost it.
     #[error("it is not a member yet")]
     NoMember,
@@ -22,9 +22,9 @@ pub enum NotOwning {
     /// next leader.
     #[error("its Lease does not announce yet that it takes shards")]
     NotAnnounced,
-    /// It is not willing to lead, for example because its clock is in doubt.
+    /// Its clock is in doubt.
     #[error("it must not lead at present")]
-    Unwilling,
+    ClockInDoubt,
     /// It drains.
     #[error("it is draining")]
     Draining,
@@ -67,54 +67,54 @@ pub enum NotOwning {
     },
 }
 
-impl NotOwning {
+impl NoShardsReason {
     /// Whether its configuration or version differs from that of other members, which requires an operator.
     pub fn is_disagreement(&self) -> bool {
         matches!(
             self,
-            NotOwning::InstallationDiffers { .. }
-                | NotOwning::ProtocolDiffers { .. }
-                | NotOwning::SettingsDiffer { .. }
+            NoShardsReason::InstallationDiffers { .. }
+                | NoShardsReason::ProtocolDiffers { .. }
+                | NoShardsReason::SettingsDiffer { .. }
         )
     }
 
     /// The name of the reason in metrics.
     pub fn name(&self) -> &'static str {
         match self {
-            NotOwning::NoMember => "no_member",
-            NotOwning::Fenced => "fenced",
-            NotOwning::NotSynced => "not_synced",
-            NotOwning::NotAnnounced => "not_announced",
-            NotOwning::Unwilling => "unwilling",
-            NotOwning::Draining => "draining",
-            NotOwning::InstallationUnknown => "installation_unknown",
-            NotOwning::InstallationDiffers { .. } => "installation_differs",
-            NotOwning::ProtocolDiffers { .. } => "protocol_differs",
-            NotOwning::SettingsDiffer { .. } => "settings_differ",
+            NoShardsReason::NoMember => "no_member",
+            NoShardsReason::Fenced => "fenced",
+            NoShardsReason::NotSynced => "not_synced",
+            NoShardsReason::NotAnnounced => "not_announced",
+            NoShardsReason::ClockInDoubt => "unwilling",
+            NoShardsReason::Draining => "draining",
+            NoShardsReason::InstallationUnknown => "installation_unknown",
+            NoShardsReason::InstallationDiffers { .. } => "installation_differs",
+            NoShardsReason::ProtocolDiffers { .. } => "protocol_differs",
+            NoShardsReason::SettingsDiffer { .. } => "settings_differ",
         }
     }
 }
 
 impl Election {
     /// The reason why this replica takes no shards; `None` if it does.
-    pub(super) fn not_owning(&self, now: BootInstant) -> Option<NotOwning> {
+    pub(super) fn no_shards_reason(&self, now: BootInstant) -> Option<NoShardsReason> {
         if let Some(disagreement) = self.disagreement() {
             return Some(disagreement);
         }
         if self.is_draining() {
-            Some(NotOwning::Draining)
-        } else if !self.is_willing {
-            Some(NotOwning::Unwilling)
-        } else if !matches!(self.membership, Membership::Member(_)) {
-            Some(NotOwning::NoMember)
+            Some(NoShardsReason::Draining)
+        } else if !self.is_clock_trusted {
+            Some(NoShardsReason::ClockInDoubt)
+        } else if !matches!(self.membership, MembershipState::Member(_)) {
+            Some(NoShardsReason::NoMember)
         } else if !self.may_act(now) {
-            Some(NotOwning::Fenced)
+            Some(NoShardsReason::Fenced)
         } else if !self.is_synced {
-            Some(NotOwning::NotSynced)
+            Some(NoShardsReason::NotSynced)
         } else if let Some(differ) = self.settings_differ() {
             Some(differ)
-        } else if !self.is_announced() {
-            Some(NotOwning::NotAnnounced)
+        } else if !self.is_taking_announced() {
+            Some(NoShardsReason::NotAnnounced)
         } else {
             None
         }
@@ -122,29 +122,29 @@ impl Election {
 
     /// Whether this replica's own watch has delivered the announcement that this replica takes shards. Then the
     /// watches of other members have delivered it too, or soon will.
-    fn is_announced(&self) -> bool {
-        self.own_lease().is_some_and(MemberLease::accepts)
+    fn is_taking_announced(&self) -> bool {
+        self.own_lease().is_some_and(MemberLease::takes_shards)
     }
 
     /// The disagreement of this replica with the installation, or with the members that take shards.
-    pub(super) fn disagreement(&self) -> Option<NotOwning> {
+    pub(super) fn disagreement(&self) -> Option<NoShardsReason> {
         if self.config.settings.is_alone() {
             return None;
         }
         let ours = &self.config.installation;
         let Some(theirs) = &self.installation else {
-            return Some(NotOwning::InstallationUnknown);
+            return Some(NoShardsReason::InstallationUnknown);
         };
         if theirs != ours {
             let (ours, theirs) = (ours.clone(), theirs.clone());
-            return Some(NotOwning::InstallationDiffers { ours, theirs });
+            return Some(NoShardsReason::InstallationDiffers { ours, theirs });
         }
         let ours = self.config.protocol;
         let others = self.takers().filter(|(pod_uid, _)| !self.is_us(pod_uid));
         let theirs = others.map(|(_, lease)| lease.protocol).find(|theirs| *theirs != ours)?;
         // Members that take shards continue, and a new member with another version waits. Of two members that joined
         // at once, the one with the newer version waits.
-        (!self.is_announced() || theirs < ours).then_some(NotOwning::ProtocolDiffers { ours, theirs })
+        (!self.is_taking_announced() || theirs < ours).then_some(NoShardsReason::ProtocolDiffers { ours, theirs })
     }
 
     /// The settings of other members that take shards and have different settings. A member whose version publishes
@@ -163,12 +163,12 @@ impl Election {
     /// The reason why this replica's settings prevent it from taking shards, if they do. A member that already takes
     /// shards continues, and a new member with other settings waits. Of two members that start at once, the member
     /// whose Lease was written first continues.
-    pub(super) fn settings_differ(&self) -> Option<NotOwning> {
+    pub(super) fn settings_differ(&self) -> Option<NoShardsReason> {
         if self.is_draining() || self.is_established() {
             return None;
         }
         let theirs = self.other_settings().min_by_key(ToString::to_string)?;
-        Some(NotOwning::SettingsDiffer {
+        Some(NoShardsReason::SettingsDiffer {
             ours: self.config.settings.clone(),
             theirs: theirs.clone(),
         })
@@ -181,9 +181,11 @@ impl Election {
 }
 
 /// Whether a member starts Jobs or soon will. A replica with `--alone` uses no shard Leases, so nothing else prevents it
-/// and another member from acting on the same CronJob. If one of the two runs alone, a member that takes no shards also
-/// counts: a draining member until it has left, and any other while it leads shards.
+/// and another member from acting on the same CronJob. So with `is_any_alone`, these members count too:
+///
+/// - a draining member, until it has left,
+/// - a member that takes no shards, while it leads some.
 fn is_active(lease: &MemberLease, is_any_alone: bool) -> bool {
     let may_lead = is_any_alone && (lease.is_draining || lease.leads_shards);
-    lease.holder.member().is_some() && (lease.accepts() || may_lead)
+    lease.holder.member().is_some() && (lease.takes_shards() || may_lead)
 }

@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 
 use super::{
     Election, LeaseKey, Purpose,
-    membership::{ActiveMembership, Membership},
+    membership::{ActiveMembership, MembershipState},
 };
 use crate::{
     coordination::{Acceptance, JobsLabelled, LeaseRecord, LeaseWrite, MemberLease, MemberSettings, annotation},
@@ -35,7 +35,7 @@ impl Election {
         let Some(published) = self.own_lease() else {
             return false;
         };
-        (self.own_acceptance() == Acceptance::Now) != published.accepts()
+        (self.own_acceptance() == Acceptance::Now) != published.takes_shards()
             || self.is_draining() != published.is_draining
             || self
                 .plan()
@@ -124,11 +124,11 @@ impl Election {
     }
 
     pub(super) fn joined(&mut self, record: &LeaseRecord, sent_at: BootInstant, now: BootInstant) {
-        if let Membership::Joining { seen_from, .. } = self.membership {
+        if let MembershipState::Joining { view_as_of, .. } = self.membership {
             let from = self.guards().fence_from(sent_at, now);
-            let mut active = ActiveMembership::new(sent_at, from, seen_from);
+            let mut active = ActiveMembership::new(sent_at, from, view_as_of);
             active.renew_at = sent_at + self.config.timing.renew_interval;
-            self.membership = Membership::Member(Box::new(active));
+            self.membership = MembershipState::Member(Box::new(active));
             // The watch may have delivered the Lease before the response.
             if self.view.has_observed(record.resource_version) {
                 self.observe_own_renewal(record, now);
@@ -157,12 +157,12 @@ impl Election {
     pub(super) fn retry_own_write(&mut self, now: BootInstant) {
         let soon = now + self.config.timing.renew_interval / 4;
         match &mut self.membership {
-            Membership::Joining { retry_at, .. } => *retry_at = soon,
-            Membership::Member(active) => {
+            MembershipState::Joining { retry_at, .. } => *retry_at = soon,
+            MembershipState::Member(active) => {
                 active.renew_at = active.renew_at.min(soon);
                 active.retry_at = soon;
             }
-            Membership::Listing | Membership::Over | Membership::Gone => {}
+            MembershipState::Listing | MembershipState::Over | MembershipState::Gone => {}
         }
     }
 }

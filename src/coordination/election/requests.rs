@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use super::{Election, membership::Membership};
+use super::{Election, membership::MembershipState};
 use crate::{
     coordination::{ElectionEffect, LeaseAnswer, LeaseKey, LeaseRecord, LeaseWrite, RequestId},
     shard::{BootInstant, ResourceVersion, ShardId, ShardSet},
@@ -19,8 +19,12 @@ pub(super) enum Purpose {
     Leave,
     /// Acquire a shard.
     Take,
-    /// Another write: transfer a shard, reset its crash count, or evict a member.
-    Other,
+    /// Transfer a shard to its next leader, or to no holder.
+    Transfer,
+    /// Reset the crash count of a shard.
+    ResetCrashes,
+    /// Evict a member.
+    Evict,
     /// Read a Lease whose last write failed or has no known outcome.
     Read,
     /// Read the Lease of a silent member, to evict the member if the version is still the last observed one.
@@ -33,6 +37,15 @@ pub(super) struct Pending {
     pub(super) key: LeaseKey,
     pub(super) purpose: Purpose,
     pub(super) sent_at: BootInstant,
+}
+
+impl Pending {
+    fn shard(&self) -> Option<ShardId> {
+        match self.key {
+            LeaseKey::Shard(shard) => Some(shard),
+            LeaseKey::Member(_) => None,
+        }
+    }
 }
 
 /// All requests in flight; at most one for each Lease.
@@ -69,19 +82,15 @@ impl Requests {
         self.pending.values().any(|pending| pending.key == *key)
     }
 
-    /// Whether a request to acquire this shard is in flight.
-    pub(super) fn is_taking(&self, shard: ShardId) -> bool {
-        let mut pending = self.pending.values();
-        pending.any(|pending| pending.purpose == Purpose::Take && pending.key == LeaseKey::Shard(shard))
-    }
-
     /// The shards with requests in flight.
     pub(super) fn busy_shards(&self) -> ShardSet {
-        let shard = |pending: &Pending| match pending.key {
-            LeaseKey::Shard(shard) => Some(shard),
-            LeaseKey::Member(_) => None,
-        };
-        self.pending.values().filter_map(shard).collect()
+        self.pending.values().filter_map(Pending::shard).collect()
+    }
+
+    /// The shards with requests in flight to acquire them.
+    pub(super) fn requested_shards(&self) -> ShardSet {
+        let takes = self.pending.values().filter(|pending| pending.purpose == Purpose::Take);
+        takes.filter_map(Pending::shard).collect()
     }
 
     /// Forgets all requests; later responses belong to a former incarnation.
@@ -141,12 +150,15 @@ impl Election {
         match (pending.purpose, &pending.key) {
             (Purpose::Join, _) => self.joined(record, pending.sent_at, now),
             (Purpose::Renew { .. }, _) => self.renewed(pending.sent_at, now),
-            (Purpose::Leave, _) => self.end(Membership::Gone, ElectionEffect::Left),
+            (Purpose::Leave, _) => self.end(MembershipState::Gone, ElectionEffect::Left),
             (Purpose::Read, key) => self.renew_soon_after_reading(key, now),
             (Purpose::ReadToEvict(version), LeaseKey::Member(victim)) if record.resource_version == version => {
                 self.evict(victim, now);
             }
-            (Purpose::Take | Purpose::Other | Purpose::ReadToEvict(_), _) => {}
+            (
+                Purpose::Take | Purpose::Transfer | Purpose::ResetCrashes | Purpose::Evict | Purpose::ReadToEvict(_),
+                _,
+            ) => {}
         }
     }
 

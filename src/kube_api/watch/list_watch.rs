@@ -42,7 +42,7 @@ use crate::{
         watch::{
             cron_job_cache::CronJobCache,
             delivered_versions::DeliveredVersion,
-            selection::{Collection, Freshness, Pager, SelectedBy, Selector, is_refusal},
+            selection::{Collection, Freshness, Pager, SelectedBy, Selector, is_selector_rejected},
         },
     },
     shard::{
@@ -173,7 +173,7 @@ impl<K: Kind> ListWatch<K> {
                 Ok(version) => version,
                 Err(error) => return self.fail("list", &error, WatchStep::Begin),
             };
-            if self.is_older_history(version) {
+            if self.restart_if_history_is_older(version) {
                 return;
             }
             self.delivered_version.advance_to(version);
@@ -208,7 +208,7 @@ impl<K: Kind> ListWatch<K> {
             Ok(page) => page,
             Err(error) => return self.fail("list", &error, WatchStep::Begin),
         };
-        if self.is_older_history(page.version) {
+        if self.restart_if_history_is_older(page.version) {
             return;
         }
         if pages.selector.shards.is_some() {
@@ -264,7 +264,7 @@ impl<K: Kind> ListWatch<K> {
                 }
             }
             Err(error) => {
-                if is_refusal(&error) {
+                if is_selector_rejected(&error) {
                     self.selected_by = SelectedBy::Replica;
                 }
                 let next = self.interrupted(through);

@@ -131,7 +131,7 @@ impl Pager {
         let selected = match self.request_page(&params, requested).await {
             Ok(List { metadata, .. }) if metadata.is_of_others_than(requested) => None,
             Ok(list) => Some(list),
-            Err(error) if requested.is_some() && is_refusal(&error) => None,
+            Err(error) if requested.is_some() && is_selector_rejected(&error) => None,
             Err(error) => return Err(error),
         };
         let (list, selected_by) = match selected {
@@ -244,7 +244,7 @@ fn of_shards(mut request: http::Request<Vec<u8>>, shards: Option<&str>) -> kube:
 }
 
 /// Whether a server that supports `shardSelector` refused this one.
-pub(super) fn is_refusal(error: &kube::Error) -> bool {
+pub(super) fn is_selector_rejected(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.message.starts_with(REFUSAL))
 }
 

@@ -36,7 +36,7 @@ impl Register<'_> {
     pub(super) fn election_figures(&self, figures: &ElectionFigures) {
         let overview = &figures.overview;
         let takes_no_shards = self.gauges(&table::TAKES_NO_SHARDS);
-        if let Some(reason) = &overview.not_owning {
+        if let Some(reason) = &overview.no_shards_reason {
             takes_no_shards.with_label_values(&[reason.name()]).set(1);
         }
         self.set_gauge(&table::SHARDS_UNOWNED, overview.vacant.len());

@@ -1,6 +1,6 @@
 //! A model check of the protocol with the production `Election`, one shard, time in whole seconds, and faults at every
-//! point that a budget allows. It proves that two concurrent leaders are unreachable and that each guard is needed:
-//! with a guard disabled, the check finds a counterexample.
+//! point that a budget allows. It shows that two concurrent leaders are unreachable. With a guard disabled, it finds a
+//! counterexample. The guard against a view that is behind an answer has another test, `stale_view`.
 //!
 //! A step is a second: timers run, then all messages in flight arrive, one replica's first. The requests, responses and
 //! watch of a replica can each be stalled and released. A replica can be frozen, restarted or drained, and Leases can

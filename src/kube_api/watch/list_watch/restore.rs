@@ -28,7 +28,7 @@ impl<K: Kind> ListWatch<K> {
     /// Opens a watch after a request for the current version.
     pub(super) async fn resume(&mut self, through: ResourceVersion) {
         match self.probe().await {
-            Ok(version) if self.is_older_history(version) => {}
+            Ok(version) if self.restart_if_history_is_older(version) => {}
             Ok(_) => self.open(through).await,
             Err(error) => self.fail("list", &error, WatchStep::Resume { through }),
         }
@@ -42,7 +42,7 @@ impl<K: Kind> ListWatch<K> {
     /// Whether the current version, from the quorum of etcd, belongs to an older history than this watch, or than the
     /// cache, which a second watch may have advanced. If so, reports it and begins again after a pause. The controller
     /// ends its session meanwhile.
-    pub(super) fn is_older_history(&mut self, current: ResourceVersion) -> bool {
+    pub(super) fn restart_if_history_is_older(&mut self, current: ResourceVersion) -> bool {
         // An answer without a version, which no API server gives, proves nothing.
         let cache = self.kind.cache();
         let cached = cache.and_then(CronJobCache::version).unwrap_or_default();

@@ -108,7 +108,7 @@ fn f_22_replica_with_another_shard_count_owns_no_shard() {
         fleet.start("odd");
         fleet.at(2, 20.0).await;
         assert_eq!(fleet.shares()["odd"], 0);
-        let reason = fleet.inspect("odd", |process| process.figures().unwrap().overview.not_owning);
+        let reason = fleet.inspect("odd", |process| process.figures().unwrap().overview.no_shards_reason);
         let reason = reason.unwrap().to_string();
         assert!(reason.contains("configured with 64/fnv1a64-uid-10"), "{reason}");
         assert!(super::moves(fleet, before).is_empty());

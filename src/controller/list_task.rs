@@ -24,9 +24,9 @@ use crate::{
         ordered_watch::{OrderedReceiver, OrderedSender},
         retry::{LIST_PAUSES, Retry},
         watch::{
+            collection::{Freshness, Page, SelectedBy},
             delivered_versions::{DeliveredVersion, DeliveredVersions},
-            lists::{ListError, ListSource, PART_SIZE_MAX, Page},
-            selection::{Freshness, SelectedBy},
+            lists::{ListError, ListSource, PART_SIZE_MAX},
         },
     },
     shard::{BootInstant, Input, ListOrder, ResourceVersion, ResourceVersions, Scope, ShardCount, ShardSet},
@@ -179,7 +179,7 @@ impl ListTask {
     async fn forward(
         &self,
         shards: &ShardSet,
-        pages: impl Stream<Item = Result<Page, ListError>> + Send,
+        pages: impl Stream<Item = Result<Page<Input>, ListError>> + Send,
     ) -> Result<Forwarded, ListError> {
         let mut pages = pin!(pages);
         let mut listed = Forwarded {
@@ -191,14 +191,14 @@ impl ListTask {
             let mut page = page?;
             listed.version = page.version;
             listed.selected_by = listed.selected_by.and(page.selected_by);
-            listed.n_found += page.found.len();
+            listed.n_found += page.items.len();
             self.selection.passed_over.inc_by(page.n_passed_over);
-            page.found.retain(|found| {
+            page.items.retain(|found| {
                 found
                     .cron_job()
                     .is_some_and(|cron_job| shards.contains(self.count.shard_of(cron_job)))
             });
-            let mut found = page.found.into_iter();
+            let mut found = page.items.into_iter();
             loop {
                 let part: Vec<Input> = found.by_ref().take(PART_SIZE_MAX).collect();
                 if part.is_empty() {

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use super::event_task::EventQueue;
 use crate::{
-    kube_api::{DecodeError, WatchItem, ordered_watch::OrderedSender, watch::selection::SelectedBy},
+    kube_api::{DecodeError, WatchItem, ordered_watch::OrderedSender, watch::collection::SelectedBy},
     shard::{CronJobEvent, CronJobIdentity, EventReason, Input, ResourceVersion, input::WatchStage},
     telemetry::metrics::{SelectionMetrics, WatchHealth, WatchMetrics},
 };

@@ -4,6 +4,7 @@
 //! nothing, since its former state no longer holds; a Job keeps its former state, since no other run may start beside
 //! it.
 
+pub mod collection;
 mod compressed_cron_job;
 pub mod cron_job_cache;
 pub mod delivered_versions;
@@ -12,7 +13,6 @@ mod kinds;
 mod list_watch;
 pub mod lists;
 mod observed;
-pub mod selection;
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use kube::Client;
 
 use self::{
     delivered_versions::{DeliveredVersion, DeliveredVersions},
-    kinds::{CronJobs, Jobs, Selection},
+    kinds::{CronJobs, Jobs, ShardFilter},
     list_watch::list_and_watch,
 };
 pub use self::{fenced::ended_by_fences, observed::observed};
@@ -29,7 +29,7 @@ use crate::{
     kube_api::{
         objects::decode::{DecodeError, Decoder},
         ordered_watch::{OrderedReceiver, OrderedSender},
-        watch::selection::SelectedBy,
+        watch::collection::SelectedBy,
     },
     shard::{CronJobIdentity, Input, ResourceVersion, Scope, ShardCount, ShardSet},
 };
@@ -56,7 +56,7 @@ pub enum WatchItem {
     CacheFull,
     /// The API server returned to an older history, as after a restore of etcd.
     HistoryWentBack {
-        /// The newest version that this watch has known.
+        /// The latest version that this watch has known.
         newest: ResourceVersion,
         /// The current version.
         current: ResourceVersion,
@@ -98,11 +98,11 @@ pub fn cron_jobs(
 
 /// Lists and watches the Jobs of a scope: all, or those with the label of some shards. Never ends.
 pub fn jobs(client: Client, scope: Scope, shards: Option<WatchedShards>) -> impl Stream<Item = WatchItem> + Send {
-    let (selection, wanted, delivered) = match shards {
-        None => (Selection::All, every_shard(), DeliveredVersion::default()),
-        Some(WatchedShards { wanted, delivered }) => (Selection::ByLabel(delivered.count), wanted, delivered.jobs),
+    let (filter, wanted, delivered) = match shards {
+        None => (ShardFilter::All, every_shard(), DeliveredVersion::default()),
+        Some(WatchedShards { wanted, delivered }) => (ShardFilter::ByLabel(delivered.count), wanted, delivered.jobs),
     };
-    list_and_watch(client, scope, Jobs(selection), wanted, delivered, None)
+    list_and_watch(client, scope, Jobs(filter), wanted, delivered, None)
 }
 
 /// Lists and watches the Jobs of a scope that have no label of any shard, or watches them from a version. After every
@@ -115,7 +115,7 @@ pub fn unlabelled_jobs(
     from: Option<ResourceVersion>,
     watch_secs: Option<u32>,
 ) -> impl Stream<Item = WatchItem> + Send {
-    let jobs = Jobs(Selection::Unlabelled { count, watch_secs });
+    let jobs = Jobs(ShardFilter::Unlabelled { count, watch_secs });
     list_and_watch(client, scope, jobs, every_shard(), DeliveredVersion::default(), from)
 }
 

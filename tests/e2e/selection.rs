@@ -8,10 +8,10 @@ use cronwheel::{
         ordered_watch::OrderedSender,
         watch::{
             self, WatchedShards,
+            collection::{Freshness, SelectedBy},
             cron_job_cache::CACHE_BYTES_MAX,
             delivered_versions::DeliveredVersions,
             lists::{ListSource, list_cron_jobs},
-            selection::{Freshness, SelectedBy},
         },
         watch_client,
     },
@@ -146,7 +146,7 @@ async fn lists_are_selected(client: &Client, cron_jobs: &[(String, Uid)], expect
         let pages = list_cron_jobs(source, decoder(count), count, shards);
         let pages: Vec<_> = pages.try_collect().await.expect("a list");
         let wanted = cron_jobs.iter().filter(|(_, uid)| shards.contains(count.shard_of(uid)));
-        let n_found: usize = pages.iter().map(|page| page.found.len()).sum();
+        let n_found: usize = pages.iter().map(|page| page.items.len()).sum();
         assert_eq!(n_found, wanted.count(), "{count:?}");
         assert!(
             pages.iter().all(|page| page.selected_by == expected),

@@ -5,9 +5,9 @@ use super::ListTask;
 use crate::{
     coordination::JobsLabelled,
     kube_api::watch::{
+        collection::Freshness,
         delivered_versions::DeliveredVersions,
         lists::{ListError, ListSource, list_jobs},
-        selection::Freshness,
     },
     shard::{ListOrder, ResourceVersion},
 };

@@ -49,7 +49,7 @@ pub struct DeliveredVersion(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    through: AtomicU64,
+    version: AtomicU64,
     /// Whether a list of some shards omitted this scope.
     is_list_requested: AtomicBool,
 }
@@ -57,19 +57,19 @@ struct Shared {
 impl DeliveredVersion {
     /// Returns the version; `None` until the first version of the watch is known.
     pub fn get(&self) -> Option<ResourceVersion> {
-        Some(ResourceVersion(self.0.through.load(Ordering::SeqCst))).filter(|version| *version > ResourceVersion(0))
+        Some(ResourceVersion(self.0.version.load(Ordering::SeqCst))).filter(|version| *version > ResourceVersion(0))
     }
 
     /// Advances the version. A reopened watch replays the past, so the version never decreases.
     pub(super) fn advance_to(&self, version: ResourceVersion) {
-        self.0.through.fetch_max(version.0, Ordering::SeqCst);
+        self.0.version.fetch_max(version.0, Ordering::SeqCst);
     }
 
-    /// Resets the version: the watch lost its place, and delivers only events later than any version that was read
-    /// before.
+    /// Resets the version: the watch lost its place. Events between may be missing, so a version read earlier is no longer
+    /// valid.
     pub(super) fn reset(&self) {
         self.0.is_list_requested.store(false, Ordering::SeqCst);
-        self.0.through.store(0, Ordering::SeqCst);
+        self.0.version.store(0, Ordering::SeqCst);
     }
 
     /// Requests a list from the watch, because a list of some shards omitted this scope.

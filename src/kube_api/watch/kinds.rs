@@ -8,7 +8,7 @@ use crate::{
         objects::decode::{
             Content, CronJobText, Decoder, JobContent, Received, ReceivedCronJob, ReceivedJob, UndecodableCronJob,
         },
-        watch::{cron_job_cache::CronJobCache, selection::Selector},
+        watch::{collection::Selector, cron_job_cache::CronJobCache},
     },
     shard::{Input, ShardCount, ShardSet, Uid, WatchedResource},
 };
@@ -19,8 +19,8 @@ pub(super) trait Kind: Send + 'static {
 
     const RESOURCE: WatchedResource;
 
-    /// The selection of the objects.
-    fn selection(&self) -> Selection;
+    /// Which objects are wanted.
+    fn shard_filter(&self) -> ShardFilter;
 
     /// The cache of everything that a watch of all shards receives, if there is one.
     fn cache(&self) -> Option<&CronJobCache> {
@@ -39,47 +39,47 @@ pub(super) trait Kind: Send + 'static {
     fn deleted(&self, uid: Uid) -> Input;
 }
 
-/// How objects of other shards are left out.
+/// Which objects are wanted, and how the API server is asked to leave out those of other shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Selection {
+pub(super) enum ShardFilter {
     /// All objects are wanted.
     All,
     /// The objects without a label of any shard are wanted, and no list runs beside the watch. It announces the version
-    /// of every event and bookmark, as [`WatchStage::Watching`]. It ends every few seconds, so only the other watches of
-    /// the replica check after an interruption whether the API server still has the same history.
+    /// of every event and bookmark, as [`WatchStage::Watching`]. It reopens too often to check the history each time; the
+    /// other watches check it.
     ///
     /// [`WatchStage::Watching`]: crate::shard::input::WatchStage::Watching
     Unlabelled { count: ShardCount, watch_secs: Option<u32> },
-    /// The selection follows the wanted shards, and every API server supports it.
+    /// The objects of the wanted shards, by label. Every API server supports it.
     ByLabel(ShardCount),
-    /// The selection follows the wanted shards. An API server that does not support the selector sends everything, so
-    /// objects of other shards are passed over.
+    /// The objects of the wanted shards, by the hash of the uid. An API server that does not support this selector sends
+    /// everything, so objects of other shards are passed over.
     ByHash(ShardCount),
 }
 
-impl Selection {
-    /// Whether the selection never changes.
+impl ShardFilter {
+    /// Whether the wanted objects never change.
     pub(super) fn is_fixed(self) -> bool {
-        matches!(self, Selection::All | Selection::Unlabelled { .. })
+        matches!(self, ShardFilter::All | ShardFilter::Unlabelled { .. })
     }
 
     /// The duration of one watch request, in seconds; `None` leaves it to the API server.
     pub(super) fn watch_secs(self) -> Option<u32> {
         match self {
-            Selection::Unlabelled { watch_secs, .. } => watch_secs,
-            Selection::All | Selection::ByLabel(_) | Selection::ByHash(_) => None,
+            ShardFilter::Unlabelled { watch_secs, .. } => watch_secs,
+            ShardFilter::All | ShardFilter::ByLabel(_) | ShardFilter::ByHash(_) => None,
         }
     }
 
     /// Returns the selector of these shards.
     pub(super) fn selector(self, shards: &ShardSet) -> Selector {
         match self {
-            Selection::All => Selector::default(),
-            Selection::Unlabelled { count, .. } => Selector::by_label(format!("!{}", count.label_key())),
-            Selection::ByLabel(count) => count
+            ShardFilter::All => Selector::default(),
+            ShardFilter::Unlabelled { count, .. } => Selector::by_label(format!("!{}", count.label_key())),
+            ShardFilter::ByLabel(count) => count
                 .label_selector(shards)
                 .map_or_else(|| nothing(count), Selector::by_label),
-            Selection::ByHash(count) => count
+            ShardFilter::ByHash(count) => count
                 .shard_selector(shards)
                 .map_or_else(|| nothing(count), Selector::by_hash),
         }
@@ -89,8 +89,8 @@ impl Selection {
     /// select. It has no labels: to find an object that no label selector matches, a server might look at all.
     pub(super) fn probe(self) -> Selector {
         match self {
-            Selection::All | Selection::Unlabelled { .. } | Selection::ByLabel(_) => Selector::default(),
-            Selection::ByHash(count) => self.selector(&ShardSet::all(count)),
+            ShardFilter::All | ShardFilter::Unlabelled { .. } | ShardFilter::ByLabel(_) => Selector::default(),
+            ShardFilter::ByHash(count) => self.selector(&ShardSet::all(count)),
         }
     }
 }
@@ -113,9 +113,9 @@ impl Kind for CronJobs {
 
     const RESOURCE: WatchedResource = WatchedResource::CronJobs;
 
-    fn selection(&self) -> Selection {
+    fn shard_filter(&self) -> ShardFilter {
         let cache = self.cache.as_ref();
-        cache.map_or(Selection::All, |cache| Selection::ByHash(cache.count))
+        cache.map_or(ShardFilter::All, |cache| ShardFilter::ByHash(cache.count))
     }
 
     fn cache(&self) -> Option<&CronJobCache> {
@@ -143,14 +143,14 @@ impl Kind for CronJobs {
 }
 
 /// Jobs.
-pub(super) struct Jobs(pub(super) Selection);
+pub(super) struct Jobs(pub(super) ShardFilter);
 
 impl Kind for Jobs {
     type Content = JobContent;
 
     const RESOURCE: WatchedResource = WatchedResource::Jobs;
 
-    fn selection(&self) -> Selection {
+    fn shard_filter(&self) -> ShardFilter {
         self.0
     }
 
@@ -168,7 +168,7 @@ impl Kind for Jobs {
     }
 
     fn deleted(&self, uid: Uid) -> Input {
-        if self.0 == Selection::All {
+        if self.0 == ShardFilter::All {
             Input::JobDeleted(uid)
         } else {
             // The Job is gone, or its label changed.

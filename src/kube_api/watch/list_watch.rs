@@ -1,23 +1,23 @@
 //! Lists and watches CronJobs or Jobs. It lists page by page and watches from a version. It resumes an interrupted watch
 //! at its last version, and lists again if that version is too old (410) or after a [`restore`] of etcd.
 //!
-//! The watch selects the objects of the wanted shards. The wanted shards change, but the selector of `kube`'s watcher
-//! cannot.
+//! The watch selects the objects of the wanted shards, which change. The watcher of `kube` cannot change its selector.
 //!
-//! - When a shard is added, the watch is reopened at its current version with the new selection, and `list_task` lists
+//! - When a shard is added, the watch is reopened at its current version with the new selector, and `list_task` lists
 //!   the shard at `delivered_version` or later. The watch delivers every change after `delivered_version`, so the two
-//!   together miss none. For this the wanted shards are read before and after every event.
+//!   together miss none. For this, the watch publishes the version of an event before it reads the wanted shards.
 //! - While no shard is wanted, nothing is listed, and the watch begins at the requested version.
 //! - When a shard is removed, the open watch still delivers its objects, and they are ignored. The next watch leaves them
 //!   out. The API server ends a watch after five minutes at most.
-//! - The watch begins at a version that is requested before the list. The version of the list may be too new: a list of
-//!   an added shard may be older. A selection that never changes needs no such request.
+//! - The watch begins at a version that is requested before the list. The version of the list can be later than that of
+//!   a list of an added shard, and the watch would miss the changes between the two. If the wanted objects never
+//!   change, the watch begins at the version of its list.
 //!
 //! If the server does not select, the watch receives all objects and is not reopened. Objects of shards that are not
 //! wanted when they arrive are ignored. The request for the version also detects whether the server selects. It is sent
 //! before:
 //!
-//! - each list of a selection that can change,
+//! - each list, if the wanted objects can change,
 //! - each watch after an interruption, except a watch of the Jobs without a label,
 //! - each watch while the server does not select.
 
@@ -32,17 +32,17 @@ use kube::{Client, core::WatchEvent};
 
 use super::{
     WatchItem,
-    kinds::{Kind, Selection},
+    kinds::{Kind, ShardFilter},
 };
 use crate::{
     kube_api::{
-        objects::decode::Received,
+        objects::decode::{Content, Received},
         ordered_watch::OrderedReceiver,
         retry::{INTERRUPTED_DELAY_MAX, Retry, WATCH_DELAYS},
         watch::{
+            collection::{Collection, Freshness, Pager, SelectedBy, Selector, is_selector_rejected},
             cron_job_cache::CronJobCache,
             delivered_versions::DeliveredVersion,
-            selection::{Collection, Freshness, Pager, SelectedBy, Selector, is_selector_rejected},
         },
     },
     shard::{
@@ -66,10 +66,10 @@ pub(super) fn list_and_watch<K: Kind>(
         kind,
         wanted,
         delivered_version,
-        newest: ResourceVersion::default(),
+        latest_version: ResourceVersion::default(),
         selected: ShardSet::EMPTY,
         selected_by: SelectedBy::Replica,
-        next_step: from.map_or(WatchStep::Begin, |through| WatchStep::Open { through }),
+        next_step: from.map_or(WatchStep::Begin, |version| WatchStep::Open { version }),
         ready: VecDeque::new(),
         retry: Retry::new(WATCH_DELAYS),
         is_interrupted: false,
@@ -93,14 +93,14 @@ enum WatchStep<C> {
         /// The version to watch from; `None` for that of the list.
         from: Option<ResourceVersion>,
     },
-    /// Open a watch.
-    Open { through: ResourceVersion },
+    /// Open a watch at a version up to which everything was delivered.
+    Open { version: ResourceVersion },
     /// Open a watch after an interruption, if the API server still has the same history.
-    Resume { through: ResourceVersion },
+    Resume { version: ResourceVersion },
     /// Receive events.
     Events {
         events: Events<C>,
-        through: ResourceVersion,
+        version: ResourceVersion,
     },
 }
 
@@ -111,8 +111,8 @@ struct ListWatch<K: Kind> {
     wanted: OrderedReceiver<ShardSet>,
     /// The version up to which the watch has delivered everything, for lists that run beside it.
     delivered_version: DeliveredVersion,
-    /// The newest version that a watch was opened at or has delivered.
-    newest: ResourceVersion,
+    /// The latest version that a watch was opened at or has delivered.
+    latest_version: ResourceVersion,
     /// The selection of the open watch or of the current list.
     selected: ShardSet,
     /// The side that leaves out objects of other shards, by the last answer.
@@ -137,18 +137,18 @@ impl<K: Kind> ListWatch<K> {
             match std::mem::replace(&mut self.next_step, WatchStep::Begin) {
                 WatchStep::Begin => self.begin().await,
                 WatchStep::Page { pages, from } => self.list(pages, from).await,
-                WatchStep::Open { through } if self.is_selected_by_server() => self.open(through).await,
-                WatchStep::Open { through } | WatchStep::Resume { through } => self.resume(through).await,
-                WatchStep::Events { events, through } => self.wait_for_event(events, through).await,
+                WatchStep::Open { version } if self.is_selected_by_server() => self.open(version).await,
+                WatchStep::Open { version } | WatchStep::Resume { version } => self.resume(version).await,
+                WatchStep::Events { events, version } => self.wait_for_event(events, version).await,
             }
         }
     }
 
     /// Whether the API server leaves out objects of other shards.
     fn is_selected_by_server(&self) -> bool {
-        match self.kind.selection() {
-            Selection::All | Selection::Unlabelled { .. } | Selection::ByLabel(_) => true,
-            Selection::ByHash(_) => self.selected_by == SelectedBy::Server,
+        match self.kind.shard_filter() {
+            ShardFilter::All | ShardFilter::Unlabelled { .. } | ShardFilter::ByLabel(_) => true,
+            ShardFilter::ByHash(_) => self.selected_by == SelectedBy::Server,
         }
     }
 
@@ -159,26 +159,30 @@ impl<K: Kind> ListWatch<K> {
 
     /// Returns the current version, and detects which side selects.
     async fn probe(&mut self) -> kube::Result<ResourceVersion> {
-        let selector = self.kind.selection().probe();
+        let selector = self.kind.shard_filter().probe();
         let (version, selected_by) = self.collection.probe(selector).await?;
         self.selected_by = selected_by;
         Ok(version)
     }
 
+    /// Requests the version to watch from, if one is needed. Then begins the list.
     async fn begin(&mut self) {
         self.delivered_version.reset();
         let mut from = None;
-        if !self.kind.selection().is_fixed() {
-            let version = match self.probe().await {
-                Ok(version) => version,
+        if !self.kind.shard_filter().is_fixed() {
+            match self.probe().await {
+                Ok(version) if self.restart_if_history_is_older(version) => return,
+                Ok(version) => {
+                    self.delivered_version.advance_to(version);
+                    from = Some(version);
+                }
                 Err(error) => return self.fail("list", &error, WatchStep::Begin),
-            };
-            if self.restart_if_history_is_older(version) {
-                return;
             }
-            self.delivered_version.advance_to(version);
-            from = Some(version);
         }
+        self.begin_list(from);
+    }
+
+    fn begin_list(&mut self, from: Option<ResourceVersion>) {
         // Clear the cache before reading the wanted shards: this list then covers all shards loaded from the old cache.
         let is_of_all = !self.is_selected_by_server();
         match self.kind.cache() {
@@ -189,15 +193,17 @@ impl<K: Kind> ListWatch<K> {
         self.selected = self.wanted.see();
         // Announce the list before requesting it: the relist must not remove objects that are created meanwhile.
         self.announce(WatchStage::ListBegun, self.selected);
-        let selector = if is_of_all {
-            Selector::default()
-        } else if self.selected.is_empty()
-            && let Some(through) = from
+        if let Some(version) = from
+            && !is_of_all
+            && self.selected.is_empty()
         {
             // Even to find no object, the API server would compare all of them.
-            return self.end_list(through);
+            return self.end_list(version);
+        }
+        let selector = if is_of_all {
+            Selector::default()
         } else {
-            self.kind.selection().selector(&self.selected)
+            self.kind.shard_filter().selector(&self.selected)
         };
         let pages = Box::new(self.collection.list(selector, Freshness::Consistent));
         self.next_step = WatchStep::Page { pages, from };
@@ -218,9 +224,9 @@ impl<K: Kind> ListWatch<K> {
         for object in page.items {
             self.take_applied(object, &listed);
         }
-        // No shard is selected and the cache is full.
-        let serves_no_one = self.selected.is_empty() && self.kind.cache().is_some_and(CronJobCache::is_full);
-        if pages.next.is_some() && !serves_no_one {
+        // No shard needs the rest of the list, and neither does a full cache.
+        let is_useless = self.selected.is_empty() && self.kind.cache().is_some_and(CronJobCache::is_full);
+        if pages.next.is_some() && !is_useless {
             self.next_step = WatchStep::Page { pages, from };
             return;
         }
@@ -228,46 +234,46 @@ impl<K: Kind> ListWatch<K> {
     }
 
     /// The list is complete. A watch from this version follows.
-    fn end_list(&mut self, through: ResourceVersion) {
+    fn end_list(&mut self, version: ResourceVersion) {
         self.retry.reset();
         self.is_interrupted = false;
         if let Some(cache) = self.kind.cache() {
-            cache.complete(through);
+            cache.complete(version);
         }
         self.announce(WatchStage::ListDone, self.selected);
-        if let Selection::ByHash(_) = self.kind.selection() {
+        if let ShardFilter::ByHash(_) = self.kind.shard_filter() {
             self.ready.push_back(WatchItem::Listed(self.selected_by));
         }
-        self.next_step = WatchStep::Open { through };
+        self.next_step = WatchStep::Open { version };
     }
 
     /// Opens a watch of the wanted shards at the version of the last one.
-    async fn open(&mut self, through: ResourceVersion) {
-        self.note_version(through);
+    async fn open(&mut self, version: ResourceVersion) {
+        self.note_version(version);
         self.selected = self.wanted.see();
         let (selector, covered) = if self.is_selected_by_server() {
-            (self.kind.selection().selector(&self.selected), self.selected)
+            (self.kind.shard_filter().selector(&self.selected), self.selected)
         } else {
             (Selector::default(), ShardSet::EVERY)
         };
-        let watch_secs = self.kind.selection().watch_secs();
-        match self.collection.watch(&selector, through, watch_secs).await {
+        let watch_secs = self.kind.shard_filter().watch_secs();
+        match self.collection.watch(&selector, version, watch_secs).await {
             Ok(events) => {
                 if let Some(cache) = self.kind.cache().filter(|_| self.is_selected_by_server()) {
                     cache.clear();
                 }
                 (self.is_interrupted, self.is_silent) = (false, true);
-                self.announce(WatchStage::Watching(through), covered);
+                self.announce(WatchStage::Watching(version), covered);
                 self.next_step = WatchStep::Events {
                     events: Box::pin(events),
-                    through,
+                    version,
                 }
             }
             Err(error) => {
                 if is_selector_rejected(&error) {
                     self.selected_by = SelectedBy::Replica;
                 }
-                let next = self.interrupted(through);
+                let next = self.interrupted(version);
                 self.fail("watch", &error, next);
             }
         }
@@ -284,14 +290,14 @@ impl<K: Kind> ListWatch<K> {
         self.ready.push_back(WatchItem::Input(input));
     }
 
-    async fn wait_for_event(&mut self, mut events: Events<K::Content>, through: ResourceVersion) {
+    async fn wait_for_event(&mut self, mut events: Events<K::Content>, version: ResourceVersion) {
         let event = tokio::select! {
             biased;
             () = self.wanted.changed() => {
                 self.next_step = if self.lacks_wanted_shards() {
-                    WatchStep::Open { through }
+                    WatchStep::Open { version }
                 } else {
-                    WatchStep::Events { events, through }
+                    WatchStep::Events { events, version }
                 };
                 return;
             }
@@ -303,19 +309,23 @@ impl<K: Kind> ListWatch<K> {
                 if self.is_silent {
                     self.retry.fail_within(INTERRUPTED_DELAY_MAX);
                 }
-                self.next_step = self.interrupted(through);
+                self.next_step = self.interrupted(version);
             }
-            Some(Ok(event)) => self.handle_event(event, events, through),
-            Some(Err(error)) => {
-                let is_lost = matches!(error, kube::Error::SerdeError(_));
-                let next = if is_lost {
-                    WatchStep::Begin
-                } else {
-                    self.interrupted(through)
-                };
-                self.fail("watch", &error, next);
-            }
+            Some(Ok(WatchEvent::Error(status))) => self.fail_watch(&kube::Error::Api(status), version),
+            Some(Ok(event)) => self.handle_event(event, events, version),
+            Some(Err(error)) => self.fail_watch(&error, version),
         }
+    }
+
+    /// Reports the failure of an open watch. An event that cannot be decoded is lost, so a list follows.
+    fn fail_watch(&mut self, error: &kube::Error, version: ResourceVersion) {
+        let is_undecodable = matches!(error, kube::Error::SerdeError(_));
+        let next = if is_undecodable {
+            WatchStep::Begin
+        } else {
+            self.interrupted(version)
+        };
+        self.fail("watch", error, next);
     }
 
     fn handle_event(
@@ -324,24 +334,12 @@ impl<K: Kind> ListWatch<K> {
         events: Events<K::Content>,
         before: ResourceVersion,
     ) {
-        let through = match &event {
-            WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object) => {
-                object.resource_version().unwrap_or(before)
-            }
-            WatchEvent::Bookmark(bookmark) => {
-                let version = bookmark.metadata.resource_version.parse();
-                version.map_or(before, ResourceVersion)
-            }
-            WatchEvent::Error(status) => {
-                let next = self.interrupted(before);
-                return self.fail("watch", &kube::Error::Api(status.clone()), next);
-            }
-        };
+        let version = version_of(&event).unwrap_or(before);
         self.retry.reset();
         self.is_silent = false;
         // Publish the version before reading the wanted shards, as `DeliveredVersion` requires.
-        self.note_version(through);
-        self.delivered_version.advance_to(through);
+        self.note_version(version);
+        self.delivered_version.advance_to(version);
         match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => self.take_applied(object, &ShardSet::EMPTY),
             WatchEvent::Deleted(object) => {
@@ -352,18 +350,29 @@ impl<K: Kind> ListWatch<K> {
             WatchEvent::Bookmark(_) | WatchEvent::Error(_) => {}
         }
         if let Some(cache) = self.kind.cache() {
-            cache.advance_to(through);
+            cache.advance_to(version);
         }
-        if let Selection::Unlabelled { .. } = self.kind.selection() {
-            self.announce(WatchStage::Watching(through), self.selected);
+        if let ShardFilter::Unlabelled { .. } = self.kind.shard_filter() {
+            self.announce(WatchStage::Watching(version), self.selected);
         }
-        // `list_task` may have read the former version for a shard that was added meanwhile: reopen the watch there.
         self.next_step = if self.delivered_version.is_list_requested() {
             WatchStep::Begin
         } else if self.lacks_wanted_shards() {
-            WatchStep::Open { through: before }
+            // `list_task` may have read the former version for a shard that was added meanwhile.
+            WatchStep::Open { version: before }
         } else {
-            WatchStep::Events { events, through }
+            WatchStep::Events { events, version }
         };
+    }
+}
+
+/// The version of an event; `None` if it has none.
+fn version_of<C: Content>(event: &WatchEvent<Received<C>>) -> Option<ResourceVersion> {
+    match event {
+        WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object) => {
+            object.resource_version()
+        }
+        WatchEvent::Bookmark(bookmark) => bookmark.metadata.resource_version.parse().ok().map(ResourceVersion),
+        WatchEvent::Error(_) => None,
     }
 }

@@ -8,8 +8,10 @@ use std::{pin::pin, sync::Arc, time::Duration};
 use futures::{Stream, StreamExt, stream};
 use kube::{Client, core::WatchEvent};
 
-use super::kinds::Selection;
-use super::selection::{Collection, Freshness, ListPage, SelectedBy, Selector};
+use super::{
+    collection::{Collection, Freshness, Page, SelectedBy, Selector},
+    kinds::ShardFilter,
+};
 use crate::{
     kube_api::{
         objects::{
@@ -35,19 +37,6 @@ pub struct ListError {
     pub message: String,
     /// The HTTP status; `None` if the server did not answer.
     pub code: Option<u16>,
-}
-
-/// A page of a list.
-#[derive(Debug)]
-pub struct Page {
-    /// The version of the whole list.
-    pub version: ResourceVersion,
-    /// The requested objects, each in the form in which a watch delivers it.
-    pub found: Vec<Input>,
-    /// Who left out CronJobs of other shards.
-    pub selected_by: SelectedBy,
-    /// Number of received CronJobs of other shards.
-    pub n_passed_over: u64,
 }
 
 /// Maximum number of objects that a caller should process at once: between two parts it starts due Jobs.
@@ -77,7 +66,7 @@ pub fn list_cron_jobs(
     decoder: Arc<Decoder>,
     count: ShardCount,
     shards: ShardSet,
-) -> impl Stream<Item = Result<Page, ListError>> + Send {
+) -> impl Stream<Item = Result<Page<Input>, ListError>> + Send {
     let use_of = move |object: ReceivedCronJob| match object.uid() {
         Some(uid) if !shards.contains(count.shard_of(uid)) => Use::PassedOver,
         Some(uid) => Use::Listed(listed(uid, decoder.cron_job(object.text()))),
@@ -96,7 +85,7 @@ pub fn list_cron_jobs(
 ///
 /// [`ListError`] if the server does not answer or does not permit it.
 pub async fn current_version(client: Client, scope: &Scope, count: ShardCount) -> Result<ResourceVersion, ListError> {
-    probe::<CronJobText>(client, scope, Selection::ByHash(count)).await
+    probe::<CronJobText>(client, scope, ShardFilter::ByHash(count)).await
 }
 
 /// Returns a version such that no CronJob in a scope was created, changed or deleted between `since` and that version. A
@@ -123,11 +112,11 @@ pub async fn unchanged_through(client: Client, scope: &Scope, since: ResourceVer
 ///
 /// [`ListError`] if the server does not answer or does not permit it.
 pub async fn current_job_version(client: Client, scope: &Scope) -> Result<ResourceVersion, ListError> {
-    probe::<JobContent>(client, scope, Selection::All).await
+    probe::<JobContent>(client, scope, ShardFilter::All).await
 }
 
-async fn probe<C: Content>(client: Client, scope: &Scope, selection: Selection) -> Result<ResourceVersion, ListError> {
-    match Collection::new::<C>(client, scope).probe(selection.probe()).await {
+async fn probe<C: Content>(client: Client, scope: &Scope, filter: ShardFilter) -> Result<ResourceVersion, ListError> {
+    match Collection::new::<C>(client, scope).probe(filter.probe()).await {
         Ok((version, _)) => Ok(version),
         Err(error) => Err(list_error::<C>(scope.clone(), &error)),
     }
@@ -139,7 +128,7 @@ pub fn recall_cron_jobs(
     cache: &CronJobCache,
     decoder: Arc<Decoder>,
     shards: &ShardSet,
-) -> Option<impl Iterator<Item = Page> + Send + use<>> {
+) -> Option<impl Iterator<Item = Page<Input>> + Send + use<>> {
     let (version, objects) = cache.of_shards(shards)?;
     // At least one page, for its version.
     let n_pages = objects.len().div_ceil(RECALLED_PART_SIZE).max(1);
@@ -150,7 +139,7 @@ pub fn recall_cron_jobs(
             .take(RECALLED_PART_SIZE);
         Page {
             version,
-            found: objects
+            items: objects
                 .filter_map(|(uid, object)| Some(listed(uid, object.decode(&decoder)?)))
                 .collect(),
             selected_by: SelectedBy::Replica,
@@ -167,7 +156,7 @@ fn listed(uid: &Uid, decoded: Result<CronJobRecord, UndecodableCronJob>) -> Inpu
 }
 
 /// Lists the Jobs of a scope that match a label selector and have a CronJob as controller.
-pub fn list_jobs(source: ListSource, labels: String) -> impl Stream<Item = Result<Page, ListError>> + Send {
+pub fn list_jobs(source: ListSource, labels: String) -> impl Stream<Item = Result<Page<Input>, ListError>> + Send {
     let use_of = |object: ReceivedJob| match object.into_record() {
         Ok(job) if job.controller.is_some() => Use::Listed(Input::JobApplied(Box::new(job))),
         Ok(_) | Err(_) => Use::Nothing,
@@ -188,7 +177,7 @@ fn pages<C: Content>(
     source: ListSource,
     selector: Selector,
     use_of: impl Fn(Received<C>) -> Use + Send,
-) -> impl Stream<Item = Result<Page, ListError>> + Send {
+) -> impl Stream<Item = Result<Page<Input>, ListError>> + Send {
     let ListSource {
         client,
         scope,
@@ -220,19 +209,20 @@ fn list_error<C: Content>(scope: Scope, error: &kube::Error) -> ListError {
     }
 }
 
-fn keep_requested<O>(page: ListPage<O>, use_of: impl Fn(O) -> Use) -> Page {
-    let mut requested = Page {
-        version: page.version,
-        found: Vec::new(),
-        selected_by: page.selected_by,
-        n_passed_over: 0,
-    };
+/// The requested objects of a page, each in the form in which a watch delivers it.
+fn keep_requested<O>(page: Page<O>, use_of: impl Fn(O) -> Use) -> Page<Input> {
+    let (mut items, mut n_passed_over) = (Vec::new(), 0);
     for object in page.items {
         match use_of(object) {
-            Use::Listed(listed) => requested.found.push(listed),
+            Use::Listed(listed) => items.push(listed),
             Use::Nothing => {}
-            Use::PassedOver => requested.n_passed_over += 1,
+            Use::PassedOver => n_passed_over += 1,
         }
     }
-    requested
+    Page {
+        items,
+        version: page.version,
+        selected_by: page.selected_by,
+        n_passed_over,
+    }
 }

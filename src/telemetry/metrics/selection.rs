@@ -3,7 +3,7 @@
 use prometheus::IntCounter;
 
 use super::{Register, table};
-use crate::kube_api::watch::selection::SelectedBy;
+use crate::kube_api::watch::collection::SelectedBy;
 
 /// Counters of the selection of CronJobs by the API server, where they are shared with other replicas.
 #[derive(Clone, Debug)]

@@ -55,7 +55,7 @@ const PARTS: &[(&str, &[&str])] = &[
             "kube_api/page_sizes.rs",
             "kube_api/retry.rs",
             "shard/held_shards/pause.rs",
-            "kube_api/watch/selection.rs",
+            "kube_api/watch/collection.rs",
             "kube_api/watch/cron_job_cache.rs",
             "kube_api/watch/lists.rs",
             "controller/list_task/cron_jobs.rs",

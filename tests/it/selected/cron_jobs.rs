@@ -11,10 +11,10 @@ use cronwheel::{
         Decoder, WatchItem,
         watch::{
             self,
+            collection::{Freshness, SelectedBy},
             cron_job_cache::{CACHE_BYTES_MAX, CronJobCache},
             delivered_versions::DeliveredVersions,
             lists::{ListSource, list_cron_jobs, recall_cron_jobs},
-            selection::{Freshness, SelectedBy},
         },
     },
     schedule::Zone,
@@ -274,7 +274,7 @@ async fn watch_of_all_cron_jobs_fills_the_cache() {
     assert_eq!(version.0, listed_at.0 + 2, "events of every shard advance the version");
     let mut pages = recall_cron_jobs(&delivered.cache, decoder(bench.count), &ShardSet::all(bench.count)).unwrap();
     assert!(
-        matches!(&pages.next().unwrap().found[..], [Input::CronJobApplied(record)] if record.is_suspended),
+        matches!(&pages.next().unwrap().items[..], [Input::CronJobApplied(record)] if record.is_suspended),
         "the cache has the current state"
     );
 }
@@ -312,7 +312,7 @@ fn recall(bench: &Bench, kept: &CronJobCache) -> Option<(ResourceVersion, Vec<St
         panic!("{pages:?}");
     };
     let mut found: Vec<String> = page
-        .found
+        .items
         .iter()
         .map(|listed| listed.cron_job().unwrap().to_string())
         .collect();
@@ -397,7 +397,7 @@ async fn list(client: Client, count: ShardCount, shards: ShardSet) -> (Vec<Strin
     let pages: Vec<_> = pages.try_collect().await.unwrap();
     let (mut found, mut selected_by, mut n_passed_over) = (Vec::new(), SelectedBy::Server, 0);
     for page in pages {
-        found.extend(page.found.iter().map(|listed| listed.cron_job().unwrap().to_string()));
+        found.extend(page.items.iter().map(|listed| listed.cron_job().unwrap().to_string()));
         selected_by = selected_by.and(page.selected_by);
         n_passed_over += page.n_passed_over;
     }

@@ -14,8 +14,8 @@ use std::{
 
 use cronwheel::{
     kube_api::watch::{
+        collection::Freshness,
         lists::{ListSource, list_cron_jobs},
-        selection::Freshness,
     },
     shard::{Scope, ShardCount, ShardId, ShardSet},
 };

@@ -14,7 +14,7 @@ impl<K: Kind> ListWatch<K> {
     /// Reports the failure of a request with this verb. The next step follows after a pause.
     ///
     /// A watch at a version that is too old (410) does not indicate an unhealthy server: a list follows soon. A list
-    /// whose continue token is too old (410) is begun again, and may meet that every time.
+    /// whose continue token is too old (410) begins again and can expire again, so it backs off.
     pub(super) fn fail(&mut self, verb: &'static str, error: &kube::Error, next: WatchStep<K::Content>) {
         let code = if let kube::Error::Api(status) = error {
             Some(status.code)

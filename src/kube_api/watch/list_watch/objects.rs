@@ -6,7 +6,7 @@ use crate::{
         objects::decode::Received,
         watch::{
             WatchItem,
-            kinds::{Kind, Selection},
+            kinds::{Kind, ShardFilter},
         },
     },
     shard::{ShardSet, Uid},
@@ -42,7 +42,7 @@ impl<K: Kind> ListWatch<K> {
     /// shards. Such a CronJob is no newer than any list of a shard that is added later, since the watch publishes its
     /// version before it reads the wanted shards.
     fn is_passed_over(&self, uid: &Uid, listed: &ShardSet) -> bool {
-        let Selection::ByHash(count) = self.kind.selection() else {
+        let ShardFilter::ByHash(count) = self.kind.shard_filter() else {
             return false;
         };
         let shard = count.shard_of(uid);

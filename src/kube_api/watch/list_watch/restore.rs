@@ -11,49 +11,49 @@ use crate::{
     kube_api::watch::{
         WatchItem,
         cron_job_cache::CronJobCache,
-        kinds::{Kind, Selection},
+        kinds::{Kind, ShardFilter},
     },
     shard::ResourceVersion,
 };
 
 impl<K: Kind> ListWatch<K> {
     /// Returns the step after an interruption of the watch.
-    pub(super) fn interrupted(&self, through: ResourceVersion) -> WatchStep<K::Content> {
-        match self.kind.selection() {
-            Selection::Unlabelled { .. } => WatchStep::Open { through },
-            Selection::All | Selection::ByLabel(_) | Selection::ByHash(_) => WatchStep::Resume { through },
+    pub(super) fn interrupted(&self, version: ResourceVersion) -> WatchStep<K::Content> {
+        match self.kind.shard_filter() {
+            ShardFilter::Unlabelled { .. } => WatchStep::Open { version },
+            ShardFilter::All | ShardFilter::ByLabel(_) | ShardFilter::ByHash(_) => WatchStep::Resume { version },
         }
     }
 
     /// Opens a watch after a request for the current version.
-    pub(super) async fn resume(&mut self, through: ResourceVersion) {
+    pub(super) async fn resume(&mut self, version: ResourceVersion) {
         match self.probe().await {
-            Ok(version) if self.restart_if_history_is_older(version) => {}
-            Ok(_) => self.open(through).await,
-            Err(error) => self.fail("list", &error, WatchStep::Resume { through }),
+            Ok(current) if self.restart_if_history_is_older(current) => {}
+            Ok(_) => self.open(version).await,
+            Err(error) => self.fail("list", &error, WatchStep::Resume { version }),
         }
     }
 
     /// Records a version that the watch knows.
     pub(super) fn note_version(&mut self, version: ResourceVersion) {
-        self.newest = self.newest.max(version);
+        self.latest_version = self.latest_version.max(version);
     }
 
-    /// Whether the current version, from the quorum of etcd, belongs to an older history than this watch, or than the
-    /// cache, which a second watch may have advanced. If so, reports it and begins again after a pause. The controller
-    /// ends its session meanwhile.
+    /// Reports it, begins again after a pause and returns true, if the current version belongs to an older history. It
+    /// comes from the quorum of etcd, and is then below a version that this watch has known, or the cache, which a second
+    /// watch may have advanced. The controller ends its session meanwhile.
     pub(super) fn restart_if_history_is_older(&mut self, current: ResourceVersion) -> bool {
         // An answer without a version, which no API server gives, proves nothing.
         let cache = self.kind.cache();
         let cached = cache.and_then(CronJobCache::version).unwrap_or_default();
-        let newest = self.newest.max(cached);
+        let newest = self.latest_version.max(cached);
         if current >= newest || current == ResourceVersion::default() {
             return false;
         }
         if let Some(cache) = cache {
             cache.clear();
         }
-        self.newest = current;
+        self.latest_version = current;
         self.ready.push_back(WatchItem::HistoryWentBack { newest, current });
         self.retry.fail();
         self.next_step = WatchStep::Begin;

@@ -30,7 +30,7 @@ async fn check(object_bytes: usize, n_pages: usize, expected: &[usize]) {
     let collection = Collection::new::<CronJobText>(client, &Scope::Cluster);
     let mut pager = collection.list(Selector::default(), Freshness::Consistent);
     for _ in 0..n_pages {
-        let page: ListPage<IgnoredAny> = pager.next_page().await.unwrap();
+        let page: Page<IgnoredAny> = pager.next_page().await.unwrap();
         assert_eq!(Some(&page.items.len()), limits.lock().unwrap().last());
     }
     assert_eq!(*limits.lock().unwrap(), expected);

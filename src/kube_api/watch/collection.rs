@@ -32,10 +32,10 @@ use crate::{
 /// Divisor for the next limit: 2,000 objects of 1.5 MiB, the maximum that etcd stores, need three steps.
 const LIMIT_DIVISOR: u32 = 8;
 
-/// Prefix of the message with which a server refuses a `shardSelector`.
-const REFUSAL: &str = "invalid shard selector";
+/// Prefix of the message with which a server rejects a `shardSelector`.
+const REJECTION: &str = "invalid shard selector";
 
-/// The selection of objects.
+/// The parameters of a request that select objects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Selector {
     /// A label selector; empty for none.
@@ -91,12 +91,15 @@ pub enum Freshness {
 
 /// A page of a list.
 #[derive(Debug)]
-pub(super) struct ListPage<O> {
-    pub(super) items: Vec<O>,
+pub struct Page<T> {
+    /// The objects.
+    pub items: Vec<T>,
     /// The version of the whole list.
-    pub(super) version: ResourceVersion,
-    /// Who selected by hash. Every server selects by label.
-    pub(super) selected_by: SelectedBy,
+    pub version: ResourceVersion,
+    /// Who left out the CronJobs of other shards.
+    pub selected_by: SelectedBy,
+    /// Number of received CronJobs of other shards that are not among the objects.
+    pub n_passed_over: u64,
 }
 
 /// A list in progress. It is dropped after an error.
@@ -113,7 +116,7 @@ pub(super) struct Pager {
 
 impl Pager {
     /// Requests the first page, or the next one, and lowers the limit if the page is too large.
-    pub(super) async fn next_page<O: DeserializeOwned>(&mut self) -> kube::Result<ListPage<O>> {
+    pub(super) async fn next_page<O: DeserializeOwned>(&mut self) -> kube::Result<Page<O>> {
         let params = ListParams {
             label_selector: self.selector.label_selector(),
             ..ListParams::default()
@@ -126,25 +129,32 @@ impl Pager {
             }
             (None, Freshness::Consistent) => params,
         };
-        let requested = self.selector.shards.clone();
-        let requested = requested.as_deref();
-        let selected = match self.request_page(&params, requested).await {
-            Ok(List { metadata, .. }) if metadata.is_of_others_than(requested) => None,
-            Ok(list) => Some(list),
-            Err(error) if requested.is_some() && is_selector_rejected(&error) => None,
-            Err(error) => return Err(error),
-        };
-        let (list, selected_by) = match selected {
-            Some(list) if list.metadata.shard_info.is_some() => (list, SelectedBy::Server),
-            Some(list) => (list, SelectedBy::Replica),
-            None => (self.request_page(&params, None).await?, SelectedBy::Replica),
-        };
+        let (list, selected_by) = self.request_selected(&params).await?;
         self.next = list.metadata.next.filter(|next| !next.is_empty());
-        Ok(ListPage {
+        Ok(Page {
             items: list.items.unwrap_or_default(),
             version: ResourceVersion::read(&list.metadata.resource_version.unwrap_or_default()),
             selected_by,
+            n_passed_over: 0,
         })
+    }
+
+    /// Requests a page with the `shardSelector`. If the server rejects it or applies another one, requests the page
+    /// without it.
+    async fn request_selected<O: DeserializeOwned>(
+        &mut self,
+        params: &ListParams,
+    ) -> kube::Result<(List<O>, SelectedBy)> {
+        let shards = self.selector.shards.clone();
+        let shards = shards.as_deref();
+        match self.request_page(params, shards).await {
+            Ok(list) if list.metadata.is_of_others_than(shards) => {}
+            Ok(list) if list.metadata.shard_info.is_some() => return Ok((list, SelectedBy::Server)),
+            Ok(list) => return Ok((list, SelectedBy::Replica)),
+            Err(error) if shards.is_some() && is_selector_rejected(&error) => {}
+            Err(error) => return Err(error),
+        }
+        Ok((self.request_page(params, None).await?, SelectedBy::Replica))
     }
 
     /// Requests a page. One larger than [`PAGE_BYTES_MAX`] is dropped and requested again with a lower limit.
@@ -208,7 +218,7 @@ impl Collection {
             limit: 1,
             ..self.list(selector, Freshness::Consistent)
         };
-        let page: ListPage<IgnoredAny> = pager.next_page().await?;
+        let page: Page<IgnoredAny> = pager.next_page().await?;
         Ok((page.version, page.selected_by))
     }
 
@@ -243,9 +253,9 @@ fn of_shards(mut request: http::Request<Vec<u8>>, shards: Option<&str>) -> kube:
     Ok(request)
 }
 
-/// Whether a server that supports `shardSelector` refused this one.
+/// Whether a server that supports `shardSelector` rejected this one.
 pub(super) fn is_selector_rejected(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if status.message.starts_with(REFUSAL))
+    matches!(error, kube::Error::Api(status) if status.message.starts_with(REJECTION))
 }
 
 #[derive(Deserialize)]

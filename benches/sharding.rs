@@ -51,7 +51,7 @@ fn placements(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("placement");
     for (number, n_members) in [(256, 5), (1024, 50)] {
         let Ok(count) = ShardCount::new(number) else { continue };
-        let members: Vec<Box<str>> = (0..n_members).map(|member| name_of(member)).collect();
+        let members: Vec<Box<str>> = (0..n_members).map(name_of).collect();
         let name = format!("{number} shards, {n_members} members");
         group.bench_function(BenchmarkId::new("ring", &name), |bencher| {
             bencher.iter(|| MemberRing::new(black_box(&members).clone(), count));

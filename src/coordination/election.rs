@@ -69,7 +69,7 @@ pub struct Overview {
     pub act_until: Option<BootInstant>,
     /// The shards that this replica leads, with their terms.
     pub led: BTreeMap<ShardId, (Term, ShardPhase)>,
-    /// The shards that no live member holds, and since when; none before Leases are listed, or without shards.
+    /// The vacant shards, and since when; none before Leases are listed, or without shards.
     pub vacant: BTreeMap<ShardId, BootInstant>,
     /// The shards in quarantine.
     pub quarantined: ShardSet,

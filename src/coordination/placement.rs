@@ -1,4 +1,4 @@
-//! The desired placement of all shards: a pure function of the live members and the current holders.
+//! The desired placement of all shards: a pure function of the members and the current holders.
 //!
 //! Every replica computes the same placement from the same facts, without communication. The result is advisory: only
 //! the holder of a shard moves it, and other members take a vacant shard if its target does not

@@ -8,7 +8,7 @@ use crate::shard::{HASH_SCHEME, Scope, ShardCount, fnv1a_64};
 /// The version of this protocol. Members with different versions never share shards.
 pub const PROTOCOL_VERSION: u16 = 1;
 
-/// The constants that are fixed at installation. A replica with other constants owns no shards, since its shards
+/// The constants that are fixed at installation. A replica with other constants takes no shards, since its shards
 /// would contain different CronJobs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Installation {

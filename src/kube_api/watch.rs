@@ -106,8 +106,8 @@ pub fn jobs(client: Client, scope: Scope, shards: Option<WatchedShards>) -> impl
 }
 
 /// Lists and watches the Jobs of a scope that have no label of any shard, or watches them from a version. After every
-/// event and bookmark follows its version. A watch request lasts `watch_secs` seconds, and the API server sends a bookmark two
-/// seconds before its end. Never ends.
+/// event and bookmark follows its version. A watch request lasts `watch_secs` seconds, and the API server sends a
+/// bookmark two seconds before its end. Never ends.
 pub fn unlabelled_jobs(
     client: Client,
     scope: Scope,

@@ -229,7 +229,7 @@ impl Election {
         }
     }
 
-    /// The seconds of this replica's last renewal, by its own clock. A replica with a wrong clock owns no shards.
+    /// The seconds of this replica's last renewal, by its own clock. A replica with a wrong clock takes no shards.
     fn term_by_the_clock(&self) -> Term {
         let renewed_at = self.view.member(&self.config.pod_uid).and_then(|ours| ours.renewed_at);
         let seconds = renewed_at.map_or(0, |at| at.as_second() - TERM_SECONDS_BEGIN);

@@ -34,24 +34,7 @@ pub(super) struct Seen<L> {
     pub(super) retry_at: BootInstant,
 }
 
-/// A Lease of either kind.
-pub(super) trait HasHolder {
-    fn holder(&self) -> &Holder;
-}
-
-impl HasHolder for MemberLease {
-    fn holder(&self) -> &Holder {
-        &self.holder
-    }
-}
-
-impl HasHolder for ShardLease {
-    fn holder(&self) -> &Holder {
-        &self.holder
-    }
-}
-
-impl<L: HasHolder> Seen<L> {
+impl<L> Seen<L> {
     fn missing(now: BootInstant) -> Seen<L> {
         Seen {
             lease: None,
@@ -63,13 +46,19 @@ impl<L: HasHolder> Seen<L> {
     }
 
     /// Applies the Lease in a version. `sent_at` is the send of the request whose answer it is.
-    fn apply(&mut self, lease: L, version: ResourceVersion, sent_at: Option<BootInstant>, now: BootInstant) {
+    fn apply(
+        &mut self,
+        lease: L,
+        holder: fn(&L) -> &Holder,
+        version: ResourceVersion,
+        sent_at: Option<BootInstant>,
+        now: BootInstant,
+    ) {
         let is_there_after_all = self.lease.is_none() && sent_at.is_some_and(|sent_at| sent_at > self.changed_at);
         if self.version >= version && !is_there_after_all {
             return;
         }
-        let former = self.lease.as_ref();
-        let is_same_holder = former.is_some_and(|former| former.holder() == lease.holder());
+        let is_same_holder = self.lease.as_ref().map(holder) == Some(holder(&lease));
         *self = Seen {
             lease: Some(lease),
             version,
@@ -101,7 +90,7 @@ pub(super) struct LeaseView {
     last_terms: Vec<Term>,
     /// The instant since which the view has been fresh without interruption.
     pub(super) trusted_since: Option<BootInstant>,
-    /// Whether the first list contained no shard Lease and no live member: a new installation.
+    /// Whether the first list contained no shard Lease, and no member Lease with a holder: a new installation.
     pub(super) is_genesis: bool,
     pub(super) is_listed: bool,
     /// The watch has delivered everything up to this version. Responses can be ahead of it, each for one Lease.
@@ -231,12 +220,13 @@ impl LeaseView {
             LeaseKey::Member(pod_uid) => {
                 let seen = self.members.entry(pod_uid.clone());
                 let seen = seen.or_insert_with(|| Seen::missing(now));
-                seen.apply(MemberLease::read(record, self.count), version, sent_at, now);
+                let lease = MemberLease::read(record, self.count);
+                seen.apply(lease, |lease| &lease.holder, version, sent_at, now);
             }
             LeaseKey::Shard(shard) => {
                 let (lease, index) = (ShardLease::read(record), usize::from(shard.0));
                 self.last_terms[index] = self.last_terms[index].max(lease.term);
-                self.shards[index].apply(lease, version, sent_at, now);
+                self.shards[index].apply(lease, |lease| &lease.holder, version, sent_at, now);
             }
         }
     }

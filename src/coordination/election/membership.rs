@@ -36,22 +36,18 @@ pub(super) enum MembershipState {
 
 impl MembershipState {
     pub(super) fn active(&self) -> Option<&ActiveMembership> {
-        match self {
-            MembershipState::Member(active) => Some(active),
-            MembershipState::Listing
-            | MembershipState::Joining { .. }
-            | MembershipState::Over
-            | MembershipState::Gone => None,
+        if let MembershipState::Member(active) = self {
+            Some(active)
+        } else {
+            None
         }
     }
 
     pub(super) fn active_mut(&mut self) -> Option<&mut ActiveMembership> {
-        match self {
-            MembershipState::Member(active) => Some(active),
-            MembershipState::Listing
-            | MembershipState::Joining { .. }
-            | MembershipState::Over
-            | MembershipState::Gone => None,
+        if let MembershipState::Member(active) = self {
+            Some(active)
+        } else {
+            None
         }
     }
 }

@@ -1,11 +1,19 @@
-//! Sends the Job requests that shards order: creates first, by deadline and fairly between namespaces; all others
-//! after.
+//! Sends the Job requests that shards order. The next request is the first that exists and has a place in flight:
+//!
+//! 1. An overdue create that has expired. It is answered, and not sent.
+//! 2. A create or a delete of a shard in quarantine, if no other such request is in flight.
+//! 3. A create that has read its CronJob, then one that must read it first.
+//! 4. On every eighth turn, a look-up or a background request, if one has waited for long.
+//! 5. A create that is due, or a delete that it waits for: by deadline, and fairly between namespaces.
+//! 6. An overdue create, at a limited rate.
+//! 7. A look-up, then a background request.
 //!
 //! One task drives all requests in flight. A request is sent only in the shard term in which it was ordered, only while
-//! the clock verdict is fine, and never at or after its `expires_at`. Every accepted request is answered exactly once
-//! with an [`Input`]. "Too many requests" and an unreachable server do not count as answers: the whole lane pauses, and
-//! the request returns to the queue in the order of its arrival. A create that may have reached the server is not repeated: the shard
-//! looks its Job up first.
+//! the clock verdict is fine, and never at or after its `expires_at`. Every accepted request is answered at most once
+//! with an [`Input`]; only a request that is in flight at the end of the shutdown has no answer. "Too many requests" and
+//! an unreachable server do not count as answers: the whole lane pauses, and the request returns to the queue. A create
+//! returns with its first deadline, behind creates with the same deadline. A create that may have reached the server is
+//! not repeated: the shard looks its Job up first.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -149,8 +157,7 @@ impl Dispatcher {
         self.finish().await;
     }
 
-    /// Sends requests until there is a reason to stop. Returns the instant that ends a pause of the lane or the lack of a
-    /// token, or at which a namespace may turn slow, so that others get its places; only an event ends other reasons.
+    /// Sends requests until there is a reason to stop. Returns when to try again if only time is needed.
     async fn send_permitted(&mut self) -> Option<BootInstant> {
         loop {
             if !self.clock.is_fine() {
@@ -266,9 +273,9 @@ impl Dispatcher {
         let _ = self.channels.answers.send(answer).await;
     }
 
-    /// Publishes the queue and in-flight sizes to the gauges, and the burst to the tasks that wait for its end. Creates that
-    /// wait for admission webhooks, those that are held back meanwhile, and those that have few places of their own are no
-    /// burst. Returns when a burst may end without an answer.
+    /// Publishes the sizes of the queue and of the requests in flight to the gauges, and the burst to the tasks that
+    /// wait for its end. A create does not count for a burst if it waits for an admission webhook, if it is held back
+    /// meanwhile, or if it has few places of its own. Returns when a burst may end without an answer.
     fn publish(&mut self) -> Option<BootInstant> {
         let (n_creates, n_to_send, n_background) = {
             let (backlog, room) = (self.backlog(), self.lane.in_flight().room(self.clock.boot()));

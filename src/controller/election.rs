@@ -133,8 +133,7 @@ impl ElectionTask {
         }
     }
 
-    /// Returns the phase in which the task ends. A replica with `--alone` gives up its
-    /// membership after its last write.
+    /// Returns the phase in which the task ends. A replica with `--alone` gives up its membership after its last write.
     pub fn ends_in(&self) -> Phase {
         if self.is_alone {
             Phase::FlushEvents

@@ -47,7 +47,7 @@ pub(super) trait LaneRequest: Send + Sync + Sized + 'static {
         true
     }
     /// The time within which the API server may store the object, even if another replica leads the shard by then.
-    /// Zero if the API server must drop the request before another replica can lead the shard.
+    /// If it is zero, the API server must drop the request before another replica can lead the shard.
     fn store_within(&self, _now: Timestamp) -> Duration {
         Duration::ZERO
     }

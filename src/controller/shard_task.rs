@@ -35,8 +35,8 @@ const BATCH_MAX: usize = 128;
 /// Maximum interval between two turns; the liveness probe relies on it.
 const TURN_INTERVAL_MAX: Duration = Duration::from_secs(1);
 
-/// If the clock goes back by no more than this, the time of the shards waits for it; otherwise the shards follow the
-/// clock.
+/// A larger step back of the clock takes effect at once. Smaller steps back freeze the time of the shards until the
+/// clock has caught up.
 const FALL_BACK_MAX: SignedDuration = SignedDuration::from_secs(1);
 
 /// The channels of the shard task.

@@ -102,7 +102,7 @@ impl Decision {
     }
 }
 
-/// Every reason not to start a Job. A reason that concerns a due slot holds the slot.
+/// Every reason not to start a Job. A reason that concerns a due slot carries the slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SkipReason {
     /// The CronJob is being deleted (B-6.1).

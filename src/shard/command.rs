@@ -44,7 +44,7 @@ pub struct SealOrder {
 pub enum Entry {
     /// Every object, by a list that begins after the command.
     List,
-    /// These versions, written or relied on by the last leader, in addition to the objects that the shard has loaded.
+    /// These versions, in addition to the objects that the shard has loaded: the last leader wrote or knew them.
     Watch(ResourceVersions),
 }
 
@@ -67,7 +67,7 @@ pub enum ShardReport {
         /// The instant through which every due slot was started; `None` if the shard was never led, or was paused when
         /// it was sealed.
         fired_through: Option<Timestamp>,
-        /// The last versions that this replica wrote or relied on.
+        /// The last versions that this replica wrote or knew.
         written_through: ResourceVersions,
     },
 }

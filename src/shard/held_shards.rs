@@ -1,4 +1,4 @@
-//! The shards that a replica holds, with the four methods of a single shard.
+//! The shards that a replica holds, with the four operations of a single shard.
 //!
 //! Every fact goes to the shard that it concerns, determined by the uid of the CronJob or of a Job's controller, or to
 //! all shards if it names neither. Every effect carries the shard and the term of its decision, so that it is sent in
@@ -56,7 +56,7 @@ pub struct Ordered {
     pub effect: Effect,
 }
 
-/// The shards of a replica, with the four verbs of [`ShardState`].
+/// The shards of a replica, with the four operations of [`ShardState`]. [`lifecycle`] has the others.
 pub struct HeldShards {
     /// The number of shards; `None` if one shard has all CronJobs.
     count: Option<ShardCount>,
@@ -108,7 +108,8 @@ impl HeldShards {
         shards
     }
 
-    /// Adds a shard on standby and starts its own list. A second call restarts the list.
+    /// Adds a shard on standby, and marks its own list as begun. A second call marks the list as begun again. The
+    /// caller makes the list.
     fn stand_by(&mut self, shard: ShardId, now: Timestamp) {
         self.hold(shard, now);
         let listing = Listing::new(&self.scopes);

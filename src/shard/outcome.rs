@@ -60,7 +60,9 @@ pub enum CreateOutcome {
     /// Not sent: the shard withdrew it, since its CronJob has changed, or it reached the front of the queue at or after
     /// its `expires_at`.
     Withdrawn,
-    /// Not sent, or sent and not answered: leadership ended or the process is shutting down.
+    /// Not sent, or refused with 429 before: leadership ended, the queue is full, the slot is in the future, the CronJob
+    /// that was read has changed, or the process is shutting down. The Job does not exist, so the slot is created again
+    /// without a look-up.
     Abandoned,
 }
 

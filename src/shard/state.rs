@@ -1,9 +1,13 @@
 //! One shard: its CronJobs, their Jobs, its timers, its outbox.
 //!
-//! It has four methods: [`ShardState::handle`] handles a fact, [`ShardState::handle_timeout`] advances time,
-//! [`ShardState::poll_effect`] returns the next effect, and [`ShardState::next_wakeup`] the next timer. Nothing is
-//! decided before the lists of CronJobs and Jobs are complete. Nothing is decided about a CronJob while an answer
-//! about its slot is outstanding, so a slot never has two unanswered orders.
+//! Facts and time enter, and effects leave, by four operations: [`ShardState::handle`] handles a fact,
+//! [`ShardState::handle_timeout`] advances time, [`ShardState::poll_effect`] returns the next effect, and
+//! [`ShardState::next_wakeup`] the next timer. `lead`, `close`, `seal`, `pause`, `resume` and `try_refused` change what
+//! they may decide. Nothing is decided before the lists of CronJobs and Jobs are complete.
+//!
+//! A CronJob has at most one unanswered create. No other slot is decided until that create, the deletes before it, and
+//! the look-up after it are answered. Exception: under Allow, a later slot does not wait for a look-up that is not
+//! permitted. Deletes of the history do not delay a slot. Look-ups of the active list delay it, except under Allow.
 
 mod active;
 mod answers;

@@ -33,7 +33,7 @@ pub enum Request {
 /// slots that became due during it count as due now.
 const OVERDUE_AFTER: SignedDuration = SignedDuration::from_secs(15);
 
-/// The longest time that an API server takes for a write, regardless of `?timeout=`.
+/// The longest time that an API server takes for a write, which no `?timeout=` extends.
 const STORE_TIME_MAX: Duration = Duration::from_secs(34);
 
 impl fmt::Display for Request {
@@ -119,7 +119,8 @@ impl Request {
         Some(created(order, CreateOutcome::Unanswered { message }))
     }
 
-    /// The answer to a request that is not sent, or whose answer is not awaited.
+    /// The answer to a request that is not sent, or not sent again after a 429. Never the answer to a create that the
+    /// API server may have processed.
     pub(super) fn abandoned(&self) -> Input {
         match self {
             Request::Create(order) => created(order, CreateOutcome::Abandoned),

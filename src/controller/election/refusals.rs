@@ -90,8 +90,8 @@ impl Refusals {
     }
 
     /// Whether this replica lacks a permission that it never had: no incarnation was a member, and a right has been
-    /// refused for at least `patience`. An API server that has just started refuses every request until it has read its Roles. Such a
-    /// passing refusal must not end the wait for another replica.
+    /// refused for at least `patience`. An API server that has just started refuses every request until it has read its
+    /// Roles. Such a passing refusal must not end the wait for another replica.
     pub(super) fn were_always(&mut self, is_member: bool, patience: Duration) -> bool {
         self.has_been_member |= is_member;
         let now = self.clock.boot();

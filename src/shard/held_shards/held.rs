@@ -27,7 +27,7 @@ pub(super) struct Held {
     pub(super) listing: Option<Listing>,
     /// Scopes that its last own list left out. A later list by the watch of such a scope completes the shard.
     left_out: BTreeSet<Scope>,
-    /// The version of its last own list, until a watch delivers a later one.
+    /// The version of the CronJobs in its last own list; zero once a watch has delivered a later version.
     listed_at: ResourceVersion,
     /// The versions that its own lists covered. A relist by a watch resets them.
     pub(super) loaded: ResourceVersions,
@@ -78,8 +78,8 @@ impl Held {
         self.state.is_synced_but_for(&self.left_out)
     }
 
-    /// Minimum versions that the next leader must observe. This replica wrote them or relied on them. An earlier leader
-    /// may have written those that it relied on.
+    /// The minimum versions that the next leader must observe: the last ones that this replica wrote, and the highest
+    /// ones that it knows. An earlier leader may have written the latter.
     pub(super) fn written_through(&self) -> ResourceVersions {
         self.written.max(&self.state.latest_versions())
     }

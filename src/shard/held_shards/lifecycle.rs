@@ -1,11 +1,18 @@
 //! Executes an election's commands to the shards of a replica: load, lead, seal and release.
 //!
-//! A shard is led only with a complete view. Either a consistent list that began after the command to lead is complete,
-//! or, after a handover, the loaded objects and this replica's watches have reached every version that the last leader
-//! wrote or relied on. A shard is idle when its requests are answered and its statuses stored. After the order to seal,
-//! the shard first closes: it acts until it is idle and may be sealed, or until the order's time limit. From the seal on,
-//! no replica acts for the shard until the next leader does. A sealed shard is reported once it is idle, or two seconds
-//! after the seal. The caller performs effects, makes lists and forwards reports; `now` is an argument.
+//! A shard passes through these states:
+//!
+//! - Loading: the shard is on standby, and its own list is ordered or in progress.
+//! - Entering: the shard is to be led, and is led once its view is complete. The view is complete at the end of a
+//!   consistent list that began after the command to lead. After a handover, it is complete as well when the loaded
+//!   objects and the watches have reached every version that the last leader wrote or knew.
+//! - Closing: the shard is to be sealed, and still acts. It is sealed once it is idle and another shard may be sealed,
+//!   and at the time limit of the order in any case. A shard is idle when its requests are answered and its statuses
+//!   are stored.
+//! - Sealed: no replica acts for the shard until the next leader does.
+//! - Reported: the seal was reported to the election, once the shard was idle or [`SEAL_TIMEOUT`] after the seal.
+//!
+//! The caller performs effects, makes lists and forwards reports.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -34,8 +41,8 @@ pub(super) struct Lifecycle {
     loading: ShardSet,
     lists: ListQueue,
     reports: VecDeque<ShardReport>,
-    /// The instant of the last seal of a shard that another member will lead, or of the last `next_seal_at` at which no
-    /// shard was ready.
+    /// The next seal is timed from here: from the last seal of a shard that another member will lead, or from the last
+    /// `next_seal_at` at which no shard was ready.
     last_seal_at: Option<BootInstant>,
 }
 
@@ -90,7 +97,7 @@ impl HeldShards {
             ShardCommand::Load(wanted) => {
                 for shard in wanted.iter() {
                     self.lifecycle.loading.insert(shard);
-                    // The handover checks that the last writes of the leader are observed.
+                    // The list need not be consistent: the command to lead has the versions that must be observed.
                     self.list(shard, now);
                 }
             }
@@ -182,7 +189,7 @@ impl HeldShards {
         self.lifecycle.reports.pop_front()
     }
 
-    /// Orders a list of a shard, which must be consistent if the shard is to be led.
+    /// Orders a list of a shard. The list must be consistent if the shard is entering.
     fn list(&mut self, shard: ShardId, now: Clocks) {
         self.stand_by(shard, now.wall);
         let is_entering = self.held.get(&shard).is_some_and(|held| held.entering.is_some());
@@ -261,7 +268,7 @@ impl HeldShards {
                 order: SealOrder { close_by, ..order },
                 step: begun.map_or(SealStep::Closing, |begun| begun.step),
             });
-            // A shard that was never led has started nothing.
+            // A shard that is entering is not led any more.
             held.entering = None;
             if held.state.phase() == ShardPhase::Leading {
                 held.state.close(now.wall);
@@ -269,9 +276,8 @@ impl HeldShards {
         });
     }
 
-    /// Seals one shard at a time, because no replica acts for a sealed shard until its next leader does. If the API server
-    /// is so slow that the shards that wait would reach their time limit together, they are spread over the remaining
-    /// time instead.
+    /// Seals one shard at a time, because no replica acts for a sealed shard until its next leader does. If the API
+    /// server is slow, further shards are sealed sooner, so that they do not reach their time limit together.
     fn advance_sealing(&mut self, now: Clocks) {
         let is_due = self.next_seal_at().is_some_and(|at| at <= now.boot);
         let has_room = is_due || !self.held.values().any(Held::is_without_leader);
@@ -289,8 +295,8 @@ impl HeldShards {
         }
     }
 
-    /// The instant from which another shard is sealed although one is still without a leader. It leaves the same time for
-    /// each shard that waits.
+    /// The instant from which another shard is sealed although one is still without a leader. The time left is divided
+    /// equally among the waiting shards.
     fn next_seal_at(&self) -> Option<BootInstant> {
         let last_seal_at = self.lifecycle.last_seal_at?;
         let limit = |held: &Held| Some(held.closing()?.close_by);

@@ -35,10 +35,10 @@ struct Gathering {
 #[derive(Debug, Default)]
 pub(super) struct ListQueue {
     next: ShardSet,
-    /// Set if the next list must be consistent.
+    /// The wait of the next list. Set if and only if that list must be consistent.
     gathering: Option<Gathering>,
     is_listing: bool,
-    /// Shards of the list in progress that still need it.
+    /// The shards of the list in progress, except those removed, or added to the next list, since it began.
     listing: ShardSet,
 }
 
@@ -82,18 +82,18 @@ impl ListQueue {
         })
     }
 
-    /// The instant of the next call of [`ListQueue::begin`], if the next list only waits for time.
+    /// The instant at which [`ListQueue::begin`] will begin the next list, if that list only waits for its time.
     pub(super) fn due_at(&self) -> Option<BootInstant> {
         let Gathering { due_at, .. } = self.gathering?;
         (!self.is_listing && !self.next.is_empty()).then_some(due_at)
     }
 
-    /// The shards of the list in progress that still need it.
+    /// The shards of the list in progress, except those removed, or added to the next list, since it began.
     pub(super) fn in_progress(&self) -> ShardSet {
         self.listing
     }
 
-    /// Ends the list in progress. Returns its shards that still needed it.
+    /// Ends the list in progress. Returns the shards for which it counts.
     pub(super) fn end(&mut self) -> ShardSet {
         self.is_listing = false;
         std::mem::take(&mut self.listing)

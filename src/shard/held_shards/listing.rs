@@ -1,10 +1,12 @@
 //! A list of one shard while watches are open: which of its objects and of the watch events still apply.
 //!
-//! Versions resolve most conflicts, since an older version of an object never replaces a newer one. This module covers
-//! the rest. The list does not restore an object whose deletion a watch has delivered. A watch's list that began before
-//! the shard was held does not end this list. A list that a watch begins in the meantime replaces this list. A watch
-//! that is reopened for a shard replays past events, including events of CronJobs that were gone when the list was
-//! made; the list removes these CronJobs.
+//! Versions resolve most conflicts, since an older version of an object never replaces a newer one. The others:
+//!
+//! - Deletion: an object is not restored if a watch has delivered its deletion since the list began.
+//! - Older list of a watch: if it began before this list, its end does not end this list.
+//! - Newer list of a watch: if it begins during this list, it replaces this list for its resource and scope.
+//! - Replay: a reopened watch repeats past events. A CronJob whose event is not newer than this list, and which this
+//!   list does not contain, is removed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

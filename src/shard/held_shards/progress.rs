@@ -60,11 +60,12 @@ impl WatchProgress {
         }
     }
 
-    /// Follows a watch of some shards. It delivers their events from some version on; earlier ones are unknown.
+    /// Follows a list and watch of some shards.
     fn apply(&mut self, update: &WatchUpdate) {
         match update.stage {
             WatchStage::NotPermitted => {
-                // A restarting API server refuses everything until it has read its RBAC rules.
+                // A restarting API server refuses every request until it has read its RBAC rules, so a refusal during
+                // an outage proves nothing.
                 let is_outage = self.was_listed && self.failure == Some(WatchFailure::Interrupted);
                 if !is_outage {
                     self.failure = Some(WatchFailure::NotPermitted);

@@ -88,7 +88,8 @@ impl HeldShards {
         }
     }
 
-    /// The instant of the next call of [`HeldShards::survey`]; `None` if once a second is often enough.
+    /// The instant of the next call of [`HeldShards::survey`] during a pass. `None` between passes, when one call per
+    /// second is enough.
     pub fn next_survey(&self) -> Option<BootInstant> {
         self.survey.next_at.filter(|_| self.survey.pass.is_some())
     }

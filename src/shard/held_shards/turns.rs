@@ -5,8 +5,8 @@ use jiff::Timestamp;
 use super::HeldShards;
 use crate::shard::{ids::Uid, refused_creates::RefusedFigures};
 
-/// The number of CronJobs that are examined for one turn. Most wait for it; the slots of others were lost to their
-/// deadlines.
+/// The number of CronJobs that are examined for one turn. Some do not wait for a turn, since their slots were lost to
+/// their deadlines.
 const CANDIDATES_MAX: usize = 128;
 
 impl HeldShards {

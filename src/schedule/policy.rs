@@ -88,7 +88,7 @@ impl Decision {
                 SkipReason::ScheduleChanged(slot)
                 | SkipReason::DeadlineExceeded(slot)
                 | SkipReason::AlreadyActive(slot)
-                | SkipReason::Forbidden(slot),
+                | SkipReason::HeldByForbid(slot),
             ) => Some(*slot),
             Decision::Skip(
                 SkipReason::Deleting
@@ -124,7 +124,7 @@ pub enum SkipReason {
     /// A running Job has the slot's name (B-10.2).
     AlreadyActive(Timestamp),
     /// A previous run has not ended and the policy is Forbid (B-10.3). The slot stays due.
-    Forbidden(Timestamp),
+    HeldByForbid(Timestamp),
 }
 
 /// Decides one CronJob (B-6, B-9, B-10).
@@ -144,7 +144,7 @@ pub fn decide(facts: &Facts<'_>, now: Timestamp) -> Verdict {
     };
     let is_in_time = matches!(
         decision,
-        Decision::Start { .. } | Decision::Skip(SkipReason::AlreadyActive(_) | SkipReason::Forbidden(_))
+        Decision::Start { .. } | Decision::Skip(SkipReason::AlreadyActive(_) | SkipReason::HeldByForbid(_))
     );
     Verdict {
         decision,
@@ -200,7 +200,7 @@ fn admit(slot: Timestamp, facts: &Facts<'_>, now: Timestamp) -> Decision {
         return Decision::Skip(SkipReason::AlreadyActive(slot));
     }
     match facts.concurrency_policy {
-        ConcurrencyPolicy::Forbid if facts.n_active_jobs > 0 => Decision::Skip(SkipReason::Forbidden(slot)),
+        ConcurrencyPolicy::Forbid if facts.n_active_jobs > 0 => Decision::Skip(SkipReason::HeldByForbid(slot)),
         ConcurrencyPolicy::Replace if facts.n_active_jobs > 0 => Decision::Start { slot, replaces: true },
         ConcurrencyPolicy::Allow | ConcurrencyPolicy::Forbid | ConcurrencyPolicy::Replace => {
             Decision::Start { slot, replaces: false }

@@ -111,7 +111,7 @@ pub(crate) struct OpenSlot {
     /// Creates of this slot after which no Job of its name was found.
     pub(crate) n_lost_creates: u32,
     /// The tenant caused the last refusal of its Job, so the slot is not lost by cronwheel or the API server.
-    pub(crate) was_refused: bool,
+    pub(crate) is_refused_due_to_tenant: bool,
     /// The slot's Job, if the watch delivered its creation and deletion before the create was answered.
     pub(crate) gone: Option<Box<Uid>>,
 }
@@ -122,7 +122,7 @@ pub(crate) enum SlotStage {
     /// Held back by `spec.suspend`.
     Suspended,
     /// Held back by Forbid.
-    Forbidden,
+    HeldByForbid,
     /// Held back by a running Job with its name.
     AlreadyActive,
     /// The Jobs to be replaced are being deleted.
@@ -169,12 +169,12 @@ impl OpenSlot {
     pub(crate) fn outcome_when_passed(&self) -> InstantOutcome {
         match self.stage {
             SlotStage::Suspended => InstantOutcome::Suspended,
-            SlotStage::Forbidden => InstantOutcome::Forbidden,
+            SlotStage::HeldByForbid => InstantOutcome::HeldByForbid,
             SlotStage::AlreadyActive => InstantOutcome::AlreadyActive,
             SlotStage::LookingUp { .. } => InstantOutcome::LookUpRefused,
             SlotStage::Replacing { .. } | SlotStage::Ordered | SlotStage::BackingOff { .. } => {
-                if self.was_refused {
-                    InstantOutcome::Refused
+                if self.is_refused_due_to_tenant {
+                    InstantOutcome::RefusedDueToTenant
                 } else {
                     InstantOutcome::Superseded
                 }

@@ -33,7 +33,7 @@ pub enum CreateOutcome {
     NamespaceTerminating,
     /// Refused as invalid, too large or malformed. A retry succeeds only after the CronJob, or a webhook that changed
     /// the Job, is corrected.
-    Refused {
+    Invalid {
         /// The server's text.
         message: String,
     },
@@ -81,7 +81,7 @@ impl CreateOutcome {
 pub enum RefusalReason {
     /// [`CreateOutcome::NamespaceTerminating`].
     NamespaceTerminating,
-    /// [`CreateOutcome::Refused`].
+    /// [`CreateOutcome::Invalid`].
     Invalid,
     /// [`CreateOutcome::NotPermitted`].
     NotPermitted,
@@ -95,7 +95,7 @@ impl RefusalReason {
 
     /// Whether the tenant causes the refusal: the Job is invalid, or its namespace, a quota or admission does not permit
     /// it. Other causes are an API server that fails, and a permission that cronwheel lacks.
-    pub(crate) fn is_tenants(self) -> bool {
+    pub(crate) fn is_due_to_tenant(self) -> bool {
         match self {
             RefusalReason::NamespaceTerminating | RefusalReason::Invalid => true,
             RefusalReason::NotPermitted => false,

@@ -30,7 +30,7 @@ instant_outcomes! {
     /// A later slot became due before its Job could be created (B-9.4).
     Superseded "superseded",
     /// A later slot became due while Forbid and a running Job held it back (B-10.3).
-    Forbidden "forbidden",
+    HeldByForbid "forbidden",
     /// A running Job had its name until a later slot became due (B-10.2).
     AlreadyActive "already_active",
     /// Its starting deadline passed (B-10.1).
@@ -47,7 +47,7 @@ instant_outcomes! {
     LookUpRefused "look_up_refused",
     /// The API server refused its Job until a later slot became due or the starting deadline passed (B-12.4): the Job is
     /// invalid, or its namespace, a quota or admission does not permit it.
-    Refused "refused",
+    RefusedDueToTenant "refused",
     /// Its schedule can no longer run: the zone or the text became invalid while it was open (B-6.2, B-6.4).
     Unschedulable "unschedulable",
     /// The shard was handed over or lost while it was open. The next leader accounts for it.

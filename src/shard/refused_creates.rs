@@ -179,8 +179,8 @@ impl RefusedCreate {
     }
 
     /// Whether the tenant caused the refusal.
-    pub(super) fn is_tenants(&self) -> bool {
-        self.cause.reason.is_tenants()
+    pub(super) fn is_due_to_tenant(&self) -> bool {
+        self.cause.reason.is_due_to_tenant()
     }
 
     /// Records that the create succeeded, and gives others a turn.

@@ -93,7 +93,7 @@ impl Reason {
             SkipReason::ScheduleChanged(_) => (Reason::ScheduleChanged, None),
             SkipReason::DeadlineExceeded(_) => (Reason::DeadlineExceeded, None),
             SkipReason::AlreadyActive(_) => (Reason::AlreadyActive, None),
-            SkipReason::Forbidden(_) => (Reason::Forbidden, None),
+            SkipReason::HeldByForbid(_) => (Reason::Forbidden, None),
         }
     }
 

@@ -296,7 +296,7 @@ impl<'a> Trial<'a> {
             deletes: self.seen.deletes,
             status: written.map(|after| status_change(before, after)).transpose()?,
             events: self.seen.events.into_iter().map(|(_, event)| event).collect(),
-            n_passed: [InstantOutcome::Superseded, InstantOutcome::Forbidden]
+            n_passed: [InstantOutcome::Superseded, InstantOutcome::HeldByForbid]
                 .map(|outcome| self.shard.outcome_counts().outcome(outcome))
                 .iter()
                 .sum(),

@@ -124,7 +124,7 @@ fn create_refused(status: StatusCode, refusal: Refusal) -> CreateOutcome {
             message: refusal.message,
         },
         StatusCode::FORBIDDEN if refusal.is_namespace_terminating => CreateOutcome::NamespaceTerminating,
-        _ if is_refused_for_good(status, &refusal) => CreateOutcome::Refused {
+        _ if is_refused_for_good(status, &refusal) => CreateOutcome::Invalid {
             message: refusal.message,
         },
         _ if refusal.is_not_permitted() => CreateOutcome::NotPermitted {

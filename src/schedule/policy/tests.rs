@@ -63,7 +63,7 @@ fn check(case: &Case, now: &str, expected: &str) {
         Decision::Start { slot, replaces } => format!("{} {}", if replaces { "replace" } else { "start" }, time(slot)),
         Decision::Skip(SkipReason::DeadlineExceeded(slot)) => format!("late {}", time(slot)),
         Decision::Skip(SkipReason::ScheduleChanged(slot)) => format!("changed {}", time(slot)),
-        Decision::Skip(SkipReason::Forbidden(slot)) => format!("forbidden {}", time(slot)),
+        Decision::Skip(SkipReason::HeldByForbid(slot)) => format!("forbidden {}", time(slot)),
         Decision::Skip(reason) => format!("{reason:?}"),
     };
     let next = verdict.next.map_or("-".to_owned(), time);

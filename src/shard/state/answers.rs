@@ -59,7 +59,7 @@ impl ShardState {
             CreateOutcome::NamespaceTerminating => {
                 self.retry_refused(owner, RefusalReason::NamespaceTerminating, None, now);
             }
-            CreateOutcome::Refused { message } => {
+            CreateOutcome::Invalid { message } => {
                 self.report_failed_create(owner, &message);
                 self.retry_refused(owner, RefusalReason::Invalid, None, now);
             }
@@ -91,7 +91,7 @@ impl ShardState {
         let is_not_permitted = matches!(answer, CreateOutcome::NotPermitted { .. });
         cron_job.not_permitted_since = Seconds::new(is_not_permitted.then_some(since));
         if let Some(open) = &mut cron_job.open {
-            open.was_refused = false;
+            open.is_refused_due_to_tenant = false;
         }
         if matches!(
             answer,

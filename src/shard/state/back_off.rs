@@ -21,10 +21,10 @@ const CREATE_BACK_OFF_MAX: Duration = Duration::from_mins(1);
 pub(super) const NEXT_SLOT_WAIT_MAX: SignedDuration = SignedDuration::from_secs(9);
 
 /// The wait after a Job was refused as invalid for the first time: a CronJob that runs every minute tries once a slot.
-const REFUSED_WAIT_MIN: Duration = Duration::from_mins(1);
+const INVALID_JOB_WAIT_MIN: Duration = Duration::from_mins(1);
 
 /// The longest wait after a Job was refused as invalid: a corrected webhook is noticed within this time.
-const REFUSED_WAIT_MAX: Duration = Duration::from_mins(5);
+const INVALID_JOB_WAIT_MAX: Duration = Duration::from_mins(5);
 
 /// The back-off after failed deletes, look-ups and status writes.
 pub(super) const BACK_OFF: BackOff = BackOff {
@@ -39,9 +39,9 @@ pub(super) const CREATE_BACK_OFF: BackOff = BackOff {
 };
 
 /// The back-off after a Job was refused as invalid.
-pub(super) const REFUSED_BACK_OFF: BackOff = BackOff {
-    first: REFUSED_WAIT_MIN,
-    longest: REFUSED_WAIT_MAX,
+pub(super) const INVALID_JOB_BACK_OFF: BackOff = BackOff {
+    first: INVALID_JOB_WAIT_MIN,
+    longest: INVALID_JOB_WAIT_MAX,
 };
 
 /// The wait of a CronJob after this number of failures in a row.

@@ -153,8 +153,8 @@ impl ShardState {
             SkipReason::AlreadyActive(slot) => {
                 self.leave_open(owner, slot, SlotStage::AlreadyActive, verdict, now);
             }
-            SkipReason::Forbidden(slot) => {
-                let is_new = self.leave_open(owner, slot, SlotStage::Forbidden, verdict, now);
+            SkipReason::HeldByForbid(slot) => {
+                let is_new = self.leave_open(owner, slot, SlotStage::HeldByForbid, verdict, now);
                 if is_new {
                     let message =
                         "Not starting job because prior execution is running and concurrency policy is Forbid";
@@ -212,11 +212,11 @@ impl ShardState {
             stage,
             n_failures: 0,
             n_lost_creates: 0,
-            was_refused: false,
+            is_refused_due_to_tenant: false,
             gone: None,
         };
         // Under Forbid, the running Job started at the cursor or earlier, so it also held back the slots in between.
-        let is_held_back = matches!(open.stage, SlotStage::Suspended | SlotStage::Forbidden);
+        let is_held_back = matches!(open.stage, SlotStage::Suspended | SlotStage::HeldByForbid);
         let outcome = if is_held_back {
             open.outcome_when_passed()
         } else {
@@ -235,9 +235,11 @@ impl ShardState {
 
     fn lose_to_deadline(&mut self, owner: OwnerIndex, slot: Timestamp, verdict: &Verdict) {
         self.open(owner, slot, SlotStage::Ordered, verdict);
-        let was_refused = self.open_slot_mut(owner).is_some_and(|open| open.was_refused);
-        let outcome = if was_refused {
-            InstantOutcome::Refused
+        let is_due_to_tenant = self
+            .open_slot_mut(owner)
+            .is_some_and(|open| open.is_refused_due_to_tenant);
+        let outcome = if is_due_to_tenant {
+            InstantOutcome::RefusedDueToTenant
         } else {
             InstantOutcome::DeadlineExceeded
         };

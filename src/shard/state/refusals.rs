@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     ShardState,
-    back_off::{CREATE_BACK_OFF, NEXT_SLOT_WAIT_MAX, REFUSED_BACK_OFF, requested_wait, wait_after},
+    back_off::{CREATE_BACK_OFF, INVALID_JOB_BACK_OFF, NEXT_SLOT_WAIT_MAX, requested_wait, wait_after},
 };
 use crate::{
     schedule::{after, policy},
@@ -34,14 +34,14 @@ impl ShardState {
         let cron_job = self.index.cron_job_mut(owner);
         let Some(open) = &mut cron_job.open else { return };
         open.n_failures = open.n_failures.saturating_add(1);
-        open.was_refused = reason.is_tenants();
+        open.is_refused_due_to_tenant = reason.is_due_to_tenant();
         let (slot, n_failures) = (open.slot, open.n_failures);
         let identity = &cron_job.record.identity;
         let former = cron_job.refused.take().map(|refused| *refused);
         let mut refused = self.refused_creates.refuse(identity, reason, former, now);
         refused.n_refusals = refused.n_refusals.max(n_failures);
         let wait = match reason {
-            RefusalReason::Invalid => wait_after(REFUSED_BACK_OFF, n_failures, owner),
+            RefusalReason::Invalid => wait_after(INVALID_JOB_BACK_OFF, n_failures, owner),
             RefusalReason::NamespaceTerminating | RefusalReason::NotPermitted | RefusalReason::Failed(_) => {
                 wait_after(CREATE_BACK_OFF, refused.n_refusals, owner)
             }
@@ -80,7 +80,7 @@ impl ShardState {
         if now < until {
             // Until its first attempt the slot counts as refused like the slots before it.
             if let Some(open) = &mut cron_job.open {
-                open.was_refused |= refused.is_tenants();
+                open.is_refused_due_to_tenant |= refused.is_due_to_tenant();
             }
             return Some(until);
         }

@@ -114,7 +114,7 @@ impl CronJobState {
     fn pending(&self, now: Timestamp) -> Option<Timestamp> {
         let armed_due = self.armed.get().filter(|armed| *armed <= now);
         let Some(open) = &self.open else { return armed_due };
-        let is_held_back = matches!(open.stage, SlotStage::Suspended | SlotStage::Forbidden);
+        let is_held_back = matches!(open.stage, SlotStage::Suspended | SlotStage::HeldByForbid);
         if is_held_back {
             None
         } else {

@@ -146,7 +146,7 @@ fn due_instants_equal_outcomes_plus_open_instants() {
         figures.outcome_counts.due_instants = 10;
         figures.outcome_counts.open_instants = 3;
         figures.outcome_counts.outcomes[InstantOutcome::Created as usize] = 5;
-        figures.outcome_counts.outcomes[InstantOutcome::Forbidden as usize] = 2;
+        figures.outcome_counts.outcomes[InstantOutcome::HeldByForbid as usize] = 2;
     });
     let text = metrics.text();
     let outcomes = InstantOutcome::ALL.map(|outcome| {

@@ -99,7 +99,7 @@ fn failed(message: &str) -> CreateOutcome {
 }
 
 fn refused(message: &str) -> CreateOutcome {
-    CreateOutcome::Refused {
+    CreateOutcome::Invalid {
         message: message.into(),
     }
 }

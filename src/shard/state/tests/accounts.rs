@@ -23,7 +23,10 @@ fn slots_passed_during_a_pending_create_are_counted_once() {
     world.refused("no");
     world.effects();
     assert_eq!(world.shard.outcome_counts().due_instants, 4);
-    assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Refused), 1);
+    assert_eq!(
+        world.shard.outcome_counts().outcome(InstantOutcome::RefusedDueToTenant),
+        1
+    );
     assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Superseded), 2);
 }
 
@@ -43,7 +46,7 @@ fn refusals() -> Vec<(CreateOutcome, bool)> {
         (failed(Some(404)), true),
         (failed(Some(429)), true),
         (CreateOutcome::NamespaceTerminating, true),
-        (CreateOutcome::Refused { message: message() }, true),
+        (CreateOutcome::Invalid { message: message() }, true),
         (failed(Some(409)), false),
         (failed(Some(500)), false),
         (failed(None), false),
@@ -70,7 +73,10 @@ fn slots_that_the_tenant_causes_to_be_refused_are_not_superseded() {
         let mut world = World::new("09:59:30", vec![cron_job("hello")], vec![]);
         refuse_until(&mut world, &answer, "10:10:00");
         let outcome = |outcome| world.shard.outcome_counts().outcome(outcome);
-        let counted = (outcome(InstantOutcome::Refused), outcome(InstantOutcome::Superseded));
+        let counted = (
+            outcome(InstantOutcome::RefusedDueToTenant),
+            outcome(InstantOutcome::Superseded),
+        );
         assert_eq!(counted, if is_tenants { (10, 0) } else { (0, 10) }, "{answer:?}");
     }
 }
@@ -84,7 +90,10 @@ fn the_last_answer_decides_whether_a_passed_slot_was_refused() {
     let message = "no".into();
     refuse_until(&mut world, &CreateOutcome::NotPermitted { message }, "10:01:00");
     assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Superseded), 1);
-    assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Refused), 0);
+    assert_eq!(
+        world.shard.outcome_counts().outcome(InstantOutcome::RefusedDueToTenant),
+        0
+    );
 }
 
 #[test]
@@ -98,7 +107,7 @@ fn slots_that_the_tenant_causes_to_be_refused_are_not_lost_to_their_deadline() {
         refuse_until(&mut world, &answer, "10:09:59");
         let outcome = |outcome| world.shard.outcome_counts().outcome(outcome);
         let counted = (
-            outcome(InstantOutcome::Refused),
+            outcome(InstantOutcome::RefusedDueToTenant),
             outcome(InstantOutcome::DeadlineExceeded),
         );
         assert_eq!(counted, if is_tenants { (10, 0) } else { (0, 10) }, "{answer:?}");
@@ -168,14 +177,14 @@ fn slots_that_the_last_leader_counted_are_not_counted_again() {
     world.shard.fired_through = Some(at("19:57:59"));
     world.lead();
     assert_eq!(world.shard.outcome_counts().due_instants, 3);
-    assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Forbidden), 2);
+    assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::HeldByForbid), 2);
 }
 
 #[test]
 fn slots_held_back_by_forbid_before_a_crash_are_not_lost() {
     let (record, running) = held_back_by_forbid();
     let world = World::new("20:00:30", vec![record], vec![running]);
-    assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Forbidden), 600);
+    assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::HeldByForbid), 600);
     assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Superseded), 0);
 }
 

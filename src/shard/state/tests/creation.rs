@@ -238,7 +238,7 @@ fn b_12_4_the_next_slot_supersedes_a_failed_create() {
 }
 
 fn refuse_as_invalid(world: &mut World) {
-    world.answer_create(CreateOutcome::Refused {
+    world.answer_create(CreateOutcome::Invalid {
         message: "Job.batch \"x\" is invalid".into(),
     });
     world.expect(&["Warning FailedCreate: Error creating job: Job.batch \"x\" is invalid"]);
@@ -252,7 +252,10 @@ fn b_12_4_a_job_refused_as_invalid_is_tried_once_per_minutely_slot() {
         world.expect(&[&format!("create hello-2963292{minute} for 2026-05-05T10:0{minute}:00Z")]);
         refuse_as_invalid(&mut world);
     }
-    assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Refused), 9);
+    assert_eq!(
+        world.shard.outcome_counts().outcome(InstantOutcome::RefusedDueToTenant),
+        9
+    );
     assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Superseded), 0);
 }
 
@@ -270,7 +273,10 @@ fn a_refused_slot_whose_retry_expires_ends_as_refused() {
     world.expect(&["create hello-29632920 for 2026-05-05T10:00:00Z"]);
     world.advance_to("11:00:00");
     world.answer_create(CreateOutcome::Withdrawn);
-    assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Refused), 1);
+    assert_eq!(
+        world.shard.outcome_counts().outcome(InstantOutcome::RefusedDueToTenant),
+        1
+    );
     assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Superseded), 0);
 }
 

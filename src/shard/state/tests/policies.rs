@@ -100,7 +100,7 @@ fn b_10_3_forbid_starts_only_the_latest_slot() {
     world.apply_job(failed(job("hello", "09:59:00")));
     let effects = world.effects();
     assert_eq!(effects[1], "create hello-29632923 for 2026-05-05T10:03:00Z");
-    assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::Forbidden), 3);
+    assert_eq!(world.shard.outcome_counts().outcome(InstantOutcome::HeldByForbid), 3);
 }
 
 #[test]

@@ -91,7 +91,7 @@ fn a_missed_slot_starts_when_its_deadline_is_extended() {
 
 #[test]
 fn a_slot_refused_as_invalid_starts_when_the_cause_is_gone() {
-    let refused = CreateOutcome::Refused { message: "no".into() };
+    let refused = CreateOutcome::Invalid { message: "no".into() };
     let jobs = created(&["10:02:00"], |restart| {
         let mut shard = Restartable::new("09:59:30", &with_deadline(3_600), &[]);
         shard.world.advance_to("10:00:00");

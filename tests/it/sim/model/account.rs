@@ -185,10 +185,13 @@ fn possible_reasons(case: &Case<'_>, view: &View<'_>, slot: Slot) -> Vec<Instant
     let is_at_change = |epoch: &Epoch| (from..=to).contains(&epoch.from) || (from..=to).contains(&epoch.until);
     let possible = [
         (InstantOutcome::Superseded, true),
-        (InstantOutcome::Refused, !case.obstructions.within(from, to).is_empty()),
+        (
+            InstantOutcome::RefusedDueToTenant,
+            !case.obstructions.within(from, to).is_empty(),
+        ),
         (InstantOutcome::Suspended, is_any(|spec| spec.is_suspended)),
         (
-            InstantOutcome::Forbidden,
+            InstantOutcome::HeldByForbid,
             // A later controller counts it by the policy of that time.
             view.specs(from, case.end)
                 .iter()
@@ -227,6 +230,6 @@ fn reason(view: &View<'_>, slot: Slot) -> Option<InstantOutcome> {
         _ if spec.policy != Policy::Forbid => None,
         Some(lost) if lost + SignedDuration::from_secs(3) < slot.over => Some(InstantOutcome::DeadlineExceeded),
         Some(lost) if lost - SignedDuration::from_secs(3) < slot.over => None,
-        Some(_) | None => Some(InstantOutcome::Forbidden),
+        Some(_) | None => Some(InstantOutcome::HeldByForbid),
     }
 }

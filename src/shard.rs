@@ -36,7 +36,7 @@ pub use bucket::{Bucket, HashRange, ShardCount, ShardCountError};
 pub use command::{Entry, SealOrder, ShardCommand, ShardReport};
 pub use effect::{CronJobEvent, Effect, EventReason, JobDelete, JobLookUp, JobOrder, StatusWrite, Withdrawal};
 pub use hash::{HASH_SCHEME, fnv1a_64};
-pub use held_shards::{HeldShards, LedFigures, ListOrder, Ordered};
+pub use held_shards::{HeldShards, LedFigures, ListRequest, TermedEffect};
 pub use ids::{CronJobIdentity, ResourceVersion, Uid};
 pub use input::{Input, Scope, WatchedResource};
 pub use labels::{SHARD_LABEL_PREFIX, ShardLabels};

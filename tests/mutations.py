@@ -94,7 +94,7 @@ FLEET = {
     "create-before-is-not-sent": ("src/coordination/leadership.rs", "create_before: fencing.create_before.map(|at| later(at, beyond_fence)),", "create_before: fencing.create_before.filter(|_| false),", "f_29_the_fence"),
     "request-timeout-too-long": ("src/kube_api/client.rs", "Some(life) => request.with_server_timeout(life),", "Some(life) => request.with_server_timeout(life * 99),", "f_29_short"),
     "lost-create-is-not-reported": (f"{STATE}/look_ups.rs", "if open.n_lost_creates > 1 {", "if open.n_lost_creates > 99 {", "f_29_short"),
-    "queued-create-not-withdrawn": (f"{STATE}/changes.rs", "            Some(SlotStage::Ordered) => self.outbox.push_back(withdrawal(None)),", "            Some(SlotStage::Ordered) => drop(withdrawal(None)),", "f_31"),
+    "queued-create-not-withdrawn": (f"{STATE}/changes.rs", "            Some(SlotStage::Creating) => self.outbox.push_back(withdrawal(None)),", "            Some(SlotStage::Creating) => drop(withdrawal(None)),", "f_31"),
     "slow-admission-takes-places": ("src/controller/pacing/send_instants.rs", "RECENT_MAX: Duration = Duration::from_secs(1)", "RECENT_MAX: Duration = Duration::from_secs(99)", "f_29_many"),
 }
 

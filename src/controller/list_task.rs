@@ -29,7 +29,7 @@ use crate::{
             lists::{ListError, ListSource, PART_SIZE_MAX},
         },
     },
-    shard::{BootInstant, Input, ListOrder, ResourceVersion, ResourceVersions, Scope, ShardCount, ShardSet},
+    shard::{BootInstant, Input, ListRequest, ResourceVersion, ResourceVersions, Scope, ShardCount, ShardSet},
     telemetry::metrics::SelectionMetrics,
 };
 
@@ -83,7 +83,7 @@ struct Forwarded {
 
 impl ListTask {
     /// Makes the lists that are ordered, one after another, and prepares those of takeovers.
-    pub async fn run(self, wanted: mpsc::Receiver<ListOrder>) {
+    pub async fn run(self, wanted: mpsc::Receiver<ListRequest>) {
         tokio::select! {
             biased;
             () = self.make_lists(wanted) => {}
@@ -91,7 +91,7 @@ impl ListTask {
         }
     }
 
-    async fn make_lists(&self, mut wanted: mpsc::Receiver<ListOrder>) {
+    async fn make_lists(&self, mut wanted: mpsc::Receiver<ListRequest>) {
         while let Some(mut order) = wanted.recv().await {
             let mut retry = Retry::new(LIST_PAUSES);
             let n_shards = order.shards.len();
@@ -127,7 +127,7 @@ impl ListTask {
     }
 
     /// Lists every scope. Returns the versions of the oldest lists.
-    async fn list(&self, order: &ListOrder) -> Result<ResourceVersions, ListError> {
+    async fn list(&self, order: &ListRequest) -> Result<ResourceVersions, ListError> {
         let (mut oldest, mut refused): (Option<ResourceVersions>, _) = (None, None);
         for delivered in &self.delivered {
             match self.list_scope(order, delivered).await {
@@ -152,7 +152,7 @@ impl ListTask {
     /// Lists a scope. Returns the versions of the lists.
     async fn list_scope(
         &self,
-        order: &ListOrder,
+        order: &ListRequest,
         delivered: &DeliveredVersions,
     ) -> Result<ResourceVersions, ListError> {
         // Concurrently, since each list may wait until the server knows that it is not behind. The CronJobs come last:
@@ -166,7 +166,7 @@ impl ListTask {
     }
 
     /// The shards are held already, so the watches deliver every later change of them.
-    fn source(&self, order: &ListOrder, delivered: &DeliveredVersions, through: &DeliveredVersion) -> ListSource {
+    fn source(&self, order: &ListRequest, delivered: &DeliveredVersions, through: &DeliveredVersion) -> ListSource {
         let through = through.get().filter(|_| !order.is_consistent);
         ListSource {
             client: self.client.clone(),

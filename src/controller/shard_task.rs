@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     coordination::Leadership,
-    shard::{Clocks, Effect, HeldShards, Input, Ordered},
+    shard::{Clocks, Effect, HeldShards, Input, TermedEffect},
     telemetry::metrics::ShardFigures,
 };
 
@@ -258,7 +258,7 @@ impl ShardTask {
     }
 
     /// Performs one effect. Returns the answer if its queue is full, or to a request that it withdraws.
-    fn perform(&self, Ordered { shard_term, effect }: Ordered) -> Option<Input> {
+    fn perform(&self, TermedEffect { shard_term, effect }: TermedEffect) -> Option<Input> {
         let ShardChannels { dispatch, statuses, .. } = &self.channels;
         let push = |request| {
             let is_quarantined = self.channels.leadership.borrow().is_quarantined(shard_term.shard);

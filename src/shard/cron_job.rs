@@ -128,7 +128,7 @@ pub(crate) enum SlotStage {
     /// The Jobs to be replaced are being deleted.
     Replacing { jobs: Vec<Uid>, has_failed: bool },
     /// Its create was emitted and is not answered yet.
-    Ordered,
+    Creating,
     /// A Job of its name may exist and is looked up. Holds the error text of the create.
     LookingUp { look_up: Box<LookUp>, message: String },
     /// Will be decided again at `until`.
@@ -140,7 +140,7 @@ impl OpenSlot {
     pub(crate) fn must_be_settled(&self) -> bool {
         matches!(
             self.stage,
-            SlotStage::Replacing { .. } | SlotStage::Ordered | SlotStage::LookingUp { .. }
+            SlotStage::Replacing { .. } | SlotStage::Creating | SlotStage::LookingUp { .. }
         )
     }
 
@@ -172,7 +172,7 @@ impl OpenSlot {
             SlotStage::HeldByForbid => InstantOutcome::HeldByForbid,
             SlotStage::AlreadyActive => InstantOutcome::AlreadyActive,
             SlotStage::LookingUp { .. } => InstantOutcome::LookUpRefused,
-            SlotStage::Replacing { .. } | SlotStage::Ordered | SlotStage::BackingOff { .. } => {
+            SlotStage::Replacing { .. } | SlotStage::Creating | SlotStage::BackingOff { .. } => {
                 if self.is_refused_due_to_tenant {
                     InstantOutcome::RefusedDueToTenant
                 } else {

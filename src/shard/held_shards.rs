@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
-pub use self::{account::LedFigures, list_queue::ListOrder};
+pub use self::{account::LedFigures, list_queue::ListRequest};
 use self::{
     held::Held,
     lifecycle::Lifecycle,
@@ -49,7 +49,7 @@ pub const WHOLE: ShardTerm = ShardTerm {
 
 /// An effect with the shard and the term in which it may be performed.
 #[derive(Clone, Debug)]
-pub struct Ordered {
+pub struct TermedEffect {
     /// The shard and the term in which it was decided.
     pub shard_term: ShardTerm,
     /// The action.
@@ -237,12 +237,12 @@ impl HeldShards {
     }
 
     /// The next effect to perform.
-    pub fn poll_effect(&mut self) -> Option<Ordered> {
+    pub fn poll_effect(&mut self) -> Option<TermedEffect> {
         while let Some(shard) = self.with_effects.first().copied() {
             let held = self.held.get_mut(&shard);
             if let Some((term, effect)) = held.and_then(|held| Some((held.term?, held.state.poll_effect()?))) {
                 let shard_term = ShardTerm { shard, term };
-                return Some(Ordered { shard_term, effect });
+                return Some(TermedEffect { shard_term, effect });
             }
             self.with_effects.remove(&shard);
         }

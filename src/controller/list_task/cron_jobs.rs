@@ -11,7 +11,7 @@ use crate::{
         delivered_versions::DeliveredVersions,
         lists::{ListError, current_version, list_cron_jobs, recall_cron_jobs, unchanged_through},
     },
-    shard::{ListOrder, ResourceVersion},
+    shard::{ListRequest, ResourceVersion},
 };
 
 /// How long the watch may take to reach the current version before CronJobs are listed as well. A cluster with some tens
@@ -80,7 +80,7 @@ impl ListTask {
     /// is complete; otherwise lists them.
     pub(super) async fn cron_jobs(
         &self,
-        order: &ListOrder,
+        order: &ListRequest,
         delivered: &DeliveredVersions,
     ) -> Result<ResourceVersion, ListError> {
         if order.is_consistent {
@@ -103,7 +103,7 @@ impl ListTask {
     /// Reads the CronJobs from the cache; `None` if the cache is incomplete.
     async fn recall(
         &self,
-        order: &ListOrder,
+        order: &ListRequest,
         delivered: &DeliveredVersions,
     ) -> Option<Result<ResourceVersion, ListError>> {
         let pages = recall_cron_jobs(&delivered.cache, Arc::clone(&self.decoder), &order.shards)?;
@@ -117,7 +117,7 @@ impl ListTask {
 
     async fn list_cron_jobs(
         &self,
-        order: &ListOrder,
+        order: &ListRequest,
         delivered: &DeliveredVersions,
     ) -> Result<ResourceVersion, ListError> {
         let source = self.source(order, delivered, &delivered.cron_jobs);

@@ -9,14 +9,14 @@ use crate::{
         delivered_versions::DeliveredVersions,
         lists::{ListError, ListSource, list_jobs},
     },
-    shard::{ListOrder, ResourceVersion},
+    shard::{ListRequest, ResourceVersion},
 };
 
 impl ListTask {
     /// Lists the Jobs of some shards. Returns the version of the list.
     pub(super) async fn jobs(
         &self,
-        order: &ListOrder,
+        order: &ListRequest,
         delivered: &DeliveredVersions,
     ) -> Result<ResourceVersion, ListError> {
         loop {
@@ -51,7 +51,7 @@ impl ListTask {
 
     /// Lists the Jobs without the label of a shard. Without a proof, they may belong to any shard. A complete list that
     /// contains no Job of a CronJob is a proof. Returns `false` if another proof arrives first.
-    async fn list_unlabelled(&self, order: &ListOrder, source: ListSource) -> Result<bool, ListError> {
+    async fn list_unlabelled(&self, order: &ListRequest, source: ListSource) -> Result<bool, ListError> {
         let at = self.clock.now();
         // The lists of several namespaces have no version in common.
         let is_provable =

@@ -25,7 +25,7 @@ struct Bench {
     delivered: DeliveredVersions,
     next_eviction: OrderedSender<Option<BootInstant>>,
     queries: Arc<Mutex<Vec<String>>>,
-    orders: mpsc::Sender<ListOrder>,
+    orders: mpsc::Sender<ListRequest>,
     news: mpsc::Receiver<ListNews>,
 }
 
@@ -148,7 +148,7 @@ async fn takeover_after_an_early_bookmark_still_waits_for_the_current_version() 
     let current = bench.write_job("a").await;
     assert!(early < current);
     let shards = ShardSet::all(ShardCount::default());
-    let order = ListOrder {
+    let order = ListRequest {
         shards,
         is_consistent: true,
     };

@@ -5,7 +5,7 @@ use tokio::sync::mpsc;
 use crate::{
     controller::list_task::ListNews,
     kube_api::ordered_watch::OrderedSender,
-    shard::{Bucket, Clocks, HeldShards, ListOrder, ShardCommand, ShardReport, ShardSet},
+    shard::{Bucket, Clocks, HeldShards, ListRequest, ShardCommand, ShardReport, ShardSet},
 };
 
 /// Capacity of the channel for commands. Per shard: lead, seal, seal earlier and release, for the maximum number of
@@ -20,7 +20,7 @@ pub struct LifecycleChannels {
     /// Reports to the election.
     pub reports: mpsc::Sender<ShardReport>,
     /// Requests for lists of shards; capacity one.
-    pub lists: mpsc::Sender<ListOrder>,
+    pub lists: mpsc::Sender<ListRequest>,
     /// The held shards, which the watches follow. Updated before a list of the shards is requested.
     pub held: OrderedSender<ShardSet>,
     /// Progress of the lists.
@@ -52,7 +52,7 @@ impl LifecycleChannels {
     /// Sends the pending list request and reports, as far as the channels have room. The next turn sends the rest.
     pub(super) fn send_pending(&self, shards: &mut HeldShards, now: Clocks) {
         if self.lists.capacity() > 0
-            && let Some(order) = shards.poll_list(now)
+            && let Some(order) = shards.poll_list_request(now)
         {
             // The capacity was checked, and no other task sends. An error means that the list task has ended.
             let _ = self.lists.try_send(order);

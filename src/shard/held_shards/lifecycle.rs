@@ -18,7 +18,7 @@ use std::{collections::VecDeque, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{HeldShards, ListOrder, held::Held, list_queue::ListQueue};
+use super::{HeldShards, ListRequest, held::Held, list_queue::ListQueue};
 use crate::shard::{
     BootInstant, Clocks, Entry, Input, ResourceVersions, Scope, SealOrder, ShardCommand, ShardId, ShardPhase,
     ShardReport, ShardSet, ShardTerm, Term,
@@ -123,7 +123,7 @@ impl HeldShards {
 
     /// The next list to make, if it is due and none is in progress. The caller passes its objects to
     /// [`HeldShards::take_listed`] and its end to [`HeldShards::listed`].
-    pub fn poll_list(&mut self, now: Clocks) -> Option<ListOrder> {
+    pub fn poll_list_request(&mut self, now: Clocks) -> Option<ListRequest> {
         self.lifecycle.lists.begin(now.boot)
     }
 

@@ -14,7 +14,7 @@ const GATHER_MAX: Duration = Duration::from_millis(500);
 
 /// A list to be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ListOrder {
+pub struct ListRequest {
     /// The shards whose CronJobs and Jobs are to be listed.
     pub shards: ShardSet,
     /// Whether the list must contain every earlier write. Otherwise the versions that this replica's watches have
@@ -69,14 +69,14 @@ impl ListQueue {
     }
 
     /// Begins the next list, if it is due and none is in progress.
-    pub(super) fn begin(&mut self, now: BootInstant) -> Option<ListOrder> {
+    pub(super) fn begin(&mut self, now: BootInstant) -> Option<ListRequest> {
         let is_early = self.gathering.is_some_and(|gathering| now < gathering.due_at);
         if self.is_listing || self.next.is_empty() || is_early {
             return None;
         }
         self.is_listing = true;
         self.listing = std::mem::take(&mut self.next);
-        Some(ListOrder {
+        Some(ListRequest {
             shards: self.listing,
             is_consistent: self.gathering.take().is_some(),
         })

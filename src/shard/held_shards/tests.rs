@@ -351,7 +351,7 @@ impl Follower {
     /// Performs all effects and returns them as sorted text.
     fn perform(&mut self, now: Timestamp) -> Vec<String> {
         let mut lines = Vec::new();
-        while let Some(Ordered { effect, .. }) = self.shards.poll_effect() {
+        while let Some(TermedEffect { effect, .. }) = self.shards.poll_effect() {
             lines.push(match effect {
                 Effect::CreateJob(order) => {
                     let record = CronJobRecord {

@@ -41,7 +41,7 @@ impl ShardState {
         };
         let is_awaited = self
             .open_slot_mut(owner)
-            .is_some_and(|open| open.slot == slot && open.stage == SlotStage::Ordered);
+            .is_some_and(|open| open.slot == slot && open.stage == SlotStage::Creating);
         if !is_awaited {
             return;
         }

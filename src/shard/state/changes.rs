@@ -140,7 +140,7 @@ impl ShardState {
             })
         };
         match cron_job.open.as_ref().map(|open| &open.stage) {
-            Some(SlotStage::Ordered) => self.outbox.push_back(withdrawal(None)),
+            Some(SlotStage::Creating) => self.outbox.push_back(withdrawal(None)),
             Some(SlotStage::Replacing { jobs, .. }) => {
                 self.outbox.extend(jobs.iter().map(|job| withdrawal(Some(job.clone()))));
             }

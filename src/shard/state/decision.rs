@@ -103,7 +103,7 @@ impl ShardState {
 
     /// Begins to create the Job of a slot.
     fn start(&mut self, owner: OwnerIndex, slot: Timestamp, replaces: bool, verdict: &Verdict, now: Timestamp) {
-        self.open(owner, slot, SlotStage::Ordered, verdict);
+        self.open(owner, slot, SlotStage::Creating, verdict);
         if !replaces && self.has_ended_job(owner, slot) {
             self.end_with_job(owner, slot, InstantOutcome::Adopted);
             // An evaluation emits the status.
@@ -146,7 +146,7 @@ impl ShardState {
             }
             SkipReason::ScheduleChanged(_) => self.close_unless_in_flight(owner, InstantOutcome::ScheduleChanged),
             SkipReason::DeadlineExceeded(slot) if self.record_ended(owner, now) >= Some(slot) => {
-                self.open(owner, slot, SlotStage::Ordered, verdict);
+                self.open(owner, slot, SlotStage::Creating, verdict);
                 self.end_with_job(owner, slot, InstantOutcome::Adopted);
             }
             SkipReason::DeadlineExceeded(slot) => self.lose_to_deadline(owner, slot, verdict),
@@ -234,7 +234,7 @@ impl ShardState {
     }
 
     fn lose_to_deadline(&mut self, owner: OwnerIndex, slot: Timestamp, verdict: &Verdict) {
-        self.open(owner, slot, SlotStage::Ordered, verdict);
+        self.open(owner, slot, SlotStage::Creating, verdict);
         let is_due_to_tenant = self
             .open_slot_mut(owner)
             .is_some_and(|open| open.is_refused_due_to_tenant);
@@ -302,7 +302,7 @@ impl ShardState {
         let cron_job = self.index.cron_job_mut(owner);
         let record = &cron_job.record;
         let Some(open) = &mut cron_job.open else { return };
-        open.stage = SlotStage::Ordered;
+        open.stage = SlotStage::Creating;
         let slot = open.slot;
         let zone = record.schedule.zone.as_ref().and_then(|zone| zone.as_ref().ok());
         let expiry = policy::order_expiry(slot, record.starting_deadline_seconds);

@@ -188,12 +188,12 @@ impl Replica {
     }
 
     /// The next list to make.
-    fn poll_list(&mut self) -> Option<ListOrder> {
+    fn poll_list_request(&mut self) -> Option<ListRequest> {
         let now = self.now();
         let due_at = self.shards.lifecycle.lists.due_at().unwrap_or(now.boot);
         // A shard that is taken over is listed after a delay, together with others.
         let boot = now.boot.max(due_at);
-        self.shards.poll_list(Clocks { boot, ..now })
+        self.shards.poll_list_request(Clocks { boot, ..now })
     }
 
     /// Makes the next list, with this result.
@@ -203,7 +203,7 @@ impl Replica {
 
     /// Makes the next list, with this result and these versions. Returns whether it had to be consistent.
     fn list_through(&mut self, found: Vec<Input>, through: ResourceVersions) -> bool {
-        let order = self.poll_list().expect("a list order");
+        let order = self.poll_list_request().expect("a list order");
         let now = self.now();
         for listed in found {
             self.shards.take_listed(listed, now);
@@ -373,7 +373,7 @@ fn shard_is_led_if_the_watch_catches_up_during_the_list() {
     let mut replica = Replica::new();
     replica.hand_over(written(0, 1_020));
     replica.pass(500);
-    assert!(replica.poll_list().is_some());
+    assert!(replica.poll_list_request().is_some());
     replica.watch(Input::JobApplied(Box::new(job(at("10:00:00"), 1_020))));
     assert_eq!(replica.reports(), [ShardReport::Leading(shard_term(8))]);
     let now = replica.now();
@@ -407,7 +407,7 @@ fn shard_without_a_current_load_is_listed_before_it_is_led() {
 fn a_lead_command_during_a_list_waits_for_the_next_list() {
     let mut replica = Replica::new();
     replica.command(ShardCommand::Load(ShardSet::from_iter([shard()])));
-    let order = replica.poll_list().unwrap();
+    let order = replica.poll_list_request().unwrap();
     assert_eq!(
         (order.shards, order.is_consistent),
         ([shard()].into_iter().collect(), false)
@@ -418,7 +418,7 @@ fn a_lead_command_during_a_list_waits_for_the_next_list() {
         entry: Entry::List,
         fired_through: None,
     });
-    assert_eq!(replica.poll_list(), None, "one list at a time");
+    assert_eq!(replica.poll_list_request(), None, "one list at a time");
     let now = replica.now();
     let early = Input::CronJobApplied(Box::new(record()));
     replica.shards.take_listed(early, now);

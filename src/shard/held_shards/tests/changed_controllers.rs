@@ -6,7 +6,7 @@ use crate::shard::{ActiveJob, JobLookUp};
 /// Answers the look-ups with this Job. Returns the creates, as shard and slot.
 fn creates_after_look_ups(shards: &mut HeldShards, found: &JobRecord, now: Timestamp) -> Vec<(ShardId, Timestamp)> {
     let mut creates = Vec::new();
-    while let Some(Ordered { shard_term, effect }) = shards.poll_effect() {
+    while let Some(TermedEffect { shard_term, effect }) = shards.poll_effect() {
         match effect {
             Effect::CreateJob(order) => creates.push((shard_term.shard, order.slot)),
             Effect::LookUpJob(look_up) => {

@@ -35,13 +35,13 @@ use crate::{
 
 /// Progress of a list, for the shard task.
 #[derive(Debug)]
-pub enum ListNews {
+pub enum ListProgress {
     /// The list failed and starts again.
-    Again,
+    Restarted,
     /// Objects found, only of the listed shards.
     Found(Vec<Input>),
-    /// The API server does not permit the list in a scope, which is left out.
-    LeftOut(Scope),
+    /// The list skips a scope, because the API server does not permit it.
+    ScopeSkipped(Scope),
     /// The list is complete and includes every write up to these versions.
     Complete(ResourceVersions),
 }
@@ -63,7 +63,7 @@ pub struct ListTask {
     /// The instant of the next eviction of a member, unless its Lease is renewed.
     pub next_eviction: OrderedReceiver<Option<BootInstant>>,
     /// Progress of the lists, for the shard task.
-    pub news: mpsc::Sender<ListNews>,
+    pub progress: mpsc::Sender<ListProgress>,
     /// Counters of the side that selects, the API server or this replica.
     pub selection: SelectionMetrics,
     /// Log of lists that are not permitted.
@@ -106,18 +106,18 @@ impl ListTask {
                         retry.wait().await;
                         // An API server that is far behind the watched one refuses a `NotOlderThan` list.
                         order.is_consistent = true;
-                        self.send(ListNews::Again).await;
+                        self.send(ListProgress::Restarted).await;
                     }
                 }
             };
             tracing::debug!(n_shards, "list of shards complete");
-            self.send(ListNews::Complete(through)).await;
+            self.send(ListProgress::Complete(through)).await;
         }
     }
 
     /// Sends progress to the shard task, which outlives this task unless the process fails.
-    async fn send(&self, news: ListNews) {
-        let _ = self.news.send(news).await;
+    async fn send(&self, progress: ListProgress) {
+        let _ = self.progress.send(progress).await;
     }
 
     fn warn(&self, error: &ListError) {
@@ -137,7 +137,7 @@ impl ListTask {
                     self.warn(&error);
                     delivered.cron_jobs.request_list();
                     delivered.jobs.request_list();
-                    self.send(ListNews::LeftOut(delivered.scope.clone())).await;
+                    self.send(ListProgress::ScopeSkipped(delivered.scope.clone())).await;
                     refused = Some(error);
                 }
                 Err(error) => return Err(error),
@@ -204,7 +204,7 @@ impl ListTask {
                 if part.is_empty() {
                     break;
                 }
-                self.send(ListNews::Found(part)).await;
+                self.send(ListProgress::Found(part)).await;
             }
         }
         Ok(listed)

@@ -1,6 +1,7 @@
 //! The event loop around the shards of a replica: inputs, effects, and the passage of time.
 //!
-//! One turn processes the available inputs, hands every effect to its queue without waiting, and publishes a snapshot.
+//! Each iteration of the loop processes the available inputs, hands every effect to its queue without waiting, and publishes
+//! a snapshot.
 //! The passage of time comes first, so that a flood of events does not delay a due slot. While the clock is in doubt,
 //! the time of the shards stands still: inputs are processed, and no slot becomes due. The same holds while another
 //! replica acts or could act.
@@ -12,28 +13,27 @@ use std::{sync::Arc, time::Duration};
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::{mpsc, watch};
 
-use self::lifecycle_channels::LifecycleNews;
 pub use self::lifecycle_channels::{COMMANDS_MAX, LifecycleChannels};
 use super::{
     clock::{Clock, ClockVerdict, Sleeper},
     dispatcher::{DispatchQueue, Queued, Request},
     event_task::EventQueue,
-    list_task::ListNews,
+    list_task::ListProgress,
     shutdown::{Phase, PhaseReceiver},
     status_batcher::StatusQueue,
 };
 use crate::{
     coordination::Leadership,
-    shard::{Clocks, Effect, HeldShards, Input, TermedEffect},
+    shard::{Clocks, Effect, HeldShards, Input, ShardCommand, TermedEffect},
     telemetry::metrics::ShardFigures,
 };
 
-/// Maximum number of inputs per turn and channel: some hundred microseconds of work, by which they can delay a due
+/// Maximum number of inputs per iteration and channel: some hundred microseconds of work, by which they can delay a due
 /// slot.
 const BATCH_MAX: usize = 128;
 
-/// Maximum interval between two turns; the liveness probe relies on it.
-const TURN_INTERVAL_MAX: Duration = Duration::from_secs(1);
+/// Maximum interval between two iterations; the liveness probe relies on it.
+const ITERATION_INTERVAL_MAX: Duration = Duration::from_secs(1);
 
 /// A larger step back of the clock takes effect at once. Smaller steps back freeze the time of the shards until the
 /// clock has caught up.
@@ -70,19 +70,24 @@ pub struct ShardTask {
     /// The time of the shards: that of the clock, unless the clock is in doubt.
     time: Timestamp,
     channels: ShardChannels,
-    /// Inputs taken from their channels in this turn.
+    /// Inputs taken from their channels in this iteration.
     answers: Vec<Input>,
     inputs: Vec<Input>,
     was_synced: bool,
 }
 
-/// Reasons for a turn.
-enum Turn {
+/// The reason for an iteration of the loop.
+enum Wakeup {
+    /// The intake stops.
     End,
-    Due,
+    /// A slot may be due, or it may have changed whether the replica may act.
+    Time,
+    /// Inputs were taken from their channels.
     Inputs,
-    Lifecycle(LifecycleNews),
-    Check,
+    /// A command of the election.
+    Command(ShardCommand),
+    /// Progress of a list.
+    List(ListProgress),
 }
 
 impl ShardTask {
@@ -116,26 +121,26 @@ impl ShardTask {
         loop {
             let due_at = self.wakeup();
             let pause = self.lifecycle_pause();
-            let turn = tokio::select! {
+            let wakeup = tokio::select! {
                 biased;
-                () = phase.reached(Phase::StopIntake) => Turn::End,
-                () = self.sleeper.sleep_until(due_at.unwrap_or_default()), if due_at.is_some() => Turn::Due,
-                news = LifecycleChannels::next(self.channels.lifecycle.as_mut()) => Turn::Lifecycle(news),
-                1.. = self.channels.answers.recv_many(&mut self.answers, BATCH_MAX) => Turn::Inputs,
-                1.. = self.channels.inputs.recv_many(&mut self.inputs, BATCH_MAX) => Turn::Inputs,
-                () = verdict.changed() => Turn::Check,
-                Ok(()) = leadership.changed() => Turn::Check,
-                () = tokio::time::sleep(pause) => Turn::Check,
+                () = phase.reached(Phase::StopIntake) => Wakeup::End,
+                () = self.sleeper.sleep_until(due_at.unwrap_or_default()), if due_at.is_some() => Wakeup::Time,
+                wakeup = LifecycleChannels::next(self.channels.lifecycle.as_mut()) => wakeup,
+                1.. = self.channels.answers.recv_many(&mut self.answers, BATCH_MAX) => Wakeup::Inputs,
+                1.. = self.channels.inputs.recv_many(&mut self.inputs, BATCH_MAX) => Wakeup::Inputs,
+                () = verdict.changed() => Wakeup::Time,
+                Ok(()) = leadership.changed() => Wakeup::Time,
+                () = tokio::time::sleep(pause) => Wakeup::Time,
             };
-            match turn {
-                Turn::End => break,
-                Turn::Due => {
-                    tracing::debug!("woken");
-                    self.pass_time();
+            match wakeup {
+                Wakeup::End => break,
+                Wakeup::Time => self.pass_time(),
+                Wakeup::Inputs => self.handle_inputs(),
+                Wakeup::Command(command) => {
+                    self.update_time();
+                    self.shards.command(command, self.now());
                 }
-                Turn::Check => self.pass_time(),
-                Turn::Inputs => self.handle_inputs(),
-                Turn::Lifecycle(news) => self.handle_lifecycle_news(news),
+                Wakeup::List(progress) => self.handle_list_progress(progress),
             }
             self.advance_lifecycles();
             if self.perform_effects() {
@@ -171,14 +176,14 @@ impl ShardTask {
         self.clock.is_fine() && self.channels.leadership.borrow().may_act(self.clock.boot())
     }
 
-    /// Returns the maximum time until the next turn.
+    /// Returns the maximum time until the next iteration.
     fn lifecycle_pause(&self) -> Duration {
         let wakeup = [self.shards.next_lifecycle_step(), self.shards.next_survey()]
             .into_iter()
             .flatten()
             .min();
         let pause = wakeup.map(|at| at.since(self.clock.boot()));
-        pause.unwrap_or(TURN_INTERVAL_MAX).min(TURN_INTERVAL_MAX)
+        pause.unwrap_or(ITERATION_INTERVAL_MAX).min(ITERATION_INTERVAL_MAX)
     }
 
     fn update_time(&mut self) {
@@ -207,20 +212,18 @@ impl ShardTask {
         }
     }
 
-    /// Processes a command of the election, or progress of a list.
-    fn handle_lifecycle_news(&mut self, news: LifecycleNews) {
+    fn handle_list_progress(&mut self, progress: ListProgress) {
         self.update_time();
-        let now = self.now();
-        match news {
-            LifecycleNews::Command(command) => self.shards.command(command, now),
-            LifecycleNews::List(ListNews::Again) => self.shards.list_again(now),
-            LifecycleNews::List(ListNews::Found(found)) => {
+        let clocks = self.now();
+        match progress {
+            ListProgress::Restarted => self.shards.restart_list(clocks),
+            ListProgress::Found(found) => {
                 for listed in found {
-                    self.shards.take_listed(listed, now);
+                    self.shards.handle_listed(listed, clocks);
                 }
             }
-            LifecycleNews::List(ListNews::LeftOut(scope)) => self.shards.leave_out(&scope),
-            LifecycleNews::List(ListNews::Complete(through)) => self.shards.listed(&through, now),
+            ListProgress::ScopeSkipped(scope) => self.shards.skip_scope(&scope),
+            ListProgress::Complete(through) => self.shards.finish_list(&through, clocks),
         }
     }
 
@@ -280,7 +283,7 @@ impl ShardTask {
 
     fn publish(&mut self) {
         let troubles = self.shards.trouble_report();
-        let (shards, turned) = (&self.shards, self.clock.boot());
+        let (shards, last_iteration) = (&self.shards, self.clock.boot());
         // Loading one shard by a list does not make this replica unready. Neither does a namespace that may not be
         // listed, if others may be.
         let is_synced = if self.channels.lifecycle.is_some() {
@@ -296,7 +299,7 @@ impl ShardTask {
             figures.refused = shards.refused_figures();
             figures.troubles = troubles;
             figures.is_synced = is_synced;
-            figures.turned = Some(turned);
+            figures.last_iteration = Some(last_iteration);
         });
         if is_synced && !self.was_synced {
             self.was_synced = true;

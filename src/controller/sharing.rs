@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// Capacity of the channel for list pages to the shard task. When it is full, the list waits and the shards do not.
-const NEWS_MAX: usize = 4;
+const LIST_PROGRESS_MAX: usize = 4;
 
 /// Capacity of the channel for reports to the election: per shard one that it is loaded and one that it is sealed.
 const REPORTS_MAX: usize = 2 * Bucket::COUNT as usize;
@@ -39,7 +39,7 @@ impl Session {
         let (commands_in, commands) = mpsc::channel(COMMANDS_MAX);
         let (reports_in, reports) = mpsc::channel(REPORTS_MAX);
         let (lists, wanted) = mpsc::channel(1);
-        let (news_in, news) = mpsc::channel(NEWS_MAX);
+        let (progress, list_progress) = mpsc::channel(LIST_PROGRESS_MAX);
         let latest_proof = LatestProof {
             received: self.latest_proof.subscribe(),
             clock: self.clock.clone(),
@@ -53,7 +53,7 @@ impl Session {
             latest_proof: latest_proof.clone(),
             proofs: self.proofs.clone(),
             next_eviction: self.next_eviction.subscribe(),
-            news: news_in,
+            progress,
             selection: self.metrics.selection.clone(),
             failures: self.metrics.dispatch.api.failures.clone(),
             clock: self.clock.clone(),
@@ -77,7 +77,7 @@ impl Session {
             reports: reports_in,
             lists,
             held: self.held_shards.clone(),
-            news,
+            list_progress,
         };
         let list = self.start_until("shard lists", Phase::StopIntake, list.run(wanted));
         let label = self.start_until("Job labels", Phase::StopIntake, label.run());

@@ -5,29 +5,29 @@
 //! that term or not at all. A shard that is added while watches are open starts on standby and gets its own list, which
 //! does not undo events that a watch has delivered since.
 
-mod account;
 mod held;
 pub mod lifecycle;
 mod list_queue;
-mod listing;
+mod own_list;
 mod pause;
 mod progress;
 pub mod survey;
+mod totals;
 mod turns;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
-pub use self::{account::LedFigures, list_queue::ListRequest};
 use self::{
     held::Held,
     lifecycle::Lifecycle,
-    listing::Listing,
+    own_list::OwnList,
     pause::Pause,
     progress::{Progress, note_written},
     survey::Survey,
 };
+pub use self::{list_queue::ListRequest, totals::LedFigures};
 use super::{
     effect::Effect,
     ids::Uid,
@@ -112,12 +112,12 @@ impl HeldShards {
     /// caller makes the list.
     fn stand_by(&mut self, shard: ShardId, now: Timestamp) {
         self.hold(shard, now);
-        let listing = Listing::new(&self.scopes);
+        let own_list = OwnList::new(&self.scopes);
         self.with(shard, |held| {
-            for input in listing.begun() {
+            for input in own_list.begun() {
                 held.state.handle(input, now);
             }
-            held.listing = Some(listing);
+            held.own_list = Some(own_list);
         });
     }
 
@@ -145,14 +145,18 @@ impl HeldShards {
     fn add_listed(&mut self, found: Input, now: Timestamp) {
         let Some(shard) = self.concerned(&found) else { return };
         let Some(held) = self.held.get_mut(&shard) else { return };
-        if held.listing.as_mut().is_some_and(|listing| listing.takes(&found)) {
+        if held
+            .own_list
+            .as_mut()
+            .is_some_and(|own_list| own_list.record_found(&found))
+        {
             held.handle(found, now);
             self.with_effects.insert(shard);
         }
     }
 
-    /// Ends the lists of these shards. They contained every object as of these versions.
-    fn end_list(&mut self, shards: &ShardSet, through: &ResourceVersions, now: Timestamp) {
+    /// Ends the own lists of these shards. They contained every object as of these versions.
+    fn end_lists(&mut self, shards: &ShardSet, through: &ResourceVersions, now: Timestamp) {
         for shard in shards.iter() {
             self.with(shard, |held| held.end_list(through, now));
         }
@@ -166,10 +170,10 @@ impl HeldShards {
         });
     }
 
-    /// Leaves a scope out of the shard's own list, because the API server does not permit it.
-    fn leave_out_of(&mut self, shard: ShardId, scope: &Scope) {
-        if let Some(listing) = self.held.get_mut(&shard).and_then(|held| held.listing.as_mut()) {
-            listing.left_out.insert(scope.clone());
+    /// Skips a scope in the shard's own list, because the API server does not permit it.
+    fn skip_scope_of(&mut self, shard: ShardId, scope: &Scope) {
+        if let Some(own_list) = self.held.get_mut(&shard).and_then(|held| held.own_list.as_mut()) {
+            own_list.skipped_scopes.insert(scope.clone());
         }
     }
 
@@ -287,7 +291,7 @@ impl HeldShards {
         self.count.map_or(WHOLE.shard, |count| count.shard_of(cron_job))
     }
 
-    /// Whether a shard has been listed, in all scopes except those that its own list left out.
+    /// Whether a shard has been listed, in all scopes except those that its own list skipped.
     fn is_shard_synced(&self, shard: ShardId) -> bool {
         self.held.get(&shard).is_some_and(Held::is_synced)
     }
@@ -309,8 +313,8 @@ impl HeldShards {
         let Some(held) = self.held.get_mut(&shard) else { return };
         note_written(&mut held.written, &input);
         held.note_relist(&input);
-        let is_for_shard = match &mut held.listing {
-            Some(listing) => listing.observe(&input),
+        let is_for_shard = match &mut held.own_list {
+            Some(own_list) => own_list.observe(&input),
             None => !held.is_past(&input),
         };
         if is_for_shard {

@@ -69,8 +69,8 @@ impl Admin {
     /// The liveness failure, which a restart would repair. The end of a task ends the process, so a hanging task is the
     /// only such failure.
     fn liveness_failure(&self) -> Option<String> {
-        let turned = self.metrics.shard.borrow().turned?;
-        let age = self.clock.boot().since(turned);
+        let last_iteration = self.metrics.shard.borrow().last_iteration?;
+        let age = self.clock.boot().since(last_iteration);
         (age > TURN_AGE_MAX).then(|| format!("the shard's task has not had a turn for {} seconds", age.as_secs()))
     }
 
@@ -366,8 +366,12 @@ mod tests {
         let bench = Bench::new();
         tokio::time::sleep(Duration::from_hours(1)).await;
         assert_eq!(bench.get("/healthz").await.0, 200);
-        let turned = Some(bench.admin.clock.boot());
-        bench.admin.metrics.shard.send_modify(|figures| figures.turned = turned);
+        let last_iteration = Some(bench.admin.clock.boot());
+        bench
+            .admin
+            .metrics
+            .shard
+            .send_modify(|figures| figures.last_iteration = last_iteration);
         tokio::time::sleep(Duration::from_secs(30)).await;
         assert_eq!(bench.get("/healthz").await.0, 200);
         tokio::time::sleep(Duration::from_secs(31)).await;

@@ -26,7 +26,7 @@ struct Bench {
     next_eviction: OrderedSender<Option<BootInstant>>,
     queries: Arc<Mutex<Vec<String>>>,
     orders: mpsc::Sender<ListRequest>,
-    news: mpsc::Receiver<ListNews>,
+    progress: mpsc::Receiver<ListProgress>,
 }
 
 impl Bench {
@@ -50,7 +50,7 @@ impl Bench {
         tokio::spawn(watch.for_each(|_| async {}));
         let next_eviction = OrderedSender::new(None);
         let (orders, wanted) = mpsc::channel(1);
-        let (news_in, news) = mpsc::channel(8);
+        let (progress_in, progress) = mpsc::channel(8);
         let metrics = Metrics::register();
         let task = ListTask {
             client,
@@ -63,7 +63,7 @@ impl Bench {
             },
             proofs: OrderedSender::new(None),
             next_eviction: next_eviction.subscribe(),
-            news: news_in,
+            progress: progress_in,
             selection: metrics.selection.clone(),
             failures: FailureLog::default(),
             clock: clock.clone(),
@@ -78,7 +78,7 @@ impl Bench {
             next_eviction,
             queries,
             orders,
-            news,
+            progress,
         }
     }
 
@@ -154,10 +154,10 @@ async fn takeover_after_an_early_bookmark_still_waits_for_the_current_version() 
     };
     bench.orders.send(order).await.unwrap();
     let versions = loop {
-        match bench.news.recv().await.unwrap() {
-            ListNews::Complete(versions) => break versions,
-            ListNews::Found(_) => {}
-            news @ (ListNews::Again | ListNews::LeftOut(_)) => panic!("{news:?}"),
+        match bench.progress.recv().await.unwrap() {
+            ListProgress::Complete(versions) => break versions,
+            ListProgress::Found(_) => {}
+            progress @ (ListProgress::Restarted | ListProgress::ScopeSkipped(_)) => panic!("{progress:?}"),
         }
     };
     assert!(versions.cron_jobs >= current, "{versions:?}");

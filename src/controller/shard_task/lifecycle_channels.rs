@@ -2,8 +2,9 @@
 
 use tokio::sync::mpsc;
 
+use super::Wakeup;
 use crate::{
-    controller::list_task::ListNews,
+    controller::list_task::ListProgress,
     kube_api::ordered_watch::OrderedSender,
     shard::{Bucket, Clocks, HeldShards, ListRequest, ShardCommand, ShardReport, ShardSet},
 };
@@ -24,32 +25,25 @@ pub struct LifecycleChannels {
     /// The held shards, which the watches follow. Updated before a list of the shards is requested.
     pub held: OrderedSender<ShardSet>,
     /// Progress of the lists.
-    pub news: mpsc::Receiver<ListNews>,
-}
-
-/// The input of a turn.
-#[derive(Debug)]
-pub(super) enum LifecycleNews {
-    Command(ShardCommand),
-    List(ListNews),
+    pub list_progress: mpsc::Receiver<ListProgress>,
 }
 
 impl LifecycleChannels {
     /// Returns the next command or list progress; never returns if CronJobs are not shared. Cancel safe.
-    pub(super) async fn next(channels: Option<&mut LifecycleChannels>) -> LifecycleNews {
+    pub(super) async fn next(channels: Option<&mut LifecycleChannels>) -> Wakeup {
         let Some(channels) = channels else {
             return std::future::pending().await;
         };
         tokio::select! {
             biased;
-            Some(command) = channels.commands.recv() => LifecycleNews::Command(command),
-            Some(news) = channels.news.recv() => LifecycleNews::List(news),
+            Some(command) = channels.commands.recv() => Wakeup::Command(command),
+            Some(progress) = channels.list_progress.recv() => Wakeup::List(progress),
             // The election and the list task have ended, and this task ends next.
             else => std::future::pending().await,
         }
     }
 
-    /// Sends the pending list request and reports, as far as the channels have room. The next turn sends the rest.
+    /// Sends the pending list request and reports, as far as the channels have room. The next iteration sends the rest.
     pub(super) fn send_pending(&self, shards: &mut HeldShards, now: Clocks) {
         if self.lists.capacity() > 0
             && let Some(order) = shards.poll_list_request(now)

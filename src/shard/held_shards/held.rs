@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::{
     lifecycle::{Entering, Sealing},
-    listing::Listing,
+    own_list::OwnList,
 };
 use crate::shard::{
     ResourceVersions, Term,
@@ -24,9 +24,9 @@ pub(super) struct Held {
     /// The order to seal it.
     pub(super) sealing: Option<Sealing>,
     /// The shard's own list, while it is in progress.
-    pub(super) listing: Option<Listing>,
-    /// Scopes that its last own list left out. A later list by the watch of such a scope completes the shard.
-    left_out: BTreeSet<Scope>,
+    pub(super) own_list: Option<OwnList>,
+    /// Scopes that its last own list skipped. A later list by the watch of such a scope completes the shard.
+    skipped_scopes: BTreeSet<Scope>,
     /// The version of the CronJobs in its last own list; zero once a watch has delivered a later version.
     listed_at: ResourceVersion,
     /// The versions that its own lists covered. A relist by a watch resets them.
@@ -46,8 +46,8 @@ impl Held {
             term: None,
             entering: None,
             sealing: None,
-            listing: None,
-            left_out: BTreeSet::new(),
+            own_list: None,
+            skipped_scopes: BTreeSet::new(),
             listed_at: ResourceVersion(0),
             loaded: ResourceVersions::default(),
             written: ResourceVersions::default(),
@@ -63,19 +63,19 @@ impl Held {
 
     /// Ends the shard's own list, if one is in progress. The list is complete as of these versions.
     pub(super) fn end_list(&mut self, through: &ResourceVersions, now: Timestamp) {
-        let Some(listing) = self.listing.take() else { return };
-        let ours = listing.ours(through);
+        let Some(own_list) = self.own_list.take() else { return };
+        let ours = own_list.ours(through);
         self.listed_at = ours.cron_jobs;
         self.loaded = self.loaded.max(&ours);
-        self.left_out.clone_from(&listing.left_out);
-        for input in listing.done(through.cron_jobs) {
+        self.skipped_scopes.clone_from(&own_list.skipped_scopes);
+        for input in own_list.done(through.cron_jobs) {
             self.handle(input, now);
         }
     }
 
-    /// Whether all scopes have been listed, except those that the shard's own list left out.
+    /// Whether all scopes have been listed, except those that the shard's own list skipped.
     pub(super) fn is_synced(&self) -> bool {
-        self.state.is_synced_but_for(&self.left_out)
+        self.state.is_synced_but_for(&self.skipped_scopes)
     }
 
     /// The minimum versions that the next leader must observe: the last ones that this replica wrote, and the highest

@@ -98,7 +98,7 @@ impl HeldShards {
                 for shard in wanted.iter() {
                     self.lifecycle.loading.insert(shard);
                     // The list need not be consistent: the command to lead has the versions that must be observed.
-                    self.list(shard, now);
+                    self.request_list(shard, now);
                 }
             }
             ShardCommand::Lead {
@@ -122,13 +122,13 @@ impl HeldShards {
     }
 
     /// The next list to make, if it is due and none is in progress. The caller passes its objects to
-    /// [`HeldShards::take_listed`] and its end to [`HeldShards::listed`].
+    /// [`HeldShards::handle_listed`] and its end to [`HeldShards::finish_list`].
     pub fn poll_list_request(&mut self, now: Clocks) -> Option<ListRequest> {
         self.lifecycle.lists.begin(now.boot)
     }
 
     /// Restarts the list in progress. Objects found so far may be outdated.
-    pub fn list_again(&mut self, now: Clocks) {
+    pub fn restart_list(&mut self, now: Clocks) {
         let listing = self.lifecycle.lists.in_progress();
         for shard in listing.iter() {
             self.stand_by(shard, now.wall);
@@ -136,26 +136,26 @@ impl HeldShards {
     }
 
     /// Handles an object found by the list.
-    pub fn take_listed(&mut self, found: Input, now: Clocks) {
+    pub fn handle_listed(&mut self, found: Input, now: Clocks) {
         let shard = self.concerned(&found);
         if shard.is_some_and(|shard| self.lifecycle.lists.in_progress().contains(shard)) {
             self.add_listed(found, now.wall);
         }
     }
 
-    /// Leaves a scope out of the list, because the API server does not permit it. The shards are led without it; once
+    /// Skips a scope in the list, because the API server does not permit it. The shards are led without it; once
     /// it is permitted, the watch of the scope lists it for them.
-    pub fn leave_out(&mut self, scope: &Scope) {
+    pub fn skip_scope(&mut self, scope: &Scope) {
         let listing = self.lifecycle.lists.in_progress();
         for shard in listing.iter() {
-            self.leave_out_of(shard, scope);
+            self.skip_scope_of(shard, scope);
         }
     }
 
     /// Handles the end of the list, which covers writes up to these versions.
-    pub fn listed(&mut self, through: &ResourceVersions, now: Clocks) {
+    pub fn finish_list(&mut self, through: &ResourceVersions, now: Clocks) {
         let listed = self.lifecycle.lists.end();
-        self.end_list(&listed, through, now.wall);
+        self.end_lists(&listed, through, now.wall);
         for shard in listed.iter() {
             if self.lifecycle.loading.remove(shard) {
                 self.lifecycle.reports.push_back(ShardReport::Loaded(shard));
@@ -164,7 +164,7 @@ impl HeldShards {
         self.advance_lifecycles(now);
     }
 
-    /// Leads, lists, seals or reports each ready shard. Call every turn, and at [`HeldShards::next_lifecycle_step`].
+    /// Leads, lists, seals or reports each ready shard. Call in every iteration, and at [`HeldShards::next_lifecycle_step`].
     pub fn advance_lifecycles(&mut self, now: Clocks) {
         if !self.lifecycle.is_synced_reported && self.are_permitted_watches_synced() {
             self.lifecycle.is_synced_reported = true;
@@ -189,8 +189,8 @@ impl HeldShards {
         self.lifecycle.reports.pop_front()
     }
 
-    /// Orders a list of a shard. The list must be consistent if the shard is entering.
-    fn list(&mut self, shard: ShardId, now: Clocks) {
+    /// Requests a list of a shard. The list must be consistent if the shard is entering.
+    fn request_list(&mut self, shard: ShardId, now: Clocks) {
         self.stand_by(shard, now.wall);
         let is_entering = self.held.get(&shard).is_some_and(|held| held.entering.is_some());
         self.lifecycle.lists.add(shard, is_entering, now.boot);
@@ -217,7 +217,7 @@ impl HeldShards {
             });
         }
         if written.is_none() {
-            self.list(shard, now);
+            self.request_list(shard, now);
         }
     }
 
@@ -240,7 +240,7 @@ impl HeldShards {
                 entering.list_at = (!is_synced).then_some(now.boot + WATCH_PATIENCE);
                 self.with(shard, |held| held.entering = Some(entering));
                 if is_synced {
-                    self.list(shard, now);
+                    self.request_list(shard, now);
                 }
             }
         }

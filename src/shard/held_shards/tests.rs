@@ -118,7 +118,7 @@ fn written_through_includes_versions_read_without_any_write() {
         ..record
     };
     shards.add_listed(Input::CronJobApplied(Box::new(stored)), now);
-    shards.end_list(&only(shard), &through(ResourceVersion(510)), now);
+    shards.end_lists(&only(shard), &through(ResourceVersion(510)), now);
     shards.lead(shard_term(shard), now);
     assert_eq!(shards.held[&shard].written_through(), through(ResourceVersion(500)));
 }
@@ -133,7 +133,7 @@ fn written_through_includes_required_versions_and_known_jobs() {
     };
     let mut shards = sixteen();
     shards.stand_by(shard, now);
-    shards.end_list(&only(shard), &ResourceVersions::default(), now);
+    shards.end_lists(&only(shard), &ResourceVersions::default(), now);
     shards.lead(shard_term(shard), now);
     // The version of a Job that may be deleted and is in no stored status.
     shards.with(shard, |held| held.written = held.written.max(&written(0, 185)));
@@ -167,7 +167,7 @@ fn an_older_list_does_not_undo_a_watch_event_of_a_job() {
     shards.add_listed(Input::CronJobApplied(Box::new(first.clone())), now);
     let listed = Input::JobApplied(Box::new(running));
     shards.add_listed(listed, now);
-    shards.end_list(&only(shard), &through(ResourceVersion(100)), now);
+    shards.end_lists(&only(shard), &through(ResourceVersion(100)), now);
     shards.lead(shard_term(shard), now);
     let mut effects = std::iter::from_fn(|| shards.poll_effect()).map(|ordered| ordered.effect);
     let is_running = |effect| matches!(effect, Effect::WriteStatus(write) if !write.status.active.is_empty());
@@ -181,7 +181,7 @@ fn inputs_are_routed_to_held_shards_and_effects_carry_the_term() {
     let mut shards = sixteen();
     let now = at("10:00:05");
     lead(&mut shards, shard_of(&first), now);
-    shards.end_list(&only(shard_of(&first)), &ResourceVersions::default(), now);
+    shards.end_lists(&only(shard_of(&first)), &ResourceVersions::default(), now);
     shards.handle(applied(&first), now);
     shards.handle(applied(&other), now);
     assert_eq!(shards.sizes().cron_jobs, 1, "the other shard is not held");
@@ -205,7 +205,7 @@ fn shard_counts_as_led_from_the_complete_list_to_the_seal() {
     assert_eq!(led(&shards), (0, 0, 0.0));
     shards.lead(shard_term(shard), now);
     assert_eq!(led(&shards), (0, 0, 0.0), "the list of the shard is not complete");
-    shards.end_list(&only(shard), &ResourceVersions::default(), now);
+    shards.end_lists(&only(shard), &ResourceVersions::default(), now);
     assert_eq!(led(&shards), (1, 1, 1.0 / 16.0));
     shards.pause();
     assert_eq!(led(&shards), (0, 0, 0.0), "the replica may not act");
@@ -229,7 +229,7 @@ fn no_jobs_are_created_on_standby_or_before_the_list_is_complete() {
     shards.lead(shard_term(shard), now);
     assert_eq!(creates(&mut shards), []);
     assert_eq!(shards.next_wakeup(), None);
-    shards.end_list(&only(shard), &ResourceVersions::default(), now);
+    shards.end_lists(&only(shard), &ResourceVersions::default(), now);
     assert!(shards.is_shard_synced(shard));
     assert!(!shards.is_synced(), "the watches have not delivered anything");
     assert_eq!(creates(&mut shards).len(), 1);
@@ -248,7 +248,7 @@ fn a_list_does_not_restore_objects_that_the_watch_saw_deleted() {
     shards.add_listed(Input::CronJobApplied(Box::new(first.clone())), now);
     let listed = Input::JobApplied(Box::new(running));
     shards.add_listed(listed, now);
-    shards.end_list(&only(shard), &ResourceVersions::default(), now);
+    shards.end_lists(&only(shard), &ResourceVersions::default(), now);
     assert_eq!((shards.sizes().cron_jobs, shards.sizes().jobs), (0, 0));
 }
 
@@ -269,7 +269,7 @@ fn unselected_running_job_is_looked_up_before_the_next_start() {
     shards.add_listed(Input::CronJobApplied(Box::new(forbid.clone())), now);
     let listed = Input::JobApplied(Box::new(running.clone()));
     shards.add_listed(listed, now);
-    shards.end_list(&only(shard), &ResourceVersions::default(), now);
+    shards.end_lists(&only(shard), &ResourceVersions::default(), now);
     assert_eq!(creates(&mut shards), []);
     // The label was removed, or the Job was deleted.
     shards.handle(Input::JobUnselected(running.uid.clone()), at("10:00:59"));
@@ -303,7 +303,7 @@ fn a_watch_list_begun_before_the_lead_does_not_complete_the_shard() {
     shards.handle(Input::list_done(WatchedResource::Jobs, Scope::Cluster), now);
     assert!(!shards.is_shard_synced(shard));
     shards.add_listed(Input::CronJobApplied(Box::new(first)), now);
-    shards.end_list(&only(shard), &ResourceVersions::default(), now);
+    shards.end_lists(&only(shard), &ResourceVersions::default(), now);
     assert_eq!(creates(&mut shards).len(), 1);
 }
 
@@ -316,7 +316,7 @@ fn a_watch_list_replaces_the_running_list_of_the_shard() {
     shards.handle(Input::list_begun(WatchedResource::CronJobs, Scope::Cluster), now);
     // The CronJob is deleted between the two lists, without an event.
     shards.add_listed(Input::CronJobApplied(Box::new(first)), now);
-    shards.end_list(&only(shard), &ResourceVersions::default(), now);
+    shards.end_lists(&only(shard), &ResourceVersions::default(), now);
     assert!(!shards.is_shard_synced(shard), "the watch's list is not complete");
     shards.handle(Input::list_done(WatchedResource::CronJobs, Scope::Cluster), now);
     assert!(shards.is_shard_synced(shard));
@@ -470,7 +470,7 @@ fn replayed_events_of_a_cron_job_absent_from_a_newer_list_are_ignored() {
         if is_early {
             shards.handle(applied(&gone), now);
         }
-        shards.end_list(&only(shard), &through(listed_at), now);
+        shards.end_lists(&only(shard), &through(listed_at), now);
         if !is_early {
             shards.handle(applied(&gone), now);
         }
@@ -499,7 +499,7 @@ fn listed_cron_jobs_and_newer_events_are_kept() {
             if is_early {
                 shards.handle(applied(delivered), now);
             }
-            shards.end_list(&only(shard), &through(listed_at), now);
+            shards.end_lists(&only(shard), &through(listed_at), now);
             if !is_early {
                 shards.handle(applied(delivered), now);
             }
@@ -520,7 +520,7 @@ fn a_relist_by_the_watch_accepts_older_versions() {
     let mut shards = sixteen();
     lead(&mut shards, shard, now);
     let listed_at = ResourceVersion(restored.resource_version.0 + 5);
-    shards.end_list(&only(shard), &through(listed_at), now);
+    shards.end_lists(&only(shard), &through(listed_at), now);
     shards.handle(Input::list_begun(WatchedResource::CronJobs, Scope::Cluster), now);
     shards.handle(applied(&restored), now);
     shards.handle(Input::list_done(WatchedResource::CronJobs, Scope::Cluster), now);
@@ -564,9 +564,9 @@ fn a_forbidden_scope_does_not_block_leading_and_joins_once_permitted() {
 
     shards.stand_by(shard, now);
     shards.add_listed(Input::CronJobApplied(Box::new(record.clone())), now);
-    shards.leave_out_of(shard, &own);
+    shards.skip_scope_of(shard, &own);
     assert!(!shards.is_shard_synced(shard));
-    shards.end_list(&only(shard), &ResourceVersions::default(), now);
+    shards.end_lists(&only(shard), &ResourceVersions::default(), now);
     assert!(shards.is_shard_synced(shard));
     shards.lead(shard_term(shard), now);
     assert_eq!(creates(&mut shards), [], "the Jobs are not listed");
@@ -588,7 +588,7 @@ fn a_list_removes_nothing_from_a_skipped_scope() {
     let mut shards = HeldShards::new(Some(count()), scopes, SignedDuration::from_secs(2));
     shards.stand_by(shard, now);
     shards.handle(Input::CronJobApplied(Box::new(record)), now);
-    shards.leave_out_of(shard, &own);
-    shards.end_list(&only(shard), &through(ResourceVersion(u64::MAX)), now);
+    shards.skip_scope_of(shard, &own);
+    shards.end_lists(&only(shard), &through(ResourceVersion(u64::MAX)), now);
     assert_eq!(shards.sizes().cron_jobs, 1);
 }

@@ -1,4 +1,4 @@
-//! The state that a shard publishes after each turn, and its metrics. A scrape reads all of them from one copy, so the
+//! The state that the shard task publishes after each iteration of its loop, and its metrics. A scrape reads all of them from one copy, so the
 //! account of due instants balances at every scrape.
 
 use std::sync::Arc;
@@ -26,8 +26,8 @@ pub struct ShardFigures {
     pub troubles: Arc<TroubleReport>,
     /// Whether every list has been complete once.
     pub is_synced: bool,
-    /// The instant of the last turn of the shard task; `None` before the first.
-    pub turned: Option<BootInstant>,
+    /// The instant of the last iteration of the shard task; `None` before the first.
+    pub last_iteration: Option<BootInstant>,
 }
 
 impl Register<'_> {

@@ -206,9 +206,9 @@ impl Replica {
         let order = self.poll_list_request().expect("a list order");
         let now = self.now();
         for listed in found {
-            self.shards.take_listed(listed, now);
+            self.shards.handle_listed(listed, now);
         }
-        self.shards.listed(&through, now);
+        self.shards.finish_list(&through, now);
         order.is_consistent
     }
 
@@ -379,8 +379,8 @@ fn shard_is_led_if_the_watch_catches_up_during_the_list() {
     let now = replica.now();
     replica
         .shards
-        .take_listed(Input::CronJobApplied(Box::new(record())), now);
-    replica.shards.listed(&written(1_030, 1_030), now);
+        .handle_listed(Input::CronJobApplied(Box::new(record())), now);
+    replica.shards.finish_list(&written(1_030, 1_030), now);
     assert_eq!(replica.shards.sizes().jobs, 1, "objects delivered during the list stay");
     assert_eq!((replica.reports(), replica.creates()), (vec![], vec![]));
 }
@@ -421,8 +421,8 @@ fn a_lead_command_during_a_list_waits_for_the_next_list() {
     assert_eq!(replica.poll_list_request(), None, "one list at a time");
     let now = replica.now();
     let early = Input::CronJobApplied(Box::new(record()));
-    replica.shards.take_listed(early, now);
-    replica.shards.listed(&written(0, 0), now);
+    replica.shards.handle_listed(early, now);
+    replica.shards.finish_list(&written(0, 0), now);
     assert_eq!(replica.shards.sizes().cron_jobs, 0);
     assert_eq!(
         replica.reports(),

@@ -1,4 +1,4 @@
-//! A list of one shard while watches are open: which of its objects and of the watch events still apply.
+//! A shard's own list, made while watches are open: which of its objects and of the watch events still apply.
 //!
 //! Versions resolve most conflicts, since an older version of an object never replaces a newer one. The others:
 //!
@@ -25,13 +25,13 @@ struct Sighting {
     identity: Arc<CronJobIdentity>,
 }
 
-/// A list of one shard, in progress.
-pub(super) struct Listing {
+/// The shard's own list, in progress.
+pub(super) struct OwnList {
     scopes: Vec<Scope>,
     /// The resources and scopes that a watch began to list. The watch's list counts instead of this one.
     left_to_watch: BTreeSet<(WatchedResource, Scope)>,
     /// Scopes that the API server does not permit to list. A later list by the watch completes them.
-    pub(super) left_out: BTreeSet<Scope>,
+    pub(super) skipped_scopes: BTreeSet<Scope>,
     /// Objects whose deletion a watch has delivered since the list began.
     gone: BTreeSet<Uid>,
     /// CronJobs that a watch has delivered since the list began.
@@ -40,12 +40,12 @@ pub(super) struct Listing {
     found: BTreeSet<Uid>,
 }
 
-impl Listing {
-    pub(super) fn new(scopes: &[Scope]) -> Listing {
-        Listing {
+impl OwnList {
+    pub(super) fn new(scopes: &[Scope]) -> OwnList {
+        OwnList {
             scopes: scopes.to_vec(),
             left_to_watch: BTreeSet::new(),
-            left_out: BTreeSet::new(),
+            skipped_scopes: BTreeSet::new(),
             gone: BTreeSet::new(),
             delivered: BTreeMap::new(),
             found: BTreeSet::new(),
@@ -86,43 +86,46 @@ impl Listing {
     }
 
     /// The inputs for the shard at the end of the list, whose version is `at`.
-    pub(super) fn done(self, at: ResourceVersion) -> Vec<Input> {
-        let is_left_out = |namespace: &str| self.left_out.iter().any(|scope| scope.contains(namespace));
-        let is_gone = |uid: &Uid, last: &Sighting| {
-            last.version <= at && !self.found.contains(uid) && !is_left_out(&last.identity.namespace)
-        };
-        let is_ours = self.is_ours(WatchedResource::CronJobs);
+    pub(super) fn done(&self, at: ResourceVersion) -> Vec<Input> {
+        let gone = self.delivered.iter().filter(|(uid, last)| self.is_gone(uid, last, at));
+        let gone = gone.map(|(uid, _)| Input::CronJobDeleted(uid.clone()));
         let listed = self.parts().filter(|(resource, scope)| {
-            let is_left_to_watch = |(other, left): &(WatchedResource, Scope)| other == resource && left == *scope;
-            !self.left_to_watch.iter().any(is_left_to_watch) && !self.left_out.contains(*scope)
+            let part = (*resource, Scope::clone(scope));
+            !self.left_to_watch.contains(&part) && !self.skipped_scopes.contains(*scope)
         });
-        let listed: Vec<Input> = listed
-            .map(|(resource, scope)| Input::list_done(resource, scope.clone()))
-            .collect();
-        let delivered = self.delivered.into_iter();
-        let gone = delivered.filter(|(uid, last)| is_ours && is_gone(uid, last));
-        gone.map(|(uid, _)| Input::CronJobDeleted(uid)).chain(listed).collect()
+        let listed = listed.map(|(resource, scope)| Input::list_done(resource, scope.clone()));
+        gone.chain(listed).collect()
+    }
+
+    /// Whether this list, whose version is `at`, shows that a CronJob that a watch delivered is gone.
+    fn is_gone(&self, uid: &Uid, last: &Sighting, at: ResourceVersion) -> bool {
+        let is_skipped = |scope: &Scope| scope.contains(&last.identity.namespace);
+        self.is_ours(WatchedResource::CronJobs)
+            && last.version <= at
+            && !self.found.contains(uid)
+            && !self.skipped_scopes.iter().any(is_skipped)
     }
 
     /// Records an object that the list found. Returns whether the object still applies.
-    pub(super) fn takes(&mut self, found: &Input) -> bool {
+    pub(super) fn record_found(&mut self, found: &Input) -> bool {
+        if let Input::JobApplied(job) = found {
+            return !self.gone.contains(&job.uid) && !self.is_left_to_watch(WatchedResource::Jobs, &job.namespace);
+        }
         let Some(cron_job) = found.cron_job() else { return false };
-        let (resource, uid, namespace) = if let Input::JobApplied(job) = found {
-            (WatchedResource::Jobs, &job.uid, Some(&job.namespace))
+        self.found.insert(cron_job.clone());
+        let is_left_to_watch = if let Input::CronJobApplied(record) = found {
+            self.is_left_to_watch(WatchedResource::CronJobs, &record.identity.namespace)
         } else {
-            self.found.insert(cron_job.clone());
             // The namespace of an undecodable CronJob is unknown. Treating a deleted CronJob as existing is harmless.
-            let namespace = if let Input::CronJobApplied(record) = found {
-                Some(&record.identity.namespace)
-            } else {
-                None
-            };
-            (WatchedResource::CronJobs, cron_job, namespace)
+            false
         };
-        let contains_object = |(other, scope): &(WatchedResource, Scope)| {
-            *other == resource && namespace.is_some_and(|name| scope.contains(name))
-        };
-        !self.gone.contains(uid) && !self.left_to_watch.iter().any(contains_object)
+        !self.gone.contains(cron_job) && !is_left_to_watch
+    }
+
+    /// Whether a watch began to list a resource of a namespace.
+    fn is_left_to_watch(&self, resource: WatchedResource, namespace: &str) -> bool {
+        let mut left = self.left_to_watch.iter();
+        left.any(|(other, scope)| *other == resource && scope.contains(namespace))
     }
 
     /// Records a watch event. Returns whether the shard should handle it.

@@ -10,7 +10,7 @@ pub struct LedFigures {
     pub cron_jobs: usize,
     /// The shards that it leads, each with all its CronJobs known.
     pub shards: usize,
-    /// The shards of the installation; zero before the first turn.
+    /// The shards of the installation; zero before the first iteration of the shard task.
     pub all_shards: usize,
 }
 

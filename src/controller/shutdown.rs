@@ -12,7 +12,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::{
     coordination::CLOSE_MAX,
     kube_api::ordered_watch::{OrderedReceiver, OrderedSender},
-    shard::held_shards::lifecycle::SEAL_TIMEOUT,
+    shard::held_shards::sealing::SEAL_TIMEOUT,
 };
 
 /// Maximum wait for shards to be handed over.

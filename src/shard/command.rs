@@ -35,8 +35,8 @@ pub struct SealOrder {
     pub shard_term: ShardTerm,
     /// The latest instant at which the shard may still start a Job.
     pub close_by: BootInstant,
-    /// Whether another member will lead the shard. The number of such shards sealed at a time is limited.
-    pub will_be_led: bool,
+    /// Whether another member can take the shard, and will lead it. The number of such shards sealed at a time is limited.
+    pub has_other_taker: bool,
 }
 
 /// The data that a shard must have loaded or observed before it is led.

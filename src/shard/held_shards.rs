@@ -11,6 +11,7 @@ mod list_queue;
 mod own_list;
 mod pause;
 mod progress;
+pub mod sealing;
 pub mod survey;
 mod totals;
 mod turns;
@@ -113,7 +114,7 @@ impl HeldShards {
     fn stand_by(&mut self, shard: ShardId, now: Timestamp) {
         self.hold(shard, now);
         let own_list = OwnList::new(&self.scopes);
-        self.with(shard, |held| {
+        self.update(shard, |held| {
             for input in own_list.begun() {
                 held.state.handle(input, now);
             }
@@ -143,7 +144,9 @@ impl HeldShards {
 
     /// Adds an object found by the shard's own list, in the form in which a watch delivers it.
     fn add_listed(&mut self, found: Input, now: Timestamp) {
-        let Some(shard) = self.concerned(&found) else { return };
+        let Some(shard) = self.shard_of_input(&found) else {
+            return;
+        };
         let Some(held) = self.held.get_mut(&shard) else { return };
         if held
             .own_list
@@ -158,13 +161,13 @@ impl HeldShards {
     /// Ends the own lists of these shards. They contained every object as of these versions.
     fn end_lists(&mut self, shards: &ShardSet, through: &ResourceVersions, now: Timestamp) {
         for shard in shards.iter() {
-            self.with(shard, |held| held.end_list(through, now));
+            self.update(shard, |held| held.end_list(through, now));
         }
     }
 
     /// Starts leading a held shard in this term. It decides once it is listed.
     fn lead(&mut self, ShardTerm { shard, term }: ShardTerm, now: Timestamp) {
-        self.with(shard, |held| {
+        self.update(shard, |held| {
             held.term = Some(term);
             held.state.lead(now);
         });
@@ -192,15 +195,15 @@ impl HeldShards {
             // A list concerns the shards that it covers. Shards ignore the other stages.
             if let WatchStage::ListBegun | WatchStage::ListDone = update.stage {
                 let shards = update.shards;
-                self.hand_to_each(&shards, &Input::WatchUpdated(update), now);
+                self.deliver_to_each(&shards, &Input::WatchUpdated(update), now);
             }
             return;
         }
-        if let Some(shard) = self.concerned(&input) {
+        if let Some(shard) = self.shard_of_input(&input) {
             self.leave_former_shard(&input, shard, now);
             let is_answer = matches!(input, Input::JobCreateAnswered { .. });
             let is_outage = self.is_outage(&input);
-            self.hand_to(shard, input, now);
+            self.deliver(shard, input, now);
             if is_outage {
                 self.pause_in_outage();
             }
@@ -209,7 +212,7 @@ impl HeldShards {
             }
             return;
         }
-        self.hand_to_each(&ShardSet::EVERY, &input, now);
+        self.deliver_to_each(&ShardSet::EVERY, &input, now);
     }
 
     /// Removes a Job whose controller changed to a CronJob of another shard from its former shard (B-2.1). The Job's
@@ -219,14 +222,14 @@ impl HeldShards {
             && let Some(former) = job.shard_labels.shard(count)
             && former != shard
         {
-            self.hand_to(former, Input::JobUnselected(job.uid.clone()), now);
+            self.deliver(former, Input::JobUnselected(job.uid.clone()), now);
         }
     }
 
-    fn hand_to_each(&mut self, shards: &ShardSet, input: &Input, now: Timestamp) {
+    fn deliver_to_each(&mut self, shards: &ShardSet, input: &Input, now: Timestamp) {
         let held: Vec<ShardId> = self.shards().filter(|shard| shards.contains(*shard)).collect();
         for shard in held {
-            self.hand_to(shard, input.clone(), now);
+            self.deliver(shard, input.clone(), now);
         }
     }
 
@@ -296,7 +299,7 @@ impl HeldShards {
         self.held.get(&shard).is_some_and(Held::is_synced)
     }
 
-    fn with(&mut self, shard: ShardId, change: impl FnOnce(&mut Held)) {
+    fn update(&mut self, shard: ShardId, change: impl FnOnce(&mut Held)) {
         if let Some(held) = self.held.get_mut(&shard) {
             held.is_wakeup_old = true;
             change(held);
@@ -305,11 +308,11 @@ impl HeldShards {
     }
 
     /// The shard that a fact concerns; `None` if it may concern any.
-    fn concerned(&self, input: &Input) -> Option<ShardId> {
+    fn shard_of_input(&self, input: &Input) -> Option<ShardId> {
         input.cron_job().map(|cron_job| self.shard_of(cron_job))
     }
 
-    fn hand_to(&mut self, shard: ShardId, input: Input, now: Timestamp) {
+    fn deliver(&mut self, shard: ShardId, input: Input, now: Timestamp) {
         let Some(held) = self.held.get_mut(&shard) else { return };
         note_written(&mut held.written, &input);
         held.note_relist(&input);

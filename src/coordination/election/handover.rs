@@ -194,7 +194,7 @@ impl Election {
             self.effects.push(ElectionEffect::Shards(ShardCommand::Seal(SealOrder {
                 shard_term: ShardTerm { shard, term },
                 close_by,
-                will_be_led: has_other_taker,
+                has_other_taker,
             })));
         }
     }

@@ -4,10 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use super::{
-    lifecycle::{Entering, Sealing},
-    own_list::OwnList,
-};
+use super::{lifecycle::Takeover, own_list::OwnList, sealing::Sealing};
 use crate::shard::{
     ResourceVersions, Term,
     ids::ResourceVersion,
@@ -19,8 +16,8 @@ pub(super) struct Held {
     pub(super) state: ShardState,
     /// The term of its leadership; `None` before it is first led.
     pub(super) term: Option<Term>,
-    /// The order to lead it, until its view is complete.
-    pub(super) entering: Option<Entering>,
+    /// The command to lead it, until its view is complete.
+    pub(super) takeover: Option<Takeover>,
     /// The order to seal it.
     pub(super) sealing: Option<Sealing>,
     /// The shard's own list, while it is in progress.
@@ -44,7 +41,7 @@ impl Held {
         Held {
             state,
             term: None,
-            entering: None,
+            takeover: None,
             sealing: None,
             own_list: None,
             skipped_scopes: BTreeSet::new(),

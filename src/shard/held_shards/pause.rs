@@ -35,18 +35,18 @@ impl HeldShards {
     }
 
     /// Lets every shard decide again, unless it waits for the watch of CronJobs. Call while the replica may act.
-    pub fn resume(&mut self, now: Clocks) {
+    pub fn resume(&mut self, clocks: Clocks) {
         if !self.pause.is_on {
             return;
         }
-        let ends_at = *self.pause.ends_at.get_or_insert(now.boot + WATCH_WAIT_MAX);
-        if self.progress.are_cron_jobs_interrupted() && now.boot < ends_at {
+        let ends_at = *self.pause.ends_at.get_or_insert(clocks.boot + WATCH_WAIT_MAX);
+        if self.progress.are_cron_jobs_interrupted() && clocks.boot < ends_at {
             return;
         }
         self.pause = Pause::default();
         for (shard, held) in &mut self.held {
             held.is_wakeup_old = true;
-            held.state.resume(now.wall);
+            held.state.resume(clocks.wall);
             self.with_effects.insert(*shard);
         }
     }

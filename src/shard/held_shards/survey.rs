@@ -56,7 +56,7 @@ impl HeldShards {
     }
 
     /// Makes the next step of the survey if its time has come. A replica that may not act has no report.
-    pub fn survey(&mut self, now: Clocks) {
+    pub fn survey(&mut self, clocks: Clocks) {
         if !self.survey.is_on {
             return;
         }
@@ -67,21 +67,21 @@ impl HeldShards {
             };
             return;
         }
-        if self.survey.next_at.is_some_and(|next_at| now.boot < next_at) {
+        if self.survey.next_at.is_some_and(|next_at| clocks.boot < next_at) {
             return;
         }
         let mut pass = self.survey.pass.take().unwrap_or_else(|| Pass {
-            begun: now.boot,
+            begun: clocks.boot,
             next: (ShardId(0), OwnerIndex::MIN),
             report: TroubleReport::default(),
             n_named_max: self.named_max(&self.acting()),
         });
-        if let Some(next) = self.examine(&mut pass, now) {
+        if let Some(next) = self.examine(&mut pass, clocks) {
             pass.next = next;
             self.survey.pass = Some(pass);
-            self.survey.next_at = Some(now.boot + STEP_INTERVAL);
+            self.survey.next_at = Some(clocks.boot + STEP_INTERVAL);
         } else {
-            self.survey.next_at = Some((pass.begun + PASS_INTERVAL).max(now.boot + STEP_INTERVAL));
+            self.survey.next_at = Some((pass.begun + PASS_INTERVAL).max(clocks.boot + STEP_INTERVAL));
             pass.report.finish(pass.n_named_max);
             self.survey.report = Arc::new(pass.report);
             self.survey.shards = None;
@@ -120,7 +120,7 @@ impl HeldShards {
     }
 
     /// Examines the places from the next one of a pass. Returns where the next step begins; `None` after the last place.
-    fn examine(&mut self, pass: &mut Pass, now: Clocks) -> Option<(ShardId, OwnerIndex)> {
+    fn examine(&mut self, pass: &mut Pass, clocks: Clocks) -> Option<(ShardId, OwnerIndex)> {
         let (first_shard, first_place) = pass.next;
         let mut n_examined = 0;
         for (&shard, held) in self.held.range_mut(first_shard..) {
@@ -137,7 +137,7 @@ impl HeldShards {
                 if n_examined >= STEP_MAX {
                     return Some((shard, place));
                 }
-                let found = state.examine(place, now.wall);
+                let found = state.examine(place, clocks.wall);
                 n_examined += found.n_examined;
                 for kind in TroubleKind::ALL {
                     if let Some(since) = found.since[kind as usize] {

@@ -136,7 +136,7 @@ fn written_through_includes_required_versions_and_known_jobs() {
     shards.end_lists(&only(shard), &ResourceVersions::default(), now);
     shards.lead(shard_term(shard), now);
     // The version of a Job that may be deleted and is in no stored status.
-    shards.with(shard, |held| held.written = held.written.max(&written(0, 185)));
+    shards.update(shard, |held| held.written = held.written.max(&written(0, 185)));
     assert_eq!(shards.held[&shard].written_through(), written(0, 185));
     let known = JobRecord {
         resource_version: ResourceVersion(190),
@@ -214,7 +214,7 @@ fn shard_counts_as_led_from_the_complete_list_to_the_seal() {
         boot: BootInstant::after_boot(std::time::Duration::ZERO),
     });
     assert_eq!(led(&shards), (1, 1, 1.0 / 16.0));
-    shards.with(shard, |held| held.state.seal(now));
+    shards.update(shard, |held| held.state.seal(now));
     assert_eq!(led(&shards), (0, 0, 0.0));
 }
 

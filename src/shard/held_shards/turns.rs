@@ -29,7 +29,7 @@ impl HeldShards {
     fn try_refused(&mut self, cron_job: &Uid, now: Timestamp) -> bool {
         let mut is_tried = false;
         let shard = self.shard_of(cron_job);
-        self.with(shard, |held| is_tried = held.state.try_refused(cron_job, now));
+        self.update(shard, |held| is_tried = held.state.try_refused(cron_job, now));
         is_tried
     }
 

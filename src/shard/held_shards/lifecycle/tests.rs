@@ -4,13 +4,14 @@ mod sealing;
 
 use super::*;
 use crate::shard::{
-    Bucket, CreateOutcome, Effect, Input, ResourceVersion, Scope, ShardCount, ShardLabels, StatusOutcome, Uid,
+    Bucket, CreateOutcome, Effect, Input, ResourceVersion, Scope, SealOrder, ShardCount, ShardLabels, StatusOutcome,
+    Uid,
     input::{WatchStage, WatchUpdate, WatchedResource},
     naming,
     record::{CronJobRecord, JobRecord},
     state::test_record,
 };
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 
 const RECORD_VERSION: u64 = 1_000;
 
@@ -158,7 +159,7 @@ impl Replica {
         self.command(ShardCommand::Seal(SealOrder {
             shard_term: shard_term(term),
             close_by,
-            will_be_led: true,
+            has_other_taker: true,
         }));
     }
 

@@ -124,7 +124,7 @@ fn a_shard_sealed_during_a_pause_leaves_its_due_slots_to_the_next_leader() {
     let order = SealOrder {
         shard_term: WHOLE,
         close_by: at(54).boot,
-        will_be_led: true,
+        has_other_taker: true,
     };
     shards.command(ShardCommand::Seal(order), at(50));
     assert!(creates(&mut shards, at(50)).is_empty());

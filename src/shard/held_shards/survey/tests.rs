@@ -190,7 +190,7 @@ fn sealed_and_released_shards_leave_the_report_at_once() {
                 term: Term(1),
             },
             close_by: now(0).boot,
-            will_be_led: false,
+            has_other_taker: false,
         }),
         now(2),
     );

@@ -71,7 +71,7 @@ impl Flood {
             let term = Term(1);
             shards.stand_by(shard, now);
             shards.lead(ShardTerm { shard, term }, now);
-            shards.with(shard, |held| held.own_list = None);
+            shards.update(shard, |held| held.own_list = None);
         }
         for kind in [WatchedResource::CronJobs, WatchedResource::Jobs] {
             shards.handle(Input::list_begun(kind, Scope::Cluster), now);

@@ -85,7 +85,7 @@ fn a_second_seal_command_can_bring_the_seal_forward() {
     let at_once = ShardCommand::Seal(SealOrder {
         shard_term: shard_term(1),
         close_by: commanded_at,
-        will_be_led: true,
+        has_other_taker: true,
     });
     replica.command(at_once);
     replica.pass(1_000);
@@ -124,7 +124,7 @@ fn sealed(replica: &mut Replica) -> Vec<u16> {
 }
 
 /// A replica that leads shards 0 to 3, which have no CronJobs, and has to seal them within four seconds.
-fn sealing_four(will_be_led: bool) -> Replica {
+fn sealing_four(has_other_taker: bool) -> Replica {
     let mut replica = Replica::new();
     let shard_terms = (0..4).map(|shard| ShardTerm {
         shard: ShardId(shard),
@@ -143,7 +143,7 @@ fn sealing_four(will_be_led: bool) -> Replica {
         replica.command(ShardCommand::Seal(SealOrder {
             shard_term,
             close_by,
-            will_be_led,
+            has_other_taker,
         }));
     }
     replica
@@ -190,7 +190,7 @@ fn shards_without_a_next_leader_are_sealed_together() {
             term: Term(1),
         },
         close_by: replica.boot + Duration::from_secs(4),
-        will_be_led: false,
+        has_other_taker: false,
     }));
     assert_eq!(sealed(&mut replica), [3], "the other members have left");
 }

@@ -93,7 +93,7 @@ FLEET = {
     "create-before-ends-with-the-leadership": ("src/coordination/leadership.rs", "create_before: fencing.create_before.map(|at| later(at, beyond_fence)),", "create_before: fencing.create_before,", "f_29_slow"),
     "create-before-is-not-sent": ("src/coordination/leadership.rs", "create_before: fencing.create_before.map(|at| later(at, beyond_fence)),", "create_before: fencing.create_before.filter(|_| false),", "f_29_the_fence"),
     "request-timeout-too-long": ("src/kube_api/client.rs", "Some(life) => request.with_server_timeout(life),", "Some(life) => request.with_server_timeout(life * 99),", "f_29_short"),
-    "lost-create-is-not-reported": (f"{STATE}/look_ups.rs", "if open.n_lost_creates > 1 {", "if open.n_lost_creates > 99 {", "f_29_short"),
+    "lost-create-is-not-reported": (f"{STATE}/look_ups.rs", "if open.n_creates_without_job > 1 {", "if open.n_creates_without_job > 99 {", "f_29_short"),
     "queued-create-not-withdrawn": (f"{STATE}/changes.rs", "            Some(SlotStage::Creating) => self.outbox.push_back(withdrawal(None)),", "            Some(SlotStage::Creating) => drop(withdrawal(None)),", "f_31"),
     "slow-admission-takes-places": ("src/controller/pacing/send_instants.rs", "RECENT_MAX: Duration = Duration::from_secs(1)", "RECENT_MAX: Duration = Duration::from_secs(99)", "f_29_many"),
 }
@@ -142,7 +142,7 @@ UNIT = {
     "faults-hit-every-client": ("src/cli/dev/faults.rs", "client: Some(CONTROLLER.to_owned()),", "client: None,", "dev::faults"),
     "missed-runs-are-not-counted": ("src/cli/dev/audit.rs", "        self.counts.missed += 1;\n", "        self.counts.held_back += 1;\n", "dev::audit"),
     "doubled-runs-are-not-counted": ("src/cli/dev/audit.rs", "            self.counts.doubled += 1;\n", "            self.counts.started += 1;\n", "dev::audit"),
-    "refused-look-up-stops-later-slots": (f"{STATE}/decision.rs", "Some(_) if cron_job.awaits_answer(now) => return false,", "Some(open) if open.must_be_settled() => return false,", "a_look_up_that_is_not_permitted"),
+    "refused-look-up-stops-later-slots": (f"{STATE}/decision.rs", "        if cron_job.awaits_answer(now) {", "        if cron_job.open.as_ref().is_some_and(OpenSlot::must_be_settled) {", "a_look_up_that_is_not_permitted"),
     "suspended-is-in-trouble": ("src/shard/trouble.rs", "    if facts.is_stopped {", "    if facts.is_stopped && facts.is_unschedulable {", "trouble"),
     "failure-outlasts-a-success": ("src/shard/trouble.rs", "facts.last_successful_time <= Some(*started)", "facts.last_successful_time <= Some(*started) || facts.created < *started", "trouble"),
     "late-counts-from-the-open-slot": ("src/shard/trouble.rs", "let first = facts.after_start?.first.get()?.min(pending);", "let first = facts.after_start?.first.get()?.max(pending);", "trouble"),

@@ -64,7 +64,7 @@ pub enum Admission {
 
 /// The last pause of a lane, which may be over. While a probe is in flight, it is a pause of [`PROBE_PATIENCE`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Pause {
+struct LanePause {
     until: BootInstant,
     /// Whether the server required the pause.
     is_required: bool,
@@ -72,8 +72,8 @@ struct Pause {
     then_probe: bool,
 }
 
-impl Pause {
-    const NONE: Pause = Pause {
+impl LanePause {
+    const NONE: LanePause = LanePause {
         until: BootInstant::after_boot(Duration::ZERO),
         is_required: false,
         then_probe: false,
@@ -84,7 +84,7 @@ impl Pause {
 #[derive(Debug)]
 pub struct Pacer {
     limit: InFlightLimit,
-    pause: Pause,
+    pause: LanePause,
     period: u64,
     n_incidents_in_row: u32,
     last_answer: Option<BootInstant>,
@@ -98,7 +98,7 @@ impl Pacer {
     pub fn new(in_flight_max: u32) -> Pacer {
         Pacer {
             limit: InFlightLimit::new(in_flight_max),
-            pause: Pause::NONE,
+            pause: LanePause::NONE,
             period: 0,
             n_incidents_in_row: 0,
             last_answer: None,
@@ -132,7 +132,7 @@ impl Pacer {
     /// Records that an admitted request is sent.
     pub fn on_sent(&mut self, now: BootInstant) -> Ticket {
         if self.pause.then_probe {
-            self.pause = Pause {
+            self.pause = LanePause {
                 until: now + PROBE_PATIENCE,
                 is_required: false,
                 then_probe: true,
@@ -170,7 +170,7 @@ impl Pacer {
         if ticket.period != self.period {
             return self.end_probing();
         }
-        self.pause = Pause::NONE;
+        self.pause = LanePause::NONE;
         self.n_incidents_in_row = 0;
         self.limit.on_outcome(latency, n_in_flight);
     }
@@ -181,7 +181,7 @@ impl Pacer {
         if self.pause.is_required {
             self.pause.then_probe = false;
         } else if self.pause.then_probe {
-            self.pause = Pause::NONE;
+            self.pause = LanePause::NONE;
         }
     }
 
@@ -214,18 +214,19 @@ impl Pacer {
         let is_answering = self
             .last_answer
             .is_some_and(|answered| answered > ticket.sent && now.since(answered) < ANSWER_VALIDITY);
-        if !is_answering || !self.may_pass_over(now) {
+        if !is_answering || self.count_lost(now) > LOST_MAX {
             self.begin_incident(ticket, now, None, true);
         }
     }
 
-    fn may_pass_over(&mut self, now: BootInstant) -> bool {
+    /// Counts a lost request. Returns how many were lost lately.
+    fn count_lost(&mut self, now: BootInstant) -> u32 {
         if now.since(self.lost_since) >= ANSWER_VALIDITY {
             self.lost_since = now;
             self.n_lost = 0;
         }
         self.n_lost = self.n_lost.saturating_add(1);
-        self.n_lost <= LOST_MAX
+        self.n_lost
     }
 
     /// Pauses the lane and returns true, unless this failure belongs to an incident that already paused it.
@@ -242,7 +243,7 @@ impl Pacer {
         self.n_incidents_in_row = self.n_incidents_in_row.saturating_add(1);
         let chosen = PAUSES.after(self.n_incidents_in_row);
         let pause = retry_after.map_or(chosen, |required| required.clamp(PAUSE_MIN, RETRY_AFTER_MAX));
-        self.pause = Pause {
+        self.pause = LanePause {
             until: now + pause,
             is_required: retry_after.is_some(),
             then_probe,

@@ -195,7 +195,7 @@ impl ShardTask {
         if fall_back <= SignedDuration::ZERO || fall_back > FALL_BACK_MAX {
             self.time = now;
         }
-        self.shards.resume(self.now());
+        self.shards.resume_if_ready(self.now());
     }
 
     fn pass_time(&mut self) {

@@ -109,7 +109,7 @@ pub(crate) struct OpenSlot {
     /// Failed creates of this slot.
     pub(crate) n_failures: u32,
     /// Creates of this slot after which no Job of its name was found.
-    pub(crate) n_lost_creates: u32,
+    pub(crate) n_creates_without_job: u32,
     /// The tenant caused the last refusal of its Job, so the slot is not lost by cronwheel or the API server.
     pub(crate) is_refused_due_to_tenant: bool,
     /// The slot's Job, if the watch delivered its creation and deletion before the create was answered.
@@ -144,9 +144,17 @@ impl OpenSlot {
         )
     }
 
+    /// The end of its back-off, if it is backing off.
+    pub(crate) fn back_off_end(&self) -> Option<Timestamp> {
+        let SlotStage::BackingOff { until } = self.stage else {
+            return None;
+        };
+        Some(until)
+    }
+
     /// Whether a request about the slot is in flight, rather than a look-up that waits to be repeated.
     pub(crate) fn has_request_in_flight(&self) -> bool {
-        let is_waiting = |look_up: &LookUp| look_up.progress != LookUpProgress::Pending;
+        let is_waiting = |look_up: &LookUp| look_up.progress != LookUpProgress::InFlight;
         self.must_be_settled() && !self.look_up().is_some_and(is_waiting)
     }
 
@@ -252,6 +260,11 @@ impl CronJobState {
             let is_still_late = matches!(decision, Decision::Skip(SkipReason::DeadlineExceeded(_)));
             decision.slot() == Some(slot) && (is_still_late || outcome == InstantOutcome::ForeignJob)
         })
+    }
+
+    /// Whether a slot may be due, or a fact that is relevant to the decision has changed.
+    pub(crate) fn may_be_due(&self, now: Timestamp) -> bool {
+        self.must_decide || self.armed.get().is_none_or(|armed| armed <= now)
     }
 
     /// Whether the decision waits for an answer about the open slot. Under Allow, a later due slot does not wait for a

@@ -24,7 +24,7 @@ use self::{
     held::Held,
     lifecycle::Lifecycle,
     own_list::OwnList,
-    pause::Pause,
+    pause::ShardPause,
     progress::{Progress, note_written},
     survey::Survey,
 };
@@ -73,7 +73,7 @@ pub struct HeldShards {
     retired: OutcomeCounts,
     template_memory: TemplateMemory,
     refused_creates: RefusedCreates,
-    pause: Pause,
+    pause: ShardPause,
     survey: Survey,
 }
 
@@ -91,7 +91,7 @@ impl HeldShards {
             retired: OutcomeCounts::default(),
             template_memory: TemplateMemory::default(),
             refused_creates: RefusedCreates::default(),
-            pause: Pause::default(),
+            pause: ShardPause::default(),
             survey: Survey::default(),
         }
     }

@@ -50,11 +50,11 @@ pub(super) struct Cause {
     reason: RefusalReason,
 }
 
-/// The refused creates of a replica. Clones share one account.
+/// The refused creates of a replica. Clones share the same groups.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct RefusedCreates(Arc<Mutex<Account>>);
+pub(crate) struct RefusedCreates(Arc<Mutex<Groups>>);
 
-/// The sizes of the account.
+/// The numbers of refused CronJobs and of their groups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RefusedFigures {
     /// CronJobs whose last create was refused.
@@ -63,10 +63,11 @@ pub struct RefusedFigures {
     pub n_in_turns: u64,
 }
 
+/// The CronJobs whose creates are refused, in groups by namespace and reason.
 #[derive(Debug, Default)]
-struct Account {
+struct Groups {
     /// Bounded by the number of CronJobs: each is in at most one group, and an empty group is removed.
-    groups: BTreeMap<Cause, Group>,
+    by_cause: BTreeMap<Cause, Group>,
     /// The groups that take turns; the first one is next.
     in_turns: VecDeque<Cause>,
     next_turn_at: Timestamp,
@@ -127,42 +128,42 @@ impl RefusedCreates {
         });
         refused.n_refusals = n_before.saturating_add(1);
         refused.has_turn = false;
-        self.account().refuse(&refused.cause, &refused.cron_job, now);
+        self.groups().refuse(&refused.cause, &refused.cron_job, now);
         refused
     }
 
     /// Records a success of a CronJob that was not refused before.
     pub(super) fn note_success(&self, namespace: &str, now: Timestamp) {
-        self.account().note_success(namespace, now);
+        self.groups().note_success(namespace, now);
     }
 
     /// Takes the turn of a group, if one is due.
     pub(super) fn take_turn(&self, now: Timestamp) -> Option<Cause> {
-        self.account().take_turn(now)
+        self.groups().take_turn(now)
     }
 
     /// The CronJob of a group with the oldest attempt. It moves to the end of its group.
     pub(super) fn next_of(&self, cause: &Cause) -> Option<Uid> {
-        self.account().next_of(cause)
+        self.groups().next_of(cause)
     }
 
     /// The time of the next turn.
     pub(super) fn next_turn_at(&self) -> Option<Timestamp> {
-        let account = self.account();
-        (!account.in_turns.is_empty()).then_some(account.next_turn_at)
+        let groups = self.groups();
+        (!groups.in_turns.is_empty()).then_some(groups.next_turn_at)
     }
 
     /// The current sizes.
     pub(super) fn figures(&self) -> RefusedFigures {
-        let account = self.account();
+        let groups = self.groups();
         RefusedFigures {
-            n_cron_jobs: account.n_cron_jobs,
-            n_in_turns: account.in_turns.len() as u64,
+            n_cron_jobs: groups.n_cron_jobs,
+            n_in_turns: groups.in_turns.len() as u64,
         }
     }
 
-    /// Locks the account. Ignoring poisoning is safe: the account is consistent after every statement that can panic.
-    fn account(&self) -> MutexGuard<'_, Account> {
+    /// Locks the groups. Ignoring poisoning is safe: they are consistent after every statement that can panic.
+    fn groups(&self) -> MutexGuard<'_, Groups> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -170,10 +171,10 @@ impl RefusedCreates {
 impl RefusedCreate {
     /// Whether the CronJob waits for its turn.
     pub(super) fn waits_for_turn(&self, now: Timestamp) -> bool {
-        let account = self.creates.account();
+        let groups = self.creates.groups();
         !self.has_turn
-            && account
-                .groups
+            && groups
+                .by_cause
                 .get(&self.cause)
                 .is_some_and(|group| group.takes_turns(now))
     }
@@ -185,23 +186,23 @@ impl RefusedCreate {
 
     /// Records that the create succeeded, and gives others a turn.
     pub(super) fn succeed(self, now: Timestamp) {
-        let mut account = self.creates.account();
-        account.note_success(&self.cause.namespace, now);
+        let mut groups = self.creates.groups();
+        groups.note_success(&self.cause.namespace, now);
         let turns = std::iter::repeat_n(&self.cause, TURNS_PER_SUCCESS);
-        account.extra_turns.extend(turns.cloned());
+        groups.extra_turns.extend(turns.cloned());
     }
 }
 
 impl Drop for RefusedCreate {
     fn drop(&mut self) {
-        self.creates.account().remove(&self.cause, &self.cron_job);
+        self.creates.groups().remove(&self.cause, &self.cron_job);
     }
 }
 
-impl Account {
+impl Groups {
     fn refuse(&mut self, cause: &Cause, cron_job: &Uid, now: Timestamp) {
         self.n_tries += 1;
-        let group = self.groups.entry(cause.clone()).or_default();
+        let group = self.by_cause.entry(cause.clone()).or_default();
         self.n_cron_jobs += u64::from(!group.put_last(cron_job, self.n_tries));
         group.refused_at = now;
         if group.len() >= TURNS_FROM && !group.is_in_turns {
@@ -214,7 +215,7 @@ impl Account {
     }
 
     fn remove(&mut self, cause: &Cause, cron_job: &Uid) {
-        let Some(group) = self.groups.get_mut(cause) else {
+        let Some(group) = self.by_cause.get_mut(cause) else {
             return;
         };
         self.n_cron_jobs -= u64::from(group.remove(cron_job));
@@ -222,22 +223,22 @@ impl Account {
     }
 
     fn drop_if_empty(&mut self, cause: &Cause) {
-        let group = self.groups.get(cause);
+        let group = self.by_cause.get(cause);
         if group.is_some_and(|group| group.len() == 0 && !group.is_in_turns) {
-            self.groups.remove(cause);
+            self.by_cause.remove(cause);
         }
     }
 
     fn note_success(&mut self, namespace: &str, now: Timestamp) {
         // The usual case.
-        if self.groups.is_empty() {
+        if self.by_cause.is_empty() {
             return;
         }
         let first = Cause {
             namespace: namespace.into(),
             reason: RefusalReason::FIRST,
         };
-        let groups = self.groups.range_mut(first..);
+        let groups = self.by_cause.range_mut(first..);
         for (_, group) in groups.take_while(|(cause, _)| *cause.namespace == *namespace) {
             group.succeeded_at = Some(now);
         }
@@ -250,7 +251,7 @@ impl Account {
         // An instant further in the future was computed before the clock was set back.
         let is_early = now < self.next_turn_at && self.next_turn_at <= after(now, TURN_INTERVAL);
         while !is_early && let Some(cause) = self.in_turns.pop_front() {
-            let Some(group) = self.groups.get_mut(&cause) else {
+            let Some(group) = self.by_cause.get_mut(&cause) else {
                 continue;
             };
             if group.len() < TURNS_FROM || !is_recent(group.refused_at, REFUSAL_MEMORY, now) {
@@ -269,7 +270,7 @@ impl Account {
 
     fn next_of(&mut self, cause: &Cause) -> Option<Uid> {
         self.n_tries += 1;
-        let group = self.groups.get_mut(cause)?;
+        let group = self.by_cause.get_mut(cause)?;
         let next = group.by_last_try.values().next()?.clone();
         group.put_last(&next, self.n_tries);
         Some(next)

@@ -100,7 +100,7 @@ pub struct ShardState {
     pub(crate) decisions: Option<Vec<Verdict>>,
     /// The memory for templates, which shards may share.
     pub(crate) template_memory: TemplateMemory,
-    /// The account of refused creates, which shards may share.
+    /// The refused creates, which shards may share.
     pub(crate) refused_creates: RefusedCreates,
 }
 
@@ -254,7 +254,7 @@ impl ShardState {
         let owner = self.index.get_cron_job(job.owner);
         let is_awaited = owner.is_some_and(|cron_job| cron_job.awaits_job(job));
         if is_running && !is_awaited {
-            self.lose_job(index, now);
+            self.remove_doubtful_job(index, now);
         } else {
             self.forget_job(index, now);
         }

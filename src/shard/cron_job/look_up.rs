@@ -20,8 +20,8 @@ pub(crate) struct LookUp {
 /// The progress of a look-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LookUpProgress {
-    /// In flight.
-    Pending,
+    /// Sent and not answered.
+    InFlight,
     /// An object of that name exists: the entry stays (B-5.4).
     Kept,
     /// Failed, to be repeated at `until`.
@@ -33,14 +33,14 @@ impl LookUp {
     pub(crate) fn new(request: JobLookUp) -> LookUp {
         LookUp {
             request,
-            progress: LookUpProgress::Pending,
+            progress: LookUpProgress::InFlight,
             n_failures: 0,
         }
     }
 
     /// Whether this look-up is in flight.
-    pub(crate) fn is_pending(&self, request: &JobLookUp) -> bool {
-        self.progress == LookUpProgress::Pending && self.request == *request
+    pub(crate) fn is_in_flight(&self, request: &JobLookUp) -> bool {
+        self.progress == LookUpProgress::InFlight && self.request == *request
     }
 
     /// Whether its last attempt was not permitted.
@@ -66,10 +66,10 @@ impl LookUp {
     /// Begins the next attempt if the last one failed. Returns the request to send, or the end of the wait before it.
     pub(crate) fn retry(&mut self, now: Timestamp) -> Result<Option<JobLookUp>, Timestamp> {
         match self.progress {
-            LookUpProgress::Pending | LookUpProgress::Kept => Ok(None),
+            LookUpProgress::InFlight | LookUpProgress::Kept => Ok(None),
             LookUpProgress::Failed { until, .. } if now < until => Err(until),
             LookUpProgress::Failed { .. } => {
-                self.progress = LookUpProgress::Pending;
+                self.progress = LookUpProgress::InFlight;
                 Ok(Some(self.request.clone()))
             }
         }

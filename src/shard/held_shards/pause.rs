@@ -16,7 +16,7 @@ const WATCH_WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// The pause of all shards.
 #[derive(Debug, Default)]
-pub(super) struct Pause {
+pub(super) struct ShardPause {
     pub(super) is_on: bool,
     /// The instant at which the shards decide again although the watch of CronJobs is interrupted; `None` until the
     /// replica may act.
@@ -35,7 +35,7 @@ impl HeldShards {
     }
 
     /// Lets every shard decide again, unless it waits for the watch of CronJobs. Call while the replica may act.
-    pub fn resume(&mut self, clocks: Clocks) {
+    pub fn resume_if_ready(&mut self, clocks: Clocks) {
         if !self.pause.is_on {
             return;
         }
@@ -43,7 +43,7 @@ impl HeldShards {
         if self.progress.are_cron_jobs_interrupted() && clocks.boot < ends_at {
             return;
         }
-        self.pause = Pause::default();
+        self.pause = ShardPause::default();
         for (shard, held) in &mut self.held {
             held.is_wakeup_old = true;
             held.state.resume(clocks.wall);

@@ -130,7 +130,7 @@ impl Held {
             return None;
         };
         let was_led = self.state.phase() == ShardPhase::Sealed;
-        if was_led && !self.state.is_idle() && clocks.boot < at + SEAL_TIMEOUT {
+        if was_led && !self.state.check_idle() && clocks.boot < at + SEAL_TIMEOUT {
             return None;
         }
         let step = SealStep::Reported;
@@ -152,6 +152,6 @@ impl Held {
             let left = wakeup.duration_since(wall);
             left > SignedDuration::ZERO && left <= SEAL_CLEARANCE
         });
-        self.state.is_idle() && !is_about_to_fire
+        self.state.check_idle() && !is_about_to_fire
     }
 }

@@ -209,7 +209,7 @@ fn shard_counts_as_led_from_the_complete_list_to_the_seal() {
     assert_eq!(led(&shards), (1, 1, 1.0 / 16.0));
     shards.pause();
     assert_eq!(led(&shards), (0, 0, 0.0), "the replica may not act");
-    shards.resume(Clocks {
+    shards.resume_if_ready(Clocks {
         wall: now,
         boot: BootInstant::after_boot(std::time::Duration::ZERO),
     });

@@ -132,5 +132,5 @@ fn dropped_refusals_leave_no_state() {
     drop(refused);
     assert_eq!(turns(&creates, at(2)), []);
     assert_eq!(creates.figures(), RefusedFigures::default());
-    assert!(creates.account().groups.is_empty());
+    assert!(creates.groups().by_cause.is_empty());
 }

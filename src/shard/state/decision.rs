@@ -27,6 +27,9 @@ impl ShardState {
         self.close_behind_cursor(owner);
         self.close_of_former_schedule(owner);
         self.retry_look_up(owner, now);
+        if let Some(until) = self.back_off_end(owner, now) {
+            return self.wake_at(owner, until);
+        }
         if !self.may_decide(owner, now) {
             return;
         }
@@ -46,22 +49,21 @@ impl ShardState {
         self.arm(owner, verdict.next);
     }
 
-    fn may_decide(&mut self, owner: OwnerIndex, now: Timestamp) -> bool {
+    /// The end of the back-off of the open slot, unless a new decision may be due before.
+    fn back_off_end(&self, owner: OwnerIndex, now: Timestamp) -> Option<Timestamp> {
         let cron_job = self.index.cron_job(owner);
-        let may_be_due = cron_job.must_decide || cron_job.armed.get().is_none_or(|armed| armed <= now);
-        match &cron_job.open {
-            Some(_) if cron_job.awaits_answer(now) => return false,
-            Some(OpenSlot {
-                stage: SlotStage::BackingOff { until },
-                ..
-            }) if now < *until && !may_be_due => {
-                let until = *until;
-                self.wake_at(owner, until);
-                return false;
-            }
-            // The usual case: nothing is due before the armed slot.
-            None if !may_be_due => return false,
-            Some(_) | None => {}
+        let until = cron_job.open.as_ref()?.back_off_end()?;
+        (now < until && !cron_job.may_be_due(now)).then_some(until)
+    }
+
+    fn may_decide(&self, owner: OwnerIndex, now: Timestamp) -> bool {
+        let cron_job = self.index.cron_job(owner);
+        if cron_job.awaits_answer(now) {
+            return false;
+        }
+        // The usual case: nothing is due before the armed slot.
+        if cron_job.open.is_none() && !cron_job.may_be_due(now) {
+            return false;
         }
         // Except under Allow, the decision depends on whether an unknown entry of the active list still runs.
         let is_looking_up = cron_job
@@ -79,7 +81,7 @@ impl ShardState {
         let is_due = |armed: &Timestamp| *armed <= now && last_schedule_time < Some(*armed);
         let armed_due = cron_job.armed.get().filter(is_due);
         let open = cron_job.open.as_ref();
-        let is_retry = open.is_some_and(|open| matches!(open.stage, SlotStage::BackingOff { .. }));
+        let is_retry = open.is_some_and(|open| open.back_off_end().is_some());
         let is_active_slot = |slot: Timestamp| {
             self.running(owner)
                 .any(|job| naming::is_job_name(&job.name, &record.identity.name, slot))
@@ -151,10 +153,10 @@ impl ShardState {
             }
             SkipReason::DeadlineExceeded(slot) => self.lose_to_deadline(owner, slot, verdict),
             SkipReason::AlreadyActive(slot) => {
-                self.leave_open(owner, slot, SlotStage::AlreadyActive, verdict, now);
+                self.hold_back(owner, slot, SlotStage::AlreadyActive, verdict, now);
             }
             SkipReason::HeldByForbid(slot) => {
-                let is_new = self.leave_open(owner, slot, SlotStage::HeldByForbid, verdict, now);
+                let is_new = self.hold_back(owner, slot, SlotStage::HeldByForbid, verdict, now);
                 if is_new {
                     let message =
                         "Not starting job because prior execution is running and concurrency policy is Forbid";
@@ -172,9 +174,9 @@ impl ShardState {
         later.unwrap_or(due)
     }
 
-    /// Leaves a slot that cannot start yet open, until the Job in its way ends or its deadline passes. Returns whether
-    /// the slot or its stage is new.
-    fn leave_open(
+    /// Opens a slot that cannot start yet, or keeps it open, until the Job in its way ends or its deadline passes.
+    /// Returns whether the slot or its stage is new.
+    fn hold_back(
         &mut self,
         owner: OwnerIndex,
         slot: Timestamp,
@@ -182,7 +184,7 @@ impl ShardState {
         verdict: &Verdict,
         now: Timestamp,
     ) -> bool {
-        let is_new = self.open(owner, slot, stage.clone(), verdict);
+        let is_new_slot = self.open(owner, slot, stage.clone(), verdict);
         let former = self
             .open_slot_mut(owner)
             .map(|open| std::mem::replace(&mut open.stage, stage.clone()));
@@ -193,7 +195,7 @@ impl ShardState {
             );
             self.wake_at(owner, lost.max(now));
         }
-        is_new || former != Some(stage)
+        is_new_slot || former != Some(stage)
     }
 
     /// Makes a slot the open one and ends the previous one. Returns whether the slot was not open before.
@@ -211,7 +213,7 @@ impl ShardState {
             slot,
             stage,
             n_failures: 0,
-            n_lost_creates: 0,
+            n_creates_without_job: 0,
             is_refused_due_to_tenant: false,
             gone: None,
         };

@@ -66,7 +66,7 @@ impl ShardState {
 
     /// Handles a failed attempt. Several that are not permitted are reported once.
     fn note_failed_look_up(&mut self, owner: OwnerIndex, request: &JobLookUp, answer: &LookUpOutcome, now: Timestamp) {
-        let Some(look_up) = self.pending_look_up(owner, request) else {
+        let Some(look_up) = self.look_up_in_flight(owner, request) else {
             return;
         };
         look_up.fail(answer, wait_after_attempt(look_up, answer, owner), now);
@@ -79,13 +79,13 @@ impl ShardState {
     }
 
     /// The look-up that was sent with this request and is not answered.
-    fn pending_look_up(&mut self, owner: OwnerIndex, request: &JobLookUp) -> Option<&mut LookUp> {
+    fn look_up_in_flight(&mut self, owner: OwnerIndex, request: &JobLookUp) -> Option<&mut LookUp> {
         let cron_job = self.index.cron_job_mut(owner);
         let look_up = match &request.listed_uid {
             Some(uid) => cron_job.lookups.get_mut(uid),
             None => cron_job.open.as_mut().and_then(OpenSlot::look_up_mut),
         };
-        look_up.filter(|look_up| look_up.is_pending(request))
+        look_up.filter(|look_up| look_up.is_in_flight(request))
     }
 
     /// Repeats the look-up of the open slot when its wait is over. While it is unknown whether the slot has its Job,
@@ -123,8 +123,8 @@ impl ShardState {
         let identity = &cron_job.record.identity;
         let is_ours = job.controller.as_ref() == Some(&identity.uid) && job.namespace == identity.namespace;
         let is_asked_for = request.listed_uid.as_ref().is_none_or(|uid| *uid == job.uid);
-        let is_pending = self.pending_look_up(owner, request).is_some();
-        if is_ours && is_asked_for && is_pending && self.index.find_job(&job.uid).is_none() {
+        let is_in_flight = self.look_up_in_flight(owner, request).is_some();
+        if is_ours && is_asked_for && is_in_flight && self.index.find_job(&job.uid).is_none() {
             self.index.apply_job((*job).clone(), self.relists.mark);
         }
         LookUpOutcome::Found(job)
@@ -137,7 +137,7 @@ impl ShardState {
         let SlotStage::LookingUp { look_up, message } = &open.stage else {
             return;
         };
-        if !look_up.is_pending(request) {
+        if !look_up.is_in_flight(request) {
             return;
         }
         let (slot, message) = (open.slot, message.clone());
@@ -154,7 +154,7 @@ impl ShardState {
             // The watch delivered its creation and deletion: the slot had its Job.
             LookUpOutcome::Gone if open.gone.is_some() => self.end_with_job(owner, slot, InstantOutcome::Adopted),
             LookUpOutcome::Gone => {
-                self.note_lost_create(owner, &message);
+                self.note_create_without_job(owner, &message);
                 self.retry_later(owner, now);
             }
             LookUpOutcome::NotPermitted { .. } | LookUpOutcome::Failed { .. } | LookUpOutcome::Abandoned => {
@@ -165,17 +165,17 @@ impl ShardState {
 
     /// Counts creates of the slot that were not answered and created nothing. Each is reported from the second on: an
     /// admission webhook may need more time than the API server allows a request.
-    fn note_lost_create(&mut self, owner: OwnerIndex, message: &str) {
+    fn note_create_without_job(&mut self, owner: OwnerIndex, message: &str) {
         let Some(open) = self.open_slot_mut(owner) else { return };
-        open.n_lost_creates = open.n_lost_creates.saturating_add(1);
-        if open.n_lost_creates > 1 {
+        open.n_creates_without_job = open.n_creates_without_job.saturating_add(1);
+        if open.n_creates_without_job > 1 {
             self.report_failed_create(owner, message);
         }
     }
 
     /// Handles the state of an entry of the active list (B-5.4).
     fn answer_for_active(&mut self, owner: OwnerIndex, request: &JobLookUp, answer: &LookUpOutcome, now: Timestamp) {
-        let Some(look_up) = self.pending_look_up(owner, request) else {
+        let Some(look_up) = self.look_up_in_flight(owner, request) else {
             return;
         };
         match answer {

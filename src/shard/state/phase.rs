@@ -74,8 +74,8 @@ impl ShardState {
     }
 
     /// Whether everything that was open at the close or the seal, or that was ordered since, is answered and stored.
-    /// Always false before the shard is closing.
-    pub fn is_idle(&mut self) -> bool {
+    /// Always false before the shard is closing. Forgets the CronJobs that it finds idle.
+    pub fn check_idle(&mut self) -> bool {
         if self.phase < ShardPhase::Closing {
             return false;
         }

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     schedule::{after, policy},
     shard::{
-        cron_job::{CronJobState, OpenSlot, SlotStage},
+        cron_job::{CronJobState, OpenSlot},
         ids::Uid,
         index::OwnerIndex,
         outcome::RefusalReason,
@@ -95,8 +95,7 @@ impl ShardState {
             return false;
         };
         let cron_job = self.index.cron_job_mut(owner);
-        let stage = cron_job.open.as_ref().map(|open| &open.stage);
-        let is_waiting = matches!(stage, Some(SlotStage::BackingOff { .. }));
+        let is_waiting = cron_job.open.as_ref().and_then(OpenSlot::back_off_end).is_some();
         let Some(refused) = cron_job.refused.as_mut().filter(|_| is_waiting) else {
             return false;
         };

@@ -79,7 +79,7 @@ impl ShardState {
                 let begun = relist.begun.take();
                 match (begun, resource) {
                     (Some(mark), WatchedResource::CronJobs) => self.remove_unlisted_cron_jobs(scope, mark),
-                    (Some(mark), WatchedResource::Jobs) => self.lose_unlisted_jobs(scope, mark, now),
+                    (Some(mark), WatchedResource::Jobs) => self.remove_unlisted_jobs(scope, mark, now),
                     (None, _) => {}
                 }
                 self.end_list(position, *resource, now);
@@ -100,11 +100,11 @@ impl ShardState {
         }
     }
 
-    fn lose_unlisted_jobs(&mut self, scope: &Scope, mark: u32, now: Timestamp) {
+    fn remove_unlisted_jobs(&mut self, scope: &Scope, mark: u32, now: Timestamp) {
         for job in self.index.job_indexes() {
             let known = self.index.get_job(job);
             if known.is_some_and(|known| known.mark < mark && scope.contains(&known.namespace)) {
-                self.lose_job(job, now);
+                self.remove_doubtful_job(job, now);
             }
         }
     }

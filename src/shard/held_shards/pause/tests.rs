@@ -58,7 +58,7 @@ fn poll(shards: &mut HeldShards) -> Vec<Effect> {
 
 /// The creates that a replica orders at an instant at which it may act.
 fn creates(shards: &mut HeldShards, now: Clocks) -> Vec<JobOrder> {
-    shards.resume(now);
+    shards.resume_if_ready(now);
     if !shards.is_paused() {
         shards.handle_timeout(now.wall);
     }

@@ -210,7 +210,7 @@ fn paused_replica_reports_no_troubles() {
     shards.pause();
     shards.survey(now(2));
     assert_eq!(n_named(&mut shards), 0);
-    shards.resume(now(3));
+    shards.resume_if_ready(now(3));
     shards.survey(now(3));
     assert_eq!(n_named(&mut shards), 1, "a pass begins at once");
 }

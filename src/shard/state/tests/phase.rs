@@ -24,10 +24,10 @@ fn answer_create_and_status(world: &mut World) {
         "Normal SuccessfulCreate: Created job hello-29632920",
         "status last=10:00:00 successful=- active=[hello-29632920] urgent",
     ]);
-    assert!(!world.shard.is_idle(), "the status write is unanswered");
+    assert!(!world.shard.check_idle(), "the status write is unanswered");
     world.stored("hello");
     world.expect(&[]);
-    assert!(world.shard.is_idle());
+    assert!(world.shard.check_idle());
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn seal_starts_due_slots_and_no_later_ones() {
     world.now = at("10:00:00");
     world.seal();
     world.expect(&["create hello-29632920 for 2026-05-05T10:00:00Z"]);
-    assert!(!world.shard.is_idle(), "the create is unanswered");
+    assert!(!world.shard.check_idle(), "the create is unanswered");
     world.jump_to("10:01:00");
     world.expect(&[]);
     assert_eq!(world.shard.next_wakeup(), None);
@@ -140,7 +140,7 @@ fn a_closing_shard_still_creates_jobs() {
     let mut world = World::new("10:00:00", vec![cron_job("hello")], vec![]);
     world.effects();
     world.close();
-    assert!(!world.shard.is_idle(), "the create is unanswered");
+    assert!(!world.shard.check_idle(), "the create is unanswered");
     answer_create_and_status(&mut world);
     world.advance_to("10:01:00");
     let effects = world.effects();
@@ -149,7 +149,7 @@ fn a_closing_shard_still_creates_jobs() {
         "{effects:?}"
     );
     world.seal();
-    assert!(!world.shard.is_idle(), "later requests are awaited too");
+    assert!(!world.shard.check_idle(), "later requests are awaited too");
 }
 
 #[test]
@@ -159,10 +159,10 @@ fn a_refused_status_write_does_not_delay_the_seal() {
     world.created();
     world.close();
     world.effects();
-    assert!(!world.shard.is_idle(), "the status write is unanswered");
+    assert!(!world.shard.check_idle(), "the status write is unanswered");
     let (message, retry_after) = ("denied".into(), None);
     world.answer_status("hello", StatusOutcome::Failed { message, retry_after });
-    assert!(world.shard.is_idle());
+    assert!(world.shard.check_idle());
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn seal_makes_pending_status_writes_urgent() {
     world.seal();
     world.expect(&["status last=10:00:00 successful=- active=[hello-29632920] urgent"]);
     world.stored("hello");
-    assert!(world.shard.is_idle());
+    assert!(world.shard.check_idle());
 }
 
 #[test]
@@ -185,14 +185,14 @@ fn b_10_4_a_slot_whose_deletes_end_after_the_seal_is_not_started() {
     world.now = at("10:00:00");
     world.seal();
     world.expect(&["delete hello-29632919"]);
-    assert!(!world.shard.is_idle(), "the delete is unanswered");
+    assert!(!world.shard.check_idle(), "the delete is unanswered");
     world.answer_delete(DeleteOutcome::Deleted);
     world.expect(&[
         "Normal SuccessfulDelete: Deleted job hello-29632919",
         "status last=09:59:00 successful=- active=[] urgent",
     ]);
     world.stored("hello");
-    assert!(world.shard.is_idle());
+    assert!(world.shard.check_idle());
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn b_10_3_a_slot_held_back_by_forbid_is_handed_over() {
     );
     world.effects();
     world.seal();
-    assert!(world.shard.is_idle());
+    assert!(world.shard.check_idle());
     world.apply_job(complete(job("hello", "09:59:00"), "10:00:10"));
     world.expect(&[]);
     let outcome_counts = world.shard.retire();
@@ -225,7 +225,7 @@ fn b_12_4_a_refused_create_is_not_retried_after_the_seal() {
     world.seal();
     world.refused("exceeded quota");
     world.expect(&["Warning FailedCreate: Error creating job: exceeded quota"]);
-    assert!(world.shard.is_idle());
+    assert!(world.shard.check_idle());
     world.jump_to("10:00:50");
     world.expect(&[]);
 }
@@ -254,12 +254,12 @@ fn a_shard_is_not_idle_after_a_status_conflict() {
         message: "exists".into(),
     });
     world.seal();
-    assert!(!world.shard.is_idle(), "the look-up of the Job is unanswered");
+    assert!(!world.shard.check_idle(), "the look-up of the Job is unanswered");
     world.effects();
     world.answer_look_up(crate::shard::LookUpOutcome::Found(Box::new(job("hello", "10:00:00"))));
     world.effects();
     world.answer_status("hello", StatusOutcome::Conflict);
-    assert!(!world.shard.is_idle());
+    assert!(!world.shard.check_idle());
 }
 
 #[test]
@@ -267,10 +267,10 @@ fn a_closing_shard_waits_for_a_replace_delete() {
     let record = running(ConcurrencyPolicy::Replace);
     let mut world = World::new("09:59:30", vec![record], vec![job("hello", "09:59:00")]);
     world.shard.close(world.now);
-    assert!(world.shard.is_idle());
+    assert!(world.shard.check_idle());
     world.advance_to("10:00:00");
     world.effects();
-    assert!(!world.shard.is_idle(), "a delete is unanswered");
+    assert!(!world.shard.check_idle(), "a delete is unanswered");
 }
 
 /// The watch of a standby can deliver the deletion of a Job before the status that the leader writes afterwards.

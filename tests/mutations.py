@@ -45,7 +45,7 @@ MUTATIONS = {
     "failed-status-write-not-retried": (f"{STATE}/status.rs", "                cron_job.n_status_failures = cron_job.n_status_failures.saturating_add(1);", "                cron_job.record.status = sent;\n                cron_job.n_status_failures = cron_job.n_status_failures.saturating_add(1);"),
     "status-conflict-counts-as-success": (f"{STATE}/status.rs", "            StatusOutcome::Conflict => {\n", "            StatusOutcome::Conflict => {\n                cron_job.record.status = sent;\n"),
     "retry-after-ignored": ("src/controller/pacing.rs", "let pause = retry_after.map_or(chosen, |required| required.clamp(PAUSE_MIN, RETRY_AFTER_MAX));", "let pause = chosen;"),
-    "expired-creates-sent": ("src/controller/dispatcher/request.rs", "order.expires_at.is_some_and(|expires_at| now >= expires_at)", "order.expires_at.is_some_and(|expires_at| now > expires_at + jiff::SignedDuration::from_hours(1))"),
+    "expired-creates-sent": ("src/controller/dispatcher/request.rs", "now >= self.expires_at()", "now - jiff::SignedDuration::from_hours(1) > self.expires_at()"),
     "clock-step-accepted-unconfirmed": ("src/controller/clock/guard.rs", "pub const STEP_MAX: SignedDuration = SignedDuration::from_secs(1);", "pub const STEP_MAX: SignedDuration = SignedDuration::from_hours(2);"),
     "wrong-clock-accepted": ("src/controller/clock/guard.rs", "server.excess_of(self.offset).abs() <= self.skew_max", "server.excess_of(self.offset).abs() <= self.skew_max || self.skew_max.is_positive()"),
     "wrong-outcome-reported": ("src/shard/cron_job.rs", "SlotStage::HeldByForbid => InstantOutcome::HeldByForbid,", "SlotStage::HeldByForbid => InstantOutcome::Superseded,"),

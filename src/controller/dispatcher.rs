@@ -219,7 +219,7 @@ impl Dispatcher {
                 self.conclude(&queued, answer).await;
             }
             Some(Answer::Outcome(SentOrRead::Read(template))) => {
-                queued.complete(template);
+                queued.set_template(template);
                 self.put_back(queued).await;
             }
             Some(Answer::Throttled { message, .. }) => self.try_again(queued, message).await,

@@ -236,12 +236,12 @@ impl SendGuard {
 
     /// Returns the client for a request that is sent now, if the shard is still led. [`Leadership::write_limits`] limits
     /// the lifetime of the request: the older the last renewal of the member Lease, the shorter the lifetime, but never
-    /// under `life_min`.
-    fn limited_client(&self, api: &ApiClient, shard_term: ShardTerm, life_min: Duration) -> Option<ApiClient> {
+    /// under `store_within`.
+    fn limited_client(&self, api: &ApiClient, shard_term: ShardTerm, store_within: Duration) -> Option<ApiClient> {
         let (leadership, now) = (self.leadership.borrow(), self.clock.boot());
         let is_led = leadership.covers(shard_term, now);
         is_led.then(|| {
-            let limits = leadership.write_limits(shard_term, now, life_min);
+            let limits = leadership.write_limits(shard_term, now, store_within);
             limits.map_or_else(|| api.clone(), |limits| api.with_limits(&limits))
         })
     }

@@ -112,7 +112,7 @@ impl Backlog {
     fn insert(&mut self, queued: Queued, now: Timestamp) {
         let kind = queued.queue_kind(now);
         let deadline = if kind == QueueKind::Overdue {
-            queued.request.futile_from()
+            queued.request.expires_at()
         } else {
             let arrived = queued.arrived;
             queued.request.deadline(arrived).min(arrived + PRECEDENCE_MAX)

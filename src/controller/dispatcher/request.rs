@@ -56,8 +56,8 @@ impl Request {
         }
     }
 
-    /// Returns the order if it can be sent as it is.
-    fn complete_order(&self) -> Option<&JobOrder> {
+    /// Returns the order if it has its template, so that it can be sent.
+    fn with_template(&self) -> Option<&JobOrder> {
         self.order().filter(|order| order.template.body.as_str().is_some())
     }
 
@@ -79,22 +79,21 @@ impl Request {
         self.order().map_or(arrived, |order| order.deadline)
     }
 
-    /// The instant from which sending the request is futile, if known. Overdue creates are ordered by it, so that few
-    /// of them expire.
-    pub(super) fn futile_from(&self) -> Timestamp {
+    /// The instant from which the request is not sent (B-9.7 and its difference); `MAX` if there is none. Overdue
+    /// creates are ordered by it, so that few of them expire.
+    pub(super) fn expires_at(&self) -> Timestamp {
         let expires_at = self.order().and_then(|order| order.expires_at);
         expires_at.unwrap_or(Timestamp::MAX)
     }
 
-    /// Whether it is too late to send the request (B-9.7 and its difference).
+    /// Whether it is too late to send the request.
     pub(super) fn is_expired(&self, now: Timestamp) -> bool {
-        self.order()
-            .is_some_and(|order| order.expires_at.is_some_and(|expires_at| now >= expires_at))
+        now >= self.expires_at()
     }
 
     /// The time within which the API server may store the Job, even if another replica leads the shard by then.
     pub(super) fn store_within(&self, now: Timestamp) -> Duration {
-        let store_by = self.complete_order().and_then(|order| order.store_by);
+        let store_by = self.with_template().and_then(|order| order.store_by);
         let left = store_by.and_then(|store_by| Duration::try_from(store_by.duration_since(now)).ok());
         left.unwrap_or_default().min(STORE_TIME_MAX)
     }
@@ -115,7 +114,7 @@ impl Request {
 
     /// The answer to a create that was sent and not answered; `None` for requests that can be repeated.
     pub(super) fn unanswered(&self, message: String) -> Option<Input> {
-        let order = self.complete_order()?;
+        let order = self.with_template()?;
         Some(created(order, CreateOutcome::Unanswered { message }))
     }
 
@@ -146,9 +145,9 @@ pub struct Queued {
     /// The shard and term in which the request was ordered and may be sent.
     pub(super) shard_term: ShardTerm,
     /// Whether the shard is in quarantine.
-    is_quarantined: bool,
+    is_shard_quarantined: bool,
     /// Whether the template was read for this request.
-    pub(super) is_completed: bool,
+    pub(super) has_read_template: bool,
     /// Number of retries.
     pub(super) n_retries: u32,
     /// The instant at which the request first entered the backlog.
@@ -159,12 +158,12 @@ pub struct Queued {
 
 impl Queued {
     /// Creates a request that has not been sent, ordered in this term by a shard that may be in quarantine.
-    pub fn new(request: Request, shard_term: ShardTerm, is_quarantined: bool) -> Queued {
+    pub fn new(request: Request, shard_term: ShardTerm, is_shard_quarantined: bool) -> Queued {
         Queued {
             request,
             shard_term,
-            is_quarantined,
-            is_completed: false,
+            is_shard_quarantined,
+            has_read_template: false,
             n_retries: 0,
             arrived: Timestamp::UNIX_EPOCH,
             sent: Timestamp::UNIX_EPOCH,
@@ -176,8 +175,8 @@ impl Queued {
         match &self.request {
             Request::LookUp(_) => QueueKind::LookUps,
             Request::Delete(delete) if !delete.is_for_replace => QueueKind::Background,
-            Request::Create(_) | Request::Delete(_) if self.is_quarantined => QueueKind::Quarantined,
-            Request::Create(_) if self.is_completed => QueueKind::Completed,
+            Request::Create(_) | Request::Delete(_) if self.is_shard_quarantined => QueueKind::Quarantined,
+            Request::Create(_) if self.has_read_template => QueueKind::Completed,
             Request::Create(_) if self.is_reading() => QueueKind::Reading,
             Request::Create(order) if !order.is_on_time && now.duration_since(order.slot) > OVERDUE_AFTER => {
                 QueueKind::Overdue
@@ -198,15 +197,15 @@ impl Queued {
 
     /// Whether the request belongs to the quarantine queue, which sends one request at a time.
     pub(super) fn is_quarantined(&self) -> bool {
-        self.is_quarantined && self.key().is_some()
+        self.is_shard_quarantined && self.key().is_some()
     }
 
     /// Sets the template that was read for this request. The retries of the read do not count for the create.
-    pub(super) fn complete(&mut self, template: Arc<JobTemplate>) {
+    pub(super) fn set_template(&mut self, template: Arc<JobTemplate>) {
         if let Request::Create(order) = &mut self.request {
             order.template = template;
         }
-        self.is_completed = true;
+        self.has_read_template = true;
         self.n_retries = 0;
     }
 
@@ -216,7 +215,7 @@ impl Queued {
 
     /// Returns the lateness of a create that was sent for the first time and was not delayed on purpose.
     pub(super) fn lateness_of_first_create(&self) -> Option<SignedDuration> {
-        let order = self.request.complete_order()?;
+        let order = self.request.with_template()?;
         let is_first = self.n_retries == 0 && order.n_attempts_before == 0 && order.is_on_time;
         is_first.then(|| self.sent.duration_since(order.slot))
     }
@@ -234,7 +233,7 @@ impl LaneRequest for Queued {
     }
 
     fn is_reading(&self) -> bool {
-        self.is_completed || self.request.without_template().is_some()
+        self.has_read_template || self.request.without_template().is_some()
     }
 
     fn may_be_sent(&self, clock: &Clock) -> bool {

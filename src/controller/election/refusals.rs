@@ -89,11 +89,15 @@ impl Refusals {
         self.refused_since.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Records whether this replica is a member.
+    pub(super) fn note_membership(&mut self, is_member: bool) {
+        self.has_been_member |= is_member;
+    }
+
     /// Whether this replica lacks a permission that it never had: no incarnation was a member, and a right has been
     /// refused for at least `patience`. An API server that has just started refuses every request until it has read its
     /// Roles. Such a passing refusal must not end the wait for another replica.
-    pub(super) fn were_always(&mut self, is_member: bool, patience: Duration) -> bool {
-        self.has_been_member |= is_member;
+    pub(super) fn never_had_permission(&self, patience: Duration) -> bool {
         let now = self.clock.boot();
         let has_lasted = |since: &BootInstant| now.since(*since) >= patience;
         !self.has_been_member && self.refused_since().values().any(has_lasted)
@@ -124,20 +128,22 @@ mod tests {
         let patience = Duration::from_secs(10);
         let unanswered = refusals.note(["list", "leases"], None, "connection refused");
         tokio::time::advance(patience).await;
-        assert!(!unanswered && !refusals.were_always(false, patience));
+        assert!(!unanswered && !refusals.never_had_permission(patience));
         assert!(refusals.note(["list", "leases"], Some(403), "forbidden"));
         tokio::time::advance(patience / 2).await;
         refusals.note(["list", "leases"], Some(403), "forbidden");
-        assert!(!refusals.were_always(false, patience), "the refusal may pass");
+        assert!(!refusals.never_had_permission(patience), "the refusal may pass");
         refusals.note_permitted(["list", "leases"]);
         tokio::time::advance(patience / 2).await;
-        assert!(!refusals.were_always(false, patience), "the refusal has passed");
+        assert!(!refusals.never_had_permission(patience), "the refusal has passed");
         refusals.note(["list", "leases"], Some(403), "forbidden");
         tokio::time::advance(patience).await;
-        assert!(refusals.were_always(false, patience));
-        assert!(!refusals.were_always(true, patience));
+        refusals.note_membership(false);
+        assert!(refusals.never_had_permission(patience));
+        refusals.note_membership(true);
+        refusals.note_membership(false);
         assert!(
-            !refusals.were_always(false, patience),
+            !refusals.never_had_permission(patience),
             "a former member waits for other replicas as before"
         );
     }

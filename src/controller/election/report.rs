@@ -15,8 +15,8 @@ impl ElectionTask {
             // had them or observes another replica. The patience equals the silence after which another replica's Lease
             // is evicted.
             let patience = self.config.timing.evict_after;
-            let were_never_given = self.refusals.were_always(overview.act_until.is_some(), patience);
-            let is_unguarded = were_never_given && !self.election.sees_another_active();
+            self.refusals.note_membership(overview.act_until.is_some());
+            let is_unguarded = self.refusals.never_had_permission(patience) && !self.election.sees_another_active();
             if is_unguarded {
                 self.refusals.report_once(self.lease_requests.api.namespace());
                 overview.no_shards_reason = None;
@@ -46,16 +46,15 @@ impl ElectionTask {
     /// A replica with `--alone` acts while its Lease is renewed and no other replica acts, or while it acts unguarded.
     fn act_alone(&self, overview: &Overview, is_unguarded: bool) {
         let now = self.clock.boot();
-        let until = match &overview.no_shards_reason {
-            None if is_unguarded => None,
-            None => overview.act_until.or(Some(now)),
-            Some(_) => Some(now),
-        };
-        let acts = until != Some(now);
+        let may_lead = overview.no_shards_reason.is_none();
+        let act_until = overview.act_until.filter(|until| may_lead && *until > now);
+        let acts = is_unguarded || act_until.is_some();
         self.channels.metrics.led.set(i64::from(acts));
-        self.channels.leadership.send_if_modified(|leadership| {
-            let is_over = until == Some(now) && !leadership.may_act(now);
-            !is_over && leadership.set_until(until)
+        self.channels.leadership.send_if_modified(|leadership| match act_until {
+            _ if is_unguarded => leadership.set_until(None),
+            Some(until) => leadership.set_until(Some(until)),
+            // A leadership that is over already needs no new end.
+            None => leadership.may_act(now) && leadership.set_until(Some(now)),
         });
     }
 

@@ -63,32 +63,30 @@ impl WatchProgress {
     /// Follows a list and watch of some shards.
     fn apply(&mut self, update: &WatchUpdate) {
         match update.stage {
-            WatchStage::NotPermitted => {
-                // A restarting API server refuses every request until it has read its RBAC rules, so a refusal during
-                // an outage proves nothing.
-                let is_outage = self.was_listed && self.failure == Some(WatchFailure::Interrupted);
-                if !is_outage {
-                    self.failure = Some(WatchFailure::NotPermitted);
-                }
-                return;
-            }
+            // A restarting API server refuses every request until it has read its RBAC rules, so a refusal during an
+            // outage proves nothing.
+            WatchStage::NotPermitted if self.was_listed && self.failure == Some(WatchFailure::Interrupted) => {}
+            WatchStage::NotPermitted => self.failure = Some(WatchFailure::NotPermitted),
             WatchStage::Interrupted => {
                 self.failure.get_or_insert(WatchFailure::Interrupted);
-                return;
             }
-            WatchStage::ListBegun => self.is_listing = true,
+            WatchStage::ListBegun => {
+                self.selected = update.shards;
+                self.is_listing = true;
+            }
             WatchStage::ListDone => {
+                self.selected = update.shards;
                 self.was_listed = true;
                 self.failure = None;
             }
             WatchStage::Watching(version) => {
+                self.selected = update.shards;
                 self.is_listing = false;
                 self.failure = None;
                 self.highest = version;
                 self.through = version;
             }
         }
-        self.selected = update.shards;
     }
 
     /// The version up to which every event of a shard has been observed.

@@ -34,7 +34,7 @@ pub mod trouble;
 pub use boot_instant::{BootInstant, Clocks};
 pub use bucket::{Bucket, HashRange, ShardCount, ShardCountError};
 pub use command::{Entry, SealOrder, ShardCommand, ShardReport};
-pub use effect::{CronJobEvent, Effect, EventReason, JobDelete, JobLookUp, JobOrder, StatusWrite, Withdrawal};
+pub use effect::{CronJobEvent, Effect, EventReason, JobCreate, JobDelete, JobLookUp, StatusWrite, Withdrawal};
 pub use hash::{HASH_SCHEME, fnv1a_64};
 pub use held_shards::{HeldShards, LedFigures, ListRequest, TermedEffect};
 pub use ids::{CronJobIdentity, ResourceVersion, Uid};

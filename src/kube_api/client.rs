@@ -19,7 +19,7 @@ use crate::{
         paths::{BATCH, CORE, namespaced},
     },
     shard::{
-        CreateOutcome, CronJobIdentity, CronJobRecord, DeleteOutcome, JobDelete, JobLookUp, JobOrder, JobRecord,
+        CreateOutcome, CronJobIdentity, CronJobRecord, DeleteOutcome, JobCreate, JobDelete, JobLookUp, JobRecord,
         LookUpOutcome, ReadOutcome, StatusOutcome, StatusWrite,
     },
 };
@@ -136,7 +136,7 @@ impl ApiClient {
     }
 
     /// Creates a Job (B-12).
-    pub async fn create_job(&self, order: &JobOrder) -> Answered<CreateOutcome> {
+    pub async fn create_job(&self, order: &JobCreate) -> Answered<CreateOutcome> {
         let Some(body) = encode::job_body(order, self.limits.map(|limits| limits.stamp)) else {
             return Answered::without_answer(CreateOutcome::Abandoned);
         };

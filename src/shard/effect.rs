@@ -14,7 +14,7 @@ use super::{
 #[derive(Clone, Debug)]
 pub enum Effect {
     /// Create a Job; answered once by `JobCreateAnswered`.
-    CreateJob(JobOrder),
+    CreateJob(JobCreate),
     /// Delete a Job; answered once by `JobDeleteAnswered`.
     DeleteJob(JobDelete),
     /// Look up a Job by namespace and name; answered once by `JobLookedUp`.
@@ -31,7 +31,7 @@ pub enum Effect {
 
 /// A Job to create.
 #[derive(Clone, Debug)]
-pub struct JobOrder {
+pub struct JobCreate {
     /// The CronJob.
     pub cron_job: Arc<CronJobIdentity>,
     /// Its name (B-11.1).
@@ -42,10 +42,10 @@ pub struct JobOrder {
     pub scheduled_timestamp: Box<str>,
     /// The template of the Job.
     pub template: Arc<JobTemplate>,
-    /// The instant by which the Job should exist, which determines the order of sending: slot plus starting deadline,
-    /// else the next slot.
-    pub deadline: Timestamp,
-    /// The order is not sent at or after this instant, when it would be superseded or too late (B-9.7 and its
+    /// The instant by which the Job should exist: slot plus starting deadline, else the next slot. It only determines
+    /// which create is sent first; after `expires_at` none is sent.
+    pub wanted_by: Timestamp,
+    /// The create is not sent at or after this instant, when it would be superseded or too late (B-9.7 and its
     /// difference). The answer is then `Withdrawn`.
     pub expires_at: Option<Timestamp>,
     /// The latest instant at which the API server may store the Job, even if another replica leads the shard by then.

@@ -23,7 +23,7 @@ use crate::{
     schedule::policy::{Decision, SkipReason, Verdict},
     shard::{
         CreateOutcome, CronJobEvent, CronJobRecord, CronJobStatus, DeleteOutcome, Effect, Input, InstantOutcome,
-        JobDelete, JobLookUp, JobOrder, JobRecord, LookUpOutcome, ResourceVersion, Scope, ShardConfig, ShardId,
+        JobCreate, JobDelete, JobLookUp, JobRecord, LookUpOutcome, ResourceVersion, Scope, ShardConfig, ShardId,
         ShardLabels, ShardState, StatusOutcome, StatusWrite, TemplateMemory, Uid, WatchedResource,
     },
 };
@@ -87,7 +87,7 @@ struct Trial<'a> {
 /// The effects so far.
 #[derive(Default)]
 struct Seen {
-    order: Option<JobOrder>,
+    order: Option<JobCreate>,
     /// The error of the last failed look-up.
     look_up_failure: Option<String>,
     /// The deletes, in order.
@@ -176,7 +176,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    fn create(&mut self, order: JobOrder) {
+    fn create(&mut self, order: JobCreate) {
         let identity = &order.cron_job;
         let exists = || CreateOutcome::AlreadyExists {
             message: format!("jobs.batch {:?} already exists", order.name),
@@ -324,7 +324,7 @@ impl<'a> Trial<'a> {
 }
 
 /// Returns the verdict of the order, otherwise the last one with a reason.
-fn final_verdict<'a>(verdicts: &'a [Verdict], order: Option<&JobOrder>) -> Option<&'a Verdict> {
+fn final_verdict<'a>(verdicts: &'a [Verdict], order: Option<&JobCreate>) -> Option<&'a Verdict> {
     let is_final = |verdict: &&Verdict| match (&verdict.decision, order) {
         (Decision::Start { slot, .. }, Some(order)) => *slot == order.slot,
         (Decision::Skip(SkipReason::NotDue), _) | (Decision::Skip(_), Some(_)) => false,
@@ -333,7 +333,7 @@ fn final_verdict<'a>(verdicts: &'a [Verdict], order: Option<&JobOrder>) -> Optio
     verdicts.iter().rev().find(is_final).or(verdicts.last())
 }
 
-fn sent_job(order: &JobOrder) -> Result<SentJob, CommandError> {
+fn sent_job(order: &JobCreate) -> Result<SentJob, CommandError> {
     Ok(SentJob {
         name: order.name.to_string(),
         body: json(&encode::job_body(order, None).unwrap_or_default())?,

@@ -12,8 +12,8 @@ use crate::{
     },
     kube_api::{Answered, ApiClient, objects::classify::OrderOutcome},
     shard::{
-        CreateOutcome, CronJobRecord, DeleteOutcome, Input, JobDelete, JobLookUp, JobOrder, JobTemplate, LookUpOutcome,
-        ReadOutcome, ShardTerm,
+        CreateOutcome, CronJobRecord, DeleteOutcome, Input, JobCreate, JobDelete, JobLookUp, JobTemplate,
+        LookUpOutcome, ReadOutcome, ShardTerm,
     },
     telemetry::metrics::ApiCall,
 };
@@ -22,7 +22,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub enum Request {
     /// Creates the Job.
-    Create(JobOrder),
+    Create(JobCreate),
     /// Deletes the Job.
     Delete(JobDelete),
     /// Looks the Job up.
@@ -39,7 +39,7 @@ const STORE_TIME_MAX: Duration = Duration::from_secs(34);
 impl fmt::Display for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (verb, name) = match self {
-            Request::Create(order) => ("create", &order.name),
+            Request::Create(create) => ("create", &create.name),
             Request::Delete(delete) => ("delete", &delete.name),
             Request::LookUp(look_up) => ("look up", &look_up.name),
         };
@@ -48,27 +48,27 @@ impl fmt::Display for Request {
 }
 
 impl Request {
-    /// Returns the order of a create.
-    fn order(&self) -> Option<&JobOrder> {
+    /// Returns the create, if the request is one.
+    fn create(&self) -> Option<&JobCreate> {
         match self {
-            Request::Create(order) => Some(order),
+            Request::Create(create) => Some(create),
             Request::Delete(_) | Request::LookUp(_) => None,
         }
     }
 
-    /// Returns the order if it has its template, so that it can be sent.
-    fn with_template(&self) -> Option<&JobOrder> {
-        self.order().filter(|order| order.template.body.as_str().is_some())
+    /// Returns the create if it has its template, so that it can be sent.
+    fn with_template(&self) -> Option<&JobCreate> {
+        self.create().filter(|create| create.template.body.as_str().is_some())
     }
 
-    /// Returns the order if its CronJob must be read before it can be sent.
-    pub(super) fn without_template(&self) -> Option<&JobOrder> {
-        self.order().filter(|order| order.template.body.as_str().is_none())
+    /// Returns the create if its CronJob must be read before it can be sent.
+    pub(super) fn without_template(&self) -> Option<&JobCreate> {
+        self.create().filter(|create| create.template.body.as_str().is_none())
     }
 
     pub(super) fn namespace(&self) -> &str {
         match self {
-            Request::Create(order) => &order.cron_job.namespace,
+            Request::Create(create) => &create.cron_job.namespace,
             Request::Delete(delete) => &delete.namespace,
             Request::LookUp(look_up) => &look_up.namespace,
         }
@@ -76,13 +76,13 @@ impl Request {
 
     /// The deadline that orders requests within a queue. Requests without a deadline are ordered by arrival.
     pub(super) fn deadline(&self, arrived: Timestamp) -> Timestamp {
-        self.order().map_or(arrived, |order| order.deadline)
+        self.create().map_or(arrived, |create| create.wanted_by)
     }
 
     /// The instant from which the request is not sent (B-9.7 and its difference); `MAX` if there is none. Overdue
     /// creates are ordered by it, so that few of them expire.
     pub(super) fn expires_at(&self) -> Timestamp {
-        let expires_at = self.order().and_then(|order| order.expires_at);
+        let expires_at = self.create().and_then(|create| create.expires_at);
         expires_at.unwrap_or(Timestamp::MAX)
     }
 
@@ -93,20 +93,20 @@ impl Request {
 
     /// The time within which the API server may store the Job, even if another replica leads the shard by then.
     pub(super) fn store_within(&self, now: Timestamp) -> Duration {
-        let store_by = self.with_template().and_then(|order| order.store_by);
+        let store_by = self.with_template().and_then(|create| create.store_by);
         let left = store_by.and_then(|store_by| Duration::try_from(store_by.duration_since(now)).ok());
         left.unwrap_or_default().min(STORE_TIME_MAX)
     }
 
     /// Whether the request is for a future slot. It was decided before the clock was set back.
     pub(super) fn is_early(&self, now: Timestamp) -> bool {
-        self.order().is_some_and(|order| order.slot > now)
+        self.create().is_some_and(|create| create.slot > now)
     }
 
     /// The answer to a request that was withdrawn, or expired in the queue.
     pub(super) fn withdrawn(&self) -> Input {
         match self {
-            Request::Create(order) => created(order, CreateOutcome::Withdrawn),
+            Request::Create(create) => created(create, CreateOutcome::Withdrawn),
             Request::Delete(delete) => deleted(delete, DeleteOutcome::Withdrawn),
             Request::LookUp(_) => self.abandoned(),
         }
@@ -114,15 +114,15 @@ impl Request {
 
     /// The answer to a create that was sent and not answered; `None` for requests that can be repeated.
     pub(super) fn unanswered(&self, message: String) -> Option<Input> {
-        let order = self.with_template()?;
-        Some(created(order, CreateOutcome::Unanswered { message }))
+        let create = self.with_template()?;
+        Some(created(create, CreateOutcome::Unanswered { message }))
     }
 
     /// The answer to a request that is not sent, or not sent again after a 429. Never the answer to a create that the
     /// API server may have processed.
     pub(super) fn abandoned(&self) -> Input {
         match self {
-            Request::Create(order) => created(order, CreateOutcome::Abandoned),
+            Request::Create(create) => created(create, CreateOutcome::Abandoned),
             Request::Delete(delete) => deleted(delete, DeleteOutcome::Abandoned),
             Request::LookUp(look_up) => looked_up(look_up, LookUpOutcome::Abandoned),
         }
@@ -131,7 +131,7 @@ impl Request {
     /// The answer to a request that failed.
     pub(super) fn failed(&self, message: String) -> Input {
         match self {
-            Request::Create(order) => created(order, OrderOutcome::failed(message, None)),
+            Request::Create(create) => created(create, OrderOutcome::failed(message, None)),
             Request::Delete(delete) => deleted(delete, OrderOutcome::failed(message, None)),
             Request::LookUp(look_up) => looked_up(look_up, OrderOutcome::failed(message, None)),
         }
@@ -178,7 +178,7 @@ impl Queued {
             Request::Create(_) | Request::Delete(_) if self.is_shard_quarantined => QueueKind::Quarantined,
             Request::Create(_) if self.has_read_template => QueueKind::Completed,
             Request::Create(_) if self.is_reading() => QueueKind::Reading,
-            Request::Create(order) if !order.is_on_time && now.duration_since(order.slot) > OVERDUE_AFTER => {
+            Request::Create(create) if !create.is_on_time && now.duration_since(create.slot) > OVERDUE_AFTER => {
                 QueueKind::Overdue
             }
             Request::Create(_) | Request::Delete(_) => QueueKind::Creates,
@@ -188,7 +188,7 @@ impl Queued {
     /// Identifies a request that the shard may withdraw, since a slot waits for it.
     pub(super) fn key(&self) -> Option<RequestKey> {
         let uid = match &self.request {
-            Request::Create(order) => &order.cron_job.uid,
+            Request::Create(create) => &create.cron_job.uid,
             Request::Delete(delete) if delete.is_for_replace => &delete.uid,
             Request::Delete(_) | Request::LookUp(_) => return None,
         };
@@ -202,22 +202,22 @@ impl Queued {
 
     /// Sets the template that was read for this request. The retries of the read do not count for the create.
     pub(super) fn set_template(&mut self, template: Arc<JobTemplate>) {
-        if let Request::Create(order) = &mut self.request {
-            order.template = template;
+        if let Request::Create(create) = &mut self.request {
+            create.template = template;
         }
         self.has_read_template = true;
         self.n_retries = 0;
     }
 
     pub(super) fn is_create(&self) -> bool {
-        self.request.order().is_some()
+        self.request.create().is_some()
     }
 
     /// Returns the lateness of a create that was sent for the first time and was not delayed on purpose.
     pub(super) fn lateness_of_first_create(&self) -> Option<SignedDuration> {
-        let order = self.request.with_template()?;
-        let is_first = self.n_retries == 0 && order.n_attempts_before == 0 && order.is_on_time;
-        is_first.then(|| self.sent.duration_since(order.slot))
+        let create = self.request.with_template()?;
+        let is_first = self.n_retries == 0 && create.n_attempts_before == 0 && create.is_on_time;
+        is_first.then(|| self.sent.duration_since(create.slot))
     }
 }
 
@@ -255,12 +255,12 @@ impl LaneRequest for Queued {
     }
 
     async fn send(&self, api: &ApiClient) -> Answered<Self::Reply> {
-        if let Some(order) = self.request.without_template() {
-            let read = api.read_cron_job(&order.cron_job).await;
-            return read.map(|outcome| template_of(order, outcome));
+        if let Some(create) = self.request.without_template() {
+            let read = api.read_cron_job(&create.cron_job).await;
+            return read.map(|outcome| template_of(create, outcome));
         }
         let answered = match &self.request {
-            Request::Create(order) => api.create_job(order).await.map(|answer| created(order, answer)),
+            Request::Create(create) => api.create_job(create).await.map(|answer| created(create, answer)),
             Request::Delete(delete) => api.delete_job(delete).await.map(|answer| deleted(delete, answer)),
             Request::LookUp(look_up) => api.look_up_job(look_up).await.map(|answer| looked_up(look_up, answer)),
         };
@@ -268,10 +268,10 @@ impl LaneRequest for Queued {
     }
 }
 
-fn created(order: &JobOrder, answer: CreateOutcome) -> Input {
+fn created(create: &JobCreate, answer: CreateOutcome) -> Input {
     Input::JobCreateAnswered {
-        cron_job: order.cron_job.uid.clone(),
-        slot: order.slot,
+        cron_job: create.cron_job.uid.clone(),
+        slot: create.slot,
         answer,
     }
 }
@@ -288,11 +288,11 @@ fn looked_up(look_up: &JobLookUp, answer: LookUpOutcome) -> Input {
     }
 }
 
-/// Returns the template of an order, or the answer to the order if it cannot be sent.
-fn template_of(order: &JobOrder, outcome: ReadOutcome<CronJobRecord>) -> SentOrRead<Input, Arc<JobTemplate>> {
-    // The order is valid only for the CronJob and the template that it was decided on.
+/// Returns the template of a create, or the answer to the create if it cannot be sent.
+fn template_of(create: &JobCreate, outcome: ReadOutcome<CronJobRecord>) -> SentOrRead<Input, Arc<JobTemplate>> {
+    // The create is valid only for the CronJob and the template that it was decided on.
     let is_same = |record: &CronJobRecord| {
-        order.cron_job.uid == record.identity.uid && order.template.body.is_same(&record.template.body)
+        create.cron_job.uid == record.identity.uid && create.template.body.is_same(&record.template.body)
     };
     let answer = match outcome {
         ReadOutcome::Found(record) if is_same(&record) => return SentOrRead::Read(record.template),
@@ -301,5 +301,5 @@ fn template_of(order: &JobOrder, outcome: ReadOutcome<CronJobRecord>) -> SentOrR
         ReadOutcome::NotPermitted { message } => CreateOutcome::NotPermitted { message },
         ReadOutcome::Failed { message, retry_after } => OrderOutcome::failed(message, retry_after),
     };
-    SentOrRead::Sent(created(order, answer))
+    SentOrRead::Sent(created(create, answer))
 }

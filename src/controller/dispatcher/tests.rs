@@ -15,7 +15,7 @@ use crate::{
         ApiClient,
         ordered_watch::{OrderedReceiver, OrderedSender},
     },
-    shard::{CronJobIdentity, JobDelete, JobLookUp, JobOrder, ShardTerm, Term, Uid, held_shards::WHOLE},
+    shard::{CronJobIdentity, JobCreate, JobDelete, JobLookUp, ShardTerm, Term, Uid, held_shards::WHOLE},
     telemetry::metrics::Metrics,
 };
 
@@ -48,14 +48,14 @@ fn identity(namespace: &str, name: &str) -> Arc<CronJobIdentity> {
     })
 }
 
-fn order(namespace: &str, name: &str, deadline_secs: i64) -> JobOrder {
-    JobOrder {
+fn order(namespace: &str, name: &str, deadline_secs: i64) -> JobCreate {
+    JobCreate {
         cron_job: identity(namespace, name),
         name: name.into(),
         slot: epoch(),
         scheduled_timestamp: "2026-11-01T12:00:00Z".into(),
         template: record(&cron_job(namespace, name, 1, IMAGE)).template,
-        deadline: after(deadline_secs),
+        wanted_by: after(deadline_secs),
         expires_at: None,
         store_by: None,
         n_attempts_before: 0,
@@ -68,7 +68,7 @@ pub(super) fn create(namespace: &str, name: &str, deadline_secs: i64) -> Request
 }
 
 fn expiring(name: &str, after_secs: i64) -> Request {
-    Request::Create(JobOrder {
+    Request::Create(JobCreate {
         expires_at: Some(after(after_secs)),
         ..order("a", name, 60)
     })
@@ -331,7 +331,7 @@ async fn slow_creates_of_one_tenant_do_not_delay_other_tenants() {
 #[tokio::test(start_paused = true)]
 async fn lateness_excludes_creates_that_were_held_back() {
     let mut bench = Bench::new(Vec::new());
-    let held = JobOrder {
+    let held = JobCreate {
         is_on_time: false,
         ..order("a", "held", 60)
     };
@@ -521,7 +521,7 @@ async fn nothing_is_sent_before_the_clock_is_trusted() {
 #[tokio::test(start_paused = true)]
 async fn a_create_for_a_future_slot_is_abandoned() {
     let mut bench = Bench::new(Vec::new());
-    let early = JobOrder {
+    let early = JobCreate {
         slot: after(1),
         ..order("a", "one", 60)
     };
@@ -569,7 +569,7 @@ async fn a_hanging_server_does_not_delay_the_shutdown() {
 #[test]
 fn an_api_server_gets_at_most_34_seconds_to_store_a_job() {
     for (left_seconds, expected) in [(-1, 0), (0, 0), (10, 10), (34, 34), (58, 34)] {
-        let order = JobOrder {
+        let order = JobCreate {
             store_by: Some(after(left_seconds)),
             ..order("a", "backup", 60)
         };

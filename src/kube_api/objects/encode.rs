@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{
     coordination::Stamp,
-    shard::{ActiveJob, CronJobEvent, CronJobStatus, JobDelete, JobOrder, StatusWrite, Uid},
+    shard::{ActiveJob, CronJobEvent, CronJobStatus, JobCreate, JobDelete, StatusWrite, Uid},
 };
 
 /// The annotation with a Job's slot in the CronJob's zone (B-11.3).
@@ -32,7 +32,7 @@ pub const CREATE_BEFORE_ANNOTATION: &str = "cronwheel.dev/create-before";
 
 /// Encodes the Job of an order (B-11), with the stamp of its creator where replicas share CronJobs. Returns `None` if
 /// the template is not in memory.
-pub fn job_body(order: &JobOrder, stamp: Option<Stamp>) -> Option<Vec<u8>> {
+pub fn job_body(order: &JobCreate, stamp: Option<Stamp>) -> Option<Vec<u8>> {
     let template = &order.template;
     let [name_at, created_at, scheduled_at] = template.splice_offsets.map(|offset| offset as usize);
     let (body, name, scheduled) = (template.body.as_str()?, &order.name, &order.scheduled_timestamp);

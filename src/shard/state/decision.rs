@@ -11,7 +11,7 @@ use crate::{
     shard::{
         ShardPhase,
         cron_job::{CronJobState, LookUpProgress, OpenSlot, SlotStage},
-        effect::{Effect, EventReason, JobOrder},
+        effect::{Effect, EventReason, JobCreate},
         ids::Uid,
         index::OwnerIndex,
         naming,
@@ -317,13 +317,13 @@ impl ShardState {
         };
         let store_by = (!record.has_short_lived_jobs())
             .then(|| expires_at.map_or(Timestamp::MAX, |expires_at| after(expires_at, -clock_skew_max)));
-        let order = JobOrder {
+        let order = JobCreate {
             cron_job: record.identity.clone(),
             name: naming::job_name(&record.identity.name, slot),
             slot,
             scheduled_timestamp: naming::scheduled_timestamp(slot, zone),
             template: record.template.clone(),
-            deadline: deadline.or(next).unwrap_or(Timestamp::MAX),
+            wanted_by: deadline.or(next).unwrap_or(Timestamp::MAX),
             expires_at,
             store_by,
             n_attempts_before: open.n_failures,

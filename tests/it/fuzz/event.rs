@@ -7,7 +7,7 @@ use cronwheel::{
         encode::{job_body, status_body},
     },
     schedule::Zone,
-    shard::{CronJobRecord, JobOrder, StatusWrite},
+    shard::{CronJobRecord, JobCreate, StatusWrite},
 };
 use jiff::Timestamp;
 use kube::core::WatchEvent;
@@ -50,13 +50,13 @@ fn objects<K: serde::de::DeserializeOwned>(data: &[u8]) -> Vec<K> {
 /// Checks that requests with spliced bytes of the object are valid JSON with the right content.
 fn check_requests(record: &CronJobRecord) {
     let name = "a \"name\"\\";
-    let order = JobOrder {
+    let order = JobCreate {
         cron_job: record.identity.clone(),
         name: name.into(),
         slot: Timestamp::UNIX_EPOCH,
         scheduled_timestamp: "1970-01-01T00:00:00Z".into(),
         template: record.template.clone(),
-        deadline: Timestamp::MAX,
+        wanted_by: Timestamp::MAX,
         expires_at: None,
         store_by: None,
         n_attempts_before: 0,

@@ -6,7 +6,7 @@ use cronwheel::{
     coordination::{Stamp, WriteLimits},
     kube_api::{Answer, Answered, ApiClient, EventOutcome, http::WriteConnections},
     shard::{
-        CreateOutcome, CronJobIdentity, CronJobStatus, DeleteOutcome, JobDelete, JobLookUp, JobOrder, JobTemplate,
+        CreateOutcome, CronJobIdentity, CronJobStatus, DeleteOutcome, JobCreate, JobDelete, JobLookUp, JobTemplate,
         LookUpOutcome, ReadOutcome, ResourceVersion, ShardLabels, StatusOutcome, StatusWrite, Uid, held_shards::WHOLE,
     },
 };
@@ -31,8 +31,8 @@ fn cron_job() -> Arc<CronJobIdentity> {
     })
 }
 
-fn order() -> JobOrder {
-    JobOrder {
+fn order() -> JobCreate {
+    JobCreate {
         cron_job: cron_job(),
         name: "backup-29600000".into(),
         slot: time("2026-04-12T09:20:00Z"),
@@ -43,7 +43,7 @@ fn order() -> JobOrder {
             ttl_seconds_after_finished: None,
             had_reserved_annotations: false,
         }),
-        deadline: time("2026-04-12T09:21:00Z"),
+        wanted_by: time("2026-04-12T09:21:00Z"),
         expires_at: None,
         store_by: None,
         n_attempts_before: 0,

@@ -6,7 +6,7 @@ use cronwheel::{
     schedule::Zone,
     shard::{
         ConcurrencyPolicy, CreateOutcome, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus,
-        DeleteOutcome, Effect, EventReason, Finish, Input, JobOrder, JobRecord, JobTemplate, ResourceVersion, Scope,
+        DeleteOutcome, Effect, EventReason, Finish, Input, JobCreate, JobRecord, JobTemplate, ResourceVersion, Scope,
         ShardConfig, ShardId, ShardLabels, ShardState, StatusOutcome, TroubleThresholds, Uid, WatchedResource, naming,
     },
 };
@@ -190,7 +190,7 @@ impl Cluster {
     }
 
     /// Creates the Job and completes it at once.
-    fn start(&mut self, order: &JobOrder) {
+    fn start(&mut self, order: &JobCreate) {
         assert_eq!(order.slot, self.now, "{order:?} is not on time");
         let number: usize = order.cron_job.name.parse().expect("a number");
         self.starts[number].push(order.slot.as_second());

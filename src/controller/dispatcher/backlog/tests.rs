@@ -8,7 +8,7 @@ use crate::{
         request::Request,
         tests::{create, epoch, history_delete, look_up, replace_delete},
     },
-    shard::{JobOrder, held_shards::WHOLE},
+    shard::{JobCreate, held_shards::WHOLE},
 };
 
 fn queued(request: Request) -> Queued {
@@ -25,7 +25,7 @@ fn of_slot(name: &str, slot: Timestamp) -> Request {
     let Request::Create(order) = create("a", name, 7_200) else {
         panic!("not a create");
     };
-    Request::Create(JobOrder {
+    Request::Create(JobCreate {
         slot,
         is_on_time: false,
         ..order
@@ -74,7 +74,7 @@ fn an_expired_overdue_create_is_returned_without_a_token() {
         };
         // Every third order expires at the next slot; the others do not expire.
         let expires_at = (position % 3 == 0).then_some(next_slot);
-        let order = JobOrder { expires_at, ..order };
+        let order = JobCreate { expires_at, ..order };
         backlog.push(queued(Request::Create(order)), now).unwrap();
     }
     let mut next = |now| backlog.pop((now, boot), 64, &InFlight::new(128));
@@ -94,7 +94,7 @@ fn an_expired_overdue_create_is_returned_without_a_token() {
     let Request::Create(order) = of_slot("overdue", epoch()) else {
         panic!("not a create");
     };
-    let order = JobOrder {
+    let order = JobCreate {
         expires_at: Some(next_slot),
         ..order
     };

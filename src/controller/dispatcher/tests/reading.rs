@@ -6,7 +6,7 @@ use super::*;
 fn without_template(namespace: &str, name: &str) -> Request {
     let mut record = record(&cron_job(namespace, name, 1, IMAGE));
     record.drop_template();
-    Request::Create(JobOrder {
+    Request::Create(JobCreate {
         template: record.template,
         ..order(namespace, name, 60)
     })

@@ -18,7 +18,7 @@ fn withdraw(bench: &Bench, namespace: &str, name: &str, shard_term: ShardTerm) -
 #[tokio::test(start_paused = true)]
 async fn queued_creates_are_withdrawn_from_every_lane() {
     let mut bench = Bench::new(Vec::new());
-    let overdue = JobOrder {
+    let overdue = JobCreate {
         slot: after(-3_600),
         is_on_time: false,
         ..order("a", "overdue", 60)

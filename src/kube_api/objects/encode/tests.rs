@@ -114,14 +114,14 @@ fn with_sharding_a_job_is_annotated_with_its_stamp() {
     );
 }
 
-fn order(cron_job: &CronJobRecord, scheduled_timestamp: &str) -> JobOrder {
-    JobOrder {
+fn order(cron_job: &CronJobRecord, scheduled_timestamp: &str) -> JobCreate {
+    JobCreate {
         cron_job: Arc::clone(&cron_job.identity),
         name: format!("{}-29600000", cron_job.identity.name).into(),
         slot: time("2026-04-12T09:20:00Z"),
         scheduled_timestamp: scheduled_timestamp.into(),
         template: Arc::clone(&cron_job.template),
-        deadline: time("2026-04-12T09:21:00Z"),
+        wanted_by: time("2026-04-12T09:21:00Z"),
         expires_at: None,
         store_by: None,
         n_attempts_before: 0,

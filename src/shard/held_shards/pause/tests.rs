@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::*;
 use crate::shard::{
-    Effect, JobOrder, LookUpOutcome, ResourceVersion, Scope, SealOrder, ShardCommand, ShardReport, ShardSet,
+    Effect, JobCreate, LookUpOutcome, ResourceVersion, Scope, SealOrder, ShardCommand, ShardReport, ShardSet,
     WatchedResource,
     held_shards::WHOLE,
     input::{WatchStage, WatchUpdate},
@@ -57,7 +57,7 @@ fn poll(shards: &mut HeldShards) -> Vec<Effect> {
 }
 
 /// The creates that a replica orders at an instant at which it may act.
-fn creates(shards: &mut HeldShards, now: Clocks) -> Vec<JobOrder> {
+fn creates(shards: &mut HeldShards, now: Clocks) -> Vec<JobCreate> {
     shards.resume_if_ready(now);
     if !shards.is_paused() {
         shards.handle_timeout(now.wall);
@@ -73,7 +73,7 @@ fn creates(shards: &mut HeldShards, now: Clocks) -> Vec<JobOrder> {
     effects.filter_map(create).collect()
 }
 
-fn answered(order: &JobOrder, answer: CreateOutcome) -> Input {
+fn answered(order: &JobCreate, answer: CreateOutcome) -> Input {
     Input::JobCreateAnswered {
         cron_job: order.cron_job.uid.clone(),
         slot: order.slot,
@@ -81,7 +81,7 @@ fn answered(order: &JobOrder, answer: CreateOutcome) -> Input {
     }
 }
 
-fn unanswered(order: &JobOrder) -> Input {
+fn unanswered(order: &JobCreate) -> Input {
     let message = "connection refused".to_owned();
     answered(order, CreateOutcome::Unanswered { message })
 }

@@ -9,7 +9,7 @@ use jiff::SignedDuration;
 
 use super::*;
 use crate::shard::{
-    CreateOutcome, CronJobIdentity, CronJobRecord, CronJobSchedule, Effect, Input, JobOrder, Scope, ShardCount,
+    CreateOutcome, CronJobIdentity, CronJobRecord, CronJobSchedule, Effect, Input, JobCreate, Scope, ShardCount,
     ShardLabels, ShardTerm, Term, WatchedResource, state::test_record,
 };
 
@@ -23,7 +23,7 @@ fn at(time: &str) -> Timestamp {
 }
 
 /// Whether an API server refuses a create at an instant.
-type Refuses = fn(&JobOrder, Timestamp) -> bool;
+type Refuses = fn(&JobCreate, Timestamp) -> bool;
 
 /// One replica that leads all shards, and an API server.
 struct Flood {
@@ -117,7 +117,7 @@ impl Flood {
         self.now = end;
     }
 
-    fn answer(&mut self, order: &JobOrder) {
+    fn answer(&mut self, order: &JobCreate) {
         self.tries.push((self.now, order.cron_job.name.clone()));
         let answer = if (self.refuses)(order, self.now) {
             CreateOutcome::Failed {
@@ -142,7 +142,7 @@ impl Flood {
         self.answers.insert((self.now + LATENCY, self.tries.len()), input);
     }
 
-    fn labels(&self, order: &JobOrder) -> ShardLabels {
+    fn labels(&self, order: &JobCreate) -> ShardLabels {
         let count = ShardCount::new(SHARDS).unwrap();
         ShardLabels::of(count, self.shards.shard_of(&order.cron_job.uid))
     }

@@ -111,7 +111,7 @@ fn b_9_7_a_create_expires_at_its_deadline_but_not_within_ten_seconds() {
             "{secs} s"
         );
         assert_eq!(
-            world.creates[0].deadline,
+            world.creates[0].wanted_by,
             at("10:00:00") + jiff::SignedDuration::from_secs(secs)
         );
     }
@@ -143,7 +143,7 @@ fn without_a_deadline_the_next_slot_is_the_deadline_of_a_create() {
     let mut world = World::new("09:59:30", vec![cron_job("hello")], vec![]);
     world.advance_to("10:00:00");
     world.effects();
-    assert_eq!(world.creates[0].deadline, at("10:01:00"));
+    assert_eq!(world.creates[0].wanted_by, at("10:01:00"));
 }
 
 #[test]

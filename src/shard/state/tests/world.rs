@@ -8,7 +8,7 @@ use crate::{
     schedule::Zone,
     shard::{
         ActiveJob, ConcurrencyPolicy, CreateOutcome, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus,
-        DeleteOutcome, Effect, Finish, Input, JobDelete, JobLookUp, JobOrder, JobRecord, JobTemplate, LookUpOutcome,
+        DeleteOutcome, Effect, Finish, Input, JobCreate, JobDelete, JobLookUp, JobRecord, JobTemplate, LookUpOutcome,
         ResourceVersion, Scope, ShardConfig, ShardCount, ShardId, ShardLabels, ShardPhase, ShardState, StatusOutcome,
         StatusWrite, TroubleThresholds, Uid, WatchedResource, naming,
     },
@@ -127,7 +127,7 @@ pub(super) fn entry(job: &JobRecord) -> ActiveJob {
 pub(super) struct World {
     pub(super) shard: ShardState,
     pub(super) now: Timestamp,
-    pub(super) creates: Vec<JobOrder>,
+    pub(super) creates: Vec<JobCreate>,
     deletes: Vec<JobDelete>,
     look_ups: Vec<JobLookUp>,
     writes: BTreeMap<String, StatusWrite>,

@@ -1,4 +1,4 @@
-//! Tests of the turns of namespaces, by example and against a model.
+//! Tests of the order of namespaces, by example and against a model.
 
 use super::*;
 
@@ -76,7 +76,7 @@ fn pop_with(queue: &mut FairQueue<Item>, [a, b, c]: [Option<u32>; 3]) -> Option<
 }
 
 #[test]
-fn a_held_back_namespace_is_skipped_and_keeps_its_turn() {
+fn a_held_back_namespace_is_skipped_and_keeps_its_place() {
     let mut queue = queue_of(&[("a", 0), ("b", 9), ("b", 9)]);
     assert_eq!(pop_with(&mut queue, [None, Some(0), None]).as_deref(), Some("b1"));
     assert_eq!(
@@ -95,7 +95,7 @@ fn a_held_back_namespace_is_skipped_and_keeps_its_turn() {
 }
 
 #[test]
-fn a_namespace_above_its_share_is_skipped_and_keeps_its_turn() {
+fn a_namespace_above_its_share_is_skipped_and_keeps_its_place() {
     let mut queue = queue_of(&[("a", 0), ("a", 0), ("b", 9), ("b", 9), ("c", 9)]);
     let mut pop = |a: u32, b: u32, c: u32| pop_with(&mut queue, [Some(a), Some(b), Some(c)]);
     assert_eq!(pop(8, 0, 0).as_deref(), Some("b2"));
@@ -113,36 +113,36 @@ fn a_namespace_above_its_share_is_skipped_and_keeps_its_turn() {
 #[derive(Default)]
 struct Model {
     waiting: Vec<(String, Timestamp, usize)>,
-    last_turns: HashMap<String, u64>,
-    turn: u64,
+    last_served: HashMap<String, u64>,
+    n_pops: u64,
 }
 
 impl Model {
     fn push(&mut self, namespace: &str, deadline: Timestamp, item: usize) {
         if !self.waiting.iter().any(|(name, ..)| name == namespace) {
-            self.turn += 2;
-            self.last_turns.insert(namespace.into(), self.turn);
+            self.n_pops += 2;
+            self.last_served.insert(namespace.into(), self.n_pops);
         }
         self.waiting.push((namespace.into(), deadline, item));
     }
 
     fn pop(&mut self) -> Option<usize> {
-        self.turn += 1;
-        let is_round_robin = self.turn.is_multiple_of(2);
+        self.n_pops += 1;
+        let is_round_robin = self.n_pops.is_multiple_of(2);
         let (position, _) = self
             .waiting
             .iter()
             .enumerate()
             .min_by_key(|(_, (name, deadline, item))| {
-                let last_turn = self.last_turns[name];
+                let served = self.last_served[name];
                 if is_round_robin {
-                    (last_turn, *deadline, 0, *item)
+                    (served, *deadline, 0, *item)
                 } else {
-                    (0, *deadline, last_turn, *item)
+                    (0, *deadline, served, *item)
                 }
             })?;
         let (name, _, item) = self.waiting.remove(position);
-        self.last_turns.insert(name, self.turn);
+        self.last_served.insert(name, self.n_pops);
         Some(item)
     }
 }

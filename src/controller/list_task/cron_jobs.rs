@@ -53,31 +53,26 @@ impl ListTask {
         }
     }
 
-    /// Ends once the cache contains every write from before this call: it has reached the version that the quorum of etcd
-    /// has now. In a busy cluster, the next change of a CronJob moves the cache to that version. In a quiet cluster, a
-    /// second watch without an event does. Does not end without a complete cache, or if the version cannot be read.
-    async fn cache_is_current(&self, delivered: &DeliveredVersions) {
+    /// Waits until the cache contains every write from before this call: it has reached the version that the quorum of
+    /// etcd has now. In a busy cluster, the next change of a CronJob moves the cache to that version. In a quiet cluster,
+    /// a second watch without an event does. Returns `None` without a complete cache, or if the version cannot be read.
+    async fn wait_for_current_cache(&self, delivered: &DeliveredVersions) -> Option<()> {
         let cache = &delivered.cache;
-        if let Some(before) = cache.version() {
-            let current = current_version(self.client.clone(), &delivered.scope, self.count).await;
-            // A failure of the list is reported. A lower version is one of another history of etcd.
-            if let Some(current) = current.ok().filter(|current| *current >= before) {
-                let mut reached = pin!(reaches(cache, current));
-                let is_current = tokio::select! {
-                    biased;
-                    is_current = &mut reached => is_current,
-                    () = self.advance(delivered) => reached.await,
-                };
-                if is_current {
-                    return;
-                }
-            }
-        }
-        std::future::pending::<()>().await;
+        let before = cache.version()?;
+        let current = current_version(self.client.clone(), &delivered.scope, self.count).await;
+        // A failure of the list is reported. A lower version is one of another history of etcd.
+        let current = current.ok().filter(|current| *current >= before)?;
+        let mut reached = pin!(reaches(cache, current));
+        let is_current = tokio::select! {
+            biased;
+            is_current = &mut reached => is_current,
+            () = self.advance(delivered) => reached.await,
+        };
+        is_current.then_some(())
     }
 
-    /// Reads the CronJobs from the cache if it is complete and as new as the order requires, or becomes so before a list
-    /// is complete; otherwise lists them.
+    /// Reads the CronJobs from the cache, if it is complete and as new as the request requires. For a consistent list, a
+    /// list begins as well if the cache is not current soon, and the first of both counts.
     pub(super) async fn cron_jobs(
         &self,
         order: &ListRequest,
@@ -90,7 +85,7 @@ impl ListTask {
             });
             tokio::select! {
                 biased;
-                () = self.cache_is_current(delivered) => {}
+                Some(()) = self.wait_for_current_cache(delivered) => {}
                 listed = list_later => return listed,
             }
         }

@@ -1,10 +1,9 @@
 //! The event loop around the shards of a replica: inputs, effects, and the passage of time.
 //!
-//! Each iteration of the loop processes the available inputs, hands every effect to its queue without waiting, and publishes
-//! a snapshot.
-//! The passage of time comes first, so that a flood of events does not delay a due slot. While the clock is in doubt,
-//! the time of the shards stands still: inputs are processed, and no slot becomes due. The same holds while another
-//! replica acts or could act.
+//! Each iteration of the loop processes the available inputs, hands every effect to its queue without waiting, and
+//! publishes a snapshot. The passage of time comes first, so that a flood of events does not delay a due slot. While
+//! the clock is in doubt, the time of the shards stands still: inputs are processed, and no slot becomes due. The same
+//! holds while another replica acts or could act.
 
 mod lifecycle_channels;
 

@@ -35,7 +35,8 @@ pub struct SealOrder {
     pub shard_term: ShardTerm,
     /// The latest instant at which the shard may still start a Job.
     pub close_by: BootInstant,
-    /// Whether another member can take the shard, and will lead it. The number of such shards sealed at a time is limited.
+    /// Whether another member can take the shard, and will lead it. The number of such shards sealed at a time is
+    /// limited.
     pub has_other_taker: bool,
 }
 

@@ -318,7 +318,10 @@ impl HeldShards {
         held.note_relist(&input);
         let is_for_shard = match &mut held.own_list {
             Some(own_list) => own_list.observe(&input),
-            None => !held.is_past(&input),
+            None => {
+                held.note_delivered(&input);
+                !held.is_past(&input)
+            }
         };
         if is_for_shard {
             held.handle(input, now);

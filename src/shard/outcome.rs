@@ -122,7 +122,7 @@ pub enum DeleteOutcome {
     },
     /// Not sent: the shard withdrew it, since its CronJob has changed.
     Withdrawn,
-    /// Not sent: leadership ended or the process is shutting down.
+    /// Not sent, or sent and not answered: leadership ended or the process is shutting down. It may be repeated.
     Abandoned,
 }
 
@@ -148,7 +148,7 @@ pub enum ReadOutcome<T> {
         /// The wait that the server requested.
         retry_after: Option<Duration>,
     },
-    /// Not sent: leadership ended or the process is shutting down.
+    /// Not sent, or sent and not answered: leadership ended or the process is shutting down. It may be repeated.
     Abandoned,
 }
 
@@ -171,6 +171,6 @@ pub enum StatusOutcome {
         /// The wait that the server requested.
         retry_after: Option<Duration>,
     },
-    /// Not sent: leadership ended or the process is shutting down.
+    /// Not sent, or sent and not answered: leadership ended or the process is shutting down. It may be repeated.
     Abandoned,
 }

@@ -118,8 +118,8 @@ impl Request {
         Some(created(create, CreateOutcome::Unanswered { message }))
     }
 
-    /// The answer to a request that is not sent, or not sent again after a 429. Never the answer to a create that the
-    /// API server may have processed.
+    /// The answer to a request that is not sent, or not sent again. Never the answer to a create that the API server may
+    /// have processed.
     pub(super) fn abandoned(&self) -> Input {
         match self {
             Request::Create(create) => created(create, CreateOutcome::Abandoned),

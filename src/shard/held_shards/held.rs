@@ -93,15 +93,21 @@ impl Held {
         }
     }
 
+    /// Handles a CronJob that a watch delivers. A version later than that of the last own list ends the replay of events.
+    pub(super) fn note_delivered(&mut self, input: &Input) {
+        if let Input::CronJobApplied(record) = input
+            && record.resource_version > self.listed_at
+        {
+            self.listed_at = ResourceVersion(0);
+        }
+    }
+
     /// Whether a watch replays an event of a CronJob that a later list did not contain. The CronJob is gone, and the
     /// watch will deliver its deletion.
-    pub(super) fn is_past(&mut self, input: &Input) -> bool {
+    pub(super) fn is_past(&self, input: &Input) -> bool {
         let Input::CronJobApplied(record) = input else {
             return false;
         };
-        if record.resource_version > self.listed_at {
-            self.listed_at = ResourceVersion(0);
-        }
         self.listed_at > ResourceVersion(0) && !self.state.has_cron_job(&record.identity.uid)
     }
 }

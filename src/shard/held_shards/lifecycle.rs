@@ -141,7 +141,8 @@ impl HeldShards {
         self.advance_lifecycles(clocks);
     }
 
-    /// Leads, lists, seals or reports each ready shard. Call in every iteration, and at [`HeldShards::next_lifecycle_step`].
+    /// Leads, lists, seals or reports each ready shard. Call it in every iteration, and at
+    /// [`HeldShards::next_lifecycle_step`].
     pub fn advance_lifecycles(&mut self, clocks: Clocks) {
         if !self.lifecycle.is_synced_reported && self.are_permitted_watches_synced() {
             self.lifecycle.is_synced_reported = true;

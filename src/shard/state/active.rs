@@ -282,8 +282,8 @@ impl ShardState {
         (uids, requests)
     }
 
-    /// Removes a Job that a list does not contain, or a watch does not deliver any more. The Job may exist, so its entry in
-    /// the active list is looked up.
+    /// Removes a Job that a list does not contain, or a watch does not deliver any more. The Job may exist, so its entry
+    /// in the active list is looked up.
     pub(super) fn remove_doubtful_job(&mut self, job: JobIndex, now: Timestamp) {
         let owner = self.index.remove_job(job).owner;
         self.evaluate_jobs(owner, now);

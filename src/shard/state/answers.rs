@@ -24,7 +24,7 @@ use crate::{
     },
 };
 
-/// Retry interval after an order that was rejected before it was sent, which is not the server's fault.
+/// Retry interval after an abandoned request, which is not the server's fault.
 pub(super) const ABANDONED_RETRY: SignedDuration = SignedDuration::from_secs(1);
 
 /// How long creates may be refused for lack of permission before an Event reports it (B-12.4). An API server that has

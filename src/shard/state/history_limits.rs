@@ -33,7 +33,7 @@ impl ShardState {
         for (kind, limit) in limits {
             let Some(limit) = limit else { continue };
             for job in self.over_limit(owner, (kind, limit as usize), now) {
-                is_waiting |= self.wait_for_cursor(owner, job);
+                is_waiting |= self.prepare_delete(owner, job);
                 if !is_waiting {
                     self.order_delete(owner, job);
                 }
@@ -61,8 +61,9 @@ impl ShardState {
         jobs.into_iter().map(|(index, _)| index).collect()
     }
 
-    /// Whether the Job cannot be deleted yet: it is the only lock on its slot until the cursor has passed the slot.
-    fn wait_for_cursor(&mut self, owner: OwnerIndex, job: JobIndex) -> bool {
+    /// Prepares the delete of a Job: takes it off the active list, and moves the cursor to its slot. Returns whether the
+    /// delete must wait: the Job is the only lock on its slot until the cursor is stored.
+    fn prepare_delete(&mut self, owner: OwnerIndex, job: JobIndex) -> bool {
         let job = self.index.job(job);
         let (uid, scheduled) = (job.uid.clone(), job.scheduled());
         let name = &self.index.cron_job(owner).record.identity.name;

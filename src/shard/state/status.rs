@@ -101,7 +101,7 @@ impl ShardState {
                     self.report_failed_status(owner, &message);
                 }
             }
-            // Rejected before it was sent; an immediate retry would be rejected too.
+            // An immediate retry would be abandoned too.
             StatusOutcome::Abandoned => {
                 cron_job.delays.set(DelayedAction::Status, after(now, ABANDONED_RETRY));
             }

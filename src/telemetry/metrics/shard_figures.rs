@@ -1,5 +1,5 @@
-//! The state that the shard task publishes after each iteration of its loop, and its metrics. A scrape reads all of them from one copy, so the
-//! account of due instants balances at every scrape.
+//! The state that the shard task publishes after each iteration of its loop, and its metrics. A scrape reads all of them
+//! from one copy, so the account of due instants balances at every scrape.
 
 use std::sync::Arc;
 

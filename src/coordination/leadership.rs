@@ -85,10 +85,8 @@ impl Leadership {
     pub fn of_one(shard_term: ShardTerm) -> Leadership {
         Leadership {
             terms: BTreeMap::from([(shard_term.shard, shard_term.term)]),
-            quarantined: ShardSet::EMPTY,
-            until: None,
-            fencing: None,
             n_senders: 1,
+            ..Leadership::default()
         }
     }
 
@@ -109,8 +107,6 @@ impl Leadership {
     /// `timing` bounds its writes.
     pub fn of_none_until(until: BootInstant, incarnation: u64, timing: Timing) -> Leadership {
         Leadership {
-            terms: BTreeMap::new(),
-            quarantined: ShardSet::EMPTY,
             until: Some(until),
             fencing: Some(Fencing {
                 timing,
@@ -119,6 +115,7 @@ impl Leadership {
                 renewed_until: until,
             }),
             n_senders: 1,
+            ..Leadership::default()
         }
     }
 
@@ -166,7 +163,7 @@ impl Leadership {
 
     /// Whether a decision of this term may be executed at this instant.
     pub fn covers(&self, shard_term: ShardTerm, now: BootInstant) -> bool {
-        self.terms.get(&shard_term.shard) == Some(&shard_term.term) && self.until.is_none_or(|until| now < until)
+        self.terms.get(&shard_term.shard) == Some(&shard_term.term) && self.may_act(now)
     }
 
     /// The shard with its current term, if it is led at this instant.

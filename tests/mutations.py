@@ -48,7 +48,7 @@ MUTATIONS = {
     "expired-creates-sent": ("src/controller/dispatcher/request.rs", "now >= self.expires_at()", "now - jiff::SignedDuration::from_hours(1) > self.expires_at()"),
     "clock-step-accepted-unconfirmed": ("src/controller/clock/guard.rs", "pub const STEP_MAX: SignedDuration = SignedDuration::from_secs(1);", "pub const STEP_MAX: SignedDuration = SignedDuration::from_hours(2);"),
     "wrong-clock-accepted": ("src/controller/clock/guard.rs", "server.excess_of(self.offset).abs() <= self.skew_max", "server.excess_of(self.offset).abs() <= self.skew_max || self.skew_max.is_positive()"),
-    "wrong-outcome-reported": ("src/shard/cron_job.rs", "SlotStage::HeldByForbid => InstantOutcome::HeldByForbid,", "SlotStage::HeldByForbid => InstantOutcome::Superseded,"),
+    "wrong-outcome-reported": ("src/shard/cron_job/open_slot.rs", "SlotStage::HeldByForbid => InstantOutcome::HeldByForbid,", "SlotStage::HeldByForbid => InstantOutcome::Superseded,"),
     "no-create-without-a-kept-template": ("src/controller/dispatcher/request.rs", "ReadOutcome::Found(record) if is_same(&record) =>", "ReadOutcome::Found(record) if is_same(&record) && record.is_deleting =>"),
     "slot-waits-for-a-foreign-job": (f"{STATE}/look_ups.rs", "                    self.end_open(owner, InstantOutcome::ForeignJob);", "                    self.retry_later(owner, now);"),
 }

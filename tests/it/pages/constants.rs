@@ -10,6 +10,7 @@ const PARTS: &[(&str, &[&str])] = &[
         "Handover and takeover",
         &[
             "shard/held_shards/lifecycle.rs",
+            "shard/held_shards/sealing.rs",
             "shard/held_shards/list_queue.rs",
             "coordination/election/handover.rs",
             "coordination/election/adoption.rs",

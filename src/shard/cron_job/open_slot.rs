@@ -1,0 +1,96 @@
+//! The due slot of a CronJob that has not ended.
+
+use jiff::Timestamp;
+
+use super::{LookUp, LookUpProgress};
+use crate::shard::{ids::Uid, outcome_counts::InstantOutcome};
+
+/// A due slot that has not ended.
+#[derive(Clone, Debug)]
+pub(crate) struct OpenSlot {
+    pub(crate) slot: Timestamp,
+    pub(crate) stage: SlotStage,
+    /// Failed creates of this slot.
+    pub(crate) n_failures: u32,
+    /// Creates of this slot after which no Job of its name was found.
+    pub(crate) n_creates_without_job: u32,
+    /// The tenant caused the last refusal of its Job, so the slot is not lost by cronwheel or the API server.
+    pub(crate) is_refused_due_to_tenant: bool,
+    /// The slot's Job, if the watch delivered its creation and deletion before the create was answered.
+    pub(crate) gone: Option<Box<Uid>>,
+}
+
+/// The stage of an open slot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum SlotStage {
+    /// Held back by `spec.suspend`.
+    Suspended,
+    /// Held back by Forbid.
+    HeldByForbid,
+    /// Held back by a running Job with its name.
+    AlreadyActive,
+    /// The Jobs to be replaced are being deleted.
+    Replacing { jobs: Vec<Uid>, has_failed: bool },
+    /// Its create was emitted and is not answered yet.
+    Creating,
+    /// A Job of its name may exist and is looked up. Holds the error text of the create.
+    LookingUp { look_up: Box<LookUp>, message: String },
+    /// Will be decided again at `until`.
+    BackingOff { until: Timestamp },
+}
+
+impl OpenSlot {
+    /// Whether nothing is decided before an answer settles whether a Job exists or is deleted.
+    pub(crate) fn must_be_settled(&self) -> bool {
+        matches!(
+            self.stage,
+            SlotStage::Replacing { .. } | SlotStage::Creating | SlotStage::LookingUp { .. }
+        )
+    }
+
+    /// The end of its back-off, if it is backing off.
+    pub(crate) fn back_off_end(&self) -> Option<Timestamp> {
+        let SlotStage::BackingOff { until } = self.stage else {
+            return None;
+        };
+        Some(until)
+    }
+
+    /// Whether a request about the slot is in flight, rather than a look-up that waits to be repeated.
+    pub(crate) fn has_request_in_flight(&self) -> bool {
+        let is_waiting = |look_up: &LookUp| look_up.progress != LookUpProgress::InFlight;
+        self.must_be_settled() && !self.look_up().is_some_and(is_waiting)
+    }
+
+    /// The look-up of the Job of its name.
+    pub(crate) fn look_up(&self) -> Option<&LookUp> {
+        let SlotStage::LookingUp { look_up, .. } = &self.stage else {
+            return None;
+        };
+        Some(look_up)
+    }
+
+    pub(crate) fn look_up_mut(&mut self) -> Option<&mut LookUp> {
+        let SlotStage::LookingUp { look_up, .. } = &mut self.stage else {
+            return None;
+        };
+        Some(look_up)
+    }
+
+    /// The outcome if a later slot replaces it.
+    pub(crate) fn outcome_when_passed(&self) -> InstantOutcome {
+        match self.stage {
+            SlotStage::Suspended => InstantOutcome::Suspended,
+            SlotStage::HeldByForbid => InstantOutcome::HeldByForbid,
+            SlotStage::AlreadyActive => InstantOutcome::AlreadyActive,
+            SlotStage::LookingUp { .. } => InstantOutcome::LookUpRefused,
+            SlotStage::Replacing { .. } | SlotStage::Creating | SlotStage::BackingOff { .. } => {
+                if self.is_refused_due_to_tenant {
+                    InstantOutcome::RefusedDueToTenant
+                } else {
+                    InstantOutcome::Superseded
+                }
+            }
+        }
+    }
+}

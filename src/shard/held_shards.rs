@@ -316,12 +316,11 @@ impl HeldShards {
         let Some(held) = self.held.get_mut(&shard) else { return };
         note_written(&mut held.written, &input);
         held.note_relist(&input);
-        let is_for_shard = match &mut held.own_list {
-            Some(own_list) => own_list.observe(&input),
-            None => {
-                held.note_delivered(&input);
-                !held.is_past(&input)
-            }
+        let is_for_shard = if let Some(own_list) = &mut held.own_list {
+            own_list.observe(&input)
+        } else {
+            held.note_delivered(&input);
+            !held.is_past(&input)
         };
         if is_for_shard {
             held.handle(input, now);

@@ -4,8 +4,9 @@
 //! gives the connection up. If the network recovers earlier, the watch stays silent until the server sends its data
 //! again. A fence indicates such an outage: the watch is then interrupted, and is opened again over another connection.
 //!
-//! A fence ends no list. A healthy watch may be silent, but a list is due an answer, so its own time limits suffice. A
-//! long list can overload the API server and so cause the fence: a list that began again at each fence might never end.
+//! A fence ends no list of more than one object. A healthy watch may be silent for long. A list may not: it must begin
+//! within 65 seconds, and then never pause for 80. A long list can overload the API server and so cause the fence: a list
+//! that began again at each fence might never end.
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _, stream};
@@ -32,7 +33,7 @@ pub fn ended_by_fences(client: Client, n_fences: OrderedReceiver<u64>) -> Client
     let default_namespace = client.default_namespace().to_owned();
     let service = tower::service_fn(move |request: Request<Body>| {
         let client = client.clone();
-        let mut n_fences = if is_watch(&request) {
+        let mut n_fences = if ends_at_fence(&request) {
             n_fences.clone()
         } else {
             OrderedSender::new(0).subscribe()
@@ -50,9 +51,12 @@ pub fn ended_by_fences(client: Client, n_fences: OrderedReceiver<u64>) -> Client
     Client::new(service, default_namespace)
 }
 
-fn is_watch(request: &Request<Body>) -> bool {
-    let mut parameters = request.uri().query().unwrap_or_default().split('&');
-    parameters.any(|parameter| matches!(parameter, "watch=true" | "watch=1"))
+/// Whether the request is a watch, or a list of one object, which asks for the current version before a watch resumes.
+fn ends_at_fence(request: &Request<Body>) -> bool {
+    let parameters = || request.uri().query().unwrap_or_default().split('&');
+    parameters().any(|parameter| matches!(parameter, "watch=true" | "watch=1"))
+        || parameters().any(|parameter| parameter == "limit=1")
+            && !parameters().any(|parameter| parameter.starts_with("continue="))
 }
 
 fn until_fence(
@@ -114,11 +118,11 @@ mod tests {
         for fence in [1_000, 3_000] {
             assert_eq!(fenced_after("watch=true&resourceVersion=7", fence).await, None);
             assert_eq!(fenced_after("limit=500&watch=1", fence).await, None);
+            assert_eq!(fenced_after("labelSelector=a&limit=1", fence).await, None);
             let listed = Some(Bytes::from_static(b"all"));
-            assert_eq!(
-                fenced_after("limit=500&labelSelector=watch%3Dtrue", fence).await,
-                listed
-            );
+            for query in ["limit=500&labelSelector=watch%3Dtrue", "limit=1&continue=a"] {
+                assert_eq!(fenced_after(query, fence).await, listed);
+            }
         }
     }
 }

@@ -73,6 +73,10 @@ impl WatchProgress {
             WatchStage::ListBegun => {
                 self.selected = update.shards;
                 self.is_listing = true;
+                // The watch could not resume, so the known objects are outdated.
+                if self.was_listed {
+                    self.failure.get_or_insert(WatchFailure::Interrupted);
+                }
             }
             WatchStage::ListDone => {
                 self.selected = update.shards;
@@ -146,7 +150,7 @@ impl Progress {
         self.scopes.iter().any(ScopeProgress::is_listed) && self.scopes.iter().all(is_done)
     }
 
-    /// Whether a list or watch of CronJobs was interrupted and has not succeeded again.
+    /// Whether a list or watch of CronJobs was interrupted, or CronJobs are listed again, and neither has succeeded since.
     pub(super) fn are_cron_jobs_interrupted(&self) -> bool {
         let is_interrupted = |scope: &ScopeProgress| {
             let watch = &scope.watches[WatchedResource::CronJobs as usize];

@@ -96,6 +96,21 @@ fn overdue_jobs_wait_for_the_cron_job_watch_after_an_outage() {
     assert_eq!(creates(&mut shards, at(51)).len(), 2);
 }
 
+#[test]
+fn overdue_jobs_wait_for_a_new_list_of_cron_jobs_after_an_outage() {
+    let mut shards = replica();
+    shards.handle(cron_job_watch(WatchStage::ListBegun), at(15).wall);
+    shards.pause();
+    assert!(creates(&mut shards, at(50)).is_empty(), "the list is in progress");
+    for name in ["one", "two"] {
+        shards.handle(Input::CronJobApplied(Box::new(test_record(name))), at(51).wall);
+    }
+    for stage in [WatchStage::ListDone, WatchStage::Watching(ResourceVersion(10))] {
+        shards.handle(cron_job_watch(stage), at(51).wall);
+    }
+    assert_eq!(creates(&mut shards, at(51)).len(), 2);
+}
+
 /// An API server that restarts may answer 403 until it has read the RBAC rules.
 #[test]
 fn overdue_jobs_wait_for_a_cron_job_watch_that_was_not_permitted_for_a_while() {

@@ -126,7 +126,8 @@ impl<'a> Room<'a> {
 
     /// Removes the next request that reads its CronJob first, if it may be sent. `places` is the limit for such requests of
     /// namespaces that are not slow. One namespace has at most half of the places, even if no other waits, since its
-    /// webhooks may be slow. Requests of slow namespaces occupy half as many places, in addition.
+    /// webhooks may be slow. Slow namespaces together have half as many places, in addition. They have more only if their
+    /// requests were sent before they turned slow.
     pub(super) fn pop_reading<T, D: Copy + Ord>(self, queue: &mut FairQueue<T, D>, places: u32) -> Option<T> {
         let half = (places / 2).max(1);
         let (n, n_of_slow) = (self.in_flight.n_reading, self.n_reading_of_slow);

@@ -185,8 +185,12 @@ impl StatusBatcher {
             }
             let places = in_flight_max.min(self.lane.in_flight_limit());
             let (queue, now) = (&self.channels.queue, self.clock.boot());
+            while queue.with(|writes| writes.advance(now)) {
+                tokio::task::yield_now().await;
+            }
+            let room = self.lane.in_flight().room(now);
             let next = queue.with(|writes| {
-                let next = writes.next(now, is_burst, places, self.lane.in_flight());
+                let next = writes.next(is_burst, places, room);
                 next.ok_or_else(|| writes.next_change())
             });
             match next {
@@ -232,7 +236,7 @@ impl StatusBatcher {
         }
     }
 
-    /// Sends a write whose metadata was read, without a turn, since the metadata occupies memory. If the lane is paused,
+    /// Sends a write whose metadata was read, past the queues, since the metadata occupies memory. If the lane is paused,
     /// the metadata is read again later.
     fn send_complete(&mut self, mut pending: Pending, metadata: Arc<KeptText>) {
         if self.lane.admission() == Admission::Now {

@@ -1,6 +1,7 @@
 //! Pending status writes, at most one per CronJob: a later write replaces an earlier one. Pure and bounded.
 //!
-//! A write passes through several queues, each fair between namespaces. A write of a CronJob with another write in
+//! A write passes through several queues, each fair between namespaces. Of each kind there are two: writes that read their
+//! CronJob first have few places in flight, so the others do not wait for them. A write of a CronJob with another write in
 //! flight is in no queue until that one is answered.
 
 use std::{
@@ -12,7 +13,7 @@ use super::request::Pending;
 use crate::{
     controller::{
         fair_queue::{FairQueue, Place},
-        in_flight::{InFlight, Room},
+        in_flight::Room,
     },
     shard::{BootInstant, StatusOutcome, StatusWrite, Uid},
 };
@@ -45,14 +46,10 @@ enum QueueKind {
     Merging,
     /// Writes that are sent unless creates wait, by the instant at which they become old.
     Due,
-    /// The same, for writes that are sent after a read of their CronJob.
-    DueReading,
     /// Writes of [`AGE_MAX`], by arrival: sent during a burst too.
     Old,
     /// Urgent writes, by arrival.
     Urgent,
-    /// Old and urgent writes that are sent after a read of their CronJob, by arrival.
-    Reading,
 }
 
 /// A pending write and its place; `None` while another write of the CronJob is in flight.
@@ -67,12 +64,14 @@ struct Waiting {
 pub(super) struct PendingWrites {
     flush_interval: Duration,
     waiting: HashMap<Uid, Waiting>,
-    /// Indexed by [`QueueKind`].
-    queues: [FairQueue<Uid, BootInstant>; 6],
+    /// Indexed by [`QueueKind`], and then by whether the writes read their CronJob first.
+    queues: [[FairQueue<Uid, BootInstant>; 2]; 4],
     /// CronJobs with a write in flight.
     in_flight: HashSet<Uid>,
     /// Whether the last write that was sent was urgent.
     was_urgent: bool,
+    /// Whether the last write that was sent read its CronJob first.
+    was_reading: bool,
 }
 
 impl PendingWrites {
@@ -81,9 +80,10 @@ impl PendingWrites {
         PendingWrites {
             flush_interval,
             waiting: HashMap::new(),
-            queues: std::array::from_fn(|_| FairQueue::default()),
+            queues: Default::default(),
             in_flight: HashSet::new(),
             was_urgent: false,
+            was_reading: false,
         }
     }
 
@@ -103,7 +103,8 @@ impl PendingWrites {
         }
         let is_urgent = pending.write.is_urgent;
         self.insert(pending);
-        Ok(is_urgent || self.queue(QueueKind::Merging).len() == 1)
+        let merging = &self.queues[QueueKind::Merging as usize];
+        Ok(is_urgent || merging.iter().map(FairQueue::len).sum::<usize>() == 1)
     }
 
     /// Adds a write that was not answered. A later write of the CronJob covers it.
@@ -144,42 +145,30 @@ impl PendingWrites {
     }
 
     /// Removes the next write to send. `places` is the limit in flight, and `in_flight` its present use. During a burst of
-    /// creates, only urgent and old writes are sent.
-    pub(super) fn next(
-        &mut self,
-        now: BootInstant,
-        is_burst: bool,
-        places: u32,
-        in_flight: &InFlight,
-    ) -> Option<Pending> {
-        self.advance(now, MOVES_MAX);
-        let room = in_flight.room(now);
-        let reading = self.pop_reading(is_burst, room);
-        let uid = reading.or_else(|| self.pop_due(is_burst, places, room))?;
-        self.begin(uid)
-    }
-
-    fn pop_reading(&mut self, is_burst: bool, room: Room<'_>) -> Option<Uid> {
-        let kinds = [Some(QueueKind::Reading), (!is_burst).then_some(QueueKind::DueReading)];
-        let mut kinds = kinds.into_iter().flatten();
-        kinds.find_map(|kind| room.pop_reading(self.queue(kind), READING_MAX))
-    }
-
-    /// Removes the next write that is due and needs no read. Urgent writes alternate with old ones, so that neither kind
-    /// starves the other.
-    fn pop_due(&mut self, is_burst: bool, places: u32, room: Room<'_>) -> Option<Uid> {
+    /// creates, only urgent and old writes are sent. Urgent writes alternate with old ones, and writes that read their
+    /// CronJob with those that do not, so that none starves another.
+    pub(super) fn next(&mut self, is_burst: bool, places: u32, room: Room<'_>) -> Option<Pending> {
         let share = (places / STATUS_SHARES).max(1);
-        let first = if self.was_urgent {
-            [QueueKind::Old, QueueKind::Urgent]
-        } else {
-            [QueueKind::Urgent, QueueKind::Old]
-        };
-        let last = (!is_burst).then_some(QueueKind::Due);
-        first.into_iter().chain(last).find_map(|kind| {
-            let uid = self.queue(kind).pop(share, |namespace| room.n_of(namespace))?;
-            self.was_urgent = kind == QueueKind::Urgent;
-            Some(uid)
-        })
+        let mut kinds = [QueueKind::Urgent, QueueKind::Old, QueueKind::Due];
+        if self.was_urgent {
+            kinds.swap(0, 1);
+        }
+        let n_kinds = if is_burst { 2 } else { 3 };
+        for kind in &kinds[..n_kinds] {
+            for is_reading in [!self.was_reading, self.was_reading] {
+                let queue = &mut self.queues[*kind as usize][usize::from(is_reading)];
+                let uid = if is_reading {
+                    room.pop_reading(queue, READING_MAX)
+                } else {
+                    queue.pop(share, |namespace| room.n_of(namespace))
+                };
+                if let Some(uid) = uid {
+                    (self.was_urgent, self.was_reading) = (*kind == QueueKind::Urgent, is_reading);
+                    return self.begin(uid);
+                }
+            }
+        }
+        None
     }
 
     /// Removes a write that is sent now.
@@ -192,37 +181,34 @@ impl PendingWrites {
         Some(pending)
     }
 
-    /// Returns when the next write changes its queue. This instant has passed if the last call moved too few.
+    /// Returns when the next write changes its queue.
     pub(super) fn next_change(&self) -> Option<BootInstant> {
-        let [merging, due, due_reading, ..] = &self.queues;
-        [merging, due, due_reading]
-            .into_iter()
-            .filter_map(FairQueue::earliest)
-            .min()
+        let [merging, due, ..] = &self.queues;
+        merging.iter().chain(due).filter_map(FairQueue::earliest).min()
     }
 
     /// Ends all waits, also those of later writes.
     pub(super) fn flush(&mut self) {
         self.flush_interval = Duration::ZERO;
         // All at once: the shard task has ended and does not wait for the lock.
-        self.advance(BootInstant::after_boot(Duration::MAX), usize::MAX);
+        while self.advance(BootInstant::after_boot(Duration::MAX)) {}
     }
 
-    /// Moves writes whose time in their queue has passed, at most `n_max`.
-    fn advance(&mut self, now: BootInstant, n_max: usize) {
-        let mut n_left = n_max;
-        for (from, to) in [
-            (QueueKind::Merging, QueueKind::Due),
-            (QueueKind::Due, QueueKind::Old),
-            (QueueKind::DueReading, QueueKind::Old),
-        ] {
-            while n_left > 0
-                && let Some(uid) = self.queue(from).pop_until(now)
-            {
-                self.place(&uid, to);
-                n_left -= 1;
+    /// Moves writes whose time in their queue has passed. Returns whether it left some for the next call.
+    pub(super) fn advance(&mut self, now: BootInstant) -> bool {
+        let mut n_left = MOVES_MAX;
+        for (from, to) in [(QueueKind::Merging, QueueKind::Due), (QueueKind::Due, QueueKind::Old)] {
+            for is_reading in [0, 1] {
+                while let Some(uid) = self.queues[from as usize][is_reading].pop_until(now) {
+                    self.place(&uid, to);
+                    n_left -= 1;
+                    if n_left == 0 {
+                        return true;
+                    }
+                }
             }
         }
+        false
     }
 
     /// Adds a write whose CronJob has no pending write.
@@ -240,37 +226,30 @@ impl PendingWrites {
         }
     }
 
-    /// Puts a write, which is in no queue, into one, or into the corresponding queue of writes after a read.
+    /// Puts a write, which is in no queue, into one.
     fn place(&mut self, uid: &Uid, kind: QueueKind) {
         let Some(waiting) = self.waiting.get_mut(uid) else {
             return;
         };
-        let kind = match (kind, waiting.pending.must_read()) {
-            (QueueKind::Due, true) => QueueKind::DueReading,
-            (QueueKind::Old | QueueKind::Urgent, true) => QueueKind::Reading,
-            (kind, _) => kind,
-        };
         let since = waiting.pending.since;
         let deadline = match kind {
             QueueKind::Merging => since + self.flush_interval,
-            QueueKind::Due | QueueKind::DueReading => since + AGE_MAX.max(self.flush_interval),
-            QueueKind::Old | QueueKind::Urgent | QueueKind::Reading => since,
+            QueueKind::Due => since + AGE_MAX.max(self.flush_interval),
+            QueueKind::Old | QueueKind::Urgent => since,
         };
         let namespace = &waiting.pending.write.cron_job.namespace;
-        let place = self.queues[kind as usize].push(namespace, deadline, uid.clone());
+        let queue = &mut self.queues[kind as usize][usize::from(waiting.pending.must_read())];
+        let place = queue.push(namespace, deadline, uid.clone());
         waiting.place = Some((kind, place));
     }
 
     fn remove(&mut self, uid: &Uid) -> Option<Pending> {
         let Waiting { pending, place } = self.waiting.remove(uid)?;
         if let Some((kind, place)) = place {
-            self.queue(kind).remove(&pending.write.cron_job.namespace, place);
+            let queue = &mut self.queues[kind as usize][usize::from(pending.must_read())];
+            queue.remove(&pending.write.cron_job.namespace, place);
         }
         Some(pending)
-    }
-
-    fn queue(&mut self, kind: QueueKind) -> &mut FairQueue<Uid, BootInstant> {
-        &mut self.queues[kind as usize]
     }
 }
 

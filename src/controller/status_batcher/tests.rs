@@ -443,7 +443,7 @@ async fn a_hanging_server_does_not_delay_the_shutdown() {
 }
 
 /// A write whose metadata is not in memory.
-fn without_metadata(name: &str, version: u64, cursor: i64) -> StatusWrite {
+pub(super) fn without_metadata(name: &str, version: u64, cursor: i64) -> StatusWrite {
     let mut record = test_record(name);
     record.drop_metadata();
     StatusWrite {

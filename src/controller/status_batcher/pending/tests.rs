@@ -1,7 +1,13 @@
 //! Tests of the queues without requests.
 
 use super::*;
-use crate::{controller::status_batcher::tests::write, shard::held_shards::WHOLE};
+use crate::{
+    controller::{
+        in_flight::InFlight,
+        status_batcher::tests::{without_metadata, write},
+    },
+    shard::held_shards::WHOLE,
+};
 
 fn at(millis: u64) -> BootInstant {
     BootInstant::after_boot(Duration::from_millis(millis))
@@ -19,21 +25,35 @@ fn pushed_at_once(n: usize) -> PendingWrites {
 
 #[test]
 fn many_writes_that_are_due_at_once_are_moved_in_several_calls() {
-    let (mut writes, in_flight) = (pushed_at_once(3_000), InFlight::new(32));
-    assert!(writes.next(at(1_000), false, 32, &in_flight).is_some());
-    assert_eq!(writes.queue(QueueKind::Merging).len(), 3_000 - MOVES_MAX);
-    let n_others = std::iter::from_fn(|| writes.next(at(1_000), false, 32, &in_flight)).count();
-    assert_eq!(n_others, 2_999);
+    let mut writes = pushed_at_once(3_000);
+    let mut n_calls = 1;
+    while writes.advance(at(1_000)) {
+        n_calls += 1;
+    }
+    assert_eq!(n_calls, 3_000 / MOVES_MAX + 1);
+    assert_eq!(writes.queues[QueueKind::Due as usize][0].len(), 3_000);
+    let in_flight = InFlight::new(32);
+    let sent = std::iter::from_fn(|| writes.next(false, 32, in_flight.room(at(1_000))));
+    assert_eq!(sent.count(), 3_000);
 }
 
 #[test]
-fn a_call_that_leaves_writes_to_be_moved_is_followed_by_another() {
-    let (mut writes, in_flight) = (pushed_at_once(3_000), InFlight::new(32));
-    let mut n_calls = 0;
-    while writes.next_change() <= Some(at(1_000)) {
-        assert!(writes.next(at(1_000), true, 32, &in_flight).is_none(), "a burst");
-        n_calls += 1;
+fn writes_with_and_without_a_read_alternate() {
+    let mut writes = PendingWrites::new(Duration::from_secs(1));
+    for name in ["a", "b", "c"] {
+        for (name, is_large) in [(name.to_owned(), false), (format!("large-{name}"), true)] {
+            let mut write = StatusWrite {
+                is_urgent: true,
+                ..write(&name, 7, 1)
+            };
+            if is_large {
+                write.retained_metadata = without_metadata(&name, 7, 1).retained_metadata;
+            }
+            writes.push(Pending::new(write, WHOLE, at(0))).unwrap();
+        }
     }
-    assert_eq!(n_calls, 3_000_usize.div_ceil(MOVES_MAX));
-    assert_eq!(writes.queue(QueueKind::Due).len(), 3_000);
+    let in_flight = InFlight::new(1);
+    let sent = std::iter::from_fn(|| writes.next(true, 1, in_flight.room(at(0))));
+    let is_reading: Vec<_> = sent.map(|pending| pending.must_read()).collect();
+    assert_eq!(is_reading, [true, false, true, false, true, false]);
 }

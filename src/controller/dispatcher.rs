@@ -3,7 +3,7 @@
 //! 1. An overdue create that has expired. It is answered, and not sent.
 //! 2. A create or a delete of a shard in quarantine, if no other such request is in flight.
 //! 3. A create that has read its CronJob, then one that must read it first.
-//! 4. On every eighth turn, a look-up or a background request, if one has waited for long.
+//! 4. At every eighth pop, a look-up or a background request, if one has waited for long.
 //! 5. A create that is due, or a delete that it waits for: by deadline, and fairly between namespaces.
 //! 6. An overdue create, at a limited rate.
 //! 7. A look-up, then a background request.
@@ -116,6 +116,7 @@ pub struct Dispatcher {
     lane: Lane<Queued>,
     clock: Clock,
     channels: DispatcherChannels,
+    /// The creates in flight that may be part of a burst.
     n_creates_in_flight: usize,
     metrics: DispatchMetrics,
 }
@@ -201,14 +202,14 @@ impl Dispatcher {
             // If the process dies, the last request named in the log is the cause.
             tracing::info!(request = %queued.request, "sends a request of a shard in quarantine");
         }
-        self.n_creates_in_flight += usize::from(queued.is_create());
+        self.n_creates_in_flight += usize::from(queued.may_be_in_burst());
         queued.sent = self.clock.now();
         self.lane.send(queued);
     }
 
     /// Handles the result of a request: an answer for the shard, or a retry.
     async fn handle_answer(&mut self, (mut queued, answer): RequestResult<Queued>) {
-        self.n_creates_in_flight -= usize::from(queued.is_create());
+        self.n_creates_in_flight -= usize::from(queued.may_be_in_burst());
         // Without an answer, the check before the send failed.
         if let Some(lateness) = queued.lateness_of_first_create().filter(|_| answer.is_some()) {
             self.metrics.lateness.observe(lateness.as_secs_f64());

@@ -187,8 +187,8 @@ impl Backlog {
             && self.background_queues().iter().any(|queue| is_old(queue, now));
         // The create has expired, and the CronJob's next slot waits for its answer. It is not sent, so it needs no
         // token.
-        if let Some(futile) = self.queue(QueueKind::Overdue).pop_until(now) {
-            return Ok(futile);
+        if let Some(expired) = self.queue(QueueKind::Overdue).pop_until(now) {
+            return Ok(expired);
         }
         // One create of a shard in quarantine at a time takes no significant share of the places.
         if self.n_quarantined == 0

@@ -209,8 +209,9 @@ impl Queued {
         self.n_retries = 0;
     }
 
-    pub(super) fn is_create(&self) -> bool {
-        self.request.create().is_some()
+    /// Whether the request is a create that may take any place in flight. Few of the others are in flight at a time.
+    pub(super) fn may_be_in_burst(&self) -> bool {
+        self.request.create().is_some() && !self.is_reading() && !self.is_shard_quarantined
     }
 
     /// Returns the lateness of a create that was sent for the first time and was not delayed on purpose.

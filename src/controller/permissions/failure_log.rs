@@ -2,7 +2,8 @@
 //!
 //! A missing permission or an API server that is away can cause thousands of failures a minute. The log has one warning
 //! per minute for each verb and resource that is refused and for each error, with the number of suppressed warnings. The
-//! texts of one error may differ in addresses, ports and ids, so words with a digit are not compared.
+//! texts of one error may differ in addresses, ports and ids, so words with a digit are not compared. If there are too many
+//! different errors, further ones share one warning.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,7 +27,7 @@ const REFUSALS_MAX: usize = 1024;
 /// The key of refusals that do not depend on a right.
 const CREDENTIALS: Right = ["authenticate", ""];
 
-/// Maximum number of warnings about different errors per interval: far more than there are causes at a time.
+/// Maximum number of different errors per interval that have a warning each: far more than there are causes at a time.
 const ERRORS_MAX: usize = 64;
 
 /// The log of failed and refused requests. Clones share one log.
@@ -154,27 +155,28 @@ impl Failures {
     }
 }
 
-/// At most one warning per interval for each key, and [`ERRORS_MAX`] for all: the instant of the last one, and the number
-/// of suppressed ones since.
+/// At most one warning per interval for each key: the instant of the last one, and the number of suppressed ones since.
+/// Keys beyond [`ERRORS_MAX`] share the default key.
 #[derive(Debug, Default)]
 struct Warnings<K>(BTreeMap<K, (BootInstant, u64)>);
 
-impl<K: Ord> Warnings<K> {
+impl<K: Ord + Default> Warnings<K> {
     /// Returns the number of suppressed warnings since the last one if a warning is due.
-    fn take(&mut self, key: K, now: BootInstant) -> Option<u64> {
+    fn take(&mut self, mut key: K, now: BootInstant) -> Option<u64> {
+        let is_recent = |at: BootInstant| now.since(at) < WARNING_INTERVAL;
+        if self.0.len() >= ERRORS_MAX && !self.0.contains_key(&key) {
+            self.0.retain(|_, (at, _)| is_recent(*at));
+            if self.0.len() >= ERRORS_MAX {
+                key = K::default();
+            }
+        }
         match self.0.get_mut(&key) {
-            Some((at, n_suppressed)) if now.since(*at) < WARNING_INTERVAL => {
+            Some((at, n_suppressed)) if is_recent(*at) => {
                 *n_suppressed += 1;
                 None
             }
             Some(warned) => Some(std::mem::replace(warned, (now, 0)).1),
             None => {
-                if self.0.len() >= ERRORS_MAX {
-                    self.0.retain(|_, (at, _)| now.since(*at) < WARNING_INTERVAL);
-                }
-                if self.0.len() >= ERRORS_MAX {
-                    return None;
-                }
                 self.0.insert(key, (now, 0));
                 Some(0)
             }
@@ -214,9 +216,10 @@ mod tests {
     fn different_errors_are_bounded() {
         let mut warnings = Warnings::default();
         for begin in [0, 60] {
-            let due = (0..1_000).map(|n| warnings.take(begin * 1_000 + n, at(begin)));
-            assert_eq!(due.flatten().count(), ERRORS_MAX);
+            let due = (1..=1_000).map(|n| warnings.take(begin * 1_000 + n, at(begin)));
+            assert_eq!(due.flatten().count(), ERRORS_MAX + 1, "further ones share a warning");
         }
+        assert_eq!(warnings.take(0, at(120)), Some(1_000 - 1 - ERRORS_MAX as u64));
     }
 
     #[test]

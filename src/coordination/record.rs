@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::{JobsLabelled, LeaseKey, MemberIdentity, MemberSettings, PROTOCOL_VERSION};
+use super::{JobsLabelled, LeaseKey, MemberIdentity, MemberSettings};
 use crate::shard::{ResourceVersion, ResourceVersions, ShardCount, ShardId, ShardSet, Term};
 
 /// The annotations that cronwheel reads and writes; all others are preserved.
@@ -199,9 +199,8 @@ impl MemberLease {
             duration_secs: record.duration_secs,
             renewed_at: record.renewed_at,
             renewal: number(annotation::RENEWAL).unwrap_or(0),
-            protocol: text(annotation::PROTOCOL)
-                .and_then(|text| text.parse().ok())
-                .unwrap_or(PROTOCOL_VERSION),
+            // A Lease without the annotation has version 1. A version that cannot be read differs from all.
+            protocol: text(annotation::PROTOCOL).map_or(1, |text| text.parse().unwrap_or(0)),
             revision: text(annotation::REVISION).unwrap_or_default().into(),
             installation: text(annotation::INSTALLATION).unwrap_or_default().into(),
             settings: text(annotation::SETTINGS).map(MemberSettings::read),
@@ -237,7 +236,7 @@ pub struct ShardLease {
     pub acquired_at: Option<Timestamp>,
     /// The instant through which the last leader fired every slot.
     pub fired_through: Option<Timestamp>,
-    /// The last versions that the former leader wrote or relied on, if it handed the shard over.
+    /// The last versions that the former leader wrote or knew, if it handed the shard over.
     pub written_through: Option<ResourceVersions>,
     /// How many leaders in a row crashed soon after they took it.
     pub crashes: u32,
@@ -361,7 +360,7 @@ mod tests {
         };
         let member = MemberLease::read(&record, COUNT);
         assert_eq!(member.holder, Holder::NotAMember("somebody_else".into()));
-        assert_eq!(member.protocol, PROTOCOL_VERSION);
+        assert_eq!(member.protocol, 0, "a version that differs from all");
         assert_eq!((&*member.installation, member.renewal), ("17/x", 0));
         assert!(!member.takes_shards() && !member.is_draining && member.loaded.is_empty());
         assert_eq!(member.jobs_labelled, None);

@@ -100,7 +100,7 @@ impl ControlPlane {
 pub(super) struct Namespace {
     pub(super) name: String,
     pub(super) control_plane: Rc<ControlPlane>,
-    /// The first full minute of the case in Unix seconds. Set at the first use.
+    /// The first full minute of the case in Unix seconds. Set by the first CronJob, or at the first use.
     first_minute: Cell<Option<i64>>,
 }
 
@@ -144,8 +144,22 @@ impl Namespace {
     /// Creates an object that names its kind.
     pub(super) async fn create(&self, object: Value) {
         let kind = object["kind"].as_str().expect("a kind").to_owned();
-        let created = self.api(&kind).create(&PostParams::default(), &from_json(object)).await;
+        let created = self.try_create(object).await;
         created.unwrap_or_else(|error| panic!("{}: {kind}: {error}", self.name));
+    }
+
+    /// Creates an object that names its kind. The minutes of the case follow the creation of its first CronJob.
+    pub(super) async fn try_create(&self, object: Value) -> kube::Result<()> {
+        let kind = object["kind"].as_str().expect("a kind").to_owned();
+        let created = self
+            .api(&kind)
+            .create(&PostParams::default(), &from_json(object))
+            .await?;
+        if kind == "CronJob" && self.first_minute.get().is_none() {
+            let created = created.metadata.creation_timestamp.expect("a creation time").0;
+            self.first_minute.set(Some((created.as_second() / 60 + 1) * 60));
+        }
+        Ok(())
     }
 
     pub(super) async fn patch(&self, kind: &str, name: &str, patch: Value) {

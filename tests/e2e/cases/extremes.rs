@@ -1,12 +1,11 @@
 //! Jobs that are deleted as soon as they finish, and templates of the maximum size.
 
 use jiff::SignedDuration;
-use kube::api::PostParams;
 use serde_json::{Value, json};
 
 use crate::{
     controller::Controller,
-    kubernetes::{Namespace, cron_job, from_json, merge},
+    kubernetes::{Namespace, cron_job, merge},
 };
 
 fn hanging() -> Value {
@@ -137,8 +136,7 @@ async fn create_at_the_limit(namespace: &Namespace, n_note_bytes: usize) {
         let mut object = cron_job(hanging());
         merge(&mut object, with_argument(n_bytes - n_note_bytes));
         merge(&mut object, note.clone());
-        let (cron_jobs, params) = (namespace.api("CronJob"), PostParams::default());
-        if cron_jobs.create(&params, &from_json(object)).await.is_ok() {
+        if namespace.try_create(object).await.is_ok() {
             return;
         }
     }

@@ -94,8 +94,7 @@ impl<T, D: Copy + Ord> FairQueue<T, D> {
         place
     }
 
-    /// Removes the item at a place of a namespace. The namespace keeps its place in
-    /// the round.
+    /// Removes the item at a place of a namespace. The namespace keeps its place in the round.
     pub(super) fn remove(&mut self, namespace: &str, place: Place<D>) -> Option<T> {
         let (name, mut namespace) = self.take(namespace)?;
         let item = namespace.waiting.remove(&place);

@@ -61,8 +61,8 @@ pub enum CreateOutcome {
     /// its `expires_at`.
     Withdrawn,
     /// Not sent, or refused with 429 before: leadership ended, the queue is full, the slot is in the future, the CronJob
-    /// that was read has changed, or the process is shutting down. The Job does not exist, so the slot is created again
-    /// without a look-up.
+    /// that was read has changed, or the process is shutting down. This request created no Job, so the slot is decided
+    /// again without a look-up.
     Abandoned,
 }
 

@@ -5,7 +5,7 @@
 //! [`ShardState::next_wakeup`] the next timer. `lead`, `close`, `seal`, `pause`, `resume` and `try_refused` change what
 //! they may decide. Nothing is decided before the lists of CronJobs and Jobs are complete.
 //!
-//! A CronJob has at most one unanswered create. No other slot is decided until that create, the deletes before it, and
+//! At most one create of a CronJob is in flight. No other slot is decided until that create, the deletes before it, and
 //! the look-up after it are answered. Exception: under Allow, a later slot does not wait for a look-up that is not
 //! permitted. Deletes of the history do not delay a slot. Look-ups of the active list delay it, except under Allow.
 

@@ -184,7 +184,7 @@ pub struct Metrics {
     pub permissions: watch::Sender<Vec<MissingPermission>>,
     /// The state of the election, published by its task; `None` without one.
     pub election_snapshot: watch::Sender<Option<ElectionFigures>>,
-    /// The state of the shards, published after each turn of their task.
+    /// The state of the shards, published after each iteration of their task.
     pub shard: watch::Sender<ShardFigures>,
     /// Sessions that ended because the API server's history went back.
     pub start_overs: IntCounter,

@@ -5,7 +5,9 @@
 //! - Its Lease has no holder.
 //! - Its Lease names an incarnation, and the Lease of that member no longer does. Such an incarnation does not act: it
 //!   was evicted after its fence, has left, or was replaced by the next incarnation of its Pod.
-//! - Its Lease, or the member Lease of its holder, has been gone for a whole duration.
+//! - Its Lease, or the member Lease of its holder, has been gone for a whole duration, or its holder is no member.
+//! - It has never had a leader in this installation.
+//! - This replica led it when its Lease was deleted.
 //!
 //! A response can deliver a shard Lease ahead of the watch, and that Lease can name a new incarnation. So the holder is
 //! judged only when the watch has reached the version of the shard Lease.
@@ -213,8 +215,9 @@ impl Election {
         Term(last.0 + 1)
     }
 
-    /// After a deletion: the seconds since 2025. If these are not above the last known term of the shard, or of any shard
-    /// if that one is unknown, the next multiple of 1,000. No shard changes its leader often enough to overtake them.
+    /// The term after which a new one begins if the Lease was deleted: the seconds since 2025, if they are above the last
+    /// known term of the shard, or of any shard if that one is unknown. Otherwise it is the next multiple of 1,000 above
+    /// that term. No shard changes its leader often enough to overtake these numbers.
     fn term_after_deletion(&self, last_of_shard: Term) -> Term {
         let last = if last_of_shard > Term(0) {
             last_of_shard

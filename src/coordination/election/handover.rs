@@ -18,7 +18,7 @@ use crate::{
     shard::{BootInstant, ResourceVersions, SealOrder, ShardCommand, ShardId, ShardSet, ShardTerm, Term},
 };
 
-/// Maximum number of shards that a staying member hands over at a time, to even out the shares.
+/// Maximum number of shards that a staying member hands over at a time.
 const REBALANCED_MAX: usize = 8;
 
 /// How long a shard may stay closing, from the drain or from the order to seal it. Unanswered requests and unstored

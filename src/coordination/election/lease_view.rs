@@ -1,8 +1,9 @@
 //! The Leases as observed by this replica, and when it observed each change by its own clock.
 //!
-//! A change counts whichever way it arrives: by the watch, a list, or the answer to a request. A version older than the
-//! known one is ignored, except that the answer to a request that was sent after an observed deletion counts in any
-//! version. The watch reports a Lease that lost its label as deleted, in a version that may be later than its own.
+//! A change counts whichever way it arrives: by the watch, a list, or the answer to a request. A version that is not
+//! newer than the known one is ignored. There is one exception: after a deletion was observed, the answer to a request that
+//! was sent later counts in any version. The watch reports a Lease that lost its label as deleted, in a version that may be
+//! later than that of the Lease.
 //! Timestamps from other replicas' clocks are informational and are never compared with this replica's clock.
 
 use std::{

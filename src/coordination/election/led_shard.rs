@@ -112,7 +112,7 @@ impl Election {
         }
     }
 
-    /// Ends the leadership of a shard whose Lease no longer names it.
+    /// Ends the leadership of a shard whose Lease no longer names this replica in the term that it leads.
     fn stop(&mut self, shard: ShardId) {
         let Some(led_shard) = self.led_shards.remove(&shard) else {
             return;

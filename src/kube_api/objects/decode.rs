@@ -2,7 +2,7 @@
 //!
 //! A Job is decoded while its list or watch event is parsed, and a CronJob from its text, since other replicas lead most
 //! CronJobs that a replica receives. Both borrow from the text. An invalid field is an error of that one object. It fails
-//! neither the list nor the watch, and unknown fields and values of newer servers cost nothing.
+//! neither the list nor the watch. Unknown fields, policies and conditions of newer servers are ignored.
 
 mod cron_job;
 mod field;
@@ -126,7 +126,8 @@ pub trait Content: Clone + Send + 'static {
     /// The plural in paths.
     const PLURAL: &'static str;
 
-    /// Receives an object with any invalid fields. Only invalid JSON fails, or a Job with two members of one name.
+    /// Receives an object with any invalid fields. Only invalid JSON fails, or a Job in which a decoded member occurs
+    /// twice.
     fn receive<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Received<Self>, D::Error>;
 }
 

@@ -65,8 +65,7 @@ impl DeliveredVersion {
         self.0.version.fetch_max(version.0, Ordering::SeqCst);
     }
 
-    /// Resets the version: the watch lost its place. Events between may be missing, so a version read earlier is no longer
-    /// valid.
+    /// Resets the version. The watch lost its place and may have missed events, so versions read before are no longer valid.
     pub(super) fn reset(&self) {
         self.0.is_list_requested.store(false, Ordering::SeqCst);
         self.0.version.store(0, Ordering::SeqCst);

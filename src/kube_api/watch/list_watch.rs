@@ -1,7 +1,8 @@
 //! Lists and watches CronJobs or Jobs. It lists page by page and watches from a version. It resumes an interrupted watch
 //! at its last version, and lists again if that version is too old (410) or after a [`restore`] of etcd.
 //!
-//! The watch selects the objects of the wanted shards, which change. The watcher of `kube` cannot change its selector.
+//! The watch selects the objects of the wanted shards. These change, so `kube`'s watcher, whose selector is fixed, is not
+//! used.
 //!
 //! - When a shard is added, the watch is reopened at its current version with the new selector, and `list_task` lists
 //!   the shard at `delivered_version` or later. The watch delivers every change after `delivered_version`, so the two

@@ -6,9 +6,10 @@
 //! - Takeover: the shard is to be led, and is led once its view is complete. The view is complete at the end of a
 //!   consistent list that began after the command to lead. After a handover, it is complete as well when the loaded
 //!   objects and the watches have reached every version that the last leader wrote or knew.
-//! - Closing: the shard is to be sealed, and still acts. It is sealed once it is idle and another shard may be sealed,
-//!   and at the time limit of the order in any case. A shard is idle when its requests are answered and its statuses
-//!   are stored.
+//! - Leading: the shard acts.
+//! - Closing: the shard is to be sealed, and still acts. It is sealed once it is idle, and at the time limit of the order
+//!   in any case. A shard is idle when its requests are answered and its statuses are stored. A shard that is handed over
+//!   also waits until no Job of it is due soon, and until another shard may be sealed.
 //! - Sealed: no replica acts for the shard until the next leader does.
 //! - Reported: the seal was reported to the election, once the shard was idle or two seconds after the seal.
 //!

@@ -128,7 +128,7 @@ fn a_cron_job_has_a_series_while_it_is_in_trouble() {
 fn led_ratio_and_led_cron_jobs_are_exported() {
     let metrics = Metrics::register();
     let has_line = |line: &str| metrics.text().lines().any(|rendered| rendered == line);
-    assert!(has_line("cronwheel_led_ratio 0"), "nothing before the first turn");
+    assert!(has_line("cronwheel_led_ratio 0"), "nothing before the first iteration");
     let led = LedFigures {
         cron_jobs: 30,
         shards: 96,

@@ -39,9 +39,9 @@ impl<K: Kind> ListWatch<K> {
         self.latest_version = self.latest_version.max(version);
     }
 
-    /// Reports it, begins again after a pause and returns true, if the current version belongs to an older history. It
-    /// comes from the quorum of etcd, and is then below a version that this watch has known, or the cache, which a second
-    /// watch may have advanced. The controller ends its session meanwhile.
+    /// Whether the current version, which comes from the quorum of etcd, is below one that this watch or the cache has known.
+    /// The history is then older: this is reported, and the watch begins again after a pause. A second watch may have
+    /// advanced the cache. The controller ends its session meanwhile.
     pub(super) fn restart_if_history_is_older(&mut self, current: ResourceVersion) -> bool {
         // An answer without a version, which no API server gives, proves nothing.
         let cache = self.kind.cache();

@@ -2,7 +2,7 @@
 //!
 //! 1. An overdue create that has expired. It is answered, and not sent.
 //! 2. A create or a delete of a shard in quarantine, if no other such request is in flight.
-//! 3. A create that has read its CronJob, then one that must read it first.
+//! 3. A create whose CronJob was read for it. Then a create whose CronJob must be read first.
 //! 4. At every eighth pop, a look-up or a background request, if one has waited for long.
 //! 5. A create that is due, or a delete that it waits for: by deadline, and fairly between namespaces.
 //! 6. An overdue create, at a limited rate.

@@ -50,7 +50,7 @@ impl Placement {
         Placement { inputs, targets }
     }
 
-    /// The number of members, with those that take no shards.
+    /// The number of members, including those that take no shards.
     pub fn n_members(&self) -> usize {
         self.inputs.ring.members().len()
     }

@@ -38,7 +38,7 @@ pub mod annotation {
     pub const EVICTED_BY: &str = "cronwheel.dev/evicted-by";
     /// Shard: the instant through which its last leader fired every slot. The next leader counts later slots only.
     pub const FIRED_THROUGH: &str = "cronwheel.dev/fired-through";
-    /// Shard: the latest versions that its last leader wrote or relied on, which the next leader must observe.
+    /// Shard: the latest versions that its last leader wrote or knew, which the next leader must observe.
     pub const WRITTEN_THROUGH: &str = "cronwheel.dev/written-through";
     /// Shard: how many leaders in a row crashed soon after they took it.
     pub const CRASHES: &str = "cronwheel.dev/crashes";

@@ -294,7 +294,7 @@ impl HeldShards {
         self.count.map_or(WHOLE.shard, |count| count.shard_of(cron_job))
     }
 
-    /// Whether a shard has been listed, in all scopes except those that its own list skipped.
+    /// Whether a shard was listed in all scopes. Scopes that the list of the shard itself skipped do not count.
     fn is_shard_synced(&self, shard: ShardId) -> bool {
         self.held.get(&shard).is_some_and(Held::is_synced)
     }

@@ -1,4 +1,4 @@
-//! Resource versions of the CronJobs and of the Jobs: those that a leader wrote or relied on, which the next leader
+//! Resource versions of the CronJobs and of the Jobs: those that a leader wrote or knew, which the next leader
 //! must observe before it decides, and those that a replica has observed.
 
 use std::fmt;

@@ -145,8 +145,8 @@ impl PendingWrites {
     }
 
     /// Removes the next write to send. `places` is the limit in flight, and `in_flight` its present use. During a burst of
-    /// creates, only urgent and old writes are sent. Urgent writes alternate with old ones, and writes that read their
-    /// CronJob with those that do not, so that none starves another.
+    /// creates, only urgent and old writes are sent. Urgent and old writes alternate, so that neither kind starves the
+    /// other. Writes that read their CronJob first and all others alternate for the same reason.
     pub(super) fn next(&mut self, is_burst: bool, places: u32, room: Room<'_>) -> Option<Pending> {
         let share = (places / STATUS_SHARES).max(1);
         let mut kinds = [QueueKind::Urgent, QueueKind::Old, QueueKind::Due];

@@ -10,8 +10,8 @@ use crate::{
     shard::{BootInstant, ShardSet},
 };
 
-/// Maximum number of renewals that are remembered as unseen or as failed: more than are sent within a fence. If
-/// an older one is forgotten, the replica lists the Leases.
+/// Maximum number of renewals that are remembered as unseen or as failed: more than are sent within a fence. If an older
+/// one is forgotten, the replica lists the Leases.
 const RENEWALS_MAX: usize = 16;
 
 /// The state of this replica's membership.

@@ -15,6 +15,7 @@ use http_body_util::{BodyStream, StreamBody};
 use hyper::body::Frame;
 use kube::{Client, client::Body};
 
+use super::observed::asks_for_version;
 use crate::kube_api::ordered_watch::{OrderedReceiver, OrderedSender};
 
 /// A fence ended the watch.
@@ -28,7 +29,8 @@ impl From<Fenced> for kube::Error {
     }
 }
 
-/// Wraps the client of lists and watches. Each change of the number of fences ends its watches with an error.
+/// Wraps the client of lists and watches. Each change of the number of fences ends its watches with an error, and its
+/// requests for the current version.
 pub fn ended_by_fences(client: Client, n_fences: OrderedReceiver<u64>) -> Client {
     let default_namespace = client.default_namespace().to_owned();
     let service = tower::service_fn(move |request: Request<Body>| {
@@ -36,6 +38,7 @@ pub fn ended_by_fences(client: Client, n_fences: OrderedReceiver<u64>) -> Client
         let mut n_fences = if ends_at_fence(&request) {
             n_fences.clone()
         } else {
+            // A receiver without a sender never changes.
             OrderedSender::new(0).subscribe()
         };
         async move {
@@ -51,12 +54,10 @@ pub fn ended_by_fences(client: Client, n_fences: OrderedReceiver<u64>) -> Client
     Client::new(service, default_namespace)
 }
 
-/// Whether the request is a watch, or a list of one object, which asks for the current version before a watch resumes.
+/// Whether the request is a watch, or asks for the current version before a watch resumes.
 fn ends_at_fence(request: &Request<Body>) -> bool {
-    let parameters = || request.uri().query().unwrap_or_default().split('&');
-    parameters().any(|parameter| matches!(parameter, "watch=true" | "watch=1"))
-        || parameters().any(|parameter| parameter == "limit=1")
-            && !parameters().any(|parameter| parameter.starts_with("continue="))
+    let mut parameters = request.uri().query().unwrap_or_default().split('&');
+    parameters.any(|parameter| matches!(parameter, "watch=true" | "watch=1")) || asks_for_version(request)
 }
 
 fn until_fence(

@@ -32,7 +32,9 @@ pub fn observed(client: Client, on_activity: impl Fn() + Clone + Send + Sync + '
     Client::new(service, default_namespace)
 }
 
-fn asks_for_version(request: &Request<Body>) -> bool {
-    let mut parameters = request.uri().query().unwrap_or_default().split('&');
-    parameters.any(|parameter| parameter == "limit=1")
+/// Whether the request is a list of one object. A later page of another list may have the same limit.
+pub(super) fn asks_for_version(request: &Request<Body>) -> bool {
+    let parameters = || request.uri().query().unwrap_or_default().split('&');
+    let is_continued = parameters().any(|parameter| parameter.starts_with("continue="));
+    !is_continued && parameters().any(|parameter| parameter == "limit=1")
 }

@@ -70,7 +70,7 @@ impl Held {
         }
     }
 
-    /// Whether all scopes have been listed, except those that the shard's own list skipped.
+    /// Whether all scopes were listed. Scopes that the list of the shard itself skipped do not count.
     pub(super) fn is_synced(&self) -> bool {
         self.state.is_synced_but_for(&self.skipped_scopes)
     }

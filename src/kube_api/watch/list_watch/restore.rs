@@ -39,11 +39,11 @@ impl<K: Kind> ListWatch<K> {
         self.latest_version = self.latest_version.max(version);
     }
 
-    /// Whether the current version, which comes from the quorum of etcd, is below one that this watch or the cache has known.
-    /// The history is then older: this is reported, and the watch begins again after a pause. A second watch may have
-    /// advanced the cache. The controller ends its session meanwhile.
+    /// Returns true if `current` is below a version that this watch or the cache has known. The version comes from the
+    /// quorum of etcd, so the history is then older. The watch reports this, and begins again after a pause. Meanwhile the
+    /// controller ends its session.
     pub(super) fn restart_if_history_is_older(&mut self, current: ResourceVersion) -> bool {
-        // An answer without a version, which no API server gives, proves nothing.
+        // An answer without a version, which no API server gives, proves nothing. A second watch may have advanced the cache.
         let cache = self.kind.cache();
         let cached = cache.and_then(CronJobCache::version).unwrap_or_default();
         let newest = self.latest_version.max(cached);

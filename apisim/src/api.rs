@@ -9,13 +9,13 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
 use crate::{
+    Resource,
     clock::{WallClock, instant},
     faults::Faults,
     front_end::FrontEnd,
     objects::validation::Checks,
     random::Random,
     registry::{Moment, Registry, Target},
-    resource::Resource,
     service::ApiService,
     service_time::{Queue, ServiceTimes},
     store::Store,
@@ -36,9 +36,6 @@ pub struct Options {
     pub bookmark_interval: Duration,
     /// How validation checks schedules and time zones.
     pub checks: Checks,
-    /// Whether the server honours `shardSelector`: the feature gate `ShardedListAndWatch`, off by default as in
-    /// Kubernetes.
-    pub serves_shard_selectors: bool,
 }
 
 impl Default for Options {
@@ -55,7 +52,6 @@ impl Default for Options {
             // The interval of the real API server.
             bookmark_interval: Duration::from_mins(1),
             checks: Checks::default(),
-            serves_shard_selectors: false,
         }
     }
 }
@@ -111,11 +107,10 @@ impl Api {
         let mut random = Random::new(options.seed);
         let registry = Registry::new(options.log_capacity, Random::new(random.bits()), options.checks);
         let faults = Faults::new(Random::new(random.bits()), instant());
-        let front_end = FrontEnd::new(options.serves_shard_selectors);
         let shared = Shared {
             state: Mutex::new(State {
                 registry,
-                front_ends: vec![front_end; options.n_front_ends.max(1)],
+                front_ends: vec![FrontEnd::default(); options.n_front_ends.max(1)],
                 random,
             }),
             clock,
@@ -162,14 +157,6 @@ impl Api {
         }
         for resource in Resource::ALL {
             registry.store.changed(resource).notify_waiters();
-        }
-    }
-
-    /// Sets whether a front end honours `shardSelector` in later requests. The API servers of one cluster may have
-    /// different feature gates. Unknown front ends are ignored.
-    pub fn set_serves_shard_selectors(&self, front_end: usize, serves: bool) {
-        if let Some(front_end) = self.shared.state().front_ends.get_mut(front_end) {
-            front_end.serves_shard_selectors = serves;
         }
     }
 

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::{
+    Resource,
     failure::Failure,
     objects::{
         decoding::{self, Decoded, FieldValidation},
@@ -10,7 +11,6 @@ use crate::{
         protobuf,
     },
     registry::Moment,
-    resource::Resource,
 };
 
 /// The encoding of a body that holds an object.

@@ -6,13 +6,13 @@ use http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use crate::{
+    Resource,
     objects::{
         decoding::DecodeError,
         patch::{Conflict, PatchError},
         protobuf::ProtobufError,
         validation::FieldError,
     },
-    resource::Resource,
 };
 
 /// The warning with the empty list of Pods, and the message of 404 for other requests.
@@ -309,3 +309,6 @@ impl From<PatchError> for Failure {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

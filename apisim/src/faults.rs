@@ -12,7 +12,7 @@ use std::{
 
 use tokio::{sync::Notify, time::Instant};
 
-use crate::{failure::Failure, random::Random, resource::Resource, verb::Verb};
+use crate::{Resource, failure::Failure, random::Random, verb::Verb};
 
 /// The effect of a rule on a request or a watch.
 #[derive(Clone, Debug, PartialEq, Eq)]

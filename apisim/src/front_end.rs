@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use tokio::time::Instant;
 
-use crate::{resource::Resource, store::Store};
+use crate::{Resource, store::Store};
 
 /// The watch cache of one API server.
 #[derive(Clone, Debug, Default)]
@@ -15,8 +15,6 @@ pub(crate) struct FrontEnd {
     lag: Duration,
     /// How far the clock of this server is ahead of the right time.
     pub(crate) clock_ahead: SignedDuration,
-    /// Whether this server honours `shardSelector`.
-    pub(crate) serves_shard_selectors: bool,
     /// The last version of each kind that was visible.
     visible: [u64; Resource::COUNT],
 }
@@ -31,13 +29,6 @@ pub(crate) struct Progress {
 }
 
 impl FrontEnd {
-    pub(crate) fn new(serves_shard_selectors: bool) -> FrontEnd {
-        FrontEnd {
-            serves_shard_selectors,
-            ..FrontEnd::default()
-        }
-    }
-
     /// Simulates a restart of the process: the cache is empty.
     pub(crate) fn restart(&mut self) {
         self.visible = [0; Resource::COUNT];

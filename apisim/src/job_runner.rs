@@ -29,11 +29,11 @@ use tokio::time::{Instant, sleep_until};
 pub use self::annotations::check_annotations;
 use self::outline::{Outline, Specs};
 use crate::{
+    Resource,
     api::Api,
     clock::instant,
     random::Random,
     registry::{DeleteOptions, Propagation, Target},
-    resource::Resource,
     store::{ChangeKind, Key, Stored, Uid},
 };
 

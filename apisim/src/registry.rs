@@ -21,6 +21,7 @@ pub(crate) use self::{
     update::Part,
 };
 use crate::{
+    Resource,
     failure::Failure,
     json::to_json,
     objects::{
@@ -28,7 +29,6 @@ use crate::{
         validation::{self, Checks, FieldError},
     },
     random::Random,
-    resource::Resource,
     store::{Key, Store, Stored, Uid},
 };
 

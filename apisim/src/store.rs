@@ -8,7 +8,6 @@ mod key;
 mod object;
 mod selector;
 mod selector_error;
-mod shard_selector;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -25,11 +24,10 @@ use tokio::{sync::Notify, time::Instant};
 pub(crate) use self::{
     key::Key,
     object::{Owner, Stored, Uid},
-    selector::{FieldSelector, LabelSelector, Selector},
-    shard_selector::ShardSelector,
+    selector::{FieldSelector, Selector},
     table::{Change, ChangeKind, Compacted, Table, View},
 };
-use crate::resource::Resource;
+use crate::Resource;
 
 /// The kind and the key of an object.
 pub(crate) type Place = (Resource, Key);

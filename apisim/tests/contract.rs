@@ -16,8 +16,6 @@ mod listing;
 mod responses;
 #[path = "contract/server.rs"]
 mod server;
-#[path = "contract/sharding.rs"]
-mod sharding;
 #[path = "contract/watching.rs"]
 mod watching;
 #[path = "contract/writing.rs"]
@@ -79,7 +77,6 @@ const CASES: &[Case] = cases![
     formats::tables_have_the_columns_of_cron_jobs_and_jobs,
     formats::watch_can_return_tables,
     formats::partial_object_metadata_is_returned_on_request,
-    sharding::shard_selector_is_ignored_without_the_feature_gate,
     formats::served_resources_can_be_discovered,
     formats::single_object_is_watched_by_its_name,
     watching::watch_starts_after_its_resource_version,
@@ -112,24 +109,16 @@ const CASES: &[Case] = cases![
     writing::body_with_invalid_json_is_refused,
 ];
 
-/// Cases that need the feature gate `ShardedListAndWatch`.
-const SHARDED_CASES: &[Case] = cases![
-    sharding::shard_ranges_partition_the_objects,
-    sharding::watch_yields_only_its_shard_range,
-    sharding::collection_is_deleted_by_shard_range,
-    sharding::invalid_shard_selector_is_refused,
-];
-
 /// The number of concurrent cases. A case mostly waits.
 const N_CONCURRENT_MAX: usize = 8;
 
 /// The maximum duration of a case. A case has several waits, each with its own limit.
 const CASE_DURATION_MAX: Duration = Duration::from_mins(5);
 
-async fn run_all(cases: &[Case], client: kube::Client) {
+async fn run_all(client: kube::Client) {
     let only = std::env::var("CRONWHEEL_CASE").unwrap_or_default();
     let local = tokio::task::LocalSet::new();
-    let selected: Vec<&Case> = cases.iter().filter(|(name, _)| name.contains(&only)).collect();
+    let selected: Vec<&Case> = CASES.iter().filter(|(name, _)| name.contains(&only)).collect();
     let runs = stream::iter(selected).map(|(name, run)| {
         let client = client.clone();
         async move {
@@ -154,28 +143,16 @@ async fn run_all(cases: &[Case], client: kube::Client) {
     assert!(!outcomes.is_empty() || !only.is_empty(), "no case was run");
 }
 
-async fn run_in_memory(cases: &[Case], options: Options) {
-    let clock = WallClock::starting_at("2026-01-02T03:04:05Z".parse().unwrap());
-    let api = Api::new(options, clock);
-    run_all(cases, kube::Client::new(api.client("contract"), "default")).await;
-}
-
 #[tokio::test]
 async fn in_memory() {
-    run_in_memory(CASES, Options::default()).await;
+    let clock = WallClock::starting_at("2026-01-02T03:04:05Z".parse().unwrap());
+    let api = Api::new(Options::default(), clock);
+    run_all(kube::Client::new(api.client("contract"), "default")).await;
 }
 
-#[tokio::test]
-async fn sharded_in_memory() {
-    let options = Options {
-        serves_shard_selectors: true,
-        ..Options::default()
-    };
-    run_in_memory(SHARDED_CASES, options).await;
-}
-
-fn run_on_a_cluster(cases: &[Case], options: testbed::Options) {
-    let testbed = Testbed::start(options).expect("the control plane starts");
+#[test]
+fn on_a_real_api_server_of_a_cluster() {
+    let testbed = Testbed::start(testbed::Options::default()).expect("the control plane starts");
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -187,22 +164,7 @@ fn run_on_a_cluster(cases: &[Case], options: testbed::Options) {
         let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
             .await
             .unwrap();
-        run_all(cases, kube::Client::try_from(config).unwrap()).await;
+        run_all(kube::Client::try_from(config).unwrap()).await;
     });
     testbed.stop().expect("everything stops");
-}
-
-#[test]
-fn on_a_real_api_server_of_a_cluster() {
-    run_on_a_cluster(CASES, testbed::Options::default());
-}
-
-#[test]
-fn sharded_on_a_real_api_server_of_a_cluster() {
-    let options = testbed::Options {
-        jobs: testbed::JobLife::None,
-        feature_gates: vec!["ShardedListAndWatch=true".to_owned()],
-        ..testbed::Options::default()
-    };
-    run_on_a_cluster(SHARDED_CASES, options);
 }

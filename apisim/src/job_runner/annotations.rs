@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use serde_json::Value;
 
 use super::Outcome;
-use crate::resource::Resource;
+use crate::Resource;
 
 const RUN_FOR: &str = "run-for";
 const OUTCOME: &str = "outcome";

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::outline::Outline;
-use crate::times::seconds;
+use crate::objects::times::seconds;
 
 /// A reason with its message.
 #[derive(Clone, Copy)]

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::{Moment, Outcome, Registry, Target, Written, metadata};
 use crate::{
+    Resource,
     failure::Failure,
     json::to_json,
-    resource::Resource,
     store::{Key, Stored},
 };
 

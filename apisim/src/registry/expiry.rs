@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::{Moment, Registry};
 use crate::{
-    resource::Resource,
+    Resource,
     store::{Key, Stored},
 };
 

@@ -11,7 +11,7 @@ use super::{
     metadata,
 };
 use crate::{
-    resource::Resource,
+    Resource,
     store::{Key, Stored, Uid},
 };
 

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::Target;
-use crate::{store::Uid, times::seconds};
+use crate::{objects::times::seconds, store::Uid};
 
 /// Returns the members of `metadata`, creating it if necessary.
 pub(super) fn members(object: &mut Value) -> &mut Map<String, Value> {

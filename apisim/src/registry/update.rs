@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::{Moment, Registry, Target, Written, check_namespaces, metadata, refuse};
 use crate::{
+    Resource,
     content::Patch,
     failure::Failure,
     json::to_json,
@@ -15,7 +16,6 @@ use crate::{
         patch::PatchForm,
         validation::{self, FieldError},
     },
-    resource::Resource,
     store::Stored,
 };
 

@@ -4,7 +4,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::{ApiService, ParsedRequest, Verb, reply::Reply};
-use crate::{clock::instant, failure::Failure, faults::RequestAttributes, json::to_json, resource::Resource};
+use crate::{Resource, clock::instant, failure::Failure, faults::RequestAttributes, json::to_json};
 
 impl ApiService {
     /// Handles a `SelfSubjectAccessReview`.

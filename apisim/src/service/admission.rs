@@ -6,7 +6,7 @@ use serde_json::Value;
 use tokio::time::sleep;
 
 use super::{ApiService, ParsedRequest, write};
-use crate::{failure::Failure, faults::Admission, resource::Resource, times::seconds};
+use crate::{Resource, failure::Failure, faults::Admission, objects::times::seconds};
 
 impl ApiService {
     /// Waits for the webhooks and evaluates the policies. Returns the time of the `creationTimestamp`.

@@ -6,10 +6,10 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
+    Resource,
     failure::Failure,
     json::to_json,
     objects::table::{self, IncludeObject},
-    resource::Resource,
 };
 
 /// The format of objects in a response.

@@ -11,12 +11,11 @@ use super::{
     reply::{List, Reply},
 };
 use crate::{
+    Resource,
     api::State,
     clock::instant,
     failure::Failure,
-    front_end::FrontEnd,
     registry::Target,
-    resource::Resource,
     store::{Compacted, Selector, Table, View},
 };
 
@@ -32,17 +31,6 @@ enum At {
 }
 
 impl ApiService {
-    /// Returns the selector of the request.
-    pub(super) fn selector(&self, request: &ParsedRequest, resource: Resource) -> Result<Selector, Failure> {
-        let serves_shards = self
-            .api
-            .shared
-            .state()
-            .front_end(request.front_end)
-            .serves_shard_selectors;
-        request.query.selector(resource, serves_shards)
-    }
-
     pub(super) fn get(&self, request: &ParsedRequest) -> Result<Reply, Failure> {
         let (target, _) = request.call.target()?;
         let state = self.api.shared.state();
@@ -57,7 +45,7 @@ impl ApiService {
 
     pub(super) async fn list(&self, request: &ParsedRequest) -> Result<Reply, Failure> {
         let (target, _) = request.call.target()?;
-        let selector = self.selector(request, target.resource)?;
+        let selector = request.query.selector(target.resource)?;
         if !request.query.continue_token.is_empty() {
             return self.continue_list(request, target, &selector);
         }
@@ -167,10 +155,6 @@ impl State {
         let at = front_end.min(front_ends.len() - 1);
         front_ends[at].progress(resource, &registry.store, instant())
     }
-
-    fn front_end(&self, front_end: usize) -> &FrontEnd {
-        &self.front_ends[front_end.min(self.front_ends.len() - 1)]
-    }
 }
 
 fn list_version(request: &ParsedRequest) -> Result<At, Failure> {
@@ -236,10 +220,8 @@ impl Page<'_> {
         }
         let has_more = objects.next().is_some();
         let is_counted = has_more && self.selector.is_everything();
-        // Without a shard selector, only the first page counts: later pages have the same version. With one, each page
-        // counts again, including the objects of other shards.
+        // Only the first page counts: later pages have the same version.
         let known = begun.and_then(|begun| begun.n_remaining);
-        let known = known.filter(|_| self.selector.shards.is_none());
         let n_from_begin = || known.unwrap_or_else(|| view.range(&prefix, begun.map(|begun| &begun.after)).count());
         let n_remaining = is_counted.then(|| n_from_begin().saturating_sub(page.len()));
         let token = last.filter(|_| has_more).map(|last| Continue {
@@ -252,7 +234,6 @@ impl Page<'_> {
             version,
             continue_token: token.map(|token| token.token()).unwrap_or_default(),
             n_remaining,
-            shards: self.selector.shards.as_ref().map(ToString::to_string),
             items: page,
         }
     }

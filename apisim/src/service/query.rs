@@ -5,10 +5,10 @@ use std::time::Duration;
 use jiff::SignedDuration;
 
 use crate::{
+    Resource,
     failure::Failure,
-    objects::{decoding::FieldValidation, validation::FieldError},
-    resource::Resource,
-    store::{FieldSelector, Key, LabelSelector, Selector, ShardSelector},
+    objects::{decoding::FieldValidation, label_selector::LabelSelector, validation::FieldError},
+    store::{FieldSelector, Key, Selector},
 };
 
 /// The supported parameters. Others are ignored, as in the API server.
@@ -19,7 +19,6 @@ pub(super) struct Query {
     pub(super) sends_initial_events: bool,
     pub(super) label_selector: String,
     pub(super) field_selector: String,
-    shard_selector: String,
     pub(super) resource_version: String,
     pub(super) resource_version_match: String,
     pub(super) limit: Option<usize>,
@@ -51,7 +50,6 @@ impl Query {
                 "includeObject" => query.include_object = value.into_owned(),
                 "labelSelector" => query.label_selector = value.into_owned(),
                 "fieldSelector" => query.field_selector = value.into_owned(),
-                "shardSelector" => query.shard_selector = value.into_owned(),
                 "resourceVersion" => query.resource_version = value.into_owned(),
                 "resourceVersionMatch" => query.resource_version_match = value.into_owned(),
                 "limit" => query.limit = value.parse().ok().filter(|limit| *limit > 0),
@@ -100,20 +98,14 @@ impl Query {
         Ok(Duration::try_from(timeout).ok().filter(|timeout| !timeout.is_zero()))
     }
 
-    /// Returns the selector. Without `serves_shards`, `shardSelector` is ignored like any unknown parameter.
-    pub(super) fn selector(&self, resource: Resource, serves_shards: bool) -> Result<Selector, Failure> {
+    /// Returns the selector.
+    pub(super) fn selector(&self, resource: Resource) -> Result<Selector, Failure> {
         let labels = LabelSelector::parse(&self.label_selector);
         let fields = FieldSelector::parse(resource, &self.field_selector);
         Ok(Selector {
             labels: labels.map_err(|error| Failure::bad_request(error.to_string()))?,
             fields: fields.map_err(|error| Failure::bad_request(error.to_string()))?,
-            shards: self.shards().filter(|_| serves_shards).transpose()?,
         })
-    }
-
-    fn shards(&self) -> Option<Result<ShardSelector, Failure>> {
-        let text = Some(&self.shard_selector).filter(|text| !text.is_empty())?;
-        Some(ShardSelector::parse(text).map_err(|error| Failure::unexpected(error.to_string())))
     }
 
     /// Returns the requested version. `None` means the latest, 0 means any.

@@ -7,11 +7,10 @@ use serde_json::{Value, json};
 
 use super::{ApiBody, form::Form};
 use crate::{
+    Resource,
     failure::{Failure, NO_PODS},
     json::to_json,
-    objects::table,
-    resource::Resource,
-    times,
+    objects::{table, times},
 };
 
 /// The result of a request, before it is converted to an HTTP response.
@@ -33,8 +32,6 @@ pub(super) struct List {
     pub(super) version: u64,
     pub(super) continue_token: String,
     pub(super) n_remaining: Option<usize>,
-    /// The selected shards.
-    pub(super) shards: Option<String>,
     pub(super) items: Vec<Bytes>,
 }
 
@@ -91,7 +88,7 @@ impl List {
                     self.resource.kind(),
                     self.resource.api_version()
                 );
-                joined(&head, &self.whole_metadata(), &self.items)
+                joined(&head, &self.metadata(), &self.items)
             }
             Form::Partial => {
                 let head = r#"{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1""#;
@@ -113,15 +110,6 @@ impl List {
                 to_json(&table)
             }
         }
-    }
-
-    /// Returns the metadata of a list of whole objects. Tables and partial metadata do not contain `shardInfo`.
-    fn whole_metadata(&self) -> Value {
-        let mut metadata = self.metadata();
-        if let Some(shards) = &self.shards {
-            metadata["shardInfo"]["selector"] = shards.as_str().into();
-        }
-        metadata
     }
 
     fn metadata(&self) -> Value {

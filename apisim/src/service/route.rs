@@ -4,9 +4,9 @@ use http::Method;
 use percent_encoding::percent_decode_str;
 
 use crate::{
+    Resource,
     failure::Failure,
     registry::{Part, Target},
-    resource::Resource,
     verb::Verb,
 };
 

@@ -18,13 +18,13 @@ use super::{
     reply::Reply,
 };
 use crate::{
+    Resource,
     api::Api,
     clock::instant,
     failure::Failure,
     faults::RequestAttributes,
     json::to_json,
     objects::table::IncludeObject,
-    resource::Resource,
     store::{Change, ChangeKind, Selector, Stored, Table},
     verb::Verb,
 };
@@ -96,7 +96,7 @@ impl ApiService {
             resource: target.resource,
             namespace: target.namespace.map(ToOwned::to_owned),
             prefix: Table::prefix(target.namespace),
-            selector: self.selector(request, target.resource)?,
+            selector: request.query.selector(target.resource)?,
             form: request.form,
             columns_sent: false,
             changed,

@@ -9,6 +9,7 @@ use super::{
     reply::{List, Reply},
 };
 use crate::{
+    Resource,
     content::{self, BodyForm, Patch},
     failure::Failure,
     objects::{
@@ -18,7 +19,6 @@ use crate::{
         validation::FieldError,
     },
     registry::{DeleteOptions, Moment, Outcome, Part, Propagation, Target, Written},
-    resource::Resource,
     store::{Key, Table},
     verb::Verb,
 };
@@ -83,7 +83,7 @@ impl ApiService {
 
     fn delete_collection(&self, request: &ParsedRequest, target: Target<'_>, body: &[u8]) -> Result<Reply, Failure> {
         let options = delete_options(request, body)?;
-        let selector = self.selector(request, target.resource)?;
+        let selector = request.query.selector(target.resource)?;
         let moment = self.api.shared.moment(request.front_end);
         let mut state = self.api.shared.state();
         let store = &state.registry.store;
@@ -103,7 +103,6 @@ impl ApiService {
             version,
             continue_token: String::new(),
             n_remaining: None,
-            shards: selector.shards.as_ref().map(ToString::to_string),
             items: chosen.iter().map(|object| object.json()).collect(),
         }))
     }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use super::{Key, text::Text};
-use crate::resource::Resource;
+use crate::Resource;
 
 /// A uid. A text that is not a UUID never equals a uid that the server assigned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::server::{Response, Server, cron_job, job, text, uid, version};
 
 /// The request body of `kubectl create job j2 --from=cronjob/hello2`, in hexadecimal digits.
-const CREATE_JOB: &str = include_str!("../../src/objects/protobuf/create_job.hex");
+const CREATE_JOB: &str = include_str!("../../../apiobjects/src/protobuf/create_job.hex");
 
 impl Server {
     async fn patch(&self, form: &str, path: &str, body: &Value) -> Response {

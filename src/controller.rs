@@ -21,17 +21,12 @@ pub mod election;
 pub mod event_task;
 mod fair_queue;
 mod in_flight;
-pub mod label_task;
 mod lane;
-mod latest_proof;
-pub mod list_task;
-pub mod overlap_task;
 pub mod pacing;
 pub mod permission_task;
 pub mod permissions;
 mod recorded_client;
 mod recorded_send;
-mod sessions;
 pub mod settings;
 pub mod shard_task;
 mod sharing;
@@ -41,9 +36,11 @@ mod tasks;
 #[cfg(test)]
 mod tests;
 mod tokens;
+pub mod version_task;
 pub mod watch_task;
 mod watches;
 
+pub use self::connections::Connections;
 use self::{
     clock::Clock,
     dispatcher::{DispatchQueue, Dispatcher, DispatcherChannels},
@@ -51,19 +48,15 @@ use self::{
     recorded_client::recorded_client,
     settings::{CronJobMetrics, RunSettings},
     shard_task::{ShardChannels, ShardTask},
-    shutdown::{Phase, PhaseSender},
+    shutdown::{Phase, PhaseSender, phases},
     status_batcher::{StatusBatcher, StatusChannels, StatusQueue},
-    tasks::Task,
+    tasks::{Task, supervise},
+    watches::ScopeRelists,
 };
-pub use self::{connections::Connections, sessions::Controller};
 use crate::{
-    coordination::{JobsLabelled, Leadership},
-    kube_api::{
-        http::ConnectError,
-        ordered_watch::OrderedSender,
-        watch::{cron_job_cache::CACHE_BYTES_MAX, delivered_versions::DeliveredVersions},
-    },
-    shard::{BootInstant, HeldShards, Input, Scope, ShardSet, held_shards::WHOLE},
+    coordination::Leadership,
+    kube_api::{http::ConnectError, ordered_watch::OrderedSender},
+    shard::{HeldShards, ManagedNamespaces, TermedAnswer},
     telemetry::{admin::Admin, metrics::Metrics},
 };
 
@@ -106,6 +99,15 @@ pub enum RuntimeError {
         /// The panic.
         source: JoinError,
     },
+    /// The history of the API server went back, so the versions known to this process belong to another history. Leases,
+    /// Jobs and statuses may be older than their cached copies, and the same version may stand for different content.
+    /// Nothing is repaired piece by piece: a restart begins with empty state. Requests in flight are harmless: the name
+    /// of the Job or the version of the status rejects a stale one.
+    #[error(
+        "the API server returned to an older history, as after a restore of etcd: a restart of this process lists \
+         everything again"
+    )]
+    HistoryWentBack,
     /// A second signal arrived during the shutdown.
     #[error("{signal} while going down: ended at once")]
     Interrupted {
@@ -114,7 +116,7 @@ pub enum RuntimeError {
     },
 }
 
-/// A task that runs beside the controller's tasks and outlasts them. If it ends earlier, the run ends with an error.
+/// A task that runs beside the controller's tasks and ends after them. If it ends earlier, the run ends with an error.
 pub struct Companion {
     /// Name of the task, for errors.
     pub name: &'static str,
@@ -133,7 +135,52 @@ pub async fn bind(address: SocketAddr) -> Result<TcpListener, RuntimeError> {
         .map_err(|source| RuntimeError::Listen { address, source })
 }
 
-/// State that the tasks of one session share.
+/// A controller that has not started.
+pub struct Controller {
+    /// Configuration of the run.
+    pub settings: RunSettings,
+    /// Clock of the process.
+    pub clock: Clock,
+    /// Connections to the API server.
+    pub connections: Connections,
+    /// Metrics of the process.
+    pub metrics: Metrics,
+}
+
+impl Controller {
+    /// Runs until `next_signal` returns a signal name or a task fails. A second signal ends the run at once. Serves the
+    /// endpoints if a listener is given.
+    ///
+    /// # Errors
+    ///
+    /// [`RuntimeError`] if a task ends or fails before its phase, if the history of the API server goes back, or if a
+    /// second signal interrupts the shutdown.
+    pub async fn run(
+        self,
+        endpoints: Option<TcpListener>,
+        companions: Vec<Companion>,
+        next_signal: impl AsyncFnMut() -> &'static str,
+    ) -> Result<(), RuntimeError> {
+        if let Some(Ok(address)) = endpoints.as_ref().map(TcpListener::local_addr) {
+            tracing::info!(%address, "serves /healthz, /readyz and /metrics");
+        }
+        let installation = self.settings.membership.full_name();
+        self.metrics.other_controllers.begin(self.clock.now(), installation);
+        let session = Session::new(self, phases());
+        // Companions start first because the API server may be one of them.
+        let mut tasks = session.spawn_companions(companions);
+        tasks.extend(endpoints.map(|listener| session.spawn_admin(listener)));
+        tasks.extend(session.spawn_tasks());
+        let mut went_back = session.went_back.subscribe();
+        let ended = supervise(tasks, &session.phases, &mut went_back, next_signal).await;
+        if let Err(RuntimeError::TaskFailed { .. }) = &ended {
+            Box::pin(session.abandon_membership()).await;
+        }
+        ended
+    }
+}
+
+/// State that the tasks of a run share.
 struct Session {
     settings: RunSettings,
     clock: Clock,
@@ -141,22 +188,17 @@ struct Session {
     metrics: Metrics,
     phases: PhaseSender,
     leadership: watch::Sender<Leadership>,
-    /// The shards that this replica holds, where CronJobs are shared with other replicas.
-    held_shards: OrderedSender<ShardSet>,
-    /// The versions that the watches of each scope have delivered, where CronJobs are shared. The scopes divide the
-    /// memory of the CronJob cache.
-    delivered: Vec<DeliveredVersions>,
+    /// The orders to the watches of each scope to list again.
+    relists: Vec<ScopeRelists>,
     burst: OrderedSender<bool>,
-    /// The proofs of this replica that every Job of a CronJob has its label.
-    proofs: OrderedSender<Option<JobsLabelled>>,
-    /// The latest such proof of any replica.
-    latest_proof: OrderedSender<Option<JobsLabelled>>,
-    /// The instant of the next eviction of a member, unless its Lease is renewed.
-    next_eviction: OrderedSender<Option<BootInstant>>,
     /// The number of fences of this replica. A fence ends the requests of the watches.
     n_fences: OrderedSender<u64>,
-    /// Whether the API server returned to an older history, as after a restore of etcd. That ends this session.
+    /// Whether the API server returned to an older history, as after a restore of etcd. That ends the run.
     went_back: OrderedSender<bool>,
+    /// The managed namespaces, which the shard task sets and every write reads.
+    namespaces: ManagedNamespaces,
+    /// Whether the managed namespaces are known, so that CronJobs can be listed.
+    are_namespaces_known: OrderedSender<bool>,
 }
 
 impl Session {
@@ -167,25 +209,19 @@ impl Session {
             connections,
             metrics,
         } = controller;
-        let leadership = match &settings.membership {
-            Some(membership) if membership.is_alone => Leadership::of_one_until(WHOLE, clock.boot()),
-            Some(membership) => Leadership::of_none_until(clock.boot(), 0, membership.timing),
-            None => Leadership::of_one(WHOLE),
-        };
+        let leadership = Leadership::of_none_until(clock.boot(), 0, settings.membership.timing);
         let recorded = |client| recorded_client(client, clock.clone(), metrics.dispatch.api.clone());
         let connections = Connections {
             watches: recorded(connections.watches),
             leases: recorded(connections.leases),
             ..connections
         };
-        metrics.election.led.set(i64::from(leadership.until().is_none()));
-        let delivered = settings.sharing().map_or_else(Vec::new, |membership| {
-            let bytes_max = CACHE_BYTES_MAX / settings.scopes.len().max(1);
-            let begin = |scope: &Scope| DeliveredVersions::new(scope.clone(), membership.shard_count, bytes_max);
-            settings.scopes.iter().map(begin).collect()
-        });
+        let namespaces = settings.namespaces();
+        metrics.other_controllers.observe_only(namespaces.clone());
         Session {
-            delivered,
+            are_namespaces_known: OrderedSender::new(namespaces.are_known()),
+            namespaces,
+            relists: settings.scopes.iter().cloned().map(ScopeRelists::new).collect(),
             settings,
             clock,
             connections,
@@ -193,23 +229,19 @@ impl Session {
             phases,
             went_back: OrderedSender::new(false),
             leadership: watch::Sender::new(leadership),
-            held_shards: OrderedSender::new(ShardSet::EMPTY),
             burst: OrderedSender::new(false),
-            proofs: OrderedSender::new(None),
-            latest_proof: OrderedSender::new(None),
-            next_eviction: OrderedSender::new(None),
             n_fences: OrderedSender::new(0),
         }
     }
 
-    /// Starts the tasks of one session, which hold state of the cluster.
-    fn spawn_session(&self) -> Vec<Task> {
+    /// Starts the tasks that hold state of the cluster.
+    fn spawn_tasks(&self) -> Vec<Task> {
         let (inputs_in, inputs) = mpsc::channel(INPUTS_MAX);
         let (answers_in, answers) = mpsc::channel(ANSWERS_MAX);
         let dispatch = DispatchQueue::new(self.metrics.dispatch.clone());
         let statuses = StatusQueue::new(self.metrics.status.clone(), self.settings.status_flush_interval);
         let (events, event_task) = self.spawn_events();
-        let (lifecycle, sharing_tasks) = self.spawn_sharing().unzip();
+        let (lifecycle, sharing_tasks) = self.spawn_sharing();
         let mut tasks = vec![
             self.spawn_clock(),
             self.spawn_permissions(),
@@ -226,12 +258,13 @@ impl Session {
                 snapshot: self.metrics.shard.clone(),
                 leadership: self.leadership.subscribe(),
                 lifecycle,
+                namespace_selector: self.settings.namespace_selector.clone(),
+                are_namespaces_known: self.are_namespaces_known.clone(),
             }),
         ];
-        tasks.extend(sharing_tasks.into_iter().flatten());
-        tasks.extend(self.spawn_announcement());
-        tasks.extend(self.spawn_overlaps());
+        tasks.extend(sharing_tasks);
         tasks.extend(self.spawn_credentials());
+        tasks.extend(self.spawn_namespace_watch(&inputs_in, &events));
         tasks.extend(self.spawn_watches(&inputs_in, &events));
         tasks
     }
@@ -250,13 +283,14 @@ impl Session {
         self.start("admin", Phase::End, admin.serve(listener))
     }
 
-    fn spawn_dispatcher(&self, queue: Arc<DispatchQueue>, answers: mpsc::Sender<Input>) -> Task {
+    fn spawn_dispatcher(&self, queue: Arc<DispatchQueue>, answers: mpsc::Sender<TermedAnswer>) -> Task {
         let channels = DispatcherChannels {
             queue,
             answers,
             leadership: self.leadership.subscribe(),
             phase: self.phases.subscribe(),
             burst: self.burst.clone(),
+            namespaces: self.namespaces.clone(),
         };
         let dispatcher = Dispatcher::new(
             self.reading_api(),
@@ -267,13 +301,14 @@ impl Session {
         self.start("dispatcher", Phase::StopIntake, dispatcher.run())
     }
 
-    fn spawn_status_batcher(&self, queue: Arc<StatusQueue>, answers: mpsc::Sender<Input>) -> Task {
+    fn spawn_status_batcher(&self, queue: Arc<StatusQueue>, answers: mpsc::Sender<TermedAnswer>) -> Task {
         let channels = StatusChannels {
             queue,
             answers,
             leadership: self.leadership.subscribe(),
             phase: self.phases.subscribe(),
             burst: self.burst.subscribe(),
+            namespaces: self.namespaces.clone(),
         };
         let batcher = StatusBatcher::new(self.reading_api(), self.clock.clone(), channels);
         self.start("status batcher", Phase::FlushStatuses, batcher.run())
@@ -285,6 +320,7 @@ impl Session {
             burst: self.burst.subscribe(),
             leadership: self.leadership.subscribe(),
             budget: self.settings.events,
+            namespaces: self.namespaces.clone(),
         };
         let (queue, task) = EventTask::new(
             self.connections.events.clone(),
@@ -299,13 +335,12 @@ impl Session {
         let now = self.clock.now();
         let scopes = self.settings.scopes.clone();
         let clock_skew_max = self.clock.skew_max();
-        let mut shards = match self.settings.sharing() {
-            None => HeldShards::whole(scopes, clock_skew_max, now),
-            Some(membership) => HeldShards::new(Some(membership.shard_count), scopes, clock_skew_max),
-        };
+        let count = self.settings.membership.shard_count;
+        let mut shards = HeldShards::new(count, scopes, clock_skew_max, now);
         let template_bytes_max = u64::from(self.settings.template_memory_mib) << 20;
         shards.template_memory().set_bytes_max(template_bytes_max);
         shards.survey_cron_jobs(self.settings.cron_job_metrics == CronJobMetrics::Trouble);
+        shards.manage_only(self.namespaces.clone());
         let task = ShardTask::new(shards, self.clock.clone(), now, channels);
         self.start("shard", Phase::EndShards, task.run())
     }

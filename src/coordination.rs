@@ -26,7 +26,6 @@ mod effect;
 mod election;
 mod identity;
 mod input;
-mod jobs_labelled;
 mod leadership;
 mod placement;
 mod protocol;
@@ -37,13 +36,14 @@ mod write;
 
 pub use effect::{Adoption, ElectionEffect, RequestId, StopReason};
 pub use election::{CLOSE_MAX, Election, ElectionConfig, NoShardsReason, Overview};
-pub use identity::{Incarnation, InstallationName, LEASE_LABEL, LeaseKey, LeaseNames, MemberIdentity, is_dns_label};
+pub use identity::{
+    ACTS_LABEL, Incarnation, InstallationName, LEASE_LABEL, LeaseKey, LeaseNames, MemberIdentity, is_dns_label,
+};
 pub use input::{ElectionInput, LeaseAnswer};
-pub use jobs_labelled::JobsLabelled;
 pub use leadership::{Leadership, RenewalAnswer, Stamp, WriteLimits};
 pub use placement::{Placement, PlacementInputs};
 pub use protocol::{Installation, MemberSettings, PROTOCOL_VERSION};
-pub use record::{Acceptance, HandoverPlan, Holder, LeaseList, LeaseRecord, MemberLease, ShardLease, annotation};
+pub use record::{Acceptance, Holder, LeaseList, LeaseRecord, MemberLease, ShardLease, annotation};
 pub use ring::MemberRing;
 pub use timing::Timing;
 pub use write::LeaseWrite;

@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use cronwheel::{
     cli::{args::Cli, commands::execute},
     kube_api::objects::classify::error_text,
@@ -15,7 +14,7 @@ use cronwheel::{
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
-    match execute(Cli::parse()) {
+    match execute(Cli::of_process()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("cronwheel: {}", escaped(&error_text(&error)));

@@ -2,6 +2,7 @@
 //!
 //! Uses the standard library and jiff's zone data. Reads no clock: `now` is an argument everywhere.
 
+pub mod change_day;
 pub mod cron;
 pub mod describe;
 pub mod due;

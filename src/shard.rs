@@ -1,10 +1,11 @@
-//! Layer 2, pure: the CronJobs and Jobs of one shard as data, their transitions, and the set of shards of a replica.
+//! Layer 2, pure: the CronJobs and Jobs of one shard as data, their transitions, and all shards of an installation.
 //!
-//! Facts enter as [`Input`] and decisions leave as [`Effect`]. The election adds commands and receives reports
-//! ([`command`]). This layer uses no clock, no network and no log.
-//! [`bucket`] maps a CronJob to its shard, [`state`] implements one shard, and [`held_shards`] the shards of a replica:
-//! it loads, leads, seals and releases them.
+//! Facts enter as [`Input`], and decisions leave as [`Effect`] and are answered by [`OrderAnswer`]. The election adds
+//! commands and receives reports ([`command`]). This layer uses no clock, no network and no log.
+//! [`bucket`] maps a CronJob to its shard, [`state`] implements one shard, and [`held_shards`] all of them:
+//! it leads, seals and releases them.
 
+mod answer;
 pub mod back_off;
 pub mod boot_instant;
 pub mod bucket;
@@ -16,10 +17,11 @@ pub mod held_shards;
 pub mod ids;
 mod index;
 pub mod input;
-pub mod labels;
+pub mod namespaces;
 pub mod naming;
 pub mod outcome;
 pub mod outcome_counts;
+pub mod panics;
 pub mod phase;
 pub mod record;
 mod refused_creates;
@@ -31,23 +33,24 @@ pub mod template_memory;
 pub mod term;
 pub mod trouble;
 
+pub use answer::OrderAnswer;
 pub use boot_instant::{BootInstant, Clocks};
-pub use bucket::{Bucket, HashRange, ShardCount, ShardCountError};
+pub use bucket::{Bucket, ShardCount};
 pub use command::{Entry, SealOrder, ShardCommand, ShardReport};
 pub use effect::{CronJobEvent, Effect, EventReason, JobCreate, JobDelete, JobLookUp, StatusWrite, Withdrawal};
 pub use hash::{HASH_SCHEME, fnv1a_64};
-pub use held_shards::{HeldShards, LedFigures, ListRequest, TermedEffect};
+pub use held_shards::{HeldShards, LedFigures, TermedAnswer, TermedEffect, VersionRequest, WATCH_WAIT_MAX};
 pub use ids::{CronJobIdentity, ResourceVersion, Uid};
 pub use input::{Input, Scope, WatchedResource};
-pub use labels::{SHARD_LABEL_PREFIX, ShardLabels};
+pub use namespaces::{ManagedNamespaces, NamespaceUpdate};
 pub use outcome::{CreateOutcome, DeleteOutcome, LookUpOutcome, ReadOutcome, RefusalReason, StatusOutcome};
 pub use outcome_counts::{InstantOutcome, OutcomeCounts};
+pub use panics::ContainedPanic;
 pub use phase::ShardPhase;
 pub use record::{
-    ActiveJob, ConcurrencyPolicy, CronJobRecord, CronJobSchedule, CronJobStatus, Finish, JobRecord, JobTemplate,
-    KeptText,
+    ActiveJob, ConcurrencyPolicy, CronJobRecord, CronJobSchedule, CronJobStatus, Finish, JobCreator, JobRecord,
+    JobTemplate, KeptText,
 };
-pub use refused_creates::RefusedFigures;
 pub use resource_versions::ResourceVersions;
 pub use shard_set::ShardSet;
 pub use state::{ShardConfig, ShardState, Sizes};

@@ -6,3 +6,4 @@
 pub mod admin;
 pub mod logging;
 pub mod metrics;
+pub mod panic_log;

@@ -4,10 +4,7 @@
 //! measured by the boot clock. A sleeper never returns before its instant, even if the wall clock is stepped meanwhile.
 
 use std::{
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -24,10 +21,7 @@ use tokio::{
 };
 
 use crate::{
-    kube_api::{
-        http::{ApiConnection, ServerDate},
-        ordered_watch::{OrderedReceiver, OrderedSender},
-    },
+    kube_api::ordered_watch::{OrderedReceiver, OrderedSender},
     shard::BootInstant,
 };
 
@@ -36,7 +30,7 @@ pub mod guard;
 mod simulated;
 
 use guard::ClockGuard;
-pub use guard::ClockVerdict;
+pub use guard::{ClockVerdict, ProbeAnswer};
 #[cfg(feature = "simulation")]
 pub use simulated::SimulatedWall;
 
@@ -55,7 +49,6 @@ struct Shared {
     offset: SignedDuration,
     guard: Mutex<ClockGuard>,
     verdict: OrderedSender<ClockVerdict>,
-    n_retired_connections: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -90,8 +83,8 @@ impl Clock {
         Clock::over(Source::System, offset, skew_max)
     }
 
-    /// Returns the wall clock's own reading, without guard and offset.
-    #[cfg(any(test, feature = "dev"))]
+    /// Returns the wall clock's own reading, without guard and offset, for views that start nothing: the guard holds a step
+    /// of the clock back until the API server confirms it, which a view does not ask.
     pub(crate) fn wall(&self) -> Timestamp {
         self.shared.source.read().0
     }
@@ -106,7 +99,6 @@ impl Clock {
                 offset,
                 guard: Mutex::new(guard),
                 verdict,
-                n_retired_connections: AtomicU64::new(0),
             }),
         }
     }
@@ -133,29 +125,18 @@ impl Clock {
         self.shared.offset
     }
 
-    /// Records an answer of the API server that arrived just now: the instant when its request was sent, and its
-    /// `Date`. May retire the connection of the answer.
-    pub fn observe_answer(&self, sent: BootInstant, date: Option<impl Into<ServerDate>>) {
-        let date: Option<ServerDate> = date.map(Into::into);
+    /// Records the answers to a round of probes.
+    pub fn observe(&self, round: &[ProbeAnswer]) {
         let (wall, boot) = self.shared.source.read();
         let mut guard = self.guard();
         guard.read(wall, boot);
-        let connection = date.as_ref().and_then(|date| date.connection.as_ref());
-        let dated = date.as_ref().map(|date| (connection.map(ApiConnection::id), date.at));
-        guard.observe(sent, boot, dated);
-        if let Some(connection) = connection
-            && guard.retire(connection.id(), boot)
-        {
-            connection.retire();
-            self.shared.n_retired_connections.fetch_add(1, Ordering::Relaxed);
-        }
-        // The guard is still locked, so of two concurrent answers the later one's verdict remains.
+        guard.observe(round);
         self.shared.verdict.set(guard.verdict());
     }
 
-    /// Returns how many connections were retired because their server's clock contradicts this machine's.
-    pub fn n_retired_connections(&self) -> u64 {
-        self.shared.n_retired_connections.load(Ordering::Relaxed)
+    /// Returns whether the clock of the server that answered is too far from this one.
+    pub fn contradicts(&self, answer: &ProbeAnswer) -> bool {
+        self.guard().contradicts(answer)
     }
 
     /// Returns the result of the comparison of the clocks.
@@ -185,7 +166,7 @@ impl Clock {
 
     /// Returns whether the clocks need answers of the API server soon.
     pub fn is_in_doubt(&self) -> bool {
-        !self.is_fine() || self.is_holding_step()
+        self.guard().is_in_doubt()
     }
 
     /// Creates a sleeper for instants of this clock.

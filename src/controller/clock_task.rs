@@ -1,24 +1,29 @@
 //! Provides the clock guard with answers of the API server, and reports its verdict.
 //!
 //! This task probes every connection at a fixed interval, so that each connection is open when a slot is due, even after
-//! hours. While the clocks are in doubt it probes often.
+//! hours. While the clocks are in doubt it probes often. It replaces connections to servers whose clock contradicts this
+//! machine's, since the new connection may reach another server.
 
 use std::time::Duration;
 
-use futures::future::{BoxFuture, OptionFuture, join_all};
+use futures::{
+    StreamExt as _,
+    future::{BoxFuture, OptionFuture},
+    stream::FuturesUnordered,
+};
 
 use super::{
     Session,
-    clock::{Clock, ClockVerdict},
+    clock::{Clock, ClockVerdict, ProbeAnswer},
     recorded_send::send_recorded,
     shutdown::Phase,
     tasks::Task,
 };
 use crate::{
     controller::connections::N_WRITE_CONNECTIONS,
-    kube_api::ApiClient,
+    kube_api::{ApiClient, http::ApiConnection},
     shard::BootInstant,
-    telemetry::metrics::{ApiCall, ClockMetrics},
+    telemetry::metrics::{ApiCall, ApiMetrics, ClockMetrics},
 };
 
 /// Interval of probes: a drift of a second per minute is noticed in time. It is well below the minutes after which
@@ -32,22 +37,33 @@ const INTERVAL_IN_DOUBT: Duration = Duration::from_millis(270);
 /// Timeout of a probe. On a dead connection a probe would otherwise hang for as long as a request may take.
 const PROBE_PATIENCE: Duration = Duration::from_secs(5);
 
+/// Minimum interval between two replacements of connections. Six TLS handshakes a minute are little for an API server.
+const REPLACEMENT_INTERVAL: Duration = Duration::from_secs(10);
+
 /// Minimum interval between two warnings about replaced connections.
 const WARNING_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Maximum interval between two reads of the clock, since a step of it makes a probe due at once.
 const CLOCK_READ_INTERVAL_MAX: Duration = Duration::from_secs(1);
 
+/// Time to wait for each other answer of a round after the first one. A connection that is about to break would otherwise
+/// delay the verdict.
+const OTHERS_PATIENCE: Duration = Duration::from_secs(1);
+
+/// A round of probes that is in flight, with its answers and their connections.
+type Probes = BoxFuture<'static, Vec<(ProbeAnswer, Option<ApiConnection>)>>;
+
 /// The task that probes the API server for the clock guard.
 pub struct ClockTask {
     api: ApiClient,
-    n_connections: usize,
     clock: Clock,
     metrics: ClockMetrics,
     /// The instant of the last probes.
     probed_at: Option<BootInstant>,
     logged_verdict: ClockVerdict,
     was_holding: bool,
+    /// The last replacement of a connection.
+    replaced_at: Option<BootInstant>,
     /// The number of replaced connections that are not logged yet.
     n_unreported: u64,
     /// The last warning about replaced connections.
@@ -57,22 +73,22 @@ pub struct ClockTask {
 impl Session {
     pub(super) fn spawn_clock(&self) -> Task {
         let (api, metrics) = (self.connections.writes.clone(), self.metrics.clock.clone());
-        let task = ClockTask::new(api, N_WRITE_CONNECTIONS, self.clock.clone(), metrics);
+        let task = ClockTask::new(api, self.clock.clone(), metrics);
         self.start_until("clock", Phase::End, task.run())
     }
 }
 
 impl ClockTask {
-    /// Creates a task for this clock that probes over `n_connections` connections.
-    pub fn new(api: ApiClient, n_connections: usize, clock: Clock, metrics: ClockMetrics) -> ClockTask {
+    /// Creates a task for this clock that probes over the connections for writes.
+    pub fn new(api: ApiClient, clock: Clock, metrics: ClockMetrics) -> ClockTask {
         ClockTask {
             api,
-            n_connections,
             clock,
             metrics,
             probed_at: None,
             logged_verdict: ClockVerdict::Unknown,
             was_holding: false,
+            replaced_at: None,
             n_unreported: 0,
             reported_at: None,
         }
@@ -81,8 +97,7 @@ impl ClockTask {
     /// Probes and reports; never returns.
     pub async fn run(mut self) {
         let mut verdict = self.clock.watch_verdict();
-        // The first answers may change the verdict before the other connections answer.
-        let mut probes: Option<BoxFuture<'static, ()>> = None;
+        let mut probes: Option<Probes> = None;
         loop {
             // Reading the clock detects a step.
             self.clock.now();
@@ -94,7 +109,10 @@ impl ClockTask {
             tokio::select! {
                 biased;
                 () = verdict.changed() => {}
-                Some(()) = OptionFuture::from(probes.as_mut()) => probes = None,
+                Some(round) = OptionFuture::from(probes.as_mut()) => {
+                    probes = None;
+                    self.take_round(round);
+                }
                 () = tokio::time::sleep(pause) => {
                     if probes.is_none() && self.until_probe().is_zero() {
                         probes = Some(self.probe_all());
@@ -115,16 +133,40 @@ impl ClockTask {
     }
 
     /// Probes every connection.
-    fn probe_all(&mut self) -> BoxFuture<'static, ()> {
+    fn probe_all(&mut self) -> Probes {
         self.probed_at = Some(self.clock.boot());
         let (api, clock, metrics) = (self.api.clone(), self.clock.clone(), self.metrics.api.clone());
-        let n_connections = self.n_connections;
         Box::pin(async move {
-            // Concurrent probes take the least busy connection each, so they spread over all.
-            let probe = |_| send_recorded(&clock, &metrics, ApiCall::Probe, api.probe());
-            // Probes without an answer in time are given up: the next ones follow.
-            let _ = tokio::time::timeout(PROBE_PATIENCE, join_all((0..n_connections).map(probe))).await;
+            // Concurrent probes take the least busy connection each, so they spread over all. A probe without an answer in
+            // time is given up: the next ones follow.
+            let mut probes: FuturesUnordered<_> = (0..N_WRITE_CONNECTIONS)
+                .map(|_| probe(&api, &clock, &metrics))
+                .collect();
+            let (mut round, mut patience) = (Vec::new(), PROBE_PATIENCE);
+            while let Ok(Some(answer)) = tokio::time::timeout(patience, probes.next()).await {
+                round.extend(answer);
+                if !round.is_empty() {
+                    patience = OTHERS_PATIENCE;
+                }
+            }
+            round
         })
+    }
+
+    /// Passes a round to the clock. Replaces one of the connections to servers whose clock contradicts this machine's,
+    /// unless another was replaced recently.
+    fn take_round(&mut self, round: Vec<(ProbeAnswer, Option<ApiConnection>)>) {
+        let answers: Vec<ProbeAnswer> = round.iter().map(|(answer, _)| *answer).collect();
+        self.clock.observe(&answers);
+        let now = self.clock.boot();
+        let is_due = self.replaced_at.is_none_or(|at| now.since(at) >= REPLACEMENT_INTERVAL);
+        let mut contradicting = round.into_iter().filter(|(answer, _)| self.clock.contradicts(answer));
+        if is_due && let Some(connection) = contradicting.find_map(|(_, connection)| connection) {
+            connection.retire();
+            self.replaced_at = Some(now);
+            self.metrics.retired_connections.inc();
+            self.n_unreported += 1;
+        }
     }
 
     fn report_verdict(&mut self) {
@@ -152,17 +194,12 @@ impl ClockTask {
             );
         }
         self.was_holding = is_holding;
-        self.report_retired();
+        self.report_replaced();
     }
 
-    /// Counts replaced connections, and logs them at most once a minute: while the clock of an API server is wrong, its
-    /// connections are replaced again and again.
-    fn report_retired(&mut self) {
-        let counter = &self.metrics.retired_connections;
-        // Clock and counter belong to the process, which may have had other tasks before this one.
-        let n_new = self.clock.n_retired_connections().saturating_sub(counter.get());
-        counter.inc_by(n_new);
-        self.n_unreported += n_new;
+    /// Logs replaced connections at most once a minute: while the clock of an API server is wrong, its connections are
+    /// replaced again and again.
+    fn report_replaced(&mut self) {
         let now = self.clock.boot();
         let is_due = self.reported_at.is_none_or(|at| now.since(at) >= WARNING_INTERVAL);
         if self.n_unreported > 0 && is_due {
@@ -174,6 +211,20 @@ impl ClockTask {
             self.reported_at = Some(now);
         }
     }
+}
+
+/// Sends a probe. Returns `None` if it has no answer, which is not an answer without a `Date`.
+async fn probe(api: &ApiClient, clock: &Clock, metrics: &ApiMetrics) -> Option<(ProbeAnswer, Option<ApiConnection>)> {
+    let sent = clock.boot();
+    let (answered, _) = send_recorded(clock, metrics, ApiCall::Probe, api.probe()).await;
+    answered.code?;
+    let (date, connection) = answered.server_date.map(|date| (date.at, date.connection)).unzip();
+    let answer = ProbeAnswer {
+        sent,
+        received: clock.boot(),
+        date,
+    };
+    Some((answer, connection.flatten()))
 }
 
 #[cfg(test)]
@@ -191,7 +242,6 @@ mod tests {
             captured_log::CapturedLog,
             fake_server::{self, Response},
         },
-        kube_api::http::{ApiConnection, ServerDate},
         telemetry::metrics::Metrics,
     };
 
@@ -228,53 +278,12 @@ mod tests {
             hangs: false,
         };
         let metrics = Metrics::register().clock;
-        tokio::spawn(ClockTask::new(api.client(), 1, clock.clone(), metrics).run());
+        tokio::spawn(ClockTask::new(api.client(), clock.clone(), metrics).run());
         let n_probes = || api.n_probes.load(Ordering::Relaxed);
         tokio::time::sleep(Duration::from_millis(500)).await;
-        assert_eq!((n_probes(), clock.verdict()), (2, ClockVerdict::Fine));
+        assert_eq!((n_probes(), clock.verdict()), (N_WRITE_CONNECTIONS, ClockVerdict::Fine));
         tokio::time::sleep(Duration::from_secs(100)).await;
-        assert!((10..=13).contains(&n_probes()), "{} probes", n_probes());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn probes_continue_when_the_first_answers_change_the_verdict() {
-        let clock = Clock::simulated("2026-11-01T12:00:00Z".parse::<Timestamp>().unwrap());
-        let n_answered = Arc::<AtomicUsize>::default();
-        let answered = Arc::clone(&n_answered);
-        let api = fake_server::client(&clock, 4, move |received| {
-            let answered = Arc::clone(&answered);
-            async move {
-                tokio::time::sleep(Duration::from_millis(1 + 20 * received.connection as u64)).await;
-                answered.fetch_add(1, Ordering::Relaxed);
-                Response::stored(1)
-            }
-        });
-        let metrics = Metrics::register().clock;
-        tokio::spawn(ClockTask::new(api, 4, clock.clone(), metrics).run());
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        assert_eq!(
-            (n_answered.load(Ordering::Relaxed), clock.verdict()),
-            (4, ClockVerdict::Fine)
-        );
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn every_connection_is_probed_despite_answers_over_others() {
-        let clock = Clock::simulated("2026-11-01T12:00:00Z".parse::<Timestamp>().unwrap());
-        let api = FakeApi {
-            clock: clock.clone(),
-            n_probes: Arc::default(),
-            hangs: false,
-        };
-        let metrics = Metrics::register().clock;
-        tokio::spawn(ClockTask::new(api.client(), 4, clock.clone(), metrics).run());
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        let before = api.n_probes.load(Ordering::Relaxed);
-        for _ in 0..100 {
-            clock.observe_answer(clock.boot(), Some(clock.now()));
-            tokio::time::sleep(Duration::from_secs(1)).await;
-        }
-        assert_eq!(api.n_probes.load(Ordering::Relaxed) - before, 40);
+        assert_eq!(n_probes(), 11 * N_WRITE_CONNECTIONS);
     }
 
     #[tokio::test(start_paused = true)]
@@ -286,7 +295,7 @@ mod tests {
             hangs: false,
         };
         let metrics = Metrics::register().clock;
-        tokio::spawn(ClockTask::new(api.client(), 1, clock.clone(), metrics).run());
+        tokio::spawn(ClockTask::new(api.client(), clock.clone(), metrics).run());
         tokio::time::sleep(Duration::from_millis(2_500)).await;
         let before = api.n_probes.load(Ordering::Relaxed);
         clock.step_wall(SignedDuration::from_secs(60));
@@ -308,33 +317,35 @@ mod tests {
             hangs: true,
         };
         let metrics = Metrics::register().clock;
-        tokio::spawn(ClockTask::new(api.client(), 1, clock, metrics).run());
+        tokio::spawn(ClockTask::new(api.client(), clock, metrics).run());
         tokio::time::sleep(Duration::from_secs(12)).await;
-        assert_eq!(api.n_probes.load(Ordering::Relaxed), 3);
+        assert_eq!(api.n_probes.load(Ordering::Relaxed), 3 * N_WRITE_CONNECTIONS);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_second_session_does_not_warn_of_connections_again() {
+    async fn at_most_one_connection_is_replaced_in_ten_seconds() {
         let log = CapturedLog::begin();
         let clock = Clock::simulated("2026-11-01T12:00:00Z".parse::<Timestamp>().unwrap());
-        let wrong = ServerDate {
-            at: clock.now() + SignedDuration::from_hours(1),
-            connection: Some(ApiConnection::new()),
-        };
-        for _ in 0..2 {
-            clock.observe_answer(clock.boot(), Some(wrong.clone()));
-        }
-        let api = FakeApi {
-            clock: clock.clone(),
-            n_probes: Arc::default(),
-            hangs: false,
-        };
+        let api = fake_server::client(&clock, 1, |_| async { Response::stored(1) });
         let metrics = Metrics::register().clock;
-        for _ in 0..2 {
-            let mut task = ClockTask::new(api.client(), 1, clock.clone(), metrics.clone());
-            task.report_retired();
+        let mut task = ClockTask::new(api, clock.clone(), metrics.clone());
+        let wrong: Vec<ApiConnection> = (0..3).map(|_| ApiConnection::new()).collect();
+        for n_replaced in [1, 1, 2] {
+            let answer = ProbeAnswer {
+                sent: clock.boot(),
+                received: clock.boot(),
+                date: Some(clock.now() + SignedDuration::from_hours(1)),
+            };
+            let remaining = wrong.iter().filter(|connection| !connection.is_retired());
+            task.take_round(remaining.map(|connection| (answer, Some(connection.clone()))).collect());
+            task.report_replaced();
+            assert_eq!(
+                wrong.iter().filter(|connection| connection.is_retired()).count(),
+                n_replaced
+            );
+            tokio::time::sleep(Duration::from_secs(5)).await;
         }
-        assert_eq!(metrics.retired_connections.get(), 1);
+        assert_eq!(metrics.retired_connections.get(), 2);
         assert_eq!(log.n_lines_with("the connections to that server are replaced"), 1);
     }
 }

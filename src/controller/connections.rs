@@ -1,9 +1,26 @@
 //! Connections of a run to the API server.
 
-use crate::kube_api::{ApiClient, ApiServer, WriteConnections, http::ConnectError, lease_client, watch_client};
+pub use super::in_flight::REQUESTS_IN_FLIGHT_MAX;
+use super::{in_flight::places_for_slow, status_batcher::STATUSES_IN_FLIGHT_MAX};
+use crate::kube_api::{
+    ApiClient, ApiServer, WriteConnections,
+    http::{ConnectError, MAX_IN_FLIGHT_PER_CONNECTION},
+    lease_client, watch_client,
+};
 
-/// Number of connections for writes. One connection carries a hundred requests at a time, and a burst needs more.
-pub const N_WRITE_CONNECTIONS: usize = 4;
+/// Number of connections for writes. They have a place for each request that may be in flight.
+pub const N_WRITE_CONNECTIONS: usize = 5;
+
+/// The requests that may be in flight on the connections for writes: about Jobs, of statuses, and one probe for
+/// each connection.
+const WRITES_IN_FLIGHT_MAX: usize =
+    (REQUESTS_IN_FLIGHT_MAX + STATUSES_IN_FLIGHT_MAX + places_for_slow(STATUSES_IN_FLIGHT_MAX)) as usize
+        + N_WRITE_CONNECTIONS;
+
+const _: () = assert!(
+    WRITES_IN_FLIGHT_MAX <= N_WRITE_CONNECTIONS * MAX_IN_FLIGHT_PER_CONNECTION,
+    "requests would wait for a place on a connection"
+);
 
 /// The connections to the API server, separate by purpose so that none delays the requests of another.
 #[derive(Clone)]

@@ -1,16 +1,15 @@
 //! Sends the Job requests that shards order. The next request is the first that exists and has a place in flight:
 //!
 //! 1. An overdue create that has expired. It is answered, and not sent.
-//! 2. A create or a delete of a shard in quarantine, if no other such request is in flight.
-//! 3. A create whose CronJob was read for it. Then a create whose CronJob must be read first.
-//! 4. At every eighth pop, a look-up or a background request, if one has waited for long.
-//! 5. A create that is due, or a delete that it waits for: by deadline, and fairly between namespaces.
-//! 6. An overdue create, at a limited rate.
-//! 7. A look-up, then a background request.
+//! 2. A create whose CronJob was read for it. Then a create whose CronJob must be read first.
+//! 3. At every eighth pop, a look-up or a background request, if one has waited for long.
+//! 4. A create that is due, or a delete that it waits for: by deadline, and fairly between namespaces.
+//! 5. An overdue create, at a limited rate.
+//! 6. A look-up, then a background request.
 //!
 //! One task drives all requests in flight. A request is sent only in the shard term in which it was ordered, only while
-//! the clock verdict is fine, and never at or after its `expires_at`. Every accepted request is answered at most once
-//! with an [`Input`]; only a request that is in flight at the end of the shutdown has no answer. "Too many requests" and
+//! its namespace is managed and the clock verdict is fine, and never at or after its `expires_at`. Every accepted request is answered at most once
+//! with a [`TermedAnswer`]; only a request that is in flight at the end of the shutdown has no answer. "Too many requests" and
 //! an unreachable server do not count as answers: the whole lane pauses, and the request returns to the queue. A create
 //! returns with its first deadline, behind creates with the same deadline. A create that may have reached the server is
 //! not repeated: the shard looks its Job up first.
@@ -29,7 +28,7 @@ use super::{
 use crate::{
     coordination::Leadership,
     kube_api::{Answer, ApiClient, ordered_watch::OrderedSender},
-    shard::{BootInstant, CreateOutcome, Input, ShardTerm, Withdrawal},
+    shard::{BootInstant, CreateOutcome, ManagedNamespaces, OrderAnswer, ShardTerm, TermedAnswer, Withdrawal},
     telemetry::metrics::{DispatchMetrics, gauge_value},
 };
 
@@ -68,10 +67,10 @@ impl DispatchQueue {
     /// # Errors
     ///
     /// If the queue is full, returns the answer to the request.
-    pub fn push(&self, queued: Queued, now: Timestamp) -> Result<(), Input> {
+    pub fn push(&self, queued: Queued, now: Timestamp) -> Result<(), Box<TermedAnswer>> {
         self.backlog().push(queued, now).map_err(|queued| {
             self.metrics.overflows.inc();
-            queued.request.abandoned()
+            Box::new(queued.answered(queued.request.abandoned()))
         })?;
         self.arrivals.notify_one();
         Ok(())
@@ -79,7 +78,7 @@ impl DispatchQueue {
 
     /// Withdraws a request of this term and returns the answer to it. A request that is sent is not affected, but it is
     /// not sent a second time.
-    pub fn withdraw(&self, shard_term: ShardTerm, withdrawal: &Withdrawal) -> Option<Input> {
+    pub fn withdraw(&self, shard_term: ShardTerm, withdrawal: &Withdrawal) -> Option<TermedAnswer> {
         let cron_job = &withdrawal.cron_job;
         let uid = withdrawal.job.as_ref().unwrap_or(&cron_job.uid);
         let withdrawn = self
@@ -87,7 +86,7 @@ impl DispatchQueue {
             .withdraw(&cron_job.namespace, &(shard_term, uid.clone()))?;
         // A burst may be over.
         self.arrivals.notify_one();
-        Some(withdrawn.request.withdrawn())
+        Some(withdrawn.answered(withdrawn.request.withdrawn()))
     }
 
     /// Locks the backlog. It is consistent after every statement, so a panic elsewhere does not invalidate it.
@@ -102,13 +101,15 @@ pub struct DispatcherChannels {
     /// Incoming requests.
     pub queue: Arc<DispatchQueue>,
     /// Answers to the shard task.
-    pub answers: mpsc::Sender<Input>,
+    pub answers: mpsc::Sender<TermedAnswer>,
     /// The shards and terms in which this replica may write.
     pub leadership: watch::Receiver<Leadership>,
     /// Phase of the shutdown; it ends the dispatcher.
     pub phase: PhaseReceiver,
     /// Set while more creates are due than are sent at once. Statuses and Events wait meanwhile.
     pub burst: OrderedSender<bool>,
+    /// The namespaces in which Jobs may be created and deleted.
+    pub namespaces: ManagedNamespaces,
 }
 
 /// The task that sends Job requests.
@@ -128,7 +129,7 @@ impl Dispatcher {
         let leadership = channels.leadership.clone();
         let lane = Lane::new(api, clock.clone(), leadership, metrics.api.clone(), in_flight_max);
         Dispatcher {
-            lane: lane.with_places_for_slow(),
+            lane: lane.with_places_for_slow().within(channels.namespaces.clone()),
             clock,
             channels,
             n_creates_in_flight: 0,
@@ -185,23 +186,19 @@ impl Dispatcher {
     }
 
     /// Returns the answer to a request that must not be sent at this instant.
-    fn answer_instead_of_sending(&self, queued: &Queued, now: Timestamp) -> Option<Input> {
+    fn answer_instead_of_sending(&self, queued: &Queued, now: Timestamp) -> Option<OrderAnswer> {
         let request = &queued.request;
         if !self.lane.is_led(queued.shard_term) {
             self.metrics.fenced.inc();
             return Some(request.abandoned());
         }
-        if request.is_early(now) {
+        if request.is_early(now) || !self.lane.permits(queued) {
             return Some(request.abandoned());
         }
         request.is_expired(now).then(|| request.withdrawn())
     }
 
     fn send(&mut self, mut queued: Queued) {
-        if queued.is_quarantined() {
-            // If the process dies, the last request named in the log is the cause.
-            tracing::info!(request = %queued.request, "sends a request of a shard in quarantine");
-        }
         self.n_creates_in_flight += usize::from(queued.may_be_in_burst());
         queued.sent = self.clock.now();
         self.lane.send(queued);
@@ -226,7 +223,11 @@ impl Dispatcher {
             Some(Answer::Throttled { message, .. }) => self.try_again(queued, message).await,
             // The first POST may have created the Job, and the Job may be deleted again. A repeated POST could then
             // create a second Job, so the shard looks the first one up. All other requests are repeatable.
-            Some(Answer::Unavailable { message, .. }) => match queued.request.unanswered(message.clone()) {
+            Some(Answer::Unavailable {
+                message,
+                is_unreachable,
+                ..
+            }) => match queued.request.unanswered(message.clone(), is_unreachable) {
                 Some(answer) => self.conclude(&queued, answer).await,
                 None => self.try_again(queued, message).await,
             },
@@ -246,19 +247,19 @@ impl Dispatcher {
         let now = self.clock.now();
         let withdrawn = self.backlog().put_back(queued, now);
         if let Some(withdrawn) = withdrawn {
-            self.answer(withdrawn.request.withdrawn()).await;
+            self.answer(withdrawn.answered(withdrawn.request.withdrawn())).await;
         }
     }
 
     /// Answers a popped request.
-    async fn conclude(&mut self, queued: &Queued, answer: Input) {
+    async fn conclude(&mut self, queued: &Queued, answer: OrderAnswer) {
         self.backlog().take_withdrawn(queued);
-        self.answer(answer).await;
+        self.answer(queued.answered(answer)).await;
     }
 
     /// Creation skew (B-15.1), in the controller's time: the offset of `--clock-offset` is added to the server's time.
-    fn record_creation(&self, answer: &Input) {
-        if let Input::JobCreateAnswered {
+    fn record_creation(&self, answer: &OrderAnswer) {
+        if let OrderAnswer::Create {
             slot,
             answer: CreateOutcome::Created { created, .. },
             ..
@@ -269,7 +270,7 @@ impl Dispatcher {
         }
     }
 
-    async fn answer(&mut self, answer: Input) {
+    async fn answer(&mut self, answer: TermedAnswer) {
         // The receiver is gone only after the shard task has ended, and then the answer is irrelevant.
         let _ = self.channels.answers.send(answer).await;
     }
@@ -323,7 +324,7 @@ impl Dispatcher {
             let Some(queued) = next else {
                 return;
             };
-            self.answer(queued.request.abandoned()).await;
+            self.answer(queued.answered(queued.request.abandoned())).await;
         }
     }
 

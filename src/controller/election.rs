@@ -17,24 +17,22 @@ use self::{
     handovers::Handovers,
     lease_watch::LeaseWatch,
     refusals::Refusals,
+    report::LedLog,
     requests::{LeaseRequest, LeaseRequests},
 };
 use super::{
     clock::Clock,
+    permissions::MissingPermission,
     shutdown::{HANDOVER_GRACE, Phase, PhaseReceiver},
 };
 use crate::{
     controller::settings::Incarnations,
     coordination::{
-        Adoption, Election, ElectionConfig, ElectionEffect, ElectionInput, Incarnation, JobsLabelled, Leadership,
-        LeaseKey, NoShardsReason, StopReason,
+        Adoption, Election, ElectionConfig, ElectionEffect, ElectionInput, Incarnation, Leadership, NoShardsReason,
+        StopReason,
     },
-    kube_api::{
-        ApiClient,
-        leases::LeaseApi,
-        ordered_watch::{OrderedReceiver, OrderedSender},
-    },
-    shard::{BootInstant, ShardCommand, ShardReport, ShardTerm, held_shards::WHOLE},
+    kube_api::{ApiClient, leases::LeaseApi, ordered_watch::OrderedSender},
+    shard::{BootInstant, ShardCommand, ShardReport, ShardTerm},
     telemetry::metrics::{ElectionFigures, ElectionMetrics},
 };
 
@@ -44,12 +42,6 @@ pub struct ElectionChannels {
     pub commands: mpsc::Sender<ShardCommand>,
     /// Reports of the shards.
     pub reports: mpsc::Receiver<ShardReport>,
-    /// The proofs of this replica that every Job of a CronJob has its label.
-    pub proofs: OrderedReceiver<Option<JobsLabelled>>,
-    /// Receives the latest such proof of any replica.
-    pub jobs_labelled: OrderedSender<Option<JobsLabelled>>,
-    /// Receives the instant of the next eviction of a member, unless its Lease is renewed.
-    pub next_eviction: OrderedSender<Option<BootInstant>>,
     /// The shards and terms in which this replica may write. A change wakes the shards.
     pub leadership: watch::Sender<Leadership>,
     /// Whether the history of the API server went back, which ends this session.
@@ -58,6 +50,8 @@ pub struct ElectionChannels {
     pub n_fences: OrderedSender<u64>,
     /// The client of writes. A fence resets its connections, so that no write in flight arrives late.
     pub writes: ApiClient,
+    /// The permissions that the account lacks.
+    pub missing_permissions: watch::Receiver<Vec<MissingPermission>>,
     /// Phase of the shutdown; it starts the handover of all shards.
     pub phase: PhaseReceiver,
     /// The snapshot of the election for metrics and probes.
@@ -78,13 +72,11 @@ pub struct ElectionTask {
     /// The warning Events in flight.
     events: FuturesUnordered<BoxFuture<'static, ()>>,
     handovers: Handovers,
-    refusals: Refusals,
     incarnations: Incarnations,
-    /// Whether this replica runs with `--alone` and so has no shards.
-    is_alone: bool,
     /// Deadline for the handover of all shards, once the shutdown has begun.
     leave_by: Option<BootInstant>,
     logged_reason: Option<NoShardsReason>,
+    led_log: LedLog,
 }
 
 /// Reasons to end the task.
@@ -108,7 +100,7 @@ impl ElectionTask {
         clock: Clock,
         channels: ElectionChannels,
     ) -> ElectionTask {
-        let refusals = Refusals::new(&channels.metrics.api, &clock, config.settings.is_alone());
+        let refusals = Refusals::new(&channels.metrics.api, &clock);
         let self_fence = config.timing.self_fence;
         ElectionTask {
             election: Election::new(config.clone(), clock.boot()),
@@ -116,10 +108,9 @@ impl ElectionTask {
             lease_requests: LeaseRequests {
                 api,
                 clock: clock.clone(),
-                refusals: refusals.clone(),
+                refusals,
                 timeout: config.timing.attempt_timeout,
             },
-            is_alone: config.settings.is_alone(),
             config,
             clock,
             requests: FuturesUnordered::new(),
@@ -128,17 +119,8 @@ impl ElectionTask {
             channels,
             incarnations,
             leave_by: None,
-            refusals,
             logged_reason: None,
-        }
-    }
-
-    /// Returns the phase in which the task ends. A replica with `--alone` gives up its membership after its last write.
-    pub fn ends_in(&self) -> Phase {
-        if self.is_alone {
-            Phase::FlushEvents
-        } else {
-            Phase::HandOver
+            led_log: LedLog::default(),
         }
     }
 
@@ -160,18 +142,16 @@ impl ElectionTask {
         }
     }
 
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "no other task waits for the missing permissions, so no order of wake-ups is random"
+    )]
     async fn participate(&mut self) -> Ending {
         self.end_leadership();
         let mut result = self.handle(ElectionInput::ClockTrusted(self.clock.is_fine()));
-        if self.is_alone {
-            result = result.and_then(|()| self.handle(ElectionInput::Shards(ShardReport::Synced)));
-        } else {
-            self.requests
-                .push(self.lease_requests.installation(self.config.installation.clone()));
-        }
-        let ends_in = self.ends_in();
         let mut phase = self.channels.phase.clone();
         let mut verdict = self.clock.watch_verdict();
+        let mut missing = self.channels.missing_permissions.clone();
         loop {
             if let Err(ending) = result {
                 return ending;
@@ -181,7 +161,7 @@ impl ElectionTask {
             let pause = wakeup.min(self.leave_by.unwrap_or(wakeup)).since(self.clock.boot());
             let input = tokio::select! {
                 biased;
-                () = phase.reached(ends_in), if self.leave_by.is_none() => {
+                () = phase.reached(Phase::HandOver), if self.leave_by.is_none() => {
                     self.leave_by = Some(self.clock.boot() + HANDOVER_GRACE);
                     Some(ElectionInput::DrainRequested)
                 }
@@ -189,8 +169,11 @@ impl ElectionTask {
                 Some(()) = self.events.next() => None,
                 Some(report) = self.channels.reports.recv() => Some(self.note_report(report)),
                 input = self.leases.next() => Some(input),
-                () = self.channels.proofs.changed() => self.channels.proofs.get().map(ElectionInput::JobsLabelled),
                 () = verdict.changed() => Some(ElectionInput::ClockTrusted(self.clock.is_fine())),
+                Ok(()) = missing.changed() => {
+                    let stops_all = missing.borrow().iter().any(MissingPermission::stops_everything);
+                    Some(ElectionInput::MayStart(!stops_all))
+                }
                 () = tokio::time::sleep(pause) => None,
             };
             if self.leave_by.is_some_and(|by| by <= self.clock.boot()) {
@@ -219,11 +202,6 @@ impl ElectionTask {
 
     /// Executes effects, and handles the inputs that result from them at once.
     fn execute(&mut self, effects: Vec<ElectionEffect>) -> Result<(), Ending> {
-        // The set is published before any shard in quarantine starts to act.
-        let quarantined = self.election.quarantined();
-        self.channels
-            .leadership
-            .send_if_modified(|it| it.quarantine(&quarantined));
         let mut inputs = Vec::new();
         for effect in effects {
             self.perform(effect, &mut inputs)?;
@@ -234,7 +212,7 @@ impl ElectionTask {
     /// Handles a report of the shards and returns it as an input of the election.
     fn note_report(&mut self, report: ShardReport) -> ElectionInput {
         match &report {
-            ShardReport::Synced | ShardReport::Loaded(_) => {}
+            ShardReport::Synced => {}
             ShardReport::Leading(shard_term) => {
                 tracing::debug!(shard = shard_term.shard.0, term = shard_term.term.0, at = %self.clock.now(), "leads");
                 self.handovers.leads(shard_term.shard, self.clock.boot());
@@ -277,10 +255,8 @@ impl ElectionTask {
                 .push(self.lease_requests.delete(request, precondition, key)),
             ElectionEffect::Read { request, key } => self.requests.push(self.lease_requests.read(request, key)),
             ElectionEffect::Relist => self.leases.relist(),
-            // The next snapshot carries the new deadline to `act_alone`.
-            ElectionEffect::ActUntil(_) if self.is_alone => {}
             ElectionEffect::ActUntil(until) => {
-                let set = |leadership: &mut Leadership| leadership.set_until(Some(until));
+                let set = |leadership: &mut Leadership| leadership.set_until(until);
                 self.channels.leadership.send_if_modified(set);
             }
             ElectionEffect::Fence => {
@@ -303,7 +279,7 @@ impl ElectionTask {
                 })?;
             }
             ElectionEffect::Stop { shard_term, reason } => self.stop(shard_term, reason)?,
-            ElectionEffect::Shards(command) => self.command(command)?,
+            ElectionEffect::Seal(order) => self.command(ShardCommand::Seal(order))?,
             ElectionEffect::Rejoin(reason) => self.rejoin(reason, inputs)?,
             ElectionEffect::Left => return Err(Ending::Left),
             ElectionEffect::Exit(reason) => {
@@ -316,32 +292,21 @@ impl ElectionTask {
 
     fn lead(&mut self, shard_term: ShardTerm, adoption: Adoption) {
         let ShardTerm { shard, term } = shard_term;
-        let is_quarantined = self.channels.leadership.borrow().is_quarantined(shard);
-        tracing::info!(
+        tracing::debug!(
             shard = shard.0,
             term = term.0,
             adoption = adoption.name(),
-            is_quarantined,
             "takes a shard"
         );
         self.channels
             .leadership
             .send_modify(|leadership| leadership.begin(shard_term));
         self.handovers.taking(shard, self.clock.boot());
-        if is_quarantined {
-            let message = format!(
-                "three leaders of shard {} in a row crashed soon after they took it, so it is in quarantine. Its creates \
-                 are sent one at a time. One replica leads all shards in quarantine, and no other shards if another \
-                 replica can lead those",
-                shard.0
-            );
-            self.warn(LeaseKey::Shard(shard), "ShardQuarantined", message);
-        }
     }
 
     fn stop(&mut self, shard_term: ShardTerm, reason: StopReason) -> Result<(), Ending> {
         let ShardTerm { shard, term } = shard_term;
-        tracing::info!(shard = shard.0, term = term.0, ?reason, "leaves a shard");
+        tracing::debug!(shard = shard.0, term = term.0, ?reason, "leaves a shard");
         self.channels
             .leadership
             .send_modify(|leadership| leadership.end(shard_term));
@@ -361,27 +326,17 @@ impl ElectionTask {
         self.handovers.forget_all();
         self.command(ShardCommand::ReleaseAll)?;
         inputs.push(ElectionInput::Rejoined(self.config.incarnation));
-        if !self.is_alone {
-            self.requests
-                .push(self.lease_requests.installation(self.config.installation.clone()));
-        }
         Ok(())
     }
 
     /// Replaces the leadership by one that is over, and wakes the shards.
     fn end_leadership(&self) {
         let now = self.clock.boot();
-        self.channels.leadership.send_replace(if self.is_alone {
-            Leadership::of_one_until(WHOLE, now)
-        } else {
-            Leadership::of_none_until(now, self.config.incarnation.0, self.config.timing)
-        });
+        let ended = Leadership::of_none_until(now, self.config.incarnation.0, self.config.timing);
+        self.channels.leadership.send_replace(ended);
     }
 
     fn command(&self, command: ShardCommand) -> Result<(), Ending> {
-        if self.is_alone {
-            return Ok(());
-        }
         self.channels
             .commands
             .try_send(command)

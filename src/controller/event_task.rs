@@ -29,7 +29,7 @@ use super::{
 use crate::{
     coordination::Leadership,
     kube_api::{Answer, ApiClient, EventAggregator, EventOutcome, ordered_watch::OrderedReceiver},
-    shard::CronJobEvent,
+    shard::{CronJobEvent, ManagedNamespaces},
     telemetry::metrics::EventMetrics,
 };
 
@@ -76,6 +76,15 @@ enum Waiting {
     Again(Delivery),
 }
 
+impl Waiting {
+    fn namespace(&self) -> &str {
+        match self {
+            Waiting::New(EmittedEvent { event, .. }) => &event.cron_job.namespace,
+            Waiting::Again(delivery) => &delivery.action.namespace,
+        }
+    }
+}
+
 /// The queue of the task. Clones share one queue.
 #[derive(Clone, Debug)]
 pub struct EventQueue {
@@ -109,6 +118,8 @@ pub struct EventChannels {
     pub leadership: watch::Receiver<Leadership>,
     /// Budget for Events, shared by all replicas.
     pub budget: EventBudget,
+    /// The namespaces in which Events may be written.
+    pub namespaces: ManagedNamespaces,
 }
 
 /// The task that sends Events.
@@ -141,7 +152,9 @@ impl EventTask {
         let (leadership, api_metrics) = (channels.leadership.clone(), metrics.api.clone());
         let lane = Lane::new(api, clock.clone(), leadership, api_metrics, EVENTS_IN_FLIGHT_MAX);
         let task = EventTask {
-            lane: lane.with_total(EVENTS_UNANSWERED_MAX),
+            lane: lane
+                .with_total(EVENTS_UNANSWERED_MAX)
+                .within(channels.namespaces.clone()),
             aggregator: EventAggregator::new(),
             backlog: Backlog::new(QUEUE_MAX),
             tokens: channels.budget.tokens(clock.boot()),
@@ -238,15 +251,20 @@ impl EventTask {
         }
     }
 
-    /// Returns the next Event that can be sent. Drops Events of CronJobs that have had too many. Namespaces share the
-    /// places of recent requests.
+    /// Returns the next Event that can be sent. Drops Events of CronJobs that have had too many, and those of namespaces
+    /// that are not managed. Namespaces share the places of recent requests.
     fn next_delivery(&mut self) -> Option<Delivery> {
         loop {
             let n_in_flight = |namespace: &str| {
                 let n = self.lane.in_flight().n_of(namespace);
                 (n < EVENTS_IN_FLIGHT_MAX).then_some(n)
             };
-            match self.backlog.pop(EVENTS_IN_FLIGHT_MAX / 2, n_in_flight)? {
+            let next = self.backlog.pop(EVENTS_IN_FLIGHT_MAX / 2, n_in_flight)?;
+            if !self.channels.namespaces.contains(next.namespace()) {
+                self.metrics.dropped_not_managed.inc();
+                continue;
+            }
+            match next {
                 Waiting::Again(delivery) => return Some(delivery),
                 Waiting::New(EmittedEvent { event, at }) => match self.aggregator.admit(&event, at) {
                     Some(action) => return Some(Delivery::new(action)),

@@ -17,9 +17,18 @@ use crate::shard::BootInstant;
 /// requests of other namespaces. The limit for creates is `--max-inflight`.
 const SLOW_PART: u32 = 2;
 
-/// Maximum number of requests in flight, those of slow namespaces included: the capacity of the connections for
-/// writes beside statuses.
-const REQUESTS_IN_FLIGHT_MAX: u32 = 320;
+/// Maximum number of requests about Jobs in flight, those of slow namespaces included: the capacity of the connections
+/// for writes beside the other requests.
+pub const REQUESTS_IN_FLIGHT_MAX: u32 = 320;
+
+/// Returns the number of places for slow namespaces in a lane with this limit for other namespaces.
+pub(super) const fn places_for_slow(in_flight_max: u32) -> u32 {
+    if in_flight_max < SLOW_PART {
+        1
+    } else {
+        in_flight_max / SLOW_PART
+    }
+}
 
 /// The requests in flight.
 #[derive(Debug)]
@@ -52,7 +61,7 @@ impl InFlight {
     /// Creates the state without requests, for at most `in_flight_max` requests of namespaces that are not slow.
     pub(super) fn new(in_flight_max: u32) -> InFlight {
         InFlight {
-            slow_max: (in_flight_max / SLOW_PART).max(1),
+            slow_max: places_for_slow(in_flight_max),
             by_namespace: HashMap::new(),
             n_reading: 0,
         }

@@ -1,9 +1,9 @@
 //! A lane: the requests of one kind that are in flight, their limit, and the one check before a request is written to a
 //! connection.
 //!
-//! A request is sent only in the shard term in which it was ordered, and only while [`LaneRequest::may_be_sent`]
-//! returns true. A request may wait between its admission and its send, so the lane checks both conditions in the
-//! request's future, immediately before the send.
+//! A request is sent only in the shard term in which it was ordered, only while its namespace is managed, and only while
+//! [`LaneRequest::may_be_sent`] returns true. A request may wait between its admission and its send, for example for a
+//! place on a connection. So the lane checks these conditions in the request's future, once the request has its place, and immediately before the send.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use super::{
 use crate::{
     coordination::Leadership,
     kube_api::{Answer, Answered, ApiClient},
-    shard::{BootInstant, ShardTerm},
+    shard::{BootInstant, ManagedNamespaces, ShardTerm},
     telemetry::metrics::{ApiCall, ApiMetrics},
 };
 
@@ -41,6 +41,10 @@ pub(super) trait LaneRequest: Send + Sync + Sized + 'static {
     /// Whether the request reads, or has read, its CronJob first. It does not change while the request is in flight.
     fn is_reading(&self) -> bool {
         false
+    }
+    /// Whether the request may be sent in its namespace. A namespace that is not managed gets no write.
+    fn is_permitted_in(&self, namespaces: &ManagedNamespaces, _now: Timestamp) -> bool {
+        namespaces.contains(self.namespace())
     }
     /// Whether the request is due and has not expired. True for a request without such limits.
     fn may_be_sent(&self, _clock: &Clock) -> bool {
@@ -99,6 +103,7 @@ impl<R: LaneRequest> Lane<R> {
             api,
             clock,
             leadership,
+            namespaces: ManagedNamespaces::default(),
             metrics,
         };
         Lane {
@@ -114,6 +119,12 @@ impl<R: LaneRequest> Lane<R> {
     /// Sets the maximum number of requests in flight. Only recent ones count against the adaptive limit.
     pub(super) fn with_total(self, total_max: u32) -> Lane<R> {
         Lane { total_max, ..self }
+    }
+
+    /// Sets the namespaces in which requests are sent; all by default.
+    pub(super) fn within(mut self, namespaces: ManagedNamespaces) -> Lane<R> {
+        self.guard.namespaces = namespaces;
+        self
     }
 
     /// Adds places for slow namespaces.
@@ -167,6 +178,11 @@ impl<R: LaneRequest> Lane<R> {
         leadership.borrow().covers(shard_term, clock.boot())
     }
 
+    /// Whether the request may be sent in its namespace at this instant.
+    pub(super) fn permits(&self, request: &R) -> bool {
+        request.is_permitted_in(&self.guard.namespaces, self.guard.clock.now())
+    }
+
     /// Sends a request that was admitted.
     pub(super) fn send(&mut self, request: R) {
         let now = self.guard.clock.boot();
@@ -208,6 +224,7 @@ struct SendGuard {
     api: ApiClient,
     clock: Clock,
     leadership: watch::Receiver<Leadership>,
+    namespaces: ManagedNamespaces,
     metrics: ApiMetrics,
 }
 
@@ -224,12 +241,14 @@ impl SendGuard {
     }
 
     async fn send_once<R: LaneRequest>(&self, api: &ApiClient, request: &R) -> MaybeAnswer<R> {
-        if !request.may_be_sent(&self.clock) {
+        let api = api.with_place().await?;
+        let is_permitted = request.is_permitted_in(&self.namespaces, self.clock.now());
+        if !is_permitted || !request.may_be_sent(&self.clock) {
             return None;
         }
         let api = match request.shard_term() {
             Some(shard_term) => self.limited_client(api, shard_term, request.store_within(self.clock.now()))?,
-            None => api.clone(),
+            None => api,
         };
         Some(send_recorded(&self.clock, &self.metrics, request.call(), request.send(&api)).await)
     }
@@ -237,12 +256,9 @@ impl SendGuard {
     /// Returns the client for a request that is sent now, if the shard is still led. [`Leadership::write_limits`] limits
     /// the lifetime of the request: the older the last renewal of the member Lease, the shorter the lifetime, but never
     /// under `store_within`.
-    fn limited_client(&self, api: &ApiClient, shard_term: ShardTerm, store_within: Duration) -> Option<ApiClient> {
+    fn limited_client(&self, api: ApiClient, shard_term: ShardTerm, store_within: Duration) -> Option<ApiClient> {
         let (leadership, now) = (self.leadership.borrow(), self.clock.boot());
         let is_led = leadership.covers(shard_term, now);
-        is_led.then(|| {
-            let limits = leadership.write_limits(shard_term, now, store_within);
-            limits.map_or_else(|| api.clone(), |limits| api.with_limits(&limits))
-        })
+        is_led.then(|| api.with_limits(&leadership.write_limits(shard_term, now, store_within)))
     }
 }

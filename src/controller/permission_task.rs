@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use super::{
     Session,
     clock::Clock,
-    permissions::{MissingPermission, PERMISSIONS, Permission, Place, Purpose},
+    permissions::{MissingPermission, PERMISSIONS, Permission, Place},
     recorded_send::send_recorded,
     shutdown::Phase,
     tasks::Task,
@@ -22,8 +22,12 @@ use crate::{
     telemetry::metrics::{ApiCall, ApiMetrics},
 };
 
-/// Interval of checks: a permission that was granted or revoked appears in `/readyz` and in metrics within this time.
+/// A missing permission is reviewed again at this interval, since nothing else tells the replica that it was granted. A
+/// refusal leads to a review within the same time.
 const CHECK_INTERVAL: Duration = Duration::from_secs(10);
+
+/// The scope of permissions on objects without a namespace.
+const CLUSTER: &[Scope] = &[Scope::Cluster];
 
 /// The task that checks permissions.
 pub struct PermissionTask {
@@ -31,10 +35,10 @@ pub struct PermissionTask {
     pub api: ApiClient,
     /// The watched namespaces.
     pub scopes: Vec<Scope>,
-    /// The namespace of the Leases; `None` for a replica that shares no CronJobs.
-    pub lease_scope: Option<Scope>,
-    /// Name of the installation's `ConfigMap`.
-    pub config_map: String,
+    /// The namespace of the Leases.
+    pub lease_scope: Scope,
+    /// Whether labels select the managed namespaces.
+    pub selects_namespaces: bool,
     /// The clock.
     pub clock: Clock,
     /// Metrics of requests and answers, with the log of refusals.
@@ -45,13 +49,13 @@ pub struct PermissionTask {
 
 impl Session {
     pub(super) fn spawn_permissions(&self) -> Task {
-        let membership = self.settings.sharing();
+        let lease_namespace = self.settings.membership.namespace.clone();
         let task = PermissionTask {
             // The connection of Events, to leave those of Jobs and Leases free.
             api: self.connections.events.clone(),
             scopes: self.settings.scopes.clone(),
-            config_map: membership.map(|it| it.installation.config_map()).unwrap_or_default(),
-            lease_scope: membership.map(|it| Scope::Namespace(it.namespace.clone().into())),
+            lease_scope: Scope::Namespace(lease_namespace.into()),
+            selects_namespaces: self.settings.namespace_selector.is_some(),
             clock: self.clock.clone(),
             api_metrics: self.metrics.events.api.clone(),
             snapshot: self.metrics.permissions.clone(),
@@ -78,12 +82,9 @@ impl PermissionTask {
             }
             self.report(self.missing(&allowed));
             tokio::time::sleep(CHECK_INTERVAL).await;
-            // A granted permission is reviewed again only if a refusal may concern it.
-            let refusals = failures.take_refusals();
-            allowed.retain(|(verb, resource, scope), is_allowed| {
-                let is_concerned = refusals.iter().any(|it| it.may_concern(verb, resource, scope));
-                !*is_allowed || !is_concerned
-            });
+            // A granted permission is reviewed again only after a refusal, and then in all namespaces.
+            let refused = failures.take_refusals();
+            allowed.retain(|(verb, resource, _), is_allowed| !*is_allowed || !refused.contains(&[*verb, *resource]));
         }
     }
 
@@ -118,15 +119,11 @@ impl PermissionTask {
 
     /// Returns the scopes in which this replica needs a permission.
     fn scopes_of(&self, permission: &Permission) -> &[Scope] {
-        let is_needed = match permission.purpose {
-            Purpose::Run => true,
-            Purpose::Sharing => self.lease_scope.is_some(),
-            Purpose::Optional => false,
-        };
         match permission.place {
-            Place::Watched if is_needed => &self.scopes,
-            Place::LeaseNamespace if is_needed => self.lease_scope.as_slice(),
-            Place::Watched | Place::LeaseNamespace | Place::Cluster => &[],
+            Place::Watched => &self.scopes,
+            Place::LeaseNamespace => std::slice::from_ref(&self.lease_scope),
+            Place::Cluster if self.selects_namespaces => CLUSTER,
+            Place::Cluster => &[],
         }
     }
 
@@ -135,7 +132,6 @@ impl PermissionTask {
             verb: permission.verb,
             group: permission.group,
             resource: permission.resource,
-            name: permission.name.and(Some(&self.config_map)),
             namespace: match scope {
                 Scope::Cluster => None,
                 Scope::Namespace(name) => Some(name),

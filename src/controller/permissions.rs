@@ -4,7 +4,7 @@ mod failure_log;
 
 use std::fmt;
 
-pub use self::failure_log::{FailureLog, Refusal, Right};
+pub use self::failure_log::{FailureLog, Right};
 use crate::shard::Scope;
 
 /// The place in which a permission is needed.
@@ -14,19 +14,8 @@ pub enum Place {
     Watched,
     /// The namespace of the Leases.
     LeaseNamespace,
-    /// All namespaces.
+    /// The cluster.
     Cluster,
-}
-
-/// The purpose of a permission.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
-    /// Needed by every replica.
-    Run,
-    /// Needed by replicas that share CronJobs.
-    Sharing,
-    /// Used by one feature, which reports the missing permission itself. All other features work without it.
-    Optional,
 }
 
 /// One verb on one resource.
@@ -38,12 +27,8 @@ pub struct Permission {
     pub group: &'static str,
     /// The plural of the resource; a subresource follows after `/`.
     pub resource: &'static str,
-    /// The name of the only object that the permission covers, for an installation with the default name.
-    pub name: Option<&'static str>,
     /// The place in which the permission is needed.
     pub place: Place,
-    /// The purpose of the permission.
-    pub purpose: Purpose,
     /// Whether no Job starts without the permission.
     pub is_required: bool,
     /// The consequence if the permission is missing.
@@ -51,19 +36,12 @@ pub struct Permission {
 }
 
 /// A permission for one verb on a resource of the watched namespaces.
-const fn watched(
-    verb: &'static str,
-    resource: &'static str,
-    purpose: Purpose,
-    consequence: &'static str,
-) -> Permission {
+const fn watched(verb: &'static str, resource: &'static str, consequence: &'static str) -> Permission {
     Permission {
         verb,
         group: "batch",
         resource,
-        name: None,
         place: Place::Watched,
-        purpose,
         is_required: false,
         consequence,
     }
@@ -73,7 +51,7 @@ const fn watched(
 const fn event(verb: &'static str, consequence: &'static str) -> Permission {
     Permission {
         group: "",
-        ..watched(verb, "events", Purpose::Run, consequence)
+        ..watched(verb, "events", consequence)
     }
 }
 
@@ -82,7 +60,16 @@ const fn lease(verb: &'static str, consequence: &'static str) -> Permission {
     Permission {
         group: "coordination.k8s.io",
         place: Place::LeaseNamespace,
-        ..watched(verb, "leases", Purpose::Sharing, consequence)
+        ..watched(verb, "leases", consequence)
+    }
+}
+
+/// A permission for one verb on namespaces.
+const fn namespaces(verb: &'static str) -> Permission {
+    Permission {
+        group: "",
+        place: Place::Cluster,
+        ..watched(verb, "namespaces", NO_JOB_STARTS)
     }
 }
 
@@ -99,40 +86,39 @@ const TAKES_NO_SHARDS: &str = "this replica takes no shards";
 
 /// Every permission of `deploy/manifests/rbac.yaml`.
 #[rustfmt::skip]
-pub const PERMISSIONS: [Permission; 22] = [
-    watched("get", "cronjobs", Purpose::Run, "CronJobs whose template is too large to be kept start nothing"),
-    required(watched("list", "cronjobs", Purpose::Run, NO_JOB_STARTS)),
-    required(watched("watch", "cronjobs", Purpose::Run, NO_JOB_STARTS)),
-    watched("update", "cronjobs/status", Purpose::Run, "statuses are not stored, and finished Jobs are kept"),
-    watched("update", "cronjobs/finalizers", Purpose::Run, "Jobs are refused where OwnerReferencesPermissionEnforcement is enabled"),
-    watched("get", "jobs", Purpose::Run, "under Forbid and Replace a create without an answer holds later slots back"),
-    required(watched("list", "jobs", Purpose::Run, NO_JOB_STARTS)),
-    required(watched("watch", "jobs", Purpose::Run, NO_JOB_STARTS)),
-    required(watched("create", "jobs", Purpose::Run, NO_JOB_STARTS)),
-    watched("patch", "jobs", Purpose::Sharing, "Jobs without the label of their shard are not counted"),
-    watched("delete", "jobs", Purpose::Run, "finished Jobs are kept, and Replace cannot replace"),
+pub const PERMISSIONS: [Permission; 20] = [
+    watched("get", "cronjobs", "CronJobs whose template is too large to be kept start nothing"),
+    required(watched("list", "cronjobs", NO_JOB_STARTS)),
+    required(watched("watch", "cronjobs", NO_JOB_STARTS)),
+    watched("update", "cronjobs/status", "statuses are not stored, and finished Jobs are kept"),
+    watched("update", "cronjobs/finalizers", "Jobs are refused where OwnerReferencesPermissionEnforcement is enabled"),
+    watched("get", "jobs", "under Forbid and Replace a create without an answer holds later slots back"),
+    required(watched("list", "jobs", NO_JOB_STARTS)),
+    required(watched("watch", "jobs", NO_JOB_STARTS)),
+    required(watched("create", "jobs", NO_JOB_STARTS)),
+    watched("delete", "jobs", "finished Jobs are kept, and Replace cannot replace"),
     event("create", "no Events are written"),
     event("patch", "repeated Events are not counted"),
-    Permission { place: Place::Cluster, purpose: Purpose::Optional, ..lease("list", "installations with overlapping namespaces are not reported") },
+    required(namespaces("list")),
+    required(namespaces("watch")),
     lease("get", "silent replicas are not evicted"),
     required(lease("list", TAKES_NO_SHARDS)),
     required(lease("watch", TAKES_NO_SHARDS)),
     required(lease("create", TAKES_NO_SHARDS)),
     required(lease("patch", TAKES_NO_SHARDS)),
     lease("delete", "the Lease of a replica that left stays"),
-    required(Permission { group: "", resource: "configmaps", name: Some("cronwheel-installation"), ..lease("get", TAKES_NO_SHARDS) }),
-    Permission { group: "", resource: "configmaps", ..lease("create", "the first replica of an installation takes no shards") },
 ];
 
 impl Place {
     /// Returns the remedy for a missing permission of this place: the Role that grants it.
     fn remedy(self) -> &'static str {
         match self {
-            Place::Watched | Place::Cluster => {
-                "apply the ClusterRole cronwheel of deploy/manifests/rbac.yaml and a binding"
+            Place::Watched => "apply the ClusterRole cronwheel of deploy/manifests/rbac.yaml and a binding",
+            Place::Cluster => {
+                "apply the ClusterRole cronwheel of deploy/manifests/rbac.yaml and its ClusterRoleBinding, or use --namespace"
             }
             Place::LeaseNamespace => {
-                "apply the Role cronwheel-leases and its RoleBinding of deploy/manifests/rbac.yaml there, or run a single replica with --alone"
+                "apply the Role cronwheel-leases and its RoleBinding of deploy/manifests/rbac.yaml there"
             }
         }
     }
@@ -140,8 +126,7 @@ impl Place {
 
 /// Returns the remedy for a refused request on a resource.
 fn remedy(resource: &str) -> &'static str {
-    let is_required = |it: &&Permission| it.resource == resource && it.purpose != Purpose::Optional;
-    let permission = PERMISSIONS.iter().find(is_required);
+    let permission = PERMISSIONS.iter().find(|it| it.resource == resource);
     permission.map_or("check the credentials", |permission| permission.place.remedy())
 }
 

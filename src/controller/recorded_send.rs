@@ -1,5 +1,4 @@
-//! Sends one request of any lane to the API server. The request is timed and counted, a refusal is logged, and the
-//! clock observes the `Date` of the answer.
+//! Sends one request of any lane to the API server. The request is timed and counted, and a refusal is logged.
 
 use std::time::Duration;
 
@@ -22,10 +21,6 @@ pub(super) async fn send_recorded<T>(
     metrics.record(call, answered.code, duration);
     if let (Some(code), Some(message)) = (answered.code, &answered.not_permitted) {
         metrics.failures.refused(call.labels(), code, message, clock.boot());
-    }
-    // A failure without an answer has no `Date` either. It must not count as an answer without a `Date`.
-    if answered.code.is_some() {
-        clock.observe_answer(sent, answered.server_date.clone());
     }
     (answered, duration)
 }

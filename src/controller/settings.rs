@@ -7,9 +7,9 @@ use clap::ValueEnum;
 use super::event_task::EventBudget;
 use crate::{
     coordination::{ElectionConfig, Incarnation, Installation, InstallationName, MemberSettings, Timing},
-    kube_api::leases::OwnerPod,
+    kube_api::{NamespaceSelector, leases::OwnerPod},
     schedule::Zone,
-    shard::{Scope, ShardCount},
+    shard::{ManagedNamespaces, Scope, ShardCount},
 };
 
 /// Settings of a run, apart from its connections and its clock.
@@ -17,6 +17,8 @@ use crate::{
 pub struct RunSettings {
     /// The watched namespaces; never empty, without overlaps.
     pub scopes: Vec<Scope>,
+    /// Selects the managed namespaces by their labels; all watched ones are if `None`.
+    pub namespace_selector: Option<NamespaceSelector>,
     /// Time zone of schedules that name none (B-7.2).
     pub default_zone: Zone,
     /// The time for which status updates are collected before they are written.
@@ -29,15 +31,26 @@ pub struct RunSettings {
     pub events: EventBudget,
     /// The metrics that name CronJobs.
     pub cron_job_metrics: CronJobMetrics,
-    /// The membership by which this replica and others share CronJobs or, with `--alone`, only detect each other.
-    /// `None` without Leases, as in `cronwheel dev`.
-    pub membership: Option<Membership>,
+    /// The membership by which this replica and others share CronJobs.
+    pub membership: Membership,
 }
 
 impl RunSettings {
-    /// Returns the membership of a replica that shares CronJobs with others.
-    pub fn sharing(&self) -> Option<&Membership> {
-        self.membership.as_ref().filter(|membership| !membership.is_alone)
+    /// Returns the managed namespaces, of which none is known yet if a selector selects them.
+    pub(super) fn namespaces(&self) -> ManagedNamespaces {
+        match &self.namespace_selector {
+            Some(_) => ManagedNamespaces::selected(),
+            None => ManagedNamespaces::default(),
+        }
+    }
+
+    /// Returns what other members compare with their own settings.
+    pub(super) fn of_member(&self) -> MemberSettings {
+        let zone = self.default_zone.name();
+        match &self.namespace_selector {
+            Some(selector) => MemberSettings::selecting(&selector.to_string(), zone),
+            None => MemberSettings::of(&self.scopes, zone),
+        }
     }
 }
 
@@ -54,8 +67,6 @@ pub enum CronJobMetrics {
 /// The identity of this replica, and the settings of its installation.
 #[derive(Clone)]
 pub struct Membership {
-    /// Whether this replica runs with `--alone`.
-    pub is_alone: bool,
     /// Name of the installation.
     pub installation: InstallationName,
     /// Namespace of the Leases.
@@ -82,8 +93,13 @@ pub struct Membership {
 pub type Incarnations = Arc<dyn Fn() -> u64 + Send + Sync>;
 
 impl Membership {
+    /// The installation by the namespace of its Leases and its name, as the Jobs that it creates name it.
+    pub fn full_name(&self) -> Box<str> {
+        format!("{}/{}", self.namespace, self.installation).into()
+    }
+
     /// Returns the configuration of an election, with a new incarnation.
-    pub fn election(&self, scopes: &[Scope], default_time_zone: &str) -> ElectionConfig {
+    pub fn election(&self, settings: MemberSettings) -> ElectionConfig {
         ElectionConfig {
             pod_name: self.pod_name.clone(),
             pod_uid: self.pod_uid.clone(),
@@ -91,11 +107,7 @@ impl Membership {
             revision: self.revision.clone(),
             protocol: self.protocol,
             installation: Installation::of(self.shard_count),
-            settings: if self.is_alone {
-                MemberSettings::alone(&self.pod_uid, scopes, default_time_zone)
-            } else {
-                MemberSettings::of(scopes, default_time_zone)
-            },
+            settings,
             timing: self.timing,
         }
     }

@@ -3,7 +3,7 @@
 //! Each iteration of the loop processes the available inputs, hands every effect to its queue without waiting, and
 //! publishes a snapshot. The passage of time comes first, so that a flood of events does not delay a due slot. While
 //! the clock is in doubt, the time of the shards stands still: inputs are processed, and no slot becomes due. The same
-//! holds while another replica acts or could act.
+//! holds while this replica is fenced.
 
 mod lifecycle_channels;
 
@@ -17,13 +17,14 @@ use super::{
     clock::{Clock, ClockVerdict, Sleeper},
     dispatcher::{DispatchQueue, Queued, Request},
     event_task::EventQueue,
-    list_task::ListProgress,
     shutdown::{Phase, PhaseReceiver},
     status_batcher::StatusQueue,
+    version_task::VersionAnswer,
 };
 use crate::{
     coordination::Leadership,
-    shard::{Clocks, Effect, HeldShards, Input, ShardCommand, TermedEffect},
+    kube_api::{NamespaceSelector, ordered_watch::OrderedSender},
+    shard::{Clocks, ContainedPanic, Effect, HeldShards, Input, ShardCommand, TermedAnswer, TermedEffect},
     telemetry::metrics::ShardFigures,
 };
 
@@ -44,7 +45,7 @@ pub struct ShardChannels {
     /// Inputs from the watches.
     pub inputs: mpsc::Receiver<Input>,
     /// Answers to requests.
-    pub answers: mpsc::Receiver<Input>,
+    pub answers: mpsc::Receiver<TermedAnswer>,
     /// Queue of Job requests.
     pub dispatch: Arc<DispatchQueue>,
     /// Queue of status writes.
@@ -57,8 +58,12 @@ pub struct ShardChannels {
     pub snapshot: watch::Sender<ShardFigures>,
     /// The leadership; its deadline limits every action. A change wakes the task.
     pub leadership: watch::Receiver<Leadership>,
-    /// Channels to the election and the list task, if CronJobs are shared.
-    pub lifecycle: Option<LifecycleChannels>,
+    /// Channels to the election and the version task.
+    pub lifecycle: LifecycleChannels,
+    /// Selects the managed namespaces; all are if `None`.
+    pub namespace_selector: Option<NamespaceSelector>,
+    /// Set once the managed namespaces are known.
+    pub are_namespaces_known: OrderedSender<bool>,
 }
 
 /// The task that runs the shards of a replica.
@@ -69,10 +74,12 @@ pub struct ShardTask {
     /// The time of the shards: that of the clock, unless the clock is in doubt.
     time: Timestamp,
     channels: ShardChannels,
-    /// Inputs taken from their channels in this iteration.
-    answers: Vec<Input>,
+    /// Answers and inputs taken from their channels in this iteration.
+    answers: Vec<TermedAnswer>,
     inputs: Vec<Input>,
     was_synced: bool,
+    /// The last number of managed namespaces that the log reports.
+    n_namespaces: Option<usize>,
 }
 
 /// The reason for an iteration of the loop.
@@ -85,8 +92,8 @@ enum Wakeup {
     Inputs,
     /// A command of the election.
     Command(ShardCommand),
-    /// Progress of a list.
-    List(ListProgress),
+    /// An answer of the version task.
+    Versions(VersionAnswer),
 }
 
 impl ShardTask {
@@ -102,6 +109,7 @@ impl ShardTask {
             answers: Vec::new(),
             inputs: Vec::new(),
             was_synced: false,
+            n_namespaces: None,
         }
     }
 
@@ -124,7 +132,7 @@ impl ShardTask {
                 biased;
                 () = phase.reached(Phase::StopIntake) => Wakeup::End,
                 () = self.sleeper.sleep_until(due_at.unwrap_or_default()), if due_at.is_some() => Wakeup::Time,
-                wakeup = LifecycleChannels::next(self.channels.lifecycle.as_mut()) => wakeup,
+                wakeup = self.channels.lifecycle.next() => wakeup,
                 1.. = self.channels.answers.recv_many(&mut self.answers, BATCH_MAX) => Wakeup::Inputs,
                 1.. = self.channels.inputs.recv_many(&mut self.inputs, BATCH_MAX) => Wakeup::Inputs,
                 () = verdict.changed() => Wakeup::Time,
@@ -139,7 +147,7 @@ impl ShardTask {
                     self.update_time();
                     self.shards.command(command, self.now());
                 }
-                Wakeup::List(progress) => self.handle_list_progress(progress),
+                Wakeup::Versions(answer) => self.handle_versions(answer),
             }
             self.advance_lifecycles();
             if self.perform_effects() {
@@ -211,35 +219,27 @@ impl ShardTask {
         }
     }
 
-    fn handle_list_progress(&mut self, progress: ListProgress) {
+    fn handle_versions(&mut self, answer: VersionAnswer) {
         self.update_time();
-        let clocks = self.now();
-        match progress {
-            ListProgress::Restarted => self.shards.restart_list(clocks),
-            ListProgress::Found(found) => {
-                for listed in found {
-                    self.shards.handle_listed(listed, clocks);
-                }
-            }
-            ListProgress::ScopeSkipped(scope) => self.shards.skip_scope(&scope),
-            ListProgress::Complete(through) => self.shards.finish_list(&through, clocks),
+        match answer {
+            VersionAnswer::Current(versions) => self.shards.take_current_versions(versions, self.now()),
+            VersionAnswer::Unchanged(input) => self.shards.handle(input, self.time),
         }
     }
 
-    /// Advances the lifecycle of loading and handed-over shards, and sends the resulting list requests and reports.
+    /// Advances takeovers and seals, and sends the resulting requests and reports.
     fn advance_lifecycles(&mut self) {
         let now = self.now();
-        let Some(channels) = &self.channels.lifecycle else {
-            return;
-        };
         self.shards.advance_lifecycles(now);
-        channels.held.set(self.shards.shards().collect());
-        channels.send_pending(&mut self.shards, now);
+        self.channels.lifecycle.send_pending(&mut self.shards);
     }
 
     fn handle_inputs(&mut self) {
         self.update_time();
-        for input in self.answers.drain(..).chain(self.inputs.drain(..)) {
+        for answer in self.answers.drain(..) {
+            self.shards.handle_answer(answer, self.time);
+        }
+        for input in self.inputs.drain(..) {
             self.shards.handle(input, self.time);
         }
         // A watch that is open again ends a pause.
@@ -253,26 +253,28 @@ impl ShardTask {
         while let Some(ordered) = self.shards.poll_effect() {
             if let Some(answer) = self.perform(ordered) {
                 is_answered = true;
-                self.shards.handle(answer, self.time);
+                self.shards.handle_answer(answer, self.time);
             }
         }
         is_answered
     }
 
     /// Performs one effect. Returns the answer if its queue is full, or to a request that it withdraws.
-    fn perform(&self, TermedEffect { shard_term, effect }: TermedEffect) -> Option<Input> {
+    fn perform(&self, TermedEffect { shard_term, effect }: TermedEffect) -> Option<TermedAnswer> {
         let ShardChannels { dispatch, statuses, .. } = &self.channels;
         let push = |request| {
-            let is_quarantined = self.channels.leadership.borrow().is_quarantined(shard_term.shard);
-            let order = Queued::new(request, shard_term, is_quarantined);
-            dispatch.push(order, self.time).err()
+            let order = Queued::new(request, shard_term);
+            dispatch.push(order, self.time).err().map(|answer| *answer)
         };
         match effect {
             Effect::CreateJob(order) => push(Request::Create(order)),
             Effect::DeleteJob(delete) => push(Request::Delete(delete)),
             Effect::LookUpJob(look_up) => push(Request::LookUp(look_up)),
             Effect::Withdraw(withdrawal) => dispatch.withdraw(shard_term, &withdrawal),
-            Effect::WriteStatus(write) => statuses.push(shard_term, write, self.clock.boot()).err(),
+            Effect::WriteStatus(write) => {
+                let pushed = statuses.push(shard_term, write, self.clock.boot());
+                pushed.err().map(|answer| *answer)
+            }
             Effect::EmitEvent(event) => {
                 self.channels.events.push(event, self.time);
                 None
@@ -281,22 +283,22 @@ impl ShardTask {
     }
 
     fn publish(&mut self) {
+        for ContainedPanic { cron_job, message } in self.shards.take_panics() {
+            tracing::error!(%cron_job, panic = %message, "panicked on a CronJob: its Event InternalError has the consequence");
+        }
         let troubles = self.shards.trouble_report();
-        let (shards, last_iteration) = (&self.shards, self.clock.boot());
-        // Loading one shard by a list does not make this replica unready. Neither does a namespace that may not be
-        // listed, if others may be.
-        let is_synced = if self.channels.lifecycle.is_some() {
-            shards.are_permitted_watches_synced()
-        } else {
-            shards.is_synced()
-        };
+        let (shards, last_iteration) = (&mut self.shards, self.clock.boot());
+        // A namespace that may not be listed does not make this replica unready, if others may be.
+        let is_synced = shards.are_permitted_watches_synced();
         self.channels.snapshot.send_modify(|figures| {
-            figures.outcome_counts = shards.outcome_counts();
+            figures.outcome_counts.clone_from(shards.outcome_counts());
             figures.sizes = shards.sizes();
             figures.led = shards.led();
             figures.template_use = shards.template_memory().in_use();
-            figures.refused = shards.refused_figures();
+            figures.n_refused = shards.n_refused();
+            figures.n_panics = shards.n_panics();
             figures.troubles = troubles;
+            figures.n_namespaces = shards.namespaces().count();
             figures.is_synced = is_synced;
             figures.last_iteration = Some(last_iteration);
         });
@@ -309,6 +311,37 @@ impl ShardTask {
                 "all lists are complete: Jobs start from now on"
             );
         }
+        self.report_namespaces();
+    }
+
+    /// Reports each change of the number of managed namespaces, and the remedy if there are none.
+    fn report_namespaces(&mut self) {
+        let namespaces = self.shards.namespaces();
+        let Some(selector) = self
+            .channels
+            .namespace_selector
+            .as_ref()
+            .filter(|_| namespaces.are_known())
+        else {
+            return;
+        };
+        self.channels.are_namespaces_known.set(true);
+        let n_namespaces = namespaces.count();
+        if self.n_namespaces == n_namespaces {
+            return;
+        }
+        self.n_namespaces = n_namespaces;
+        let is_none = n_namespaces == Some(0);
+        let advice = is_none.then(|| selector.no_namespace_text());
+        if let Some(advice) = &advice {
+            tracing::warn!("{advice}");
+        } else {
+            tracing::info!(n_namespaces, "manages the namespaces that match --namespace-selector");
+        }
+        let advice = advice.map(Into::into);
+        self.channels
+            .snapshot
+            .send_modify(|figures| figures.no_namespace_advice = advice);
     }
 
     /// Processes answers until every task whose answers cause status writes has ended.

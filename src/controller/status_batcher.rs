@@ -5,8 +5,8 @@
 //! one write, and statuses wait for a limited time while creates wait. Urgent writes are sent at once. A conflict or
 //! any other refusal is returned to the shard, which decides on the next write. "Too many requests" and an
 //! unreachable server do not count as answers: the newest write of that CronJob is sent again after a pause of the
-//! whole lane. A write is sent only in the shard term in which it was ordered, checked again at the send; otherwise
-//! it is answered as abandoned.
+//! whole lane. A write is sent only in the shard term in which it was ordered, and only while its namespace is managed or
+//! shortly after, checked again at the send; otherwise it is answered as abandoned.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -24,7 +24,7 @@ use super::{
 use crate::{
     coordination::Leadership,
     kube_api::{Answer, ApiClient, objects::classify::OrderOutcome, ordered_watch::OrderedReceiver},
-    shard::{BootInstant, Input, KeptText, ShardTerm, StatusOutcome, StatusWrite},
+    shard::{BootInstant, KeptText, ManagedNamespaces, ShardTerm, StatusOutcome, StatusWrite, TermedAnswer},
     telemetry::metrics::{StatusMetrics, gauge_value},
 };
 
@@ -32,11 +32,11 @@ mod pending;
 mod request;
 
 use pending::PendingWrites;
-use request::{Pending, answer};
+use request::Pending;
 
 /// Maximum number of writes in flight, those of slow namespaces excluded: enough to keep the API server of a small
 /// cluster busy.
-const STATUSES_IN_FLIGHT_MAX: u32 = 32;
+pub(super) const STATUSES_IN_FLIGHT_MAX: u32 = 32;
 
 /// Maximum number of writes in flight during a burst, those of slow namespaces excluded. During a burst only urgent and
 /// old writes are sent.
@@ -67,12 +67,12 @@ impl StatusQueue {
     /// # Errors
     ///
     /// If the queue is full, returns the answer to the write.
-    pub fn push(&self, shard_term: ShardTerm, write: StatusWrite, now: BootInstant) -> Result<(), Input> {
+    pub fn push(&self, shard_term: ShardTerm, write: StatusWrite, now: BootInstant) -> Result<(), Box<TermedAnswer>> {
         let pushed = self.with(|writes| writes.push(Pending::new(write, shard_term, now)));
         let must_wake = pushed.map_err(|pending| {
             self.metrics.overflows.inc();
             let message = "too many statuses wait to be written".into();
-            answer(pending.write, OrderOutcome::failed(message, None))
+            Box::new(pending.answered(OrderOutcome::failed(message, None)))
         })?;
         if must_wake {
             self.news.notify_one();
@@ -100,13 +100,15 @@ pub struct StatusChannels {
     /// Incoming writes.
     pub queue: Arc<StatusQueue>,
     /// Answers to the shard task.
-    pub answers: mpsc::Sender<Input>,
+    pub answers: mpsc::Sender<TermedAnswer>,
     /// The shards and terms in which this replica may write.
     pub leadership: watch::Receiver<Leadership>,
     /// Phase of the shutdown; it ends the batcher.
     pub phase: PhaseReceiver,
     /// Set during a burst of creates, while writes that are not urgent wait.
     pub burst: OrderedReceiver<bool>,
+    /// The namespaces in which statuses may be written.
+    pub namespaces: ManagedNamespaces,
 }
 
 /// The task that writes statuses.
@@ -124,7 +126,7 @@ impl StatusBatcher {
         let (leadership, metrics) = (channels.leadership.clone(), channels.queue.metrics.api.clone());
         let lane = Lane::new(api, clock.clone(), leadership, metrics, STATUSES_IN_FLIGHT_MAX);
         StatusBatcher {
-            lane: lane.with_places_for_slow(),
+            lane: lane.with_places_for_slow().within(channels.namespaces.clone()),
             clock,
             channels,
             flush_by: None,
@@ -194,8 +196,9 @@ impl StatusBatcher {
                 next.ok_or_else(|| writes.next_change())
             });
             match next {
-                Ok(pending) if self.lane.is_led(pending.shard_term) => self.send(pending),
-                Ok(pending) => self.abandon(pending).await,
+                Ok(pending) if !self.lane.is_led(pending.shard_term) => self.abandon(pending).await,
+                Ok(pending) if self.lane.permits(&pending) => self.send(pending),
+                Ok(pending) => self.conclude(pending, StatusOutcome::Abandoned).await,
                 Err(change) => return change.into_iter().chain(self.lane.recent().1).min(),
             }
         }
@@ -221,14 +224,14 @@ impl StatusBatcher {
 
     async fn abandon(&mut self, pending: Pending) {
         self.channels.queue.metrics.fenced.inc();
-        self.conclude(pending.write, StatusOutcome::Abandoned).await;
+        self.conclude(pending, StatusOutcome::Abandoned).await;
     }
 
     /// Handles the result of a write, or of the read before it.
     async fn handle_answer(&mut self, (pending, answer): RequestResult<Pending>) {
         match answer {
             Some(Answer::Outcome(SentOrRead::Read(metadata))) => self.send_complete(pending, metadata),
-            Some(Answer::Outcome(SentOrRead::Sent(outcome))) => self.conclude(pending.write, outcome).await,
+            Some(Answer::Outcome(SentOrRead::Sent(outcome))) => self.conclude(pending, outcome).await,
             Some(Answer::Throttled { message, .. } | Answer::Unavailable { message, .. }) => {
                 self.try_again(pending, message).await;
             }
@@ -250,27 +253,28 @@ impl StatusBatcher {
     async fn try_again(&mut self, mut pending: Pending, message: String) {
         pending.n_retries += 1;
         if pending.n_retries > RETRIES_MAX {
-            return self.conclude(pending.write, OrderOutcome::failed(message, None)).await;
+            return self.conclude(pending, OrderOutcome::failed(message, None)).await;
         }
         self.channels.queue.with(|writes| writes.put_back(pending));
     }
 
     /// Answers a write, and the pending write of the same CronJob if the answer applies to it too.
-    async fn conclude(&mut self, write: StatusWrite, outcome: StatusOutcome) {
-        let pending = self.channels.queue.with(|writes| writes.conclude(&write, &outcome));
+    async fn conclude(&mut self, sent: Pending, outcome: StatusOutcome) {
+        let pending = self.channels.queue.with(|writes| writes.conclude(&sent, &outcome));
         if let Some(pending) = pending {
             self.answer(pending, outcome.clone()).await;
         }
-        self.answer(write, outcome).await;
+        self.answer(sent, outcome).await;
     }
 
-    async fn answer(&mut self, write: StatusWrite, outcome: StatusOutcome) {
+    async fn answer(&mut self, pending: Pending, outcome: StatusOutcome) {
         if let StatusOutcome::Failed { message, .. } = &outcome {
+            let write = &pending.write;
             let (namespace, name) = (&*write.cron_job.namespace, &*write.cron_job.name);
             tracing::debug!(namespace, name, message, "status not stored");
         }
         // The receiver is gone only after the shard task has ended, and then the answer is irrelevant.
-        let _ = self.channels.answers.send(answer(write, outcome)).await;
+        let _ = self.channels.answers.send(pending.answered(outcome)).await;
     }
 }
 

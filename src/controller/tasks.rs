@@ -25,49 +25,25 @@ impl Drop for Task {
     }
 }
 
-/// A regular end, of the process or of a session.
-pub(super) enum Ended {
-    /// The process ended after a signal.
-    Process,
-    /// The session ended. The next session starts beside the lasting tasks.
-    Session { lasting: Vec<Task>, ended: Vec<Task> },
-}
-
-/// Waits until the session ends or a signal arrives. A signal takes the process through the phases of the shutdown.
+/// Runs the tasks until a signal arrives, which takes the process through the phases of the shutdown, or until the
+/// history of the API server goes back, which ends it at once.
 pub(super) async fn supervise(
-    lasting: Vec<Task>,
     mut tasks: Vec<Task>,
     phases: &PhaseSender,
     went_back: &mut OrderedReceiver<bool>,
     mut next_signal: impl AsyncFnMut() -> &'static str,
-) -> Result<Ended, RuntimeError> {
-    let n_of_session = tasks.len();
-    tasks.extend(lasting);
+) -> Result<(), RuntimeError> {
     let signal = tokio::select! {
         biased;
         error = first_to_end(&mut tasks) => return Err(error),
         signal = next_signal() => signal,
-        () = went_back.wait_for(|went_back| *went_back) => {
-            let lasting = tasks.split_off(n_of_session);
-            return Ok(Ended::Session { lasting, ended: tasks });
-        }
+        () = went_back.wait_for(|went_back| *went_back) => return Err(RuntimeError::HistoryWentBack),
     };
     tracing::info!(signal, "going down");
     tokio::select! {
         biased;
-        result = wind_down(tasks, phases) => result.map(|()| Ended::Process),
+        result = wind_down(tasks, phases) => result,
         signal = next_signal() => Err(RuntimeError::Interrupted { signal }),
-    }
-}
-
-/// Aborts tasks as a crash would, and returns when none of them runs any more.
-pub(super) async fn end_at_once(tasks: Vec<Task>) {
-    for task in &tasks {
-        task.handle.abort();
-    }
-    for mut task in tasks {
-        // The result is ignored: the task was aborted, or it failed at the same instant.
-        let _ = (&mut task.handle).await;
     }
 }
 

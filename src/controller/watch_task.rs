@@ -8,9 +8,12 @@ use tokio::sync::mpsc;
 
 use super::event_task::EventQueue;
 use crate::{
-    kube_api::{DecodeError, WatchItem, ordered_watch::OrderedSender, watch::collection::SelectedBy},
-    shard::{CronJobEvent, CronJobIdentity, EventReason, Input, ResourceVersion, input::WatchStage},
-    telemetry::metrics::{SelectionMetrics, WatchHealth, WatchMetrics},
+    kube_api::{DecodeError, WatchItem, ordered_watch::OrderedSender, other_controllers::OtherControllers},
+    shard::{
+        CronJobEvent, CronJobIdentity, EventReason, Input, ManagedNamespaces, NamespaceUpdate, ResourceVersion,
+        input::WatchStage,
+    },
+    telemetry::metrics::{WatchHealth, WatchMetrics},
 };
 
 /// The channels of a watch.
@@ -22,8 +25,10 @@ pub struct WatchChannels {
     pub went_back: OrderedSender<bool>,
     /// Queue of Events about objects that cannot be decoded.
     pub events: EventQueue,
-    /// Counters of the side that selects CronJobs, the API server or this replica.
-    pub selection: SelectionMetrics,
+    /// Receives evidence of other controllers.
+    pub other_controllers: OtherControllers,
+    /// The namespaces whose objects are reported if they cannot be decoded.
+    pub namespaces: ManagedNamespaces,
     /// Metrics of the watch.
     pub metrics: WatchMetrics,
     /// Health of the watch, for probes.
@@ -34,13 +39,7 @@ impl WatchChannels {
     /// Forwards the items of a watch.
     pub async fn run(self, items: impl Stream<Item = WatchItem> + Send) {
         let mut items = pin!(items);
-        let mut last_logged = None;
         while let Some(item) = items.next().await {
-            if let WatchItem::Listed(selected_by) = item
-                && last_logged.replace(selected_by) != Some(selected_by)
-            {
-                log_selection(selected_by);
-            }
             let Some(input) = self.take(item) else { continue };
             if self.inputs.send(input).await.is_err() {
                 return;
@@ -54,7 +53,14 @@ impl WatchChannels {
         match item {
             WatchItem::Input(input) => {
                 self.note_relist(&input);
+                if let Input::JobApplied(job) = &input {
+                    self.other_controllers.note_job(job, health.clock.now());
+                }
                 Some(input)
+            }
+            WatchItem::Undecodable { error, input, .. } if !self.namespaces.contains(&error.namespace) => {
+                tracing::debug!(resource, %error, "object of a namespace that is not managed not understood");
+                input
             }
             WatchItem::Undecodable { error, cron_job, input } => {
                 metrics.undecodable.inc();
@@ -64,21 +70,6 @@ impl WatchChannels {
                     self.events.push(event, health.clock.now());
                 }
                 input
-            }
-            WatchItem::Listed(selected_by) => {
-                self.selection.note_list(selected_by);
-                None
-            }
-            WatchItem::PassedOver => {
-                self.selection.passed_over.inc();
-                None
-            }
-            WatchItem::CacheFull => {
-                self.selection.cache_overflows.inc();
-                tracing::info!(
-                    "the cache of CronJobs is full: shards that are taken over are listed until the next complete list"
-                );
-                None
             }
             WatchItem::HistoryWentBack { newest, current } => {
                 tracing::warn!(
@@ -101,32 +92,27 @@ impl WatchChannels {
     }
 
     fn note_relist(&self, input: &Input) {
-        let Input::WatchUpdated(update) = input else {
+        let (resource, scope) = (self.health.resource, &self.health.scope);
+        let stage = if let Input::WatchUpdated(update) = input {
+            update.stage
+        } else if let Input::NamespaceUpdated(NamespaceUpdate::ListBegun) = input {
+            WatchStage::ListBegun
+        } else if let Input::NamespaceUpdated(NamespaceUpdate::ListDone) = input {
+            WatchStage::ListDone
+        } else {
             return;
         };
-        let (resource, scope) = (self.health.resource, &update.scope);
-        match update.stage {
+        match stage {
             WatchStage::ListBegun => {
                 self.metrics.relists.inc();
                 tracing::info!(resource, ?scope, "list begun");
             }
             WatchStage::ListDone => tracing::info!(resource, ?scope, "list complete"),
             stage @ (WatchStage::Watching(_) | WatchStage::NotPermitted | WatchStage::Interrupted) => {
-                let n_shards = update.shards.len();
-                tracing::debug!(resource, n_shards, ?stage, "watch stage");
+                tracing::debug!(resource, ?stage, "watch stage");
             }
+            WatchStage::Reached(_) | WatchStage::Unchanged { .. } => {}
         }
-    }
-}
-
-/// Logs the side that selects CronJobs: at start and at every change.
-fn log_selection(selected_by: SelectedBy) {
-    match selected_by {
-        SelectedBy::Server => tracing::info!("the API server selects CronJobs by shard"),
-        SelectedBy::Replica => tracing::info!(
-            "the API server has no ShardedListAndWatch and sends the CronJobs of all shards: those of other shards \
-             are ignored"
-        ),
     }
 }
 

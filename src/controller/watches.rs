@@ -1,73 +1,123 @@
-//! Starts the tasks that watch CronJobs and Jobs.
+//! Starts the tasks that watch CronJobs, Jobs and namespaces.
 
 use std::sync::Arc;
 
+use futures::{StreamExt as _, stream::BoxStream};
+use kube::Client;
 use tokio::sync::mpsc;
 
 use super::{Session, event_task::EventQueue, shutdown::Phase, tasks::Task, watch_task::WatchChannels};
 use crate::{
     kube_api::{
         ApiClient, Decoder,
-        watch::{WatchedShards, cron_jobs, ended_by_fences, jobs, observed},
+        ordered_watch::OrderedSender,
+        watch::{WatchItem, cron_jobs_with_relists, ended_by_fences, jobs_with_relists, namespaces, observed},
     },
-    shard::{Input, Scope},
+    shard::{Input, Scope, WatchedResource},
     telemetry::metrics::WatchMetrics,
 };
 
-impl Session {
-    /// The shards whose objects the watches of a scope select; `None` if this replica has everything.
-    fn watched_shards(&self, scope: &Scope) -> Option<WatchedShards> {
-        let delivered = self.delivered.iter().find(|delivered| delivered.scope == *scope)?;
-        Some(WatchedShards {
-            wanted: self.held_shards.subscribe(),
-            delivered: delivered.clone(),
-        })
+/// How often each watch of a scope was told to list again. Clones share the numbers.
+#[derive(Clone, Debug)]
+pub struct ScopeRelists {
+    scope: Scope,
+    /// One number for each [`WatchedResource`].
+    n_orders: [OrderedSender<u64>; 2],
+}
+
+impl ScopeRelists {
+    /// Creates an instance for watches of a scope that were told nothing.
+    pub fn new(scope: Scope) -> ScopeRelists {
+        ScopeRelists {
+            scope,
+            n_orders: [OrderedSender::new(0), OrderedSender::new(0)],
+        }
     }
 
-    pub(super) fn decoder(&self) -> Arc<Decoder> {
-        Arc::new(Decoder {
+    /// Tells a watch to list again.
+    pub fn order(all: &[ScopeRelists], scope: &Scope, resource: WatchedResource) {
+        for of_scope in all.iter().filter(|of_scope| of_scope.scope == *scope) {
+            of_scope.n_orders[resource as usize].update(|n_orders| n_orders + 1);
+        }
+    }
+}
+
+impl Session {
+    fn decoder(&self) -> Decoder {
+        Decoder {
             default_zone: self.settings.default_zone.clone(),
-            shard_count: self.settings.sharing().map(|membership| membership.shard_count),
             other_controllers: self.metrics.other_controllers.clone(),
-        })
+        }
     }
 
     /// The API client for writes that first read the CronJob.
     pub(super) fn reading_api(&self) -> ApiClient {
-        let decoder = Decoder::clone(&self.decoder());
-        self.connections.writes.clone().with_decoder(decoder)
+        let api = self.connections.writes.clone().with_decoder(self.decoder());
+        api.of_installation(&self.settings.membership.full_name())
     }
 
-    pub(super) fn spawn_watches(&self, inputs: &mpsc::Sender<Input>, events: &EventQueue) -> Vec<Task> {
-        let decoder = self.decoder();
-        let begin = |resource: &'static str, scope: &Scope, metrics: &WatchMetrics| {
-            let healths = &self.metrics.watch_health;
-            let health = healths.begin(resource, scope.clone(), self.clock.clone());
-            let observed_health = health.clone();
-            let on_activity = move || observed_health.note_activity();
-            let client = ended_by_fences(self.connections.watches.clone(), self.n_fences.subscribe());
-            let client = observed(client, on_activity);
-            let channels = WatchChannels {
-                inputs: inputs.clone(),
-                went_back: self.went_back.clone(),
-                events: events.clone(),
-                selection: self.metrics.selection.clone(),
-                metrics: metrics.clone(),
-                health,
-            };
-            (client, channels)
+    /// Starts the watch of the selected namespaces; `None` if all are managed.
+    pub(super) fn spawn_namespace_watch(&self, inputs: &mpsc::Sender<Input>, events: &EventQueue) -> Option<Task> {
+        let selector = self.settings.namespace_selector.clone()?;
+        let metrics = &self.metrics.namespace_watch;
+        let (client, channels) = self.begin_watch("namespaces", &Scope::Cluster, metrics, (inputs, events));
+        let task = channels.run(namespaces(client, selector));
+        Some(self.start_until("namespace watch", Phase::StopIntake, task))
+    }
+
+    /// Returns the client and the channels of a watch.
+    fn begin_watch(
+        &self,
+        resource: &'static str,
+        scope: &Scope,
+        metrics: &WatchMetrics,
+        (inputs, events): (&mpsc::Sender<Input>, &EventQueue),
+    ) -> (Client, WatchChannels) {
+        let healths = &self.metrics.watch_health;
+        let health = healths.begin(resource, scope.clone(), self.clock.clone());
+        let observed_health = health.clone();
+        let on_activity = move || observed_health.note_activity();
+        let client = ended_by_fences(self.connections.watches.clone(), self.n_fences.subscribe());
+        let client = observed(client, on_activity);
+        let channels = WatchChannels {
+            inputs: inputs.clone(),
+            went_back: self.went_back.clone(),
+            events: events.clone(),
+            other_controllers: self.metrics.other_controllers.clone(),
+            namespaces: self.namespaces.clone(),
+            metrics: metrics.clone(),
+            health,
         };
-        let spawn_two = |scope: &Scope| {
+        (client, channels)
+    }
+
+    /// Starts the watches of CronJobs and Jobs. They begin when the managed namespaces are known, so that what they
+    /// deliver is reported for these only.
+    pub(super) fn spawn_watches(&self, inputs: &mpsc::Sender<Input>, events: &EventQueue) -> Vec<Task> {
+        let decoder = Arc::new(self.decoder());
+        let begin = |resource: &'static str, scope: &Scope, metrics: &WatchMetrics| {
+            self.begin_watch(resource, scope, metrics, (inputs, events))
+        };
+        let spawn = |name, channels: WatchChannels, items: BoxStream<'static, WatchItem>| {
+            let mut are_known = self.are_namespaces_known.subscribe();
+            self.start_until(name, Phase::StopIntake, async move {
+                are_known.wait_for(|are_known| *are_known).await;
+                channels.run(items).await;
+            })
+        };
+        let spawn_two = |relists: &ScopeRelists| {
+            let scope = &relists.scope;
+            let [cron_job_relists, job_relists] = relists.n_orders.each_ref().map(OrderedSender::subscribe);
             let (cron_job_client, cron_job_channels) = begin("cronjobs", scope, &self.metrics.cron_job_watch);
             let (job_client, job_channels) = begin("jobs", scope, &self.metrics.job_watch);
-            let shards = self.watched_shards(scope);
-            let cron_jobs = cron_jobs(cron_job_client, scope.clone(), Arc::clone(&decoder), shards.clone());
-            let jobs = jobs(job_client, scope.clone(), shards);
+            let cron_jobs =
+                cron_jobs_with_relists(cron_job_client, scope.clone(), Arc::clone(&decoder), cron_job_relists);
+            let jobs = jobs_with_relists(job_client, scope.clone(), job_relists);
             [
-                self.start_until("CronJob watch", Phase::StopIntake, cron_job_channels.run(cron_jobs)),
-                self.start_until("Job watch", Phase::StopIntake, job_channels.run(jobs)),
+                spawn("CronJob watch", cron_job_channels, cron_jobs.boxed()),
+                spawn("Job watch", job_channels, jobs.boxed()),
             ]
         };
-        self.settings.scopes.iter().flat_map(spawn_two).collect()
+        self.relists.iter().flat_map(spawn_two).collect()
     }
 }

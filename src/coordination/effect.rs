@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::{LeaseKey, LeaseWrite};
-use crate::shard::{BootInstant, Entry, ResourceVersion, ShardCommand, ShardTerm};
+use crate::shard::{BootInstant, Entry, ResourceVersion, SealOrder, ShardTerm};
 
 /// Identifies a request, to match its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,8 +42,7 @@ pub enum ElectionEffect {
     /// The instant until which all led shards may act; it only moves forward within an incarnation.
     ActUntil(BootInstant),
     /// The instant of [`ElectionEffect::ActUntil`] has passed: nothing acts, connections for writes are reset, and the
-    /// watches of CronJobs and Jobs are interrupted.
-    /// Shards stay loaded; another [`ElectionEffect::ActUntil`] lets them act again.
+    /// watches of CronJobs and Jobs are interrupted. Another [`ElectionEffect::ActUntil`] lets the shards act again.
     Fence,
     /// Lead a shard in a term.
     Lead {
@@ -51,7 +50,7 @@ pub enum ElectionEffect {
         shard_term: ShardTerm,
         /// The way in which this replica became its leader.
         adoption: Adoption,
-        /// The data that the shard must have loaded or observed before it is led.
+        /// What the watches must have delivered before the shard is led.
         entry: Entry,
         /// The instant through which the last leader fired every slot, if it handed the shard over.
         fired_through: Option<Timestamp>,
@@ -63,9 +62,9 @@ pub enum ElectionEffect {
         /// The reason.
         reason: StopReason,
     },
-    /// Load shards for a handover, release a shard whose handover was cancelled, or seal one.
-    Shards(ShardCommand),
-    /// Drop all shards and connections, and rejoin as another incarnation, for this reason.
+    /// Seal a shard.
+    Seal(SealOrder),
+    /// Return all shards to standby, drop all connections, and rejoin as another incarnation, for this reason.
     Rejoin(&'static str),
     /// All shards and this replica's Lease are given up: the process may end.
     Left,

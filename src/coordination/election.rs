@@ -29,13 +29,10 @@ use self::{
 };
 pub use self::{handover::CLOSE_MAX, no_shards_reason::NoShardsReason};
 use super::{
-    Adoption, ElectionEffect, ElectionInput, Incarnation, Installation, JobsLabelled, LeaseKey, MemberIdentity,
-    MemberSettings, Timing,
+    Adoption, ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey, MemberIdentity, MemberSettings,
+    Timing,
 };
 use crate::shard::{BootInstant, ShardId, ShardPhase, ShardReport, ShardSet, Term};
-
-/// The installation text of a replica that runs alone: it has no shards and shares none with any other member.
-const ALONE: &str = "alone";
 
 /// The configuration of an election, fixed for its lifetime.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -69,10 +66,8 @@ pub struct Overview {
     pub act_until: Option<BootInstant>,
     /// The shards that this replica leads, with their terms.
     pub led: BTreeMap<ShardId, (Term, ShardPhase)>,
-    /// The vacant shards, and since when; none before Leases are listed, or without shards.
+    /// The vacant shards, and since when; none before Leases are listed.
     pub vacant: BTreeMap<ShardId, BootInstant>,
-    /// The shards in quarantine.
-    pub quarantined: ShardSet,
     /// The number of members that take shards.
     pub n_takers: usize,
 }
@@ -84,8 +79,6 @@ pub struct Election {
     #[cfg(test)]
     guards: Guards,
     identity: MemberIdentity,
-    /// The installation text of this replica's member Lease.
-    own_installation: Box<str>,
     membership: MembershipState,
     view: LeaseView,
     requests: Requests,
@@ -95,16 +88,12 @@ pub struct Election {
     taking: BTreeMap<ShardId, (Term, Adoption)>,
     /// Shards that this replica led and whose Leases were deleted; it creates these Leases again at once.
     recreating: ShardSet,
-    /// Shards that this replica loads for a handover, and whether they are loaded.
-    loading: BTreeMap<ShardId, bool>,
     members: Members,
-    /// The installation's constants; `None` until they are read.
-    installation: Option<Installation>,
-    /// The last proof of this replica that every Job of a CronJob has its label.
-    jobs_labelled: Option<JobsLabelled>,
     is_synced: bool,
     /// Whether this replica trusts its clock; it leads no shards while it does not.
     is_clock_trusted: bool,
+    /// Whether the account of this replica has the rights to start Jobs.
+    may_start: bool,
     /// The instant at which this replica began to leave.
     drain: Option<BootInstant>,
     last_handled: BootInstant,
@@ -123,23 +112,16 @@ impl Election {
                 pod_uid: config.pod_uid.clone(),
                 incarnation: config.incarnation,
             },
-            own_installation: if config.settings.is_alone() {
-                ALONE.into()
-            } else {
-                config.installation.to_string().into()
-            },
             membership: MembershipState::Listing,
             view: LeaseView::new(config.installation.shard_count, now),
             requests: Requests::default(),
             led_shards: BTreeMap::new(),
             taking: BTreeMap::new(),
             recreating: ShardSet::EMPTY,
-            loading: BTreeMap::new(),
             members: Members::new(now),
-            installation: None,
-            jobs_labelled: None,
             is_synced: false,
             is_clock_trusted: true,
+            may_start: true,
             drain: None,
             last_handled: now,
             wakeup: now,
@@ -163,10 +145,9 @@ impl Election {
                 self.view.observe_version(version);
             }
             ElectionInput::Answered { request, answer } => self.answered(request, &answer, now),
-            ElectionInput::InstallationKnown(installation) => self.installation = Some(installation),
             ElectionInput::Shards(report) => self.take_report(report),
-            ElectionInput::JobsLabelled(proof) => self.jobs_labelled = self.jobs_labelled.max(Some(proof)),
             ElectionInput::ClockTrusted(is_clock_trusted) => self.set_clock_trusted(is_clock_trusted, now),
+            ElectionInput::MayStart(may_start) => self.may_start = may_start,
             ElectionInput::DrainRequested => self.drain(now),
             ElectionInput::Rejoined(incarnation) => self.rejoined(incarnation),
         }
@@ -177,11 +158,6 @@ impl Election {
     fn take_report(&mut self, report: ShardReport) {
         match report {
             ShardReport::Synced => self.is_synced = true,
-            ShardReport::Loaded(shard) => {
-                if let Some(is_loaded) = self.loading.get_mut(&shard) {
-                    *is_loaded = true;
-                }
-            }
             ShardReport::Leading(_) => {}
             ShardReport::Sealed {
                 shard_term,
@@ -219,15 +195,10 @@ impl Election {
         Some(active.act_until(self.fence_after(), self.guards()))
     }
 
-    /// The shards in quarantine.
-    pub fn quarantined(&self) -> ShardSet {
-        self.view.quarantined()
-    }
-
     /// Returns the summary of the election.
     pub fn overview(&self, now: BootInstant) -> Overview {
-        let has_shards = self.view.is_listed && !self.config.settings.is_alone();
-        let vacancies = if has_shards { self.vacancies() } else { BTreeMap::new() };
+        let is_listed = self.view.is_listed;
+        let vacancies = if is_listed { self.vacancies() } else { BTreeMap::new() };
         Overview {
             identity: self.identity.clone(),
             no_shards_reason: self.no_shards_reason(now),
@@ -241,7 +212,6 @@ impl Election {
                 .into_iter()
                 .map(|(shard, vacancy)| (shard, vacancy.since))
                 .collect(),
-            quarantined: self.view.quarantined(),
             n_takers: self.takers().count(),
         }
     }
@@ -258,12 +228,8 @@ impl Election {
         self.follow_leases(now);
         if self.may_act(now) {
             self.evict_silent(now);
-            if !self.config.settings.is_alone() {
-                self.adopt(now);
-                self.hand_over(now);
-                self.load_announced();
-                self.reset_crash_counts(now);
-            }
+            self.adopt(now);
+            self.hand_over(now);
         }
         self.maintain_membership(now);
         if let Some(expiry) = self.requests.next_expiry(self.config.timing.attempt_timeout) {

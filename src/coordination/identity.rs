@@ -7,6 +7,10 @@ use crate::shard::{ShardCount, ShardId};
 /// The label of every Lease of an installation, with the installation's name as value: one watch delivers them all.
 pub const LEASE_LABEL: &str = "cronwheel.dev/lease";
 
+/// The label of a member Lease while the member starts Jobs. Admission refuses the writes of the built-in controller while
+/// such a Lease is fresh.
+pub const ACTS_LABEL: &str = "cronwheel.dev/acts";
+
 /// Whether the text is a DNS label (RFC 1123), like the name of a namespace.
 pub fn is_dns_label(text: &str) -> bool {
     let is_alphanumeric = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
@@ -24,11 +28,6 @@ impl InstallationName {
     /// Creates a name; `None` if the text is not a DNS label, which a label value and a part of an object name must be.
     pub fn new(text: &str) -> Option<InstallationName> {
         is_dns_label(text).then(|| InstallationName(text.into()))
-    }
-
-    /// The name of the `ConfigMap` with the constants that were fixed at installation.
-    pub fn config_map(&self) -> String {
-        format!("{self}-installation")
     }
 }
 
@@ -191,12 +190,11 @@ mod tests {
     }
 
     #[test]
-    fn installations_have_their_own_leases_and_config_map() {
+    fn installations_have_their_own_leases() {
         let (ours, theirs) = (names("team-a"), names("team-a-b"));
         let name = theirs.name(&LeaseKey::Member("uid".into()));
         assert_eq!(name, "team-a-b-member-uid");
         assert_eq!(ours.parse(&name), None);
-        assert_eq!(ours.installation.config_map(), "team-a-installation");
         for text in ["", "-a", "a-", "A", "a.b", "a/b", &"a".repeat(64)] {
             assert_eq!(InstallationName::new(text), None, "{text}");
         }

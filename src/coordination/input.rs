@@ -1,6 +1,6 @@
 //! Every fact that an election can receive.
 
-use super::{Incarnation, Installation, JobsLabelled, LeaseKey, LeaseList, LeaseRecord, RequestId};
+use super::{Incarnation, LeaseKey, LeaseList, LeaseRecord, RequestId};
 use crate::shard::{BootInstant, ResourceVersion, ShardReport};
 
 /// A fact.
@@ -24,18 +24,16 @@ pub enum ElectionInput {
         /// The outcome.
         answer: LeaseAnswer,
     },
-    /// The constants that were fixed at installation.
-    InstallationKnown(Installation),
     /// A report of this replica's shards.
     Shards(ShardReport),
-    /// This replica proved that every Job of a CronJob has its label. The next renewal publishes it.
-    JobsLabelled(JobsLabelled),
     /// Whether this replica trusts its clock. It leads no shards while it does not.
     ClockTrusted(bool),
+    /// Whether the account of this replica may start Jobs. Without the right, the built-in controller is let in.
+    MayStart(bool),
     /// The process has received the signal to end.
     DrainRequested,
-    /// All shards are dropped and all connections reset; the next incarnation begins. It needs a list of Leases. The
-    /// watches of CronJobs and Jobs continue, and each shard that is taken later is listed by itself.
+    /// All shards are on standby and all connections reset; the next incarnation begins. It needs a list of Leases. The
+    /// watches of CronJobs and Jobs continue.
     Rejoined(Incarnation),
 }
 

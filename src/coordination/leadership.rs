@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt, time::Duration};
 use jiff::{SignedDuration, Timestamp};
 
 use super::Timing;
-use crate::shard::{BootInstant, ShardId, ShardSet, ShardTerm, Term};
+use crate::shard::{BootInstant, ShardId, ShardTerm, Term};
 
 /// The limits of a write while other replicas might lead: its lifetime, and the stamp with the latest time of
 /// creation.
@@ -37,14 +37,12 @@ impl fmt::Display for Stamp {
 }
 
 /// The shards that this replica leads, and the instant at which it must stop unless its leadership is renewed before.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leadership {
     terms: BTreeMap<ShardId, Term>,
-    /// The quarantined shards: one create at a time.
-    quarantined: ShardSet,
-    /// The first instant at which all leadership is over unless it is renewed; `None` without competitors.
-    until: Option<BootInstant>,
-    fencing: Option<Fencing>,
+    /// The first instant at which all leadership is over unless it is renewed.
+    until: BootInstant,
+    fencing: Fencing,
     /// The number of replicas, this one included, that send requests.
     n_senders: u32,
 }
@@ -81,41 +79,37 @@ fn later(instant: Timestamp, duration: Duration) -> Timestamp {
 }
 
 impl Leadership {
-    /// Leadership of one shard for the lifetime of the process.
-    pub fn of_one(shard_term: ShardTerm) -> Leadership {
-        Leadership {
-            terms: BTreeMap::from([(shard_term.shard, shard_term.term)]),
-            n_senders: 1,
-            ..Leadership::default()
-        }
-    }
-
-    /// Leadership of one shard until an instant, which [`Leadership::set_until`] may move.
-    pub fn of_one_until(shard_term: ShardTerm, until: BootInstant) -> Leadership {
-        Leadership {
-            until: Some(until),
-            ..Leadership::of_one(shard_term)
-        }
+    /// Leadership of one shard that lasts longer than any test, and does not limit the lifetime of a request.
+    #[cfg(test)]
+    pub(crate) fn of_one(shard_term: ShardTerm) -> Leadership {
+        let timing = Timing {
+            evict_after: Duration::from_hours(1),
+            ..Timing::DEFAULT
+        };
+        let until = BootInstant::after_boot(Duration::from_hours(1_000_000));
+        let mut leadership = Leadership::of_none_until(until, 0, timing);
+        leadership.begin(shard_term);
+        leadership
     }
 
     /// Whether any request may be sent at this instant.
     pub fn may_act(&self, now: BootInstant) -> bool {
-        self.until.is_none_or(|until| now < until)
+        now < self.until
     }
 
     /// Leadership of no shard yet, by this incarnation of a replica. It ends at `until` unless it is renewed, and
     /// `timing` bounds its writes.
     pub fn of_none_until(until: BootInstant, incarnation: u64, timing: Timing) -> Leadership {
         Leadership {
-            until: Some(until),
-            fencing: Some(Fencing {
+            terms: BTreeMap::new(),
+            until,
+            fencing: Fencing {
                 timing,
                 incarnation,
                 create_before: None,
                 renewed_until: until,
-            }),
+            },
             n_senders: 1,
-            ..Leadership::default()
         }
     }
 
@@ -129,26 +123,26 @@ impl Leadership {
         std::mem::replace(&mut self.n_senders, n_senders.max(1)) != n_senders.max(1)
     }
 
-    /// The limits of a write that is sent now; `None` without competitors. `life_min` is the least lifetime of a write
-    /// that may outlive the leadership of this replica. For all other writes it is zero.
-    pub fn write_limits(&self, shard_term: ShardTerm, now: BootInstant, life_min: Duration) -> Option<WriteLimits> {
-        let fencing = self.fencing?;
-        let until_fence = self.until?.since(now);
+    /// The limits of a write that is sent now. `life_min` is the least lifetime of a write that may outlive the
+    /// leadership of this replica. For all other writes it is zero.
+    pub fn write_limits(&self, shard_term: ShardTerm, now: BootInstant, life_min: Duration) -> WriteLimits {
+        let fencing = &self.fencing;
+        let until_fence = self.until.since(now);
         let beyond_fence = life_min.saturating_sub(fencing.renewed_until.since(now));
-        Some(WriteLimits {
+        WriteLimits {
             life: fencing.timing.write_life(until_fence).max(life_min),
             stamp: Stamp {
                 shard_term,
                 incarnation: fencing.incarnation,
                 create_before: fencing.create_before.map(|at| later(at, beyond_fence)),
             },
-        })
+        }
     }
 
     /// Allows Jobs to be created until a second before the fence, by the clock of the API server that answered the latest
     /// renewal.
     pub fn renewal_answered(&mut self, answer: &RenewalAnswer) {
-        let Some(fencing) = &mut self.fencing else { return };
+        let fencing = &mut self.fencing;
         let (fence_after, round_trip) = (fencing.timing.self_fence, answer.answered.since(answer.sent));
         // The limit counts from the send, like the fence. At the send, the server's clock was at least `date` minus the
         // round trip.
@@ -178,16 +172,6 @@ impl Leadership {
         self.terms.insert(shard_term.shard, shard_term.term);
     }
 
-    /// Replaces the set of all quarantined shards, including those of other leaders; returns whether it changed.
-    pub fn quarantine(&mut self, shards: &ShardSet) -> bool {
-        std::mem::replace(&mut self.quarantined, *shards) != *shards
-    }
-
-    /// Whether the shard's Jobs are created one at a time, because leaders crashed on it.
-    pub fn is_quarantined(&self, shard: ShardId) -> bool {
-        self.quarantined.contains(shard)
-    }
-
     /// Ends a term of a shard. A later term is unaffected, since a message about a former one may arrive late.
     pub fn end(&mut self, shard_term: ShardTerm) {
         if self.terms.get(&shard_term.shard) == Some(&shard_term.term) {
@@ -195,13 +179,13 @@ impl Leadership {
         }
     }
 
-    /// Sets the end of leadership, or removes it; returns whether it changed.
-    pub fn set_until(&mut self, until: Option<BootInstant>) -> bool {
+    /// Sets the end of leadership; returns whether it changed.
+    pub fn set_until(&mut self, until: BootInstant) -> bool {
         std::mem::replace(&mut self.until, until) != until
     }
 
-    /// The first instant at which leadership is over; `None` without competitors.
-    pub fn until(&self) -> Option<BootInstant> {
+    /// The first instant at which leadership is over.
+    pub fn until(&self) -> BootInstant {
         self.until
     }
 }
@@ -224,14 +208,12 @@ mod tests {
         let leadership = Leadership::of_none_until(at(107), 1, TIMING);
         let life = |now, life_min| {
             let limits = leadership.write_limits(shard_term(0, 1), at(now), Duration::from_secs(life_min));
-            limits.unwrap().life
+            limits.life
         };
         for (now, expected) in [(100, 9), (103, 6), (107, 2), (120, 2)] {
             assert_eq!(life(now, 0), Duration::from_secs(expected), "{now}");
             assert_eq!(life(now, 30), Duration::from_secs(30), "{now}");
         }
-        let alone = Leadership::of_one(shard_term(0, 1));
-        assert_eq!(alone.write_limits(shard_term(0, 1), at(100), Duration::ZERO), None);
     }
 
     fn at_millis(millis: u64) -> BootInstant {
@@ -260,7 +242,7 @@ mod tests {
             (105, 34, "2026-01-01T00:00:38Z"),
         ] {
             let limits = leadership.write_limits(shard_term(0, 1), at(now), Duration::from_secs(life_min));
-            let create_before = limits.unwrap().stamp.create_before.unwrap();
+            let create_before = limits.stamp.create_before.unwrap();
             assert_eq!(create_before.to_string(), expected, "{now} {life_min}");
         }
     }
@@ -278,7 +260,7 @@ mod tests {
         });
         let limits = leadership.write_limits(shard_term(0, 1), at_millis(create), life_min);
         // The annotation has whole seconds, and so has `creationTimestamp`.
-        let create_before = limits.unwrap().stamp.create_before.unwrap().as_second();
+        let create_before = limits.stamp.create_before.unwrap().as_second();
         (create_before + 1) * 1_000 - i64::try_from(create).unwrap()
     }
 
@@ -309,12 +291,7 @@ mod tests {
     fn a_job_is_stamped_with_its_creator_and_latest_creation_time() {
         let at = BootInstant::after_boot(Duration::from_secs(100));
         let mut leadership = Leadership::of_none_until(at, 0xab, TIMING);
-        let stamp = |leadership: &Leadership| {
-            leadership
-                .write_limits(shard_term(7, 3), at, Duration::ZERO)
-                .unwrap()
-                .stamp
-        };
+        let stamp = |leadership: &Leadership| leadership.write_limits(shard_term(7, 3), at, Duration::ZERO).stamp;
         assert_eq!(stamp(&leadership).create_before, None);
         assert_eq!(stamp(&leadership).to_string(), "7/3/00000000000000ab");
         let create_before = |leadership: &Leadership| stamp(leadership).create_before.unwrap().to_string();
@@ -339,17 +316,6 @@ mod tests {
     }
 
     #[test]
-    fn a_quarantine_lasts_until_the_next_set() {
-        let mut leadership = Leadership::of_none_until(BootInstant::after_boot(Duration::ZERO), 1, TIMING);
-        let shards: ShardSet = [ShardId(3), ShardId(5)].into_iter().collect();
-        assert!(leadership.quarantine(&shards) && !leadership.quarantine(&shards));
-        leadership.begin(shard_term(5, 1));
-        assert!(leadership.is_quarantined(ShardId(5)) && !leadership.is_quarantined(ShardId(4)));
-        assert!(leadership.quarantine(&ShardSet::EMPTY));
-        assert!(!leadership.is_quarantined(ShardId(5)));
-    }
-
-    #[test]
     fn leadership_covers_its_own_terms_until_it_ends() {
         let at = |seconds| BootInstant::after_boot(Duration::from_secs(seconds));
         let lasting = Leadership::of_one(shard_term(0, 3));
@@ -368,7 +334,7 @@ mod tests {
             let is = leadership.covers(shard_term, now);
             assert_eq!(is, is_covered, "{leadership:?} {shard_term:?} {now:?}");
         }
-        ending.set_until(Some(at(20)));
+        ending.set_until(at(20));
         assert!(ending.covers(shard_term(5, 9), at(19)));
         ending.end(shard_term(5, 8));
         assert!(

@@ -9,23 +9,18 @@
 use std::collections::BTreeMap;
 
 use super::{Acceptance, MemberRing};
-use crate::shard::{ShardId, ShardSet};
+use crate::shard::ShardId;
 
 /// The inputs of placement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlacementInputs {
     /// The members, and the order in which shards prefer them.
     pub ring: MemberRing,
-    /// Whether each member of the ring takes shards. Quarantined shards wait for a member that takes shards soon
-    /// ([`Acceptance::Soon`]). A host that crashed because of them gets them back, so they crash no other member.
+    /// Whether each member of the ring takes shards.
     pub acceptances: Vec<Acceptance>,
     /// The pod uid of the holder of each shard; `None` for a vacant shard.
     pub holders: Vec<Option<Box<str>>>,
-    /// Shards on which too many leaders crashed: all are placed on one member, which has no ordinary shards while
-    /// another member can take them.
-    pub quarantined: ShardSet,
-    /// Whether members above their quota give shards to members below theirs. The host of quarantined shards gives its
-    /// ordinary shards away in any case.
+    /// Whether members above their quota give shards to members below theirs.
     pub may_rebalance: bool,
 }
 
@@ -42,7 +37,6 @@ impl Placement {
     /// Computes the placement. While no member takes shards, no shard has a target.
     pub fn desired(inputs: PlacementInputs) -> Placement {
         let mut draft = Draft::new(&inputs);
-        draft.quarantine();
         draft.count();
         draft.release_excess();
         draft.place();
@@ -78,15 +72,11 @@ impl Placement {
     }
 
     /// The number of turns a member waits before it takes a vacant shard. The target takes it at once; the others follow
-    /// in the order of the ring, regardless of their quotas. `None` for a member that takes no shards, and for every
-    /// member except the target of a quarantined shard.
+    /// in the order of the ring, regardless of their quotas. `None` for a member that takes no shards.
     pub fn adoption_turn(&self, shard: ShardId, member: &str) -> Option<usize> {
         let target = self.target(shard);
         if target == Some(member) {
             return Some(0);
-        }
-        if self.inputs.quarantined.contains(shard) && target.is_some() {
-            return None;
         }
         let mut others = self.takers(shard).filter(|other| Some(*other) != target);
         others.position(|other| other == member).map(|turn| turn + 1)
@@ -96,10 +86,8 @@ impl Placement {
 /// A placement being computed. Members are indices into those of the ring.
 struct Draft<'a> {
     inputs: &'a PlacementInputs,
-    /// Whether each member may be a target of ordinary shards.
+    /// Whether each member may be a target.
     takes: Vec<bool>,
-    /// The host of quarantined shards, if other members can take its ordinary shards.
-    emptied_host: Option<usize>,
     /// The tentative member of each shard; `None` for a shard that is still to be placed.
     targets: Vec<Option<usize>>,
     quotas: Vec<usize>,
@@ -119,54 +107,30 @@ impl<'a> Draft<'a> {
             targets: inputs.holders.iter().map(kept_by).collect(),
             takes,
             inputs,
-            emptied_host: None,
             quotas: Vec::new(),
             held: Vec::new(),
         }
     }
 
-    /// Places the quarantined shards on one member. Its other shards go to other members, if there are any.
-    fn quarantine(&mut self) {
-        if self.inputs.quarantined.is_empty() {
-            return;
-        }
-        let will_take = |member: &usize| self.inputs.acceptances[*member] != Acceptance::No;
-        let Some(host) = self.inputs.ring.quarantine_hosts().find(will_take) else {
-            return;
-        };
-        for shard in self.inputs.quarantined.iter() {
-            self.targets[usize::from(shard.0)] = Some(host);
-        }
-        if self.takes.iter().filter(|takes| **takes).count() > 1 {
-            self.takes[host] = false;
-            self.emptied_host = Some(host);
-        }
-    }
-
-    /// Counts the ordinary shards of each member, and computes their quotas.
+    /// Counts the shards of each member, and computes their quotas.
     fn count(&mut self) {
         self.held = vec![0; self.takes.len()];
-        let mut n_shards = 0;
-        for (shard, target) in (0..).map(ShardId).zip(&self.targets) {
-            if self.inputs.quarantined.contains(shard) {
-                continue;
-            }
-            n_shards += 1;
-            if let Some(target) = *target {
-                self.held[target] += 1;
-            }
+        for target in self.targets.iter().flatten() {
+            self.held[*target] += 1;
         }
-        self.quotas = quotas(n_shards, &self.takes, &self.held);
+        self.quotas = quotas(self.targets.len(), &self.takes, &self.held);
     }
 
-    /// Removes from each member that gives shards away the shards above its quota, starting with those that prefer it
-    /// least.
+    /// Removes from each member the shards above its quota, starting with those that prefer it least.
     fn release_excess(&mut self) {
+        if !self.inputs.may_rebalance {
+            return;
+        }
         let mut ranked: Vec<(usize, usize, usize)> = Vec::new();
         for (index, target) in self.targets.iter().enumerate() {
             let shard = shard_at(index);
             let Some(member) = *target else { continue };
-            if !self.inputs.quarantined.contains(shard) && self.excess(member) > 0 {
+            if self.excess(member) > 0 {
                 let rank = self.inputs.ring.rank(shard, member);
                 ranked.push((usize::MAX - rank, index, member));
             }
@@ -180,12 +144,8 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// The number of shards that a member should give away. The host of quarantined shards gives its ordinary shards away
-    /// at any time, so that it crashes with none of them.
+    /// The number of shards above a member's quota.
     fn excess(&self, member: usize) -> usize {
-        if !self.inputs.may_rebalance && self.emptied_host != Some(member) {
-            return 0;
-        }
         self.held[member].saturating_sub(self.quotas[member])
     }
 

@@ -1,15 +1,15 @@
 //! The agreement that members need before they share shards: the protocol version, the installation's constants, and settings.
 
-use std::{collections::BTreeSet, fmt};
+use std::fmt;
 
 use super::is_dns_label;
 use crate::shard::{HASH_SCHEME, Scope, ShardCount, fnv1a_64};
 
 /// The version of this protocol. Members with different versions never share shards.
-pub const PROTOCOL_VERSION: u16 = 1;
+pub const PROTOCOL_VERSION: u16 = 2;
 
-/// The constants that are fixed at installation. A replica with other constants takes no shards, since its shards
-/// would contain different CronJobs.
+/// The constants by which CronJobs belong to shards. A version with other constants has another protocol version, since
+/// its shards contain different CronJobs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Installation {
     /// The number of shards.
@@ -34,14 +34,20 @@ impl fmt::Display for Installation {
     }
 }
 
-/// Precedes the namespaces in the text of [`MemberSettings`].
+/// Precedes the default time zone in the text of [`MemberSettings`].
+const TIME_ZONE: &str = "time-zone=";
+
+/// Precedes the label selector of the namespaces in that text.
+const SELECTOR: &str = "namespace-selector=";
+
+/// Precedes the namespaces in that text.
 const NAMESPACES: &str = "namespaces=";
 
 /// Stands for all namespaces in that text.
 const ALL_NAMESPACES: &str = "*";
 
-/// The scope and the default time zone of a replica, as one text. Members with different texts never lead shards at the
-/// same time: each would skip CronJobs of the other's scope, or start them by another zone.
+/// The scope, the namespace selector and the default time zone of a replica, as one text. Members with different texts
+/// never lead shards at the same time: each would skip CronJobs of the other's namespaces, or start them by another zone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MemberSettings(Box<str>);
 
@@ -49,23 +55,6 @@ impl MemberSettings {
     /// A longer text is truncated and ends with its length and hash, because every renewal repeats it. 16 KiB hold 256
     /// namespaces, whose names have at most 63 characters.
     const TEXT_MAX_BYTES: usize = 16 << 10;
-
-    /// The maximum length of the prefix in the text of a replica that runs alone: [`ALONE`] and the uid of its Pod.
-    const ALONE_MAX_BYTES: usize = 256;
-
-    /// The prefix in the text of a replica that runs every CronJob by itself.
-    const ALONE: &str = "alone=";
-
-    /// The settings of a replica that runs every CronJob of these scopes by itself. They differ from all others.
-    pub fn alone(pod_uid: &str, scopes: &[Scope], default_time_zone: &str) -> MemberSettings {
-        let shared = MemberSettings::of(scopes, default_time_zone);
-        MemberSettings(format!("{}{pod_uid} {shared}", Self::ALONE).into())
-    }
-
-    /// Whether these settings are of a replica that runs every CronJob by itself.
-    pub fn is_alone(&self) -> bool {
-        self.0.starts_with(Self::ALONE)
-    }
 
     /// The settings of a replica with these scopes, in any order, and this default time zone.
     pub fn of(scopes: &[Scope], default_time_zone: &str) -> MemberSettings {
@@ -78,7 +67,7 @@ impl MemberSettings {
             .collect();
         names.sort_unstable();
         names.dedup();
-        let text = format!("time-zone={default_time_zone} {NAMESPACES}{}", names.join(","));
+        let text = format!("{TIME_ZONE}{default_time_zone} {NAMESPACES}{}", names.join(","));
         if text.len() <= Self::TEXT_MAX_BYTES {
             return MemberSettings(text.into());
         }
@@ -93,11 +82,13 @@ impl MemberSettings {
         )
     }
 
-    /// Whether a CronJob can be in the scope of both. Only the complete names of a truncated text are compared.
-    pub fn may_overlap(&self, other: &MemberSettings) -> bool {
-        let (ours, theirs) = (self.namespaces(), other.namespaces());
-        let is_all = |names: &BTreeSet<&str>| names.contains(ALL_NAMESPACES);
-        is_all(&ours) || is_all(&theirs) || !ours.is_disjoint(&theirs)
+    /// The settings of a replica that manages the namespaces that this label selector selects, in one spelling. The scope
+    /// is the cluster.
+    pub fn selecting(namespace_selector: &str, default_time_zone: &str) -> MemberSettings {
+        MemberSettings(
+            format!("{TIME_ZONE}{default_time_zone} {SELECTOR}{namespace_selector} {NAMESPACES}{ALL_NAMESPACES}")
+                .into(),
+        )
     }
 
     /// The scopes; `None` if the text is truncated or has another form.
@@ -110,27 +101,16 @@ impl MemberSettings {
         names.split(',').map(scope).collect()
     }
 
-    fn namespaces(&self) -> BTreeSet<&str> {
-        let names = self.0.rsplit_once(NAMESPACES).map_or("", |(_, names)| names);
-        match names.split_once("...") {
-            // The last name may be truncated.
-            Some((whole, _)) => whole
-                .rsplit_once(',')
-                .map_or("", |(names, _)| names)
-                .split(',')
-                .collect(),
-            None => names.split(',').collect(),
-        }
+    /// The label selector of the namespaces; `None` if there is none.
+    pub fn namespace_selector(&self) -> Option<&str> {
+        let (_, rest) = self.0.split_once(SELECTOR)?;
+        let (selector, _) = rest.rsplit_once(NAMESPACES)?;
+        Some(selector.trim_end())
     }
 
     /// Reads the settings from an annotation.
     pub fn read(text: &str) -> MemberSettings {
         MemberSettings(text.into())
-    }
-
-    /// Reads the settings; `None` if the text is longer than any that a replica writes.
-    pub fn read_bounded(text: &str) -> Option<MemberSettings> {
-        (text.len() <= Self::TEXT_MAX_BYTES + Self::ALONE_MAX_BYTES).then(|| MemberSettings::read(text))
     }
 }
 
@@ -160,36 +140,28 @@ mod tests {
     }
 
     #[test]
-    fn settings_overlap_if_they_share_a_namespace() {
-        let of = |names: &[&str]| {
-            let scopes: Vec<Scope> = names.iter().map(|name| Scope::Namespace((*name).into())).collect();
-            MemberSettings::of(&scopes, "UTC")
-        };
-        let all = MemberSettings::of(&[Scope::Cluster], "Europe/Berlin");
-        let alone = MemberSettings::alone("uid", &[Scope::Namespace("b".into())], "UTC");
-        for (one, other, may_overlap) in [
-            (of(&["a", "b"]), of(&["b", "c"]), true),
-            (of(&["a", "b"]), of(&["c"]), false),
-            (of(&["a"]), all.clone(), true),
-            (all.clone(), all, true),
-            (alone.clone(), of(&["a", "b"]), true),
-            (alone, of(&["a"]), false),
-        ] {
-            assert_eq!(one.may_overlap(&other), may_overlap, "{one} and {other}");
-            assert_eq!(other.may_overlap(&one), may_overlap, "{other} and {one}");
-        }
-        let many: Vec<String> = (0..1000).map(|number| format!("tenant-{number:04}")).collect();
-        let many = of(&many.iter().map(String::as_str).collect::<Vec<_>>());
-        assert!(many.may_overlap(&of(&["tenant-0003"])));
-        assert!(!many.may_overlap(&of(&["tenant"])), "a truncated name is not compared");
+    fn settings_with_different_selectors_differ() {
+        let managed = MemberSettings::selecting("cronwheel.dev/managed=true", "UTC");
+        let text = "time-zone=UTC namespace-selector=cronwheel.dev/managed=true namespaces=*";
+        assert_eq!(managed.to_string(), text);
+        assert_eq!(managed.scopes(), Some(vec![Scope::Cluster]));
+        assert_eq!(managed.namespace_selector(), Some("cronwheel.dev/managed=true"));
+        let set = MemberSettings::selecting("team in (a,b),!c", "UTC");
+        assert_eq!(set.namespace_selector(), Some("team in (a,b),!c"));
+        assert_eq!(MemberSettings::of(&[Scope::Cluster], "UTC").namespace_selector(), None);
+        assert_ne!(managed, MemberSettings::of(&[Scope::Cluster], "UTC"));
+        assert_ne!(managed, MemberSettings::selecting("team=a", "UTC"));
+        assert_ne!(
+            managed,
+            MemberSettings::selecting("cronwheel.dev/managed=true", "Europe/Berlin")
+        );
     }
 
     #[test]
     fn settings_have_the_scopes_of_the_member() {
         let of = |names: &[&str]| -> Vec<Scope> { names.iter().map(|name| Scope::Namespace((*name).into())).collect() };
         for scopes in [vec![Scope::Cluster], of(&["a"]), of(&["a", "b"])] {
-            assert_eq!(MemberSettings::of(&scopes, "UTC").scopes().as_ref(), Some(&scopes));
-            assert_eq!(MemberSettings::alone("uid", &scopes, "UTC").scopes(), Some(scopes));
+            assert_eq!(MemberSettings::of(&scopes, "UTC").scopes(), Some(scopes));
         }
         let many: Vec<String> = (0..2000).map(|number| format!("tenant-{number:04}")).collect();
         let many = of(&many.iter().map(String::as_str).collect::<Vec<_>>());

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::{JobsLabelled, LeaseKey, MemberIdentity, MemberSettings};
-use crate::shard::{ResourceVersion, ResourceVersions, ShardCount, ShardId, ShardSet, Term};
+use super::{LeaseKey, MemberIdentity, MemberSettings};
+use crate::shard::{ResourceVersion, ResourceVersions, Term};
 
 /// The annotations that cronwheel reads and writes; all others are preserved.
 pub mod annotation {
@@ -14,7 +14,7 @@ pub mod annotation {
     pub const PROTOCOL: &str = "cronwheel.dev/protocol";
     /// Member: the revision of its Pod template.
     pub const REVISION: &str = "cronwheel.dev/revision";
-    /// Member: the installation's constants, as configured in the member.
+    /// Member: the installation's constants, for `cronwheel shards`.
     pub const INSTALLATION: &str = "cronwheel.dev/installation";
     /// Member: its scope and its default time zone.
     pub const SETTINGS: &str = "cronwheel.dev/settings";
@@ -22,16 +22,8 @@ pub mod annotation {
     pub const ACCEPTS: &str = "cronwheel.dev/accepts";
     /// Member: set while it gives its shards away in order to leave.
     pub const DRAINING: &str = "cronwheel.dev/draining";
-    /// Member: set while it leads shards.
-    pub const LEADS: &str = "cronwheel.dev/leads";
     /// Member: set if it found no Lease at all when it started.
     pub const GENESIS: &str = "cronwheel.dev/genesis";
-    /// Member: the shards that it is about to hand over, and their next leaders.
-    pub const PLAN: &str = "cronwheel.dev/plan";
-    /// Member: the shards that it has loaded and is ready to lead.
-    pub const LOADED: &str = "cronwheel.dev/loaded";
-    /// Member: the latest proof that every Job of a CronJob has its label, its own or one that it has read.
-    pub const JOBS_LABELLED: &str = "cronwheel.dev/jobs-labelled";
     /// Member: the number of its last renewal.
     pub const RENEWAL: &str = "cronwheel.dev/renewal";
     /// Member: the member that evicted it.
@@ -40,8 +32,6 @@ pub mod annotation {
     pub const FIRED_THROUGH: &str = "cronwheel.dev/fired-through";
     /// Shard: the latest versions that its last leader wrote or knew, which the next leader must observe.
     pub const WRITTEN_THROUGH: &str = "cronwheel.dev/written-through";
-    /// Shard: how many leaders in a row crashed soon after they took it.
-    pub const CRASHES: &str = "cronwheel.dev/crashes";
 }
 
 /// Whether a member takes shards, and when.
@@ -168,7 +158,7 @@ pub struct MemberLease {
     pub protocol: u16,
     /// The revision of its Pod template.
     pub revision: Box<str>,
-    /// The installation's constants as text: members with equal texts share shards.
+    /// The installation's constants as text, which belong to the version of the protocol.
     pub installation: Box<str>,
     /// Its scope and default time zone; `None` if its version of cronwheel does not publish them.
     pub settings: Option<MemberSettings>,
@@ -176,24 +166,15 @@ pub struct MemberLease {
     pub acceptance: Acceptance,
     /// Whether it gives its shards away in order to leave.
     pub is_draining: bool,
-    /// Whether it leads shards.
-    pub leads_shards: bool,
     /// Whether it found no Lease at all when it started.
     pub is_genesis: bool,
-    /// The shards that it is about to hand over.
-    pub plan: HandoverPlan,
-    /// The shards that it has loaded.
-    pub loaded: ShardSet,
-    /// The latest proof in its view that every Job of a CronJob has its label.
-    pub jobs_labelled: Option<JobsLabelled>,
 }
 
 impl MemberLease {
-    /// Decodes a record; sets of shards are read under this count.
-    pub fn read(record: &LeaseRecord, count: ShardCount) -> MemberLease {
+    /// Decodes a record.
+    pub fn read(record: &LeaseRecord) -> MemberLease {
         let text = |name: &str| record.annotations.get(name).map(AsRef::as_ref);
         let number = |name: &str| text(name).and_then(|text| text.parse::<u64>().ok());
-        let sets = |name: &str| ShardSet::from_hex(text(name)?, count);
         MemberLease {
             holder: Holder::parse(&record.holder),
             duration_secs: record.duration_secs,
@@ -206,13 +187,7 @@ impl MemberLease {
             settings: text(annotation::SETTINGS).map(MemberSettings::read),
             acceptance: Acceptance::parse(text(annotation::ACCEPTS)),
             is_draining: text(annotation::DRAINING).is_some(),
-            leads_shards: text(annotation::LEADS).is_some(),
             is_genesis: text(annotation::GENESIS).is_some(),
-            plan: text(annotation::PLAN)
-                .map(|text| HandoverPlan::parse(text, count))
-                .unwrap_or_default(),
-            loaded: sets(annotation::LOADED).unwrap_or_default(),
-            jobs_labelled: text(annotation::JOBS_LABELLED).and_then(JobsLabelled::parse),
         }
     }
 
@@ -238,14 +213,9 @@ pub struct ShardLease {
     pub fired_through: Option<Timestamp>,
     /// The last versions that the former leader wrote or knew, if it handed the shard over.
     pub written_through: Option<ResourceVersions>,
-    /// How many leaders in a row crashed soon after they took it.
-    pub crashes: u32,
 }
 
 impl ShardLease {
-    /// The number of consecutive crashes of leaders at which a shard is quarantined.
-    pub const CRASHES_MAX: u32 = 3;
-
     /// Decodes a record.
     pub fn read(record: &LeaseRecord) -> ShardLease {
         let text = |name: &str| record.annotations.get(name).map(AsRef::as_ref);
@@ -256,51 +226,7 @@ impl ShardLease {
             acquired_at: record.acquired_at,
             fired_through: text(annotation::FIRED_THROUGH).and_then(|text| text.parse().ok()),
             written_through: text(annotation::WRITTEN_THROUGH).and_then(ResourceVersions::parse),
-            crashes: text(annotation::CRASHES)
-                .and_then(|text| text.parse().ok())
-                .unwrap_or(0),
         }
-    }
-
-    /// Whether so many leaders crashed on the shard that only one replica may lead it.
-    pub fn is_quarantined(&self) -> bool {
-        self.crashes >= Self::CRASHES_MAX
-    }
-}
-
-/// The shards that a member is about to hand over, with the pod uids of their next leaders.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct HandoverPlan(pub BTreeMap<ShardId, Box<str>>);
-
-impl HandoverPlan {
-    /// The shards for one member.
-    pub fn shards_for<'a>(&'a self, pod_uid: &'a str) -> impl Iterator<Item = ShardId> + 'a {
-        self.0
-            .iter()
-            .filter(move |(_, next_leader)| next_leader.as_ref() == pod_uid)
-            .map(|(shard, _)| *shard)
-    }
-
-    /// Formats as `uid=1,2;uid=3`. With 1024 shards the text is below 64 KiB for any members.
-    pub fn to_text(&self) -> String {
-        let mut by_member: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-        for (shard, next_leader) in &self.0 {
-            by_member.entry(next_leader).or_default().push(shard.0.to_string());
-        }
-        let entries = by_member.into_iter();
-        let entries = entries.map(|(pod_uid, shards)| format!("{pod_uid}={}", shards.join(",")));
-        entries.collect::<Vec<_>>().join(";")
-    }
-
-    /// Parses a text; invalid parts are ignored.
-    fn parse(text: &str, count: ShardCount) -> HandoverPlan {
-        let mut plan = HandoverPlan::default();
-        for (pod_uid, shards) in text.split(';').filter_map(|entry| entry.split_once('=')) {
-            let shards = shards.split(',').filter_map(|number| number.parse().ok().map(ShardId));
-            let known = shards.filter(|shard| count.has(*shard));
-            plan.0.extend(known.map(|shard| (shard, pod_uid.into())));
-        }
-        plan
     }
 }
 
@@ -308,47 +234,12 @@ impl HandoverPlan {
 mod tests {
     use super::*;
 
-    const COUNT: ShardCount = ShardCount::MAX;
-    /// The API server's limit for all annotations of an object together.
-    const ANNOTATIONS_MAX_BYTES: usize = 256 * 1024;
-
-    #[test]
-    fn a_plan_round_trips_and_its_text_is_short() {
-        for n_members in [1, 2, 5, 50, 300, 1024] {
-            let member = |shard: ShardId| format!("9f0c1a52-8d7e-4b1f-9a53-{:012}", usize::from(shard.0) % n_members);
-            let plan = HandoverPlan(COUNT.shards().map(|shard| (shard, member(shard).into())).collect());
-            let text = plan.to_text();
-            assert_eq!(HandoverPlan::parse(&text, COUNT), plan, "{n_members} members");
-            let loaded = ShardSet::all(COUNT).to_hex(COUNT);
-            assert!(
-                text.len() + loaded.len() < ANNOTATIONS_MAX_BYTES / 4,
-                "{n_members}: {} bytes",
-                text.len()
-            );
-        }
-        assert_eq!(HandoverPlan::default().to_text(), "");
-    }
-
-    #[test]
-    fn invalid_parts_of_a_plan_are_ignored() {
-        for text in ["", "a", "a=", "a=x", "a=#12", "=;;=", "a=1024,70000"] {
-            assert_eq!(HandoverPlan::parse(text, COUNT), HandoverPlan::default(), "{text}");
-        }
-        let some = HandoverPlan::parse("a=1,x,2;b", COUNT);
-        assert_eq!(some.to_text(), "a=1,2");
-        assert_eq!(some.shards_for("a").collect::<Vec<_>>(), [ShardId(1), ShardId(2)]);
-        assert_eq!(some.shards_for("b").count(), 0);
-    }
-
     #[test]
     fn invalid_lease_annotations_are_treated_as_absent() {
         let annotations = [
             (annotation::PROTOCOL, "two"),
             (annotation::INSTALLATION, "17/x"),
-            (annotation::LOADED, "ff"),
-            (annotation::JOBS_LABELLED, "yes"),
             (annotation::RENEWAL, "-1"),
-            (annotation::CRASHES, "many"),
             (annotation::FIRED_THROUGH, "noon"),
             ("example.com/other", "1"),
         ];
@@ -358,13 +249,12 @@ mod tests {
             annotations: annotations.map(|(name, text)| (name.into(), text.into())).into(),
             ..LeaseRecord::empty(LeaseKey::Member("uid".into()), ResourceVersion(7))
         };
-        let member = MemberLease::read(&record, COUNT);
+        let member = MemberLease::read(&record);
         assert_eq!(member.holder, Holder::NotAMember("somebody_else".into()));
         assert_eq!(member.protocol, 0, "a version that differs from all");
         assert_eq!((&*member.installation, member.renewal), ("17/x", 0));
-        assert!(!member.takes_shards() && !member.is_draining && member.loaded.is_empty());
-        assert_eq!(member.jobs_labelled, None);
+        assert!(!member.takes_shards() && !member.is_draining);
         let shard = ShardLease::read(&record);
-        assert_eq!((shard.term, shard.crashes, shard.fired_through), (Term(3), 0, None));
+        assert_eq!((shard.term, shard.fired_through), (Term(3), None));
     }
 }

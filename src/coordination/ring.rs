@@ -42,7 +42,7 @@ impl Hash for Key<'_> {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MemberRing {
     members: Vec<Box<str>>,
-    /// The members of the tokens, clockwise from the lookup position of the quarantine host.
+    /// The members of the tokens, clockwise from the lookup position of shard 0.
     clockwise: Vec<usize>,
     /// The position at which each shard's walk begins.
     shard_starts: Vec<usize>,
@@ -59,11 +59,8 @@ impl MemberRing {
         });
         let mut ring = HashRing::with_hasher(StableHashBuilder);
         ring.batch_add(tokens.collect());
-        // The limit exceeds the number of tokens, so the result is the whole ring, from the lookup position of the
-        // quarantine host.
-        let clockwise = ring
-            .get_with_replicas(&Key("quarantine", 0), usize::MAX)
-            .unwrap_or_default();
+        // The limit exceeds the number of tokens, so the result is the whole ring.
+        let clockwise = ring.get_with_replicas(&Key("shard", 0), usize::MAX).unwrap_or_default();
         let mut places = vec![0; clockwise.len()];
         for (place, token) in clockwise.iter().enumerate() {
             places[token_index(token)] = place;
@@ -87,11 +84,6 @@ impl MemberRing {
     /// The members in the order in which a shard prefers them; each once.
     pub fn preference(&self, shard: ShardId) -> impl Iterator<Item = usize> {
         self.walk(self.shard_starts[usize::from(shard.0)])
-    }
-
-    /// The members in the order in which they are preferred as host of quarantined shards.
-    pub fn quarantine_hosts(&self) -> impl Iterator<Item = usize> {
-        self.walk(0)
     }
 
     /// The position of a member in a shard's order of preference; the number of members if it is not on the ring.

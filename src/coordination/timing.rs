@@ -37,28 +37,6 @@ impl Timing {
         settle_window: Duration::from_secs(10),
     };
 
-    /// Shards of a dead node are led again after 5 to 6.5 s, at nearly twice the Lease writes.
-    pub const FAST: Timing = Timing {
-        renew_interval: Duration::from_millis(1_200),
-        attempt_timeout: Duration::from_secs(1),
-        self_fence: Duration::from_secs(4),
-        write_life_min: Duration::from_millis(1_200),
-        evict_after: Duration::from_secs(6),
-        stagger: Duration::from_millis(300),
-        settle_window: Duration::from_secs(5),
-    };
-
-    /// Shards of a dead node are led again after 12 to 16 s; for API servers with slow writes.
-    pub const SAFE: Timing = Timing {
-        renew_interval: Duration::from_secs(3),
-        attempt_timeout: Duration::from_secs(3),
-        self_fence: Duration::from_secs(10),
-        write_life_min: Duration::from_secs(3),
-        evict_after: Duration::from_secs(15),
-        stagger: Duration::from_secs(1),
-        settle_window: Duration::from_secs(20),
-    };
-
     /// The lifetime of a write that is sent this long before the fence. The write is dead, also by a clock that runs slow,
     /// before another replica may lead its shard.
     pub(super) fn write_life(&self, until_fence: Duration) -> Duration {
@@ -110,10 +88,8 @@ mod tests {
     }
 
     #[test]
-    fn timing_presets_satisfy_the_invariants() {
-        for timing in [Timing::DEFAULT, Timing::FAST, Timing::SAFE] {
-            timing.check();
-        }
+    fn the_timing_satisfies_the_invariants() {
+        Timing::DEFAULT.check();
     }
 
     /// The lifetime of a write that is sent `age` after the last renewal.
@@ -125,24 +101,17 @@ mod tests {
             shard: ShardId(0),
             term: Term(1),
         };
-        leadership
-            .write_limits(shard_term, renewed + age, Duration::ZERO)
-            .unwrap()
-            .life
+        leadership.write_limits(shard_term, renewed + age, Duration::ZERO).life
     }
 
     #[test]
     fn the_lifetime_of_a_write_ends_before_eviction() {
         let life = |age: u64| life_at(&Timing::DEFAULT, Duration::from_millis(age)).as_millis();
         assert_eq!([life(0), life(2_200), life(7_000)], [9_090, 6_890, 2_090]);
-        for timing in [Timing::DEFAULT, Timing::FAST, Timing::SAFE] {
-            for age in (0..timing.self_fence.as_millis()).step_by(100) {
-                let age = Duration::from_millis(u64::try_from(age).unwrap());
-                assert!(
-                    slowed(age + life_at(&timing, age)) <= timing.evict_after,
-                    "{timing:?} {age:?}"
-                );
-            }
+        let timing = Timing::DEFAULT;
+        for age in (0..timing.self_fence.as_millis()).step_by(100) {
+            let age = Duration::from_millis(u64::try_from(age).unwrap());
+            assert!(slowed(age + life_at(&timing, age)) <= timing.evict_after, "{age:?}");
         }
     }
 }

@@ -25,6 +25,8 @@ pub struct LeaseWrite {
     pub is_acquisition: bool,
     /// Annotations by name; `None` removes one.
     pub annotations: BTreeMap<&'static str, Option<Box<str>>>,
+    /// Labels by name besides [`super::LEASE_LABEL`]; `None` removes one.
+    pub labels: BTreeMap<&'static str, Option<&'static str>>,
 }
 
 impl LeaseWrite {
@@ -38,6 +40,7 @@ impl LeaseWrite {
             is_renewal: false,
             is_acquisition: false,
             annotations: BTreeMap::new(),
+            labels: BTreeMap::new(),
         }
     }
 
@@ -52,6 +55,12 @@ impl LeaseWrite {
     /// Sets an annotation, or removes it if there is no text.
     pub(super) fn annotate(mut self, name: &'static str, text: Option<impl Into<Box<str>>>) -> LeaseWrite {
         self.annotations.insert(name, text.map(Into::into));
+        self
+    }
+
+    /// Sets a label, or removes it if there is no text.
+    pub(super) fn label(mut self, name: &'static str, text: Option<&'static str>) -> LeaseWrite {
+        self.labels.insert(name, text);
         self
     }
 }

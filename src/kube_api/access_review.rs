@@ -22,8 +22,6 @@ pub struct AccessRequest<'a> {
     pub group: &'a str,
     /// The plural of the resource, with `/` and the subresource if there is one.
     pub resource: &'a str,
-    /// The name of one object; `None` for all.
-    pub name: Option<&'a str>,
     /// The namespace; `None` for all.
     pub namespace: Option<&'a str>,
 }
@@ -33,7 +31,7 @@ pub struct AccessRequest<'a> {
 pub type AccessDecision = Result<bool, String>;
 
 /// The path of reviews.
-const PATH: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+pub(super) const PATH: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 
 impl ApiClient {
     /// Reviews whether the account may make a kind of request.
@@ -45,12 +43,11 @@ impl ApiClient {
 }
 
 /// The body of the review.
-fn body(access: &AccessRequest<'_>) -> Vec<u8> {
+pub(super) fn body(access: &AccessRequest<'_>) -> Vec<u8> {
     let AccessRequest {
         verb,
         group,
         resource,
-        name,
         namespace,
     } = *access;
     let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
@@ -62,20 +59,21 @@ fn body(access: &AccessRequest<'_>) -> Vec<u8> {
             "group": group,
             "resource": resource,
             "subresource": subresource,
-            "name": name.unwrap_or_default(),
             "namespace": namespace.unwrap_or_default(),
         }},
     }))
 }
 
+/// A reviewed request.
 #[derive(Deserialize)]
-struct Review {
-    status: ReviewStatus,
+pub(super) struct Review {
+    pub(super) status: ReviewStatus,
 }
 
+/// The result of a review.
 #[derive(Deserialize)]
-struct ReviewStatus {
-    allowed: bool,
+pub(super) struct ReviewStatus {
+    pub(super) allowed: bool,
 }
 
 /// Classifies the answer, which is no evidence about other requests.
@@ -131,12 +129,11 @@ mod tests {
             verb: "update",
             group: "batch",
             resource: "cronjobs/status",
-            name: None,
             namespace: Some("shop"),
         };
         let review: Value = serde_json::from_slice(&body(&access)).unwrap();
         let expected = json!({"verb": "update", "group": "batch", "resource": "cronjobs", "subresource": "status",
-            "name": "", "namespace": "shop"});
+            "namespace": "shop"});
         assert_eq!(review["spec"]["resourceAttributes"], expected);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The client does not retry, since retries depend on the deadline and the leadership.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use http::Method;
 
@@ -10,17 +10,17 @@ use crate::{
     coordination::WriteLimits,
     kube_api::{
         exchange::{self, ExchangeError, Request},
-        http::{ServerDate, WriteConnections},
+        http::{ConnectionPermit, ServerDate, WriteConnections},
         objects::{
-            classify::{self, Answer, EventOutcome, LabelOutcome, OrderOutcome, RawAnswer, Refusal, error_text},
+            classify::{self, Answer, EventOutcome, OrderOutcome, RawAnswer, Refusal, error_text},
             decode::Decoder,
             encode,
         },
         paths::{BATCH, CORE, namespaced},
     },
     shard::{
-        CreateOutcome, CronJobIdentity, CronJobRecord, DeleteOutcome, JobCreate, JobDelete, JobLookUp, JobRecord,
-        LookUpOutcome, ReadOutcome, StatusOutcome, StatusWrite,
+        CreateOutcome, CronJobIdentity, CronJobRecord, DeleteOutcome, JobCreate, JobDelete, JobLookUp, LookUpOutcome,
+        ReadOutcome, StatusOutcome, StatusWrite,
     },
 };
 
@@ -70,7 +70,15 @@ impl<T> Answered<T> {
         let answer = match self.answer {
             Answer::Outcome(outcome) => Answer::Outcome(change(outcome)),
             Answer::Throttled { retry_after, message } => Answer::Throttled { retry_after, message },
-            Answer::Unavailable { retry_after, message } => Answer::Unavailable { retry_after, message },
+            Answer::Unavailable {
+                retry_after,
+                message,
+                is_unreachable,
+            } => Answer::Unavailable {
+                retry_after,
+                message,
+                is_unreachable,
+            },
         };
         Answered {
             answer,
@@ -86,12 +94,16 @@ impl<T> Answered<T> {
 #[derive(Clone)]
 pub struct ApiClient {
     connections: WriteConnections,
-    /// The limits of writes; `None` without competing replicas.
+    /// The limits of writes that a shard decided; `None` for other requests.
     limits: Option<WriteLimits>,
     /// A connection to use only if no other has a place.
     avoided: Option<usize>,
+    /// The place of the next request; `None` if the request waits for one itself.
+    place: Option<Arc<ConnectionPermit>>,
     /// Decodes the CronJobs that are read.
     decoder: Decoder,
+    /// The installation of this replica, which limited creates name.
+    installation: Arc<str>,
 }
 
 impl ApiClient {
@@ -101,7 +113,18 @@ impl ApiClient {
             connections,
             limits: None,
             avoided: None,
+            place: None,
             decoder: Decoder::default(),
+            installation: Arc::default(),
+        }
+    }
+
+    /// Returns a client of this installation.
+    #[must_use]
+    pub fn of_installation(self, installation: &str) -> ApiClient {
+        ApiClient {
+            installation: installation.into(),
+            ..self
         }
     }
 
@@ -130,6 +153,16 @@ impl ApiClient {
         }
     }
 
+    /// Waits for a place on a connection, and returns a client for one request that is sent there without waiting. `None`
+    /// if there is no place within the timeout of a request.
+    pub async fn with_place(&self) -> Option<ApiClient> {
+        let place = self.next_place().await.ok()?;
+        Some(ApiClient {
+            place: Some(place),
+            ..self.clone()
+        })
+    }
+
     /// Resets every connection with all requests in flight. The kernel discards all unsent data.
     pub fn reset_connections(&self) {
         self.connections.reset();
@@ -137,7 +170,8 @@ impl ApiClient {
 
     /// Creates a Job (B-12).
     pub async fn create_job(&self, order: &JobCreate) -> Answered<CreateOutcome> {
-        let Some(body) = encode::job_body(order, self.limits.map(|limits| limits.stamp)) else {
+        let stamp = self.limits.map(|limits| (limits.stamp, &*self.installation));
+        let Some(body) = encode::job_body(order, stamp) else {
             return Answered::without_answer(CreateOutcome::Abandoned);
         };
         let path = namespaced(BATCH, &order.cron_job.namespace, &["jobs"]);
@@ -150,14 +184,6 @@ impl ApiClient {
         let path = namespaced(BATCH, &delete.namespace, &["jobs", &delete.name]);
         let request = Request::new(Method::DELETE, path).json(encode::delete_body(delete));
         self.execute(request, classify::delete).await
-    }
-
-    /// Labels a Job, if the uid still matches.
-    pub async fn label_job(&self, job: &JobRecord, key: &str, value: &str) -> Answered<LabelOutcome> {
-        let path = namespaced(BATCH, &job.namespace, &["jobs", &job.name]);
-        let body = encode::label_patch(&job.uid, key, value);
-        let request = Request::new(Method::PATCH, path).merge_patch(body);
-        self.execute(request, classify::label).await
     }
 
     /// Looks a Job up by name (B-5.4, B-12.3).
@@ -212,18 +238,28 @@ impl ApiClient {
         answered(self.send(request, BODY_MAX_BYTES).await, classify)
     }
 
-    /// Sends a request over the least busy connection, over the avoided one only if no other has a place. Returns the
+    /// Sends a request over the connection of this client's place, or over the next connection with a place. Returns the
     /// number of the connection too.
     async fn send(&self, request: Request, body_max_bytes: usize) -> Result<(RawAnswer, usize), ExchangeError> {
+        let place = match &self.place {
+            Some(place) => Arc::clone(place),
+            None => self.next_place().await?,
+        };
         let life = self.limits.map(|limits| limits.life.min(REQUEST_TIMEOUT));
         let request = match life {
             Some(life) => request.with_server_timeout(life),
             None => request,
         };
         let timeout = life.unwrap_or(REQUEST_TIMEOUT);
-        let permit = self.connections.acquire_avoiding(self.avoided).await;
-        let received = exchange::send(permit.client(), request, body_max_bytes, timeout).await?;
-        Ok((received, permit.connection()))
+        let received = exchange::send(place.client(), request, body_max_bytes, timeout).await?;
+        Ok((received, place.connection()))
+    }
+
+    /// Waits for a place on the least busy connection, on the avoided one only if no other has a place.
+    async fn next_place(&self) -> Result<Arc<ConnectionPermit>, ExchangeError> {
+        let place = self.connections.acquire_avoiding(self.avoided);
+        let place = tokio::time::timeout(REQUEST_TIMEOUT, place).await;
+        place.map(Arc::new).map_err(|_| ExchangeError::Timeout(REQUEST_TIMEOUT))
     }
 }
 
@@ -255,6 +291,7 @@ fn answered<T: OrderOutcome>(
                 ExchangeError::Transport(_) | ExchangeError::Body(_) => Answer::Unavailable {
                     retry_after: None,
                     message,
+                    is_unreachable: true,
                 },
             })
         }

@@ -30,7 +30,7 @@ use tower::{
 };
 
 pub use self::{
-    api_connection::{ApiConnection, ConnectionId, ServerDate},
+    api_connection::{ApiConnection, ServerDate},
     api_server::ApiServer,
     credential_file::{CredentialFileError, Refreshed},
     proxy::exempt_from_proxy,

@@ -1,5 +1,4 @@
-//! Requests about Leases, and about the `ConfigMap` of the installation, on a separate connection: a burst of Jobs
-//! delays no renewal.
+//! Requests about Leases, on a separate connection: a burst of Jobs delays no renewal.
 //!
 //! Every write except a create carries the version that it is based on and is a merge patch, so unknown fields of a
 //! Lease survive. There are no retries, and no request outlives its timeout: the caller decides what follows. A Lease
@@ -10,9 +9,7 @@
 mod answer;
 mod body;
 mod event;
-mod installation;
 mod object;
-mod overlapping;
 mod watch;
 
 use std::{sync::Arc, time::Duration};
@@ -22,7 +19,6 @@ use http::Method;
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
 
-pub use self::overlapping::{LeaseScope, OverlappingInstallation};
 use self::{
     answer::RequestKind,
     object::{LeasePage, selector},
@@ -119,18 +115,6 @@ pub enum LeaseError {
         /// The problem.
         message: String,
     },
-    /// The `ConfigMap` of the installation has invalid data.
-    #[error(
-        "ConfigMap {config_map}: data.{key} {fault}; scale to zero, delete the ConfigMap and scale up: it is made anew"
-    )]
-    Installation {
-        /// Namespace and name of the `ConfigMap`.
-        config_map: String,
-        /// The key in `data`.
-        key: &'static str,
-        /// The problem.
-        fault: String,
-    },
 }
 
 impl LeaseError {
@@ -143,6 +127,21 @@ impl LeaseError {
 }
 
 impl LeaseApi {
+    /// Returns the namespace of the Leases.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// Returns a client for the installation with this name.
+    #[must_use]
+    pub fn of_installation(self, installation: InstallationName) -> LeaseApi {
+        let count = self.names.count;
+        LeaseApi {
+            names: Arc::new(LeaseNames { installation, count }),
+            ..self
+        }
+    }
+
     /// Creates a client for the Leases of a namespace, of the installation with the default name. `owner` is `None`
     /// outside the cluster.
     pub fn new(client: kube::Client, namespace: &str, count: ShardCount, owner: Option<OwnerPod>) -> LeaseApi {

@@ -19,16 +19,16 @@ pub(super) const WATCH_DELAYS: BackOff = BackOff {
     longest: WATCH_DELAY_MAX,
 };
 
-/// Pause after the first failure of a list of shards.
-const LIST_PAUSE_MIN: Duration = Duration::from_millis(100);
+/// Pause after the first failure of a request for the current versions of the watched objects.
+const VERSION_PAUSE_MIN: Duration = Duration::from_millis(100);
 
-/// Maximum pause after a failure of a list of shards, which may have no leader.
-const LIST_PAUSE_MAX: Duration = Duration::from_secs(5);
+/// Maximum pause after such a failure. Shards may wait for the versions, without a leader.
+const VERSION_PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// The pauses before a list of shards is repeated.
-pub const LIST_PAUSES: BackOff = BackOff {
-    first: LIST_PAUSE_MIN,
-    longest: LIST_PAUSE_MAX,
+/// The pauses before a request for the current versions is repeated.
+pub const VERSION_PAUSES: BackOff = BackOff {
+    first: VERSION_PAUSE_MIN,
+    longest: VERSION_PAUSE_MAX,
 };
 
 /// The pauses of one list or watch.

@@ -1,17 +1,14 @@
-//! Watch streams of CronJobs and Jobs as inputs, for the controller and for commands that only show objects.
+//! Watch streams of CronJobs, Jobs and namespaces as inputs, for the controller and for commands that only show objects.
 //!
 //! A stream never ends. An object that cannot be decoded is reported as such, and as existing. A CronJob then starts
 //! nothing, since its former state no longer holds; a Job keeps its former state, since no other run may start beside
-//! it.
+//! it. A Job that no CronJob controls yields no object, only the version that the watch has reached.
 
 pub mod collection;
-mod compressed_cron_job;
-pub mod cron_job_cache;
-pub mod delivered_versions;
+pub mod current;
 mod fenced;
 mod kinds;
 mod list_watch;
-pub mod lists;
 mod observed;
 
 use std::sync::Arc;
@@ -19,19 +16,18 @@ use std::sync::Arc;
 use futures::Stream;
 use kube::Client;
 
+pub use self::{fenced::ended_by_fences, observed::observed};
 use self::{
-    delivered_versions::{DeliveredVersion, DeliveredVersions},
-    kinds::{CronJobs, Jobs, ShardFilter},
+    kinds::{CronJobs, Jobs, Namespaces},
     list_watch::list_and_watch,
 };
-pub use self::{fenced::ended_by_fences, observed::observed};
 use crate::{
     kube_api::{
+        namespace_selector::NamespaceSelector,
         objects::decode::{DecodeError, Decoder},
         ordered_watch::{OrderedReceiver, OrderedSender},
-        watch::collection::SelectedBy,
     },
-    shard::{CronJobIdentity, Input, ResourceVersion, Scope, ShardCount, ShardSet},
+    shard::{CronJobIdentity, Input, ResourceVersion, Scope},
 };
 
 /// An item of a watch stream.
@@ -48,12 +44,6 @@ pub enum WatchItem {
         /// The input for the shard: the object exists. `None` if not even the uid can be decoded.
         input: Option<Input>,
     },
-    /// A list of the CronJobs of some shards is complete, with the side that selected them.
-    Listed(SelectedBy),
-    /// A CronJob of a shard that is not held was received.
-    PassedOver,
-    /// The CronJobs exceeded the cache, which stays empty until the next list.
-    CacheFull,
     /// The API server returned to an older history, as after a restore of etcd.
     HistoryWentBack {
         /// The latest version that this watch has known.
@@ -72,54 +62,40 @@ pub enum WatchItem {
     },
 }
 
-/// The shards whose objects a watch selects.
-#[derive(Clone, Debug)]
-pub struct WatchedShards {
-    /// The wanted shards.
-    pub wanted: OrderedReceiver<ShardSet>,
-    /// The versions that the watches of the scope have delivered.
-    pub delivered: DeliveredVersions,
+/// The number of times that a watch was told to list again. Each change makes it list again.
+pub type RelistOrders = OrderedReceiver<u64>;
+
+/// Lists and watches the CronJobs of a scope. Never ends.
+pub fn cron_jobs(client: Client, scope: Scope, decoder: Arc<Decoder>) -> impl Stream<Item = WatchItem> + Send {
+    cron_jobs_with_relists(client, scope, decoder, no_relists())
 }
 
-/// Lists and watches the CronJobs of a scope: all, or those of some shards. If the server does not select by
-/// shard, all CronJobs are cached. Never ends.
-pub fn cron_jobs(
+/// Lists and watches the Jobs of a scope. Never ends.
+pub fn jobs(client: Client, scope: Scope) -> impl Stream<Item = WatchItem> + Send {
+    jobs_with_relists(client, scope, no_relists())
+}
+
+/// Lists and watches the CronJobs of a scope, and lists them again when told to. Never ends.
+pub fn cron_jobs_with_relists(
     client: Client,
     scope: Scope,
     decoder: Arc<Decoder>,
-    shards: Option<WatchedShards>,
+    relists: RelistOrders,
 ) -> impl Stream<Item = WatchItem> + Send {
-    let (cache, wanted, delivered) = match shards {
-        None => (None, every_shard(), DeliveredVersion::default()),
-        Some(WatchedShards { wanted, delivered }) => (Some(delivered.cache), wanted, delivered.cron_jobs),
-    };
-    list_and_watch(client, scope, CronJobs { decoder, cache }, wanted, delivered, None)
+    list_and_watch(client, scope, CronJobs { decoder }, relists)
 }
 
-/// Lists and watches the Jobs of a scope: all, or those with the label of some shards. Never ends.
-pub fn jobs(client: Client, scope: Scope, shards: Option<WatchedShards>) -> impl Stream<Item = WatchItem> + Send {
-    let (filter, wanted, delivered) = match shards {
-        None => (ShardFilter::All, every_shard(), DeliveredVersion::default()),
-        Some(WatchedShards { wanted, delivered }) => (ShardFilter::ByLabel(delivered.count), wanted, delivered.jobs),
-    };
-    list_and_watch(client, scope, Jobs(filter), wanted, delivered, None)
+/// Lists and watches the Jobs of a scope, and lists them again when told to. Never ends.
+pub fn jobs_with_relists(client: Client, scope: Scope, relists: RelistOrders) -> impl Stream<Item = WatchItem> + Send {
+    list_and_watch(client, scope, Jobs, relists)
 }
 
-/// Lists and watches the Jobs of a scope that have no label of any shard, or watches them from a version. After every
-/// event and bookmark follows its version. A watch request lasts `watch_secs` seconds, and the API server sends a
-/// bookmark two seconds before its end. Never ends.
-pub fn unlabelled_jobs(
-    client: Client,
-    scope: Scope,
-    count: ShardCount,
-    from: Option<ResourceVersion>,
-    watch_secs: Option<u32>,
-) -> impl Stream<Item = WatchItem> + Send {
-    let jobs = Jobs(ShardFilter::Unlabelled { count, watch_secs });
-    list_and_watch(client, scope, jobs, every_shard(), DeliveredVersion::default(), from)
+/// Lists and watches the namespaces that a selector selects. Never ends.
+pub fn namespaces(client: Client, selector: NamespaceSelector) -> impl Stream<Item = WatchItem> + Send {
+    list_and_watch(client, Scope::Cluster, Namespaces { selector }, no_relists())
 }
 
-/// The wanted shards of a selection that never changes.
-fn every_shard() -> OrderedReceiver<ShardSet> {
-    OrderedSender::new(ShardSet::EVERY).subscribe()
+/// A receiver without a sender never changes.
+fn no_relists() -> RelistOrders {
+    OrderedSender::new(0).subscribe()
 }

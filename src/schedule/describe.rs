@@ -40,8 +40,44 @@ pub fn describe(schedule: &Schedule) -> String {
     schedule.fields().map(describe_fields).unwrap_or_default()
 }
 
-/// The fields that count from the start of an hour or a day: their place, the number of values, and their names.
-const STEPPED_FIELDS: [(usize, u32, &str, &str); 2] = [(0, 60, "minute", "hour"), (1, 24, "hour", "day")];
+/// A field whose steps start again with every cycle.
+struct Cycle {
+    min: u32,
+    max: u32,
+    /// The lengths that a cycle can have, ascending.
+    lengths: &'static [u32],
+    unit: &'static str,
+    /// The value in words, before its number.
+    value: &'static str,
+    of: &'static str,
+}
+
+/// The cycles of the five fields, in their order.
+const CYCLES: [Cycle; 5] = [
+    Cycle::new((0, 59), &[60], ("minute", "minute"), "hour"),
+    Cycle::new((0, 23), &[24], ("hour", "hour"), "day"),
+    Cycle::new((1, 31), &[28, 29, 30, 31], ("day", "day"), "month"),
+    Cycle::new((1, 12), &[12], ("month", "month"), "year"),
+    Cycle::new((0, 6), &[7], ("day", "day of week"), "week"),
+];
+
+impl Cycle {
+    const fn new(
+        (min, max): (u32, u32),
+        lengths: &'static [u32],
+        (unit, value): (&'static str, &'static str),
+        of: &'static str,
+    ) -> Cycle {
+        Cycle {
+            min,
+            max,
+            lengths,
+            unit,
+            value,
+            of,
+        }
+    }
+}
 
 /// Returns warnings about unexpected properties of a schedule, one sentence each: uneven steps, two day fields, `?`,
 /// and intervals below a minute. `text` is the schedule as written.
@@ -52,10 +88,8 @@ pub fn surprises(text: &str, schedule: &Schedule) -> Vec<String> {
         return is_below.then(|| sentence.to_owned()).into_iter().collect();
     }
     let fields: Vec<&str> = text.split_whitespace().filter(|field| !field.contains("TZ=")).collect();
-    let mut sentences: Vec<String> = STEPPED_FIELDS
-        .iter()
-        .filter_map(|(place, cycle, unit, of)| uneven_step(fields.get(*place)?, *cycle, unit, of))
-        .collect();
+    let steps = fields.iter().zip(&CYCLES);
+    let mut sentences: Vec<String> = steps.filter_map(|(field, cycle)| uneven_step(field, cycle)).collect();
     if let Some(spec) = schedule.fields()
         && spec.day_rule == DayRule::Either
         && spec.days_of_month != 0
@@ -71,23 +105,44 @@ pub fn surprises(text: &str, schedule: &Schedule) -> Vec<String> {
     sentences
 }
 
-/// Describes a step that does not divide the cycle of its field.
-fn uneven_step(field: &str, cycle: u32, unit: &str, of: &str) -> Option<String> {
-    let step: u32 = field.strip_prefix("*/")?.parse().ok()?;
-    if step == 0 || cycle.is_multiple_of(step) {
+/// Describes a step, such as `*/7` or `5/25`, that does not divide the cycle of its field.
+fn uneven_step(field: &str, cycle: &Cycle) -> Option<String> {
+    let (first, step) = field.split_once('/')?;
+    let first = if first == "*" { cycle.min } else { first.parse().ok()? };
+    let step: u32 = step.parse().ok().filter(|step| *step > 1)?;
+    let Cycle { unit, value, of, .. } = cycle;
+    if step > cycle.max.checked_sub(first)? {
+        let letter = unit.chars().next().unwrap_or_default();
+        let other = match *unit {
+            "minute" | "hour" if first == cycle.min => {
+                format!("; for every {step} {unit}s write @every {step}{letter}")
+            }
+            _ => String::new(),
+        };
+        return Some(format!(
+            "{field} matches {value} {first} alone: steps start again with every {of}{other}"
+        ));
+    }
+    // In a shorter cycle the field matches nothing.
+    let lengths = cycle.lengths.iter().filter(|length| first < cycle.min + **length);
+    let rests = lengths.map(|length| {
+        let n_steps = (cycle.min + length - 1 - first) / step;
+        length - n_steps * step
+    });
+    let rests: std::collections::BTreeSet<u32> = rests.collect();
+    let (shortest, longest) = (*rests.first()?, *rests.last()?);
+    if (shortest, longest) == (step, step) {
         return None;
     }
-    Some(if step >= cycle {
-        let letter = unit.chars().next().unwrap_or_default();
-        format!(
-            "{field} matches {unit} 0 alone: steps start again with every {of}; for every {step} {unit}s write @every \
-             {step}{letter}"
-        )
-    } else {
-        let rest = cycle - (cycle - 1) / step * step;
-        let plural = if rest == 1 { "" } else { "s" };
-        format!("{field} is uneven: steps start again with every {of}, so the last one takes {rest} {unit}{plural}")
-    })
+    let plural = if longest == 1 { "" } else { "s" };
+    let rest = match longest - shortest {
+        0 => longest.to_string(),
+        1 => format!("{shortest} or {longest}"),
+        _ => format!("{shortest} to {longest}"),
+    };
+    Some(format!(
+        "{field} is uneven: steps start again with every {of}, so the last one takes {rest} {unit}{plural}"
+    ))
 }
 
 fn describe_fields(spec: &Spec) -> String {

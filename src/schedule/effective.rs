@@ -67,6 +67,16 @@ impl CronJobSchedule {
         self.text.contains("TZ")
     }
 
+    /// The zone of the activations: that in the text, otherwise `spec.timeZone`, otherwise the default (B-7.1). A text
+    /// with the zone `Local` means the default, regardless of the field; an interval has no zone.
+    pub fn effective_zone(&self) -> &Zone {
+        let parsed = self.parsed.as_ref().ok();
+        let in_text = parsed.and_then(Schedule::zone);
+        let is_local = self.names_zone_in_text() && parsed.is_some_and(|parsed| !parsed.is_every());
+        let in_field = self.zone.as_ref().and_then(|zone| zone.as_ref().ok());
+        in_text.or(in_field.filter(|_| !is_local)).unwrap_or(&self.default_zone)
+    }
+
     /// Whether the user changed the schedule or its zone, by the rule of B-2.1.
     pub fn differs_from(&self, other: &CronJobSchedule) -> bool {
         self.text != other.text || self.time_zone != other.time_zone

@@ -18,6 +18,26 @@ pub enum ConcurrencyPolicy {
     Replace,
 }
 
+impl ConcurrencyPolicy {
+    /// The policy of a name in the API.
+    pub fn of_name(name: Option<&str>) -> ConcurrencyPolicy {
+        match name {
+            Some("Forbid") => ConcurrencyPolicy::Forbid,
+            Some("Replace") => ConcurrencyPolicy::Replace,
+            _ => ConcurrencyPolicy::Allow,
+        }
+    }
+
+    /// The name in the API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ConcurrencyPolicy::Allow => "Allow",
+            ConcurrencyPolicy::Forbid => "Forbid",
+            ConcurrencyPolicy::Replace => "Replace",
+        }
+    }
+}
+
 /// The minimum starting deadline of a slot that this process was waiting for, or whose create waits in a queue. A
 /// shorter deadline limits the age of missed runs; it must not lose runs to the latency of cronwheel (B-9.7 and its
 /// difference).

@@ -1,8 +1,6 @@
-//! Maps a CronJob to its shard. The bucket of a CronJob never changes; buckets per shard are fixed at installation.
+//! Maps a CronJob to its shard. The bucket of a CronJob never changes; the number of buckets per shard is constant.
 
-use std::fmt;
-
-use super::{SHARD_LABEL_PREFIX, ShardId, ShardSet, fnv1a_64};
+use super::{ShardId, fnv1a_64};
 use crate::shard::{Uid, ids::UUID_LENGTH};
 
 /// One of 1024 partitions of all CronJobs: the top ten bits of the FNV-1a-64 hash of the uid's text.
@@ -32,21 +30,7 @@ impl Bucket {
     }
 }
 
-/// An invalid number of shards.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "shard count {count}: not a power of two from {} to {}; give {nearest}",
-    ShardCount::MIN.get(),
-    ShardCount::MAX.get()
-)]
-pub struct ShardCountError {
-    /// The rejected number.
-    count: u64,
-    /// The nearest valid number.
-    nearest: u16,
-}
-
-/// The number of shards: a power of two from 16 to 1024, fixed at installation.
+/// The number of shards, a power of two. An installation has 256; tests also use others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ShardCount {
     level: u8,
@@ -65,25 +49,10 @@ impl ShardCount {
     /// The maximum: one shard per bucket.
     pub const MAX: ShardCount = ShardCount { level: 10 };
 
-    /// Validates a configured number of shards.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`ShardCountError`] if the number is not a power of two in the permitted range.
-    pub fn new(count: u64) -> Result<ShardCount, ShardCountError> {
-        let valid = (Self::MIN.level..=Self::MAX.level)
-            .rev()
-            .map(|level| ShardCount { level });
-        let nearest = valid.min_by_key(|valid| u64::from(valid.get()).abs_diff(count));
-        let nearest = nearest.unwrap_or_default();
-        if u64::from(nearest.get()) == count {
-            Ok(nearest)
-        } else {
-            Err(ShardCountError {
-                count,
-                nearest: nearest.get(),
-            })
-        }
+    /// This number of shards; `None` if it is not a power of two in the permitted range.
+    pub fn new(count: u64) -> Option<ShardCount> {
+        let mut valid = (Self::MIN.level..=Self::MAX.level).map(|level| ShardCount { level });
+        valid.find(|valid| u64::from(valid.get()) == count)
     }
 
     /// The number of shards.
@@ -109,76 +78,6 @@ impl ShardCount {
     /// Whether the shard's number is below the count.
     pub fn has(self, shard: ShardId) -> bool {
         shard.0 < self.get()
-    }
-
-    /// The hashes of the keys in a shard.
-    pub fn hash_range(self, shard: ShardId) -> HashRange {
-        let start = u64::from(shard.0) << (u64::BITS - self.level());
-        HashRange {
-            start,
-            last: start | (u64::MAX >> self.level()),
-        }
-    }
-
-    /// The hashes of a set of shards, in order, with adjacent ranges merged.
-    pub fn hash_ranges(self, shards: &ShardSet) -> Vec<HashRange> {
-        let mut ranges: Vec<HashRange> = Vec::new();
-        for shard in shards.iter() {
-            let range = self.hash_range(shard);
-            match ranges.last_mut() {
-                Some(before) if before.last.wrapping_add(1) == range.start => before.last = range.last,
-                _ => ranges.push(range),
-            }
-        }
-        ranges
-    }
-
-    /// The `shardSelector` that selects the CronJobs of these shards; `None` for an empty set.
-    pub fn shard_selector(self, shards: &ShardSet) -> Option<String> {
-        let ranges = self.hash_ranges(shards);
-        let terms: Vec<String> = ranges
-            .iter()
-            .map(|range| format!("shardRange(object.metadata.uid, {range})"))
-            .collect();
-        (!terms.is_empty()).then(|| terms.join(" || "))
-    }
-
-    /// The key of the label that holds the number of a Job's shard. The key includes the count, so that a label from
-    /// before a change of the count is not mistaken for another shard's.
-    pub fn label_key(self) -> String {
-        format!("{SHARD_LABEL_PREFIX}{}", self.get())
-    }
-
-    /// The value of that label for a shard.
-    pub fn label_value(self, shard: ShardId) -> String {
-        shard.0.to_string()
-    }
-
-    /// The label selector that selects the Jobs of these shards; `None` for an empty set.
-    pub fn label_selector(self, shards: &ShardSet) -> Option<String> {
-        let values: Vec<String> = shards.iter().map(|shard| self.label_value(shard)).collect();
-        (!values.is_empty()).then(|| format!("{} in ({})", self.label_key(), values.join(",")))
-    }
-}
-
-/// A range of hashes. `Display` is half open and hexadecimal, the form of a `shardSelector`: 16 digits, or 17 for an
-/// end of 2^64.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct HashRange {
-    start: u64,
-    last: u64,
-}
-
-impl HashRange {
-    /// The first hash of the range.
-    pub fn start(&self) -> u64 {
-        self.start
-    }
-}
-
-impl fmt::Display for HashRange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "'{:#018x}', '{:#018x}'", self.start, u128::from(self.last) + 1)
     }
 }
 

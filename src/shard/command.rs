@@ -2,28 +2,25 @@
 
 use jiff::Timestamp;
 
-use super::{BootInstant, ResourceVersions, ShardId, ShardSet, ShardTerm};
+use super::{BootInstant, ResourceVersions, ShardId, ShardTerm};
 
 /// A command of the election.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ShardCommand {
-    /// Load shards for a possible handover, without acting. One command for several shards, since one list finds them
-    /// all.
-    Load(ShardSet),
     /// Lead the shard.
     Lead {
         /// The shard and its term.
         shard_term: ShardTerm,
-        /// The data that the shard must have loaded or observed before it is led.
+        /// What the watches must have delivered before the shard is led.
         entry: Entry,
         /// The instant through which the last leader fired every slot, if it handed the shard over.
         fired_through: Option<Timestamp>,
     },
     /// Seal the shard, and report [`ShardReport::Sealed`] within two seconds of the seal.
     Seal(SealOrder),
-    /// Drop the shard.
+    /// Return the shard to standby.
     Release(ShardId),
-    /// Drop all shards.
+    /// Return all shards to standby.
     ReleaseAll,
 }
 
@@ -40,22 +37,20 @@ pub struct SealOrder {
     pub has_other_taker: bool,
 }
 
-/// The data that a shard must have loaded or observed before it is led.
+/// What the watches must have delivered before a shard is led.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Entry {
-    /// Every object, by a list that begins after the command.
-    List,
-    /// These versions, in addition to the objects that the shard has loaded: the last leader wrote or knew them.
+    /// Everything that was written before the command.
+    Current,
+    /// These versions, which the last leader wrote or knew.
     Watch(ResourceVersions),
 }
 
 /// A report of the shards to the election.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ShardReport {
-    /// Every watch that the API server permits has delivered a complete list, so shards can be loaded.
+    /// Every watch that the API server permits has delivered a complete list, so shards can be led.
     Synced,
-    /// A shard is loaded.
-    Loaded(ShardId),
     /// The shard is led from this point.
     Leading(ShardTerm),
     /// The shard starts no more Jobs. Its requests are answered and its statuses stored, or the time limit has
@@ -68,7 +63,8 @@ pub enum ShardReport {
         /// The instant through which every due slot was started; `None` if the shard was never led, or was paused when
         /// it was sealed.
         fired_through: Option<Timestamp>,
-        /// The last versions that this replica wrote or knew.
-        written_through: ResourceVersions,
+        /// The last versions that this replica wrote or knew; `None` if the shard was never led, so that its view
+        /// was not proved to be current.
+        written_through: Option<ResourceVersions>,
     },
 }

@@ -26,6 +26,17 @@ pub(crate) use delays::{DelayedAction, Delays};
 pub(crate) use look_up::{LookUp, LookUpProgress};
 pub(crate) use open_slot::{OpenSlot, SlotStage};
 
+/// Whether the installation manages a CronJob.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Management {
+    /// Its namespace is managed.
+    Managed,
+    /// Its namespace was released, and a request was not answered then.
+    Leaving,
+    /// Its namespace is not managed.
+    Unmanaged,
+}
+
 /// One CronJob of the shard.
 pub(crate) struct CronJobState {
     /// The last observed form, or the result of this replica's last write.
@@ -34,8 +45,12 @@ pub(crate) struct CronJobState {
     reservation: Reservation,
     /// The relist that last contained the CronJob.
     pub(crate) mark: u32,
-    /// The current object cannot be decoded: its former form must not run, and its status cannot be stored.
-    pub(crate) is_undecodable: bool,
+    /// Whether the installation manages it.
+    pub(crate) management: Management,
+    /// Why it starts nothing until another version of it is known.
+    pub(crate) unusable: Option<Unusable>,
+    /// Whether cronwheel panicked when it examined this version for trouble.
+    pub(crate) is_unexamined: bool,
     /// The status with every unstored change applied, if there is one.
     unstored_status: Option<Box<CronJobStatus>>,
     /// The emitted status write that is not answered yet.
@@ -74,6 +89,15 @@ pub(crate) struct CronJobState {
     pub(crate) after_start: Activations,
     /// The activations after the last success, when they were last needed.
     pub(crate) after_success: Activations,
+}
+
+/// The reason why a CronJob starts nothing until another version of it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unusable {
+    /// The current object cannot be decoded: its former form must not run, and its status cannot be stored.
+    Undecodable,
+    /// cronwheel panicked when it handled the CronJob.
+    Panicked,
 }
 
 /// Limits the Events of a CronJob about Jobs that belong to no run to a number per hour. Anyone who may create Jobs in
@@ -122,13 +146,20 @@ impl Reported {
 
 impl CronJobState {
     /// Creates the state of a CronJob that was not known. Its texts stay as far as there is memory for them.
-    pub(crate) fn new(record: CronJobRecord, mark: u32, memory: &TemplateMemory) -> CronJobState {
+    pub(crate) fn new(
+        record: CronJobRecord,
+        mark: u32,
+        memory: &TemplateMemory,
+        management: Management,
+    ) -> CronJobState {
         let mut cron_job = CronJobState {
             unstored_status: None,
             reservation: memory.reservation(&record.identity.namespace),
             record,
             mark,
-            is_undecodable: false,
+            management,
+            unusable: None,
+            is_unexamined: false,
             emitted: None,
             n_status_failures: 0,
             is_status_urgent: false,
@@ -152,6 +183,27 @@ impl CronJobState {
         cron_job
     }
 
+    /// Forgets what a leader of the shard has decided and requested, and keeps what was observed. Returns whether a slot
+    /// was open.
+    pub(crate) fn forget_leadership(&mut self) -> bool {
+        self.unstored_status = None;
+        self.emitted = None;
+        self.n_status_failures = 0;
+        self.is_status_urgent = false;
+        self.armed = Seconds::default();
+        self.must_decide = false;
+        self.counted_until = Seconds::default();
+        self.ended_slot = None;
+        self.lookups = BTreeMap::new();
+        self.delays = Delays::default();
+        self.refused = None;
+        self.not_permitted_since = Seconds::default();
+        self.n_history_failures = 0;
+        self.reported = Reported::default();
+        self.unexpected_events = UnexpectedEvents::default();
+        self.open.take().is_some()
+    }
+
     /// Releases the template, or the template and the metadata, of the record if there is no memory for them.
     fn keep_within_memory(&mut self) {
         let record = &mut self.record;
@@ -166,11 +218,13 @@ impl CronJobState {
     }
 
     /// Whether the slot of a decision has ended and is not opened again. A slot that was lost to its deadline is
-    /// opened again if the deadline grows, as in a process that started after the change.
+    /// opened again if the deadline grows, as in a process that started after the change. A slot that is `Unschedulable`
+    /// may have a Job: a panic lost the answer.
     pub(crate) fn has_given_up(&self, decision: &Decision) -> bool {
         self.ended_slot.is_some_and(|(slot, outcome)| {
             let is_still_late = matches!(decision, Decision::Skip(SkipReason::DeadlineExceeded(_)));
-            decision.slot() == Some(slot) && (is_still_late || outcome == InstantOutcome::ForeignJob)
+            let is_over = matches!(outcome, InstantOutcome::ForeignJob | InstantOutcome::Unschedulable);
+            decision.slot() == Some(slot) && (is_still_late || is_over)
         })
     }
 

@@ -1,10 +1,12 @@
 //! The actions that a shard can order. They are data: the shell performs them and answers with an
-//! [`Input`](super::Input).
+//! [`OrderAnswer`].
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
+#[cfg(doc)]
+use super::OrderAnswer;
 use super::{
     ids::{CronJobIdentity, ResourceVersion, Uid},
     record::{CronJobStatus, JobTemplate, KeptText},
@@ -13,17 +15,17 @@ use super::{
 /// An action.
 #[derive(Clone, Debug)]
 pub enum Effect {
-    /// Create a Job; answered once by `JobCreateAnswered`.
+    /// Create a Job; answered once by [`OrderAnswer::Create`].
     CreateJob(JobCreate),
-    /// Delete a Job; answered once by `JobDeleteAnswered`.
+    /// Delete a Job; answered once by [`OrderAnswer::Delete`].
     DeleteJob(JobDelete),
-    /// Look up a Job by namespace and name; answered once by `JobLookedUp`.
+    /// Look up a Job by namespace and name; answered once by [`OrderAnswer::LookUp`].
     LookUpJob(JobLookUp),
     /// Withdraw a `CreateJob` or a `DeleteJob` that is not sent yet. It is answered by `Withdrawn` then. A request that
     /// is sent is answered as if it had not been withdrawn, but it is not sent a second time.
     Withdraw(Withdrawal),
     /// Write a CronJob's status. A later write for the same CronJob replaces one not sent yet. Each write that is sent
-    /// is answered by `StatusAnswered`.
+    /// is answered by [`OrderAnswer::Status`].
     WriteStatus(StatusWrite),
     /// Emit an Event on the CronJob. Not answered; may be dropped under load.
     EmitEvent(CronJobEvent),
@@ -176,6 +178,8 @@ event_reasons! {
     Warning FailedLookUp,
     /// Added by cronwheel: the object cannot be decoded (a design decision, not part of B-14).
     Warning UndecodableCronJob,
+    /// Added by cronwheel: it panicked when it handled the CronJob.
+    Warning InternalError,
     /// Added by cronwheel: nothing is due before the stored cursor.
     Warning LastScheduleTimeInFuture,
     /// Added by cronwheel: annotations of the template were omitted.
@@ -184,8 +188,6 @@ event_reasons! {
     Warning InvalidAnnotation,
     /// Added by cronwheel: the template is too large to be held in memory.
     Warning TemplateNotKept,
-    /// Added by cronwheel: watches do not deliver a Job.
-    Warning ShardLabelMissing,
     /// Added by cronwheel: status writes fail.
     Warning FailedStatusUpdate,
 }

@@ -1,20 +1,17 @@
-//! The shards that a replica holds, with the four operations of a single shard.
+//! All shards of an installation, as one replica holds them.
 //!
-//! Every fact goes to the shard that it concerns, determined by the uid of the CronJob or of a Job's controller, or to
-//! all shards if it names neither. Every effect carries the shard and the term of its decision, so that it is sent in
-//! that term or not at all. A shard that is added while watches are open starts on standby and gets its own list, which
-//! does not undo events that a watch has delivered since.
+//! Every replica records all CronJobs and Jobs, whichever shards it leads. A fact goes to the shard that it concerns,
+//! determined by the uid of the CronJob or of a Job's controller, or to all shards if it names neither. Every effect carries
+//! the shard and the term of its decision, so that it is sent in that term or not at all. Every answer names them
+//! too: a shard that returns to this replica in another term is not told the answers to its former orders.
 
 mod held;
-pub mod lifecycle;
-mod list_queue;
-mod own_list;
 mod pause;
 mod progress;
 pub mod sealing;
 pub mod survey;
+pub mod takeovers;
 mod totals;
-mod turns;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,28 +19,35 @@ use jiff::{SignedDuration, Timestamp};
 
 use self::{
     held::Held,
-    lifecycle::Lifecycle,
-    own_list::OwnList,
     pause::ShardPause,
     progress::{Progress, note_written},
+    sealing::SealQueue,
     survey::Survey,
+    takeovers::Takeovers,
+    totals::Totals,
 };
-pub use self::{list_queue::ListRequest, totals::LedFigures};
+pub use self::{pause::WATCH_WAIT_MAX, takeovers::VersionRequest, totals::LedFigures};
 use super::{
+    answer::OrderAnswer,
     effect::Effect,
     ids::Uid,
     input::{Input, Scope, WatchStage},
-    outcome_counts::OutcomeCounts,
+    namespaces::{ManagedNamespaces, NamespaceUpdate},
+    panics::{ContainedPanic, Panics},
+    record::JobRecord,
     refused_creates::RefusedCreates,
     template_memory::TemplateMemory,
 };
 use crate::shard::{
-    ResourceVersions, ShardCount, ShardId, ShardSet, ShardTerm, Term,
+    ShardCount, ShardId, ShardSet, ShardTerm,
     state::{ShardConfig, ShardState},
 };
+#[cfg(test)]
+use crate::shard::{Term, state::PanicsOn};
 
-/// The only shard of a replica with `--alone`, and its only term.
-pub const WHOLE: ShardTerm = ShardTerm {
+/// The only shard of tests that are not about sharding, and its only term.
+#[cfg(test)]
+pub(crate) const WHOLE: ShardTerm = ShardTerm {
     shard: ShardId(0),
     term: Term(1),
 };
@@ -57,40 +61,70 @@ pub struct TermedEffect {
     pub effect: Effect,
 }
 
-/// The shards of a replica, with the four operations of [`ShardState`]. [`lifecycle`] has the others.
+/// An answer with the shard and the term of its order.
+#[derive(Clone, Debug)]
+pub struct TermedAnswer {
+    /// The shard and the term in which the effect was decided.
+    pub shard_term: ShardTerm,
+    /// The answer.
+    pub answer: OrderAnswer,
+}
+
+/// All shards, with the five operations of [`ShardState`]. [`takeovers`] and [`sealing`] have the others.
 pub struct HeldShards {
-    /// The number of shards; `None` if one shard has all CronJobs.
-    count: Option<ShardCount>,
-    scopes: Vec<Scope>,
-    /// The maximum difference between the clocks of replicas.
-    clock_skew_max: SignedDuration,
+    count: ShardCount,
     progress: Progress,
     held: BTreeMap<ShardId, Held>,
-    lifecycle: Lifecycle,
+    takeovers: Takeovers,
+    sealing: SealQueue,
     /// Shards that may have effects to poll.
     with_effects: BTreeSet<ShardId>,
-    /// Counts of released shards.
-    retired: OutcomeCounts,
+    /// Shards that may have changed since their wake-up and their part of the totals were taken.
+    changed: ShardSet,
+    /// The next wake-up of each shard that has one.
+    wakeups: BTreeSet<(Timestamp, ShardId)>,
+    totals: Totals,
+    /// The latest time that the shards have seen.
+    time: Timestamp,
     template_memory: TemplateMemory,
     refused_creates: RefusedCreates,
+    panics: Panics,
+    namespaces: ManagedNamespaces,
     pause: ShardPause,
     survey: Survey,
 }
 
 impl HeldShards {
-    /// Creates an instance that holds none of this number of shards. `None` means one shard with all CronJobs.
-    pub fn new(count: Option<ShardCount>, scopes: Vec<Scope>, clock_skew_max: SignedDuration) -> HeldShards {
+    /// Creates this number of shards on standby. `clock_skew_max` is the maximum difference between the clocks of replicas.
+    pub fn new(count: ShardCount, scopes: Vec<Scope>, clock_skew_max: SignedDuration, now: Timestamp) -> HeldShards {
+        let (template_memory, refused_creates) = (TemplateMemory::default(), RefusedCreates::default());
+        let panics = Panics::default();
+        let stand_by = |shard| {
+            let config = ShardConfig {
+                clock_skew_max,
+                scopes: scopes.clone(),
+            };
+            let mut state = ShardState::new(config, now);
+            state.template_memory = template_memory.clone();
+            state.refused_creates = refused_creates.clone();
+            state.panics = panics.clone();
+            (shard, Held::new(state))
+        };
         HeldShards {
             count,
             progress: Progress::new(&scopes),
-            scopes,
-            clock_skew_max,
-            held: BTreeMap::new(),
-            lifecycle: Lifecycle::default(),
+            held: count.shards().map(stand_by).collect(),
+            takeovers: Takeovers::default(),
+            sealing: SealQueue::default(),
             with_effects: BTreeSet::new(),
-            retired: OutcomeCounts::default(),
-            template_memory: TemplateMemory::default(),
-            refused_creates: RefusedCreates::default(),
+            changed: ShardSet::EMPTY,
+            wakeups: BTreeSet::new(),
+            totals: Totals::default(),
+            time: now,
+            template_memory,
+            refused_creates,
+            panics,
+            namespaces: ManagedNamespaces::default(),
             pause: ShardPause::default(),
             survey: Survey::default(),
         }
@@ -101,71 +135,41 @@ impl HeldShards {
         &self.template_memory
     }
 
-    /// Creates a single shard with all CronJobs, led from the start. The watches list it.
-    pub fn whole(scopes: Vec<Scope>, clock_skew_max: SignedDuration, now: Timestamp) -> HeldShards {
-        let mut shards = HeldShards::new(None, scopes, clock_skew_max);
-        shards.hold(WHOLE.shard, now);
+    /// The panics on CronJobs that were contained since the last call.
+    pub fn take_panics(&self) -> Vec<ContainedPanic> {
+        self.panics.take()
+    }
+
+    /// Tells the shards on which CronJobs to panic.
+    #[cfg(test)]
+    pub(crate) fn panic_on(&mut self, panics_on: PanicsOn) {
+        for held in self.held.values_mut() {
+            held.state.panics_on = Some(panics_on);
+        }
+    }
+
+    /// Manages these namespaces only. Call before the first fact.
+    pub fn manage_only(&mut self, namespaces: ManagedNamespaces) {
+        for held in self.held.values_mut() {
+            held.state.namespaces = namespaces.clone();
+        }
+        self.namespaces = namespaces;
+    }
+
+    /// The managed namespaces.
+    pub fn namespaces(&self) -> &ManagedNamespaces {
+        &self.namespaces
+    }
+
+    /// Creates a single shard with all CronJobs, led from the start.
+    #[cfg(test)]
+    pub(crate) fn whole(scopes: Vec<Scope>, clock_skew_max: SignedDuration, now: Timestamp) -> HeldShards {
+        let mut shards = HeldShards::new(ShardCount::ONE, scopes, clock_skew_max, now);
         shards.lead(WHOLE, now);
         shards
     }
 
-    /// Adds a shard on standby, and marks its own list as begun. A second call marks the list as begun again. The
-    /// caller makes the list.
-    fn stand_by(&mut self, shard: ShardId, now: Timestamp) {
-        self.hold(shard, now);
-        let own_list = OwnList::new(&self.scopes);
-        self.update(shard, |held| {
-            for input in own_list.begun() {
-                held.state.handle(input, now);
-            }
-            held.own_list = Some(own_list);
-        });
-    }
-
-    /// Adds a shard on standby, unless it is held.
-    fn hold(&mut self, shard: ShardId, now: Timestamp) {
-        if self.held.contains_key(&shard) {
-            return;
-        }
-        let config = ShardConfig {
-            clock_skew_max: self.clock_skew_max,
-            shard,
-            scopes: self.scopes.clone(),
-            count: self.count,
-        };
-        let mut state = ShardState::new(config, now);
-        state.template_memory = self.template_memory.clone();
-        state.refused_creates = self.refused_creates.clone();
-        if self.pause.is_on {
-            state.pause();
-        }
-        self.held.insert(shard, Held::new(state));
-    }
-
-    /// Adds an object found by the shard's own list, in the form in which a watch delivers it.
-    fn add_listed(&mut self, found: Input, now: Timestamp) {
-        let Some(shard) = self.shard_of_input(&found) else {
-            return;
-        };
-        let Some(held) = self.held.get_mut(&shard) else { return };
-        if held
-            .own_list
-            .as_mut()
-            .is_some_and(|own_list| own_list.record_found(&found))
-        {
-            held.handle(found, now);
-            self.with_effects.insert(shard);
-        }
-    }
-
-    /// Ends the own lists of these shards. They contained every object as of these versions.
-    fn end_lists(&mut self, shards: &ShardSet, through: &ResourceVersions, now: Timestamp) {
-        for shard in shards.iter() {
-            self.update(shard, |held| held.end_list(through, now));
-        }
-    }
-
-    /// Starts leading a held shard in this term. It decides once it is listed.
+    /// Starts leading a shard in this term. It decides once everything is listed.
     fn lead(&mut self, ShardTerm { shard, term }: ShardTerm, now: Timestamp) {
         self.update(shard, |held| {
             held.term = Some(term);
@@ -173,74 +177,104 @@ impl HeldShards {
         });
     }
 
-    /// Skips a scope in the shard's own list, because the API server does not permit it.
-    fn skip_scope_of(&mut self, shard: ShardId, scope: &Scope) {
-        if let Some(own_list) = self.held.get_mut(&shard).and_then(|held| held.own_list.as_mut()) {
-            own_list.skipped_scopes.insert(scope.clone());
-        }
-    }
-
-    /// Drops a shard. Effects that were not polled are lost.
-    fn drop_shard(&mut self, shard: ShardId) {
-        if let Some(held) = self.held.remove(&shard) {
-            self.retired.add(&held.state.retire());
-        }
-        self.with_effects.remove(&shard);
-    }
-
-    /// Handles a fact from a watch, or an answer.
+    /// Handles a fact from a watch.
     pub fn handle(&mut self, input: Input, now: Timestamp) {
         self.progress.observe(&input);
-        if let Input::WatchUpdated(update) = input {
-            // A list concerns the shards that it covers. Shards ignore the other stages.
-            if let WatchStage::ListBegun | WatchStage::ListDone = update.stage {
-                let shards = update.shards;
-                self.deliver_to_each(&shards, &Input::WatchUpdated(update), now);
+        if let Input::WatchUpdated(update) = &input {
+            match update.stage {
+                WatchStage::ListBegun | WatchStage::ListDone => self.deliver_to_each(&input, now),
+                WatchStage::NotPermitted
+                | WatchStage::Interrupted
+                | WatchStage::Watching(_)
+                | WatchStage::Reached(_)
+                | WatchStage::Unchanged { .. } => {}
             }
             return;
         }
-        if let Some(shard) = self.shard_of_input(&input) {
-            self.leave_former_shard(&input, shard, now);
-            let is_answer = matches!(input, Input::JobCreateAnswered { .. });
-            let is_outage = self.is_outage(&input);
-            self.deliver(shard, input, now);
-            if is_outage {
-                self.pause_in_outage();
-            }
-            if is_answer {
-                self.give_turns(now);
-            }
+        if let Input::JobReleased(job) | Input::JobUndecodable(job) = &input {
+            let job = job.clone();
+            return self.deliver_to_holder(&job, input, now);
+        }
+        if let Input::NamespaceUpdated(update) = input {
+            return self.follow_namespaces(update, now);
+        }
+        let Some(shard) = input.cron_job().map(|cron_job| self.shard_of(cron_job)) else {
+            return;
+        };
+        if let Input::JobModified(job) = &input {
+            self.leave_former_shard(job, shard, now);
+        }
+        self.update(shard, |held| held.state.handle(input, now));
+    }
+
+    /// Handles the answer to an effect. After the end of its term, it only shows which versions were written.
+    pub fn handle_answer(&mut self, TermedAnswer { shard_term, answer }: TermedAnswer, now: Timestamp) {
+        let ShardTerm { shard, term } = shard_term;
+        let Some(held) = self.held.get_mut(&shard) else { return };
+        note_written(&mut held.written, &answer);
+        if held.term != Some(term) {
             return;
         }
-        self.deliver_to_each(&ShardSet::EVERY, &input, now);
-    }
-
-    /// Removes a Job whose controller changed to a CronJob of another shard from its former shard (B-2.1). The Job's
-    /// label names that shard.
-    fn leave_former_shard(&mut self, input: &Input, shard: ShardId, now: Timestamp) {
-        if let (Input::JobApplied(job), Some(count)) = (input, self.count)
-            && let Some(former) = job.shard_labels.shard(count)
-            && former != shard
-        {
-            self.deliver(former, Input::JobUnselected(job.uid.clone()), now);
+        let is_outage = self.is_outage(shard, &answer);
+        self.update(shard, |held| held.state.handle_answer(answer, now));
+        if is_outage {
+            self.pause_in_outage();
         }
     }
 
-    fn deliver_to_each(&mut self, shards: &ShardSet, input: &Input, now: Timestamp) {
-        let held: Vec<ShardId> = self.shards().filter(|shard| shards.contains(*shard)).collect();
-        for shard in held {
-            self.deliver(shard, input.clone(), now);
+    /// Removes a Job whose controller changed to a CronJob of another shard from its former shard (B-2.1).
+    fn leave_former_shard(&mut self, job: &JobRecord, shard: ShardId, now: Timestamp) {
+        let is_known = self.held.get(&shard).is_some_and(|held| held.state.has_job(&job.uid));
+        if !is_known {
+            self.deliver_to_holder(&job.uid, Input::JobReleased(job.uid.clone()), now);
+        }
+    }
+
+    /// Delivers a fact about a Job to the shard that has it. Most released Jobs belong to no CronJob and never did.
+    fn deliver_to_holder(&mut self, job: &Uid, fact: Input, now: Timestamp) {
+        let holder = self.held.iter().find(|(_, held)| held.state.has_job(job));
+        if let Some(shard) = holder.map(|(shard, _)| *shard) {
+            self.update(shard, |held| held.state.handle(fact, now));
+        }
+    }
+
+    /// Begins or ends the management of the CronJobs of each namespace that was selected or released.
+    fn follow_namespaces(&mut self, update: NamespaceUpdate, now: Timestamp) {
+        let changed = self.namespaces.apply(update, now);
+        if changed.is_empty() {
+            return;
+        }
+        for (shard, held) in &mut self.held {
+            held.state.follow_namespaces(&changed, now);
+            self.with_effects.insert(*shard);
+            self.changed.insert(*shard);
+        }
+        self.survey.keep_namespaces(&self.namespaces);
+    }
+
+    fn deliver_to_each(&mut self, input: &Input, now: Timestamp) {
+        for (shard, held) in &mut self.held {
+            held.state.handle(input.clone(), now);
+            self.with_effects.insert(*shard);
+            self.changed.insert(*shard);
         }
     }
 
     /// Advances time to `now`.
     pub fn handle_timeout(&mut self, now: Timestamp) {
-        for (shard, held) in &mut self.held {
-            held.is_wakeup_old = true;
-            held.state.handle_timeout(now);
-            self.with_effects.insert(*shard);
+        self.take_changes();
+        let is_set_back = now < self.time;
+        self.time = now;
+        let due: Vec<ShardId> = if is_set_back {
+            // Every shard adapts its timers to the earlier time.
+            self.held.keys().copied().collect()
+        } else {
+            let due = self.wakeups.iter().take_while(|(wakeup, _)| *wakeup <= now);
+            due.map(|(_, shard)| *shard).collect()
+        };
+        for shard in due {
+            self.update(shard, |held| held.state.handle_timeout(now));
         }
-        self.give_turns(now);
     }
 
     /// The next effect to perform.
@@ -258,72 +292,48 @@ impl HeldShards {
 
     /// The time of the next call of [`HeldShards::handle_timeout`]; may be early, never late.
     pub fn next_wakeup(&mut self) -> Option<Timestamp> {
-        let turn = self.refused_creates.next_turn_at();
-        let wakeups = self.held.values_mut().filter_map(|held| {
-            if std::mem::take(&mut held.is_wakeup_old) {
-                held.wakeup = held.state.next_wakeup();
-            }
-            held.wakeup
-        });
-        wakeups.chain(turn).min()
+        self.take_changes();
+        self.wakeups.first().map(|(wakeup, _)| *wakeup)
     }
 
-    /// The shards that are held, in any phase.
+    /// Asks the shards that have changed for their next wake-up and their part of the totals.
+    fn take_changes(&mut self) {
+        for shard in std::mem::take(&mut self.changed).iter() {
+            let Some(held) = self.held.get_mut(&shard) else {
+                continue;
+            };
+            self.totals.update(shard, held);
+            let wakeup = held.state.next_wakeup();
+            let former = std::mem::replace(&mut held.wakeup, wakeup);
+            if former != wakeup {
+                self.wakeups.extend(wakeup.map(|wakeup| (wakeup, shard)));
+                if let Some(former) = former {
+                    self.wakeups.remove(&(former, shard));
+                }
+            }
+        }
+    }
+
+    /// All shards.
     pub fn shards(&self) -> impl Iterator<Item = ShardId> {
         self.held.keys().copied()
     }
 
-    /// Whether every watch has delivered a complete list.
-    pub fn is_synced(&self) -> bool {
-        self.progress.is_listed()
-    }
-
-    /// Whether every watch that the API server permits has delivered a complete list, so that a shard can be listed.
+    /// Whether every watch that the API server permits has delivered a complete list, so that a shard can be led. The
+    /// watch of the managed namespaces must be permitted.
     pub fn are_permitted_watches_synced(&self) -> bool {
-        self.progress.is_listed_as_permitted()
+        self.namespaces.are_known() && self.progress.is_listed_as_permitted()
     }
 
-    /// Whether the watches, or the shard's own list, have reached the versions that another leader wrote.
-    fn has_observed(&self, shard: ShardId, written: &ResourceVersions) -> bool {
-        let loaded = self.held.get(&shard).map(|held| held.loaded).unwrap_or_default();
-        written.is_within(&self.progress.observed_through(shard).max(&loaded))
-    }
-
-    /// The shard of a CronJob, held or not.
+    /// The shard of a CronJob.
     fn shard_of(&self, cron_job: &Uid) -> ShardId {
-        self.count.map_or(WHOLE.shard, |count| count.shard_of(cron_job))
-    }
-
-    /// Whether a shard was listed in all scopes. Scopes that the list of the shard itself skipped do not count.
-    fn is_shard_synced(&self, shard: ShardId) -> bool {
-        self.held.get(&shard).is_some_and(Held::is_synced)
+        self.count.shard_of(cron_job)
     }
 
     fn update(&mut self, shard: ShardId, change: impl FnOnce(&mut Held)) {
         if let Some(held) = self.held.get_mut(&shard) {
-            held.is_wakeup_old = true;
             change(held);
-            self.with_effects.insert(shard);
-        }
-    }
-
-    /// The shard that a fact concerns; `None` if it may concern any.
-    fn shard_of_input(&self, input: &Input) -> Option<ShardId> {
-        input.cron_job().map(|cron_job| self.shard_of(cron_job))
-    }
-
-    fn deliver(&mut self, shard: ShardId, input: Input, now: Timestamp) {
-        let Some(held) = self.held.get_mut(&shard) else { return };
-        note_written(&mut held.written, &input);
-        held.note_relist(&input);
-        let is_for_shard = if let Some(own_list) = &mut held.own_list {
-            own_list.observe(&input)
-        } else {
-            held.note_delivered(&input);
-            !held.is_past(&input)
-        };
-        if is_for_shard {
-            held.handle(input, now);
+            self.changed.insert(shard);
             self.with_effects.insert(shard);
         }
     }

@@ -21,6 +21,19 @@ impl Uid {
         }
     }
 
+    /// Creates a uid from the bytes of a UUID.
+    pub fn from_uuid_bytes(bytes: [u8; 16]) -> Uid {
+        Uid(UidForm::Uuid(bytes))
+    }
+
+    /// The bytes of a UUID in canonical form; `None` for any other text.
+    pub fn uuid_bytes(&self) -> Option<&[u8; 16]> {
+        match &self.0 {
+            UidForm::Uuid(bytes) => Some(bytes),
+            UidForm::Text(_) => None,
+        }
+    }
+
     /// The bytes of the API server's text, without a heap allocation: the fastest input for a hash.
     pub fn ascii<'a>(&'a self, buffer: &'a mut [u8; UUID_LENGTH]) -> &'a [u8] {
         match &self.0 {
@@ -136,6 +149,9 @@ mod tests {
             let uid = Uid::new(text);
             assert_eq!(uid.to_string(), text);
             assert_eq!(uid.ascii(&mut [0; UUID_LENGTH]), text.as_bytes());
+            if let Some(bytes) = uid.uuid_bytes() {
+                assert_eq!(Uid::from_uuid_bytes(*bytes), uid);
+            }
         }
     }
 

@@ -13,7 +13,6 @@ use std::sync::Arc;
 use hashbrown::HashTable;
 
 use super::{cron_job::CronJobState, ids::Uid};
-use crate::shard::{ShardCount, ShardId, ShardLabels};
 
 pub(crate) use job::Job;
 use slab::Slab;
@@ -42,9 +41,6 @@ pub(crate) struct Index {
     jobs_by_uid: HashTable<JobIndex>,
     /// The names of namespaces, each stored once.
     namespaces: HashTable<Arc<str>>,
-    n_cron_jobs: usize,
-    /// The label by which watches select Jobs, if any.
-    label: Option<(ShardCount, ShardId)>,
 }
 
 /// A fixed hash is safe: tables are only looked up by key, never iterated, and uids are random.
@@ -53,21 +49,15 @@ fn hash<T: std::hash::Hash + ?Sized>(key: &T) -> u64 {
 }
 
 impl Index {
-    /// Creates an index. `label` is the label by which watches select Jobs, if any.
-    pub(crate) fn new(label: Option<(ShardCount, ShardId)>) -> Index {
+    /// Creates an empty index.
+    pub(crate) fn new() -> Index {
         Index {
-            label,
             owners: Slab::new(),
             owners_by_uid: HashTable::new(),
             jobs: Slab::new(),
             jobs_by_uid: HashTable::new(),
             namespaces: HashTable::new(),
-            n_cron_jobs: 0,
         }
-    }
-
-    pub(crate) fn n_cron_jobs(&self) -> usize {
-        self.n_cron_jobs
     }
 
     pub(crate) fn n_jobs(&self) -> usize {
@@ -106,14 +96,12 @@ impl Index {
     /// Inserts a CronJob. Its Jobs may already be known.
     pub(crate) fn insert_cron_job(&mut self, uid: &Uid, cron_job: Box<CronJobState>) -> OwnerIndex {
         let owner = self.owner_or_insert(uid);
-        let former = self.owners.at_mut(owner).cron_job.replace(cron_job);
-        self.n_cron_jobs += usize::from(former.is_none());
+        self.owners.at_mut(owner).cron_job = Some(cron_job);
         owner
     }
 
     pub(crate) fn remove_cron_job(&mut self, owner: OwnerIndex) -> Option<Box<CronJobState>> {
         let removed = self.owners.get_mut(owner)?.cron_job.take()?;
-        self.n_cron_jobs -= 1;
         self.release_owner(owner);
         Some(removed)
     }
@@ -150,9 +138,31 @@ impl Index {
         self.jobs.at_mut(job)
     }
 
+    /// Forgets what a leader of the shard has done about the Job in a place that may have none.
+    pub(crate) fn forget_leadership_of(&mut self, job: JobIndex) {
+        if let Some(job) = self.jobs.get_mut(job) {
+            job.is_delete_requested = false;
+            job.is_reported_unexpected = false;
+        }
+    }
+
+    /// The same for every Job of a CronJob.
+    pub(crate) fn forget_leadership_of_jobs(&mut self, owner: OwnerIndex) {
+        let jobs: Vec<JobIndex> = self.jobs_of(owner).map(|(job, _)| job).collect();
+        for job in jobs {
+            self.forget_leadership_of(job);
+        }
+    }
+
     pub(crate) fn find_job(&self, uid: &Uid) -> Option<JobIndex> {
         let has_uid = |&index: &JobIndex| self.job(index).uid == *uid;
         self.jobs_by_uid.find(hash(uid), has_uid).copied()
+    }
+
+    /// The uid of the CronJob that controls a known Job.
+    pub(crate) fn controller_of(&self, uid: &Uid) -> Option<&Uid> {
+        let job = self.find_job(uid)?;
+        Some(&self.owners.get(self.job(job).owner)?.uid)
     }
 
     /// Whether a Job with this uid is known, belongs to the CronJob and is in its namespace.
@@ -165,10 +175,6 @@ impl Index {
     /// All places that may contain a Job.
     pub(crate) fn job_indexes(&self) -> std::ops::Range<JobIndex> {
         self.jobs.places()
-    }
-
-    fn is_watched(&self, labels: &ShardLabels) -> bool {
-        self.label.is_none_or(|(count, shard)| labels.names(count, shard))
     }
 
     fn job_at(&self, index: JobIndex) -> Option<(JobIndex, &Job)> {

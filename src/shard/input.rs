@@ -1,16 +1,12 @@
-//! The facts that can reach a shard.
+//! The facts that watches and lists tell a shard.
 
 use std::{fmt, sync::Arc};
 
-use jiff::Timestamp;
-
 use super::{
-    effect::{JobDelete, JobLookUp},
     ids::{ResourceVersion, Uid},
-    outcome::{CreateOutcome, DeleteOutcome, LookUpOutcome, StatusOutcome},
-    record::{CronJobRecord, CronJobStatus, JobRecord},
+    namespaces::NamespaceUpdate,
+    record::{CronJobRecord, JobRecord},
 };
-use crate::shard::ShardSet;
 
 /// The objects that one watch covers. Lists of different scopes do not overlap.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,15 +36,13 @@ impl fmt::Display for Scope {
     }
 }
 
-/// A step of a list or of a watch of the CronJobs or Jobs of some shards.
+/// A step of a list or of a watch of the CronJobs or Jobs of a scope.
 #[derive(Clone, Debug)]
 pub struct WatchUpdate {
     /// The resource that is listed or watched.
     pub resource: WatchedResource,
     /// The scope of the list or watch.
     pub scope: Scope,
-    /// The shards that are listed or watched.
-    pub shards: ShardSet,
     /// The step that the list or the watch has reached.
     pub stage: WatchStage,
 }
@@ -65,15 +59,23 @@ pub enum WatchedResource {
 /// The step of a list or watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WatchStage {
-    /// A list of these shards begins. An object of these shards that is not applied before the end of the list is
-    /// gone.
+    /// A list begins. An object that is not applied before the end of the list is gone.
     ListBegun,
     /// The list is complete.
     ListDone,
     /// The API server does not permit the list or watch, which is retried.
     NotPermitted,
-    /// All events of these shards after this version follow, in order.
+    /// All events after this version follow, in order.
     Watching(ResourceVersion),
+    /// The watch has delivered everything up to this version. The event or bookmark of this version concerns no CronJob.
+    Reached(ResourceVersion),
+    /// Another watch shows that nothing has changed after `since` and up to `through`.
+    Unchanged {
+        /// A version that the watch had reached before.
+        since: ResourceVersion,
+        /// The version that the watch has reached, in effect.
+        through: ResourceVersion,
+    },
     /// The list or watch failed and is retried. Events are late until a watch is open again.
     Interrupted,
 }
@@ -90,46 +92,24 @@ pub enum Input {
     CronJobUndecodable(Uid),
     /// A CronJob is gone.
     CronJobDeleted(Uid),
-    /// A Job exists in this form.
+    /// A Job of a CronJob exists in this form.
     JobApplied(Box<JobRecord>),
+    /// A Job that existed before has changed to this form, in which a CronJob controls it. Another CronJob may have
+    /// controlled it before.
+    JobModified(Box<JobRecord>),
+    /// A Job that existed before has changed, and no CronJob controls it. One may have controlled it before.
+    JobReleased(Uid),
     /// A Job exists but cannot be decoded. The state of its last decoded form remains.
     JobUndecodable(Uid),
     /// A Job is gone.
-    JobDeleted(Uid),
-    /// A watch by label no longer selects a Job: the Job is gone, or its label was removed.
-    JobUnselected(Uid),
-    /// The answer to a `CreateJob`.
-    JobCreateAnswered {
-        /// The order's CronJob.
+    JobDeleted {
+        /// Its uid.
+        job: Uid,
+        /// The CronJob that controlled it.
         cron_job: Uid,
-        /// The order's slot.
-        slot: Timestamp,
-        /// The outcome.
-        answer: CreateOutcome,
     },
-    /// The answer to a `DeleteJob`.
-    JobDeleteAnswered {
-        /// The delete that was ordered.
-        delete: JobDelete,
-        /// The outcome.
-        answer: DeleteOutcome,
-    },
-    /// The answer to a `LookUpJob`.
-    JobLookedUp {
-        /// The look-up that was ordered.
-        look_up: JobLookUp,
-        /// The outcome.
-        answer: LookUpOutcome,
-    },
-    /// The answer to a `WriteStatus`.
-    StatusAnswered {
-        /// The CronJob.
-        cron_job: Uid,
-        /// The status that was sent: the result of the last merge.
-        sent: Box<CronJobStatus>,
-        /// The outcome.
-        answer: StatusOutcome,
-    },
+    /// A step of the list or watch of the managed namespaces.
+    NamespaceUpdated(NamespaceUpdate),
 }
 
 impl Input {
@@ -138,30 +118,26 @@ impl Input {
         match self {
             Input::CronJobApplied(record) => Some(&record.identity.uid),
             Input::CronJobUndecodable(uid) | Input::CronJobDeleted(uid) => Some(uid),
-            Input::JobApplied(record) => record.controller.as_ref(),
-            Input::JobCreateAnswered { cron_job, .. } | Input::StatusAnswered { cron_job, .. } => Some(cron_job),
-            Input::JobDeleteAnswered { delete, .. } => Some(&delete.cron_job.uid),
-            Input::JobLookedUp { look_up, .. } => Some(&look_up.cron_job.uid),
-            Input::WatchUpdated(_) | Input::JobUndecodable(_) | Input::JobDeleted(_) | Input::JobUnselected(_) => None,
+            Input::JobApplied(record) | Input::JobModified(record) => record.controller.as_ref(),
+            Input::JobDeleted { cron_job, .. } => Some(cron_job),
+            Input::WatchUpdated(_) | Input::JobUndecodable(_) | Input::JobReleased(_) | Input::NamespaceUpdated(_) => {
+                None
+            }
         }
     }
 
-    /// A list of all shards begins.
+    /// A list begins.
     pub fn list_begun(resource: WatchedResource, scope: Scope) -> Input {
-        Input::of_every_shard(resource, scope, WatchStage::ListBegun)
+        Input::watch_updated(resource, scope, WatchStage::ListBegun)
     }
 
-    /// A list of all shards is complete.
+    /// A list is complete.
     pub fn list_done(resource: WatchedResource, scope: Scope) -> Input {
-        Input::of_every_shard(resource, scope, WatchStage::ListDone)
+        Input::watch_updated(resource, scope, WatchStage::ListDone)
     }
 
-    fn of_every_shard(resource: WatchedResource, scope: Scope, stage: WatchStage) -> Input {
-        Input::WatchUpdated(Box::new(WatchUpdate {
-            resource,
-            scope,
-            shards: ShardSet::EVERY,
-            stage,
-        }))
+    /// A list or watch has reached this step.
+    pub fn watch_updated(resource: WatchedResource, scope: Scope, stage: WatchStage) -> Input {
+        Input::WatchUpdated(Box::new(WatchUpdate { resource, scope, stage }))
     }
 }

@@ -8,7 +8,6 @@ use super::{
     ids::{ResourceVersion, Uid},
     record::JobRecord,
 };
-use crate::shard::ShardLabels;
 
 /// The answer to the creation of a Job (B-12).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,8 +20,6 @@ pub enum CreateOutcome {
         resource_version: Box<str>,
         /// Its creation time by the server's clock, in whole seconds.
         created: Timestamp,
-        /// The shards named by its labels, which a mutating webhook may have changed.
-        shard_labels: ShardLabels,
     },
     /// A Job of that name exists; it may belong to another owner (B-12.3).
     AlreadyExists {
@@ -54,8 +51,11 @@ pub enum CreateOutcome {
     },
     /// Sent but not answered. The Job may exist, so it is looked up before anything else.
     Unanswered {
-        /// The error text of the transport.
+        /// The error text of the server or of the transport.
         message: String,
+        /// Whether no API server was reached, or the connection to it broke. False if only this request may be affected,
+        /// for example because an admission webhook does not respond.
+        is_unreachable: bool,
     },
     /// Not sent: the shard withdrew it, since its CronJob has changed, or it reached the front of the queue at or after
     /// its `expires_at`.
@@ -76,8 +76,8 @@ impl CreateOutcome {
     }
 }
 
-/// The reason of a refused create, without the text. Refusals for one reason are expected to end together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// The reason of a refused create, without the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusalReason {
     /// [`CreateOutcome::NamespaceTerminating`].
     NamespaceTerminating,
@@ -90,9 +90,6 @@ pub enum RefusalReason {
 }
 
 impl RefusalReason {
-    /// The first of all reasons in their order.
-    pub(crate) const FIRST: RefusalReason = RefusalReason::NamespaceTerminating;
-
     /// Whether the tenant causes the refusal: the Job is invalid, or its namespace, a quota or admission does not permit
     /// it. Other causes are an API server that fails, and a permission that cronwheel lacks.
     pub(crate) fn is_due_to_tenant(self) -> bool {

@@ -48,7 +48,8 @@ instant_outcomes! {
     /// The API server refused its Job until a later slot became due or the starting deadline passed (B-12.4): the Job is
     /// invalid, or its namespace, a quota or admission does not permit it.
     RefusedDueToTenant "refused",
-    /// Its schedule can no longer run: the zone or the text became invalid while it was open (B-6.2, B-6.4).
+    /// Its CronJob can no longer run: while it was open, the zone or the text became invalid (B-6.2, B-6.4), the object
+    /// could not be decoded, or cronwheel panicked on it.
     Unschedulable "unschedulable",
     /// The shard was handed over or lost while it was open. The next leader accounts for it.
     HandedOver "handed_over",
@@ -88,13 +89,19 @@ impl OutcomeCounts {
         self.outcomes[outcome as usize] += n_instants;
     }
 
-    /// Adds other counts to these.
-    pub fn add(&mut self, other: &OutcomeCounts) {
-        self.due_instants += other.due_instants;
-        self.open_instants += other.open_instants;
-        self.unexpected_jobs += other.unexpected_jobs;
-        for (sum, count) in self.outcomes.iter_mut().zip(other.outcomes) {
-            *sum += count;
+    /// Replaces a part of a sum.
+    pub(crate) fn replace(&mut self, former: &OutcomeCounts, current: &OutcomeCounts) {
+        let replace = |sum: &mut u64, former, current| *sum = *sum + current - former;
+        replace(&mut self.due_instants, former.due_instants, current.due_instants);
+        replace(&mut self.open_instants, former.open_instants, current.open_instants);
+        replace(
+            &mut self.unexpected_jobs,
+            former.unexpected_jobs,
+            current.unexpected_jobs,
+        );
+        let parts = former.outcomes.into_iter().zip(current.outcomes);
+        for (sum, (former, current)) in self.outcomes.iter_mut().zip(parts) {
+            replace(sum, former, current);
         }
     }
 

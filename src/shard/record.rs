@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::ids::{CronJobIdentity, ResourceVersion, Uid};
 pub use crate::schedule::{ConcurrencyPolicy, CronJobSchedule};
-use crate::shard::{ShardLabels, TroubleThresholds};
+use crate::shard::TroubleThresholds;
 
 /// A CronJob in its last observed form.
 #[derive(Clone, Debug)]
@@ -172,6 +172,18 @@ pub struct ActiveJob {
     pub resource_version: Box<str>,
 }
 
+/// The creator of a Job.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum JobCreator {
+    /// Not known: no annotation names it.
+    #[default]
+    Unknown,
+    /// cronwheel, of an installation that is not known.
+    Cronwheel,
+    /// This installation of cronwheel: the namespace of its Leases, and its name.
+    Installation(Box<str>),
+}
+
 /// A Job in its last observed form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobRecord {
@@ -193,10 +205,8 @@ pub struct JobRecord {
     pub started: Option<Timestamp>,
     /// `status.completionTime`, of a Job with a condition `Complete` that is true (B-5.1).
     pub completed: Option<Timestamp>,
-    /// Whether cronwheel created it, as an annotation of replicas that share CronJobs says.
-    pub is_created_by_cronwheel: bool,
-    /// The shards named by its labels.
-    pub shard_labels: ShardLabels,
+    /// Its creator, as annotations say, which replicas that share CronJobs write.
+    pub creator: JobCreator,
 }
 
 /// The end of a Job: the first of its conditions with status true and one of these types (B-4.2).

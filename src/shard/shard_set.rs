@@ -1,6 +1,6 @@
-//! A set of shards as a bit field: small enough for an annotation at any shard count.
+//! A set of shards as a bit field.
 
-use super::{Bucket, ShardCount, ShardId};
+use super::{Bucket, ShardId};
 
 const WORD_BITS: u16 = 64;
 const N_WORDS: usize = (Bucket::COUNT / WORD_BITS) as usize;
@@ -14,16 +14,6 @@ pub struct ShardSet {
 impl ShardSet {
     /// The empty set.
     pub const EMPTY: ShardSet = ShardSet { words: [0; N_WORDS] };
-
-    /// All shards of any shard count, and the one shard of a replica with `--alone`.
-    pub const EVERY: ShardSet = ShardSet {
-        words: [u64::MAX; N_WORDS],
-    };
-
-    /// The set of all shards.
-    pub fn all(count: ShardCount) -> ShardSet {
-        count.shards().collect()
-    }
 
     /// Inserts a shard. Returns whether it was absent. A number beyond every shard count is ignored.
     pub fn insert(&mut self, shard: ShardId) -> bool {
@@ -51,14 +41,6 @@ impl ShardSet {
         word.is_some_and(|word| word & (1 << (shard.0 % WORD_BITS)) != 0)
     }
 
-    /// Whether the set is a subset of another.
-    pub fn is_within(&self, other: &ShardSet) -> bool {
-        self.words
-            .iter()
-            .zip(other.words)
-            .all(|(word, theirs)| word & !theirs == 0)
-    }
-
     /// The number of shards in the set.
     pub fn len(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
@@ -77,33 +59,6 @@ impl ShardSet {
             let bits = (0..WORD_BITS).filter(move |bit| word & (1 << bit) != 0);
             bits.map(move |bit| ShardId(first + bit))
         })
-    }
-
-    /// Formats the set as hexadecimal digits, four shards per digit, shard 0 first. The length in bytes is a quarter of
-    /// the shard count.
-    pub fn to_hex(&self, count: ShardCount) -> String {
-        let digit = |first: u16| {
-            let bits = (0..4).filter(|at| self.contains(ShardId(first + at)));
-            let value = bits.fold(0, |value, at| value | (8 >> at));
-            char::from_digit(value, 16).unwrap_or('0')
-        };
-        (0..count.get()).step_by(4).map(digit).collect()
-    }
-
-    /// Parses the digits of [`ShardSet::to_hex`]. Returns `None` if their number does not fit the count or one is
-    /// invalid.
-    pub fn from_hex(text: &str, count: ShardCount) -> Option<ShardSet> {
-        if text.len() != usize::from(count.get().div_ceil(4)) {
-            return None;
-        }
-        let mut set = ShardSet::EMPTY;
-        for (first, digit) in (0..).step_by(4).zip(text.chars()) {
-            let value = digit.to_digit(16)?;
-            for at in (0..4).filter(|at| value & (8 >> at) != 0) {
-                set.insert(ShardId(first + at));
-            }
-        }
-        Some(set)
     }
 }
 

@@ -1,9 +1,10 @@
 //! One shard: its CronJobs, their Jobs, its timers, its outbox.
 //!
-//! Facts and time enter, and effects leave, by four operations: [`ShardState::handle`] handles a fact,
-//! [`ShardState::handle_timeout`] advances time, [`ShardState::poll_effect`] returns the next effect, and
-//! [`ShardState::next_wakeup`] the next timer. `lead`, `close`, `seal`, `pause`, `resume` and `try_refused` change what
-//! they may decide. Nothing is decided before the lists of CronJobs and Jobs are complete.
+//! Facts, answers and time enter, and effects leave, by five operations: [`ShardState::handle`] handles a fact,
+//! [`ShardState::handle_answer`] an answer, [`ShardState::handle_timeout`] advances time, [`ShardState::poll_effect`]
+//! returns the next effect, and [`ShardState::next_wakeup`] the next timer. `lead`, `close`, `seal`, `stand_by`, `pause`
+//! and `resume` change what they may decide. Nothing is decided before the lists of CronJobs and Jobs are
+//! complete.
 //!
 //! At most one create of a CronJob is in flight. No other slot is decided until that create, the deletes before it, and
 //! the look-up after it are answered. Exception: under Allow, a later slot does not wait for a look-up that is not
@@ -13,10 +14,12 @@ mod active;
 mod answers;
 mod back_off;
 mod changes;
+mod containment;
 mod decision;
 mod evaluation_interval;
 mod history_limits;
 mod look_ups;
+mod management;
 mod phase;
 mod refusals;
 mod relists;
@@ -25,58 +28,62 @@ mod status;
 mod timers;
 mod troubles;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
+    answer::OrderAnswer,
+    cron_job::{Management, Unusable},
     effect::{CronJobEvent, Effect, EventReason},
     ids::{ResourceVersion, Uid},
     index::{Index, OwnerIndex},
     input::{Input, Scope},
+    namespaces::ManagedNamespaces,
     outcome_counts::OutcomeCounts,
+    panics::Panics,
     record::JobRecord,
     refused_creates::RefusedCreates,
     template_memory::TemplateMemory,
 };
 use crate::{
     schedule::policy::Verdict,
-    shard::{ResourceVersions, ShardCount, ShardId, ShardPhase},
+    shard::{ResourceVersions, ShardPhase},
 };
+use containment::Lost;
+#[cfg(test)]
+pub(crate) use containment::{PanicAt, PanicsOn};
 use relists::Relists;
 use timers::Timers;
 
 /// Fixed configuration of a shard.
 #[derive(Clone, Debug)]
 pub struct ShardConfig {
-    /// The shard.
-    pub shard: ShardId,
     /// The watched scopes. Nothing in a scope is decided before it has been listed.
     pub scopes: Vec<Scope>,
-    /// The number of shards; watches then select Jobs by the label of their shard. `None` if this shard has all
-    /// CronJobs.
-    pub count: Option<ShardCount>,
     /// The maximum difference between the clocks of replicas (`--max-clock-skew`). A Job of a slot further in the
     /// future is not a run.
     pub clock_skew_max: SignedDuration,
 }
 
-impl ShardConfig {
-    /// The label by which watches select Jobs, if any.
-    fn label(&self) -> Option<(ShardCount, ShardId)> {
-        self.count.map(|count| (count, self.shard))
-    }
-}
-
 /// The sizes of a shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sizes {
-    /// CronJobs.
+    /// CronJobs of managed namespaces.
     pub cron_jobs: usize,
-    /// Jobs that a CronJob controls.
+    /// Jobs that a CronJob controls, in all namespaces.
     pub jobs: usize,
     /// Timers on all wheels.
     pub wheel_entries: usize,
+}
+
+impl Sizes {
+    /// Replaces a part of a sum.
+    pub(crate) fn replace(&mut self, former: Sizes, current: Sizes) {
+        self.cron_jobs = self.cron_jobs + current.cron_jobs - former.cron_jobs;
+        self.jobs = self.jobs + current.jobs - former.jobs;
+        self.wheel_entries = self.wheel_entries + current.wheel_entries - former.wheel_entries;
+    }
 }
 
 /// One shard's state.
@@ -95,6 +102,8 @@ pub struct ShardState {
     busy: Vec<OwnerIndex>,
     /// Whether the shard records facts without evaluating CronJobs.
     is_paused: bool,
+    /// CronJobs of managed namespaces.
+    n_managed: usize,
     /// Recorded decisions, oldest first, for diagnosis; `None` in a run. The caller takes them, so that they do not
     /// accumulate.
     pub(crate) decisions: Option<Vec<Verdict>>,
@@ -102,13 +111,19 @@ pub struct ShardState {
     pub(crate) template_memory: TemplateMemory,
     /// The refused creates, which shards may share.
     pub(crate) refused_creates: RefusedCreates,
+    /// The contained panics, which shards may share.
+    pub(crate) panics: Panics,
+    #[cfg(test)]
+    pub(crate) panics_on: Option<PanicsOn>,
+    /// The managed namespaces, which shards may share.
+    pub(crate) namespaces: ManagedNamespaces,
 }
 
 impl ShardState {
     /// Creates an empty shard on standby.
     pub fn new(config: ShardConfig, now: Timestamp) -> ShardState {
         ShardState {
-            index: Index::new(config.label()),
+            index: Index::new(),
             timers: Timers::new(now),
             outbox: VecDeque::new(),
             outcome_counts: OutcomeCounts::default(),
@@ -117,9 +132,14 @@ impl ShardState {
             fired_through: None,
             busy: Vec::new(),
             is_paused: false,
+            n_managed: 0,
             decisions: None,
             template_memory: TemplateMemory::default(),
             refused_creates: RefusedCreates::default(),
+            panics: Panics::default(),
+            #[cfg(test)]
+            panics_on: None,
+            namespaces: ManagedNamespaces::default(),
             config,
         }
     }
@@ -127,19 +147,69 @@ impl ShardState {
     /// Handles a fact.
     pub fn handle(&mut self, input: Input, now: Timestamp) {
         self.follow_clock(now);
+        if let Input::WatchUpdated(update) = &input {
+            return self.follow_list(update, now);
+        }
+        // A fact about a Job that no CronJob controls and none has controlled has no effect.
+        if let Some(cron_job) = self.cron_job_of(&input) {
+            self.contained(&cron_job, Lost::Nothing, |shard| shard.handle_fact(input, now));
+        }
+    }
+
+    /// The CronJob that a fact concerns.
+    fn cron_job_of(&self, input: &Input) -> Option<Uid> {
+        let job = match input {
+            Input::JobReleased(job) | Input::JobUndecodable(job) => Some(job),
+            Input::JobApplied(record) | Input::JobModified(record) => Some(&record.uid),
+            Input::WatchUpdated(_)
+            | Input::NamespaceUpdated(_)
+            | Input::CronJobApplied(_)
+            | Input::CronJobUndecodable(_)
+            | Input::CronJobDeleted(_)
+            | Input::JobDeleted { .. } => None,
+        };
+        let controller = || self.index.controller_of(job?);
+        input.cron_job().or_else(controller).cloned()
+    }
+
+    fn handle_fact(&mut self, input: Input, now: Timestamp) {
         match input {
-            Input::WatchUpdated(update) => self.follow_list(&update, now),
+            // The shards follow a list, and a change of the managed namespaces, together.
+            Input::WatchUpdated(_) | Input::NamespaceUpdated(_) => {}
             Input::CronJobApplied(record) => self.apply_cron_job(*record, now),
             Input::CronJobUndecodable(uid) => self.hold_undecodable(&uid),
             Input::CronJobDeleted(uid) => self.delete_cron_job(&uid),
-            Input::JobApplied(record) => self.apply_job(*record, now),
+            Input::JobApplied(record) | Input::JobModified(record) => self.apply_job(*record, now),
+            Input::JobReleased(uid) => self.release_job(&uid, now),
             Input::JobUndecodable(uid) => self.mark_job(&uid),
-            Input::JobDeleted(uid) => self.delete_job(&uid, now),
-            Input::JobUnselected(uid) => self.unselect_job(&uid, now),
-            Input::JobCreateAnswered { cron_job, slot, answer } => self.create_answered(&cron_job, slot, answer, now),
-            Input::JobDeleteAnswered { delete, answer } => self.delete_answered(&delete, answer, now),
-            Input::JobLookedUp { look_up, answer } => self.looked_up(&look_up, answer, now),
-            Input::StatusAnswered { cron_job, sent, answer } => self.status_answered(&cron_job, *sent, answer, now),
+            Input::JobDeleted { job, .. } => self.delete_job(&job, now),
+        }
+    }
+
+    /// Handles the answer to an effect of this shard. An answer about a CronJob that is not managed any more does not
+    /// count.
+    pub fn handle_answer(&mut self, answer: OrderAnswer, now: Timestamp) {
+        self.follow_clock(now);
+        let cron_job = answer.cron_job().clone();
+        let lost = self.lost_with(&answer);
+        self.contained(&cron_job, lost, |shard| shard.take_answer(answer, now));
+    }
+
+    fn take_answer(&mut self, answer: OrderAnswer, now: Timestamp) {
+        let owner = self.index.find_cron_job(answer.cron_job());
+        let management = owner.map(|owner| self.index.cron_job(owner).management);
+        if management == Some(Management::Unmanaged) {
+            return;
+        }
+        #[cfg(test)]
+        if let Some(owner) = owner {
+            self.panic_if_told(owner, PanicAt::Answered);
+        }
+        match answer {
+            OrderAnswer::Create { cron_job, slot, answer } => self.create_answered(&cron_job, slot, answer, now),
+            OrderAnswer::Delete { delete, answer } => self.delete_answered(&delete, answer, now),
+            OrderAnswer::LookUp { look_up, answer } => self.looked_up(&look_up, answer, now),
+            OrderAnswer::Status { cron_job, sent, answer } => self.status_answered(&cron_job, *sent, answer, now),
         }
     }
 
@@ -153,7 +223,7 @@ impl ShardState {
         self.timers.advance(now, &mut due);
         self.outbox.reserve(due.slots.len());
         for &owner in &due.slots {
-            self.decide(owner, now);
+            self.contained_at(owner, |shard| shard.decide(owner, now));
         }
         for &owner in &due.wakes {
             self.evaluate(owner, now);
@@ -175,20 +245,20 @@ impl ShardState {
         }
     }
 
-    /// Whether every scope except these has been listed.
-    pub fn is_synced_but_for(&self, scopes: &BTreeSet<Scope>) -> bool {
-        let mut listed = self.config.scopes.iter().zip(self.relists.synced());
-        listed.all(|(scope, is_synced)| is_synced || scopes.contains(scope))
-    }
-
     /// The counts of due instants.
     pub fn outcome_counts(&self) -> &OutcomeCounts {
         &self.outcome_counts
     }
 
-    /// Whether a CronJob is known.
-    pub fn has_cron_job(&self, uid: &Uid) -> bool {
-        self.index.find_cron_job(uid).is_some()
+    /// Whether a Job is known, with a CronJob of this shard as its controller.
+    pub fn has_job(&self, uid: &Uid) -> bool {
+        self.index.find_job(uid).is_some()
+    }
+
+    /// The namespace of a known CronJob.
+    pub fn namespace_of(&self, uid: &Uid) -> Option<&str> {
+        let owner = self.index.find_cron_job(uid)?;
+        Some(&self.index.cron_job(owner).record.identity.namespace)
     }
 
     /// The highest known versions of the CronJobs and the Jobs.
@@ -206,7 +276,7 @@ impl ShardState {
     /// The current sizes.
     pub fn sizes(&self) -> Sizes {
         Sizes {
-            cron_jobs: self.index.n_cron_jobs(),
+            cron_jobs: self.n_managed,
             jobs: self.index.n_jobs(),
             wheel_entries: self.timers.len(),
         }
@@ -214,16 +284,31 @@ impl ShardState {
 
     /// Evaluates a CronJob, in the order of B-3.1. Idempotent: repeated with the same facts it does nothing.
     fn evaluate(&mut self, owner: OwnerIndex, now: Timestamp) {
-        let cron_job = self.index.get_cron_job(owner);
-        let is_decodable = cron_job.is_some_and(|cron_job| !cron_job.is_undecodable);
-        if !is_decodable || !self.is_listed(owner) || self.is_paused {
+        self.contained_at(owner, |shard| shard.evaluate_known(owner, now));
+    }
+
+    fn evaluate_known(&mut self, owner: OwnerIndex, now: Timestamp) {
+        let Some(cron_job) = self.index.get_cron_job(owner) else {
+            return;
+        };
+        if cron_job.management == Management::Leaving {
+            return self.leave(owner, now);
+        }
+        match cron_job.unusable {
+            None => {}
+            Some(Unusable::Undecodable) => return,
+            Some(Unusable::Panicked) => return self.report_panicked(owner),
+        }
+        if !self.is_listed(owner) || self.is_paused {
             return;
         }
-        match self.phase {
+        match self.phase_of(owner) {
             ShardPhase::Standby => return,
             ShardPhase::Leading | ShardPhase::Closing => {}
             ShardPhase::Sealed => return self.flush_status(owner, now),
         }
+        #[cfg(test)]
+        self.panic_if_told(owner, PanicAt::Evaluation);
         self.report_reserved_annotations(owner);
         self.report_future_cursor(owner, now);
         self.report_invalid_threshold(owner);
@@ -245,18 +330,10 @@ impl ShardState {
         }
     }
 
-    /// Handles a Job that a watch no longer selects. A running Job is looked up first: only its label may be gone.
-    fn unselect_job(&mut self, uid: &Uid, now: Timestamp) {
-        let Some(index) = self.index.find_job(uid) else { return };
-        let job = self.index.job(index);
-        let is_running = job.finish.is_none() && !job.is_delete_requested;
-        // While its create is in flight, `forget_job` must record that the Job was created and deleted.
-        let owner = self.index.get_cron_job(job.owner);
-        let is_awaited = owner.is_some_and(|cron_job| cron_job.awaits_job(job));
-        if is_running && !is_awaited {
-            self.remove_doubtful_job(index, now);
-        } else {
-            self.forget_job(index, now);
+    /// Removes a Job that no CronJob of this shard controls any more, if it was known (B-2.1).
+    pub(super) fn release_job(&mut self, uid: &Uid, now: Timestamp) {
+        if let Some(job) = self.index.find_job(uid) {
+            self.remove_doubtful_job(job, now);
         }
     }
 
@@ -267,8 +344,8 @@ impl ShardState {
 
     fn emit_event(&mut self, owner: OwnerIndex, reason: EventReason, message: String) {
         let cron_job = self.index.cron_job(owner);
-        // The leader emits the Event.
-        if self.phase == ShardPhase::Standby {
+        // The leader emits the Event, while it manages the namespace.
+        if self.phase == ShardPhase::Standby || cron_job.management != Management::Managed {
             return;
         }
         self.outbox.push_back(Effect::EmitEvent(CronJobEvent {

@@ -24,7 +24,7 @@ pub enum TroubleKind {
     NoSuccess,
     /// `Forbid` has held runs back for three activations, because a Job is still running.
     Blocked,
-    /// The schedule does not parse or never fires, or the time zone is unknown.
+    /// The schedule does not parse or never fires, the time zone is unknown, or cronwheel panicked on the CronJob.
     Invalid,
 }
 

@@ -11,9 +11,9 @@ use axum::{
 };
 use tokio::net::TcpListener;
 
-mod connections;
+pub mod connections;
 
-use self::connections::Connections;
+use self::connections::{ConnectionLimits, Connections};
 use super::metrics::{Metrics, WatchHealth};
 use crate::{
     controller::{
@@ -49,7 +49,7 @@ impl Admin {
     /// Serves until the process ends. Connections that scrapers hold open do not delay the end.
     pub async fn serve(self, listener: TcpListener) {
         let mut phase = self.phase.clone();
-        let mut connections = Connections::new(self.router());
+        let mut connections = Connections::new(self.router(), ConnectionLimits::ENDPOINTS);
         tokio::select! {
             biased;
             () = phase.reached(Phase::End) => {}
@@ -134,7 +134,7 @@ impl Admin {
     }
 }
 
-/// The remarks of a ready replica: the reason why it starts nothing for now, the namespaces in which it cannot start
+/// The remarks of a ready replica: the reason why it starts nothing for now, that no namespace is managed, the namespaces in which it cannot start
 /// Jobs, and other controllers of the same CronJobs. They are not failures: a rollout that switches the other
 /// controller off must continue.
 fn remarks(admin: &Admin) -> String {
@@ -143,15 +143,15 @@ fn remarks(admin: &Admin) -> String {
         // Writing to a string does not fail.
         let _ = writeln!(text, "this replica waits: {reason}");
     }
+    if let Some(advice) = &admin.metrics.shard.borrow().no_namespace_advice {
+        let _ = writeln!(text, "{advice}");
+    }
     let missing = admin.metrics.permissions.borrow();
     for missing in missing.iter().filter(|missing| missing.permission.is_required) {
         let _ = writeln!(text, "{}", missing.explanation());
     }
     for sighting in admin.metrics.other_controllers.active(admin.clock.now()) {
         let _ = writeln!(text, "{sighting}");
-    }
-    if admin.metrics.election.overlapping.get() > 0 {
-        text += "another installation works in the same namespaces: the log names it\n";
     }
     text
 }
@@ -182,6 +182,7 @@ fn report(failures: &[String], remarks: &str) -> Response {
 mod tests {
     use axum::{body::Body, http::Request};
     use http_body_util::BodyExt;
+    use jiff::SignedDuration;
     use tower::ServiceExt;
 
     use super::*;
@@ -217,10 +218,7 @@ mod tests {
         }
 
         fn trust(&self) {
-            let clock = &self.admin.clock;
-            for _ in 0..2 {
-                clock.observe_answer(clock.boot(), Some(clock.now()));
-            }
+            self.admin.clock.compare(SignedDuration::ZERO);
         }
 
         async fn get(&self, path: &str) -> (u16, String) {
@@ -286,20 +284,22 @@ mod tests {
         bench.trust();
         bench.complete_lists();
         let (others, now) = (&bench.admin.metrics.other_controllers, bench.admin.clock.now());
-        others.begin(now);
+        others.begin(now, "kube-system/cronwheel".into());
         let cron_job = CronJobIdentity {
             namespace: "shop".into(),
             name: "report".into(),
             uid: Uid::new("1"),
         };
-        others.note_status_write(&cron_job, &StatusWriter::other("k3s", now).unwrap());
+        let later = now + Duration::from_secs(10);
+        others.note_status_write(&cron_job, &StatusWriter::other("k3s", later).unwrap());
         let expected = "ok\nanother controller wrote the status of CronJob shop/report: field manager k3s, at \
-                        2026-11-01T12:00:00Z; only one may run these CronJobs: append ,-cronjob-controller to \
-                        --controllers of kube-controller-manager (* if it is not set), or stop the other instance\n";
+                        2026-11-01T12:00:10Z; only one may run these CronJobs: cronwheel check shows whether the \
+                        admission policy refuses its writes; without the policy, append ,-cronjob-controller to \
+                        --controllers of kube-controller-manager (* if it is not set)\n";
         assert_eq!(bench.get("/readyz").await, (200, expected.to_owned()));
         let gauge = |value| format!("cronwheel_other_controller_active{{evidence=\"status_write\"}} {value}\n");
         assert!(bench.get("/metrics").await.1.contains(&gauge(1)));
-        tokio::time::sleep(Duration::from_mins(10)).await;
+        tokio::time::sleep(Duration::from_secs(610)).await;
         bench.trust();
         assert_eq!(bench.get("/readyz").await, (200, "ok\n".to_owned()));
         assert!(bench.get("/metrics").await.1.contains(&gauge(0)));
@@ -309,10 +309,7 @@ mod tests {
     async fn a_wrong_clock_fails_readiness() {
         let bench = Bench::new();
         bench.complete_lists();
-        let clock = &bench.admin.clock;
-        for _ in 0..2 {
-            clock.observe_answer(clock.boot(), Some(clock.now() + Duration::from_mins(1)));
-        }
+        bench.admin.clock.compare(SignedDuration::from_mins(1));
         let (status, text) = bench.get("/readyz").await;
         assert_eq!(status, 503);
         assert!(text.contains("-60.5 seconds off"), "{text}");

@@ -54,7 +54,7 @@ where
     drop(subscriber(format, level, writer).try_init());
 }
 
-fn subscriber<W>(format: LogFormat, level: LogLevel, writer: W) -> Box<dyn Subscriber + Send + Sync>
+pub(super) fn subscriber<W>(format: LogFormat, level: LogLevel, writer: W) -> Box<dyn Subscriber + Send + Sync>
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {

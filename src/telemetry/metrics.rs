@@ -10,7 +10,6 @@ pub mod election_figures;
 mod other_controller_figures;
 mod permission_figures;
 mod register;
-mod selection;
 pub mod shard_figures;
 pub mod table;
 pub mod watch_health;
@@ -19,7 +18,6 @@ pub use api_calls::{ApiCall, ApiMetrics};
 pub use election_figures::ElectionFigures;
 use register::Register;
 pub use register::gauge_value;
-pub use selection::SelectionMetrics;
 pub use shard_figures::ShardFigures;
 pub use watch_health::{WatchHealth, WatchHealths};
 
@@ -99,6 +97,8 @@ pub struct EventMetrics {
     pub dropped_over_budget: IntCounter,
     /// Events excluded by `--events`.
     pub dropped_filtered: IntCounter,
+    /// Events dropped because their namespace is not managed, or not any more.
+    pub dropped_not_managed: IntCounter,
     /// Events dropped because too many waited.
     pub dropped_queue_full: IntCounter,
     /// Events dropped because one CronJob had too many.
@@ -152,12 +152,6 @@ pub struct ElectionMetrics {
     pub evictions: IntCounter,
     /// Incarnations that ended while the process continued.
     pub rejoins: IntCounter,
-    /// Other installations that work in the same namespaces.
-    pub overlapping: IntGauge,
-    /// Jobs that lacked the label of their shard.
-    pub labelled: IntCounter,
-    /// Counts the deliveries of Jobs beyond the maximum of known Jobs.
-    pub label_overflows: IntCounter,
 }
 
 /// The handles of all metrics, and their registry.
@@ -174,8 +168,8 @@ pub struct Metrics {
     pub cron_job_watch: WatchMetrics,
     /// The watch of Jobs.
     pub job_watch: WatchMetrics,
-    /// Whether the API server or the replica selects CronJobs.
-    pub selection: SelectionMetrics,
+    /// The watch of the managed namespaces.
+    pub namespace_watch: WatchMetrics,
     /// The clock.
     pub clock: ClockMetrics,
     /// The election.
@@ -186,8 +180,6 @@ pub struct Metrics {
     pub election_snapshot: watch::Sender<Option<ElectionFigures>>,
     /// The state of the shards, published after each iteration of their task.
     pub shard: watch::Sender<ShardFigures>,
-    /// Sessions that ended because the API server's history went back.
-    pub start_overs: IntCounter,
     /// The health of every watch.
     pub watch_health: WatchHealths,
     /// The evidence of other controllers.
@@ -215,18 +207,17 @@ impl Metrics {
             events: register.events(api.clone()),
             cron_job_watch: watches_of("cronjobs"),
             job_watch: watches_of("jobs"),
-            selection: register.selection(),
+            namespace_watch: watches_of("namespaces"),
             clock: ClockMetrics {
                 api: api.clone(),
                 skew: register.float_gauge(&table::CLOCK_SKEW),
                 alarm: register.gauge(&table::CLOCK_ALARM),
                 retired_connections: register.counter(&table::CLOCK_RETIRED_CONNECTIONS),
             },
-            election: register.election(api, overflows_of("labels")),
+            election: register.election(api),
             permissions: watch::Sender::default(),
             election_snapshot: watch::Sender::default(),
             shard: watch::Sender::default(),
-            start_overs: register.counter(&table::START_OVERS),
             watch_health: WatchHealths::default(),
             other_controllers: OtherControllers::default(),
             registry,
@@ -291,7 +282,7 @@ impl Register<'_> {
         }
     }
 
-    fn election(&self, api: ApiMetrics, label_overflows: IntCounter) -> ElectionMetrics {
+    fn election(&self, api: ApiMetrics) -> ElectionMetrics {
         let durations = self.histograms(&table::HANDOVER_DURATION, HANDOVER_BUCKETS);
         ElectionMetrics {
             api,
@@ -301,9 +292,6 @@ impl Register<'_> {
             fences: self.counter(&table::LEASE_FENCES),
             evictions: self.counter(&table::LEASE_EVICTIONS),
             rejoins: self.counter(&table::LEASE_REJOINS),
-            overlapping: self.gauge(&table::INSTALLATIONS_OVERLAPPING),
-            labelled: self.counter(&table::JOBS_LABELLED),
-            label_overflows,
         }
     }
 
@@ -316,6 +304,7 @@ impl Register<'_> {
             raised: result("raised"),
             dropped_over_budget: result("dropped_over_budget"),
             dropped_filtered: result("dropped_filtered"),
+            dropped_not_managed: result("dropped_not_managed"),
             dropped_queue_full: result("dropped_queue_full"),
             dropped_too_many: result("dropped_too_many"),
             dropped_failed: result("dropped_failed"),

@@ -31,6 +31,19 @@ pub struct SimulatedWall {
     boot_rate: u32,
 }
 
+#[cfg(test)]
+impl Clock {
+    /// Observes answers to a round of probes, of servers whose clock is ahead by `server_ahead`.
+    pub(crate) fn compare(&self, server_ahead: SignedDuration) {
+        let answer = super::ProbeAnswer {
+            sent: self.boot(),
+            received: self.boot(),
+            date: Some(self.now() + server_ahead),
+        };
+        self.observe(&[answer; crate::controller::connections::N_WRITE_CONNECTIONS]);
+    }
+}
+
 impl SimulatedWall {
     /// Creates a clock that reads `epoch` now, of a machine that has just booted.
     #[expect(

@@ -1,6 +1,6 @@
 //! Tests of the clock and its sleeper, mostly in virtual time.
 
-use std::sync::atomic::AtomicI64;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::*;
 use futures::FutureExt as _;
@@ -63,9 +63,12 @@ fn the_clock_offset_does_not_count_as_skew() {
         (behind - SignedDuration::from_hours(2)).abs() < SignedDuration::from_secs(1),
         "{behind:?}"
     );
-    for _ in 0..2 {
-        clock.observe_answer(clock.boot(), Some(machine));
-    }
+    let answer = ProbeAnswer {
+        sent: clock.boot(),
+        received: clock.boot(),
+        date: Some(machine),
+    };
+    clock.observe(&[answer; 4]);
     assert_eq!(clock.verdict(), ClockVerdict::Fine);
 }
 
@@ -73,12 +76,10 @@ fn the_clock_offset_does_not_count_as_skew() {
 async fn verdict_watchers_are_notified_of_changes_only() {
     let clock = Clock::simulated(epoch());
     let mut verdict = clock.watch_verdict();
-    for _ in 0..2 {
-        clock.observe_answer(clock.boot(), Some(epoch()));
-    }
+    clock.compare(SignedDuration::ZERO);
     assert!(verdict.changed().now_or_never().is_some());
     assert_eq!(verdict.get(), ClockVerdict::Fine);
-    clock.observe_answer(clock.boot(), Some(epoch()));
+    clock.compare(SignedDuration::ZERO);
     assert!(verdict.changed().now_or_never().is_none());
 }
 
@@ -118,10 +119,7 @@ async fn a_frozen_process_does_nothing_while_time_goes_on() {
 async fn clocks_that_differ_are_in_doubt() {
     let clock = Clock::simulated(epoch());
     let answer = |ahead_seconds| {
-        let date = clock.now() + SignedDuration::from_secs(ahead_seconds);
-        for _ in 0..3 {
-            clock.observe_answer(clock.boot(), Some(date));
-        }
+        clock.compare(SignedDuration::from_secs(ahead_seconds));
         (clock.verdict(), clock.is_in_doubt())
     };
     assert!(clock.is_in_doubt(), "nothing is known yet");

@@ -1,6 +1,6 @@
 //! Requests that wait, in several queues: creates, then overdue creates, then look-ups, then background requests that
-//! no slot waits for. Creates of shards in quarantine have their own queue, with one in flight at a time. Creates that
-//! first read their CronJob have another one, with a few in flight at a time. Pure and bounded.
+//! no slot waits for. Creates that first read their CronJob have their own queue, with a few in flight at a time. Pure
+//! and bounded.
 //!
 //! Overdue creates need tokens: after an outage of many CronJobs the API server receives a limited rate of them, and
 //! slots that become due meanwhile do not wait behind them.
@@ -50,12 +50,10 @@ const PRECEDENCE_MAX: SignedDuration = SignedDuration::from_mins(1);
 const READING_SHARE: u32 = 8;
 const READING_MAX: u32 = 8;
 
-/// A queue of the backlog. Creates, and deletes that a create waits for, are in the first five. Those in the first two
+/// A queue of the backlog. Creates, and deletes that a create waits for, are in the first four. Those in the first one
 /// have few places of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum QueueKind {
-    /// Requests of shards in quarantine.
-    Quarantined,
     /// Creates that read their CronJob first.
     Reading,
     /// Creates that have read their CronJob.
@@ -74,11 +72,9 @@ pub(super) enum QueueKind {
 pub(super) struct Backlog {
     len_max: usize,
     /// Indexed by [`QueueKind`].
-    queues: [FairQueue<Queued>; 7],
+    queues: [FairQueue<Queued>; 6],
     tokens: Tokens,
     n_turns: u32,
-    /// The number of popped requests of shards in quarantine.
-    n_quarantined: u32,
     withdrawable: Withdrawable,
 }
 
@@ -94,7 +90,6 @@ impl Backlog {
                 BootInstant::after_boot(Duration::ZERO),
             ),
             n_turns: 0,
-            n_quarantined: 0,
             withdrawable: Withdrawable::default(),
         }
     }
@@ -137,7 +132,6 @@ impl Backlog {
 
     /// Forgets a popped request that is answered or returns. Returns whether it was withdrawn meanwhile.
     pub(super) fn take_withdrawn(&mut self, queued: &Queued) -> bool {
-        self.n_quarantined -= u32::from(queued.is_quarantined());
         self.withdrawable.take_withdrawn(queued)
     }
 
@@ -168,7 +162,6 @@ impl Backlog {
         in_flight: &InFlight,
     ) -> Result<Queued, Option<BootInstant>> {
         let queued = self.next(now, places, in_flight)?;
-        self.n_quarantined += u32::from(queued.is_quarantined());
         self.withdrawable.send(&queued);
         Ok(queued)
     }
@@ -189,12 +182,6 @@ impl Backlog {
         // token.
         if let Some(expired) = self.queue(QueueKind::Overdue).pop_until(now) {
             return Ok(expired);
-        }
-        // One create of a shard in quarantine at a time takes no significant share of the places.
-        if self.n_quarantined == 0
-            && let Some(queued) = self.queue(QueueKind::Quarantined).pop(share, n_in_flight)
-        {
-            return Ok(queued);
         }
         if let Some(queued) = self.pop_reading(places, room) {
             return Ok(queued);

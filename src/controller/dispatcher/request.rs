@@ -1,6 +1,6 @@
-//! Requests of the dispatcher, and the conversion of each answer into an input of the shard.
+//! Requests of the dispatcher, and the conversion of each answer into an answer for the shard.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -12,8 +12,8 @@ use crate::{
     },
     kube_api::{Answered, ApiClient, objects::classify::OrderOutcome},
     shard::{
-        CreateOutcome, CronJobRecord, DeleteOutcome, Input, JobCreate, JobDelete, JobLookUp, JobTemplate,
-        LookUpOutcome, ReadOutcome, ShardTerm,
+        CreateOutcome, CronJobRecord, DeleteOutcome, JobCreate, JobDelete, JobLookUp, JobTemplate, LookUpOutcome,
+        ManagedNamespaces, OrderAnswer, ReadOutcome, ShardTerm, TermedAnswer,
     },
     telemetry::metrics::ApiCall,
 };
@@ -35,17 +35,6 @@ const OVERDUE_AFTER: SignedDuration = SignedDuration::from_secs(15);
 
 /// The longest time that an API server takes for a write, which no `?timeout=` extends.
 const STORE_TIME_MAX: Duration = Duration::from_secs(34);
-
-impl fmt::Display for Request {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (verb, name) = match self {
-            Request::Create(create) => ("create", &create.name),
-            Request::Delete(delete) => ("delete", &delete.name),
-            Request::LookUp(look_up) => ("look up", &look_up.name),
-        };
-        write!(f, "{verb} {}/{name}", self.namespace())
-    }
-}
 
 impl Request {
     /// Returns the create, if the request is one.
@@ -104,7 +93,7 @@ impl Request {
     }
 
     /// The answer to a request that was withdrawn, or expired in the queue.
-    pub(super) fn withdrawn(&self) -> Input {
+    pub(super) fn withdrawn(&self) -> OrderAnswer {
         match self {
             Request::Create(create) => created(create, CreateOutcome::Withdrawn),
             Request::Delete(delete) => deleted(delete, DeleteOutcome::Withdrawn),
@@ -113,14 +102,18 @@ impl Request {
     }
 
     /// The answer to a create that was sent and not answered; `None` for requests that can be repeated.
-    pub(super) fn unanswered(&self, message: String) -> Option<Input> {
+    pub(super) fn unanswered(&self, message: String, is_unreachable: bool) -> Option<OrderAnswer> {
         let create = self.with_template()?;
-        Some(created(create, CreateOutcome::Unanswered { message }))
+        let answer = CreateOutcome::Unanswered {
+            message,
+            is_unreachable,
+        };
+        Some(created(create, answer))
     }
 
     /// The answer to a request that is not sent, or not sent again. Never the answer to a create that the API server may
     /// have processed.
-    pub(super) fn abandoned(&self) -> Input {
+    pub(super) fn abandoned(&self) -> OrderAnswer {
         match self {
             Request::Create(create) => created(create, CreateOutcome::Abandoned),
             Request::Delete(delete) => deleted(delete, DeleteOutcome::Abandoned),
@@ -129,7 +122,7 @@ impl Request {
     }
 
     /// The answer to a request that failed.
-    pub(super) fn failed(&self, message: String) -> Input {
+    pub(super) fn failed(&self, message: String) -> OrderAnswer {
         match self {
             Request::Create(create) => created(create, OrderOutcome::failed(message, None)),
             Request::Delete(delete) => deleted(delete, OrderOutcome::failed(message, None)),
@@ -144,8 +137,6 @@ pub struct Queued {
     pub(super) request: Request,
     /// The shard and term in which the request was ordered and may be sent.
     pub(super) shard_term: ShardTerm,
-    /// Whether the shard is in quarantine.
-    is_shard_quarantined: bool,
     /// Whether the template was read for this request.
     pub(super) has_read_template: bool,
     /// Number of retries.
@@ -157,12 +148,11 @@ pub struct Queued {
 }
 
 impl Queued {
-    /// Creates a request that has not been sent, ordered in this term by a shard that may be in quarantine.
-    pub fn new(request: Request, shard_term: ShardTerm, is_shard_quarantined: bool) -> Queued {
+    /// Creates a request that has not been sent, ordered in this term.
+    pub fn new(request: Request, shard_term: ShardTerm) -> Queued {
         Queued {
             request,
             shard_term,
-            is_shard_quarantined,
             has_read_template: false,
             n_retries: 0,
             arrived: Timestamp::UNIX_EPOCH,
@@ -170,12 +160,17 @@ impl Queued {
         }
     }
 
+    /// Names the term of the request in its answer.
+    pub(super) fn answered(&self, answer: OrderAnswer) -> TermedAnswer {
+        let shard_term = self.shard_term;
+        TermedAnswer { shard_term, answer }
+    }
+
     /// Returns the queue in which the request waits.
     pub(super) fn queue_kind(&self, now: Timestamp) -> QueueKind {
         match &self.request {
             Request::LookUp(_) => QueueKind::LookUps,
             Request::Delete(delete) if !delete.is_for_replace => QueueKind::Background,
-            Request::Create(_) | Request::Delete(_) if self.is_shard_quarantined => QueueKind::Quarantined,
             Request::Create(_) if self.has_read_template => QueueKind::Completed,
             Request::Create(_) if self.is_reading() => QueueKind::Reading,
             Request::Create(create) if !create.is_on_time && now.duration_since(create.slot) > OVERDUE_AFTER => {
@@ -195,11 +190,6 @@ impl Queued {
         Some((self.shard_term, uid.clone()))
     }
 
-    /// Whether the request belongs to the quarantine queue, which sends one request at a time.
-    pub(super) fn is_quarantined(&self) -> bool {
-        self.is_shard_quarantined && self.key().is_some()
-    }
-
     /// Sets the template that was read for this request. The retries of the read do not count for the create.
     pub(super) fn set_template(&mut self, template: Arc<JobTemplate>) {
         if let Request::Create(create) = &mut self.request {
@@ -211,7 +201,7 @@ impl Queued {
 
     /// Whether the request is a create that may take any place in flight. Few of the others are in flight at a time.
     pub(super) fn may_be_in_burst(&self) -> bool {
-        self.request.create().is_some() && !self.is_reading() && !self.is_shard_quarantined
+        self.request.create().is_some() && !self.is_reading()
     }
 
     /// Returns the lateness of a create that was sent for the first time and was not delayed on purpose.
@@ -223,7 +213,7 @@ impl Queued {
 }
 
 impl LaneRequest for Queued {
-    type Reply = SentOrRead<Input, Arc<JobTemplate>>;
+    type Reply = SentOrRead<OrderAnswer, Arc<JobTemplate>>;
 
     fn shard_term(&self) -> Option<ShardTerm> {
         Some(self.shard_term)
@@ -231,6 +221,11 @@ impl LaneRequest for Queued {
 
     fn namespace(&self) -> &str {
         self.request.namespace()
+    }
+
+    /// A look-up writes nothing, and may tell whether the last create of a released namespace was stored.
+    fn is_permitted_in(&self, namespaces: &ManagedNamespaces, _now: Timestamp) -> bool {
+        matches!(self.request, Request::LookUp(_)) || namespaces.contains(self.namespace())
     }
 
     fn is_reading(&self) -> bool {
@@ -269,28 +264,28 @@ impl LaneRequest for Queued {
     }
 }
 
-fn created(create: &JobCreate, answer: CreateOutcome) -> Input {
-    Input::JobCreateAnswered {
+fn created(create: &JobCreate, answer: CreateOutcome) -> OrderAnswer {
+    OrderAnswer::Create {
         cron_job: create.cron_job.uid.clone(),
         slot: create.slot,
         answer,
     }
 }
 
-fn deleted(delete: &JobDelete, answer: DeleteOutcome) -> Input {
+fn deleted(delete: &JobDelete, answer: DeleteOutcome) -> OrderAnswer {
     let delete = delete.clone();
-    Input::JobDeleteAnswered { delete, answer }
+    OrderAnswer::Delete { delete, answer }
 }
 
-fn looked_up(look_up: &JobLookUp, answer: LookUpOutcome) -> Input {
-    Input::JobLookedUp {
+fn looked_up(look_up: &JobLookUp, answer: LookUpOutcome) -> OrderAnswer {
+    OrderAnswer::LookUp {
         look_up: look_up.clone(),
         answer,
     }
 }
 
 /// Returns the template of a create, or the answer to the create if it cannot be sent.
-fn template_of(create: &JobCreate, outcome: ReadOutcome<CronJobRecord>) -> SentOrRead<Input, Arc<JobTemplate>> {
+fn template_of(create: &JobCreate, outcome: ReadOutcome<CronJobRecord>) -> SentOrRead<OrderAnswer, Arc<JobTemplate>> {
     // The create is valid only for the CronJob and the template that it was decided on.
     let is_same = |record: &CronJobRecord| {
         create.cron_job.uid == record.identity.uid && create.template.body.is_same(&record.template.body)

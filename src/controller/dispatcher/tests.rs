@@ -20,7 +20,9 @@ use crate::{
 };
 
 mod fence;
+mod full_connections;
 mod reading;
+mod released;
 mod slow_tenant;
 mod withdrawal;
 
@@ -90,6 +92,12 @@ pub(super) fn replace_delete(namespace: &str, name: &str) -> Request {
 
 pub(super) fn history_delete(namespace: &str, name: &str) -> Request {
     delete(namespace, name, false)
+}
+
+/// An answer that fills the channel of answers.
+fn filler() -> TermedAnswer {
+    let queued = Queued::new(history_delete("a", "filler"), WHOLE);
+    queued.answered(queued.request.abandoned())
 }
 
 pub(super) fn look_up(namespace: &str, name: &str) -> Request {
@@ -178,7 +186,7 @@ struct Bench {
     clock: Clock,
     api: FakeApi,
     queue: Arc<DispatchQueue>,
-    answers: mpsc::Receiver<Input>,
+    answers: mpsc::Receiver<TermedAnswer>,
     leadership: watch::Sender<Leadership>,
     phases: PhaseSender,
     burst: OrderedReceiver<bool>,
@@ -198,6 +206,10 @@ impl Bench {
     }
 
     fn with_clock(clock: Clock, script: Vec<Option<Response>>) -> Bench {
+        Bench::within(&ManagedNamespaces::default(), clock, script)
+    }
+
+    fn within(namespaces: &ManagedNamespaces, clock: Clock, script: Vec<Option<Response>>) -> Bench {
         let metrics = Metrics::register();
         let seen = Seen {
             script: script.into(),
@@ -222,6 +234,7 @@ impl Bench {
             leadership: leadership.subscribe(),
             phase: phases.subscribe(),
             burst: burst_in,
+            namespaces: namespaces.clone(),
         };
         let dispatcher = Some(Dispatcher::new(api.client(), clock.clone(), channels, 128));
         Bench {
@@ -238,9 +251,7 @@ impl Bench {
     }
 
     fn push(&self, request: Request) {
-        self.queue
-            .push(Queued::new(request, WHOLE, false), self.clock.now())
-            .unwrap();
+        self.queue.push(Queued::new(request, WHOLE), self.clock.now()).unwrap();
     }
 
     fn start(&mut self) -> tokio::task::JoinHandle<()> {
@@ -248,15 +259,12 @@ impl Bench {
     }
 
     async fn answer(&mut self) -> String {
-        let input = self.answers.recv().await.unwrap();
-        let (of, answer) = if let Input::JobCreateAnswered { cron_job, answer, .. } = input {
-            (cron_job.to_string(), format!("{answer:?}"))
-        } else if let Input::JobDeleteAnswered { delete, answer } = input {
-            (delete.name.to_string(), format!("{answer:?}"))
-        } else if let Input::JobLookedUp { look_up, answer } = input {
-            (look_up.name.to_string(), format!("{answer:?}"))
-        } else {
-            panic!("not an answer about a Job: {input:?}")
+        let TermedAnswer { answer, .. } = self.answers.recv().await.unwrap();
+        let (of, answer) = match answer {
+            OrderAnswer::Create { cron_job, answer, .. } => (cron_job.to_string(), format!("{answer:?}")),
+            OrderAnswer::Delete { delete, answer } => (delete.name.to_string(), format!("{answer:?}")),
+            OrderAnswer::LookUp { look_up, answer } => (look_up.name.to_string(), format!("{answer:?}")),
+            OrderAnswer::Status { .. } => panic!("not an answer about a Job: {answer:?}"),
         };
         format!("{of} {}", kind(&answer))
     }
@@ -276,16 +284,12 @@ fn kind(debug: &str) -> &str {
 }
 
 fn trust(clock: &Clock) {
-    for _ in 0..2 {
-        clock.observe_answer(clock.boot(), Some(clock.now()));
-    }
+    clock.compare(SignedDuration::ZERO);
 }
 
 /// Answers whose `Date` is far from the time of the clock.
 fn doubt(clock: &Clock) {
-    for _ in 0..2 {
-        clock.observe_answer(clock.boot(), Some(clock.now() + SignedDuration::from_mins(1)));
-    }
+    clock.compare(SignedDuration::from_mins(1));
     assert!(!clock.is_fine());
 }
 
@@ -448,16 +452,15 @@ async fn leadership_and_expiry_are_checked_again_before_the_send() {
         let mut bench = Bench::new(Vec::new());
         let dispatcher = bench.dispatcher.take().unwrap();
         let (answers_in, answers) = mpsc::channel(1);
-        let filler = history_delete("a", "filler").abandoned();
-        answers_in.try_send(filler).unwrap();
+        answers_in.try_send(filler()).unwrap();
         bench.answers = answers;
         bench
             .queue
-            .push(Queued::new(expiring("one", 15), WHOLE, false), epoch())
+            .push(Queued::new(expiring("one", 15), WHOLE), epoch())
             .unwrap();
         bench
             .queue
-            .push(Queued::new(create("a", "stale", 90), of_term(0), false), epoch())
+            .push(Queued::new(create("a", "stale", 90), of_term(0)), epoch())
             .unwrap();
         let channels = DispatcherChannels {
             answers: answers_in,
@@ -485,10 +488,10 @@ async fn lateness_excludes_an_attempt_that_was_not_sent() {
     let mut bench = Bench::new(Vec::new());
     let dispatcher = bench.dispatcher.take().unwrap();
     let (answers_in, answers) = mpsc::channel(1);
-    answers_in.try_send(history_delete("a", "filler").abandoned()).unwrap();
+    answers_in.try_send(filler()).unwrap();
     bench.answers = answers;
     bench.push(create("a", "one", 60));
-    let stale = Queued::new(create("a", "stale", 90), of_term(0), false);
+    let stale = Queued::new(create("a", "stale", 90), of_term(0));
     bench.queue.push(stale, epoch()).unwrap();
     let channels = DispatcherChannels {
         answers: answers_in,

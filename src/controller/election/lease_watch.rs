@@ -84,7 +84,6 @@ impl LeaseWatch {
                     let requested_at = *requested_at;
                     match answer.await {
                         Ok(list) => {
-                            self.refusals.note_permitted(["list", "leases"]);
                             self.stage = watch(&self.api, list.resource_version, self.patience);
                             return ElectionInput::Listed { requested_at, list };
                         }
@@ -93,7 +92,6 @@ impl LeaseWatch {
                 }
                 LeaseWatchState::Watching { lines, through } => match lines.next().await {
                     Some(Ok(LeaseEvent::Applied(record))) => {
-                        self.refusals.note_permitted(["watch", "leases"]);
                         *through = record.resource_version;
                         return ElectionInput::Applied(record);
                     }
@@ -160,7 +158,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_list_that_is_slower_than_the_relists_completes() {
         let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
-        let refusals = Refusals::new(&Metrics::register().election.api, &clock, false);
+        let refusals = Refusals::new(&Metrics::register().election.api, &clock);
         let slow = |_: http::Request<Body>| async {
             tokio::time::sleep(Duration::from_secs(2)).await;
             let list = Bytes::from_static(br#"{"metadata": {"resourceVersion": "7"}, "items": []}"#);

@@ -8,14 +8,11 @@ use futures::future::BoxFuture;
 use super::{ElectionTask, refusals::Refusals};
 use crate::{
     controller::clock::Clock,
-    coordination::{ElectionInput, Installation, LeaseAnswer, LeaseKey, LeaseWrite, RenewalAnswer, RequestId},
+    coordination::{ElectionInput, LeaseAnswer, LeaseKey, LeaseWrite, RenewalAnswer, RequestId},
     kube_api::leases::{LeaseApi, LeaseReply},
-    shard::{BootInstant, ResourceVersion},
+    shard::ResourceVersion,
     telemetry::metrics::ApiCall,
 };
-
-/// Pause after a failure to read the installation's ConfigMap.
-const INSTALLATION_PAUSE: Duration = Duration::from_secs(1);
 
 /// Maximum number of Events in flight. The log has every warning in any case.
 const EVENTS_IN_FLIGHT_MAX: usize = 16;
@@ -96,24 +93,6 @@ impl LeaseRequests {
         self.answered(ApiCall::GetLease, request, false, reply)
     }
 
-    /// Reads the parameters of the installation from its ConfigMap, or creates it. Retries until the answer is known.
-    pub(super) fn installation(&self, ours: Installation) -> LeaseRequest {
-        let lease_requests = self.clone();
-        Box::pin(async move {
-            let (refusals, right) = (&lease_requests.refusals, ["get or create", "configmaps"]);
-            loop {
-                match lease_requests.api.installation(&ours, lease_requests.timeout).await {
-                    Ok(installation) => {
-                        refusals.note_permitted(right);
-                        return (ElectionInput::InstallationKnown(installation), None);
-                    }
-                    Err(error) => refusals.note_error(right, &error),
-                };
-                tokio::time::sleep(INSTALLATION_PAUSE).await;
-            }
-        })
-    }
-
     fn answered(
         &self,
         call: ApiCall,
@@ -131,23 +110,18 @@ impl LeaseRequests {
                 .as_ref()
                 .filter(|_| is_renewal && is_done)
                 .map(|date| date.at);
-            let answer = lease_requests.note(call, sent, reply);
+            let answer = lease_requests.note(call, reply);
             let answered = lease_requests.clock.boot();
             let renewal = date.map(|date| RenewalAnswer { date, sent, answered });
             (ElectionInput::Answered { request, answer }, renewal)
         })
     }
 
-    fn note(&self, call: ApiCall, sent: BootInstant, reply: LeaseReply) -> LeaseAnswer {
-        if reply.code.is_some() {
-            self.clock.observe_answer(sent, reply.server_date);
-        }
+    fn note(&self, call: ApiCall, reply: LeaseReply) -> LeaseAnswer {
         // A conflict, or a Lease that exists or is missing, is no failure.
         if matches!(reply.answer, LeaseAnswer::Unknown | LeaseAnswer::Refused) {
             let message = reply.message.as_deref().unwrap_or("no reason given");
             self.refusals.note(call.labels(), reply.code, message);
-        } else {
-            self.refusals.note_permitted(call.labels());
         }
         reply.answer
     }
@@ -179,7 +153,7 @@ mod tests {
         ] {
             let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
             let metrics = Metrics::register().election.api;
-            let refusals = Refusals::new(&metrics, &clock, false);
+            let refusals = Refusals::new(&metrics, &clock);
             let status = json!({"kind": "Status", "reason": reason, "message": "a webhook", "code": code});
             let answer = move |_: http::Request<Body>| {
                 let answer = http::Response::builder().status(code);

@@ -40,18 +40,16 @@ async fn renewals_send_no_commands_to_the_shards() {
     let metrics = Metrics::register();
     let (commands, received) = mpsc::channel(8);
     let (_reports, reports) = mpsc::channel(8);
-    let leadership = watch::Sender::new(Leadership::default());
+    let leadership = watch::Sender::new(Leadership::of_none_until(clock.boot(), 0, Timing::DEFAULT));
     let phases = phases();
     let channels = ElectionChannels {
         commands,
         reports,
-        proofs: OrderedSender::new(None).subscribe(),
-        jobs_labelled: OrderedSender::new(None),
-        next_eviction: OrderedSender::new(None),
         leadership: leadership.clone(),
         n_fences: OrderedSender::new(0),
         went_back: OrderedSender::new(false),
         writes: ApiClient::new(WriteConnections::from_clients(vec![client.clone()])),
+        missing_permissions: metrics.permissions.subscribe(),
         phase: phases.subscribe(),
         snapshot: metrics.election_snapshot.clone(),
         metrics: metrics.election.clone(),
@@ -61,6 +59,6 @@ async fn renewals_send_no_commands_to_the_shards() {
     let running = tokio::spawn(task.run());
     tokio::time::sleep(Duration::from_mins(1)).await;
     let until = leadership.borrow().until();
-    assert!(until > Some(clock.boot()), "the member Lease is renewed");
+    assert!(until > clock.boot(), "the member Lease is renewed");
     assert!(!running.is_finished() && received.is_empty());
 }

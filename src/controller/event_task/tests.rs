@@ -14,7 +14,7 @@ use crate::{
         tests::fake_server::{self, Received, Response},
     },
     kube_api::{ApiClient, ordered_watch::OrderedSender},
-    shard::{CronJobIdentity, EventReason, ResourceVersion, Uid, held_shards::WHOLE},
+    shard::{CronJobIdentity, EventReason, NamespaceUpdate, ResourceVersion, Uid, held_shards::WHOLE},
     telemetry::metrics::Metrics,
 };
 
@@ -91,6 +91,10 @@ struct Bench {
 
 impl Bench {
     fn new(script: Vec<Response>, latency: Duration) -> Bench {
+        Bench::within(&ManagedNamespaces::default(), script, latency)
+    }
+
+    fn within(namespaces: &ManagedNamespaces, script: Vec<Response>, latency: Duration) -> Bench {
         let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
         let seen = Seen {
             script: script.into(),
@@ -107,6 +111,7 @@ impl Bench {
         let channels = EventChannels {
             leadership: tokio::sync::watch::Sender::new(Leadership::of_one(WHOLE)).subscribe(),
             budget: EventBudget::default(),
+            namespaces: namespaces.clone(),
             phase: phases.subscribe(),
             burst: burst.subscribe(),
         };
@@ -181,6 +186,29 @@ async fn equal_events_of_a_cron_job_raise_the_count() {
     pass(1).await;
     assert_eq!(bench.requests(), [(0, "post"), (0, "post"), (0, "patch")]);
     assert_eq!((bench.metrics.created.get(), bench.metrics.raised.get()), (2, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_of_a_released_namespace_are_dropped() {
+    let namespaces = ManagedNamespaces::selected();
+    let select = |name: &str| namespaces.apply(NamespaceUpdate::Selected(name.into()), Timestamp::UNIX_EPOCH);
+    select("a");
+    select("b");
+    // The first attempt waits, and would be repeated.
+    let script = vec![Response::throttled(Some(3))];
+    let bench = Bench::within(&namespaces, script, Duration::from_millis(5));
+    bench.push_in("a", "one", "Created job x");
+    pass(1).await;
+    bench.push_in("a", "two", "Created job y");
+    bench.push_in("b", "three", "Created job z");
+    bench.push_in("c", "four", "Created job w");
+    namespaces.apply(NamespaceUpdate::Released("a".into()), Timestamp::UNIX_EPOCH);
+    pass(60).await;
+    assert_eq!(bench.requests(), [(0, "post"), (3_005, "post")]);
+    assert_eq!(
+        (bench.metrics.created.get(), bench.metrics.dropped_not_managed.get()),
+        (1, 3)
+    );
 }
 
 #[tokio::test(start_paused = true)]

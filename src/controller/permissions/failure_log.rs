@@ -12,17 +12,13 @@ use std::{
 };
 
 use super::remedy;
-use crate::shard::{BootInstant, Scope};
+use crate::shard::BootInstant;
 
 /// Minimum interval between two warnings about one verb and resource.
 const WARNING_INTERVAL: Duration = Duration::from_mins(1);
 
 /// A verb and a resource, as a Role names them.
 pub type Right = [&'static str; 2];
-
-/// Maximum number of refusals that are remembered with their namespace. Further ones are remembered without it, so at most
-/// one for each right.
-const REFUSALS_MAX: usize = 1024;
 
 /// The key of refusals that do not depend on a right.
 const CREDENTIALS: Right = ["authenticate", ""];
@@ -36,39 +32,10 @@ pub struct FailureLog(Arc<Mutex<Failures>>);
 
 #[derive(Debug, Default)]
 struct Failures {
-    /// The refusals that were not taken yet.
-    refusals: BTreeSet<Refusal>,
+    /// The refused rights that were not taken yet: at most one for each kind of request.
+    refusals: BTreeSet<Right>,
     refused: Warnings<Right>,
     failed: Warnings<String>,
-}
-
-/// A request that the account may not send.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Refusal {
-    right: Right,
-    /// The namespace of the request; `None` if it is not known.
-    namespace: Option<Box<str>>,
-}
-
-impl Refusal {
-    /// Reads the namespace from the message of the API server: "User … cannot … in the namespace …".
-    fn read(right: Right, message: &str) -> Refusal {
-        let rest = message.split_once("\" in the namespace \"").map(|(_, rest)| rest);
-        let namespace = rest.and_then(|rest| rest.split_once('"')).map(|(name, _)| name.into());
-        Refusal { right, namespace }
-    }
-
-    /// Whether the lack of this verb on this resource in this scope can be the cause.
-    pub fn may_concern(&self, verb: &str, resource: &str, scope: &Scope) -> bool {
-        let [verbs, refused_resource] = self.right;
-        let is_in = |namespace: &str| match scope {
-            Scope::Cluster => true,
-            Scope::Namespace(name) => **name == *namespace,
-        };
-        refused_resource == resource
-            && verbs.split(" or ").any(|refused| refused == verb)
-            && self.namespace.as_deref().is_none_or(is_in)
-    }
 }
 
 impl FailureLog {
@@ -89,7 +56,7 @@ impl FailureLog {
             let key = if code == 401 {
                 CREDENTIALS
             } else {
-                failures.remember(Refusal::read(right, error));
+                failures.refusals.insert(right);
                 right
             };
             failures.refused.take(key, now)
@@ -129,8 +96,8 @@ impl FailureLog {
         }
     }
 
-    /// Returns the requests that were refused for lack of a permission since the last call.
-    pub fn take_refusals(&self) -> BTreeSet<Refusal> {
+    /// Returns the rights of the requests that were refused for lack of a permission since the last call.
+    pub fn take_refusals(&self) -> BTreeSet<Right> {
         std::mem::take(&mut self.lock().refusals)
     }
 
@@ -143,15 +110,6 @@ impl FailureLog {
     /// Locked for one record, not while the log is written: every lane waits for this lock.
     fn lock(&self) -> MutexGuard<'_, Failures> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Failures {
-    fn remember(&mut self, mut refusal: Refusal) {
-        if self.refusals.len() >= REFUSALS_MAX {
-            refusal.namespace = None;
-        }
-        self.refusals.insert(refusal);
     }
 }
 
@@ -240,53 +198,13 @@ mod tests {
         assert_eq!(log.matches("connection reset").count(), 1, "{log}");
     }
 
-    const LIST: Right = ["list", "jobs"];
-
-    /// The message of an API server.
-    fn not_permitted(namespace: &str) -> String {
-        let place = format!("in API group \"batch\" in the namespace \"{namespace}\"");
-        format!("jobs.batch is forbidden: User \"a\" cannot list resource \"jobs\" {place}")
-    }
-
     #[test]
-    fn a_refusal_concerns_its_right_in_its_namespace() {
-        let (log, [shop, books]) = (
-            FailureLog::default(),
-            ["shop", "books"].map(|name| Scope::Namespace(name.into())),
-        );
-        log.refused(LIST, 403, &not_permitted("shop"), at(0));
+    fn only_a_lack_of_permission_is_a_refusal() {
+        let log = FailureLog::default();
+        log.refused(["list", "jobs"], 403, "forbidden", at(0));
         log.refused(["watch", "jobs"], 401, "Unauthorized", at(1));
         log.note(["list", "leases"], None, "connection refused", at(1));
-        let refusals: Vec<Refusal> = log.take_refusals().into_iter().collect();
-        let [refusal] = refusals.as_slice() else {
-            panic!("{refusals:?}");
-        };
-        let concerned = [&shop, &Scope::Cluster, &books].map(|scope| refusal.may_concern("list", "jobs", scope));
-        assert_eq!(concerned, [true, true, false]);
-        assert!(!refusal.may_concern("watch", "jobs", &shop));
-        assert!(!refusal.may_concern("list", "cronjobs", &shop));
+        assert_eq!(log.take_refusals().into_iter().collect::<Vec<_>>(), [["list", "jobs"]]);
         assert_eq!(log.take_refusals().len(), 0, "they were taken");
-        let unknown = Refusal::read(["get or create", "configmaps"], "no");
-        assert!(
-            ["get", "create"]
-                .iter()
-                .all(|verb| unknown.may_concern(verb, "configmaps", &books))
-        );
-    }
-
-    #[test]
-    fn refusals_in_very_many_namespaces_are_bounded() {
-        let log = FailureLog::default();
-        for number in 0..2 * REFUSALS_MAX {
-            log.refused(LIST, 403, &not_permitted(&number.to_string()), at(0));
-        }
-        let refusals = log.take_refusals();
-        assert_eq!(refusals.len(), REFUSALS_MAX + 1);
-        let other = Scope::Namespace("other".into());
-        assert!(
-            refusals
-                .iter()
-                .any(|refusal| refusal.may_concern("list", "jobs", &other))
-        );
     }
 }

@@ -24,17 +24,13 @@ fn a_missing_permission_names_its_consequence_and_role() {
         n_needed: 1,
     };
     let text = leases.explanation();
-    for part in [
-        "may not patch leases in namespace kube-system",
-        "Role cronwheel-leases",
-        "--alone",
-    ] {
+    for part in ["may not patch leases in namespace kube-system", "Role cronwheel-leases"] {
         assert!(text.contains(part), "{text}");
     }
 }
 
-/// Verb, group, resource and name of a permission, and whether it belongs to the namespace of the Leases.
-type Row = (String, String, String, Option<String>, bool);
+/// Verb, group and resource of a permission, and whether it belongs to the namespace of the Leases.
+type Row = (String, String, String, bool);
 
 /// Parses the items of `key: [a, b]`.
 fn inline_list(line: &str, key: &str) -> Option<Vec<String>> {
@@ -45,19 +41,17 @@ fn inline_list(line: &str, key: &str) -> Option<Vec<String>> {
 
 /// Parses the rules of one document of the manifest.
 fn rules(document: &str, is_for_leases: bool) -> Vec<Row> {
-    let (mut groups, mut resources, mut names) = (Vec::new(), Vec::new(), None);
+    let (mut groups, mut resources) = (Vec::new(), Vec::new());
     let mut rows = Vec::new();
     for line in document.lines().map(str::trim) {
         if let Some(list) = inline_list(line, "apiGroups") {
-            (groups, names) = (list, None);
+            groups = list;
         } else if let Some(list) = inline_list(line, "resources") {
             resources = list;
-        } else if let Some(list) = inline_list(line, "resourceNames") {
-            names = list.into_iter().next();
         } else if let Some((verb, reason)) = line.strip_prefix("- ").and_then(|line| line.split_once('#')) {
             assert!(!reason.trim().is_empty(), "{verb} has no reason");
             let (group, resource) = (groups[0].clone(), resources[0].clone());
-            rows.push((verb.trim().to_owned(), group, resource, names.clone(), is_for_leases));
+            rows.push((verb.trim().to_owned(), group, resource, is_for_leases));
         }
     }
     rows
@@ -76,7 +70,6 @@ fn permission_table_matches_the_installed_rbac_rules() {
             permission.verb.to_owned(),
             permission.group.to_owned(),
             permission.resource.to_owned(),
-            permission.name.map(str::to_owned),
             permission.place == Place::LeaseNamespace,
         )
     });

@@ -1,12 +1,11 @@
-//! Channels between the shard task, the election and the list task.
+//! Channels between the shard task, the election and the version task.
 
 use tokio::sync::mpsc;
 
 use super::Wakeup;
 use crate::{
-    controller::list_task::ListProgress,
-    kube_api::ordered_watch::OrderedSender,
-    shard::{Bucket, Clocks, HeldShards, ListRequest, ShardCommand, ShardReport, ShardSet},
+    controller::{version_task::VersionAnswer, watches::ScopeRelists},
+    shard::{Bucket, HeldShards, ShardCommand, ShardReport, VersionRequest},
 };
 
 /// Capacity of the channel for commands. Per shard: lead, seal, seal earlier and release, for the maximum number of
@@ -20,36 +19,36 @@ pub struct LifecycleChannels {
     pub commands: mpsc::Receiver<ShardCommand>,
     /// Reports to the election.
     pub reports: mpsc::Sender<ShardReport>,
-    /// Requests for lists of shards; capacity one.
-    pub lists: mpsc::Sender<ListRequest>,
-    /// The held shards, which the watches follow. Updated before a list of the shards is requested.
-    pub held: OrderedSender<ShardSet>,
-    /// Progress of the lists.
-    pub list_progress: mpsc::Receiver<ListProgress>,
+    /// Requests for the current versions; capacity one.
+    pub version_requests: mpsc::Sender<VersionRequest>,
+    /// Answers of the version task.
+    pub version_answers: mpsc::Receiver<VersionAnswer>,
+    /// The orders to the watches to list again.
+    pub relists: Vec<ScopeRelists>,
 }
 
 impl LifecycleChannels {
-    /// Returns the next command or list progress; never returns if CronJobs are not shared. Cancel safe.
-    pub(super) async fn next(channels: Option<&mut LifecycleChannels>) -> Wakeup {
-        let Some(channels) = channels else {
-            return std::future::pending().await;
-        };
+    /// Returns the next command or answer. Cancel safe.
+    pub(super) async fn next(&mut self) -> Wakeup {
         tokio::select! {
             biased;
-            Some(command) = channels.commands.recv() => Wakeup::Command(command),
-            Some(progress) = channels.list_progress.recv() => Wakeup::List(progress),
-            // The election and the list task have ended, and this task ends next.
+            Some(command) = self.commands.recv() => Wakeup::Command(command),
+            Some(answer) = self.version_answers.recv() => Wakeup::Versions(answer),
+            // The election and the version task have ended, and this task ends next.
             else => std::future::pending().await,
         }
     }
 
-    /// Sends the pending list request and reports, as far as the channels have room. The next iteration sends the rest.
-    pub(super) fn send_pending(&self, shards: &mut HeldShards, now: Clocks) {
-        if self.lists.capacity() > 0
-            && let Some(order) = shards.poll_list_request(now)
+    /// Sends the pending requests and reports, as far as the channels have room. The next iteration sends the rest.
+    pub(super) fn send_pending(&self, shards: &mut HeldShards) {
+        if let Ok(permit) = self.version_requests.try_reserve()
+            && let Some(request) = shards.poll_version_request()
         {
-            // The capacity was checked, and no other task sends. An error means that the list task has ended.
-            let _ = self.lists.try_send(order);
+            permit.send(request);
+        }
+        while let Some((scope, resource)) = shards.poll_relist() {
+            tracing::info!(%scope, ?resource, "the watch is behind a takeover and lists again");
+            ScopeRelists::order(&self.relists, &scope, resource);
         }
         while let Ok(permit) = self.reports.try_reserve()
             && let Some(report) = shards.poll_report()

@@ -17,8 +17,9 @@ use crate::{
     kube_api::{ApiClient, ordered_watch::OrderedSender},
     schedule::Zone,
     shard::{
-        ConcurrencyPolicy, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus, ResourceVersion, Scope,
-        TroubleThresholds, Uid, WatchedResource, held_shards::WHOLE,
+        ConcurrencyPolicy, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus, ManagedNamespaces,
+        ResourceVersion, Scope, TroubleKind, TroubleThresholds, Uid, WatchedResource, held_shards::WHOLE,
+        state::PanicAt,
     },
     telemetry::metrics::Metrics,
 };
@@ -81,6 +82,17 @@ impl FakeApi {
     }
 }
 
+/// Channels whose other ends are gone.
+fn unconnected() -> LifecycleChannels {
+    LifecycleChannels {
+        commands: mpsc::channel(1).1,
+        reports: mpsc::channel(1).0,
+        version_requests: mpsc::channel(1).0,
+        version_answers: mpsc::channel(1).1,
+        relists: Vec::new(),
+    }
+}
+
 struct Bench {
     clock: Clock,
     inputs: mpsc::Sender<Input>,
@@ -95,6 +107,12 @@ struct Bench {
 
 impl Bench {
     fn new() -> Bench {
+        let mut shards = HeldShards::whole(vec![Scope::Cluster], SignedDuration::from_secs(2), epoch());
+        shards.survey_cron_jobs(true);
+        Bench::of(shards)
+    }
+
+    fn of(shards: HeldShards) -> Bench {
         let clock = Clock::simulated(epoch());
         let metrics = Metrics::register();
         let (inputs, inputs_out) = mpsc::channel(16);
@@ -112,6 +130,7 @@ impl Bench {
         let event_links = EventChannels {
             leadership: tokio::sync::watch::Sender::new(Leadership::of_one(WHOLE)).subscribe(),
             budget: EventBudget::default(),
+            namespaces: ManagedNamespaces::default(),
             phase: phases.subscribe(),
             burst: burst.subscribe(),
         };
@@ -122,6 +141,7 @@ impl Bench {
             leadership: leadership.subscribe(),
             phase: phases.subscribe(),
             burst,
+            namespaces: ManagedNamespaces::default(),
         };
         let dispatcher = Dispatcher::new(api.client(), clock.clone(), dispatcher_links, 8);
         let channels = ShardChannels {
@@ -133,10 +153,10 @@ impl Bench {
             phase: phases.subscribe(),
             snapshot: metrics.shard.clone(),
             leadership: leadership.subscribe(),
-            lifecycle: None,
+            lifecycle: unconnected(),
+            namespace_selector: None,
+            are_namespaces_known: OrderedSender::new(true),
         };
-        let mut shards = HeldShards::whole(vec![Scope::Cluster], SignedDuration::from_secs(2), epoch());
-        shards.survey_cron_jobs(true);
         let shard = ShardTask::new(shards, clock.clone(), epoch(), channels);
         Bench {
             clock,
@@ -167,10 +187,7 @@ impl Bench {
 
     /// Observes answers of a server whose clock is ahead by `server_ahead`.
     fn compare_clocks(&self, server_ahead: SignedDuration) {
-        for _ in 0..2 {
-            self.clock
-                .observe_answer(self.clock.boot(), Some(self.clock.now() + server_ahead));
-        }
+        self.clock.compare(server_ahead);
     }
 }
 
@@ -222,6 +239,40 @@ async fn cron_jobs_in_trouble_are_published_until_a_clock_alarm() {
     bench.compare_clocks(SignedDuration::from_hours(1));
     pass(2).await;
     assert_eq!(named(), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn f_18_a_panic_on_one_cron_job_is_published_and_the_others_go_on() {
+    let mut shards = HeldShards::whole(vec![Scope::Cluster], SignedDuration::from_secs(2), epoch());
+    shards.survey_cron_jobs(true);
+    shards.panic_on(|record, place| place == PanicAt::Evaluation && &*record.identity.name == "faulty");
+    let mut bench = Bench::of(shards);
+    bench.compare_clocks(SignedDuration::ZERO);
+    bench
+        .list(vec![cron_job("faulty", "* * * * *"), cron_job("sound", "* * * * *")])
+        .await;
+    for minute in 0..3 {
+        let created = tokio::time::timeout(Duration::from_mins(2), bench.creates.recv()).await;
+        let (at, name) = created.expect("the shard task goes on").unwrap();
+        let due = 30_000 + 60_000 * minute;
+        assert!(
+            name.starts_with("sound-") && (due..=due + 2).contains(&at),
+            "{name} {at} ms"
+        );
+    }
+    let figures = bench.snapshot.borrow();
+    assert_eq!(figures.n_panics, 1);
+    let in_trouble = figures
+        .troubles
+        .named
+        .iter()
+        .map(|trouble| (&*trouble.cron_job.name, trouble.kind));
+    assert!(
+        in_trouble
+            .collect::<Vec<_>>()
+            .contains(&("faulty", TroubleKind::Invalid))
+    );
+    assert!(!bench.shard.is_finished());
 }
 
 #[tokio::test(start_paused = true)]

@@ -15,7 +15,7 @@ use crate::{
         fair_queue::{FairQueue, Place},
         in_flight::Room,
     },
-    shard::{BootInstant, StatusOutcome, StatusWrite, Uid},
+    shard::{BootInstant, StatusOutcome, Uid},
 };
 
 /// Maximum time that a status waits behind a burst of creates. A bound, not a target: until the status is stored, the
@@ -121,24 +121,25 @@ impl PendingWrites {
 
     /// Records the answer to a write, and adjusts the pending write of the same CronJob to it. Returns the pending write
     /// if the answer applies to it too.
-    pub(super) fn conclude(&mut self, sent: &StatusWrite, outcome: &StatusOutcome) -> Option<StatusWrite> {
-        let uid = &sent.cron_job.uid;
+    pub(super) fn conclude(&mut self, sent: &Pending, outcome: &StatusOutcome) -> Option<Pending> {
+        let uid = sent.uid();
         self.in_flight.remove(uid);
         let mut pending = self.remove(uid)?;
         let is_answered = match outcome {
             StatusOutcome::Stored { resource_version } => {
-                if pending.write.status == sent.status {
-                    return None;
+                if pending.write.status == sent.write.status {
+                    // The shard of another term does not learn the answer to the write that was sent.
+                    return (pending.shard_term != sent.shard_term).then_some(pending);
                 }
                 pending.write.resource_version = pending.write.resource_version.max(*resource_version);
                 false
             }
-            StatusOutcome::Conflict => pending.write.resource_version <= sent.resource_version,
+            StatusOutcome::Conflict => pending.write.resource_version <= sent.write.resource_version,
             StatusOutcome::Gone => true,
             StatusOutcome::Failed { .. } | StatusOutcome::Abandoned => false,
         };
         if is_answered {
-            return Some(pending.write);
+            return Some(pending);
         }
         self.insert(pending);
         None

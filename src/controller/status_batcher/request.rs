@@ -2,10 +2,15 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 use crate::{
     controller::lane::{LaneRequest, SentOrRead},
     kube_api::{Answered, ApiClient, objects::classify::OrderOutcome},
-    shard::{BootInstant, CronJobRecord, Input, KeptText, ReadOutcome, ShardTerm, StatusOutcome, StatusWrite, Uid},
+    shard::{
+        BootInstant, CronJobRecord, KeptText, ManagedNamespaces, OrderAnswer, ReadOutcome, ShardTerm, StatusOutcome,
+        StatusWrite, TermedAnswer, Uid,
+    },
     telemetry::metrics::ApiCall,
 };
 
@@ -39,6 +44,19 @@ impl Pending {
         &self.write.cron_job.uid
     }
 
+    /// Returns the answer to the write, with its term.
+    pub(super) fn answered(self, answer: StatusOutcome) -> TermedAnswer {
+        let answer = OrderAnswer::Status {
+            cron_job: self.write.cron_job.uid.clone(),
+            sent: Box::new(self.write.status),
+            answer,
+        };
+        TermedAnswer {
+            shard_term: self.shard_term,
+            answer,
+        }
+    }
+
     /// Whether the CronJob must be read before the write is sent.
     pub(super) fn must_read(&self) -> bool {
         self.write.retained_metadata.as_str().is_none()
@@ -68,6 +86,10 @@ impl LaneRequest for Pending {
         &self.write.cron_job.namespace
     }
 
+    fn is_permitted_in(&self, namespaces: &ManagedNamespaces, now: Timestamp) -> bool {
+        namespaces.accepts_status(self.namespace(), now)
+    }
+
     fn is_reading(&self) -> bool {
         self.unread.is_some() || self.must_read()
     }
@@ -88,15 +110,6 @@ impl LaneRequest for Pending {
         } else {
             api.write_status(write).await.map(SentOrRead::Sent)
         }
-    }
-}
-
-/// Returns the input that reports the answer to a write.
-pub(super) fn answer(write: StatusWrite, answer: StatusOutcome) -> Input {
-    Input::StatusAnswered {
-        cron_job: write.cron_job.uid.clone(),
-        sent: Box::new(write.status),
-        answer,
     }
 }
 

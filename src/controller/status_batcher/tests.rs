@@ -15,10 +15,13 @@ use crate::{
         tests::fake_server::{self, Received, Response, cron_job},
     },
     kube_api::{ApiClient, ordered_watch::OrderedSender},
-    shard::{CronJobIdentity, CronJobStatus, ResourceVersion, Term, Uid, held_shards::WHOLE, state::test_record},
+    shard::{
+        CronJobIdentity, CronJobStatus, OrderAnswer, ResourceVersion, Term, Uid, held_shards::WHOLE, state::test_record,
+    },
     telemetry::metrics::Metrics,
 };
 
+mod released;
 mod slow_tenant;
 
 /// A term of the only shard.
@@ -130,7 +133,7 @@ struct Bench {
     clock: Clock,
     api: FakeApi,
     queue: Arc<StatusQueue>,
-    answers: mpsc::Receiver<Input>,
+    answers: mpsc::Receiver<TermedAnswer>,
     leadership: watch::Sender<Leadership>,
     phases: PhaseSender,
     burst: OrderedSender<bool>,
@@ -143,6 +146,10 @@ impl Bench {
     }
 
     fn with_latency(script: Vec<Response>, latency: Duration) -> Bench {
+        Bench::within(&ManagedNamespaces::default(), script, latency)
+    }
+
+    fn within(namespaces: &ManagedNamespaces, script: Vec<Response>, latency: Duration) -> Bench {
         let clock = Clock::simulated(Timestamp::UNIX_EPOCH);
         let seen = Seen {
             script: script.into(),
@@ -164,6 +171,7 @@ impl Bench {
             leadership: leadership.subscribe(),
             phase: phases.subscribe(),
             burst: burst.subscribe(),
+            namespaces: namespaces.clone(),
         };
         let batcher = StatusBatcher::new(api.client(), clock.clone(), channels);
         let batcher = tokio::spawn(batcher.run());
@@ -194,7 +202,10 @@ impl Bench {
     /// Returns the cursors of the answers so far, with the variant of each.
     fn answers(&mut self) -> Vec<String> {
         let mut answers = Vec::new();
-        while let Ok(Input::StatusAnswered { sent, answer, .. }) = self.answers.try_recv() {
+        while let Ok(TermedAnswer { answer, .. }) = self.answers.try_recv() {
+            let OrderAnswer::Status { sent, answer, .. } = answer else {
+                panic!("not an answer about a status: {answer:?}")
+            };
             let cursor = sent.last_schedule_time.unwrap().as_second();
             let answer = format!("{answer:?}");
             answers.push(format!("{cursor} {}", answer.split(' ').next().unwrap()));
@@ -390,10 +401,10 @@ async fn leadership_is_checked_again_before_the_write() {
         leadership: bench.leadership.subscribe(),
         phase: bench.phases.subscribe(),
         burst: bench.burst.subscribe(),
+        namespaces: ManagedNamespaces::default(),
     };
-    answers_in
-        .try_send(answer(write("filler", 7, 1), StatusOutcome::Gone))
-        .unwrap();
+    let filler = Pending::new(write("filler", 7, 1), WHOLE, bench.clock.boot());
+    answers_in.try_send(filler.answered(StatusOutcome::Gone)).unwrap();
     queue.push(WHOLE, urgent("one", 7, 2), bench.clock.boot()).unwrap();
     queue
         .push(of_term(0), urgent("stale", 7, 3), bench.clock.boot())
@@ -404,8 +415,9 @@ async fn leadership_is_checked_again_before_the_write() {
     bench.leadership.send_modify(|leadership| leadership.begin(of_term(2)));
     let mut answered = Vec::new();
     for _ in 0..3 {
-        let Some(Input::StatusAnswered { cron_job, answer, .. }) = answers.recv().await else {
-            panic!("no answer about a status");
+        let TermedAnswer { answer, .. } = answers.recv().await.unwrap();
+        let OrderAnswer::Status { cron_job, answer, .. } = answer else {
+            panic!("not an answer about a status: {answer:?}");
         };
         answered.push(format!("{cron_job} {answer:?}"));
     }

@@ -45,15 +45,9 @@ impl Bench {
     }
 
     async fn supervise(&mut self, tasks: Vec<Task>) -> Result<(), RuntimeError> {
-        let ended = self.supervise_beside(Vec::new(), tasks).await?;
-        assert!(matches!(ended, Ended::Process));
-        Ok(())
-    }
-
-    async fn supervise_beside(&mut self, lasting: Vec<Task>, tasks: Vec<Task>) -> Result<Ended, RuntimeError> {
         let (received, mut went_back) = (&mut self.received, self.went_back.subscribe());
         let next_signal = async || received.recv().await.unwrap();
-        supervise(lasting, tasks, &self.phases, &mut went_back, next_signal).await
+        supervise(tasks, &self.phases, &mut went_back, next_signal).await
     }
 }
 
@@ -102,27 +96,13 @@ async fn a_task_that_ends_unexpectedly_ends_the_process() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ending_a_session_keeps_the_lasting_tasks() {
+async fn an_older_history_ends_the_process_at_once() {
     let mut bench = Bench::new();
-    let lasting = bench.task("lasting", Phase::End, Duration::ZERO);
-    let (alive, mut ended) = mpsc::channel::<()>(1);
-    let of_session = spawn("of a life", Phase::End, async move {
-        let _alive = alive;
-        std::future::pending::<()>().await;
-    });
+    let task = bench.task("hanging", Phase::End, Duration::from_hours(1));
     bench.went_back.set(true);
-    let outcome = bench.supervise_beside(vec![lasting], vec![of_session]).await.unwrap();
-    let Ended::Session { lasting, ended: tasks } = outcome else {
-        panic!("the process continues");
-    };
-    end_at_once(tasks).await;
-    assert_eq!(ended.try_recv(), Err(mpsc::error::TryRecvError::Disconnected));
-    bench.went_back.set(false);
-    bench.signals.try_send("SIGTERM").unwrap();
-    let next_session = bench.task("next life", Phase::StopIntake, Duration::ZERO);
-    let outcome = bench.supervise_beside(lasting, vec![next_session]).await.unwrap();
-    assert!(matches!(outcome, Ended::Process));
-    assert_eq!(*bench.log.lock().unwrap(), ["next life", "lasting"]);
+    let error = bench.supervise(vec![task]).await.unwrap_err();
+    assert!(matches!(error, RuntimeError::HistoryWentBack), "{error}");
+    assert!(bench.log.lock().unwrap().is_empty());
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,7 +1,7 @@
 //! An API server that is implemented by one function. The tasks send to it with the real client, so their tests cover
 //! paths, bodies and the classification of answers.
 
-use std::{error::Error, future::Future};
+use std::{error::Error, future::Future, time::Duration};
 
 use bytes::Bytes;
 use http::{Method, Request, header};
@@ -23,6 +23,7 @@ pub(in crate::controller) struct Received {
     /// The number of the connection.
     pub(in crate::controller) connection: usize,
     path: Vec<String>,
+    query: String,
 }
 
 impl Received {
@@ -41,6 +42,12 @@ impl Received {
     pub(in crate::controller) fn name(&self) -> &str {
         let name = self.body["metadata"]["name"].as_str();
         self.after("namespaces", 3).or(name).unwrap_or_default()
+    }
+
+    /// The time after which the server gives up the request.
+    pub(in crate::controller) fn timeout(&self) -> Option<Duration> {
+        let millis = self.query.strip_prefix("timeout=")?.strip_suffix("ms")?;
+        Some(Duration::from_millis(millis.parse().ok()?))
     }
 
     fn after(&self, segment: &str, distance: usize) -> Option<&str> {
@@ -143,6 +150,7 @@ where
                     body: serde_json::from_slice(&body).unwrap_or_default(),
                     connection: number,
                     path: parts.uri.path().split('/').map(str::to_owned).collect(),
+                    query: parts.uri.query().unwrap_or_default().to_owned(),
                 };
                 respond(received).await.into_http(&clock)
             }

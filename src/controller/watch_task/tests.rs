@@ -44,6 +44,7 @@ async fn an_undecodable_cron_job_gets_an_event_and_is_counted() {
     let event_links = EventChannels {
         leadership: tokio::sync::watch::Sender::new(Leadership::of_one(WHOLE)).subscribe(),
         budget: EventBudget::default(),
+        namespaces: ManagedNamespaces::default(),
         phase: phases.subscribe(),
         burst: burst.subscribe(),
     };
@@ -54,7 +55,8 @@ async fn an_undecodable_cron_job_gets_an_event_and_is_counted() {
         inputs,
         went_back: OrderedSender::new(false),
         events,
-        selection: metrics.selection.clone(),
+        other_controllers: OtherControllers::default(),
+        namespaces: ManagedNamespaces::default(),
         metrics: metrics.cron_job_watch.clone(),
         health: metrics.watch_health.begin("cronjobs", Scope::Cluster, clock()),
     };

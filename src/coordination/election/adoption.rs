@@ -24,19 +24,16 @@ use crate::{
 /// write, 32 occupy an API server for 16 ms.
 const TAKES_IN_FLIGHT_MAX: usize = 32;
 
+/// More shards are requested when at most this many requests are in flight. Each time, all shards are placed, so a start
+/// that takes 256 shards places them a few times and not after each answer.
+const TAKES_REFILLED_AT: usize = TAKES_IN_FLIGHT_MAX / 2;
+
 /// The number of terms that may begin and end between the last observation of a shard and the deletion of its Lease.
 /// Used where the clock gives no bound.
 const TERMS_UNSEEN_MAX: u64 = 1_000;
 
 /// 2025-01-01T00:00:00Z in Unix seconds. A Lease counts terms up to 2^31, which is 68 years of seconds.
 const TERM_SECONDS_BEGIN: i64 = 1_735_689_600;
-
-/// How long a quarantined shard waits for its crashed leader to return: the longest pause of the kubelet before it
-/// restarts a container, and ten seconds to start.
-const RESTART_MAX: Duration = Duration::from_secs(310);
-
-/// A leader that crashes within this time after taking a shard may have crashed because of it.
-const CRASH_WINDOW: Duration = Duration::from_mins(10);
 
 /// The vacancy of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,8 +130,11 @@ impl Election {
         if self.own_acceptance() != Acceptance::Now || !self.is_established() {
             return;
         }
-        let vacancies = self.vacancies();
         let busy = self.requests.busy_shards();
+        if busy.len() > TAKES_REFILLED_AT {
+            return;
+        }
+        let vacancies = self.vacancies();
         if vacancies.keys().all(|shard| busy.contains(*shard)) {
             return;
         }
@@ -158,16 +158,8 @@ impl Election {
 
     /// The instant at which this replica may take a shard: at its turn, and after any retry delay.
     fn take_at(&self, shard: ShardId, vacancy: Vacancy, placement: &Placement) -> Option<BootInstant> {
-        if !self.may_host(shard) {
-            return None;
-        }
-        let restart = if self.waits_for_restart(shard, vacancy) {
-            RESTART_MAX
-        } else {
-            Duration::ZERO
-        };
         let turn = u32::try_from(self.turn_to_take(shard, vacancy, placement)?).unwrap_or(u32::MAX);
-        let at = vacancy.since + restart + self.config.timing.stagger * turn;
+        let at = vacancy.since + self.config.timing.stagger * turn;
         Some(at.max(self.view.shard(shard).retry_at))
     }
 
@@ -185,24 +177,6 @@ impl Election {
         } else {
             turn
         })
-    }
-
-    /// Whether this replica may take a shard. It takes none that is in quarantine while it leads others that another
-    /// member could lead, so that a crash affects no other shard.
-    pub(super) fn may_host(&self, shard: ShardId) -> bool {
-        let is_quarantined = |shard| self.view.lease(shard).is_some_and(ShardLease::is_quarantined);
-        let leads_others = || self.led_shards.keys().any(|led| !is_quarantined(*led));
-        !is_quarantined(shard) || !leads_others() || !self.has_other_taker()
-    }
-
-    /// Whether a quarantined shard waits until the Pod of its crashed leader restarts. So one member crashes again and
-    /// again, and not all of them in turn. If all shards are in quarantine, there are no others to protect.
-    fn waits_for_restart(&self, shard: ShardId, vacancy: Vacancy) -> bool {
-        let leader = self.view.lease(shard).filter(|lease| lease.is_quarantined());
-        let leader = leader.and_then(|lease| self.view.member(&lease.holder.member()?.pod_uid));
-        let is_evicted = leader.is_some_and(|leader| leader.holder == Holder::Nobody);
-        let mut all = self.view.shard_leases();
-        vacancy.adoption == Adoption::Crashed && is_evicted && all.any(|(_, lease)| !lease.is_quarantined())
     }
 
     /// The term after a shard's last one. A shard without a Lease may have had terms that this replica does not know.
@@ -243,7 +217,6 @@ impl Election {
     fn take(&mut self, shard: ShardId, adoption: Adoption, now: BootInstant) {
         let term = self.next_term(shard, adoption);
         let lease = self.view.lease(shard);
-        let crashes = lease.map_or(0, |lease| self.crashes_after(lease, adoption));
         let is_released = lease.is_some_and(|lease| lease.holder == Holder::Nobody);
         let mut write = LeaseWrite {
             holder: Some(self.identity.to_string().into()),
@@ -252,7 +225,6 @@ impl Election {
             is_acquisition: true,
             ..LeaseWrite::to(LeaseKey::Shard(shard))
         }
-        .annotate(annotation::CRASHES, (crashes > 0).then(|| crashes.to_string()))
         .annotate(annotation::WRITTEN_THROUGH, None::<&str>);
         if !is_released {
             // The last leader did not write the annotation, so it is of an earlier term.
@@ -260,46 +232,5 @@ impl Election {
         }
         self.taking.insert(shard, (term, adoption));
         self.send(Purpose::Take, write, now);
-    }
-
-    /// The number of consecutive leaders that crashed soon after taking the shard, including the last leader. The tenure
-    /// of a leader counts from the write that made it the leader, by the clock of the writer. A leader without a member
-    /// Lease does not count.
-    fn crashes_after(&self, lease: &ShardLease, adoption: Adoption) -> u32 {
-        let crashed = lease.holder.member().filter(|_| adoption == Adoption::Crashed);
-        let Some(member) = crashed.and_then(|crashed| self.view.member(&crashed.pod_uid)) else {
-            return lease.crashes;
-        };
-        let tenure = member
-            .renewed_at
-            .zip(lease.acquired_at)
-            .and_then(|(renewed_at, acquired_at)| Duration::try_from(renewed_at.duration_since(acquired_at)).ok());
-        if tenure.is_some_and(|tenure| tenure >= CRASH_WINDOW) {
-            0
-        } else {
-            lease.crashes.saturating_add(1)
-        }
-    }
-
-    /// Resets the crash count of shards that this replica has led for the whole crash window without crashing.
-    pub(super) fn reset_crash_counts(&mut self, now: BootInstant) {
-        let busy = self.requests.busy_shards();
-        let led: Vec<(ShardId, BootInstant)> = self
-            .led_shards
-            .iter()
-            .map(|(shard, led_shard)| (*shard, led_shard.led_since))
-            .collect();
-        for (shard, led_since) in led {
-            if self.view.lease(shard).is_none_or(|lease| lease.crashes == 0) {
-                continue;
-            }
-            let at = (led_since + CRASH_WINDOW).max(self.view.shard(shard).retry_at);
-            if at > now {
-                self.wake_at(at);
-            } else if !busy.contains(shard) {
-                let write = LeaseWrite::to(LeaseKey::Shard(shard)).annotate(annotation::CRASHES, None::<&str>);
-                self.send(Purpose::ResetCrashes, write, now);
-            }
-        }
     }
 }

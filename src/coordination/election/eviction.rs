@@ -38,16 +38,8 @@ impl Election {
     /// The instant from which this replica may evict a member; `None` if the member's Lease has no holder, or the
     /// view is not trusted.
     fn evictable_at(&self, pod_uid: &str, seen: &Seen<MemberLease>) -> Option<BootInstant> {
-        let victim = seen.lease.as_ref()?.holder.member()?;
-        let turn = self.eviction_turn(pod_uid, victim);
-        let at = self.expires_at(seen)? + self.config.timing.stagger * turn;
-        Some(at.max(seen.retry_at))
-    }
-
-    /// The instant from which the first replica in turn may evict a member; `None` if the member's Lease has no holder,
-    /// or the view is not trusted.
-    fn expires_at(&self, seen: &Seen<MemberLease>) -> Option<BootInstant> {
-        let lease = seen.lease.as_ref().filter(|lease| lease.holder.member().is_some())?;
+        let lease = seen.lease.as_ref()?;
+        let turn = self.eviction_turn(pod_uid, lease.holder.member()?);
         let silent_since = if self.guards().trusted_watch {
             seen.changed_at.max(self.view.trusted_since?)
         } else {
@@ -58,14 +50,8 @@ impl Election {
         } else {
             self.config.timing.renew_interval
         };
-        Some(silent_since + duration)
-    }
-
-    /// The instant after `now` at which the next member may be evicted by any replica, if the Leases of other members are
-    /// not renewed; `None` if there is no such member, or if the view is not trusted.
-    pub fn next_eviction(&self, now: BootInstant) -> Option<BootInstant> {
-        let expiries = self.seen_others().filter_map(|(_, seen)| self.expires_at(seen));
-        expiries.filter(|at| *at > now).min()
+        let at = silent_since + duration + self.config.timing.stagger * turn;
+        Some(at.max(seen.retry_at))
     }
 
     /// All other members as observed, of any installation, with or without a Lease.

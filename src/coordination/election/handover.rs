@@ -1,11 +1,11 @@
-//! Handing over a shard: announce it, let the next leader load it, seal it, and transfer it with one write. This module
-//! also contains the side of the next leader: loading announced shards.
+//! Handing over a shard: seal it, and transfer it to the next leader with one write. The next leader already knows every
+//! CronJob and Job, and acts once its watches have delivered the versions that the write names.
 //!
-//! Only the leader moves a shard. A leaving leader moves all its shards at once, and offers a shard to another member
-//! if the next leader does not load it. A member with too many shards moves a few at a time. It continues to lead a
-//! shard that the next leader does not load.
+//! Only the leader moves a shard. A leaving leader moves all its shards at once. A member with too many shards moves a few
+//! at a time. The next leader is chosen when the shard is ordered to be sealed, and again before the write if that member
+//! left or fell silent in between.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::time::Duration;
 
 use jiff::Timestamp;
 
@@ -14,8 +14,8 @@ use super::{
     led_shard::{Handover, LedShard},
 };
 use crate::{
-    coordination::{Acceptance, HandoverPlan, LeaseWrite, MemberLease, annotation},
-    shard::{BootInstant, ResourceVersions, SealOrder, ShardCommand, ShardId, ShardSet, ShardTerm, Term},
+    coordination::{LeaseWrite, MemberIdentity, MemberLease, Placement, annotation},
+    shard::{BootInstant, ResourceVersions, SealOrder, ShardId, ShardPhase, ShardTerm, Term},
 };
 
 /// Maximum number of shards that a staying member hands over at a time.
@@ -26,27 +26,7 @@ const REBALANCED_MAX: usize = 8;
 /// for the later phases of the shutdown.
 pub const CLOSE_MAX: Duration = Duration::from_secs(9);
 
-/// How long a leaving replica waits for the next leader to load a shard.
-const LOAD_TIMEOUT: Duration = Duration::from_secs(3);
-
-/// How long a staying replica waits for the next leader to load a shard. The replica leads the shard meanwhile, and a
-/// list takes long in a large cluster.
-const REBALANCE_LOAD_TIMEOUT: Duration = Duration::from_mins(1);
-
-/// Maximum number of members to which a leaving replica offers a shard. If two are slow, for example because
-/// everything is due at once, a third is likely to be slow too. The replica then releases the shard.
-const OFFERS_MAX: usize = 2;
-
 impl Election {
-    /// The handovers that this replica announces in its member Lease: every led shard with a next leader.
-    pub(super) fn plan(&self) -> HandoverPlan {
-        let entries = self
-            .led_shards
-            .iter()
-            .filter_map(|(shard, led_shard)| Some((*shard, led_shard.next_leader()?.into())));
-        HandoverPlan(entries.collect())
-    }
-
     /// Whether this replica drains and has nothing left to hand over: every led shard is sealed without a next leader,
     /// and no other member takes shards.
     pub(super) fn may_leave(&self) -> bool {
@@ -58,7 +38,7 @@ impl Election {
 
     /// Whether a shard may be handed over: all members that take shards have this replica's protocol version and
     /// settings.
-    pub(super) fn can_transfer(&self) -> bool {
+    fn can_transfer(&self) -> bool {
         let is_same = |lease: &MemberLease| lease.protocol == self.config.protocol;
         !self.sees_another_active() && self.takers().all(|(_, lease)| is_same(lease))
     }
@@ -86,52 +66,32 @@ impl Election {
         }
     }
 
-    /// Advances the handover of every moving shard by one step.
+    /// Begins to move shards, and transfers those that are sealed.
     pub(super) fn hand_over(&mut self, now: BootInstant) {
-        if self.is_leaving() {
-            self.withdraw_offers();
-            if !self.has_other_taker() {
-                // The gap of a handover does not matter any more, so all shards are sealed together.
-                self.seal_again(
-                    |handover| {
-                        matches!(
-                            handover,
-                            Handover::Closing {
-                                has_other_taker: true,
-                                ..
-                            }
-                        )
-                    },
-                    now,
-                );
-            }
+        if self.is_leaving() && !self.has_other_taker() {
+            // The gap of a handover does not matter any more, so all shards are sealed together.
+            self.seal_again(
+                |handover| {
+                    matches!(
+                        handover,
+                        Handover::Closing {
+                            has_other_taker: true,
+                            ..
+                        }
+                    )
+                },
+                now,
+            );
         }
-        self.offer_shards(now);
-        let busy = self.requests.busy_shards();
-        for shard in self.led_where(LedShard::is_moving) {
-            self.follow_offer(shard, now);
-            if !busy.contains(shard) {
-                self.transfer(shard, now);
-            }
-        }
+        self.move_shards(now);
+        self.transfer_sealed(now);
     }
 
-    /// Withdraws offers to members that no longer take shards; these shards are placed again. This happens when several
-    /// members leave at the same time and offer shards to each other.
-    fn withdraw_offers(&mut self) {
-        let takers: BTreeSet<Box<str>> = self.takers().map(|(pod_uid, _)| pod_uid.into()).collect();
-        for led_shard in self.led_shards.values_mut() {
-            if matches!(&led_shard.handover, Handover::Offered { next_leader, .. } if !takers.contains(next_leader)) {
-                led_shard.handover = Handover::None;
-            }
-        }
-    }
-
-    /// The shards that may be offered now. A leaving replica may offer every shard. A staying one offers a shard no earlier
-    /// than one settle window after it took it, or after an offer that was not accepted.
+    /// The shards that may be moved now. A leaving replica may move every shard. A staying one moves a shard no earlier
+    /// than one settle window after it took it.
     fn movable_shards(&self, now: BootInstant) -> Vec<ShardId> {
         let is_leaving = self.is_leaving();
-        self.led_where(|led_shard| !led_shard.is_moving() && (is_leaving || now >= led_shard.offer_after))
+        self.led_where(|led_shard| !led_shard.is_moving() && (is_leaving || now >= led_shard.movable_at))
     }
 
     /// The led shards that meet a condition.
@@ -140,47 +100,67 @@ impl Election {
         wanted.map(|(shard, _)| *shard).collect()
     }
 
-    /// Offers shards to the members where placement wants them: all shards of a leaving replica, otherwise at most
-    /// [`REBALANCED_MAX`] at a time.
-    fn offer_shards(&mut self, now: BootInstant) {
-        let movable = self.movable_shards(now);
+    /// Begins to move shards to the members where placement wants them: all shards of a leaving replica, otherwise at
+    /// most [`REBALANCED_MAX`] at a time.
+    ///
+    /// A leaving replica first announces that it takes no shards. Members that leave at the same time then know of each
+    /// other, and choose next leaders that stay.
+    fn move_shards(&mut self, now: BootInstant) {
         let is_leaving = self.is_leaving();
-        let has_reason = is_leaving || self.may_rebalance(now) || !self.view.quarantined().is_empty();
+        let is_announced = !self.own_lease().is_some_and(MemberLease::takes_shards);
+        let has_reason = if is_leaving {
+            is_announced
+        } else {
+            self.may_rebalance(now)
+        };
+        let movable = self.movable_shards(now);
         if movable.is_empty() || !has_reason || !self.joined_members().any(|(pod_uid, _)| self.is_us(pod_uid)) {
             return;
         }
         let placement = self.place(false, now);
+        let next_leader = |shard| {
+            let is_wanted = is_leaving || placement.move_of(shard, &self.config.pod_uid).is_some();
+            let next_leader = is_wanted.then(|| self.next_leader(shard, &placement, is_leaving, now));
+            next_leader.flatten().map(|identity| identity.pod_uid.clone())
+        };
+        let moves: Vec<(ShardId, Option<Box<str>>)> = movable
+            .into_iter()
+            .map(|shard| (shard, next_leader(shard)))
+            .filter(|(_, next_leader)| is_leaving || next_leader.is_some())
+            .collect();
         let n_moving = self.led_where(LedShard::is_moving).len();
         let room = if is_leaving {
             usize::MAX
         } else {
             REBALANCED_MAX.saturating_sub(n_moving)
         };
-        let next_leader = |shard| placement.move_of(shard, &self.config.pod_uid).map(Into::into);
-        let offers: Vec<(ShardId, Option<Box<str>>)> = movable
-            .into_iter()
-            .map(|shard| (shard, next_leader(shard)))
-            .filter(|(_, next_leader)| is_leaving || next_leader.is_some())
-            .take(room)
-            .collect();
-        for (shard, next_leader) in offers {
-            self.offer(shard, next_leader, Vec::new(), now);
+        for (shard, next_leader) in moves.into_iter().take(room) {
+            self.seal(shard, next_leader, now);
         }
     }
 
-    /// Announces a shard to its next leader, or seals it at once if no member can load it.
-    fn offer(&mut self, shard: ShardId, next_leader: Option<Box<str>>, passed_over: Vec<Box<str>>, now: BootInstant) {
-        let can_transfer = self.can_transfer();
-        match (next_leader, self.led_shards.get_mut(&shard)) {
-            (Some(next_leader), Some(led_shard)) if can_transfer => {
-                led_shard.handover = Handover::Offered {
-                    next_leader,
-                    since: now,
-                    passed_over,
-                };
-            }
-            _ => self.seal(shard, None, now),
-        }
+    /// The member to which a shard is to be transferred: the one on which it is placed, or the next one in the order of
+    /// the ring if `takes_any`.
+    fn next_leader(
+        &self,
+        shard: ShardId,
+        placement: &Placement,
+        takes_any: bool,
+        now: BootInstant,
+    ) -> Option<&MemberIdentity> {
+        let target = placement.target(shard).into_iter();
+        let others = placement.takers(shard).filter(|_| takes_any);
+        let mut candidates = target.chain(others).filter(|pod_uid| !self.is_us(pod_uid));
+        candidates.find_map(|pod_uid| self.ready_taker(pod_uid, now))
+    }
+
+    /// The incarnation of a member that may lead a shard now. Its last renewal must be recent: a shard that is transferred
+    /// to a member that has ceased to run has no leader until the member is evicted.
+    fn ready_taker(&self, pod_uid: &str, now: BootInstant) -> Option<&MemberIdentity> {
+        let seen = self.view.seen_member(pod_uid)?;
+        let is_recent = now.since(seen.changed_at) <= self.config.timing.trusted_age();
+        let identity = self.taker(pod_uid)?.holder.member()?;
+        (is_recent && self.can_transfer()).then_some(identity)
     }
 
     fn seal(&mut self, shard: ShardId, next_leader: Option<Box<str>>, now: BootInstant) {
@@ -191,11 +171,11 @@ impl Election {
                 has_other_taker,
             };
             let term = led_shard.term;
-            self.effects.push(ElectionEffect::Shards(ShardCommand::Seal(SealOrder {
+            self.effects.push(ElectionEffect::Seal(SealOrder {
                 shard_term: ShardTerm { shard, term },
                 close_by,
                 has_other_taker,
-            })));
+            }));
         }
     }
 
@@ -217,65 +197,11 @@ impl Election {
         }
     }
 
-    /// Seals an offered shard when its next leader has loaded it. If the next leader does not load it in time, a leaving
-    /// replica offers it again or seals it, and a staying one withdraws the offer.
-    fn follow_offer(&mut self, shard: ShardId, now: BootInstant) {
-        let Some(Handover::Offered {
-            next_leader,
-            since,
-            passed_over,
-        }) = self.handover(shard)
-        else {
-            return;
-        };
-        let timeout = if self.is_leaving() {
-            LOAD_TIMEOUT
-        } else {
-            REBALANCE_LOAD_TIMEOUT
-        };
-        let late_at = *since + timeout;
-        let taker = self.taker(next_leader);
-        if !self.can_transfer() {
-            // A member has another protocol version or other settings: release the shard instead.
-            self.seal(shard, None, now);
-        } else if taker.is_some_and(|lease| lease.loaded.contains(shard)) {
-            self.seal(shard, Some(next_leader.clone()), now);
-        } else if taker.is_some() && now < late_at {
-            self.wake_at(late_at);
-        } else if self.is_leaving() {
-            let passed_over = [&passed_over[..], std::slice::from_ref(next_leader)].concat();
-            let next_leader = (passed_over.len() < OFFERS_MAX)
-                .then(|| self.preferred_next_leader(shard, &passed_over, now))
-                .flatten();
-            self.offer(shard, next_leader, passed_over, now);
-        } else if let Some(led_shard) = self.led_shards.get_mut(&shard) {
-            led_shard.handover = Handover::None;
-            led_shard.offer_after = now + self.config.timing.settle_window;
-        }
-    }
-
-    /// The preferred next leader of a shard among the members that take shards and were not passed over.
-    fn preferred_next_leader(
-        &mut self,
-        shard: ShardId,
-        passed_over: &[Box<str>],
-        now: BootInstant,
-    ) -> Option<Box<str>> {
-        let placement = self.place(false, now);
-        let is_new = |pod_uid: &&str| passed_over.iter().all(|other| **other != **pod_uid);
-        let next_leader = placement.takers(shard).find(is_new);
-        next_leader.map(Into::into)
-    }
-
-    fn handover(&self, shard: ShardId) -> Option<&Handover> {
-        self.led_shards.get(&shard).map(|led_shard| &led_shard.handover)
-    }
-
     pub(super) fn sealed(
         &mut self,
         shard_term: ShardTerm,
         fired_through: Option<Timestamp>,
-        written_through: ResourceVersions,
+        written_through: Option<ResourceVersions>,
     ) {
         if let Some(led_shard) = self.led_shards.get_mut(&shard_term.shard)
             && led_shard.term == shard_term.term
@@ -289,13 +215,47 @@ impl Election {
         }
     }
 
-    /// Transfers a sealed shard with one write, to its next leader or to no holder.
+    /// Transfers every sealed shard with one write each.
+    fn transfer_sealed(&mut self, now: BootInstant) {
+        let busy = self.requests.busy_shards();
+        let mut sealed = self.led_where(|led_shard| led_shard.phase() == ShardPhase::Sealed);
+        sealed.retain(|shard| !busy.contains(*shard));
+        let is_without_next_leader = |shard: &ShardId| self.chosen_next_leader(*shard, now).is_none();
+        if sealed.iter().any(is_without_next_leader) {
+            self.choose_again(&sealed, now);
+        }
+        for shard in sealed {
+            self.transfer(shard, now);
+        }
+    }
+
+    /// The chosen next leader of a shard, if it may still lead the shard.
+    fn chosen_next_leader(&self, shard: ShardId, now: BootInstant) -> Option<&MemberIdentity> {
+        self.ready_taker(self.led_shards.get(&shard)?.next_leader()?, now)
+    }
+
+    /// Chooses another next leader for each sealed shard whose chosen one left, fell silent or may not lead it any more.
+    fn choose_again(&mut self, sealed: &[ShardId], now: BootInstant) {
+        let placement = self.place(false, now);
+        for shard in sealed.iter().copied() {
+            let chosen = self.chosen_next_leader(shard, now);
+            let chosen = chosen.or_else(|| self.next_leader(shard, &placement, true, now));
+            let chosen = chosen.map(|identity| identity.pod_uid.clone());
+            let led_shard = self.led_shards.get_mut(&shard);
+            if let Some(Handover::Sealed { next_leader, .. }) = led_shard.map(|led_shard| &mut led_shard.handover) {
+                *next_leader = chosen;
+            }
+        }
+    }
+
+    /// Transfers a sealed shard to its next leader, or to no holder.
     fn transfer(&mut self, shard: ShardId, now: BootInstant) {
+        let handover = self.led_shards.get(&shard).map(|led_shard| &led_shard.handover);
         let Some(Handover::Sealed {
             next_leader,
             fired_through,
             written_through,
-        }) = self.handover(shard)
+        }) = handover
         else {
             return;
         };
@@ -306,10 +266,12 @@ impl Election {
         let seen = self.view.shard(shard);
         let Some(lease) = &seen.lease else { return };
         if seen.retry_at > now {
-            return self.wake_at(seen.retry_at);
+            let retry_at = seen.retry_at;
+            return self.wake_at(retry_at);
         }
-        let next_leader = next_leader.as_deref().filter(|_| self.can_transfer());
-        let holder = next_leader.and_then(|pod_uid| self.taker(pod_uid)?.holder.member());
+        let holder = next_leader
+            .as_deref()
+            .and_then(|pod_uid| self.taker(pod_uid)?.holder.member());
         let fired_through = fired_through.map(|through| through.to_string());
         let write = LeaseWrite {
             holder: Some(holder.map(ToString::to_string).unwrap_or_default().into()),
@@ -317,45 +279,11 @@ impl Election {
             is_acquisition: holder.is_some(),
             ..LeaseWrite::to(LeaseKey::Shard(shard))
         }
-        .annotate(annotation::WRITTEN_THROUGH, Some(written_through.to_string()))
+        .annotate(
+            annotation::WRITTEN_THROUGH,
+            written_through.map(|through| through.to_string()),
+        )
         .annotate(annotation::FIRED_THROUGH, fired_through);
         self.send(Purpose::Transfer, write, now);
-    }
-
-    /// The shards that other members have announced to this replica.
-    fn announced_to_us(&self) -> ShardSet {
-        let others = self.joined_members().filter(|(pod_uid, _)| !self.is_us(pod_uid));
-        let announced = |(_, leader): (_, &MemberLease)| {
-            let is_its_own = |shard: &ShardId| {
-                self.view
-                    .lease(*shard)
-                    .is_some_and(|lease| lease.holder == leader.holder)
-            };
-            leader
-                .plan
-                .shards_for(&self.config.pod_uid)
-                .filter(|shard| is_its_own(shard) && self.may_host(*shard))
-                .collect::<Vec<_>>()
-        };
-        others.flat_map(announced).collect()
-    }
-
-    /// Loads the shards that other members announce to this replica, and releases loaded shards that no member
-    /// announces any more.
-    pub(super) fn load_announced(&mut self) {
-        let announced = if self.own_acceptance() == Acceptance::Now {
-            self.announced_to_us()
-        } else {
-            ShardSet::EMPTY
-        };
-        let unwanted = self.loading.extract_if(.., |shard, _| !announced.contains(*shard));
-        let releases = unwanted.map(|(shard, _)| ElectionEffect::Shards(ShardCommand::Release(shard)));
-        self.effects.extend(releases);
-        let is_new = |shard: &ShardId| !self.loading.contains_key(shard) && !self.led_shards.contains_key(shard);
-        let wanted: ShardSet = announced.iter().filter(is_new).collect();
-        if !wanted.is_empty() {
-            self.loading.extend(wanted.iter().map(|shard| (shard, false)));
-            self.effects.push(ElectionEffect::Shards(ShardCommand::Load(wanted)));
-        }
     }
 }

@@ -13,7 +13,7 @@ use std::{
 
 use crate::{
     coordination::{Holder, LeaseKey, LeaseList, LeaseRecord, MemberLease, ShardLease},
-    shard::{BootInstant, ResourceVersion, ShardCount, ShardId, ShardSet, Term},
+    shard::{BootInstant, ResourceVersion, ShardCount, ShardId, Term},
 };
 
 /// The number of deleted member Leases beyond which those of members without shards are forgotten. It covers a few
@@ -178,12 +178,6 @@ impl LeaseView {
         }
     }
 
-    /// The shards on which too many leaders crashed.
-    pub(super) fn quarantined(&self) -> ShardSet {
-        let quarantined = self.shard_leases().filter(|(_, lease)| lease.is_quarantined());
-        quarantined.map(|(shard, _)| shard).collect()
-    }
-
     /// Delays the next attempt to take or transfer a shard, or to evict a member.
     pub(super) fn set_retry_at(&mut self, key: &LeaseKey, at: BootInstant) {
         match key {
@@ -221,7 +215,7 @@ impl LeaseView {
             LeaseKey::Member(pod_uid) => {
                 let seen = self.members.entry(pod_uid.clone());
                 let seen = seen.or_insert_with(|| Seen::missing(now));
-                let lease = MemberLease::read(record, self.count);
+                let lease = MemberLease::read(record);
                 seen.apply(lease, |lease| &lease.holder, version, sent_at, now);
             }
             LeaseKey::Shard(shard) => {

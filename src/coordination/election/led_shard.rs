@@ -12,9 +12,8 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct LedShard {
     pub(super) term: Term,
-    pub(super) led_since: BootInstant,
-    /// The earliest instant at which a staying replica offers the shard to another member.
-    pub(super) offer_after: BootInstant,
+    /// The earliest instant at which a staying replica hands the shard to another member.
+    pub(super) movable_at: BootInstant,
     pub(super) handover: Handover,
 }
 
@@ -24,33 +23,25 @@ pub(super) struct LedShard {
 pub(super) enum Handover {
     /// No handover is in progress.
     None,
-    /// Announced to the next leader, which loads it. The members passed over did not load it in time.
-    Offered {
-        next_leader: Box<str>,
-        since: BootInstant,
-        passed_over: Vec<Box<str>>,
-    },
-    /// Acting until its pending requests are answered, then sealed. Without an announced next leader, the shard is
-    /// released.
+    /// Acting until its pending requests are answered, then sealed. Without a next leader, the shard is released.
     Closing {
         next_leader: Option<Box<str>>,
-        /// Whether another member takes shards. It then leads this shard next, even without an announcement.
+        /// Whether another member takes shards. It then leads this shard next, even if it was not chosen.
         has_other_taker: bool,
     },
     /// Sealed: the shard has fired its last slot and no longer acts.
     Sealed {
         next_leader: Option<Box<str>>,
         fired_through: Option<Timestamp>,
-        written_through: ResourceVersions,
+        written_through: Option<ResourceVersions>,
     },
 }
 
 impl LedShard {
-    /// The announced next leader.
+    /// The chosen next leader.
     pub(super) fn next_leader(&self) -> Option<&str> {
         match &self.handover {
             Handover::None => None,
-            Handover::Offered { next_leader, .. } => Some(next_leader),
             Handover::Closing { next_leader, .. } | Handover::Sealed { next_leader, .. } => next_leader.as_deref(),
         }
     }
@@ -61,7 +52,7 @@ impl LedShard {
 
     pub(super) fn phase(&self) -> ShardPhase {
         match self.handover {
-            Handover::None | Handover::Offered { .. } => ShardPhase::Leading,
+            Handover::None => ShardPhase::Leading,
             Handover::Closing { .. } => ShardPhase::Closing,
             Handover::Sealed { .. } => ShardPhase::Sealed,
         }
@@ -140,15 +131,20 @@ impl Election {
         let written_through = lease.and_then(|lease| lease.written_through);
         let fired_through = lease.and_then(|lease| lease.fired_through);
         let (adoption, entry) = match self.taking.remove(&shard) {
-            Some((taken, adoption)) if taken == term => (adoption, Entry::List),
-            _ => (Adoption::HandedOver, written_through.map_or(Entry::List, Entry::Watch)),
+            // Nobody has led the shard before, so there is nothing to observe.
+            Some((taken, Adoption::First)) if taken == term => {
+                (Adoption::First, Entry::Watch(ResourceVersions::default()))
+            }
+            Some((taken, adoption)) if taken == term => (adoption, Entry::Current),
+            _ => (
+                Adoption::HandedOver,
+                written_through.map_or(Entry::Current, Entry::Watch),
+            ),
         };
         self.recreating.remove(shard);
-        self.loading.remove(&shard);
         let led_shard = LedShard {
             term,
-            led_since: now,
-            offer_after: now + self.config.timing.settle_window,
+            movable_at: now + self.config.timing.settle_window,
             handover: Handover::None,
         };
         self.led_shards.insert(shard, led_shard);

@@ -1,6 +1,6 @@
 //! The members on which shards are placed, when they last changed, and the placement.
 
-use super::{Election, MemberIdentity};
+use super::{Election, MemberIdentity, led_shard::LedShard};
 use crate::{
     coordination::{Acceptance, MemberLease, MemberRing, Placement, PlacementInputs},
     shard::{BootInstant, ShardCount, ShardId},
@@ -49,9 +49,7 @@ impl Election {
     /// The members of this installation that have neither left nor been evicted, ordered by pod uid, this replica
     /// included. A member that died is one of them until it is evicted.
     pub(super) fn joined_members(&self) -> impl Iterator<Item = (&str, &MemberLease)> {
-        let has_joined = |(_, lease): &(&str, &MemberLease)| {
-            lease.holder.member().is_some() && lease.installation == self.own_installation
-        };
+        let has_joined = |(_, lease): &(&str, &MemberLease)| lease.holder.member().is_some();
         self.view.members().filter(has_joined)
     }
 
@@ -108,7 +106,7 @@ impl Election {
         now >= self.settled_at() && is_one_revision && !is_anyone_leaving
     }
 
-    /// Places all shards by this replica's view. Its own requests for shards and all announced handovers count as done.
+    /// Places all shards by this replica's view. Its own requests for shards and its own handovers count as done.
     /// With `is_genesis`, only members that observed the installation empty are targets.
     pub(super) fn place(&mut self, is_genesis: bool, now: BootInstant) -> Placement {
         let count = self.config.installation.shard_count;
@@ -130,7 +128,6 @@ impl Election {
             ring,
             acceptances: acceptances.collect(),
             holders: holders.collect(),
-            quarantined: self.view.quarantined(),
             may_rebalance: self.may_rebalance(now),
         })
     }
@@ -146,21 +143,16 @@ impl Election {
         }
     }
 
-    /// The pod uid of a shard's holder, or of its announced next leader.
+    /// The pod uid of a shard's holder, or of the next leader that this replica has chosen.
     fn expected_holder(&self, shard: ShardId) -> Option<&str> {
         let holder = self.view.lease(shard)?.holder.member()?;
         let lease = self.view.member(&holder.pod_uid)?;
         if !lease.holder.is(holder) {
             return None;
         }
-        let announced = if *holder == self.identity {
-            self.led_shards
-                .get(&shard)
-                .and_then(|led_shard| led_shard.next_leader())
-        } else {
-            lease.plan.0.get(&shard).map(AsRef::as_ref)
-        };
+        let led_shard = self.led_shards.get(&shard).filter(|_| *holder == self.identity);
+        let next_leader = led_shard.and_then(LedShard::next_leader);
         let is_there = |pod_uid: &&str| self.taker(pod_uid).is_some();
-        Some(announced.filter(is_there).unwrap_or(&holder.pod_uid))
+        Some(next_leader.filter(is_there).unwrap_or(&holder.pod_uid))
     }
 }

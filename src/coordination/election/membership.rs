@@ -186,7 +186,7 @@ impl Election {
         if record.key != self.own_key() || *record.holder != *self.identity.to_string() {
             return;
         }
-        let lease = MemberLease::read(record, self.config.installation.shard_count);
+        let lease = MemberLease::read(record);
         let (number, accepts) = (lease.renewal, lease.takes_shards());
         let (is_first, guards) = (!self.sees_another_active(), self.guards());
         if let Some(active) = self.membership.active_mut()
@@ -247,7 +247,6 @@ impl Election {
         self.requests.forget_all();
         self.led_shards.clear();
         self.taking.clear();
-        self.loading.clear();
         self.recreating = ShardSet::EMPTY;
         self.membership = membership;
         self.effects.push(effect);

@@ -2,7 +2,7 @@
 
 use super::{Election, membership::MembershipState};
 use crate::{
-    coordination::{Installation, MemberLease, MemberSettings},
+    coordination::{MemberLease, MemberSettings},
     shard::BootInstant,
 };
 
@@ -28,20 +28,6 @@ pub enum NoShardsReason {
     /// It drains.
     #[error("it is draining")]
     Draining,
-    /// The installation's constants have not been read yet.
-    #[error("the installation's ConfigMap cannot be read yet")]
-    InstallationUnknown,
-    /// The installation has other constants.
-    #[error(
-        "it was configured with {ours} (shard count/hash scheme), and the installation was made with {theirs}: configure \
-         {theirs}; to change it scale to zero, change it everywhere, scale up"
-    )]
-    InstallationDiffers {
-        /// The constants that it is configured with.
-        ours: Installation,
-        /// The constants of the installation.
-        theirs: Installation,
-    },
     /// A member that takes shards has another protocol version.
     #[error(
         "it has protocol version {ours}, and members that take shards have {theirs}: to change it scale to zero, change \
@@ -53,11 +39,11 @@ pub enum NoShardsReason {
         /// The version of a member that takes shards.
         theirs: u16,
     },
-    /// Members with another scope or default time zone take shards, or a replica runs alone. This replica takes over
-    /// when the last of them has stopped.
+    /// Members with another scope or default time zone take shards. This replica takes over when the last of them has
+    /// stopped.
     #[error(
         "it was configured with {ours}, and a member with {theirs} is active: it waits until the last such member stops; \
-         give all replicas of an installation the same --namespace and --default-time-zone, and --alone to at most one"
+         give all replicas of an installation the same --namespace and --default-time-zone"
     )]
     SettingsDiffer {
         /// The settings that it is configured with.
@@ -72,9 +58,7 @@ impl NoShardsReason {
     pub fn is_disagreement(&self) -> bool {
         matches!(
             self,
-            NoShardsReason::InstallationDiffers { .. }
-                | NoShardsReason::ProtocolDiffers { .. }
-                | NoShardsReason::SettingsDiffer { .. }
+            NoShardsReason::ProtocolDiffers { .. } | NoShardsReason::SettingsDiffer { .. }
         )
     }
 
@@ -87,8 +71,6 @@ impl NoShardsReason {
             NoShardsReason::NotAnnounced => "not_announced",
             NoShardsReason::ClockInDoubt => "unwilling",
             NoShardsReason::Draining => "draining",
-            NoShardsReason::InstallationUnknown => "installation_unknown",
-            NoShardsReason::InstallationDiffers { .. } => "installation_differs",
             NoShardsReason::ProtocolDiffers { .. } => "protocol_differs",
             NoShardsReason::SettingsDiffer { .. } => "settings_differ",
         }
@@ -126,19 +108,8 @@ impl Election {
         self.own_lease().is_some_and(MemberLease::takes_shards)
     }
 
-    /// The disagreement of this replica with the installation, or with the members that take shards.
+    /// The disagreement of this replica with the members that take shards.
     pub(super) fn disagreement(&self) -> Option<NoShardsReason> {
-        if self.config.settings.is_alone() {
-            return None;
-        }
-        let ours = &self.config.installation;
-        let Some(theirs) = &self.installation else {
-            return Some(NoShardsReason::InstallationUnknown);
-        };
-        if theirs != ours {
-            let (ours, theirs) = (ours.clone(), theirs.clone());
-            return Some(NoShardsReason::InstallationDiffers { ours, theirs });
-        }
         let ours = self.config.protocol;
         let others = self.takers().filter(|(pod_uid, _)| !self.is_us(pod_uid));
         let theirs = others.map(|(_, lease)| lease.protocol).find(|theirs| *theirs != ours)?;
@@ -148,15 +119,13 @@ impl Election {
     }
 
     /// The settings of other members that take shards and have different settings. A member whose version publishes
-    /// none counts as agreeing. A replica that runs alone shares no shards, so it counts regardless of the
-    /// installation's constants.
+    /// none counts as agreeing.
     fn other_settings(&self) -> impl Iterator<Item = &MemberSettings> {
         let ours = &self.config.settings;
         self.other_members().filter_map(move |(_, lease)| {
             let theirs = lease.settings.as_ref()?;
-            let is_any_alone = ours.is_alone() || theirs.is_alone();
-            let is_comparable = is_any_alone || lease.installation == self.own_installation;
-            (theirs != ours && is_comparable && is_active(lease, is_any_alone)).then_some(theirs)
+            let is_active = lease.holder.member().is_some() && lease.takes_shards();
+            (theirs != ours && is_active).then_some(theirs)
         })
     }
 
@@ -175,17 +144,7 @@ impl Election {
     }
 
     /// Whether the view contains an active replica that must not be active together with this replica.
-    pub fn sees_another_active(&self) -> bool {
+    pub(super) fn sees_another_active(&self) -> bool {
         self.other_settings().next().is_some()
     }
-}
-
-/// Whether a member starts Jobs or soon will. A replica with `--alone` uses no shard Leases, so nothing else prevents it
-/// and another member from acting on the same CronJob. So with `is_any_alone`, these members count too:
-///
-/// - a draining member, until it has left,
-/// - a member that takes no shards, while it leads some.
-fn is_active(lease: &MemberLease, is_any_alone: bool) -> bool {
-    let may_lead = is_any_alone && (lease.is_draining || lease.leads_shards);
-    lease.holder.member().is_some() && (lease.takes_shards() || may_lead)
 }

@@ -1,14 +1,13 @@
 //! Writes this replica's member Lease: joining, renewing, leaving, and the data published in it.
 
-use jiff::SignedDuration;
-
 use super::{
     Election, LeaseKey, Purpose,
+    led_shard::LedShard,
     membership::{ActiveMembership, MembershipState},
 };
 use crate::{
-    coordination::{Acceptance, JobsLabelled, LeaseRecord, LeaseWrite, MemberLease, MemberSettings, annotation},
-    shard::{BootInstant, ShardSet},
+    coordination::{ACTS_LABEL, Acceptance, LeaseRecord, LeaseWrite, annotation},
+    shard::{BootInstant, ShardPhase},
 };
 
 impl Election {
@@ -23,12 +22,6 @@ impl Election {
         }
     }
 
-    /// The shards that this replica has loaded for a handover.
-    fn loaded(&self) -> ShardSet {
-        let loaded = self.loading.iter().filter(|(_, is_loaded)| **is_loaded);
-        loaded.map(|(shard, _)| *shard).collect()
-    }
-
     /// Whether other members wait for a change that this replica has not published. Mere removals can wait for the next
     /// renewal.
     pub(super) fn has_news(&self) -> bool {
@@ -37,21 +30,19 @@ impl Election {
         };
         (self.own_acceptance() == Acceptance::Now) != published.takes_shards()
             || self.is_draining() != published.is_draining
-            || self
-                .plan()
-                .0
-                .iter()
-                .any(|(shard, next_leader)| published.plan.0.get(shard) != Some(next_leader))
-            || !self.loaded().is_within(&published.loaded)
+    }
+
+    /// Whether this replica starts Jobs: it leads a shard that is not sealed, is not fenced, may create Jobs, and its clock
+    /// is not in doubt.
+    fn acts(&self, now: BootInstant) -> bool {
+        let is_sealed = |led_shard: &LedShard| led_shard.phase() == ShardPhase::Sealed;
+        self.is_clock_trusted && self.may_start && self.may_act(now) && !self.led_shards.values().all(is_sealed)
     }
 
     /// The whole content of this replica's member Lease.
-    fn own_write(&self, number: u64) -> LeaseWrite {
+    fn own_write(&self, number: u64, now: BootInstant) -> LeaseWrite {
         let config = &self.config;
         let flag = |is_set: bool| is_set.then_some("true");
-        let text = |text: String| (!text.is_empty()).then_some(text);
-        let loaded = self.loaded();
-        let loaded = (!loaded.is_empty()).then(|| loaded.to_hex(config.installation.shard_count));
         LeaseWrite {
             holder: Some(self.identity.to_string().into()),
             duration_secs: Some(config.timing.duration_secs()),
@@ -61,43 +52,19 @@ impl Election {
         .annotate(annotation::RENEWAL, Some(number.to_string()))
         .annotate(annotation::PROTOCOL, Some(config.protocol.to_string()))
         .annotate(annotation::REVISION, Some(config.revision.clone()))
-        .annotate(annotation::INSTALLATION, Some(self.own_installation.clone()))
+        .annotate(annotation::INSTALLATION, Some(self.config.installation.to_string()))
         .annotate(annotation::SETTINGS, Some(config.settings.to_string()))
         .annotate(annotation::ACCEPTS, self.own_acceptance().text())
         .annotate(annotation::DRAINING, flag(self.is_draining()))
-        .annotate(annotation::LEADS, flag(!self.led_shards.is_empty()))
+        .label(ACTS_LABEL, flag(self.acts(now)))
         .annotate(annotation::GENESIS, flag(self.view.is_genesis))
-        .annotate(annotation::PLAN, text(self.plan().to_text()))
-        .annotate(annotation::LOADED, loaded)
-        .annotate(
-            annotation::JOBS_LABELLED,
-            self.jobs_labelled().map(|proof| proof.to_string()),
-        )
         .annotate(annotation::EVICTED_BY, None::<&str>)
-    }
-
-    /// The latest proof in the view that every Job of a CronJob has its label. A proof of another member counts if
-    /// both have the same settings and so the same Jobs. A replica that runs alone creates Jobs without a label, so a
-    /// proof counts only if it is later than the last Lease of such a replica.
-    pub fn jobs_labelled(&self) -> Option<JobsLabelled> {
-        let leases = || self.view.members().map(|(_, lease)| lease);
-        let is_alike = |lease: &&MemberLease| {
-            lease.installation == self.own_installation && lease.settings.as_ref() == Some(&self.config.settings)
-        };
-        let proofs = leases().filter(is_alike).filter_map(|lease| lease.jobs_labelled);
-        let latest = proofs.chain(self.jobs_labelled).max()?;
-        let is_alone = |lease: &&MemberLease| lease.settings.as_ref().is_some_and(MemberSettings::is_alone);
-        let ends = leases().filter(is_alone).filter_map(|lease| {
-            let duration = SignedDuration::from_secs(lease.duration_secs.into());
-            lease.renewed_at?.checked_add(duration).ok()
-        });
-        (ends.max() < Some(latest.at)).then_some(latest)
     }
 
     pub(super) fn join(&mut self, now: BootInstant) {
         let write = LeaseWrite {
             is_acquisition: true,
-            ..self.own_write(1)
+            ..self.own_write(1, now)
         };
         self.send(Purpose::Join, write, now);
     }
@@ -106,7 +73,7 @@ impl Election {
         let interval = self.config.timing.renew_interval;
         if let Some(active) = self.membership.active_mut() {
             let number = active.sent(now, interval);
-            self.send(Purpose::Renew { number }, self.own_write(number), now);
+            self.send(Purpose::Renew { number }, self.own_write(number, now), now);
         }
     }
 
@@ -119,7 +86,8 @@ impl Election {
         }
         let write = LeaseWrite::without_holder(key)
             .annotate(annotation::DRAINING, Some("true"))
-            .annotate(annotation::ACCEPTS, None::<&str>);
+            .annotate(annotation::ACCEPTS, None::<&str>)
+            .label(ACTS_LABEL, None);
         self.send(Purpose::Leave, write, now);
     }
 

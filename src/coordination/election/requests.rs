@@ -21,8 +21,6 @@ pub(super) enum Purpose {
     Take,
     /// Transfer a shard to its next leader, or to no holder.
     Transfer,
-    /// Reset the crash count of a shard.
-    ResetCrashes,
     /// Evict a member.
     Evict,
     /// Read a Lease whose last write failed or has no known outcome.
@@ -155,10 +153,7 @@ impl Election {
             (Purpose::ReadToEvict(version), LeaseKey::Member(victim)) if record.resource_version == version => {
                 self.evict(victim, now);
             }
-            (
-                Purpose::Take | Purpose::Transfer | Purpose::ResetCrashes | Purpose::Evict | Purpose::ReadToEvict(_),
-                _,
-            ) => {}
+            (Purpose::Take | Purpose::Transfer | Purpose::Evict | Purpose::ReadToEvict(_), _) => {}
         }
     }
 

@@ -1,7 +1,6 @@
 //! Tests of the election: scenarios by fault number, a simulation of fleets from seeds, and a model check.
 
 mod history;
-mod jobs_labelled;
 mod model;
 mod scenarios;
 mod simulation;

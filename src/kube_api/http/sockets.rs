@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use http::Uri;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::{
     client::legacy::connect::{Connected, Connection, HttpConnector},
@@ -20,18 +21,29 @@ use rustix::{
     net::{Shutdown, shutdown, sockopt::set_socket_linger},
 };
 use tokio::net::TcpStream;
-use tower::{BoxError, ServiceExt};
+use tower::{BoxError, ServiceExt, service_fn};
 
 use super::{Connector, api_connection::ApiConnection};
 
 /// The open sockets. Clones share the set.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Sockets(Arc<Mutex<Vec<Weak<OwnedFd>>>>);
+pub(super) struct Sockets(Arc<Mutex<SocketList>>);
+
+#[derive(Debug, Default)]
+struct SocketList {
+    open: Vec<Weak<OwnedFd>>,
+    n_resets: u64,
+}
 
 impl Sockets {
-    /// Resets all sockets: unsent data is discarded, and readers reach the end.
+    /// Resets all sockets: unsent data is discarded, and readers reach the end. Connections that are being opened fail.
     pub(super) fn reset(&self) {
-        let sockets: Vec<Arc<OwnedFd>> = self.list().drain(..).filter_map(|socket| socket.upgrade()).collect();
+        let open = {
+            let mut list = self.list();
+            list.n_resets += 1;
+            std::mem::take(&mut list.open)
+        };
+        let sockets: Vec<Arc<OwnedFd>> = open.into_iter().filter_map(|socket| socket.upgrade()).collect();
         for socket in sockets {
             // A socket that was closed meanwhile needs no reset.
             let _ = set_socket_linger(&*socket, Some(Duration::ZERO));
@@ -39,31 +51,38 @@ impl Sockets {
         }
     }
 
-    /// Tracks a socket for as long as its stream lives.
-    fn track(&self, stream: &TcpStream) -> io::Result<Arc<OwnedFd>> {
+    /// Tracks a socket for as long as its stream lives. Fails if the sockets were reset since there were `n_resets`.
+    fn track(&self, stream: &TcpStream, n_resets: u64) -> io::Result<Arc<OwnedFd>> {
         let socket = Arc::new(fcntl_dupfd_cloexec(stream, 0)?);
         let mut list = self.list();
-        list.retain(|socket| socket.strong_count() > 0);
-        list.push(Arc::downgrade(&socket));
+        if list.n_resets != n_resets {
+            return Err(io::ErrorKind::ConnectionReset.into());
+        }
+        list.open.retain(|socket| socket.strong_count() > 0);
+        list.open.push(Arc::downgrade(&socket));
         Ok(socket)
     }
 
     /// The list is consistent after every statement, so a panic elsewhere does not corrupt it.
-    fn list(&self) -> MutexGuard<'_, Vec<Weak<OwnedFd>>> {
+    fn list(&self) -> MutexGuard<'_, SocketList> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Returns a connector that tracks every socket.
 pub(super) fn tracking(tcp: HttpConnector, sockets: Sockets) -> Connector<TrackedStream> {
-    Connector::new(tcp.map_result(move |connected: Result<TokioIo<TcpStream>, _>| {
-        let stream = connected?;
-        let socket = sockets.track(stream.inner())?;
-        Ok::<_, BoxError>(TrackedStream {
-            stream,
-            identity: ApiConnection::new(),
-            _socket: socket,
-        })
+    Connector::new(service_fn(move |uri: Uri| {
+        let (connecting, sockets) = (tcp.clone().oneshot(uri), sockets.clone());
+        let n_resets = sockets.list().n_resets;
+        async move {
+            let stream = connecting.await?;
+            let socket = sockets.track(stream.inner(), n_resets)?;
+            Ok::<_, BoxError>(TrackedStream {
+                stream,
+                identity: ApiConnection::new(),
+                _socket: socket,
+            })
+        }
     }))
 }
 
@@ -119,12 +138,13 @@ impl Write for TrackedStream {
 
 #[cfg(test)]
 mod tests {
-    use http::Uri;
     use hyper_util::rt::TokioIo;
     use tokio::{
         io::{AsyncReadExt, AsyncWriteExt},
         net::TcpListener,
     };
+
+    use tower::Service as _;
 
     use super::*;
 
@@ -156,12 +176,24 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_connection_that_was_being_opened_during_a_reset_is_not_used() {
+        let sockets = Sockets::default();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let uri: Uri = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+        let mut connector = tracking(HttpConnector::new(), sockets.clone());
+        let connecting = connector.ready().await.unwrap().call(uri.clone());
+        sockets.reset();
+        assert!(connecting.await.is_err());
+        assert!(connector.oneshot(uri).await.is_ok(), "a later connection is used");
+    }
+
+    #[tokio::test]
     async fn dropping_a_stream_closes_its_socket() {
         let sockets = Sockets::default();
         let (stream, mut other) = pair(&sockets).await;
         drop(stream);
         assert_eq!(other.read(&mut [0]).await.unwrap(), 0);
         let (_stream, _other) = pair(&sockets).await;
-        assert_eq!(sockets.list().len(), 1);
+        assert_eq!(sockets.list().open.len(), 1);
     }
 }

@@ -17,9 +17,11 @@ pub(super) fn create(write: &LeaseWrite, names: &LeaseNames, owner: Option<&Owne
         .iter()
         .filter_map(|(name, text)| Some(((*name).to_owned(), Value::from(text.as_deref()?))))
         .collect();
+    let mut labels = labels(write, names);
+    labels.retain(|_, text| !text.is_null());
     let mut metadata = json!({
         "name": names.name(&write.key),
-        "labels": labels(names),
+        "labels": labels,
         "annotations": annotations,
     });
     if let (LeaseKey::Member(_), Some(owner)) = (&write.key, owner) {
@@ -42,7 +44,7 @@ pub(super) fn create(write: &LeaseWrite, names: &LeaseNames, owner: Option<&Owne
 pub(super) fn patch(write: &LeaseWrite, names: &LeaseNames, precondition: ResourceVersion, now: Timestamp) -> Vec<u8> {
     let mut metadata = json!({
         "resourceVersion": precondition.to_string(),
-        "labels": labels(names),
+        "labels": labels(write, names),
     });
     if !write.annotations.is_empty() {
         let annotations: Map<String, Value> = write
@@ -85,6 +87,10 @@ fn spec(write: &LeaseWrite, now: Timestamp) -> Map<String, Value> {
         .collect()
 }
 
-fn labels(names: &LeaseNames) -> Value {
-    json!({LEASE_LABEL: names.installation.to_string()})
+/// The labels to set, and to remove those with the value null.
+fn labels(write: &LeaseWrite, names: &LeaseNames) -> Map<String, Value> {
+    let own = (LEASE_LABEL.to_owned(), Value::from(names.installation.to_string()));
+    let others = write.labels.iter();
+    let others = others.map(|(name, text)| ((*name).to_owned(), Value::from(*text)));
+    std::iter::once(own).chain(others).collect()
 }

@@ -35,12 +35,9 @@ pub(super) struct LeaseObject {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Metadata {
     #[serde(default)]
-    pub(super) namespace: String,
-    #[serde(default)]
     name: String,
     resource_version: String,
-    pub(super) labels: Option<BTreeMap<String, String>>,
-    pub(super) annotations: Option<BTreeMap<String, String>>,
+    annotations: Option<BTreeMap<String, String>>,
 }
 
 #[derive(Clone, Default, Deserialize)]

@@ -62,13 +62,14 @@ fn only_a_member_lease_is_owned_by_its_pod() {
             ("cronwheel.dev/plan", None),
         ]
         .into(),
+        labels: [("cronwheel.dev/acts", Some("true")), ("cronwheel.dev/other", None)].into(),
         ..LeaseWrite::to(member())
     };
     let lease = json!({
         "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
         "metadata": {
             "name": "cronwheel-member-uid-1",
-            "labels": {LEASE_LABEL: "cronwheel"},
+            "labels": {LEASE_LABEL: "cronwheel", "cronwheel.dev/acts": "true"},
             "annotations": {"cronwheel.dev/accepts": "now"},
             "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "cronwheel-0", "uid": "uid-1"}],
         },
@@ -98,18 +99,19 @@ fn a_lease_patch_has_the_changes_and_a_resource_version() {
         term: Some(Term(4)),
         is_acquisition: true,
         annotations: [
-            ("cronwheel.dev/crashes", None),
+            ("cronwheel.dev/fired-through", None),
             ("cronwheel.dev/written-through", Some("a\"b".into())),
         ]
         .into(),
+        labels: [("cronwheel.dev/acts", None)].into(),
         ..LeaseWrite::to(SHARD)
     };
     assert_eq!(
         parsed(&body::patch(&write, &names(), version, now())),
         json!({
             "metadata": {
-                "resourceVersion": "12", "labels": label,
-                "annotations": {"cronwheel.dev/crashes": null, "cronwheel.dev/written-through": "a\"b"},
+                "resourceVersion": "12", "labels": {LEASE_LABEL: "cronwheel", "cronwheel.dev/acts": null},
+                "annotations": {"cronwheel.dev/fired-through": null, "cronwheel.dev/written-through": "a\"b"},
             },
             "spec": {"holderIdentity": "", "leaseTransitions": 4, "acquireTime": "2026-03-01T10:00:00.123456Z"},
         })
@@ -180,7 +182,7 @@ fn a_lease_is_decoded_with_our_annotations_only() {
         "kind": "Lease", "apiVersion": "coordination.k8s.io/v1",
         "metadata": {
             "name": "cronwheel-shard-8-7", "resourceVersion": "41", "uid": "x", "managedFields": [{"manager": "a"}],
-            "annotations": {"cronwheel.dev/crashes": "2", "example.org/note": "\u{e9}\n"},
+            "annotations": {"cronwheel.dev/renewal": "2", "example.org/note": "\u{e9}\n"},
         },
         "spec": {
             "holderIdentity": "a/b/0000000000000001", "leaseDurationSeconds": 10, "leaseTransitions": 3,
@@ -198,7 +200,7 @@ fn a_lease_is_decoded_with_our_annotations_only() {
             transitions: 3,
             renewed_at: None,
             acquired_at: Some("2026-03-01T10:00:00Z".parse().unwrap()),
-            annotations: [("cronwheel.dev/crashes".into(), "2".into())].into(),
+            annotations: [("cronwheel.dev/renewal".into(), "2".into())].into(),
         }
     );
     let bare = json!({"metadata": {"name": "cronwheel-shard-8-7", "resourceVersion": "41", "annotations": null}});

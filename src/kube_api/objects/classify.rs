@@ -10,7 +10,7 @@ mod refusal;
 #[cfg(test)]
 mod tests;
 
-use std::{borrow::Cow, collections::BTreeMap, time::Duration};
+use std::{borrow::Cow, time::Duration};
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -18,6 +18,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, de::DeserializeOwned};
 
 use self::refusal::DeniedBy;
+pub(crate) use self::refusal::is_not_permitted;
 pub(in crate::kube_api) use self::{error_text::bounded, refusal::Refusal};
 pub use self::{
     error_text::{MESSAGE_MAX_BYTES, cause_text, error_text},
@@ -26,10 +27,7 @@ pub use self::{
 use super::decode::{DecodeError, Decoder, ReceivedCronJob, ReceivedJob};
 use crate::{
     kube_api::http::ServerDate,
-    shard::{
-        CreateOutcome, CronJobRecord, DeleteOutcome, LookUpOutcome, ReadOutcome, ResourceVersion, ShardLabels,
-        StatusOutcome,
-    },
+    shard::{CreateOutcome, CronJobRecord, DeleteOutcome, LookUpOutcome, ReadOutcome, ResourceVersion, StatusOutcome},
 };
 
 /// A classified answer.
@@ -51,6 +49,9 @@ pub enum Answer<T> {
         retry_after: Option<Duration>,
         /// The message of the server or of the transport.
         message: String,
+        /// Whether no API server was reached, or the connection to it broke. A 504 of a proxy is no such sign, since one
+        /// slow admission webhook can cause it.
+        is_unreachable: bool,
     },
 }
 
@@ -106,12 +107,7 @@ pub fn create(answer: &RawAnswer) -> Answer<CreateOutcome> {
 fn created(body: &[u8]) -> Option<CreateOutcome> {
     let stored: StoredObject<'_> = serde_json::from_slice(body).ok()?;
     let created: Timestamp = stored.metadata.creation_timestamp.parse().ok()?;
-    let mut shard_labels = ShardLabels::default();
-    for (key, value) in stored.metadata.labels.iter().flatten() {
-        shard_labels.note(key, value);
-    }
     Some(CreateOutcome::Created {
-        shard_labels,
         uid: crate::shard::Uid::new(&stored.metadata.uid),
         resource_version: stored.metadata.resource_version.into(),
         created,
@@ -130,9 +126,9 @@ fn create_refused(status: StatusCode, refusal: Refusal) -> CreateOutcome {
         _ if refusal.is_not_permitted() => CreateOutcome::NotPermitted {
             message: refusal.message,
         },
-        StatusCode::INTERNAL_SERVER_ERROR if is_lost_in_storage(&refusal) => CreateOutcome::Unanswered {
-            message: refusal.message,
-        },
+        StatusCode::INTERNAL_SERVER_ERROR if is_lost_in_storage(&refusal) => {
+            CreateOutcome::unanswered(refusal.message, None)
+        }
         _ => CreateOutcome::Failed {
             // The fence refuses a create that is late by the API server's clock. The tenant does not cause that.
             status: (!refusal.is_fenced()).then_some(status.as_u16()),
@@ -222,15 +218,6 @@ fn stored(body: &[u8]) -> Option<StatusOutcome> {
     })
 }
 
-/// The answer to labelling a Job. It conflicts with no other write.
-pub fn label(answer: &RawAnswer) -> Answer<LabelOutcome> {
-    let labelled = |_: &[u8]| Some(LabelOutcome::Labelled);
-    sorted(answer, labelled, |status, refusal| match status {
-        StatusCode::NOT_FOUND | StatusCode::CONFLICT => LabelOutcome::Gone,
-        _ => LabelOutcome::failed(refusal.message, refusal.retry_after),
-    })
-}
-
 /// The answer to creating or patching an Event (B-14.1).
 pub fn event(answer: &RawAnswer) -> Answer<EventOutcome> {
     let stored = |_: &[u8]| Some(EventOutcome::Stored);
@@ -272,18 +259,21 @@ fn sorted<T: OrderOutcome>(
             retry_after: refusal.retry_after,
             message: refusal.message,
         },
-        (StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT, Some(refusal)) => {
-            Answer::Unavailable {
-                retry_after: refusal.retry_after,
-                message: refusal.message,
-            }
-        }
+        (
+            status @ (StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT),
+            Some(refusal),
+        ) => Answer::Unavailable {
+            retry_after: refusal.retry_after,
+            message: refusal.message,
+            is_unreachable: status != StatusCode::GATEWAY_TIMEOUT,
+        },
         (status, Some(refusal)) => Answer::Outcome(refused(status, refusal)),
         (status, None) => match done(&answer.body) {
             Some(outcome) => Answer::Outcome(outcome),
             None => Answer::Unavailable {
                 retry_after: None,
                 message: format!("the answer with status {} cannot be read", status.as_u16()),
+                is_unreachable: false,
             },
         },
     }
@@ -314,8 +304,6 @@ struct StoredMetadata<'a> {
     resource_version: Cow<'a, str>,
     #[serde(borrow)]
     creation_timestamp: Cow<'a, str>,
-    #[serde(default)]
-    labels: Option<BTreeMap<String, String>>,
 }
 
 /// Maximum `Retry-After` that is passed on: an absurd value must not lose a run or overflow an instant.

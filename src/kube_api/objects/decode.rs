@@ -1,15 +1,15 @@
 //! Kubernetes objects to records: parsed once, here, and trusted afterwards.
 //!
-//! A Job is decoded while its list or watch event is parsed, and a CronJob from its text, since other replicas lead most
-//! CronJobs that a replica receives. Both borrow from the text. An invalid field is an error of that one object. It fails
+//! A Job is decoded while its list or watch event is parsed, and a CronJob from its text. Both borrow from the text. Of a
+//! Job that no CronJob controls, little is decoded. An invalid field is an error of that one object. It fails
 //! neither the list nor the watch. Unknown fields, policies and conditions of newer servers are ignored.
 
 mod cron_job;
-mod field;
-mod job;
+pub(crate) mod field;
+pub(crate) mod job;
 mod metadata;
-mod parse;
-mod shard_label;
+mod namespace;
+pub(crate) mod parse;
 mod template;
 #[cfg(test)]
 mod tests;
@@ -18,12 +18,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer};
 
-pub use self::{cron_job::CronJobText, job::JobContent};
+pub use self::{cron_job::CronJobText, job::JobContent, namespace::NamespaceName};
 use self::{metadata::Head, parse::FieldError};
 use crate::{
     kube_api::other_controllers::OtherControllers,
     schedule::Zone,
-    shard::{CronJobIdentity, ResourceVersion, ShardCount, Uid},
+    shard::{CronJobIdentity, ResourceVersion, Uid},
 };
 
 /// An object that cannot be decoded.
@@ -59,18 +59,15 @@ impl DecodeError {
 pub struct Decoder {
     /// The zone of schedules without a zone (B-7.2).
     pub default_zone: Zone,
-    /// The number of shards, for the shard label of Jobs; `None` for a replica with `--alone`.
-    pub shard_count: Option<ShardCount>,
     /// Receives evidence of other controllers.
     pub other_controllers: OtherControllers,
 }
 
 impl Default for Decoder {
-    /// For a replica with `--alone`, in UTC.
+    /// In UTC.
     fn default() -> Decoder {
         Decoder {
             default_zone: Zone::utc(),
-            shard_count: None,
             other_controllers: OtherControllers::default(),
         }
     }

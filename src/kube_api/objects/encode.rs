@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{
     coordination::Stamp,
-    shard::{ActiveJob, CronJobEvent, CronJobStatus, JobCreate, JobDelete, StatusWrite, Uid},
+    shard::{ActiveJob, CronJobEvent, CronJobStatus, JobCreate, JobDelete, StatusWrite},
 };
 
 /// The annotation with a Job's slot in the CronJob's zone (B-11.3).
@@ -27,16 +27,19 @@ pub const RESERVED_PREFIX: &str = "cronwheel.dev/";
 /// The annotation with the shard, the term and the incarnation of the replica that created a Job.
 pub const CREATED_UNDER_ANNOTATION: &str = "cronwheel.dev/created-under";
 
+/// The annotation with the installation that created a Job: the namespace of its Leases, and its name.
+pub const CREATED_BY_ANNOTATION: &str = "cronwheel.dev/created-by";
+
 /// The annotation with the instant until which a Job may be created, by the API server's clock.
 pub const CREATE_BEFORE_ANNOTATION: &str = "cronwheel.dev/create-before";
 
-/// Encodes the Job of an order (B-11), with the stamp of its creator where replicas share CronJobs. Returns `None` if
-/// the template is not in memory.
-pub fn job_body(order: &JobCreate, stamp: Option<Stamp>) -> Option<Vec<u8>> {
+/// Encodes the Job of an order (B-11), with the stamp and the installation of its creator. `explain` has neither.
+/// Returns `None` if the template is not in memory.
+pub fn job_body(order: &JobCreate, stamp: Option<(Stamp, &str)>) -> Option<Vec<u8>> {
     let template = &order.template;
     let [name_at, created_at, scheduled_at] = template.splice_offsets.map(|offset| offset as usize);
     let (body, name, scheduled) = (template.body.as_str()?, &order.name, &order.scheduled_timestamp);
-    let stamp_bytes = stamp.map_or(0, |_| STAMP_MAX_BYTES);
+    let stamp_bytes = stamp.map_or(0, |(_, installation)| STAMP_MAX_BYTES + installation.len());
     let mut text =
         String::with_capacity(body.len() + name.len() + scheduled.len() + TIME_AND_QUOTES_BYTES + stamp_bytes);
     text.push_str(&body[..name_at]);
@@ -45,8 +48,9 @@ pub fn job_body(order: &JobCreate, stamp: Option<Stamp>) -> Option<Vec<u8>> {
     push_time(&mut text, order.slot);
     text.push_str(&body[created_at..scheduled_at]);
     push_string(&mut text, scheduled);
-    if let Some(stamp) = stamp {
+    if let Some((stamp, installation)) = stamp {
         push_stamp(&mut text, stamp);
+        push_member(&mut text, CREATED_BY_ANNOTATION, installation);
     }
     text.push_str(&body[scheduled_at..]);
     Some(text.into_bytes())
@@ -58,8 +62,8 @@ fn push_stamp(text: &mut String, stamp: Stamp) {
     push_time_member(text, CREATE_BEFORE_ANNOTATION, stamp.create_before);
 }
 
-/// Maximum size of both annotations.
-const STAMP_MAX_BYTES: usize = 160;
+/// Maximum size of the three annotations without the name of the installation.
+const STAMP_MAX_BYTES: usize = 192;
 
 /// Size of an encoded time, and of the quotation marks of the three values in the body of a Job.
 const TIME_AND_QUOTES_BYTES: usize = 26;
@@ -135,11 +139,6 @@ pub fn delete_body(delete: &JobDelete) -> Vec<u8> {
         "propagationPolicy": "Background",
         "preconditions": {"uid": delete.uid.to_string()},
     }))
-}
-
-/// Encodes a merge patch that labels the object with this uid.
-pub fn label_patch(uid: &Uid, key: &str, value: &str) -> Vec<u8> {
-    to_bytes(&json!({"metadata": {"uid": uid.to_string(), "labels": {key: value}}}))
 }
 
 /// The occurrences of an Event.

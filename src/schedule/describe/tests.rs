@@ -80,36 +80,77 @@ fn b_7_7_empty_fields_are_described_as_never() {
     check("* * , * ,", "never: no day matches");
 }
 
+const SURPRISES: &[(&str, &str)] = &[
+    (
+        "0 0 29/2 * *",
+        "29/2 is uneven: steps start again with every month, so the last one takes 29 or 30 days",
+    ),
+    (
+        "*/7 * * * *",
+        "*/7 is uneven: steps start again with every hour, so the last one takes 4 minutes",
+    ),
+    (
+        "0 */23 * * *",
+        "*/23 is uneven: steps start again with every day, so the last one takes 1 hour",
+    ),
+    (
+        "*/90 * * * *",
+        "*/90 matches minute 0 alone: steps start again with every hour; for every 90 minutes write @every 90m",
+    ),
+    (
+        "0/25 * * * *",
+        "0/25 is uneven: steps start again with every hour, so the last one takes 10 minutes",
+    ),
+    (
+        "5/25 * * * *",
+        "5/25 is uneven: steps start again with every hour, so the last one takes 10 minutes",
+    ),
+    (
+        "40/30 * * * *",
+        "40/30 matches minute 40 alone: steps start again with every hour",
+    ),
+    (
+        "0 0 */2 * *",
+        "*/2 is uneven: steps start again with every month, so the last one takes 1 or 2 days",
+    ),
+    (
+        "0 0 */14 * *",
+        "*/14 is uneven: steps start again with every month, so the last one takes 1 to 14 days",
+    ),
+    (
+        "0 0 */31 * *",
+        "*/31 matches day 1 alone: steps start again with every month",
+    ),
+    (
+        "0 0 1 */5 *",
+        "*/5 is uneven: steps start again with every year, so the last one takes 2 months",
+    ),
+    (
+        "0 0 * * */2",
+        "*/2 is uneven: steps start again with every week, so the last one takes 1 day",
+    ),
+    (
+        "0 0 13 * 5",
+        "either day field is enough: the schedule fires on days that match the day of month or the day of week",
+    ),
+    ("0 0 ? * 5", "? is Quartz's; here it means the same as *"),
+    (
+        "@every 5s",
+        "Jobs are named by the minute, so only the first instant of each minute starts one",
+    ),
+];
+
 #[test]
 fn b_7_7_surprising_schedules_are_explained() {
     let surprises = |text| surprises(text, &parse_standard(text).unwrap());
-    for (text, sentence) in [
-        (
-            "*/7 * * * *",
-            "*/7 is uneven: steps start again with every hour, so the last one takes 4 minutes",
-        ),
-        (
-            "0 */23 * * *",
-            "*/23 is uneven: steps start again with every day, so the last one takes 1 hour",
-        ),
-        (
-            "*/90 * * * *",
-            "*/90 matches minute 0 alone: steps start again with every hour; for every 90 minutes write @every 90m",
-        ),
-        (
-            "0 0 13 * 5",
-            "either day field is enough: the schedule fires on days that match the day of month or the day of week",
-        ),
-        ("0 0 ? * 5", "? is Quartz's; here it means the same as *"),
-        (
-            "@every 5s",
-            "Jobs are named by the minute, so only the first instant of each minute starts one",
-        ),
-    ] {
-        assert_eq!(surprises(text), [sentence], "{text}");
+    for (text, sentence) in SURPRISES {
+        assert_eq!(surprises(text), [*sentence], "{text}");
     }
     for text in [
         "*/15 */6 * * *",
+        "7/15 2/6 * * *",
+        "*/1 */1 */1 */1 */1",
+        "0 0 1 */3 *",
         "0 0 13 * *",
         "0 0 * * 5",
         "@every 1m",

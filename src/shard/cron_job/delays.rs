@@ -13,11 +13,6 @@ impl Delays {
         self.0.insert(action, until);
     }
 
-    /// The instant until which the action waits, even if that has passed; `until` if it does not wait.
-    pub(crate) fn get_or_set(&mut self, action: DelayedAction, until: Timestamp) -> Timestamp {
-        *self.0.entry(action).or_insert(until)
-    }
-
     /// The instant until which the action waits, if that is in the future.
     pub(crate) fn until(&mut self, action: DelayedAction, now: Timestamp) -> Option<Timestamp> {
         let until = *self.0.get(&action)?;
@@ -44,8 +39,6 @@ pub(crate) enum DelayedAction {
     Status,
     /// The next history delete, since one failed.
     History,
-    /// The look-up of the running Jobs that no watch delivers.
-    UnlabelledLookUp,
     /// The next evaluation after a change of a Job, if the CronJob has very many.
     JobEvaluation,
 }
@@ -63,9 +56,5 @@ mod tests {
         assert_eq!(delays.until(DelayedAction::History, at(4)), None);
         assert_eq!(delays.until(DelayedAction::Status, at(5)), None);
         assert_eq!(delays.until(DelayedAction::Status, at(4)), None, "the wait has ended");
-        assert_eq!(delays.get_or_set(DelayedAction::UnlabelledLookUp, at(7)), at(7));
-        assert_eq!(delays.get_or_set(DelayedAction::UnlabelledLookUp, at(9)), at(7));
-        delays.end(DelayedAction::UnlabelledLookUp);
-        assert_eq!(delays.get_or_set(DelayedAction::UnlabelledLookUp, at(9)), at(9));
     }
 }

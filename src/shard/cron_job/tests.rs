@@ -17,7 +17,12 @@ fn answer_of_a_former_write_does_not_change_the_current_status() {
         uid: Uid::new("a"),
         resource_version: "1".into(),
     };
-    let mut cron_job = CronJobState::new(test_record("hello"), 0, &TemplateMemory::new(u64::MAX));
+    let mut cron_job = CronJobState::new(
+        test_record("hello"),
+        0,
+        &TemplateMemory::new(u64::MAX),
+        Management::Managed,
+    );
     let stored = cron_job.record.status.clone();
     cron_job.add_active(entry.clone());
     let sent = cron_job.current_status().clone();

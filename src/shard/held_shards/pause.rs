@@ -7,12 +7,13 @@
 use std::time::Duration;
 
 use super::HeldShards;
-use crate::shard::{BootInstant, Clocks, input::Input, outcome::CreateOutcome};
+use crate::shard::{BootInstant, Clocks, OrderAnswer, ShardId, outcome::CreateOutcome};
 
 /// How long the shards wait for the watch of CronJobs although the replica may act. Half the shortest period of a
-/// schedule, so that no slot is superseded meanwhile. A watch that cannot reach the API server is retried every two
+/// schedule, so that no slot is superseded meanwhile. A refusal that lasts longer is not that of an API server that has
+/// just started, and its scope is not awaited again. A watch that cannot reach the API server is retried every two
 /// seconds.
-const WATCH_WAIT_MAX: Duration = Duration::from_secs(30);
+pub const WATCH_WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// The pause of all shards.
 #[derive(Debug, Default)]
@@ -28,8 +29,9 @@ impl HeldShards {
     pub fn pause(&mut self) {
         self.pause.ends_at = None;
         if !std::mem::replace(&mut self.pause.is_on, true) {
-            for held in self.held.values_mut() {
+            for (shard, held) in &mut self.held {
                 held.state.pause();
+                self.changed.insert(*shard);
             }
         }
     }
@@ -43,10 +45,13 @@ impl HeldShards {
         if self.progress.are_cron_jobs_interrupted() && clocks.boot < ends_at {
             return;
         }
+        if ends_at <= clocks.boot {
+            self.progress.believe_refusals();
+        }
         self.pause = ShardPause::default();
         for (shard, held) in &mut self.held {
-            held.is_wakeup_old = true;
             held.state.resume(clocks.wall);
+            self.changed.insert(*shard);
             self.with_effects.insert(*shard);
         }
     }
@@ -56,16 +61,22 @@ impl HeldShards {
         self.pause.is_on
     }
 
-    /// Whether neither this create nor the watch of CronJobs reached the API server.
-    pub(super) fn is_outage(&self, input: &Input) -> bool {
-        let is_unanswered = matches!(
-            input,
-            Input::JobCreateAnswered {
-                answer: CreateOutcome::Unanswered { .. },
-                ..
-            }
-        );
-        is_unanswered && self.progress.are_cron_jobs_interrupted()
+    /// Whether neither this create nor the watch of the CronJobs in its scope reached the API server. A create that is only
+    /// late proves nothing: an admission webhook may delay it, while CronJobs are listed again for another reason.
+    pub(super) fn is_outage(&self, shard: ShardId, answer: &OrderAnswer) -> bool {
+        let OrderAnswer::Create {
+            cron_job,
+            answer: CreateOutcome::Unanswered {
+                is_unreachable: true, ..
+            },
+            ..
+        } = answer
+        else {
+            return false;
+        };
+        let held = self.held.get(&shard);
+        let namespace = held.and_then(|held| held.state.namespace_of(cron_job));
+        namespace.is_some_and(|namespace| self.progress.are_cron_jobs_interrupted_in(namespace))
     }
 
     /// Pauses until the watch of CronJobs is open again. Requests that are not sent yet are withdrawn, and their

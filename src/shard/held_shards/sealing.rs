@@ -1,19 +1,35 @@
 //! Seals the shards of a replica after the election's commands, one shard at a time while the API server is quick.
 //!
-//! The states closing, sealed and reported of [`lifecycle`](super::lifecycle) are here.
+//! A shard that is sealed passes through these states:
+//!
+//! - Closing: the shard still acts. It is sealed once it is idle, and at the time limit of the order in any case. A shard is
+//!   idle when its requests are answered and its statuses are stored. A shard that is handed over also waits until no Job
+//!   of it is due soon, and until another shard may be sealed.
+//! - Sealed: no replica acts for the shard until the next leader does.
+//! - Reported: the seal was reported to the election, once the shard was idle or two seconds after the seal.
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::{HeldShards, held::Held};
-use crate::shard::{BootInstant, Clocks, SealOrder, ShardPhase, ShardReport};
+use crate::shard::{BootInstant, Clocks, SealOrder, ShardPhase, ShardReport, ShardSet};
 
 /// How long a sealed shard waits for outstanding answers and status writes.
 pub const SEAL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A shard that is due within this time starts its Jobs before it is sealed, so that they are not late by the handover.
 const SEAL_CLEARANCE: SignedDuration = SignedDuration::from_millis(200);
+
+/// The shards that are sealed, and when the next one may be.
+#[derive(Debug, Default)]
+pub(super) struct SealQueue {
+    /// The shards with an order to seal them.
+    pub(super) shards: ShardSet,
+    /// The next seal is timed from here: from the last seal of a shard that another member will lead, or from the last
+    /// `next_seal_at` at which no shard was ready.
+    timed_from: Option<BootInstant>,
+}
 
 /// The end of a leadership.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +68,8 @@ impl HeldShards {
     /// Begins to seal a shard, or shortens the time limit of a shard that is not sealed yet. Its statuses are written
     /// at once from here on.
     pub(super) fn begin_to_seal(&mut self, order: SealOrder, clocks: Clocks) {
+        self.takeovers.shards.remove(order.shard_term.shard);
+        self.sealing.shards.insert(order.shard_term.shard);
         self.update(order.shard_term.shard, |held| {
             let begun = held.sealing.filter(|begun| begun.order.shard_term == order.shard_term);
             let close_by = begun.map_or(order.close_by, |begun| begun.order.close_by.min(order.close_by));
@@ -71,29 +89,43 @@ impl HeldShards {
     /// server is slow, further shards are sealed sooner, so that they do not reach their time limit together.
     pub(super) fn advance_sealing(&mut self, clocks: Clocks) {
         let is_due = self.next_seal_at().is_some_and(|at| at <= clocks.boot);
-        let has_room = is_due || !self.held.values().any(Held::is_without_leader);
+        let has_room = is_due || !self.sealed().any(Held::is_without_leader);
         let mut is_sealed = false;
-        for (shard, held) in self.held.iter_mut().filter(|(_, held)| held.sealing.is_some()) {
+        for shard in self.sealing.shards.iter() {
+            let Some(held) = self.held.get_mut(&shard) else {
+                continue;
+            };
             let was_without_leader = held.is_without_leader();
             held.seal_when_idle(has_room && !is_sealed, clocks);
             is_sealed |= !was_without_leader && held.is_without_leader();
-            held.is_wakeup_old = true;
-            self.with_effects.insert(*shard);
-            self.lifecycle.reports.extend(held.report_when_idle(clocks));
+            self.changed.insert(shard);
+            self.with_effects.insert(shard);
+            self.takeovers.reports.extend(held.report_when_idle(clocks));
         }
         if is_due || is_sealed {
-            self.lifecycle.seal_timed_from = Some(clocks.boot);
+            self.sealing.timed_from = Some(clocks.boot);
         }
+    }
+
+    /// The shards with an order to seal them.
+    fn sealed(&self) -> impl Iterator<Item = &Held> {
+        self.sealing.shards.iter().filter_map(|shard| self.held.get(&shard))
+    }
+
+    /// The instant of the next step of a shard that is sealed.
+    pub(super) fn next_sealing_step(&self) -> Option<BootInstant> {
+        let until = self.sealed().filter_map(|held| held.sealing?.until());
+        until.chain(self.next_seal_at()).min()
     }
 
     /// The instant from which another shard is sealed although one is still without a leader. The time left is divided
     /// equally among the waiting shards.
-    pub(super) fn next_seal_at(&self) -> Option<BootInstant> {
-        let seal_timed_from = self.lifecycle.seal_timed_from?;
+    fn next_seal_at(&self) -> Option<BootInstant> {
+        let timed_from = self.sealing.timed_from?;
         let limit = |held: &Held| Some(held.closing()?.close_by);
-        let limits = || self.held.values().filter_map(limit);
-        let left = limits().min()?.since(seal_timed_from);
-        Some(seal_timed_from + left / u32::try_from(limits().count()).unwrap_or(u32::MAX))
+        let limits = || self.sealed().filter_map(limit);
+        let left = limits().min()?.since(timed_from);
+        Some(timed_from + left / u32::try_from(limits().count()).unwrap_or(u32::MAX))
     }
 }
 
@@ -139,7 +171,8 @@ impl Held {
             shard_term: order.shard_term,
             at,
             fired_through,
-            written_through: self.written_through(),
+            // A shard whose takeover was not complete has an unproved view, so its next leader proves its own.
+            written_through: was_led.then(|| self.written_through()),
         })
     }
 

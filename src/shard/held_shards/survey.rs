@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::HeldShards;
 use crate::shard::{
-    BootInstant, Clocks, ShardId, ShardSet, TroubleKind,
+    BootInstant, Clocks, ManagedNamespaces, ShardId, ShardSet, TroubleKind,
     index::OwnerIndex,
     trouble::selection::{Trouble, TroubleReport},
 };
@@ -38,6 +38,16 @@ pub(super) struct Survey {
     report: Arc<TroubleReport>,
     /// The shards to which the report is restricted.
     shards: Option<ShardSet>,
+}
+
+impl Survey {
+    /// Leaves the CronJobs of all other namespaces out of the report, and out of the next one.
+    pub(super) fn keep_namespaces(&mut self, namespaces: &ManagedNamespaces) {
+        Arc::make_mut(&mut self.report).keep_namespaces(namespaces);
+        if let Some(pass) = &mut self.pass {
+            pass.report.keep_namespaces(namespaces);
+        }
+    }
 }
 
 struct Pass {
@@ -70,11 +80,12 @@ impl HeldShards {
         if self.survey.next_at.is_some_and(|next_at| clocks.boot < next_at) {
             return;
         }
+        let acting = self.acting();
         let mut pass = self.survey.pass.take().unwrap_or_else(|| Pass {
             begun: clocks.boot,
             next: (ShardId(0), OwnerIndex::MIN),
             report: TroubleReport::default(),
-            n_named_max: self.named_max(&self.acting()),
+            n_named_max: self.named_max(&acting),
         });
         if let Some(next) = self.examine(&mut pass, clocks) {
             pass.next = next;
@@ -107,16 +118,17 @@ impl HeldShards {
     }
 
     /// The shards for which this replica acts.
-    fn acting(&self) -> ShardSet {
-        let held = self.held.iter().filter(|_| !self.is_paused());
-        let acting = held.filter(|(_, held)| held.state.phase().acts());
-        acting.map(|(shard, _)| *shard).collect()
+    fn acting(&mut self) -> ShardSet {
+        if self.is_paused() {
+            return ShardSet::EMPTY;
+        }
+        self.take_changes();
+        self.totals.acting
     }
 
     /// The maximum number of troubles that this replica names while it acts for these shards.
     fn named_max(&self, acting: &ShardSet) -> usize {
-        self.count
-            .map_or(NAMED_MAX, |count| NAMED_MAX * acting.len() / usize::from(count.get()))
+        NAMED_MAX * acting.len() / usize::from(self.count.get())
     }
 
     /// Examines the places from the next one of a pass. Returns where the next step begins; `None` after the last place.
@@ -138,7 +150,11 @@ impl HeldShards {
                     return Some((shard, place));
                 }
                 let found = state.examine(place, clocks.wall);
-                n_examined += found.n_examined;
+                if found.has_panicked {
+                    self.with_effects.insert(shard);
+                    self.changed.insert(shard);
+                }
+                n_examined += found.n_objects;
                 for kind in TroubleKind::ALL {
                     if let Some(since) = found.since[kind as usize] {
                         let cron_job = state.identity(place);

@@ -1,16 +1,15 @@
-//! Tests that many shards behave like one, whichever replica holds them, and that a shard is led with a complete view.
+//! Tests that many shards behave like one, and that a shard that is not led acts on nothing and forgets nothing.
 
 mod changed_controllers;
+mod namespaces;
 
 use jiff::SignedDuration;
 use std::collections::BTreeMap;
 
 use super::*;
 use crate::shard::{
-    BootInstant, Clocks, CreateOutcome, CronJobStatus, Finish, InstantOutcome, JobRecord, LookUpOutcome,
-    ResourceVersion, ShardLabels, StatusOutcome, WatchedResource,
-    input::WatchUpdate,
-    naming,
+    BootInstant, Clocks, CreateOutcome, CronJobStatus, Finish, InstantOutcome, JobCreator, JobRecord, LookUpOutcome,
+    ResourceVersion, ResourceVersions, ShardCommand, StatusOutcome, WatchedResource, naming,
     record::{ConcurrencyPolicy, CronJobRecord},
     state::test_record,
 };
@@ -23,20 +22,13 @@ fn at(time: &str) -> Timestamp {
     format!("2026-05-05T{time}Z").parse().unwrap()
 }
 
-/// The versions of a list whose CronJobs are at this version.
-fn through(cron_jobs: ResourceVersion) -> ResourceVersions {
-    ResourceVersions {
-        cron_jobs,
-        ..ResourceVersions::default()
-    }
-}
-
 fn count() -> ShardCount {
     ShardCount::new(16).unwrap()
 }
 
 fn sixteen() -> HeldShards {
-    HeldShards::new(Some(count()), vec![Scope::Cluster], SignedDuration::from_secs(2))
+    let clock_skew_max = SignedDuration::from_secs(2);
+    HeldShards::new(count(), vec![Scope::Cluster], clock_skew_max, at("09:59:30"))
 }
 
 fn shard_of(record: &CronJobRecord) -> ShardId {
@@ -66,8 +58,7 @@ fn job(owner: &CronJobRecord, slot: Timestamp) -> JobRecord {
         finish: None,
         started: Some(slot),
         completed: None,
-        is_created_by_cronwheel: false,
-        shard_labels: ShardLabels::of(count(), shard_of(owner)),
+        creator: JobCreator::Unknown,
     }
 }
 
@@ -96,35 +87,8 @@ fn creates(shards: &mut HeldShards) -> Vec<(ShardTerm, String)> {
     creates
 }
 
-fn only(shard: ShardId) -> ShardSet {
-    [shard].into_iter().collect()
-}
-
-/// Holds a shard, whose list begins, and leads it.
-fn lead(shards: &mut HeldShards, shard: ShardId, now: Timestamp) {
-    shards.stand_by(shard, now);
-    shards.lead(shard_term(shard), now);
-}
-
 #[test]
-fn written_through_includes_versions_read_without_any_write() {
-    let [record, _] = two();
-    let (shard, now) = (shard_of(&record), at("10:00:05"));
-    let mut shards = sixteen();
-    shards.stand_by(shard, now);
-    // The version of the CronJob that the previous leader stored.
-    let stored = CronJobRecord {
-        resource_version: ResourceVersion(500),
-        ..record
-    };
-    shards.add_listed(Input::CronJobApplied(Box::new(stored)), now);
-    shards.end_lists(&only(shard), &through(ResourceVersion(510)), now);
-    shards.lead(shard_term(shard), now);
-    assert_eq!(shards.held[&shard].written_through(), through(ResourceVersion(500)));
-}
-
-#[test]
-fn written_through_includes_required_versions_and_known_jobs() {
+fn written_through_includes_versions_that_were_read_or_required() {
     let [record, _] = two();
     let (shard, now) = (shard_of(&record), at("10:00:05"));
     let written = |cron_jobs, jobs| ResourceVersions {
@@ -132,62 +96,46 @@ fn written_through_includes_required_versions_and_known_jobs() {
         jobs: ResourceVersion(jobs),
     };
     let mut shards = sixteen();
-    shards.stand_by(shard, now);
-    shards.end_lists(&only(shard), &ResourceVersions::default(), now);
+    // The version of the CronJob that the previous leader stored.
+    let stored = CronJobRecord {
+        resource_version: ResourceVersion(500),
+        ..record.clone()
+    };
+    list(&mut shards, &[stored], now);
     shards.lead(shard_term(shard), now);
+    assert_eq!(shards.held[&shard].written_through(), written(500, 0));
     // The version of a Job that may be deleted and is in no stored status.
     shards.update(shard, |held| held.written = held.written.max(&written(0, 185)));
-    assert_eq!(shards.held[&shard].written_through(), written(0, 185));
+    assert_eq!(shards.held[&shard].written_through(), written(500, 185));
     let known = JobRecord {
         resource_version: ResourceVersion(190),
         ..job(&record, at("10:00:00"))
     };
     shards.handle(Input::JobApplied(Box::new(known)), now);
-    assert_eq!(shards.held[&shard].written_through(), written(0, 190));
-}
-
-/// A list may come from an API server that is behind the watched one, and takes time.
-#[test]
-fn an_older_list_does_not_undo_a_watch_event_of_a_job() {
-    let [first, _] = two();
-    let (shard, now) = (shard_of(&first), at("10:00:05"));
-    let mut shards = sixteen();
-    shards.stand_by(shard, now);
-    let running = JobRecord {
-        resource_version: ResourceVersion(90),
-        ..job(&first, at("10:00:00"))
-    };
-    let ended = JobRecord {
-        resource_version: ResourceVersion(150),
-        finish: Some(Finish::Complete),
-        completed: Some(at("10:00:04")),
-        ..running.clone()
-    };
-    shards.handle(Input::JobApplied(Box::new(ended)), now);
-    shards.add_listed(Input::CronJobApplied(Box::new(first.clone())), now);
-    let listed = Input::JobApplied(Box::new(running));
-    shards.add_listed(listed, now);
-    shards.end_lists(&only(shard), &through(ResourceVersion(100)), now);
-    shards.lead(shard_term(shard), now);
-    let mut effects = std::iter::from_fn(|| shards.poll_effect()).map(|ordered| ordered.effect);
-    let is_running = |effect| matches!(effect, Effect::WriteStatus(write) if !write.status.active.is_empty());
-    assert!(!effects.any(is_running));
-    assert_eq!(shards.held[&shard].written_through().jobs, ResourceVersion(150));
+    assert_eq!(shards.held[&shard].written_through(), written(500, 190));
 }
 
 #[test]
-fn inputs_are_routed_to_held_shards_and_effects_carry_the_term() {
+fn every_shard_knows_its_cron_jobs_and_the_led_ones_act() {
     let [first, other] = two();
     let mut shards = sixteen();
     let now = at("10:00:05");
-    lead(&mut shards, shard_of(&first), now);
-    shards.end_lists(&only(shard_of(&first)), &ResourceVersions::default(), now);
+    shards.lead(shard_term(shard_of(&first)), now);
     shards.handle(applied(&first), now);
-    shards.handle(applied(&other), now);
-    assert_eq!(shards.sizes().cron_jobs, 1, "the other shard is not held");
+    assert_eq!(creates(&mut shards), [], "not before the lists are complete");
+    assert_eq!(shards.next_wakeup(), None);
+    list(&mut shards, &[first.clone(), other.clone()], now);
+    assert_eq!(shards.sizes().cron_jobs, 2);
     assert_eq!(
         creates(&mut shards),
         [(shard_term(shard_of(&first)), "first-29632920".to_owned())]
+    );
+    assert_eq!(shards.next_wakeup(), Some(at("10:01:00")));
+    shards.lead(shard_term(shard_of(&other)), now);
+    assert_eq!(
+        creates(&mut shards).len(),
+        1,
+        "the other shard acts without another list"
     );
 }
 
@@ -196,149 +144,92 @@ fn shard_counts_as_led_from_the_complete_list_to_the_seal() {
     let [first, _] = two();
     let (shard, now) = (shard_of(&first), at("10:00:05"));
     let mut shards = sixteen();
-    let led = |shards: &HeldShards| {
+    let led = |shards: &mut HeldShards| {
         let led = shards.led();
         (led.cron_jobs, led.shards, led.ratio())
     };
-    shards.stand_by(shard, now);
-    shards.add_listed(Input::CronJobApplied(Box::new(first)), now);
-    assert_eq!(led(&shards), (0, 0, 0.0));
     shards.lead(shard_term(shard), now);
-    assert_eq!(led(&shards), (0, 0, 0.0), "the list of the shard is not complete");
-    shards.end_lists(&only(shard), &ResourceVersions::default(), now);
-    assert_eq!(led(&shards), (1, 1, 1.0 / 16.0));
+    assert_eq!(led(&mut shards), (0, 0, 0.0), "the lists are not complete");
+    list(&mut shards, &[first], now);
+    assert_eq!(led(&mut shards), (1, 1, 1.0 / 16.0));
     shards.pause();
-    assert_eq!(led(&shards), (0, 0, 0.0), "the replica may not act");
+    assert_eq!(led(&mut shards), (0, 0, 0.0), "the replica may not act");
     shards.resume_if_ready(Clocks {
         wall: now,
         boot: BootInstant::after_boot(std::time::Duration::ZERO),
     });
-    assert_eq!(led(&shards), (1, 1, 1.0 / 16.0));
+    assert_eq!(led(&mut shards), (1, 1, 1.0 / 16.0));
     shards.update(shard, |held| held.state.seal(now));
-    assert_eq!(led(&shards), (0, 0, 0.0));
+    assert_eq!(led(&mut shards), (0, 0, 0.0));
 }
 
 #[test]
-fn no_jobs_are_created_on_standby_or_before_the_list_is_complete() {
-    let [first, _] = two();
-    let (shard, now) = (shard_of(&first), at("10:00:05"));
-    let mut shards = sixteen();
-    shards.stand_by(shard, now);
-    shards.add_listed(Input::CronJobApplied(Box::new(first.clone())), now);
-    assert!(!shards.is_shard_synced(shard));
-    shards.lead(shard_term(shard), now);
-    assert_eq!(creates(&mut shards), []);
-    assert_eq!(shards.next_wakeup(), None);
-    shards.end_lists(&only(shard), &ResourceVersions::default(), now);
-    assert!(shards.is_shard_synced(shard));
-    assert!(!shards.is_synced(), "the watches have not delivered anything");
-    assert_eq!(creates(&mut shards).len(), 1);
-    assert_eq!(shards.next_wakeup(), Some(at("10:01:00")));
-}
-
-#[test]
-fn a_list_does_not_restore_objects_that_the_watch_saw_deleted() {
-    let [first, _] = two();
-    let (shard, now) = (shard_of(&first), at("10:00:05"));
-    let mut shards = sixteen();
-    shards.stand_by(shard, now);
-    let running = job(&first, at("10:00:00"));
-    shards.handle(Input::CronJobDeleted(first.identity.uid.clone()), now);
-    shards.handle(Input::JobUnselected(running.uid.clone()), now);
-    shards.add_listed(Input::CronJobApplied(Box::new(first.clone())), now);
-    let listed = Input::JobApplied(Box::new(running));
-    shards.add_listed(listed, now);
-    shards.end_lists(&only(shard), &ResourceVersions::default(), now);
-    assert_eq!((shards.sizes().cron_jobs, shards.sizes().jobs), (0, 0));
-}
-
-#[test]
-fn unselected_running_job_is_looked_up_before_the_next_start() {
-    let forbid = CronJobRecord {
-        concurrency_policy: ConcurrencyPolicy::Forbid,
-        status: CronJobStatus {
-            last_schedule_time: Some(at("10:00:00")),
-            ..CronJobStatus::default()
-        },
-        ..test_record("first")
+fn a_forbidden_scope_does_not_block_leading_and_joins_once_permitted() {
+    let [record, _] = two();
+    let (shard, now) = (shard_of(&record), at("10:00:05"));
+    let other = Scope::Namespace("other".into());
+    let own = Scope::Namespace((*record.identity.namespace).into());
+    let scopes = vec![other.clone(), own.clone()];
+    let mut shards = HeldShards::new(count(), scopes, SignedDuration::from_secs(2), now);
+    let watch = |shards: &mut HeldShards, scope: &Scope, stages: &[WatchStage]| {
+        for stage in stages {
+            for resource in [WatchedResource::CronJobs, WatchedResource::Jobs] {
+                shards.handle(Input::watch_updated(resource, scope.clone(), *stage), now);
+            }
+        }
     };
-    let (shard, now) = (shard_of(&forbid), at("10:00:05"));
-    let mut shards = sixteen();
-    lead(&mut shards, shard, now);
-    let running = job(&forbid, at("10:00:00"));
-    shards.add_listed(Input::CronJobApplied(Box::new(forbid.clone())), now);
-    let listed = Input::JobApplied(Box::new(running.clone()));
-    shards.add_listed(listed, now);
-    shards.end_lists(&only(shard), &ResourceVersions::default(), now);
-    assert_eq!(creates(&mut shards), []);
-    // The label was removed, or the Job was deleted.
-    shards.handle(Input::JobUnselected(running.uid.clone()), at("10:00:59"));
-    let look_up = std::iter::from_fn(|| shards.poll_effect()).find_map(|ordered| match ordered.effect {
-        Effect::LookUpJob(look_up) => Some(look_up),
-        Effect::CreateJob(_)
-        | Effect::DeleteJob(_)
-        | Effect::Withdraw(_)
-        | Effect::WriteStatus(_)
-        | Effect::EmitEvent(_) => None,
-    });
-    let look_up = look_up.expect("a look-up");
-    assert_eq!(look_up.listed_uid, Some(running.uid.clone()));
-    shards.handle_timeout(at("10:01:00"));
-    assert_eq!(creates(&mut shards), [], "the answer is awaited");
-    let answer = LookUpOutcome::Found(Box::new(running));
-    shards.handle(Input::JobLookedUp { look_up, answer }, at("10:01:00"));
-    assert_eq!(creates(&mut shards), [], "the Job still runs");
+    watch(&mut shards, &own, &[WatchStage::NotPermitted]);
+    assert!(!shards.are_permitted_watches_synced(), "no permitted watch has listed");
+    watch(&mut shards, &other, &[WatchStage::ListBegun, WatchStage::ListDone]);
+    assert!(shards.are_permitted_watches_synced());
+    shards.lead(shard_term(shard), now);
+    watch(&mut shards, &own, &[WatchStage::ListBegun]);
+    shards.handle(Input::CronJobApplied(Box::new(record)), now);
+    assert_eq!(creates(&mut shards), [], "the Jobs are not listed");
+    watch(&mut shards, &own, &[WatchStage::ListDone]);
+    assert_eq!(creates(&mut shards), [(shard_term(shard), "first-29632920".to_owned())]);
+}
+
+/// The number of due instants, of open ones, and of those that were handed over.
+fn counts(shards: &mut HeldShards) -> (u64, u64, u64) {
+    let counts = shards.outcome_counts();
+    let handed_over = counts.outcome(InstantOutcome::HandedOver);
+    (counts.due_instants, counts.open_instants, handed_over)
 }
 
 #[test]
-fn a_watch_list_begun_before_the_lead_does_not_complete_the_shard() {
-    let [first, _] = two();
-    let (shard, now) = (shard_of(&first), at("10:00:05"));
-    let mut shards = sixteen();
-    shards.handle(Input::list_begun(WatchedResource::CronJobs, Scope::Cluster), now);
-    shards.handle(Input::list_begun(WatchedResource::Jobs, Scope::Cluster), now);
-    // The watch's list has already passed this CronJob and will not deliver it.
-    lead(&mut shards, shard, now);
-    shards.handle(Input::list_done(WatchedResource::CronJobs, Scope::Cluster), now);
-    shards.handle(Input::list_done(WatchedResource::Jobs, Scope::Cluster), now);
-    assert!(!shards.is_shard_synced(shard));
-    shards.add_listed(Input::CronJobApplied(Box::new(first)), now);
-    shards.end_lists(&only(shard), &ResourceVersions::default(), now);
-    assert_eq!(creates(&mut shards).len(), 1);
-}
-
-#[test]
-fn a_watch_list_replaces_the_running_list_of_the_shard() {
-    let [first, _] = two();
-    let (shard, now) = (shard_of(&first), at("10:00:05"));
-    let mut shards = sixteen();
-    lead(&mut shards, shard, now);
-    shards.handle(Input::list_begun(WatchedResource::CronJobs, Scope::Cluster), now);
-    // The CronJob is deleted between the two lists, without an event.
-    shards.add_listed(Input::CronJobApplied(Box::new(first)), now);
-    shards.end_lists(&only(shard), &ResourceVersions::default(), now);
-    assert!(!shards.is_shard_synced(shard), "the watch's list is not complete");
-    shards.handle(Input::list_done(WatchedResource::CronJobs, Scope::Cluster), now);
-    assert!(shards.is_shard_synced(shard));
-    assert_eq!(shards.sizes().cron_jobs, 0);
-}
-
-#[test]
-fn dropped_shard_creates_nothing_and_stays_in_the_counts() {
+fn released_shard_creates_nothing_and_keeps_what_it_knows() {
     let records = two();
     let mut shards = sixteen();
-    let now = at("10:00:05");
+    let (released, now) = (shard_of(&records[0]), at("10:00:05"));
+    let clocks = |wall| Clocks {
+        wall,
+        boot: BootInstant::after_boot(std::time::Duration::ZERO),
+    };
     for record in &records {
-        lead(&mut shards, shard_of(record), now);
+        shards.lead(shard_term(shard_of(record)), now);
     }
     list(&mut shards, &records, now);
-    shards.drop_shard(shard_of(&records[0]));
+    shards.command(ShardCommand::Release(released), clocks(now));
     let ordered = creates(&mut shards);
     assert_eq!(ordered.len(), 1);
     assert_eq!(ordered[0].0.shard, shard_of(&records[1]));
-    let outcome_counts = shards.outcome_counts();
-    assert_eq!((outcome_counts.due_instants, outcome_counts.open_instants), (2, 1));
-    assert_eq!(outcome_counts.outcome(InstantOutcome::HandedOver), 1);
+    assert_eq!(counts(&mut shards), (2, 1, 1));
+    let later = at("10:01:05");
+    shards.handle_timeout(later);
+    assert_eq!(creates(&mut shards), []);
+    // The Job that the next leader created.
+    let running = job(&records[0], at("10:01:00"));
+    shards.handle(Input::JobApplied(Box::new(running)), later);
+    let term = ShardTerm {
+        shard: released,
+        term: Term(9),
+    };
+    shards.lead(term, later);
+    assert_eq!(creates(&mut shards), [], "the slot has its Job");
+    shards.handle_timeout(at("10:02:00"));
+    let again = creates(&mut shards).into_iter().map(|(term, _)| term);
+    assert!(again.collect::<Vec<_>>().contains(&term));
 }
 
 /// Simulates the answers and events for orders: every create succeeds, every Job is observed and ends at random.
@@ -351,7 +242,7 @@ impl Follower {
     /// Performs all effects and returns them as sorted text.
     fn perform(&mut self, now: Timestamp) -> Vec<String> {
         let mut lines = Vec::new();
-        while let Some(TermedEffect { effect, .. }) = self.shards.poll_effect() {
+        while let Some(TermedEffect { shard_term, effect }) = self.shards.poll_effect() {
             lines.push(match effect {
                 Effect::CreateJob(order) => {
                     let record = CronJobRecord {
@@ -360,21 +251,21 @@ impl Follower {
                     };
                     let job = job(&record, order.slot);
                     let answer = CreateOutcome::Created {
-                        shard_labels: job.shard_labels.clone(),
                         uid: job.uid.clone(),
                         resource_version: "20".into(),
                         created: now,
                     };
                     let (cron_job, slot) = (order.cron_job.uid.clone(), order.slot);
-                    self.shards
-                        .handle(Input::JobCreateAnswered { cron_job, slot, answer }, now);
+                    let answer = OrderAnswer::Create { cron_job, slot, answer };
+                    self.shards.handle_answer(TermedAnswer { shard_term, answer }, now);
                     self.shards.handle(Input::JobApplied(Box::new(job.clone())), now);
                     self.jobs.insert(job.uid.clone(), job);
                     format!("create {}", order.name)
                 }
                 Effect::DeleteJob(delete) => {
                     self.jobs.remove(&delete.uid);
-                    self.shards.handle(Input::JobUnselected(delete.uid.clone()), now);
+                    let (job, cron_job) = (delete.uid.clone(), delete.cron_job.uid.clone());
+                    self.shards.handle(Input::JobDeleted { job, cron_job }, now);
                     format!("delete {}", delete.name)
                 }
                 Effect::LookUpJob(look_up) => format!("look up {}", look_up.name),
@@ -385,8 +276,8 @@ impl Follower {
                         resource_version: ResourceVersion(write.resource_version.0 + 1),
                     };
                     let (cron_job, sent) = (write.cron_job.uid.clone(), Box::new(write.status));
-                    self.shards
-                        .handle(Input::StatusAnswered { cron_job, sent, answer }, now);
+                    let answer = OrderAnswer::Status { cron_job, sent, answer };
+                    self.shards.handle_answer(TermedAnswer { shard_term, answer }, now);
                     line
                 }
                 Effect::EmitEvent(event) => event.message,
@@ -409,7 +300,7 @@ fn sixteen_shards_act_like_one() {
     let start = at("10:00:05");
     let mut many = sixteen();
     for shard in count().shards() {
-        lead(&mut many, shard, start);
+        many.lead(shard_term(shard), start);
     }
     let one = HeldShards::whole(vec![Scope::Cluster], SignedDuration::from_secs(2), start);
     let mut followers = [one, many].map(|shards| Follower {
@@ -436,7 +327,7 @@ fn sixteen_shards_act_like_one() {
                 };
                 (job.finish, job.completed) = (Some(Finish::Complete), Some(now));
                 job.resource_version = ResourceVersion(job.resource_version.0 + 1);
-                let input = Input::JobApplied(Box::new(job.clone()));
+                let input = Input::JobModified(Box::new(job.clone()));
                 follower.shards.handle(input, now);
             }
             for uid in &deleted {
@@ -453,142 +344,11 @@ fn sixteen_shards_act_like_one() {
             (one.shards.sizes(), one.shards.outcome_counts()),
             (many.shards.sizes(), many.shards.outcome_counts())
         );
+        assert_eq!(one.shards.led().cron_jobs, many.shards.led().cron_jobs);
+        let states = many.shards.held.values().map(|held| &held.state);
+        let n_due: u64 = states.map(|state| state.outcome_counts().due_instants).sum();
+        assert_eq!(many.shards.outcome_counts().due_instants, n_due);
         now = one.shards.next_wakeup().map_or(now, |wakeup| wakeup.max(now));
     }
     assert!(n_lines > 3_000, "{n_lines}");
-}
-
-#[test]
-fn replayed_events_of_a_cron_job_absent_from_a_newer_list_are_ignored() {
-    let [gone, _] = two();
-    let (shard, now) = (shard_of(&gone), at("10:01:05"));
-    let listed_at = ResourceVersion(gone.resource_version.0 + 5);
-    // The event is replayed before or after the end of the list.
-    for is_early in [true, false] {
-        let mut shards = sixteen();
-        lead(&mut shards, shard, now);
-        if is_early {
-            shards.handle(applied(&gone), now);
-        }
-        shards.end_lists(&only(shard), &through(listed_at), now);
-        if !is_early {
-            shards.handle(applied(&gone), now);
-        }
-        assert_eq!((shards.sizes().cron_jobs, creates(&mut shards).len()), (0, 0));
-        shards.handle(Input::CronJobDeleted(gone.identity.uid.clone()), now);
-        assert_eq!(shards.sizes().cron_jobs, 0);
-    }
-}
-
-#[test]
-fn listed_cron_jobs_and_newer_events_are_kept() {
-    let [found, _] = two();
-    let newer = CronJobRecord {
-        resource_version: ResourceVersion(found.resource_version.0 + 9),
-        ..found.clone()
-    };
-    let (shard, now) = (shard_of(&found), at("10:00:05"));
-    let listed_at = ResourceVersion(found.resource_version.0 + 5);
-    for (is_found, delivered) in [(true, &found), (true, &newer), (false, &newer)] {
-        for is_early in [true, false] {
-            let mut shards = sixteen();
-            lead(&mut shards, shard, now);
-            if is_found {
-                shards.add_listed(Input::CronJobApplied(Box::new(found.clone())), now);
-            }
-            if is_early {
-                shards.handle(applied(delivered), now);
-            }
-            shards.end_lists(&only(shard), &through(listed_at), now);
-            if !is_early {
-                shards.handle(applied(delivered), now);
-            }
-            let case = (is_found, is_early, delivered.resource_version);
-            assert_eq!(
-                (shards.sizes().cron_jobs, creates(&mut shards).len()),
-                (1, 1),
-                "{case:?}"
-            );
-        }
-    }
-}
-
-#[test]
-fn a_relist_by_the_watch_accepts_older_versions() {
-    let [restored, _] = two();
-    let (shard, now) = (shard_of(&restored), at("10:00:05"));
-    let mut shards = sixteen();
-    lead(&mut shards, shard, now);
-    let listed_at = ResourceVersion(restored.resource_version.0 + 5);
-    shards.end_lists(&only(shard), &through(listed_at), now);
-    shards.handle(Input::list_begun(WatchedResource::CronJobs, Scope::Cluster), now);
-    shards.handle(applied(&restored), now);
-    shards.handle(Input::list_done(WatchedResource::CronJobs, Scope::Cluster), now);
-    assert_eq!(creates(&mut shards).len(), 1);
-}
-
-/// An input of this stage for each resource of a scope.
-fn watch_update(scope: &Scope, shards: ShardSet, stage: WatchStage) -> [Input; 2] {
-    [WatchedResource::CronJobs, WatchedResource::Jobs].map(|resource| {
-        Input::WatchUpdated(Box::new(WatchUpdate {
-            resource,
-            scope: scope.clone(),
-            shards,
-            stage,
-        }))
-    })
-}
-
-#[test]
-fn a_forbidden_scope_does_not_block_leading_and_joins_once_permitted() {
-    let [record, _] = two();
-    let (shard, now) = (shard_of(&record), at("10:00:05"));
-    let other = Scope::Namespace("other".into());
-    let own = Scope::Namespace((*record.identity.namespace).into());
-    let scopes = vec![other.clone(), own.clone()];
-    let mut shards = HeldShards::new(Some(count()), scopes, SignedDuration::from_secs(2));
-    let watch = |shards: &mut HeldShards, scope: &Scope, stages: &[WatchStage]| {
-        for stage in stages {
-            for input in watch_update(scope, only(shard), *stage) {
-                shards.handle(input, now);
-            }
-        }
-    };
-    let list = [WatchStage::ListBegun, WatchStage::ListDone];
-
-    watch(&mut shards, &own, &[WatchStage::NotPermitted]);
-    assert!(!shards.are_permitted_watches_synced(), "no permitted watch has listed");
-    watch(&mut shards, &other, &list);
-    assert!(shards.are_permitted_watches_synced());
-    assert!(!shards.is_synced());
-
-    shards.stand_by(shard, now);
-    shards.add_listed(Input::CronJobApplied(Box::new(record.clone())), now);
-    shards.skip_scope_of(shard, &own);
-    assert!(!shards.is_shard_synced(shard));
-    shards.end_lists(&only(shard), &ResourceVersions::default(), now);
-    assert!(shards.is_shard_synced(shard));
-    shards.lead(shard_term(shard), now);
-    assert_eq!(creates(&mut shards), [], "the Jobs are not listed");
-
-    watch(&mut shards, &own, &[WatchStage::ListBegun]);
-    shards.handle(Input::CronJobApplied(Box::new(record)), now);
-    assert_eq!(creates(&mut shards), []);
-    watch(&mut shards, &own, &[WatchStage::ListDone]);
-    assert!(shards.is_synced());
-    assert_eq!(creates(&mut shards), [(shard_term(shard), "first-29632920".to_owned())]);
-}
-
-#[test]
-fn a_list_removes_nothing_from_a_skipped_scope() {
-    let [record, _] = two();
-    let (shard, now) = (shard_of(&record), at("10:00:05"));
-    let own = Scope::Namespace((*record.identity.namespace).into());
-    let scopes = vec![Scope::Namespace("other".into()), own.clone()];
-    let mut shards = HeldShards::new(Some(count()), scopes, SignedDuration::from_secs(2));
-    shards.stand_by(shard, now);
-    shards.handle(Input::CronJobApplied(Box::new(record)), now);
-    shards.skip_scope_of(shard, &own);
-    shards.end_lists(&only(shard), &through(ResourceVersion(u64::MAX)), now);
-    assert_eq!(shards.sizes().cron_jobs, 1);
 }

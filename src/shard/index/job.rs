@@ -29,8 +29,6 @@ pub(crate) struct Job {
     /// A delete by this process is in flight or has succeeded: the Job is neither counted as running nor deleted again
     /// (B-4.5).
     pub(crate) is_delete_requested: bool,
-    /// Whether watches deliver the Job. With several shards they select Jobs by the label of the shard.
-    pub(crate) is_watched: bool,
     /// Whether `UnexpectedJob` was reported for the Job (B-5.1 and its difference).
     pub(crate) is_reported_unexpected: bool,
 }

@@ -73,7 +73,6 @@ impl Index {
             previous: NONE,
             mark,
             finish: record.finish,
-            is_watched: self.is_watched(&record.shard_labels),
             is_delete_requested: false,
             is_reported_unexpected: false,
         };
@@ -86,7 +85,6 @@ impl Index {
 
     /// Updates a Job. Returns whether a field that affects decisions changed.
     fn update_job(&mut self, index: JobIndex, record: &JobRecord, mark: u32) -> bool {
-        let is_watched = self.is_watched(&record.shard_labels);
         let job = self.job_mut(index);
         let new = (
             record.finish,
@@ -96,7 +94,6 @@ impl Index {
         );
         let is_relevant = (job.finish, job.scheduled, job.started, job.completed) != new;
         (job.finish, job.scheduled, job.started, job.completed) = new;
-        job.is_watched = is_watched;
         job.resource_version = record.resource_version.0;
         job.mark = mark;
         is_relevant

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
-use crate::shard::{CronJobRecord, Finish, JobRecord, ResourceVersion, ShardLabels, TemplateMemory};
+use crate::shard::{
+    CronJobRecord, Finish, JobCreator, JobRecord, ResourceVersion, TemplateMemory, cron_job::Management,
+};
 
 /// A small seeded generator that gives the same numbers on every machine.
 struct Random(u64);
@@ -32,8 +34,7 @@ fn job(number: u64, owner: Option<u64>) -> JobRecord {
         finish: None,
         started: None,
         completed: None,
-        is_created_by_cronwheel: false,
-        shard_labels: ShardLabels::default(),
+        creator: JobCreator::Unknown,
     }
 }
 
@@ -45,7 +46,10 @@ struct Model {
 }
 
 fn check(index: &Index, model: &Model, context: &str) {
-    assert_eq!(index.n_cron_jobs(), model.cron_jobs.len(), "{context}");
+    let known = index
+        .owner_indexes()
+        .filter(|owner| index.get_cron_job(*owner).is_some());
+    assert_eq!(known.count(), model.cron_jobs.len(), "{context}");
     assert_eq!(index.n_jobs(), model.jobs.len(), "{context}");
     for owner in 0..8 {
         let uid = uid("cron-job", owner);
@@ -77,12 +81,12 @@ fn template() -> CronJobRecord {
 fn index_matches_a_model_under_random_operations() {
     for seed in 1..=20 {
         let mut random = Random(u64::wrapping_mul(seed, 0x9E37_79B9_7F4A_7C15));
-        let (mut index, mut model) = (Index::new(None), Model::default());
+        let (mut index, mut model) = (Index::new(), Model::default());
         for step in 0..400 {
             let (owner, number) = (random.below(8), random.below(24));
             match random.below(6) {
                 0 => {
-                    let cron_job = CronJobState::new(template(), 0, &TemplateMemory::default());
+                    let cron_job = CronJobState::new(template(), 0, &TemplateMemory::default(), Management::Managed);
                     index.insert_cron_job(&uid("cron-job", owner), Box::new(cron_job));
                     model.cron_jobs.insert(owner);
                 }
@@ -115,7 +119,7 @@ fn index_matches_a_model_under_random_operations() {
 
 #[test]
 fn the_owner_is_evaluated_for_a_finished_job_and_not_for_an_echo() {
-    let mut index = Index::new(None);
+    let mut index = Index::new();
     let mut is_evaluated = |record| index.apply_job(record, 0)[1].is_some();
     let first = job(1, Some(1));
     let echo = JobRecord {
@@ -134,7 +138,7 @@ fn the_owner_is_evaluated_for_a_finished_job_and_not_for_an_echo() {
 
 #[test]
 fn an_older_version_of_a_job_only_marks_it_as_present() {
-    let mut index = Index::new(None);
+    let mut index = Index::new();
     let ended = JobRecord {
         resource_version: ResourceVersion(150),
         finish: Some(Finish::Complete),

@@ -5,14 +5,14 @@ use std::{
     sync::Arc,
 };
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
-use super::{ShardState, back_off::spread};
+use super::ShardState;
 use crate::{
     schedule::after,
     shard::{
         ShardPhase,
-        cron_job::{DelayedAction, LookUp},
+        cron_job::LookUp,
         effect::{EventReason, JobLookUp},
         ids::{CronJobIdentity, Uid},
         index::{Job, JobIndex, OwnerIndex},
@@ -20,10 +20,6 @@ use crate::{
         record::{ActiveJob, Finish},
     },
 };
-
-/// The time for which a running Job may lack its label before it is looked up, and the time between look-ups. Most
-/// Jobs get the label within seconds.
-const UNLABELLED_WAIT: SignedDuration = SignedDuration::from_secs(30);
 
 /// The action that one Job requires.
 enum Finding {
@@ -61,43 +57,7 @@ impl ShardState {
             }
         }
         self.note_success(owner, now);
-        self.forget_unlabelled(owner, now);
         self.look_up_missing(owner, now);
-    }
-
-    /// Forgets the running Jobs on the active list that no watch delivers, so that they are looked up. If such a Job is
-    /// deleted before it gets the label of its shard, no event reports the deletion.
-    fn forget_unlabelled(&mut self, owner: OwnerIndex, now: Timestamp) {
-        let doubtful = self.unlabelled(owner);
-        let cron_job = self.index.cron_job_mut(owner);
-        if doubtful.is_empty() {
-            cron_job.delays.end(DelayedAction::UnlabelledLookUp);
-            return;
-        }
-        let number = owner.wrapping_add(self.config.shard.0.into());
-        let wait = spread(UNLABELLED_WAIT, number.wrapping_mul(0x9E37_79B9));
-        let look_up_at = cron_job
-            .delays
-            .get_or_set(DelayedAction::UnlabelledLookUp, after(now, wait));
-        if now < look_up_at {
-            return self.wake_at(owner, look_up_at);
-        }
-        cron_job.delays.end(DelayedAction::UnlabelledLookUp);
-        for job in doubtful {
-            self.index.remove_job(job);
-        }
-    }
-
-    /// The running Jobs on the active list that no watch delivers. Usually there are none, which is a cheap check.
-    fn unlabelled(&self, owner: OwnerIndex) -> Vec<JobIndex> {
-        let is_unwatched = |job: &Job| !job.is_watched && job.finish.is_none() && !job.is_delete_requested;
-        let jobs = self.index.children_of(owner).filter(|(_, job)| is_unwatched(job));
-        let mut jobs: Vec<(JobIndex, &Job)> = jobs.collect();
-        if !jobs.is_empty() {
-            let listed = self.index.cron_job(owner).listed();
-            jobs.retain(|(_, job)| listed.contains(&job.uid));
-        }
-        jobs.into_iter().map(|(index, _)| index).collect()
     }
 
     /// The actions required, ordered by slot and name. Usually none.
@@ -282,8 +242,7 @@ impl ShardState {
         (uids, requests)
     }
 
-    /// Removes a Job that a list does not contain, or a watch does not deliver any more. The Job may exist, so its entry
-    /// in the active list is looked up.
+    /// Removes a Job that a list does not contain. The Job may exist, so its entry in the active list is looked up.
     pub(super) fn remove_doubtful_job(&mut self, job: JobIndex, now: Timestamp) {
         let owner = self.index.remove_job(job).owner;
         self.evaluate_jobs(owner, now);
@@ -292,11 +251,11 @@ impl ShardState {
     /// Removes a Job that is gone. A Job on the list that cronwheel did not delete went missing (B-5.4).
     pub(super) fn forget_job(&mut self, job: JobIndex, now: Timestamp) {
         let job = self.index.remove_job(job);
+        let owner = job.owner;
         // On standby, the status is that of the leader. An entry that is left over is looked up later.
-        if self.phase == ShardPhase::Standby {
+        if self.phase_of(owner) == ShardPhase::Standby {
             return;
         }
-        let owner = job.owner;
         let Some(cron_job) = self.index.get_cron_job_mut(owner) else {
             return;
         };

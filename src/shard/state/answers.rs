@@ -11,7 +11,6 @@ use super::{
 use crate::{
     schedule::after,
     shard::{
-        ShardLabels,
         cron_job::{DelayedAction, LookUpProgress, SlotStage},
         effect::{EventReason, JobDelete},
         ids::{ResourceVersion, Uid},
@@ -19,6 +18,7 @@ use crate::{
         naming,
         outcome::{CreateOutcome, DeleteOutcome, RefusalReason},
         outcome_counts::InstantOutcome,
+        record::JobCreator,
         record::JobRecord,
         seconds::Seconds,
     },
@@ -50,11 +50,8 @@ impl ShardState {
         }
         match answer {
             CreateOutcome::Created {
-                uid,
-                resource_version,
-                shard_labels,
-                ..
-            } => self.created(owner, slot, (uid, shard_labels), &resource_version),
+                uid, resource_version, ..
+            } => self.created(owner, slot, uid, &resource_version),
             CreateOutcome::AlreadyExists { message } => self.exists(owner, slot, message),
             CreateOutcome::NamespaceTerminating => {
                 self.retry_refused(owner, RefusalReason::NamespaceTerminating, None, now);
@@ -76,7 +73,7 @@ impl ShardState {
                 self.report_failed_create(owner, &message);
                 self.retry_refused(owner, RefusalReason::Failed(status), retry_after, now);
             }
-            CreateOutcome::Unanswered { message } => self.look_up_slot(owner, slot, message),
+            CreateOutcome::Unanswered { message, .. } => self.look_up_slot(owner, slot, message),
             CreateOutcome::Withdrawn => self.retry_at(owner, now),
             CreateOutcome::Abandoned => self.retry_at(owner, after(now, ABANDONED_RETRY)),
         }
@@ -97,7 +94,7 @@ impl ShardState {
             answer,
             CreateOutcome::Created { .. } | CreateOutcome::AlreadyExists { .. }
         ) {
-            self.note_create_success(owner, now);
+            cron_job.refused = None;
         }
     }
 
@@ -108,13 +105,7 @@ impl ShardState {
     }
 
     /// Handles a created Job (B-12.1). The Job is known from this point, before the watch delivers it.
-    fn created(
-        &mut self,
-        owner: OwnerIndex,
-        slot: Timestamp,
-        (uid, shard_labels): (Uid, ShardLabels),
-        resource_version: &str,
-    ) {
+    fn created(&mut self, owner: OwnerIndex, slot: Timestamp, uid: Uid, resource_version: &str) {
         let cron_job = self.index.cron_job_mut(owner);
         let identity = cron_job.record.identity.clone();
         let name = naming::job_name(&identity.name, slot);
@@ -138,8 +129,7 @@ impl ShardState {
                     finish: None,
                     started: None,
                     completed: None,
-                    is_created_by_cronwheel: true,
-                    shard_labels: shard_labels.clone(),
+                    creator: JobCreator::Cronwheel,
                 };
                 let uid = job.uid.clone();
                 self.index.apply_job(job, self.relists.mark);
@@ -150,22 +140,6 @@ impl ShardState {
         }
         self.end_with_job(owner, slot, InstantOutcome::Created);
         self.emit_event(owner, EventReason::SuccessfulCreate, format!("Created job {name}"));
-        self.check_shard_label(owner, &shard_labels);
-    }
-
-    /// Reports that watches do not deliver a new Job. The Job is looked up periodically until it is labelled.
-    fn check_shard_label(&mut self, owner: OwnerIndex, labels: &ShardLabels) {
-        let Some((count, shard)) = self.config.label() else {
-            return;
-        };
-        if !labels.names(count, shard) {
-            let message = format!(
-                "a created job lacks the label {}={}: an admission webhook removed or changed it",
-                count.label_key(),
-                count.label_value(shard)
-            );
-            self.emit_event(owner, EventReason::ShardLabelMissing, message);
-        }
     }
 
     /// Handles an existing Job of the slot's name (B-12.3): adopts a known child, else looks up the Job's owner.

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::ShardState;
 use crate::shard::{
-    cron_job::{CronJobState, DelayedAction, Reported, SlotStage},
+    cron_job::{CronJobState, DelayedAction, Management, Reported, SlotStage},
     effect::{Effect, EventReason, Withdrawal},
     ids::Uid,
     index::OwnerIndex,
@@ -36,22 +36,29 @@ impl ShardState {
         let mark = self.relists.mark;
         let uid = record.identity.uid.clone();
         let Some(owner) = self.index.find_cron_job(&uid) else {
-            let cron_job = Box::new(CronJobState::new(record, mark, &self.template_memory));
+            let management = self.management_in(&record.identity.namespace);
+            let cron_job = Box::new(CronJobState::new(record, mark, &self.template_memory, management));
             let owner = self.index.insert_cron_job(&uid, cron_job);
+            self.n_managed += usize::from(management == Management::Managed);
             self.evaluate(owner, now);
             return;
         };
         let cron_job = self.index.cron_job_mut(owner);
         cron_job.mark = mark;
         // An event older than the answer to this replica's own write contains no change.
-        if record.resource_version < cron_job.record.resource_version {
+        if record.resource_version < cron_job.record.resource_version
+            || self.has_panicked_at(owner, record.resource_version)
+        {
             return;
         }
+        let cron_job = self.index.cron_job_mut(owner);
         let is_schedule_changed = record.schedule.differs_from(&cron_job.record.schedule);
         let is_changed = is_schedule_changed || differs_beyond_schedule(&cron_job.record, &record);
         let has_other_thresholds = cron_job.record.trouble_thresholds != record.trouble_thresholds;
+        cron_job.is_unexamined &= record.resource_version == cron_job.record.resource_version;
         let is_status_news = cron_job.take_record(record);
-        let was_undecodable = std::mem::take(&mut cron_job.is_undecodable);
+        let was_unusable = cron_job.unusable.take().is_some();
+        cron_job.reported.remove(EventReason::InternalError);
         cron_job.delays.end(DelayedAction::Status);
         if is_schedule_changed {
             self.schedule_changed(owner, now);
@@ -60,7 +67,7 @@ impl ShardState {
             self.withdraw(owner);
             self.forget_failures(owner);
         }
-        if is_changed || is_status_news || was_undecodable || has_other_thresholds {
+        if is_changed || is_status_news || was_unusable || has_other_thresholds {
             self.index.cron_job_mut(owner).must_decide = true;
             self.evaluate(owner, now);
         } else {
@@ -104,9 +111,11 @@ impl ShardState {
         self.arm(owner, None);
         self.cancel_wake(owner);
         self.withdraw(owner);
-        if let Some(cron_job) = self.index.remove_cron_job(owner)
-            && cron_job.open.is_some()
-        {
+        let Some(cron_job) = self.index.remove_cron_job(owner) else {
+            return;
+        };
+        self.n_managed -= usize::from(cron_job.management == Management::Managed);
+        if cron_job.open.is_some() {
             self.outcome_counts.close(InstantOutcome::Deleted);
         }
     }

@@ -13,7 +13,7 @@ use crate::{
         cron_job::{CronJobState, LookUpProgress, OpenSlot, SlotStage},
         effect::{Effect, EventReason, JobCreate},
         ids::Uid,
-        index::OwnerIndex,
+        index::{JobIndex, OwnerIndex},
         naming,
         outcome_counts::InstantOutcome,
         record::ConcurrencyPolicy,
@@ -46,6 +46,8 @@ impl ShardState {
             Decision::Start { slot, replaces } => self.start(owner, *slot, *replaces, &verdict, now),
             Decision::Skip(reason) => self.skip(owner, reason, &verdict, now),
         }
+        #[cfg(test)]
+        self.panic_if_told(owner, super::PanicAt::Ordered);
         self.arm(owner, verdict.next);
     }
 
@@ -105,13 +107,13 @@ impl ShardState {
 
     /// Begins to create the Job of a slot.
     fn start(&mut self, owner: OwnerIndex, slot: Timestamp, replaces: bool, verdict: &Verdict, now: Timestamp) {
-        self.open(owner, slot, SlotStage::Creating, verdict);
+        self.open_without_order(owner, slot, verdict);
         if !replaces && self.has_ended_job(owner, slot) {
             self.end_with_job(owner, slot, InstantOutcome::Adopted);
             // An evaluation emits the status.
             return self.wake_at(owner, now);
         }
-        if let Some(until) = self.put_off_refused(owner, slot, now) {
+        if let Some(until) = self.put_off_refused(owner, now) {
             self.retry_at(owner, until);
             return self.wake_at(owner, until);
         }
@@ -148,7 +150,7 @@ impl ShardState {
             }
             SkipReason::ScheduleChanged(_) => self.close_unless_in_flight(owner, InstantOutcome::ScheduleChanged),
             SkipReason::DeadlineExceeded(slot) if self.record_ended(owner, now) >= Some(slot) => {
-                self.open(owner, slot, SlotStage::Creating, verdict);
+                self.open_without_order(owner, slot, verdict);
                 self.end_with_job(owner, slot, InstantOutcome::Adopted);
             }
             SkipReason::DeadlineExceeded(slot) => self.lose_to_deadline(owner, slot, verdict),
@@ -198,16 +200,22 @@ impl ShardState {
         is_new_slot || former != Some(stage)
     }
 
+    /// Opens a slot for which nothing is ordered yet. Its stage changes together with an order, so that a slot that waits
+    /// for an answer gets one.
+    fn open_without_order(&mut self, owner: OwnerIndex, slot: Timestamp, verdict: &Verdict) {
+        self.open(owner, slot, SlotStage::BackingOff { until: slot }, verdict);
+    }
+
     /// Makes a slot the open one and ends the previous one. Returns whether the slot was not open before.
     fn open(&mut self, owner: OwnerIndex, slot: Timestamp, stage: SlotStage, verdict: &Verdict) -> bool {
         let cron_job = self.index.cron_job_mut(owner);
-        if let Some(open) = &mut cron_job.open {
-            if open.slot == slot {
-                return false;
-            }
-            self.outcome_counts.close(open.outcome_when_passed());
+        if cron_job.open.as_ref().is_some_and(|open| open.slot == slot) {
+            return false;
         }
         let n_passed = n_passed(cron_job, slot, self.fired_through);
+        if let Some(open) = cron_job.open.take() {
+            self.outcome_counts.close(open.outcome_when_passed());
+        }
         cron_job.counted_until = Seconds::new(cron_job.counted_until.get().max(Some(slot)));
         let open = OpenSlot {
             slot,
@@ -227,6 +235,8 @@ impl ShardState {
         self.outcome_counts.open();
         self.outcome_counts.pass(n_passed, outcome);
         cron_job.open = Some(open);
+        #[cfg(test)]
+        self.panic_if_told(owner, super::PanicAt::Start);
         if verdict.is_many_missed {
             let message =
                 "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
@@ -236,7 +246,7 @@ impl ShardState {
     }
 
     fn lose_to_deadline(&mut self, owner: OwnerIndex, slot: Timestamp, verdict: &Verdict) {
-        self.open(owner, slot, SlotStage::Creating, verdict);
+        self.open_without_order(owner, slot, verdict);
         let is_due_to_tenant = self
             .open_slot_mut(owner)
             .is_some_and(|open| open.is_refused_due_to_tenant);
@@ -285,16 +295,17 @@ impl ShardState {
         let listed = &self.index.cron_job(owner).current_status().active;
         let mut jobs: Vec<Uid> = self.running(owner).map(|job| job.uid.clone()).collect();
         jobs.sort_by_cached_key(|uid| listed.iter().position(|active| active.uid == *uid));
-        for uid in &jobs {
-            if let Some(job) = self.index.find_job(uid) {
-                self.order_delete(owner, job);
-            }
-        }
+        let indexes: Vec<JobIndex> = jobs.iter().filter_map(|uid| self.index.find_job(uid)).collect();
+        let deletes: Vec<_> = indexes.iter().map(|job| self.delete_of(owner, *job)).collect();
         if let Some(open) = self.open_slot_mut(owner) {
             open.stage = SlotStage::Replacing {
                 jobs,
                 has_failed: false,
             };
+        }
+        self.outbox.extend(deletes.into_iter().map(Effect::DeleteJob));
+        for job in indexes {
+            self.index.job_mut(job).is_delete_requested = true;
         }
     }
 
@@ -304,7 +315,6 @@ impl ShardState {
         let cron_job = self.index.cron_job_mut(owner);
         let record = &cron_job.record;
         let Some(open) = &mut cron_job.open else { return };
-        open.stage = SlotStage::Creating;
         let slot = open.slot;
         let zone = record.schedule.zone.as_ref().and_then(|zone| zone.as_ref().ok());
         let expiry = policy::order_expiry(slot, record.starting_deadline_seconds);
@@ -330,6 +340,7 @@ impl ShardState {
             // The next slot is armed after the decision that orders this one.
             is_on_time: cron_job.armed.get() == Some(slot),
         };
+        open.stage = SlotStage::Creating;
         self.outbox.push_back(Effect::CreateJob(order));
     }
 }

@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::ShardState;
 use crate::{
     schedule::after,
-    shard::{cron_job::DelayedAction, index::OwnerIndex},
+    shard::{ShardPhase, cron_job::DelayedAction, index::OwnerIndex},
 };
 
 /// Up to this number of Jobs, each change is evaluated at once. History limits keep most CronJobs far below.
@@ -26,6 +26,9 @@ fn evaluation_interval(n_jobs: u32) -> SignedDuration {
 impl ShardState {
     /// Evaluates a CronJob after one of its Jobs changed, or schedules the evaluation.
     pub(super) fn evaluate_jobs(&mut self, owner: OwnerIndex, now: Timestamp) {
+        if self.phase_of(owner) == ShardPhase::Standby {
+            return;
+        }
         let interval = evaluation_interval(self.index.n_jobs_of(owner));
         if !interval.is_zero()
             && let Some(cron_job) = self.index.get_cron_job_mut(owner)

@@ -84,17 +84,22 @@ impl ShardState {
         true
     }
 
-    /// Orders the delete of a Job: of an ended one over a history limit, or of a running one before its replacement.
+    /// Orders the delete of an ended Job over a history limit.
     pub(super) fn order_delete(&mut self, owner: OwnerIndex, job: JobIndex) {
-        let identity = self.index.cron_job(owner).record.identity.clone();
-        let job = self.index.job_mut(job);
-        job.is_delete_requested = true;
-        self.outbox.push_back(Effect::DeleteJob(JobDelete {
-            cron_job: identity,
+        let delete = self.delete_of(owner, job);
+        self.index.job_mut(job).is_delete_requested = true;
+        self.outbox.push_back(Effect::DeleteJob(delete));
+    }
+
+    /// The order to delete a Job.
+    pub(super) fn delete_of(&self, owner: OwnerIndex, job: JobIndex) -> JobDelete {
+        let job = self.index.job(job);
+        JobDelete {
+            cron_job: self.index.cron_job(owner).record.identity.clone(),
             namespace: (*job.namespace).into(),
             name: job.name.clone(),
             uid: job.uid.clone(),
             is_for_replace: job.finish.is_none(),
-        }));
+        }
     }
 }

@@ -3,12 +3,11 @@
 
 use jiff::Timestamp;
 
-use super::ShardState;
+use super::{ShardState, timers::Timers};
 use crate::shard::{
     ShardPhase,
     cron_job::{CronJobState, OpenSlot},
     index::OwnerIndex,
-    outcome_counts::{InstantOutcome, OutcomeCounts},
 };
 
 impl ShardState {
@@ -19,6 +18,8 @@ impl ShardState {
             return;
         }
         self.phase = ShardPhase::Leading;
+        // The wheels stood still on standby.
+        self.timers = Timers::new(now);
         self.evaluate_all(now);
     }
 
@@ -109,16 +110,22 @@ impl ShardState {
         self.phase
     }
 
-    /// Ends the shard in this replica; open slots belong to the next leader. Returns the final counts.
-    pub fn retire(mut self) -> OutcomeCounts {
+    /// Ends the leadership: the shard keeps what it knows of CronJobs and Jobs, and forgets what it has decided. Effects
+    /// that were not polled are lost, and open slots belong to the next leader.
+    pub fn stand_by(&mut self, now: Timestamp) {
+        self.phase = ShardPhase::Standby;
+        self.fired_through = None;
+        self.outbox.clear();
+        self.busy.clear();
+        self.timers = Timers::new(now);
         for owner in self.index.owner_indexes() {
-            let cron_job = self.index.get_cron_job_mut(owner);
-            let open = cron_job.and_then(|cron_job| cron_job.open.take());
-            if open.is_some() {
-                self.outcome_counts.close(InstantOutcome::HandedOver);
+            if self.index.get_cron_job(owner).is_some() {
+                self.forget_leadership(owner);
             }
         }
-        self.outcome_counts
+        for job in self.index.job_indexes() {
+            self.index.forget_leadership_of(job);
+        }
     }
 
     /// Emits the status as urgent, for a closing or sealed shard.
@@ -133,5 +140,5 @@ impl ShardState {
 fn is_idle(cron_job: &CronJobState) -> bool {
     let has_request_in_flight = cron_job.open.as_ref().is_some_and(OpenSlot::has_request_in_flight);
     let has_failed_write = cron_job.n_status_failures > 0 && cron_job.emitted.is_none();
-    !has_request_in_flight && (cron_job.is_status_stored() || cron_job.is_undecodable || has_failed_write)
+    !has_request_in_flight && (cron_job.is_status_stored() || cron_job.unusable.is_some() || has_failed_write)
 }

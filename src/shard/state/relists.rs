@@ -6,11 +6,10 @@ use jiff::Timestamp;
 
 use super::ShardState;
 use crate::shard::{
-    cron_job::CronJobState,
+    cron_job::{CronJobState, Unusable},
     ids::Uid,
     index::OwnerIndex,
     input::{Scope, WatchStage, WatchUpdate, WatchedResource},
-    outcome_counts::InstantOutcome,
 };
 
 /// Completed lists, and the number of the latest relist.
@@ -60,7 +59,7 @@ impl ShardState {
         scopes.any(|(scope, is_synced)| is_synced && scope.contains(namespace))
     }
 
-    /// Handles the beginning or the end of a list that covers this shard.
+    /// Handles the beginning or the end of a list of a scope.
     pub(super) fn follow_list(&mut self, update: &WatchUpdate, now: Timestamp) {
         let WatchUpdate {
             resource, scope, stage, ..
@@ -84,7 +83,11 @@ impl ShardState {
                 }
                 self.end_list(position, *resource, now);
             }
-            WatchStage::Watching(_) | WatchStage::NotPermitted | WatchStage::Interrupted => {}
+            WatchStage::Watching(_)
+            | WatchStage::Reached(_)
+            | WatchStage::Unchanged { .. }
+            | WatchStage::NotPermitted
+            | WatchStage::Interrupted => {}
         }
     }
 
@@ -134,11 +137,8 @@ impl ShardState {
         };
         let cron_job = self.index.cron_job_mut(owner);
         cron_job.mark = self.relists.mark;
-        cron_job.is_undecodable = true;
-        self.arm(owner, None);
-        self.cancel_wake(owner);
-        self.withdraw(owner);
-        self.close_unless_in_flight(owner, InstantOutcome::Unschedulable);
+        cron_job.unusable = Some(Unusable::Undecodable);
+        self.stop(owner);
     }
 
     /// Marks a Job as existing in any form, so that the relist in progress does not remove it.

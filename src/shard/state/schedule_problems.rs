@@ -102,7 +102,12 @@ impl ShardState {
     }
 
     /// Emits an Event of this reason, unless it is marked as reported already.
-    fn report_once(&mut self, owner: OwnerIndex, reason: EventReason, message: impl FnOnce(&CronJobRecord) -> String) {
+    pub(super) fn report_once(
+        &mut self,
+        owner: OwnerIndex,
+        reason: EventReason,
+        message: impl FnOnce(&CronJobRecord) -> String,
+    ) {
         let cron_job = self.index.cron_job_mut(owner);
         if cron_job.reported.insert(reason) {
             let message = message(&cron_job.record);

@@ -6,11 +6,12 @@ use jiff::Timestamp;
 
 use super::ShardState;
 use crate::shard::{
-    cron_job::{CronJobState, SlotStage},
+    cron_job::{CronJobState, Management, SlotStage, Unusable},
     ids::CronJobIdentity,
     index::{Job, OwnerIndex},
+    panics::contain,
     record::{ConcurrencyPolicy, CronJobSchedule, Finish},
-    trouble::{Activations, TroubleFacts, Troubles, troubles},
+    trouble::{Activations, TroubleFacts, TroubleKind, Troubles, troubles},
 };
 
 /// Of a CronJob with more Jobs, only the last observed ones are examined. History limits keep most CronJobs far
@@ -22,7 +23,9 @@ pub(crate) struct Examined {
     /// The kinds of trouble of its CronJob.
     pub(crate) since: Troubles,
     /// The number of objects examined.
-    pub(crate) n_examined: usize,
+    pub(crate) n_objects: usize,
+    /// Whether cronwheel panicked on it just now, so that the shard has new effects.
+    pub(crate) has_panicked: bool,
 }
 
 impl ShardState {
@@ -36,20 +39,37 @@ impl ShardState {
         self.index.cron_job(owner).record.identity.clone()
     }
 
-    /// Examines a place. A CronJob that is not known completely is in no trouble.
+    /// Examines a place. A CronJob that is not known completely, or not managed, is in no trouble.
     pub(crate) fn examine(&mut self, owner: OwnerIndex, now: Timestamp) -> Examined {
         let n_jobs = usize::try_from(self.index.n_jobs_of(owner)).unwrap_or(usize::MAX);
         let known = self.index.get_cron_job(owner);
         // Jobs on the active list need not exist.
         let n_active = known.map_or(0, |known| known.current_status().active.len());
-        let is_complete = known.is_some_and(|known| !known.is_undecodable) && self.is_listed(owner);
+        let mut since = None;
+        if let Err(message) = contain(|| since = Some(self.troubles_of(owner, now))) {
+            self.note_unexamined(owner, message);
+        }
         Examined {
-            since: if is_complete {
+            has_panicked: since.is_none(),
+            since: since.unwrap_or_default(),
+            n_objects: 1 + n_jobs.min(N_JOBS_EXAMINED_MAX) + n_active.min(N_JOBS_EXAMINED_MAX),
+        }
+    }
+
+    fn troubles_of(&mut self, owner: OwnerIndex, now: Timestamp) -> Troubles {
+        let known = self.index.get_cron_job(owner).filter(|_| self.is_listed(owner));
+        let Some(known) = known.filter(|known| known.management == Management::Managed) else {
+            return Troubles::default();
+        };
+        match known.unusable {
+            Some(Unusable::Undecodable) => Troubles::default(),
+            Some(Unusable::Panicked) => unhandled(known),
+            None if known.is_unexamined => unhandled(known),
+            None => {
+                #[cfg(test)]
+                self.panic_if_told(owner, super::PanicAt::Examination);
                 troubles(&self.trouble_facts(owner, now), now)
-            } else {
-                Troubles::default()
-            },
-            n_examined: 1 + n_jobs.min(N_JOBS_EXAMINED_MAX) + n_active.min(N_JOBS_EXAMINED_MAX),
+            }
         }
     }
 
@@ -121,6 +141,16 @@ impl CronJobState {
             armed_due.max(Some(open.slot))
         }
     }
+}
+
+/// The trouble of a CronJob that cronwheel cannot handle or examine.
+fn unhandled(cron_job: &CronJobState) -> Troubles {
+    let record = &cron_job.record;
+    let is_stopped = record.is_suspended || record.is_deleting;
+    let since = record.status.last_schedule_time.unwrap_or(record.created);
+    let mut troubles = Troubles::default();
+    troubles[TroubleKind::Invalid as usize] = Some(since).filter(|_| !is_stopped);
+    troubles
 }
 
 /// The activations after an instant, from the last search if that began there.

@@ -9,7 +9,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use jiff::Timestamp;
 
 use super::TroubleKind;
-use crate::shard::{CronJobIdentity, ShardId, ShardSet};
+use crate::shard::{CronJobIdentity, ManagedNamespaces, ShardId, ShardSet};
 
 /// One kind of trouble of one CronJob, ordered by the instant at which it began.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,6 +60,12 @@ impl TroubleReport {
     pub(crate) fn keep(&mut self, shards: &ShardSet, n_max: usize) {
         self.named.retain(|trouble| shards.contains(trouble.shard));
         self.omit_beyond(n_max);
+    }
+
+    /// Leaves out the CronJobs of namespaces that are not managed.
+    pub(crate) fn keep_namespaces(&mut self, namespaces: &ManagedNamespaces) {
+        self.named
+            .retain(|trouble| namespaces.contains(&trouble.cron_job.namespace));
     }
 
     /// Omits all troubles beyond the maximum. The first of each namespace come before the second of any.

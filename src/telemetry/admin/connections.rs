@@ -1,4 +1,5 @@
-//! The connections of the endpoints, limited in number and in time, so that no client can prevent a probe's response.
+//! The connections of a server, limited in number and in time: of the endpoints, so that no client can prevent a probe's
+//! response, and of the page.
 //!
 //! At the limit a new connection replaces the oldest one, so clients with open connections cannot lock a probe out. The
 //! newest connection is served first, so busy connections cannot delay a probe, which opens a new one.
@@ -23,36 +24,49 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-/// The limit of open connections. A kubelet and a few scrapers have one each.
-const CONNECTIONS_MAX: usize = 64;
+/// What the clients of a server may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionLimits {
+    /// The limit of open connections.
+    pub n_open_max: usize,
+    /// The time for which a connection accepts further requests.
+    pub life_max: Duration,
+}
+
+impl ConnectionLimits {
+    /// For probes and scrapes. A kubelet and a few scrapers have one connection each.
+    pub const ENDPOINTS: ConnectionLimits = ConnectionLimits {
+        n_open_max: 64,
+        life_max: Duration::from_mins(1),
+    };
+}
 
 /// The time in which a client must send the head of a request: Prometheus' default time-out for a whole scrape.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The time for which a connection accepts further requests.
-const LIFE_MAX: Duration = Duration::from_mins(1);
-
-/// The maximum duration of a response after [`LIFE_MAX`].
+/// The maximum duration of a response after [`ConnectionLimits::life_max`].
 const LAST_RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The pause after a failed accept, for example when no file descriptors are left.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 
 /// The open connections, and the router that serves them.
-pub(super) struct Connections {
+pub struct Connections {
     router: Router,
+    limits: ConnectionLimits,
     /// Ordered by age, the newest first.
     open: VecDeque<BoxFuture<'static, ()>>,
 }
 
 impl Connections {
-    pub(super) fn new(router: Router) -> Connections {
+    /// A server without connections.
+    pub fn new(router: Router, limits: ConnectionLimits) -> Connections {
         let open = VecDeque::new();
-        Connections { router, open }
+        Connections { router, limits, open }
     }
 
     /// Accepts and serves connections forever.
-    pub(super) async fn serve(&mut self, listener: TcpListener) -> Infallible {
+    pub async fn serve(&mut self, listener: TcpListener) -> Infallible {
         loop {
             tokio::select! {
                 stream = accept(&listener) => self.open(stream),
@@ -63,11 +77,11 @@ impl Connections {
 
     /// Serves one more connection, which replaces the oldest one at the limit.
     fn open(&mut self, stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) {
-        if self.open.len() >= CONNECTIONS_MAX {
+        if self.open.len() >= self.limits.n_open_max {
             self.open.pop_back();
         }
-        self.open
-            .push_front(Box::pin(serve_connection(stream, self.router.clone())));
+        let connection = serve_connection(stream, self.router.clone(), self.limits.life_max);
+        self.open.push_front(Box::pin(connection));
     }
 
     /// Serves the open connections, and forgets those that end.
@@ -89,12 +103,16 @@ async fn accept(listener: &TcpListener) -> TcpStream {
     }
 }
 
-async fn serve_connection(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static, router: Router) {
+async fn serve_connection(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    router: Router,
+    life_max: Duration,
+) {
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
     let mut connection =
         std::pin::pin!(builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)));
-    if tokio::time::timeout(LIFE_MAX, connection.as_mut()).await.is_err() {
+    if tokio::time::timeout(life_max, connection.as_mut()).await.is_err() {
         connection.as_mut().graceful_shutdown();
         // A client that does not read its response is cut off; a broken connection needs no report.
         let _ = tokio::time::timeout(LAST_RESPONSE_TIMEOUT, connection).await;
@@ -110,7 +128,8 @@ mod tests {
 
     fn connections() -> Connections {
         let big = || async { "x".repeat(1 << 20) };
-        Connections::new(Router::new().route("/", get(|| async { "ok" })).route("/big", get(big)))
+        let router = Router::new().route("/", get(|| async { "ok" })).route("/big", get(big));
+        Connections::new(router, ConnectionLimits::ENDPOINTS)
     }
 
     fn connect(connections: &mut Connections) -> DuplexStream {
@@ -154,7 +173,7 @@ mod tests {
         let mut connections = connections();
         let mut client = connect(&mut connections);
         client.write_all(b"GET /big HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
-        let all = LIFE_MAX + LAST_RESPONSE_TIMEOUT + Duration::from_secs(1);
+        let all = ConnectionLimits::ENDPOINTS.life_max + LAST_RESPONSE_TIMEOUT + Duration::from_secs(1);
         assert!(tokio::time::timeout(all, serve_all(&mut connections)).await.is_ok());
     }
 
@@ -162,11 +181,11 @@ mod tests {
     async fn a_probe_is_answered_despite_many_idle_connections() {
         let mut connections = connections();
         let mut idle = Vec::new();
-        for _ in 0..3 * CONNECTIONS_MAX {
+        for _ in 0..3 * ConnectionLimits::ENDPOINTS.n_open_max {
             idle.push(connect(&mut connections));
         }
         let mut probe = connect(&mut connections);
-        assert_eq!(connections.open.len(), CONNECTIONS_MAX);
+        assert_eq!(connections.open.len(), ConnectionLimits::ENDPOINTS.n_open_max);
         probe.write_all(GET).await.unwrap();
         let served = async {
             let serving = serve_all(&mut connections);

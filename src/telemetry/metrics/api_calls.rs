@@ -64,6 +64,10 @@ api_calls! {
     ListJobs: ["list", "jobs"],
     /// Open a watch of Jobs.
     WatchJobs: ["watch", "jobs"],
+    /// GET one page of the selected namespaces.
+    ListNamespaces: ["list", "namespaces"],
+    /// Open a watch of the selected namespaces.
+    WatchNamespaces: ["watch", "namespaces"],
     /// POST a Lease.
     CreateLease: ["create", "leases"],
     /// PATCH a Lease.
@@ -76,12 +80,6 @@ api_calls! {
     ListLeases: ["list", "leases"],
     /// Open a watch of Leases.
     WatchLeases: ["watch", "leases"],
-    /// GET the `ConfigMap` of the installation.
-    GetConfigMap: ["get", "configmaps"],
-    /// POST the `ConfigMap` of the installation.
-    CreateConfigMap: ["create", "configmaps"],
-    /// PATCH a Job.
-    LabelJob: ["patch", "jobs"],
     /// POST a review of one of cronwheel's permissions.
     ReviewAccess: ["create", "selfsubjectaccessreviews"],
 }

@@ -41,7 +41,6 @@ impl Register<'_> {
         }
         self.set_gauge(&table::SHARDS_UNOWNED, overview.vacant.len());
         self.set_gauge(&table::SHARDS_UNOWNED_AGE, figures.vacant_age().as_secs());
-        self.set_gauge(&table::SHARDS_QUARANTINED, overview.quarantined.len());
         if let Some(age) = figures.renew_age() {
             self.set_gauge(&table::LEASE_RENEW_AGE, age.as_secs());
         }

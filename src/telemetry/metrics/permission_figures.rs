@@ -1,15 +1,15 @@
 //! The gauge of the permissions that the service account lacks.
 
 use super::{Register, gauge_value, table};
-use crate::controller::permissions::{MissingPermission, PERMISSIONS, Purpose};
+use crate::controller::permissions::{MissingPermission, PERMISSIONS};
 
 impl Register<'_> {
     /// Creates the gauge with the result of the last check: namespaces in which a permission is missing, by verb and
     /// resource.
     pub(super) fn permission_figures(&self, missing: &[MissingPermission]) {
         let n_missing = self.gauges(&table::PERMISSIONS_MISSING);
-        for permission in PERMISSIONS.iter().filter(|it| it.purpose != Purpose::Optional) {
-            let found = missing.iter().find(|it| it.permission == *permission);
+        for permission in PERMISSIONS {
+            let found = missing.iter().find(|it| it.permission == permission);
             let n_scopes = found.map_or(0, |it| it.scopes.len());
             let gauge = n_missing.with_label_values(&[permission.verb, permission.resource]);
             gauge.set(gauge_value(n_scopes));

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use super::{Register, gauge_value, table};
 use crate::shard::{
-    BootInstant, InstantOutcome, LedFigures, OutcomeCounts, RefusedFigures, Sizes, TemplateUse, TroubleKind,
-    TroubleReport,
+    BootInstant, InstantOutcome, LedFigures, OutcomeCounts, Sizes, TemplateUse, TroubleKind, TroubleReport,
 };
 
 /// The published state of a shard.
@@ -21,9 +20,15 @@ pub struct ShardFigures {
     /// The memory that templates and metadata use.
     pub template_use: TemplateUse,
     /// The CronJobs whose creates are refused.
-    pub refused: RefusedFigures,
+    pub n_refused: u64,
+    /// The contained panics.
+    pub n_panics: u64,
     /// The CronJobs in trouble that are named.
     pub troubles: Arc<TroubleReport>,
+    /// The number of managed namespaces; `None` if all are.
+    pub n_namespaces: Option<usize>,
+    /// What to do while no namespace is managed; `None` otherwise.
+    pub no_namespace_advice: Option<Arc<str>>,
     /// Whether every list has been complete once.
     pub is_synced: bool,
     /// The instant of the last iteration of the shard task; `None` before the first.
@@ -38,9 +43,14 @@ impl Register<'_> {
             sizes,
             led,
             template_use,
-            refused,
+            n_refused,
+            n_panics,
+            n_namespaces,
             ..
         } = figures;
+        if let Some(n_namespaces) = n_namespaces {
+            self.set_gauge(&table::MANAGED_NAMESPACES, *n_namespaces);
+        }
         self.set_gauge(&table::WHEEL_ENTRIES, sizes.wheel_entries);
         self.set_gauge(&table::CRON_JOBS, sizes.cron_jobs);
         self.set_gauge(&table::JOBS, sizes.jobs);
@@ -48,8 +58,8 @@ impl Register<'_> {
         self.float_gauge(&table::LED_RATIO).set(led.ratio());
         self.set_gauge(&table::TEMPLATE_BYTES, template_use.n_bytes);
         self.set_gauge(&table::TEMPLATES_NOT_KEPT, template_use.n_not_kept);
-        self.set_gauge(&table::CRON_JOBS_REFUSED, refused.n_cron_jobs);
-        self.set_gauge(&table::REFUSALS_IN_TURNS, refused.n_in_turns);
+        self.set_gauge(&table::CRON_JOBS_REFUSED, *n_refused);
+        self.counter(&table::PANICS).inc_by(*n_panics);
         self.troubles(&figures.troubles);
     }
 

@@ -66,7 +66,7 @@ table! {
         "Expected where people start Jobs by hand. Otherwise find out who creates them.";
     API_REQUESTS: Counter "cronwheel_api_requests_total" ["verb", "resource", "code"]
         "Requests to the API server by HTTP status of the answer, including pages of lists and openings of watches. The code is none if there was no answer.",
-        "429: the API server throttles. 403: a permission is missing. For list leases, it may be the optional one for all namespaces. 409 on statuses: another writer. none: the network or the API server is down.";
+        "429: the API server throttles. 403: a permission is missing. 409 on statuses: another writer. none: the network or the API server is down.";
     PERMISSIONS_MISSING: Gauge "cronwheel_permissions_missing" ["verb", "resource"]
         "Namespaces in which the account lacks a permission; 1 for a missing cluster-wide permission.",
         "Apply deploy/manifests/rbac.yaml. The log names the namespaces and the consequence; /readyz fails if no Job starts.";
@@ -84,7 +84,7 @@ table! {
         "At its minimum: the API server throttles cronwheel. Look at its priority and fairness configuration.";
     QUEUE_OVERFLOWS: Counter "cronwheel_queue_overflows_total" ["queue"]
         "Requests that found their queue full and are retried later.",
-        "More CronJobs than one replica can serve, or a long outage of the API server. Queue labels: thousands of Jobs lack the label of their shard, as after a migration, or because an admission policy refuses it.";
+        "More CronJobs than one replica can serve, or a long outage of the API server.";
     STATUS_PENDING: Gauge "cronwheel_status_pending" []
         "Status writes that wait, merged per CronJob.",
         "Rises in a burst, since statuses wait behind creates. If it does not fall, the API server is slow or down.";
@@ -94,17 +94,20 @@ table! {
     WHEEL_ENTRIES: Gauge "cronwheel_wheel_entries" []
         "Armed timers.",
         "Follows the number of CronJobs.";
+    MANAGED_NAMESPACES: Gauge "cronwheel_managed_namespaces" []
+        "Namespaces that match --namespace-selector. No series without that flag.",
+        "Follows the labels. 0: cronwheel runs nothing; /readyz names the command that labels a namespace.";
     CRON_JOBS: Gauge "cronwheel_cron_jobs" []
-        "CronJobs in memory.",
+        "CronJobs of managed namespaces in memory.",
         "Follows the cluster.";
     CRON_JOBS_LED: Gauge "cronwheel_cron_jobs_led" []
-        "CronJobs of the shards that this replica leads. 0 while it may not act.",
+        "CronJobs of managed namespaces in the shards that this replica leads. 0 while it may not act.",
         "Follows the cluster and the number of replicas. An autoscaler uses it: docs/operations.md.";
     LED_RATIO: Gauge "cronwheel_led_ratio" []
-        "Part of the installation's shards that this replica leads with all their CronJobs known. The sum over all replicas is 1 unless a shard has no leader or a replica was not scraped.",
+        "Part of the installation's shards that this replica leads. The sum over all replicas is 1 unless a shard has no leader or a replica was not scraped.",
         "Changes when replicas come and go. A sum below 1 for long: look at cronwheel_shards_unowned, and at the scrapes.";
     JOBS: Gauge "cronwheel_jobs" []
-        "Jobs of CronJobs in memory.",
+        "Jobs of CronJobs in memory, of all watched namespaces.",
         "Follows the cluster. History limits and ttlSecondsAfterFinished bound it.";
     TEMPLATE_BYTES: Gauge "cronwheel_template_bytes" []
         "Memory for templates and metadata of CronJobs, in bytes. --max-template-memory bounds it.",
@@ -113,11 +116,8 @@ table! {
         "CronJobs whose template is not in memory. They run like all others, at the cost of one more request per run.",
         "One namespace has large CronJobs; the Events TemplateNotKept name them. If they are legitimate, raise --max-template-memory.";
     CRON_JOBS_REFUSED: Gauge "cronwheel_cron_jobs_refused" []
-        "CronJobs whose last create the API server refused. Each is tried again by its own back-off, or in turns.",
+        "CronJobs whose last create the API server refused. Each is tried again by its own back-off.",
         "The Events FailedCreate name the causes: a quota, an admission webhook or policy, or a permission.";
-    REFUSALS_IN_TURNS: Gauge "cronwheel_refusals_in_turns" []
-        "Namespaces in which 60 or more CronJobs are refused for one reason, counted once for each reason. They take turns: one is tried per second in each namespace.",
-        "The cause concerns a whole namespace. When it is gone, all of them are tried within seconds.";
     CRON_JOB_TROUBLE: Gauge "cronwheel_cron_job_trouble" ["namespace", "cronjob", "kind"]
         "1 for a CronJob in trouble, by kind; no series while it is in none. At most 500 series in an installation.",
         "Tell the owner of the namespace, and look at the Events of the CronJob. The section below describes the kinds.";
@@ -130,6 +130,9 @@ table! {
     UNDECODABLE_OBJECTS: Counter "cronwheel_undecodable_objects_total" ["resource"]
         "Received objects that could not be decoded.",
         "An Event on the CronJob names the field. Other CronJobs are not affected.";
+    PANICS: Counter "cronwheel_panics_total" []
+        "Panics while a CronJob was handled or examined for trouble. If handled, it starts nothing until it changes; all others go on.",
+        "A fault of cronwheel. The log names the CronJob and the cause: report them.";
     WATCH_ERRORS: Counter "cronwheel_watch_errors_total" ["resource"]
         "Watches that failed and were reopened.",
         "Occasional failures are normal. A steady rise points to the network or to a permission.";
@@ -137,22 +140,10 @@ table! {
         "Time since a watch last received something: an event, a bookmark, or a part of a list. The longest of all watches of the resource.",
         "Up to a minute is normal. Above two minutes /readyz fails: the API server or the network is down, or a permission is missing.";
     RELISTS: Counter "cronwheel_relists_total" ["resource"]
-        "Complete lists, including the first. While a replica has no shards, such a list needs no request.",
-        "A steady rise: watches fail and cannot resume at their resource version.";
-    START_OVERS: Counter "cronwheel_start_overs_total" []
-        "Times that this process discarded its state because the API server returned to an older history, as after a restore of etcd.",
-        "Restore etcd with --bump-revision and --mark-compacted, and restart the API servers at the same time.";
-    CRON_JOB_LISTS: Counter "cronwheel_cron_job_lists_total" ["selected_by"]
-        "Lists of the CronJobs of some shards. selected_by is server if the API server left out other shards (shardSelector, KEP-5866), and replica if this replica did.",
-        "replica although the feature gate ShardedListAndWatch is on: an API server does not have it.";
-    CRON_JOBS_PASSED_OVER: Counter "cronwheel_cron_jobs_passed_over_total" []
-        "Received CronJobs of shards that this replica does not hold. Only their uid is decoded.",
-        "Without ShardedListAndWatch, it grows with the status writes of other replicas. With it, it grows only for up to five minutes after this replica released shards.";
-    CRON_JOBS_CACHE_OVERFLOWS: Counter "cronwheel_cron_jobs_cache_overflows_total" []
-        "Times that the cache of all CronJobs exceeded 64 MiB and was dropped. Shards that are taken over are then listed.",
-        "Expected in large clusters without ShardedListAndWatch, once after each list. The feature gate makes handovers faster there.";
+        "Complete lists, including the first.",
+        "A steady rise: watches fail and cannot resume at their resource version, or do not deliver what a takeover waits for.";
     CLOCK_SKEW: Gauge "cronwheel_clock_skew_seconds" []
-        "This replica's clock minus the API server's, without --clock-offset, to about half a second. The median of several API servers.",
+        "This replica's clock minus the API server's, without --clock-offset, to about half a second. Of several API servers, the one of median distance.",
         "Fix the time service of this node or of the API server's.";
     CLOCK_ALARM: Gauge "cronwheel_clock_alarm" []
         "1 while the clock differs from the API server's by more than --max-clock-skew over more than half of the connections. No Job starts meanwhile.",
@@ -161,20 +152,17 @@ table! {
         "Connections that were replaced because the clock of their API server differs from this replica's.",
         "If cronwheel_clock_alarm stays at 0, the clock of one API server is wrong: fix its time service. Runs are not affected.";
     LEADER: Gauge "cronwheel_leader" []
-        "Shards that this replica leads; 1 without sharding.",
+        "Shards that this replica leads.",
         "Changes when replicas come and go.";
     TAKES_NO_SHARDS: Gauge "cronwheel_takes_no_shards" ["reason"]
         "1 with the reason why this replica takes no shards; no series while it takes them.",
-        "installation_differs, protocol_differs: change the configuration or the version; the log says which. settings_differ: ends when the last replica with other settings stops. fenced: the API server or the network. unwilling: the clock.";
+        "protocol_differs: change the version. settings_differ: ends when the last replica with other settings stops. fenced: the API server or the network. unwilling: the clock.";
     SHARDS_UNOWNED: Gauge "cronwheel_shards_unowned" []
         "Shards without a live leader, as this replica observes.",
         "Briefly after a crash. If it stays up, no replica is ready.";
     SHARDS_UNOWNED_AGE: Gauge "cronwheel_shards_unowned_age_seconds" []
         "Longest time that a shard has been without a leader.",
-        "Above 11 seconds: replicas observe the Leases and cannot take the shards. Look at their logs and permissions. Up to 310 seconds are normal for a shard in quarantine: it waits until the Pod of its leader restarts.";
-    SHARDS_QUARANTINED: Gauge "cronwheel_shards_quarantined" []
-        "Shards whose leaders crashed three times in a row soon after taking them. One replica leads them. It leads no other shards if another replica can lead those.",
-        "One of their CronJobs crashes cronwheel. Report it with the log of the replica that crashed; cronwheel shards names the shard.";
+        "Above 11 seconds: replicas observe the Leases and cannot take the shards. Look at their logs and permissions.";
     LEASE_RENEW_AGE: Gauge "cronwheel_lease_renew_age_seconds" []
         "Time since this replica sent the renewal that its leadership is based on.",
         "Up to 3 seconds is normal. At 7 seconds the replica stops acting: the API server is slow or down.";
@@ -193,15 +181,9 @@ table! {
     LEASE_REJOINS: Counter "cronwheel_rejoins_total" []
         "Times that this replica lost its membership and returned as a new member.",
         "It was evicted or frozen, or its Lease was deleted: see its log.";
-    INSTALLATIONS_OVERLAPPING: Gauge "cronwheel_overlapping_installations" []
-        "Other installations that work in the same namespaces, as observed by the leader of shard 0.",
-        "Both installations start the runs of these namespaces. Give them different --namespace flags; the log names them.";
     OTHER_CONTROLLER: Gauge "cronwheel_other_controller_active" ["evidence"]
-        "1 for ten minutes after another controller acted on CronJobs of this replica: a status write by another field manager, or a Job that cronwheel did not create.",
-        "The built-in controller was not switched off, or another instance runs. The log and /readyz name the CronJob and the field manager.";
-    JOBS_LABELLED: Counter "cronwheel_jobs_labelled_total" []
-        "Jobs that lacked the label of their shard and were labelled by this replica.",
-        "Manual runs, Jobs of the built-in controller after a migration, or labels that somebody removed.";
+        "1 for ten minutes after another controller acted on CronJobs of this replica: a status write by another field manager, a Job that cronwheel did not create, or a Job of another installation.",
+        "The built-in controller was not switched off, or another installation works in the same namespaces. The log and /readyz name the CronJob and the field manager, or the Job and the installation.";
     BUILD: Gauge "cronwheel_build_info" ["version", "tzdb"]
         "1, labelled with the version of cronwheel and of its time zone data.",
         "Changes with an upgrade.";

@@ -34,7 +34,10 @@ async fn registered_metrics_match_the_table() {
     let clock = Clock::simulated("2026-11-01T12:00:00Z".parse().unwrap());
     metrics.watch_health.begin("jobs", Scope::Cluster, clock.clone());
     metrics.election_snapshot.send_replace(Some(figures(&clock)));
-    metrics.shard.send_modify(|figures| figures.troubles = troubles());
+    metrics.shard.send_modify(|figures| {
+        figures.troubles = troubles();
+        figures.n_namespaces = Some(3);
+    });
     let text = metrics.text();
     let names = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
     assert!(names.clone().is_sorted(), "{text}");

@@ -79,11 +79,6 @@ impl WatchHealths {
         health
     }
 
-    /// Forgets all watches, because others replace them.
-    pub fn forget_all(&self) {
-        self.list().clear();
-    }
-
     /// The watches that have been silent for longer than `bound`.
     pub fn silent_for(&self, bound: Duration) -> Vec<WatchHealth> {
         let mut silent = self.list().clone();

@@ -1,4 +1,4 @@
-//! Estimates the offset of one API server's clock from its answers.
+//! Estimates the offset of an API server's clock from its answers.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -13,7 +13,6 @@ const DATE_RESOLUTION: SignedDuration = SignedDuration::from_secs(1);
 pub(super) struct ServerOffset {
     low: SignedDuration,
     high: SignedDuration,
-    pub(super) n_answers: u32,
 }
 
 impl ServerOffset {
@@ -24,7 +23,6 @@ impl ServerOffset {
         ServerOffset {
             low: date - signed(received),
             high: date + DATE_RESOLUTION - signed(sent),
-            n_answers: 1,
         }
     }
 
@@ -35,15 +33,11 @@ impl ServerOffset {
         if low > high {
             return later;
         }
-        ServerOffset {
-            low,
-            high,
-            n_answers: self.n_answers.saturating_add(1),
-        }
+        ServerOffset { low, high }
     }
 
     /// The distance of an offset from the bounds; positive if it is ahead of the server's clock.
-    pub(super) fn excess_of(&self, offset: SignedDuration) -> SignedDuration {
+    pub(super) fn excess_of(self, offset: SignedDuration) -> SignedDuration {
         if offset > self.high {
             offset - self.high
         } else if offset < self.low {
@@ -53,7 +47,7 @@ impl ServerOffset {
         }
     }
 
-    pub(super) fn middle(&self) -> SignedDuration {
+    pub(super) fn middle(self) -> SignedDuration {
         self.low + (self.high - self.low) / 2
     }
 }

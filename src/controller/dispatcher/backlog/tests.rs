@@ -1,4 +1,4 @@
-//! Tests of the queues, tokens and quarantine of queued requests, and of the places of namespaces.
+//! Tests of the queues and tokens of queued requests, and of the places of namespaces.
 
 mod places;
 
@@ -12,7 +12,7 @@ use crate::{
 };
 
 fn queued(request: Request) -> Queued {
-    Queued::new(request, WHOLE, false)
+    Queued::new(request, WHOLE)
 }
 
 fn pop(backlog: &mut Backlog, now: Timestamp) -> Option<Queued> {
@@ -183,35 +183,6 @@ fn look_ups_go_between_creates_and_history_deletes() {
         .map(|queued| name(&queued))
         .collect();
     assert_eq!(served, ["new", "look-up", "old"]);
-}
-
-#[test]
-fn quarantined_shards_have_one_create_in_flight() {
-    let boot = BootInstant::after_boot(Duration::from_hours(1));
-    let mut backlog = Backlog::new(100);
-    for position in 0..3 {
-        let quarantined = create("a", &format!("alone{position}"), 60);
-        backlog.push(Queued::new(quarantined, WHOLE, true), epoch()).unwrap();
-        backlog
-            .push(queued(create("a", &format!("free{position}"), 60)), epoch())
-            .unwrap();
-    }
-    let in_flight = InFlight::new(128);
-    let mut send_all = |answered: Option<&Queued>| {
-        if let Some(answered) = answered {
-            backlog.take_withdrawn(answered);
-        }
-        std::iter::from_fn(|| backlog.pop((epoch(), boot), 64, &in_flight).ok()).collect::<Vec<Queued>>()
-    };
-    let sent = send_all(None);
-    assert_eq!(
-        sent.iter().map(name).collect::<Vec<_>>(),
-        ["alone0", "free0", "free1", "free2"]
-    );
-    let sent = send_all(Some(&sent[0]));
-    assert_eq!(sent.iter().map(name).collect::<Vec<_>>(), ["alone1"]);
-    assert_eq!(backlog.n_creates(), 1);
-    assert_eq!(backlog.n_creates_to_send(in_flight.room(boot)), 0, "they are no burst");
 }
 
 #[test]

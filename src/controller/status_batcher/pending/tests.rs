@@ -6,7 +6,7 @@ use crate::{
         in_flight::InFlight,
         status_batcher::tests::{without_metadata, write},
     },
-    shard::held_shards::WHOLE,
+    shard::{ResourceVersion, ShardTerm, StatusWrite, Term, held_shards::WHOLE},
 };
 
 fn at(millis: u64) -> BootInstant {
@@ -56,4 +56,31 @@ fn writes_with_and_without_a_read_alternate() {
     let sent = std::iter::from_fn(|| writes.next(true, 1, in_flight.room(at(0))));
     let is_reading: Vec<_> = sent.map(|pending| pending.must_read()).collect();
     assert_eq!(is_reading, [true, false, true, false, true, false]);
+}
+
+/// The shard of the later term is not told the answer to the write of the former one.
+#[test]
+fn a_stored_status_answers_the_same_write_of_another_term() {
+    let stored = StatusOutcome::Stored {
+        resource_version: ResourceVersion(8),
+    };
+    for (term, is_answered) in [(1, false), (2, true)] {
+        let mut writes = PendingWrites::new(Duration::ZERO);
+        writes.push(Pending::new(write("one", 7, 1), WHOLE, at(0))).unwrap();
+        writes.flush();
+        let sent = writes.next(false, 1, InFlight::new(1).room(at(0))).unwrap();
+        let shard_term = ShardTerm {
+            term: Term(term),
+            ..WHOLE
+        };
+        writes
+            .push(Pending::new(write("one", 7, 1), shard_term, at(0)))
+            .unwrap();
+        let answered = writes.conclude(&sent, &stored);
+        assert_eq!(
+            answered.map(|pending| pending.shard_term),
+            is_answered.then_some(shard_term)
+        );
+        assert_eq!(writes.len(), 0);
+    }
 }

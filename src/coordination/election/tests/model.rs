@@ -3,8 +3,8 @@
 //! counterexample. The guard against a view that is behind an answer has another test, `stale_view`.
 //!
 //! A step is a second: timers run, then all messages in flight arrive, one replica's first. The requests, responses and
-//! watch of a replica can each be stalled and released. A replica can be frozen, restarted or drained, and Leases can
-//! be deleted. Each fault costs one unit of the budget; ending it is free. `CRONWHEEL_MODEL_FAULTS=2` spends two faults
+//! watch of a replica can each be stalled and released. A replica can be frozen, restarted or drained, its seals
+//! can take long, and Leases can be deleted. Each fault costs one unit of the budget; ending it is free. `CRONWHEEL_MODEL_FAULTS=2` spends two faults
 //! of any kind, which takes minutes. All clocks run at the same rate; the slack for different rates is in
 //! [`crate::coordination::Timing`], and the simulation draws rates.
 
@@ -28,7 +28,7 @@ use crate::{
         ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey, LeaseRecord, MemberSettings,
         PROTOCOL_VERSION, Timing,
     },
-    shard::{BootInstant, ResourceVersion, ResourceVersions, ShardCommand, ShardCount, ShardId, ShardReport, Term},
+    shard::{BootInstant, ResourceVersion, ResourceVersions, ShardCount, ShardId, ShardReport, ShardTerm, Term},
 };
 
 const SHARD: ShardId = ShardId(0);
@@ -74,6 +74,8 @@ enum Fault {
     Restart(usize),
     /// It is drained.
     Drain(usize),
+    /// Its shard acts until the end of the fault after the order to seal it.
+    SlowSeal(usize),
     /// Its member Lease is deleted by a third party.
     DeleteMember(usize),
     /// The shard's Lease is deleted by a third party.
@@ -91,6 +93,7 @@ impl Fault {
                 | Fault::Slow(_)
                 | Fault::Cut(_)
                 | Fault::Freeze(_)
+                | Fault::SlowSeal(_)
                 | Fault::Outage
         )
     }
@@ -118,6 +121,8 @@ enum Request {
 struct Node {
     election: Option<Election>,
     acting: Option<Term>,
+    /// The term whose seal is ordered and not reported.
+    sealing: Option<ShardTerm>,
     act_until: u64,
     incarnation: u64,
     requests: VecDeque<Request>,
@@ -221,6 +226,7 @@ impl Protocol {
         let node = |_| Node {
             election: None,
             acting: None,
+            sealing: None,
             act_until: 0,
             incarnation: 0,
             requests: VecDeque::new(),
@@ -258,13 +264,12 @@ impl Protocol {
         node.incarnation += 1;
         node.election = Some(self.boot(at, node.incarnation, now));
         node.acting = None;
+        node.sealing = None;
         node.answers.clear();
         node.watch.clear();
         node.has_listed = false;
         let requested_at = local(at, now);
         node.requests.push_back(Request::List { requested_at });
-        let installation = Installation::of(ShardCount::ONE);
-        self.input(state, at, ElectionInput::InstallationKnown(installation));
         self.input(state, at, ElectionInput::Shards(ShardReport::Synced));
     }
 
@@ -296,6 +301,7 @@ impl Protocol {
         let is_awake = !is_stalled(Fault::Freeze(at));
         let has_answers = is_awake && !is_deaf && !is_stalled(Fault::StallAnswers(at));
         let has_watch = is_awake && !is_deaf && !is_stalled(Fault::StallWatch(at));
+        let has_seal = is_awake && !is_stalled(Fault::SlowSeal(at));
         let node = &mut state.nodes[at];
         if has_requests && let Some(request) = node.requests.pop_front() {
             state.serve(at, request);
@@ -303,6 +309,8 @@ impl Protocol {
             self.input(state, at, answer);
         } else if has_watch && let Some(event) = node.watch.pop_front() {
             self.input(state, at, event.into_input());
+        } else if has_seal && let Some(shard_term) = node.sealing.take() {
+            self.seal(state, at, shard_term);
         } else {
             return false;
         }
@@ -325,6 +333,19 @@ impl Protocol {
         }
     }
 
+    /// Seals the shard of a replica.
+    fn seal(&self, state: &mut State, at: usize, shard_term: ShardTerm) {
+        let now = state.now;
+        state.nodes[at].acting.take_if(|term| *term == shard_term.term);
+        let report = ShardReport::Sealed {
+            shard_term,
+            at: local(at, now),
+            fired_through: Some(wall(now)),
+            written_through: Some(ResourceVersions::default()),
+        };
+        self.input(state, at, ElectionInput::Shards(report));
+    }
+
     fn carry_out(&self, state: &mut State, at: usize, effects: Vec<ElectionEffect>) {
         for effect in effects {
             let now = state.now;
@@ -340,23 +361,12 @@ impl Protocol {
                 ElectionEffect::ActUntil(until) => node.act_until = global(at, until),
                 ElectionEffect::Lead { shard_term, .. } => node.acting = Some(shard_term.term),
                 ElectionEffect::Stop { .. } => node.acting = None,
-                ElectionEffect::Shards(ShardCommand::Load(shards)) => {
-                    for shard in shards.iter() {
-                        self.input(state, at, ElectionInput::Shards(ShardReport::Loaded(shard)));
-                    }
-                }
-                ElectionEffect::Shards(ShardCommand::Seal(order)) => {
-                    node.acting = None;
-                    let report = ShardReport::Sealed {
-                        shard_term: order.shard_term,
-                        at: local(at, now),
-                        fired_through: Some(wall(now)),
-                        written_through: ResourceVersions::default(),
-                    };
-                    self.input(state, at, ElectionInput::Shards(report));
+                ElectionEffect::Seal(order) => {
+                    node.sealing = Some(order.shard_term);
                 }
                 ElectionEffect::Rejoin(_) => {
                     node.acting = None;
+                    node.sealing = None;
                     node.incarnation += 1;
                     let incarnation = Incarnation(node.incarnation);
                     self.input(state, at, ElectionInput::Rejoined(incarnation));
@@ -365,7 +375,7 @@ impl Protocol {
                     node.election = None;
                     node.acting = None;
                 }
-                ElectionEffect::Fence | ElectionEffect::Shards(_) => {}
+                ElectionEffect::Fence => {}
             }
         }
     }
@@ -392,6 +402,7 @@ impl Protocol {
             | Fault::Slow(_)
             | Fault::Cut(_)
             | Fault::Freeze(_)
+            | Fault::SlowSeal(_)
             | Fault::Outage => {}
         }
         state.spread(&before);
@@ -561,6 +572,7 @@ const ALL_FAULTS: &[Fault] = &[
     Fault::Freeze(0),
     Fault::Restart(0),
     Fault::Drain(0),
+    Fault::SlowSeal(0),
     Fault::DeleteMember(0),
     Fault::DeleteShard,
     Fault::Outage,
@@ -570,4 +582,5 @@ const ALL_FAULTS: &[Fault] = &[
     Fault::Cut(1),
     Fault::Freeze(1),
     Fault::Restart(1),
+    Fault::Drain(1),
 ];

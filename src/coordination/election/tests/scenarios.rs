@@ -1,7 +1,6 @@
 //! Fault scenarios by number, as far as the election decides their outcome.
 
 mod agreement;
-mod alone;
 mod crashes;
 mod drains;
 mod moves;

@@ -44,26 +44,9 @@ fn simulate(seed: u64) {
         .filter(|at| world.replicas[*at].process.is_some())
         .collect();
     let load = world.load();
-    let n_quarantined = world.quarantined().len();
-    let share = |n_shards: usize, n_members: usize| n_shards / n_members..=n_shards.div_ceil(n_members);
-    let in_share = live
-        .iter()
-        .filter(|at| share(16, live.len()).contains(&load[**at]))
-        .count();
-    if n_quarantined == 0 {
-        assert_eq!(in_share, live.len(), "seed {seed}: {load:?}");
-    } else if live.len() > 1 {
-        let ordinary = share(16 - n_quarantined, live.len() - 1);
-        let in_share = live.iter().filter(|at| ordinary.contains(&load[**at])).count();
-        assert!(
-            in_share >= live.len() - 1,
-            "seed {seed}: {load:?}, {n_quarantined} in quarantine"
-        );
-        assert!(
-            live.iter().any(|at| load[*at] == n_quarantined),
-            "seed {seed}: {load:?}, {n_quarantined} in quarantine"
-        );
-    }
+    let share = 16 / live.len()..=16_usize.div_ceil(live.len());
+    let is_balanced = live.iter().all(|at| share.contains(&load[*at]));
+    assert!(is_balanced, "seed {seed}: {load:?}");
     let moves = world.n_moves();
     world.run(40_000);
     assert_eq!(world.n_moves(), moves, "seed {seed}: it comes to rest");

@@ -21,9 +21,11 @@ pub(super) fn at(seconds: u64) -> BootInstant {
 
 pub(super) fn lease(key: LeaseKey, version: u64, holder: &str) -> LeaseRecord {
     let installation = Installation::of(ShardCount::ONE).to_string();
+    let protocol = PROTOCOL_VERSION.to_string();
     let annotations = [
         (annotation::ACCEPTS, "now"),
         (annotation::INSTALLATION, &installation),
+        (annotation::PROTOCOL, &protocol),
         (annotation::RENEWAL, "1"),
     ];
     LeaseRecord {
@@ -49,7 +51,7 @@ fn request(effects: &[ElectionEffect], wanted: &LeaseKey) -> Option<RequestId> {
             | ElectionEffect::Fence
             | ElectionEffect::Lead { .. }
             | ElectionEffect::Stop { .. }
-            | ElectionEffect::Shards(_)
+            | ElectionEffect::Seal(_)
             | ElectionEffect::Rejoin(_)
             | ElectionEffect::Left
             | ElectionEffect::Exit(_) => return None,
@@ -78,8 +80,6 @@ fn takes_from_new_member(guards: Guards) -> bool {
     let shard = LeaseKey::Shard(ShardId(0));
     let mut election = Election::new(config(), at(100));
     election.guards = guards;
-    let installation = Installation::of(ShardCount::ONE);
-    election.handle(ElectionInput::InstallationKnown(installation), at(100));
     election.handle(ElectionInput::Shards(ShardReport::Synced), at(100));
     // The other replica leads in its second incarnation. It releases the shard, and this replica requests it.
     let leases = vec![lease(them, 9, "pod/them/0000000000000002"), lease(shard.clone(), 8, "")];

@@ -102,7 +102,7 @@ impl Store {
             | ElectionEffect::Fence
             | ElectionEffect::Lead { .. }
             | ElectionEffect::Stop { .. }
-            | ElectionEffect::Shards(_)
+            | ElectionEffect::Seal(_)
             | ElectionEffect::Rejoin(_)
             | ElectionEffect::Left
             | ElectionEffect::Exit(_) => None,

@@ -16,9 +16,9 @@ use super::store::Store;
 use crate::{
     coordination::{
         Adoption, Election, ElectionConfig, ElectionEffect, ElectionInput, Incarnation, Installation, LeaseKey,
-        MemberSettings, Overview, PROTOCOL_VERSION, ShardLease, StopReason, Timing,
+        MemberSettings, Overview, PROTOCOL_VERSION, StopReason, Timing,
     },
-    shard::{BootInstant, Entry, ShardCount, ShardId, ShardReport, ShardSet, Term},
+    shard::{BootInstant, Entry, ShardCount, ShardId, ShardReport, Term},
 };
 
 /// A small seeded generator (`SplitMix64`).
@@ -81,12 +81,10 @@ pub(super) struct Replica {
     pub(super) watch_lag: u64,
     /// One message in this many may be lost; 0 loses none.
     pub(super) loss: u64,
-    /// Whether the replica never reports a shard as loaded.
-    pub(super) loads_nothing: bool,
+    /// The time after its start at which it has listed all CronJobs and Jobs, in milliseconds.
+    pub(super) sync_delay: u64,
     /// Its shards are paused when they are sealed.
     pub(super) is_paused: bool,
-    /// The time that loading shards takes, in milliseconds.
-    pub(super) load_delay: u64,
     /// The time that its shards act after the order to seal them, in milliseconds, unless their lease ends earlier.
     pub(super) seal_delay: u64,
     /// The time that its shards then wait for missing answers, in milliseconds.
@@ -104,12 +102,12 @@ pub(super) struct Journal {
     pub(super) stops: Vec<(u64, usize, ShardId, StopReason)>,
     pub(super) rejoins: Vec<(u64, usize, &'static str)>,
     pub(super) fences: Vec<(u64, usize)>,
-    /// For each entry of `leads`, whether the shard is in quarantine.
-    pub(super) quarantined: Vec<bool>,
     /// For each entry of `leads`, the data that the shard must have observed, and the instant of the last leader's seal.
     pub(super) entries: Vec<(Entry, Option<Timestamp>)>,
     pub(super) evictions: usize,
     pub(super) relists: usize,
+    /// The replicas whose last write to their own Lease says that they act.
+    pub(super) acting: BTreeSet<usize>,
 }
 
 /// The whole cluster.
@@ -168,6 +166,13 @@ impl World {
     }
 
     pub(super) fn start_with(&mut self, config: ElectionConfig) -> usize {
+        let at = self.create(config);
+        self.boot(at);
+        at
+    }
+
+    /// Creates a Pod without a process.
+    pub(super) fn create(&mut self, config: ElectionConfig) -> usize {
         let offset = self.random.below(900_000);
         self.replicas.push(Replica {
             config,
@@ -178,18 +183,15 @@ impl World {
             cut_until: 0,
             watch_lag: 0,
             loss: 0,
-            loads_nothing: false,
+            sync_delay: 50,
             is_paused: false,
-            load_delay: 0,
             seal_delay: 0,
             answer_delay: 0,
             generation: 0,
             has_left: false,
             exits: 0,
         });
-        let at = self.replicas.len() - 1;
-        self.boot(at);
-        at
+        self.replicas.len() - 1
     }
 
     /// Starts the next process in a Pod.
@@ -208,10 +210,9 @@ impl World {
             is_watching: false,
             woken_at: 0,
         });
-        let installation = Installation::of(self.count);
         self.post(at, 1, Message::List { requested_at: now });
-        self.input(at, ElectionInput::InstallationKnown(installation));
-        self.post(at, 50, Message::Input(ElectionInput::Shards(ShardReport::Synced)));
+        let delay = self.replicas[at].sync_delay;
+        self.post(at, delay, Message::Input(ElectionInput::Shards(ShardReport::Synced)));
     }
 
     /// Kills the process of a Pod.
@@ -431,12 +432,6 @@ impl World {
         }
     }
 
-    /// The next eviction in the view of a running replica.
-    pub(super) fn next_eviction(&self, at: usize) -> Option<BootInstant> {
-        let process = self.replicas[at].process.as_ref().unwrap();
-        process.election.next_eviction(self.local(at))
-    }
-
     /// The overview of a running replica.
     pub(super) fn overview(&self, at: usize) -> Overview {
         let process = self.replicas[at].process.as_ref().unwrap();
@@ -509,18 +504,6 @@ impl World {
         lease.annotations.insert(annotation.into(), text.into());
         self.store.put(lease);
         self.send_log_to_watches();
-    }
-
-    /// The shards that are in quarantine according to their Leases.
-    pub(super) fn quarantined(&self) -> ShardSet {
-        let leases = self.store.leases.values();
-        let quarantined = leases.filter(|lease| ShardLease::read(lease).is_quarantined());
-        quarantined
-            .filter_map(|lease| match lease.key {
-                LeaseKey::Shard(shard) => Some(shard),
-                LeaseKey::Member(_) => None,
-            })
-            .collect()
     }
 
     pub(super) fn member_key(&self, at: usize) -> LeaseKey {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{EventOutcome, LabelOutcome};
+use super::EventOutcome;
 use crate::{
     kube_api::access_review::AccessDecision,
     shard::{CreateOutcome, DeleteOutcome, ReadOutcome, StatusOutcome},
@@ -13,7 +13,7 @@ pub trait OrderOutcome {
     /// The order failed; it backs off by itself.
     fn failed(message: String, retry_after: Option<Duration>) -> Self;
 
-    /// It is unknown whether the order was carried out. Creates and Events distinguish this from a failure.
+    /// It is unknown whether the order was carried out, although the API server works. Creates and Events distinguish this from a failure.
     fn unanswered(message: String, retry_after: Option<Duration>) -> Self
     where
         Self: Sized,
@@ -32,7 +32,7 @@ macro_rules! failed_outcome {
     )*};
 }
 
-failed_outcome!(DeleteOutcome, LabelOutcome, StatusOutcome);
+failed_outcome!(DeleteOutcome, StatusOutcome);
 
 impl<T> OrderOutcome for ReadOutcome<T> {
     fn failed(message: String, retry_after: Option<Duration>) -> ReadOutcome<T> {
@@ -50,7 +50,10 @@ impl OrderOutcome for CreateOutcome {
     }
 
     fn unanswered(message: String, _: Option<Duration>) -> CreateOutcome {
-        CreateOutcome::Unanswered { message }
+        CreateOutcome::Unanswered {
+            message,
+            is_unreachable: false,
+        }
     }
 }
 

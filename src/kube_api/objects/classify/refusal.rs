@@ -93,14 +93,9 @@ impl Refusal {
         }
     }
 
-    /// Whether authorization or authentication refused the request. Admission and quota also answer 403, but with other
-    /// messages than "User … cannot …". The text is the same in all versions of the server.
+    /// Whether authorization or authentication refused the request.
     pub(in crate::kube_api) fn is_not_permitted(&self) -> bool {
-        let is_refused_by_authorizer = || {
-            let message = &self.message;
-            self.denied_by.is_none() && message.contains(" is forbidden: User \"") && message.contains("\" cannot ")
-        };
-        self.status == StatusCode::UNAUTHORIZED || self.status == StatusCode::FORBIDDEN && is_refused_by_authorizer()
+        is_not_permitted(self.status.as_u16(), &self.message)
     }
 
     /// Whether the fence of `deploy/manifests/fence-policy.yaml` refused a create, because it was late by the API
@@ -108,6 +103,14 @@ impl Refusal {
     pub(in crate::kube_api) fn is_fenced(&self) -> bool {
         self.status == StatusCode::FORBIDDEN && self.message.contains("'cronwheel-fence'")
     }
+}
+
+/// Whether authorization or authentication refused a request, by the code and the message of the answer. Admission and
+/// quota also answer 403, but with other messages than "User … cannot …". The text is the same in all versions of the
+/// server.
+pub(crate) fn is_not_permitted(code: u16, message: &str) -> bool {
+    let is_of_authorizer = message.contains(" is forbidden: User \"") && message.contains("\" cannot ");
+    code == 401 || code == 403 && is_of_authorizer && DeniedBy::read(message).is_none()
 }
 
 /// Returns the text of an answer without a `Status`.

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::shard::{ShardCount, ShardId, Uid};
+use crate::shard::Uid;
 
 fn answer(status: u16, body: impl Into<Bytes>) -> RawAnswer {
     RawAnswer {
@@ -56,27 +56,11 @@ fn a_created_job_has_its_uid_version_and_creation_time() {
         assert_eq!(
             outcome(create(&answer(status, body.to_string()))),
             CreateOutcome::Created {
-                shard_labels: ShardLabels::default(),
                 uid: Uid::new("u1"),
                 resource_version: "812".into(),
                 created: "2026-04-12T09:20:00Z".parse().unwrap(),
             }
         );
-    }
-}
-
-#[test]
-fn the_shard_label_of_a_created_job_is_read() {
-    let count = ShardCount::default();
-    let labelled = |labels: serde_json::Value| {
-        let body = json!({"metadata": {"uid": "u1", "resourceVersion": "812", "labels": labels,
-            "creationTimestamp": "2026-04-12T09:20:00Z"}});
-        let created = outcome(create(&answer(201, body.to_string())));
-        matches!(created, CreateOutcome::Created { shard_labels, .. } if shard_labels.names(count, ShardId(7)))
-    };
-    assert!(labelled(json!({"team": "a", "cronwheel.dev/shard-256": "7"})));
-    for labels in [json!(null), json!({}), json!({"cronwheel.dev/shard-256": "8"})] {
-        assert!(!labelled(labels.clone()), "{labels}");
     }
 }
 
@@ -212,7 +196,7 @@ fn a_timeout_status_does_not_pause_the_lane() {
     }
     let (message, retry_after) = (|| TIMEOUT.to_owned(), Some(Duration::from_secs(2)));
     // The Job may have been created nevertheless.
-    check(create, CreateOutcome::Unanswered { message: message() });
+    check(create, CreateOutcome::unanswered(message(), None));
     check(
         delete,
         DeleteOutcome::Failed {
@@ -276,6 +260,7 @@ fn throttled_and_unavailable_answers_are_recognized() {
                 Answer::Unavailable {
                     retry_after: None,
                     message: format!("the server answered with status {code}"),
+                    is_unreachable: code != 504,
                 }
             );
         }
@@ -285,6 +270,7 @@ fn throttled_and_unavailable_answers_are_recognized() {
             Answer::Unavailable {
                 retry_after: None,
                 message: "no endpoints available".into(),
+                is_unreachable: true,
             }
         );
     }
@@ -434,6 +420,7 @@ fn an_unreadable_success_counts_as_unavailable() {
             Answer::Unavailable {
                 retry_after: None,
                 message: "the answer with status 201 cannot be read".into(),
+                is_unreachable: false,
             }
         );
     }
@@ -484,7 +471,7 @@ fn an_etcd_timeout_leaves_a_create_unanswered() {
     ] {
         let doubt = refusal(500, "", message, &json!({}));
         let message = message.to_owned();
-        assert_eq!(outcome(create(&doubt)), CreateOutcome::Unanswered { message });
+        assert_eq!(outcome(create(&doubt)), CreateOutcome::unanswered(message, None));
     }
     // A failed webhook call is reported before the object is stored.
     let called = "Internal error occurred: failed calling webhook \"a\": rpc error: code = Unavailable desc = no";

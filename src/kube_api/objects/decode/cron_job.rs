@@ -19,7 +19,7 @@ use crate::{
     kube_api::{objects::encode::push_raw_member, other_controllers::StatusWriter},
     shard::{
         ActiveJob, ConcurrencyPolicy, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus, ResourceVersion,
-        Threshold, TroubleThresholds, Uid,
+        Threshold, TroubleThresholds, Uid, panics::contain,
     },
 };
 
@@ -44,7 +44,8 @@ fn head(text: &str) -> Head<'_> {
         #[serde(borrow)]
         metadata: Head<'a>,
     }
-    serde_json::from_str(text).map_or_else(|_| Head::default(), |Object { metadata }| metadata)
+    let head = contain(|| serde_json::from_str(text).map(|Object { metadata }| metadata));
+    head.ok().and_then(Result::ok).unwrap_or_default()
 }
 
 impl ReceivedCronJob {
@@ -60,6 +61,10 @@ type Identity = (Arc<CronJobIdentity>, ResourceVersion);
 impl Decoder {
     /// Creates the record of a CronJob from its text.
     pub fn cron_job(&self, text: &str) -> Result<CronJobRecord, UndecodableCronJob> {
+        contained(text, || self.decode(text))
+    }
+
+    fn decode(&self, text: &str) -> Result<CronJobRecord, UndecodableCronJob> {
         let raw: Result<RawCronJob<'_>, FieldError> = parse(text);
         let head = raw
             .as_ref()
@@ -90,23 +95,33 @@ impl Decoder {
             schedule: CronJobSchedule::new(schedule, spec.time_zone.as_deref(), &self.default_zone),
             // The API server accepts no negative value (B-16.2).
             starting_deadline_seconds: spec.starting_deadline_seconds.map(|seconds| seconds.max(0)),
-            concurrency_policy: match spec.concurrency_policy.as_deref() {
-                Some("Forbid") => ConcurrencyPolicy::Forbid,
-                Some("Replace") => ConcurrencyPolicy::Replace,
-                _ => ConcurrencyPolicy::Allow,
-            },
+            concurrency_policy: ConcurrencyPolicy::of_name(spec.concurrency_policy.as_deref()),
             is_suspended: spec.suspend.unwrap_or(false),
             successful_jobs_history_limit: limit(spec.successful_jobs_history_limit),
             failed_jobs_history_limit: limit(spec.failed_jobs_history_limit),
             created: created.ok_or_else(|| FieldError::missing("metadata.creationTimestamp"))?,
             is_deleting: metadata.deletion_timestamp.is_some(),
-            template: Arc::new(job_template(template, &identity, self.shard_count)?),
+            template: Arc::new(job_template(template, &identity)?),
             retained_metadata: Arc::new(metadata.retained_members.into()),
             trouble_thresholds: metadata.trouble_thresholds,
             status: status.map_or_else(CronJobStatus::default, self::status),
             identity,
         })
     }
+}
+
+/// Decodes a CronJob. If cronwheel panics, the CronJob counts as one that cannot be decoded.
+pub(super) fn contained(
+    text: &str,
+    decode: impl FnOnce() -> Result<CronJobRecord, UndecodableCronJob>,
+) -> Result<CronJobRecord, UndecodableCronJob> {
+    contain(decode).unwrap_or_else(|message| {
+        let head = head(text);
+        Err(UndecodableCronJob {
+            error: DecodeError::new(CronJobText::KIND, &head, FieldError::panic(&message)),
+            cron_job: identity(&head).ok(),
+        })
+    })
 }
 
 fn identity(head: &Head<'_>) -> Result<Identity, FieldError> {

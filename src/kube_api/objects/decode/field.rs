@@ -11,7 +11,8 @@ use serde::{
     },
 };
 
-use super::parse::FieldError;
+use super::parse::{FieldError, panic_problem};
+use crate::shard::panics::contain;
 
 /// The value, `None` if it is absent or null, or the problem of a value that is no `T`. Only invalid JSON, or an object
 /// with two members of one name, fails to deserialize.
@@ -19,16 +20,16 @@ use super::parse::FieldError;
 /// Each member and element of `T` must be a `Field` too, because nothing can skip the rest of a value after an error
 /// inside of it.
 #[derive(Clone)]
-pub(super) struct Field<T>(Result<Option<T>, Box<str>>);
+pub(crate) struct Field<T>(Result<Option<T>, Box<str>>);
 
 impl<T> Field<T> {
     /// Returns the value; `field` is its path.
-    pub(super) fn at(self, field: &str) -> Result<Option<T>, FieldError> {
+    pub(crate) fn at(self, field: &str) -> Result<Option<T>, FieldError> {
         self.0.map_err(|problem| FieldError::new(field, &problem))
     }
 
     /// Returns the value; `None` if it is absent or invalid.
-    pub(super) fn ok(self) -> Option<T> {
+    pub(crate) fn ok(self) -> Option<T> {
         self.0.ok().flatten()
     }
 }
@@ -37,6 +38,12 @@ impl<'de, T: Deserialize<'de>> Field<T> {
     fn read<E: Error>(value: impl IntoDeserializer<'de, E>) -> Field<T> {
         let value = T::deserialize(value.into_deserializer());
         Field(value.map(Some).map_err(|error| error.to_string().into()))
+    }
+
+    /// Reads a value without members or elements. A panic on it leaves the parser at the end of the value.
+    fn read_scalar<E: Error>(value: impl IntoDeserializer<'de, E>) -> Field<T> {
+        let problem = |message: Box<str>| Field(Err(panic_problem(&message).into()));
+        contain(|| Field::read::<E>(value)).unwrap_or_else(problem)
     }
 }
 
@@ -66,27 +73,27 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for FieldVisitor<T> {
     }
 
     fn visit_bool<E: Error>(self, value: bool) -> Result<Field<T>, E> {
-        Ok(Field::read::<E>(value))
+        Ok(Field::read_scalar::<E>(value))
     }
 
     fn visit_i64<E: Error>(self, value: i64) -> Result<Field<T>, E> {
-        Ok(Field::read::<E>(value))
+        Ok(Field::read_scalar::<E>(value))
     }
 
     fn visit_u64<E: Error>(self, value: u64) -> Result<Field<T>, E> {
-        Ok(Field::read::<E>(value))
+        Ok(Field::read_scalar::<E>(value))
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<Field<T>, E> {
-        Ok(Field::read::<E>(value))
+        Ok(Field::read_scalar::<E>(value))
     }
 
     fn visit_str<E: Error>(self, value: &str) -> Result<Field<T>, E> {
-        Ok(Field::read::<E>(value))
+        Ok(Field::read_scalar::<E>(value))
     }
 
     fn visit_borrowed_str<E: Error>(self, value: &'de str) -> Result<Field<T>, E> {
-        Ok(Field::read::<E>(BorrowedStrDeserializer::new(value)))
+        Ok(Field::read_scalar::<E>(BorrowedStrDeserializer::new(value)))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Field<T>, A::Error> {

@@ -1,8 +1,6 @@
-//! Jobs: the whole record, or a minimal one for a Job without a CronJob.
+//! Jobs: the whole record, or a minimal one for a Job that no CronJob controls.
 //!
 //! A Job is parsed in place, as [`Field`]s: to find the end of its text first would take half as long again.
-
-use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer};
@@ -13,7 +11,7 @@ use super::{
     metadata::Head,
     parse::{FieldError, Text},
 };
-use crate::shard::{Finish, JobRecord, ShardLabels, Uid};
+use crate::shard::{Finish, JobCreator, JobRecord, Uid, panics::contain};
 
 /// The decoded part of a Job.
 #[derive(Clone, Debug)]
@@ -32,9 +30,15 @@ impl Content for JobContent {
             uid: metadata.uid.clone(),
             resource_version: metadata.resource_version.clone(),
         };
-        let record = record(&head, metadata, raw.status).map_err(|error| DecodeError::new(Self::KIND, &head, error));
+        let record = contained(|| record(&head, metadata, raw.status));
+        let record = record.map_err(|error| DecodeError::new(Self::KIND, &head, error));
         Ok(Received::new(&head, JobContent(record)))
     }
+}
+
+/// Decodes a Job. If cronwheel panics, the Job counts as one that cannot be decoded.
+pub(super) fn contained(decode: impl FnOnce() -> Result<JobRecord, FieldError>) -> Result<JobRecord, FieldError> {
+    contain(decode).unwrap_or_else(|message| Err(FieldError::panic(&message)))
 }
 
 impl ReceivedJob {
@@ -60,19 +64,20 @@ struct RawMetadata<'a> {
     name: Field<Text<'a>>,
     uid: Field<Text<'a>>,
     resource_version: Field<Text<'a>>,
-    labels: Field<BTreeMap<Text<'a>, Field<Text<'a>>>>,
     annotations: Field<Annotations<'a>>,
     owner_references: Field<Vec<Field<OwnerReference<'a>>>>,
 }
 
-/// The slot (B-11.3), and the term of the replica that created the Job.
+/// The slot (B-11.3), and the term and the installation of the replica that created the Job.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Annotations<'a> {
+pub(crate) struct Annotations<'a> {
     #[serde(borrow, rename = "batch.kubernetes.io/cronjob-scheduled-timestamp")]
-    scheduled_timestamp: Field<Text<'a>>,
+    pub(crate) scheduled_timestamp: Field<Text<'a>>,
     #[serde(rename = "cronwheel.dev/created-under")]
-    created_under: Field<Text<'a>>,
+    pub(crate) created_under: Field<Text<'a>>,
+    #[serde(rename = "cronwheel.dev/created-by")]
+    pub(crate) created_by: Field<Text<'a>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -112,18 +117,18 @@ fn record(head: &Head<'_>, metadata: RawMetadata<'_>, status: Field<Status<'_>>)
         finish: None,
         started: None,
         completed: None,
-        is_created_by_cronwheel: false,
-        shard_labels: ShardLabels::default(),
+        creator: JobCreator::Unknown,
     };
-    for (key, value) in metadata.labels.ok().unwrap_or_default() {
-        record.shard_labels.note(&key, &value.ok().unwrap_or_default());
-    }
     // A Job without a CronJob needs no other field.
     if record.controller.is_some() {
         let annotations = metadata.annotations.ok().unwrap_or_default();
         // Any user may have written the annotations.
         record.scheduled = annotations.scheduled_timestamp.ok().and_then(|text| text.parse().ok());
-        record.is_created_by_cronwheel = annotations.created_under.ok().is_some();
+        record.creator = match (annotations.created_by.ok(), annotations.created_under.ok()) {
+            (Some(installation), _) => JobCreator::Installation((*installation).into()),
+            (None, Some(_)) => JobCreator::Cronwheel,
+            (None, None) => JobCreator::Unknown,
+        };
         read_status(&mut record, status)?;
     }
     Ok(record)

@@ -6,18 +6,18 @@ use serde::Deserialize;
 
 /// An invalid field.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct FieldError {
+pub(crate) struct FieldError {
     /// Path in the object, e.g. `spec.suspend`.
-    pub(super) field: Box<str>,
+    pub(crate) field: Box<str>,
     /// The problem.
-    pub(super) problem: Box<str>,
+    pub(crate) problem: Box<str>,
 }
 
 /// Maximum size of a problem in bytes: it goes into Events and logs.
 const PROBLEM_MAX_BYTES: usize = 256;
 
 impl FieldError {
-    pub(super) fn new(field: &str, problem: &str) -> FieldError {
+    pub(crate) fn new(field: &str, problem: &str) -> FieldError {
         // The text may quote a value of the object of any size.
         let end = problem.floor_char_boundary(PROBLEM_MAX_BYTES);
         FieldError {
@@ -26,9 +26,19 @@ impl FieldError {
         }
     }
 
-    pub(super) fn missing(field: &str) -> FieldError {
+    pub(crate) fn missing(field: &str) -> FieldError {
         FieldError::new(field, "missing")
     }
+
+    /// The error of an object on which cronwheel panicked.
+    pub(crate) fn panic(message: &str) -> FieldError {
+        FieldError::new("unknown field", &panic_problem(message))
+    }
+}
+
+/// The problem of a value on which cronwheel panicked.
+pub(super) fn panic_problem(message: &str) -> String {
+    format!("cronwheel panicked, which is a fault of cronwheel: {message}")
 }
 
 /// Parses an object. After an error it parses the object again to find the invalid field, because a parser that always
@@ -46,7 +56,7 @@ pub(super) fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, FieldErr
 /// A text, borrowed unless it has escapes: `Option<Cow<str>>` would always be a copy.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(transparent)]
-pub(super) struct Text<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
+pub(crate) struct Text<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
 
 impl Deref for Text<'_> {
     type Target = str;

@@ -3,15 +3,15 @@
 //! Only the place of the annotation is parsed, so fields of newer servers reach the Job byte for byte (B-11.2 to
 //! B-11.5).
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{parse::FieldError, shard_label::with_shard_label};
+use super::parse::FieldError;
 use crate::{
     kube_api::objects::encode::{RESERVED_PREFIX, SCHEDULED_TIMESTAMP_ANNOTATION, push_raw_member, push_string},
-    shard::{CronJobIdentity, JobTemplate, ShardCount},
+    shard::{CronJobIdentity, JobTemplate},
 };
 
 /// `spec.jobTemplate` as received.
@@ -31,12 +31,8 @@ struct RawMetadata<'a> {
     annotations: Option<BTreeMap<String, &'a RawValue>>,
 }
 
-/// Prepares the body of the Jobs of one CronJob, with the shard label if there are shards.
-pub(super) fn job_template(
-    raw: RawTemplate<'_>,
-    cron_job: &CronJobIdentity,
-    shard_count: Option<ShardCount>,
-) -> Result<JobTemplate, FieldError> {
+/// Prepares the body of the Jobs of one CronJob.
+pub(super) fn job_template(raw: RawTemplate<'_>, cron_job: &CronJobIdentity) -> Result<JobTemplate, FieldError> {
     let metadata = raw.metadata.unwrap_or_default();
     let annotations = metadata.annotations.unwrap_or_default();
     let mut other_annotations = String::new();
@@ -46,11 +42,7 @@ pub(super) fn job_template(
         }
     }
     let spec = raw.spec.map_or("", RawValue::get);
-    let labels = Cow::from(metadata.labels.map_or("", RawValue::get));
-    let labels = match shard_count {
-        Some(count) => with_shard_label(&labels, spec, &cron_job.uid, count).into(),
-        None => labels,
-    };
+    let labels = metadata.labels.map_or("", RawValue::get);
     let n_bytes = labels.len() + other_annotations.len() + spec.len() + cron_job.name.len();
     let mut body = String::with_capacity(n_bytes + REST_BYTES);
     body.push_str(r#"{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"#);
@@ -58,7 +50,7 @@ pub(super) fn job_template(
     body.push_str(r#","creationTimestamp":"#);
     let created_at = body.len();
     if !labels.is_empty() {
-        push_raw_member(&mut body, "labels", &labels);
+        push_raw_member(&mut body, "labels", labels);
     }
     body.push_str(r#","annotations":{""#);
     body.push_str(SCHEDULED_TIMESTAMP_ANNOTATION);

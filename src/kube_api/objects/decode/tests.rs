@@ -13,7 +13,6 @@ const UID: &str = "0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0";
 fn decoder() -> Decoder {
     Decoder {
         default_zone: Zone::utc(),
-        shard_count: None,
         ..Decoder::default()
     }
 }
@@ -174,6 +173,46 @@ fn a_decode_error_names_its_field_and_keeps_the_identity() {
         "spec",
         "invalid length 0, expected an object",
     );
+}
+
+#[test]
+fn f_18_an_object_on_which_the_decoder_panics_is_undecodable() {
+    let text = cron_job_text("", TEMPLATE, "");
+    let UndecodableCronJob { error, cron_job } = cron_job::contained(&text, || panic!("a fault")).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "CronJob shop/backup cannot be decoded: unknown field: cronwheel panicked, which is a fault of cronwheel: a fault"
+    );
+    let (identity, version) = cron_job.unwrap();
+    assert_eq!((&identity.uid, version.0), (&Uid::new(UID), 4711));
+    let error = job::contained(|| panic!("a fault")).unwrap_err();
+    assert!(error.problem.ends_with("a fault"), "{error:?}");
+}
+
+/// A value whose decoding panics.
+struct Faulty;
+
+impl<'de> Deserialize<'de> for Faulty {
+    fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Faulty, D::Error> {
+        panic!("a fault")
+    }
+}
+
+#[test]
+fn f_18_a_panic_on_a_value_leaves_the_rest_of_the_list_intact() {
+    let list: Vec<field::Field<Faulty>> = serde_json::from_str(r#"["a", 1, null, true]"#).unwrap();
+    let problems = list.into_iter().map(|value| {
+        value
+            .at("f")
+            .map(|value| value.is_some())
+            .map_err(|error| error.problem)
+    });
+    let problems: Vec<Result<bool, Box<str>>> = problems.collect();
+    assert_eq!(problems.len(), 4);
+    assert_eq!(problems[2], Ok(false));
+    for problem in [0, 1, 3].map(|place| problems[place].clone().unwrap_err()) {
+        assert!(problem.ends_with("a fault"), "{problem}");
+    }
 }
 
 #[test]
@@ -402,7 +441,7 @@ fn the_last_status_write_of_another_field_manager_is_noted() {
         entry("helm", nothing, "2026-03-01T10:03:00Z"),
     ];
     let others = OtherControllers::default();
-    others.begin(time("2026-03-01T00:00:00Z"));
+    others.begin(time("2026-03-01T00:00:00Z"), "kube-system/cronwheel".into());
     let decoder = Decoder {
         other_controllers: others.clone(),
         ..decoder()

@@ -9,8 +9,8 @@ use crate::{
     kube_api::objects::decode::Decoder,
     schedule::Zone,
     shard::{
-        ActiveJob, CronJobIdentity, CronJobRecord, CronJobStatus, EventReason, ResourceVersion, ShardCount, ShardId,
-        ShardTerm, Term, Uid,
+        ActiveJob, CronJobIdentity, CronJobRecord, CronJobStatus, EventReason, ResourceVersion, ShardId, ShardTerm,
+        Term, Uid,
     },
 };
 
@@ -29,64 +29,22 @@ fn cron_job(name: &str, job_template: &str) -> CronJobRecord {
     );
     let decoder = Decoder {
         default_zone: Zone::utc(),
-        shard_count: None,
         ..Decoder::default()
     };
     decoder.cron_job(&text).unwrap()
 }
 
-/// The Job of a CronJob in an installation with 16 shards.
-fn shared_job(job_template: &str, stamp: Option<Stamp>) -> Value {
-    let mut cron_job = cron_job("backup", job_template);
-    let text = format!(
-        r#"{{"metadata":{{"name":"backup","namespace":"shop","uid":"{UID}","resourceVersion":"4711",
-        "creationTimestamp":"2026-01-02T03:04:05Z"}},
-        "spec":{{"schedule":"* * * * *","jobTemplate":{job_template}}}}}"#
-    );
-    let decoder = Decoder {
-        default_zone: Zone::utc(),
-        shard_count: ShardCount::new(16).ok(),
-        ..Decoder::default()
-    };
-    cron_job.template = decoder.cron_job(&text).unwrap().template;
-    serde_json::from_slice(&job_body(&order(&cron_job, "2026-04-12T11:20:00+02:00"), stamp).unwrap()).unwrap()
+/// The Job of a CronJob with the annotations of its creator.
+fn stamped_job(job_template: &str, stamp: Stamp) -> Value {
+    let cron_job = cron_job("backup", job_template);
+    let body = job_body(&order(&cron_job, "2026-04-12T11:20:00+02:00"), named(Some(stamp)));
+    serde_json::from_slice(&body.unwrap()).unwrap()
 }
 
-#[test]
-fn b_11_2_with_sharding_a_job_has_a_shard_label_and_default_labels() {
-    let shard = ShardCount::new(16).unwrap().shard_of(&Uid::new(UID));
-    let own = shard.0.to_string();
-    for (template, others) in [
-        (r#"{"spec":{}}"#, json!({})),
-        ("{}", json!({})),
-        (r#"{"metadata":{"labels":{}},"spec":null}"#, json!({})),
-        (r#"{"metadata":{"labels":null},"spec":{"template":null}}"#, json!({})),
-        (
-            r#"{"metadata":{"labels":{"a":"b", "c\u0064":"\"" }},"spec":{}}"#,
-            json!({"a": "b", "cd": "\""}),
-        ),
-        (
-            r#"{"metadata":{"labels":{"a":"b"}},"spec":{"template":{"metadata":{"labels":{"pod":"p"}}}}}"#,
-            json!({"a": "b"}),
-        ),
-        (
-            r#"{"metadata":{"annotations":{"x":"y"}},"spec":{"template":{"metadata":{"labels":{"pod":"p"}}}}}"#,
-            json!({"pod": "p"}),
-        ),
-        (
-            r#"{"metadata":{"labels":{ }},"spec":{"template":{"metadata":{"labels":{"pod":"p"}}}}}"#,
-            json!({"pod": "p"}),
-        ),
-        (r#"{"metadata":{"labels":{"cronwheel.dev/shard-16":"99"}}}"#, json!({})),
-    ] {
-        let job = shared_job(template, None);
-        let mut expected = others;
-        expected["cronwheel.dev/shard-16"] = json!(own);
-        assert_eq!(job["metadata"]["labels"], expected, "{template}");
-        let mut alone: Value = serde_json::from_str(&job_text(template)).unwrap();
-        alone["metadata"]["labels"] = expected;
-        assert_eq!(job, alone, "{template}: nothing else differs");
-    }
+const INSTALLATION: &str = "kube-system/cronwheel";
+
+fn named(stamp: Option<Stamp>) -> Option<(Stamp, &'static str)> {
+    stamp.map(|stamp| (stamp, INSTALLATION))
 }
 
 fn stamp() -> Stamp {
@@ -101,12 +59,13 @@ fn stamp() -> Stamp {
 }
 
 #[test]
-fn with_sharding_a_job_is_annotated_with_its_stamp() {
-    let job = shared_job(r#"{"metadata":{"annotations":{"x":"y"}}}"#, Some(stamp()));
+fn a_job_is_annotated_with_its_stamp() {
+    let job = stamped_job(r#"{"metadata":{"annotations":{"x":"y"}}}"#, stamp());
     assert_eq!(
         job["metadata"]["annotations"],
         json!({
             "batch.kubernetes.io/cronjob-scheduled-timestamp": "2026-04-12T11:20:00+02:00",
+            "cronwheel.dev/created-by": INSTALLATION,
             "cronwheel.dev/created-under": "7/3/00000000000000ab",
             "cronwheel.dev/create-before": "2026-04-12T09:20:06Z",
             "x": "y",
@@ -230,9 +189,12 @@ fn a_job_body_is_allocated_with_its_size() {
     let order = order(&cron_job, "2026-04-12T11:20:00+02:00");
     for (stamp, n_spare_max) in [
         (None, TIME_AND_QUOTES_BYTES),
-        (Some(stamp()), TIME_AND_QUOTES_BYTES + STAMP_MAX_BYTES),
+        (
+            Some(stamp()),
+            TIME_AND_QUOTES_BYTES + STAMP_MAX_BYTES + INSTALLATION.len(),
+        ),
     ] {
-        let body = job_body(&order, stamp).unwrap();
+        let body = job_body(&order, named(stamp)).unwrap();
         let template = order.template.body.as_str().unwrap();
         let variable = order.name.len() + order.scheduled_timestamp.len();
         // A body that outgrew its allocation would have another capacity.
@@ -326,7 +288,6 @@ fn a_status_round_trips() {
     );
     let decoder = Decoder {
         default_zone: Zone::utc(),
-        shard_count: None,
         ..Decoder::default()
     };
     let written = status_text("", decoder.cron_job(&text).unwrap().status);

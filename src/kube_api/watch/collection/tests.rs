@@ -28,7 +28,7 @@ fn server(object_bytes: usize) -> (Client, Arc<Mutex<Vec<usize>>>) {
 async fn check(object_bytes: usize, n_pages: usize, expected: &[usize]) {
     let (client, limits) = server(object_bytes);
     let collection = Collection::new::<CronJobText>(client, &Scope::Cluster);
-    let mut pager = collection.list(Selector::default(), Freshness::Consistent);
+    let mut pager = collection.list();
     for _ in 0..n_pages {
         let page: Page<IgnoredAny> = pager.next_page().await.unwrap();
         assert_eq!(Some(&page.items.len()), limits.lock().unwrap().last());
@@ -46,6 +46,6 @@ async fn a_page_of_large_objects_is_repeated_with_a_limit_that_later_pages_keep(
 async fn one_object_may_have_any_size() {
     let (client, limits) = server(33 << 20);
     let collection = Collection::new::<CronJobText>(client, &Scope::Cluster);
-    let (version, _) = collection.probe(Selector::default()).await.unwrap();
+    let version = collection.current_version().await.unwrap();
     assert_eq!((version.0, limits.lock().unwrap().len()), (7, 1));
 }

@@ -7,7 +7,7 @@ use crate::{
         retry::INTERRUPTED_DELAY_MAX,
         watch::{WatchItem, kinds::Kind},
     },
-    shard::{ShardSet, input::WatchStage},
+    shard::input::WatchStage,
 };
 
 impl<K: Kind> ListWatch<K> {
@@ -26,11 +26,11 @@ impl<K: Kind> ListWatch<K> {
         match code {
             Some(410) if !is_of_list => self.retry.reset(),
             Some(410) => {}
-            Some(403) => self.announce(WatchStage::NotPermitted, ShardSet::EMPTY),
+            Some(403) => self.announce(WatchStage::NotPermitted),
             // A load balancer may answer in place of an API server that is away.
             _ => {
                 self.is_interrupted = true;
-                self.announce(WatchStage::Interrupted, ShardSet::EMPTY);
+                self.announce(WatchStage::Interrupted);
             }
         }
         // A list is expensive for a server that answers.

@@ -8,26 +8,14 @@
 
 use super::{ListWatch, WatchStep};
 use crate::{
-    kube_api::watch::{
-        WatchItem,
-        cron_job_cache::CronJobCache,
-        kinds::{Kind, ShardFilter},
-    },
+    kube_api::watch::{WatchItem, kinds::Kind},
     shard::ResourceVersion,
 };
 
 impl<K: Kind> ListWatch<K> {
-    /// Returns the step after an interruption of the watch.
-    pub(super) fn interrupted(&self, version: ResourceVersion) -> WatchStep<K::Content> {
-        match self.kind.shard_filter() {
-            ShardFilter::Unlabelled { .. } => WatchStep::Open { version },
-            ShardFilter::All | ShardFilter::ByLabel(_) | ShardFilter::ByHash(_) => WatchStep::Resume { version },
-        }
-    }
-
     /// Opens a watch after a request for the current version.
     pub(super) async fn resume(&mut self, version: ResourceVersion) {
-        match self.probe().await {
+        match self.collection.current_version().await {
             Ok(current) if self.restart_if_history_is_older(current) => {}
             Ok(_) => self.open(version).await,
             Err(error) => self.fail("list", &error, WatchStep::Resume { version }),
@@ -39,19 +27,13 @@ impl<K: Kind> ListWatch<K> {
         self.latest_version = self.latest_version.max(version);
     }
 
-    /// Returns true if `current` is below a version that this watch or the cache has known. The version comes from the
-    /// quorum of etcd, so the history is then older. The watch reports this, and begins again after a pause. Meanwhile the
-    /// controller ends its session.
+    /// Returns true if `current` is below a version that this watch has known. The version comes from the quorum of etcd,
+    /// so the history is then older. The watch reports this, and begins again after a pause.
     pub(super) fn restart_if_history_is_older(&mut self, current: ResourceVersion) -> bool {
-        // An answer without a version, which no API server gives, proves nothing. A second watch may have advanced the cache.
-        let cache = self.kind.cache();
-        let cached = cache.and_then(CronJobCache::version).unwrap_or_default();
-        let newest = self.latest_version.max(cached);
+        // An answer without a version, which no API server gives, proves nothing.
+        let newest = self.latest_version;
         if current >= newest || current == ResourceVersion::default() {
             return false;
-        }
-        if let Some(cache) = cache {
-            cache.clear();
         }
         self.latest_version = current;
         self.ready.push_back(WatchItem::HistoryWentBack { newest, current });

@@ -4,11 +4,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::*;
 use crate::shard::{
-    Effect, JobCreate, LookUpOutcome, ResourceVersion, Scope, SealOrder, ShardCommand, ShardReport, ShardSet,
-    WatchedResource,
-    held_shards::WHOLE,
-    input::{WatchStage, WatchUpdate},
-    state::test_record,
+    Effect, Input, JobCreate, LookUpOutcome, ResourceVersion, Scope, SealOrder, ShardCommand, ShardReport,
+    TermedAnswer, WatchedResource, held_shards::WHOLE, input::WatchStage, state::test_record,
 };
 
 /// The instant this number of seconds after 09:59:30. The CronJobs are due every minute, first at 30 seconds.
@@ -21,19 +18,14 @@ fn at(seconds: u64) -> Clocks {
 }
 
 fn stage_of(kind: WatchedResource, stage: WatchStage) -> Input {
-    Input::WatchUpdated(Box::new(WatchUpdate {
-        resource: kind,
-        scope: Scope::Cluster,
-        shards: ShardSet::EVERY,
-        stage,
-    }))
+    Input::watch_updated(kind, Scope::Cluster, stage)
 }
 
 fn cron_job_watch(stage: WatchStage) -> Input {
     stage_of(WatchedResource::CronJobs, stage)
 }
 
-/// A replica with `--alone` that has listed two minutely CronJobs.
+/// A replica that leads one shard, with two minutely CronJobs.
 fn replica() -> HeldShards {
     let now = at(0).wall;
     let mut shards = HeldShards::whole(vec![Scope::Cluster], SignedDuration::from_secs(2), now);
@@ -73,17 +65,32 @@ fn creates(shards: &mut HeldShards, now: Clocks) -> Vec<JobCreate> {
     effects.filter_map(create).collect()
 }
 
-fn answered(order: &JobCreate, answer: CreateOutcome) -> Input {
-    Input::JobCreateAnswered {
+fn of_whole(answer: OrderAnswer) -> TermedAnswer {
+    let shard_term = WHOLE;
+    TermedAnswer { shard_term, answer }
+}
+
+fn answered(order: &JobCreate, answer: CreateOutcome) -> TermedAnswer {
+    of_whole(OrderAnswer::Create {
         cron_job: order.cron_job.uid.clone(),
         slot: order.slot,
         answer,
-    }
+    })
 }
 
-fn unanswered(order: &JobCreate) -> Input {
-    let message = "connection refused".to_owned();
-    answered(order, CreateOutcome::Unanswered { message })
+fn lost(order: &JobCreate, is_unreachable: bool) -> TermedAnswer {
+    let message = "no answer".to_owned();
+    answered(
+        order,
+        CreateOutcome::Unanswered {
+            message,
+            is_unreachable,
+        },
+    )
+}
+
+fn unanswered(order: &JobCreate) -> TermedAnswer {
+    lost(order, true)
 }
 
 #[test]
@@ -194,19 +201,19 @@ fn queued_creates_are_withdrawn_in_an_outage_and_decided_again() {
     let mut shards = replica();
     let ordered = creates(&mut shards, at(30));
     shards.handle(cron_job_watch(WatchStage::Interrupted), at(31).wall);
-    shards.handle(unanswered(&ordered[0]), at(31).wall);
+    shards.handle_answer(unanswered(&ordered[0]), at(31).wall);
     assert!(shards.is_paused());
     let effects = poll(&mut shards);
     let [Effect::LookUpJob(look_up), Effect::Withdraw(withdrawal)] = &effects[..] else {
         panic!("{effects:?}");
     };
     assert_eq!(withdrawal.cron_job.uid, ordered[1].cron_job.uid);
-    let gone = Input::JobLookedUp {
+    let gone = of_whole(OrderAnswer::LookUp {
         look_up: look_up.clone(),
         answer: LookUpOutcome::Gone,
-    };
-    shards.handle(gone, at(31).wall);
-    shards.handle(answered(&ordered[1], CreateOutcome::Withdrawn), at(31).wall);
+    });
+    shards.handle_answer(gone, at(31).wall);
+    shards.handle_answer(answered(&ordered[1], CreateOutcome::Withdrawn), at(31).wall);
     assert!(creates(&mut shards, at(40)).is_empty());
     shards.handle(cron_job_watch(WatchStage::Watching(ResourceVersion(10))), at(41).wall);
     assert_eq!(creates(&mut shards, at(41)).len(), 2);
@@ -216,7 +223,7 @@ fn queued_creates_are_withdrawn_in_an_outage_and_decided_again() {
 fn an_unanswered_create_alone_is_no_outage() {
     let mut shards = replica();
     let ordered = creates(&mut shards, at(30));
-    shards.handle(unanswered(&ordered[0]), at(31).wall);
+    shards.handle_answer(unanswered(&ordered[0]), at(31).wall);
     assert!(!shards.is_paused());
 }
 
@@ -232,7 +239,64 @@ fn a_failed_create_is_no_outage() {
             status,
             retry_after: None,
         };
-        shards.handle(answered(&ordered[0], failed), at(31).wall);
+        shards.handle_answer(answered(&ordered[0], failed), at(31).wall);
         assert!(!shards.is_paused(), "{status:?}");
     }
+}
+
+#[test]
+fn a_create_that_a_webhook_delays_is_no_outage_while_cron_jobs_are_listed_again() {
+    let mut shards = replica();
+    let ordered = creates(&mut shards, at(30));
+    shards.handle(cron_job_watch(WatchStage::ListBegun), at(31).wall);
+    shards.handle_answer(lost(&ordered[0], false), at(31).wall);
+    assert!(!shards.is_paused());
+}
+
+/// A replica with two namespaces, one with a CronJob. The watch of the other one is interrupted and then refused.
+fn with_revoked_scope(revoked: &str) -> HeldShards {
+    let now = at(0).wall;
+    let scopes = ["default", "other"].map(|name| Scope::Namespace(name.into()));
+    let mut shards = HeldShards::whole(scopes.to_vec(), SignedDuration::from_secs(2), now);
+    let mut tell = |resource, scope: &Scope, stage| {
+        shards.handle(Input::watch_updated(resource, scope.clone(), stage), now);
+    };
+    for scope in &scopes {
+        for resource in [WatchedResource::CronJobs, WatchedResource::Jobs] {
+            for stage in [WatchStage::ListBegun, WatchStage::ListDone] {
+                tell(resource, scope, stage);
+            }
+            tell(resource, scope, WatchStage::Watching(ResourceVersion(10)));
+        }
+    }
+    for stage in [WatchStage::Interrupted, WatchStage::NotPermitted] {
+        tell(WatchedResource::CronJobs, &Scope::Namespace(revoked.into()), stage);
+    }
+    shards.handle(Input::CronJobApplied(Box::new(test_record("one"))), now);
+    shards
+}
+
+#[test]
+fn an_interrupted_scope_is_no_outage_of_another() {
+    let mut shards = with_revoked_scope("other");
+    let ordered = creates(&mut shards, at(30));
+    shards.handle_answer(unanswered(&ordered[0]), at(31).wall);
+    assert!(!shards.is_paused());
+}
+
+/// An API server that restarts has read its roles within the time of one pause.
+#[test]
+fn a_scope_that_stays_refused_pauses_the_shards_once() {
+    let mut shards = with_revoked_scope("default");
+    let ordered = creates(&mut shards, at(30));
+    shards.handle_answer(unanswered(&ordered[0]), at(31).wall);
+    assert!(shards.is_paused(), "the refusal may be that of a restarting API server");
+    assert!(creates(&mut shards, at(32)).is_empty());
+    creates(&mut shards, at(62));
+    assert!(!shards.is_paused());
+    shards.handle_answer(unanswered(&ordered[0]), at(63).wall);
+    assert!(!shards.is_paused());
+    shards.pause();
+    shards.resume_if_ready(at(64));
+    assert!(!shards.is_paused(), "a scope that is not permitted is not awaited");
 }

@@ -8,8 +8,9 @@ use super::*;
 use crate::{
     schedule::Zone,
     shard::{
-        ActiveJob, Bucket, CronJobRecord, CronJobSchedule, Input, Scope, SealOrder, ShardCommand, ShardCount,
-        ShardTerm, Term, Uid, WatchedResource, state::test_record,
+        ActiveJob, Bucket, CronJobRecord, CronJobSchedule, Effect, EventReason, Input, Scope, SealOrder, ShardCommand,
+        ShardCount, ShardTerm, Term, TermedEffect, Uid, WatchedResource,
+        state::{PanicAt, test_record},
     },
 };
 
@@ -59,8 +60,8 @@ fn list(shards: &mut HeldShards, records: Vec<CronJobRecord>) {
     }
 }
 
-/// A replica with `--alone` and these CronJobs.
-fn alone(records: Vec<CronJobRecord>) -> HeldShards {
+/// A replica that leads one shard with these CronJobs.
+fn whole(records: Vec<CronJobRecord>) -> HeldShards {
     let mut shards = HeldShards::whole(vec![Scope::Cluster], SignedDuration::from_secs(2), now(0).wall);
     shards.survey_cron_jobs(true);
     list(&mut shards, records);
@@ -70,11 +71,8 @@ fn alone(records: Vec<CronJobRecord>) -> HeldShards {
 /// A replica that leads some of sixteen shards.
 fn leading(led: &[u16], records: Vec<CronJobRecord>) -> HeldShards {
     let scopes = vec![Scope::Cluster];
-    let mut shards = HeldShards::new(Some(count()), scopes, SignedDuration::from_secs(2));
+    let mut shards = HeldShards::new(count(), scopes, SignedDuration::from_secs(2), now(0).wall);
     shards.survey_cron_jobs(true);
-    for shard in 0..3 {
-        shards.stand_by(ShardId(shard), now(0).wall);
-    }
     list(&mut shards, records);
     for &shard in led {
         let (shard, term) = (ShardId(shard), Term(1));
@@ -93,7 +91,7 @@ fn n_omitted(shards: &mut HeldShards) -> u64 {
 
 #[test]
 fn each_survey_pass_replaces_the_report() {
-    let mut shards = alone(vec![invalid(1), healthy(2)]);
+    let mut shards = whole(vec![invalid(1), healthy(2)]);
     assert_eq!(n_named(&mut shards), 0, "before the first pass");
     shards.survey(now(1));
     let report = shards.trouble_report();
@@ -122,7 +120,7 @@ fn each_survey_pass_replaces_the_report() {
 #[test]
 fn survey_pass_runs_in_steps() {
     const N_CRON_JOBS: usize = 2 * STEP_MAX + 1;
-    let mut shards = alone((0..N_CRON_JOBS).map(invalid).collect());
+    let mut shards = whole((0..N_CRON_JOBS).map(invalid).collect());
     let mut n_steps = 0;
     let mut time = now(1);
     loop {
@@ -153,7 +151,7 @@ fn entries_of_the_active_list_count_towards_a_step() {
         record.status.active = (0..STEP_MAX / 2).map(active).collect();
         record
     };
-    let mut shards = alone((0..3).map(with_active).collect());
+    let mut shards = whole((0..3).map(with_active).collect());
     let mut time = now(1);
     shards.survey(time);
     time.boot = shards.next_survey().expect("a second step, for the third CronJob");
@@ -204,7 +202,7 @@ fn sealed_and_released_shards_leave_the_report_at_once() {
 
 #[test]
 fn paused_replica_reports_no_troubles() {
-    let mut shards = alone(vec![invalid(1)]);
+    let mut shards = whole(vec![invalid(1)]);
     shards.survey(now(1));
     assert_eq!(n_named(&mut shards), 1);
     shards.pause();
@@ -217,8 +215,34 @@ fn paused_replica_reports_no_troubles() {
 
 #[test]
 fn disabled_survey_reports_nothing() {
-    let mut shards = alone(vec![invalid(1)]);
+    let mut shards = whole(vec![invalid(1)]);
     shards.survey_cron_jobs(false);
     shards.survey(now(1));
     assert_eq!((n_named(&mut shards), shards.next_survey()), (0, None));
+}
+
+#[test]
+fn f_18_a_panic_in_the_examination_is_reported_and_the_pass_goes_on() {
+    let mut shards = whole(vec![healthy(1), invalid(2)]);
+    while shards.poll_effect().is_some() {}
+    shards.panic_on(|record, place| place == PanicAt::Examination && &*record.identity.name == "hello-1");
+    shards.survey(now(1));
+    let reason = |ordered: TermedEffect| match ordered.effect {
+        Effect::EmitEvent(event) => Some(event.reason),
+        Effect::CreateJob(_)
+        | Effect::DeleteJob(_)
+        | Effect::LookUpJob(_)
+        | Effect::Withdraw(_)
+        | Effect::WriteStatus(_) => None,
+    };
+    let event = std::iter::from_fn(|| shards.poll_effect()).find_map(reason);
+    assert_eq!(event, Some(EventReason::InternalError));
+    assert_eq!(shards.take_panics().len(), 1);
+    let in_trouble = shards.trouble_report();
+    assert!(
+        in_trouble
+            .named
+            .iter()
+            .any(|trouble| &*trouble.cron_job.name == "hello-2")
+    );
 }

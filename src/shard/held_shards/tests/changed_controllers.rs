@@ -13,7 +13,8 @@ fn creates_after_look_ups(shards: &mut HeldShards, found: &JobRecord, now: Times
                 let JobLookUp { name, .. } = &look_up;
                 assert_eq!(*name, found.name);
                 let answer = LookUpOutcome::Found(Box::new(found.clone()));
-                shards.handle(Input::JobLookedUp { look_up, answer }, now);
+                let answer = OrderAnswer::LookUp { look_up, answer };
+                shards.handle_answer(TermedAnswer { shard_term, answer }, now);
             }
             Effect::DeleteJob(_) | Effect::Withdraw(_) | Effect::WriteStatus(_) | Effect::EmitEvent(_) => {}
         }
@@ -45,20 +46,21 @@ fn b_2_1_a_job_that_leaves_for_another_shard_no_longer_holds_its_former_owner_ba
         resource_version: ResourceVersion(30),
         ..running.clone()
     };
-    for is_other_held in [false, true] {
+    // The Job goes to a CronJob of another shard, or to no CronJob.
+    for (change, n_jobs) in [
+        (Input::JobModified(Box::new(moved.clone())), 1),
+        (Input::JobReleased(moved.uid.clone()), 0),
+    ] {
         let mut shards = sixteen();
-        lead(&mut shards, shard_of(&former), now);
-        if is_other_held {
-            shards.stand_by(shard_of(&other), now);
-        }
+        shards.lead(shard_term(shard_of(&former)), now);
         list(&mut shards, &[former.clone(), other.clone()], now);
         shards.handle(Input::JobApplied(Box::new(running.clone())), now);
         assert_eq!(creates_after_look_ups(&mut shards, &running, now), []);
-        shards.handle(Input::JobApplied(Box::new(moved.clone())), now);
+        shards.handle(change, now);
         assert_eq!(
             creates_after_look_ups(&mut shards, &moved, now),
             [(shard_of(&former), at("10:00:00"))]
         );
-        assert_eq!(shards.sizes().jobs, usize::from(is_other_held));
+        assert_eq!(shards.sizes().jobs, n_jobs);
     }
 }

@@ -1,9 +1,7 @@
 //! B-5: the active list, completion, adoption, missing Jobs.
 
-use super::world::{World, at, complete, cron_job, entry, failed, job, manual_job, uid};
-use crate::shard::{
-    ConcurrencyPolicy, CronJobRecord, CronJobStatus, Input, JobRecord, LookUpOutcome, ResourceVersion, Uid,
-};
+use super::world::{World, at, complete, cron_job, entry, failed, gone, job, manual_job, uid};
+use crate::shard::{ConcurrencyPolicy, CronJobRecord, CronJobStatus, JobRecord, LookUpOutcome, ResourceVersion, Uid};
 
 /// A world listed at 09:59:30 with this active list and these Jobs.
 fn world(active: &[&JobRecord], jobs: Vec<JobRecord>) -> World {
@@ -202,7 +200,7 @@ fn b_5_2_a_failed_look_up_does_not_delay_other_changes() {
 fn b_5_4_a_deleted_active_job_is_reported_missing() {
     let running = job("hello", "09:59:00");
     let mut world = world(&[&running], vec![running.clone()]);
-    world.input(Input::JobDeleted(uid("hello-29632919")));
+    world.input(gone(&uid("hello-29632919"), "hello"));
     world.expect(&[
         "Normal MissingJob: Active job went missing: hello-29632919",
         "status last=09:59:00 successful=- active=[]",

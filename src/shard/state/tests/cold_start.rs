@@ -1,13 +1,11 @@
 //! B-1.3, B-9: decisions at the time when the lists are complete.
 
-use std::collections::BTreeSet;
-
 use super::world::{World, at, complete, cron_job, entry, job, schedule, uid};
 use crate::{
     schedule::Zone,
     shard::{
         ConcurrencyPolicy, CronJobRecord, CronJobSchedule, CronJobStatus, Input, InstantOutcome, ResourceVersion,
-        Scope, ShardConfig, ShardId, ShardState, WatchedResource,
+        Scope, ShardConfig, ShardState, WatchedResource,
     },
 };
 use jiff::SignedDuration;
@@ -28,9 +26,7 @@ fn b_1_3_nothing_is_decided_before_both_lists_are_complete() {
     let mut shard = ShardState::new(
         ShardConfig {
             clock_skew_max: SignedDuration::from_secs(2),
-            shard: ShardId(0),
             scopes: vec![Scope::Cluster],
-            count: None,
         },
         now,
     );
@@ -44,29 +40,6 @@ fn b_1_3_nothing_is_decided_before_both_lists_are_complete() {
     assert_eq!(shard.next_wakeup(), None);
     shard.handle(Input::list_done(WatchedResource::Jobs, Scope::Cluster), now);
     assert!(shard.poll_effect().is_some());
-}
-
-#[test]
-fn shard_is_synced_after_every_namespace_is_listed() {
-    let now = at("10:00:00");
-    let scopes = vec![Scope::Namespace("a".into()), Scope::Namespace("b".into())];
-    let mut shard = ShardState::new(
-        ShardConfig {
-            clock_skew_max: SignedDuration::from_secs(2),
-            shard: ShardId(0),
-            scopes: scopes.clone(),
-            count: None,
-        },
-        now,
-    );
-    for scope in scopes {
-        assert!(!shard.is_synced_but_for(&BTreeSet::new()));
-        shard.handle(Input::list_begun(WatchedResource::CronJobs, scope.clone()), now);
-        shard.handle(Input::list_done(WatchedResource::CronJobs, scope.clone()), now);
-        shard.handle(Input::list_begun(WatchedResource::Jobs, scope.clone()), now);
-        shard.handle(Input::list_done(WatchedResource::Jobs, scope), now);
-    }
-    assert!(shard.is_synced_but_for(&BTreeSet::new()));
 }
 
 #[test]

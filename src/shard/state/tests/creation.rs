@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::world::{World, at, cron_job, job, schedule, uid};
+use super::world::{World, at, cron_job, gone, job, schedule, uid};
 use crate::shard::{
     CreateOutcome, CronJobRecord, InstantOutcome, JobTemplate, LookUpOutcome, ResourceVersion, StatusOutcome,
     record::JobRecord,
@@ -450,7 +450,7 @@ fn a_job_deleted_before_the_create_response_is_not_kept() {
     let done = super::world::complete(job("hello", "10:00:00"), "10:00:00");
     world.apply_job(job("hello", "10:00:00"));
     world.apply_job(done);
-    world.input(crate::shard::Input::JobDeleted(uid("hello-29632920")));
+    world.input(gone(&uid("hello-29632920"), "hello"));
     world.created();
     let effects = world.effects();
     assert!(

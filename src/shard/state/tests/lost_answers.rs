@@ -1,6 +1,6 @@
 //! Tests of late, missing and outdated answers. They cause no second Job for a slot, no restored Job and no overlap.
 
-use super::world::{World, at, complete, cron_job, entry, job, schedule, uid};
+use super::world::{World, at, complete, cron_job, entry, gone, job, schedule, uid};
 use crate::shard::{
     ConcurrencyPolicy, CreateOutcome, CronJobRecord, CronJobStatus, DeleteOutcome, Input, InstantOutcome, JobRecord,
     JobTemplate, LookUpOutcome, ResourceVersion, Scope, WatchedResource,
@@ -19,6 +19,7 @@ fn forbid() -> CronJobRecord {
 fn unanswered(world: &mut World) {
     world.answer_create(CreateOutcome::Unanswered {
         message: "connection reset".into(),
+        is_unreachable: true,
     });
 }
 
@@ -135,7 +136,7 @@ fn a_job_deleted_during_its_look_up_is_not_created_again() {
         scheduled: None,
         ..job("hello", "10:00:00")
     });
-    world.input(Input::JobDeleted(uid("hello-29632920")));
+    world.input(gone(&uid("hello-29632920"), "hello"));
     world.effects();
     world.answer_look_up(LookUpOutcome::Gone);
     world.expect(&["status last=10:00:00 successful=- active=[]"]);
@@ -147,7 +148,7 @@ fn a_late_look_up_response_does_not_restore_a_deleted_job() {
     unanswered(&mut world);
     world.effects();
     world.apply_job(job("hello", "10:00:00"));
-    world.input(Input::JobDeleted(uid("hello-29632920")));
+    world.input(gone(&uid("hello-29632920"), "hello"));
     world.effects();
     world.answer_look_up(LookUpOutcome::Found(Box::new(job("hello", "10:00:00"))));
     assert_eq!(world.shard.sizes().jobs, 0);
@@ -364,6 +365,7 @@ fn a_clock_set_back_retries_pending_look_ups_at_once() {
     world.answer_look_up(failed());
     world.answer_create(CreateOutcome::Unanswered {
         message: "no answer".into(),
+        is_unreachable: false,
     });
     world.effects();
     world.answer_look_up(failed());

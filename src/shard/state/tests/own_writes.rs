@@ -94,7 +94,7 @@ fn a_conflicting_write_is_rebuilt_if_its_event_came_first() {
         ..cron_job("hello")
     });
     world.effects();
-    world.input(crate::shard::Input::StatusAnswered {
+    world.answer(crate::shard::OrderAnswer::Status {
         cron_job: super::world::uid("hello"),
         sent: Box::new(first),
         answer: StatusOutcome::Conflict,

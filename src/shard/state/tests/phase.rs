@@ -1,10 +1,8 @@
 //! Tests of the phases of a handover: standby, leading, closing, sealed.
 
-use std::collections::BTreeSet;
-
-use super::world::{World, at, complete, cron_job, entry, job, schedule};
+use super::world::{World, at, complete, cron_job, entry, gone, job, schedule};
 use crate::shard::{
-    ConcurrencyPolicy, CreateOutcome, CronJobRecord, DeleteOutcome, Input, InstantOutcome, JobRecord, ResourceVersion,
+    ConcurrencyPolicy, CreateOutcome, CronJobRecord, DeleteOutcome, InstantOutcome, JobRecord, ResourceVersion,
     StatusOutcome,
 };
 use jiff::SignedDuration;
@@ -33,7 +31,6 @@ fn answer_create_and_status(world: &mut World) {
 #[test]
 fn standby_shard_takes_inputs_without_effects() {
     let mut world = World::on_standby("10:00:05", vec![cron_job("hello")], vec![job("hello", "09:58:00")]);
-    assert!(world.shard.is_synced_but_for(&BTreeSet::new()));
     assert!(!world.shard.phase().acts());
     assert_eq!(world.shard.next_wakeup(), None);
     world.jump_to("10:05:00");
@@ -104,12 +101,10 @@ fn lead_is_idempotent() {
 
 #[test]
 fn a_leader_decides_nothing_before_both_lists_are_complete() {
-    use crate::shard::{Input, Scope, ShardConfig, ShardId, ShardState, WatchedResource};
+    use crate::shard::{Input, Scope, ShardConfig, ShardState, WatchedResource};
     let config = ShardConfig {
         clock_skew_max: SignedDuration::from_secs(2),
-        shard: ShardId(0),
         scopes: vec![Scope::Cluster],
-        count: None,
     };
     let now = at("10:00:05");
     let mut shard = ShardState::new(config, now);
@@ -207,7 +202,8 @@ fn b_10_3_a_slot_held_back_by_forbid_is_handed_over() {
     assert!(world.shard.check_idle());
     world.apply_job(complete(job("hello", "09:59:00"), "10:00:10"));
     world.expect(&[]);
-    let outcome_counts = world.shard.retire();
+    world.shard.stand_by(world.now);
+    let outcome_counts = world.shard.outcome_counts();
     assert_eq!(
         (
             outcome_counts.outcome(InstantOutcome::HandedOver),
@@ -284,7 +280,7 @@ fn standby_decides_on_the_active_list_that_the_leader_wrote_last() {
         record
     };
     let mut world = World::on_standby("09:59:30", vec![listing(&deleted, 10)], vec![deleted.clone()]);
-    world.input(Input::JobDeleted(deleted.uid.clone()));
+    world.input(gone(&deleted.uid, "hello"));
     world.apply(listing(&missing, 11));
     world.lead();
     world.expect(&["look up hello-29632919"]);

@@ -12,8 +12,10 @@ fn looked_up(concurrency_policy: ConcurrencyPolicy) -> World {
     let mut world = World::new("09:59:30", vec![record], vec![]);
     world.advance_to("10:00:00");
     world.effects();
-    let message = "connection reset".into();
-    world.answer_create(CreateOutcome::Unanswered { message });
+    world.answer_create(CreateOutcome::Unanswered {
+        message: "connection reset".into(),
+        is_unreachable: true,
+    });
     world.expect(&["look up hello-29632920"]);
     world
 }

@@ -276,7 +276,7 @@ fn at_most_a_thousand_jobs_of_a_cron_job_are_examined() {
     let (shard, now) = (&mut world.shard, world.now);
     let examined: Vec<usize> = shard
         .places()
-        .map(|place| shard.examine(place, now).n_examined)
+        .map(|place| shard.examine(place, now).n_objects)
         .collect();
     assert_eq!(examined, [1_001, 1]);
 }

@@ -8,16 +8,13 @@ use crate::{
     schedule::Zone,
     shard::{
         ActiveJob, ConcurrencyPolicy, CreateOutcome, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus,
-        DeleteOutcome, Effect, Finish, Input, JobCreate, JobDelete, JobLookUp, JobRecord, JobTemplate, LookUpOutcome,
-        ResourceVersion, Scope, ShardConfig, ShardCount, ShardId, ShardLabels, ShardPhase, ShardState, StatusOutcome,
-        StatusWrite, TroubleThresholds, Uid, WatchedResource, naming,
+        DeleteOutcome, Effect, Finish, Input, JobCreate, JobCreator, JobDelete, JobLookUp, JobRecord, JobTemplate,
+        LookUpOutcome, ManagedNamespaces, NamespaceUpdate, OrderAnswer, ResourceVersion, Scope, ShardConfig,
+        ShardPhase, ShardState, StatusOutcome, StatusWrite, TroubleThresholds, Uid, WatchedResource, naming,
     },
 };
 
-/// The number of shards, in tests with several. The shard under test is number 0.
-pub(super) fn count() -> ShardCount {
-    ShardCount::default()
-}
+const NAMESPACE: &str = "default";
 
 pub(super) fn at(text: &str) -> Timestamp {
     // Times of day are on a fixed date without a zone change.
@@ -33,7 +30,7 @@ pub(super) fn at(text: &str) -> Timestamp {
 pub(crate) fn cron_job(name: &str) -> CronJobRecord {
     CronJobRecord {
         identity: Arc::new(CronJobIdentity {
-            namespace: "default".into(),
+            namespace: NAMESPACE.into(),
             name: name.into(),
             uid: uid(name),
         }),
@@ -69,6 +66,14 @@ pub(super) fn uid(name: &str) -> Uid {
     Uid::new(&format!("uid-{name}"))
 }
 
+/// The deletion of a Job of a CronJob.
+pub(super) fn gone(job: &Uid, owner: &str) -> Input {
+    Input::JobDeleted {
+        job: job.clone(),
+        cron_job: uid(owner),
+    }
+}
+
 /// The running Job that the controller creates for a slot.
 pub(super) fn job(owner: &str, slot: &str) -> JobRecord {
     let slot = at(slot);
@@ -83,8 +88,7 @@ pub(super) fn job(owner: &str, slot: &str) -> JobRecord {
         finish: None,
         started: Some(slot),
         completed: None,
-        is_created_by_cronwheel: false,
-        shard_labels: ShardLabels::of(count(), ShardId(0)),
+        creator: JobCreator::Unknown,
     }
 }
 
@@ -137,31 +141,18 @@ pub(super) struct World {
 impl World {
     /// A leading shard that has listed these objects at this time.
     pub(super) fn new(now: &str, cron_jobs: Vec<CronJobRecord>, jobs: Vec<JobRecord>) -> World {
-        World::around(ShardPhase::Leading, None, now, cron_jobs, jobs)
+        World::around(ShardPhase::Leading, now, cron_jobs, jobs)
     }
 
-    /// [`World::new`] with several shards, so that watches select Jobs by their label.
-    pub(super) fn among_others(now: &str, cron_jobs: Vec<CronJobRecord>, jobs: Vec<JobRecord>) -> World {
-        World::around(ShardPhase::Leading, Some(count()), now, cron_jobs, jobs)
-    }
-
-    /// [`World::among_others`] on standby.
+    /// [`World::new`] on standby.
     pub(super) fn on_standby(now: &str, cron_jobs: Vec<CronJobRecord>, jobs: Vec<JobRecord>) -> World {
-        World::around(ShardPhase::Standby, Some(count()), now, cron_jobs, jobs)
+        World::around(ShardPhase::Standby, now, cron_jobs, jobs)
     }
 
-    fn around(
-        phase: ShardPhase,
-        count: Option<ShardCount>,
-        now: &str,
-        cron_jobs: Vec<CronJobRecord>,
-        jobs: Vec<JobRecord>,
-    ) -> World {
+    fn around(phase: ShardPhase, now: &str, cron_jobs: Vec<CronJobRecord>, jobs: Vec<JobRecord>) -> World {
         let config = ShardConfig {
             clock_skew_max: SignedDuration::from_secs(2),
-            shard: ShardId(0),
             scopes: vec![Scope::Cluster],
-            count,
         };
         let now = at(now);
         let mut world = World {
@@ -180,6 +171,29 @@ impl World {
         }
         world.list(cron_jobs, jobs);
         world
+    }
+
+    /// [`World::new`] with a selector that selects no namespace yet.
+    pub(super) fn selecting(now: &str, cron_jobs: Vec<CronJobRecord>, jobs: Vec<JobRecord>) -> World {
+        let mut world = World::new(now, Vec::new(), Vec::new());
+        world.shard.namespaces = ManagedNamespaces::selected();
+        world.list(cron_jobs, jobs);
+        world
+    }
+
+    /// The labels of the namespace of all CronJobs match from now on.
+    pub(super) fn select(&mut self) {
+        self.update_namespaces(NamespaceUpdate::Selected(NAMESPACE.into()));
+    }
+
+    /// They do not match any more.
+    pub(super) fn release(&mut self) {
+        self.update_namespaces(NamespaceUpdate::Released(NAMESPACE.into()));
+    }
+
+    fn update_namespaces(&mut self, update: NamespaceUpdate) {
+        let changed = self.shard.namespaces.apply(update, self.now);
+        self.shard.follow_namespaces(&changed, self.now);
     }
 
     pub(super) fn list(&mut self, cron_jobs: Vec<CronJobRecord>, jobs: Vec<JobRecord>) {
@@ -215,6 +229,10 @@ impl World {
 
     pub(super) fn input(&mut self, input: Input) {
         self.shard.handle(input, self.now);
+    }
+
+    pub(super) fn answer(&mut self, answer: OrderAnswer) {
+        self.shard.handle_answer(answer, self.now);
     }
 
     pub(super) fn apply(&mut self, record: CronJobRecord) {
@@ -308,7 +326,7 @@ impl World {
     /// Answers the oldest create.
     pub(super) fn answer_create(&mut self, answer: CreateOutcome) {
         let order = self.creates.remove(0);
-        self.input(Input::JobCreateAnswered {
+        self.answer(OrderAnswer::Create {
             cron_job: order.cron_job.uid.clone(),
             slot: order.slot,
             answer,
@@ -319,7 +337,6 @@ impl World {
     pub(super) fn created(&mut self) {
         let name = self.creates[0].name.clone();
         self.answer_create(CreateOutcome::Created {
-            shard_labels: ShardLabels::of(count(), ShardId(0)),
             uid: uid(&name),
             resource_version: "20".into(),
             created: self.now,
@@ -336,12 +353,12 @@ impl World {
 
     pub(super) fn answer_delete(&mut self, answer: DeleteOutcome) {
         let delete = self.deletes.remove(0);
-        self.input(Input::JobDeleteAnswered { delete, answer });
+        self.answer(OrderAnswer::Delete { delete, answer });
     }
 
     pub(super) fn answer_look_up(&mut self, answer: LookUpOutcome) {
         let look_up = self.look_ups.remove(0);
-        self.input(Input::JobLookedUp { look_up, answer });
+        self.answer(OrderAnswer::LookUp { look_up, answer });
     }
 
     /// Answers the pending status write of a CronJob.
@@ -351,7 +368,7 @@ impl World {
             .remove(name)
             .unwrap_or_else(|| panic!("no status write for {name}"));
         let cron_job = write.cron_job.uid.clone();
-        self.input(Input::StatusAnswered {
+        self.answer(OrderAnswer::Status {
             cron_job,
             sent: Box::new(write.status),
             answer,

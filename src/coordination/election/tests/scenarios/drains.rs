@@ -2,8 +2,8 @@
 
 use super::{super::world::World, assert_balanced, fleet};
 use crate::{
-    coordination::{Adoption, ElectionInput, LeaseKey, StopReason, annotation},
-    shard::Entry,
+    coordination::{Adoption, ElectionInput, LeaseKey, MemberSettings, StopReason, annotation},
+    shard::{Entry, Scope},
 };
 
 #[test]
@@ -83,12 +83,10 @@ fn a_shard_taken_without_a_handover_has_no_fired_through_of_an_earlier_term() {
 #[test]
 fn a_released_shard_keeps_the_fired_through_of_its_last_leader() {
     let mut world = fleet(16, 3, 1);
-    for slow in 1..3 {
-        world.replicas[slow].loads_nothing = true;
-    }
+    silence(&mut world, &[1, 2]);
     let had = world.load()[0];
     drained(&mut world, 0);
-    world.run_until_led(2_000);
+    world.run_until_led(3_000);
     assert!(
         world
             .journal
@@ -97,6 +95,14 @@ fn a_released_shard_keeps_the_fired_through_of_its_last_leader() {
             .all(|(_, _, _, adoption)| *adoption == Adoption::Released)
     );
     assert_eq!((world.journal.leads.len(), n_fired_through(&world)), (had, had));
+}
+
+/// Lets no renewal of these replicas succeed for more than two renewal intervals, and for another second from now on.
+fn silence(world: &mut World, silent: &[usize]) {
+    for at in silent {
+        world.replicas[*at].cut_until = world.now + 5_500;
+    }
+    world.run(4_500);
 }
 
 fn drained(world: &mut World, leaving: usize) -> u64 {
@@ -140,36 +146,157 @@ fn f_04_a_replica_with_many_shards_hands_over_more_at_a_time() {
 }
 
 #[test]
-fn a_next_leader_that_loads_nothing_is_replaced_after_three_seconds() {
+fn a_drain_passes_over_a_silent_member() {
     let mut world = fleet(16, 3, 67);
-    world.replicas[1].loads_nothing = true;
-    world.drain(0);
-    world.run(2_900);
-    assert!(!world.replicas[0].has_left);
-    world.run(500);
-    assert!(world.replicas[0].has_left);
-    world.run_until_led(1_000);
+    let had = world.load()[0];
+    world.kill(1);
+    world.run(4_500);
+    let took = drained(&mut world, 0);
+    assert!(took < 200, "{took} ms");
+    world.run(20);
+    assert_eq!(world.journal.leads.len(), had);
     assert!(
         world.journal.leads.iter().all(|(_, at, _, _)| *at == 2),
         "{:?}",
         world.journal.leads
     );
+    world.run_until_led(7_000);
 }
 
 #[test]
-fn a_drain_releases_its_shards_after_two_slow_next_leaders() {
+fn a_drain_releases_its_shards_beside_silent_members() {
     let mut world = fleet(16, 5, 69);
-    for slow in 1..5 {
-        world.replicas[slow].loads_nothing = true;
-    }
-    world.drain(0);
-    world.run(5_900);
-    assert!(!world.replicas[0].has_left);
-    world.run(600);
-    assert!(world.replicas[0].has_left);
-    let after = world.run_until_led(2_000);
-    assert!(after < 1_000, "{after} ms");
+    silence(&mut world, &[1, 2, 3, 4]);
+    let took = drained(&mut world, 0);
+    assert!(took < 200, "{took} ms");
+    let after = world.run_until_led(3_100);
+    assert!(after < 3_100, "{after} ms");
+    world.run(20_000);
     assert_balanced(&world, &[1, 2, 3, 4]);
+    assert_eq!((world.journal.evictions, world.journal.rejoins.len()), (0, 0));
+}
+
+/// Replica 0 of three drains, and takes `sealing` milliseconds to seal its shards. A second after the drain, something
+/// happens to the next leader of some of them. Returns the world after the transfers.
+fn drain_while(sealing: u64, happens: impl Fn(&mut World, usize)) -> World {
+    let mut world = fleet(16, 3, 67);
+    world.replicas[0].seal_delay = sealing;
+    world.replicas[0].answer_delay = sealing.saturating_sub(9_000);
+    world.drain(0);
+    world.run(1_000);
+    assert_eq!(world.journal.leads.len(), 0, "nothing is sealed yet");
+    happens(&mut world, 1);
+    while !world.replicas[0].has_left {
+        world.run(1);
+    }
+    world.run(20);
+    let n_led_by_0 = world.journal.stops.iter().filter(|(_, at, ..)| *at == 0).count();
+    assert!((5..=6).contains(&n_led_by_0));
+    world
+}
+
+/// Asserts that each shard of replica 0 was handed over to replica 2.
+#[track_caller]
+fn assert_handed_to_2(world: &World) {
+    let stops = world.journal.stops.iter().filter(|(_, at, ..)| *at == 0);
+    for (_, _, shard, reason) in stops {
+        assert_eq!(*reason, StopReason::HandedOver);
+        let leads = world.journal.leads.iter().filter(|(_, _, led, _)| led == shard);
+        let leads: Vec<_> = leads.map(|(_, at, _, adoption)| (*at, *adoption)).collect();
+        assert_eq!(leads, [(2, Adoption::HandedOver)], "{shard:?}");
+    }
+}
+
+#[test]
+fn a_next_leader_that_leaves_before_the_transfer_is_replaced() {
+    let world = drain_while(3_000, World::drain);
+    assert_handed_to_2(&world);
+    assert_eq!(world.load(), [0, 0, 16]);
+}
+
+#[test]
+fn a_next_leader_that_falls_silent_before_the_transfer_is_replaced() {
+    let world = drain_while(7_000, World::kill);
+    assert_handed_to_2(&world);
+    assert_eq!(world.journal.evictions, 0);
+    let freeze = |world: &mut World, next: usize| world.replicas[next].frozen_until = world.now + 6_100;
+    let mut world = drain_while(7_000, freeze);
+    assert_handed_to_2(&world);
+    world.run(20_000);
+    assert_balanced(&world, &[1, 2]);
+}
+
+#[test]
+fn a_next_leader_that_is_evicted_before_the_transfer_is_replaced() {
+    let world = drain_while(13_000, World::kill);
+    assert_handed_to_2(&world);
+    assert_eq!(world.journal.evictions, 1);
+    assert_eq!(world.load(), [0, 0, 16]);
+}
+
+#[test]
+fn a_next_leader_that_restarts_with_other_settings_before_the_transfer_is_replaced() {
+    let world = drain_while(3_000, |world, next| {
+        world.kill(next);
+        world.replicas[next].config.settings = MemberSettings::of(&[Scope::Cluster], "Europe/Berlin");
+        world.boot(next);
+    });
+    assert_handed_to_2(&world);
+    assert_eq!(world.load(), [0, 0, 16]);
+}
+
+#[test]
+fn a_next_leader_that_restarts_before_the_transfer_gets_its_shards() {
+    let world = drain_while(3_000, |world, next| {
+        world.kill(next);
+        world.boot(next);
+    });
+    let stops = world.journal.stops.iter().filter(|(_, at, ..)| *at == 0);
+    assert!(stops.clone().count() > 0 && stops.clone().all(|(_, _, _, reason)| *reason == StopReason::HandedOver));
+    let to_1 = world
+        .journal
+        .leads
+        .iter()
+        .filter(|(_, at, _, adoption)| *at == 1 && *adoption == Adoption::HandedOver);
+    assert!(to_1.count() > 0);
+    assert_eq!(world.leaders().len(), 16);
+}
+
+/// The chosen next leaders are the members that leave too, until each knows of the other.
+#[test]
+fn f_03_replicas_that_leave_at_once_hand_over_to_those_that_stay() {
+    for seed in 0..20 {
+        let mut world = fleet(64, 4, seed);
+        let had = world.load()[0] + world.load()[1];
+        for leaving in 0..2 {
+            world.replicas[leaving].seal_delay = 20;
+            world.drain(leaving);
+        }
+        world.run(2_000);
+        assert!(world.replicas[0].has_left && world.replicas[1].has_left, "seed {seed}");
+        assert_eq!((world.n_moves(), world.leaders().len()), (had, 64), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_staying_leader_replaces_a_next_leader_that_leaves_before_the_transfer() {
+    let mut world = fleet(64, 2, 3);
+    let newcomer = world.start("new");
+    world.replicas[0].seal_delay = 3_000;
+    world.replicas[1].seal_delay = 3_000;
+    world.run(11_000);
+    assert_eq!(world.n_moves(), 0, "the first shards are being sealed");
+    world.drain(newcomer);
+    world.run(5_000);
+    assert_eq!(world.leaders().len(), 64);
+    assert!(
+        world.n_moves() <= 16,
+        "only what was being sealed moves: {}",
+        world.n_moves()
+    );
+    assert!(world.journal.leads.iter().all(|(_, at, _, _)| *at != newcomer));
+    world.run(40_000);
+    assert_balanced(&world, &[0, 1]);
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use super::{Message, World};
 use crate::{
-    coordination::{Adoption, ElectionEffect, ElectionInput, Incarnation, LeaseKey},
-    shard::{ResourceVersions, ShardCommand, ShardId, ShardReport, ShardSet, ShardTerm, Term},
+    coordination::{ACTS_LABEL, Adoption, ElectionEffect, ElectionInput, Incarnation, LeaseKey},
+    shard::{ResourceVersions, ShardId, ShardReport, ShardTerm, Term},
 };
 
 impl World {
@@ -32,6 +32,7 @@ impl World {
                 self.post(at, delay, Message::Request(effect));
             }
             ElectionEffect::Write { .. } | ElectionEffect::Delete { .. } | ElectionEffect::Read { .. } => {
+                self.note_label(at, &effect);
                 self.post(at, delay, Message::Request(effect));
             }
             ElectionEffect::Relist => {
@@ -50,8 +51,6 @@ impl World {
                 entry,
                 fired_through,
             } => {
-                let quarantined = self.process(at).election.quarantined();
-                self.journal.quarantined.push(quarantined.contains(shard));
                 self.journal.entries.push((entry, fired_through));
                 self.lead(at, shard, term, adoption);
             }
@@ -66,19 +65,17 @@ impl World {
                     "{shard:?} {acting:?} {term:?}"
                 );
             }
-            ElectionEffect::Shards(ShardCommand::Load(shards)) => self.load_shards(at, shards, delay),
-            ElectionEffect::Shards(ShardCommand::Seal(order)) => {
+            ElectionEffect::Seal(order) => {
                 let input = ElectionInput::Shards(ShardReport::Sealed {
                     shard_term: order.shard_term,
                     at: self.local(at),
                     fired_through: (!self.replicas[at].is_paused).then(|| self.wall()),
-                    written_through: ResourceVersions::default(),
+                    written_through: Some(ResourceVersions::default()),
                 });
                 let closing = (self.when(at, order.close_by) - self.now).min(self.replicas[at].seal_delay);
                 let sealing = closing + self.replicas[at].answer_delay;
                 self.post(at, delay + sealing, Message::Input(input));
             }
-            ElectionEffect::Shards(_) => {}
             ElectionEffect::Rejoin(reason) => self.rejoin(at, reason, delay),
             ElectionEffect::Left => {
                 self.replicas[at].has_left = true;
@@ -91,16 +88,19 @@ impl World {
         }
     }
 
-    fn load_shards(&mut self, at: usize, shards: ShardSet, delay: u64) {
-        let replica = &self.replicas[at];
-        let delay = delay + replica.load_delay;
-        let n_loaded = if replica.loads_nothing { 0 } else { usize::MAX };
-        for shard in shards.iter().take(n_loaded) {
-            self.post(
-                at,
-                delay,
-                Message::Input(ElectionInput::Shards(ShardReport::Loaded(shard))),
-            );
+    /// Records whether the replica's own Lease says that it acts.
+    fn note_label(&mut self, at: usize, effect: &ElectionEffect) {
+        let acts = if let ElectionEffect::Write { write, .. } = effect {
+            write.labels.get(ACTS_LABEL).map(Option::is_some)
+        } else if let ElectionEffect::Delete { key, .. } = effect {
+            matches!(key, LeaseKey::Member(_)).then_some(false)
+        } else {
+            None
+        };
+        match acts {
+            Some(true) => drop(self.journal.acting.insert(at)),
+            Some(false) => drop(self.journal.acting.remove(&at)),
+            None => {}
         }
     }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     kube_api::objects::encode::SCHEDULED_TIMESTAMP_ANNOTATION,
-    shard::{Finish, JobRecord, ShardId, ShardLabels},
+    shard::{Finish, JobCreator, JobRecord},
 };
 
 /// A Job with these owner references, annotations and `status`.
@@ -25,30 +25,11 @@ pub(super) const OWNER: &str =
     r#"[{"apiVersion":"batch/v1","kind":"CronJob","name":"backup","uid":"c1","controller":true}]"#;
 
 #[test]
-fn shard_labels_of_a_job_are_decoded() {
-    fn check(labels: &str, expected: bool) {
-        let labels = format!(r#""labels":{labels},"annotations""#);
-        let text = job_text(OWNER, "{}", "{}").replace(r#""annotations""#, &labels);
-        let found = job(&text).unwrap().shard_labels;
-        assert_eq!(found.names(ShardCount::default(), ShardId(7)), expected, "{labels}");
-    }
-    check(
-        r#"{"app":"backup","cronwheel.dev/shard-64":"1","cronwheel.dev/shard-256":"7"}"#,
-        true,
-    );
-    check(r#"{"app":"cronwheel.dev/shard-256"}"#, false);
-    check(r#"{"cronwheel.dev/shard-256":7}"#, false);
-    check("{}", false);
-    check("null", false);
-    check("[1]", false);
-}
-
-#[test]
 fn a_job_is_decoded() {
     let text = job_text(
         OWNER,
         r#"{"a":"b","batch.kubernetes.io/cronjob-scheduled-timestamp":"2026-03-01T01:05:00+01:00",
-            "cronwheel.dev/created-under":"3/7/1"}"#,
+            "cronwheel.dev/created-under":"3/7/1","cronwheel.dev/created-by":"team/cronwheel"}"#,
         r#"{"startTime":"2026-03-01T00:05:01Z","completionTime":"2026-03-01T00:05:09Z","conditions":[
             {"type":"SuccessCriteriaMet","status":"True"},{"type":"Complete","status":"True"}],"ready":0}"#,
     );
@@ -64,8 +45,7 @@ fn a_job_is_decoded() {
             finish: Some(Finish::Complete),
             started: Some(time("2026-03-01T00:05:01Z")),
             completed: Some(time("2026-03-01T00:05:09Z")),
-            is_created_by_cronwheel: true,
-            shard_labels: ShardLabels::default(),
+            creator: JobCreator::Installation("team/cronwheel".into()),
         }
     );
 }

@@ -58,7 +58,7 @@ impl Script {
                 Ok::<_, Infallible>(answer.unwrap())
             }
         });
-        let mut items = pin!(watch::jobs(Client::new(service, "default"), Scope::Cluster, None));
+        let mut items = pin!(watch::jobs(Client::new(service, "default"), Scope::Cluster));
         let mut reported = Vec::new();
         // Time is virtual: it advances once nothing else can happen.
         while let Ok(item) = tokio::time::timeout(Duration::from_mins(1), items.next()).await {

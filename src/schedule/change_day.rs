@@ -1,0 +1,211 @@
+//! The effect of a clock change on the runs of its day.
+//!
+//! The effect is computed from the activations themselves. Around a change they depend on the path of the library's
+//! search (B-8.4), which loses runs hours away from the change, and whole days. The activations are compared with
+//! those of a clock without changes.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+
+use super::{CronJobSchedule, Schedule, Zone, due, parse_standard, zone::OffsetChange};
+
+const DAY_SECONDS: i64 = 86_400;
+
+/// The time before the day at which a chain starts, if that of the CronJob starts later.
+const LEAD_SECONDS: i64 = 7 * DAY_SECONDS;
+
+/// More activations than the longest day has minutes.
+const RUNS_MAX: usize = 3 * 24 * 60;
+
+/// The local day on which time is skipped or repeated. Times of day are seconds since its midnight.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangeDay {
+    /// The midnight of the day in local time, read as UTC, in Unix seconds.
+    pub midnight_wall: i64,
+    /// Number of runs on the day.
+    pub n_runs: usize,
+    /// Times that the schedule names and at which nothing runs, ascending.
+    pub lost: Vec<i64>,
+    /// Times that the schedule names and that come more than once, ascending.
+    pub repeated: Vec<i64>,
+    /// Times of runs that the schedule does not name, ascending.
+    pub strange: Vec<i64>,
+}
+
+impl ChangeDay {
+    /// The day of `change`, which is a change of the schedule's own zone, in the chain of activations from `since`.
+    pub fn new(effective: &CronJobSchedule, schedule: &Schedule, since: Timestamp, change: &OffsetChange) -> ChangeDay {
+        let (from, to) = walls(change);
+        let midnight_wall = from.min(to).div_euclid(DAY_SECONDS) * DAY_SECONDS;
+        let touched = from.min(to) - midnight_wall..from.max(to) - midnight_wall;
+        let wanted = wanted(&effective.text, midnight_wall);
+        let mut runs = runs(effective, schedule, since, (change, midnight_wall));
+        runs.sort_unstable();
+        let n_of = |time: &i64| runs.iter().filter(|run| *run == time).count();
+        // A schedule whose times stay the same under the change, such as an hourly one in most zones, neither misses the
+        // skipped times nor shows the repeated ones. Where clocks change by half an hour, an hourly schedule does.
+        let is_even = is_unchanged_by(&wanted, to - from);
+        let is_reported = |time: &&i64| !is_even || !touched.contains(*time);
+        let times = wanted.iter().filter(is_reported);
+        let mut strange: Vec<i64> = runs.iter().filter(|run| !wanted.contains(run)).copied().collect();
+        strange.dedup();
+        ChangeDay {
+            midnight_wall,
+            n_runs: runs.len(),
+            lost: times.clone().filter(|time| n_of(time) == 0).copied().collect(),
+            repeated: times.filter(|time| n_of(time) > 1).copied().collect(),
+            strange,
+        }
+    }
+
+    /// Whether the runs differ from other days.
+    pub fn is_disturbed(&self) -> bool {
+        !(self.lost.is_empty() && self.repeated.is_empty() && self.strange.is_empty())
+    }
+
+    /// Returns `, so …`, or an empty text if the runs are as on other days.
+    pub fn text(&self) -> String {
+        let no_run = if self.n_runs == 0 {
+            "there is no run on that day: "
+        } else {
+            ""
+        };
+        let parts = [
+            phrase(&self.lost, "is lost", "are lost").map(|lost| [no_run, &lost].concat()),
+            phrase(&self.repeated, "runs twice", "come twice"),
+            phrase(
+                &self.strange,
+                "comes, which the schedule does not name",
+                "come that the schedule does not name",
+            ),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        if parts.is_empty() {
+            String::new()
+        } else {
+            format!(", so {}", parts.join(", and "))
+        }
+    }
+}
+
+/// Returns the local times before and after the change, read as UTC, in Unix seconds.
+pub fn walls(change: &OffsetChange) -> (i64, i64) {
+    (
+        change.at + i64::from(change.before_seconds),
+        change.at + i64::from(change.after_seconds),
+    )
+}
+
+/// Formats a time of day: `02:30`.
+pub fn time_of_day(seconds: i64) -> String {
+    format!("{:02}:{:02}", seconds / 3_600, seconds / 60 % 60)
+}
+
+/// Whether the times of a whole day are the same if all move by the seconds of a clock change.
+fn is_unchanged_by(times: &BTreeSet<i64>, seconds: i64) -> bool {
+    let moved = |time: &i64| (time + seconds).rem_euclid(DAY_SECONDS);
+    times.iter().all(|time| times.contains(&moved(time)))
+}
+
+fn phrase(times: &[i64], of_one: &str, of_many: &str) -> Option<String> {
+    let first = time_of_day(*times.first()?);
+    Some(match times.len() {
+        1 => format!("{first} {of_one}"),
+        n_times => format!("{n_times} runs {of_many}, {first} the first"),
+    })
+}
+
+/// Returns the times of day that the schedule names, without clock changes.
+fn wanted(text: &str, midnight_wall: i64) -> BTreeSet<i64> {
+    let Ok(schedule) = parse_standard(without_zone(text)) else {
+        return BTreeSet::new();
+    };
+    let utc = Zone::utc();
+    activations(&schedule, &utc, midnight_wall - 1)
+        .map(|at| at - midnight_wall)
+        .take_while(|time| *time < DAY_SECONDS)
+        .collect()
+}
+
+/// Returns the times of day of the runs on the day of the change.
+fn runs(
+    effective: &CronJobSchedule,
+    schedule: &Schedule,
+    since: Timestamp,
+    (change, midnight_wall): (&OffsetChange, i64),
+) -> Vec<i64> {
+    let (zone, default_zone) = (effective.effective_zone(), &effective.default_zone);
+    let (before, after) = (i64::from(change.before_seconds), i64::from(change.after_seconds));
+    let start = midnight_wall - before.max(after);
+    let end = midnight_wall + DAY_SECONDS - before.min(after);
+    let since = if since.as_second() < start {
+        since
+    } else {
+        instant(start - LEAD_SECONDS)
+    };
+    let base = due::most_recent(schedule, default_zone, since, instant(start - 1)).unwrap_or(since);
+    let local = |at: i64| at + i64::from(zone.offset_seconds_at(at)) - midnight_wall;
+    activations(schedule, default_zone, base.as_second())
+        .take_while(|at| *at < end)
+        .map(local)
+        .filter(|time| (0..DAY_SECONDS).contains(time))
+        .collect()
+}
+
+fn activations<'a>(schedule: &'a Schedule, local: &'a Zone, after: i64) -> impl Iterator<Item = i64> + 'a {
+    let next = move |at: &Timestamp| schedule.next_after(*at, local);
+    std::iter::successors(Some(instant(after)), next)
+        .skip(1)
+        .map(Timestamp::as_second)
+        .take(RUNS_MAX)
+}
+
+fn instant(unix_seconds: i64) -> Timestamp {
+    Timestamp::from_second(unix_seconds).unwrap_or(Timestamp::MAX)
+}
+
+/// Returns the text after `TZ=…`, trimmed like the library does (B-7.3).
+fn without_zone(text: &str) -> &str {
+    let is_zoned = text.starts_with("TZ=") || text.starts_with("CRON_TZ=");
+    text.split_once(' ')
+        .filter(|_| is_zoned)
+        .map_or(text, |(_, rest)| rest)
+        .trim()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Checks the text for the first change of the zone after an instant.
+    #[track_caller]
+    fn check(text: &str, zone: &str, after: &str, expected: &str) {
+        let effective = CronJobSchedule::new(text, Some(zone), &Zone::utc());
+        let after: Timestamp = after.parse().unwrap();
+        let change = effective.effective_zone().next_change_after(after.as_second()).unwrap();
+        let day = ChangeDay::new(&effective, effective.parsed.as_ref().unwrap(), after, &change);
+        assert_eq!(day.text(), expected, "{text} in {zone}");
+        assert_eq!(day.is_disturbed(), !expected.is_empty());
+    }
+
+    #[test]
+    fn a_clock_change_loses_and_repeats_runs() {
+        let (spring, autumn) = ("2027-03-01T00:00:00Z", "2026-10-01T00:00:00Z");
+        check(
+            "30 2 * * *",
+            "Europe/Berlin",
+            spring,
+            ", so there is no run on that day: 02:30 is lost",
+        );
+        check("30 2 * * *", "Europe/Berlin", autumn, ", so 02:30 runs twice");
+        check("30 4 * * *", "Europe/Berlin", autumn, "");
+        check("0 * * * *", "Europe/Berlin", spring, "");
+        check(
+            "*/20 1-3 * * *",
+            "Europe/Berlin",
+            spring,
+            ", so 3 runs are lost, 02:00 the first",
+        );
+    }
+}

@@ -1,8 +1,8 @@
-//! Layer 6, the `cronwheel` command: arguments, configuration, and the commands. It uses the controller, never the reverse.
+//! Layer 6, the `cronwheel` command: arguments, configuration, and the commands. It uses the controller, and the layer
+//! [`explain`](crate::explain) for answers in words, never the reverse.
 
-mod advice;
 pub mod args;
-mod calendar;
+pub mod check;
 pub mod commands;
 pub mod config;
 #[cfg(feature = "dev")]
@@ -11,4 +11,6 @@ pub mod error;
 pub mod explain;
 pub mod next;
 mod plan;
+pub mod report;
 pub mod shards;
+pub mod ui;

@@ -4,31 +4,39 @@ pub(super) mod values;
 
 use std::{net::SocketAddr, path::PathBuf, sync::LazyLock, time::Duration};
 
-use clap::{Args, Parser, Subcommand, ValueEnum, builder::PossibleValuesParser, value_parser};
+use clap::{
+    Args, Parser, Subcommand,
+    builder::PossibleValuesParser,
+    error::{ContextKind, ContextValue},
+    value_parser,
+};
 use clap_complete::Shell;
 use jiff::SignedDuration;
 
 use self::values::{
     parse_clock_offset, parse_clock_skew, parse_flush_interval, parse_installation, parse_listen_anywhere,
-    parse_namespace, parse_pod_name, parse_pod_uid, parse_shards, parse_zone,
+    parse_namespace, parse_pod_name, parse_pod_uid, parse_zone,
 };
 #[cfg(feature = "dev")]
 use super::dev::DevArgs;
-use super::{explain::ExplainArgs, next::NextArgs, shards::ShardsArgs};
+use super::{
+    check::CheckArgs, explain::ExplainArgs, next::NextArgs, report::ReportArgs, shards::ShardsArgs, ui::UiArgs,
+};
 use crate::{
     controller::{
+        connections::REQUESTS_IN_FLIGHT_MAX,
         event_task::{EventBudget, EventFilter},
         settings::CronJobMetrics,
     },
     coordination::InstallationName,
+    kube_api::NamespaceSelector,
     schedule::{Zone, zone::tzdb_version},
-    shard::{ShardCount, TemplateMemory},
+    shard::TemplateMemory,
     telemetry::logging::{LogFormat, LogLevel},
 };
 
-/// The capacity of the connections, less a tenth for statuses and probes: a request that is sent never waits for a
-/// connection.
-const IN_FLIGHT_MAX: i64 = 320;
+/// A request that is sent never waits for a connection.
+const IN_FLIGHT_MAX: i64 = REQUESTS_IN_FLIGHT_MAX as i64;
 
 /// More than an API server writes.
 const EVENTS_PER_SECOND_MAX: i64 = 10_000;
@@ -56,6 +64,28 @@ pub struct Cli {
     pub command: Command,
 }
 
+impl Cli {
+    /// Parses the arguments of this process. A wrong argument ends the process with the reason and a remedy.
+    pub fn of_process() -> Cli {
+        Cli::try_parse().unwrap_or_else(|error| with_remedy(error).exit())
+    }
+}
+
+/// The remedy for `--alone`, which early builds had.
+const ALONE_REMEDY: &str = "leave it out: a replica without others runs every CronJob. It needs the Role cronwheel-leases \
+                            of deploy/manifests/rbac.yaml in the namespace of its Leases (--lease-namespace)";
+
+fn with_remedy(mut error: clap::Error) -> clap::Error {
+    let is_alone = |argument: &ContextValue| matches!(argument, ContextValue::String(text) if text == "--alone");
+    if error.get(ContextKind::InvalidArg).is_some_and(is_alone) {
+        error.insert(
+            ContextKind::Suggested,
+            ContextValue::StyledStrs(vec![ALONE_REMEDY.into()]),
+        );
+    }
+    error
+}
+
 /// The commands with a man page of their own.
 const COMMANDS: &[&str] = &[
     "run",
@@ -63,7 +93,10 @@ const COMMANDS: &[&str] = &[
     "dev",
     "next",
     "explain",
+    "check",
     "shards",
+    "ui",
+    "report",
 ];
 
 /// The commands.
@@ -78,8 +111,22 @@ pub enum Command {
     Next(NextArgs),
     /// Explain what the controller would do with a CronJob now
     Explain(ExplainArgs),
+    /// Check an installation, a cluster before the switch and its CronJobs, or that the built-in controller is stopped
+    ///
+    /// Prints one line for each check: ✓ is fine, ! is to be read, ✗ has failed. Exit code 1 means that a check failed
+    Check(CheckArgs),
     /// List replicas, shards and their leaders, and other controllers of the same CronJobs
     Shards(ShardsArgs),
+    /// Serve a page with the CronJobs of a cluster: what ran, what is late, failed or lost and why, what is due
+    ///
+    /// It works beside any controller and only reads: the account needs get, list and watch on cronjobs and jobs. A namespace
+    /// of --namespace that the account may not read is named, and the others are shown
+    Ui(UiArgs),
+    /// Print how punctual the CronJobs of a cluster were, what was lost and failed, and what could be better
+    ///
+    /// It works beside any controller, from the Jobs that exist: without --history, what is older than the Jobs that the
+    /// cluster keeps is unknown. It only reads: the account needs get, list and watch on cronjobs and jobs
+    Report(ReportArgs),
     /// Print the completion script of a shell
     Completions {
         /// The shell
@@ -107,6 +154,11 @@ pub struct RunArgs {
     /// Namespace to work in; can be repeated. Default: all namespaces
     #[arg(short, long = "namespace", value_name = "NAME", value_parser = parse_namespace)]
     pub namespaces: Vec<String>,
+
+    /// Label selector of the namespaces to work in, as for kubectl, e.g. cronwheel.dev/managed=true. cronwheel follows the
+    /// labels while it runs. Default: all namespaces
+    #[arg(long, value_name = "SELECTOR", conflicts_with = "namespaces")]
+    pub namespace_selector: Option<NamespaceSelector>,
 
     /// Address and port of /healthz, /readyz and /metrics. A port alone stands for all addresses
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8080", value_parser = parse_listen_anywhere)]
@@ -152,21 +204,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = parse_clock_offset, allow_hyphen_values = true)]
     pub clock_offset: SignedDuration,
 
-    /// Run all CronJobs in this process, without shards and without shard labels on Jobs. It starts no Job while
-    /// another replica is active
-    #[arg(long, conflicts_with_all = ["shards", "timing"])]
-    pub alone: bool,
-
-    /// Number of shards: a power of two from 16 to 1024, the same for all replicas, fixed at installation
-    #[arg(long, value_name = "COUNT", value_parser = parse_shards, default_value = "256")]
-    pub shards: ShardCount,
-
-    /// How soon a silent replica loses its shards, and how often replicas write their Leases. Replicas may differ
-    #[arg(long, value_enum, default_value_t)]
-    pub timing: TimingPreset,
-
-    /// Name of the installation. Replicas with the same name share CronJobs, and their Leases and ConfigMap begin with
-    /// it. Installations for different namespaces need different names
+    /// Name of the installation. Replicas with the same name share CronJobs, and their Leases begin with it.
+    /// Installations for different namespaces need different names
     #[arg(long, value_name = "NAME", value_parser = parse_installation, default_value_t)]
     pub installation: InstallationName,
 
@@ -195,18 +234,6 @@ pub struct RunArgs {
     /// Minimum level of the log
     #[arg(long, value_enum, default_value_t)]
     pub log_level: LogLevel,
-}
-
-/// Constants of the Lease protocol that go together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum TimingPreset {
-    /// Shards of a dead replica have a leader again after 8 to 10.5 s
-    #[default]
-    Default,
-    /// 5 to 6.5 s, at nearly twice the Lease writes
-    Fast,
-    /// 12 to 16 s, for API servers with slow writes
-    Safe,
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Executes a parsed command line. Except for `dev`, the only place that writes to standard output.
 
-use std::io;
+use std::io::{self, IsTerminal as _};
 
 use clap::CommandFactory;
 use clap_complete::{Generator as _, Shell};
@@ -8,17 +8,20 @@ use jiff::SignedDuration;
 
 use super::{
     args::{Cli, Command, RunArgs},
-    config::{RunConfig, kube_config},
+    check::{self, CheckArgs},
+    config::{RunConfig, kube_config, named_kube_config},
     error::CommandError,
     explain::{self, ExplainArgs},
     next,
+    report::{self, ReportArgs},
     shards::{self, ShardsArgs},
+    ui::{self, Cluster, SourceArgs, UiArgs},
 };
 use crate::{
     controller::{Connections, Controller, RuntimeError, bind, clock::Clock, shutdown::Signals},
     kube_api::{ApiServer, lease_client, watch_client},
-    telemetry::logging,
     telemetry::metrics::Metrics,
+    telemetry::{logging, panic_log},
 };
 
 /// Executes a command line. A closed standard output ends a command without an error.
@@ -39,7 +42,10 @@ fn perform(command: Command) -> Result<(), CommandError> {
             next::run(args, now, io::stdin().lock(), io::stdout().lock())
         }
         Command::Explain(args) => explain(&args),
+        Command::Check(args) => check(&args),
         Command::Shards(args) => shards(&args),
+        Command::Ui(args) => ui(&args),
+        Command::Report(args) => report(&args),
         Command::Completions { shell } => completions(shell, &mut io::stdout()).map_err(CommandError::Write),
         Command::Man { command } => man_page(command.as_deref(), &mut io::stdout()).map_err(CommandError::Write),
     }
@@ -65,15 +71,44 @@ fn explain(args: &ExplainArgs) -> Result<(), CommandError> {
     let clock = Clock::system(SignedDuration::ZERO, SignedDuration::ZERO);
     // Not locked: a worker thread that panics writes to standard error.
     let (output, notes) = (io::stdout(), io::stderr());
-    let Some(name) = args.name_in_cluster()? else {
+    let name = args.name_in_cluster()?;
+    if name.is_none() && !args.asks_server() {
         return explain::run(args, clock.now(), io::stdin().lock(), output, notes);
-    };
+    }
     on_threads(async {
         let config = kube_config(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
         let namespace = args.namespace.as_deref().unwrap_or(&config.default_namespace);
         let server = ApiServer::open(&config).await.map_err(RuntimeError::Connect)?;
         let client = watch_client(&server).map_err(RuntimeError::Connect)?;
-        explain::run_live(args, &client, (namespace, name), || clock.now(), output, notes).await
+        let now = || clock.now();
+        match name {
+            Some(name) => explain::run_live(args, &client, (namespace, name), now, output, notes).await,
+            None => explain::run_on_server(args, (&client, namespace), now, io::stdin(), output, notes).await,
+        }
+    })
+}
+
+fn check(args: &CheckArgs) -> Result<(), CommandError> {
+    on_threads(async {
+        let config = kube_config(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
+        let server = ApiServer::open(&config).await.map_err(RuntimeError::Connect)?;
+        let sources = check::Sources {
+            client: watch_client(&server).map_err(RuntimeError::Connect)?,
+            leases: lease_client(&server).map_err(RuntimeError::Connect)?,
+            lease_namespaces: shards::namespaces(args.lease_namespace.as_deref(), &config.default_namespace),
+        };
+        let clock = Clock::system(SignedDuration::ZERO, SignedDuration::ZERO);
+        let is_terminal = io::stdout().is_terminal();
+        // Listened for from here on, so that a signal during the first requests is not lost.
+        let signals = args.writes().then(Signals::listen).transpose();
+        let mut signals = signals.map_err(RuntimeError::Signals)?;
+        let interrupted = async {
+            match &mut signals {
+                Some(signals) => drop(signals.next().await),
+                None => std::future::pending().await,
+            }
+        };
+        check::run(args, sources, &clock, interrupted, io::stdout(), is_terminal).await
     })
 }
 
@@ -91,8 +126,43 @@ fn shards(args: &ShardsArgs) -> Result<(), CommandError> {
     })
 }
 
+fn ui(args: &UiArgs) -> Result<(), CommandError> {
+    on_threads(async {
+        // Listened for from here on, so that a signal during the start is not lost.
+        let mut signals = Signals::listen().map_err(RuntimeError::Signals)?;
+        let end = async { _ = signals.next().await };
+        let cluster = cluster(&args.source).await?;
+        let clock = Clock::system(SignedDuration::ZERO, SignedDuration::ZERO);
+        ui::run(args, cluster, clock, end, io::stdout(), io::stderr()).await
+    })
+}
+
+fn report(args: &ReportArgs) -> Result<(), CommandError> {
+    on_threads(async {
+        let cluster = cluster(&args.source).await?;
+        let clock = Clock::system(SignedDuration::ZERO, SignedDuration::ZERO);
+        report::run(args, cluster, &clock, io::stdout(), io::stderr()).await
+    })
+}
+
+/// The cluster of a command that only reads.
+async fn cluster(args: &SourceArgs) -> Result<Cluster, CommandError> {
+    let (config, context) = named_kube_config(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
+    let server = ApiServer::open(&config).await.map_err(RuntimeError::Connect)?;
+    let name = args.cluster_name.clone().or_else(|| context.clone());
+    let name = name.or_else(|| config.cluster_url.host().map(str::to_owned));
+    Ok(Cluster {
+        client: watch_client(&server).map_err(RuntimeError::Connect)?,
+        name: name.unwrap_or_default(),
+        context,
+        address: config.cluster_url.to_string(),
+        credentials: Some(server),
+    })
+}
+
 fn run(args: &RunArgs) -> Result<(), CommandError> {
     logging::start(args.log_format, args.log_level);
+    panic_log::start();
     on_threads(async {
         let config = RunConfig::load(args).await?;
         config.log(args);

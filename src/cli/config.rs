@@ -8,7 +8,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use clap::{ValueEnum, builder::PossibleValue};
 use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 
 mod sharding;
@@ -16,10 +15,9 @@ mod surroundings;
 
 use self::sharding::membership_of;
 use self::surroundings::Surroundings;
-use super::{
-    args::{RunArgs, TimingPreset},
-    error::CommandError,
-};
+#[cfg(feature = "dev")]
+pub(super) use self::surroundings::random_number;
+use super::{args::RunArgs, error::CommandError};
 use crate::{
     controller::{
         event_task::EventBudget,
@@ -54,6 +52,7 @@ impl RunConfig {
             kube,
             settings: RunSettings {
                 scopes: scopes(&args.namespaces),
+                namespace_selector: args.namespace_selector.clone(),
                 default_zone: args.default_time_zone.clone(),
                 status_flush_interval: args.status_flush_interval,
                 in_flight_max: args.max_inflight,
@@ -63,7 +62,7 @@ impl RunConfig {
                     per_second_max: args.max_events_per_second,
                 },
                 cron_job_metrics: args.cron_job_metrics,
-                membership: Some(membership),
+                membership,
             },
         })
     }
@@ -76,6 +75,7 @@ impl RunConfig {
             time_zone_data = tzdb_version(),
             api_server = %self.kube.cluster_url,
             scopes = scopes_text(&settings.scopes),
+            namespace_selector = settings.namespace_selector.as_ref().map(tracing::field::display),
             listen = %args.listen,
             default_time_zone = settings.default_zone.name(),
             status_flush_interval = ?settings.status_flush_interval,
@@ -86,17 +86,14 @@ impl RunConfig {
             cron_job_metrics = ?settings.cron_job_metrics,
             max_clock_skew = %format_args!("{:#}", args.max_clock_skew),
             clock_offset = %format_args!("{:#}", args.clock_offset),
-            sharing = sharing_text(settings.sharing(), args.timing),
+            sharing = sharing_text(&settings.membership),
             "cronwheel starts"
         );
     }
 }
 
 /// Describes how the replica shares CronJobs, for the log.
-fn sharing_text(sharing: Option<&Membership>, timing: TimingPreset) -> String {
-    let Some(membership) = sharing else {
-        return "alone".to_owned();
-    };
+fn sharing_text(membership: &Membership) -> String {
     let Membership {
         installation,
         shard_count,
@@ -105,9 +102,7 @@ fn sharing_text(sharing: Option<&Membership>, timing: TimingPreset) -> String {
         ..
     } = membership;
     let n_shards = shard_count.get();
-    let timing = timing.to_possible_value();
-    let timing = timing.as_ref().map_or("default", PossibleValue::get_name);
-    format!("{pod_name} of installation {installation}, {n_shards} shards, timing {timing}, Leases in {namespace}")
+    format!("{pod_name} of installation {installation}, {n_shards} shards, Leases in {namespace}")
 }
 
 /// Lists the namespaces, for the log.
@@ -119,7 +114,8 @@ fn scopes_text(scopes: &[Scope]) -> String {
     names.collect::<Vec<_>>().join(",")
 }
 
-fn scopes(namespaces: &[String]) -> Vec<Scope> {
+/// The namespaces of the flag, each once; all if there are none.
+pub(super) fn scopes(namespaces: &[String]) -> Vec<Scope> {
     if namespaces.is_empty() {
         return vec![Scope::Cluster];
     }
@@ -129,9 +125,17 @@ fn scopes(namespaces: &[String]) -> Vec<Scope> {
 
 /// Finds the API server by the flags `--kubeconfig` and `--context`.
 pub async fn kube_config(file: Option<&Path>, context: Option<&str>) -> Result<kube::Config, CommandError> {
-    let mut config = found_config(file, context).await?;
+    Ok(named_kube_config(file, context).await?.0)
+}
+
+/// Finds the API server like [`kube_config`], and the context, if a kubeconfig was used.
+pub async fn named_kube_config(
+    file: Option<&Path>,
+    context: Option<&str>,
+) -> Result<(kube::Config, Option<String>), CommandError> {
+    let (mut config, context) = found_config(file, context).await?;
     exempt_from_proxy(&mut config, |name| env::var(name).ok());
-    Ok(config)
+    Ok((config, context))
 }
 
 /// The token of a Pod's service account at the path where the kubelet mounts it.
@@ -150,8 +154,11 @@ fn not_in_pod(variable: impl Fn(&str) -> Option<OsString>, token: &Path) -> Opti
 }
 
 /// Uses the flags; without them, the service account if the process is in a Pod, since a kubeconfig inside an image
-/// must not select another cluster; otherwise the kubeconfig of the user.
-async fn found_config(file: Option<&Path>, context: Option<&str>) -> Result<kube::Config, CommandError> {
+/// must not select another cluster; otherwise the kubeconfig of the user. Returns the context too, if there is one.
+async fn found_config(
+    file: Option<&Path>,
+    context: Option<&str>,
+) -> Result<(kube::Config, Option<String>), CommandError> {
     let kubeconfig = match (file, context) {
         (Some(file), _) => Kubeconfig::read_from(file).map_err(|error| {
             let text = format!(
@@ -164,7 +171,10 @@ async fn found_config(file: Option<&Path>, context: Option<&str>) -> Result<kube
             format!("--context {context}: there is no kubeconfig to find it in; give --kubeconfig FILE too")
         })?,
         (None, None) => match not_in_pod(|name| env::var_os(name), Path::new(TOKEN_FILE)) {
-            None => return kube::Config::incluster().map_err(bad_service_account),
+            None => {
+                let config = kube::Config::incluster().map_err(bad_service_account)?;
+                return Ok((config, None));
+            }
             Some(not_in_pod) => users_kubeconfig(|place| no_api_server(&not_in_pod, place))?,
         },
     };
@@ -184,13 +194,16 @@ async fn found_config(file: Option<&Path>, context: Option<&str>) -> Result<kube
         ..KubeConfigOptions::default()
     };
     let root_cert_file = authority_file(&kubeconfig, context);
+    let used_context = context
+        .map(str::to_owned)
+        .or_else(|| kubeconfig.current_context.clone());
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await;
     let mut config = config.map_err(|error| {
         let text = "the context of the kubeconfig cannot be used; check its cluster and its user";
         CommandError::caused(text, error)
     })?;
     config.root_cert_file = root_cert_file;
-    Ok(config)
+    Ok((config, used_context))
 }
 
 /// Returns the CA file, which `kube` reads from a kubeconfig without exposing its path; `None` if the CA is inline or

@@ -1,8 +1,9 @@
-//! The `dev` command: an in-memory API server on a loopback port, a runner for its Jobs, and the real controller as a
-//! client of it, in one process. It is for trying cronwheel with `kubectl` and without a cluster.
+//! The `dev` command: an in-memory API server on a loopback port, a runner for its Jobs, the real controller as a client
+//! of it, and the page of `cronwheel ui`, in one process. It is for trying cronwheel with `kubectl` and without a
+//! cluster.
 //!
-//! Invariant: however the process ends, except by SIGKILL, the port and the terminal are released and the kubeconfig is
-//! removed, unless somebody changed it.
+//! Invariant: however the process ends, except by SIGKILL, the ports are released and the kubeconfig is removed, unless
+//! somebody changed it.
 
 mod audit;
 mod board;
@@ -10,17 +11,18 @@ mod ending;
 mod faults;
 mod figures;
 mod filling;
-mod hints;
+mod guide;
 mod kubeconfig;
+mod last_minute;
 mod lateness;
-mod log_tail;
+mod output;
+mod page;
 mod population;
-mod screen;
-mod terminal;
-mod text;
+mod snapshot;
 mod view;
 
 use std::{
+    io::{self, Write as _, stdout},
     net::{Ipv4Addr, SocketAddr},
     path::PathBuf,
     sync::Arc,
@@ -29,25 +31,24 @@ use std::{
 
 use apisim::{Api, Checks, JobRunner, JobRunnerOptions, Options, Server, WallClock, check_annotations};
 use clap::{Args, value_parser};
-use futures::{
-    FutureExt,
-    future::{BoxFuture, pending},
-};
+use futures::{FutureExt, future::pending};
 use http::uri::InvalidUri;
 use jiff::SignedDuration;
 use kube::{Client, Config};
-use tokio::sync::Notify;
+use tokio::{net::TcpListener, sync::Notify};
 
 use self::{
     ending::Ending,
     faults::Injection,
-    hints::Hints,
+    guide::Guide,
     kubeconfig::KubeconfigFile,
-    screen::Guide,
-    view::{OutputMode, SharedBoard, View},
+    output::Output,
+    page::Page,
+    view::{SharedBoard, View},
 };
 use super::{
     args::values::{parse_listen_here, parse_run_time},
+    config::random_number,
     error::CommandError,
 };
 use crate::{
@@ -55,11 +56,16 @@ use crate::{
         Companion, Connections, Controller, RuntimeError, bind,
         clock::Clock,
         event_task::EventBudget,
-        settings::{CronJobMetrics, RunSettings},
+        settings::{CronJobMetrics, Membership, RunSettings},
     },
-    schedule::{Zone, parse_standard},
-    shard::{Scope, TemplateMemory},
-    telemetry::{logging::LogLevel, metrics::Metrics},
+    coordination::{InstallationName, PROTOCOL_VERSION, Timing},
+    explain::api_checks::CHECKS,
+    schedule::Zone,
+    shard::{Scope, ShardCount, TemplateMemory},
+    telemetry::{
+        logging::{self, LogFormat, LogLevel},
+        metrics::Metrics,
+    },
 };
 
 /// The port next to that of a Kubernetes API server, which is not registered.
@@ -70,6 +76,9 @@ const CRON_JOBS_MAX: i64 = 1_000_000;
 
 /// The client name of the controller. It has a separate port, so faults affect no other client.
 const CONTROLLER: &str = "controller";
+
+/// The namespace of the controller's Leases, where `cronwheel shards` looks for them by default.
+const LEASE_NAMESPACE: &str = "kube-system";
 
 /// The default duration of a Job, long enough to observe it with kubectl.
 const RUN_FOR: std::ops::Range<Duration> = Duration::from_secs(2)..Duration::from_secs(5);
@@ -82,12 +91,16 @@ const STATUS_FLUSH_INTERVAL: Duration = Duration::from_secs(1);
 const IN_FLIGHT_MAX: u32 = 128;
 
 /// Runs everything in one process, without a cluster: an API server in memory for kubectl, Jobs that end, the
-/// controller.
+/// controller, and the page of `cronwheel ui`.
 #[derive(Clone, Debug, Args)]
 pub struct DevArgs {
     /// Port of the API server on 127.0.0.1; 0 selects a free one
     #[arg(long, value_name = "PORT", default_value_t = PORT)]
     port: u16,
+
+    /// Port of the page on 127.0.0.1; 0 selects a free one. Default: 6441, or a free one if that is taken
+    #[arg(long, value_name = "PORT")]
+    page_port: Option<u16>,
 
     /// Kubeconfig file to write; it is removed at the end, unless it was changed
     #[arg(long, value_name = "FILE", default_value = "cronwheel-dev.kubeconfig")]
@@ -103,7 +116,8 @@ pub struct DevArgs {
     seed: u64,
 
     /// Inject faults into the requests of the controller alone, drawn from the seed: lost and slow answers, lost
-    /// requests, errors, broken watches. The screen counts them, and the runs that they cost
+    /// requests, errors, broken watches. The page and the output count them, and
+    /// the runs that they cost
     #[arg(long)]
     faults: bool,
 
@@ -115,7 +129,7 @@ pub struct DevArgs {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0", value_parser = parse_listen_here)]
     listen: SocketAddr,
 
-    /// Minimum level of the log. A terminal shows its last lines; otherwise all lines go to standard error
+    /// Minimum level of the log, which goes to standard error
     #[arg(long, value_enum, default_value_t)]
     log_level: LogLevel,
 }
@@ -131,28 +145,23 @@ pub async fn run(args: &DevArgs) -> Result<(), CommandError> {
     let clock = Clock::system(SignedDuration::ZERO, SKEW_MAX);
     let api = api(args, clock.clone());
     let server = listen(args.port, &api, "user").await?;
+    let page_listener = page::listen(args.page_port).await?;
     let controllers_server = listen(0, &api, CONTROLLER).await?;
     let endpoints = bind(args.listen).await?;
     let connections = Connections::open(&config(controllers_server.address())?)
         .await
         .map_err(RuntimeError::Connect)?;
-    let _removed_in_the_end = KubeconfigFile::write(&args.kubeconfig, server.address())?;
+    let kubeconfig = KubeconfigFile::write(&args.kubeconfig, server.address())?;
+    let output = Output::begin(output_is_gone).map_err(CommandError::Write)?;
+    logging::start_to(LogFormat::Text, args.log_level, output.clone());
+    print_guide(args, &server, [&page_listener, &endpoints]).map_err(CommandError::Write)?;
     let injection = args.faults.then(|| Injection::begin(&api));
     let shared_board = Arc::new(SharedBoard::begin(clock.clone(), injection, args.cronjobs));
-    let guide = Guide {
-        api_server: format!("http://{}", server.address()),
-        metrics: endpoints
-            .local_addr()
-            .map_or_else(|error| error.to_string(), |address| format!("http://{address}/metrics")),
-        hints: hints(args),
-    };
-    let output_mode = OutputMode::begin(&guide, args.log_level).map_err(CommandError::Write)?;
+    let page = Page::new(in_process(&api, "page"), clock.clone(), Arc::clone(&shared_board));
     let view = View {
-        output_mode: output_mode.clone(),
-        guide,
+        output: output.clone(),
         client: in_process(&api, "view"),
         shared_board: Arc::clone(&shared_board),
-        output_is_gone,
     };
     let controller = Controller {
         settings: settings(),
@@ -160,25 +169,40 @@ pub async fn run(args: &DevArgs) -> Result<(), CommandError> {
         connections,
         metrics: Metrics::register(),
     };
-    let companions = companions(args.seed, &api, [server, controllers_server], view, &controller.metrics);
+    let mut companions = companions(args.seed, &api, [server, controllers_server], view, &controller.metrics);
+    companions.push(companion("page", page.serve(page_listener)));
     let next_signal = async || {
         let reason = ending.next().await;
         shared_board.end();
-        output_mode.release();
         reason
     };
     let outcome = controller.run(Some(endpoints), companions, next_signal).await;
-    output_mode.end(outcome.is_err(), &shared_board.picture(0).totals_line());
+    // Before the last line, which may wait for its reader.
+    drop(kubeconfig);
+    output.end(shared_board.snapshot().totals_line()).await;
     Ok(outcome?)
+}
+
+/// Prints the addresses, and what to try.
+fn print_guide(args: &DevArgs, server: &Server, [page, endpoints]: [&TcpListener; 2]) -> io::Result<()> {
+    let program = std::env::args().next();
+    let guide = Guide {
+        page: format!("http://{}", page.local_addr()?),
+        api_server: format!("http://{}", server.address()),
+        metrics: format!("http://{}/metrics", endpoints.local_addr()?),
+        program: program.as_deref().unwrap_or("cronwheel"),
+        kubeconfig: &args.kubeconfig,
+        is_filled: args.cronjobs > 0,
+    };
+    guide.lines().iter().try_for_each(|line| writeln!(stdout(), "{line}"))
 }
 
 fn api(args: &DevArgs, clock: Clock) -> Api {
     let mut options = Options {
         seed: args.seed,
         checks: Checks {
-            schedule: |text| parse_standard(text).map(drop).map_err(|error| error.to_string()),
-            time_zone: |name| Zone::load(name).is_ok(),
             admission: check_annotations,
+            ..CHECKS
         },
         ..Options::default()
     };
@@ -218,13 +242,30 @@ fn in_process(api: &Api, name: &str) -> Client {
 fn settings() -> RunSettings {
     RunSettings {
         scopes: vec![Scope::Cluster],
+        namespace_selector: None,
         default_zone: Zone::utc(),
         status_flush_interval: STATUS_FLUSH_INTERVAL,
-        membership: None,
+        membership: membership(),
         in_flight_max: IN_FLIGHT_MAX,
         template_memory_mib: TemplateMemory::MIB_DEFAULT,
         events: EventBudget::default(),
         cron_job_metrics: CronJobMetrics::default(),
+    }
+}
+
+/// The only member of its installation. Nothing outlives the process, so its identity can be a constant.
+fn membership() -> Membership {
+    Membership {
+        installation: InstallationName::default(),
+        namespace: LEASE_NAMESPACE.into(),
+        pod_name: "cronwheel-dev".into(),
+        pod_uid: "dev".into(),
+        owner: None,
+        revision: "".into(),
+        shard_count: ShardCount::default(),
+        protocol: PROTOCOL_VERSION,
+        timing: Timing::DEFAULT,
+        incarnations: Arc::new(random_number),
     }
 }
 
@@ -236,22 +277,16 @@ fn companions(seed: u64, api: &Api, servers: [Server; 2], view: View, metrics: &
     };
     let n_to_fill = Arc::clone(&view.shared_board.n_to_fill);
     let filling = filling::fill(in_process(api, "filling"), seed, n_to_fill);
-    let companion = |name, run: BoxFuture<'static, ()>| Companion { name, run };
-    let servers = servers.map(|server| companion("API server", server.run(pending()).boxed()));
+    let servers = servers.map(|server| companion("API server", server.run(pending())));
     let mut companions = Vec::from(servers);
     companions.extend([
-        companion("Job runner", JobRunner::new(api.clone(), job_lives).run().boxed()),
-        companion("view", view.run(metrics.clone()).boxed()),
-        companion("filling", filling.then(|()| pending()).boxed()),
+        companion("Job runner", JobRunner::new(api.clone(), job_lives).run()),
+        companion("view", view.run(metrics.clone())),
+        companion("filling", filling.then(|()| pending())),
     ]);
     companions
 }
 
-fn hints(args: &DevArgs) -> Hints {
-    let program = std::env::args().next();
-    Hints::new(
-        program.as_deref().unwrap_or("cronwheel"),
-        &args.kubeconfig,
-        args.cronjobs > 0,
-    )
+fn companion(name: &'static str, run: impl Future<Output = ()> + Send + 'static) -> Companion {
+    Companion { name, run: run.boxed() }
 }

@@ -2,7 +2,7 @@
 
 use std::{error::Error, io};
 
-use crate::controller::RuntimeError;
+use crate::{controller::RuntimeError, explain::ExplainError, observe::observer::ObserveError};
 
 /// The reason why a command fails.
 #[derive(Debug, thiserror::Error)]
@@ -18,9 +18,15 @@ pub enum CommandError {
     /// Standard output cannot be written.
     #[error("cannot write to standard output")]
     Write(#[source] io::Error),
+    /// `explain` has no answer.
+    #[error(transparent)]
+    Explain(#[from] ExplainError),
     /// The controller or a connection fails.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
+    /// The CronJobs and Jobs of a cluster cannot be observed.
+    #[error(transparent)]
+    Observe(#[from] ObserveError),
 }
 
 impl CommandError {

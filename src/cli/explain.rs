@@ -1,20 +1,10 @@
 //! The `explain` command: predicts the actions of the controller for a CronJob, with the reasons.
 //!
-//! The command uses the code of `run`: it feeds the objects to a shard and reports the requested actions instead of
-//! executing them. It writes nothing to the cluster.
+//! It reads objects from files or from a cluster and writes the answer of [`explain`]. It writes nothing to the cluster.
 
-mod check;
-mod explanation;
 mod input;
-mod json;
 mod live;
-mod objects;
-mod reason;
-mod refusals;
-mod rule;
-mod text;
-mod trial;
-mod world;
+mod server;
 
 use std::{
     io::{Read, Write},
@@ -25,15 +15,11 @@ use std::{
 use clap::{ArgGroup, Args, ValueEnum};
 use jiff::Timestamp;
 
-use self::{
-    explanation::Explained,
-    objects::Objects,
-    reason::{Meaning, Reason},
-    trial::AssumedCreate,
-    world::World,
-};
 use super::{args::values::parse_zone, error::CommandError};
-use crate::schedule::Zone;
+use crate::{
+    explain::{self, AssumedCreate, Meaning, Question, objects::Objects},
+    schedule::Zone,
+};
 
 /// Says what the controller would do with a CronJob now, and why.
 #[derive(Args, Debug)]
@@ -52,10 +38,10 @@ pub struct ExplainArgs {
     #[arg(short, long, value_name = "NAME", requires = "name", value_parser = parse_name)]
     pub namespace: Option<String>,
     /// Kubeconfig file. Default: the service account in a Pod, otherwise KUBECONFIG or ~/.kube/config
-    #[arg(long, value_name = "FILE", requires = "name", conflicts_with = "file")]
+    #[arg(long, value_name = "FILE", conflicts_with = "rule")]
     pub kubeconfig: Option<PathBuf>,
     /// Context of the kubeconfig. Default: the current context
-    #[arg(long, value_name = "NAME", requires = "name", conflicts_with = "file")]
+    #[arg(long, value_name = "NAME", conflicts_with = "rule")]
     pub context: Option<String>,
     /// Read CronJobs and Jobs from a YAML or JSON file, from the files of a directory, or from - for standard input,
     /// instead of a cluster; can be repeated. Jobs that are in none of the files do not exist
@@ -67,6 +53,10 @@ pub struct ExplainArgs {
     /// List the CronJobs that can never run or would be refused by the API server, and exit with 1 if there are any
     #[arg(long)]
     check: bool,
+    /// With --check and -f, ask the API server of the cluster by a dry run, which includes its admission. Nothing is
+    /// written
+    #[arg(long, requires_all = ["check", "file"])]
+    server: bool,
     /// Explain the state at this time, in RFC 3339, from 1973 to the end of 2099, e.g. 2026-11-21T10:30:00Z. Default:
     /// now
     #[arg(long, value_name = "INSTANT", value_parser = parse_instant)]
@@ -96,7 +86,7 @@ enum OutputFormat {
 /// The possible values of `reason`, for the long help.
 fn reasons() -> String {
     let mut help = "Reasons, with the rules of the built-in controller that they come from:".to_owned();
-    for meaning in Reason::ALL.map(Reason::meaning) {
+    for meaning in explain::reasons() {
         let Meaning {
             decision,
             name,
@@ -176,6 +166,21 @@ impl ExplainArgs {
         Ok(self.cron_job_name()?.filter(|_| self.file.is_empty()))
     }
 
+    /// Whether files are checked by an API server.
+    pub fn asks_server(&self) -> bool {
+        self.server
+    }
+
+    /// Refuses the flags of a connection that is not made.
+    fn refuse_connection(&self) -> Result<(), CommandError> {
+        let flag = match (&self.kubeconfig, &self.context) {
+            (Some(_), _) => "--kubeconfig",
+            (None, Some(_)) => "--context",
+            (None, None) => return Ok(()),
+        };
+        Err(format!("{flag} cannot be used with -f alone; leave it out, or add --check --server").into())
+    }
+
     /// Returns the name, which may come after a resource.
     fn cron_job_name(&self) -> Result<Option<&str>, CommandError> {
         match (&self.name, &self.name_after_resource) {
@@ -197,15 +202,33 @@ pub fn run(
     notes: impl Write,
 ) -> Result<(), CommandError> {
     if let Some(number) = &args.rule {
-        return rule::print(number, output);
+        return print_rule(number, output);
     }
+    args.refuse_connection()?;
     let objects = input::read_all(&args.file, input)?;
-    let names: Vec<&str> = args
-        .file
+    answer(args, &names_of(&args.file), objects, now, output, notes)
+}
+
+/// Checks the CronJobs of files by dry runs on an API server, like [`run`]. `namespace` is that of CronJobs that name none.
+pub async fn run_on_server(
+    args: &ExplainArgs,
+    (client, namespace): (&kube::Client, &str),
+    now: impl FnOnce() -> Timestamp,
+    input: impl Read,
+    output: impl Write,
+    notes: impl Write,
+) -> Result<(), CommandError> {
+    let mut objects = input::read_all(&args.file, input)?;
+    objects.refusals = Some(server::refusals(client, &objects, namespace).await?);
+    answer(args, &names_of(&args.file), objects, now(), output, notes)
+}
+
+fn names_of(files: &[String]) -> String {
+    let names: Vec<&str> = files
         .iter()
         .map(|file| if file == "-" { "standard input" } else { file })
         .collect();
-    answer(args, &names.join(", "), objects, now, output, notes)
+    names.join(", ")
 }
 
 /// Explains a CronJob of a cluster, like [`run`]. `now` is called when the objects have been read, which may take long.
@@ -221,6 +244,28 @@ pub async fn run_live(
     answer(args, name, objects, now(), output, notes)
 }
 
+/// Returns the text about a CronJob of a cluster, for the page. Of its namespace, these Jobs alone are read, and no Events:
+/// the account of the page may not read them.
+pub(super) async fn text_of_live(
+    client: &kube::Client,
+    (namespace, name): (&str, &str),
+    job_names: &[Box<str>],
+    default_zone: &Zone,
+    now: impl FnOnce() -> Timestamp,
+) -> Result<String, CommandError> {
+    let objects = live::fetch_named(client, (namespace, name), job_names).await?;
+    let question = Question {
+        input: name,
+        name: Some(name),
+        namespace: Some(namespace),
+        default_zone,
+        assumed: AssumedCreate::Created,
+        now: now(),
+        is_present: true,
+    };
+    Ok(explain::answer(objects, &question)?.text(false).to_string())
+}
+
 fn answer(
     args: &ExplainArgs,
     name: &str,
@@ -229,48 +274,46 @@ fn answer(
     mut output: impl Write,
     mut notes: impl Write,
 ) -> Result<(), CommandError> {
-    let now = args.now.unwrap_or(now);
-    let mut remarks = objects.notes();
-    let mut world = World::new(objects, &args.default_time_zone, now, &mut remarks)?;
-    if world.subjects.is_empty() {
-        return Err(format!("{name}: no batch/v1 CronJob in it; give at least one").into());
+    let question = Question {
+        input: name,
+        name: args.cron_job_name()?,
+        namespace: args.namespace.as_deref(),
+        default_zone: &args.default_time_zone,
+        assumed: args.assume,
+        now: args.now.unwrap_or(now),
+        is_present: args.now.is_none(),
+    };
+    let answer = explain::answer(objects, &question)?;
+    // Standard error may be closed.
+    let mut tell = |text: &str| drop(writeln!(notes, "cronwheel: {text}"));
+    for remark in answer.remarks() {
+        tell(&format!("note: {remark}"));
     }
-    if let Some(wanted) = args.cron_job_name()? {
-        world.select(wanted, args.namespace.as_deref());
-        if world.subjects.is_empty() {
-            return Err(format!("{name}: no CronJob {wanted} in it; check the name and the namespace").into());
-        }
-    }
-    let explain = |subject| Ok((subject, trial::explain(subject, &world, args.assume, now)?));
-    let explained: Vec<Explained<'_>> = world
-        .subjects
-        .iter()
-        .map(explain)
-        .collect::<Result<_, CommandError>>()?;
-    for remark in &remarks {
-        // Standard error may be closed.
-        let _ = writeln!(notes, "cronwheel: note: {remark}");
+    if !args.check || args.output != OutputFormat::Text {
+        answer.broken().iter().for_each(|text| tell(text));
     }
     let written = match args.output {
         OutputFormat::Json => {
-            let document = json::document(&explained).map_err(cannot_convert)?;
+            let document = answer.json()?;
             writeln!(output, "{document}")
         }
-        OutputFormat::Text if args.check => check::write(&explained, &mut output),
-        OutputFormat::Text => text::write(&explained, (now, false), &mut output),
-        OutputFormat::Wide => text::write(&explained, (now, true), &mut output),
+        OutputFormat::Text if args.check => write!(output, "{}", answer.check()),
+        OutputFormat::Text => write!(output, "{}", answer.text(false)),
+        OutputFormat::Wide => write!(output, "{}", answer.text(true)),
     };
     let written = written.and_then(|()| output.flush());
-    if args.check {
-        // The exit code does not depend on a reader of the answer.
-        check::check(&explained)?;
+    // The exit code does not depend on a reader of the answer.
+    if let Some(defects) = answer.defects(args.check) {
+        return Err(defects.into());
     }
     written.map_err(CommandError::Write)
 }
 
-/// The error of an object that cannot be converted between forms of JSON.
-fn cannot_convert(error: serde_json::Error) -> CommandError {
-    CommandError::caused("an object cannot be converted", error)
+fn print_rule(number: &str, mut output: impl Write) -> Result<(), CommandError> {
+    let rule = explain::rule_text(number)?;
+    writeln!(output, "{rule}")
+        .and_then(|()| output.flush())
+        .map_err(CommandError::Write)
 }
 
 #[cfg(test)]

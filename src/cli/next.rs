@@ -8,12 +8,14 @@ use clap::{Args, ValueEnum, value_parser};
 use jiff::{Timestamp, civil::DateTime, tz::Offset};
 use serde::Serialize;
 
-use super::{
-    advice::{refusal, schedule_advice, zone_advice},
-    calendar::{Calendar, zone_of},
-    error::CommandError,
+use super::error::CommandError;
+use crate::{
+    explain::{
+        advice::{never_advice, refusal, schedule_advice, shown, zone_advice, zone_note},
+        calendar::Calendar,
+    },
+    schedule::{CronJobSchedule, Schedule, Zone, describe, tzdb_version},
 };
-use crate::schedule::{CronJobSchedule, Schedule, Zone, describe, tzdb_version};
 
 /// Activations that one query may ask for: enough for three years of nights, and a bound on the work of one query.
 const COUNT_MAX: u32 = 1_000;
@@ -93,15 +95,15 @@ fn more_advice(more: &str) -> String {
 fn answer_one(text: &str, args: &NextArgs, now: Timestamp, output: &mut impl Write) -> Result<(), CommandError> {
     let effective = CronJobSchedule::new(text, args.time_zone.as_deref(), &Zone::utc());
     if let (Some(name), Some(Err(error))) = (&args.time_zone, &effective.zone) {
-        let advice = zone_advice(name);
+        let (error, advice) = (shown(&error.to_string()), zone_advice(name));
         return Err(format!("refused by the API server: --time-zone {name:?}: {error}; {advice}").into());
     }
     let schedule = effective.parsed.as_ref().map_err(|error| {
-        let advice = schedule_advice(text);
+        let (error, advice) = (shown(&error.0), schedule_advice(text));
         format!("refused by the API server: schedule {text:?}: {error}; {advice}")
     })?;
     let from = args.from.as_deref();
-    let from = from.map_or(Ok(now), |text| parse_from(text, zone_of(&effective)))?;
+    let from = from.map_or(Ok(now), |text| parse_from(text, effective.effective_zone()))?;
     let calendar = Calendar::new(&effective, schedule, (from, from), args.count as usize);
     let answer = Answer::new(&calendar, &effective, schedule, from, args.count);
     match args.output {
@@ -114,7 +116,8 @@ fn answer_one(text: &str, args: &NextArgs, now: Timestamp, output: &mut impl Wri
     match refusal(&effective) {
         Some(refusal) => Err(format!("refused by the API server: {refusal}").into()),
         None if calendar.next.is_empty() => Err(format!(
-            "never: schedule {text:?} matches no instant within five years; correct its day of month or its month"
+            "never: schedule {text:?} matches no instant within five years; {}",
+            never_advice(text)
         )
         .into()),
         None => Ok(()),
@@ -197,11 +200,14 @@ impl Answer {
         from: Timestamp,
         count: u32,
     ) -> Answer {
-        let zone = zone_of(effective);
+        let zone = effective.effective_zone();
         Answer {
             schedule: effective.text.to_string(),
             description: describe::describe(schedule),
-            notes: describe::surprises(&effective.text, schedule),
+            notes: describe::surprises(&effective.text, schedule)
+                .into_iter()
+                .chain(zone_note(zone.name()))
+                .collect(),
             time_zone: zone.name().to_owned(),
             is_zone_in_text: effective.names_zone_in_text(),
             time_zone_data: tzdb_version(),

@@ -18,14 +18,18 @@ use std::{
 
 use clap::{Args, ValueEnum};
 
-use self::{cron_job::CronJobName, known::Known, listing::Listing, text::Form, watch::Gathering};
+use self::{cron_job::CronJobName, text::Form, watch::Gathering};
+pub(super) use self::{
+    known::Known,
+    listing::{Listing, MemberRow, MemberState},
+};
 use super::{
     args::values::{parse_installation, parse_namespace, parse_zone},
     error::CommandError,
 };
 use crate::{
     controller::clock::Clock,
-    coordination::InstallationName,
+    coordination::{Installation, InstallationName},
     kube_api::{LeaseApi, LeaseError, other_controllers::DECAY},
     schedule::Zone,
     shard::ShardCount,
@@ -70,7 +74,7 @@ pub struct ShardsArgs {
 enum OutputFormat {
     /// Text for people
     Text,
-    /// Text with incarnations, hashes, handovers and revisions
+    /// Text with incarnations, revisions and protocol versions of members
     Wide,
     /// One JSON object; with --watch, one more per change, each on its own line
     Json,
@@ -79,7 +83,7 @@ enum OutputFormat {
 /// The error of Leases that cannot be read.
 fn cannot_read_leases(error: LeaseError) -> CommandError {
     let right = if let LeaseError::Refused { code: 403, .. } = error {
-        "; the account needs get on configmaps, and list and watch on leases, in the namespace"
+        "; the account needs list and watch on leases in the namespace"
     } else {
         ""
     };
@@ -88,7 +92,7 @@ fn cannot_read_leases(error: LeaseError) -> CommandError {
 
 /// The clients of the command.
 pub struct Sources {
-    /// The client for Leases and the `ConfigMap` of the installation.
+    /// The client for Leases.
     pub leases: kube::Client,
     /// The client for CronJobs.
     pub cron_jobs: kube::Client,
@@ -121,7 +125,9 @@ pub async fn run(
         namespaces,
     } = sources;
     let (api, known) = find(&leases, &args.installation, namespaces).await?;
-    known.other_controllers.begin(clock.now() - DECAY);
+    let installation = format!("{}/{}", api.namespace(), args.installation);
+    let begun = clock.now() - DECAY;
+    known.other_controllers.begin(begun, installation.into());
     let (zone, wanted) = (args.default_time_zone.clone(), args.cronjob.as_ref());
     let mut gathering = Gathering::begin(api, cron_jobs, zone, wanted, known).await?;
     if let Some(denial) = gathering.denial.take() {
@@ -142,26 +148,40 @@ pub async fn run(
     Ok(())
 }
 
-/// Finds the first of these namespaces with an installation.
+/// Finds the first of these namespaces with Leases of the installation.
 async fn find(
     client: &kube::Client,
     name: &InstallationName,
     namespaces: Vec<String>,
 ) -> Result<(LeaseApi, Known), CommandError> {
-    for namespace in &namespaces {
-        let api = |count| LeaseApi::new(client.clone(), namespace, count, None).of_installation(name.clone());
-        let of_any_count = api(ShardCount::default());
-        let installation = of_any_count.known_installation(ANSWER_TIMEOUT).await;
-        if let Some(installation) = installation.map_err(cannot_read_leases)? {
-            return Ok((api(installation.shard_count), Known::new(namespace, installation)));
+    let found = search(client, name, &namespaces).await.map_err(cannot_read_leases)?;
+    found.ok_or_else(|| {
+        format!(
+            "no replica has a Lease in namespace {}; give --lease-namespace, or --installation where it has another name. \
+             cronwheel dev has no Leases",
+            namespaces.join(" or ")
+        )
+        .into()
+    })
+}
+
+/// Reads the Leases of the installation in the first of these namespaces that has any.
+pub(super) async fn search(
+    client: &kube::Client,
+    name: &InstallationName,
+    namespaces: &[String],
+) -> Result<Option<(LeaseApi, Known)>, LeaseError> {
+    let count = ShardCount::default();
+    for namespace in namespaces {
+        let api = LeaseApi::new(client.clone(), namespace, count, None).of_installation(name.clone());
+        let list = api.list(ANSWER_TIMEOUT).await?;
+        if !list.leases.is_empty() {
+            let mut known = Known::new(namespace, Installation::of(count));
+            known.list_leases(list.leases);
+            return Ok(Some((api, known)));
         }
     }
-    Err(format!(
-        "no installation with shards in namespace {}; give --lease-namespace, or --installation where it has another \
-         name. A replica with --alone has no shards, nor has cronwheel dev",
-        namespaces.join(" or ")
-    )
-    .into())
+    Ok(None)
 }
 
 /// Prints changes until the output is closed.

@@ -84,6 +84,23 @@ fn invalid_flag_values_are_refused_with_a_remedy() {
     check(&["--namespace", ""], "--namespace", "lower-case");
     check(&["--namespace", "a,b"], "--namespace", "one namespace");
     check(&["--log-level", "loud"], "--log-level", "debug");
+    check(
+        &["--namespace-selector", "a b"],
+        "--namespace-selector",
+        "cronwheel.dev/managed=true",
+    );
+    check(&["--namespace-selector", ""], "--namespace-selector", "omit");
+}
+
+#[test]
+fn namespaces_are_given_by_name_or_by_label() {
+    let args = parse(&["--namespace-selector", "team in (a, b), !legacy"]).unwrap();
+    assert_eq!(args.namespace_selector.unwrap().to_string(), "team in (a,b),!legacy");
+    let error = parse(&["--namespace", "shop", "--namespace-selector", "a=b"]).unwrap_err();
+    assert!(
+        error.contains("--namespace <NAME>") && error.contains("--namespace-selector <SELECTOR>"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -128,4 +145,20 @@ fn the_version_has_commit_and_time_zone_data() {
     );
     assert_eq!(version, expected);
     assert!(!COMMIT.is_empty());
+}
+
+#[test]
+fn alone_is_refused_with_what_replaces_it() {
+    let error = Cli::try_parse_from(["cronwheel", "run", "--alone"]).unwrap_err();
+    let text = with_remedy(error).to_string();
+    for part in [
+        "unexpected argument '--alone'",
+        "leave it out",
+        "Role cronwheel-leases",
+        "--lease-namespace",
+    ] {
+        assert!(text.contains(part), "{part} is missing: {text}");
+    }
+    let other = Cli::try_parse_from(["cronwheel", "run", "--other"]).unwrap_err();
+    assert!(!with_remedy(other).to_string().contains("leave it out"));
 }

@@ -8,10 +8,9 @@ use std::{
 use jiff::SignedDuration;
 
 use crate::{
-    cli::advice::zone_advice,
     coordination::{InstallationName, is_dns_label},
+    explain::advice::zone_advice,
     schedule::Zone,
-    shard::ShardCount,
 };
 
 fn parse_duration(text: &str) -> Result<SignedDuration, String> {
@@ -32,14 +31,20 @@ pub(in crate::cli) fn parse_flush_interval(text: &str) -> Result<Duration, Strin
     Ok(interval.unsigned_abs())
 }
 
-pub(in crate::cli) fn parse_shards(text: &str) -> Result<ShardCount, String> {
-    let count: u64 = text.parse().map_err(|_| "give a number, such as 256".to_owned())?;
-    ShardCount::new(count).map_err(|error| error.to_string())
-}
-
 /// Whole seconds in `Date` headers show no difference below a second.
 pub(in crate::cli) fn parse_clock_skew(text: &str) -> Result<SignedDuration, String> {
     parse_within(text, SignedDuration::from_secs(1), SignedDuration::from_hours(1))
+}
+
+/// The built-in controller is at most minutes late.
+pub(in crate::cli) fn parse_canary_wait(text: &str) -> Result<Duration, String> {
+    let wait = parse_within(text, SignedDuration::from_secs(1), SignedDuration::from_mins(10))?;
+    Ok(wait.unsigned_abs())
+}
+
+/// A report of more than a year would be of Jobs that no cluster keeps.
+pub(in crate::cli) fn parse_since(text: &str) -> Result<SignedDuration, String> {
+    parse_within(text, SignedDuration::from_mins(1), SignedDuration::from_hours(366 * 24))
 }
 
 /// Parses a duration of at least a second.
@@ -60,7 +65,6 @@ pub(in crate::cli) fn parse_listen_anywhere(text: &str) -> Result<SocketAddr, St
 }
 
 /// Parses an address and port, or a port of the loopback address.
-#[cfg(feature = "dev")]
 pub(in crate::cli) fn parse_listen_here(text: &str) -> Result<SocketAddr, String> {
     parse_listen(text, Ipv4Addr::LOCALHOST)
 }

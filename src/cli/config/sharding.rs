@@ -4,16 +4,14 @@ use std::sync::Arc;
 
 use super::surroundings::{PodIdentity, Surroundings, random_number};
 use crate::{
-    cli::{
-        args::{RunArgs, TimingPreset},
-        error::CommandError,
-    },
+    cli::{args::RunArgs, error::CommandError},
     controller::settings::Membership,
     coordination::{PROTOCOL_VERSION, Timing},
     kube_api::leases::OwnerPod,
+    shard::ShardCount,
 };
 
-/// Combines flags and surroundings. A replica with `--alone` needs no token that names its Pod.
+/// Combines flags and surroundings.
 pub(super) fn membership_of(
     args: &RunArgs,
     kube: &kube::Config,
@@ -22,10 +20,6 @@ pub(super) fn membership_of(
     let found = match (&args.pod_name, &args.pod_uid) {
         (Some(name), Some(uid)) => Ok(PodIdentity::given(name, uid)),
         _ => surroundings.identity(),
-    };
-    let found = match found {
-        Err(_) if args.alone => Surroundings::host().identity(),
-        found => found,
     };
     let found = found.map_err(|fault| {
         format!(
@@ -42,26 +36,17 @@ pub(super) fn membership_of(
         uid: pod_uid.clone(),
     });
     Ok(Membership {
-        is_alone: args.alone,
         installation: args.installation.clone(),
         namespace: namespace.into(),
         pod_name,
         pod_uid,
         owner,
         revision: args.pod_revision.as_deref().unwrap_or_default().into(),
-        shard_count: args.shards,
+        shard_count: ShardCount::default(),
         protocol: PROTOCOL_VERSION,
-        timing: timing(args.timing),
+        timing: Timing::DEFAULT,
         incarnations: Arc::new(random_number),
     })
-}
-
-fn timing(preset: TimingPreset) -> Timing {
-    match preset {
-        TimingPreset::Default => Timing::DEFAULT,
-        TimingPreset::Fast => Timing::FAST,
-        TimingPreset::Safe => Timing::SAFE,
-    }
 }
 
 #[cfg(test)]

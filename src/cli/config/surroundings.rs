@@ -105,7 +105,7 @@ fn named_in(token: &str) -> Result<PodIdentity, &'static str> {
 }
 
 /// A number that no other process has. The standard library seeds the hash of its maps from the kernel's randomness.
-pub(super) fn random_number() -> u64 {
+pub(in crate::cli) fn random_number() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }
 

@@ -176,15 +176,9 @@ async fn the_start_line_describes_sharding() {
     let sharing = async |arguments: &[&str]| {
         let args = parse(&[&["--kubeconfig", path, "--pod-name=a"], arguments].concat());
         let config = RunConfig::load(&args).await.unwrap();
-        sharing_text(config.settings.sharing(), args.timing)
+        sharing_text(&config.settings.membership)
     };
-    let expected = "a of installation team, 16 shards, timing fast, Leases in kube-system";
-    let arguments = [
-        "--shards=16",
-        "--timing=fast",
-        "--installation=team",
-        "--lease-namespace=kube-system",
-    ];
+    let expected = "a of installation team, 256 shards, Leases in kube-system";
+    let arguments = ["--installation=team", "--lease-namespace=kube-system"];
     assert_eq!(sharing(&arguments).await, expected);
-    assert_eq!(sharing(&["--alone"]).await, "alone");
 }

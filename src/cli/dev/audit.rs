@@ -4,7 +4,7 @@
 //! Invariant: each slot is counted once.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap, VecDeque},
     sync::Arc,
 };
 
@@ -17,6 +17,9 @@ use crate::{
 
 /// Maximum number of missed slots that late events of their Jobs can correct: an hour of a minutely CronJob.
 const MISSED_MAX: usize = 60;
+
+/// Number of the latest missed and doubled runs that are named.
+const FINDINGS_MAX: usize = 10;
 
 /// Runs since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,6 +36,30 @@ pub(super) struct RunCounts {
     pub(super) doubled: u64,
 }
 
+/// A missed or a doubled run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Finding {
+    pub(super) cron_job: Arc<CronJobIdentity>,
+    pub(super) slot: Timestamp,
+    pub(super) problem: Problem,
+}
+
+/// What is wrong with a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Problem {
+    Missed,
+    Doubled,
+}
+
+impl Problem {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Problem::Missed => "a slot was missed",
+            Problem::Doubled => "a second Job was created for a slot",
+        }
+    }
+}
+
 /// The slots and Jobs of all CronJobs that the judgement needs.
 #[derive(Default)]
 pub(super) struct Audit {
@@ -40,6 +67,8 @@ pub(super) struct Audit {
     /// The instant at which each open slot is judged.
     judgements: BTreeSet<(Timestamp, Uid)>,
     counts: RunCounts,
+    /// The latest missed and doubled runs, oldest first.
+    findings: VecDeque<Finding>,
 }
 
 struct Entry {
@@ -50,8 +79,8 @@ struct Entry {
     last_started: Option<Timestamp>,
     /// Slots after that one that were judged as missed. Events of their Jobs may be late.
     missed: Vec<Timestamp>,
-    /// Uid and name of the unfinished Jobs of slots.
-    running: Vec<(Uid, Box<str>)>,
+    /// The unfinished Jobs of slots.
+    running: Vec<Uid>,
 }
 
 /// The parts of a CronJob on which its slots depend. An open slot of other terms is not judged.
@@ -76,6 +105,11 @@ impl Audit {
             waiting: self.judgements.len() as u64,
             ..self.counts
         }
+    }
+
+    /// The latest missed and doubled runs, newest first.
+    pub(super) fn findings(&self) -> Vec<Finding> {
+        self.findings.iter().rev().cloned().collect()
     }
 
     /// Records the current form of a CronJob.
@@ -150,13 +184,17 @@ impl Audit {
         };
         if entry.last_started >= Some(slot) {
             self.counts.doubled += 1;
-            entry.warn(slot, "a second Job was created for a slot");
+            note(&mut self.findings, &entry.identity, slot, Problem::Doubled);
             return;
         }
         entry.last_started = Some(slot);
         self.counts.started += 1;
         if entry.missed.contains(&slot) {
             self.counts.missed -= 1;
+            let uid = &entry.identity.uid;
+            let is_this = |finding: &Finding| finding.slot == slot && finding.cron_job.uid == *uid;
+            self.findings
+                .retain(|finding| finding.problem != Problem::Missed || !is_this(finding));
         }
         entry.missed.retain(|missed| *missed > slot);
         match &mut entry.open {
@@ -169,39 +207,16 @@ impl Audit {
     }
 
     /// Records whether a Job of a slot runs.
-    pub(super) fn set_running(&mut self, cron_job: &Uid, job: &Uid, name: Option<&str>) {
+    pub(super) fn set_running(&mut self, cron_job: &Uid, job: &Uid, is_running: bool) {
         let Some(entry) = self.entries.get_mut(cron_job) else {
             return;
         };
-        entry.running.retain(|(running, _)| running != job);
-        entry.running.extend(name.map(|name| (job.clone(), name.into())));
+        entry.running.retain(|running| running != job);
+        entry.running.extend(is_running.then(|| job.clone()));
         if let Some(mut open) = entry.open.take() {
             open.is_held_back |= entry.holds_back(open.slot);
             entry.open = Some(open);
         }
-    }
-
-    /// Whether a Job of a slot of this CronJob was created.
-    pub(super) fn has_started(&self, cron_job: &Uid) -> bool {
-        self.entries
-            .get(cron_job)
-            .is_some_and(|entry| entry.last_started.is_some())
-    }
-
-    /// Returns the running Job for which a due slot waits because of `Forbid`.
-    pub(super) fn blocking_job(&self, cron_job: &Uid) -> Option<&str> {
-        let entry = self.entries.get(cron_job)?;
-        let is_waiting = entry.open.is_some() && entry.terms.policy == ConcurrencyPolicy::Forbid;
-        let (_, name) = entry.running.first().filter(|_| is_waiting)?;
-        Some(name)
-    }
-
-    /// Returns the number of due slots that wait for a running Job because of `Forbid`.
-    pub(super) fn n_blocked(&self) -> usize {
-        let waiting = self.judgements.iter();
-        waiting
-            .filter(|(_, cron_job)| self.blocking_job(cron_job).is_some())
-            .count()
     }
 
     fn close(&mut self, cron_job: &Uid) -> Option<Open> {
@@ -219,7 +234,7 @@ impl Audit {
         let Some(entry) = self.entries.get_mut(cron_job) else {
             return;
         };
-        entry.warn(open.slot, "a slot was missed");
+        note(&mut self.findings, &entry.identity, open.slot, Problem::Missed);
         if entry.missed.len() < MISSED_MAX {
             entry.missed.push(open.slot);
         }
@@ -227,15 +242,24 @@ impl Audit {
 }
 
 impl Entry {
-    fn warn(&self, slot: Timestamp, what: &'static str) {
-        let CronJobIdentity { namespace, name, .. } = &*self.identity;
-        tracing::warn!(%namespace, cron_job = %name, %slot, "{what}");
-    }
-
     fn holds_back(&self, slot: Timestamp) -> bool {
         let is_forbidden = self.terms.policy == ConcurrencyPolicy::Forbid && !self.running.is_empty();
         is_forbidden || self.last_started.is_some_and(|last| is_same_minute(last, slot))
     }
+}
+
+/// Logs a missed or doubled run, and keeps it for the page.
+fn note(findings: &mut VecDeque<Finding>, cron_job: &Arc<CronJobIdentity>, slot: Timestamp, problem: Problem) {
+    let CronJobIdentity { namespace, name, .. } = &**cron_job;
+    tracing::warn!(%namespace, cron_job = %name, %slot, "{}", problem.as_str());
+    if findings.len() == FINDINGS_MAX {
+        findings.pop_front();
+    }
+    findings.push_back(Finding {
+        cron_job: Arc::clone(cron_job),
+        slot,
+        problem,
+    });
 }
 
 /// Jobs are named by the minute of their slot.

@@ -4,10 +4,8 @@ use std::{fmt, time::Duration};
 
 use apisim::{Api, Fault, Faults, Rule, RuleId, Verb};
 
-use super::{
-    CONTROLLER,
-    text::{counted, grouped},
-};
+use super::CONTROLLER;
+use crate::observe::words::thousands;
 
 /// A kind of fault as totals name it: one, and several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,14 +77,35 @@ fn rule(fault: Fault, per_million: u32) -> Rule {
     }
 }
 
+impl FaultCounts {
+    pub(super) fn total(self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// Returns the number of each kind with its name.
+    pub(super) fn kinds(self) -> impl Iterator<Item = (&'static str, u64)> {
+        let name = |Kind(one, several): Kind, count| if count == 1 { one } else { several };
+        KINDS
+            .into_iter()
+            .zip(self.0)
+            .map(move |(kind, count)| (name(kind, count), count))
+    }
+
+    /// Returns the number of all faults: `107 faults`.
+    pub(super) fn total_text(self) -> String {
+        let total = self.total();
+        let plural = if total == 1 { "" } else { "s" };
+        format!("{} fault{plural}", thousands(total))
+    }
+}
+
 /// `107 faults: 31 lost answers, 22 broken watches`.
 impl fmt::Display for FaultCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&counted(self.0.iter().sum(), "fault"))?;
+        f.write_str(&self.total_text())?;
         let mut separator = ": ";
-        for (Kind(one, several), count) in KINDS.iter().zip(self.0).filter(|(_, count)| *count > 0) {
-            let name = if count == 1 { one } else { several };
-            write!(f, "{separator}{} {name}", grouped(count))?;
+        for (name, count) in self.kinds().filter(|(_, count)| *count > 0) {
+            write!(f, "{separator}{} {name}", thousands(count))?;
             separator = ", ";
         }
         Ok(())

@@ -6,11 +6,14 @@ use std::collections::VecDeque;
 use jiff::Timestamp;
 use prometheus::{Histogram, core::Metric as _};
 
-use super::board::WINDOW;
+use super::last_minute::WINDOW;
 
 /// A histogram at one instant: upper bounds in seconds, ascending, each with the number of values up to it. The last
 /// bound is infinite.
-type Buckets = Vec<(f64, u64)>;
+type Buckets = Vec<(Seconds, u64)>;
+
+/// The unit of the histogram.
+type Seconds = f64;
 
 /// Reads the buckets of a histogram.
 pub(super) fn read(histogram: &Histogram) -> Buckets {
@@ -22,12 +25,13 @@ pub(super) fn read(histogram: &Histogram) -> Buckets {
     buckets.chain(std::iter::once(all)).collect()
 }
 
-/// The lateness of creates: upper bounds for the median and the maximum, from the buckets that contain them; infinite
+/// The lateness of creates: upper bounds for percentiles and the maximum, from the buckets that contain them; infinite
 /// beyond the last bucket.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Lateness {
-    pub(super) p50_seconds: f64,
-    pub(super) max_seconds: f64,
+    pub(super) p50: Seconds,
+    pub(super) p99: Seconds,
+    pub(super) max: Seconds,
 }
 
 /// The histograms of the last minute, oldest first.
@@ -55,8 +59,9 @@ impl LatenessWindow {
         let (_, n_values) = *counts.last().filter(|(_, n_values)| *n_values > 0)?;
         let bound_of = |n_least: u64| counts.iter().find(|(_, count)| *count >= n_least);
         Some(Lateness {
-            p50_seconds: bound_of(n_values.div_ceil(2))?.0,
-            max_seconds: bound_of(n_values)?.0,
+            p50: bound_of(n_values.div_ceil(2))?.0,
+            p99: bound_of(n_values - n_values / 100)?.0,
+            max: bound_of(n_values)?.0,
         })
     }
 }
@@ -87,26 +92,28 @@ mod tests {
         assert_eq!(window.lateness(), None);
         window.add(at(1), read(&metrics.dispatch.lateness));
         let lateness = window.lateness().unwrap();
-        assert!((0.002..=0.005).contains(&lateness.p50_seconds), "{lateness:?}");
-        assert!(lateness.max_seconds.is_infinite());
+        assert!((0.002..=0.005).contains(&lateness.p50), "{lateness:?}");
+        assert!(lateness.max.is_infinite());
     }
 
     #[test]
-    fn median_and_maximum_are_bucket_bounds() {
+    fn percentiles_and_maximum_are_bucket_bounds() {
         #[track_caller]
-        fn check(counts: [u64; 4], p50_seconds: f64, max_seconds: f64) {
+        fn check(counts: [u64; 4], expected: [f64; 3]) {
             let mut window = LatenessWindow::default();
             window.add(at(0), buckets([0; 4]));
             window.add(at(1), buckets(counts));
             let lateness = window.lateness().unwrap();
-            assert_eq!(lateness.p50_seconds.to_bits(), p50_seconds.to_bits(), "{lateness:?}");
-            assert_eq!(lateness.max_seconds.to_bits(), max_seconds.to_bits(), "{lateness:?}");
+            let bounds = [lateness.p50, lateness.p99, lateness.max];
+            assert_eq!(bounds.map(f64::to_bits), expected.map(f64::to_bits), "{lateness:?}");
         }
-        check([4, 4, 4, 4], 0.001, 0.001);
-        check([0, 4, 4, 4], 0.01, 0.01);
-        check([1, 1, 1, 1], 0.001, 0.001);
-        check([0, 0, 4, 8], 0.1, f64::INFINITY);
-        check([0, 0, 0, 8], f64::INFINITY, f64::INFINITY);
+        check([4, 4, 4, 4], [0.001; 3]);
+        check([0, 4, 4, 4], [0.01; 3]);
+        check([1, 1, 1, 1], [0.001; 3]);
+        check([98, 99, 100, 100], [0.001, 0.01, 0.1]);
+        check([990, 990, 999, 1_000], [0.001, 0.001, f64::INFINITY]);
+        check([0, 0, 4, 8], [0.1, f64::INFINITY, f64::INFINITY]);
+        check([0, 0, 0, 8], [f64::INFINITY; 3]);
     }
 
     #[test]
@@ -115,11 +122,11 @@ mod tests {
         window.add(at(0), buckets([0; 4]));
         window.add(at(10), buckets([0, 0, 9, 9]));
         window.add(at(30), buckets([2, 2, 11, 11]));
-        assert_eq!(window.lateness().map(|lateness| lateness.max_seconds), Some(0.1));
+        assert_eq!(window.lateness().map(|lateness| lateness.max), Some(0.1));
         window.add(at(69), buckets([2, 2, 11, 11]));
-        assert_eq!(window.lateness().map(|lateness| lateness.max_seconds), Some(0.1));
+        assert_eq!(window.lateness().map(|lateness| lateness.max), Some(0.1));
         window.add(at(70), buckets([2, 2, 11, 11]));
-        assert_eq!(window.lateness().map(|lateness| lateness.max_seconds), Some(0.001));
+        assert_eq!(window.lateness().map(|lateness| lateness.max), Some(0.001));
         window.add(at(91), buckets([2, 2, 11, 11]));
         assert_eq!(window.lateness(), None);
         assert_eq!(

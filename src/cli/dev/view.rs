@@ -1,8 +1,7 @@
-//! Shows the state once a second on a screen, or every ten seconds as a line. The state comes from two watches, like
-//! any client's; the lateness comes from the controller's metrics.
+//! Keeps the figures current, and prints a line a minute. The figures come from two watches, like any client's; the
+//! lateness comes from the controller's metrics.
 
 use std::{
-    io::{self, Write, stderr, stdout},
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicU32, Ordering},
@@ -10,89 +9,39 @@ use std::{
     time::Duration,
 };
 
-use futures::{StreamExt, future::pending, stream};
+use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use kube::Client;
-use tokio::{
-    sync::Notify,
-    task::block_in_place,
-    time::{MissedTickBehavior, interval},
-};
+use tokio::time::{MissedTickBehavior, interval};
 
 use super::{
     board::Board,
     faults::Injection,
     lateness::{self, LatenessWindow},
-    log_tail::LogTail,
-    screen::{Guide, Picture},
-    terminal::{Terminal, can_draw},
+    output::Output,
+    snapshot::Snapshot,
 };
 use crate::{
     controller::clock::Clock,
-    kube_api::{Decoder, WatchItem, watch},
-    shard::Scope,
-    telemetry::{
-        logging::{self, LogFormat, LogLevel},
-        metrics::Metrics,
+    kube_api::{
+        Decoder, WatchItem,
+        ordered_watch::{OrderedReceiver, OrderedSender},
+        watch,
     },
+    shard::Scope,
+    telemetry::metrics::Metrics,
 };
 
-/// Interval between updates of the screen and of the lateness.
+/// Interval between updates of the figures.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Number of updates per printed line without a screen.
-const REFRESHES_PER_LINE: u64 = 10;
+/// The second of each minute that has a line: the starts of a whole minute, when most slots are due, are over.
+const LINE_SECOND: i64 = 30;
 
 /// Maximum number of watch items per update of the time.
 const FACTS_MAX: usize = 512;
 
-/// The form of the output.
-#[derive(Clone)]
-pub(super) enum OutputMode {
-    /// A screen.
-    Screen(Terminal, LogTail),
-    /// Lines.
-    Lines,
-}
-
-impl OutputMode {
-    /// Begins the screen, or prints the first lines if there is no screen; and starts the log, which must not disturb a
-    /// screen.
-    pub(super) fn begin(guide: &Guide, log_level: LogLevel) -> io::Result<OutputMode> {
-        if can_draw() {
-            let log = LogTail::new();
-            logging::start_to(LogFormat::Text, log_level, log.clone());
-            return Ok(OutputMode::Screen(Terminal::open()?, log));
-        }
-        logging::start(LogFormat::Text, log_level);
-        for line in guide.lines() {
-            writeln!(stdout(), "{line}")?;
-        }
-        Ok(OutputMode::Lines)
-    }
-
-    /// From now on, never waits for a terminal that the user has stopped.
-    pub(super) fn release(&self) {
-        if let OutputMode::Screen(..) = self {
-            Terminal::release();
-        }
-    }
-
-    /// Restores the terminal, prints the last lines of the log after a failure, and prints the last line. The output
-    /// may be closed.
-    pub(super) fn end(&self, is_failed: bool, last_line: &str) {
-        if let OutputMode::Screen(terminal, log) = self {
-            terminal.close();
-            let lines = if is_failed { log.last(usize::MAX) } else { Vec::new() };
-            for line in lines {
-                let _written = writeln!(stderr(), "{line}");
-            }
-        }
-        let _written = writeln!(stdout(), "{last_line}");
-    }
-}
-
-/// The state that the view and the last line show.
+/// The state that the page and the lines show.
 pub(super) struct SharedBoard {
     board: Mutex<Board>,
     clock: Clock,
@@ -102,6 +51,8 @@ pub(super) struct SharedBoard {
     injection: Option<Injection>,
     /// Number of CronJobs that are still to be created.
     pub(super) n_to_fill: Arc<AtomicU32>,
+    /// Changes with the figures.
+    version: OrderedSender<u64>,
 }
 
 impl SharedBoard {
@@ -113,6 +64,7 @@ impl SharedBoard {
             ended: OnceLock::new(),
             injection,
             n_to_fill: Arc::new(AtomicU32::new(n_to_fill)),
+            version: OrderedSender::new(0),
         }
     }
 
@@ -129,7 +81,7 @@ impl SharedBoard {
         self.board.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take(&self, items: Vec<WatchItem>) {
+    pub(super) fn take(&self, items: Vec<WatchItem>) {
         let (now, mut board) = (self.now(), self.board());
         for item in items {
             // An undecodable object still exists, and the controller reports it. A broken watch restarts.
@@ -139,30 +91,34 @@ impl SharedBoard {
         }
     }
 
-    /// Returns the current state, with at most this number of entries in each list.
-    pub(super) fn picture(&self, n_listed: usize) -> Picture {
+    /// Returns the current state.
+    pub(super) fn snapshot(&self) -> Snapshot {
         let now = self.now();
-        Picture {
+        Snapshot {
             now,
-            up: now.duration_since(self.begun),
-            is_ending: self.ended.get().is_some(),
-            figures: self.board().figures(now, n_listed),
-            lateness: None,
+            begun: self.begun,
+            figures: self.board().figures(now),
             faults: self.injection.as_ref().map(Injection::counts),
             n_to_fill: self.n_to_fill.load(Ordering::Relaxed),
-            log: Vec::new(),
         }
+    }
+
+    /// Marks the state as changed.
+    pub(super) fn note_change(&self) {
+        self.version.update(|version| version + 1);
+    }
+
+    /// Receives a number that changes with the state.
+    pub(super) fn changes(&self) -> OrderedReceiver<u64> {
+        self.version.subscribe()
     }
 }
 
 /// The sources of the view.
 pub(super) struct View {
-    pub(super) output_mode: OutputMode,
-    pub(super) guide: Guide,
+    pub(super) output: Output,
     pub(super) client: Client,
     pub(super) shared_board: Arc<SharedBoard>,
-    /// Notified when the output is closed.
-    pub(super) output_is_gone: Arc<Notify>,
 }
 
 impl View {
@@ -170,65 +126,57 @@ impl View {
     pub(super) async fn run(self, metrics: Metrics) {
         let mut window = LatenessWindow::default();
         let decoder = Arc::<Decoder>::default();
-        let cron_jobs = watch::cron_jobs(self.client.clone(), Scope::Cluster, decoder, None).boxed();
-        let jobs = watch::jobs(self.client.clone(), Scope::Cluster, None).boxed();
+        let cron_jobs = watch::cron_jobs(self.client.clone(), Scope::Cluster, decoder).boxed();
+        let jobs = watch::jobs(self.client.clone(), Scope::Cluster).boxed();
         let mut facts = stream::select(cron_jobs, jobs).ready_chunks(FACTS_MAX);
         let mut refreshes = interval(REFRESH_INTERVAL);
         refreshes.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut n_refreshes = 0;
+        let mut shown = self.shared_board.snapshot();
         loop {
             tokio::select! {
                 biased;
                 _ = refreshes.tick() => {
                     window.add(self.shared_board.now(), lateness::read(&metrics.dispatch.lateness));
-                    if self.show(&window, n_refreshes).is_err() {
-                        self.output_is_gone.notify_one();
-                        return pending().await;
+                    let snapshot = self.shared_board.snapshot();
+                    if line_number(snapshot.now) != line_number(shown.now) {
+                        self.output.line(snapshot.minute_line(window.lateness()));
                     }
-                    n_refreshes += 1;
+                    if !snapshot.shows_the_same(&shown) {
+                        self.shared_board.note_change();
+                    }
+                    shown = snapshot;
                 }
                 Some(items) = facts.next() => self.shared_board.take(items),
             }
         }
     }
+}
 
-    fn show(&self, window: &LatenessWindow, n_refreshes: u64) -> io::Result<()> {
-        let picture = |n_listed| Picture {
-            lateness: window.lateness(),
-            ..self.shared_board.picture(n_listed)
-        };
-        match &self.output_mode {
-            OutputMode::Screen(terminal, log) => {
-                let size = Terminal::size();
-                let picture = Picture {
-                    log: log.last(size.rows),
-                    ..picture(size.rows)
-                };
-                let lines = picture.screen(&self.guide, size);
-                // The user may stop a terminal with Ctrl-S, and the write then blocks.
-                block_in_place(|| terminal.draw(&lines))
-            }
-            OutputMode::Lines if n_refreshes > 0 && n_refreshes.is_multiple_of(REFRESHES_PER_LINE) => {
-                let line = picture(1).log_line();
-                block_in_place(|| writeln!(stdout(), "{line}"))
-            }
-            OutputMode::Lines => Ok(()),
-        }
-    }
+/// Changes when a line is due, also after the clock was set.
+fn line_number(now: Timestamp) -> i64 {
+    (now.as_second() - LINE_SECOND).div_euclid(60)
 }
 
 #[cfg(test)]
 mod tests {
+    use apisim::{Api, Options, WallClock};
+    use k8s_openapi::api::batch::v1::CronJob;
+    use kube::api::PostParams;
+    use serde_json::json;
+    use tokio::time::timeout;
+
     use super::*;
     use crate::{
+        cli::dev::in_process,
         kube_api::DecodeError,
         shard::{Input, WatchedResource, state::test_record},
     };
 
     #[test]
     fn an_undecodable_cron_job_stays_on_the_board_after_a_relist() {
-        let now = "2026-05-05T10:00:00Z".parse().unwrap();
-        let shared_board = SharedBoard::begin(Clock::simulated(now), None, 0);
+        let mut now: Timestamp = "2026-05-05T10:00:00Z".parse().unwrap();
+        let clock = Clock::simulated(now);
+        let shared_board = SharedBoard::begin(clock.clone(), None, 0);
         let record = test_record("a");
         let undecodable = WatchItem::Undecodable {
             error: DecodeError {
@@ -245,9 +193,51 @@ mod tests {
             let begun = Input::list_begun(WatchedResource::CronJobs, Scope::Cluster);
             let done = Input::list_done(WatchedResource::CronJobs, Scope::Cluster);
             shared_board.take(vec![WatchItem::Input(begun), item, WatchItem::Input(done)]);
-            shared_board.picture(1).figures.n_cron_jobs
         };
-        assert_eq!(list(WatchItem::Input(Input::CronJobApplied(Box::new(record)))), 1);
-        assert_eq!(list(undecodable), 1);
+        list(WatchItem::Input(Input::CronJobApplied(Box::new(record))));
+        list(undecodable);
+        now += jiff::SignedDuration::from_mins(2);
+        assert_eq!(shared_board.board().figures(now).runs.waiting, 1);
+    }
+
+    #[test]
+    fn a_line_is_due_once_a_minute() {
+        let number = |time: &str| line_number(format!("2026-05-05T{time}Z").parse().unwrap());
+        assert_eq!(number("10:00:29.9"), number("09:59:30"));
+        assert_eq!(number("10:00:30"), number("10:00:29.9") + 1);
+        assert_eq!(number("10:01:29"), number("10:00:30"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_minute_has_a_line() {
+        let begun: Timestamp = "2026-05-05T10:00:10Z".parse().unwrap();
+        let clock = Clock::simulated(begun);
+        let api = Api::new(Options::default(), WallClock::starting_at(begun));
+        let cron_job = json!({"metadata": {"name": "minutely"}, "spec": {"schedule": "* * * * *", "jobTemplate": {"spec": {
+            "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}},
+        }}}});
+        let cron_job: CronJob = serde_json::from_value(cron_job).unwrap();
+        let cron_jobs = kube::Api::default_namespaced(in_process(&api, "user"));
+        cron_jobs.create(&PostParams::default(), &cron_job).await.unwrap();
+        let (output, lines) = Output::captured();
+        let shared_board = Arc::new(SharedBoard::begin(clock, None, 0));
+        let view = View {
+            output,
+            client: in_process(&api, "view"),
+            shared_board: Arc::clone(&shared_board),
+        };
+        let two_minutes = Duration::from_secs(125);
+        timeout(two_minutes, view.run(Metrics::register())).await.unwrap_err();
+        let expected = [
+            "10:00:30 UTC: 0 due, 0 started, 0 running; so far 0 missed, 0 doubled",
+            "10:01:30 UTC: 1 due, 0 started, 0 running; so far 0 missed, 0 doubled",
+        ];
+        assert_eq!(lines(), expected);
+        assert_eq!(
+            shared_board.snapshot().figures.runs.missed,
+            1,
+            "nobody started the run of 10:01"
+        );
+        assert!(shared_board.changes().get() >= 2, "a slot was due, and it was missed");
     }
 }

@@ -6,8 +6,10 @@ use std::{
     path::Path,
 };
 
-use super::objects::{self, Objects, Origin};
-use crate::cli::error::CommandError;
+use crate::{
+    cli::error::CommandError,
+    explain::objects::{self, Input, Objects, Origin},
+};
 
 /// The files of a directory that are read, as by `kubectl`.
 const EXTENSIONS: [&str; 3] = ["json", "yaml", "yml"];
@@ -22,16 +24,48 @@ pub(super) fn read_all(files: &[String], mut input: impl Read) -> Result<Objects
     let mut all = Objects::new(Origin::Files);
     for file in files {
         if file == "-" {
-            let text = io::read_to_string(&mut input).map_err(|error| cannot_read(file, error))?;
-            objects::read("standard input", &text, &mut all)?;
+            let mut bytes = Vec::new();
+            input
+                .read_to_end(&mut bytes)
+                .map_err(|error| cannot_read(file, error))?;
+            take(file, "standard input", bytes, &mut all);
             continue;
         }
+        let is_folder = Path::new(file).is_dir();
         for path in paths(file).map_err(|error| cannot_read(file, error))? {
-            let text = fs::read_to_string(&path).map_err(|error| cannot_read(&path, error))?;
-            objects::read(&path, &text, &mut all)?;
+            match fs::read(&path) {
+                Ok(bytes) if is_folder => take_of_folder(&path, bytes, &mut all),
+                Ok(bytes) => take(&path, &path, bytes, &mut all),
+                Err(error) if is_folder => all.broken.push(format!("{path}: cannot be read: {error}")),
+                Err(error) => return Err(cannot_read(&path, error)),
+            }
         }
     }
     Ok(all)
+}
+
+fn take(file: &str, name: &str, bytes: Vec<u8>, objects: &mut Objects) {
+    let input = Input {
+        name,
+        is_in_folder: false,
+    };
+    read(file, input, bytes, objects);
+}
+
+fn take_of_folder(path: &str, bytes: Vec<u8>, objects: &mut Objects) {
+    let input = Input {
+        name: path,
+        is_in_folder: true,
+    };
+    read(path, input, bytes, objects);
+}
+
+fn read(file: &str, input: Input<'_>, bytes: Vec<u8>, objects: &mut Objects) {
+    match String::from_utf8(bytes) {
+        Ok(text) => objects::read(input, &text, objects),
+        // Windows PowerShell redirects output as UTF-16.
+        Err(_) => objects.broken.push(format!("-f {file}: not UTF-8; save it as UTF-8")),
+    }
 }
 
 /// Returns the file, or the files of a directory in the order of their names.
@@ -52,10 +86,6 @@ fn paths(file: &str) -> io::Result<Vec<String>> {
 }
 
 fn cannot_read(file: &str, error: io::Error) -> CommandError {
-    // Windows PowerShell redirects output as UTF-16.
-    if error.kind() == io::ErrorKind::InvalidData {
-        return format!("-f {file}: not UTF-8; save it as UTF-8").into();
-    }
     let fix = "give a file or directory of CronJobs and Jobs, or - for standard input";
     CommandError::caused(format!("-f {file}: cannot be read; {fix}"), error)
 }

@@ -1,38 +1,82 @@
 //! Reads the objects of a cluster: the CronJob, the Jobs of its namespace, and Jobs of other namespaces that its active
-//! list names.
+//! list names. For the page, only the CronJob and the Jobs that it names.
 
 use std::collections::BTreeSet;
 
+use futures::{StreamExt, TryStreamExt, stream};
 use http::Request;
 use kube::Client;
 use percent_encoding::{PercentEncode, utf8_percent_encode};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, value::RawValue};
 
-use super::{
-    objects::{Document, Objects, Origin},
-    parse_name,
-};
+use super::parse_name;
 use crate::{
     cli::error::CommandError,
+    explain::objects::{Document, Objects, Origin},
     kube_api::{objects::classify::error_text, page_sizes::PAGE_SIZE, paths::RESERVED},
 };
 
 /// Maximum number of pages of one list: more Jobs than an API server can hold.
 const PAGES_MAX: usize = 10_000;
 
+/// Maximum number of Jobs that are read one by one.
+const NAMED_JOBS_MAX: usize = 40;
+
+/// Number of Jobs that are read at a time.
+const NAMED_JOBS_IN_FLIGHT_MAX: usize = 4;
+
+/// Reads the CronJob and these Jobs of its namespace, as far as they still exist, and nothing else. The page does not read
+/// the namespace again for each visitor.
+pub(super) async fn fetch_named(
+    client: &Client,
+    (namespace, name): (&str, &str),
+    job_names: &[Box<str>],
+) -> Result<Objects, CommandError> {
+    let refusal = |what: &str| {
+        CommandError::from(format!(
+            "the CronJob {what}; run cronwheel explain -n {namespace} {name}"
+        ))
+    };
+    if job_names.len() > NAMED_JOBS_MAX {
+        return Err(refusal(&format!(
+            "has more than {NAMED_JOBS_MAX} Jobs, too many for the page"
+        )));
+    }
+    let mut objects = Objects::new(Origin::Cluster);
+    let (path, text) = get_cron_job(client, namespace, name).await?;
+    let cron_job = parsed(&text, namespace, name)?;
+    if !entries_elsewhere(&cron_job.value, namespace).is_empty() {
+        return Err(refusal(
+            "names active Jobs of another namespace, which the page does not read",
+        ));
+    }
+    objects.take(&path, cron_job, Some("CronJob"));
+    let jobs = job_names.iter().map(|job_name| get_job(client, namespace, job_name));
+    // Collected first: a closure in the stream would be bound to one lifetime.
+    let jobs: Vec<_> = jobs.collect();
+    let jobs: Vec<_> = stream::iter(jobs)
+        .buffered(NAMED_JOBS_IN_FLIGHT_MAX)
+        .try_collect()
+        .await?;
+    for (path, value) in jobs.into_iter().flatten() {
+        objects.take(&path, Document { value, text: None }, Some("Job"));
+    }
+    Ok(objects)
+}
+
 /// Reads the CronJob, all Jobs of its namespace, and the others of its active list.
 pub(super) async fn fetch(client: &Client, namespace: &str, name: &str) -> Result<Objects, CommandError> {
     let mut objects = Objects::new(Origin::Cluster);
-    let base = base(namespace);
-    let path = format!("{base}/cronjobs/{}", escaped(name));
-    let failed = |error| fetch_error("CronJob", namespace, name, &error);
-    let text: Box<RawValue> = get(client, &path).await.map_err(failed)?;
-    let cron_job = Document::of_json(text.get());
-    let cron_job = cron_job.map_err(|error| failed(kube::Error::SerdeError(error)))?;
+    let (path, text) = get_cron_job(client, namespace, name).await?;
+    let cron_job = parsed(&text, namespace, name)?;
     let elsewhere = entries_elsewhere(&cron_job.value, namespace);
-    objects.take(&path, cron_job, Some("CronJob"))?;
-    let jobs = format!("{base}/jobs?limit={PAGE_SIZE}");
+    let uid = cron_job.value["metadata"]["uid"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
+    objects.take(&path, cron_job, Some("CronJob"));
+    let jobs = format!("{}/jobs?limit={PAGE_SIZE}", base(namespace));
     let mut next = Some(jobs.clone());
     for _ in 0..PAGES_MAX {
         let Some(path) = next else { break };
@@ -41,21 +85,63 @@ pub(super) async fn fetch(client: &Client, namespace: &str, name: &str) -> Resul
         let token = value.pointer("/metadata/continue");
         let token = token.and_then(Value::as_str).unwrap_or_default();
         next = (!token.is_empty()).then(|| format!("{jobs}&continue={}", escaped(token)));
-        objects.take(&path, Document { value, text: None }, Some("JobList"))?;
+        objects.take(&path, Document { value, text: None }, Some("JobList"));
     }
+    take_events(client, (namespace, name), &uid, &mut objects).await;
     for (namespace, name) in elsewhere {
-        let path = format!("{}/jobs/{}", self::base(&namespace), escaped(&name));
-        match get(client, &path).await {
-            Ok(value) => objects.take(&path, Document { value, text: None }, Some("Job"))?,
-            Err(error) if code(&error) == Some(404) => {}
-            Err(error) => return Err(fetch_error("Job", &namespace, &name, &error)),
+        if let Some((path, value)) = get_job(client, &namespace, &name).await? {
+            objects.take(&path, Document { value, text: None }, Some("Job"));
         }
     }
     Ok(objects)
 }
 
-fn base(namespace: &str) -> String {
+/// Returns the path and the text of the CronJob.
+async fn get_cron_job(client: &Client, namespace: &str, name: &str) -> Result<(String, Box<RawValue>), CommandError> {
+    let path = format!("{}/cronjobs/{}", base(namespace), escaped(name));
+    match get(client, &path).await {
+        Ok(text) => Ok((path, text)),
+        Err(error) => Err(fetch_error("CronJob", namespace, name, &error)),
+    }
+}
+
+fn parsed<'a>(text: &'a RawValue, namespace: &str, name: &str) -> Result<Document<'a>, CommandError> {
+    let failed = |error| fetch_error("CronJob", namespace, name, &kube::Error::SerdeError(error));
+    Document::of_json(text.get()).map_err(failed)
+}
+
+/// Returns a Job with its path; `None` if it does not exist.
+async fn get_job(client: &Client, namespace: &str, name: &str) -> Result<Option<(String, Value)>, CommandError> {
+    let path = format!("{}/jobs/{}", base(namespace), escaped(name));
+    match get(client, &path).await {
+        Ok(job) => Ok(Some((path, job))),
+        Err(error) if code(&error) == Some(404) => Ok(None),
+        Err(error) => Err(fetch_error("Job", namespace, name, &error)),
+    }
+}
+
+pub(super) fn base(namespace: &str) -> String {
     format!("/apis/batch/v1/namespaces/{}", escaped(namespace))
+}
+
+/// Reads the Events of the CronJob. Without them the answer says less.
+async fn take_events(client: &Client, (namespace, name): (&str, &str), uid: &str, objects: &mut Objects) {
+    let selector = format!("involvedObject.kind=CronJob,involvedObject.name={name}");
+    let path = format!(
+        "/api/v1/namespaces/{}/events?limit={PAGE_SIZE}&fieldSelector={}",
+        escaped(namespace),
+        escaped(&selector)
+    );
+    match get::<Value>(client, &path).await {
+        Ok(list) => objects.take_events(list["items"].as_array().map_or(&[], Vec::as_slice), uid),
+        Err(error) => {
+            objects.take_events(&[], uid);
+            objects.notes.push(format!(
+                "cannot list the Events of CronJob {namespace}/{name}: {}; the account needs list on events",
+                error_text(&error)
+            ));
+        }
+    }
 }
 
 /// Returns namespace and name of the Jobs in the active list that are not in the CronJob's namespace (B-5.4).
@@ -97,6 +183,6 @@ fn fetch_error(what: &str, namespace: &str, name: &str, error: &kube::Error) -> 
 }
 
 /// Escapes a segment of a path or a value of a query.
-fn escaped(text: &str) -> PercentEncode<'_> {
+pub(super) fn escaped(text: &str) -> PercentEncode<'_> {
     utf8_percent_encode(text, RESERVED)
 }

@@ -3,6 +3,7 @@
 mod checks;
 mod inputs;
 mod live;
+mod refused;
 mod rules;
 mod texts;
 
@@ -89,7 +90,9 @@ fn cron_job(changes: Value) -> Value {
         },
         "spec": {
             "schedule": "*/10 * * * *",
-            "jobTemplate": {"spec": {"template": {"spec": {"containers": [{"name": "a", "image": "b"}]}}}},
+            "jobTemplate": {"spec": {"template": {"spec": {
+                "restartPolicy": "Never", "containers": [{"name": "a", "image": "b"}],
+            }}}},
         },
         "status": {"lastScheduleTime": "2026-05-05T09:50:00Z"},
     });

@@ -6,13 +6,11 @@ use serde_json::json;
 use super::{
     json::{identity, time},
     known::Known,
-    listing::{Listing, MemberRow, MemberState, ShardRow},
+    listing::{Listing, ShardRow},
 };
 use crate::{
-    cli::{
-        args::values::parse_namespace,
-        calendar::{local_text, span_text, zone_of},
-    },
+    cli::args::values::parse_namespace,
+    explain::calendar::{local_text, span_text},
     shard::ShardId,
 };
 
@@ -41,7 +39,10 @@ pub(super) fn text(known: &Known, wanted: &CronJobName, now: Timestamp) -> Optio
     let next = match plan.next_run(now) {
         Some(at) => {
             let span = span_text(now, at);
-            format!("next run due in {span}, {}", local_text(at, zone_of(&plan.schedule)))
+            format!(
+                "next run due in {span}, {}",
+                local_text(at, plan.schedule.effective_zone())
+            )
         }
         None => "no run is due: cronwheel explain says why".to_owned(),
     };
@@ -52,9 +53,6 @@ pub(super) fn text(known: &Known, wanted: &CronJobName, now: Timestamp) -> Optio
 }
 
 fn leader(view: &Listing, shard: ShardId) -> String {
-    if let Some(member) = alone(view) {
-        return format!("run by {}, which runs every CronJob alone", member.pod());
-    }
     let Some(row) = row(view, shard) else {
         return "without a leader".to_owned();
     };
@@ -68,10 +66,6 @@ fn leader(view: &Listing, shard: ShardId) -> String {
     }
 }
 
-fn alone(view: &Listing) -> Option<&MemberRow> {
-    view.members.values().find(|row| row.state == MemberState::RunsAlone)
-}
-
 fn row(view: &Listing, shard: ShardId) -> Option<&ShardRow> {
     view.shards.iter().find(|row| row.shard == shard)
 }
@@ -82,14 +76,13 @@ pub(super) fn document(known: &Known, wanted: &CronJobName, now: Timestamp) -> O
     let view = Listing::of(known);
     let row = row(&view, shard);
     let holder = row.and_then(|row| row.lease.as_ref()?.holder.member());
-    let holder = alone(&view).and_then(|row| row.lease.holder.member()).or(holder);
     let document = json!({
         "at": now.to_string(),
         "namespace": wanted.namespace,
         "name": wanted.name,
         "shard": shard.0,
         "holder": identity(holder),
-        "isLed": alone(&view).is_some() || row.is_some_and(|row| row.is_holder_member),
+        "isLed": row.is_some_and(|row| row.is_holder_member),
         "nextRun": time(plan.next_run(now)),
     });
     Some(format!("{document}\n"))

@@ -1,4 +1,4 @@
-//! A listing for programs. Members are added, but never removed or changed in meaning; `docs/sharding.md` lists them.
+//! A listing for programs. Members are added, but never removed or changed in meaning; `docs/cli.md` lists them.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::{
     text::StateText,
 };
 use crate::{
-    coordination::{Holder, MemberIdentity, ShardLease},
+    coordination::{Holder, MemberIdentity},
     shard::ShardId,
 };
 
@@ -75,8 +75,6 @@ fn shard(row: &ShardRow, next_run: Option<Timestamp>) -> Value {
         "nextRun": time(next_run),
         "acquiredAt": time(lease.and_then(|lease| lease.acquired_at)),
         "firedThrough": time(lease.and_then(|lease| lease.fired_through)),
-        "crashes": lease.map_or(0, |lease| lease.crashes),
-        "isQuarantined": lease.is_some_and(ShardLease::is_quarantined),
     })
 }
 

@@ -7,18 +7,20 @@ use jiff::Timestamp;
 use super::cron_job::CronJobName;
 use crate::{
     cli::plan::Plan,
-    coordination::{Installation, LeaseKey, LeaseRecord, MemberLease},
-    kube_api::other_controllers::OtherControllers,
-    shard::{Bucket, CronJobIdentity, Scope, ShardId, Uid},
+    coordination::{Installation, LeaseKey, LeaseRecord, MemberLease, MemberSettings},
+    kube_api::{NamespaceSelector, other_controllers::OtherControllers},
+    shard::{Bucket, CronJobIdentity, ManagedNamespaces, Scope, ShardId, Uid},
 };
 
 /// The data of a listing.
-pub(super) struct Known {
-    pub(super) namespace: Box<str>,
+pub(in crate::cli) struct Known {
+    pub(in crate::cli) namespace: Box<str>,
     pub(super) installation: Installation,
     pub(super) leases: BTreeMap<LeaseKey, LeaseRecord>,
     /// The evidence of other controllers in the CronJobs.
     pub(super) other_controllers: OtherControllers,
+    /// The managed namespaces, as they were when the command began.
+    pub(super) namespaces: ManagedNamespaces,
     /// The CronJobs by scope; `None` if the account may not list them.
     pub(super) cron_jobs: Option<BTreeMap<Scope, CronJobs>>,
 }
@@ -58,30 +60,45 @@ impl CronJobs {
 }
 
 impl Known {
-    pub(super) fn new(namespace: &str, installation: Installation) -> Known {
+    pub(in crate::cli) fn new(namespace: &str, installation: Installation) -> Known {
         Known {
             namespace: namespace.into(),
             installation,
             leases: BTreeMap::new(),
             other_controllers: OtherControllers::default(),
+            namespaces: ManagedNamespaces::default(),
             cron_jobs: Some(BTreeMap::new()),
         }
     }
 
-    pub(super) fn list_leases(&mut self, leases: Vec<LeaseRecord>) {
+    pub(in crate::cli) fn list_leases(&mut self, leases: Vec<LeaseRecord>) {
         self.leases = leases.into_iter().map(|record| (record.key.clone(), record)).collect();
+    }
+
+    /// Returns the settings of the members that take shards or, if none does, of all members.
+    fn settings(&self) -> Vec<Option<MemberSettings>> {
+        let is_member = |(key, _): &(&LeaseKey, &LeaseRecord)| matches!(key, LeaseKey::Member(_));
+        let members = self.leases.iter().filter(is_member);
+        let members: Vec<MemberLease> = members.map(|(_, record)| MemberLease::read(record)).collect();
+        let has_taker = members.iter().any(MemberLease::takes_shards);
+        let settings = members.into_iter().filter(|member| !has_taker || member.takes_shards());
+        settings.map(|member| member.settings).collect()
+    }
+
+    /// Returns the selector of the managed namespaces, if every member has the same.
+    pub(super) fn namespace_selector(&self) -> Option<NamespaceSelector> {
+        let settings = self.settings();
+        let mut selectors = settings.iter().map(|settings| settings.as_ref()?.namespace_selector());
+        let selector = selectors.next()??;
+        let is_shared = selectors.all(|other| other == Some(selector));
+        is_shared.then(|| selector.parse().ok())?
     }
 
     /// Returns the scopes in which the members work that take shards or, if none does, all members: the whole cluster
     /// unless each of them publishes its namespaces.
     pub(super) fn scopes(&self) -> BTreeSet<Scope> {
-        let count = self.installation.shard_count;
-        let is_member = |(key, _): &(&LeaseKey, &LeaseRecord)| matches!(key, LeaseKey::Member(_));
-        let members = self.leases.iter().filter(is_member);
-        let members: Vec<MemberLease> = members.map(|(_, record)| MemberLease::read(record, count)).collect();
-        let has_taker = members.iter().any(MemberLease::takes_shards);
-        let settings = members.iter().filter(|member| !has_taker || member.takes_shards());
-        let scopes: Option<Vec<Vec<Scope>>> = settings.map(|member| member.settings.as_ref()?.scopes()).collect();
+        let settings = self.settings();
+        let scopes: Option<Vec<Vec<Scope>>> = settings.iter().map(|settings| settings.as_ref()?.scopes()).collect();
         let scopes: BTreeSet<Scope> = scopes.into_iter().flatten().flatten().collect();
         if scopes.is_empty() || scopes.contains(&Scope::Cluster) {
             [Scope::Cluster].into()

@@ -7,40 +7,33 @@ use jiff::{SignedDuration, Timestamp};
 use super::known::Known;
 use crate::{
     coordination::{
-        Acceptance, Holder, Installation, LeaseKey, LeaseRecord, MemberIdentity, MemberLease, MemberSettings,
-        ShardLease, annotation,
+        Acceptance, Holder, LeaseKey, LeaseRecord, MemberIdentity, MemberLease, MemberSettings, ShardLease, annotation,
     },
     shard::{Bucket, ShardId},
 };
 
 /// The listing.
-pub(super) struct Listing {
+pub(in crate::cli) struct Listing {
     /// The members, by pod uid.
-    pub(super) members: BTreeMap<Box<str>, MemberRow>,
+    pub(in crate::cli) members: BTreeMap<Box<str>, MemberRow>,
     /// All shards of the installation.
-    pub(super) shards: Vec<ShardRow>,
+    pub(in crate::cli) shards: Vec<ShardRow>,
 }
 
 /// A member.
-pub(super) struct MemberRow {
-    pub(super) pod_uid: Box<str>,
-    pub(super) lease: MemberLease,
-    pub(super) n_shards: usize,
-    pub(super) state: MemberState,
+pub(in crate::cli) struct MemberRow {
+    pub(in crate::cli) pod_uid: Box<str>,
+    pub(in crate::cli) lease: MemberLease,
+    pub(in crate::cli) n_shards: usize,
+    pub(in crate::cli) state: MemberState,
 }
 
 /// Whether a member takes shards, and the reason if not.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum MemberState {
+pub(in crate::cli) enum MemberState {
     Takes,
-    /// It runs all CronJobs by itself (`--alone`).
-    RunsAlone,
     Starts,
     Drains,
-    /// It is configured with other constants than the installation.
-    InstallationDiffers {
-        theirs: Box<str>,
-    },
     /// Members with another protocol version take shards.
     ProtocolDiffers {
         others: u16,
@@ -63,19 +56,19 @@ pub(super) enum MemberState {
 }
 
 /// A shard.
-pub(super) struct ShardRow {
-    pub(super) shard: ShardId,
+pub(in crate::cli) struct ShardRow {
+    pub(in crate::cli) shard: ShardId,
     /// The first and the last of its buckets.
-    pub(super) buckets: (u16, u16),
-    pub(super) lease: Option<ShardLease>,
+    pub(in crate::cli) buckets: (u16, u16),
+    pub(in crate::cli) lease: Option<ShardLease>,
     /// Whether its holder is the current incarnation of a member.
-    pub(super) is_holder_member: bool,
+    pub(in crate::cli) is_holder_member: bool,
     /// `None` if the account may not list the CronJobs.
-    pub(super) n_cron_jobs: Option<usize>,
+    pub(in crate::cli) n_cron_jobs: Option<usize>,
 }
 
 impl Listing {
-    pub(super) fn of(known: &Known) -> Listing {
+    pub(in crate::cli) fn of(known: &Known) -> Listing {
         let count = known.installation.shard_count;
         let shard_lease = |shard| known.leases.get(&LeaseKey::Shard(shard)).map(ShardLease::read);
         let leases: BTreeMap<ShardId, ShardLease> = count
@@ -115,9 +108,8 @@ impl Listing {
 }
 
 fn members(known: &Known, n_led: &BTreeMap<&MemberIdentity, usize>) -> BTreeMap<Box<str>, MemberRow> {
-    let read = |record: &LeaseRecord| MemberLease::read(record, known.installation.shard_count);
     let records = known.leases.iter().filter_map(|(key, record)| match key {
-        LeaseKey::Member(pod_uid) => Some((pod_uid, record, read(record))),
+        LeaseKey::Member(pod_uid) => Some((pod_uid, record, MemberLease::read(record))),
         LeaseKey::Shard(_) => None,
     });
     let records: Vec<_> = records.collect();
@@ -128,7 +120,7 @@ fn members(known: &Known, n_led: &BTreeMap<&MemberIdentity, usize>) -> BTreeMap<
         let row = MemberRow {
             pod_uid: pod_uid.clone(),
             n_shards: n_shards.copied().unwrap_or(0),
-            state: member_state(record, &lease, &known.installation, &takers),
+            state: member_state(record, &lease, &takers),
             lease,
         };
         (pod_uid.clone(), row)
@@ -136,12 +128,7 @@ fn members(known: &Known, n_led: &BTreeMap<&MemberIdentity, usize>) -> BTreeMap<
     rows.collect()
 }
 
-fn member_state(
-    record: &LeaseRecord,
-    lease: &MemberLease,
-    installation: &Installation,
-    takers: &[MemberLease],
-) -> MemberState {
+fn member_state(record: &LeaseRecord, lease: &MemberLease, takers: &[MemberLease]) -> MemberState {
     match &lease.holder {
         Holder::Member(_) => {}
         Holder::NotAMember(by) => return MemberState::Usurped { by: by.clone() },
@@ -153,17 +140,10 @@ fn member_state(
     if lease.is_draining {
         return MemberState::Drains;
     }
-    let is_alone = lease.settings.as_ref().is_some_and(MemberSettings::is_alone);
     match lease.acceptance {
-        Acceptance::Now if is_alone => return MemberState::RunsAlone,
         Acceptance::Now => return MemberState::Takes,
         Acceptance::Soon => return MemberState::Starts,
         Acceptance::No => {}
-    }
-    if !is_alone && *lease.installation != installation.to_string() {
-        return MemberState::InstallationDiffers {
-            theirs: lease.installation.clone(),
-        };
     }
     let mut protocols = takers.iter().map(|taker| taker.protocol);
     if let Some(others) = protocols.find(|others| *others != lease.protocol) {
@@ -181,7 +161,7 @@ fn member_state(
 
 impl MemberRow {
     /// Returns the name of the Pod if it is known, otherwise its uid.
-    pub(super) fn pod(&self) -> &str {
+    pub(in crate::cli) fn pod(&self) -> &str {
         self.lease
             .holder
             .member()
@@ -189,7 +169,7 @@ impl MemberRow {
     }
 
     /// Whether its renewal is overdue, by the local clock.
-    pub(super) fn is_silent(&self, now: Timestamp) -> bool {
+    pub(in crate::cli) fn is_silent(&self, now: Timestamp) -> bool {
         let limit = SignedDuration::from_secs(self.lease.duration_secs.into());
         let is_alive = self.lease.holder.member().is_some();
         is_alive && self.lease.renewed_at.is_some_and(|at| now.duration_since(at) > limit)

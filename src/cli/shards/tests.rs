@@ -86,14 +86,11 @@ fn fleet() -> Vec<LeaseRecord> {
         member("a", TAKES),
         silent,
         shard(0, &holder("a", 1), &[]),
-        shard(1, &holder("a", 1), &[(annotation::CRASHES, "1")]),
+        shard(1, &holder("a", 1), &[]),
         shard(
             2,
             &holder("b", 1),
-            &[
-                (annotation::CRASHES, "3"),
-                (annotation::FIRED_THROUGH, "2026-03-01T09:58:00Z"),
-            ],
+            &[(annotation::FIRED_THROUGH, "2026-03-01T09:58:00Z")],
         ),
         // The former incarnation of this holder.
         shard(3, &holder("b", 0), &[]),
@@ -125,8 +122,8 @@ fn the_listing_has_all_members_and_shards() {
             "",
             "SHARD   BUCKETS    HOLDER        TERM   CRONJOBS   NEXT RUN               AGE     STATE",
             "0       0-63       cronwheel-a   3      0          2026-03-01T10:01:00Z   6m40s   led",
-            "1       64-127     cronwheel-a   3      0          -                      6m40s   led, 1 crashed",
-            "2       128-191    cronwheel-b   3      0          -                      6m40s   led, quarantined",
+            "1       64-127     cronwheel-a   3      0          -                      6m40s   led",
+            "2       128-191    cronwheel-b   3      0          -                      6m40s   led",
             "3       192-255    cronwheel-b   3      0          -                      6m40s   holder gone",
             "4       256-319    -             3      0          -                      6m40s   no holder",
             "5       320-383    somebody      3      0          -                      6m40s   held by no member",
@@ -143,13 +140,13 @@ fn without_all_only_shards_in_trouble_are_listed() {
     let of = |known: &Known| text::listing(known, &next_runs(), IN_TROUBLE, now());
     let listing = of(&known(fleet()));
     let lines: Vec<&str> = listing.lines().collect();
-    assert!(lines[7].starts_with("1       64-127") && lines[7].ends_with("led, 1 crashed"));
-    assert_eq!(lines.last(), Some(&"1 other shard is led; --all lists it"));
+    assert!(lines[7].starts_with("3       192-255") && lines[7].ends_with("holder gone"));
+    assert_eq!(lines.last(), Some(&"3 other shards are led; --all lists them"));
 
     let mut all: Vec<LeaseRecord> = (0..16).map(|number| shard(number, &holder("a", 1), &[])).collect();
     all.push(member("a", TAKES));
     let known = known(all);
-    known.other_controllers.begin(ago(600));
+    known.other_controllers.begin(ago(600), "kube-system/cronwheel".into());
     let cron_job = CronJobIdentity {
         namespace: "shop".into(),
         name: "report".into(),
@@ -159,8 +156,9 @@ fn without_all_only_shards_in_trouble_are_listed() {
     known.other_controllers.note_status_write(&cron_job, &writer);
     let expected = "namespace kube-system: 16 shards, 16 of them led; 0 CronJobs, hashed by fnv1a64-uid-10\n\
         trouble: another controller wrote the status of CronJob shop/report: field manager kube-controller-manager, at \
-        2026-03-01T09:59:30Z; only one may run these CronJobs: append ,-cronjob-controller to --controllers of \
-        kube-controller-manager (* if it is not set), or stop the other instance\n\n\
+        2026-03-01T09:59:30Z; only one may run these CronJobs: cronwheel check shows whether the admission policy refuses \
+        its writes; without the policy, append ,-cronjob-controller to --controllers of kube-controller-manager (* if \
+        it is not set)\n\n\
         MEMBER        SHARDS   RENEWED   STATE\ncronwheel-a   16       1s        takes shards\n\n\
         all 16 shards are led; --all lists them\n";
     assert_eq!(of(&known), expected);
@@ -183,7 +181,7 @@ fn the_listing_has_no_columns_of_cron_jobs_that_it_may_not_read() {
         "{}",
         lines[6]
     );
-    assert!(lines[6].ends_with("FIRED THROUGH          HASHES FROM"), "{}", lines[6]);
+    assert!(lines[6].ends_with("FIRED THROUGH"), "{}", lines[6]);
 }
 
 #[test]
@@ -236,14 +234,14 @@ fn the_wide_listing_has_more_columns() {
         "{}",
         lines[3]
     );
-    assert!(lines[6].ends_with("CRASHES   INCARNATION        FIRED THROUGH          HASHES FROM"));
-    assert!(lines[8].ends_with("1         0000000000000001   -                      0x1000000000000000"));
-    assert!(lines[9].ends_with("3         0000000000000001   2026-03-01T09:58:00Z   0x2000000000000000"));
+    assert!(lines[6].ends_with("STATE               INCARNATION        FIRED THROUGH"));
+    assert!(lines[8].ends_with("led                 0000000000000001   -"));
+    assert!(lines[9].ends_with("led                 0000000000000001   2026-03-01T09:58:00Z"));
 }
 
 #[test]
 fn a_member_without_shards_shows_the_reason() {
-    let of_installation = |installation| [(annotation::INSTALLATION, installation), (annotation::PROTOCOL, "2")];
+    let newer = [(annotation::PROTOCOL, "2")];
     let mut left = member("f", TAKES);
     left.holder = "".into();
     let mut evicted = member("g", &[(annotation::EVICTED_BY, "cronwheel-a")]);
@@ -255,8 +253,7 @@ fn a_member_without_shards_shows_the_reason() {
     let declines = [TAKES[1], TAKES[2]];
     let members = vec![
         member("a", TAKES),
-        member("b", &of_installation("64/fnv1a64-uid-10")),
-        member("c", &of_installation("16/fnv1a64-uid-10")),
+        member("c", &newer),
         member("d", &drains),
         member("e", &starts),
         left,
@@ -265,12 +262,11 @@ fn a_member_without_shards_shows_the_reason() {
         member("i", &declines),
     ];
     let listing = text::listing(&known(members), &next_runs(), ALL, now());
-    let states: Vec<&str> = listing.lines().skip(3).take(9).map(|line| line[33..].trim()).collect();
+    let states: Vec<&str> = listing.lines().skip(3).take(8).map(|line| line[33..].trim()).collect();
     assert_eq!(
         states,
         [
             "takes shards",
-            "takes none: configured with 64/fnv1a64-uid-10",
             "takes none: others follow protocol 1",
             "drains",
             "starts",
@@ -287,28 +283,15 @@ fn a_member_without_shards_shows_the_reason() {
 fn a_waiting_member_shows_whom_it_waits_for() {
     let with = |settings| [TAKES, &[(annotation::SETTINGS, settings)]].concat();
     let waits = [(annotation::SETTINGS, "time-zone=UTC namespaces=b"), TAKES[1], TAKES[2]];
-    let states = |members| {
-        let listing = text::listing(&known(members), &next_runs(), ALL, now());
-        let lines = listing.lines().skip(3).take(2);
-        lines.map(|line| line[33..].trim().to_owned()).collect::<Vec<_>>()
-    };
-    let sharing = vec![member("a", &with("time-zone=UTC namespaces=a")), member("b", &waits)];
+    let members = vec![member("a", &with("time-zone=UTC namespaces=a")), member("b", &waits)];
+    let listing = text::listing(&known(members), &next_runs(), ALL, now());
+    let lines = listing.lines().skip(3).take(2);
+    let states: Vec<&str> = lines.map(|line| line[33..].trim()).collect();
     assert_eq!(
-        states(sharing),
+        states,
         [
             "takes shards",
             "takes none: waits until members with time-zone=UTC namespaces=a stop"
-        ]
-    );
-    let alone = vec![
-        member("a", &with("alone=uid-a time-zone=UTC namespaces=a")),
-        member("b", &waits),
-    ];
-    assert_eq!(
-        states(alone),
-        [
-            "runs every CronJob alone",
-            "takes none: waits until members with alone=uid-a time-zone=UTC namespaces=a stop"
         ]
     );
 }
@@ -338,7 +321,7 @@ fn the_json_document_is_complete() {
             "shard": 2, "buckets": {"first": 128, "last": 191}, "hasLease": true, "unknownHolder": null, "isLed": true,
             "holder": {"pod": "cronwheel-b", "podUid": "uid-b", "incarnation": "0000000000000001"},
             "term": 3, "cronJobs": 0, "nextRun": null, "acquiredAt": "2026-03-01T09:53:20Z",
-            "firedThrough": "2026-03-01T09:58:00Z", "crashes": 3, "isQuarantined": true,
+            "firedThrough": "2026-03-01T09:58:00Z",
         })
     );
     assert_eq!(document["shards"][5]["unknownHolder"], "somebody");
@@ -366,7 +349,7 @@ fn renewals_are_not_listed_as_changes() {
             "2026-03-01T10:00:00.000Z  member cronwheel-b: state takes shards -> -; incarnation 0000000000000001 -> -; \
              revision 7f9c -> -\n",
             "2026-03-01T10:00:00.000Z  shard 0: holder cronwheel-a -> cronwheel-b; term 3 -> 4; state led -> holder gone\n",
-            "2026-03-01T10:00:00.000Z  shard 2: state led, quarantined -> holder gone, quarantined\n",
+            "2026-03-01T10:00:00.000Z  shard 2: state led -> holder gone\n",
         ]
     );
     let line: Value = serde_json::from_str(&changes[0].to_json(now())).unwrap();

@@ -9,8 +9,8 @@ use super::{
     listing::{Listing, MemberRow, MemberState, ShardRow},
 };
 use crate::{
-    cli::calendar::duration_text,
     coordination::{Holder, ShardLease},
+    explain::calendar::duration_text,
     shard::ShardId,
 };
 
@@ -22,7 +22,7 @@ type NextRuns = BTreeMap<ShardId, Timestamp>;
 /// The form of a listing.
 #[derive(Clone, Copy)]
 pub(super) struct Form {
-    /// Whether the tables have the columns of [`N_WIDE_COLUMNS`].
+    /// Whether the tables have the columns from [`WIDE_FROM`] on.
     pub(super) is_wide: bool,
     /// Whether all shards are listed, and not only those that are not simply led.
     pub(super) has_all_shards: bool,
@@ -31,8 +31,8 @@ pub(super) struct Form {
 /// The state of a shard without trouble.
 const LED: &str = "led";
 
-/// Number of columns at the end of each table that only a wide listing has.
-const N_WIDE_COLUMNS: usize = 4;
+/// The first column, of members and of shards, that only a wide listing has.
+const WIDE_FROM: &str = "INCARNATION";
 
 /// Formats the listing.
 pub(super) fn listing(known: &Known, next_runs: &NextRuns, form: Form, now: Timestamp) -> String {
@@ -55,7 +55,7 @@ pub(super) fn listing(known: &Known, next_runs: &NextRuns, form: Form, now: Time
     let is_listed = |row: &&ShardRow| form.has_all_shards || row.state() != LED;
     let rows: Vec<&ShardRow> = view.shards.iter().filter(is_listed).collect();
     if !rows.is_empty() {
-        let shards = rows.iter().map(|row| shard_cells(row, known, next_runs, now));
+        let shards = rows.iter().map(|row| shard_cells(row, next_runs, now));
         let hidden = if n_cron_jobs.is_some() {
             &[][..]
         } else {
@@ -105,7 +105,7 @@ fn member_cells(row: &MemberRow, now: Timestamp) -> [String; 8] {
     ]
 }
 
-const SHARD_HEADS: [&str; 12] = [
+const SHARD_HEADS: [&str; 10] = [
     "SHARD",
     "BUCKETS",
     "HOLDER",
@@ -114,20 +114,17 @@ const SHARD_HEADS: [&str; 12] = [
     "NEXT RUN",
     "AGE",
     "STATE",
-    "CRASHES",
     "INCARNATION",
     "FIRED THROUGH",
-    "HASHES FROM",
 ];
 
 /// The columns that need the right to list CronJobs.
 const CRON_JOB_HEADS: [&str; 2] = ["CRONJOBS", "NEXT RUN"];
 
-fn shard_cells(row: &ShardRow, known: &Known, next_runs: &NextRuns, now: Timestamp) -> [String; 12] {
+fn shard_cells(row: &ShardRow, next_runs: &NextRuns, now: Timestamp) -> [String; 10] {
     let lease = row.lease.as_ref();
     let member = lease.and_then(|lease| lease.holder.member());
     let fired_through = lease.and_then(|lease| lease.fired_through);
-    let hashes = known.installation.shard_count.hash_range(row.shard);
     [
         row.shard.0.to_string(),
         format!("{}-{}", row.buckets.0, row.buckets.1),
@@ -137,10 +134,8 @@ fn shard_cells(row: &ShardRow, known: &Known, next_runs: &NextRuns, now: Timesta
         or_nothing(next_runs.get(&row.shard).map(Timestamp::to_string)),
         age(lease.and_then(|lease| lease.acquired_at), now),
         row.state(),
-        or_nothing(lease.map(|lease| lease.crashes.to_string())),
         or_nothing(member.map(|member| member.incarnation.to_string())),
         or_nothing(fired_through.map(|at| at.to_string())),
-        format!("{:#018x}", hashes.start()),
     ]
 }
 
@@ -164,40 +159,30 @@ impl ShardRow {
         let Some(lease) = &self.lease else {
             return "no Lease".to_owned();
         };
-        let mut state = match &lease.holder {
+        let state = match &lease.holder {
             Holder::Nobody => "no holder",
             Holder::NotAMember(_) => "held by no member",
             Holder::Member(_) if self.is_holder_member => LED,
             Holder::Member(_) => "holder gone",
-        }
-        .to_owned();
-        if lease.is_quarantined() {
-            state += ", quarantined";
-        } else if lease.crashes > 0 {
-            let _ = write!(state, ", {} crashed", lease.crashes);
-        }
-        state
+        };
+        state.to_owned()
     }
 }
 
 /// The texts of a member's state.
-pub(super) struct StateText {
+pub(in crate::cli) struct StateText {
     /// A fixed word for programs.
-    pub(super) word: &'static str,
+    pub(in crate::cli) word: &'static str,
     /// A sentence for people.
-    pub(super) sentence: String,
+    pub(in crate::cli) sentence: String,
 }
 
 impl MemberState {
-    pub(super) fn text(&self) -> StateText {
+    pub(in crate::cli) fn text(&self) -> StateText {
         let (word, sentence) = match self {
             MemberState::Takes => ("Takes", "takes shards".to_owned()),
-            MemberState::RunsAlone => ("RunsAlone", "runs every CronJob alone".to_owned()),
             MemberState::Starts => ("Starts", "starts".to_owned()),
             MemberState::Drains => ("Drains", "drains".to_owned()),
-            MemberState::InstallationDiffers { theirs } => {
-                ("InstallationDiffers", format!("takes none: configured with {theirs}"))
-            }
             MemberState::SettingsDiffer { others } => (
                 "SettingsDiffer",
                 format!("takes none: waits until members with {others} stop"),
@@ -233,7 +218,8 @@ fn table<const N: usize>(
     rows: impl Iterator<Item = [String; N]>,
     form: Form,
 ) -> String {
-    let n_columns = if form.is_wide { N } else { N - N_WIDE_COLUMNS };
+    let first_wide = heads.iter().position(|head| *head == WIDE_FROM);
+    let n_columns = first_wide.filter(|_| !form.is_wide).unwrap_or(N);
     let rows: Vec<[String; N]> = std::iter::once(heads.map(str::to_owned)).chain(rows).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
     let shown = (0..n_columns).filter(|column| !hidden.contains(&heads[*column]));

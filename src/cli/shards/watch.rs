@@ -6,13 +6,16 @@ use futures::{
     Stream, StreamExt as _,
     stream::{self, BoxStream},
 };
+use jiff::Timestamp;
 
 use super::{ANSWER_TIMEOUT, CronJobName, Known, cannot_read_leases};
 use crate::{
     cli::{error::CommandError, plan::Plan},
-    kube_api::{Decoder, LeaseApi, LeaseError, LeaseEvent, WatchItem, objects::classify::error_text, watch},
+    kube_api::{
+        Decoder, LeaseApi, LeaseError, LeaseEvent, NamespaceSelector, WatchItem, objects::classify::error_text, watch,
+    },
     schedule::Zone,
-    shard::{Input, Scope, input::WatchStage},
+    shard::{Input, ManagedNamespaces, Scope, input::WatchStage},
 };
 
 /// Pause before a retry.
@@ -47,13 +50,16 @@ impl Gathering {
         known.list_leases(list.leases);
         let decoder = Arc::new(Decoder {
             default_zone,
-            shard_count: None,
             other_controllers: known.other_controllers.clone(),
         });
         let mut watches = Vec::new();
         let mut denial = None;
+        if let Some(selector) = known.namespace_selector() {
+            known.namespaces = selected_namespaces(client.clone(), selector).await?;
+            known.other_controllers.observe_only(known.namespaces.clone());
+        }
         for scope in scopes(&known, wanted)? {
-            let items = watch::cron_jobs(client.clone(), scope.clone(), decoder.clone(), None);
+            let items = watch::cron_jobs(client.clone(), scope.clone(), decoder.clone());
             let tag = scope.clone();
             let mut items = items.map(move |item| (tag.clone(), item)).boxed();
             denial = list_cron_jobs(&mut known, &mut items, &scope).await?;
@@ -122,6 +128,16 @@ fn scopes(known: &Known, wanted: Option<&CronJobName>) -> Result<BTreeSet<Scope>
     let Some(CronJobName { namespace, name }) = wanted else {
         return Ok(scopes);
     };
+    if !known.namespaces.contains(namespace)
+        && let Some(selector) = known.namespace_selector()
+    {
+        return Err(format!(
+            "CronJob {namespace}/{name}: the installation does not manage namespace {namespace}, which does not match \
+             --namespace-selector {selector}; select it: {}",
+            selector.label_command()
+        )
+        .into());
+    }
     if scopes.iter().any(|scope| scope.contains(namespace)) {
         return Ok([Scope::Namespace(namespace.as_str().into())].into());
     }
@@ -135,6 +151,29 @@ fn scopes(known: &Known, wanted: Option<&CronJobName>) -> Result<BTreeSet<Scope>
          and --installation"
     )
     .into())
+}
+
+/// Lists the namespaces that a selector selects.
+async fn selected_namespaces(
+    client: kube::Client,
+    selector: NamespaceSelector,
+) -> Result<ManagedNamespaces, CommandError> {
+    let namespaces = ManagedNamespaces::selected();
+    let mut items = watch::namespaces(client, selector).boxed();
+    while !namespaces.are_known() {
+        match items.next().await {
+            // Since when a namespace is selected is not known, so all evidence counts.
+            Some(WatchItem::Input(Input::NamespaceUpdated(update))) => {
+                namespaces.apply(update, Timestamp::MIN);
+            }
+            Some(WatchItem::Error { message, .. }) => {
+                return Err(format!("cannot read the namespaces that the installation manages: {message}").into());
+            }
+            Some(_) => {}
+            None => break,
+        }
+    }
+    Ok(namespaces)
 }
 
 /// Applies the items of the first list. Returns an error message if the account may not list the CronJobs.
@@ -173,6 +212,8 @@ async fn list_cron_jobs(
 fn take_cron_job(known: &mut Known, scope: Scope, item: WatchItem) -> Option<String> {
     let cron_jobs = known.cron_jobs.as_mut()?.entry(scope).or_default();
     match item {
+        WatchItem::Input(Input::CronJobApplied(record)) if !known.namespaces.contains(&record.identity.namespace) => {}
+        WatchItem::Undecodable { error, .. } if !known.namespaces.contains(&error.namespace) => {}
         WatchItem::Input(Input::CronJobApplied(record)) => {
             cron_jobs.put(&record.identity.uid, Some(Plan::of(&record)));
         }
@@ -184,16 +225,15 @@ fn take_cron_job(known: &mut Known, scope: Scope, item: WatchItem) -> Option<Str
         WatchItem::Input(Input::WatchUpdated(update)) => match update.stage {
             WatchStage::ListBegun => cron_jobs.begin_relist(),
             WatchStage::ListDone => cron_jobs.end_relist(),
-            WatchStage::Watching(_) | WatchStage::NotPermitted | WatchStage::Interrupted => {}
+            WatchStage::Watching(_)
+            | WatchStage::Reached(_)
+            | WatchStage::Unchanged { .. }
+            | WatchStage::NotPermitted
+            | WatchStage::Interrupted => {}
         },
         WatchItem::Error { message, .. } => return Some(format!("watching CronJobs: {message}")),
         // CronJob watches have no other items.
-        WatchItem::Input(_)
-        | WatchItem::Undecodable { .. }
-        | WatchItem::Listed(_)
-        | WatchItem::PassedOver
-        | WatchItem::CacheFull
-        | WatchItem::HistoryWentBack { .. } => {}
+        WatchItem::Input(_) | WatchItem::Undecodable { .. } | WatchItem::HistoryWentBack { .. } => {}
     }
     None
 }

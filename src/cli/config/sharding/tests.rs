@@ -5,6 +5,7 @@ use clap::Parser;
 use super::*;
 use crate::{
     cli::args::{Cli, Command},
+    coordination::MemberSettings,
     shard::{Scope, ShardCount},
 };
 
@@ -52,27 +53,7 @@ fn outside_a_pod_the_host_name_is_used_without_an_owner() {
 }
 
 #[test]
-fn alone_conflicts_with_sharding_flags() {
-    for flags in [["--alone", "--shards=64"], ["--alone", "--timing=fast"]] {
-        let refusal = args(&flags).unwrap_err();
-        assert!(
-            refusal.contains("--alone") && refusal.contains("cannot be used with"),
-            "{refusal}"
-        );
-    }
-}
-
-#[test]
-fn an_invalid_shard_count_is_refused_with_a_valid_one() {
-    for (count, fix) in [("100", "128"), ("8", "16"), ("2000", "1024"), ("some", "256")] {
-        let refusal = args(&["--shards", count]).unwrap_err();
-        assert!(refusal.contains("--shards") && refusal.contains(fix), "{refusal}");
-    }
-}
-
-#[test]
 fn in_a_pod_name_and_uid_are_required_for_sharding() {
-    assert!(settings(&["--alone"], &pod()).is_ok());
     let error = settings(&["--pod-name", "a"], &pod()).err().unwrap().to_string();
     for part in ["--pod-name", "--pod-uid", "POD_UID", "metadata.uid", "token"] {
         assert!(error.contains(part), "{error}");
@@ -116,6 +97,6 @@ fn a_lease_is_owned_only_by_a_pod_in_its_namespace() {
 #[test]
 fn each_election_has_its_own_incarnation() {
     let settings = settings(&POD, &pod()).unwrap();
-    let [first, second] = [0, 1].map(|_| settings.election(&[Scope::Cluster], "UTC"));
+    let [first, second] = [0, 1].map(|_| settings.election(MemberSettings::of(&[Scope::Cluster], "UTC")));
     assert_ne!(first.incarnation, second.incarnation);
 }

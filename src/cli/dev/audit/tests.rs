@@ -6,8 +6,16 @@ use super::*;
 use crate::{
     cli::dev::board::Board,
     schedule::Zone,
-    shard::{CronJobSchedule, Finish, Input, JobRecord, ResourceVersion, ShardLabels, state::test_record},
+    shard::{CronJobSchedule, Finish, Input, JobCreator, JobRecord, ResourceVersion, state::test_record},
 };
+
+/// The deletion of a Job.
+fn gone(job: &str) -> Input {
+    Input::JobDeleted {
+        job: Uid::new(job),
+        cron_job: Uid::new("owner"),
+    }
+}
 
 fn at(time: &str) -> Timestamp {
     format!("2026-05-05T{time}Z").parse().unwrap()
@@ -38,8 +46,7 @@ fn job(uid: &str, slot: &str, finish: Option<Finish>) -> Input {
         finish,
         started: None,
         completed: None,
-        is_created_by_cronwheel: false,
-        shard_labels: ShardLabels::default(),
+        creator: JobCreator::Unknown,
     }))
 }
 
@@ -56,9 +63,19 @@ fn check(record: CronJobRecord, items: Vec<(&str, Input)>, until: &str, expected
         while let Some((time, item)) = items.next_if(|(time, _)| at(time) <= now) {
             board.take(item, at(time));
         }
-        board.figures(now, 0);
+        board.figures(now);
     }
-    assert_eq!(board.figures(now, 0).runs, expected);
+    let figures = board.figures(now);
+    assert_eq!(figures.runs, expected);
+    let n_findings = |problem| {
+        figures
+            .findings
+            .iter()
+            .filter(|finding| finding.problem == problem)
+            .count() as u64
+    };
+    let found = [Problem::Missed, Problem::Doubled].map(n_findings);
+    assert_eq!(found, [expected.missed, expected.doubled], "{figures:?}");
 }
 
 const NONE: RunCounts = RunCounts {
@@ -117,7 +134,7 @@ fn a_second_job_of_a_slot_doubles_it() {
     let items = vec![
         ("10:01:00", job("1", "10:01:00", None)),
         ("10:01:01", job("1", "10:01:00", Some(Finish::Complete))),
-        ("10:01:02", Input::JobDeleted(Uid::new("1"))),
+        ("10:01:02", gone("1")),
         ("10:01:03", job("2", "10:01:00", None)),
     ];
     let expected = RunCounts {
@@ -164,7 +181,7 @@ fn a_slot_in_the_minute_of_a_job_is_held_back_by_its_name() {
     let record = cron_job(|record| record.schedule = CronJobSchedule::new("@every 20s", None, &Zone::utc()));
     let items = vec![
         ("10:00:20", job("1", "10:00:20", None)),
-        ("10:00:45", Input::JobDeleted(Uid::new("other"))),
+        ("10:00:45", gone("other")),
         ("10:01:00", job("2", "10:01:00", None)),
     ];
     let expected = RunCounts {
@@ -192,4 +209,19 @@ fn slots_before_a_change_or_deletion_are_not_counted() {
         "10:01:30",
         waiting,
     );
+}
+
+#[test]
+fn only_the_latest_findings_are_kept() {
+    let mut board = Board::default();
+    board.take(applied(cron_job(|_| {})), at("10:00:10"));
+    let figures = board.figures(at("10:00:10"));
+    assert_eq!(figures.findings, []);
+    for minute in 1..=20 {
+        board.figures(at(&format!("10:{minute:02}:00")));
+    }
+    let figures = board.figures(at("10:20:30"));
+    assert_eq!(figures.runs.missed, 19);
+    let slots: Vec<Timestamp> = figures.findings.iter().map(|finding| finding.slot).collect();
+    assert_eq!((slots.len(), slots[0]), (FINDINGS_MAX, at("10:19:00")), "newest first");
 }

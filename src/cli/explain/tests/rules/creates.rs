@@ -118,7 +118,7 @@ fn b_11_the_whole_job_is_shown() {
     let changes = json!({"spec": {"timeZone": "Asia/Kolkata", "jobTemplate": template}});
     let spec = json!({
         "managedBy": "example.com/other", "somethingNewer": {"x": [1, 2.5]},
-        "template": {"spec": {"containers": [{"name": "a", "image": "b"}]}},
+        "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "a", "image": "b"}]}},
     });
     check(
         &[cron_job(changes)],

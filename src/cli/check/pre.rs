@@ -1,0 +1,132 @@
+//! `--pre`: reads what a cluster offers and what the switch would do to its CronJobs. It writes nothing.
+
+use futures::future::join_all;
+use jiff::Timestamp;
+
+use super::{
+    CheckArgs,
+    built_in::{self, Evidence, HeldLease},
+    cluster::{self, ADMISSION, FLOW_CONTROL, Right},
+    finding::{Finding, Unread},
+    reads::{ServerClock, batch, get, items_of, parameter},
+    switch::Switch,
+};
+use crate::{
+    controller::clock::Clock,
+    explain::Survey,
+    kube_api::{
+        JsonApi, JsonError, access_review::AccessRequest, objects::encode::EVENT_COMPONENT, page_sizes::PAGE_SIZE,
+    },
+};
+
+/// Where the chart is installed by default.
+const NAMESPACE: &str = "kube-system";
+
+/// Returns all findings; one alone if the API server does not answer.
+pub(super) async fn findings(args: &CheckArgs, api: &JsonApi, clock: &Clock) -> Vec<Finding> {
+    let (clock, version) = ServerClock::read(api, clock).await;
+    let version = match version {
+        Ok(version) => Ok(version),
+        Err(error @ JsonError::Unanswered(_)) => return vec![unreachable(&error)],
+        Err(error) => Err(Unread::new("get /version", &error)),
+    };
+    let mut findings = vec![cluster::version(&version), clock.finding()];
+    let group = async |path: &str| get(api, path, &format!("get {path}")).await;
+    findings.push(cluster::policies(&group(ADMISSION).await));
+    findings.push(cluster::fairness(&group(FLOW_CONTROL).await));
+    findings.extend(rights(api, args.lease_namespace.as_deref().unwrap_or(NAMESPACE)).await);
+    findings.extend(of_cron_jobs(args, api, || clock.now()).await);
+    findings
+}
+
+fn unreachable(error: &JsonError) -> Finding {
+    Finding::failed(
+        "API server",
+        Unread::new("reach the API server", error).to_string(),
+        "check --kubeconfig and --context, and kubectl version",
+    )
+}
+
+async fn rights(api: &JsonApi, lease_namespace: &str) -> [Finding; 2] {
+    let (granted, installs) = (cluster::granted(lease_namespace), cluster::installs(NAMESPACE));
+    let (granted, installs) = (reviewed(api, granted).await, reviewed(api, installs).await);
+    [
+        cluster::rights(
+            "rights to grant",
+            "that the chart grants to cronwheel, which Kubernetes lets only their owners grant",
+            &granted,
+        ),
+        cluster::rights("rights to install", "to install the chart", &installs),
+    ]
+}
+
+async fn reviewed<'a>(api: &JsonApi, requests: Vec<AccessRequest<'a>>) -> Vec<Right<'a>> {
+    let review = async |access: AccessRequest<'a>| {
+        let reviewed = api.may(&access).await;
+        let what = "create selfsubjectaccessreviews.authorization.k8s.io";
+        (access, reviewed.map_err(|error| Unread::new(what, &error)))
+    };
+    join_all(requests.into_iter().map(review)).await
+}
+
+/// Reads Jobs and CronJobs once, for the evidence of the built-in controller and for the effect of the switch.
+async fn of_cron_jobs(args: &CheckArgs, api: &JsonApi, now: impl Fn() -> Timestamp) -> Vec<Finding> {
+    let (mut evidence, mut switch) = (Evidence::default(), Switch::default());
+    let mut survey = Survey::new(&args.default_time_zone, now());
+    let jobs = batch(api, "jobs", &args.namespaces, |page| {
+        page["items"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .for_each(|job| evidence.add_job(job, now()));
+        survey.take_jobs(page);
+    });
+    let jobs = jobs.await;
+    let cron_jobs = batch(api, "cronjobs", &args.namespaces, |page| {
+        let items = page["items"].as_array();
+        items
+            .into_iter()
+            .flatten()
+            .for_each(|cron_job| evidence.add_cron_job(cron_job, now()));
+        for outlook in survey.outlooks(page) {
+            switch.add(&outlook, now());
+        }
+    });
+    let cron_jobs = cron_jobs.await;
+    evidence.unread = [&jobs, &cron_jobs]
+        .into_iter()
+        .filter_map(|read| read.as_ref().err().cloned())
+        .collect();
+    let mut findings = built_in(api, evidence, now).await;
+    match jobs.and(cron_jobs) {
+        Ok(()) => findings.extend(switch.findings(&args.default_time_zone)),
+        Err(unread) => findings.push(Finding::unread("CronJobs", &unread)),
+    }
+    findings
+}
+
+/// Reads the rest of the evidence of the built-in controller.
+async fn built_in(api: &JsonApi, mut evidence: Evidence, now: impl Fn() -> Timestamp) -> Vec<Finding> {
+    if evidence.is_without_trace() {
+        // One page: the Events of an hour may be many.
+        let selector = parameter("fieldSelector", &format!("source={EVENT_COMPONENT}"));
+        let path = format!("/api/v1/events?limit={PAGE_SIZE}&{selector}");
+        let events = get(api, &path, "list events in all namespaces").await;
+        for event in events.ok().flatten().map(items_of).unwrap_or_default() {
+            evidence.add_event(&event, now());
+        }
+    }
+    let lease = get(
+        api,
+        "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-controller-manager",
+        "get leases in namespace kube-system",
+    );
+    let lease = lease.await.map(|lease| lease.as_ref().and_then(HeldLease::read));
+    let account = get(
+        api,
+        "/api/v1/namespaces/kube-system/serviceaccounts/cronjob-controller",
+        "get serviceaccounts in namespace kube-system",
+    );
+    let has_account = account.await.map(|account| account.is_some());
+    vec![evidence.finding(&lease, now()), built_in::identity(&has_account)]
+}

@@ -1,0 +1,134 @@
+//! Without a form: reads the state of a running installation.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::{
+    CheckArgs, Sources,
+    cluster::ADMISSION,
+    finding::{Finding, Unread},
+    installation::{Managed, Runs, leaders, replicas},
+    policy::{Owner, Policies},
+    reads::{ServerClock, batch, items, items_of, parameter},
+    requirements::Requirements,
+};
+use crate::{
+    cli::shards::{self, Listing},
+    controller::clock::Clock,
+    kube_api::{JsonApi, LeaseError, objects::classify::error_text},
+};
+
+/// Returns all findings; one alone if there is no installation.
+pub(super) async fn findings(args: &CheckArgs, sources: &Sources, clock: &Clock) -> Vec<Finding> {
+    let api = JsonApi::new(sources.client.clone());
+    let searched = shards::search(&sources.leases, &args.installation, &sources.lease_namespaces).await;
+    let known = match searched {
+        Ok(Some((_, known))) => known,
+        Ok(None) => return vec![absent(args, &sources.lease_namespaces)],
+        Err(error) => return vec![unread_leases(&error)],
+    };
+    let (clock, _) = ServerClock::read(&api, clock).await;
+    let now = clock.now();
+    let listing = Listing::of(&known);
+    let published = Managed::of(&listing);
+    let requirements = published.as_ref().and_then(Managed::requirements);
+    let managed = published.unwrap_or(Managed::All);
+    let mut findings: Vec<Finding> = clock.is_off().into_iter().collect();
+    findings.extend([replicas(&listing, now), leaders(&listing)]);
+    let installation = args.installation.to_string();
+    let owner = Owner {
+        installation: &installation,
+        lease_namespace: &known.namespace,
+    };
+    findings.push(policy(&api, owner, requirements.as_ref(), now).await);
+    let selected = selected(&api, &managed).await;
+    match &selected {
+        Ok(selected) => findings.push(managed.finding(selected)),
+        Err(unread) => findings.push(Finding::unread("namespaces", unread)),
+    }
+    let installation = format!("{}/{installation}", known.namespace);
+    findings.extend(runs(&api, (&managed, &selected), Runs::new(installation, now)).await);
+    findings
+}
+
+fn absent(args: &CheckArgs, namespaces: &[String]) -> Finding {
+    Finding::failed(
+        "replicas",
+        format!(
+            "no replica of installation {} has a Lease in namespace {}",
+            args.installation,
+            namespaces.join(" or ")
+        ),
+        "give --lease-namespace or --installation, or install the chart; cronwheel check --pre before",
+    )
+}
+
+fn unread_leases(error: &LeaseError) -> Finding {
+    let reason = format!("not checked: {}", error_text(error));
+    let mend = "repeat the check with an account that may list leases in the namespace of the Leases";
+    Finding::warning("replicas", reason, mend)
+}
+
+async fn policy(api: &JsonApi, owner: Owner<'_>, managed: Option<&Requirements>, now: Timestamp) -> Finding {
+    let read = async |plural: &str| {
+        let what = format!("list {plural}.admissionregistration.k8s.io");
+        items(api, &format!("{ADMISSION}/{plural}"), "", &what).await
+    };
+    let policies = read("validatingadmissionpolicies").await;
+    let bindings = read("validatingadmissionpolicybindings").await;
+    let policies = match (policies, bindings) {
+        (Ok(policies), Ok(bindings)) => Policies { policies, bindings },
+        (Err(unread), _) | (_, Err(unread)) => return Finding::unread("admission policy", &unread),
+    };
+    let leases = match policies.parameters(owner) {
+        None => Ok(Vec::new()),
+        Some(parameters) => {
+            let namespace = parameters.namespace;
+            let path = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases");
+            let labels = parameter("labelSelector", &parameters.selector);
+            items(api, &path, &labels, &format!("list leases in namespace {namespace}")).await
+        }
+    };
+    policies.finding(owner, managed, &leases, now)
+}
+
+/// Returns the names of the namespaces that match the selector.
+async fn selected(api: &JsonApi, managed: &Managed) -> Result<BTreeSet<String>, Unread> {
+    let Managed::Selected(selector) = managed else {
+        return Ok(BTreeSet::new());
+    };
+    let labels = parameter("labelSelector", selector);
+    let namespaces = items(api, "/api/v1/namespaces", &labels, "list namespaces").await?;
+    let name = |namespace: Value| Some(namespace["metadata"]["name"].as_str()?.to_owned());
+    Ok(namespaces.into_iter().filter_map(name).collect())
+}
+
+/// Reads the Jobs of managed namespaces.
+async fn runs(
+    api: &JsonApi,
+    (managed, selected): (&Managed, &Result<BTreeSet<String>, Unread>),
+    mut runs: Runs,
+) -> Vec<Finding> {
+    let (names, only): (Vec<String>, Option<&BTreeSet<String>>) = match (managed, selected) {
+        (Managed::All, _) => (Vec::new(), None),
+        (Managed::Named(names), _) => (names.iter().cloned().collect(), None),
+        (Managed::Selected(_), Ok(selected)) => (Vec::new(), Some(selected)),
+        (Managed::Selected(_), Err(_)) => return Vec::new(),
+    };
+    let is_managed = |job: &Value| {
+        let namespace = job["metadata"]["namespace"].as_str().unwrap_or_default();
+        only.is_none_or(|only| only.contains(namespace))
+    };
+    let read = batch(api, "jobs", &names, |page| {
+        items_of(page)
+            .iter()
+            .filter(|job| is_managed(job))
+            .for_each(|job| runs.add(job));
+    });
+    match read.await {
+        Ok(()) => vec![runs.lateness(), runs.beside()],
+        Err(unread) => vec![Finding::unread("recent runs", &unread)],
+    }
+}

@@ -1,0 +1,259 @@
+//! Tests of the checks of a running installation.
+
+use std::collections::BTreeSet;
+
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+
+use super::{at, job, line, with};
+use crate::{
+    cli::{
+        check::installation::{Managed, Runs, leaders, replicas},
+        shards::{Known, Listing},
+    },
+    coordination::{Installation, LeaseKey, LeaseRecord, annotation},
+    shard::{ResourceVersion, ShardCount, ShardId},
+};
+
+/// The Lease of a member that was renewed at 10:00, with these annotations.
+fn member(uid: &str, annotations: &[(&str, &str)]) -> LeaseRecord {
+    LeaseRecord {
+        holder: format!("pod-{uid}/{uid}/0000000000000001").into(),
+        duration_secs: 10,
+        renewed_at: Some(at("10:00:00")),
+        annotations: annotations
+            .iter()
+            .map(|(name, text)| ((*name).into(), (*text).into()))
+            .collect(),
+        ..LeaseRecord::empty(LeaseKey::Member(uid.into()), ResourceVersion(1))
+    }
+}
+
+fn taker(uid: &str) -> LeaseRecord {
+    member(uid, &[(annotation::ACCEPTS, "now")])
+}
+
+/// The Leases of the first shards, which `a` leads.
+fn shards(n: u16, annotations: &[(&str, &str)]) -> Vec<LeaseRecord> {
+    let lease = |number| LeaseRecord {
+        key: LeaseKey::Shard(ShardId(number)),
+        ..member("a", annotations)
+    };
+    (0..n).map(lease).collect()
+}
+
+fn listing(leases: Vec<LeaseRecord>) -> Listing {
+    let mut known = Known::new("kube-system", Installation::of(ShardCount::default()));
+    known.list_leases(leases);
+    Listing::of(&known)
+}
+
+#[test]
+fn replicas_take_shards() {
+    let left = LeaseRecord {
+        holder: "".into(),
+        ..taker("z")
+    };
+    let settings = |text| [(annotation::SETTINGS, text)];
+    let waiting = member("c", &settings("other"));
+    for (leases, time, expected) in [
+        (
+            vec![taker("a"), taker("b")],
+            "10:00:01",
+            "✓ replicas: 2 replicas at work: pod-a, pod-b",
+        ),
+        (
+            vec![taker("a"), left.clone()],
+            "10:00:01",
+            "✓ replicas: 1 replica at work: pod-a",
+        ),
+        (
+            vec![taker("a"), waiting],
+            "10:00:01",
+            "! replicas: 1 replica at work: pod-a; and pod-c takes none: its /readyz says why -> ",
+        ),
+        (
+            vec![taker("a")],
+            "10:01:00",
+            "✗ replicas: none takes shards: pod-a is silent -> ",
+        ),
+        (vec![left], "10:00:01", "✗ replicas: none: every replica has left -> "),
+    ] {
+        let found = line(&replicas(&listing(leases), at(time)));
+        assert!(found.starts_with(expected), "{found}");
+    }
+}
+
+#[test]
+fn every_shard_has_a_leader() {
+    let with_shards = |shards: Vec<LeaseRecord>| listing([vec![taker("a")], shards].concat());
+    let found = |listing: &Listing| line(&leaders(listing));
+    assert_eq!(
+        found(&with_shards(shards(256, &[]))),
+        "✓ leaders: all 256 shards are led"
+    );
+    assert_eq!(
+        found(&with_shards(shards(250, &[]))),
+        "✗ leaders: 6 of 256 shards have no leader: 250, 251, 252, 253, 254 and 1 other -> cronwheel shards lists shards in \
+         trouble"
+    );
+}
+
+#[test]
+fn managed_namespaces_have_requirements() {
+    for (settings, expected) in [
+        ("time-zone=UTC namespaces=*", Some("all namespaces")),
+        (
+            "time-zone=UTC namespaces=b,a",
+            Some("namespaces with kubernetes.io/metadata.name in (a,b)"),
+        ),
+        (
+            "time-zone=UTC namespace-selector=team in (b, a),!x namespaces=*",
+            Some("namespaces with !x,team in (a,b)"),
+        ),
+        // Truncated settings, and those of a later version.
+        ("time-zone=UTC namespaces=a,b... (300 namespaces, 20000 bytes)", None),
+        ("time-zone=UTC namespace-selector=a > 1 namespaces=*", None),
+    ] {
+        let requirements = Managed::read(settings).requirements();
+        assert_eq!(
+            requirements.map(|all| all.to_string()).as_deref(),
+            expected,
+            "{settings}"
+        );
+    }
+    assert_eq!(Managed::of(&listing(vec![taker("a")])), None);
+    let settings = [
+        (annotation::SETTINGS, "time-zone=UTC namespaces=a"),
+        (annotation::ACCEPTS, "now"),
+    ];
+    let published = listing(vec![taker("a"), member("b", &settings)]);
+    assert_eq!(
+        Managed::of(&published),
+        Some(Managed::read("time-zone=UTC namespaces=a"))
+    );
+}
+
+#[test]
+fn settings_tell_the_managed_namespaces() {
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    for (settings, managed, expected) in [
+        (
+            "time-zone=UTC namespaces=*",
+            Managed::All,
+            "✓ namespaces: cronwheel runs the CronJobs of all namespaces",
+        ),
+        (
+            "time-zone=UTC namespaces=a,b",
+            Managed::Named(names(&["a", "b"])),
+            "✓ namespaces: cronwheel runs the CronJobs of 2 namespaces: a, b",
+        ),
+        (
+            "time-zone=UTC namespace-selector=team in (a, b),!x namespaces=*",
+            Managed::Selected("team in (a, b),!x".to_owned()),
+            "✓ namespaces: cronwheel runs the CronJobs of 1 namespace with team in (a, b),!x: shop",
+        ),
+        (
+            "",
+            Managed::All,
+            "✓ namespaces: cronwheel runs the CronJobs of all namespaces",
+        ),
+    ] {
+        assert_eq!(Managed::read(settings), managed, "{settings}");
+        assert_eq!(line(&managed.finding(&names(&["shop"]))), expected);
+    }
+}
+
+#[test]
+fn the_command_labels_a_namespace() {
+    for (selector, expected) in [
+        ("a=b", "kubectl label namespace NAME a=b"),
+        (
+            "a in (b,c),kubernetes.io/metadata.name notin (d)",
+            "kubectl label namespace NAME a=b",
+        ),
+        ("!a", "kubectl label namespace NAME KEY=VALUE"),
+        // Of a later version.
+        ("a > 1", "label a namespace so that a > 1 selects it"),
+    ] {
+        assert_eq!(
+            line(&Managed::Selected(selector.to_owned()).finding(&BTreeSet::new())),
+            format!("! namespaces: no namespace matches {selector}, so cronwheel runs no CronJob -> {expected}")
+        );
+    }
+}
+
+/// A Job of a slot that was created this many seconds after it, with these annotations.
+fn created(minutes: i64, seconds: i64, annotations: Value) -> Value {
+    let slot = jiff::Timestamp::from_second(minutes * 60).unwrap();
+    let created = slot + SignedDuration::from_secs(seconds);
+    job(
+        minutes,
+        json!({"metadata": {"creationTimestamp": created.to_string(), "annotations": annotations}}),
+    )
+}
+
+fn ours() -> Value {
+    json!({"cronwheel.dev/created-by": "kube-system/cronwheel"})
+}
+
+fn runs(jobs: &[Value]) -> Runs {
+    let mut runs = Runs::new("kube-system/cronwheel".to_owned(), at("10:00:30"));
+    for job in jobs {
+        runs.add(job);
+    }
+    runs
+}
+
+#[test]
+fn lateness_is_that_of_the_last_hour() {
+    let nothing = "✓ lateness: no Job of the last hour was created by this installation and still exists";
+    assert_eq!(line(&runs(&[created(29_632_850, 0, ours())]).lateness()), nothing);
+    let manual = with(
+        created(29_632_919, 50, ours()),
+        json!({"metadata": {"name": "by-hand"}}),
+    );
+    assert_eq!(line(&runs(&[manual]).lateness()), nothing);
+    let on_time = [created(29_632_919, 1, ours()), created(29_632_920, 0, ours())];
+    assert_eq!(
+        line(&runs(&on_time).lateness()),
+        "✓ lateness: 2 Jobs of the last hour, the latest 1s after its slot: shop/report-29632919"
+    );
+    let late = [created(29_632_919, 75, ours()), created(29_632_920, 10, ours())];
+    let found = line(&runs(&late).lateness());
+    assert!(
+        found.starts_with(
+            "! lateness: created more than 10 s after their slot: 1 of 2 Jobs of the last hour, the latest after 1m 15s: \
+             shop/report-29632919. "
+        ),
+        "{found}"
+    );
+}
+
+#[test]
+fn jobs_of_other_controllers_are_found() {
+    let fine = "✓ other controllers: no Job of the last hour in a managed namespace is of another controller";
+    let under = json!({"cronwheel.dev/created-under": "3/7"});
+    for job in [
+        created(29_632_920, 0, ours()),
+        created(29_632_920, 0, under),
+        created(29_632_850, 0, json!({})),
+        with(
+            created(29_632_920, 0, json!({})),
+            json!({"metadata": {"ownerReferences": []}}),
+        ),
+    ] {
+        assert_eq!(line(&runs(&[job]).beside()), fine);
+    }
+    let others = [
+        created(29_632_919, 0, json!({})),
+        created(29_632_920, 0, json!({"cronwheel.dev/created-by": "team/cronwheel"})),
+    ];
+    assert_eq!(
+        line(&runs(&others).beside()),
+        "! other controllers: 1 Job of the last hour in managed namespaces without the annotation of cronwheel: \
+         shop/report-29632919. The built-in controller created them if it stands in, is not silenced, or ran the namespace \
+         until it was labelled; 1 Job of the last hour by other installations: shop/report-29632920 (team/cronwheel) -> \
+         cronwheel check --canary shows whether the built-in controller is silenced now"
+    );
+}

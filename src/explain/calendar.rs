@@ -1,0 +1,178 @@
+//! The activations of a schedule around an instant, as text, with the clock changes.
+
+use jiff::{Timestamp, tz::Offset};
+
+use crate::schedule::{
+    CronJobSchedule, Schedule, Zone,
+    change_day::{ChangeDay, walls},
+    describe::describe,
+    due,
+    zone::OffsetChange,
+};
+
+/// A change of the clocks within this time is printed too.
+const NEAR_SECONDS: i64 = 86_400;
+
+/// Number of examined changes: those of all years for which a zone has a table.
+const CHANGES_MAX: usize = 256;
+
+/// The zone of the process, for which cronwheel uses the default zone (B-6.2, B-7.2).
+const LOCAL: &str = "Local";
+const IS_LOCAL: &str = ", the default time zone, which Local stands for";
+
+/// Formats an instant in a zone: `Tue 2026-05-05 12:00 CEST (10:00 UTC)`, with seconds if there are any.
+pub fn local_text(instant: Timestamp, zone: &Zone) -> String {
+    let offset = Offset::from_seconds(zone.offset_seconds_at(instant.as_second())).unwrap_or(Offset::UTC);
+    let (wall, in_utc) = (offset.to_datetime(instant), Offset::UTC.to_datetime(instant));
+    let time = if wall.second() == 0 { "%H:%M" } else { "%H:%M:%S" };
+    let local = wall.strftime(&["%a %Y-%m-%d ", time].concat()).to_string();
+    if offset == Offset::UTC {
+        return local + " UTC";
+    }
+    let day = if wall.date() == in_utc.date() {
+        ""
+    } else {
+        "%a %Y-%m-%d "
+    };
+    let in_utc = in_utc.strftime(&[day, time].concat()).to_string();
+    let zone = zone.to_jiff();
+    format!("{local} {} ({in_utc} UTC)", zone.to_offset_info(instant).abbreviation())
+}
+
+/// Formats the time between two instants by [`duration_text`].
+pub fn span_text(from: Timestamp, to: Timestamp) -> String {
+    duration_text(to.as_second().abs_diff(from.as_second()))
+}
+
+/// Formats a duration with its two largest units: `3d 4h`, `17h 43m`, `5m`, `5s`.
+pub fn duration_text(seconds: u64) -> String {
+    let units = [(86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")];
+    let first = units.iter().position(|(unit, _)| seconds >= *unit).unwrap_or(3);
+    let (mut parts, mut rest) = (Vec::new(), seconds);
+    for (unit, letter) in units.iter().skip(first).take(2) {
+        let n_units = rest / unit;
+        rest %= unit;
+        if n_units > 0 || parts.is_empty() {
+            parts.push(format!("{n_units}{letter}"));
+        }
+    }
+    parts.join(" ")
+}
+
+/// The activations of a schedule after an instant.
+pub struct Calendar<'a> {
+    effective: &'a CronJobSchedule,
+    schedule: &'a Schedule,
+    zone: &'a Zone,
+    now: Timestamp,
+    /// The start of the chain of activations: the last run or the creation.
+    since: Timestamp,
+    /// The last activation since then.
+    pub last: Option<Timestamp>,
+    /// The next ones.
+    pub next: Vec<Timestamp>,
+}
+
+impl<'a> Calendar<'a> {
+    /// The first `count` activations after `now`, in the chain of activations from `since`.
+    pub fn new(
+        effective: &'a CronJobSchedule,
+        schedule: &'a Schedule,
+        (since, now): (Timestamp, Timestamp),
+        count: usize,
+    ) -> Calendar<'a> {
+        let local = &effective.default_zone;
+        let last = due::most_recent(schedule, local, since, now);
+        let first = schedule
+            .next_after(last.unwrap_or(since), local)
+            .filter(|next| *next > now);
+        let first = first.or_else(|| schedule.next_after(now, local));
+        let next = std::iter::successors(first, |at| schedule.next_after(*at, local));
+        Calendar {
+            effective,
+            schedule,
+            zone: effective.effective_zone(),
+            now,
+            since,
+            last,
+            next: next.take(count).collect(),
+        }
+    }
+
+    /// Formats an instant in the zone of the schedule.
+    pub fn local(&self, instant: Timestamp) -> String {
+        local_text(instant, self.zone)
+    }
+
+    /// Returns the schedule, its zone and its description. An interval has no zone (B-7.5).
+    pub fn schedule_text(&self) -> String {
+        let text = self.effective.text.escape_debug();
+        let description = describe(self.schedule);
+        let name = self.zone.name();
+        let is_in_text = self.effective.names_zone_in_text();
+        let source = match self.effective.time_zone.as_deref() {
+            _ if self.schedule.is_every() => return format!("{text}: {description}"),
+            _ if self.schedule.zone().is_some() && is_in_text => ", which the schedule names",
+            Some(LOCAL) => IS_LOCAL,
+            _ if is_in_text => IS_LOCAL,
+            Some(_) => "",
+            None => ", the default time zone",
+        };
+        format!("{text} in {name}{source}: {description}")
+    }
+
+    /// Returns the next activations and the clock changes near them, in order.
+    pub fn next_lines(&self) -> Vec<String> {
+        let activation = |at: &Timestamp| {
+            let span = span_text(self.now, *at);
+            (at.as_second(), format!("in {span}, {}", self.local(*at)))
+        };
+        let mut lines: Vec<(i64, String)> = self.next.iter().map(activation).collect();
+        lines.extend(self.changes());
+        if self.next.is_empty() {
+            lines.push((0, "never: no instant within five years matches".to_owned()));
+        }
+        lines.sort_by_key(|(at, _)| *at);
+        lines.into_iter().map(|(_, line)| line).collect()
+    }
+
+    /// Returns the first clock change nearby, and those that disturb runs up to the last printed activation.
+    fn changes(&self) -> Vec<(i64, String)> {
+        let (false, Some(last)) = (self.schedule.is_every(), self.next.last()) else {
+            // Clock changes do not affect an interval.
+            return Vec::new();
+        };
+        let now = self.now.as_second();
+        let until = last.as_second().max(now + NEAR_SECONDS);
+        let first = self.zone.next_change_after(now - NEAR_SECONDS);
+        let changes = std::iter::successors(first, |change| self.zone.next_change_after(change.at));
+        let near = changes.take(CHANGES_MAX).take_while(|change| change.at <= until);
+        near.map(|change| {
+            (
+                ChangeDay::new(self.effective, self.schedule, self.since, &change),
+                change,
+            )
+        })
+        .enumerate()
+        .filter(|(position, (day, _))| *position == 0 || day.is_disturbed())
+        .map(|(_, (day, change))| (change.at, change_text(&day, &change)))
+        .collect()
+    }
+}
+
+fn change_text(day: &ChangeDay, change: &OffsetChange) -> String {
+    let wall =
+        |unix_seconds: i64| Offset::UTC.to_datetime(Timestamp::from_second(unix_seconds).unwrap_or(Timestamp::MAX));
+    let (from, to) = walls(change);
+    let direction = if to > from { "forward" } else { "back" };
+    // A change back at midnight returns to the day before, which ends then.
+    let is_end_of_day = to < from && from == day.midnight_wall + 86_400;
+    let from = if is_end_of_day {
+        "24:00".to_owned()
+    } else {
+        wall(from).strftime("%H:%M").to_string()
+    };
+    let date = wall(day.midnight_wall).strftime("%a %Y-%m-%d").to_string();
+    let to = wall(to).strftime("%H:%M").to_string();
+    format!("{date}: clocks go {direction} from {from} to {to}{}", day.text())
+}

@@ -1,0 +1,267 @@
+//! Converts text to objects: YAML or JSON, one or several documents, with lists split into their items.
+//!
+//! A document that cannot be read is reported, and the others are used.
+
+use std::{borrow::Cow, collections::BTreeMap};
+
+use serde_json::{Value, value::RawValue};
+
+use super::{recorded::RecordedEvent, yaml};
+
+/// The namespace of objects that name none.
+const DEFAULT_NAMESPACE: &str = "default";
+
+/// A CronJob or a Job as read.
+#[derive(Clone, Debug)]
+pub(super) struct Object {
+    pub(super) kind: Kind,
+    /// The document or item that it was read from.
+    pub(super) place: String,
+    pub(super) value: Value,
+    /// `spec.jobTemplate` as written, if the input is JSON: the body of a run keeps numbers of any length.
+    pub(super) template: Option<Box<RawValue>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    CronJob,
+    Job,
+}
+
+impl Kind {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Kind::CronJob => "CronJob",
+            Kind::Job => "Job",
+        }
+    }
+}
+
+/// Returns `metadata.namespace` or the default.
+pub(super) fn namespace_of(object: &Value) -> &str {
+    let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
+    if namespace.is_empty() {
+        DEFAULT_NAMESPACE
+    } else {
+        namespace
+    }
+}
+
+/// Returns `metadata.name` or an empty text.
+pub fn name_of(object: &Value) -> &str {
+    object["metadata"]["name"].as_str().unwrap_or_default()
+}
+
+/// The source of objects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Origin {
+    /// Files, which may omit Jobs and have CronJobs that no API server accepts.
+    #[default]
+    Files,
+    /// An API server, which has all objects and has accepted each of them.
+    Cluster,
+}
+
+/// The objects of an input.
+#[derive(Debug, Default)]
+pub struct Objects {
+    pub(super) origin: Origin,
+    /// CronJobs and Jobs in their order.
+    pub(super) items: Vec<Object>,
+    /// Documents that cannot be read, each with its place, the problem and the fix.
+    pub broken: Vec<String>,
+    /// Number of ignored objects of other kinds, by kind.
+    left_out: BTreeMap<String, usize>,
+    /// What else is to be said about the input.
+    pub notes: Vec<String>,
+    /// The Events of the CronJob in a cluster, the latest first; `None` if they were not read.
+    pub(super) events: Option<Vec<RecordedEvent>>,
+    /// The refusals of each CronJob, if an API server was asked.
+    pub refusals: Option<Vec<Vec<String>>>,
+}
+
+/// An input.
+#[derive(Clone, Copy, Debug)]
+pub struct Input<'a> {
+    /// Its name in messages.
+    pub name: &'a str,
+    /// Whether it is one of the files of a folder, which may hold other things than Kubernetes objects.
+    pub is_in_folder: bool,
+}
+
+/// Parses an input and adds its objects.
+pub fn read(input: Input<'_>, text: &str, objects: &mut Objects) {
+    let documents = documents(input.name, text, objects);
+    for (position, document) in documents.into_iter().enumerate() {
+        let place = format!("document {} of {}", position + 1, input.name);
+        match document {
+            Ok(Document { value, .. }) if input.is_in_folder && is_something_else(&value) => {
+                objects
+                    .notes
+                    .push(format!("{place} left out: it is no Kubernetes object"));
+            }
+            Ok(document) => objects.take(&place, document, None),
+            Err(problem) => objects.broken.push(format!("{place}: {problem}")),
+        }
+    }
+}
+
+/// Whether a document has neither kind nor version, such as the values of a chart or a kustomization.
+fn is_something_else(value: &Value) -> bool {
+    !value.is_null() && value["kind"].is_null() && value["apiVersion"].is_null()
+}
+
+/// A document, and its text if it is JSON whose template must keep its numbers.
+#[derive(Debug)]
+pub struct Document<'a> {
+    /// Its content.
+    pub value: Value,
+    /// Its text, if that is JSON.
+    pub text: Option<&'a str>,
+}
+
+fn documents<'a>(input: &str, text: &'a str, objects: &mut Objects) -> Vec<Result<Document<'a>, String>> {
+    let mut from_json = Vec::new();
+    if text.trim_start().starts_with('{') {
+        from_json = json(text);
+        if from_json.iter().all(Result::is_ok) {
+            return from_json;
+        }
+    }
+    // A text that begins like JSON may be YAML in braces.
+    let yaml::Contents { documents, notes } = yaml::parse(text);
+    if !from_json.is_empty() && documents.iter().any(Result::is_err) {
+        return from_json;
+    }
+    objects
+        .notes
+        .extend(notes.into_iter().map(|note| format!("{input}: {note}")));
+    let of_value = |value| Document { value, text: None };
+    documents.into_iter().map(|document| document.map(of_value)).collect()
+}
+
+/// Parses JSON up to the first document that is not.
+fn json(text: &str) -> Vec<Result<Document<'_>, String>> {
+    let texts = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
+    // The iterator ends after an error.
+    texts
+        .map(|text| Document::of_json(text?.get()))
+        .map(|document| document.map_err(|error| format!("not JSON: {error}; correct it there")))
+        .collect()
+}
+
+impl<'a> Document<'a> {
+    /// Reads JSON, and keeps the text.
+    pub fn of_json(text: &'a str) -> Result<Document<'a>, serde_json::Error> {
+        let document = Document::of_value(serde_json::from_str(text)?);
+        Ok(Document {
+            text: Some(text),
+            ..document
+        })
+    }
+
+    /// Takes JSON that was read before. The numbers of a template are written as the reader kept them.
+    pub fn of_value(mut value: Value) -> Document<'a> {
+        yaml::normalise_numbers(&mut value);
+        Document { value, text: None }
+    }
+}
+
+/// Returns the texts of an object's members, if it is a JSON object.
+fn member_texts(text: Option<&str>) -> BTreeMap<Cow<'_, str>, &RawValue> {
+    text.and_then(|text| serde_json::from_str(text).ok())
+        .unwrap_or_default()
+}
+
+impl Objects {
+    /// Begins without objects.
+    pub fn new(origin: Origin) -> Objects {
+        Objects {
+            origin,
+            ..Objects::default()
+        }
+    }
+
+    /// Adds a document. `kind` is that of the items of a list, which need not have one.
+    pub fn take(&mut self, place: &str, document: Document<'_>, kind: Option<&str>) {
+        let Document { mut value, text } = document;
+        let no_object =
+            |problem| format!("{place} {problem}; give Kubernetes objects, with apiVersion, kind, metadata and spec");
+        if value.is_null() {
+            return;
+        }
+        let Some(members) = value.as_object_mut() else {
+            return self.broken.push(no_object("is not an object"));
+        };
+        if let Some(kind) = kind {
+            for (member, value) in [("kind", kind), ("apiVersion", "batch/v1")] {
+                if members.get(member).is_none_or(Value::is_null) {
+                    members.insert(member.to_owned(), value.into());
+                }
+            }
+        }
+        let Some(kind) = value["kind"].as_str().map(str::to_owned) else {
+            return self.broken.push(no_object("has no kind"));
+        };
+        if let Some(item_kind) = kind.strip_suffix("List")
+            && let Some(Value::Array(items)) = value.get_mut("items").map(Value::take)
+        {
+            let item_kind = (!item_kind.is_empty()).then_some(item_kind);
+            let texts: Vec<&RawValue> = member_texts(text)
+                .get("items")
+                .and_then(|items| serde_json::from_str(items.get()).ok())
+                .unwrap_or_default();
+            for (position, value) in items.into_iter().enumerate() {
+                let text = texts.get(position).map(|text| text.get());
+                let place = format!("item {} of {place}", position + 1);
+                self.take(&place, Document { value, text }, item_kind);
+            }
+            return;
+        }
+        let version = value["apiVersion"].as_str().unwrap_or("batch/v1");
+        let is_batch = version.starts_with("batch/");
+        // Groups of other projects have a dot. Another version or spelling of CronJob is recognised, and refused by
+        // name.
+        let is_cron_job = kind.eq_ignore_ascii_case("CronJob") && !version.contains('.');
+        match kind.as_str() {
+            _ if is_cron_job => self.push(Kind::CronJob, place, value, text),
+            "Job" if is_batch => self.push(Kind::Job, place, value, None),
+            "List" | "CronJobList" | "JobList" => {}
+            _ => *self.left_out.entry(format!("{version} {kind}")).or_default() += 1,
+        }
+    }
+
+    /// Keeps the Events of the object with this uid, in any order. Others are ignored.
+    pub fn take_events(&mut self, events: &[Value], uid: &str) {
+        self.events = Some(RecordedEvent::of_object(events, uid));
+    }
+
+    /// The CronJobs, in their order.
+    pub fn cron_jobs(&self) -> impl Iterator<Item = &Value> {
+        let cron_jobs = self.items.iter().filter(|object| object.kind == Kind::CronJob);
+        cron_jobs.map(|object| &object.value)
+    }
+
+    /// Reports what was ignored.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let note = |(kind, n_objects): (&String, &usize)| {
+            format!("{kind} left out ({n_objects}): only batch/v1 CronJobs and Jobs are used")
+        };
+        self.left_out
+            .iter()
+            .map(note)
+            .chain(self.notes.iter().cloned())
+            .collect()
+    }
+
+    fn push(&mut self, kind: Kind, place: &str, value: Value, text: Option<&str>) {
+        let spec = member_texts(text).get("spec").map(|spec| spec.get());
+        let template = member_texts(spec).get("jobTemplate").copied().map(RawValue::to_owned);
+        self.items.push(Object {
+            kind,
+            place: place.to_owned(),
+            value,
+            template,
+        });
+    }
+}

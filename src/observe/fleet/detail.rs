@@ -1,0 +1,45 @@
+//! One CronJob in full.
+
+use jiff::Timestamp;
+
+use super::{Fleet, due_slots, rows, second::Second, shadow};
+use crate::observe::{
+    forecast::clock_changes,
+    view::{CronJobName, Detail},
+};
+
+/// Number of next slots.
+const NEXT_SLOTS_MAX: usize = 10;
+
+impl Fleet {
+    /// The names of the Jobs of a CronJob that the cluster has. `None` if the cluster does not have the CronJob.
+    pub fn kept_job_names(&self, name: &CronJobName) -> Option<Vec<Box<str>>> {
+        let cron_job = self.cron_jobs.by_name(name)?;
+        let others = cron_job.other_runs.iter().filter(|other| other.is_kept);
+        let slots = cron_job.slots.iter().filter(|slot| slot.is_kept && slot.has_job());
+        let names = others.map(|other| other.run.job_name.clone());
+        Some(names.chain(slots.map(|slot| cron_job.job_name(slot))).collect())
+    }
+
+    /// One CronJob. `None` if the cluster does not have it.
+    pub fn detail(&self, name: &CronJobName, now: Timestamp) -> Option<Detail> {
+        let cron_job = self.cron_jobs.by_name(name)?;
+        let facts = cron_job.facts.as_deref()?;
+        let first = due_slots::next_after(cron_job, Second::floor(now));
+        let next_slots = std::iter::successors(first, |at| due_slots::next_after(cron_job, *at));
+        let next_slots: Vec<Timestamp> = next_slots.take(NEXT_SLOTS_MAX).map(Second::timestamp).collect();
+        let zone = facts.schedule.effective_zone();
+        let clock_changes = next_slots.last().map(|last| clock_changes([zone], now, *last));
+        let labels = facts.labels.iter();
+        Some(Detail {
+            row: rows::row(cron_job, facts, now),
+            labels: labels.map(|(key, value)| (key.clone(), value.clone())).collect(),
+            slots: self.slots_from(cron_job, cron_job.slots.len().saturating_sub(self.config.n_slots_max)),
+            other_runs: cron_job.other_runs.iter().map(|other| other.run.clone()).collect(),
+            next_slots,
+            clock_changes: clock_changes.unwrap_or_default(),
+            attention: self.attention_of(cron_job, now).into_iter().collect(),
+            differences: shadow::differences(cron_job, facts, &self.observations, now),
+        })
+    }
+}

@@ -1,0 +1,344 @@
+//! What became of each slot of a CronJob, from its eras, its Jobs and the periods of observation.
+//!
+//! A slot with a Job speaks for itself. For one without, the CronJob may have asked for none; otherwise it is open until
+//! its deadline or the next slot, and then lost. Where a Job may have existed unseen, nothing is claimed.
+
+use super::{
+    cron_job::CronJob,
+    due_slots,
+    era::{Era, cursor_of},
+    observations::Observations,
+    second::Second,
+    slot_record::{Outcome, SlotRecord},
+};
+use crate::{
+    observe::{
+        facts::RunResult,
+        slot::{LATE_AFTER, LossReason},
+    },
+    schedule::ConcurrencyPolicy,
+};
+
+/// Creation times have whole seconds, and the clocks of two machines differ: a deadline passes this much later.
+const DEADLINE_SLACK_SECONDS: i64 = 2;
+
+/// Number of Jobs of earlier slots that are looked at for one that holds a slot.
+const HOLDERS_EXAMINED_MAX: usize = 64;
+
+/// The part of a slot that is not the Job's.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Judgement {
+    /// `None` if the slot has a Job.
+    outcome: Option<Outcome>,
+    held_until: Option<Second>,
+    is_proven: bool,
+}
+
+impl Judgement {
+    /// Returns whether the slot changed.
+    pub(super) fn apply(self, slot: &mut SlotRecord) -> bool {
+        let before = (slot.outcome, slot.held_until);
+        slot.outcome = self.outcome.unwrap_or(slot.outcome);
+        slot.held_until = self.held_until;
+        slot.is_proven = self.is_proven;
+        before != (slot.outcome, slot.held_until)
+    }
+}
+
+/// A Job that Forbid waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Holder {
+    /// The Job of the slot with this place.
+    Slot(usize),
+    /// One of the other Jobs.
+    Other(usize),
+}
+
+/// Judges all slots.
+pub(super) fn judge(cron_job: &CronJob, observations: &Observations, now: Second) -> Vec<Judgement> {
+    let court = Court {
+        cron_job,
+        observations,
+        now,
+        proof: Proof::new(cron_job, observations),
+    };
+    let mut has_later_job = false;
+    let mut judgements: Vec<Judgement> = (0..cron_job.slots.len())
+        .rev()
+        .map(|index| {
+            let judgement = court.judge(index, has_later_job);
+            has_later_job |= cron_job.slots[index].has_job();
+            judgement
+        })
+        .collect();
+    judgements.reverse();
+    judgements
+}
+
+/// The instant from which the starting deadline of a slot has passed.
+pub(super) fn deadline(slot: Second, era: &Era) -> Option<Second> {
+    let seconds = era.deadline_seconds?.saturating_add(DEADLINE_SLACK_SECONDS);
+    Some(slot.plus(seconds))
+}
+
+/// The Job that Forbid waits for at a slot, and its end: the one that ends last. `None` if no Job ran then.
+pub(super) fn holder(cron_job: &CronJob, index: usize) -> Option<(Holder, Option<Second>)> {
+    let at = cron_job.slots.get(index)?.at;
+    let latest_creation = at.plus_duration(LATE_AFTER);
+    let earlier = cron_job.slots[..index].iter().enumerate().rev();
+    let with_jobs = earlier.filter(|(_, slot)| slot.has_job()).take(HOLDERS_EXAMINED_MAX);
+    let slots = with_jobs.filter(|(_, slot)| slot.created <= latest_creation);
+    let slots = slots.map(|(place, slot)| (Holder::Slot(place), slot.job_end()));
+    let others = cron_job.other_runs.iter().enumerate();
+    let others = others.filter(|(_, other)| {
+        let run = &other.run;
+        run.slot.is_some_and(|slot| Second::floor(slot) < at) && Second::floor(run.created) <= latest_creation
+    });
+    let others = others.map(|(place, other)| {
+        let end = other.run.finished.unwrap_or(other.run.created);
+        let is_running = other.run.result == RunResult::Running;
+        (Holder::Other(place), (!is_running).then(|| Second::floor(end)))
+    });
+    let held = slots.chain(others).filter(|(_, end)| end.is_none_or(|end| end > at));
+    held.max_by_key(|(_, end)| end.unwrap_or(Second::MAX))
+}
+
+/// Until when Jobs whose end nobody saw may have held a slot, if they may have.
+fn unseen_holder_end(cron_job: &CronJob, index: usize, observations: &Observations) -> Option<Second> {
+    let at = cron_job.slots.get(index)?.at;
+    let latest_creation = at.plus_duration(LATE_AFTER);
+    let with_jobs = cron_job.slots[..index].iter().rev().filter(|slot| slot.has_job());
+    let gone = with_jobs
+        .take(HOLDERS_EXAMINED_MAX)
+        .filter(|slot| slot.outcome == Outcome::Gone);
+    let slots = gone.map(|slot| (slot.created, slot.finished));
+    let others = cron_job.other_runs.iter().map(|other| &other.run);
+    let others =
+        others.filter(|run| run.result == RunResult::Gone && run.slot.is_some_and(|slot| Second::floor(slot) < at));
+    let others = others.map(|run| (Second::floor(run.created), run.finished.map(Second::floor)));
+    let created_before = slots.chain(others).filter(|(created, _)| *created <= latest_creation);
+    // The first list after it did not have the Job.
+    let ends = created_before.map(|(created, last_seen)| {
+        let last_seen = last_seen.unwrap_or(created);
+        observations.begin_after(last_seen).unwrap_or(Second::MAX)
+    });
+    ends.filter(|end| *end > at).max()
+}
+
+/// The instant at which a slot closes without a Job: the next slot or the deadline.
+pub(super) fn closes(cron_job: &CronJob, index: usize) -> Option<Second> {
+    let slot = cron_job.slots.get(index)?;
+    let next = cron_job.slots.get(index + 1).map(|next| next.at).or(cron_job.next);
+    let era = cron_job.eras.get(cron_job.eras.index_at(slot.at));
+    let deadline = era.and_then(|era| deadline(slot.at, era));
+    next.into_iter().chain(deadline).min()
+}
+
+fn judgement(slot: &SlotRecord, outcome: Option<Outcome>, held_until: Option<Second>) -> Judgement {
+    Judgement {
+        outcome,
+        held_until,
+        is_proven: slot.is_proven,
+    }
+}
+
+struct Court<'a> {
+    cron_job: &'a CronJob,
+    observations: &'a Observations,
+    now: Second,
+    proof: Option<Proof>,
+}
+
+impl Court<'_> {
+    fn judge(&self, index: usize, has_later_job: bool) -> Judgement {
+        let slot = &self.cron_job.slots[index];
+        let eras = &self.cron_job.eras;
+        let Some(era) = eras.get(eras.index_at(slot.at)) else {
+            return judgement(slot, None, None);
+        };
+        if slot.has_job() {
+            return judgement(slot, None, self.held_until(index, era));
+        }
+        let outcome = if era.is_deleting {
+            Outcome::Deleting
+        } else if eras.is_suspended_at(slot.at) {
+            Outcome::Suspended
+        } else if self.shares_minute(index) {
+            Outcome::SameMinute
+        } else {
+            return self.judge_wanted(index, era, has_later_job);
+        };
+        judgement(slot, Some(outcome), None)
+    }
+
+    /// Judges a slot without a Job for which the CronJob asked one.
+    fn judge_wanted(&self, index: usize, era: &Era, has_later_job: bool) -> Judgement {
+        let slot = &self.cron_job.slots[index];
+        let closes = closes(self.cron_job, index).unwrap_or(Second::MAX);
+        let until = closes.min(self.now);
+        let held = (era.policy == ConcurrencyPolicy::Forbid)
+            .then(|| holder(self.cron_job, index))
+            .flatten();
+        // A Job that ends immediately before the next slot leaves no time to start this one.
+        let is_held = held.is_some_and(|(_, end)| end.is_none_or(|end| end.plus_duration(LATE_AFTER) >= closes));
+        let is_closed = closes <= self.now;
+        let was_held = slot.outcome == Outcome::HeldByForbid && is_closed && self.may_lack_holders();
+        if is_held || was_held {
+            return judgement(slot, Some(Outcome::HeldByForbid), None);
+        }
+        let namespace = &self.cron_job.name.namespace;
+        let is_covered = self.observations.covers(namespace, slot.at, until);
+        let unseen_end = (era.policy == ConcurrencyPolicy::Forbid && !is_covered)
+            .then(|| unseen_holder_end(self.cron_job, index, self.observations))
+            .flatten();
+        if unseen_end.is_some_and(|end| end.plus_duration(LATE_AFTER) >= closes) {
+            return judgement(slot, Some(Outcome::NotObserved), None);
+        }
+        // What was proven stays so when the spec changes later.
+        let has_proof = || self.proof.as_ref().is_some_and(|proof| proof.covers(slot.at));
+        let is_proven = slot.is_proven || !is_covered && self.are_fields_known(slot.at) && has_proof();
+        let outcome = if !is_covered && !is_proven {
+            Outcome::NotObserved
+        } else if self.has_new_schedule(slot.at, until) {
+            Outcome::ScheduleChanged
+        } else if self.now < closes {
+            Outcome::Open
+        } else if deadline(slot.at, era) == Some(closes) {
+            Outcome::Lost(LossReason::DeadlineExceeded)
+        } else if has_later_job {
+            Outcome::Lost(LossReason::Superseded)
+        } else {
+            Outcome::Lost(LossReason::NotStarted)
+        };
+        Judgement {
+            outcome: Some(outcome),
+            held_until: held.and_then(|(_, end)| end).max(unseen_end),
+            is_proven,
+        }
+    }
+
+    /// Whether the spec of a slot that nobody watched is the present one. What a later change replaced is not known: it
+    /// may have been a suspension that came and went.
+    fn are_fields_known(&self, slot: Second) -> bool {
+        let facts = self.cron_job.facts.as_deref();
+        let changed = facts.and_then(|facts| facts.spec_changed);
+        let eras = &self.cron_job.eras;
+        changed.is_none_or(|changed| Second::floor(changed) <= slot) && eras.get(eras.index_at(slot) + 1).is_none()
+    }
+
+    fn has_new_schedule(&self, slot: Second, until: Second) -> bool {
+        let Some(facts) = self.cron_job.facts.as_deref() else {
+            return false;
+        };
+        let eras = &self.cron_job.eras;
+        let next = eras.next_schedule(eras.index_at(slot), facts);
+        next.is_some_and(|next| next.from <= until)
+    }
+
+    /// Jobs are named by the minute, so only the first slot of a minute has one (B-11.1).
+    fn shares_minute(&self, index: usize) -> bool {
+        let at = self.cron_job.slots[index].at;
+        if let Some(before) = index.checked_sub(1) {
+            return self.cron_job.slots[before].at.minute() == at.minute();
+        }
+        // The slot before the oldest one is not kept.
+        !at.is_whole_minute() && {
+            let before = at.start_of_minute().plus(-1);
+            due_slots::next_after(self.cron_job, before).is_some_and(|first| first < at)
+        }
+    }
+
+    /// Until when Forbid or a suspension held a slot that has a Job.
+    fn held_until(&self, index: usize, era: &Era) -> Option<Second> {
+        let slot = &self.cron_job.slots[index];
+        if slot.created <= slot.at.plus_duration(LATE_AFTER) {
+            return None;
+        }
+        if slot.finished.is_some() && slot.is_counted() && self.may_lack_holders() {
+            return slot.held_until;
+        }
+        let by_forbid = (era.policy == ConcurrencyPolicy::Forbid)
+            .then(|| holder(self.cron_job, index))
+            .flatten();
+        let by_forbid = by_forbid.and_then(|(_, end)| end);
+        // A Job whose end nobody saw may have held the slot until its own Job was created.
+        let by_unseen = (era.policy == ConcurrencyPolicy::Forbid)
+            .then(|| unseen_holder_end(self.cron_job, index, self.observations))
+            .flatten();
+        let by_forbid = by_forbid.max(by_unseen.map(|end| end.min(slot.created)));
+        let held = self.cron_job.eras.suspended_until(slot.at).into_iter().chain(by_forbid);
+        // A Job that outlived the creation held nothing.
+        let held = held.filter(|until| *until <= slot.created.plus(1)).max();
+        held.map(|until| until.min(slot.created))
+    }
+
+    /// Whether a Job that held a slot may be among those that are no longer kept.
+    fn may_lack_holders(&self) -> bool {
+        self.cron_job.dropped_until.is_some()
+    }
+}
+
+/// What the objects in the cluster prove of slots before the observation.
+struct Proof {
+    /// No Job was created for a slot after it.
+    cursor: Second,
+    /// If history limits would have kept the Job of a slot: slots after the first instant, with an older Job at or before
+    /// the second.
+    kept: Option<(Second, Second)>,
+}
+
+impl Proof {
+    /// `None` while Jobs may be missing.
+    fn new(cron_job: &CronJob, observations: &Observations) -> Option<Proof> {
+        let facts = cron_job.facts.as_deref().filter(|_| observations.is_current())?;
+        Some(Proof {
+            cursor: cursor_of(facts),
+            kept: Proof::of_kept_jobs(cron_job),
+        })
+    }
+
+    /// If fewer Jobs than the history limits are newer than a slot, the Job of that slot would exist.
+    fn of_kept_jobs(cron_job: &CronJob) -> Option<(Second, Second)> {
+        let facts = cron_job
+            .facts
+            .as_deref()
+            .filter(|facts| facts.ttl_seconds_after_finished.is_none())?;
+        let oldest = cron_job.slots.iter().find(|slot| slot.is_kept)?.at;
+        let created = |outcome: Outcome| kept_creations(cron_job, outcome);
+        let succeeded = full_since(created(Outcome::Succeeded), facts.successful_jobs_history_limit);
+        let failed = full_since(created(Outcome::Failed), facts.failed_jobs_history_limit);
+        // Replace deletes Jobs before any limit does.
+        let replaced = cron_job.eras.end_of_last(ConcurrencyPolicy::Replace);
+        Some((succeeded.max(failed).max(replaced), oldest))
+    }
+
+    fn covers(&self, slot: Second) -> bool {
+        slot > self.cursor || self.kept.is_some_and(|(full, oldest)| slot > full && slot > oldest)
+    }
+}
+
+/// The instant since which more Jobs than the limit were created: older ones may have been deleted.
+fn full_since(mut created: Vec<Second>, limit: u32) -> Second {
+    let Some(n_newer) = limit.checked_sub(1) else {
+        return Second::MAX;
+    };
+    created.sort_unstable_by(|one, other| other.cmp(one));
+    let limiting = created.get(usize::try_from(n_newer).unwrap_or(usize::MAX));
+    limiting.copied().unwrap_or(Second::MIN)
+}
+
+/// When the Jobs were created that the cluster has and that ended so. Those started by hand count for the limits too.
+fn kept_creations(cron_job: &CronJob, outcome: Outcome) -> Vec<Second> {
+    let slots = cron_job.slots.iter();
+    let slots = slots.filter(|slot| slot.is_kept && slot.outcome == outcome);
+    let others = cron_job.other_runs.iter().filter(|other| {
+        let ended = match &other.run.result {
+            RunResult::Succeeded => Some(Outcome::Succeeded),
+            RunResult::Failed(_) => Some(Outcome::Failed),
+            RunResult::Running | RunResult::Deleted | RunResult::Gone => None,
+        };
+        other.is_kept && ended == Some(outcome)
+    });
+    let others = others.map(|other| Second::floor(other.run.created));
+    slots.map(|slot| slot.created).chain(others).collect()
+}

@@ -1,0 +1,85 @@
+//! Jobs without a slot of their own: started by hand, second ones of a slot, and those that outlived their slot.
+
+use super::{
+    cron_job::{CronJob, RunUpdate},
+    second::Second,
+};
+use crate::observe::facts::{Run, RunResult};
+
+/// Maximum number of Jobs of one CronJob that run and have no kept slot.
+const RUNNING_MAX: usize = 1_000;
+
+/// Maximum number of finished Jobs of one CronJob without a slot of their own.
+const OTHER_RUNS_MAX: usize = 20;
+
+/// A Job without a slot of its own.
+#[derive(Clone, Debug)]
+pub(super) struct OtherRun {
+    pub(super) run: Run,
+    pub(super) is_kept: bool,
+    /// Whether its slot was dropped while it ran. It leaves when it ends.
+    pub(super) had_slot: bool,
+}
+
+impl CronJob {
+    /// Adds a Job without a slot of its own, or its new form.
+    pub(super) fn put_other(&mut self, run: &Run, is_kept: bool) -> RunUpdate {
+        let place = self
+            .other_runs
+            .iter()
+            .position(|other| other.run.job_uid == run.job_uid);
+        if let Some(place) = place {
+            let other = &mut self.other_runs[place];
+            let is_changed = other.run != *run;
+            (other.run, other.is_kept) = (run.clone(), is_kept);
+            let has_ended = other.had_slot && run.result != RunResult::Running;
+            if has_ended {
+                self.other_runs.remove(place);
+            }
+            let has_failed = has_ended && matches!(run.result, RunResult::Failed(_));
+            return RunUpdate {
+                is_changed,
+                failed_slot: run.slot.filter(|_| has_failed).map(Second::floor),
+                ..RunUpdate::default()
+            };
+        }
+        let slot = run.slot.map(Second::floor);
+        let is_dropped = slot.is_some() && slot <= self.dropped_until;
+        if is_dropped && run.result != RunResult::Running {
+            return RunUpdate::default();
+        }
+        self.add_other(OtherRun {
+            run: run.clone(),
+            is_kept,
+            had_slot: is_dropped,
+        });
+        RunUpdate {
+            is_changed: true,
+            ..RunUpdate::default()
+        }
+    }
+
+    pub(super) fn add_other(&mut self, other: OtherRun) {
+        let created = other.run.created;
+        let place = self.other_runs.partition_point(|other| other.run.created <= created);
+        self.other_runs.insert(place, other);
+        self.bound_other_runs();
+    }
+
+    pub(super) fn bound_other_runs(&mut self) {
+        let is_running = |other: &OtherRun| other.run.result == RunResult::Running;
+        let n_running = self.other_runs.iter().filter(|other| is_running(other)).count();
+        let mut n_finished_excess = (self.other_runs.len() - n_running).saturating_sub(OTHER_RUNS_MAX);
+        let mut n_running_excess = n_running.saturating_sub(RUNNING_MAX);
+        self.other_runs.retain(|other| {
+            let n_excess = if is_running(other) {
+                &mut n_running_excess
+            } else {
+                &mut n_finished_excess
+            };
+            let is_excess = *n_excess > 0;
+            *n_excess = n_excess.saturating_sub(1);
+            !is_excess
+        });
+    }
+}

@@ -1,0 +1,196 @@
+//! The list of CronJobs, filtered.
+
+use jiff::Timestamp;
+
+use super::{
+    Fleet,
+    attention::DAY_SECONDS,
+    cron_job::CronJob,
+    cron_job_view::RunTimes,
+    due_slots,
+    second::Second,
+    slot_record::{Outcome, SlotRecord},
+    words,
+};
+use crate::observe::{
+    facts::CronJobFacts,
+    slot::Mark,
+    view::{Filter, Next, Row, Rows, StateFilter},
+};
+
+/// Number of slots of a row.
+const MARKS_MAX: usize = 10;
+
+/// A CronJob is due if its next slot is within this time.
+const DUE_SECONDS: i64 = 3_600;
+
+impl Fleet {
+    /// A page of the CronJobs that match, by namespace and name.
+    pub fn rows(&self, filter: &Filter, now: Timestamp) -> Rows {
+        let matcher = Matcher::new(filter, now);
+        let mut page = Rows {
+            rows: Vec::new(),
+            n_matching: 0,
+            n_all: self.cron_jobs.n_named(),
+        };
+        for cron_job in self.cron_jobs.sorted() {
+            let Some(facts) = cron_job
+                .facts
+                .as_deref()
+                .filter(|facts| matcher.matches(cron_job, facts))
+            else {
+                continue;
+            };
+            if page.n_matching >= filter.offset && page.rows.len() < filter.limit {
+                page.rows.push(row(cron_job, facts, now));
+            }
+            page.n_matching += 1;
+        }
+        page
+    }
+}
+
+/// A CronJob in the list.
+pub(super) fn row(cron_job: &CronJob, facts: &CronJobFacts, now: Timestamp) -> Row {
+    let second = Second::floor(now);
+    let first = cron_job.slots.len().saturating_sub(MARKS_MAX);
+    let times = RunTimes::of(cron_job);
+    Row {
+        cron_job: cron_job.name.clone(),
+        schedule_text: words::schedule_text(facts),
+        schedule: facts.schedule.text.clone(),
+        zone: facts.schedule.effective_zone().clone(),
+        concurrency_policy: facts.concurrency_policy,
+        starting_deadline_seconds: facts.starting_deadline_seconds,
+        marks: cron_job.slots[first..].iter().map(|slot| mark(slot, second)).collect(),
+        run_time_p50: times.percentile(50),
+        run_time_p95: times.percentile(95),
+        next: next(cron_job, facts, now),
+    }
+}
+
+/// The appearance of a slot, as [`Slot::mark`](crate::observe::slot::Slot::mark) gives it.
+pub(super) fn mark(slot: &SlotRecord, now: Second) -> Mark {
+    match slot.outcome {
+        Outcome::Failed => Mark::Failed,
+        _ if slot.has_late_job() => Mark::Late,
+        Outcome::Running => Mark::Running,
+        Outcome::Succeeded => Mark::Succeeded,
+        Outcome::Open if slot.is_late_now(now) => Mark::Late,
+        Outcome::Open => Mark::Due,
+        Outcome::Lost(_) => Mark::Lost,
+        Outcome::NotObserved | Outcome::Gone => Mark::NotObserved,
+        Outcome::Deleted
+        | Outcome::Suspended
+        | Outcome::HeldByForbid
+        | Outcome::ScheduleChanged
+        | Outcome::Deleting
+        | Outcome::SameMinute => Mark::Skipped,
+    }
+}
+
+/// The next slot, or why there is none.
+pub(super) fn next(cron_job: &CronJob, facts: &CronJobFacts, now: Timestamp) -> Next {
+    if facts.is_deleting {
+        return Next::Deleting;
+    }
+    let next = if cron_job.enumerated.is_some() {
+        cron_job.next.map(Second::timestamp)
+    } else {
+        facts
+            .schedule
+            .next_run(facts.last_schedule_time.unwrap_or(facts.created), now)
+    };
+    match (next, blocked_slot(cron_job)) {
+        (None, _) => Next::Never,
+        _ if facts.is_suspended => Next::Suspended,
+        (Some(_), Some(slot)) => Next::HeldBack(slot.at.timestamp()),
+        (Some(next), None) => Next::At(next),
+    }
+}
+
+/// The slot that Forbid holds back.
+fn blocked_slot(cron_job: &CronJob) -> Option<&SlotRecord> {
+    cron_job
+        .slots
+        .last()
+        .filter(|slot| slot.outcome == Outcome::HeldByForbid)
+}
+
+struct Matcher<'a> {
+    filter: &'a Filter,
+    words: Vec<String>,
+    second: Second,
+    day_start: Second,
+}
+
+impl<'a> Matcher<'a> {
+    fn new(filter: &'a Filter, now: Timestamp) -> Matcher<'a> {
+        let second = Second::floor(now);
+        Matcher {
+            filter,
+            words: filter.text.split_whitespace().map(str::to_owned).collect(),
+            second,
+            day_start: second.plus(-DAY_SECONDS),
+        }
+    }
+
+    fn matches(&self, cron_job: &CronJob, facts: &CronJobFacts) -> bool {
+        let namespace = self.filter.namespace.as_ref();
+        namespace.is_none_or(|namespace| *namespace == cron_job.name.namespace)
+            && self
+                .filter
+                .state
+                .is_none_or(|state| self.has_state(cron_job, facts, state))
+            && self.words.iter().all(|word| has_word(cron_job, facts, word))
+            && self.has_slot(cron_job)
+    }
+
+    fn has_state(&self, cron_job: &CronJob, facts: &CronJobFacts, state: StateFilter) -> bool {
+        let is_recent = |at: Option<Second>| at.is_some_and(|at| at >= self.day_start);
+        match state {
+            StateFilter::Running => cron_job.n_running() > 0,
+            StateFilter::Late => is_recent(cron_job.last.late) || is_late_now(cron_job, self.second),
+            StateFilter::Failed => is_recent(cron_job.last.failed),
+            StateFilter::Lost => cron_job.lost_after(self.day_start).is_some(),
+            StateFilter::Suspended => facts.is_suspended,
+            StateFilter::Never => is_never(cron_job),
+            StateFilter::Due => {
+                let is_active = !facts.is_suspended && !facts.is_deleting;
+                is_active && cron_job.next.is_some_and(|next| next <= self.second.plus(DUE_SECONDS))
+            }
+            StateFilter::Blocked => blocked_slot(cron_job).is_some(),
+        }
+    }
+
+    fn has_slot(&self, cron_job: &CronJob) -> bool {
+        let Some((from, to)) = self.filter.slots_between else {
+            return true;
+        };
+        let before = Second::ceil(from).plus(-1);
+        let to = Second::ceil(to);
+        due_slots::next_after(cron_job, before).is_some_and(|slot| slot < to)
+    }
+}
+
+/// Whether a slot is due, late and without a Job.
+pub(super) fn is_late_now(cron_job: &CronJob, now: Second) -> bool {
+    cron_job.slots.iter().rev().any(|slot| slot.is_late_now(now))
+}
+
+/// Whether the schedule never matches or is invalid.
+pub(super) fn is_never(cron_job: &CronJob) -> bool {
+    cron_job.enumerated.is_some() && cron_job.next.is_none()
+}
+
+/// Whether a word is part of `namespace/name`, or a label as `key=value`.
+fn has_word(cron_job: &CronJob, facts: &CronJobFacts, word: &str) -> bool {
+    if let Some((key, value)) = word.split_once('=') {
+        return facts.labels.get(key).is_some_and(|label| **label == *value);
+    }
+    let (namespace, name) = (&cron_job.name.namespace, &cron_job.name.name);
+    match word.split_once('/') {
+        Some((end, start)) => namespace.ends_with(end) && name.starts_with(start),
+        None => namespace.contains(word) || name.contains(word),
+    }
+}

@@ -1,0 +1,210 @@
+//! What cronwheel would have done with a slot: its own decision on the facts of that instant.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{
+    cron_job::CronJob,
+    era::Era,
+    judge,
+    observations::Observations,
+    second::Second,
+    slot_record::{Outcome, SlotRecord},
+    words,
+};
+use crate::{
+    observe::{
+        facts::{CronJobFacts, RunResult},
+        slot::Shadow,
+    },
+    schedule::{
+        ConcurrencyPolicy,
+        policy::{self, Decision, Facts, SkipReason},
+    },
+};
+
+/// Why cronwheel waits for a Job that runs, too.
+const HELD_BY_FORBID: &str = "B-10.3: concurrencyPolicy is Forbid and an earlier Job ran until the next slot";
+
+/// Why the slots of a minute after the first have no Job.
+const SAME_MINUTE: &str = "B-11.1: Jobs are named by the minute, and the minute has an earlier slot";
+
+/// The decision on a slot. `None` if the facts of that instant are not known.
+pub(super) fn with_cronwheel(cron_job: &CronJob, observations: &Observations, place: usize) -> Option<Shadow> {
+    let facts = cron_job.facts.as_deref()?;
+    let slot = cron_job.slots.get(place)?;
+    let era = cron_job.eras.get(cron_job.eras.index_at(slot.at))?;
+    let are_jobs_known =
+        era.policy != ConcurrencyPolicy::Forbid || observations.covers(&cron_job.name.namespace, slot.at, slot.at);
+    if slot.outcome == Outcome::NotObserved || !cron_job.eras.are_known_at(slot.at) || !are_jobs_known {
+        return None;
+    }
+    let before = place.checked_sub(1).and_then(|before| cron_job.slots.get(before));
+    if before.is_some_and(|before| before.at.minute() == slot.at.minute()) {
+        return Some(Shadow::Holds(SAME_MINUTE));
+    }
+    let verdict = policy::decide(
+        &Facts {
+            schedule: era.schedule(facts),
+            is_deleting: era.is_deleting,
+            is_suspended: cron_job.eras.is_suspended_at(slot.at),
+            created: facts.created,
+            last_schedule_time: before.map(|before| before.at.timestamp()),
+            starting_deadline_seconds: era.deadline_seconds,
+            concurrency_policy: era.policy,
+            n_active_jobs: n_active_jobs(cron_job, slot.at),
+            is_active_slot: &|_| false,
+            schedule_changed: None,
+            armed: Some(slot.at.timestamp()),
+            was_awaited: true,
+        },
+        slot.at.timestamp(),
+    );
+    Some(match verdict.decision {
+        Decision::Start { .. } => Shadow::Starts,
+        Decision::Skip(SkipReason::HeldByForbid(_)) => after_holder(cron_job, place, era),
+        Decision::Skip(reason) => Shadow::Holds(reason_text(&reason)),
+    })
+}
+
+/// The Jobs of earlier slots that ran at an instant.
+fn n_active_jobs(cron_job: &CronJob, at: Second) -> usize {
+    let is_active = |created: Second, end: Option<Second>| created <= at && end.is_none_or(|end| end > at);
+    let slots = cron_job.slots.iter().take_while(|slot| slot.at < at);
+    let slots = slots.filter(|slot| slot.has_job() && is_active(slot.created, slot.job_end()));
+    let others = cron_job.other_runs.iter().map(|other| &other.run);
+    let others = others.filter(|run| {
+        let end = (run.result != RunResult::Running).then(|| Second::floor(run.finished.unwrap_or(run.created)));
+        run.slot.is_some_and(|slot| Second::floor(slot) < at) && is_active(Second::floor(run.created), end)
+    });
+    slots.count() + others.count()
+}
+
+/// Forbid: the slot starts when the Job before it ends, unless the next slot or the deadline comes first.
+fn after_holder(cron_job: &CronJob, place: usize, era: &Era) -> Shadow {
+    let at = cron_job.slots[place].at;
+    let next = cron_job.slots.get(place + 1).map(|next| next.at).or(cron_job.next);
+    let expiry = policy::order_expiry(at.timestamp(), era.deadline_seconds).map(Second::floor);
+    let end = judge::holder(cron_job, place).and_then(|(_, end)| end);
+    let is_in_time = |end: &Second| next.is_none_or(|next| *end < next) && expiry.is_none_or(|expiry| *end <= expiry);
+    match end.filter(is_in_time) {
+        Some(end) => Shadow::StartsAfter(end.duration_since(at)),
+        None => Shadow::Holds(HELD_BY_FORBID),
+    }
+}
+
+fn reason_text(reason: &SkipReason) -> &'static str {
+    match reason {
+        SkipReason::Deleting => "B-6.1: the CronJob is being deleted",
+        SkipReason::UnknownTimeZone(_) => "B-6.2: the time zone is unknown",
+        SkipReason::Suspended => "B-6.3: the CronJob is suspended",
+        SkipReason::Unparseable(_) => "B-6.4: the schedule is invalid",
+        SkipReason::NeverRuns(_) => "B-6.5: the schedule never matches",
+        SkipReason::NotDue => "B-9.5: no slot is due",
+        SkipReason::ScheduleChanged(_) => "B-2.2: the schedule changed after the slot",
+        SkipReason::DeadlineExceeded(_) => "B-10.1: startingDeadlineSeconds has passed",
+        SkipReason::AlreadyActive(_) => "B-10.2: a running Job has the name of the slot",
+        SkipReason::HeldByForbid(_) => HELD_BY_FORBID,
+    }
+}
+
+/// A difference between what happened and what cronwheel would have done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Difference {
+    /// The slot was lost; cronwheel would have started it so much later.
+    Lost(SignedDuration),
+    /// The Job was late; cronwheel would have started it at the slot.
+    Late,
+}
+
+/// Consecutive slots with the same difference.
+struct Stretch {
+    difference: Difference,
+    first: Second,
+    last: Second,
+    n_slots: u32,
+    lateness_max_seconds: u32,
+}
+
+/// The differences of a CronJob in plain words, the oldest first.
+pub(super) fn differences(
+    cron_job: &CronJob,
+    facts: &CronJobFacts,
+    observations: &Observations,
+    now: Timestamp,
+) -> Vec<String> {
+    let mut stretches: Vec<Stretch> = Vec::new();
+    let mut is_consecutive = false;
+    for (place, slot) in cron_job.slots.iter().enumerate() {
+        let shadow = with_cronwheel(cron_job, observations, place);
+        let Some(difference) = shadow.and_then(|shadow| difference(slot, &shadow)) else {
+            is_consecutive = false;
+            continue;
+        };
+        let lateness_seconds = slot.created.since(slot.startable());
+        match stretches
+            .last_mut()
+            .filter(|last| is_consecutive && last.difference == difference)
+        {
+            Some(stretch) => {
+                stretch.last = slot.at;
+                stretch.n_slots += 1;
+                stretch.lateness_max_seconds = stretch.lateness_max_seconds.max(lateness_seconds);
+            }
+            None => stretches.push(Stretch {
+                difference,
+                first: slot.at,
+                last: slot.at,
+                n_slots: 1,
+                lateness_max_seconds: lateness_seconds,
+            }),
+        }
+        is_consecutive = true;
+    }
+    stretches.iter().map(|stretch| stretch.text(facts, now)).collect()
+}
+
+fn difference(slot: &SlotRecord, shadow: &Shadow) -> Option<Difference> {
+    match shadow {
+        Shadow::Starts if slot.is_lost() => Some(Difference::Lost(SignedDuration::ZERO)),
+        Shadow::StartsAfter(wait) if slot.is_lost() => Some(Difference::Lost(*wait)),
+        Shadow::Starts if slot.has_late_job() => Some(Difference::Late),
+        Shadow::Starts | Shadow::StartsAfter(_) | Shadow::Holds(_) => None,
+    }
+}
+
+impl Stretch {
+    fn text(&self, facts: &CronJobFacts, now: Timestamp) -> String {
+        let zone = facts.schedule.effective_zone();
+        let time = |at: Second| words::time_text(at.timestamp(), now, zone);
+        let (first, last) = (time(self.first), time(self.last));
+        let times = if self.n_slots == 1 {
+            first
+        } else {
+            format!("{first} to {last}")
+        };
+        let them = match self.n_slots {
+            1 => "it".to_owned(),
+            2 => "both of them".to_owned(),
+            n_slots => format!("all {n_slots} of them"),
+        };
+        let slots = if self.n_slots == 1 { "its slot" } else { "their slots" };
+        let lateness = words::duration_text(self.lateness_max_seconds);
+        match self.difference {
+            Difference::Lost(wait) if wait.is_zero() => {
+                format!("{times}: lost; cronwheel would have started {them} at {slots}")
+            }
+            Difference::Lost(wait) => {
+                let wait = words::duration_text(u32::try_from(wait.as_secs()).unwrap_or(u32::MAX));
+                format!(
+                    "{times}: lost; cronwheel would have started {them} {wait} after {slots}, when the earlier Job ended"
+                )
+            }
+            Difference::Late if self.n_slots == 1 => {
+                format!("{times}: started {lateness} late; cronwheel would have started it at its slot")
+            }
+            Difference::Late => {
+                format!("{times}: started up to {lateness} late; cronwheel would have started {them} at {slots}")
+            }
+        }
+    }
+}

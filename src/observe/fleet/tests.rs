@@ -1,0 +1,11 @@
+//! Tests of the fleet: scenarios of one CronJob as scripts, views, a restart, and random events against a model.
+
+mod attention;
+mod given_up;
+mod losses;
+mod model;
+mod namespaces;
+mod restart;
+mod scenarios;
+mod script;
+mod views;

@@ -1,0 +1,329 @@
+//! The starts of the near future: how many Jobs each minute starts in each namespace, and where the peak is.
+//!
+//! CronJobs with the same activations share one set of minutes, so 20,000 CronJobs cost little more than their distinct
+//! schedules. A minute counts once for a CronJob: Jobs are named by the minute.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use super::{
+    facts::CronJobFacts,
+    view::{ClockChange, Peak},
+};
+use crate::schedule::{CronJobSchedule, Zone};
+
+const MINUTE_SECONDS: i64 = 60;
+
+/// Maximum length of a forecast. It bounds the memory of a set of minutes to 6 KB.
+const MINUTES_MAX: i64 = 32 * 24 * 60;
+
+/// A start that is this far from the others of its CronJob belongs to a CronJob that runs hourly or less often.
+const HOUR_MINUTES: i64 = 60;
+
+/// The starts from one instant to another.
+#[derive(Clone, Debug)]
+pub struct Forecast {
+    from: Timestamp,
+    to: Timestamp,
+    /// The minute of `from`, counted from the epoch.
+    first_minute: i64,
+    chains: BTreeMap<ChainKey, usize>,
+    /// By the numbers that `chains` holds.
+    minutes: Vec<MinuteSet>,
+    /// Number of CronJobs of each chain, for each namespace.
+    namespaces: BTreeMap<Box<str>, BTreeMap<usize, u32>>,
+    /// Number of starts in each minute.
+    totals: Vec<u64>,
+    /// Kept, because it takes all namespaces with their chains to find it.
+    peak: Option<Peak>,
+    clock_changes: Vec<ClockChange>,
+}
+
+/// What decides the activations of a CronJob.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct ChainKey {
+    text: Box<str>,
+    time_zone: Option<Box<str>>,
+    default_zone: Box<str>,
+    /// The first activation of an interval, which differs from CronJob to CronJob.
+    first: Option<Timestamp>,
+}
+
+impl Forecast {
+    /// Computes the starts of `cron_jobs` from `from`, inclusive, to `to`, exclusive, at most 32 days. CronJobs that are
+    /// suspended or being deleted start nothing.
+    pub fn new<'a>(cron_jobs: impl Iterator<Item = &'a CronJobFacts>, from: Timestamp, to: Timestamp) -> Forecast {
+        let first_minute = minute_of(from);
+        let n_minutes = (ceil_minute_of(to) - first_minute).clamp(0, MINUTES_MAX);
+        let mut forecast = Forecast {
+            from,
+            to: to.min(start_of(first_minute + n_minutes)).max(from),
+            first_minute,
+            chains: BTreeMap::new(),
+            minutes: Vec::new(),
+            namespaces: BTreeMap::new(),
+            totals: vec![0; usize::try_from(n_minutes).unwrap_or_default()],
+            peak: None,
+            clock_changes: Vec::new(),
+        };
+        let mut zones = BTreeMap::new();
+        for cron_job in cron_jobs {
+            forecast.add(cron_job, &mut zones);
+        }
+        forecast.add_totals();
+        forecast.peak = forecast.find_peak();
+        forecast.clock_changes = clock_changes(zones.into_values(), forecast.from, forecast.to);
+        forecast
+    }
+
+    /// The first instant.
+    pub fn from(&self) -> Timestamp {
+        self.from
+    }
+
+    /// The end, exclusive.
+    pub fn to(&self) -> Timestamp {
+        self.to
+    }
+
+    /// Number of starts in a namespace in the minute that contains an instant.
+    pub fn starts(&self, namespace: &str, minute: Timestamp) -> u32 {
+        let (Some(chains), Some(place)) = (self.namespaces.get(namespace), self.place_of(minute)) else {
+            return 0;
+        };
+        let starting = chains.iter().filter(|(chain, _)| self.minutes[**chain].has(place));
+        starting.map(|(_, n_cron_jobs)| n_cron_jobs).sum()
+    }
+
+    /// Number of starts from the minute that contains `from` to the last minute that begins before `to`.
+    pub fn n_starts_between(&self, from: Timestamp, to: Timestamp) -> u64 {
+        self.totals[self.places_between(from, to)].iter().sum()
+    }
+
+    /// Number of starts in each minute of a namespace, beginning with the minute that contains [`Forecast::from`]. For a
+    /// whole row this is faster than [`Forecast::starts`].
+    pub fn starts_by_minute(&self, namespace: &str) -> Vec<u32> {
+        let mut starts = vec![0; self.totals.len()];
+        for (chain, n_cron_jobs) in self.namespaces.get(namespace).into_iter().flatten() {
+            for place in self.minutes[*chain].places() {
+                starts[place] += n_cron_jobs;
+            }
+        }
+        starts
+    }
+
+    /// The namespaces with CronJobs that may start something, by name.
+    pub fn namespaces(&self) -> impl Iterator<Item = &str> {
+        self.namespaces.keys().map(AsRef::as_ref)
+    }
+
+    /// The minute with the most starts, the earliest if there are several. `None` without starts.
+    pub fn peak(&self) -> Option<&Peak> {
+        self.peak.as_ref()
+    }
+
+    /// The clock changes of the zones of CronJobs that may start something, by time and zone.
+    pub fn clock_changes(&self) -> &[ClockChange] {
+        &self.clock_changes
+    }
+
+    /// Whether a CronJob starts in the minute that contains an instant, and neither within an hour before nor after it:
+    /// it runs hourly or less often.
+    pub fn starts_hourly_or_less_at(&self, cron_job: &CronJobFacts, minute: Timestamp) -> bool {
+        let chain = chain_key(cron_job, self.from).and_then(|key| self.chains.get(&key));
+        let (Some(chain), Some(place)) = (chain, self.place_of(minute)) else {
+            return false;
+        };
+        let reach = usize::try_from(HOUR_MINUTES - 1).unwrap_or_default();
+        let near = place.saturating_sub(reach)..self.totals.len().min(place + reach + 1);
+        let minutes = &self.minutes[*chain];
+        minutes.has(place) && near.filter(|place| minutes.has(*place)).count() == 1
+    }
+
+    fn add<'a>(&mut self, cron_job: &'a CronJobFacts, zones: &mut BTreeMap<&'a str, &'a Zone>) {
+        let Some(key) = chain_key(cron_job, self.from) else {
+            return;
+        };
+        if key.first.is_none() {
+            let zone = cron_job.schedule.effective_zone();
+            zones.insert(zone.name(), zone);
+        }
+        let chain = if let Some(chain) = self.chains.get(&key) {
+            *chain
+        } else {
+            self.minutes.push(self.minutes_of(&cron_job.schedule, key.first));
+            self.chains.insert(key, self.minutes.len() - 1);
+            self.minutes.len() - 1
+        };
+        if !self.namespaces.contains_key(&cron_job.namespace) {
+            self.namespaces.insert(cron_job.namespace.clone(), BTreeMap::new());
+        }
+        if let Some(chains) = self.namespaces.get_mut(&cron_job.namespace) {
+            *chains.entry(chain).or_default() += 1;
+        }
+    }
+
+    /// The minutes of one chain of activations. `first` is that of an interval.
+    fn minutes_of(&self, schedule: &CronJobSchedule, first: Option<Timestamp>) -> MinuteSet {
+        let mut minutes = MinuteSet::new(self.totals.len());
+        let Ok(parsed) = &schedule.parsed else {
+            return minutes;
+        };
+        let next = |at: &Timestamp| {
+            let next = parsed.next_after(*at, &schedule.default_zone);
+            match first {
+                // Of an interval below a minute, only the first activation of each minute starts a Job.
+                Some(first) if next.is_some_and(|next| minute_of(next) == minute_of(*at)) => {
+                    schedule.next_run(first, end_of_minute(*at))
+                }
+                _ => next,
+            }
+        };
+        let first = first.or_else(|| schedule.next_run(self.from, before(self.from)));
+        for at in std::iter::successors(first, next).take_while(|at| *at < self.to) {
+            if let Some(place) = self.place_of(at) {
+                minutes.insert(place);
+            }
+        }
+        minutes
+    }
+
+    fn add_totals(&mut self) {
+        let mut n_cron_jobs = vec![0_u64; self.minutes.len()];
+        for (chain, n) in self.namespaces.values().flatten() {
+            n_cron_jobs[*chain] += u64::from(*n);
+        }
+        for (minutes, n) in self.minutes.iter().zip(n_cron_jobs) {
+            for place in minutes.places() {
+                self.totals[place] += n;
+            }
+        }
+    }
+
+    fn find_peak(&self) -> Option<Peak> {
+        let minutes = self.totals.iter().enumerate();
+        let (place, n_starts) = minutes.rev().max_by_key(|(_, n_starts)| **n_starts)?;
+        let at = start_of(self.first_minute + i64::try_from(place).ok()?);
+        let names = self.namespaces.keys().rev();
+        let (n_starts_in_namespace, namespace) = names
+            .map(|name| (self.starts(name, at), name))
+            .max_by_key(|(n, _)| *n)?;
+        (*n_starts > 0).then(|| Peak {
+            at,
+            n_starts: *n_starts,
+            namespace: namespace.clone(),
+            n_starts_in_namespace: n_starts_in_namespace.into(),
+        })
+    }
+
+    fn place_of(&self, at: Timestamp) -> Option<usize> {
+        let place = usize::try_from(minute_of(at) - self.first_minute).ok()?;
+        (place < self.totals.len()).then_some(place)
+    }
+
+    fn places_between(&self, from: Timestamp, to: Timestamp) -> std::ops::Range<usize> {
+        let place = |minute: i64| usize::try_from(minute - self.first_minute).unwrap_or_default();
+        let end = place(ceil_minute_of(to)).min(self.totals.len());
+        place(minute_of(from)).min(end)..end
+    }
+}
+
+/// `None` for a CronJob that starts nothing.
+fn chain_key(cron_job: &CronJobFacts, from: Timestamp) -> Option<ChainKey> {
+    let schedule = &cron_job.schedule;
+    let parsed = schedule.parsed.as_ref().ok()?;
+    let has_zone = !matches!(schedule.zone, Some(Err(_)));
+    if cron_job.is_suspended || cron_job.is_deleting || !has_zone {
+        return None;
+    }
+    let anchor = cron_job.last_schedule_time.unwrap_or(cron_job.created);
+    let first = if parsed.is_every() {
+        Some(schedule.next_run(anchor, before(from))?)
+    } else {
+        None
+    };
+    Some(ChainKey {
+        text: schedule.text.clone(),
+        time_zone: schedule.time_zone.clone(),
+        default_zone: schedule.default_zone.name().into(),
+        first,
+    })
+}
+
+/// The clock changes of zones from one instant to another, exclusive, by time and zone.
+pub(super) fn clock_changes<'a>(
+    zones: impl IntoIterator<Item = &'a Zone>,
+    from: Timestamp,
+    to: Timestamp,
+) -> Vec<ClockChange> {
+    let mut changes = BTreeSet::new();
+    for zone in zones {
+        let first = zone.next_change_after(before(from).as_second());
+        let all = std::iter::successors(first, |change| zone.next_change_after(change.at));
+        for change in all.take_while(|change| change.at < to.as_second()) {
+            changes.insert((change.at, zone.name(), change.after_seconds - change.before_seconds));
+        }
+    }
+    let change = |(at, zone, forward_seconds): (i64, &str, i32)| {
+        Some(ClockChange {
+            at: Timestamp::from_second(at).ok()?,
+            zone: zone.into(),
+            forward_seconds,
+        })
+    };
+    changes.into_iter().filter_map(change).collect()
+}
+
+/// The minutes in which a chain of activations starts a Job, one bit for each.
+#[derive(Clone, Debug)]
+struct MinuteSet(Box<[u64]>);
+
+impl MinuteSet {
+    fn new(n_minutes: usize) -> MinuteSet {
+        MinuteSet(vec![0; n_minutes.div_ceil(64)].into())
+    }
+
+    fn insert(&mut self, place: usize) {
+        self.0[place / 64] |= 1 << (place % 64);
+    }
+
+    fn has(&self, place: usize) -> bool {
+        self.0[place / 64] >> (place % 64) & 1 == 1
+    }
+
+    fn places(&self) -> impl Iterator<Item = usize> {
+        self.0.iter().enumerate().flat_map(|(word, bits)| {
+            let rest = std::iter::successors(Some(*bits), |bits| Some(bits & bits.wrapping_sub(1)));
+            let bits = rest.take_while(|bits| *bits != 0);
+            bits.map(move |bits| word * 64 + bits.trailing_zeros() as usize)
+        })
+    }
+}
+
+/// The number of the minute that contains an instant.
+fn minute_of(at: Timestamp) -> i64 {
+    at.as_millisecond().div_euclid(1_000 * MINUTE_SECONDS)
+}
+
+/// The number of the first minute that begins at or after an instant.
+fn ceil_minute_of(at: Timestamp) -> i64 {
+    minute_of(at) + i64::from(start_of(minute_of(at)) < at)
+}
+
+fn start_of(minute: i64) -> Timestamp {
+    Timestamp::from_second(minute.saturating_mul(MINUTE_SECONDS)).unwrap_or(Timestamp::MAX)
+}
+
+/// The last second of the minute that contains an instant.
+fn end_of_minute(at: Timestamp) -> Timestamp {
+    Timestamp::from_second((minute_of(at) + 1) * MINUTE_SECONDS - 1).unwrap_or(Timestamp::MAX)
+}
+
+/// The latest instant before another: an activation at `at` comes after it.
+fn before(at: Timestamp) -> Timestamp {
+    at.checked_sub(jiff::SignedDuration::from_nanos(1)).unwrap_or(at)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,250 @@
+//! The forecast, compared with the plain enumeration of every CronJob's activations.
+
+use jiff::SignedDuration;
+
+use super::*;
+use crate::observe::sample::{cron_job, instant};
+
+/// The zones of random CronJobs: usual ones, changes of half an hour and at midnight, and none.
+const ZONES: [Option<&str>; 7] = [
+    None,
+    Some("UTC"),
+    Some("Europe/Berlin"),
+    Some("America/New_York"),
+    Some("Australia/Lord_Howe"),
+    Some("America/Havana"),
+    Some("Asia/Kolkata"),
+];
+
+/// A small generator (xorshift).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % end
+    }
+
+    fn pick<'a>(&mut self, texts: &[&'a str]) -> &'a str {
+        texts[usize::try_from(self.below(texts.len() as u64)).unwrap()]
+    }
+
+    fn schedule(&mut self) -> String {
+        match self.below(5) {
+            0 => format!("@every {}{}", 1 + self.below(90), self.pick(&["s", "m", "h"])),
+            1 => format!("{} {} * * *", self.below(60), self.below(24)),
+            2 => format!("{} * * * *", self.below(60)),
+            3 => format!(
+                "*/{} {} * * *",
+                1 + self.below(30),
+                self.pick(&["*", "1-3", "0", "2,3"])
+            ),
+            _ => format!(
+                "{} {} * * {}",
+                self.below(60),
+                self.pick(&["*/3", "2", "1-4"]),
+                self.below(7)
+            ),
+        }
+    }
+}
+
+/// A namespace with one CronJob of each random schedule, so that the counts of namespaces differ.
+fn random_cron_jobs(seed: u64) -> Vec<CronJobFacts> {
+    let mut random = Random(seed);
+    let mut cron_jobs = Vec::new();
+    for number in 0..300 {
+        let zone = ZONES[usize::try_from(random.below(7)).unwrap()];
+        let mut facts = cron_job("team-a/job", &random.schedule(), zone);
+        facts.namespace = format!("team-{}", random.below(5)).into();
+        facts.name = format!("job-{number}").into();
+        facts.created = instant("2026-01-01T00:00:00Z") + SignedDuration::from_secs(random.below(90_000).cast_signed());
+        facts.is_suspended = random.below(20) == 0;
+        facts.is_deleting = random.below(20) == 0;
+        cron_jobs.push(facts);
+    }
+    cron_jobs
+}
+
+/// Number of starts by namespace and minute, each activation computed on its own.
+fn enumerated(cron_jobs: &[CronJobFacts], from: Timestamp, to: Timestamp) -> BTreeMap<(&str, Timestamp), u32> {
+    let mut starts = BTreeMap::new();
+    for cron_job in cron_jobs
+        .iter()
+        .filter(|facts| !facts.is_suspended && !facts.is_deleting)
+    {
+        let mut minutes = BTreeSet::new();
+        let mut at = before(from);
+        while let Some(next) = cron_job
+            .schedule
+            .next_run(cron_job.created, at)
+            .filter(|next| *next < to)
+        {
+            minutes.insert(start_of(minute_of(next)));
+            at = next;
+        }
+        for minute in minutes {
+            *starts.entry((&*cron_job.namespace, minute)).or_default() += 1;
+        }
+    }
+    starts
+}
+
+#[test]
+fn the_forecast_equals_the_plain_enumeration() {
+    for (seed, from) in [
+        (1, "2026-11-27T22:04:58.5Z"),
+        // Days on which clocks change in Europe, in America, and on Lord Howe.
+        (2, "2026-10-24T12:00:00Z"),
+        (3, "2027-03-27T18:30:00Z"),
+        (4, "2026-11-01T00:00:30Z"),
+        (5, "2026-10-03T12:00:00Z"),
+    ] {
+        let cron_jobs = random_cron_jobs(seed);
+        let from = instant(from);
+        let to = from + SignedDuration::from_hours(24);
+        let forecast = Forecast::new(cron_jobs.iter(), from, to);
+        let expected = enumerated(&cron_jobs, from, to);
+        let mut n_all = 0;
+        for namespace in forecast.namespaces() {
+            let row = forecast.starts_by_minute(namespace);
+            for (place, n_starts) in row.iter().enumerate() {
+                let minute = start_of(forecast.first_minute + i64::try_from(place).unwrap());
+                let expected = expected.get(&(namespace, minute)).copied().unwrap_or_default();
+                assert_eq!(*n_starts, expected, "seed {seed}: {namespace} at {minute}");
+                assert_eq!(forecast.starts(namespace, minute), expected);
+                n_all += u64::from(expected);
+            }
+        }
+        assert_eq!(
+            n_all,
+            expected.values().map(|n| u64::from(*n)).sum::<u64>(),
+            "seed {seed}"
+        );
+        assert_eq!(forecast.n_starts_between(from, to), n_all);
+        assert!(n_all > 10_000, "seed {seed}: {n_all} starts prove little");
+    }
+}
+
+#[test]
+fn the_peak_is_the_earliest_of_the_busiest_minutes() {
+    let mut cron_jobs = Vec::new();
+    for (name, text) in [
+        ("shop/a", "0 2 * * *"),
+        ("shop/b", "0 * * * *"),
+        ("data/c", "0 2,4 * * *"),
+        ("data/d", "0 4 * * *"),
+        ("data/e", "30 2 30 2 *"),
+    ] {
+        cron_jobs.push(cron_job(name, text, None));
+    }
+    let from = instant("2026-11-27T22:04:58Z");
+    let forecast = Forecast::new(cron_jobs.iter(), from, from + SignedDuration::from_hours(24));
+    let peak = Peak {
+        at: instant("2026-11-28T02:00:00Z"),
+        n_starts: 3,
+        namespace: "shop".into(),
+        n_starts_in_namespace: 2,
+    };
+    assert_eq!(forecast.peak(), Some(&peak));
+    let starts_at =
+        |second: &str| forecast.n_starts_between(instant(second), instant(second) + SignedDuration::from_nanos(1));
+    assert_eq!(starts_at("2026-11-28T04:00:59Z"), 3);
+    assert_eq!(starts_at("2026-11-27T22:00:00Z"), 0, "before the forecast");
+    let hour = (instant("2026-11-28T01:30:00Z"), instant("2026-11-28T02:00:00Z"));
+    assert_eq!(forecast.n_starts_between(hour.0, hour.1), 0);
+    assert_eq!(
+        forecast.n_starts_between(hour.0, hour.1 + SignedDuration::from_secs(1)),
+        3
+    );
+    assert_eq!(forecast.n_starts_between(hour.1, hour.0), 0);
+    let nothing = Forecast::new(cron_jobs[4..].iter(), from, from + SignedDuration::from_hours(24));
+    assert_eq!(nothing.peak(), None);
+}
+
+#[test]
+fn cron_jobs_that_start_nothing_are_left_out() {
+    let mut cron_jobs = Vec::new();
+    for (name, text, zone) in [
+        ("a/suspended", "* * * * *", None),
+        ("a/deleting", "* * * * *", None),
+        ("a/zone", "* * * * *", Some("Mars/Base")),
+        ("a/text", "every day", None),
+    ] {
+        cron_jobs.push(cron_job(name, text, zone));
+    }
+    cron_jobs[0].is_suspended = true;
+    cron_jobs[1].is_deleting = true;
+    let from = instant("2026-11-27T22:00:00Z");
+    let to = from + SignedDuration::from_hours(24);
+    let forecast = Forecast::new(cron_jobs.iter(), from, to);
+    assert_eq!((forecast.peak(), forecast.namespaces().count()), (None, 0));
+    assert_eq!(forecast.n_starts_between(from, to), 0);
+    let empty = Forecast::new(cron_jobs.iter(), to, from);
+    assert_eq!((empty.n_starts_between(from, to), empty.to()), (0, to));
+}
+
+#[test]
+fn clock_changes_are_those_of_the_zones_in_use() {
+    let mut cron_jobs = Vec::new();
+    for (zone, text) in [
+        ("Europe/Berlin", "0 2 * * *"),
+        ("Europe/Paris", "@every 5m"),
+        ("America/New_York", "0 2 * * *"),
+        ("Europe/London", "0 2 * * *"),
+    ] {
+        cron_jobs.push(cron_job("a/b", text, Some(zone)));
+    }
+    let from = instant("2026-10-25T01:00:00Z");
+    let forecast = Forecast::new(cron_jobs.iter(), from, from + SignedDuration::from_hours(24));
+    let changes = forecast.clock_changes().iter();
+    let changes: Vec<_> = changes
+        .map(|change| (&*change.zone, change.at, change.forward_seconds))
+        .collect();
+    assert_eq!(
+        changes,
+        [("Europe/Berlin", from, -3_600), ("Europe/London", from, -3_600)]
+    );
+}
+
+#[test]
+fn hourly_starts_are_told_from_frequent_ones() {
+    let from = instant("2026-11-27T22:00:00Z");
+    let midnight = instant("2026-11-28T00:00:00Z");
+    for (text, expected) in [
+        ("0 * * * *", true),
+        ("0 0 * * *", true),
+        ("@every 1h", true),
+        ("0,59 * * * *", false),
+        ("*/30 * * * *", false),
+        ("0 1 * * *", false),
+    ] {
+        let facts = cron_job("a/b", text, None);
+        let forecast = Forecast::new([&facts].into_iter(), from, from + SignedDuration::from_hours(24));
+        assert_eq!(forecast.starts_hourly_or_less_at(&facts, midnight), expected, "{text}");
+    }
+}
+
+#[test]
+fn twenty_thousand_cron_jobs_have_few_chains() {
+    let mut cron_jobs = Vec::new();
+    let texts = ["*/5 * * * *", "@every 2m", "0 2 * * *"];
+    for (number, text) in (0..20_000).zip(texts.into_iter().cycle()) {
+        let mut facts = cron_job("a/b", text, None);
+        facts.namespace = format!("team-{}", number % 40).into();
+        facts.created += SignedDuration::from_secs(number * 7);
+        cron_jobs.push(facts);
+    }
+    let from = instant("2026-11-27T22:00:00Z");
+    let forecast = Forecast::new(cron_jobs.iter(), from, from + SignedDuration::from_hours(24));
+    // The interval has 40 phases: 7 seconds after the hour and then every 21 seconds, modulo two minutes.
+    assert_eq!(forecast.minutes.len(), 1 + 40 + 1);
+    let in_even_minute = |number: &u64| number * 7 % 120 < 60;
+    let n_intervals = (1..20_000).step_by(3).filter(in_even_minute).count() as u64;
+    assert_eq!(
+        forecast.n_starts_between(instant("2026-11-28T02:00:00Z"), instant("2026-11-28T02:01:00Z")),
+        6_667 + n_intervals + 6_666
+    );
+}

@@ -1,0 +1,226 @@
+//! What became of one slot.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::facts::RunResult;
+
+/// A run that starts later than this after its slot is late. The alerts of the chart use the same objective.
+pub const LATE_AFTER: SignedDuration = SignedDuration::from_secs(5);
+
+/// One slot of a CronJob, with its outcome.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slot {
+    /// The due instant.
+    pub at: Timestamp,
+    /// The CronJob asked to wait until then: Forbid waited for an earlier Job, or `spec.suspend` was true.
+    pub held_until: Option<Timestamp>,
+    /// What became of it.
+    pub outcome: SlotOutcome,
+    /// What cronwheel would have done with it, by [`decide`](crate::schedule::policy::decide) on the same facts. `None`
+    /// if the facts are not known.
+    pub with_cronwheel: Option<Shadow>,
+}
+
+/// What became of a slot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SlotOutcome {
+    /// A Job was created for the slot.
+    Started {
+        /// `metadata.uid` of the Job.
+        job_uid: crate::shard::Uid,
+        /// The Job's name.
+        job_name: Box<str>,
+        /// `metadata.creationTimestamp` of the Job, in whole seconds.
+        created: Timestamp,
+        /// The end of the Job, if it was seen.
+        finished: Option<Timestamp>,
+        /// How the Job ended.
+        result: RunResult,
+    },
+    /// The slot is due and has no Job yet.
+    Open,
+    /// No Job was created, although nothing in the CronJob asked for that.
+    Lost(LossReason),
+    /// No Job was created, as the CronJob asks.
+    Skipped(SkipCause),
+    /// Whether a Job was created is not known: nothing watched the cluster, and it keeps no Jobs of that time.
+    NotObserved,
+}
+
+/// Why a slot was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LossReason {
+    /// The controller started a later slot instead: only the most recent one is ever started.
+    Superseded,
+    /// `startingDeadlineSeconds` passed before the controller started it.
+    DeadlineExceeded,
+    /// No Job came before the next slot was due, and none of a later slot either.
+    NotStarted,
+}
+
+impl LossReason {
+    /// The reason as part of a sentence: "lost 5 runs: …".
+    pub fn sentence(self) -> &'static str {
+        match self {
+            LossReason::Superseded => "the controller was late and started only the most recent slot",
+            LossReason::DeadlineExceeded => "startingDeadlineSeconds passed before the controller started it",
+            LossReason::NotStarted => "no controller started it",
+        }
+    }
+
+    /// The name in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            LossReason::Superseded => "Superseded",
+            LossReason::DeadlineExceeded => "DeadlineExceeded",
+            LossReason::NotStarted => "NotStarted",
+        }
+    }
+}
+
+/// Why a CronJob itself asked for no Job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SkipCause {
+    /// `spec.suspend` was true.
+    Suspended,
+    /// `concurrencyPolicy` is Forbid and this Job ran until the next slot.
+    HeldByForbid {
+        /// The name of the Job.
+        job_name: Box<str>,
+    },
+    /// The schedule was changed after the slot.
+    ScheduleChanged,
+    /// The CronJob was being deleted.
+    Deleting,
+    /// A Job of the same minute exists: Jobs are named by the minute.
+    SameMinute,
+}
+
+impl SkipCause {
+    /// The name in JSON.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            SkipCause::Suspended => "Suspended",
+            SkipCause::HeldByForbid { .. } => "HeldByForbid",
+            SkipCause::ScheduleChanged => "ScheduleChanged",
+            SkipCause::Deleting => "Deleting",
+            SkipCause::SameMinute => "SameMinute",
+        }
+    }
+}
+
+/// What cronwheel would have done with a slot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shadow {
+    /// It would have started the Job at the slot.
+    Starts,
+    /// It would have started the Job this long after the slot, when an earlier Job ended.
+    StartsAfter(SignedDuration),
+    /// It would not have started a Job either; the reason in plain words with its rule, such as B-10.3.
+    Holds(&'static str),
+}
+
+/// The appearance of a slot, from the least to the most serious.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Mark {
+    /// Not known.
+    NotObserved,
+    /// No Job, as the CronJob asks.
+    Skipped,
+    /// The Job succeeded.
+    Succeeded,
+    /// The Job runs.
+    Running,
+    /// Due, without a Job, and not late yet.
+    Due,
+    /// The Job started late, or is late and has not started.
+    Late,
+    /// The Job failed.
+    Failed,
+    /// The slot has no Job.
+    Lost,
+}
+
+impl Mark {
+    /// All marks.
+    pub const ALL: [Mark; 8] = [
+        Mark::NotObserved,
+        Mark::Skipped,
+        Mark::Succeeded,
+        Mark::Running,
+        Mark::Due,
+        Mark::Late,
+        Mark::Failed,
+        Mark::Lost,
+    ];
+
+    /// The word on the page, in JSON and as a style class.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Mark::NotObserved => "unknown",
+            Mark::Skipped => "skipped",
+            Mark::Succeeded => "succeeded",
+            Mark::Running => "running",
+            Mark::Due => "due",
+            Mark::Late => "late",
+            Mark::Failed => "failed",
+            Mark::Lost => "lost",
+        }
+    }
+}
+
+impl Slot {
+    /// The instant from which a controller could start the Job.
+    pub fn startable(&self) -> Timestamp {
+        self.held_until.map_or(self.at, |held| held.max(self.at))
+    }
+
+    /// The time from the slot to the creation of its Job, in whole seconds; `None` without a Job. The time for which the
+    /// CronJob itself asked to wait does not count.
+    pub fn lateness(&self) -> Option<SignedDuration> {
+        match &self.outcome {
+            SlotOutcome::Started { created, .. } => {
+                Some(created.duration_since(self.startable()).max(SignedDuration::ZERO))
+            }
+            SlotOutcome::Open | SlotOutcome::Lost(_) | SlotOutcome::Skipped(_) | SlotOutcome::NotObserved => None,
+        }
+    }
+
+    /// The time from the creation of the Job to its end.
+    pub fn run_time(&self) -> Option<SignedDuration> {
+        match &self.outcome {
+            SlotOutcome::Started {
+                created,
+                finished: Some(finished),
+                ..
+            } => Some(finished.duration_since(*created).max(SignedDuration::ZERO)),
+            SlotOutcome::Started { finished: None, .. }
+            | SlotOutcome::Open
+            | SlotOutcome::Lost(_)
+            | SlotOutcome::Skipped(_)
+            | SlotOutcome::NotObserved => None,
+        }
+    }
+
+    /// The appearance of the slot at `now`. A failure is more serious than a late start.
+    pub fn mark(&self, now: Timestamp) -> Mark {
+        match &self.outcome {
+            SlotOutcome::Started { result, .. } => {
+                let is_late = self.lateness() > Some(LATE_AFTER);
+                match result {
+                    RunResult::Failed(_) => Mark::Failed,
+                    _ if is_late => Mark::Late,
+                    RunResult::Running => Mark::Running,
+                    RunResult::Succeeded => Mark::Succeeded,
+                    RunResult::Deleted => Mark::Skipped,
+                    RunResult::Gone => Mark::NotObserved,
+                }
+            }
+            SlotOutcome::Open if now.duration_since(self.startable()) > LATE_AFTER => Mark::Late,
+            SlotOutcome::Open => Mark::Due,
+            SlotOutcome::Lost(_) => Mark::Lost,
+            SlotOutcome::Skipped(_) => Mark::Skipped,
+            SlotOutcome::NotObserved => Mark::NotObserved,
+        }
+    }
+}

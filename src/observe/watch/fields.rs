@@ -1,0 +1,141 @@
+//! Lenient members: one of a wrong type is absent, and its problem is noted.
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+use serde::{Deserialize, de::IgnoredAny};
+
+use crate::{
+    kube_api::objects::decode::{
+        field::Field,
+        parse::{FieldError, Text},
+    },
+    shard::panics::contain,
+};
+
+/// A member that cannot be decoded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::observe) struct Problem {
+    /// The path of the member, e.g. `spec.suspend`.
+    pub(in crate::observe) field: Box<str>,
+    /// What is wrong with it.
+    pub(in crate::observe) text: Box<str>,
+}
+
+impl Problem {
+    pub(super) fn missing(field: &str) -> Problem {
+        FieldError::missing(field).into()
+    }
+}
+
+impl From<FieldError> for Problem {
+    fn from(error: FieldError) -> Problem {
+        Problem {
+            field: error.field,
+            text: error.problem,
+        }
+    }
+}
+
+/// What was decoded of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::observe) struct Decoded<C> {
+    /// The content; `None` if the object is of no interest, an error if its metadata cannot be used.
+    pub(in crate::observe) content: Result<Option<C>, Problem>,
+    /// The members that count as absent.
+    pub(in crate::observe) problems: Vec<Problem>,
+}
+
+impl<C> Decoded<C> {
+    /// Decodes an object. If the code panics, the object counts as one that cannot be decoded.
+    pub(super) fn contained(decode: impl FnOnce(&mut Members) -> Result<Option<C>, Problem>) -> Decoded<C> {
+        let mut members = Members::default();
+        let content = contain(|| decode(&mut members));
+        Decoded {
+            content: content.unwrap_or_else(|message| Err(FieldError::panic(&message).into())),
+            problems: members.problems,
+        }
+    }
+}
+
+/// Takes members of one object, and notes the problems.
+#[derive(Default)]
+pub(super) struct Members {
+    problems: Vec<Problem>,
+}
+
+impl Members {
+    /// Takes the value of the member at a path; `None` if it is absent or of a wrong type.
+    pub(super) fn take<T>(&mut self, member: Field<T>, path: &str) -> Option<T> {
+        member.at(path).unwrap_or_else(|error| {
+            self.problems.push(error.into());
+            None
+        })
+    }
+
+    /// Like [`Members::take`], with the default for `None`.
+    pub(super) fn take_or_default<T: Default>(&mut self, member: Field<T>, path: &str) -> T {
+        self.take(member, path).unwrap_or_default()
+    }
+
+    /// Takes a text.
+    pub(super) fn text<'a>(&mut self, member: Field<Text<'a>>, path: &str) -> Option<Cow<'a, str>> {
+        self.take(member, path).map(|text| text.0)
+    }
+}
+
+/// An entry of `metadata.managedFields`. Of its fields, only those are decoded by which entries are told apart.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct ManagedFields<'a> {
+    #[serde(borrow)]
+    manager: Field<Text<'a>>,
+    subresource: Field<Text<'a>>,
+    time: Field<Timestamp>,
+    #[serde(rename = "fieldsV1")]
+    fields: Field<Fields>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Fields {
+    #[serde(rename = "f:spec")]
+    spec: Field<SpecFields>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct SpecFields {
+    #[serde(rename = "f:template")]
+    template: Field<IgnoredAny>,
+}
+
+/// The list of managed fields, which may have any content.
+pub(super) type ManagedFieldsList<'a> = Field<Vec<Field<ManagedFields<'a>>>>;
+
+/// Returns the last time at which a client changed the spec. Each client has an entry of its own: one that only
+/// suspends owns `suspend`, and not the schedule.
+pub(super) fn last_spec_change(entries: ManagedFieldsList<'_>) -> Option<Timestamp> {
+    let entries = entries.ok().unwrap_or_default().into_iter().filter_map(Field::ok);
+    let times = entries.filter_map(|entry| {
+        let has_spec = entry.fields.ok()?.spec.ok().is_some();
+        let is_of_subresource = entry.subresource.ok().is_some_and(|name| !name.is_empty());
+        (has_spec && !is_of_subresource).then_some(entry.time.ok()).flatten()
+    });
+    times.max()
+}
+
+/// Returns the client that created a Job: the owner of its Pod template, which no other client can change, and otherwise
+/// the first writer.
+pub(super) fn first_manager(entries: ManagedFieldsList<'_>) -> Option<Box<str>> {
+    let entries = entries.ok().unwrap_or_default().into_iter().filter_map(Field::ok);
+    let writers = entries.filter_map(|entry| {
+        let is_of_subresource = entry.subresource.ok().is_some_and(|name| !name.is_empty());
+        let manager = entry.manager.ok().filter(|name| !name.is_empty())?;
+        let spec = entry.fields.ok().and_then(|fields| fields.spec.ok());
+        let owns_template = spec.is_some_and(|spec| spec.template.ok().is_some());
+        (!is_of_subresource).then(|| ((!owns_template, entry.time.ok()), manager))
+    });
+    let first = writers.min_by_key(|(order, _)| *order);
+    first.map(|(_, manager)| Box::from(&*manager))
+}

@@ -1,0 +1,155 @@
+//! CronJobs to facts.
+
+use super::*;
+use crate::{
+    observe::{facts::CronJobFacts, watch::cron_job::CronJobContent},
+    schedule::{ConcurrencyPolicy, Zone},
+    shard::Uid,
+};
+
+fn cron_job() -> Value {
+    json!({
+        "apiVersion": "batch/v1", "kind": "CronJob",
+        "metadata": {
+            "namespace": "shop", "name": "backup", "uid": "cron-job-1", "resourceVersion": "7",
+            "creationTimestamp": "2026-01-02T03:04:05Z",
+            "labels": {"app": "shop", "team": "a"},
+            "managedFields": [
+                {"manager": "helm", "time": "2026-02-01T00:00:00Z", "fieldsV1": {"f:spec": {"f:schedule": {}}}},
+                {"manager": "kubectl-edit", "time": "2026-03-01T00:00:00Z", "fieldsV1": {"f:spec": {"f:suspend": {}}}},
+                {"manager": "cronwheel", "subresource": "status", "time": "2026-04-01T00:00:00Z", "fieldsV1": {"f:status": {}}},
+                {"manager": "labels", "time": "2026-05-01T00:00:00Z", "fieldsV1": {"f:metadata": {}}},
+                {"manager": "odd", "subresource": "x", "time": "2026-06-01T00:00:00Z", "fieldsV1": {"f:spec": {}}},
+            ],
+        },
+        "spec": {
+            "schedule": "0 2 * * *", "timeZone": "Europe/Berlin", "startingDeadlineSeconds": 60,
+            "concurrencyPolicy": "Forbid", "suspend": true,
+            "successfulJobsHistoryLimit": 7, "failedJobsHistoryLimit": 0,
+            "jobTemplate": {"spec": {
+                "activeDeadlineSeconds": 600, "ttlSecondsAfterFinished": 30,
+                "template": {"spec": {"activeDeadlineSeconds": 500, "containers": [{"name": "c"}]}},
+            }},
+        },
+        "status": {"lastScheduleTime": "2026-11-27T01:00:00Z", "lastSuccessfulTime": "2026-11-26T01:00:30Z", "active": []},
+    })
+}
+
+fn facts_of(cron_job: &Value) -> CronJobFacts {
+    let slim: Slim<CronJobContent> = received(cron_job);
+    let content = slim.content.content.unwrap().expect("a CronJob");
+    content.into_facts(&Zone::load("Asia/Tokyo").unwrap())
+}
+
+#[test]
+fn complete_cron_job_becomes_facts() {
+    let facts = facts_of(&cron_job());
+    assert_eq!(
+        (&*facts.namespace, &*facts.name, facts.uid),
+        ("shop", "backup", Uid::new("cron-job-1"))
+    );
+    let labels: Vec<_> = facts.labels.iter().map(|(key, value)| (&**key, &**value)).collect();
+    assert_eq!(labels, [("app", "shop"), ("team", "a")]);
+    assert_eq!((facts.created, facts.is_deleting), (at("2026-01-02T03:04:05Z"), false));
+    assert_eq!(
+        (&*facts.schedule.text, facts.schedule.time_zone.as_deref()),
+        ("0 2 * * *", Some("Europe/Berlin"))
+    );
+    assert!(facts.schedule.parsed.is_ok());
+    assert_eq!(facts.starting_deadline_seconds, Some(60));
+    assert_eq!(facts.concurrency_policy, ConcurrencyPolicy::Forbid);
+    assert!(facts.is_suspended);
+    assert_eq!(
+        (facts.successful_jobs_history_limit, facts.failed_jobs_history_limit),
+        (7, 0)
+    );
+    assert!(facts.has_active_deadline);
+    assert_eq!(facts.ttl_seconds_after_finished, Some(30));
+    assert_eq!(facts.last_schedule_time, Some(at("2026-11-27T01:00:00Z")));
+    assert_eq!(facts.last_successful_time, Some(at("2026-11-26T01:00:30Z")));
+    assert_eq!(
+        facts.spec_changed,
+        Some(at("2026-03-01T00:00:00Z")),
+        "the last change of any field of the spec"
+    );
+}
+
+#[test]
+fn no_member_of_a_cron_job_stops_the_list() {
+    assert_lenient::<CronJobContent>(&cron_job());
+}
+
+#[test]
+fn absent_members_have_their_defaults() {
+    let metadata =
+        json!({"namespace": "shop", "name": "backup", "uid": "1", "creationTimestamp": "2026-01-02T03:04:05Z"});
+    let facts = facts_of(&json!({"metadata": metadata}));
+    assert!(facts.schedule.parsed.is_err(), "no schedule is an invalid one");
+    assert_eq!(facts.schedule.default_zone.name(), "Asia/Tokyo");
+    assert_eq!(facts.starting_deadline_seconds, None);
+    assert_eq!(facts.concurrency_policy, ConcurrencyPolicy::Allow);
+    assert!(!facts.is_suspended && !facts.is_deleting && !facts.has_active_deadline);
+    assert_eq!(
+        (facts.successful_jobs_history_limit, facts.failed_jobs_history_limit),
+        (3, 1)
+    );
+    assert_eq!((facts.last_schedule_time, facts.spec_changed), (None, None));
+}
+
+#[test]
+fn member_of_a_wrong_type_is_absent_and_noted() {
+    let number = json!(5);
+    for (pointer, field) in [
+        ("/spec/schedule", "spec.schedule"),
+        ("/spec/timeZone", "spec.timeZone"),
+        ("/spec/suspend", "spec.suspend"),
+        ("/spec/concurrencyPolicy", "spec.concurrencyPolicy"),
+        ("/spec/jobTemplate", "spec.jobTemplate"),
+        ("/spec/jobTemplate/spec", "spec.jobTemplate.spec"),
+        ("/status/lastScheduleTime", "status.lastScheduleTime"),
+        ("/status", "status"),
+        ("/metadata/labels", "metadata.labels"),
+        ("/metadata/labels/app", "metadata.labels"),
+    ] {
+        let slim: Slim<CronJobContent> = received(&with(cron_job(), pointer, number.clone()));
+        assert_eq!(fields(&slim), [field], "{pointer}");
+        assert!(matches!(slim.content.content, Ok(Some(_))), "{pointer}");
+    }
+    let far = with(cron_job(), "/spec/startingDeadlineSeconds", json!(1e300));
+    assert_eq!(facts_of(&far).starting_deadline_seconds, None);
+    let negative = with(cron_job(), "/spec/startingDeadlineSeconds", json!(-1));
+    assert_eq!(facts_of(&negative).starting_deadline_seconds, Some(0));
+    let limit = with(cron_job(), "/spec/failedJobsHistoryLimit", json!(-1));
+    assert_eq!(facts_of(&limit).failed_jobs_history_limit, u32::MAX, "keeps all");
+}
+
+#[test]
+fn deadline_of_the_job_or_of_its_pod_counts() {
+    for (job, pod, expected) in [
+        (json!(5), json!(null), true),
+        (json!(null), json!(5), true),
+        (json!(null), json!(null), false),
+    ] {
+        let template = "/spec/jobTemplate/spec";
+        let cron_job = with(cron_job(), &format!("{template}/activeDeadlineSeconds"), job);
+        let cron_job = with(
+            cron_job,
+            &format!("{template}/template/spec/activeDeadlineSeconds"),
+            pod,
+        );
+        assert_eq!(facts_of(&cron_job).has_active_deadline, expected, "{cron_job}");
+    }
+}
+
+#[test]
+fn deletion_is_noticed() {
+    let deleting = with(cron_job(), "/metadata/deletionTimestamp", json!("2026-11-27T10:00:00Z"));
+    assert!(facts_of(&deleting).is_deleting);
+}
+
+#[test]
+fn markup_is_only_text() {
+    let name = "<img src=x onerror=alert(1)>";
+    let facts = facts_of(&with(cron_job(), "/metadata/labels/app", json!(name)));
+    assert_eq!(facts.labels["app"].as_ref(), name);
+}

@@ -4,7 +4,7 @@
 LOADTEST = cargo run --release --quiet --package loadtest --
 RESULTS = loadtest/results/$(or $(RUN),$(shell date +%F)-two-cores)
 
-.PHONY: help demo demo-cluster demo-pictures check format lint test test-fast chart-test alerts-test dashboards-test dashboard-pictures image image-test image-reproducible install-test hpa-test e2e simulate fleet tenants mutations fuzz-schedules fuzz parity audit bench bench-smoke loadtest burst soak replicas selection handovers takeovers versions size compare at-rest idle figures quote
+.PHONY: help demo demo-cluster demo-pictures check format lint test test-fast browser page-test page-pictures chart-test alerts-test dashboards-test dashboard-pictures image image-test image-reproducible install-test hpa-test e2e simulate fleet tenants mutations fuzz-schedules fuzz-advice fuzz parity audit bench bench-smoke loadtest burst soak replicas handovers takeovers beside versions size compare at-rest idle figures quote
 
 help: ## Lists these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,12 +31,21 @@ lint: ## Runs clippy with warnings as errors, also with the features of the rele
 	cargo clippy --no-default-features --quiet -- --deny warnings
 	python3 tests/mutations.py apply
 
-test: ## All tests, including those on a real kube-apiserver
+test: browser ## All tests, including those on a real kube-apiserver and in a browser
 	cargo test --workspace --quiet
 
 test-fast: ## Tests that need neither Go nor Python
 	cargo test --workspace --quiet --lib
 	cargo test --quiet --test it -- --skip differential --skip dev::kubectl
+
+browser: ## Installs Chromium and ChromeDriver for the tests of the page, on Debian as root
+	@testbed/browser.sh
+
+page-test: browser ## Tests the page of `cronwheel ui` in Chromium, on a real kube-apiserver; two minutes
+	cargo test --quiet --test e2e -- page::
+
+page-pictures: browser ## Draws the pictures of the page into docs/pictures
+	cargo test --quiet --test e2e -- --ignored page::pictures
 
 chart-test: ## Tests of the Helm chart and its dashboards; the first run builds helm and Prometheus in about six minutes
 	cargo test --quiet --test chart
@@ -87,6 +96,9 @@ fuzz-schedules: ## Compares random schedules with the library that Kubernetes us
 	CRONWHEEL_FUZZ_SECONDS=$(SECONDS) CRONWHEEL_FUZZ_QUERIES=$(QUERIES) CRONWHEEL_FUZZ_SEED=$(SEED) \
 		cargo test --quiet --test it differential -- --nocapture
 
+fuzz-advice: ## Passes random schedules of other tools, zones and manifests to next and explain --check, and checks every suggestion: SECONDS=600, SEED=1
+	CRONWHEEL_FUZZ_SECONDS=$(or $(SECONDS),600) CRONWHEEL_FUZZ_SEED=$(SEED) cargo test --quiet --test it advice:: -- --nocapture
+
 soak: ## Runs fifty years of schedules in every time zone, and a shard through ten years; 30 minutes; or YEARS=2016
 	CRONWHEEL_SOAK=$(or $(YEARS),full) cargo test --quiet --test it soak -- --nocapture
 
@@ -98,9 +110,6 @@ parity: ## Compares the built-in controller and cronwheel on the same objects at
 
 replicas: ## Replaces, kills, freezes and cuts off replicas on a real kube-apiserver, with two slots per case; or CASE=frozen
 	CRONWHEEL_REPLICAS_SLOTS=2 cargo test --test e2e -- --include-ignored replicas::$(CASE)
-
-selection: ## Measures the savings of a replica if the API server selects CronJobs by shard, with CRONJOBS=20000
-	$(LOADTEST) selection --cronjobs $(or $(CRONJOBS),20000) $(if $(JSON),--json $(JSON))
 
 versions: ## Runs the tests on a real API server with the oldest and the newest Kubernetes; or VERSIONS="1.31.14"
 	python3 testbed/versions.py $(or $(VERSIONS),1.30.14 1.37.2)
@@ -154,8 +163,11 @@ quote: ## Regenerates the marked tables of README and docs from the files in loa
 handovers: ## Replaces and kills five replicas that share 2000 minutely CronJobs, and measures how long shards have no leader
 	$(LOADTEST) handovers
 
-takeovers: ## Kills one of three replicas KILLS=20 times, with CRONJOBS=20000 CronJobs and CHANGES=0 changes per second; measures how long shards have no leader, and memory
-	$(LOADTEST) takeovers --kills $(or $(KILLS),20) --cronjobs $(or $(CRONJOBS),20000) --changes-per-second $(or $(CHANGES),0) $(if $(JSON),--json $(JSON))
+takeovers: ## Kills, or with FREEZE=1 freezes, one of three replicas KILLS=20 times, with CRONJOBS=20000 CronJobs and CHANGES=0 changes per second; measures how long shards have no leader, and memory
+	$(LOADTEST) takeovers --kills $(or $(KILLS),20) --cronjobs $(or $(CRONJOBS),20000) --changes-per-second $(or $(CHANGES),0) $(if $(FREEZE),--freeze) $(if $(JSON),--json $(JSON))
+
+beside: ## Runs cronwheel beside the built-in controller, which the admission policy keeps out of labelled namespaces; OUTAGES=10 MOVES=10 kills them and moves a namespace
+	$(LOADTEST) beside $(if $(CRONJOBS),--cronjobs $(CRONJOBS)) --outages $(or $(OUTAGES),0) --moves $(or $(MOVES),0)
 
 size: ## Lines and code tokens of the controller without tests, by folder; REVISION= for another commit
 	python3 tests/size.py $(REVISION)

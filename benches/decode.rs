@@ -58,7 +58,6 @@ fn object<T: DeserializeOwned>(event: &str) -> T {
 fn cron_job_record(event: &str) -> CronJobRecord {
     let decoder = Decoder {
         default_zone: Zone::utc(),
-        shard_count: None,
         ..Decoder::default()
     };
     decoder.cron_job(object::<ReceivedCronJob>(event).text()).unwrap()

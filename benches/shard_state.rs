@@ -15,8 +15,8 @@ use cronwheel::{
     kube_api::Decoder,
     schedule::Zone,
     shard::{
-        Effect, Input, JobRecord, ResourceVersion, Scope, ShardConfig, ShardCount, ShardId, ShardLabels, ShardState,
-        Uid, WatchedResource, naming,
+        Effect, Input, JobCreator, JobRecord, ResourceVersion, Scope, ShardConfig, ShardState, Uid, WatchedResource,
+        naming,
     },
 };
 use jiff::{SignedDuration, Timestamp};
@@ -73,7 +73,6 @@ fn cron_job(number: u32) -> Input {
     Input::CronJobApplied(Box::new(
         Decoder {
             default_zone: Zone::utc(),
-            shard_count: None,
             ..Decoder::default()
         }
         .cron_job(&text)
@@ -86,9 +85,7 @@ fn listed(n_cron_jobs: u32) -> ShardState {
     let mut shard = ShardState::new(
         ShardConfig {
             clock_skew_max: SignedDuration::from_secs(2),
-            shard: ShardId(0),
             scopes: vec![Scope::Cluster],
-            count: Some(ShardCount::default()),
         },
         now,
     );
@@ -160,8 +157,7 @@ fn job(number: u32, run: u32) -> JobRecord {
         finish: Some(cronwheel::shard::Finish::Failed),
         started: Some(slot),
         completed: Some(slot),
-        is_created_by_cronwheel: false,
-        shard_labels: ShardLabels::of(ShardCount::default(), ShardId(0)),
+        creator: JobCreator::Unknown,
     }
 }
 

@@ -17,8 +17,8 @@ use cronwheel::{
     kube_api::Decoder,
     schedule::Zone,
     shard::{
-        BootInstant, Clocks, Finish, HeldShards, Input, JobRecord, ResourceVersion, Scope, ShardCount, ShardId,
-        ShardLabels, Uid, WatchedResource, naming,
+        BootInstant, Clocks, Entry, Finish, HeldShards, Input, JobCreator, JobRecord, ResourceVersion,
+        ResourceVersions, Scope, ShardCommand, ShardCount, ShardTerm, Term, Uid, WatchedResource, naming,
     },
 };
 use jiff::{SignedDuration, Timestamp};
@@ -118,6 +118,22 @@ fn start() -> Timestamp {
     "2026-05-05T11:59:30Z".parse().unwrap()
 }
 
+/// Leads every shard of a replica whose lists are complete.
+fn lead_all(shards: &mut HeldShards, now: Timestamp) {
+    let clocks = Clocks {
+        wall: now,
+        boot: BootInstant::after_boot(Duration::from_mins(1)),
+    };
+    for shard in ShardCount::default().shards() {
+        let command = ShardCommand::Lead {
+            shard_term: ShardTerm { shard, term: Term(1) },
+            entry: Entry::Watch(ResourceVersions::default()),
+            fired_through: None,
+        };
+        shards.command(command, clocks);
+    }
+}
+
 impl Population {
     fn measure(&self) {
         let mut shards = self.listed();
@@ -148,7 +164,8 @@ impl Population {
 
     fn listed(&self) -> HeldShards {
         let now = start();
-        let mut shards = HeldShards::whole(vec![Scope::Cluster], SignedDuration::from_secs(2), now);
+        let clock_skew_max = SignedDuration::from_secs(2);
+        let mut shards = HeldShards::new(ShardCount::default(), vec![Scope::Cluster], clock_skew_max, now);
         shards.survey_cron_jobs(true);
         for kind in [WatchedResource::CronJobs, WatchedResource::Jobs] {
             shards.handle(Input::list_begun(kind, Scope::Cluster), now);
@@ -162,6 +179,7 @@ impl Population {
         for kind in [WatchedResource::CronJobs, WatchedResource::Jobs] {
             shards.handle(Input::list_done(kind, Scope::Cluster), now);
         }
+        lead_all(&mut shards, now);
         while shards.poll_effect().is_some() {}
         shards
     }
@@ -180,7 +198,6 @@ impl Population {
         );
         let decoder = Decoder {
             default_zone: Zone::utc(),
-            shard_count: None,
             ..Decoder::default()
         };
         Input::CronJobApplied(Box::new(decoder.cron_job(&text).unwrap()))
@@ -200,8 +217,7 @@ impl Population {
             finish: Some(if is_failed { Finish::Failed } else { Finish::Complete }),
             started: Some(slot - since_start),
             completed: Some(slot),
-            is_created_by_cronwheel: false,
-            shard_labels: ShardLabels::of(ShardCount::default(), ShardId(0)),
+            creator: JobCreator::Unknown,
         }
     }
 }

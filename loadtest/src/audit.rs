@@ -56,6 +56,11 @@ impl Request {
         self.verb == "create" && self.resource == "jobs" && (self.code >= 500 || self.code == 0)
     }
 
+    /// Whether the request is a status write of a CronJob that met a conflict.
+    pub(crate) fn is_status_conflict(&self) -> bool {
+        self.is_write() && self.resource == "cronjobs/status" && self.code == 409
+    }
+
     /// Whether the request deleted an existing Job.
     pub(crate) fn is_job_delete(&self) -> bool {
         self.verb == "delete" && self.resource == "jobs" && self.code == 200

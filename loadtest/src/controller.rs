@@ -32,7 +32,7 @@ const STOP_WAIT_MAX: Duration = Duration::from_secs(10);
 const LEASE_NAMESPACE: &str = "kube-system";
 
 /// The built-in controller's service account, when each controller uses its own.
-const REFERENCE_USER: &str = "system:serviceaccount:kube-system:cronjob-controller";
+pub(crate) const REFERENCE_USER: &str = "system:serviceaccount:kube-system:cronjob-controller";
 
 /// The controller to run.
 #[derive(Clone, Debug)]
@@ -149,6 +149,15 @@ impl Controller {
         Ok(())
     }
 
+    /// Kills cronwheel as in a crash.
+    pub(crate) fn kill(&mut self) {
+        if let Controller::Cronwheel { child, .. } = self {
+            // Both fail only if it has exited already.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
     async fn wait_until_ready(&mut self) -> anyhow::Result<()> {
         let Controller::Cronwheel { child, port, log } = self else {
             return Ok(());
@@ -173,11 +182,7 @@ impl Controller {
 
 impl Drop for Controller {
     fn drop(&mut self) {
-        if let Controller::Cronwheel { child, .. } = self {
-            // Both fail only if it has exited already.
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+        self.kill();
     }
 }
 

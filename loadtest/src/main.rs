@@ -40,11 +40,11 @@ use crate::{
     generator::Load,
     report::Report,
     scenario::{
+        beside::{self, BesideArguments},
         burst::{self, Burst, BurstReport},
         compare::{self, CompareArguments, floor::BareCreatesArguments},
         handovers::{Handovers, table::HandoverReport},
         minutely::Minutely,
-        selection::Selection,
         takeovers::{self, TakeoversArguments},
     },
     target::Target,
@@ -69,8 +69,8 @@ enum Scenario {
     Handovers(HandoversArguments),
     /// Kills replicas of cronwheel in turn: how long their shards have no leader, and the memory of replicas.
     Takeovers(TakeoversArguments),
-    /// How much replicas save if the API server selects CronJobs by shard: lists, watches and drains.
-    Selection(SelectionArguments),
+    /// Runs cronwheel beside the built-in controller, which an admission policy keeps out of labelled namespaces.
+    Beside(BesideArguments),
     /// Compares the built-in controller, with and without its limits, cronwheel, and bare creates on the same load.
     Compare(CompareArguments),
     /// Regenerates the marked tables in README and docs from the files in loadtest/results.
@@ -93,29 +93,10 @@ struct HandoversArguments {
     /// Number of replicas. Three of them are killed and restarted, then two are killed for good.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(4..))]
     replicas: u32,
-    /// Number of shards: a power of two from 16 to 1024.
-    #[arg(long, default_value_t = 256)]
-    shards: u32,
     /// Number of passes. A pass takes two minutes and replaces ten replicas, at ten times evenly spread over the
     /// minute.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     passes: u32,
-    /// Feature gates of the API server, such as `ShardedListAndWatch=true`, separated by commas.
-    #[arg(long, value_delimiter = ',')]
-    feature_gates: Vec<String>,
-    /// Executable of cronwheel. By default, the release build of this workspace, which is updated first.
-    #[arg(long)]
-    cronwheel: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-struct SelectionArguments {
-    /// Number of CronJobs to list and watch. Drains use a quarter of them.
-    #[arg(long, default_value_t = 20_000)]
-    cronjobs: usize,
-    /// File for the result as JSON.
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
     /// Executable of cronwheel. By default, the release build of this workspace, which is updated first.
     #[arg(long)]
     cronwheel: Option<PathBuf>,
@@ -142,7 +123,7 @@ struct BurstArguments {
     #[arg(long)]
     cronwheel: Option<PathBuf>,
     /// Further arguments of `cronwheel run`.
-    #[arg(last = true, default_value = "--alone")]
+    #[arg(last = true)]
     cronwheel_arguments: Vec<String>,
 }
 
@@ -178,7 +159,7 @@ struct MinutelyArguments {
     #[arg(long, conflicts_with = "reference")]
     cronwheel: Option<PathBuf>,
     /// Further arguments of `cronwheel run`.
-    #[arg(last = true, default_value = "--alone")]
+    #[arg(last = true)]
     cronwheel_arguments: Vec<String>,
 }
 
@@ -208,6 +189,7 @@ async fn execute(scenario: Scenario) -> anyhow::Result<ExitCode> {
         Scenario::Takeovers(arguments) => {
             takeovers::run(arguments, run_id(), build_cronwheel, &Scratch::new()?.0).await
         }
+        Scenario::Beside(arguments) => beside::run(arguments, &run_id(), build_cronwheel, &Scratch::new()?.0).await,
         Scenario::Burst(arguments) => {
             let json = arguments.json.clone();
             let report = run_burst(arguments).await?;
@@ -220,19 +202,6 @@ async fn execute(scenario: Scenario) -> anyhow::Result<ExitCode> {
         Scenario::Compare(arguments) => {
             let scratch = Scratch::new()?;
             compare::run(arguments, build_cronwheel, &scratch.0).await
-        }
-        Scenario::Selection(arguments) => {
-            let program = arguments.cronwheel.map_or_else(build_cronwheel, Ok)?;
-            let selection = Selection {
-                n_cron_jobs: arguments.cronjobs,
-                program: &program,
-            };
-            let report = selection.run().await?;
-            println!("{report}");
-            if let Some(path) = arguments.json {
-                report.write(&path)?;
-            }
-            Ok(ExitCode::SUCCESS)
         }
         Scenario::Quote => {
             for page in quotes::run()? {
@@ -275,10 +244,9 @@ async fn run_handovers(arguments: HandoversArguments) -> anyhow::Result<Handover
         n_foreign_jobs: arguments.foreign_jobs,
         program: arguments.cronwheel.map_or_else(build_cronwheel, Ok)?,
         n_replicas: arguments.replicas.try_into()?,
-        n_shards: arguments.shards,
         n_passes: arguments.passes,
     };
-    let mut target = Target::start_with(arguments.feature_gates)?;
+    let mut target = Target::start()?;
     handovers.run(&mut target, &scratch.0).await
 }
 

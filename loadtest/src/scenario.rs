@@ -10,11 +10,11 @@ use kube::{
 
 use crate::{audit::Request, generator::Load, slots::Slot, target::Target};
 
+pub(crate) mod beside;
 pub(crate) mod burst;
 pub(crate) mod compare;
 pub(crate) mod handovers;
 pub(crate) mod minutely;
-pub(crate) mod selection;
 pub(crate) mod takeovers;
 
 /// Figures are taken this long before a slot, so that they never split a burst.

@@ -63,8 +63,6 @@ impl Display for TargetKind {
 #[derive(Clone, Debug)]
 pub(crate) enum TargetOptions {
     Testbed {
-        /// As `Name=true`.
-        feature_gates: Vec<String>,
         server_defaults: bool,
     },
     /// A running cluster. The kubeconfig is that of an administrator, and the audit log must be on this machine.
@@ -97,21 +95,13 @@ enum Home {
 impl Target {
     /// Starts a control plane with the defaults of the test bed.
     pub(crate) fn start() -> anyhow::Result<Target> {
-        Target::start_testbed(Vec::new(), false)
-    }
-
-    /// Starts a control plane with feature gates, as `Name=true`.
-    pub(crate) fn start_with(feature_gates: Vec<String>) -> anyhow::Result<Target> {
-        Target::start_testbed(feature_gates, false)
+        Target::start_testbed(false)
     }
 
     /// Starts or opens the API server, and watches Jobs if it has no audit log.
     pub(crate) async fn open(options: &TargetOptions, scratch: &Path) -> anyhow::Result<Target> {
         let mut target = match options {
-            TargetOptions::Testbed {
-                feature_gates,
-                server_defaults,
-            } => Target::start_testbed(feature_gates.clone(), *server_defaults)?,
+            TargetOptions::Testbed { server_defaults } => Target::start_testbed(*server_defaults)?,
             TargetOptions::Running { kubeconfig, audit_log } => {
                 Target::running(kubeconfig.clone(), audit_log.clone(), scratch)?
             }
@@ -124,12 +114,11 @@ impl Target {
         Ok(target)
     }
 
-    fn start_testbed(feature_gates: Vec<String>, server_defaults: bool) -> anyhow::Result<Target> {
+    fn start_testbed(server_defaults: bool) -> anyhow::Result<Target> {
         // The default state folder is on tmpfs, where fsync does nothing.
         let on_disk = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/loadtest-state");
         let testbed = Testbed::start(Options {
             audit: true,
-            feature_gates,
             server_defaults,
             state_root: server_defaults.then_some(on_disk),
             ..Options::default()

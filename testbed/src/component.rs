@@ -168,7 +168,6 @@ pub(crate) struct Setup<'a> {
     pub(crate) workloads: bool,
     pub(crate) autoscaling: Autoscaling,
     pub(crate) audit: bool,
-    pub(crate) feature_gates: &'a [String],
     /// Whether etcd syncs to disk and the API server keeps its default request limits.
     pub(crate) server_defaults: bool,
 }
@@ -240,9 +239,6 @@ impl Setup<'_> {
                 "--max-requests-inflight=3000".to_owned(),
                 "--max-mutating-requests-inflight=1500".to_owned(),
             ]);
-        }
-        if !self.feature_gates.is_empty() {
-            arguments.push(format!("--feature-gates={}", self.feature_gates.join(",")));
         }
         if self.audit {
             arguments.extend([

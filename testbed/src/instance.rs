@@ -100,8 +100,6 @@ pub(crate) struct Manifest {
     pub(crate) autoscaling: Autoscaling,
     pub(crate) audit: bool,
     #[serde(default)]
-    pub(crate) feature_gates: Vec<String>,
-    #[serde(default)]
     pub(crate) server_defaults: bool,
     pub(crate) binaries: Binaries,
 }
@@ -340,7 +338,6 @@ impl Instance {
             workloads: self.manifest.workloads,
             autoscaling: self.manifest.autoscaling,
             audit: self.manifest.audit,
-            feature_gates: &self.manifest.feature_gates,
             server_defaults: self.manifest.server_defaults,
         }
     }

@@ -12,6 +12,9 @@ use std::{
 use self::turns::Turn;
 use crate::process::{ProcessError, ProcessRecord};
 
+/// The number of shards of an installation.
+pub const N_SHARDS: u32 = 256;
+
 /// The identity of a replica, and how to start it.
 #[derive(Clone, Debug)]
 pub struct ReplicaSetup {
@@ -21,8 +24,6 @@ pub struct ReplicaSetup {
     pub kubeconfig: PathBuf,
     /// The namespace of the Leases.
     pub lease_namespace: String,
-    /// The number of shards.
-    pub n_shards: u32,
     /// The name of its Pod.
     pub pod_name: String,
     /// The uid of its Pod. A process with the uid of a previous one is a restart of the container.
@@ -93,7 +94,6 @@ impl Replica {
             .arg("run")
             .arg("--kubeconfig")
             .arg(&setup.kubeconfig)
-            .arg(format!("--shards={}", setup.n_shards))
             .arg(format!("--lease-namespace={}", setup.lease_namespace))
             .arg(format!("--pod-name={}", setup.pod_name))
             .arg(format!("--pod-uid={}", setup.pod_uid))

@@ -83,8 +83,6 @@ pub struct Options {
     /// Whether the API server writes an audit log of Jobs, CronJobs, their status, Events and Leases, and of all
     /// requests of service accounts in the namespace `cronwheel`.
     pub audit: bool,
-    /// Feature gates of the API server, as `Name=true`.
-    pub feature_gates: Vec<String>,
     /// Whether etcd syncs each write to disk and the API server has its default request limits, 400 and 200. Otherwise
     /// etcd runs with `--unsafe-no-fsync`, and the limits are 3000 and 1500. With this option, put the state folder on
     /// a disk.
@@ -127,7 +125,6 @@ impl Testbed {
             workloads: options.workloads,
             autoscaling: options.autoscaling,
             audit: options.audit,
-            feature_gates: options.feature_gates,
             server_defaults: options.server_defaults,
             binaries,
         })?;

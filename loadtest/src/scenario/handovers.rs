@@ -11,6 +11,7 @@ use std::{path::Path, path::PathBuf, time::Duration};
 use jiff::{SignedDuration, Timestamp};
 use testbed::{
     Kubectl,
+    replica::N_SHARDS,
     replica::turns::{Handover, handovers},
 };
 
@@ -64,7 +65,6 @@ pub(crate) struct Handovers {
     /// The executable of cronwheel.
     pub(crate) program: PathBuf,
     pub(crate) n_replicas: usize,
-    pub(crate) n_shards: u32,
     /// How often a drain happens in each part of the minute.
     pub(crate) n_passes: u32,
 }
@@ -77,7 +77,7 @@ impl Handovers {
         self.create_foreign_jobs(target).await?;
         let kubeconfig = target.candidate_kubeconfig(scratch)?;
         kubectl.apply(FLOW_SCHEMA)?;
-        let mut fleet = Fleet::new(&self.program, &kubeconfig, scratch, self.n_shards);
+        let mut fleet = Fleet::new(&self.program, &kubeconfig, scratch);
         for _ in 0..self.n_replicas {
             fleet.add("r0")?;
         }
@@ -113,7 +113,7 @@ impl Handovers {
         Ok(HandoverReport {
             machine: measure::machine_line(&kubectl, Some(&self.program)),
             n_replicas: self.n_replicas,
-            n_shards: self.n_shards,
+            n_shards: N_SHARDS,
             n_cron_jobs: self.load.n_cron_jobs,
             n_foreign_jobs: self.n_foreign_jobs,
             handovers,

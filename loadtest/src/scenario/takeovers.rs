@@ -1,4 +1,4 @@
-//! Measures the time from the kill of a replica until all shards are led, with CronJobs that are not due, and how much
+//! Measures the time from the kill or freeze of a replica until all shards are led, with CronJobs that are not due, and how much
 //! memory replicas use.
 
 use std::{
@@ -18,7 +18,6 @@ use kube::{
 };
 use serde::Serialize;
 use serde_json::json;
-use testbed::Kubectl;
 
 use super::{
     client,
@@ -32,10 +31,6 @@ use crate::{
     target::Target,
 };
 
-/// After three crashes in ten minutes, a shard is in quarantine. One replica then leads only such shards, and the other
-/// replicas lead the rest. A new installation has no record of crashes.
-const KILLS_PER_INSTALLATION: u32 = 2;
-
 #[derive(Debug, Args)]
 pub(crate) struct TakeoversArguments {
     /// Number of CronJobs. None of them is due.
@@ -44,18 +39,15 @@ pub(crate) struct TakeoversArguments {
     /// Number of replicas.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(2..))]
     replicas: u32,
-    /// Number of kills. Each takes about a minute. After every second one, cronwheel is installed anew.
+    /// Number of kills. Each takes about a minute.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     kills: u32,
-    /// Number of shards: a power of two from 16 to 1024.
-    #[arg(long, default_value_t = 256)]
-    shards: u32,
     /// Changes of CronJobs in a second, by a user. With 0, no CronJob changes.
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=1_000))]
     changes_per_second: u32,
-    /// Feature gates of the API server, such as `ShardedListAndWatch=true`, separated by commas.
-    #[arg(long, value_delimiter = ',')]
-    feature_gates: Vec<String>,
+    /// Freeze the replicas instead of killing them.
+    #[arg(long)]
+    freeze: bool,
     /// File for the result as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -79,11 +71,11 @@ pub(crate) async fn run(
         },
         program: arguments.cronwheel.map_or_else(build, Ok)?,
         n_replicas: arguments.replicas.try_into()?,
-        n_shards: arguments.shards,
         n_kills: arguments.kills,
         changes_per_second: arguments.changes_per_second,
+        freeze: arguments.freeze,
     };
-    let mut target = Target::start_with(arguments.feature_gates)?;
+    let mut target = Target::start()?;
     let user = client(target.kubeconfig()).await?;
     let report = tokio::select! {
         report = takeovers.run(&mut target, scratch) => report?,
@@ -103,9 +95,10 @@ struct Takeovers {
     /// The executable of cronwheel.
     program: PathBuf,
     n_replicas: usize,
-    n_shards: u32,
     n_kills: u32,
     changes_per_second: u32,
+    /// Whether replicas are frozen instead of killed.
+    freeze: bool,
 }
 
 /// The result of a run.
@@ -118,6 +111,8 @@ struct TakeoversReport {
     n_replicas: usize,
     n_cron_jobs: u32,
     changes_per_second: u32,
+    /// Whether replicas were frozen instead of killed.
+    freeze: bool,
     /// Seconds from each kill until all shards were led.
     seconds: Vec<f64>,
     /// The most memory of a replica until the shards were spread evenly. The first replica that is ready leads all shards until
@@ -142,37 +137,35 @@ impl Takeovers {
             n_replicas: self.n_replicas,
             n_cron_jobs: self.load.n_cron_jobs,
             changes_per_second: self.changes_per_second,
+            freeze: self.freeze,
             seconds: Vec::new(),
             first_resident_max_mib: 0.0,
             resident_max_mib: 0.0,
         };
-        let mut n_left = self.n_kills;
-        while n_left > 0 {
-            let scratch = scratch.join(n_left.to_string());
-            fs::create_dir(&scratch).with_context(|| format!("cannot create {}", scratch.display()))?;
-            let fleet = Fleet::new(&self.program, &kubeconfig, &scratch, self.n_shards);
-            let n_kills = n_left.min(KILLS_PER_INSTALLATION);
-            self.kill(fleet, n_kills, &mut report).await?;
-            delete_installation(&kubectl)?;
-            n_left -= n_kills;
-        }
+        let fleet = Fleet::new(&self.program, &kubeconfig, scratch);
+        self.kill(fleet, &mut report).await?;
         Ok(report)
     }
 
     /// Starts all replicas and kills some, one after the other. Each is replaced after its shards have new leaders.
-    async fn kill(&self, mut fleet: Fleet, n_kills: u32, report: &mut TakeoversReport) -> anyhow::Result<()> {
+    async fn kill(&self, mut fleet: Fleet, report: &mut TakeoversReport) -> anyhow::Result<()> {
         for _ in 0..self.n_replicas {
             fleet.add("r0")?;
         }
         fleet.wait_until_all_led().await?;
         tokio::time::sleep(EVEN_WAIT).await;
-        report.first_resident_max_mib = report.first_resident_max_mib.max(fleet.take_resident_max_mib()?);
-        for _ in 0..n_kills {
-            let killed = fleet.kill_oldest()?;
-            let took = time_until_all_led(&fleet, killed).await?;
+        report.first_resident_max_mib = fleet.take_resident_max_mib()?;
+        for _ in 0..self.n_kills {
+            let (since, event) = if self.freeze {
+                (fleet.freeze_oldest()?, "freeze")
+            } else {
+                (fleet.kill_oldest()?, "kill")
+            };
+            let took = time_until_all_led(&fleet, since).await?;
+            fleet.kill_frozen()?;
             report.seconds.push(took.as_secs_f64());
             progress(&format!(
-                "kill {}: all shards led after {took:.1?}",
+                "{event} {}: all shards led after {took:.1?}",
                 report.seconds.len()
             ));
             let new = fleet.add("r0")?;
@@ -182,15 +175,6 @@ impl Takeovers {
         }
         fleet.end_all().await.map(drop)
     }
-}
-
-/// Deletes the Leases and the ConfigMap of an installation whose replicas have ended.
-fn delete_installation(kubectl: &Kubectl) -> anyhow::Result<()> {
-    let delete = ["delete", "--namespace=kube-system"];
-    let leases = ["leases", "--selector=cronwheel.dev/lease=cronwheel"];
-    kubectl.run(&[delete, leases].concat())?;
-    kubectl.run(&[delete, ["configmap", "cronwheel-installation"]].concat())?;
-    Ok(())
 }
 
 impl Takeovers {
@@ -236,7 +220,8 @@ impl Display for TakeoversReport {
         )?;
         writeln!(
             f,
-            "| kills | all shards led, p50 | most | memory of a replica, most | memory at the first start, most |"
+            "| {} | all shards led, p50 | most | memory of a replica, most | memory at the first start, most |",
+            if self.freeze { "freezes" } else { "kills" }
         )?;
         writeln!(f, "|---|---|---|---|---|")?;
         write!(
@@ -264,6 +249,7 @@ mod tests {
             n_replicas: 3,
             n_cron_jobs: 20_000,
             changes_per_second: 1,
+            freeze: false,
             seconds: vec![10.2, 11.0, 10.4],
             first_resident_max_mib: 100.2,
             resident_max_mib: 84.4,

@@ -19,7 +19,6 @@ fn setup(jobs: JobLife, audit: bool) -> Setup<'static> {
         workloads: false,
         autoscaling: Autoscaling::Off,
         audit,
-        feature_gates: &[],
         server_defaults: false,
     }
 }
@@ -105,16 +104,6 @@ fn audit_log_is_written_only_if_requested_and_never_rotated() {
     assert_eq!(value(&with, "audit-log-path"), Some("/s/audit.log"));
     assert_eq!(value(&with, "audit-log-mode"), Some("batch"));
     assert_eq!(value(&with, "audit-log-maxsize"), Some("0"));
-}
-
-#[test]
-fn only_requested_feature_gates_are_set() {
-    let mut setup = setup(JobLife::None, false);
-    assert_eq!(value(&setup.api_server_arguments(), "feature-gates"), None);
-    let gates = ["A=true".to_owned(), "B=false".to_owned()];
-    setup.feature_gates = &gates;
-    let arguments = setup.api_server_arguments();
-    assert_eq!(value(&arguments, "feature-gates"), Some("A=true,B=false"));
 }
 
 #[test]

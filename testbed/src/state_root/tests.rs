@@ -39,7 +39,6 @@ impl TemporaryRoot {
             workloads: false,
             autoscaling: Autoscaling::Off,
             audit: false,
-            feature_gates: Vec::new(),
             server_defaults: false,
             binaries,
         };

@@ -6,7 +6,7 @@ use anyhow::{Context as _, ensure};
 use clap::Args;
 
 use super::{
-    contestant::{Contestant, NAMES, is_alone},
+    contestant::{Contestant, NAMES},
     output::Output,
     result::Plan,
     scenario::Scenario,
@@ -108,7 +108,7 @@ pub(crate) struct CompareArguments {
     /// Executable of cronwheel. By default, the release build of this workspace, which is updated first.
     #[arg(long)]
     cronwheel: Option<PathBuf>,
-    /// Further arguments of `cronwheel run`. By default, a single replica runs with `--alone`.
+    /// Further arguments of `cronwheel run`.
     #[arg(last = true)]
     cronwheel_arguments: Vec<String>,
 }
@@ -169,28 +169,18 @@ impl CompareArguments {
             contestants.push(Contestant::BuiltInUnthrottled);
         }
         if names.contains(&NAMES[3]) {
-            let (replicas, arguments) = self.cronwheel_replicas()?;
             contestants.push(Contestant::Cronwheel {
                 program: self.cronwheel.clone().map_or_else(build, Ok)?,
-                replicas,
-                arguments,
+                replicas: self.cronwheel_replicas(),
+                arguments: self.cronwheel_arguments.clone(),
             });
         }
         Ok(contestants)
     }
 
-    /// The number of replicas of cronwheel, and their arguments.
-    fn cronwheel_replicas(&self) -> anyhow::Result<(u32, Vec<String>)> {
-        let replicas = self.replicas.unwrap_or_else(|| self.scenario.replicas());
-        let mut arguments = self.cronwheel_arguments.clone();
-        if replicas == 1 && arguments.is_empty() {
-            arguments.push("--alone".to_owned());
-        }
-        ensure!(
-            replicas == 1 || !is_alone(&arguments),
-            "--alone is for a single replica, and there are {replicas}"
-        );
-        Ok((replicas, arguments))
+    /// The number of replicas of cronwheel.
+    fn cronwheel_replicas(&self) -> u32 {
+        self.replicas.unwrap_or_else(|| self.scenario.replicas())
     }
 
     /// The names of the controllers, in the order of the table.
@@ -235,7 +225,6 @@ impl CompareArguments {
             },
             (None, TargetKind::Apisim) => TargetOptions::InMemory,
             (None, kind) => TargetOptions::Testbed {
-                feature_gates: Vec::new(),
                 server_defaults: kind == TargetKind::ServerDefaults,
             },
         }
@@ -276,10 +265,6 @@ mod tests {
         Command::try_parse_from(words).unwrap().arguments
     }
 
-    fn cronwheel_arguments(line: &str) -> anyhow::Result<Vec<String>> {
-        Ok(arguments(line).cronwheel_replicas()?.1)
-    }
-
     #[test]
     fn scenario_and_target_limit_the_controllers() {
         let check = |line: &str, expected: Option<&[&str]>| {
@@ -298,12 +283,12 @@ mod tests {
 
     #[test]
     fn scenarios_that_kill_replicas_default_to_three() {
-        let check = |line: &str, expected: (u32, Vec<String>)| {
-            assert_eq!(arguments(line).cronwheel_replicas().unwrap(), expected, "{line}");
+        let check = |line: &str, expected: u32| {
+            assert_eq!(arguments(line).cronwheel_replicas(), expected, "{line}");
         };
-        check("--scenario leader-killed", (3, Vec::new()));
-        check("--scenario leader-killed --replicas 5", (5, Vec::new()));
-        check("--scenario slow-tenant", (1, vec!["--alone".to_owned()]));
+        check("--scenario leader-killed", 3);
+        check("--scenario leader-killed --replicas 5", 5);
+        check("--scenario slow-tenant", 1);
     }
 
     #[test]
@@ -344,13 +329,11 @@ mod tests {
     }
 
     #[test]
-    fn single_replica_runs_with_alone_by_default() {
-        let check = |line: &str, expected: &[&str]| assert_eq!(cronwheel_arguments(line).unwrap(), expected, "{line}");
-        check("", &["--alone"]);
-        check("-- --shards=16", &["--shards=16"]);
-        check("--replicas 3", &[]);
-        check("--replicas 3 -- --shards=16", &["--shards=16"]);
-        assert!(cronwheel_arguments("--replicas 3 -- --alone").is_err());
+    fn replicas_get_the_arguments_after_the_dashes() {
+        let check = |line: &str, expected: &[&str]| assert_eq!(arguments(line).cronwheel_arguments, expected, "{line}");
+        check("", &[]);
+        check("-- --max-inflight=16", &["--max-inflight=16"]);
+        check("--replicas 3 -- --max-inflight=16", &["--max-inflight=16"]);
     }
 
     #[test]

@@ -65,11 +65,6 @@ impl Contestant {
     }
 }
 
-/// Whether the arguments of cronwheel exclude other replicas.
-pub(super) fn is_alone(arguments: &[String]) -> bool {
-    arguments.iter().any(|argument| argument == "--alone")
-}
-
 /// The flags that give replicas on one machine their identity.
 pub(super) fn replica_flags(number: u32) -> [String; 3] {
     [
@@ -100,7 +95,7 @@ mod tests {
         Contestant::Cronwheel {
             program: "/no/such/program".into(),
             replicas,
-            arguments: vec!["--shards=64".into()],
+            arguments: vec!["--max-inflight=64".into()],
         }
     }
 
@@ -115,7 +110,7 @@ mod tests {
         );
         let unthrottled = flags(Contestant::BuiltInUnthrottled);
         assert!(unthrottled.contains("--kube-api-qps=10000 "), "{unthrottled}");
-        assert_eq!(flags(cronwheel(3)), "--shards=64");
+        assert_eq!(flags(cronwheel(3)), "--max-inflight=64");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use anyhow::{Context as _, bail};
 use testbed::ReferenceLimits;
 
 use super::{
-    contestant::{Contestant, floor_flags, is_alone, replica_flags},
+    contestant::{Contestant, floor_flags, replica_flags},
     disturbed::DisturbedNamespaces,
     samples::GroupUsage,
     scenario::Step,
@@ -98,7 +98,7 @@ impl Running {
         target: &mut Target,
     ) -> anyhow::Result<()> {
         let is_single = match &self.contestant {
-            Contestant::Cronwheel { arguments, .. } => is_alone(arguments),
+            Contestant::Cronwheel { replicas, .. } => *replicas == 1,
             Contestant::Floor { .. } | Contestant::BuiltIn | Contestant::BuiltInUnthrottled => true,
         };
         match step {
@@ -155,9 +155,7 @@ impl Running {
             Contestant::BuiltInUnthrottled => Candidate::Reference(super::contestant::UNTHROTTLED),
             Contestant::Cronwheel { program, arguments, .. } => {
                 let mut arguments = arguments.clone();
-                if !is_alone(&arguments) {
-                    arguments.extend(replica_flags(number));
-                }
+                arguments.extend(replica_flags(number));
                 Candidate::Cronwheel {
                     program: program.clone(),
                     arguments,

@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context as _, bail};
 use jiff::Timestamp;
 use testbed::replica::{
-    Replica, ReplicaSetup,
+    N_SHARDS, Replica, ReplicaSetup,
     turns::{Turn, TurnKind, led_since},
     turns_in,
 };
@@ -22,8 +22,8 @@ use crate::{
     measure::{ProcessUsage, reset_resident_max},
 };
 
-/// Maximum wait for readiness, for leaders of all shards, and for an exit. Replicas that start together list every
-/// Job without the label of a shard, which takes minutes beside hundreds of thousands of Jobs.
+/// Maximum wait for readiness, for leaders of all shards, and for an exit. Replicas that start together list all Jobs,
+/// which takes up to a minute beside hundreds of thousands of them.
 const WAIT_MAX: Duration = Duration::from_mins(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -39,19 +39,19 @@ pub(in crate::scenario) struct Fleet {
     scratch: PathBuf,
     running: VecDeque<Replica>,
     last_killed: Option<ReplicaSetup>,
+    frozen: Vec<Replica>,
     /// The logs of the replicas that have ended.
     ended: Vec<PathBuf>,
     n_started: usize,
 }
 
 impl Fleet {
-    pub(in crate::scenario) fn new(program: &Path, kubeconfig: &Path, scratch: &Path, n_shards: u32) -> Fleet {
+    pub(in crate::scenario) fn new(program: &Path, kubeconfig: &Path, scratch: &Path) -> Fleet {
         Fleet {
             template: ReplicaSetup {
                 program: program.to_owned(),
                 kubeconfig: kubeconfig.to_owned(),
                 lease_namespace: "kube-system".to_owned(),
-                n_shards,
                 pod_name: String::new(),
                 pod_uid: String::new(),
                 revision: String::new(),
@@ -62,6 +62,7 @@ impl Fleet {
             scratch: scratch.to_owned(),
             running: VecDeque::new(),
             last_killed: None,
+            frozen: Vec::new(),
             ended: Vec::new(),
             n_started: 0,
         }
@@ -141,12 +142,30 @@ impl Fleet {
         Ok(killed)
     }
 
+    /// Freezes the oldest replica. Returns when.
+    pub(in crate::scenario) fn freeze_oldest(&mut self) -> anyhow::Result<Timestamp> {
+        let replica = self.running.pop_front().context("there is no replica")?;
+        let frozen = Timestamp::now();
+        replica.freeze()?;
+        self.ended.push(replica.setup().log.clone());
+        self.frozen.push(replica);
+        Ok(frozen)
+    }
+
+    /// Kills the replicas that are frozen.
+    pub(in crate::scenario) fn kill_frozen(&mut self) -> anyhow::Result<()> {
+        for mut replica in self.frozen.drain(..) {
+            replica.kill()?;
+        }
+        Ok(())
+    }
+
     /// Waits until all shards are led. Returns when the last one got its leader.
     pub(in crate::scenario) async fn wait_until_all_led(&self) -> anyhow::Result<Timestamp> {
         let begin = Instant::now();
         loop {
             let led = self.led()?;
-            if led.len() == self.template.n_shards as usize {
+            if led.len() == N_SHARDS as usize {
                 return led.into_values().max().context("there are no shards");
             }
             if begin.elapsed() > WAIT_MAX {

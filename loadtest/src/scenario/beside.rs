@@ -1,0 +1,325 @@
+//! cronwheel beside the built-in controller: the admission policy keeps the built-in controller out of labelled
+//! namespaces while a replica acts, and lets it in when none does.
+
+mod report;
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use jiff::{SignedDuration, Timestamp};
+use testbed::{ReferenceLimits, Testbed};
+
+use self::report::{BesideReport, Outage, Period};
+use super::{create_between_slots, progress, sleep_until, whole_audit_log};
+use crate::{
+    audit::Request,
+    controller::{Candidate, Controller, REFERENCE_USER},
+    generator::{Load, SyntheticCronJob},
+    measure,
+    slots::{Slot, Slots},
+    target::Target,
+    tracker::{JobNames, Tally},
+};
+
+/// The policy, as installed in production.
+const POLICY: &str = include_str!("../../../deploy/manifests/built-in-policy.yaml");
+
+/// The label of the namespaces whose CronJobs cronwheel runs.
+const MANAGED: &str = "cronwheel.dev/managed";
+
+/// Figures of a minute count from this long before its slot.
+const BEFORE_SLOT: SignedDuration = SignedDuration::from_secs(5);
+
+/// How long the built-in controller may take to stand in.
+const STAND_IN_MAX: Duration = Duration::from_mins(2);
+
+/// How long cronwheel may have conflicts after it is back.
+const CONFLICTS_MAX: SignedDuration = SignedDuration::from_secs(10);
+
+/// When a controller is killed after a slot: its creates are in flight.
+const KILL_AFTER_SLOT: SignedDuration = SignedDuration::from_millis(300);
+
+#[derive(Debug, Args)]
+pub(crate) struct BesideArguments {
+    /// Number of CronJobs in labelled namespaces, all due at every full minute.
+    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..))]
+    cronjobs: u32,
+    /// Number of labelled namespaces.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    namespaces: u32,
+    /// Number of CronJobs in two namespaces without the label.
+    #[arg(long, default_value_t = 100)]
+    unmanaged: u32,
+    /// Minutes to measure, first of cronwheel alone and then beside the built-in controller.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    minutes: u32,
+    /// How often cronwheel is killed afterwards, and started again after the built-in controller has stood in.
+    #[arg(long, default_value_t = 0)]
+    outages: u32,
+    /// For how many minutes a namespace loses the label and gets it back in every minute, while controllers are killed
+    /// in turn.
+    #[arg(long, default_value_t = 0)]
+    moves: u32,
+    /// Executable of cronwheel. By default, the release build of this workspace, which is updated first.
+    #[arg(long)]
+    cronwheel: Option<PathBuf>,
+}
+
+/// Runs the scenario and prints its result.
+pub(crate) async fn run(
+    arguments: BesideArguments,
+    run_id: &str,
+    build: impl FnOnce() -> anyhow::Result<PathBuf>,
+    scratch: &Path,
+) -> anyhow::Result<ExitCode> {
+    let beside = Beside {
+        managed: Load::minutely(format!("{run_id}-managed"), arguments.cronjobs, arguments.namespaces, 5),
+        unmanaged: Load::minutely(format!("{run_id}-other"), arguments.unmanaged, 2, 5),
+        candidate: Candidate::Cronwheel {
+            program: arguments.cronwheel.map_or_else(build, Ok)?,
+            arguments: vec![format!("--namespace-selector={MANAGED}=true")],
+        },
+        n_minutes: arguments.minutes,
+        n_outages: arguments.outages,
+        n_moves: arguments.moves,
+    };
+    let report = beside.run(&mut Target::start()?, scratch).await?;
+    println!("{report}");
+    Ok(ExitCode::from(u8::from(!report.is_clean())))
+}
+
+/// The parameters of a run.
+#[derive(Clone, Debug)]
+struct Beside {
+    managed: Load,
+    unmanaged: Load,
+    candidate: Candidate,
+    n_minutes: u32,
+    n_outages: u32,
+    n_moves: u32,
+}
+
+/// The requests of both controllers.
+struct Requests {
+    ours: Vec<Request>,
+    theirs: Vec<Request>,
+}
+
+impl Beside {
+    async fn run(&self, target: &mut Target, scratch: &Path) -> anyhow::Result<BesideReport> {
+        let kubectl = target.kubectl().clone();
+        for load in [&self.managed, &self.unmanaged] {
+            kubectl.apply(&load.namespaces_manifest())?;
+        }
+        for namespace in self.managed.namespaces() {
+            label(target, &namespace, true)?;
+        }
+        kubectl.apply(POLICY)?;
+        let mut controller = Controller::start(&self.candidate, target, scratch).await?;
+        create_between_slots(&self.unmanaged, target).await?;
+        let first = create_between_slots(&self.managed, target).await?;
+
+        progress("cronwheel alone");
+        let alone = self.slots_from(first);
+        sleep_until(alone.end().start() - BEFORE_SLOT).await;
+        testbed(target)?.start_reference(ReferenceLimits::default())?;
+
+        progress("beside the built-in controller");
+        // In its first minute, the built-in controller catches up on the namespaces without the label.
+        let beside = self.slots_from(Slot::at_or_after(alone.end().start() + SignedDuration::from_secs(1)));
+        sleep_until(beside.end().start() - BEFORE_SLOT).await;
+        let mut outages = Vec::new();
+        for number in 1..=self.n_outages {
+            progress(&format!("outage {number} of {}", self.n_outages));
+            let outage = self.outage(controller, target, scratch).await?;
+            controller = outage.0;
+            outages.push(outage.1);
+        }
+        let moves = self.move_namespace(&mut controller, target, scratch).await?;
+        let last = Slot::at_or_after(Timestamp::now());
+        sleep_until(last.start() - BEFORE_SLOT).await;
+
+        controller.stop(target).await?;
+        testbed(target)?.stop_reference()?;
+        let requests = Requests {
+            ours: whole_audit_log(target, &Target::candidate_user()).await?,
+            theirs: whole_audit_log(target, REFERENCE_USER).await?,
+        };
+        target.check_audit_log()?;
+        let existing = self.existing_jobs(target)?;
+        let after = Slots::starting_at(beside.end().start(), 0, minutes_between(beside.end(), last));
+        Ok(BesideReport {
+            machine: measure::machine_line(target.kubectl(), self.candidate.program()),
+            n_managed: self.managed.n_cron_jobs,
+            n_unmanaged: self.unmanaged.n_cron_jobs,
+            alone: self.period(&alone, &requests, &existing, false),
+            beside: self.period(&beside, &requests, &existing, true),
+            after: self.period(&after, &requests, &existing, true),
+            outages: outages
+                .into_iter()
+                .map(|outage| outage.judged(&requests.ours))
+                .collect(),
+            moves,
+        })
+    }
+
+    fn slots_from(&self, first: Slot) -> Slots {
+        Slots::starting_at(first.start(), 1, self.n_minutes)
+    }
+
+    /// Kills cronwheel, waits until the built-in controller has stood in for a minute, and starts cronwheel again.
+    async fn outage(
+        &self,
+        controller: Controller,
+        target: &mut Target,
+        scratch: &Path,
+    ) -> anyhow::Result<(Controller, Outage)> {
+        let slot = Slot::at_or_after(Timestamp::now());
+        sleep_until(slot.start() + KILL_AFTER_SLOT).await;
+        let killed = Timestamp::now();
+        // A drop kills it.
+        drop(controller);
+        let stood_in = self.first_create_by_built_in(target, killed).await?;
+        sleep_until(stood_in + SignedDuration::from_secs(75)).await;
+        let controller = Controller::start(&self.candidate, target, scratch).await?;
+        let back = Timestamp::now();
+        sleep_until(back + SignedDuration::from_secs(75)).await;
+        let outage = Outage {
+            killed,
+            stood_in,
+            back,
+            n_late_conflicts: 0,
+        };
+        Ok((controller, outage))
+    }
+
+    async fn first_create_by_built_in(&self, target: &Target, since: Timestamp) -> anyhow::Result<Timestamp> {
+        let managed = self.managed.namespaces();
+        while Timestamp::now().duration_since(since) < SignedDuration::try_from(STAND_IN_MAX)? {
+            let requests = target.requests(REFERENCE_USER)?;
+            let mut creates = requests
+                .iter()
+                .filter(|one| one.is_job_create() && one.received > since);
+            if let Some(first) = creates.find(|one| managed.contains(&one.namespace)) {
+                return Ok(first.received);
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        bail!(
+            "the built-in controller does not stand in within {} s",
+            STAND_IN_MAX.as_secs()
+        )
+    }
+
+    /// Moves a namespace to the built-in controller and back in every minute. Kills one of the controllers in each, and
+    /// starts it again. Returns how often the namespace moved.
+    async fn move_namespace(
+        &self,
+        controller: &mut Controller,
+        target: &mut Target,
+        scratch: &Path,
+    ) -> anyhow::Result<u32> {
+        let namespace = self.managed.namespace(0);
+        for number in 0..self.n_moves {
+            let slot = Slot::at_or_after(Timestamp::now());
+            sleep_until(slot.start() + KILL_AFTER_SLOT).await;
+            if number % 2 == 0 {
+                controller.kill();
+                *controller = Controller::start(&self.candidate, target, scratch).await?;
+            } else {
+                let testbed = testbed(target)?;
+                testbed.stop_reference()?;
+                testbed.start_reference(ReferenceLimits::default())?;
+            }
+            sleep_until(slot.start() + SignedDuration::from_secs(20)).await;
+            label(target, &namespace, false)?;
+            sleep_until(slot.start() + SignedDuration::from_secs(45)).await;
+            label(target, &namespace, true)?;
+        }
+        Ok(2 * self.n_moves)
+    }
+
+    fn existing_jobs(&self, target: &Target) -> anyhow::Result<JobNames> {
+        let mut existing = JobNames::new();
+        for namespace in self.managed.namespaces() {
+            let names = target
+                .kubectl()
+                .run(&["get", "jobs", "--namespace", &namespace, "--output", "name"])?;
+            let name = |line: &str| line.strip_prefix("job.batch/").map(str::to_owned);
+            existing.extend(names.lines().filter_map(name).map(|name| (namespace.clone(), name)));
+        }
+        Ok(existing)
+    }
+
+    /// The figures of these slots. `both` tells whether the built-in controller runs.
+    fn period(&self, slots: &Slots, requests: &Requests, existing: &JobNames, both: bool) -> Period {
+        let (begin, end) = (
+            slots.first_measured().start() - BEFORE_SLOT,
+            slots.end().start() - BEFORE_SLOT,
+        );
+        let within = |one: &&Request| (begin..end).contains(&one.received);
+        let managed = self.managed.namespaces();
+        let unmanaged = self.unmanaged.namespaces();
+        let stored = |one: &&Request| one.is_write() && one.code < 300 && one.resource != "leases";
+        let all: Vec<Request> = requests.ours.iter().chain(&requests.theirs).cloned().collect();
+        let tally = |cron_jobs: &[SyntheticCronJob]| Tally::of(cron_jobs, slots, &all, existing);
+        let ours = || requests.ours.iter().filter(within);
+        let theirs = || requests.theirs.iter().filter(within);
+        Period {
+            managed: tally(&self.managed.cron_jobs()),
+            n_unmanaged_missed: both.then(|| tally(&self.unmanaged.cron_jobs()).missed.len()),
+            n_stored_by_built_in: theirs()
+                .filter(stored)
+                .filter(|one| managed.contains(&one.namespace))
+                .count(),
+            n_refused_to_built_in: theirs().filter(|one| one.is_write() && one.code == 403).count(),
+            n_stored_outside: ours()
+                .filter(stored)
+                .filter(|one| unmanaged.contains(&one.namespace))
+                .count(),
+            n_conflicts: ours().filter(|one| one.is_status_conflict()).count(),
+            n_deletes_missing: ours().filter(|one| one.verb == "delete" && one.code == 404).count(),
+        }
+    }
+}
+
+impl Outage {
+    /// Counts the conflicts of cronwheel's status writes after it was back for ten seconds.
+    fn judged(self, ours: &[Request]) -> Outage {
+        let since = self.back + CONFLICTS_MAX;
+        let until = self.back + SignedDuration::from_secs(70);
+        let late = ours.iter().filter(|one| (since..until).contains(&one.received));
+        Outage {
+            n_late_conflicts: late.filter(|one| one.is_status_conflict()).count(),
+            ..self
+        }
+    }
+}
+
+fn testbed(target: &mut Target) -> anyhow::Result<&mut Testbed> {
+    target
+        .testbed_mut()
+        .context("the built-in controller runs on our own API server only")
+}
+
+fn label(target: &Target, namespace: &str, is_managed: bool) -> anyhow::Result<()> {
+    let change = if is_managed {
+        format!("{MANAGED}=true")
+    } else {
+        format!("{MANAGED}-")
+    };
+    target
+        .kubectl()
+        .run(&["label", "--overwrite", "namespace", namespace, &change])?;
+    Ok(())
+}
+
+fn minutes_between(first: Slot, last: Slot) -> u32 {
+    let minutes = last.start().duration_since(first.start()).as_mins();
+    u32::try_from(minutes).unwrap_or_default()
+}

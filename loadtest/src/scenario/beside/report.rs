@@ -1,0 +1,219 @@
+//! The figures of a run beside the built-in controller, and the verdict.
+
+use std::fmt::{self, Display, Formatter};
+
+use jiff::Timestamp;
+
+use crate::tracker::Tally;
+
+/// The last Job of cronwheel's minutes beside the built-in controller comes at most this much later than alone.
+const LAST_JOB_RATIO_MAX: f64 = 1.3;
+
+/// How long the built-in controller may take to stand in, in seconds.
+const STAND_IN_SECONDS_MAX: f64 = 75.0;
+
+/// The figures of some minutes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Period {
+    /// The slots of the CronJobs in labelled namespaces.
+    pub(super) managed: Tally,
+    /// Missed slots of the other CronJobs; `None` if the built-in controller did not run.
+    pub(super) n_unmanaged_missed: Option<usize>,
+    /// Writes of the built-in controller that were stored in labelled namespaces.
+    pub(super) n_stored_by_built_in: usize,
+    /// Writes of the built-in controller that were refused.
+    pub(super) n_refused_to_built_in: usize,
+    /// Writes of cronwheel that were stored in namespaces without the label.
+    pub(super) n_stored_outside: usize,
+    /// Status writes of cronwheel that met a conflict.
+    pub(super) n_conflicts: usize,
+    /// Deletes of cronwheel that met a Job that was gone.
+    pub(super) n_deletes_missing: usize,
+}
+
+/// One time without cronwheel.
+#[derive(Clone, Debug)]
+pub(super) struct Outage {
+    pub(super) killed: Timestamp,
+    /// The first Job by the built-in controller.
+    pub(super) stood_in: Timestamp,
+    /// When cronwheel was ready again.
+    pub(super) back: Timestamp,
+    /// Conflicts of cronwheel's status writes later than ten seconds after that.
+    pub(super) n_late_conflicts: usize,
+}
+
+impl Outage {
+    fn stand_in_seconds(&self) -> f64 {
+        self.stood_in.duration_since(self.killed).as_secs_f64()
+    }
+}
+
+/// The result of a run.
+#[derive(Clone, Debug)]
+pub(super) struct BesideReport {
+    pub(super) machine: String,
+    pub(super) n_managed: u32,
+    pub(super) n_unmanaged: u32,
+    /// Before the built-in controller was started.
+    pub(super) alone: Period,
+    /// While both run.
+    pub(super) beside: Period,
+    /// During outages and moves.
+    pub(super) after: Period,
+    pub(super) outages: Vec<Outage>,
+    /// How often a namespace moved from one controller to the other.
+    pub(super) moves: u32,
+}
+
+impl BesideReport {
+    /// The lateness of the last Job beside the built-in controller, as a multiple of that alone.
+    fn ratio(&self) -> f64 {
+        let last = |period: &Period| period.managed.measured.quantile_us(1.0).unwrap_or_default();
+        #[expect(clippy::cast_precision_loss, reason = "microseconds of a minute")]
+        let ratio = last(&self.beside) as f64 / last(&self.alone).max(1) as f64;
+        ratio
+    }
+
+    /// Whether no run was missed or doubled, and neither controller stored anything in the namespaces of the other.
+    pub(super) fn is_clean(&self) -> bool {
+        let periods = [&self.alone, &self.beside, &self.after];
+        let are_quiet = periods[..2]
+            .iter()
+            .all(|period| period.n_stored_by_built_in + period.n_conflicts + period.n_deletes_missing == 0);
+        are_quiet
+            && periods
+                .iter()
+                .all(|period| period.managed.is_clean() && period.n_stored_outside == 0)
+            && self.ratio() <= LAST_JOB_RATIO_MAX
+            && self
+                .outages
+                .iter()
+                .all(|outage| outage.stand_in_seconds() <= STAND_IN_SECONDS_MAX && outage.n_late_conflicts == 0)
+    }
+}
+
+impl Display for BesideReport {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{} CronJobs in labelled namespaces, {} in others, all due at every full minute; {}\n",
+            self.n_managed, self.n_unmanaged, self.machine
+        )?;
+        writeln!(
+            f,
+            "| | due | missed | doubled | last Job | stored by the built-in controller | refused to it | conflicts | \
+             deletes without a Job | stored by cronwheel elsewhere | missed elsewhere |"
+        )?;
+        writeln!(f, "|---|---|---|---|---|---|---|---|---|---|---|")?;
+        self.alone.write(f, "alone")?;
+        self.beside.write(f, "beside")?;
+        if self.after.managed.n_expected > 0 {
+            self.after.write(f, "outages and moves")?;
+        }
+        writeln!(
+            f,
+            "\nlast Job, beside as a multiple of alone: {:.2} (at most {LAST_JOB_RATIO_MAX})",
+            self.ratio()
+        )?;
+        for outage in &self.outages {
+            writeln!(
+                f,
+                "killed at {}: first Job by the built-in controller after {:.1} s (at most {STAND_IN_SECONDS_MAX}); back \
+                 at {}, {} conflicts later than ten seconds after that",
+                outage.killed,
+                outage.stand_in_seconds(),
+                outage.back,
+                outage.n_late_conflicts
+            )?;
+        }
+        if self.moves > 0 {
+            writeln!(
+                f,
+                "a namespace moved {} times while controllers were killed",
+                self.moves
+            )?;
+        }
+        let missed = &self.after.managed.missed;
+        if !missed.is_empty() {
+            writeln!(f, "missed: {}", missed.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+impl Period {
+    fn write(&self, f: &mut Formatter<'_>, name: &str) -> fmt::Result {
+        let tally = &self.managed;
+        #[expect(clippy::cast_precision_loss, reason = "microseconds of a minute")]
+        let last = tally.measured.quantile_us(1.0).unwrap_or_default() as f64 / 1e6;
+        let missed_elsewhere = self
+            .n_unmanaged_missed
+            .map_or_else(|| "-".to_owned(), |n| n.to_string());
+        writeln!(
+            f,
+            "| {name} | {} | {} | {} | {last:.2} s | {} | {} | {} | {} | {} | {missed_elsewhere} |",
+            tally.n_expected,
+            tally.missed.len(),
+            tally.doubled.len(),
+            self.n_stored_by_built_in,
+            self.n_refused_to_built_in,
+            self.n_conflicts,
+            self.n_deletes_missing,
+            self.n_stored_outside
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    fn report() -> BesideReport {
+        BesideReport {
+            machine: "2 cores".to_owned(),
+            n_managed: 500,
+            n_unmanaged: 100,
+            alone: Period::default(),
+            beside: Period::default(),
+            after: Period::default(),
+            outages: vec![Outage {
+                killed: at("2026-03-01T10:00:00Z"),
+                stood_in: at("2026-03-01T10:00:59Z"),
+                back: at("2026-03-01T10:02:20Z"),
+                n_late_conflicts: 0,
+            }],
+            moves: 0,
+        }
+    }
+
+    #[test]
+    fn a_write_in_the_namespaces_of_the_other_controller_fails_the_run() {
+        assert!(report().is_clean());
+        let mut stored = report();
+        stored.beside.n_stored_by_built_in = 1;
+        assert!(!stored.is_clean());
+        let mut outside = report();
+        outside.after.n_stored_outside = 1;
+        assert!(!outside.is_clean());
+        let mut missed = report();
+        missed.after.managed.missed.push("a/b-1".to_owned());
+        assert!(!missed.is_clean());
+        assert!(missed.to_string().contains("\nmissed: a/b-1\n"));
+    }
+
+    #[test]
+    fn a_stand_in_after_more_than_75_seconds_fails_the_run() {
+        let mut late = report();
+        late.outages[0].stood_in = at("2026-03-01T10:01:16Z");
+        assert!(!late.is_clean());
+        assert!(
+            late.to_string()
+                .contains("first Job by the built-in controller after 76.0 s")
+        );
+    }
+}

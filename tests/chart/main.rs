@@ -4,10 +4,12 @@
 
 mod alerts;
 mod autoscaling;
+mod built_in;
 mod dashboards;
 mod manifests;
 mod mutants;
 mod objects;
+mod page;
 mod permissions;
 mod prometheus;
 mod readme;
@@ -84,6 +86,13 @@ fn objects_of(values: &Value) -> Vec<Value> {
     objects(&render(values).unwrap())
 }
 
+/// The object of a kind with this name.
+fn named<'o>(objects: &'o [Value], kind: &str, name: &str) -> &'o Value {
+    let is_it = |object: &&Value| object["kind"] == kind && object["metadata"]["name"] == name;
+    let found = objects.iter().find(is_it);
+    found.unwrap_or_else(|| panic!("no {kind} {name}"))
+}
+
 /// The only object of a kind.
 fn the<'o>(objects: &'o [Value], kind: &str) -> &'o Value {
     let mut found = objects.iter().filter(|object| object["kind"] == kind);
@@ -102,7 +111,7 @@ fn tempfile(text: &str) -> PathBuf {
     path
 }
 
-/// Values that enable everything that is disabled by default.
+/// Values that enable everything that is disabled by default, except for the page.
 fn everything() -> Value {
     json!({
         "autoscaling": {"enabled": true},
@@ -111,6 +120,11 @@ fn everything() -> Value {
         "networkPolicy": {"enabled": true},
         "fencePolicy": {"enabled": true},
     })
+}
+
+/// Values that enable the page, with a claim for its history.
+fn with_page() -> Value {
+    json!({"ui": {"enabled": true, "history": {"persistentVolumeClaim": {"create": true}}}})
 }
 
 /// Asserts that a file has the generated text. With [`WRITE`], writes the file.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{chart, check_or_write, render_as, root};
 
 /// Each file with a comment about its contents, its templates, and the values for them.
-fn files() -> [(&'static str, &'static str, &'static [&'static str], Value); 4] {
+fn files() -> [(&'static str, &'static str, &'static [&'static str], Value); 6] {
     [
         (
             "rbac.yaml",
@@ -23,12 +23,30 @@ fn files() -> [(&'static str, &'static str, &'static [&'static str], Value); 4] 
             &["deployment", "service", "poddisruptionbudget"],
             json!({}),
         ),
+        (
+            "built-in-policy.yaml",
+            "Keeps the built-in controller out of the namespaces with the label of --namespace-selector in cronwheel.yaml.",
+            &["builtinpolicy"],
+            json!({}),
+        ),
         ("flow-schema.yaml", "Optional.", &["flowschema"], json!({})),
         (
             "fence-policy.yaml",
             "Optional. The match condition `by-cronwheel` has the name of the account.",
             &["fencepolicy"],
             json!({"fencePolicy": {"enabled": true}}),
+        ),
+        (
+            "ui.yaml",
+            "Optional: the page of `cronwheel ui`, with its own account. Replace the image by yours. Its history ends with the Pod.",
+            &[
+                "ui-serviceaccount",
+                "ui-rbac",
+                "ui-deployment",
+                "ui-service",
+                "ui-networkpolicy",
+            ],
+            json!({"ui": {"enabled": true}}),
         ),
     ]
 }

@@ -6,7 +6,7 @@ use clap::Parser as _;
 use cronwheel::cli::args::{Cli, Command, RunArgs};
 use serde_json::{Value, json};
 
-use super::{chart, everything, objects, objects_of, render_as, the};
+use super::{chart, everything, named, objects, objects_of, render_as, the};
 
 fn container(objects: &[Value]) -> &Value {
     let containers = &the(objects, "Deployment")["spec"]["template"]["spec"]["containers"];
@@ -34,9 +34,10 @@ fn read(arguments: &[&str]) -> RunArgs {
 fn default_values_match_the_defaults_of_the_program() {
     let mut from_chart = arguments(&json!({}));
     assert_eq!(from_chart.lease_namespace.take().as_deref(), Some("kube-system"));
+    // The chart runs beside the built-in controller, and `cronwheel run` alone takes all namespaces.
     let by_default = RunArgs {
         lease_namespace: None,
-        ..read(&["run"])
+        ..read(&["run", "--namespace-selector=cronwheel.dev/managed=true"])
     };
     assert_eq!(format!("{from_chart:#?}"), format!("{by_default:#?}"));
 }
@@ -44,8 +45,8 @@ fn default_values_match_the_defaults_of_the_program() {
 #[test]
 fn program_accepts_the_arguments_of_the_chart() {
     let controller = json!({
-        "namespaces": ["team-a", "team-b"], "defaultTimeZone": "Europe/Berlin", "shards": 64, "installation": "team",
-        "leaseNamespace": "leases", "timing": "safe", "maxInflight": 320, "maxTemplateMemory": 2048,
+        "namespaces": ["team-a", "team-b"], "defaultTimeZone": "Europe/Berlin", "installation": "team",
+        "leaseNamespace": "leases", "maxInflight": 320, "maxTemplateMemory": 2048,
         "statusFlushInterval": "500ms", "events": "none", "maxEventsPerSecond": 1, "cronJobMetrics": "none",
         "maxClockSkew": "1m30s",
         "logFormat": "json", "logLevel": "trace", "listenAddress": "[::]", "port": 9090,
@@ -139,7 +140,7 @@ fn templates_use_no_hooks_and_no_cluster_lookups() {
 
 #[test]
 fn job_creates_have_their_own_priority_level() {
-    let named = |objects: &[Value], kind: &str| -> Vec<String> {
+    let names_of = |objects: &[Value], kind: &str| -> Vec<String> {
         let of_kind = objects.iter().filter(|object| object["kind"] == kind);
         of_kind
             .map(|object| object["metadata"]["name"].as_str().unwrap().to_owned())
@@ -162,25 +163,24 @@ fn job_creates_have_their_own_priority_level() {
         json!([{"apiGroups": ["batch"], "resources": ["jobs"], "namespaces": ["*"], "verbs": ["create"]}])
     );
     let without = objects_of(&json!({"flowSchema": {"jobs": {"enabled": false}}}));
-    assert_eq!(named(&without, "FlowSchema"), ["cronwheel-leases"]);
-    assert!(named(&without, "PriorityLevelConfiguration").is_empty());
+    assert_eq!(names_of(&without, "FlowSchema"), ["cronwheel-leases"]);
+    assert!(names_of(&without, "PriorityLevelConfiguration").is_empty());
     let none = objects_of(&json!({"flowSchema": {"enabled": false}}));
-    assert!(named(&none, "FlowSchema").is_empty() && named(&none, "PriorityLevelConfiguration").is_empty());
+    assert!(names_of(&none, "FlowSchema").is_empty() && names_of(&none, "PriorityLevelConfiguration").is_empty());
 }
 
 #[test]
 fn fence_denial_names_the_policy_for_any_release_name() {
-    for release in ["cronwheel", "other"] {
+    for (release, name) in [("cronwheel", "cronwheel-fence"), ("other", "other-cronwheel-fence")] {
         let rendered = render_as(release, &chart(), &everything(), &[]).unwrap();
         let objects = objects(&rendered);
-        let policy = the(&objects, "ValidatingAdmissionPolicy");
-        let name = policy["metadata"]["name"].as_str().unwrap();
+        let policy = named(&objects, "ValidatingAdmissionPolicy", name);
         let message = policy["spec"]["validations"][0]["messageExpression"].as_str().unwrap();
         // The API server writes the name of the policy in quotes, then the message.
         let refusal = format!("ValidatingAdmissionPolicy '{name}' denied request: {message}");
         assert!(refusal.contains("'cronwheel-fence'"), "{refusal}");
         assert_eq!(
-            the(&objects, "ValidatingAdmissionPolicyBinding")["spec"]["policyName"],
+            named(&objects, "ValidatingAdmissionPolicyBinding", name)["spec"]["policyName"],
             name
         );
         let account = &the(&objects, "ServiceAccount")["metadata"]["name"];
@@ -194,28 +194,55 @@ fn fence_denial_names_the_policy_for_any_release_name() {
     }
 }
 
+/// The notes that helm prints after an installation in `kube-system`.
+pub(super) fn notes(values: &Value) -> String {
+    let file = super::tempfile(&values.to_string());
+    let chart = chart();
+    let arguments = [
+        "install",
+        "cronwheel",
+        chart.to_str().unwrap(),
+        "--dry-run=client",
+        "--namespace=kube-system",
+        "--values",
+    ];
+    let output = super::helm(&[&arguments[..], &[file.to_str().unwrap()]].concat()).unwrap();
+    fs::remove_file(file).unwrap();
+    output.split_once("\nNOTES:\n").unwrap().1.to_owned()
+}
+
 #[test]
 fn notes_mention_a_missing_fence_and_a_single_replica() {
-    let notes = |values: Value| {
-        let file = super::tempfile(&values.to_string());
-        let chart = chart();
-        let arguments = [
-            "install",
-            "cronwheel",
-            chart.to_str().unwrap(),
-            "--dry-run=client",
-            "--namespace=kube-system",
-            "--values",
-        ];
-        let output = super::helm(&[&arguments[..], &[file.to_str().unwrap()]].concat()).unwrap();
-        fs::remove_file(file).unwrap();
-        output.split_once("\nNOTES:\n").unwrap().1.to_owned()
-    };
-    let by_default = notes(json!({}));
-    assert!(by_default.contains("-cronjob-controller"));
+    let by_default = notes(&json!({}));
     assert!(by_default.contains("no fence"));
     assert!(!by_default.contains("one replica"));
-    let complete = notes(json!({"fencePolicy": {"enabled": true}, "replicaCount": 1}));
+    let complete = notes(&json!({"fencePolicy": {"enabled": true}, "replicaCount": 1}));
     assert!(!complete.contains("no fence"));
     assert!(complete.contains("one replica"));
+}
+
+#[test]
+fn notes_have_the_commands_that_move_the_first_namespace_there_and_back() {
+    let there = "kubectl label namespace NAMESPACE cronwheel.dev/managed=true";
+    let back = "kubectl label namespace NAMESPACE cronwheel.dev/managed-";
+    let flag = ",-cronjob-controller";
+    let by_default = notes(&json!({}));
+    assert!(by_default.contains(there) && by_default.contains(back), "{by_default}");
+    assert!(!by_default.contains(flag), "{by_default}");
+    let team = notes(&json!({"managedNamespaces": {"selector": "env in (prod, staging),team=a"}}));
+    assert!(
+        team.contains("kubectl get namespaces --selector 'env in (prod, staging),team=a'"),
+        "{team}"
+    );
+    assert!(!team.contains("kubectl label namespace"), "{team}");
+    let all = notes(&json!({"managedNamespaces": {"all": true}}));
+    assert!(
+        all.contains("all namespaces") && !all.contains("kubectl label namespace"),
+        "{all}"
+    );
+    let manual = notes(&json!({"builtInController": {"fallback": "manual"}}));
+    assert!(manual.contains("fallback is manual"), "{manual}");
+    assert!(!by_default.contains("fallback is manual"), "{by_default}");
+    let without = notes(&json!({"builtInController": {"silence": false}}));
+    assert!(without.contains(flag), "{without}");
 }

@@ -7,22 +7,21 @@ use serde_json::{Value, json};
 
 use super::{objects_of, the};
 
-/// Verb, API group, resource, name.
-type Grant = (String, String, String, Option<String>);
+/// Verb, API group, resource.
+pub(super) type Grant = (String, String, String);
 
 fn texts(list: &Value) -> Vec<String> {
     let list = list.as_array().into_iter().flatten();
     list.map(|text| text.as_str().unwrap().to_owned()).collect()
 }
 
-fn grants(role: &Value) -> BTreeSet<Grant> {
+pub(super) fn grants(role: &Value) -> BTreeSet<Grant> {
     let mut grants = BTreeSet::new();
     for rule in role["rules"].as_array().unwrap() {
-        let name = texts(&rule["resourceNames"]).pop();
         for verb in texts(&rule["verbs"]) {
             for group in texts(&rule["apiGroups"]) {
                 for resource in texts(&rule["resources"]) {
-                    grants.insert((verb.clone(), group.clone(), resource, name.clone()));
+                    grants.insert((verb.clone(), group.clone(), resource));
                 }
             }
         }
@@ -37,15 +36,9 @@ fn needed(is_of: impl Fn(Place) -> bool) -> BTreeSet<Grant> {
             permission.verb.to_owned(),
             permission.group.to_owned(),
             permission.resource.to_owned(),
-            permission.name.map(str::to_owned),
         )
     });
     grants.collect()
-}
-
-fn named<'o>(objects: &'o [Value], kind: &str, name: &str) -> &'o Value {
-    let is_it = |object: &&Value| object["kind"] == kind && object["metadata"]["name"] == name;
-    objects.iter().find(is_it).unwrap_or_else(|| panic!("no {kind} {name}"))
 }
 
 #[test]
@@ -65,15 +58,10 @@ fn roles_grant_exactly_the_needed_permissions() {
 fn namespaces_value_limits_where_cron_job_permissions_are_bound() {
     let objects = objects_of(&json!({"controller": {"namespaces": ["team-a", "team-b"]}}));
     assert_eq!(
-        grants(named(&objects, "ClusterRole", "cronwheel")),
+        grants(the(&objects, "ClusterRole")),
         needed(|place| place == Place::Watched)
     );
-    assert_eq!(
-        grants(named(&objects, "ClusterRole", "cronwheel-overlaps")),
-        needed(|place| place == Place::Cluster)
-    );
-    let bound = the(&objects, "ClusterRoleBinding");
-    assert_eq!(bound["roleRef"]["name"], "cronwheel-overlaps");
+    assert!(objects.iter().all(|object| object["kind"] != "ClusterRoleBinding"));
     let bindings = objects
         .iter()
         .filter(|object| object["kind"] == "RoleBinding" && object["roleRef"]["kind"] == "ClusterRole");
@@ -82,7 +70,7 @@ fn namespaces_value_limits_where_cron_job_permissions_are_bound() {
     let role = grants(the(&objects, "Role"));
     let may_create_events = role
         .iter()
-        .any(|(verb, _, resource, _)| verb == "create" && resource == "events");
+        .any(|(verb, _, resource)| verb == "create" && resource == "events");
     assert!(
         may_create_events,
         "Events about Leases are written in the namespace of the Leases"
@@ -101,19 +89,20 @@ fn every_binding_names_the_service_account_of_the_pods() {
         assert_eq!(binding["subjects"], expected, "{}", binding["metadata"]["name"]);
         n_bindings += 1;
     }
-    assert_eq!(n_bindings, 3);
+    assert_eq!(n_bindings, 2);
 }
 
 #[test]
 fn every_verb_has_a_comment_with_its_reason() {
-    let text = std::fs::read_to_string(super::chart().join("templates/rbac.yaml")).unwrap();
+    let read = |file: &str| std::fs::read_to_string(super::chart().join("templates").join(file)).unwrap();
+    let text = read("rbac.yaml") + &read("ui-rbac.yaml");
     let is_verb = |line: &&str| {
         let verb = line.trim().strip_prefix("- ").unwrap_or_default();
         let verb = verb.split([' ', '#']).next().unwrap_or_default();
         ["get", "list", "watch", "create", "update", "patch", "delete"].contains(&verb)
     };
     let verbs: Vec<&str> = text.lines().filter(is_verb).collect();
-    assert!(verbs.len() >= PERMISSIONS.len());
+    assert!(verbs.len() >= PERMISSIONS.len() + 3);
     for verb in verbs {
         let reason = verb.split_once('#').map(|(_, reason)| reason.trim());
         assert!(reason.is_some_and(|reason| !reason.is_empty()), "{verb}");

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{chart, render, render_as};
 
 /// Properties without a default: those of a parent chart, and parts of Kubernetes objects.
-const WITHOUT_DEFAULT: [&str; 8] = [
+const WITHOUT_DEFAULT: [&str; 9] = [
     "enabled",
     "livenessProbe.initialDelaySeconds",
     "livenessProbe.successThreshold",
@@ -18,6 +18,7 @@ const WITHOUT_DEFAULT: [&str; 8] = [
     "readinessProbe.successThreshold",
     "readinessProbe.terminationGracePeriodSeconds",
     "resources.claims",
+    "ui.resources.claims",
 ];
 
 fn schema() -> Value {
@@ -71,15 +72,20 @@ fn unknown_value_is_refused_at_every_level() {
 #[test]
 fn invalid_values_are_refused() {
     for values in [
-        json!({"controller": {"shards": 100}}),
         json!({"controller": {"installation": "Team_A"}}),
-        json!({"controller": {"timing": "slow"}}),
         json!({"controller": {"maxInflight": 321}}),
         json!({"controller": {"namespaces": ["a", "a"]}}),
         json!({"controller": {"listenAddress": "localhost"}}),
         json!({"image": {"digest": "latest"}}),
         json!({"replicaCount": "3"}),
         json!({"flowSchema": {"matchingPrecedence": 100}}),
+        json!({"builtInController": {"fallback": "none"}}),
+        json!({"managedNamespaces": {"selector": ""}}),
+        json!({"managedNamespaces": {"selector": "team=a,"}}),
+        json!({"managedNamespaces": {"selector": "team in a"}}),
+        json!({"managedNamespaces": {"selector": "team=a)"}}),
+        json!({"managedNamespaces": {"selector": {"matchLabels": {"team": "a"}}}}),
+        json!({"managedNamespaces": {"exclude": ["Kube-System"]}}),
     ] {
         let error = render(&values).unwrap_err();
         assert!(

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fs, sync::LazyLock};
 
 use serde_json::{Value, json};
 
-use super::{chart, everything, render};
+use super::{chart, everything, render, with_page};
 
 static DEFAULTS: LazyLock<Value> =
     LazyLock::new(|| serde_saphyr::from_str(&fs::read_to_string(chart().join("values.yaml")).unwrap()).unwrap());
@@ -13,14 +13,15 @@ static DEFAULTS: LazyLock<Value> =
 const UNUSED: [&str; 1] = ["global"];
 
 /// Other values for strings with a prescribed format.
-const OTHERS: [(&str, &str); 17] = [
+const OTHERS: [(&str, &str); 22] = [
     (
         "image.digest",
         "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
     ),
     ("image.pullPolicy", "Always"),
+    ("managedNamespaces.selector", "team in (a, b)"),
+    ("builtInController.fallback", "manual"),
     ("controller.defaultTimeZone", "Europe/Berlin"),
-    ("controller.timing", "safe"),
     ("controller.statusFlushInterval", "500ms"),
     ("controller.events", "warnings"),
     ("controller.cronJobMetrics", "none"),
@@ -34,23 +35,28 @@ const OTHERS: [(&str, &str); 17] = [
     ("metrics.podMonitor.scrapeTimeout", "5s"),
     ("podSecurityContext.seccompProfile.type", "Localhost"),
     ("resources.requests.memory", "1Gi"),
+    ("ui.listenAddress", "[::]"),
+    ("ui.history.size", "5Gi"),
+    ("ui.resources.requests.memory", "1Gi"),
+    ("ui.resources.limits.memory", "1Gi"),
 ];
 
 /// A different value for each default, including empty lists, empty objects and numbers with restrictions.
 fn other_of(path: &str, value: &Value) -> Value {
     let list_of_text = |text: &str| json!([text]);
     match (path, value) {
-        ("controller.namespaces", _) => list_of_text("team-a"),
+        ("controller.namespaces" | "ui.namespaces", _) => list_of_text("team-a"),
+        ("ui.allowedHosts", _) => list_of_text("cronjobs.example.com"),
+        ("managedNamespaces.exclude", _) => list_of_text("kube-system"),
         ("controller.extraArgs", _) => list_of_text("--pod-name=a"),
-        ("controller.shards", _) => json!(64),
         ("priorityClass.value", _) => json!(1000),
         ("metrics.prometheusRule.latenessSeconds", _) => json!(0.5),
         ("securityContext.capabilities.drop", _) => list_of_text("NET_RAW"),
         ("imagePullSecrets", _) => json!([{"name": "registry"}]),
-        ("tolerations", _) => json!([{"operator": "Exists"}]),
-        ("affinity", _) => json!({"nodeAffinity": {}}),
+        ("tolerations" | "ui.tolerations", _) => json!([{"operator": "Exists"}]),
+        ("affinity" | "ui.affinity", _) => json!({"nodeAffinity": {}}),
         ("autoscaling.metrics", _) => json!([{"type": "External"}]),
-        ("networkPolicy.ingressFrom", _) => json!([{"podSelector": {}}]),
+        ("networkPolicy.ingressFrom" | "ui.networkPolicy.from", _) => json!([{"podSelector": {}}]),
         ("networkPolicy.egress", _) => json!([{"ports": [{"port": 6443}]}]),
         (_, Value::Bool(is_on)) => json!(!is_on),
         (_, Value::Number(number)) => json!(number.as_i64().unwrap() + 1),
@@ -93,7 +99,7 @@ fn changed(base: &Value, path: &[&str], other: Value) -> Value {
 
 #[test]
 fn every_value_changes_what_is_rendered() {
-    let bases = [json!({}), everything()];
+    let bases = [json!({}), everything(), with_page()];
     let before = bases.clone().map(|base| render(&base).unwrap());
     let mut idle = BTreeSet::new();
     let mut n_values = 0;
@@ -102,7 +108,12 @@ fn every_value_changes_what_is_rendered() {
         let other = other_of(&name, value);
         assert_ne!(other, *value, "{name}");
         n_values += 1;
+        // A value of the page has no effect without it.
+        let is_of_page = path[0] == "ui";
         let has_effect = bases.iter().zip(&before).any(|(base, before)| {
+            if is_of_page && base["ui"].is_null() {
+                return false;
+            }
             let present = path.iter().fold(base, |inner, name| &inner[*name]);
             // If the base already has the other value, the default is the change.
             let other = if *present == other {
@@ -117,6 +128,6 @@ fn every_value_changes_what_is_rendered() {
             idle.insert(name);
         }
     });
-    assert!(n_values > 80, "{n_values}");
+    assert!(n_values > 105, "{n_values}");
     assert_eq!(idle, UNUSED.map(str::to_owned).into());
 }

@@ -1,7 +1,11 @@
 //! The permissions of controllers, and a service account for a single case. The account has its own connection, and its
 //! permissions and identity can be withdrawn.
 
-use std::{fs, path::PathBuf, rc::Rc};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    rc::Rc,
+};
 
 use kube::{Client, api::DeleteParams, config::Kubeconfig};
 use serde_json::{Value, json};
@@ -20,7 +24,7 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// Creates a service account without permissions. Controllers of this case use it from now on.
+    /// Creates a service account that may only use the Leases of the case. Controllers of this case use it from now on.
     pub(super) async fn create_for(namespace: &mut Namespace) -> Account {
         let shared = Rc::clone(&namespace.control_plane);
         let text = fs::read_to_string(&shared.controller_kubeconfig).expect("a kubeconfig");
@@ -38,6 +42,7 @@ impl Account {
         namespace.control_plane = Rc::new(shared.with_controller_kubeconfig(path));
         let account = Account { proxy, token_path };
         account.begin(namespace).await;
+        account.permit_leases(namespace).await;
         account
     }
 
@@ -74,7 +79,15 @@ impl Account {
         self.wait_for_code(namespace, 200).await;
     }
 
-    /// Withdraws all permissions.
+    /// Binds the Role for Leases, which the case has already.
+    async fn permit_leases(&self, namespace: &Namespace) {
+        let account = format!("--serviceaccount={}:{NAME}", namespace.name);
+        namespace
+            .kubectl(&["create", "rolebinding", NAME, "--role=cronwheel-leases", &account])
+            .await;
+    }
+
+    /// Withdraws all permissions except those for Leases.
     pub(super) async fn forbid(&self, namespace: &Namespace) {
         namespace
             .delete("ClusterRoleBinding", &namespace.name, DeleteParams::default())
@@ -108,18 +121,24 @@ pub(super) fn rules() -> String {
 
 /// Applies the Role for Leases and its binding, in the namespace of the case.
 pub(super) async fn permit_leases(namespace: &Namespace) {
+    let kubeconfig = &namespace.control_plane.controller_kubeconfig;
+    let file = lease_role_file(kubeconfig, &namespace.name);
+    namespace
+        .kubectl(&["apply", "-f", file.to_str().expect("a path")])
+        .await;
+}
+
+/// Writes the Role for Leases and its binding, for a namespace, to a file next to a kubeconfig.
+pub(super) fn lease_role_file(kubeconfig: &Path, namespace: &str) -> PathBuf {
     let manifest = include_str!("../../deploy/manifests/rbac.yaml");
     let documents = manifest
         .split("\n---\n")
         .filter(|document| document.contains("name: cronwheel-leases\n"));
     let documents = documents.collect::<Vec<_>>().join("\n---\n");
-    let here = format!("name: cronwheel-leases\n  namespace: {}\n", namespace.name);
+    let here = format!("name: cronwheel-leases\n  namespace: {namespace}\n");
     let documents = documents.replace("name: cronwheel-leases\n  namespace: kube-system\n", &here);
     assert_eq!(documents.matches(&here).count(), 2, "a Role and its binding");
-    let kubeconfig = &namespace.control_plane.controller_kubeconfig;
-    let file = kubeconfig.with_file_name(format!("{}.yaml", namespace.name));
+    let file = kubeconfig.with_file_name(format!("{namespace}.yaml"));
     fs::write(&file, documents).expect("a file");
-    namespace
-        .kubectl(&["apply", "-f", file.to_str().expect("a path")])
-        .await;
+    file
 }

@@ -1,45 +1,68 @@
-//! The built-in controller runs at the same time as cronwheel, and cronwheel detects it.
+//! The built-in controller runs at the same time as cronwheel, which detects it, and under the policy that keeps it out
+//! of managed namespaces.
 
-use std::time::Duration;
+use std::{
+    pin::Pin,
+    rc::Rc,
+    time::{Duration, Instant},
+};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
+use kube::api::{DynamicObject, ListParams};
 use libtest_mimic::Trial;
 use serde_json::json;
 use testbed::ReferenceLimits;
 
 use crate::{
+    account::permit_leases,
     block_on,
+    built_in::{LeaseState, Policy},
     control_plane::{Purpose, take},
     controller::Controller,
     kubernetes::{ControlPlane, Namespace, wait},
 };
 
-const NAME: &str = "beside::the_built_in_controller_is_noticed";
+const NOTICED: &str = "beside::the_built_in_controller_is_noticed";
+const SILENCED: &str = "beside::the_built_in_controller_is_silent_until_the_lease_is_stale";
 
-const DURATION_MAX: Duration = Duration::from_mins(4);
+const DURATION_MAX: Duration = Duration::from_mins(6);
+
+/// CronJobs in each namespace of [`is_silenced`].
+const N_CRON_JOBS: usize = 20;
+
+/// Time from the last renewal to the first Job of the built-in controller: a minute until the Lease is stale, then at
+/// most the pause between two tries of the built-in controller. Pauses double; in the second minute they last 41 s.
+const TAKEOVER_MAX: Duration = Duration::from_secs(60 + 41 + 9);
 
 const METRIC: &str = "cronwheel_other_controller_active";
 
 /// The built-in controller works in all namespaces, so no other case runs at the same time. Unit tests cover the end of
 /// the notice, because evidence counts for minutes.
 pub(super) fn trials() -> impl Iterator<Item = Trial> {
-    let noticed = Trial::test(NAME, || {
+    let noticed = trial(NOTICED, |namespace| Box::pin(is_noticed(namespace)));
+    let silenced = trial(SILENCED, |namespace| Box::pin(is_silenced(namespace)));
+    [noticed, silenced].into_iter()
+}
+
+/// A case that runs while the built-in controller runs at its default limits.
+fn trial(name: &'static str, case: fn(Namespace) -> Pin<Box<dyn Future<Output = ()>>>) -> Trial {
+    Trial::test(name, move || {
         take(Purpose::Beside, |testbed, access| {
             testbed.start_reference(ReferenceLimits::default()).expect("a start");
             block_on(DURATION_MAX, async {
-                let namespace = Namespace::create_for(NAME, ControlPlane::connect(access).await).await;
-                is_noticed(&namespace).await;
+                let namespace = Namespace::create_for(name, ControlPlane::connect(access).await).await;
+                permit_leases(&namespace).await;
+                case(namespace).await;
             });
             testbed.stop_reference().expect("an end");
         });
         Ok(())
-    });
-    std::iter::once(noticed)
+    })
 }
 
-async fn is_noticed(namespace: &Namespace) {
+async fn is_noticed(namespace: Namespace) {
     // Evidence has timestamps of the API server, so this controller's clock is not ahead.
-    let controller = Controller::start_at(namespace, Timestamp::now(), &[]);
+    let controller = Controller::start_at(&namespace, Timestamp::now(), &[]);
     controller.wait_until_ready().await;
     assert_eq!(controller.metric(METRIC, &[]).await, Some(0));
     namespace.create_cron_job(json!({"run-for": "1s"}), json!({})).await;
@@ -63,4 +86,94 @@ async fn is_noticed(namespace: &Namespace) {
         Some(1)
     );
     controller.terminate().await;
+}
+
+/// No controller but the built-in one runs. A Lease written by hand stands for a replica that acts.
+async fn is_silenced(namespace: Namespace) {
+    let unmanaged = Namespace::create_for("beside_unmanaged", Rc::clone(&namespace.control_plane)).await;
+    let managed = json!({"metadata": {"labels": {"cronwheel.dev/managed": "true"}}});
+    namespace.patch("Namespace", &namespace.name, managed).await;
+    let policy = Policy::apply(&namespace, "silencing", &[]).await;
+    policy.set_lease("a", LeaseState::Acting(0)).await;
+    policy.wait_until_creates_are(&namespace, true).await;
+    // All CronJobs have the same first slot.
+    if Timestamp::now().as_second() % 60 > 50 {
+        tokio::time::sleep(Duration::from_secs(12)).await;
+    }
+    for place in [&namespace, &unmanaged] {
+        for number in 0..N_CRON_JOBS {
+            let name = json!({"metadata": {"name": format!("hello-{number}")}});
+            place.create_cron_job(json!({"run-for": "1s"}), name).await;
+        }
+    }
+    let renewed = renew_until(&policy, namespace.minute(0) + SignedDuration::from_secs(18)).await;
+    assert_eq!(unmanaged.jobs().await.len(), N_CRON_JOBS, "without the label");
+    assert_nothing_stored(&namespace).await;
+    takes_over(&namespace, renewed).await;
+    is_silent_again(&namespace, &policy).await;
+    policy.remove().await;
+    // The next case needs a built-in controller that is not busy.
+    for place in [&namespace, &unmanaged] {
+        place.kubectl(&["delete", "cronjobs", "--all"]).await;
+    }
+}
+
+/// The built-in controller takes over from the last renewal on.
+async fn takes_over(namespace: &Namespace, renewed: Instant) {
+    while namespace.jobs().await.is_empty() {
+        assert!(
+            renewed.elapsed() < TAKEOVER_MAX,
+            "the built-in controller has not taken over"
+        );
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    let after = renewed.elapsed();
+    eprintln!("the first Job of the built-in controller came {after:.1?} after the last renewal");
+    // Creation times are whole seconds.
+    assert!(after >= Duration::from_secs(59), "{after:?}");
+    let mut n_stored = 0;
+    let are_stored = async || {
+        n_stored = n_with_status(namespace).await;
+        n_stored == N_CRON_JOBS
+    };
+    assert!(wait(are_stored).await, "statuses of {n_stored} CronJobs");
+}
+
+/// With a renewed Lease, the built-in controller starts no Job of the next slot.
+async fn is_silent_again(namespace: &Namespace, policy: &Policy<'_>) {
+    let slot = Timestamp::from_second((Timestamp::now().as_second() / 60 + 1) * 60).expect("an instant");
+    renew_until(policy, slot + SignedDuration::from_secs(10)).await;
+    let of_slot = format!("-{}", slot.as_second() / 60);
+    let names = namespace.job_names().await;
+    assert!(names.iter().all(|name| !name.ends_with(&of_slot)), "{names:?}");
+}
+
+/// Renews the Lease until this instant. Returns the time of the last renewal.
+async fn renew_until(policy: &Policy<'_>, end: Timestamp) -> Instant {
+    loop {
+        policy.set_lease("a", LeaseState::Acting(0)).await;
+        let renewed = Instant::now();
+        if Timestamp::now() >= end {
+            return renewed;
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+/// Asserts that a namespace has no Job, no status of a CronJob, and no Event about one.
+async fn assert_nothing_stored(namespace: &Namespace) {
+    assert_eq!(namespace.job_names().await, Vec::<String>::new());
+    assert_eq!(n_with_status(namespace).await, 0);
+    let events = namespace.events().await;
+    let of_cron_jobs = events
+        .iter()
+        .filter(|event| event["involvedObject"]["kind"] == "CronJob");
+    assert_eq!(of_cron_jobs.count(), 0, "{events:?}");
+}
+
+/// The number of CronJobs with a `lastScheduleTime`.
+async fn n_with_status(namespace: &Namespace) -> usize {
+    let list = namespace.api("CronJob").list(&ListParams::default()).await;
+    let is_set = |cron_job: &&DynamicObject| !cron_job.data["status"]["lastScheduleTime"].is_null();
+    list.expect("CronJobs").items.iter().filter(is_set).count()
 }

@@ -1,6 +1,8 @@
 //! Cases with one behaviour each. Every case has its own namespace and its own controller. Cases run in parallel on one
 //! control plane.
 
+mod built_in_policy;
+mod checking;
 mod credentials;
 mod deadlines;
 mod deletions;
@@ -13,13 +15,16 @@ mod foreign_jobs;
 mod garbage;
 pub(super) mod installing;
 mod leases;
+mod namespaces;
 mod nights;
 mod permissions;
 mod policies;
+mod readiness;
 mod refusals;
 mod restarts;
 mod templates;
 mod troubles;
+pub(super) mod viewing;
 
 use std::{pin::Pin, time::Duration};
 
@@ -50,7 +55,15 @@ macro_rules! cases {
 
 const DURATION_MAX: Duration = Duration::from_secs(90);
 
-const CASES: [Case; 73] = cases![
+const CASES: [Case; 85] = cases![
+    namespaces::labels_move_namespaces_between_installations,
+    built_in_policy::only_writes_of_the_built_in_controller_are_refused,
+    built_in_policy::a_lease_silences_while_it_acts_and_is_younger_than_a_minute,
+    built_in_policy::manual_fallback_refuses_without_a_lease,
+    built_in_policy::rights_on_policies_and_leases_suffice_to_install,
+    built_in_policy::two_installations_refuse_only_in_their_own_namespaces,
+    checking::check_and_the_api_server_refuse_the_same,
+    checking::check_on_the_server_includes_its_admission,
     credentials::replaced_client_certificate_is_used_without_a_restart,
     credentials::controller_reports_missing_permissions_and_starts_once_granted,
     credentials::revoked_and_restored_permission_loses_no_run,
@@ -72,7 +85,7 @@ const CASES: [Case; 73] = cases![
     extremes::job_too_large_to_be_stored_does_not_disarm_the_next_slot,
     explaining::explain_predicts_the_actions_of_the_controller,
     explaining::explain_names_a_missing_cron_job,
-    failing_namespace::namespace_with_refused_creates_is_probed_and_recovers,
+    failing_namespace::namespace_with_refused_creates_recovers,
     firing::a_cron_job_fires_on_the_minute_and_its_job_completes,
     firing::history_keeps_to_its_limits,
     firing::a_suspended_cron_job_starts_its_latest_slot_when_resumed,
@@ -84,7 +97,8 @@ const CASES: [Case; 73] = cases![
     installing::service_account_may_send_all_lease_requests,
     installing::replicas_share_the_shards_under_the_role,
     installing::replicas_without_a_flag_share_the_cron_jobs,
-    installing::lone_replica_starts_nothing_beside_a_sharing_replica,
+    installing::single_replica_leads_every_shard_soon_after_it_is_ready,
+    installing::killed_replica_with_another_identity_is_replaced_after_ten_seconds,
     installing::replica_without_the_role_starts_nothing_and_names_it,
     installing::flow_schemas_match_leases_and_job_creates,
     installing::fence_policy_denies_a_late_job,
@@ -96,8 +110,6 @@ const CASES: [Case; 73] = cases![
     leases::lease_watch_from_a_list_misses_no_change,
     leases::lease_without_its_label_is_gone_until_the_next_write,
     leases::installations_with_different_names_are_independent,
-    leases::first_replica_creates_the_installation,
-    leases::invalid_installation_error_names_the_fix,
     leases::warning_is_recorded_as_an_event_of_the_lease,
     nights::new_york_skips_slots_in_the_gap,
     nights::new_york_runs_twice_in_the_overlap,
@@ -107,6 +119,8 @@ const CASES: [Case; 73] = cases![
     policies::allow_starts_beside_a_running_job,
     policies::forbid_waits_for_the_running_job,
     policies::replace_deletes_the_running_job_first,
+    readiness::pre_names_what_would_start_at_once,
+    readiness::interrupted_canary_is_removed,
     refusals::raised_quota_starts_the_refused_slot,
     refusals::quota_raised_late_starts_only_the_latest_slot,
     refusals::policy_that_denies_some_jobs_delays_no_other,
@@ -124,6 +138,9 @@ const CASES: [Case; 73] = cases![
     templates::metadata_survives_status_writes,
     troubles::trouble_metric_names_a_cron_job_until_the_cause_is_gone,
     troubles::trouble_metric_is_absent_with_cron_job_metrics_none,
+    viewing::page_shows_what_the_api_server_has,
+    viewing::page_answers_only_reads_from_its_own_names,
+    viewing::account_of_one_namespace_is_told_to_name_it,
 ];
 
 pub(super) fn trials() -> impl Iterator<Item = Trial> {

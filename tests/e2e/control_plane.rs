@@ -22,6 +22,8 @@ pub(super) enum Purpose {
     Outages,
     Parity,
     Replicas,
+    /// Replicas, in cases that stop the API server.
+    ReplicasOutage,
 }
 
 impl Purpose {
@@ -33,7 +35,7 @@ impl Purpose {
                 audit: true,
                 ..Options::default()
             },
-            Purpose::Cases | Purpose::Replicas => Options {
+            Purpose::Cases | Purpose::Replicas | Purpose::ReplicasOutage => Options {
                 audit: true,
                 ..Options::default()
             },
@@ -48,7 +50,7 @@ impl Purpose {
             Purpose::Parity => 4,
             // The cores of a small machine suffice for the replicas of this many cases.
             Purpose::Replicas => 3,
-            Purpose::Beside | Purpose::Outages => 1,
+            Purpose::Beside | Purpose::Outages | Purpose::ReplicasOutage => 1,
         }
     }
 }
@@ -105,23 +107,22 @@ struct Present {
 }
 
 impl Present {
-    fn has_room_for(&self, purpose: Option<Purpose>) -> bool {
-        let running = self.running.as_ref().map(|running| running.purpose);
-        let is_joined = running.is_some() && running == purpose;
-        self.n_cases == 0 || is_joined && purpose.is_some_and(|purpose| self.n_cases < purpose.n_at_once())
+    fn has_room_for(&self, purpose: Purpose) -> bool {
+        let is_joined = self.running.as_ref().is_some_and(|running| running.purpose == purpose);
+        self.n_cases == 0 || is_joined && self.n_cases < purpose.n_at_once()
     }
 
     /// Replaces the running control plane unless it has this purpose.
-    fn provide(&mut self, purpose: Option<Purpose>) {
-        if self.running.as_ref().map(|running| running.purpose) == purpose {
+    fn provide(&mut self, purpose: Purpose) {
+        if self.running.as_ref().is_some_and(|running| running.purpose == purpose) {
             return;
         }
         self.running = None;
         if let Some(reason) = &self.broken {
             panic!("no control plane: {reason}");
         }
-        match purpose.map(Running::start).transpose() {
-            Ok(running) => self.running = running,
+        match Running::start(purpose) {
+            Ok(running) => self.running = Some(running),
             Err(error) => {
                 self.broken = Some(error.to_string());
                 panic!("no control plane: {error}");
@@ -148,7 +149,7 @@ struct Visit {
 }
 
 impl Visit {
-    fn begin(purpose: Option<Purpose>) -> (Visit, MutexGuard<'static, Present>) {
+    fn begin(purpose: Purpose) -> (Visit, MutexGuard<'static, Present>) {
         let mut present = CHANGED
             .wait_while(present(), |present| !present.has_room_for(purpose))
             .unwrap_or_else(PoisonError::into_inner);
@@ -172,7 +173,7 @@ impl Drop for Visit {
 
 /// Runs a case in parallel with others of the same purpose.
 pub(super) fn share(purpose: Purpose, case: impl FnOnce(&Access)) {
-    let (_visit, present) = Visit::begin(Some(purpose));
+    let (_visit, present) = Visit::begin(purpose);
     let access = present.running.as_ref().expect("it was provided").access.clone();
     drop(present);
     case(&access);
@@ -182,18 +183,11 @@ pub(super) fn share(purpose: Purpose, case: impl FnOnce(&Access)) {
 /// fails, the case must restore the control plane.
 pub(super) fn take(purpose: Purpose, case: impl FnOnce(&mut Testbed, &Access)) {
     assert_eq!(purpose.n_at_once(), 1, "others may run beside a case of {purpose:?}");
-    let (mut visit, mut present) = Visit::begin(Some(purpose));
+    let (mut visit, mut present) = Visit::begin(purpose);
     visit.taken = present.running.take();
     drop(present);
     let running = visit.taken.as_mut().expect("it was provided");
     case(&mut running.testbed, &running.access);
-}
-
-/// Runs a case alone, because it starts control planes itself.
-pub(super) fn without(case: impl FnOnce()) {
-    let (_visit, present) = Visit::begin(None);
-    drop(present);
-    case();
 }
 
 /// Stops the running control plane, after the last case.

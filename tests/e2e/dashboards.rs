@@ -83,12 +83,16 @@ fn start_replica_with(number: usize, kubeconfig: &Path, folder: &Path, address: 
         program: env!("CARGO_BIN_EXE_cronwheel").into(),
         kubeconfig: kubeconfig.to_owned(),
         lease_namespace: "kube-system".to_owned(),
-        n_shards: 64,
         pod_name: format!("cronwheel-{number}"),
         pod_uid: format!("uid-{number}"),
         revision: "r1".to_owned(),
         address: address.to_owned(),
-        arguments: arguments.iter().map(ToString::to_string).collect(),
+        // It matches all namespaces, and the metric of namespaces exists only with a selector.
+        arguments: ["--namespace-selector=kubernetes.io/metadata.name"]
+            .iter()
+            .chain(arguments)
+            .map(ToString::to_string)
+            .collect(),
         log: folder.join(format!("{number}.log")),
     };
     Replica::start(setup).unwrap()

@@ -1,4 +1,5 @@
-//! CronJobs that no current API server would accept, written directly into etcd. Old objects may exist there.
+//! Objects written directly into etcd: CronJobs that no current API server would accept, since old ones may exist there,
+//! and objects with a past.
 //!
 //! The API server reads JSON there as well as its own encoding, sets defaults, and does not validate.
 
@@ -25,21 +26,22 @@ impl Namespace {
         });
         merge(&mut object, json!({"metadata": metadata}));
         merge(&mut object, changes);
-        self.store(&object).await;
+        self.store("cronjobs", &object).await;
     }
 
     /// Changes the stored `hello`.
     pub(super) async fn change_stored_cron_job(&self, changes: Value) {
         let mut object = self.cron_job().await;
         merge(&mut object, changes);
-        self.store(&object).await;
+        self.store("cronjobs", &object).await;
     }
 
-    async fn store(&self, object: &Value) {
+    /// Stores an object of the group `batch` as it is.
+    pub(super) async fn store(&self, resource: &str, object: &Value) {
         let name = object["metadata"]["name"].as_str().expect("a name");
         let bytes = |text: String| ByteString(text.into_bytes());
         let body = json!({
-            "key": bytes(format!("/registry/cronjobs/{}/{name}", self.name)),
+            "key": bytes(format!("/registry/{resource}/{}/{name}", self.name)),
             "value": bytes(object.to_string()),
         });
         let address = self.control_plane.etcd_url.trim_start_matches("http://");

@@ -15,7 +15,7 @@ use kube::{
     core::Status,
 };
 use serde_json::{Value, json};
-use testbed::Kubectl;
+use testbed::{Kubectl, KubectlError};
 
 use super::control_plane::Access;
 
@@ -180,6 +180,11 @@ impl Namespace {
 
     /// Runs kubectl in this namespace. Returns its standard output.
     pub(super) async fn kubectl(&self, arguments: &[&str]) -> String {
+        self.try_kubectl(arguments).await.expect("kubectl says yes")
+    }
+
+    /// Like [`Namespace::kubectl`], but returns errors.
+    pub(super) async fn try_kubectl(&self, arguments: &[&str]) -> Result<String, KubectlError> {
         let kubectl = self.control_plane.kubectl.clone();
         let arguments: Vec<String> = ["--namespace", &self.name]
             .iter()
@@ -187,10 +192,7 @@ impl Namespace {
             .map(ToString::to_string)
             .collect();
         let run = move || kubectl.run(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
-        tokio::task::spawn_blocking(run)
-            .await
-            .expect("an end")
-            .expect("kubectl says yes")
+        tokio::task::spawn_blocking(run).await.expect("an end")
     }
 
     /// Creates the minutely CronJob `hello` with these changes. `life` controls its Jobs (`{"run-for": "1s"}`).

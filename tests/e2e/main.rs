@@ -13,6 +13,8 @@
 mod account;
 mod audit;
 mod beside;
+mod built_in;
+mod canary;
 mod cases;
 mod control_plane;
 mod controller;
@@ -23,9 +25,12 @@ mod every_server;
 mod exchange;
 mod kubernetes;
 mod outages;
+mod page;
 mod parity;
+#[path = "../it/random.rs"]
+#[allow(dead_code, reason = "the cases need a part of it")]
+mod random;
 mod replicas;
-mod selection;
 
 use std::{process::ExitCode, time::Duration};
 
@@ -46,10 +51,11 @@ fn main() -> ExitCode {
 fn trials() -> Vec<Trial> {
     cases::trials()
         .chain(outages::trials())
+        .chain(page::trials())
         .chain(beside::trials())
+        .chain(canary::trials())
         .chain(parity::trials())
         .chain(replicas::trials())
-        .chain(selection::trials())
         .chain(dashboards::trials())
         .collect()
 }

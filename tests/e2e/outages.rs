@@ -52,7 +52,7 @@ pub(super) fn trials() -> impl Iterator<Item = Trial> {
         api_server::api_server_kill_in_a_burst_starts_each_run_once,
         compaction::changes_during_an_outage_are_seen_after_the_watch_expired,
         etcd_away::etcd_outage_of_twenty_seconds_starts_each_run_once,
-        restore::cron_job_restored_with_etcd_runs_without_a_restart,
+        restore::cron_job_restored_with_etcd_runs_after_a_restart,
         storm::storm_of_429_responses_loses_no_run,
     ];
     outages.into_iter().map(|Outage { name, run }| {
@@ -99,10 +99,10 @@ impl Fleet {
         self.namespace.minute(0)
     }
 
-    /// Starts a controller and waits until it has listed, before the slot.
+    /// Starts a controller and waits until it leads every shard, before the slot.
     async fn start_controller(&self) -> Controller {
         let controller = Controller::start_at(&self.namespace, self.slot() - LEAD, &[]);
-        controller.wait_until_ready().await;
+        controller.wait_until_leading().await;
         assert_eq!(
             controller.metric("cronwheel_due_instants_total", &[]).await,
             Some(0),

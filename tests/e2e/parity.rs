@@ -18,6 +18,7 @@ use std::{
 use jiff::Timestamp;
 use kube::Client;
 use libtest_mimic::{Failed, Trial};
+use testbed::Kubectl;
 
 use self::{
     contender::Contender,
@@ -25,6 +26,7 @@ use self::{
     world::{Place, World},
 };
 use crate::{
+    account::lease_role_file,
     block_on, check,
     control_plane::{Access, Purpose, share},
     kubernetes::connect,
@@ -45,6 +47,7 @@ struct Setup {
     reference_kubeconfig: PathBuf,
     /// The address of etcd, without the scheme.
     etcd_address: String,
+    kubectl: Kubectl,
 }
 
 impl Setup {
@@ -55,7 +58,15 @@ impl Setup {
             reference: testbed::find_or_build_clocked_reference().expect("the built-in controller"),
             etcd_address: access.etcd_url.trim_start_matches("http://").to_owned(),
             reference_kubeconfig: access.reference_kubeconfig.clone(),
+            kubectl: access.kubectl.clone(),
         }
+    }
+
+    /// Permits our controller to use Leases in this namespace.
+    fn permit_leases(&self, namespace: &str) {
+        let role = lease_role_file(&self.our_kubeconfig, namespace);
+        let applied = self.kubectl.run(&["apply", "-f", role.to_str().expect("a path")]);
+        applied.expect("kubectl says yes");
     }
 }
 
@@ -112,6 +123,7 @@ async fn compare(setup: &Setup, world: &World) -> Vec<String> {
     for place in &places {
         place.create(world, &setup.etcd_address).await;
     }
+    setup.permit_leases(&places[1].namespace);
     // Both have the same offset, so their clocks agree.
     let offset = world.from.duration_since(Timestamp::now());
     let contenders = [

@@ -98,7 +98,7 @@ fn shared(Case { name, run }: Case) -> Trial {
 fn outage() -> Trial {
     const NAME: &str = "replicas::api_server_outage_of_30_seconds_moves_no_shard";
     Trial::test(NAME, || {
-        take(Purpose::Replicas, |testbed, access| {
+        take(Purpose::ReplicasOutage, |testbed, access| {
             block_on(DURATION_MAX, async {
                 let namespace = Namespace::create_for(NAME, ControlPlane::connect(access).await).await;
                 outage::away(testbed, namespace).await;

@@ -17,7 +17,7 @@ const BEFORE_THE_SLOT: u64 = 52;
 const FREEZE: Duration = Duration::from_secs(15);
 
 /// Set to run the cases, which take minutes.
-const WANTED: &str = "CRONWHEEL_INSTALL_TEST";
+pub(crate) const WANTED: &str = "CRONWHEEL_INSTALL_TEST";
 
 #[test]
 fn client_side_apply_upgrades_rolls_back_and_removes_a_release() {
@@ -59,8 +59,7 @@ fn server_side_apply_changes_time_zone_and_scope_of_a_release() {
     cluster.create_namespace();
     cluster.create_cron_jobs();
     let before = cluster.objects();
-    // With few shards, handovers end in time on a loaded machine too.
-    let values = "--set=controller.maxTemplateMemory=1,controller.shards=64";
+    let values = "--set=controller.maxTemplateMemory=1";
     cluster.release("install", &[CHART, "--server-side=true", values]);
     cluster.check_pods();
     let first = next_minute();

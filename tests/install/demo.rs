@@ -50,6 +50,7 @@ In another terminal, as the same user:
   export PATH={helm}:{kubectl}:$PATH
   {install}
   kubectl --namespace kube-system rollout status deployment/cronwheel
+  kubectl label namespace default cronwheel.dev/managed=true
   kubectl apply -f examples/hello.yaml
   kubectl get cronjobs,jobs
 

@@ -14,6 +14,7 @@ mod cluster;
 mod demo;
 mod node;
 mod objects;
+mod page;
 mod prometheus;
 mod release;
 mod tenant;

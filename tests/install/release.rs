@@ -10,7 +10,8 @@ use super::cluster::{Cluster, wait_for};
 pub(crate) const NAMESPACE: &str = "cronwheel";
 /// The chart in this tree.
 pub(crate) const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/helm/cronwheel");
-/// The chart of 2026-11-24: `git archive --prefix=cronwheel/ 336fbb9:deploy/helm/cronwheel`.
+/// The chart of 2026-11-24: `git archive --prefix=cronwheel/ 336fbb9:deploy/helm/cronwheel`, without the
+/// arguments `--shards` and `--timing`, which the program under test does not have.
 pub(crate) const OLD_CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/install/cronwheel-336fbb9.tgz");
 
 impl Cluster {

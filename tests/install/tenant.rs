@@ -44,10 +44,11 @@ impl Cluster {
         self.create(&all);
     }
 
-    /// Creates the namespaces of tenants.
+    /// Creates the namespaces of tenants, with the label of the namespaces that the chart's release works in.
     pub(crate) fn create_tenants(&self) {
-        let namespaces =
-            [TENANT, OTHER].map(|name| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));
+        let labels = json!({"cronwheel.dev/managed": "true"});
+        let namespaces = [TENANT, OTHER]
+            .map(|name| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}));
         self.create(&namespaces);
         // Controllers create these objects in every new namespace.
         for namespace in [NAMESPACE, TENANT, OTHER] {

@@ -2,6 +2,7 @@
 //! files.
 
 mod kubectl;
+mod page;
 
 use std::{
     fs,
@@ -81,22 +82,26 @@ impl Drop for Folder {
 pub(super) struct Dev {
     process: Child,
     output: BufReader<ChildStdout>,
+    page: SocketAddr,
     address: SocketAddr,
 }
 
 impl Dev {
-    /// Starts the process, and waits until it prints its address.
+    /// Starts the process, and waits until it prints its addresses.
     pub(super) fn start(folder: &Folder, arguments: &[&str]) -> Dev {
         let mut process = folder.command(arguments).spawn().unwrap();
         let mut output = BufReader::new(process.stdout.take().unwrap());
-        let mut line = String::new();
-        output.read_line(&mut line).unwrap();
-        let address = line.trim_end().rsplit("http://").next().unwrap().parse();
-        let address = address.unwrap_or_else(|error| panic!("{line:?}: {error}"));
+        let mut address = |name: &str| {
+            let mut line = String::new();
+            output.read_line(&mut line).unwrap();
+            let address = line.strip_prefix(name).unwrap_or_else(|| panic!("{line:?}"));
+            address.trim().trim_start_matches("http://").parse().expect(&line)
+        };
         Dev {
+            page: address("page"),
+            address: address("API server"),
             process,
             output,
-            address,
         }
     }
 
@@ -186,12 +191,15 @@ async fn dev_runs_a_cron_job_and_cleans_up_on_sigint() {
     cron_jobs.create(&PostParams::default(), &ticking()).await.unwrap();
     let job = wait_for_complete_job(&client).await;
     assert_eq!(job.metadata.owner_references.unwrap()[0].name, "tick");
+    let page = dev.page;
     let lines = dev.end(Signal::INT);
     let create = "  kubectl --kubeconfig cronwheel-dev.kubeconfig create cronjob hello --image=busybox --schedule='* * * * *' \
                   -- echo hello";
     assert!(lines.iter().any(|line| line == create), "{lines:?}");
     check_totals(lines.last().unwrap());
-    assert!(TcpStream::connect(address).is_err(), "the port is still open");
+    for address in [address, page] {
+        assert!(TcpStream::connect(address).is_err(), "the port {address} is still open");
+    }
     assert!(!folder.kubeconfig().exists());
 }
 
@@ -209,6 +217,8 @@ async fn faults_do_not_affect_other_clients() {
     for _ in 0..200 {
         cron_jobs.list(&ListParams::default()).await.unwrap();
     }
+    let text = page::text(dev.page).await;
+    assert!(page::figure(&text, "in all") > 0, "{text}");
     let lines = dev.end(Signal::INT);
     let (runs, faults) = lines.last().unwrap().split_once("; ").unwrap();
     check_totals(runs);
@@ -247,31 +257,30 @@ fn stopped_terminal_does_not_block_shutdown() {
     const CTRL_S: u8 = 0x13;
     let folder = Folder::new("held");
     let dev = format!(
-        "echo $$ > pid; exec {} dev --port 0 --listen 127.0.0.1:0 --for {LIFE}",
+        "echo $$ > pid; exec {} dev --port 0 --cronjobs 100 --log-level trace --for {LIFE}",
         env!("CARGO_BIN_EXE_cronwheel")
     );
     let mut terminal = Command::new("script")
         .args(["--quiet", "--flush", "--return", "--command", &dev, "/dev/null"])
-        .env("TERM", "xterm")
         .current_dir(folder.path())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let (mut keys, mut screen) = (terminal.stdin.take().unwrap(), terminal.stdout.take().unwrap());
-    let (drawn_in, drawn) = mpsc::channel();
+    let (mut keys, mut shown) = (terminal.stdin.take().unwrap(), terminal.stdout.take().unwrap());
+    let (written_in, written) = mpsc::channel();
     let reader = std::thread::spawn(move || {
         let mut chunk = [0; 4096];
-        while let Ok(n_bytes @ 1..) = screen.read(&mut chunk) {
-            let _ = drawn_in.send(n_bytes);
+        while let Ok(n_bytes @ 1..) = shown.read(&mut chunk) {
+            let _ = written_in.send(n_bytes);
         }
     });
-    // The process redraws the screen until the terminal is stopped.
+    // The process writes its log until the terminal is stopped.
     for _ in 0..2 {
-        drawn.recv_timeout(PATIENCE).expect("a screen");
+        written.recv_timeout(PATIENCE).expect("lines");
     }
     keys.write_all(&[CTRL_S]).unwrap();
-    let is_held = (0..100).any(|_| drawn.recv_timeout(Duration::from_secs(3)).is_err());
+    let is_held = (0..100).any(|_| written.recv_timeout(Duration::from_secs(3)).is_err());
     assert!(is_held, "the terminal ignores Ctrl-S");
     let pid = fs::read_to_string(folder.path().join("pid")).unwrap();
     let pid = Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
@@ -318,6 +327,11 @@ fn startup_errors_name_the_flag_to_change() {
         &folder,
         &["--port", &port],
         &[&format!("--port {port}"), "give another port"],
+    );
+    check(
+        &folder,
+        &["--port", "0", "--page-port", &port],
+        &[&format!("--page-port {port}"), "give another port"],
     );
     check(
         &folder,

@@ -11,7 +11,9 @@ const HELLO: &str = "
 apiVersion: batch/v1
 kind: CronJob
 metadata: {name: hello, creationTimestamp: 2026-05-01T00:00:00Z}
-spec: {schedule: 0 10 * * *, jobTemplate: {}}
+spec:
+  schedule: 0 10 * * *
+  jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: b}]}}}}
 ---
 apiVersion: v1
 kind: ConfigMap
@@ -85,7 +87,7 @@ fn files_directories_and_standard_input_are_read_together() {
 
 #[test]
 fn check_flag_sets_the_exit_code_and_rule_flag_prints_the_rule() {
-    let refused = HELLO.replace("jobTemplate: {}", "timezone: UTC, jobTemplate: {}");
+    let refused = HELLO.replace("  jobTemplate:", "  timezone: UTC\n  jobTemplate:");
     assert!(explain(&["-f", "-"], &refused).status.success());
     assert!(explain(&["-f", "-", "--check"], HELLO).status.success());
     let output = explain(&["-f", "-", "--check"], &refused);

@@ -6,7 +6,7 @@ use apisim::{Api, JobRunner, JobRunnerOptions, Options, Resource, WallClock};
 use cronwheel::{
     kube_api::{Answer, ApiClient, Decoder, WatchItem, WriteConnections, watch},
     schedule::Zone,
-    shard::{Effect, Input, Scope, ShardConfig, ShardId, ShardState},
+    shard::{Effect, OrderAnswer, Scope, ShardConfig, ShardState},
 };
 use futures::StreamExt as _;
 use http::Request;
@@ -27,7 +27,7 @@ async fn request(client: &Client, method: &str, path: &str, body: &Value) -> Val
 }
 
 /// Executes an effect. Returns the resulting input of the shard. The test ignores Events and expects no look-up.
-async fn execute(api: &ApiClient, effect: Effect) -> Option<Input> {
+async fn execute(api: &ApiClient, effect: Effect) -> Option<OrderAnswer> {
     fn outcome<T: std::fmt::Debug>(answer: Answer<T>) -> T {
         match answer {
             Answer::Outcome(outcome) => outcome,
@@ -35,17 +35,17 @@ async fn execute(api: &ApiClient, effect: Effect) -> Option<Input> {
         }
     }
     match effect {
-        Effect::CreateJob(order) => Some(Input::JobCreateAnswered {
+        Effect::CreateJob(order) => Some(OrderAnswer::Create {
             cron_job: order.cron_job.uid.clone(),
             slot: order.slot,
             answer: outcome(api.create_job(&order).await.answer),
         }),
-        Effect::WriteStatus(write) => Some(Input::StatusAnswered {
+        Effect::WriteStatus(write) => Some(OrderAnswer::Status {
             cron_job: write.cron_job.uid.clone(),
             sent: Box::new(write.status.clone()),
             answer: outcome(api.write_status(&write).await.answer),
         }),
-        Effect::DeleteJob(delete) => Some(Input::JobDeleteAnswered {
+        Effect::DeleteJob(delete) => Some(OrderAnswer::Delete {
             answer: outcome(api.delete_job(&delete).await.answer),
             delete,
         }),
@@ -59,23 +59,20 @@ async fn control(client: Client, clock: WallClock) {
     let api = ApiClient::new(WriteConnections::from_clients(vec![client.clone()]));
     let decoder = Arc::new(Decoder {
         default_zone: Zone::utc(),
-        shard_count: None,
         ..Decoder::default()
     });
-    let cron_jobs = watch::cron_jobs(client.clone(), Scope::Cluster, decoder, None).boxed();
-    let mut inputs = futures::stream::select(cron_jobs, watch::jobs(client, Scope::Cluster, None).boxed());
+    let cron_jobs = watch::cron_jobs(client.clone(), Scope::Cluster, decoder).boxed();
+    let mut inputs = futures::stream::select(cron_jobs, watch::jobs(client, Scope::Cluster).boxed());
     let config = ShardConfig {
         clock_skew_max: SignedDuration::from_secs(2),
-        shard: ShardId(0),
         scopes: vec![Scope::Cluster],
-        count: None,
     };
     let mut shard = ShardState::new(config, clock.now());
     shard.lead(clock.now());
     loop {
         while let Some(effect) = shard.poll_effect() {
             if let Some(answer) = execute(&api, effect).await {
-                shard.handle(answer, clock.now());
+                shard.handle_answer(answer, clock.now());
             }
         }
         let wakeup = shard.next_wakeup().unwrap_or(Timestamp::MAX);

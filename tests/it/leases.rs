@@ -2,7 +2,6 @@
 
 pub(crate) mod every_server;
 mod faults;
-mod overlaps;
 
 use apisim::{Api, Options, Server, WallClock};
 use cronwheel::kube_api::{ApiServer, lease_client};

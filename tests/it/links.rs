@@ -7,8 +7,19 @@ use std::{
 };
 
 /// Folders with pages and sources. Other folders contain build output.
-const FOLDERS: [&str; 11] = [
-    "src", "tests", "docs", "apisim", "testbed", "loadtest", "benches", "fuzz", "deploy", "examples", ".",
+const FOLDERS: [&str; 12] = [
+    "src",
+    "tests",
+    "docs",
+    "apiobjects",
+    "apisim",
+    "testbed",
+    "loadtest",
+    "benches",
+    "fuzz",
+    "deploy",
+    "examples",
+    ".",
 ];
 /// The page that defines the rules B-n.m.
 const RULES: &str = "docs/spec/cronjob-behaviour.md";

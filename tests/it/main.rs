@@ -6,6 +6,8 @@
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
+mod advice;
+mod check;
 #[cfg(feature = "dev")]
 mod dev;
 mod differential;
@@ -16,16 +18,19 @@ mod http;
 mod in_memory;
 mod leases;
 mod links;
+mod namespaces;
+mod observe;
 mod outputs;
 mod pages;
 mod random;
 mod restores;
 mod rules;
-mod selected;
 mod sharding;
 mod shards;
 mod sim;
 mod soak;
 mod tenants;
 mod tidy;
+mod ui;
 mod vectors;
+mod watches;

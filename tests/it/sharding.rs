@@ -181,31 +181,6 @@ fn new_member_gets_no_shards_while_none_may_be_pulled() {
 }
 
 #[test]
-fn f_18_quarantined_shards_are_on_one_member_that_has_nothing_else() {
-    for_each_fleet(|mut fleet, random| {
-        let n_quarantined = 1 + random.below(5);
-        for _ in 0..n_quarantined {
-            fleet
-                .quarantined
-                .insert(ShardId(u16::try_from(random.below(fleet.holders.len())).unwrap()));
-        }
-        fleet.settle();
-        let mut hosts: Vec<_> = fleet
-            .quarantined
-            .iter()
-            .map(|shard| fleet.holders[usize::from(shard.0)].clone())
-            .collect();
-        hosts.dedup();
-        assert_eq!(hosts.len(), 1);
-        if fleet.members.len() > 1 {
-            let of_host = fleet.holders.iter().filter(|holder| **holder == hosts[0]);
-            assert_eq!(of_host.count(), fleet.quarantined.len(), "{:?}", fleet.held());
-        }
-        assert_eq!(fleet.settle(), 0);
-    });
-}
-
-#[test]
 fn every_member_has_its_turn_to_adopt_a_shard() {
     for_each_fleet(|fleet, _| {
         let turns = fleet.adoption_turns(ShardId(3));

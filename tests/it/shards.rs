@@ -15,8 +15,8 @@ use cronwheel::{
         shards::{self, ShardsArgs, Sources},
     },
     controller::clock::Clock,
-    coordination::{Installation, annotation},
-    shard::{ShardCount, Term},
+    coordination::annotation,
+    shard::Term,
 };
 use http::Request;
 use jiff::Timestamp;
@@ -101,15 +101,15 @@ async fn fleet(api: &Api) {
 
 /// Like [`fleet`], with a member that works in these namespaces.
 async fn fleet_of(api: &Api, namespaces: &str) {
+    fleet_with(api, &format!("time-zone=UTC namespaces={namespaces}")).await;
+}
+
+/// Like [`fleet`], with a member with these settings.
+async fn fleet_with(api: &Api, settings: &str) {
     let leases = leases(client(api), "kube-system");
-    leases
-        .installation(&Installation::of(ShardCount::default()), TIMEOUT)
-        .await
-        .unwrap();
     let holder = "pod-a/a/0000000000000001";
     let mut join = held(member("a"), holder);
     join.annotations.insert(annotation::ACCEPTS, Some("now".into()));
-    let settings = format!("time-zone=UTC namespaces={namespaces}");
     join.annotations.insert(annotation::SETTINGS, Some(settings.into()));
     done(leases.create(&join, begun(), TIMEOUT).await);
     for number in 0..255 {
@@ -191,8 +191,8 @@ async fn missing_installation_error_names_the_searched_namespaces() {
     for (arguments, namespaces) in [(&[][..], "other or kube-system"), (&["--lease-namespace", "x"], "x")] {
         let error = show(&api(), arguments, Printed::default()).await.unwrap_err();
         let expected = format!(
-            "no installation with shards in namespace {namespaces}; give --lease-namespace, or --installation where it has \
-             another name. A replica with --alone has no shards, nor has cronwheel dev"
+            "no replica has a Lease in namespace {namespaces}; give --lease-namespace, or --installation where it has another \
+             name. cronwheel dev has no Leases"
         );
         assert_eq!(error.to_string(), expected);
     }
@@ -202,18 +202,12 @@ async fn missing_installation_error_names_the_searched_namespaces() {
 async fn forbidden_read_error_names_the_missing_permission() {
     let api = api();
     fleet(&api).await;
-    for (resource, permission) in [
-        (Resource::Lease, "list and watch on leases"),
-        (Resource::ConfigMap, "get on configmaps"),
-    ] {
-        let rule = api.faults().add(Rule {
-            resource: Some(resource),
-            ..Rule::new(Fault::Forbid("not you".to_owned()))
-        });
-        let error = show(&api, &[], Printed::default()).await.unwrap_err();
-        assert!(error.to_string().contains(permission), "{error}");
-        api.faults().remove(rule);
-    }
+    api.faults().add(Rule {
+        resource: Some(Resource::Lease),
+        ..Rule::new(Fault::Forbid("not you".to_owned()))
+    });
+    let error = show(&api, &[], Printed::default()).await.unwrap_err();
+    assert!(error.to_string().contains("list and watch on leases"), "{error}");
 }
 
 fn forbid_cron_jobs(namespace: Option<&str>) -> Rule {
@@ -296,6 +290,40 @@ async fn only_cron_jobs_in_the_namespaces_of_the_installation_are_read() {
     assert!(
         note.ends_with("; the account needs list and watch on cronjobs in namespace shop\n"),
         "{note}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_cron_jobs_of_managed_namespaces_are_shown() {
+    let api = api();
+    fleet_with(&api, "time-zone=UTC namespace-selector=team=a namespaces=*").await;
+    create_cron_job(&client(&api), "shop", "report", "0 * * * *").await;
+    let label = Request::patch("/api/v1/namespaces/shop").header("content-type", "application/merge-patch+json");
+    let labels = json!({"metadata": {"labels": {"team": "a"}}});
+    let label = label.body(labels.to_string().into_bytes()).unwrap();
+    let _: Value = client(&api).request(label).await.unwrap();
+    let printed = Printed::default();
+    show(&api, &[], printed.clone()).await.unwrap();
+    let text = printed.text();
+    assert!(text.contains("255 of them led; 1 CronJobs, "), "{text}");
+    show(&api, &["--cronjob", "shop/report"], Printed::default())
+        .await
+        .unwrap();
+    let error = show(&api, &["--cronjob", "default/c0"], Printed::default())
+        .await
+        .unwrap_err();
+    let expected = "CronJob default/c0: the installation does not manage namespace default, which does not match \
+                    --namespace-selector team=a; select it: kubectl label namespace NAME team=a";
+    assert_eq!(error.to_string(), expected);
+    // Without the right to list namespaces, the command says so.
+    api.faults().add(Rule {
+        resource: Some(Resource::Namespace),
+        ..Rule::new(Fault::NotPermitted)
+    });
+    let error = show(&api, &[], Printed::default()).await.unwrap_err().to_string();
+    assert!(
+        error.starts_with("cannot read the namespaces that the installation manages: "),
+        "{error}"
     );
 }
 

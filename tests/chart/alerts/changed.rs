@@ -42,12 +42,12 @@ const EQUIVALENT: [(&[&str], &[&str], &str); 9] = [
         "a replica has one series with these labels",
     ),
     (
-        &["CronwheelPermissionMissing", "CronwheelInstallationsOverlap"],
+        &["CronwheelPermissionMissing"],
         &["max becomes sum"],
         "the alert checks whether any is above 0",
     ),
     (
-        &["CronwheelUndecodableObjects", "CronwheelStartOver"],
+        &["CronwheelUndecodableObjects", "CronwheelPanics"],
         &["sum becomes max", "sum becomes avg", "increase becomes rate"],
         "the alert checks whether any is above 0",
     ),

@@ -104,18 +104,19 @@ impl Samples<'_> {
             "Backlog of requests" => vec![self.each("cronwheel_dispatch_backlog").sum(&["lane"])],
             "Statuses that wait" => vec![self.sum("cronwheel_status_pending")],
             "Age of statuses" => self.quantiles("cronwheel_status_age_seconds", &[]),
-            "Refused creates" => vec![
-                self.sum("cronwheel_cron_jobs_refused"),
-                self.sum("cronwheel_refusals_in_turns"),
-            ],
+            "Refused creates" => vec![self.sum("cronwheel_cron_jobs_refused")],
             "Full queues" => vec![self.rate("cronwheel_queue_overflows_total", &["queue"])],
-            "Objects that cannot be decoded" => {
-                vec![self.rate("cronwheel_undecodable_objects_total", &["resource"])]
-            }
+            "Objects that cannot be decoded" => vec![
+                self.rate("cronwheel_undecodable_objects_total", &["resource"]),
+                self.rate("cronwheel_panics_total", &[]),
+            ],
             "Jobs that no run explains" => vec![self.rate("cronwheel_unexpected_jobs_total", &[])],
-            "CronJobs and Jobs" => ["cronwheel_cron_jobs", "cronwheel_jobs", "cronwheel_wheel_entries"]
-                .map(|metric| self.sum(metric))
-                .into(),
+            "CronJobs and Jobs" => vec![
+                self.sum("cronwheel_cron_jobs"),
+                self.sum("cronwheel_jobs"),
+                self.sum("cronwheel_wheel_entries"),
+                self.max("cronwheel_managed_namespaces"),
+            ],
             "Memory of templates" => vec![self.each("cronwheel_template_bytes")],
             "Templates that do not fit" => vec![self.sum("cronwheel_templates_not_kept")],
             _ => return None,
@@ -128,10 +129,7 @@ impl Samples<'_> {
             "Shards led" => vec![self.each("cronwheel_leader")],
             "CronJobs led" => vec![self.each("cronwheel_cron_jobs_led")],
             "Part of the shards led" => vec![self.sum("cronwheel_led_ratio")],
-            "Shards without a leader" => vec![
-                self.max("cronwheel_shards_unowned"),
-                self.max("cronwheel_shards_quarantined"),
-            ],
+            "Shards without a leader" => vec![self.max("cronwheel_shards_unowned")],
             "Longest time without a leader" => vec![self.max("cronwheel_shards_unowned_age_seconds")],
             "Replicas that take no shards" => {
                 let none = Labels::from([("reason".to_owned(), "none".to_owned())]);
@@ -139,7 +137,6 @@ impl Samples<'_> {
                 vec![reasons.and_also(Vector::from([(none, 0.0)]))]
             }
             "Age of the last renewal" => vec![self.each("cronwheel_lease_renew_age_seconds")],
-            "Other installations in the same namespaces" => vec![self.max("cronwheel_overlapping_installations")],
             "Other controllers" => vec![self.each("cronwheel_other_controller_active").max(&["evidence"])],
             "Handovers" => self.quantiles("cronwheel_handover_duration_seconds", &["side"]),
             "Lost leadership" => rates(&[
@@ -148,21 +145,12 @@ impl Samples<'_> {
                 "cronwheel_rejoins_total",
             ]),
             "Requests that were not sent" => vec![self.rate("cronwheel_fenced_requests_total", &["queue"])],
-            "Lists of CronJobs" => vec![self.rate("cronwheel_cron_job_lists_total", &["selected_by"])],
-            "CronJobs of other replicas" => rates(&[
-                "cronwheel_cron_jobs_passed_over_total",
-                "cronwheel_cron_jobs_cache_overflows_total",
-            ]),
-            "Jobs that were labelled" => rates(&["cronwheel_jobs_labelled_total"]),
             "Clock against the API server's" => vec![self.each("cronwheel_clock_skew_seconds")],
             "Clock alarms" => vec![self.each("cronwheel_clock_alarm")],
             "Connections to API servers with another clock" => rates(&["cronwheel_clock_retired_connections_total"]),
             "Silence of watches" => vec![self.each("cronwheel_watch_silence_seconds")],
             "Failed watches" => vec![self.rate("cronwheel_watch_errors_total", &["resource"])],
-            "Complete lists and new beginnings" => vec![
-                self.rate("cronwheel_relists_total", &["resource"]),
-                self.rate("cronwheel_start_overs_total", &[]),
-            ],
+            "Complete lists" => vec![self.rate("cronwheel_relists_total", &["resource"])],
             _ => return self.processes(panel),
         })
     }

@@ -168,10 +168,9 @@ fn errors() -> super::model::Row {
             lines(
                 "Refused creates",
                 "short",
-                "CronJobs whose last create the API server refused, and namespaces in which those take turns.",
+                "CronJobs whose last create the API server refused.",
             )
-            .query("CronJobs", "sum(cronwheel_cron_jobs_refused{@})")
-            .query("namespaces that take turns", "sum(cronwheel_refusals_in_turns{@})"),
+            .query("CronJobs", "sum(cronwheel_cron_jobs_refused{@})"),
             lines(
                 "Full queues",
                 "ops",
@@ -184,12 +183,13 @@ fn errors() -> super::model::Row {
             lines(
                 "Objects that cannot be decoded",
                 "ops",
-                "Received objects that could not be decoded. Events name the field.",
+                "Received objects that could not be decoded, and panics on CronJobs. Events name the field or the CronJob.",
             )
             .query(
                 "{{resource}}",
                 "sum by (resource) (rate(cronwheel_undecodable_objects_total{@}[$__rate_interval]))",
-            ),
+            )
+            .query("panics", "sum(rate(cronwheel_panics_total{@}[$__rate_interval]))"),
             lines(
                 "Jobs that no run explains",
                 "ops",
@@ -214,7 +214,8 @@ fn objects() -> super::model::Row {
             )
             .query("CronJobs", "sum(cronwheel_cron_jobs{@})")
             .query("Jobs", "sum(cronwheel_jobs{@})")
-            .query("armed timers", "sum(cronwheel_wheel_entries{@})"),
+            .query("armed timers", "sum(cronwheel_wheel_entries{@})")
+            .query("managed namespaces", "max(cronwheel_managed_namespaces{@})"),
             lines(
                 "Memory of templates",
                 "bytes",

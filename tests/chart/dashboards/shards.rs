@@ -32,10 +32,9 @@ fn leadership() -> Row {
             lines(
                 "Shards without a leader",
                 "short",
-                "Shards without a leader, and shards in quarantine because their leaders crashed, as a replica observes.",
+                "Shards without a leader, as a replica observes.",
             )
-            .query("without a leader", "max(cronwheel_shards_unowned{@})")
-            .query("in quarantine", "max(cronwheel_shards_quarantined{@})"),
+            .query("without a leader", "max(cronwheel_shards_unowned{@})"),
             lines(
                 "Longest time without a leader",
                 "s",
@@ -58,15 +57,9 @@ fn leadership() -> Row {
             )
             .query("{{instance}}", "cronwheel_lease_renew_age_seconds{@}"),
             lines(
-                "Other installations in the same namespaces",
-                "short",
-                "Other installations that work in the same namespaces. Must be 0.",
-            )
-            .query("installations", "max(cronwheel_overlapping_installations{@})"),
-            lines(
                 "Other controllers",
                 "short",
-                "1 for ten minutes after another controller wrote a status or created a Job of these CronJobs. Must be 0.",
+                "1 for ten minutes after another controller, or another installation, wrote a status or created a Job of these CronJobs. Must be 0.",
             )
             .query("{{evidence}}", "max by (evidence) (cronwheel_other_controller_active{@})"),
         ],
@@ -101,34 +94,6 @@ fn moves() -> Row {
                 "{{queue}}",
                 "sum by (queue) (rate(cronwheel_fenced_requests_total{@}[$__rate_interval]))",
             ),
-            lines(
-                "Lists of CronJobs",
-                "ops",
-                "server: the API server left out the CronJobs of other shards. replica: this replica did.",
-            )
-            .query(
-                "{{selected_by}}",
-                "sum by (selected_by) (rate(cronwheel_cron_job_lists_total{@}[$__rate_interval]))",
-            ),
-            lines(
-                "CronJobs of other replicas",
-                "ops",
-                "Received CronJobs of other replicas' shards, and overflows of the cache of all CronJobs.",
-            )
-            .query(
-                "received",
-                "sum(rate(cronwheel_cron_jobs_passed_over_total{@}[$__rate_interval]))",
-            )
-            .query(
-                "overflows",
-                "sum(rate(cronwheel_cron_jobs_cache_overflows_total{@}[$__rate_interval]))",
-            ),
-            lines(
-                "Jobs that were labelled",
-                "ops",
-                "Jobs that lacked the label of their shard: manual runs, or Jobs of the built-in controller.",
-            )
-            .query("Jobs", "sum(rate(cronwheel_jobs_labelled_total{@}[$__rate_interval]))"),
         ],
     )
 }
@@ -182,18 +147,9 @@ fn watches() -> Row {
                 "{{resource}}",
                 "sum by (resource) (rate(cronwheel_watch_errors_total{@}[$__rate_interval]))",
             ),
-            lines(
-                "Complete lists and new beginnings",
-                "ops",
-                "Complete lists by resource. New beginnings: the API server returned to an older history.",
-            )
-            .query(
+            lines("Complete lists", "ops", "Complete lists by resource.").query(
                 "{{resource}}",
                 "sum by (resource) (rate(cronwheel_relists_total{@}[$__rate_interval]))",
-            )
-            .query(
-                "new beginnings",
-                "sum(rate(cronwheel_start_overs_total{@}[$__rate_interval]))",
             ),
         ],
     )

@@ -7,18 +7,12 @@ use std::{
     rc::Rc,
 };
 
-use cronwheel::{
-    controller::permissions::{PERMISSIONS, Permission, Place, Purpose},
-    coordination::Installation,
-    shard::ShardCount,
-};
+use cronwheel::controller::permissions::{PERMISSIONS, Permission, Place};
 use futures::future::join_all;
 use serde_json::{Value, json};
 
-use super::installing::client;
 use crate::{
     controller::Controller,
-    every_server::{TIMEOUT, leases},
     kubernetes::{ControlPlane, Namespace, wait},
 };
 
@@ -37,9 +31,14 @@ pub(super) async fn without_one_permission_jobs_start_or_the_replica_is_not_read
     }
 }
 
-/// The permissions that a replica needs.
+/// The permissions that a replica needs. Those of the cluster are needed with `--namespace-selector`.
 fn needed() -> impl Iterator<Item = &'static Permission> {
-    PERMISSIONS.iter().filter(|it| it.purpose != Purpose::Optional)
+    PERMISSIONS.iter()
+}
+
+/// Whether a Role in the namespace of a case can grant the permission.
+fn is_namespaced(permission: &Permission) -> bool {
+    permission.place != Place::Cluster
 }
 
 async fn run_without(missing: &Permission, control_plane: &Rc<ControlPlane>) {
@@ -49,10 +48,19 @@ async fn run_without(missing: &Permission, control_plane: &Rc<ControlPlane>) {
     let log = File::create(&log_path).expect("a log");
     let lease_namespace = format!("--lease-namespace={}", namespace.name);
     // By the replica's clock, the slot of minute 0 has passed.
-    let arguments = ["--timing=fast", &lease_namespace];
+    let selector = format!("--namespace-selector=kubernetes.io/metadata.name={}", namespace.name);
+    let mut arguments = vec![&*lease_namespace];
+    if !is_namespaced(missing) {
+        arguments.push(&selector);
+    }
     let replica = Controller::start_replica_with_log(&namespace, 1, &arguments, log);
 
-    let what = format!("{} {} in namespace {}", missing.verb, missing.resource, namespace.name);
+    let place = if is_namespaced(missing) {
+        format!("namespace {}", namespace.name)
+    } else {
+        "all namespaces".to_owned()
+    };
+    let what = format!("{} {} in {place}", missing.verb, missing.resource);
     wait_for_log(&log_path, &what).await;
     let labels = [("verb", missing.verb), ("resource", missing.resource)];
     replica
@@ -61,8 +69,9 @@ async fn run_without(missing: &Permission, control_plane: &Rc<ControlPlane>) {
     if missing.is_required {
         let readiness = replica.readiness().await;
         assert!(readiness.contains(&what), "{what}: {readiness}");
-        // A replica can create a Lease without the permission to renew it, so it may lead for a moment.
-        if missing.place == Place::Watched {
+        // A replica can create a Lease without the permission to renew it, so it may lead for a moment. It can list without
+        // the permission to watch, so it may act on its list before the watch is refused.
+        if missing.place != Place::LeaseNamespace && missing.verb != "watch" {
             assert_eq!(namespace.job_names().await, Vec::<String>::new(), "{what}");
         }
     } else {
@@ -105,10 +114,6 @@ async fn account_without(missing: &Permission, shared: &Rc<ControlPlane>) -> Nam
     let path = file(&namespace, "kubeconfig");
     fs::write(&path, kubeconfig.to_string()).expect("a kubeconfig");
 
-    let administrator = client(&shared.admin_kubeconfig).await;
-    let api = leases(administrator, &namespace.name);
-    let ours = Installation::of(ShardCount::default());
-    api.installation(&ours, TIMEOUT).await.expect("an installation");
     namespace.control_plane = Rc::new(ControlPlane {
         client: shared.client.clone(),
         admin_kubeconfig: shared.admin_kubeconfig.clone(),
@@ -122,18 +127,14 @@ async fn account_without(missing: &Permission, shared: &Rc<ControlPlane>) -> Nam
 
 /// The service account, its Role and the binding.
 fn account(missing: &Permission, namespace: &str) -> Value {
-    let given = needed().filter(|it| *it != missing);
+    let given = needed().filter(|it| *it != missing && is_namespaced(it));
     let rules: Vec<Value> = given
         .map(|permission| {
-            let mut rule = json!({
+            json!({
                 "apiGroups": [permission.group],
                 "resources": [permission.resource],
                 "verbs": [permission.verb],
-            });
-            if let Some(name) = permission.name {
-                rule["resourceNames"] = json!([name]);
-            }
-            rule
+            })
         })
         .collect();
     let metadata = json!({"name": NAME, "namespace": namespace});

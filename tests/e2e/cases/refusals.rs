@@ -1,12 +1,13 @@
 //! Jobs that the API server refuses, temporarily or in part: quota, policy, a terminating namespace (B-12.2, B-12.4).
 
-use std::time::Instant;
+use std::{rc::Rc, time::Instant};
 
 use jiff::SignedDuration;
 use kube::api::{DeleteParams, PostParams};
 use serde_json::{Value, json};
 
 use crate::{
+    account::permit_leases,
     controller::Controller,
     kubernetes::{Namespace, from_json, job_name, merge, own_job, wait},
 };
@@ -170,7 +171,11 @@ pub(super) async fn creates_in_a_terminating_namespace_back_off_without_events(n
     };
     assert!(wait(is_going).await, "the namespace does not go");
 
-    let controller = Controller::start_before(&namespace, 0);
+    // A namespace that goes accepts no Leases either.
+    let leases = Namespace::create_for("leases_of_another_namespace", Rc::clone(&namespace.control_plane)).await;
+    permit_leases(&leases).await;
+    let lease_namespace = format!("--lease-namespace={}", leases.name);
+    let controller = Controller::start_replica(&namespace, 0, &[&lease_namespace]);
     controller.wait_for_metric(REQUESTS, &REFUSED_CREATES, |n| n >= 1).await;
     let begun = Instant::now();
     controller.wait_for_metric(REQUESTS, &REFUSED_CREATES, |n| n >= 6).await;

@@ -26,7 +26,8 @@ impl Contender {
 
     pub(super) fn ours(kubeconfig: &Path, namespace: &str, offset: SignedDuration) -> Contender {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cronwheel"));
-        command.args(["run", "--alone", "--log-level=error"]);
+        command.args(["run", "--log-level=error"]);
+        command.arg(format!("--lease-namespace={namespace}"));
         command.arg(format!("--listen=127.0.0.1:{}", free_port()));
         Contender::start(command, kubeconfig, namespace, offset)
     }

@@ -11,6 +11,13 @@ use serde_json::Value;
 
 use super::world::Place;
 
+/// The annotations that name the replica that created a Job (`docs/differences.md`).
+const CREATOR: [&str; 3] = [
+    "cronwheel.dev/created-by",
+    "cronwheel.dev/created-under",
+    "cronwheel.dev/create-before",
+];
+
 /// Objects and Events, without values that differ between two namespaces.
 pub(super) struct Snapshot {
     /// By kind and name. Each is a map from the path of a value to the value.
@@ -111,10 +118,11 @@ impl Plain<'_> {
         match value {
             Value::Object(members) => {
                 for (name, member) in members {
-                    if !matches!(
+                    let is_of_this_run = matches!(
                         name.as_str(),
                         "resourceVersion" | "creationTimestamp" | "managedFields" | "generation"
-                    ) {
+                    );
+                    if !is_of_this_run && !CREATOR.contains(&name.as_str()) {
                         self.flatten(&format!("{path}.{name}"), member, into);
                     }
                 }

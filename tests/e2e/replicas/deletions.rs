@@ -20,7 +20,7 @@ pub(super) async fn all_shards_are_led_after_a_member_lease_is_deleted(namespace
 
 pub(super) async fn all_shards_are_led_after_a_shard_lease_is_deleted(namespace: Namespace) {
     let group = Group::start(namespace, 3, 6).await;
-    deleted(group, Some("cronwheel-shard-6-17")).await;
+    deleted(group, Some("cronwheel-shard-8-17")).await;
 }
 
 pub(super) async fn all_shards_are_led_after_all_leases_are_deleted(namespace: Namespace) {

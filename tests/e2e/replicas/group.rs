@@ -29,7 +29,7 @@ use crate::{
     kubernetes::{Namespace, job_name, wait},
 };
 
-pub(super) const N_SHARDS: u32 = 64;
+pub(super) use testbed::replica::N_SHARDS;
 
 /// Time for the start, for the first replica to lead all shards, for the settle window and for rebalancing.
 const START_SECONDS: i64 = 20;
@@ -120,7 +120,6 @@ impl Group {
             program: env!("CARGO_BIN_EXE_cronwheel").into(),
             kubeconfig: kubeconfig.to_owned(),
             lease_namespace: self.namespace.name.clone(),
-            n_shards: N_SHARDS,
             pod_name: format!("cw-{number}"),
             pod_uid: format!("uid-{number}"),
             revision: revision.to_owned(),

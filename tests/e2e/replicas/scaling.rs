@@ -18,8 +18,8 @@ pub(super) async fn scaling_from_one_to_five_to_two_moves_few_shards(namespace: 
     let second = group.shard_leases().await;
     let n_moves = n_moves(&first, &second);
     eprintln!("        1 to 5: {n_moves} moves");
-    // Twelve or thirteen shards each.
-    assert!((51..=52).contains(&n_moves), "{n_moves}");
+    // Each of the five has 51 or 52 shards. A few move twice, when replicas join one after the other.
+    assert!((204..=226).contains(&n_moves), "{n_moves}");
 
     // Around the next slot.
     group.sleep_until(1, -1).await;

@@ -20,13 +20,12 @@ pub(super) struct Sighting {
     pub(super) name: String,
     /// The shard and the term of its creator.
     pub(super) created_under: Option<(u64, u64)>,
-    pub(super) label: Option<String>,
     pub(super) created: Timestamp,
     pub(super) completed: Option<Timestamp>,
 }
 
 impl Sighting {
-    fn of(job: &DynamicObject, shard_label: &str) -> Option<(String, Sighting)> {
+    fn of(job: &DynamicObject) -> Option<(String, Sighting)> {
         let metadata = &job.metadata;
         let annotations = metadata.annotations.as_ref();
         let stamp = annotations.and_then(|all| all.get("cronwheel.dev/created-under"));
@@ -38,10 +37,6 @@ impl Sighting {
         let sighting = Sighting {
             name: metadata.name.clone()?,
             created_under,
-            label: metadata
-                .labels
-                .as_ref()
-                .and_then(|labels| labels.get(shard_label).cloned()),
             created: metadata.creation_timestamp.as_ref()?.0,
             completed: completed.and_then(|time| time.parse().ok()),
         };
@@ -85,6 +80,5 @@ impl Drop for Sightings {
 }
 
 fn note(seen: &RefCell<BTreeMap<String, Sighting>>, job: &DynamicObject) {
-    let label = format!("cronwheel.dev/shard-{}", super::group::N_SHARDS);
-    seen.borrow_mut().extend(Sighting::of(job, &label));
+    seen.borrow_mut().extend(Sighting::of(job));
 }

@@ -83,14 +83,9 @@ fn out_of_turn(created: &Created<'_>, seen: &[Sighting]) -> Vec<String> {
     let mut findings = Vec::new();
     let mut turns: BTreeMap<u64, Vec<(Timestamp, u64, &str)>> = BTreeMap::new();
     for (job, times) in created {
-        let stamp = by_name
-            .get(job)
-            .and_then(|job| Some((job.created_under?, job.label.as_ref()?)));
-        match stamp {
-            Some(((shard, term), label)) if *label == shard.to_string() => {
-                turns.entry(shard).or_default().push((times[0], term, job));
-            }
-            other => findings.push(format!("{job} does not record its shard and term: {other:?}")),
+        match by_name.get(job).and_then(|job| job.created_under) {
+            Some((shard, term)) => turns.entry(shard).or_default().push((times[0], term, job)),
+            None => findings.push(format!("{job} does not record its shard and term")),
         }
     }
     for (shard, mut turns) in turns {

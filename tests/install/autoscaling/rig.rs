@@ -104,7 +104,6 @@ impl Rig {
             "autoscaling": {"enabled": true},
             // With a small request, the autoscaler measures usage in small steps.
             "resources": {"requests": {"cpu": "10m"}},
-            "controller": {"shards": 64},
         });
         let all = values["autoscaling"].as_object_mut().unwrap();
         for more in [&range, autoscaling] {

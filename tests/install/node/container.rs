@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use k8s_openapi::api::core::v1::{Container, EnvVar, Pod};
+use k8s_openapi::api::core::v1::{Container, EnvVar, Pod, Volume};
 use serde_json::Value;
 
 /// The entry point of the image.
@@ -18,6 +18,8 @@ pub(super) struct ContainerSpec {
     pub(super) user: i64,
     pub(super) group: i64,
     pub(super) has_read_only_root: bool,
+    /// Each `emptyDir` with its folder in the container.
+    pub(super) empty_folders: Vec<(String, String)>,
 }
 
 impl ContainerSpec {
@@ -42,18 +44,20 @@ impl ContainerSpec {
             user: context.run_as_user.or(pod_user).unwrap_or(0),
             group: context.run_as_group.or(pod_group).unwrap_or(0),
             has_read_only_root: context.read_only_root_filesystem.unwrap_or(false),
+            empty_folders: empty_folders(pod, container),
         })
     }
 }
 
-/// The container of a Pod with one container and no volume other than its token.
+/// The container of a Pod with one container and no volume other than its token and `emptyDir`.
 pub(super) fn only_container(pod: &Pod) -> Result<&Container, String> {
     let spec = pod.spec.as_ref().ok_or("no spec")?;
     let [container] = spec.containers.as_slice() else {
         return Err("more than one container".to_owned());
     };
     let mut volumes = spec.volumes.iter().flatten();
-    if let Some(volume) = volumes.find(|volume| !volume.name.starts_with("kube-api-access-")) {
+    let is_unknown = |volume: &&Volume| !volume.name.starts_with("kube-api-access-") && volume.empty_dir.is_none();
+    if let Some(volume) = volumes.find(is_unknown) {
         return Err(format!("volume {}", volume.name));
     }
     let is_plain = spec.init_containers.is_none() && container.lifecycle.is_none() && container.env_from.is_none();
@@ -61,6 +65,19 @@ pub(super) fn only_container(pod: &Pod) -> Result<&Container, String> {
         return Err("init containers, hooks, startup probes or envFrom".to_owned());
     }
     Ok(container)
+}
+
+fn empty_folders(pod: &Pod, container: &Container) -> Vec<(String, String)> {
+    let volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
+    let empty: Vec<&str> = volumes
+        .filter(|volume| volume.empty_dir.is_some())
+        .map(|volume| volume.name.as_str())
+        .collect();
+    let mounts = container.volume_mounts.iter().flatten();
+    let mounts = mounts.filter(|mount| empty.contains(&mount.name.as_str()));
+    mounts
+        .map(|mount| (mount.name.clone(), mount.mount_path.clone()))
+        .collect()
 }
 
 /// Replaces the address to listen on, because all Pods share the network of this machine.
@@ -119,7 +136,7 @@ mod tests {
                 "volumes": [{"name": "kube-api-access-x", "projected": {"sources": []}}],
                 "containers": [{
                     "name": "cronwheel",
-                    "args": ["run", "--listen=0.0.0.0:8080", "--shards=256"],
+                    "args": ["run", "--listen=0.0.0.0:8080"],
                     "env": [
                         {"name": "PLAIN", "value": "1"},
                         {"name": "NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
@@ -138,10 +155,7 @@ mod tests {
     #[test]
     fn container_runs_as_specified_except_for_its_address() {
         let spec = spec_of(pod()).unwrap();
-        assert_eq!(
-            spec.command,
-            ["/cronwheel", "run", "--listen=127.1.2.3:8080", "--shards=256"]
-        );
+        assert_eq!(spec.command, ["/cronwheel", "run", "--listen=127.1.2.3:8080"]);
         assert_eq!((spec.user, spec.group, spec.has_read_only_root), (65532, 65533, true));
         let value = |name: &str| {
             let found = spec.environment.iter().find(|(known, _)| known == name);
@@ -163,6 +177,15 @@ mod tests {
         let spec = spec_of(pod).unwrap();
         assert_eq!(spec.command[..2], ["/other", "run"]);
         assert_eq!((spec.user, spec.group, spec.has_read_only_root), (7, 65533, false));
+    }
+
+    #[test]
+    fn empty_volumes_have_their_folders() {
+        let mut pod = pod();
+        pod["spec"]["volumes"] = json!([{"name": "history", "emptyDir": {"sizeLimit": "3Gi"}}]);
+        pod["spec"]["containers"][0]["volumeMounts"] = json!([{"name": "history", "mountPath": "/history"}]);
+        let expected = [("history".to_owned(), "/history".to_owned())];
+        assert_eq!(spec_of(pod).unwrap().empty_folders, expected);
     }
 
     #[test]

@@ -13,11 +13,12 @@ use std::{
 
 use super::container::ContainerSpec;
 
-/// Arguments: root, folder of the token, program, mode of the root, user and group, and the command.
+/// Arguments: root, folder of the token, program, mode of the root, user and group, folder of the volumes, their names
+/// with the folders in the container, and the command.
 const SCRIPT: &str = r#"
 set -e
-root=$1 secrets=$2 program=$3 mode=$4 user=$5
-shift 5
+root=$1 secrets=$2 program=$3 mode=$4 user=$5 volumes=$6 empty=$7
+shift 7
 mount -t tmpfs -o mode=0755 tmpfs "$root"
 mkdir -p "$root/proc" "$root/run/secrets/kubernetes.io/serviceaccount" "$root/var"
 ln -s ../run "$root/var/run"
@@ -30,6 +31,11 @@ done
 touch "$root/cronwheel"
 mount --bind "$program" "$root/cronwheel"
 mount --bind "$secrets" "$root/run/secrets/kubernetes.io/serviceaccount"
+for volume in $empty; do
+    mkdir -p "$volumes/${volume%%:*}" "$root${volume#*:}"
+    chmod 0777 "$volumes/${volume%%:*}"
+    mount --bind "$volumes/${volume%%:*}" "$root${volume#*:}"
+done
 mount -o "remount,bind,$mode" "$root"
 exec chroot --userspec="$user" "$root" "$@"
 "#;
@@ -48,11 +54,15 @@ pub(super) fn start(spec: &ContainerSpec, program: &Path, folder: &Path, log: &P
     fs::create_dir_all(&root)?;
     let log = File::options().create(true).append(true).open(log)?;
     let mode = if spec.has_read_only_root { "ro" } else { "rw" };
+    let empty = spec.empty_folders.iter().map(|(name, path)| format!("{name}:{path}"));
+    let empty: Vec<String> = empty.collect();
     Command::new("unshare")
         .args(["--mount", "sh", "-c", SCRIPT, "sh"])
         .args([&root, &folder.join("secrets")])
         .arg(program)
         .args([mode, &format!("{}:{}", spec.user, spec.group)])
+        .arg(folder.join("volumes"))
+        .arg(empty.join(" "))
         .args(&spec.command)
         .env_clear()
         .envs(spec.environment.iter().cloned())

@@ -39,8 +39,6 @@ pub(super) struct Connection {
     pub(super) api: Api,
     pub(super) clock: WallClock,
     pub(super) service: ApiService,
-    /// The API server for lists of Jobs, if different.
-    pub(super) job_lists: Option<ApiService>,
     pub(super) process: u64,
     pub(super) machine: SimulatedWall,
     pub(super) is_cut: OrderedSender<bool>,
@@ -81,23 +79,15 @@ impl Balanced {
     }
 }
 
-/// A request for a page of Jobs.
-#[derive(Clone, Copy, Debug)]
-struct JobList {
-    /// Whether it selects the Jobs without the label of a shard.
-    is_unlabelled: bool,
-    /// The minimum version of the result, if the server may use its cache.
-    least_version: Option<u64>,
-}
-
 /// The recorded properties of a request.
 #[derive(Clone, Debug)]
 struct ParsedRequest {
     write: Option<WriteKind>,
     is_lease_write: bool,
-    is_watch: bool,
-    watches_leases: bool,
-    job_list: Option<JobList>,
+    /// Whether it is a watch of Leases; `None` if it is no watch.
+    watches_leases: Option<bool>,
+    /// Whether it begins a list of Jobs.
+    is_job_list: bool,
     /// The name of the CronJob or Job.
     name: String,
 }
@@ -117,16 +107,12 @@ impl ParsedRequest {
             [.., name, "status"] | [.., "jobs", name] => (*name).to_owned(),
             _ => String::new(),
         };
-        let is_job_list = is_get && path.ends_with("/jobs") && !query.contains("watch=");
+        let is_list = !query.contains("watch=") && !query.contains("continue=") && !query.ends_with("limit=1");
         ParsedRequest {
             write,
             is_lease_write: path.contains("/leases") && !is_get,
-            is_watch: query.contains("watch="),
-            watches_leases: query.contains("watch=") && path.contains("/leases"),
-            job_list: is_job_list.then(|| JobList {
-                is_unlabelled: query.contains("labelSelector=%21"),
-                least_version: least_version(query),
-            }),
+            watches_leases: query.contains("watch=").then(|| path.contains("/leases")),
+            is_job_list: is_get && path.ends_with("/jobs") && is_list,
             name,
         }
     }
@@ -135,28 +121,6 @@ impl ParsedRequest {
 /// Returns the name of the CronJob from the name of a Job.
 fn cron_job_of(job: &str) -> &str {
     job.rsplit_once('-').map_or("", |(cron_job, _)| cron_job)
-}
-
-/// Returns the minimum version of a list, if the request has one.
-fn least_version(query: &str) -> Option<u64> {
-    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-    let (_, version) = pairs.find(|(name, _)| *name == "resourceVersion")?;
-    version.parse().ok()
-}
-
-/// A create in flight. Its drop ends the count.
-struct InFlightCreate {
-    records: Arc<Mutex<Records>>,
-    cron_job: String,
-}
-
-impl Drop for InFlightCreate {
-    fn drop(&mut self) {
-        // After a failed test, the lock is poisoned and the records are unused.
-        if let Ok(mut records) = self.records.lock() {
-            records.count_create(&self.cron_job, false);
-        }
-    }
 }
 
 impl Connection {
@@ -170,7 +134,6 @@ impl Connection {
         }
         let request = Request::from_parts(parts, Body::from(body));
         self.record_requested(&parsed);
-        let _in_flight_create = self.count_in_flight(&parsed);
         if parsed.write == Some(WriteKind::Create) && self.freeze_at_create.load(Ordering::Relaxed) > 0 {
             let n_left = self.freeze_at_create.fetch_sub(1, Ordering::Relaxed) - 1;
             if n_left == 0 {
@@ -211,11 +174,10 @@ impl Connection {
         if let Some((_, front_end)) = &balanced {
             self.service = self.service.clone().at_front_end(*front_end);
         }
-        let list_service = self.job_lists.as_mut().filter(|_| parsed.job_list.is_some());
-        let response = list_service.unwrap_or(&mut self.service).call(request);
-        if parsed.is_watch {
+        let response = self.service.call(request);
+        if let Some(watches_leases) = parsed.watches_leases {
             let response = response.await?;
-            return Ok(if parsed.watches_leases {
+            return Ok(if watches_leases {
                 response.map(BodyExt::boxed_unsync)
             } else {
                 response.map(|body| self.until_lost(body))
@@ -242,16 +204,6 @@ impl Connection {
         StreamBody::new(frames).boxed_unsync()
     }
 
-    /// Counts a create as in flight until the caller drops the returned value.
-    fn count_in_flight(&self, parsed: &ParsedRequest) -> Option<impl Drop + use<>> {
-        if parsed.write != Some(WriteKind::Create) {
-            return None;
-        }
-        let (records, cron_job) = (Arc::clone(&self.records), cron_job_of(&parsed.name).to_owned());
-        records.lock().unwrap().count_create(&cron_job, true);
-        Some(InFlightCreate { records, cron_job })
-    }
-
     /// Records a write that the process is about to send.
     fn record_requested(&self, parsed: &ParsedRequest) {
         let cron_job = match parsed.write {
@@ -267,10 +219,7 @@ impl Connection {
     fn record_result(&self, parsed: &ParsedRequest, status: StatusCode) {
         let mut records = self.records.lock().unwrap();
         records.n_lease_writes += u64::from(parsed.is_lease_write);
-        if let Some(list) = parsed.job_list {
-            records.n_unlabelled_pages += u64::from(list.is_unlabelled);
-            records.cached_job_lists.extend(list.least_version);
-        }
+        records.n_job_lists += u64::from(parsed.is_job_list);
         let Some(kind) = parsed.write else { return };
         if kind == WriteKind::Create && status == StatusCode::CONFLICT {
             records.n_exists += 1;

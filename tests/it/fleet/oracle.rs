@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    cluster::DELAY_MAX,
     load::{Life, Policy},
     records::{CronJob, Holder, Job, Records, ShardChange, Write, WriteKind},
 };
@@ -49,7 +48,6 @@ pub(super) fn problems(records: &Records, allowances: &Allowances) -> Vec<String
         judge_terms(*shard, changes, &mut problems);
     }
     judge_writes(records, &mut problems);
-    judge_lone_writes(records, &mut problems);
     judge_requests(records, &mut problems);
     problems
 }
@@ -99,12 +97,6 @@ fn judge_jobs(
     }
 }
 
-/// Returns the maximum lateness of a Job without disruptions. Quarantined shards have one create in flight at a time.
-fn ordinary_lateness(records: &Records, cron_job: &CronJob, slot: Timestamp) -> SignedDuration {
-    let n_in_a_row = records.n_in_quarantine_with(cron_job, slot).unwrap_or(0);
-    ORDINARY_LATENESS + SignedDuration::try_from(DELAY_MAX).unwrap() * i32::try_from(n_in_a_row).unwrap()
-}
-
 fn judge_slot(
     records: &Records,
     cron_job: &CronJob,
@@ -130,9 +122,8 @@ fn judge_slot(
     };
     let due = slot.max(free_at);
     let soon = is_in(&allowances.late, due).unwrap_or(due).max(due);
-    let ordinary_lateness = ordinary_lateness(records, cron_job, slot);
     let by = extend_aftermath(soon, &allowances.disruptions);
-    let [soon, by] = [soon, by].map(|by| later(by, ordinary_lateness));
+    let [soon, by] = [soon, by].map(|by| later(by, ORDINARY_LATENESS));
     match jobs.iter().find(|job| job.slot == Some(slot)) {
         Some(job) if job.created > by => {
             problems.push(format!("{}: created at {}, not by {by}", job.name, job.created));
@@ -204,9 +195,6 @@ fn judge_writes(records: &Records, problems: &mut Vec<String>) {
             problems.push(format!("a write for an unknown CronJob: {write:?}"));
             continue;
         };
-        if records.alone.contains(&write.process) {
-            continue;
-        }
         let Some(term) = term_of(records, cron_job.shard, write) else {
             problems.push(format!(
                 "shard {} was never held by the writer: {write:?}",
@@ -225,24 +213,9 @@ fn judge_writes(records: &Records, problems: &mut Vec<String>) {
     }
 }
 
-/// While a process with `--alone` writes, no other process writes. It never writes after other processes have written.
-fn judge_lone_writes(records: &Records, problems: &mut Vec<String>) {
-    for lone in &records.alone {
-        let of_lone = |write: &&Write| write.process == *lone;
-        let writes = records.writes.iter();
-        let from_first = writes.skip_while(|write| !of_lone(write)).skip_while(of_lone);
-        problems.extend(
-            from_first
-                .filter(of_lone)
-                .map(|write| format!("process {lone}, which ran alone, wrote after others: {write:?}")),
-        );
-    }
-}
-
 /// No process requests a write for a shard that another process has held for a while.
 fn judge_requests(records: &Records, problems: &mut Vec<String>) {
-    let of_members = |(_, process, _): &&(_, u64, _)| !records.alone.contains(process);
-    for (at, process, name) in records.requested_writes.iter().filter(of_members) {
+    for (at, process, name) in &records.requested_writes {
         let shard = records.cron_jobs.get(name).map(|cron_job| cron_job.shard);
         let Some(changes) = shard.and_then(|shard| records.shards.get(&shard)) else {
             continue;

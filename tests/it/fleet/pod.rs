@@ -54,8 +54,6 @@ pub(super) struct Pod {
     pub(super) front_end: usize,
     /// The API server of its watches of CronJobs and Jobs, if different.
     pub(super) object_watches_at: Option<usize>,
-    /// The API server of its lists of Jobs, if different.
-    pub(super) job_lists_at: Option<usize>,
     /// The initial API server of each connection for its writes. If empty, the process does not distinguish
     /// connections.
     pub(super) write_connections_at: Vec<usize>,
@@ -64,8 +62,6 @@ pub(super) struct Pod {
     pub(super) shard_count: ShardCount,
     /// Its version of the protocol.
     pub(super) protocol: u16,
-    /// Whether it runs with `--alone`.
-    pub(super) is_alone: bool,
     /// The number of creates until its process is frozen. 0 means never.
     pub(super) freeze_at_create: Arc<AtomicU64>,
     /// Whether its next Lease write panics. Applies once.
@@ -94,14 +90,10 @@ impl Pod {
         records: &Arc<Mutex<Records>>,
     ) {
         assert!(self.process.is_none(), "{} already runs", self.name);
-        if self.is_alone {
-            records.lock().unwrap().alone.insert(number);
-        }
         let connection = Connection {
             api: api.clone(),
             clock: clock.clone(),
             service: api.client(&self.name),
-            job_lists: None,
             process: number,
             machine: self.wall.clone(),
             is_cut: self.is_cut.clone(),
@@ -114,7 +106,6 @@ impl Pod {
         };
         let at_front_end = Connection {
             service: connection.service.clone().at_front_end(self.front_end),
-            job_lists: self.job_lists_at.map(|at| connection.service.clone().at_front_end(at)),
             ..connection.clone()
         };
         let watches = Connection {
@@ -184,7 +175,6 @@ impl Pod {
             Holder { process: number, life }.incarnation()
         };
         let membership = Membership {
-            is_alone: self.is_alone,
             installation: InstallationName::default(),
             namespace: NAMESPACE.into(),
             pod_name: self.identity.0.as_str().into(),
@@ -198,13 +188,14 @@ impl Pod {
         };
         RunSettings {
             scopes: vec![Scope::Cluster],
+            namespace_selector: None,
             default_zone: self.default_zone.clone(),
             status_flush_interval: Duration::from_secs(1),
             in_flight_max: 128,
             template_memory_mib: TemplateMemory::MIB_DEFAULT,
             events: EventBudget::default(),
             cron_job_metrics: CronJobMetrics::default(),
-            membership: Some(membership),
+            membership,
         }
     }
 }
@@ -225,6 +216,11 @@ impl Process {
 
     /// Kills the process like SIGKILL: no task of the process runs afterwards.
     pub(super) async fn kill(self) {
+        assert_eq!(
+            self.metrics.shard.borrow().n_panics,
+            0,
+            "no scenario makes cronwheel panic"
+        );
         self.run.abort();
         let _ = self.run.await;
     }

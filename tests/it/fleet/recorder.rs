@@ -127,8 +127,12 @@ impl Records {
                     .iter()
                     .any(|it| it["type"] == "Complete" || it["type"] == "Failed")
             });
-        if is_finished || observed.is_deleted {
+        let owner = metadata["ownerReferences"][0]["name"].as_str().unwrap_or_default();
+        // A Job that its CronJob does not control any more is no run of it.
+        if is_finished || observed.is_deleted || owner != job.owner {
             job.ended.get_or_insert(observed.at);
+        } else {
+            job.ended = None;
         }
     }
 
@@ -187,9 +191,6 @@ impl Records {
             term: observed.object["spec"]["leaseTransitions"]
                 .as_u64()
                 .filter(|_| !observed.is_deleted),
-            crashes: observed
-                .annotation("cronwheel.dev/crashes")
-                .map_or(0, |text| text.parse().unwrap()),
         };
         self.shards.entry(shard).or_default().push(change);
     }

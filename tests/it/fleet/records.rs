@@ -1,11 +1,8 @@
 //! The records of a fleet: events with their authors, in order. The oracle judges them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use cronwheel::{
-    coordination::ShardLease,
-    shard::{Bucket, ShardCount, Uid},
-};
+use cronwheel::shard::{Bucket, ShardCount, Uid};
 use jiff::{SignedDuration, Timestamp};
 
 use super::load::Plan;
@@ -28,19 +25,13 @@ pub(super) struct Records {
     pub(super) writes: Vec<Write>,
     /// The writes that replicas requested, successful or not, in order: time, process and CronJob.
     pub(super) requested_writes: Vec<(Timestamp, u64, String)>,
-    /// For each shard, the number of creates in flight, and its maximum.
-    pub(super) creates_in_flight: BTreeMap<u16, (usize, usize)>,
     /// Descriptions of status cursors that moved backwards.
     pub(super) cursors_back: Vec<String>,
     /// Descriptions of shards that two processes led at the same time.
     pub(super) led_twice: Vec<String>,
-    /// Processes that run with `--alone`.
-    pub(super) alone: BTreeSet<u64>,
     pub(super) n_lease_writes: u64,
-    /// The number of requested pages of Jobs without the label of a shard.
-    pub(super) n_unlabelled_pages: u64,
-    /// The requested minimum version of each list of Jobs that the server may take from its cache, in order.
-    pub(super) cached_job_lists: Vec<u64>,
+    /// The number of lists of Jobs, without requests for the current version.
+    pub(super) n_job_lists: u64,
     /// The number of creates of a Job that already existed.
     pub(super) n_exists: u64,
     /// The number of creates that admission denied.
@@ -80,7 +71,6 @@ pub(super) struct ShardChange {
     pub(super) term: Option<u64>,
     /// Whether the previous leader wrote the holder, as a transfer.
     pub(super) is_transfer: bool,
-    pub(super) crashes: u64,
 }
 
 /// A life of a process. A process starts a new life each time it joins.
@@ -148,13 +138,10 @@ impl Records {
             members: BTreeMap::new(),
             writes: Vec::new(),
             requested_writes: Vec::new(),
-            creates_in_flight: BTreeMap::new(),
             cursors_back: Vec::new(),
             led_twice: Vec::new(),
-            alone: BTreeSet::new(),
             n_lease_writes: 0,
-            n_unlabelled_pages: 0,
-            cached_job_lists: Vec::new(),
+            n_job_lists: 0,
             n_exists: 0,
             n_denied: 0,
             warnings: BTreeMap::new(),
@@ -171,16 +158,6 @@ impl Records {
             plan,
         };
         self.cron_jobs.insert(cron_job.plan.name.clone(), cron_job);
-    }
-
-    /// Counts a create for a CronJob. `is_sent` is false when the create has returned or its sender is gone.
-    pub(super) fn count_create(&mut self, cron_job: &str, is_sent: bool) {
-        let Some(shard) = self.cron_jobs.get(cron_job).map(|cron_job| cron_job.shard) else {
-            return;
-        };
-        let (now, most) = self.creates_in_flight.entry(shard).or_default();
-        *now = if is_sent { *now + 1 } else { *now - 1 };
-        *most = (*most).max(*now);
     }
 
     /// The current holder of each shard, according to its Lease.
@@ -202,17 +179,6 @@ impl Records {
         let holders = self.holders();
         let held = holders.iter().filter(|(_, holder)| holder.process == process);
         held.map(|(shard, _)| *shard).collect()
-    }
-
-    /// If the shard of this CronJob was in quarantine at an instant, returns how many CronJobs were in quarantined
-    /// shards.
-    pub(super) fn n_in_quarantine_with(&self, cron_job: &CronJob, at: Timestamp) -> Option<usize> {
-        let is_in = |shard: u16| {
-            let changes = self.shards.get(&shard)?.iter();
-            Some(changes.take_while(|change| change.at <= at).last()?.crashes >= u64::from(ShardLease::CRASHES_MAX))
-        };
-        let is_with = |other: &&CronJob| is_in(other.shard) == Some(true);
-        is_with(&cron_job).then(|| self.cron_jobs.values().filter(is_with).count())
     }
 
     /// The number of moves of each shard from one process to another since an instant.

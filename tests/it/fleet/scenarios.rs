@@ -1,9 +1,9 @@
-//! The scenarios F1 to F31 of `docs/spec/sharding.md`, each with the figures that it must meet.
+//! The scenarios F1 to F32 of `docs/spec/sharding.md`, each with the figures that it must meet.
 
 mod admission;
-mod alone;
 mod beginnings;
 mod clocks;
+mod controllers;
 mod crashes;
 mod edits;
 mod foreign_jobs;
@@ -11,9 +11,10 @@ mod freezes;
 mod handovers;
 mod leases;
 mod outages;
+mod returns;
 mod scaling;
-mod selection;
 mod settings;
+mod single;
 mod versions;
 
 use std::{collections::BTreeMap, time::Duration};

@@ -18,7 +18,6 @@ use serde_json::Value;
 pub(crate) fn run(data: &[u8]) {
     let decoder = Decoder {
         default_zone: Zone::utc(),
-        shard_count: None,
         ..Decoder::default()
     };
     for cron_job in objects::<ReceivedCronJob>(data) {

@@ -7,7 +7,7 @@ use cronwheel::{
     kube_api::{Answer, Answered, ApiClient, EventOutcome, http::WriteConnections},
     shard::{
         CreateOutcome, CronJobIdentity, CronJobStatus, DeleteOutcome, JobCreate, JobDelete, JobLookUp, JobTemplate,
-        LookUpOutcome, ReadOutcome, ResourceVersion, ShardLabels, StatusOutcome, StatusWrite, Uid, held_shards::WHOLE,
+        LookUpOutcome, ReadOutcome, ResourceVersion, ShardId, ShardTerm, StatusOutcome, StatusWrite, Term, Uid,
     },
 };
 use jiff::Timestamp;
@@ -101,7 +101,6 @@ async fn create_posts_the_spliced_job() {
         answered,
         Answered {
             answer: Answer::Outcome(CreateOutcome::Created {
-                shard_labels: ShardLabels::default(),
                 uid: Uid::new("j1"),
                 resource_version: "812".into(),
                 created: time("2026-04-12T09:20:01Z"),
@@ -126,12 +125,15 @@ async fn create_posts_the_spliced_job() {
     );
 }
 
-/// The limits for a write by a replica that shares the CronJobs with others.
+/// The limits of a write.
 fn limits() -> WriteLimits {
     WriteLimits {
         life: Duration::from_secs(5),
         stamp: Stamp {
-            shard_term: WHOLE,
+            shard_term: ShardTerm {
+                shard: ShardId(0),
+                term: Term(1),
+            },
             incarnation: 1,
             create_before: Some(time("2026-04-12T09:20:07Z")),
         },
@@ -294,6 +296,7 @@ async fn unanswered_request_times_out() {
         Answered {
             answer: Answer::Outcome(CreateOutcome::Unanswered {
                 message: "no answer within 35 seconds".into(),
+                is_unreachable: false,
             }),
             code: None,
             server_date: None,
@@ -370,6 +373,7 @@ async fn transport_error_returns_unavailable() {
         Answer::Unavailable {
             retry_after: None,
             message: "the API server cannot be reached: ServiceError: connection refused".into(),
+            is_unreachable: true,
         }
     );
 }

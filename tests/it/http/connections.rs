@@ -190,7 +190,7 @@ async fn list_and_watch_restart_when_the_server_is_silent() {
             }
         });
         let errors = async {
-            let mut watch = std::pin::pin!(watch::jobs(client, Scope::Cluster, None));
+            let mut watch = std::pin::pin!(watch::jobs(client, Scope::Cluster));
             for _ in 0..2 {
                 while !matches!(watch.next().await, Some(WatchItem::Error { .. })) {}
             }

@@ -5,7 +5,7 @@ use std::{convert::Infallible, pin::pin, time::Duration};
 
 use bytes::Bytes;
 use cronwheel::{
-    coordination::{Installation, LeaseAnswer, LeaseKey},
+    coordination::{LeaseAnswer, LeaseKey},
     kube_api::{LeaseApi, LeaseError, LeaseEvent, OwnerPod, http::ServerDate},
     shard::{ResourceVersion, ShardCount, ShardId},
 };
@@ -65,10 +65,7 @@ async fn lease_requests_carry_a_timeout() {
     api.delete(&SHARD, version, TIMEOUT).await;
     let list = api.list(TIMEOUT).await.unwrap();
     assert_eq!((list.leases.len(), list.resource_version), (2, ResourceVersion(9)));
-    let ours = Installation::of(ShardCount::default());
-    assert_eq!(api.installation(&ours, TIMEOUT).await.unwrap(), ours);
     let base = "/apis/coordination.k8s.io/v1/namespaces/cron%2Fwheel/leases";
-    let maps = "/api/v1/namespaces/cron%2Fwheel/configmaps";
     let labelled = "labelSelector=cronwheel.dev%2Flease%3Dcronwheel&limit=500";
     assert_eq!(
         script.lines(),
@@ -79,24 +76,13 @@ async fn lease_requests_carry_a_timeout() {
             format!("DELETE {base}/cronwheel-shard-8-3?timeout=1500ms"),
             format!("GET {base}?{labelled}&timeout=1500ms"),
             format!("GET {base}?{labelled}&continue=a%2Bb&timeout=1500ms"),
-            format!("GET {maps}/cronwheel-installation?timeout=1500ms"),
-            format!("POST {maps}?timeout=1500ms"),
         ]
     );
     let received = script.received.lock().unwrap();
     let content_types: Vec<&str> = received.iter().map(|request| request.header("content-type")).collect();
     let json = "application/json";
-    assert_eq!(
-        content_types,
-        [json, "application/merge-patch+json", "", json, "", "", "", json]
-    );
+    assert_eq!(content_types, [json, "application/merge-patch+json", "", json, "", ""]);
     assert!(received[0].header("user-agent").starts_with("cronwheel/"));
-    let made = received[7].json();
-    assert_eq!(
-        made["data"],
-        json!({"shard-count": "256", "hash-scheme": "fnv1a64-uid-10"})
-    );
-    assert_eq!(made["immutable"], true);
 }
 
 #[tokio::test(start_paused = true)]

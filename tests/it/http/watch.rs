@@ -22,7 +22,6 @@ use super::{Script, status};
 fn decoder() -> Arc<Decoder> {
     Arc::new(Decoder {
         default_zone: Zone::utc(),
-        shard_count: None,
         ..Decoder::default()
     })
 }
@@ -61,7 +60,7 @@ fn bookmark(version: &str) -> String {
     )
 }
 
-/// Returns a short description of an item. Returns `None` for the opening of a watch, and for missing permissions,
+/// Returns a short description of an item. Returns `None` for the versions of a watch, and for missing permissions,
 /// which an error also reports.
 fn item_text(item: &WatchItem) -> Option<String> {
     let WatchItem::Input(Input::WatchUpdated(update)) = item else {
@@ -70,7 +69,11 @@ fn item_text(item: &WatchItem) -> Option<String> {
     match update.stage {
         WatchStage::ListBegun => Some("begun".to_owned()),
         WatchStage::ListDone => Some("done".to_owned()),
-        WatchStage::Watching(_) | WatchStage::NotPermitted | WatchStage::Interrupted => None,
+        WatchStage::Watching(_)
+        | WatchStage::Reached(_)
+        | WatchStage::Unchanged { .. }
+        | WatchStage::NotPermitted
+        | WatchStage::Interrupted => None,
     }
 }
 
@@ -96,7 +99,6 @@ fn object_text(item: &WatchItem) -> String {
                 input.as_ref().map(input_text).unwrap_or_default()
             )
         }
-        WatchItem::Listed(_) | WatchItem::PassedOver | WatchItem::CacheFull => format!("{item:?}"),
         WatchItem::HistoryWentBack { newest, current } => format!("back from {newest} to {current}"),
         WatchItem::Error { message, .. } => format!("error {message}"),
     }
@@ -105,15 +107,13 @@ fn object_text(item: &WatchItem) -> String {
 fn input_text(input: &Input) -> String {
     match input {
         Input::CronJobApplied(record) => format!("{}@{}", record.identity.name, record.resource_version),
-        Input::JobApplied(record) => format!("{}@{}", record.name, record.resource_version),
+        Input::JobApplied(record) | Input::JobModified(record) => {
+            format!("{}@{}", record.name, record.resource_version)
+        }
         Input::CronJobUndecodable(uid) | Input::JobUndecodable(uid) => format!("{uid} seen"),
-        Input::CronJobDeleted(uid) | Input::JobDeleted(uid) => format!("{uid} gone"),
-        Input::WatchUpdated(_)
-        | Input::JobUnselected(_)
-        | Input::JobCreateAnswered { .. }
-        | Input::JobDeleteAnswered { .. }
-        | Input::JobLookedUp { .. }
-        | Input::StatusAnswered { .. } => panic!("{input:?}"),
+        Input::CronJobDeleted(uid) | Input::JobDeleted { job: uid, .. } => format!("{uid} gone"),
+        Input::JobReleased(uid) => format!("{uid} released"),
+        Input::WatchUpdated(_) | Input::NamespaceUpdated(_) => panic!("{input:?}"),
     }
 }
 
@@ -129,11 +129,7 @@ async fn check(stream: impl Stream<Item = WatchItem>, expected: &[&str]) {
 }
 
 async fn check_cron_jobs(script: &Script, expected: &[&str]) {
-    check(
-        watch::cron_jobs(script.client(), Scope::Cluster, decoder(), None),
-        expected,
-    )
-    .await;
+    check(watch::cron_jobs(script.client(), Scope::Cluster, decoder()), expected).await;
 }
 
 const LIST: &str = "GET /apis/batch/v1/cronjobs?&limit=2000";
@@ -197,7 +193,7 @@ async fn bookmark_is_a_sign_of_life_and_a_refusal_or_a_version_is_not() {
         .respond(200, bookmark("20"));
     let (client, n_signs) = observed(script.client());
     check(
-        watch::jobs(client, Scope::Cluster, None),
+        watch::jobs(client, Scope::Cluster),
         &["begun", "done", "error no watch (403)"],
     )
     .await;
@@ -214,7 +210,7 @@ async fn a_failure_is_reported_with_its_verb_and_the_error_of_the_client() {
         .respond(503, "")
         .respond(200, list("11", "", &[]))
         .respond(403, status(403, "Forbidden", "no watch"));
-    let mut items = std::pin::pin!(watch::jobs(script.client(), Scope::Cluster, None));
+    let mut items = std::pin::pin!(watch::jobs(script.client(), Scope::Cluster));
     for expected in ["list", "watch"] {
         let failed = loop {
             if let Some(WatchItem::Error { verb, .. }) = items.next().await {
@@ -228,7 +224,7 @@ async fn a_failure_is_reported_with_its_verb_and_the_error_of_the_client() {
         Err::<http::Response<kube::client::Body>, _>(std::io::Error::other("connection refused"))
     });
     let (client, n_signs) = observed(kube::Client::new(refused, "default"));
-    let mut stream = std::pin::pin!(watch::jobs(client, Scope::Cluster, None));
+    let mut stream = std::pin::pin!(watch::jobs(client, Scope::Cluster));
     stream.next().await;
     let error = next_item(&mut stream).await;
     assert!(error.ends_with("ServiceError: connection refused"), "{error}");
@@ -238,7 +234,7 @@ async fn a_failure_is_reported_with_its_verb_and_the_error_of_the_client() {
 #[tokio::test(start_paused = true)]
 async fn namespace_scope_lists_only_that_namespace() {
     let script = Script::default().respond(200, list("11", "", &[job("j", 3, "{}")]));
-    let stream = watch::jobs(script.client(), Scope::Namespace("shop".into()), None);
+    let stream = watch::jobs(script.client(), Scope::Namespace("shop".into()));
     check(stream, &["begun", "j@3", "done"]).await;
     assert_eq!(script.lines()[0], "GET /apis/batch/v1/namespaces/shop/jobs?&limit=2000");
 }
@@ -278,7 +274,7 @@ async fn list_begins_before_its_request_is_sent() {
         .respond(403, status(403, "Forbidden", "cronjobs.batch is forbidden"))
         .respond(503, "")
         .respond(200, list("11", "", &[]));
-    let mut stream = std::pin::pin!(watch::cron_jobs(script.client(), Scope::Cluster, decoder(), None));
+    let mut stream = std::pin::pin!(watch::cron_jobs(script.client(), Scope::Cluster, decoder()));
     for n_lists in 0..3 {
         assert_eq!(next_item(&mut stream).await, "begun");
         assert_eq!(script.lines().len(), n_lists);
@@ -313,7 +309,7 @@ async fn interrupted_watch_is_retried_within_two_seconds() {
         script = script.respond(code, status(code, "", "away"));
     }
     let script = script.respond(200, list("12", "", &[])).respond(200, "");
-    let mut stream = std::pin::pin!(watch::cron_jobs(script.client(), Scope::Cluster, decoder(), None));
+    let mut stream = std::pin::pin!(watch::cron_jobs(script.client(), Scope::Cluster, decoder()));
     let open_again = WatchStage::Watching(ResourceVersion(12));
     let mut stages = Vec::new();
     let until_open = async {
@@ -329,6 +325,7 @@ async fn interrupted_watch_is_retried_within_two_seconds() {
     assert_eq!(
         stages[3..],
         [
+            WatchStage::Reached(ResourceVersion(12)),
             interrupted,
             interrupted,
             interrupted,
@@ -348,7 +345,7 @@ async fn watch_that_ends_at_once_is_reopened_with_back_off() {
     for _ in 0..N_WATCHES {
         script = script.respond(200, "").respond(200, list("11", "", &[]));
     }
-    let mut stream = std::pin::pin!(watch::cron_jobs(script.client(), Scope::Cluster, decoder(), None));
+    let mut stream = std::pin::pin!(watch::cron_jobs(script.client(), Scope::Cluster, decoder()));
     let mut attempts = std::pin::pin!(async {
         while script.lines().len() < 2 * N_WATCHES {
             stream.next().await.unwrap();
@@ -366,7 +363,7 @@ async fn check_back_off(answers: &[(u16, String)]) {
     for (code, body) in answers.iter().cycle().take(N_LISTS * answers.len()) {
         script = script.respond(*code, body.clone());
     }
-    let mut stream = std::pin::pin!(watch::cron_jobs(script.client(), Scope::Cluster, decoder(), None));
+    let mut stream = std::pin::pin!(watch::cron_jobs(script.client(), Scope::Cluster, decoder()));
     let mut attempts = std::pin::pin!(async {
         while script.lines().len() < N_LISTS * answers.len() {
             stream.next().await.unwrap();
@@ -435,7 +432,7 @@ async fn undecodable_job_is_not_treated_as_deleted() {
             list("11", "", &[job("j", 3, r#"{"startTime":1}"#), job("k", 4, "{}")]),
         )
         .respond(200, watched.concat());
-    let stream = watch::jobs(script.client(), Scope::Cluster, None);
+    let stream = watch::jobs(script.client(), Scope::Cluster);
     check(
         stream,
         &[
@@ -444,7 +441,7 @@ async fn undecodable_job_is_not_treated_as_deleted() {
             "k@4",
             "done",
             "undecodable status.startTime on  so uid-k seen",
-            "uid-k gone",
+            "uid-k released",
         ],
     )
     .await;
@@ -456,7 +453,7 @@ async fn invalid_json_event_causes_a_new_list() {
         .respond(200, list("11", "", &[]))
         .respond(200, "{\"type\":\"ADDED\",\"object\":oops}\n")
         .respond(200, list("12", "", &[cron_job("a", 12, "false")]));
-    let mut stream = std::pin::pin!(watch::cron_jobs(script.client(), Scope::Cluster, decoder(), None));
+    let mut stream = std::pin::pin!(watch::cron_jobs(script.client(), Scope::Cluster, decoder()));
     let mut items = Vec::new();
     for _ in 0..6 {
         items.push(next_item(&mut stream).await);

@@ -3,8 +3,8 @@
 use std::{pin::pin, time::Duration};
 
 use cronwheel::{
-    coordination::{Installation, InstallationName, LeaseAnswer, LeaseKey, LeaseRecord, LeaseWrite, annotation},
-    kube_api::{LeaseApi, LeaseError, LeaseEvent, LeaseReply},
+    coordination::{InstallationName, LeaseAnswer, LeaseKey, LeaseRecord, LeaseWrite, annotation},
+    kube_api::{LeaseApi, LeaseEvent, LeaseReply},
     shard::{ResourceVersion, ShardCount, ShardId, Term},
 };
 use futures::StreamExt as _;
@@ -23,8 +23,6 @@ macro_rules! for_each_case {
             lease_watch_from_a_list_misses_no_change,
             lease_without_its_label_is_gone_until_the_next_write,
             installations_with_different_names_are_independent,
-            first_replica_creates_the_installation,
-            invalid_installation_error_names_the_fix,
             warning_is_recorded_as_an_event_of_the_lease,
         ];
     };
@@ -289,42 +287,6 @@ pub(crate) async fn installations_with_different_names_are_independent(client: C
         assert_eq!(held_by, holders);
     }
     assert_eq!(ours.read(&shard(1), TIMEOUT).await.answer, LeaseAnswer::Missing);
-    let [small, large] = [16, 1024].map(|count| Installation::of(ShardCount::new(count).unwrap()));
-    assert_eq!(ours.installation(&small, TIMEOUT).await.unwrap(), small);
-    assert_eq!(theirs.installation(&large, TIMEOUT).await.unwrap(), large);
-}
-
-pub(crate) async fn first_replica_creates_the_installation(client: Client, namespace: &str) {
-    let api = leases(client, namespace);
-    assert_eq!(api.known_installation(TIMEOUT).await.unwrap(), None);
-    let [small, large] = [16, 1024].map(|count| Installation::of(ShardCount::new(count).unwrap()));
-    let (one, other) = tokio::join!(api.installation(&small, TIMEOUT), api.installation(&large, TIMEOUT));
-    let (one, other) = (one.unwrap(), other.unwrap());
-    assert_eq!(one, other);
-    assert!(one == small || one == large, "{one}");
-    assert_eq!(api.known_installation(TIMEOUT).await.unwrap(), Some(one));
-}
-
-pub(crate) async fn invalid_installation_error_names_the_fix(client: Client, namespace: &str) {
-    let api = leases(client.clone(), namespace);
-    let path = format!("/api/v1/namespaces/{namespace}/configmaps");
-    let object = json!({"metadata": {"name": "cronwheel-installation"}, "data": {"shard-count": "17"}});
-    post(&client, &path, object).await;
-    let error = api
-        .installation(&Installation::of(ShardCount::default()), TIMEOUT)
-        .await;
-    let error = error.unwrap_err();
-    assert!(
-        matches!(error, LeaseError::Installation { key: "shard-count", .. }),
-        "{error:?}"
-    );
-    assert_eq!(
-        error.to_string(),
-        format!(
-            "ConfigMap {namespace}/cronwheel-installation: data.shard-count is \"17\", and cannot be: shard count 17: not a \
-             power of two from 16 to 1024; give 16; scale to zero, delete the ConfigMap and scale up: it is made anew"
-        )
-    );
 }
 
 pub(crate) async fn warning_is_recorded_as_an_event_of_the_lease(client: Client, namespace: &str) {

@@ -9,12 +9,11 @@ const PARTS: &[(&str, &[&str])] = &[
     (
         "Handover and takeover",
         &[
-            "shard/held_shards/lifecycle.rs",
+            "shard/held_shards/takeovers.rs",
             "shard/held_shards/sealing.rs",
-            "shard/held_shards/list_queue.rs",
+            "shard/namespaces.rs",
             "coordination/election/handover.rs",
             "coordination/election/adoption.rs",
-            "coordination/jobs_labelled.rs",
         ],
     ),
     (
@@ -30,8 +29,6 @@ const PARTS: &[(&str, &[&str])] = &[
             "controller/event_task.rs",
             "controller/event_task/budget.rs",
             "controller/event_task/delivery.rs",
-            "controller/label_task.rs",
-            "controller/label_task/unlabelled.rs",
         ],
     ),
     (
@@ -42,8 +39,6 @@ const PARTS: &[(&str, &[&str])] = &[
         "Back-off of a CronJob",
         &[
             "shard/state/back_off.rs",
-            "shard/refused_creates.rs",
-            "shard/held_shards/turns.rs",
             "shard/state/answers.rs",
             "shard/state/status.rs",
         ],
@@ -57,9 +52,8 @@ const PARTS: &[(&str, &[&str])] = &[
             "kube_api/retry.rs",
             "shard/held_shards/pause.rs",
             "kube_api/watch/collection.rs",
-            "kube_api/watch/cron_job_cache.rs",
-            "kube_api/watch/lists.rs",
-            "controller/list_task/cron_jobs.rs",
+            "kube_api/watch/current.rs",
+            "controller/version_task.rs",
         ],
     ),
     (
@@ -141,7 +135,17 @@ fn formatted(name: &str, value: &str) -> String {
         return format!("2^{shift}");
     }
     let parts = value.split(' ').map(|part| part.trim_end_matches(".0"));
-    parts.collect::<Vec<_>>().join(" ").replace('_', ",")
+    let parts: Vec<String> = parts.map(with_commas).collect();
+    parts.join(" ")
+}
+
+/// Separates groups of digits by commas. A name stays as it is.
+fn with_commas(part: &str) -> String {
+    if part.starts_with(|first: char| first.is_ascii_digit()) {
+        part.replace('_', ",")
+    } else {
+        part.to_owned()
+    }
 }
 
 #[test]
@@ -186,6 +190,7 @@ fn constant_values_are_formatted_for_readers() {
         ("const E: f64 = 8.0;", "E", "8"),
         ("const F: f64 = 1.0 / 16.0;", "F", "1 / 16"),
         ("const G: usize = 1 << 14;", "G", "2^14"),
+        ("const H: usize = D_MAX / 2;", "H", "D_MAX / 2"),
     ] {
         assert_eq!(definition(line), Some((name.to_owned(), value.to_owned())));
     }

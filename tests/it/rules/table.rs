@@ -100,8 +100,8 @@ pub(super) const RULES: &[(&str, &str)] = &[
 
 /// The rules that the design differs from. Each must have a row in the table of differences.
 pub(super) const DEPARTED_FROM: &[&str] = &[
-    "B-1.9", "B-2.2", "B-3.3", "B-4.5", "B-5.1", "B-5.3", "B-7.2", "B-9.3", "B-9.6", "B-9.7", "B-10.1", "B-11.2",
-    "B-12.3", "B-12.4", "B-13.1", "B-14.1",
+    "B-1.9", "B-2.2", "B-3.3", "B-4.5", "B-5.1", "B-5.3", "B-7.2", "B-9.3", "B-9.6", "B-9.7", "B-10.1", "B-12.3",
+    "B-12.4", "B-13.1", "B-14.1",
 ];
 
 /// Deliberate differences, in the order of their first rule.
@@ -262,22 +262,11 @@ pub(super) const DIFFERENCES: &[Difference] = &[
         tests: &["b_10_4_replace_treats_a_missing_job_as_deleted"],
     },
     Difference {
-        rules: &["B-11.2"],
-        built_in: "labels from the template only",
-        ours: "an additional label for the shard, after the labels of the server; none with `--alone`",
-        tests: &["b_11_2_b_11_4_a_job_is_built_from_its_template"],
-    },
-    Difference {
-        rules: &["B-11.2"],
-        built_in: "ignores the labels of the stored Job",
-        ours: "Warning `ShardLabelMissing` if the label of the shard was removed or changed",
-        tests: &["a_created_job_without_its_label_is_reported_and_looked_up"],
-    },
-    Difference {
         rules: &["B-11.3"],
         built_in: "copies every annotation of the template",
-        ours: "omits annotations under `cronwheel.dev/` and reports them by the Warning `ReservedAnnotations`: one of them limits the creation time of a Job",
+        ours: "omits annotations under `cronwheel.dev/` and reports them by the Warning `ReservedAnnotations`; adds three of its own, which name the replica that created the Job and limit its creation time",
         tests: &[
+            "a_job_is_annotated_with_its_stamp",
             "reserved_annotations_of_the_template_are_removed",
             "reserved_template_annotations_are_reported_once",
         ],
@@ -298,19 +287,9 @@ pub(super) const DIFFERENCES: &[Difference] = &[
         tests: &[
             "b_12_4_a_failed_create_is_retried_with_back_off_until_the_next_slot",
             "b_12_4_the_next_slot_supersedes_a_failed_create",
-            "with_one_cron_job_in_each_namespace_each_slot_costs_one_request",
+            "each_slot_of_a_refused_cron_job_costs_one_request",
             "b_12_4_a_job_refused_as_invalid_is_retried_with_long_back_off",
             "b_12_4_a_job_refused_as_invalid_is_retried_at_once_with_a_new_template",
-        ],
-    },
-    Difference {
-        rules: &["B-12.4"],
-        built_in: "each CronJob is retried with a separate back-off",
-        ours: "where 60 or more CronJobs of a namespace were refused for the same reason (outcome and HTTP status), and no create in it has succeeded for a minute, they take turns: one is tried per second, and a success lets others follow at once; slots of those that wait are superseded or lost to their deadlines as if they were refused, without the Event `FailedCreate`; a CronJob whose own last create was not refused is always tried",
-        tests: &[
-            "ten_namespaces_where_everything_is_refused_cost_ten_requests_a_second",
-            "all_jobs_start_within_seconds_after_the_cause_is_gone",
-            "a_cron_job_that_was_not_refused_is_tried_at_its_slot",
         ],
     },
     Difference {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use cronwheel::{
     coordination::{Acceptance, MemberRing, Placement, PlacementInputs},
-    shard::{ShardCount, ShardId, ShardSet},
+    shard::{ShardCount, ShardId},
 };
 
 use super::Random;
@@ -32,7 +32,6 @@ pub(super) struct Fleet {
     pub(super) count: ShardCount,
     pub(super) members: Vec<Member>,
     pub(super) holders: Vec<Option<String>>,
-    pub(super) quarantined: ShardSet,
     random: u64,
 }
 
@@ -42,7 +41,6 @@ impl Fleet {
             count,
             members: Vec::new(),
             holders: vec![None; count.get().into()],
-            quarantined: ShardSet::EMPTY,
             random: seed,
         }
     }
@@ -88,7 +86,6 @@ impl Fleet {
             ring: self.ring(),
             acceptances: self.members.iter().map(|member| member.acceptance).collect(),
             holders: self.holders.iter().map(holder).collect(),
-            quarantined: self.quarantined,
             may_rebalance,
         })
     }

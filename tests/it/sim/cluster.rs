@@ -22,11 +22,14 @@ pub(super) const STRANGERS_NAMESPACE: &str = "strangers";
 /// The client name of the controller.
 const CONTROLLER: &str = "controller";
 
+/// The client name of the controller for Leases. Its requests have no faults: [`crate::fleet`] tests what those do.
+const LEASES: &str = "leases";
+
 /// The maximum delay of a request by the controller, without faults.
 pub(super) const DELAY_MAX: Duration = Duration::from_millis(40);
 /// The number of changes that the API server keeps: some twenty minutes, four times the longest silence of a watch. A
 /// longer log would only use memory.
-const LOG_CAPACITY: usize = 4_000;
+const LOG_CAPACITY: usize = 5_000;
 
 /// The failure rate of Jobs, per million.
 const FAILS_PER_MILLION: u32 = 150_000;
@@ -114,15 +117,16 @@ impl Cluster {
         self.clock.now()
     }
 
-    /// Returns the clients of a controller for writes, Events and watches. Every second controller watches the second API
-    /// server.
-    pub(super) fn controller_clients(&self, number: usize) -> [Client; 3] {
+    /// Returns the clients of a controller for writes, Events, watches and Leases. Every second controller watches the
+    /// second API server.
+    pub(super) fn controller_clients(&self, number: usize) -> [Client; 4] {
         let service = self.api.client(CONTROLLER);
         let gate = Gate::new(service.clone(), self.clock.clone(), self.violations.clone());
         [
             Client::new(gate.clone(), NAMESPACE),
             Client::new(gate, NAMESPACE),
             Client::new(service.at_front_end(number % 2), NAMESPACE),
+            Client::new(self.api.client(LEASES), NAMESPACE),
         ]
     }
 

@@ -1,24 +1,33 @@
 //! Runs controllers one after the other. Each runs until it crashes or terminates. No controller runs until the next
 //! start.
 
-use std::{cell::RefCell, future::pending, time::Duration};
+use std::{
+    cell::RefCell,
+    future::pending,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use cronwheel::{
     controller::{
         Connections, Controller,
         clock::Clock,
         event_task::EventBudget,
-        settings::{CronJobMetrics, RunSettings},
+        settings::{CronJobMetrics, Membership, RunSettings},
     },
+    coordination::{InstallationName, PROTOCOL_VERSION, Timing},
     kube_api::{ApiClient, WriteConnections},
     schedule::Zone,
-    shard::{Scope, TemplateMemory},
+    shard::{Scope, ShardCount, TemplateMemory},
     telemetry::metrics::Metrics,
 };
 use jiff::Timestamp;
 
 use super::{
-    cluster::Cluster,
+    cluster::{Cluster, NAMESPACE},
     scenario::{Crash, Scenario},
     world::{Life, World},
 };
@@ -36,13 +45,14 @@ pub(super) async fn run(scenario: &Scenario, cluster: &Cluster, world: &RefCell<
 async fn run_one(cluster: &Cluster, world: &RefCell<World>, end: Option<&Crash>) {
     let number = world.borrow().lives.len();
     let metrics = Metrics::register();
+    let is_graceful = end.is_some_and(|end| end.is_graceful);
     world.borrow_mut().lives.push(Life {
         from: cluster.now(),
         until: Timestamp::MAX,
+        is_graceful,
         snapshot: metrics.shard.clone(),
     });
     let clock = Clock::of_simulated(cluster.controller_wall.clone());
-    let is_graceful = end.is_some_and(|end| end.is_graceful);
     let mut termination = end.filter(|_| is_graceful);
     let next_signal = async || {
         wait_for(cluster, termination.take()).await;
@@ -74,6 +84,7 @@ async fn wait_for(cluster: &Cluster, end: Option<&Crash>) {
 fn settings(number: usize) -> RunSettings {
     RunSettings {
         scopes: vec![Scope::Cluster],
+        namespace_selector: None,
         default_zone: Zone::utc(),
         status_flush_interval: Duration::from_secs(1),
         in_flight_max: 64,
@@ -84,16 +95,33 @@ fn settings(number: usize) -> RunSettings {
         },
         events: EventBudget::default(),
         cron_job_metrics: CronJobMetrics::default(),
-        membership: None,
+        membership: membership(number),
+    }
+}
+
+/// Each controller is the next process of one Pod.
+fn membership(number: usize) -> Membership {
+    let n_incarnations = AtomicU64::new(1_000 * number as u64);
+    Membership {
+        installation: InstallationName::default(),
+        namespace: NAMESPACE.into(),
+        pod_name: "controller".into(),
+        pod_uid: "uid-controller".into(),
+        owner: None,
+        revision: "1".into(),
+        shard_count: ShardCount::MIN,
+        protocol: PROTOCOL_VERSION,
+        timing: Timing::DEFAULT,
+        incarnations: Arc::new(move || n_incarnations.fetch_add(1, Ordering::Relaxed)),
     }
 }
 
 fn connections(cluster: &Cluster, number: usize) -> Connections {
-    let [writes, events, watches] = cluster.controller_clients(number);
+    let [writes, events, watches, leases] = cluster.controller_clients(number);
     Connections {
         writes: ApiClient::new(WriteConnections::from_clients(vec![writes])),
         events: ApiClient::new(WriteConnections::from_clients(vec![events])),
-        leases: watches.clone(),
+        leases,
         watches,
         api_server: None,
     }

@@ -37,6 +37,7 @@ const LATENESS_ALLOWED: SignedDuration = SignedDuration::from_secs(10);
 
 /// The context for the judgement of every CronJob.
 struct Case<'a> {
+    scenario: &'a Scenario,
     world: &'a World,
     obstructions: Obstructions,
     end: Timestamp,
@@ -45,6 +46,7 @@ struct Case<'a> {
 /// Returns all violations.
 pub(super) fn problems(scenario: &Scenario, world: &World, end: Timestamp) -> Vec<String> {
     let case = Case {
+        scenario,
         world,
         obstructions: Obstructions::new(scenario, world),
         end,

@@ -118,6 +118,8 @@ pub(super) enum Deleter {
 pub(super) struct Life {
     pub(super) from: Timestamp,
     pub(super) until: Timestamp,
+    /// Whether it is terminated, and not killed.
+    pub(super) is_graceful: bool,
     /// The published counts of due instants by outcome.
     pub(super) snapshot: watch::Sender<ShardFigures>,
 }

@@ -6,8 +6,9 @@ use cronwheel::{
     schedule::Zone,
     shard::{
         ConcurrencyPolicy, CreateOutcome, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus,
-        DeleteOutcome, Effect, EventReason, Finish, Input, JobCreate, JobRecord, JobTemplate, ResourceVersion, Scope,
-        ShardConfig, ShardId, ShardLabels, ShardState, StatusOutcome, TroubleThresholds, Uid, WatchedResource, naming,
+        DeleteOutcome, Effect, EventReason, Finish, Input, JobCreate, JobCreator, JobRecord, JobTemplate, OrderAnswer,
+        ResourceVersion, Scope, ShardConfig, ShardState, StatusOutcome, TroubleThresholds, Uid, WatchedResource,
+        naming,
     },
 };
 use jiff::{SignedDuration, Timestamp};
@@ -103,9 +104,7 @@ impl Cluster {
     fn listed(cron_jobs: &[(&SoakZone, CronJob)], begin: Timestamp) -> Cluster {
         let config = ShardConfig {
             clock_skew_max: SignedDuration::from_secs(2),
-            shard: ShardId(0),
             scopes: vec![Scope::Cluster],
-            count: None,
         };
         let mut cluster = Cluster {
             shard: ShardState::new(config, begin),
@@ -123,6 +122,10 @@ impl Cluster {
         cluster.handle(Input::list_begun(WatchedResource::Jobs, Scope::Cluster));
         cluster.handle(Input::list_done(WatchedResource::Jobs, Scope::Cluster));
         cluster
+    }
+
+    fn answer(&mut self, answer: OrderAnswer) {
+        self.shard.handle_answer(answer, self.now);
     }
 
     fn handle(&mut self, input: Input) {
@@ -166,15 +169,16 @@ impl Cluster {
                 }
                 Effect::DeleteJob(delete) => {
                     self.n_deleted += 1;
-                    let (job, answer) = (delete.uid.clone(), DeleteOutcome::Deleted);
-                    self.handle(Input::JobDeleteAnswered { delete, answer });
-                    self.handle(Input::JobDeleted(job));
+                    let (job, cron_job) = (delete.uid.clone(), delete.cron_job.uid.clone());
+                    let answer = DeleteOutcome::Deleted;
+                    self.answer(OrderAnswer::Delete { delete, answer });
+                    self.handle(Input::JobDeleted { job, cron_job });
                 }
                 Effect::WriteStatus(write) => {
                     let answer = StatusOutcome::Stored {
                         resource_version: ResourceVersion(self.version),
                     };
-                    self.handle(Input::StatusAnswered {
+                    self.answer(OrderAnswer::Status {
                         cron_job: write.cron_job.uid.clone(),
                         sent: Box::new(write.status),
                         answer,
@@ -196,11 +200,10 @@ impl Cluster {
         self.starts[number].push(order.slot.as_second());
         let uid = Uid::new(&order.name);
         let version = ResourceVersion(self.version);
-        self.handle(Input::JobCreateAnswered {
+        self.answer(OrderAnswer::Create {
             cron_job: order.cron_job.uid.clone(),
             slot: order.slot,
             answer: CreateOutcome::Created {
-                shard_labels: ShardLabels::default(),
                 uid: uid.clone(),
                 resource_version: version.to_string().into(),
                 created: self.now,
@@ -216,8 +219,7 @@ impl Cluster {
             finish: Some(Finish::Complete),
             started: Some(self.now),
             completed: Some(self.now),
-            is_created_by_cronwheel: false,
-            shard_labels: ShardLabels::default(),
+            creator: JobCreator::Unknown,
         })));
     }
 }

@@ -35,9 +35,8 @@ const CONTROLLER: &str = "controller";
 const REQUEST_TIME: Duration = Duration::from_millis(5);
 
 /// The membership of the only replica.
-pub(super) fn membership() -> Membership {
+fn membership() -> Membership {
     Membership {
-        is_alone: false,
         installation: cronwheel::coordination::InstallationName::default(),
         namespace: "default".into(),
         pod_name: "replica".into(),
@@ -165,13 +164,14 @@ impl Cluster {
         let clock = Clock::of_simulated(SimulatedWall::starting_at(self.now()));
         let mut settings = RunSettings {
             scopes: vec![Scope::Cluster],
+            namespace_selector: None,
             default_zone: Zone::utc(),
             status_flush_interval: Duration::from_secs(1),
             in_flight_max: 64,
             template_memory_mib: TemplateMemory::MIB_DEFAULT,
             events: EventBudget::default(),
             cron_job_metrics: CronJobMetrics::default(),
-            membership: None,
+            membership: membership(),
         };
         configure(&mut settings);
         let controller = Controller {

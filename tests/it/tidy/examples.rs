@@ -57,7 +57,70 @@ fn path_to_a_higher_layer_is_found() {
 }
 
 #[test]
-fn impurity_is_found_only_in_the_lower_layers() {
+fn explain_uses_objects_and_only_the_command_line_uses_it() {
+    let lower = "use crate::{explain::a, kube_api::objects::decode, schedule, shard};";
+    check(layer_findings, "src/explain/a.rs", lower, &[]);
+    for name in ["cli", "controller", "coordination", "telemetry", "kube_api::Decoder"] {
+        for path in ["src/explain.rs", "src/explain/a/tests.rs"] {
+            check(layer_findings, path, &format!("use crate::{name};"), &[1]);
+        }
+    }
+    let clients = "use crate::kube_api::{\n  client,\n  objects,\n};";
+    check(layer_findings, "src/explain/a.rs", clients, &[2]);
+    for (path, lines) in [
+        ("src/cli/a.rs", &[][..]),
+        ("src/controller/a.rs", &[1]),
+        ("src/telemetry/a.rs", &[1]),
+        ("src/kube_api/a.rs", &[1]),
+        ("src/shard/a.rs", &[1]),
+    ] {
+        check(layer_findings, path, "use crate::explain::Survey;", lines);
+    }
+}
+
+#[test]
+fn observe_uses_no_controller_and_only_the_command_line_uses_it() {
+    let lower = "use crate::{observe::a, explain::b, kube_api::{objects::c, ordered_watch::d}, schedule, shard};";
+    check(layer_findings, "src/observe/a.rs", lower, &[]);
+    for name in [
+        "cli",
+        "controller::clock",
+        "coordination",
+        "telemetry",
+        "kube_api::leases",
+    ] {
+        for path in ["src/observe.rs", "src/observe/fleet/tests.rs"] {
+            check(layer_findings, path, &format!("use crate::{name};"), &[1]);
+        }
+    }
+    for (path, lines) in [
+        ("src/cli/a.rs", &[][..]),
+        ("src/controller/a.rs", &[1]),
+        ("src/explain/a.rs", &[1]),
+        ("src/telemetry/a.rs", &[1]),
+        ("src/kube_api/a.rs", &[1]),
+    ] {
+        check(layer_findings, path, "use crate::observe::fleet::Fleet;", lines);
+    }
+}
+
+#[test]
+fn impurity_is_found_in_pure_parts_of_a_layer() {
+    for (path, lines) in [
+        ("src/observe/fleet.rs", &[1][..]),
+        ("src/observe/fleet/rows.rs", &[1]),
+        ("src/observe/fleet/tests.rs", &[]),
+        ("src/observe/report/html.rs", &[1]),
+        ("src/observe/viewer.rs", &[]),
+        ("src/observe/observer.rs", &[]),
+        ("src/observe/observer/links.rs", &[1]),
+    ] {
+        check(purity_findings, path, "use tokio::sync;", lines);
+    }
+}
+
+#[test]
+fn impurity_is_found_only_in_the_pure_layers() {
     for text in [
         "use tokio::sync;",
         "use tracing;",
@@ -68,8 +131,11 @@ fn impurity_is_found_only_in_the_lower_layers() {
         "let t: SystemTime;",
         "use std::collections::HashMap;",
         "HashSet::new()",
+        "#[derive(clap::Args)]",
+        "use std::{fs, io};",
     ] {
         check(purity_findings, "src/shard/a.rs", text, &[1]);
+        check(purity_findings, "src/explain/a.rs", text, &[1]);
         check(purity_findings, "src/schedule.rs", text, &[1]);
         check(purity_findings, "src/shard/a/tests.rs", text, &[]);
         check(purity_findings, "src/kube_api/a.rs", text, &[]);

@@ -161,12 +161,12 @@ fn f_29_slow_admission_delays_jobs_and_loses_none() {
 
 #[test]
 fn f_29_kill_during_slow_admission_doubles_no_run() {
-    disrupt_slow_admission(2_910, Disruption::Kill);
+    disrupt_slow_admission(2_950, Disruption::Kill);
 }
 
 #[test]
 fn f_29_freeze_during_slow_admission_doubles_no_run() {
-    disrupt_slow_admission(2_920, Disruption::Freeze);
+    disrupt_slow_admission(2_960, Disruption::Freeze);
 }
 
 #[test]

@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
-use jiff::SignedDuration;
-
 use super::{FOUR, TAKEN_WITHIN, assert_history_kept, assert_moved_once, begin, evicted, taken};
-use crate::fleet::{Size, load::Plan, play};
+use crate::fleet::{Size, play};
 
 #[test]
 fn f_05_shards_of_a_killed_and_restarted_replica_move_once() {
@@ -88,70 +86,6 @@ fn f_17_replica_exits_when_its_lease_task_fails() {
             "the process releases its shards before it exits"
         );
         assert_moved_once(fleet, &held, failed_at);
-        let crashes = |shard: &u16| fleet.records().shards[shard].last().unwrap().crashes;
-        assert!(
-            held.iter().all(|shard| crashes(shard) == 1),
-            "each shard may have caused the failure"
-        );
         fleet.at(2, 20.0).await;
     });
-}
-
-#[test]
-fn f_18_only_the_shard_that_crashes_its_leaders_is_quarantined() {
-    play(
-        // With some seeds, another shard has the same leaders in all three crashes, and is rightly quarantined too.
-        118,
-        Size {
-            n_cron_jobs: 60,
-            n_shards: 16,
-        },
-        async |fleet| {
-            for number in 0..60 {
-                fleet.create_cron_job(Plan::plain(&format!("more-{number}"))).await;
-            }
-            begin(fleet, &FOUR).await;
-            let poison = 5_u16;
-            let began = fleet.now();
-            fleet.allow_late(began, 90.0);
-            for _ in 0..3 {
-                let holder = fleet.records().holders()[&poison];
-                let names = fleet.names();
-                let victim = names
-                    .iter()
-                    .find(|name| fleet.number(name) == holder.process)
-                    .unwrap()
-                    .clone();
-                fleet.kill(&victim).await;
-                fleet.all_led(Duration::from_secs(12)).await;
-                fleet.start(&victim);
-                tokio::time::sleep(Duration::from_secs(5)).await;
-            }
-            let crashes = |shard: u16| fleet.records().shards[&shard].last().unwrap().crashes;
-            assert_eq!(crashes(poison), 3);
-            let n_others = (0..16).filter(|shard| *shard != poison && crashes(*shard) >= 3).count();
-            assert_eq!(n_others, 0, "other shards of the same leader are not quarantined");
-            let overview = fleet.inspect("a", |process| process.figures().unwrap().overview);
-            assert_eq!(
-                overview.quarantined.iter().map(|shard| shard.0).collect::<Vec<_>>(),
-                [poison]
-            );
-            // Its leader leads no other shard and creates its Jobs one by one. The other shards are unaffected.
-            tokio::time::sleep(Duration::from_secs(15)).await;
-            let leader = fleet.records().holders()[&poison].process;
-            assert_eq!(fleet.records().held_by(leader), [poison]);
-            let from = fleet.now();
-            fleet.records().creates_in_flight.clear();
-            fleet.until(from + SignedDuration::from_mins(3)).await;
-            let records = fleet.records();
-            let most = |shard: u16| records.creates_in_flight[&shard].1;
-            let of_poison = records
-                .cron_jobs
-                .values()
-                .filter(|cron_job| cron_job.shard == poison && cron_job.plan.minutes == 1);
-            assert!(of_poison.count() >= 3, "several of its CronJobs are due at once");
-            assert_eq!(most(poison), 1);
-            assert!((0..16).any(|shard| most(shard) >= 3), "{:?}", records.creates_in_flight);
-        },
-    );
 }

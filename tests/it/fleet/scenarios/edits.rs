@@ -164,10 +164,6 @@ fn suspend_while_packets_are_lost(seed: u64, replicas: &[&str]) {
     play(seed, size, async |fleet| {
         let names = ["one", "two", "three", "four"];
         join_all(names.map(|name| fleet.create_cron_job(Plan::every(1, name)))).await;
-        for replica in replicas {
-            fleet.add(replica);
-            fleet.change(replica, |pod| pod.is_alone = replicas.len() == 1);
-        }
         fleet.start_all(replicas);
         fleet.at(1, 50.0).await;
         fleet.allow_late(fleet.now(), 40.0);
@@ -192,6 +188,6 @@ fn f_31_cron_jobs_suspended_while_packets_are_lost_start_nothing() {
 }
 
 #[test]
-fn f_31_a_lone_replica_also_opens_its_watch_again_after_lost_packets() {
+fn f_31_a_single_replica_also_opens_its_watch_again_after_lost_packets() {
     suspend_while_packets_are_lost(303, &["a"]);
 }

@@ -126,7 +126,7 @@ fn f_22_replica_with_another_protocol_takes_no_shards() {
         fleet.at(2, 20.0).await;
         assert_eq!(fleet.shares()["newer"], 0);
         let not_ready = fleet.not_ready("newer").await;
-        let reason = "it has protocol version 2, and members that take shards have 1:";
+        let reason = "it has protocol version 3, and members that take shards have 2:";
         assert!(not_ready.contains(reason), "{not_ready}");
         let metric = fleet.takes_no_shards("newer");
         assert_eq!(metric.as_deref(), Some("protocol_differs"));

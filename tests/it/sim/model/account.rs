@@ -13,7 +13,7 @@ use super::{
     view::{Epoch, Slot, View},
 };
 use crate::sim::{
-    scenario::{Policy, Spec},
+    scenario::{Disruption, DisruptionKind, Policy, Spec},
     world::{Job, Life},
 };
 
@@ -41,6 +41,10 @@ pub(super) fn judge(case: &Case<'_>, views: &[View<'_>], problems: &mut Vec<Stri
         let mut expected = Expected::default();
         for view in views {
             expected.add(case, view, life, before_that);
+        }
+        let n_panics = life.snapshot.borrow().n_panics;
+        if n_panics > 0 {
+            problems.push(format!("the controller from {} panicked {n_panics} times", life.from));
         }
         let outcome_counts = life.snapshot.borrow().outcome_counts.clone();
         for problem in expected.differences(&outcome_counts) {
@@ -73,6 +77,7 @@ impl Expected {
                 }
             }
         }
+        self.of(InstantOutcome::HandedOver).1 += n_handovers(case, life);
         for epoch in &view.epochs {
             self.add_unknown_past(case, view, epoch, life.from, begun);
         }
@@ -162,6 +167,17 @@ impl Expected {
         );
         differences
     }
+}
+
+/// How often a controller gives its shards away: at the end, and when its clock goes wrong. It hands over the slot that is
+/// open, at most one per CronJob.
+fn n_handovers(case: &Case<'_>, life: &Life) -> u64 {
+    let is_step = |disruption: &&Disruption| {
+        let is_during = disruption.from <= life.until && life.from <= disruption.until;
+        is_during && matches!(disruption.kind, DisruptionKind::ClockStep { .. })
+    };
+    let n_steps = case.scenario.disruptions.iter().filter(is_step).count() as u64;
+    n_steps + u64::from(life.is_graceful)
 }
 
 /// Whether a change near the slot may have changed its outcome.

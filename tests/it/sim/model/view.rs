@@ -224,6 +224,7 @@ fn job_name_of_a_slot_may_be_reused_after_a_deletion() {
             world.begin_job(job);
         }
         let case = Case {
+            scenario: &scenario,
             world: &world,
             obstructions: Obstructions::new(&scenario, &world),
             end: slot,

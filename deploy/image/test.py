@@ -62,7 +62,7 @@ def check_layout():
     names = {component["name"] for component in bom["components"]}
     assert bom["bomFormat"] == "CycloneDX" and {"tokio", "rustls", "glibc"} <= names and "apisim" not in names, names
     assert all(component.get("licenses") for component in bom["components"])
-    for command in ["run", "next", "explain", "shards"]:
+    for command in ["run", "next", "explain", "check", "shards", "ui", "report"]:
         page = tar.extractfile(f"usr/share/man/man1/cronwheel-{command}.1").read().decode()
         assert f".TH cronwheel-{command} 1" in page and page.count("\n") > 20, page
     assert "cronwheel\\-shards(1)" in tar.extractfile("usr/share/man/man1/cronwheel.1").read().decode()
@@ -117,7 +117,7 @@ def free_port():
 
 def start(root, config, port):
     """Starts the image's entry point in its root, which is mounted read-only, with /proc as in a container."""
-    arguments = [*config["Entrypoint"], "run", "--kubeconfig=/kubeconfig", "--alone", f"--listen=127.0.0.1:{port}"]
+    arguments = [*config["Entrypoint"], "run", "--kubeconfig=/kubeconfig", f"--listen=127.0.0.1:{port}"]
     mounts = (
         f"mount --bind {root} {root} && mount -o remount,bind,ro {root} && mount -t proc proc {root}/proc && "
         f"exec chroot --userspec={config['User']} {root} \"$@\""

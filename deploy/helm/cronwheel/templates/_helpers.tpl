@@ -64,3 +64,97 @@ subjects:
   name: {{ include "cronwheel.serviceAccountName" . }}
   namespace: {{ .Release.Namespace }}
 {{- end }}
+
+{{- /* The namespaces to work in as a label selector, in the syntax of kubectl; empty for all. */}}
+{{- define "cronwheel.namespaces" -}}
+{{- $name := "kubernetes.io/metadata.name" }}
+{{- with .Values.controller.namespaces }}
+{{- printf "%s in (%s)" $name (join "," .) }}
+{{- else }}
+{{- $requirements := list }}
+{{- if not .Values.managedNamespaces.all }}
+{{- $requirements = append $requirements .Values.managedNamespaces.selector }}
+{{- end }}
+{{- with .Values.managedNamespaces.exclude }}
+{{- $requirements = append $requirements (printf "%s notin (%s)" $name (join "," .)) }}
+{{- end }}
+{{- join "," $requirements }}
+{{- end }}
+{{- end }}
+
+{{- /* A label selector in the syntax of kubectl as the list `matchExpressions`. */}}
+{{- define "cronwheel.matchExpressions" -}}
+{{- $isSet := "^(\\S+)\\s+(in|notin)\\s*\\((.*)\\)$" }}
+{{- $isEqual := "^([^=!\\s]+)\\s*(==?|!=)\\s*(\\S*)$" }}
+{{- range regexFindAll "[^,(]+(\\([^)]*\\))?" . -1 }}
+{{- $requirement := trim . }}
+{{- if or (regexMatch $isSet $requirement) (regexMatch $isEqual $requirement) }}
+{{- $form := regexMatch $isSet $requirement | ternary $isSet $isEqual }}
+{{- $operator := regexReplaceAll $form $requirement "${2}" }}
+- key: {{ regexReplaceAll $form $requirement "${1}" }}
+  operator: {{ has $operator (list "notin" "!=") | ternary "NotIn" "In" }}
+  values:
+  {{- range splitList "," (regexReplaceAll $form $requirement "${3}") }}
+  - {{ trim . | quote }}
+  {{- end }}
+{{- else }}
+- key: {{ trimPrefix "!" $requirement | trim }}
+  operator: {{ hasPrefix "!" $requirement | ternary "DoesNotExist" "Exists" }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* The label that makes a namespace match, as `kubectl label` sets it; empty if no single label does. */}}
+{{- define "cronwheel.managedLabel" -}}
+{{- if not (or .Values.controller.namespaces .Values.managedNamespaces.all) }}
+{{- $label := regexFind "^[^!=, ]+(=[^=, ]*)?$" .Values.managedNamespaces.selector }}
+{{- if and $label (not (contains "=" $label)) }}
+{{- $label = printf "%s=true" $label }}
+{{- end }}
+{{- $label }}
+{{- end }}
+{{- end }}
+
+{{- define "cronwheel.uiFullname" -}}
+{{- include "cronwheel.fullname" . }}-ui
+{{- end }}
+
+{{- /* The Pod of the page has another name, so that no object of the replicas selects it. */}}
+{{- define "cronwheel.uiSelectorLabels" -}}
+app.kubernetes.io/name: {{ include "cronwheel.name" . }}-ui
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "cronwheel.uiLabels" -}}
+{{ include "cronwheel.uiSelectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "cronwheel.uiServiceAccountName" -}}
+{{- if .Values.ui.serviceAccount.create }}
+{{- default (include "cronwheel.uiFullname" .) .Values.ui.serviceAccount.name }}
+{{- else }}
+{{- default "default" .Values.ui.serviceAccount.name }}
+{{- end }}
+{{- end }}
+
+{{- define "cronwheel.uiSubjects" -}}
+subjects:
+- kind: ServiceAccount
+  name: {{ include "cronwheel.uiServiceAccountName" . }}
+  namespace: {{ .Release.Namespace }}
+{{- end }}
+
+{{- /* The claim of the history; empty without one. */}}
+{{- define "cronwheel.uiClaim" -}}
+{{- if .Values.ui.history.existingClaim }}
+{{- .Values.ui.history.existingClaim }}
+{{- else if .Values.ui.history.persistentVolumeClaim.create }}
+{{- include "cronwheel.uiFullname" . }}
+{{- end }}
+{{- end }}

@@ -170,11 +170,10 @@ impl<'de> Visitor<'de> for RawMetadata<'de> {
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut members: A) -> Result<Self, A::Error> {
         while let Some(Text(name)) = members.next_key()? {
+            if self.head.read_member(&name, &mut members)? {
+                continue;
+            }
             match &*name {
-                "namespace" => self.head.namespace = members.next_value()?,
-                "name" => self.head.name = members.next_value()?,
-                "uid" => self.head.uid = members.next_value()?,
-                "resourceVersion" => self.head.resource_version = members.next_value()?,
                 "creationTimestamp" => self.creation_timestamp = members.next_value()?,
                 "deletionTimestamp" => self.deletion_timestamp = members.next_value()?,
                 "managedFields" => self.managed_fields = members.next_value()?,

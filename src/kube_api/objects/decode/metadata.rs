@@ -1,6 +1,11 @@
 //! What identifies an object of any kind.
 
-use serde::Deserialize;
+use std::fmt;
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{IgnoredAny, MapAccess, Visitor},
+};
 
 use super::{
     field::Field,
@@ -8,15 +13,52 @@ use super::{
 };
 use crate::shard::{ResourceVersion, Uid};
 
-/// The members of `metadata` that identify an object. An invalid one does not hide the others.
-#[derive(Clone, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase", expecting = "an object")]
+/// The members of `metadata` that identify an object. An invalid one does not hide the others. Of a member that occurs
+/// twice the last counts, as in Go.
+#[derive(Clone, Default)]
 pub(super) struct Head<'a> {
-    #[serde(borrow)]
     pub(super) namespace: Field<Text<'a>>,
     pub(super) name: Field<Text<'a>>,
     pub(super) uid: Field<Text<'a>>,
     pub(super) resource_version: Field<Text<'a>>,
+}
+
+impl<'a> Head<'a> {
+    /// Reads the value of the member `name`. Returns false, and leaves the value, if the member identifies nothing.
+    pub(super) fn read_member<A: MapAccess<'a>>(&mut self, name: &str, members: &mut A) -> Result<bool, A::Error> {
+        let member = match name {
+            "namespace" => &mut self.namespace,
+            "name" => &mut self.name,
+            "uid" => &mut self.uid,
+            "resourceVersion" => &mut self.resource_version,
+            _ => return Ok(false),
+        };
+        *member = members.next_value()?;
+        Ok(true)
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Head<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Head::default())
+    }
+}
+
+impl<'de> Visitor<'de> for Head<'de> {
+    type Value = Self;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut members: A) -> Result<Self, A::Error> {
+        while let Some(Text(name)) = members.next_key()? {
+            if !self.read_member(&name, &mut members)? {
+                members.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(self)
+    }
 }
 
 impl Head<'_> {

@@ -46,6 +46,16 @@ fn time(text: &str) -> jiff::Timestamp {
 }
 
 #[test]
+fn the_last_of_two_equal_members_identifies_a_cron_job() {
+    let text = cron_job_text(r#","name":"other""#, &format!(r#""schedule":"* * * * *",{TEMPLATE}"#), "");
+    let received: ReceivedCronJob = serde_json::from_str(&text).unwrap();
+    let record = cron_job(&text).unwrap();
+    assert_eq!(&*record.identity.name, "other");
+    assert_eq!(received.uid(), Some(&record.identity.uid));
+    assert_eq!(received.resource_version(), Some(record.resource_version));
+}
+
+#[test]
 fn a_cron_job_is_decoded() {
     let spec = r#""schedule":"*/5 * * * *","timeZone":"Europe/Berlin","startingDeadlineSeconds":30,
         "concurrencyPolicy":"Forbid","suspend":true,"successfulJobsHistoryLimit":3,"failedJobsHistoryLimit":0"#;

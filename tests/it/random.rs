@@ -38,17 +38,18 @@ impl Random {
     }
 }
 
-/// Returns the seed from the environment, or a seed from the current time. Prints it, so that the run can be repeated.
+/// Returns the seed from the environment: 1 without the variable, so that a gate always runs the same inputs, and a seed
+/// from the current time if it is empty. Prints it, so that the run can be repeated.
 pub(crate) fn seed() -> u64 {
-    let given = std::env::var("CRONWHEEL_FUZZ_SEED")
-        .ok()
-        .filter(|seed| !seed.is_empty());
-    let seed = given.map(|seed| seed.parse().expect("CRONWHEEL_FUZZ_SEED is a number"));
-    let seed = seed.unwrap_or_else(|| {
-        #[expect(clippy::disallowed_methods, reason = "a seed that no run had before")]
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
-        u64::from(now.subsec_nanos()) ^ now.as_secs()
-    });
+    let seed = match std::env::var("CRONWHEEL_FUZZ_SEED").ok().as_deref() {
+        None => 1,
+        Some("") => {
+            #[expect(clippy::disallowed_methods, reason = "a seed that no run had before")]
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+            u64::from(now.subsec_nanos()) ^ now.as_secs()
+        }
+        Some(seed) => seed.parse().expect("CRONWHEEL_FUZZ_SEED is a number"),
+    };
     eprintln!("CRONWHEEL_FUZZ_SEED={seed}");
     seed
 }

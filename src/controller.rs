@@ -339,6 +339,9 @@ impl Session {
         let mut shards = HeldShards::new(count, scopes, clock_skew_max, now);
         let template_bytes_max = u64::from(self.settings.template_memory_mib) << 20;
         shards.template_memory().set_bytes_max(template_bytes_max);
+        shards
+            .catch_up_pace()
+            .set_per_second(self.settings.missed_runs_per_second);
         shards.survey_cron_jobs(self.settings.cron_job_metrics == CronJobMetrics::Trouble);
         shards.manage_only(self.namespaces.clone());
         let task = ShardTask::new(shards, self.clock.clone(), now, channels);

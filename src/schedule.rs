@@ -8,6 +8,7 @@ pub mod describe;
 pub mod due;
 pub mod effective;
 pub mod fires;
+pub mod options;
 pub mod policy;
 pub mod wheel;
 pub mod zone;

@@ -31,7 +31,7 @@ use crate::{
     coordination::InstallationName,
     kube_api::NamespaceSelector,
     schedule::{Zone, zone::tzdb_version},
-    shard::TemplateMemory,
+    shard::{MISSED_RUNS_PER_SECOND_DEFAULT, TemplateMemory},
     telemetry::logging::{LogFormat, LogLevel},
 };
 
@@ -182,6 +182,11 @@ pub struct RunArgs {
     /// than what stays free
     #[arg(long, value_name = "MIB", default_value_t = TemplateMemory::MIB_DEFAULT, value_parser = value_parser!(u32).range(1..=TEMPLATE_MEMORY_MIB_MAX))]
     pub max_template_memory: u32,
+
+    /// Missed runs that the installation starts in a second, for CronJobs with the annotation
+    /// cronwheel.dev/missed-runs or cronwheel.dev/on-resume and the value all
+    #[arg(long, value_name = "NUMBER", default_value_t = MISSED_RUNS_PER_SECOND_DEFAULT, value_parser = value_parser!(u32).range(1..=1000))]
+    pub missed_runs_per_second: u32,
 
     /// Which Events about CronJobs are written
     #[arg(long, value_enum, default_value_t)]

@@ -57,6 +57,7 @@ impl RunConfig {
                 status_flush_interval: args.status_flush_interval,
                 in_flight_max: args.max_inflight,
                 template_memory_mib: args.max_template_memory,
+                missed_runs_per_second: args.missed_runs_per_second,
                 events: EventBudget {
                     filter: args.events,
                     per_second_max: args.max_events_per_second,
@@ -81,6 +82,7 @@ impl RunConfig {
             status_flush_interval = ?settings.status_flush_interval,
             max_inflight = settings.in_flight_max,
             max_template_memory_mib = settings.template_memory_mib,
+            missed_runs_per_second = settings.missed_runs_per_second,
             events = ?settings.events.filter,
             max_events_per_second = settings.events.per_second_max,
             cron_job_metrics = ?settings.cron_job_metrics,

@@ -61,7 +61,7 @@ use crate::{
     coordination::{InstallationName, PROTOCOL_VERSION, Timing},
     explain::api_checks::CHECKS,
     schedule::Zone,
-    shard::{Scope, ShardCount, TemplateMemory},
+    shard::{MISSED_RUNS_PER_SECOND_DEFAULT, Scope, ShardCount, TemplateMemory},
     telemetry::{
         logging::{self, LogFormat, LogLevel},
         metrics::Metrics,
@@ -248,6 +248,7 @@ fn settings() -> RunSettings {
         membership: membership(),
         in_flight_max: IN_FLIGHT_MAX,
         template_memory_mib: TemplateMemory::MIB_DEFAULT,
+        missed_runs_per_second: MISSED_RUNS_PER_SECOND_DEFAULT,
         events: EventBudget::default(),
         cron_job_metrics: CronJobMetrics::default(),
     }

@@ -27,6 +27,8 @@ pub struct RunSettings {
     pub in_flight_max: u32,
     /// Memory for templates and metadata of CronJobs, in MiB.
     pub template_memory_mib: u32,
+    /// The number of missed runs that the installation starts in a second.
+    pub missed_runs_per_second: u32,
     /// Budget for Events, shared by all replicas.
     pub events: EventBudget,
     /// The metrics that name CronJobs.

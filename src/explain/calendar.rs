@@ -125,7 +125,8 @@ impl<'a> Calendar<'a> {
     pub fn next_lines(&self) -> Vec<String> {
         let activation = |at: &Timestamp| {
             let span = span_text(self.now, *at);
-            (at.as_second(), format!("in {span}, {}", self.local(*at)))
+            let start = self.start_text(*at).unwrap_or_default();
+            (at.as_second(), format!("in {span}, {}{start}", self.local(*at)))
         };
         let mut lines: Vec<(i64, String)> = self.next.iter().map(activation).collect();
         lines.extend(self.changes());
@@ -134,6 +135,13 @@ impl<'a> Calendar<'a> {
         }
         lines.sort_by_key(|(at, _)| *at);
         lines.into_iter().map(|(_, line)| line).collect()
+    }
+
+    /// The start of a slot, if the option `spread` moves it.
+    pub fn start_text(&self, slot: Timestamp) -> Option<String> {
+        let start = self.effective.start_of(slot);
+        let wall = Offset::from_seconds(self.zone.offset_seconds_at(start.as_second())).unwrap_or(Offset::UTC);
+        (start != slot).then(|| format!(", starts {}", wall.to_datetime(start).strftime("%H:%M:%S")))
     }
 
     /// Returns the first clock change nearby, and those that disturb runs up to the last printed activation.

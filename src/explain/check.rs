@@ -27,6 +27,13 @@ impl Display for Check<'_> {
                 writeln!(f, "{title}: {refusal}")?;
             }
         }
+        // They run as without the option.
+        for (subject, _) in self.explained {
+            let options = subject.record.as_ref().map(|record| record.schedule.options());
+            for invalid in options.iter().flat_map(|options| &options.invalid) {
+                writeln!(f, "{}: InvalidOption: {invalid}", subject.title)?;
+            }
+        }
         let n_cron_jobs = self.explained.len();
         let n_fit = n_cron_jobs - unfit(self.explained).count();
         writeln!(f, "{n_fit} of {n_cron_jobs} CronJobs can run")

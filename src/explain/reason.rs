@@ -41,6 +41,8 @@ pub(super) enum Reason {
     AlreadyActive,
     DeadlineExceeded,
     ScheduleChanged,
+    Missed,
+    Resumed,
     Suspended,
     Deleting,
     UnknownTimeZone,
@@ -70,7 +72,7 @@ pub fn reasons() -> impl Iterator<Item = Meaning> {
 
 impl Reason {
     /// All reasons, in the order of the help.
-    const ALL: [Reason; 17] = [
+    const ALL: [Reason; 19] = [
         Reason::Created,
         Reason::Adopted,
         Reason::ForeignJob,
@@ -82,6 +84,8 @@ impl Reason {
         Reason::AlreadyActive,
         Reason::DeadlineExceeded,
         Reason::ScheduleChanged,
+        Reason::Missed,
+        Reason::Resumed,
         Reason::Suspended,
         Reason::Deleting,
         Reason::UnknownTimeZone,
@@ -106,6 +110,8 @@ impl Reason {
             SkipReason::DeadlineExceeded(_) => (Reason::DeadlineExceeded, None),
             SkipReason::AlreadyActive(_) => (Reason::AlreadyActive, None),
             SkipReason::HeldByForbid(_) => (Reason::Forbidden, None),
+            SkipReason::Missed(_) => (Reason::Missed, None),
+            SkipReason::Resumed(_) => (Reason::Resumed, None),
         }
     }
 
@@ -148,6 +154,7 @@ impl Reason {
                 "cronwheel's own",
                 "the slot of a CronJob in a cluster is due for more than a minute and has no Job: the Events may say why",
             ),
+            Reason::Missed | Reason::Resumed => self.meaning_by_option(),
             Reason::NotDue => wait("NotDue", "B-9.5", "no slot was due since the last started one"),
             Reason::LookUpFailed => skip(
                 "LookUpFailed",
@@ -178,15 +185,26 @@ impl Reason {
             Reason::UnknownTimeZone => skip("UnknownTimeZone", "B-6.2", "spec.timeZone is not a known time zone"),
             Reason::UnparseableSchedule => skip("UnparseableSchedule", "B-6.4", "spec.schedule does not parse"),
             Reason::NeverRuns => skip("NeverRuns", "B-6.5", "no instant matches spec.schedule"),
-            Reason::Undecodable => skip(
-                "Undecodable",
-                "cronwheel's own",
-                "the object cannot be decoded: the CronJob starts nothing until it can, and then its latest slot",
-            )
-            .differing(
-                "the built-in controller decodes typed objects and cannot list any CronJob while such an object exists",
-            ),
+            Reason::Undecodable => Meaning::undecodable(),
         }
+    }
+}
+
+impl Reason {
+    /// The meaning of a reason that comes from an option.
+    fn meaning_by_option(self) -> Meaning {
+        if self == Reason::Missed {
+            return Meaning::by_option(
+                "Missed",
+                "O-2",
+                "the slot was missed, and the annotation cronwheel.dev/missed-runs is skip",
+            );
+        }
+        Meaning::by_option(
+            "Resumed",
+            "O-3",
+            "the slot passed while the CronJob was held back, and cronwheel.dev/on-resume is skip",
+        )
     }
 }
 
@@ -199,6 +217,19 @@ impl Meaning {
             sentence,
             difference: None,
         }
+    }
+
+    /// The meaning of a reason that an option gives.
+    fn by_option(name: &'static str, rules: &'static str, sentence: &'static str) -> Meaning {
+        Meaning::new(Decision::Skip, name, rules, sentence).differing("the built-in controller starts it")
+    }
+
+    fn undecodable() -> Meaning {
+        let sentence =
+            "the object cannot be decoded: the CronJob starts nothing until it can, and then its latest slot";
+        Meaning::new(Decision::Skip, "Undecodable", "cronwheel's own", sentence).differing(
+            "the built-in controller decodes typed objects and cannot list any CronJob while such an object exists",
+        )
     }
 
     /// Adds the behaviour of the built-in controller.

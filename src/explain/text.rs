@@ -143,7 +143,8 @@ impl Block<'_> {
         let mut notes = describe::surprises(&schedule.text, parsed);
         notes.extend(zone_note(schedule.effective_zone().name()));
         notes.extend(deadline_text(record));
-        lines(f, "note", &notes)
+        lines(f, "note", &notes)?;
+        lines(f, "option", &schedule.options().sentences(record.concurrency_policy))
     }
 
     /// Describes the next run if `spec.suspend` became false now (B-6.6).

@@ -194,6 +194,8 @@ struct Written {
     title: String,
     refusals: Vec<String>,
     notes: Vec<String>,
+    /// Whether the uid, which determines the offset of `spread`, is not given.
+    has_no_uid: bool,
 }
 
 /// Returns a CronJob of a cluster.
@@ -206,14 +208,22 @@ fn subject(object: &mut Object, written: Written, decoder: &Decoder, now: Timest
         title,
         refusals,
         mut notes,
+        has_no_uid,
     } = written;
     notes.extend(gaps::fill_defaults(&mut object.value, now));
     let text = text(object)?;
+    let mut record = decoder.cron_job(&text).map_err(|undecodable| undecodable.error);
+    if let Ok(record) = &mut record {
+        if has_no_uid {
+            record.schedule.forget_offset();
+        }
+        notes.extend(record.schedule.options().invalid.iter().map(ToString::to_string));
+    }
     Ok(Subject {
         namespace: namespace_of(&object.value).to_owned(),
         name: name_of(&object.value).to_owned(),
         title,
-        record: decoder.cron_job(&text).map_err(|undecodable| undecodable.error),
+        record,
         notes,
         refusals,
         changed: last_change(&object.value),
@@ -246,6 +256,7 @@ fn as_written(
             metadata.insert("name".to_owned(), name.into());
             of_name.push("metadata.generateName: kubectl create accepts it, and kubectl apply does not".to_owned());
         }
+        let has_no_uid = value.pointer("/metadata/uid").is_none();
         let title = match name_of(value) {
             "" => format!("CronJob of {place}"),
             name => format!("CronJob {}/{name}", namespace_of(value)),
@@ -257,6 +268,7 @@ fn as_written(
                 title,
                 refusals,
                 notes: of_name,
+                has_no_uid,
             },
         ));
     }

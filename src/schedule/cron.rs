@@ -3,7 +3,7 @@
 //! The parser accepts what the library accepts, oddities included, and rejects the rest with the library's exact error
 //! texts, because users and tools see them in Events.
 
-mod duration;
+pub(super) mod duration;
 mod integer;
 
 pub use integer::quote;

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{ParseError, Schedule, Zone, ZoneError, due, parse_standard};
+use super::{ParseError, Schedule, Zone, ZoneError, after, due, options::Options, parse_standard};
 
 /// The longest `spec.schedule` that is parsed, and the longest text of a schedule or time zone that is stored. A
 /// schedule that lists every value of every field takes a tenth of it. The limit bounds the cost of a CronJob event,
@@ -22,6 +22,8 @@ pub struct CronJobSchedule {
     pub parsed: Result<Schedule, ParseError>,
     /// The zone of a schedule that names none (B-7.2).
     pub default_zone: Zone,
+    /// The options of the CronJob; `None` without any.
+    options: Option<Box<Options>>,
 }
 
 impl CronJobSchedule {
@@ -47,7 +49,43 @@ impl CronJobSchedule {
             zone,
             parsed,
             default_zone: default_zone.clone(),
+            options: None,
         }
+    }
+
+    /// Adds the options in the annotations of the CronJob. `hash` is an even hash of its uid.
+    #[must_use]
+    pub fn with_options<'a>(mut self, get: impl Fn(&str) -> Option<&'a str>, hash: u64) -> CronJobSchedule {
+        let options = Options::read(get, self.parsed.as_ref().ok(), hash);
+        self.options = (options != Options::default()).then(|| Box::new(options));
+        self
+    }
+
+    /// Forgets the offset of `spread`, for a CronJob without a uid.
+    pub fn forget_offset(&mut self) {
+        if let Some(options) = &mut self.options {
+            options.offset_seconds = None;
+        }
+    }
+
+    /// The options of the CronJob.
+    pub fn options(&self) -> &Options {
+        static NONE: Options = Options::NONE;
+        self.options.as_deref().unwrap_or(&NONE)
+    }
+
+    /// The instant at which a slot starts: later than the slot by the offset of `spread`.
+    pub fn start_of(&self, slot: Timestamp) -> Timestamp {
+        self.options
+            .as_ref()
+            .map_or(slot, |options| after(slot, options.offset()))
+    }
+
+    /// The latest slot that is due at `now`, by [`start_of`](CronJobSchedule::start_of).
+    pub fn slots_until(&self, now: Timestamp) -> Timestamp {
+        self.options
+            .as_ref()
+            .map_or(now, |options| after(now, -options.offset()))
     }
 
     /// The first activation after `now`. `anchor` starts the chain of `@every`. `None` if the schedule or its zone is

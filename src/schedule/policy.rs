@@ -5,7 +5,12 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{after, due, effective::CronJobSchedule, fires::Schedule};
+use super::{
+    after, due,
+    effective::CronJobSchedule,
+    fires::Schedule,
+    options::{Chosen, DueSlots, MISSED_AFTER, Options},
+};
 
 /// `spec.concurrencyPolicy`. A value introduced by a newer server is treated as `Allow` (B-10.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +51,7 @@ pub const DEADLINE_MIN_SECS: i64 = 10;
 /// The inputs of one decision.
 #[derive(Clone, Copy)]
 pub struct Facts<'a> {
-    /// The effective schedule.
+    /// The effective schedule, with the options of the CronJob.
     pub schedule: &'a CronJobSchedule,
     /// Whether `metadata.deletionTimestamp` is set.
     pub is_deleting: bool,
@@ -67,6 +72,10 @@ pub struct Facts<'a> {
     /// The time of the last change of the schedule, if this process observed it. No earlier slot is started (B-2.2
     /// and its difference).
     pub schedule_changed: Option<Timestamp>,
+    /// The end of the last suspension or freeze, if it is known. `on-resume` determines which slots until then start.
+    pub resumed: Option<Timestamp>,
+    /// The latest end of a Job of the CronJob, if one is known. Under Forbid, a slot that waited for it was not missed.
+    pub last_finished: Option<Timestamp>,
     /// The next undecided activation after the cursor: the slot on the wheel, or the open slot.
     pub armed: Option<Timestamp>,
     /// Whether this process was waiting for `armed`: its timer fired, or its create is retried. A shorter deadline
@@ -108,7 +117,9 @@ impl Decision {
                 SkipReason::ScheduleChanged(slot)
                 | SkipReason::DeadlineExceeded(slot)
                 | SkipReason::AlreadyActive(slot)
-                | SkipReason::HeldByForbid(slot),
+                | SkipReason::HeldByForbid(slot)
+                | SkipReason::Missed(slot)
+                | SkipReason::Resumed(slot),
             ) => Some(*slot),
             Decision::Skip(
                 SkipReason::Deleting
@@ -145,10 +156,15 @@ pub enum SkipReason {
     AlreadyActive(Timestamp),
     /// A previous run has not ended and the policy is Forbid (B-10.3). The slot stays due.
     HeldByForbid(Timestamp),
+    /// The slot was missed, and the option `missed-runs` is `skip`.
+    Missed(Timestamp),
+    /// The slot passed during a suspension or a freeze, and the option `on-resume` is `skip`.
+    Resumed(Timestamp),
 }
 
-/// Decides one CronJob (B-6, B-9, B-10).
+/// Decides one CronJob (B-6, B-9, B-10). Slots are nominal; with `spread`, a slot is due an offset later.
 pub fn decide(facts: &Facts<'_>, now: Timestamp) -> Verdict {
+    let now = facts.schedule.slots_until(now);
     let schedule = match gate(facts) {
         Ok(schedule) => schedule,
         Err(SkipReason::Suspended) => return skip(SkipReason::Suspended, next_while_suspended(facts, now)),
@@ -160,7 +176,9 @@ pub fn decide(facts: &Facts<'_>, now: Timestamp) -> Verdict {
     };
     let decision = match due.slot {
         None => Decision::Skip(SkipReason::NotDue),
-        Some(slot) => admit(slot, facts, now),
+        Some(Chosen::Start(slot)) => admit(slot, facts, now),
+        Some(Chosen::SkipMissed(slot)) => Decision::Skip(SkipReason::Missed(slot)),
+        Some(Chosen::SkipOnResume(slot)) => Decision::Skip(SkipReason::Resumed(slot)),
     };
     let is_in_time = matches!(
         decision,
@@ -210,7 +228,11 @@ fn gate<'a>(facts: &Facts<'a>) -> Result<&'a Schedule, SkipReason> {
 
 /// Decides a due slot (B-10).
 fn admit(slot: Timestamp, facts: &Facts<'_>, now: Timestamp) -> Decision {
-    if facts.schedule_changed.is_some_and(|changed| slot < changed) {
+    // A slot of the former schedule that waits for its offset is not lost to the change.
+    let changed = facts
+        .schedule_changed
+        .map(|changed| facts.schedule.slots_until(changed));
+    if changed.is_some_and(|changed| slot < changed) {
         return Decision::Skip(SkipReason::ScheduleChanged(slot));
     }
     if may_start_until(slot, facts).is_some_and(|last| now > last) {
@@ -246,13 +268,17 @@ pub fn order_expiry(slot: Timestamp, starting_deadline_seconds: Option<i64>) -> 
 
 /// The due slot and the next one at `now`.
 struct SlotAndNext {
-    slot: Option<Timestamp>,
+    slot: Option<Chosen>,
     next: Option<Timestamp>,
     is_many_missed: bool,
 }
 
 fn due_slot(schedule: &Schedule, facts: &Facts<'_>, now: Timestamp) -> Result<SlotAndNext, due::NeverRuns> {
     let local = &facts.schedule.default_zone;
+    let options = facts.schedule.options();
+    if options.choose_slots() {
+        return chosen_slot(schedule, options, facts, now);
+    }
     // The usual case first: the slot on the wheel is due and the next one is not.
     if let Some(armed) = facts.armed {
         if now < armed {
@@ -264,7 +290,7 @@ fn due_slot(schedule: &Schedule, facts: &Facts<'_>, now: Timestamp) -> Result<Sl
         }
         if let Some(next) = schedule.next_after(armed, local).filter(|next| now < *next) {
             return Ok(SlotAndNext {
-                slot: Some(armed),
+                slot: Some(Chosen::Start(armed)),
                 next: Some(next),
                 is_many_missed: false,
             });
@@ -285,13 +311,63 @@ fn due_slot(schedule: &Schedule, facts: &Facts<'_>, now: Timestamp) -> Result<Sl
         None => due::most_recent(schedule, local, earliest, now),
     };
     Ok(SlotAndNext {
-        slot,
+        slot: slot.map(Chosen::Start),
         next: schedule
             .next_after(slot.unwrap_or(since), local)
             .filter(|next| now < *next)
             .or_else(|| schedule.next_after(now, local)),
         is_many_missed,
     })
+}
+
+/// The slot that the options of the CronJob choose among the due ones.
+fn chosen_slot(
+    schedule: &Schedule,
+    options: &Options,
+    facts: &Facts<'_>,
+    now: Timestamp,
+) -> Result<SlotAndNext, due::NeverRuns> {
+    let local = &facts.schedule.default_zone;
+    let since = facts.last_schedule_time.unwrap_or(facts.created);
+    let earliest = due::earliest_time(
+        facts.created,
+        facts.last_schedule_time,
+        facts.starting_deadline_seconds,
+        now,
+    );
+    due::is_many_missed(schedule, local, earliest, now)?;
+    let due_slots = |earliest| DueSlots {
+        schedule,
+        local,
+        since,
+        earliest,
+        resumed: facts.resumed.map(|resumed| facts.schedule.slots_until(resumed)),
+        // Replace ends a run that a later slot follows.
+        may_start_several: facts.concurrency_policy != ConcurrencyPolicy::Replace,
+        now,
+    };
+    let missed_until = missed_until(facts, now);
+    // If no slot is within the deadline, find the most recent one before it, so that its loss is reported (B-10.1).
+    let within_deadline = due_slots(earliest).choose(options, missed_until);
+    let latest = || due::most_recent(schedule, local, since, now).map(Chosen::Start);
+    Ok(SlotAndNext {
+        slot: within_deadline.or_else(latest),
+        next: due::next_in_chain(schedule, local, since, now),
+        is_many_missed: false,
+    })
+}
+
+/// The latest slot that `missed-runs: skip` does not start. A slot that waits, or has waited until now, for a Job under
+/// Forbid was not missed.
+fn missed_until(facts: &Facts<'_>, now: Timestamp) -> Timestamp {
+    let missed_until = now.checked_sub(MISSED_AFTER).unwrap_or(Timestamp::MIN);
+    let has_waited = facts
+        .last_finished
+        .is_some_and(|finished| missed_until <= facts.schedule.slots_until(finished));
+    if facts.concurrency_policy == ConcurrencyPolicy::Forbid && (facts.n_active_jobs > 0 || has_waited) {
+        return Timestamp::MIN;
+    }
+    missed_until
 }
 
 /// The number of activations strictly between `base` and `slot`: exact up to a hundred, extrapolated from their mean

@@ -3,13 +3,14 @@
 mod delays;
 mod look_up;
 mod open_slot;
+mod reports;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
 use super::{
-    effect::{EventReason, StatusWrite},
+    effect::StatusWrite,
     ids::Uid,
     index::Job,
     naming,
@@ -25,6 +26,8 @@ use crate::schedule::policy::{Decision, SkipReason};
 pub(crate) use delays::{DelayedAction, Delays};
 pub(crate) use look_up::{LookUp, LookUpProgress};
 pub(crate) use open_slot::{OpenSlot, SlotStage};
+pub(crate) use reports::Reported;
+use reports::UnexpectedEvents;
 
 /// Whether the installation manages a CronJob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,9 +71,11 @@ pub(crate) struct CronJobState {
     /// The due slot that has not ended.
     pub(crate) open: Option<OpenSlot>,
     /// The last slot that ended without a Job, and how.
-    pub(crate) ended_slot: Option<(Timestamp, InstantOutcome)>,
+    pub(crate) ended_slot: Option<(Seconds, InstantOutcome)>,
     /// The time of the last change of the schedule, if this process observed it.
     pub(crate) schedule_changed: Option<Timestamp>,
+    /// The end of the last suspension, if this process observed it.
+    pub(crate) resumed: Seconds,
     /// Look-ups of entries of `status.active` without a known Job, by uid (B-5.4).
     pub(crate) lookups: BTreeMap<Uid, LookUp>,
     /// The actions that wait.
@@ -84,7 +89,7 @@ pub(crate) struct CronJobState {
     /// Problems that were already reported.
     pub(crate) reported: Reported,
     /// The limit of Events about Jobs that belong to no run.
-    pub(crate) unexpected_events: UnexpectedEvents,
+    pub(crate) unexpected_events: Option<Box<UnexpectedEvents>>,
     /// The activations after the last start, when they were last needed.
     pub(crate) after_start: Activations,
     /// The activations after the last success, when they were last needed.
@@ -98,50 +103,6 @@ pub(crate) enum Unusable {
     Undecodable,
     /// cronwheel panicked when it handled the CronJob.
     Panicked,
-}
-
-/// Limits the Events of a CronJob about Jobs that belong to no run to a number per hour. Anyone who may create Jobs in
-/// any namespace can cause such Events.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct UnexpectedEvents {
-    begun: Seconds,
-    n_emitted: u8,
-}
-
-impl UnexpectedEvents {
-    /// The burst that client-go permits.
-    const PER_HOUR_MAX: u8 = 25;
-
-    /// Whether another Event may be emitted now. If so, it is counted.
-    pub(crate) fn take(&mut self, now: Timestamp) -> bool {
-        let begun = self.begun.get();
-        if begun.is_none_or(|begun| now.duration_since(begun).as_hours() != 0) {
-            *self = UnexpectedEvents {
-                begun: Seconds::new(Some(now)),
-                n_emitted: 0,
-            };
-        }
-        let may_emit = self.n_emitted < Self::PER_HOUR_MAX;
-        self.n_emitted = self.n_emitted.saturating_add(1);
-        may_emit
-    }
-}
-
-/// The reasons of Events that were emitted for the current schedule and are not repeated. One bit each.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Reported(u32);
-
-impl Reported {
-    /// Adds a reason. Returns whether it was absent.
-    pub(crate) fn insert(&mut self, reason: EventReason) -> bool {
-        let before = self.0;
-        self.0 |= 1 << (reason as u32);
-        self.0 != before
-    }
-
-    pub(crate) fn remove(&mut self, reason: EventReason) {
-        self.0 &= !(1 << (reason as u32));
-    }
 }
 
 impl CronJobState {
@@ -169,13 +130,14 @@ impl CronJobState {
             open: None,
             ended_slot: None,
             schedule_changed: None,
+            resumed: Seconds::default(),
             lookups: BTreeMap::new(),
             delays: Delays::default(),
             refused: None,
             not_permitted_since: Seconds::default(),
             n_history_failures: 0,
             reported: Reported::default(),
-            unexpected_events: UnexpectedEvents::default(),
+            unexpected_events: None,
             after_start: Activations::default(),
             after_success: Activations::default(),
         };
@@ -200,7 +162,7 @@ impl CronJobState {
         self.not_permitted_since = Seconds::default();
         self.n_history_failures = 0;
         self.reported = Reported::default();
-        self.unexpected_events = UnexpectedEvents::default();
+        self.unexpected_events = None;
         self.open.take().is_some()
     }
 
@@ -222,15 +184,37 @@ impl CronJobState {
     /// may have a Job: a panic lost the answer.
     pub(crate) fn has_given_up(&self, decision: &Decision) -> bool {
         self.ended_slot.is_some_and(|(slot, outcome)| {
-            let is_still_late = matches!(decision, Decision::Skip(SkipReason::DeadlineExceeded(_)));
-            let is_over = matches!(outcome, InstantOutcome::ForeignJob | InstantOutcome::Unschedulable);
-            decision.slot() == Some(slot) && (is_still_late || is_over)
+            let is_still_skipped = matches!(
+                decision,
+                Decision::Skip(SkipReason::DeadlineExceeded(_) | SkipReason::Missed(_) | SkipReason::Resumed(_))
+            );
+            decision.slot() == slot.get() && (is_still_skipped || is_over(outcome))
         })
+    }
+
+    /// The slot after which the next one is decided: the cursor, or a later slot that has ended without a Job and is
+    /// not started again. Only where several due slots may start, that slot hides those after it.
+    pub(crate) fn decided_through(&self) -> Option<Timestamp> {
+        let cursor = self.current_status().last_schedule_time;
+        let ended = self
+            .ended_slot
+            .filter(|(_, outcome)| is_over(*outcome))
+            .and_then(|(slot, _)| slot.get());
+        if self.record.schedule.options().start_several() {
+            cursor.max(ended)
+        } else {
+            cursor
+        }
+    }
+
+    /// Whether a slot may start at `now`.
+    pub(crate) fn has_come(&self, slot: Timestamp, now: Timestamp) -> bool {
+        slot <= self.record.schedule.slots_until(now)
     }
 
     /// Whether a slot may be due, or a fact that is relevant to the decision has changed.
     pub(crate) fn may_be_due(&self, now: Timestamp) -> bool {
-        self.must_decide || self.armed.get().is_none_or(|armed| armed <= now)
+        self.must_decide || self.armed.get().is_none_or(|armed| self.has_come(armed, now))
     }
 
     /// Whether the decision waits for an answer about the open slot. Under Allow, a later due slot does not wait for a
@@ -238,7 +222,10 @@ impl CronJobState {
     pub(crate) fn awaits_answer(&self, now: Timestamp) -> bool {
         let Some(open) = &self.open else { return false };
         let is_look_up_refused = open.look_up().is_some_and(LookUp::is_not_permitted);
-        let is_later_due = self.armed.get().is_some_and(|armed| open.slot < armed && armed <= now);
+        let is_later_due = self
+            .armed
+            .get()
+            .is_some_and(|armed| open.slot < armed && self.has_come(armed, now));
         let is_allow = self.record.concurrency_policy == ConcurrencyPolicy::Allow;
         open.must_be_settled() && !(is_look_up_refused && is_later_due && is_allow)
     }
@@ -356,8 +343,11 @@ impl CronJobState {
     /// Takes an observed form. Returns whether its status contains a change other than this replica's own write.
     /// Without an unstored change the observed status is authoritative, even if it moves the cursor back (B-16.4).
     /// Otherwise the unstored change is applied on top.
-    pub(crate) fn take_record(&mut self, record: CronJobRecord) -> bool {
+    pub(crate) fn take_record(&mut self, record: CronJobRecord, now: Timestamp) -> bool {
         self.drop_stored_status();
+        if self.record.is_suspended && !record.is_suspended {
+            self.resumed = Seconds::new(Some(now));
+        }
         let (seen, former) = (&record.status, &self.record.status);
         let is_news = match &mut self.unstored_status {
             None => seen != former,
@@ -373,6 +363,11 @@ impl CronJobState {
         self.keep_within_memory();
         is_news
     }
+}
+
+/// Whether a slot that ended in this way is not started again.
+pub(crate) fn is_over(outcome: InstantOutcome) -> bool {
+    matches!(outcome, InstantOutcome::ForeignJob | InstantOutcome::Unschedulable)
 }
 
 #[cfg(test)]

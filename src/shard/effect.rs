@@ -40,11 +40,13 @@ pub struct JobCreate {
     pub name: Box<str>,
     /// The slot.
     pub slot: Timestamp,
+    /// The instant at which it should start: the slot, or later with the option `spread`. Lateness counts from here.
+    pub start: Timestamp,
     /// The slot in the CronJob's zone, for the annotation (B-11.3).
     pub scheduled_timestamp: Box<str>,
     /// The template of the Job.
     pub template: Arc<JobTemplate>,
-    /// The instant by which the Job should exist: slot plus starting deadline, else the next slot. It only determines
+    /// The instant by which the Job should exist: start plus starting deadline, else the next slot. It only determines
     /// which create is sent first; after `expires_at` none is sent.
     pub wanted_by: Timestamp,
     /// The create is not sent at or after this instant, when it would be superseded or too late (B-9.7 and its
@@ -186,6 +188,8 @@ event_reasons! {
     Warning ReservedAnnotations,
     /// Added by cronwheel: an annotation of the CronJob has an invalid value.
     Warning InvalidAnnotation,
+    /// Added by cronwheel: an option of the CronJob has an invalid value.
+    Warning InvalidOption,
     /// Added by cronwheel: the template is too large to be held in memory.
     Warning TemplateNotKept,
     /// Added by cronwheel: status writes fail.

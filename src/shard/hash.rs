@@ -30,6 +30,11 @@ fn mix(hash: u64) -> u64 {
     hash ^ (hash >> 33)
 }
 
+/// The FNV-1a-64 hash of `bytes` with a finalizer: all its bits depend on all of the input.
+pub fn even_hash(bytes: &[u8]) -> u64 {
+    mix(fnv1a_64(bytes))
+}
+
 /// Builds the hasher of the ring. It has no key and no randomness, so every process and machine gets the same hashes.
 #[derive(Clone, Debug)]
 pub(crate) struct StableHashBuilder;
@@ -59,6 +64,7 @@ impl Hasher for StableHasher {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schedule::options::{OptionName, Options};
 
     #[test]
     fn fnv1a_64_matches_published_values() {
@@ -69,6 +75,21 @@ mod tests {
         ] {
             assert_eq!(fnv1a_64(text.as_bytes()), hash, "{text}");
         }
+    }
+
+    /// Ten thousand CronJobs, so that the largest second of an even distribution is within three times the mean.
+    #[test]
+    fn offsets_of_spread_are_even() {
+        const N_CRON_JOBS: u32 = 10_000;
+        let mut per_second = [0_u32; 600];
+        for number in 0..N_CRON_JOBS {
+            let uid = format!("{number:08x}-4f50-6172-8394-a5b6c7d8e9f0");
+            let get = |name: &str| (name == OptionName::Spread.annotation()).then_some("10m");
+            let options = Options::read(get, None, even_hash(uid.as_bytes()));
+            per_second[options.offset_seconds.unwrap() as usize] += 1;
+        }
+        let largest = *per_second.iter().max().unwrap();
+        assert!(largest * 600 <= 3 * N_CRON_JOBS, "{largest} in a second");
     }
 
     #[test]

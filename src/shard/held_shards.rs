@@ -29,6 +29,7 @@ use self::{
 pub use self::{pause::WATCH_WAIT_MAX, takeovers::VersionRequest, totals::LedFigures};
 use super::{
     answer::OrderAnswer,
+    catch_up_pace::CatchUpPace,
     effect::Effect,
     ids::Uid,
     input::{Input, Scope, WatchStage},
@@ -88,6 +89,7 @@ pub struct HeldShards {
     time: Timestamp,
     template_memory: TemplateMemory,
     refused_creates: RefusedCreates,
+    catch_up_pace: CatchUpPace,
     panics: Panics,
     namespaces: ManagedNamespaces,
     pause: ShardPause,
@@ -98,6 +100,7 @@ impl HeldShards {
     /// Creates this number of shards on standby. `clock_skew_max` is the maximum difference between the clocks of replicas.
     pub fn new(count: ShardCount, scopes: Vec<Scope>, clock_skew_max: SignedDuration, now: Timestamp) -> HeldShards {
         let (template_memory, refused_creates) = (TemplateMemory::default(), RefusedCreates::default());
+        let catch_up_pace = CatchUpPace::new(count.get());
         let panics = Panics::default();
         let stand_by = |shard| {
             let config = ShardConfig {
@@ -107,6 +110,7 @@ impl HeldShards {
             let mut state = ShardState::new(config, now);
             state.template_memory = template_memory.clone();
             state.refused_creates = refused_creates.clone();
+            state.catch_up_pace = catch_up_pace.clone();
             state.panics = panics.clone();
             (shard, Held::new(state))
         };
@@ -123,6 +127,7 @@ impl HeldShards {
             time: now,
             template_memory,
             refused_creates,
+            catch_up_pace,
             panics,
             namespaces: ManagedNamespaces::default(),
             pause: ShardPause::default(),
@@ -133,6 +138,11 @@ impl HeldShards {
     /// The memory for the templates and the metadata of all CronJobs.
     pub fn template_memory(&self) -> &TemplateMemory {
         &self.template_memory
+    }
+
+    /// The pace of missed runs.
+    pub fn catch_up_pace(&self) -> &CatchUpPace {
+        &self.catch_up_pace
     }
 
     /// The panics on CronJobs that were contained since the last call.
@@ -312,6 +322,7 @@ impl HeldShards {
                 }
             }
         }
+        self.catch_up_pace.set_led(self.totals.acting.len());
     }
 
     /// All shards.

@@ -37,6 +37,8 @@ instant_outcomes! {
     DeadlineExceeded "deadline_exceeded",
     /// The CronJob was suspended until a later slot became due (B-6.3).
     Suspended "suspended",
+    /// It was missed, and the option `missed-runs` is `skip`.
+    Missed "missed",
     /// The CronJob was deleted, or its deletion began (B-6.1).
     Deleted "deleted",
     /// The schedule was changed (B-2.2).

@@ -82,6 +82,9 @@ pub struct JobTemplate {
     pub body: KeptText,
     /// Byte offsets in `body`, ascending, of the Job's name, its `creationTimestamp` and its scheduled timestamp.
     pub splice_offsets: [u32; 3],
+    /// The byte offset in `body`, after the others, of the scheduled timestamp in the Pod template, with the option
+    /// `pass-scheduled-time`.
+    pub pod_splice_offset: Option<u32>,
     /// `spec.ttlSecondsAfterFinished` of the template: the Job may be deleted this long after its end.
     pub ttl_seconds_after_finished: Option<i64>,
     /// Whether annotations of the template were omitted because cronwheel reserves their prefix.

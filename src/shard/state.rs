@@ -20,6 +20,7 @@ mod evaluation_interval;
 mod history_limits;
 mod look_ups;
 mod management;
+mod order;
 mod phase;
 mod refusals;
 mod relists;
@@ -34,6 +35,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     answer::OrderAnswer,
+    catch_up_pace::CatchUpPace,
     cron_job::{Management, Unusable},
     effect::{CronJobEvent, Effect, EventReason},
     ids::{ResourceVersion, Uid},
@@ -111,6 +113,8 @@ pub struct ShardState {
     pub(crate) template_memory: TemplateMemory,
     /// The refused creates, which shards may share.
     pub(crate) refused_creates: RefusedCreates,
+    /// The pace of missed runs, which shards may share.
+    pub(crate) catch_up_pace: CatchUpPace,
     /// The contained panics, which shards may share.
     pub(crate) panics: Panics,
     #[cfg(test)]
@@ -136,6 +140,7 @@ impl ShardState {
             decisions: None,
             template_memory: TemplateMemory::default(),
             refused_creates: RefusedCreates::default(),
+            catch_up_pace: CatchUpPace::new(1),
             panics: Panics::default(),
             #[cfg(test)]
             panics_on: None,
@@ -312,6 +317,7 @@ impl ShardState {
         self.report_reserved_annotations(owner);
         self.report_future_cursor(owner, now);
         self.report_invalid_threshold(owner);
+        self.report_invalid_options(owner);
         self.report_template_not_kept(owner);
         self.clean_history(owner, now);
         self.reconcile_active(owner, now);

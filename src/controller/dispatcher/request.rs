@@ -173,7 +173,7 @@ impl Queued {
             Request::Delete(delete) if !delete.is_for_replace => QueueKind::Background,
             Request::Create(_) if self.has_read_template => QueueKind::Completed,
             Request::Create(_) if self.is_reading() => QueueKind::Reading,
-            Request::Create(create) if !create.is_on_time && now.duration_since(create.slot) > OVERDUE_AFTER => {
+            Request::Create(create) if !create.is_on_time && now.duration_since(create.start) > OVERDUE_AFTER => {
                 QueueKind::Overdue
             }
             Request::Create(_) | Request::Delete(_) => QueueKind::Creates,
@@ -208,7 +208,7 @@ impl Queued {
     pub(super) fn lateness_of_first_create(&self) -> Option<SignedDuration> {
         let create = self.request.with_template()?;
         let is_first = self.n_retries == 0 && create.n_attempts_before == 0 && create.is_on_time;
-        is_first.then(|| self.sent.duration_since(create.slot))
+        is_first.then(|| self.sent.duration_since(create.start))
     }
 }
 

@@ -55,6 +55,7 @@ fn order(namespace: &str, name: &str, deadline_secs: i64) -> JobCreate {
         cron_job: identity(namespace, name),
         name: name.into(),
         slot: epoch(),
+        start: epoch(),
         scheduled_timestamp: "2026-11-01T12:00:00Z".into(),
         template: record(&cron_job(namespace, name, 1, IMAGE)).template,
         wanted_by: after(deadline_secs),
@@ -526,6 +527,7 @@ async fn a_create_for_a_future_slot_is_abandoned() {
     let mut bench = Bench::new(Vec::new());
     let early = JobCreate {
         slot: after(1),
+        start: after(1),
         ..order("a", "one", 60)
     };
     bench.push(Request::Create(early));

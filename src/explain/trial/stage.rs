@@ -43,6 +43,7 @@ impl Trial<'_> {
             | EventReason::InternalError
             | EventReason::ReservedAnnotations
             | EventReason::InvalidAnnotation
+            | EventReason::InvalidOption
             | EventReason::TemplateNotKept
             | EventReason::LastScheduleTimeInFuture => SyncStage::Schedule,
             EventReason::FailedStatusUpdate => SyncStage::Later,

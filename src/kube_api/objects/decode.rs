@@ -10,6 +10,7 @@ pub(crate) mod job;
 mod metadata;
 mod namespace;
 pub(crate) mod parse;
+mod pod_annotation;
 mod template;
 #[cfg(test)]
 mod tests;

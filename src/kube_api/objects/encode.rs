@@ -52,7 +52,13 @@ pub fn job_body(order: &JobCreate, stamp: Option<(Stamp, &str)>) -> Option<Vec<u
         push_stamp(&mut text, stamp);
         push_member(&mut text, CREATED_BY_ANNOTATION, installation);
     }
-    text.push_str(&body[scheduled_at..]);
+    let mut rest = scheduled_at;
+    if let Some(pod_at) = template.pod_splice_offset {
+        rest = pod_at as usize;
+        text.push_str(&body[scheduled_at..rest]);
+        push_string(&mut text, scheduled);
+    }
+    text.push_str(&body[rest..]);
     Some(text.into_bytes())
 }
 

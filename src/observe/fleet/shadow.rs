@@ -54,6 +54,8 @@ pub(super) fn with_cronwheel(cron_job: &CronJob, observations: &Observations, pl
             n_active_jobs: n_active_jobs(cron_job, slot.at),
             is_active_slot: &|_| false,
             schedule_changed: None,
+            resumed: None,
+            last_finished: None,
             armed: Some(slot.at.timestamp()),
             was_awaited: true,
         },
@@ -104,6 +106,8 @@ fn reason_text(reason: &SkipReason) -> &'static str {
         SkipReason::DeadlineExceeded(_) => "B-10.1: startingDeadlineSeconds has passed",
         SkipReason::AlreadyActive(_) => "B-10.2: a running Job has the name of the slot",
         SkipReason::HeldByForbid(_) => HELD_BY_FORBID,
+        SkipReason::Missed(_) => "O-2: the slot was missed, and missed-runs is skip",
+        SkipReason::Resumed(_) => "O-3: the slot passed while the CronJob was held back, and on-resume is skip",
     }
 }
 

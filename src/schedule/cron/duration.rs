@@ -1,7 +1,7 @@
 //! Go's `time.ParseDuration` with its error texts.
 
 /// Parses a Go duration to nanoseconds. The error is Go's text.
-pub(super) fn parse_nanoseconds(text: &str) -> Result<i64, String> {
+pub(in crate::schedule) fn parse_nanoseconds(text: &str) -> Result<i64, String> {
     let (is_negative, unsigned) = match text.as_bytes() {
         [b'-', ..] => (true, &text[1..]),
         [b'+', ..] => (false, &text[1..]),

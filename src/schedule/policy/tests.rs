@@ -20,6 +20,8 @@ struct Case {
     policy: ConcurrencyPolicy,
     n_active_jobs: usize,
     changed: Option<&'static str>,
+    resumed: Option<&'static str>,
+    last_finished: Option<&'static str>,
     armed: Option<&'static str>,
     was_awaited: bool,
 }
@@ -33,6 +35,8 @@ fn case(text: &str) -> Case {
         policy: ConcurrencyPolicy::Allow,
         n_active_jobs: 0,
         changed: None,
+        resumed: None,
+        last_finished: None,
         armed: None,
         was_awaited: false,
     }
@@ -50,6 +54,8 @@ fn verdict(case: &Case, now: &str) -> Verdict {
         n_active_jobs: case.n_active_jobs,
         is_active_slot: &|_| false,
         schedule_changed: case.changed.map(at),
+        resumed: case.resumed.map(at),
+        last_finished: case.last_finished.map(at),
         armed: case.armed.map(at),
         was_awaited: case.was_awaited,
     };
@@ -64,6 +70,8 @@ fn check(case: &Case, now: &str, expected: &str) {
         Decision::Skip(SkipReason::DeadlineExceeded(slot)) => format!("late {}", time(slot)),
         Decision::Skip(SkipReason::ScheduleChanged(slot)) => format!("changed {}", time(slot)),
         Decision::Skip(SkipReason::HeldByForbid(slot)) => format!("forbidden {}", time(slot)),
+        Decision::Skip(SkipReason::Missed(slot)) => format!("missed {}", time(slot)),
+        Decision::Skip(SkipReason::Resumed(slot)) => format!("resumed {}", time(slot)),
         Decision::Skip(reason) => format!("{reason:?}"),
     };
     let next = verdict.next.map_or("-".to_owned(), time);

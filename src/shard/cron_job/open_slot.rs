@@ -16,6 +16,8 @@ pub(crate) struct OpenSlot {
     pub(crate) n_creates_without_job: u32,
     /// The tenant caused the last refusal of its Job, so the slot is not lost by cronwheel or the API server.
     pub(crate) is_refused_due_to_tenant: bool,
+    /// Whether a missed run has its place in the pace.
+    pub(crate) is_paced: bool,
     /// The slot's Job, if the watch delivered its creation and deletion before the create was answered.
     pub(crate) gone: Option<Box<Uid>>,
 }

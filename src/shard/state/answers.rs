@@ -179,6 +179,8 @@ impl ShardState {
         cron_job
             .lookups
             .retain(|_, look_up| look_up.progress != LookUpProgress::Kept);
+        // The next of several due slots starts now.
+        cron_job.must_decide |= cron_job.record.schedule.options().start_several();
         if cron_job.open.take().is_some() {
             self.outcome_counts.close(outcome);
         }

@@ -28,7 +28,11 @@ fn differs_beyond_schedule(old: &CronJobRecord, new: &CronJobRecord) -> bool {
             record.created,
         )
     };
-    key(old) != key(new) || !new.template.body.is_same(&old.template.body)
+    key(old) != key(new) || differs_in_options(old, new) || !new.template.body.is_same(&old.template.body)
+}
+
+fn differs_in_options(old: &CronJobRecord, new: &CronJobRecord) -> bool {
+    old.schedule.options() != new.schedule.options()
 }
 
 impl ShardState {
@@ -54,14 +58,23 @@ impl ShardState {
         let cron_job = self.index.cron_job_mut(owner);
         let is_schedule_changed = record.schedule.differs_from(&cron_job.record.schedule);
         let is_changed = is_schedule_changed || differs_beyond_schedule(&cron_job.record, &record);
+        let has_other_options = differs_in_options(&cron_job.record, &record);
         let has_other_thresholds = cron_job.record.trouble_thresholds != record.trouble_thresholds;
         cron_job.is_unexamined &= record.resource_version == cron_job.record.resource_version;
-        let is_status_news = cron_job.take_record(record);
+        let is_status_news = cron_job.take_record(record, now);
         let was_unusable = cron_job.unusable.take().is_some();
         cron_job.reported.remove(EventReason::InternalError);
         cron_job.delays.end(DelayedAction::Status);
         if is_schedule_changed {
             self.schedule_changed(owner, now);
+        }
+        if has_other_options {
+            self.index
+                .cron_job_mut(owner)
+                .reported
+                .remove(EventReason::InvalidOption);
+            // The same slot may start at another time.
+            self.arm(owner, None);
         }
         if is_changed {
             self.withdraw(owner);
@@ -96,7 +109,10 @@ impl ShardState {
     pub(super) fn close_of_former_schedule(&mut self, owner: OwnerIndex) {
         let cron_job = self.index.cron_job(owner);
         let open = cron_job.open.as_ref();
-        if open.is_some_and(|open| Some(open.slot) < cron_job.schedule_changed) {
+        let changed = cron_job
+            .schedule_changed
+            .map(|changed| cron_job.record.schedule.slots_until(changed));
+        if open.is_some_and(|open| Some(open.slot) < changed) {
             self.close_unless_in_flight(owner, InstantOutcome::ScheduleChanged);
         }
     }

@@ -2,18 +2,19 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::ShardState;
+use super::{ShardState, order};
 use crate::{
     schedule::{
         after, due,
+        options::CatchUp,
         policy::{self, Decision, Facts, SkipReason, Verdict},
     },
     shard::{
         ShardPhase,
-        cron_job::{CronJobState, LookUpProgress, OpenSlot, SlotStage},
-        effect::{Effect, EventReason, JobCreate},
+        cron_job::{LookUpProgress, OpenSlot, SlotStage, is_over},
+        effect::{Effect, EventReason},
         ids::Uid,
-        index::{JobIndex, OwnerIndex},
+        index::{Job, JobIndex, OwnerIndex},
         naming,
         outcome_counts::InstantOutcome,
         record::ConcurrencyPolicy,
@@ -78,9 +79,9 @@ impl ShardState {
     fn verdict(&self, owner: OwnerIndex, now: Timestamp) -> Verdict {
         let cron_job = self.index.cron_job(owner);
         let record = &cron_job.record;
-        let last_schedule_time = cron_job.current_status().last_schedule_time;
+        let last_schedule_time = cron_job.decided_through();
         // A slot that the cursor has passed is not due, even if it was armed.
-        let is_due = |armed: &Timestamp| *armed <= now && last_schedule_time < Some(*armed);
+        let is_due = |armed: &Timestamp| cron_job.has_come(*armed, now) && last_schedule_time < Some(*armed);
         let armed_due = cron_job.armed.get().filter(is_due);
         let open = cron_job.open.as_ref();
         let is_retry = open.is_some_and(|open| open.back_off_end().is_some());
@@ -99,10 +100,22 @@ impl ShardState {
             n_active_jobs: self.running(owner).count(),
             is_active_slot: &is_active_slot,
             schedule_changed: cron_job.schedule_changed,
+            resumed: cron_job.resumed.get(),
+            last_finished: self.last_finished(owner),
             armed: armed_due.or(open.map(|open| open.slot)),
             was_awaited: armed_due.is_some() || is_retry,
         };
         policy::decide(&facts, now)
+    }
+
+    /// The latest end of a Job of the CronJob, if its options depend on it.
+    fn last_finished(&self, owner: OwnerIndex) -> Option<Timestamp> {
+        let record = &self.index.cron_job(owner).record;
+        if record.schedule.options().missed_runs != CatchUp::Skip {
+            return None;
+        }
+        let jobs = self.index.jobs_of(owner).map(|(_, job)| job);
+        jobs.filter_map(Job::completed).max()
     }
 
     /// Begins to create the Job of a slot.
@@ -113,7 +126,10 @@ impl ShardState {
             // An evaluation emits the status.
             return self.wake_at(owner, now);
         }
-        if let Some(until) = self.put_off_refused(owner, now) {
+        if let Some(until) = self
+            .put_off_refused(owner, now)
+            .or_else(|| self.pace_missed(owner, now))
+        {
             self.retry_at(owner, until);
             return self.wake_at(owner, until);
         }
@@ -127,6 +143,20 @@ impl ShardState {
         }
     }
 
+    /// The instant until which a missed run waits, so that `all` does not start them all at once.
+    fn pace_missed(&mut self, owner: OwnerIndex, now: Timestamp) -> Option<Timestamp> {
+        let pace = self.catch_up_pace.clone();
+        let cron_job = self.index.cron_job_mut(owner);
+        let armed = cron_job.armed.get();
+        let may_be_missed = cron_job.record.schedule.options().start_several();
+        let open = cron_job.open.as_mut()?;
+        if !may_be_missed || open.is_paced || armed == Some(open.slot) {
+            return None;
+        }
+        open.is_paced = true;
+        Some(pace.reserve(now)).filter(|reserved| now < *reserved)
+    }
+
     fn skip(&mut self, owner: OwnerIndex, reason: &SkipReason, verdict: &Verdict, now: Timestamp) {
         match *reason {
             SkipReason::NotDue => {}
@@ -137,7 +167,8 @@ impl ShardState {
             SkipReason::Suspended => {
                 self.record_ended(owner, now);
                 let armed = self.index.cron_job(owner).armed.get();
-                if let Some(passed) = armed.filter(|armed| *armed <= now) {
+                let is_due = |armed: &Timestamp| self.index.cron_job(owner).has_come(*armed, now);
+                if let Some(passed) = armed.filter(is_due) {
                     let slot = self.latest_slot(owner, passed, now);
                     self.open(owner, slot, SlotStage::Suspended, verdict);
                 } else if let Some(open) = self.open_slot_mut(owner) {
@@ -154,6 +185,8 @@ impl ShardState {
                 self.end_with_job(owner, slot, InstantOutcome::Adopted);
             }
             SkipReason::DeadlineExceeded(slot) => self.lose_to_deadline(owner, slot, verdict),
+            SkipReason::Missed(slot) => self.skip_slots(owner, slot, InstantOutcome::Missed, verdict, now),
+            SkipReason::Resumed(slot) => self.skip_slots(owner, slot, InstantOutcome::Suspended, verdict, now),
             SkipReason::AlreadyActive(slot) => {
                 self.hold_back(owner, slot, SlotStage::AlreadyActive, verdict, now);
             }
@@ -172,7 +205,8 @@ impl ShardState {
     fn latest_slot(&self, owner: OwnerIndex, due: Timestamp, now: Timestamp) -> Timestamp {
         let schedule = &self.index.cron_job(owner).record.schedule;
         let parsed = schedule.parsed.as_ref().ok();
-        let later = parsed.and_then(|parsed| due::most_recent(parsed, &schedule.default_zone, due, now));
+        let until = schedule.slots_until(now);
+        let later = parsed.and_then(|parsed| due::most_recent(parsed, &schedule.default_zone, due, until));
         later.unwrap_or(due)
     }
 
@@ -190,9 +224,10 @@ impl ShardState {
         let former = self
             .open_slot_mut(owner)
             .map(|open| std::mem::replace(&mut open.stage, stage.clone()));
-        if let Some(secs) = self.index.cron_job(owner).record.starting_deadline_seconds {
+        let record = &self.index.cron_job(owner).record;
+        if let Some(secs) = record.starting_deadline_seconds {
             let lost = after(
-                slot,
+                record.schedule.start_of(slot),
                 SignedDuration::from_secs(secs).saturating_add(SignedDuration::from_millis(1)),
             );
             self.wake_at(owner, lost.max(now));
@@ -208,11 +243,34 @@ impl ShardState {
 
     /// Makes a slot the open one and ends the previous one. Returns whether the slot was not open before.
     fn open(&mut self, owner: OwnerIndex, slot: Timestamp, stage: SlotStage, verdict: &Verdict) -> bool {
+        // Under Forbid, the running Job started at the cursor or earlier, so it also held back the slots in between.
+        let passed = match stage {
+            SlotStage::Suspended => InstantOutcome::Suspended,
+            SlotStage::HeldByForbid => InstantOutcome::HeldByForbid,
+            SlotStage::AlreadyActive
+            | SlotStage::Replacing { .. }
+            | SlotStage::Creating
+            | SlotStage::LookingUp { .. }
+            | SlotStage::BackingOff { .. } => InstantOutcome::Superseded,
+        };
+        self.open_after(owner, slot, stage, passed, verdict)
+    }
+
+    /// Makes a slot the open one, ends the previous one, and counts the slots between with this outcome. Returns whether
+    /// the slot was not open before.
+    fn open_after(
+        &mut self,
+        owner: OwnerIndex,
+        slot: Timestamp,
+        stage: SlotStage,
+        passed: InstantOutcome,
+        verdict: &Verdict,
+    ) -> bool {
         let cron_job = self.index.cron_job_mut(owner);
         if cron_job.open.as_ref().is_some_and(|open| open.slot == slot) {
             return false;
         }
-        let n_passed = n_passed(cron_job, slot, self.fired_through);
+        let n_passed = order::n_passed(cron_job, slot, self.fired_through);
         if let Some(open) = cron_job.open.take() {
             self.outcome_counts.close(open.outcome_when_passed());
         }
@@ -223,17 +281,11 @@ impl ShardState {
             n_failures: 0,
             n_creates_without_job: 0,
             is_refused_due_to_tenant: false,
+            is_paced: false,
             gone: None,
         };
-        // Under Forbid, the running Job started at the cursor or earlier, so it also held back the slots in between.
-        let is_held_back = matches!(open.stage, SlotStage::Suspended | SlotStage::HeldByForbid);
-        let outcome = if is_held_back {
-            open.outcome_when_passed()
-        } else {
-            InstantOutcome::Superseded
-        };
         self.outcome_counts.open();
-        self.outcome_counts.pass(n_passed, outcome);
+        self.outcome_counts.pass(n_passed, passed);
         cron_job.open = Some(open);
         #[cfg(test)]
         self.panic_if_told(owner, super::PanicAt::Start);
@@ -260,11 +312,32 @@ impl ShardState {
         self.emit_event(owner, EventReason::MissSchedule, message);
     }
 
+    /// Ends the slots that an option does not start, unless the latest one has its Job.
+    fn skip_slots(
+        &mut self,
+        owner: OwnerIndex,
+        slot: Timestamp,
+        outcome: InstantOutcome,
+        verdict: &Verdict,
+        now: Timestamp,
+    ) {
+        let has_job = self.record_ended(owner, now) >= Some(slot);
+        self.open_after(owner, slot, SlotStage::BackingOff { until: slot }, outcome, verdict);
+        if has_job {
+            self.end_with_job(owner, slot, InstantOutcome::Adopted);
+        } else {
+            self.end_open(owner, outcome);
+        }
+    }
+
     /// Ends the open slot without a Job. The slot is not opened again, unless its deadline grows.
     pub(super) fn end_open(&mut self, owner: OwnerIndex, outcome: InstantOutcome) {
         let cron_job = self.index.cron_job_mut(owner);
         if let Some(open) = cron_job.open.take() {
-            cron_job.ended_slot = Some((open.slot, outcome));
+            cron_job.ended_slot = Some((Seconds::new(Some(open.slot)), outcome));
+            // The next of several due slots starts now.
+            let has_others = cron_job.record.schedule.options().start_several();
+            cron_job.must_decide |= has_others && is_over(outcome);
             self.outcome_counts.close(outcome);
         }
     }
@@ -308,58 +381,4 @@ impl ShardState {
             self.index.job_mut(job).is_delete_requested = true;
         }
     }
-
-    /// Emits the create of the open slot.
-    pub(super) fn order(&mut self, owner: OwnerIndex, next: Option<Timestamp>) {
-        let clock_skew_max = self.config.clock_skew_max;
-        let cron_job = self.index.cron_job_mut(owner);
-        let record = &cron_job.record;
-        let Some(open) = &mut cron_job.open else { return };
-        let slot = open.slot;
-        let zone = record.schedule.zone.as_ref().and_then(|zone| zone.as_ref().ok());
-        let expiry = policy::order_expiry(slot, record.starting_deadline_seconds);
-        let deadline = record
-            .starting_deadline_seconds
-            .map(|secs| after(slot, SignedDuration::from_secs(secs)));
-        let expires_at = match (expiry.map(|expiry| after(expiry, SignedDuration::from_nanos(1))), next) {
-            (Some(expiry), Some(next)) => Some(expiry.min(next)),
-            (expiry, next) => expiry.or(next),
-        };
-        let store_by = (!record.has_short_lived_jobs())
-            .then(|| expires_at.map_or(Timestamp::MAX, |expires_at| after(expires_at, -clock_skew_max)));
-        let order = JobCreate {
-            cron_job: record.identity.clone(),
-            name: naming::job_name(&record.identity.name, slot),
-            slot,
-            scheduled_timestamp: naming::scheduled_timestamp(slot, zone),
-            template: record.template.clone(),
-            wanted_by: deadline.or(next).unwrap_or(Timestamp::MAX),
-            expires_at,
-            store_by,
-            n_attempts_before: open.n_failures,
-            // The next slot is armed after the decision that orders this one.
-            is_on_time: cron_job.armed.get() == Some(slot),
-        };
-        open.stage = SlotStage::Creating;
-        self.outbox.push_back(Effect::CreateJob(order));
-    }
-}
-
-/// The number of slots before this one that were due and are not counted yet.
-fn n_passed(cron_job: &CronJobState, slot: Timestamp, fired_through: Option<Timestamp>) -> u64 {
-    // The armed slot is the next in order; only a slot beyond it has skipped others.
-    if cron_job.armed.get() == Some(slot) {
-        return 0;
-    }
-    let stored = cron_job.current_status().last_schedule_time;
-    let cursor = stored.unwrap_or(cron_job.record.created);
-    // Slots of the new schedule before its change were never due; a slot at the change itself is.
-    let changed = cron_job
-        .schedule_changed
-        .map(|at| after(at, SignedDuration::from_nanos(-1)));
-    let base = [cron_job.counted_until.get(), fired_through, changed]
-        .into_iter()
-        .flatten()
-        .fold(cursor, Timestamp::max);
-    policy::count_between(&cron_job.record.schedule, base, slot)
 }

@@ -65,6 +65,7 @@ impl ShardState {
 
 /// The first instant at which a slot is lost to its starting deadline.
 fn lost_at(cron_job: &CronJobState, slot: Timestamp) -> Timestamp {
-    let last = policy::order_expiry(slot, cron_job.record.starting_deadline_seconds);
+    let start = cron_job.record.schedule.start_of(slot);
+    let last = policy::order_expiry(start, cron_job.record.starting_deadline_seconds);
     last.map_or(Timestamp::MAX, |last| after(last, SignedDuration::from_millis(1)))
 }

@@ -55,6 +55,19 @@ impl ShardState {
         }
     }
 
+    /// Reports the options whose value is invalid, once until one of them changes.
+    pub(super) fn report_invalid_options(&mut self, owner: OwnerIndex) {
+        let cron_job = self.index.cron_job_mut(owner);
+        let invalid = &cron_job.record.schedule.options().invalid;
+        if invalid.is_empty() || !cron_job.reported.insert(EventReason::InvalidOption) {
+            return;
+        }
+        let messages: Vec<String> = invalid.iter().map(ToString::to_string).collect();
+        for message in messages {
+            self.emit_event(owner, EventReason::InvalidOption, message);
+        }
+    }
+
     /// Reports that the template is read from the API server for each run, once for each schedule.
     pub(super) fn report_template_not_kept(&mut self, owner: OwnerIndex) {
         if self.index.cron_job(owner).record.template.body.as_str().is_none() {

@@ -14,6 +14,7 @@ mod history_limits;
 mod lost_answers;
 mod management;
 mod many_jobs;
+mod options;
 mod own_writes;
 mod panics;
 mod phase;

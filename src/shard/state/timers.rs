@@ -122,6 +122,7 @@ impl ShardState {
             cron_job.armed = Seconds::default();
             // Instants of the wrong time must not delay anything.
             cron_job.schedule_changed = cron_job.schedule_changed.map(|changed| changed.min(now));
+            cron_job.resumed = Seconds::new(cron_job.resumed.get().map(|resumed| resumed.min(now)));
             cron_job.end_waits(now);
             self.evaluate(owner, now);
         }
@@ -135,7 +136,10 @@ impl ShardState {
         }
         *armed = Seconds::new(slot);
         match slot {
-            Some(slot) => self.timers.set_slot(owner, slot),
+            Some(slot) => {
+                let start = self.index.cron_job(owner).record.schedule.start_of(slot);
+                self.timers.set_slot(owner, start);
+            }
             None => self.timers.cancel_slot(owner),
         }
     }

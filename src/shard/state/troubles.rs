@@ -130,15 +130,16 @@ impl ShardState {
 }
 
 impl CronJobState {
-    /// The latest due slot without a Job, unless `spec.suspend` or Forbid holds it back.
+    /// The start of the latest due slot without a Job, unless `spec.suspend` or Forbid holds it back.
     fn pending(&self, now: Timestamp) -> Option<Timestamp> {
-        let armed_due = self.armed.get().filter(|armed| *armed <= now);
+        let start_of = |slot| self.record.schedule.start_of(slot);
+        let armed_due = self.armed.get().map(start_of).filter(|start| *start <= now);
         let Some(open) = &self.open else { return armed_due };
         let is_held_back = matches!(open.stage, SlotStage::Suspended | SlotStage::HeldByForbid);
         if is_held_back {
             None
         } else {
-            armed_due.max(Some(open.slot))
+            armed_due.max(Some(start_of(open.slot)))
         }
     }
 }

@@ -193,6 +193,7 @@ impl Pod {
             status_flush_interval: Duration::from_secs(1),
             in_flight_max: 128,
             template_memory_mib: TemplateMemory::MIB_DEFAULT,
+            missed_runs_per_second: 5,
             events: EventBudget::default(),
             cron_job_metrics: CronJobMetrics::default(),
             membership,

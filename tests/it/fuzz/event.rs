@@ -53,6 +53,7 @@ fn check_requests(record: &CronJobRecord) {
         cron_job: record.identity.clone(),
         name: name.into(),
         slot: Timestamp::UNIX_EPOCH,
+        start: Timestamp::UNIX_EPOCH,
         scheduled_timestamp: "1970-01-01T00:00:00Z".into(),
         template: record.template.clone(),
         wanted_by: Timestamp::MAX,

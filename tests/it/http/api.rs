@@ -36,10 +36,12 @@ fn order() -> JobCreate {
         cron_job: cron_job(),
         name: "backup-29600000".into(),
         slot: time("2026-04-12T09:20:00Z"),
+        start: time("2026-04-12T09:20:00Z"),
         scheduled_timestamp: "2026-04-12T11:20:00+02:00".into(),
         template: Arc::new(JobTemplate {
             body: r#"{"n":,"c":,"s":}"#.into(),
             splice_offsets: [5, 10, 15],
+            pod_splice_offset: None,
             ttl_seconds_after_finished: None,
             had_reserved_annotations: false,
         }),

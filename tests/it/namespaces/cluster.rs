@@ -351,6 +351,7 @@ fn settings(team: &'static str, number: usize) -> RunSettings {
         status_flush_interval: Duration::from_secs(1),
         in_flight_max: 64,
         template_memory_mib: TemplateMemory::MIB_DEFAULT,
+        missed_runs_per_second: 5,
         events: EventBudget::default(),
         cron_job_metrics: CronJobMetrics::default(),
         membership,

@@ -93,6 +93,7 @@ fn settings(number: usize) -> RunSettings {
         } else {
             TemplateMemory::MIB_DEFAULT
         },
+        missed_runs_per_second: 5,
         events: EventBudget::default(),
         cron_job_metrics: CronJobMetrics::default(),
         membership: membership(number),

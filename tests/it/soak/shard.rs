@@ -248,6 +248,7 @@ fn record(number: usize, cron_job: &CronJob, created: Timestamp) -> CronJobRecor
         template: Arc::new(JobTemplate {
             body: "".into(),
             splice_offsets: [0; 3],
+            pod_splice_offset: None,
             ttl_seconds_after_finished: None,
             had_reserved_annotations: false,
         }),

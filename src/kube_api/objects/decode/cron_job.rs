@@ -17,9 +17,10 @@ use super::{
 };
 use crate::{
     kube_api::{objects::encode::push_raw_member, other_controllers::StatusWriter},
+    schedule::options::Options,
     shard::{
         ActiveJob, ConcurrencyPolicy, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus, ResourceVersion,
-        Threshold, TroubleThresholds, Uid, panics::contain,
+        Threshold, TroubleThresholds, Uid, hash::even_hash, panics::contain,
     },
 };
 
@@ -90,9 +91,18 @@ impl Decoder {
             .ok_or_else(|| FieldError::missing("spec.jobTemplate"))?;
         // An absent schedule is an empty one, which the parser refuses with its own message.
         let schedule = spec.schedule.as_deref().unwrap_or_default();
+        let schedule = CronJobSchedule::new(schedule, spec.time_zone.as_deref(), &self.default_zone);
+        let schedule = match &metadata.options {
+            Some(annotations) => {
+                let get = |name: &str| annotations.get(name).map(String::as_str);
+                schedule.with_options(get, even_hash(identity.uid.to_string().as_bytes()))
+            }
+            None => schedule,
+        };
+        let template = job_template(template, &identity, schedule.options().passes_scheduled_time)?;
         Ok(CronJobRecord {
             resource_version,
-            schedule: CronJobSchedule::new(schedule, spec.time_zone.as_deref(), &self.default_zone),
+            schedule,
             // The API server accepts no negative value (B-16.2).
             starting_deadline_seconds: spec.starting_deadline_seconds.map(|seconds| seconds.max(0)),
             concurrency_policy: ConcurrencyPolicy::of_name(spec.concurrency_policy.as_deref()),
@@ -101,7 +111,7 @@ impl Decoder {
             failed_jobs_history_limit: limit(spec.failed_jobs_history_limit),
             created: created.ok_or_else(|| FieldError::missing("metadata.creationTimestamp"))?,
             is_deleting: metadata.deletion_timestamp.is_some(),
-            template: Arc::new(job_template(template, &identity)?),
+            template: Arc::new(template),
             retained_metadata: Arc::new(metadata.retained_members.into()),
             trouble_thresholds: metadata.trouble_thresholds,
             status: status.map_or_else(CronJobStatus::default, self::status),
@@ -153,6 +163,8 @@ struct RawMetadata<'a> {
     /// members.
     retained_members: String,
     trouble_thresholds: TroubleThresholds,
+    /// The annotations, if they may contain an option.
+    options: Option<BTreeMap<String, String>>,
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for RawMetadata<'a> {
@@ -182,6 +194,7 @@ impl<'de> Visitor<'de> for RawMetadata<'de> {
                     let value = push_member(&mut self.retained_members, &name, &mut members)?;
                     if name == "annotations" {
                         self.trouble_thresholds = trouble_thresholds(value);
+                        self.options = options(value);
                     }
                 }
             }
@@ -213,6 +226,12 @@ fn trouble_thresholds(annotations: &str) -> TroubleThresholds {
         }
     }
     thresholds
+}
+
+/// Decodes the annotations with options. Most CronJobs have none, which is a cheap check.
+fn options(annotations: &str) -> Option<BTreeMap<String, String>> {
+    let may_have = Options::may_be_in(annotations);
+    may_have.then(|| serde_json::from_str(annotations).unwrap_or_default())
 }
 
 /// An entry of `metadata.managedFields`, without the fields themselves.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::parse::FieldError;
+use super::{parse::FieldError, pod_annotation::push_spec_with_gap};
 use crate::{
     kube_api::objects::encode::{RESERVED_PREFIX, SCHEDULED_TIMESTAMP_ANNOTATION, push_raw_member, push_string},
     shard::{CronJobIdentity, JobTemplate},
@@ -31,8 +31,12 @@ struct RawMetadata<'a> {
     annotations: Option<BTreeMap<String, &'a RawValue>>,
 }
 
-/// Prepares the body of the Jobs of one CronJob.
-pub(super) fn job_template(raw: RawTemplate<'_>, cron_job: &CronJobIdentity) -> Result<JobTemplate, FieldError> {
+/// Prepares the body of the Jobs of one CronJob. `passes_scheduled_time` adds the slot's time to their Pods.
+pub(super) fn job_template(
+    raw: RawTemplate<'_>,
+    cron_job: &CronJobIdentity,
+    passes_scheduled_time: bool,
+) -> Result<JobTemplate, FieldError> {
     let metadata = raw.metadata.unwrap_or_default();
     let annotations = metadata.annotations.unwrap_or_default();
     let mut other_annotations = String::new();
@@ -60,17 +64,34 @@ pub(super) fn job_template(raw: RawTemplate<'_>, cron_job: &CronJobIdentity) -> 
     body.push('}');
     push_owner_references(&mut body, cron_job);
     body.push('}');
-    if !spec.is_empty() {
-        push_raw_member(&mut body, "spec", spec);
-    }
+    let pod_scheduled_at = push_spec(&mut body, spec, passes_scheduled_time);
     body.push('}');
     let offset = |at: usize| u32::try_from(at).map_err(|_| FieldError::new("spec.jobTemplate", "too large"));
     Ok(JobTemplate {
         body: body.into(),
         splice_offsets: [offset(name_at)?, offset(created_at)?, offset(scheduled_at)?],
+        pod_splice_offset: pod_scheduled_at.map(offset).transpose()?,
         ttl_seconds_after_finished: ttl_seconds_after_finished(spec),
         had_reserved_annotations: annotations.keys().any(|name| name.starts_with(RESERVED_PREFIX)),
     })
+}
+
+/// Appends the spec, if there is one. Returns the offset of the gap for the slot's time in the Pod template.
+fn push_spec(body: &mut String, spec: &str, passes_scheduled_time: bool) -> Option<usize> {
+    if spec.is_empty() {
+        return None;
+    }
+    if passes_scheduled_time {
+        let n_bytes = body.len();
+        body.push_str(r#","spec":"#);
+        let gap = push_spec_with_gap(body, spec);
+        if gap.is_some() {
+            return gap;
+        }
+        body.truncate(n_bytes);
+    }
+    push_raw_member(body, "spec", spec);
+    None
 }
 
 /// The approximate size of the body without the template, in bytes.

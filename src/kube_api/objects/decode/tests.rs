@@ -47,7 +47,11 @@ fn time(text: &str) -> jiff::Timestamp {
 
 #[test]
 fn the_last_of_two_equal_members_identifies_a_cron_job() {
-    let text = cron_job_text(r#","name":"other""#, &format!(r#""schedule":"* * * * *",{TEMPLATE}"#), "");
+    let text = cron_job_text(
+        r#","name":"other""#,
+        &format!(r#""schedule":"* * * * *",{TEMPLATE}"#),
+        "",
+    );
     let received: ReceivedCronJob = serde_json::from_str(&text).unwrap();
     let record = cron_job(&text).unwrap();
     assert_eq!(&*record.identity.name, "other");

@@ -21,9 +21,13 @@ fn time(text: &str) -> Timestamp {
 }
 
 fn cron_job(name: &str, job_template: &str) -> CronJobRecord {
+    annotated_cron_job(name, "{}", job_template)
+}
+
+fn annotated_cron_job(name: &str, annotations: &str, job_template: &str) -> CronJobRecord {
     let text = format!(
         r#"{{"metadata":{{"name":{},"namespace":"shop","uid":"{UID}","resourceVersion":"4711",
-        "creationTimestamp":"2026-01-02T03:04:05Z","labels":{{"of":"the CronJob"}}}},
+        "creationTimestamp":"2026-01-02T03:04:05Z","labels":{{"of":"the CronJob"}},"annotations":{annotations}}},
         "spec":{{"schedule":"* * * * *","jobTemplate":{job_template}}}}}"#,
         json!(name)
     );
@@ -78,6 +82,7 @@ fn order(cron_job: &CronJobRecord, scheduled_timestamp: &str) -> JobCreate {
         cron_job: Arc::clone(&cron_job.identity),
         name: format!("{}-29600000", cron_job.identity.name).into(),
         slot: time("2026-04-12T09:20:00Z"),
+        start: time("2026-04-12T09:20:00Z"),
         scheduled_timestamp: scheduled_timestamp.into(),
         template: Arc::clone(&cron_job.template),
         wanted_by: time("2026-04-12T09:21:00Z"),
@@ -350,4 +355,38 @@ fn an_event_has_cronjob_controller_as_its_source() {
         patch,
         json!({"message": "m", "lastTimestamp": "2026-04-12T09:21:00Z", "count": 3})
     );
+}
+
+#[test]
+fn with_pass_scheduled_time_the_pods_have_the_annotation_of_the_job() {
+    const TIME: &str = "2026-04-12T11:20:00+02:00";
+    let spec = |template: &str| format!(r#"{{"spec":{{"parallelism": 2,"template":{template},"future":1e3}}}}"#);
+    for (template, expected) in [
+        (
+            r#"{"spec":{}}"#,
+            json!({"spec": {}, "metadata": {"annotations": {SCHEDULED_TIMESTAMP_ANNOTATION: TIME}}}),
+        ),
+        (
+            r#"{"metadata":{"labels":{"a":"b"},"annotations":null}}"#,
+            json!({"metadata": {"labels": {"a": "b"}, "annotations": {SCHEDULED_TIMESTAMP_ANNOTATION: TIME}}}),
+        ),
+        (
+            r#"{"metadata":{"annotations":{"a\"b":"c","batch.kubernetes.io/cronjob-scheduled-timestamp":"own"}}}"#,
+            json!({"metadata": {"annotations": {"a\"b": "c", SCHEDULED_TIMESTAMP_ANNOTATION: TIME}}}),
+        ),
+        // The API server refuses these, with its own message.
+        ("7", json!(7)),
+        (r#"{"metadata":[]}"#, json!({"metadata": []})),
+    ] {
+        let annotations = r#"{"cronwheel.dev/pass-scheduled-time":"true"}"#;
+        let cron_job = annotated_cron_job("backup", annotations, &spec(template));
+        let body = job_body(&order(&cron_job, TIME), named(Some(stamp()))).unwrap();
+        let job: Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(
+            job["spec"],
+            json!({"parallelism": 2, "template": expected, "future": 1e3}),
+            "{template}"
+        );
+        assert_eq!(job["metadata"]["annotations"][SCHEDULED_TIMESTAMP_ANNOTATION], TIME);
+    }
 }

@@ -466,6 +466,7 @@ fn b_13_1_the_slot_of_a_short_lived_job_is_stored_at_once() {
     record.template = std::sync::Arc::new(crate::shard::JobTemplate {
         body: "".into(),
         splice_offsets: [0; 3],
+        pod_splice_offset: None,
         ttl_seconds_after_finished: Some(0),
         had_reserved_annotations: false,
     });

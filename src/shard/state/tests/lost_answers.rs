@@ -258,6 +258,7 @@ fn b_13_1_the_slot_of_an_adopted_short_lived_job_is_stored_at_once() {
     let template = JobTemplate {
         body: "".into(),
         splice_offsets: [0; 3],
+        pod_splice_offset: None,
         ttl_seconds_after_finished: Some(0),
         had_reserved_annotations: false,
     };

@@ -46,6 +46,7 @@ pub(crate) fn cron_job(name: &str) -> CronJobRecord {
         template: Arc::new(JobTemplate {
             body: "".into(),
             splice_offsets: [0; 3],
+            pod_splice_offset: None,
             ttl_seconds_after_finished: None,
             had_reserved_annotations: false,
         }),
@@ -60,6 +61,15 @@ pub(crate) fn cron_job(name: &str) -> CronJobRecord {
 
 pub(super) fn schedule(text: &str, time_zone: Option<&str>) -> CronJobSchedule {
     CronJobSchedule::new(text, time_zone, &Zone::utc())
+}
+
+/// A schedule with options, for example `spread: 10m`. The hash puts a CronJob into the middle of its window.
+pub(super) fn schedule_with(text: &str, options: &[(&str, &str)]) -> CronJobSchedule {
+    let get = |name: &str| {
+        let named = |(option, _): &&(&str, &str)| name.strip_prefix("cronwheel.dev/") == Some(option);
+        options.iter().find(named).map(|(_, value)| *value)
+    };
+    schedule(text, None).with_options(get, u64::MAX / 2 + 1)
 }
 
 pub(super) fn uid(name: &str) -> Uid {

@@ -1,0 +1,389 @@
+//! Tests of the options: values, offsets, and the choice among due slots.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::*;
+use crate::schedule::{
+    ConcurrencyPolicy, CronJobSchedule, Zone, parse_standard,
+    policy::{Decision, Facts, SkipReason, decide},
+};
+
+fn read(option: OptionName, value: &str, schedule: &str) -> Options {
+    let schedule = parse_standard(schedule).unwrap();
+    let get = |name: &str| (name == option.annotation()).then_some(value);
+    Options::read(get, Some(&schedule), u64::MAX / 2)
+}
+
+fn problem(option: OptionName, value: &str, schedule: &str) -> Option<String> {
+    let options = read(option, value, schedule);
+    let problems: Vec<String> = options
+        .invalid
+        .iter()
+        .map(|invalid| invalid.problem.to_string())
+        .collect();
+    assert!(problems.len() < 2);
+    if !problems.is_empty() {
+        let invalid = std::mem::take(&mut options.clone().invalid);
+        assert_eq!(
+            options,
+            Options {
+                invalid,
+                ..Options::NONE
+            },
+            "{value}: an invalid value has no effect"
+        );
+    }
+    problems.into_iter().next()
+}
+
+#[test]
+fn every_example_is_valid() {
+    for option in OptionName::ALL {
+        assert_eq!(problem(option, option.example(), "0 * * * *"), None, "{option:?}");
+        assert_ne!(read(option, option.example(), "0 * * * *"), Options::NONE, "{option:?}");
+    }
+}
+
+#[test]
+fn an_invalid_value_is_named_with_an_example() {
+    let options = read(OptionName::Spread, &"ten minutes".repeat(20), "0 * * * *");
+    let message = options.invalid[0].to_string();
+    assert_eq!(
+        message,
+        "annotation cronwheel.dev/spread is \"ten minutesten minutesten minutesten minutesten minutesten minut\": it is \
+         no duration; a valid value is \"10m\"; the CronJob runs as without it"
+    );
+}
+
+#[test]
+fn a_window_is_shorter_than_the_shortest_time_between_two_runs() {
+    let no_duration = "it is no duration";
+    let no_seconds = "it is no whole number of seconds above zero";
+    for (value, schedule, expected) in [
+        ("10m", "0 * * * *", None),
+        ("59m59s", "0 * * * *", None),
+        (
+            "60m",
+            "0 * * * *",
+            Some("it is not shorter than 3600 s, the shortest time between two runs"),
+        ),
+        ("1s", "* * * * *", None),
+        (
+            "1m",
+            "* * * * *",
+            Some("it is not shorter than 60 s, the shortest time between two runs"),
+        ),
+        // 59 and 0 are a minute apart, across the hour.
+        (
+            "61s",
+            "0,30,59 * * * *",
+            Some("it is not shorter than 60 s, the shortest time between two runs"),
+        ),
+        ("28m59s", "0,30,59 9 * * *", None),
+        (
+            "29m",
+            "0,30,59 9,10 * * *",
+            Some("it is not shorter than 60 s, the shortest time between two runs"),
+        ),
+        ("24h", "0 3 * * 0", None),
+        (
+            "24h",
+            "0 3 * * *",
+            Some("it is not shorter than 86400 s, the shortest time between two runs"),
+        ),
+        (
+            "2h",
+            "0 23,1 * * *",
+            Some("it is not shorter than 7200 s, the shortest time between two runs"),
+        ),
+        ("2h", "0 23,1 * * 1", None),
+        ("24h", "0 0 29 2 *", None),
+        ("25h", "0 0 29 2 *", Some("it is longer than a day")),
+        ("10m", "@every 15m", None),
+        (
+            "15m",
+            "@every 15m",
+            Some("it is not shorter than 900 s, the shortest time between two runs"),
+        ),
+        ("10m", "0 0 30 2 *", None),
+        ("none", "* * * * *", None),
+        ("600", "0 * * * *", Some(no_duration)),
+        ("", "0 * * * *", Some(no_duration)),
+        ("1.5s", "0 * * * *", Some(no_seconds)),
+        ("-10m", "0 * * * *", Some(no_seconds)),
+        ("0s", "0 * * * *", Some(no_seconds)),
+    ] {
+        assert_eq!(
+            problem(OptionName::Spread, value, schedule).as_deref(),
+            expected,
+            "{value} of {schedule}"
+        );
+    }
+}
+
+#[test]
+fn a_rule_for_missed_runs_is_a_word_or_all_with_a_count() {
+    let no_word = Some("it is none of latest, skip and all");
+    let no_count = Some("the count is no number from 1 to 100");
+    for (value, rule, expected) in [
+        ("latest", CatchUp::Latest, None),
+        ("skip", CatchUp::Skip, None),
+        ("all", CatchUp::All(100), None),
+        (" all  10 ", CatchUp::All(10), None),
+        ("all 100", CatchUp::All(100), None),
+        ("all 101", CatchUp::Latest, no_count),
+        ("all 0", CatchUp::Latest, no_count),
+        ("all -1", CatchUp::Latest, no_count),
+        ("all ten", CatchUp::Latest, no_count),
+        ("all 10 20", CatchUp::Latest, no_word),
+        ("latest 3", CatchUp::Latest, no_word),
+        ("Skip", CatchUp::Latest, no_word),
+        ("", CatchUp::Latest, no_word),
+        ("none", CatchUp::Latest, None),
+    ] {
+        let options = read(OptionName::MissedRuns, value, "0 * * * *");
+        assert_eq!(options.missed_runs, rule, "{value:?}");
+        for option in [OptionName::MissedRuns, OptionName::OnResume] {
+            assert_eq!(problem(option, value, "0 * * * *").as_deref(), expected, "{value:?}");
+        }
+    }
+}
+
+#[test]
+fn pass_scheduled_time_is_true_or_false() {
+    for (value, passes, is_valid) in [("true", true, true), ("false", false, true), ("yes", false, false)] {
+        let options = read(OptionName::PassScheduledTime, value, "0 * * * *");
+        assert_eq!(
+            (options.passes_scheduled_time, options.invalid.is_empty()),
+            (passes, is_valid),
+            "{value}"
+        );
+    }
+}
+
+#[test]
+fn an_offset_is_below_the_window() {
+    for (hash, window_seconds, offset_seconds) in [
+        (0, 600, 0),
+        (u64::MAX, 600, 599),
+        (u64::MAX, 1, 0),
+        (u64::MAX / 2 + 1, 600, 300),
+    ] {
+        assert_eq!(spread::offset_seconds(hash, window_seconds), offset_seconds);
+    }
+}
+
+fn at(text: &str) -> Timestamp {
+    format!("2026-05-05T{text}Z").parse().unwrap()
+}
+
+/// A CronJob with these annotations, and what is known about it.
+struct Case {
+    schedule: &'static str,
+    annotations: &'static [(&'static str, &'static str)],
+    last: &'static str,
+    deadline_seconds: Option<i64>,
+    policy: ConcurrencyPolicy,
+    n_active_jobs: usize,
+    resumed: Option<&'static str>,
+    last_finished: Option<&'static str>,
+    armed: Option<&'static str>,
+}
+
+const HOURLY: Case = Case {
+    schedule: "0 * * * *",
+    annotations: &[],
+    last: "04:00:00",
+    deadline_seconds: None,
+    policy: ConcurrencyPolicy::Allow,
+    n_active_jobs: 0,
+    resumed: None,
+    last_finished: None,
+    armed: None,
+};
+
+impl Case {
+    /// The decision and the next slot at an instant. The hash puts the CronJob into the middle of its window.
+    fn at(&self, now: &str) -> String {
+        let get = |name: &str| {
+            let named = |(option, _): &&(&str, &str)| name.strip_prefix("cronwheel.dev/") == Some(option);
+            self.annotations.iter().find(named).map(|(_, value)| *value)
+        };
+        let schedule = CronJobSchedule::new(self.schedule, None, &Zone::utc()).with_options(get, u64::MAX / 2 + 1);
+        assert_eq!(schedule.options().invalid, []);
+        let facts = Facts {
+            schedule: &schedule,
+            is_deleting: false,
+            is_suspended: false,
+            created: "2026-01-01T00:00:00Z".parse().unwrap(),
+            last_schedule_time: Some(at(self.last)),
+            starting_deadline_seconds: self.deadline_seconds,
+            concurrency_policy: self.policy,
+            n_active_jobs: self.n_active_jobs,
+            is_active_slot: &|_| false,
+            schedule_changed: None,
+            resumed: self.resumed.map(at),
+            last_finished: self.last_finished.map(at),
+            armed: self.armed.map(at),
+            was_awaited: self.armed.is_some(),
+        };
+        let verdict = decide(&facts, at(now));
+        let time = |slot: Timestamp| slot.strftime("%T").to_string();
+        let decision = match verdict.decision {
+            Decision::Start { slot, .. } => format!("start {}", time(slot)),
+            Decision::Skip(SkipReason::Missed(slot)) => format!("missed {}", time(slot)),
+            Decision::Skip(SkipReason::Resumed(slot)) => format!("resumed {}", time(slot)),
+            Decision::Skip(SkipReason::DeadlineExceeded(slot)) => format!("late {}", time(slot)),
+            Decision::Skip(SkipReason::HeldByForbid(slot)) => format!("forbidden {}", time(slot)),
+            Decision::Skip(reason) => format!("{reason:?}"),
+        };
+        format!("{decision}, next {}", verdict.next.map_or("-".to_owned(), time))
+    }
+}
+
+#[test]
+fn a_spread_slot_starts_its_offset_later_and_keeps_its_deadline() {
+    let spread = Case {
+        annotations: &[("spread", "10m")],
+        last: "09:00:00",
+        armed: Some("10:00:00"),
+        deadline_seconds: Some(30),
+        ..HOURLY
+    };
+    for (now, expected) in [
+        ("10:00:00", "NotDue, next 10:00:00"),
+        ("10:04:59.999", "NotDue, next 10:00:00"),
+        ("10:05:00", "start 10:00:00, next 11:00:00"),
+        ("10:05:30", "start 10:00:00, next 11:00:00"),
+        ("10:05:30.001", "late 10:00:00, next 11:00:00"),
+    ] {
+        assert_eq!(spread.at(now), expected, "{now}");
+    }
+}
+
+#[test]
+fn after_an_outage_the_rule_chooses_the_slots() {
+    for (rule, now, expected) in [
+        ("latest", "09:30:00", "start 09:00:00, next 10:00:00"),
+        ("skip", "09:30:00", "missed 09:00:00, next 10:00:00"),
+        ("skip", "09:01:00", "missed 09:00:00, next 10:00:00"),
+        ("skip", "09:00:59.999", "start 09:00:00, next 10:00:00"),
+        ("all", "09:30:00", "start 05:00:00, next 10:00:00"),
+        ("all 3", "09:30:00", "start 07:00:00, next 10:00:00"),
+        ("all 3", "05:30:00", "start 05:00:00, next 06:00:00"),
+        ("all 3", "04:59:59", "NotDue, next 05:00:00"),
+    ] {
+        let annotations: &'static [(&str, &str)] = match rule {
+            "latest" => &[("missed-runs", "latest")],
+            "skip" => &[("missed-runs", "skip")],
+            "all" => &[("missed-runs", "all")],
+            _ => &[("missed-runs", "all 3")],
+        };
+        assert_eq!(Case { annotations, ..HOURLY }.at(now), expected, "{rule} at {now}");
+    }
+}
+
+#[test]
+fn the_deadline_limits_all_missed_slots() {
+    let hours = |deadline_seconds| Case {
+        annotations: &[("missed-runs", "all 10")],
+        deadline_seconds: Some(deadline_seconds),
+        ..HOURLY
+    };
+    assert_eq!(hours(3 * 3600).at("09:30:00"), "start 07:00:00, next 10:00:00");
+    assert_eq!(hours(60).at("09:30:00"), "late 09:00:00, next 10:00:00");
+}
+
+#[test]
+fn all_slots_of_an_interval_keep_its_grid() {
+    let every = Case {
+        schedule: "@every 90m",
+        annotations: &[("missed-runs", "all 2")],
+        ..HOURLY
+    };
+    // 05:30, 07:00, 08:30.
+    assert_eq!(every.at("09:30:00"), "start 07:00:00, next 10:00:00");
+}
+
+#[test]
+fn under_replace_only_the_latest_slot_starts() {
+    let replace = Case {
+        annotations: &[("missed-runs", "all")],
+        policy: ConcurrencyPolicy::Replace,
+        ..HOURLY
+    };
+    assert_eq!(replace.at("09:30:00"), "start 09:00:00, next 10:00:00");
+}
+
+#[test]
+fn a_slot_that_forbid_held_back_was_not_missed() {
+    let forbid = |n_active_jobs, last_finished| Case {
+        annotations: &[("missed-runs", "skip")],
+        policy: ConcurrencyPolicy::Forbid,
+        n_active_jobs,
+        last_finished,
+        ..HOURLY
+    };
+    assert_eq!(forbid(1, None).at("09:30:00"), "forbidden 09:00:00, next 10:00:00");
+    assert_eq!(
+        forbid(0, Some("09:29:30")).at("09:30:00"),
+        "start 09:00:00, next 10:00:00"
+    );
+    assert_eq!(
+        forbid(0, Some("09:28:59")).at("09:30:00"),
+        "missed 09:00:00, next 10:00:00"
+    );
+}
+
+#[test]
+fn after_a_suspension_on_resume_chooses_among_the_slots_until_then() {
+    for (annotations, resumed, expected) in [
+        (&[("on-resume", "skip")] as &[_], "09:29:00", "resumed 09:00:00"),
+        (&[("on-resume", "skip")], "08:30:00", "start 09:00:00"),
+        (&[("on-resume", "all 2")], "09:29:00", "start 08:00:00"),
+        (&[("on-resume", "all 2")], "08:30:00", "start 07:00:00"),
+        (
+            &[("on-resume", "latest"), ("missed-runs", "skip")],
+            "09:29:00",
+            "start 09:00:00",
+        ),
+        (
+            &[("on-resume", "latest"), ("missed-runs", "skip")],
+            "08:30:00",
+            "missed 09:00:00",
+        ),
+        (
+            &[("on-resume", "skip"), ("missed-runs", "all")],
+            "07:30:00",
+            "start 08:00:00",
+        ),
+        (
+            &[("on-resume", "none"), ("missed-runs", "skip")],
+            "09:29:00",
+            "resumed 09:00:00",
+        ),
+        (&[("missed-runs", "all 2")], "09:29:00", "start 08:00:00"),
+    ] {
+        let case = Case {
+            annotations,
+            resumed: Some(resumed),
+            ..HOURLY
+        };
+        assert_eq!(
+            case.at("09:30:00"),
+            format!("{expected}, next 10:00:00"),
+            "{annotations:?} at {resumed}"
+        );
+    }
+}
+
+#[test]
+fn the_offset_moves_the_start_and_not_the_slot() {
+    let schedule = CronJobSchedule::new("0 * * * *", None, &Zone::utc());
+    assert_eq!(schedule.start_of(at("10:00:00")), at("10:00:00"));
+    let get = |name: &str| (name == "cronwheel.dev/spread").then_some("10m");
+    let schedule = schedule.with_options(get, u64::MAX / 2 + 1);
+    assert_eq!(schedule.options().offset(), SignedDuration::from_mins(5));
+    assert_eq!(schedule.start_of(at("10:00:00")), at("10:05:00"));
+    assert_eq!(schedule.slots_until(at("10:05:00")), at("10:00:00"));
+}

@@ -1,0 +1,109 @@
+//! The pace at which missed runs start, shared by the shards of a replica.
+//!
+//! The budget belongs to the installation. A replica uses the part of it that corresponds to the shards that it leads.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::schedule::after;
+
+/// The default number of missed runs that an installation starts in a second.
+pub const MISSED_RUNS_PER_SECOND_DEFAULT: u32 = 5;
+
+/// The pace. Clones share it.
+#[derive(Clone, Debug)]
+pub struct CatchUpPace(Arc<Mutex<Pace>>);
+
+#[derive(Debug)]
+struct Pace {
+    per_second: u32,
+    n_shards: u32,
+    n_led: u32,
+    /// The latest time of a reservation.
+    asked: Timestamp,
+    /// The first instant that is not reserved.
+    free: Timestamp,
+}
+
+impl CatchUpPace {
+    /// Creates the pace of a replica that leads all shards of an installation.
+    pub(super) fn new(n_shards: u16) -> CatchUpPace {
+        CatchUpPace(Arc::new(Mutex::new(Pace {
+            per_second: MISSED_RUNS_PER_SECOND_DEFAULT,
+            n_shards: n_shards.into(),
+            n_led: n_shards.into(),
+            asked: Timestamp::MIN,
+            free: Timestamp::MIN,
+        })))
+    }
+
+    /// Sets the number of missed runs that the installation starts in a second, at least one.
+    pub fn set_per_second(&self, per_second: u32) {
+        self.pace().per_second = per_second.max(1);
+    }
+
+    /// Sets the number of shards that the replica leads.
+    pub(super) fn set_led(&self, n_led: usize) {
+        self.pace().n_led = u32::try_from(n_led).unwrap_or(u32::MAX).max(1);
+    }
+
+    /// Reserves the next free instant for a missed run, and returns it; never before `now`.
+    pub(super) fn reserve(&self, now: Timestamp) -> Timestamp {
+        let mut pace = self.pace();
+        if now < pace.asked {
+            // The clock was set back, so the reservations are for instants of the wrong time.
+            pace.free = now;
+        }
+        pace.asked = now;
+        let reserved = pace.free.max(now);
+        pace.free = after(reserved, pace.interval());
+        reserved
+    }
+
+    /// Locks the pace. It is consistent after every statement that can panic.
+    fn pace(&self) -> MutexGuard<'_, Pace> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Pace {
+    fn interval(&self) -> SignedDuration {
+        let nanos = 1_000_000_000 * i64::from(self.n_shards) / (i64::from(self.n_led) * i64::from(self.per_second));
+        SignedDuration::from_nanos(nanos)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        format!("2026-05-05T10:00:{text}Z").parse().unwrap()
+    }
+
+    #[test]
+    fn a_replica_starts_its_part_of_five_a_second() {
+        let pace = CatchUpPace::new(64);
+        assert_eq!(
+            ["00", "00", "00"].map(|now| pace.reserve(at(now))),
+            ["00", "00.2", "00.4"].map(at)
+        );
+        // A quarter of the shards, so an interval of 0.8 s.
+        pace.set_led(16);
+        assert_eq!(
+            ["00.1", "00.1", "10"].map(|now| pace.reserve(at(now))),
+            ["00.6", "01.4", "10"].map(at)
+        );
+        pace.set_per_second(50);
+        assert_eq!(["10", "10"].map(|now| pace.reserve(at(now))), ["10.8", "10.88"].map(at));
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_frees_the_reservations() {
+        let pace = CatchUpPace::new(1);
+        assert_eq!(pace.reserve(at("50")), at("50"));
+        assert_eq!(pace.reserve(at("10")), at("10"));
+        assert_eq!(pace.reserve(at("10")), at("10.2"));
+    }
+}

@@ -3,6 +3,7 @@
 //! Uses the standard library and jiff's zone data. Reads no clock: `now` is an argument everywhere.
 
 pub mod change_day;
+pub mod clock_change;
 pub mod cron;
 pub mod describe;
 pub mod due;
@@ -13,6 +14,7 @@ pub mod policy;
 pub mod wheel;
 pub mod zone;
 
+pub use clock_change::ClockChange;
 pub use cron::{ParseError, parse_standard, quote};
 pub use effective::CronJobSchedule;
 pub use fires::Schedule;

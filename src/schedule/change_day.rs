@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use super::{CronJobSchedule, Schedule, Zone, due, parse_standard, zone::OffsetChange};
+use super::{CronJobSchedule, Schedule, Zone, due, zone::OffsetChange};
 
 const DAY_SECONDS: i64 = 86_400;
 
@@ -29,6 +29,10 @@ pub struct ChangeDay {
     pub lost: Vec<i64>,
     /// Times that the schedule names and that come more than once, ascending.
     pub repeated: Vec<i64>,
+    /// Times that the schedule names, are skipped, and run at the end of the gap (O-6.1), ascending.
+    pub moved: Vec<i64>,
+    /// The time of day at the end of the gap: 24:00 if the gap ends with the day.
+    pub moved_to: i64,
     /// Times of runs that the schedule does not name, ascending.
     pub strange: Vec<i64>,
 }
@@ -39,7 +43,7 @@ impl ChangeDay {
         let (from, to) = walls(change);
         let midnight_wall = from.min(to).div_euclid(DAY_SECONDS) * DAY_SECONDS;
         let touched = from.min(to) - midnight_wall..from.max(to) - midnight_wall;
-        let wanted = wanted(&effective.text, midnight_wall);
+        let wanted = wanted(schedule, midnight_wall);
         let mut runs = runs(effective, schedule, since, (change, midnight_wall));
         runs.sort_unstable();
         let n_of = |time: &i64| runs.iter().filter(|run| *run == time).count();
@@ -48,20 +52,33 @@ impl ChangeDay {
         let is_even = is_unchanged_by(&wanted, to - from);
         let is_reported = |time: &&i64| !is_even || !touched.contains(*time);
         let times = wanted.iter().filter(is_reported);
-        let mut strange: Vec<i64> = runs.iter().filter(|run| !wanted.contains(run)).copied().collect();
+        let moved_to = touched.end;
+        let has_gap = from < to && touched != (0..DAY_SECONDS);
+        let is_moved =
+            |time: &i64| has_gap && touched.contains(time) && schedule.is_moved_out_of_gap(midnight_wall + time);
+        let (moved, lost): (Vec<i64>, Vec<i64>) = times
+            .clone()
+            .filter(|time| n_of(time) == 0)
+            .partition(|time| is_moved(time));
+        let is_strange = |run: &&i64| !wanted.contains(run) && (moved.is_empty() || **run != moved_to);
+        let mut strange: Vec<i64> = runs.iter().filter(is_strange).copied().collect();
         strange.dedup();
         ChangeDay {
             midnight_wall,
             n_runs: runs.len(),
-            lost: times.clone().filter(|time| n_of(time) == 0).copied().collect(),
+            lost,
             repeated: times.filter(|time| n_of(time) > 1).copied().collect(),
+            moved,
+            moved_to,
             strange,
         }
     }
 
     /// Whether the runs differ from other days.
     pub fn is_disturbed(&self) -> bool {
-        !(self.lost.is_empty() && self.repeated.is_empty() && self.strange.is_empty())
+        [&self.lost, &self.repeated, &self.moved, &self.strange]
+            .iter()
+            .any(|times| !times.is_empty())
     }
 
     /// Returns `, so …`, or an empty text if the runs are as on other days.
@@ -71,9 +88,15 @@ impl ChangeDay {
         } else {
             ""
         };
+        let moved_to = time_of_day(self.moved_to);
         let parts = [
             phrase(&self.lost, "is lost", "are lost").map(|lost| [no_run, &lost].concat()),
             phrase(&self.repeated, "runs twice", "come twice"),
+            phrase(
+                &self.moved,
+                &format!("runs at {moved_to}"),
+                &format!("come as one at {moved_to}"),
+            ),
             phrase(
                 &self.strange,
                 "comes, which the schedule does not name",
@@ -117,13 +140,10 @@ fn phrase(times: &[i64], of_one: &str, of_many: &str) -> Option<String> {
 }
 
 /// Returns the times of day that the schedule names, without clock changes.
-fn wanted(text: &str, midnight_wall: i64) -> BTreeSet<i64> {
-    let Ok(schedule) = parse_standard(without_zone(text)) else {
-        return BTreeSet::new();
-    };
-    let utc = Zone::utc();
-    activations(&schedule, &utc, midnight_wall - 1)
-        .map(|at| at - midnight_wall)
+fn wanted(schedule: &Schedule, midnight_wall: i64) -> BTreeSet<i64> {
+    schedule
+        .wall_times_after(midnight_wall - 1)
+        .map(|wall| wall - midnight_wall)
         .take_while(|time| *time < DAY_SECONDS)
         .collect()
 }
@@ -165,23 +185,20 @@ fn instant(unix_seconds: i64) -> Timestamp {
     Timestamp::from_second(unix_seconds).unwrap_or(Timestamp::MAX)
 }
 
-/// Returns the text after `TZ=…`, trimmed like the library does (B-7.3).
-fn without_zone(text: &str) -> &str {
-    let is_zoned = text.starts_with("TZ=") || text.starts_with("CRON_TZ=");
-    text.split_once(' ')
-        .filter(|_| is_zoned)
-        .map_or(text, |(_, rest)| rest)
-        .trim()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schedule::ClockChange;
 
     /// Checks the text for the first change of the zone after an instant.
     #[track_caller]
     fn check(text: &str, zone: &str, after: &str, expected: &str) {
-        let effective = CronJobSchedule::new(text, Some(zone), &Zone::utc());
+        check_option(ClockChange::Literal, text, zone, after, expected);
+    }
+
+    #[track_caller]
+    fn check_option(clock_change: ClockChange, text: &str, zone: &str, after: &str, expected: &str) {
+        let effective = CronJobSchedule::new(text, Some(zone), &Zone::utc()).with_clock_change(clock_change);
         let after: Timestamp = after.parse().unwrap();
         let change = effective.effective_zone().next_change_after(after.as_second()).unwrap();
         let day = ChangeDay::new(&effective, effective.parsed.as_ref().unwrap(), after, &change);
@@ -207,5 +224,29 @@ mod tests {
             spring,
             ", so 3 runs are lost, 02:00 the first",
         );
+    }
+
+    #[test]
+    fn under_once_a_clock_change_moves_runs_to_the_end_of_the_gap_o_6_1() {
+        let once = |text, zone, after, expected| check_option(ClockChange::Once, text, zone, after, expected);
+        let (spring, autumn) = ("2027-03-01T00:00:00Z", "2026-10-01T00:00:00Z");
+        once("30 2 * * *", "Europe/Berlin", spring, ", so 02:30 runs at 03:00");
+        once("30 2 * * *", "Europe/Berlin", autumn, "");
+        once("0 3 * * *", "Europe/Berlin", spring, "");
+        once(
+            "*/20 1-3 * * *",
+            "Europe/Berlin",
+            spring,
+            ", so 3 runs come as one at 03:00, 02:00 the first",
+        );
+        // The gap ends with the day.
+        once(
+            "30 23 * * *",
+            "America/Nuuk",
+            "2026-01-01T00:00:00Z",
+            ", so 23:30 runs at 24:00",
+        );
+        once("15 2 * * *", "Australia/Lord_Howe", autumn, ", so 02:15 runs at 02:30");
+        once("0 * * * *", "Australia/Lord_Howe", autumn, ", so 02:00 is lost");
     }
 }

@@ -9,6 +9,7 @@ mod integer;
 pub use integer::quote;
 
 use super::{
+    clock_change::ClockChange,
     fires::{DayRule, Schedule, Spec},
     zone::Zone,
 };
@@ -104,6 +105,7 @@ fn parse_fields(fields: [&str; 5], zone: Option<Zone>) -> Result<Schedule, Parse
         months: low_bits(months.bits),
         days_of_week: low_bits(days_of_week.bits),
         day_rule,
+        clock_change: ClockChange::Literal,
         zone,
     }))
 }

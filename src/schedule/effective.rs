@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{ParseError, Schedule, Zone, ZoneError, after, due, options::Options, parse_standard};
+use super::{ClockChange, ParseError, Schedule, Zone, ZoneError, after, due, options::Options, parse_standard};
 
 /// The longest `spec.schedule` that is parsed, and the longest text of a schedule or time zone that is stored. A
 /// schedule that lists every value of every field takes a tenth of it. The limit bounds the cost of a CronJob event,
@@ -88,6 +88,13 @@ impl CronJobSchedule {
             .map_or(now, |options| after(now, -options.offset()))
     }
 
+    /// The same schedule with the option `clock-change` (O-6).
+    #[must_use]
+    pub fn with_clock_change(mut self, clock_change: ClockChange) -> CronJobSchedule {
+        self.parsed = self.parsed.map(|schedule| schedule.with_clock_change(clock_change));
+        self
+    }
+
     /// The first activation after `now`. `anchor` starts the chain of `@every`. `None` if the schedule or its zone is
     /// invalid, or if nothing matches.
     pub fn next_run(&self, anchor: Timestamp, now: Timestamp) -> Option<Timestamp> {
@@ -115,9 +122,9 @@ impl CronJobSchedule {
         in_text.or(in_field.filter(|_| !is_local)).unwrap_or(&self.default_zone)
     }
 
-    /// Whether the user changed the schedule or its zone, by the rule of B-2.1.
+    /// Whether the user changed the schedule, its zone or an option that changes its activations, by the rule of B-2.1.
     pub fn differs_from(&self, other: &CronJobSchedule) -> bool {
-        self.text != other.text || self.time_zone != other.time_zone
+        self.text != other.text || self.time_zone != other.time_zone || self.parsed != other.parsed
     }
 }
 

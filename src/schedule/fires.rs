@@ -3,15 +3,21 @@
 //! There are two algorithms with the same result. A bit search over wall-clock time (`search`) is used where no zone
 //! change can affect the library's search path. Elsewhere `walk` follows the library's own loop step by step: around
 //! a zone change the library's answer depends on its path, so only walking that path gives the same answer.
+//!
+//! With the option `clock-change: once`, `once` searches the wall clock and maps the result to an instant (O-6).
 
 mod calendar;
 mod chain;
+mod once;
 mod search;
 mod walk;
 
 use jiff::Timestamp;
 
-use super::zone::{Span, Zone};
+use super::{
+    clock_change::ClockChange,
+    zone::{Span, Zone},
+};
 
 /// A parsed schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +43,8 @@ pub(super) struct Spec {
     /// Sunday is 0.
     pub(super) days_of_week: u8,
     pub(super) day_rule: DayRule,
+    /// `Literal` for hour fields with all hours.
+    pub(super) clock_change: ClockChange,
     /// The zone that the text names; `None` means the zone of the reference (B-7.2).
     pub(super) zone: Option<Zone>,
 }
@@ -48,6 +56,26 @@ pub(super) enum DayRule {
     Both,
     /// Both are restricted: a day in either of them matches.
     Either,
+}
+
+/// Times of day and dates of a wall clock without zone changes, in wall-clock seconds: local time counted as if it were
+/// Unix time.
+trait WallTimes {
+    /// The first time after another.
+    fn first_after(&self, wall: i64) -> Option<i64>;
+
+    /// The last time from `wall_min` to `wall` inclusive.
+    fn last_until(&self, wall: i64, wall_min: i64) -> Option<i64>;
+}
+
+impl WallTimes for Spec {
+    fn first_after(&self, wall: i64) -> Option<i64> {
+        search::first_after(self, wall)
+    }
+
+    fn last_until(&self, wall: i64, wall_min: i64) -> Option<i64> {
+        search::last_until(self, wall, wall_min)
+    }
 }
 
 impl Spec {
@@ -79,6 +107,9 @@ impl Spec {
 /// wall times displaced by the shift of a change, up to 24 h away.
 const PATH_BEFORE_SECONDS: i64 = (24 + 26) * 3600;
 
+/// An hour field with all hours.
+const ALL_HOURS: u32 = (1 << 24) - 1;
+
 /// The path ends at the answer, and its look-ups end within 26 h of the answer.
 const PATH_AFTER_SECONDS: i64 = 26 * 3600;
 
@@ -98,6 +129,27 @@ impl Schedule {
         }
     }
 
+    /// The same schedule with the option `clock-change` (O-6). Schedules of every hour or more often do not change.
+    #[must_use]
+    pub fn with_clock_change(mut self, clock_change: ClockChange) -> Schedule {
+        if let Rule::Spec(spec) = &mut self.rule
+            && spec.hours != ALL_HOURS
+        {
+            spec.clock_change = clock_change;
+        }
+        self
+    }
+
+    /// Whether the run of a wall-clock second starts at the end of the gap if a clock change skips that second (O-6.1).
+    pub(super) fn is_moved_out_of_gap(&self, _wall: i64) -> bool {
+        self.fields().is_some_and(|spec| spec.clock_change == ClockChange::Once)
+    }
+
+    /// The wall-clock seconds after `wall` that the schedule names, ascending; none for `@every`.
+    pub(super) fn wall_times_after(&self, wall: i64) -> impl Iterator<Item = i64> {
+        std::iter::successors(Some(wall), |wall| search::first_after(self.fields()?, *wall)).skip(1)
+    }
+
     /// Returns the first activation strictly later than `reference`, at whole seconds, or `None` where the library
     /// returns the zero time (B-8.1). `local` is the zone of a schedule that names none (B-7.2).
     ///
@@ -112,8 +164,10 @@ impl Schedule {
     /// controller. To iterate, use [`Schedule::next_after`], which is equal everywhere else.
     pub fn library_next_after(&self, reference: Timestamp, local: &Zone) -> Option<Timestamp> {
         let next = match &self.rule {
-            Rule::Spec(spec) => library_next(spec, spec.zone.as_ref().unwrap_or(local), floor_second(reference)),
-            Rule::Every(_) => self.next_second(floor_second(reference), local),
+            Rule::Spec(spec) if spec.clock_change == ClockChange::Literal => {
+                library_next(spec, spec.zone.as_ref().unwrap_or(local), floor_second(reference))
+            }
+            Rule::Spec(_) | Rule::Every(_) => self.next_second(floor_second(reference), local),
         };
         Timestamp::from_second(next?).ok()
     }
@@ -147,7 +201,13 @@ impl Schedule {
     /// The last activation at or before `now` in the chain of activations from `earliest`, in whole Unix seconds.
     pub(super) fn last_in_chain(&self, earliest: i64, now: i64, local: &Zone) -> Option<i64> {
         match &self.rule {
-            Rule::Spec(spec) => chain::last_until(spec, spec.zone.as_ref().unwrap_or(local), earliest, now),
+            Rule::Spec(spec) => {
+                let zone = spec.zone.as_ref().unwrap_or(local);
+                match spec.clock_change {
+                    ClockChange::Literal => chain::last_until(spec, zone, earliest, now),
+                    ClockChange::Once => once::last_until(spec, zone, earliest, now),
+                }
+            }
             Rule::Every(seconds) => {
                 let periods = now.checked_sub(earliest)?.div_euclid(*seconds);
                 (periods > 0).then(|| earliest + periods * seconds)
@@ -158,7 +218,13 @@ impl Schedule {
     /// [`Schedule::next_after`] in whole Unix seconds.
     pub(super) fn next_second(&self, reference: i64, local: &Zone) -> Option<i64> {
         match &self.rule {
-            Rule::Spec(spec) => next_of_spec(spec, spec.zone.as_ref().unwrap_or(local), reference),
+            Rule::Spec(spec) => {
+                let zone = spec.zone.as_ref().unwrap_or(local);
+                match spec.clock_change {
+                    ClockChange::Literal => next_of_spec(spec, zone, reference),
+                    ClockChange::Once => once::next_after(spec, zone, reference),
+                }
+            }
             // Reference + period - sub-second part of the reference (B-7.5).
             Rule::Every(seconds) => reference.checked_add(*seconds),
         }

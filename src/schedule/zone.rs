@@ -176,6 +176,27 @@ impl Zone {
         }
     }
 
+    /// [`Zone::span_at`], also beyond the table, where a span begins and ends with changes of jiff's zone. Slower there.
+    pub(super) fn whole_span_at(&self, unix_seconds: i64) -> Span {
+        let Some(time_zone) = self
+            .table
+            .rule_after_end
+            .as_ref()
+            .filter(|_| unix_seconds >= TABLE_END_SECONDS)
+        else {
+            return self.span_at(unix_seconds);
+        };
+        let instant = |second| Timestamp::from_second(second).unwrap_or(Timestamp::MAX);
+        let last_change = time_zone.preceding(instant(unix_seconds.saturating_add(1))).next();
+        let next_change = time_zone.following(instant(unix_seconds)).next();
+        let second = |change: jiff::tz::TimeZoneTransition<'_>| change.timestamp().as_second();
+        Span {
+            start: last_change.map_or(TABLE_END_SECONDS, second).max(TABLE_END_SECONDS),
+            end: next_change.map_or(i64::MAX, second),
+            offset: self.offset_seconds_at(unix_seconds).into(),
+        }
+    }
+
     fn from_time_zone(name: &str, time_zone: TimeZone) -> Zone {
         let mut changes = Vec::new();
         let mut offsets_seconds = vec![time_zone.to_offset(Timestamp::MIN).seconds()];

@@ -10,6 +10,7 @@
 mod calendar;
 mod library;
 mod mix;
+mod once;
 mod shard;
 mod walk;
 mod zones;

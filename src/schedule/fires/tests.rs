@@ -1,6 +1,7 @@
 //! Tests of B-8, rule by rule, and comparisons of the two algorithms.
 
 mod chains;
+mod once;
 mod sample;
 mod second_opinion;
 

@@ -4,6 +4,7 @@
 
 pub mod change_day;
 pub mod clock_change;
+mod concurrency;
 pub mod cron;
 pub mod describe;
 pub mod due;
@@ -15,10 +16,11 @@ pub mod wheel;
 pub mod zone;
 
 pub use clock_change::ClockChange;
+pub use concurrency::ConcurrencyPolicy;
 pub use cron::{ParseError, parse_standard, quote};
 pub use effective::CronJobSchedule;
 pub use fires::Schedule;
-pub use policy::ConcurrencyPolicy;
+
 pub use zone::{Zone, ZoneError, tzdb_version};
 
 use jiff::{SignedDuration, Timestamp};

@@ -44,6 +44,7 @@ pub(super) enum Reason {
     Missed,
     Resumed,
     Suspended,
+    Frozen,
     Deleting,
     UnknownTimeZone,
     UnparseableSchedule,
@@ -72,7 +73,7 @@ pub fn reasons() -> impl Iterator<Item = Meaning> {
 
 impl Reason {
     /// All reasons, in the order of the help.
-    const ALL: [Reason; 19] = [
+    const ALL: [Reason; 20] = [
         Reason::Created,
         Reason::Adopted,
         Reason::ForeignJob,
@@ -87,6 +88,7 @@ impl Reason {
         Reason::Missed,
         Reason::Resumed,
         Reason::Suspended,
+        Reason::Frozen,
         Reason::Deleting,
         Reason::UnknownTimeZone,
         Reason::UnparseableSchedule,
@@ -103,6 +105,7 @@ impl Reason {
             SkipReason::Deleting => (Reason::Deleting, None),
             SkipReason::UnknownTimeZone(text) => (Reason::UnknownTimeZone, Some(text.clone())),
             SkipReason::Suspended => (Reason::Suspended, None),
+            SkipReason::Frozen(until) => (Reason::Frozen, Some(format!("until {until}"))),
             SkipReason::Unparseable(text) => (Reason::UnparseableSchedule, Some(text.clone())),
             SkipReason::NeverRuns(text) => (Reason::NeverRuns, Some(text.clone())),
             SkipReason::NotDue => (Reason::NotDue, None),
@@ -154,7 +157,7 @@ impl Reason {
                 "cronwheel's own",
                 "the slot of a CronJob in a cluster is due for more than a minute and has no Job: the Events may say why",
             ),
-            Reason::Missed | Reason::Resumed => self.meaning_by_option(),
+            Reason::Missed | Reason::Resumed | Reason::Frozen => self.meaning_by_option(),
             Reason::NotDue => wait("NotDue", "B-9.5", "no slot was due since the last started one"),
             Reason::LookUpFailed => skip(
                 "LookUpFailed",
@@ -193,6 +196,10 @@ impl Reason {
 impl Reason {
     /// The meaning of a reason that comes from an option.
     fn meaning_by_option(self) -> Meaning {
+        if self == Reason::Frozen {
+            let sentence = "the annotation cronwheel.dev/freeze-until of the namespace lets nothing start";
+            return Meaning::by_option("Frozen", "O-7", sentence);
+        }
         if self == Reason::Missed {
             return Meaning::by_option(
                 "Missed",

@@ -359,7 +359,7 @@ mod tests {
         others.observe_only(namespaces.clone());
         let note = |slot| others.note_job(&job_of_slot(at(slot)), at("10:04:00"));
         note("10:01:00");
-        namespaces.apply(NamespaceUpdate::Selected("shop".into()), at("10:01:55"));
+        namespaces.apply(NamespaceUpdate::selected("shop".into()), at("10:01:55"));
         // The other controller acted while the namespace was its own, and as it changed hands.
         note("10:01:00");
         note("10:02:00");

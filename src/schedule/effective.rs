@@ -2,7 +2,11 @@
 
 use jiff::Timestamp;
 
-use super::{ClockChange, ParseError, Schedule, Zone, ZoneError, after, due, options::Options, parse_standard};
+use super::{
+    ClockChange, ParseError, Schedule, Zone, ZoneError, after, due,
+    options::{NamespaceOptions, Options},
+    parse_standard,
+};
 
 /// The longest `spec.schedule` that is parsed, and the longest text of a schedule or time zone that is stored. A
 /// schedule that lists every value of every field takes a tenth of it. The limit bounds the cost of a CronJob event,
@@ -57,8 +61,33 @@ impl CronJobSchedule {
     #[must_use]
     pub fn with_options<'a>(mut self, get: impl Fn(&str) -> Option<&'a str>, hash: u64) -> CronJobSchedule {
         let options = Options::read(get, self.parsed.as_ref().ok(), hash);
-        self.options = (options != Options::default()).then(|| Box::new(options));
+        self.set_options(options);
         self
+    }
+
+    /// The same schedule with the option `clock-change` (O-6).
+    #[must_use]
+    pub fn with_clock_change(mut self, clock_change: ClockChange) -> CronJobSchedule {
+        self.parsed = self.parsed.map(|schedule| schedule.with_clock_change(clock_change));
+        self
+    }
+
+    /// Takes the options of the namespace in addition to those of the CronJob.
+    pub fn inherit(&mut self, namespace: Option<&NamespaceOptions>, hash: u64) {
+        let has_defaults = namespace.is_some_and(NamespaceOptions::has_defaults);
+        if self.options.is_some() || has_defaults {
+            let options = self.options().within(namespace, self.parsed.as_ref().ok(), hash);
+            self.set_options(options);
+        }
+    }
+
+    fn set_options(&mut self, options: Options) {
+        if options.clock_change != self.options().clock_change
+            && let Ok(parsed) = &mut self.parsed
+        {
+            parsed.set_clock_change(options.clock_change);
+        }
+        self.options = (options != Options::NONE).then(|| Box::new(options));
     }
 
     /// Forgets the offset of `spread`, for a CronJob without a uid.
@@ -86,13 +115,6 @@ impl CronJobSchedule {
         self.options
             .as_ref()
             .map_or(now, |options| after(now, -options.offset()))
-    }
-
-    /// The same schedule with the option `clock-change` (O-6).
-    #[must_use]
-    pub fn with_clock_change(mut self, clock_change: ClockChange) -> CronJobSchedule {
-        self.parsed = self.parsed.map(|schedule| schedule.with_clock_change(clock_change));
-        self
     }
 
     /// The first activation after `now`. `anchor` starts the chain of `@every`. `None` if the schedule or its zone is

@@ -132,12 +132,16 @@ impl Schedule {
     /// The same schedule with the option `clock-change` (O-6). Schedules of every hour or more often do not change.
     #[must_use]
     pub fn with_clock_change(mut self, clock_change: ClockChange) -> Schedule {
+        self.set_clock_change(clock_change);
+        self
+    }
+
+    pub(super) fn set_clock_change(&mut self, clock_change: ClockChange) {
         if let Rule::Spec(spec) = &mut self.rule
             && spec.hours != ALL_HOURS
         {
             spec.clock_change = clock_change;
         }
-        self
     }
 
     /// Whether the run of a wall-clock second starts at the end of the gap if a clock change skips that second (O-6.1).

@@ -5,14 +5,18 @@
 //! equal options.
 
 mod catch_up;
+mod namespace;
 mod spread;
 mod words;
 
 use jiff::SignedDuration;
 
-pub use self::catch_up::{CATCH_UP_COUNT_MAX, CatchUp};
 pub(super) use self::catch_up::{Chosen, DueSlots, MISSED_AFTER};
-use super::{Schedule, cron::duration};
+pub use self::{
+    catch_up::{CATCH_UP_COUNT_MAX, CatchUp},
+    namespace::{Freeze, NamespaceOptions},
+};
+use super::{ClockChange, Schedule, cron::duration};
 
 /// An option. Each is one annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,18 +27,26 @@ pub enum OptionName {
     MissedRuns,
     /// Which missed slots start after a suspension.
     OnResume,
+    /// What happens to a slot that a clock change skips or repeats.
+    ClockChange,
     /// Passes the slot's time to the Pods.
     PassScheduledTime,
+    /// Until when nothing starts in a namespace.
+    FreezeUntil,
 }
 
 impl OptionName {
-    /// All options, in the order of the documentation.
-    pub const ALL: [OptionName; 4] = [
+    /// The options of a CronJob, in the order of the documentation.
+    pub const OF_CRON_JOB: [OptionName; 5] = [
         OptionName::Spread,
         OptionName::MissedRuns,
         OptionName::OnResume,
+        OptionName::ClockChange,
         OptionName::PassScheduledTime,
     ];
+
+    /// The options that a namespace can set for its CronJobs.
+    pub const OF_NAMESPACE: [OptionName; 3] = [OptionName::Spread, OptionName::MissedRuns, OptionName::ClockChange];
 
     /// The annotation.
     pub fn annotation(self) -> &'static str {
@@ -42,7 +54,9 @@ impl OptionName {
             OptionName::Spread => "cronwheel.dev/spread",
             OptionName::MissedRuns => "cronwheel.dev/missed-runs",
             OptionName::OnResume => "cronwheel.dev/on-resume",
+            OptionName::ClockChange => "cronwheel.dev/clock-change",
             OptionName::PassScheduledTime => "cronwheel.dev/pass-scheduled-time",
+            OptionName::FreezeUntil => "cronwheel.dev/freeze-until",
         }
     }
 
@@ -52,7 +66,9 @@ impl OptionName {
             OptionName::Spread => "10m",
             OptionName::MissedRuns => "all 10",
             OptionName::OnResume => "skip",
+            OptionName::ClockChange => "once",
             OptionName::PassScheduledTime => "true",
+            OptionName::FreezeUntil => "2026-12-27T06:00:00Z",
         }
     }
 }
@@ -60,20 +76,39 @@ impl OptionName {
 /// An annotation whose value cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "annotation {} is {value:?}: {problem}; a valid value is {:?}; the CronJob runs as without it",
-    .option.annotation(), .option.example()
+    "annotation {}{} is {value:?}: {problem}; a valid value is {:?}; the CronJob runs as without it",
+    .option.annotation(), if *.is_of_namespace { " of the namespace" } else { "" }, .option.example()
 )]
 pub struct InvalidOption {
     /// The option.
     pub option: OptionName,
+    /// Whether the annotation is that of the namespace.
+    pub is_of_namespace: bool,
     /// The value, truncated.
     pub value: Box<str>,
     /// The problem.
     pub problem: Box<str>,
 }
 
-/// Longest value that a report repeats, in bytes.
+/// Longest value that is kept, in bytes.
 const VALUE_MAX_BYTES: usize = 64;
+
+impl InvalidOption {
+    fn new(option: OptionName, is_of_namespace: bool, value: &str, problem: String) -> InvalidOption {
+        InvalidOption {
+            option,
+            is_of_namespace,
+            value: kept(value),
+            problem: problem.into(),
+        }
+    }
+}
+
+/// A value without spaces around it, truncated. No valid value is truncated.
+fn kept(value: &str) -> Box<str> {
+    let value = value.trim();
+    value[..value.floor_char_boundary(VALUE_MAX_BYTES)].into()
+}
 
 /// The options of a CronJob. The default is the built-in controller's behaviour.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -86,10 +121,14 @@ pub struct Options {
     pub missed_runs: CatchUp,
     /// `on-resume`; without it, `missed-runs` applies.
     pub on_resume: Option<CatchUp>,
+    /// `clock-change`.
+    pub clock_change: ClockChange,
     /// `pass-scheduled-time`.
     pub passes_scheduled_time: bool,
     /// The annotations that cannot be used.
     pub invalid: Vec<InvalidOption>,
+    /// The annotations of the CronJob itself, in the order of [`OptionName::OF_CRON_JOB`].
+    own: Vec<(OptionName, Box<str>)>,
 }
 
 impl Options {
@@ -99,32 +138,54 @@ impl Options {
         offset_seconds: None,
         missed_runs: CatchUp::Latest,
         on_resume: None,
+        clock_change: ClockChange::Literal,
         passes_scheduled_time: false,
         invalid: Vec::new(),
+        own: Vec::new(),
     };
 
     /// Whether a text of annotations may contain an option: a cheap check that almost every CronJob fails.
     pub fn may_be_in(annotations: &str) -> bool {
         let may_be = |option: OptionName| annotations.contains(option.annotation());
-        annotations.contains("cronwheel.dev/") && OptionName::ALL.into_iter().any(may_be)
+        annotations.contains("cronwheel.dev/") && OptionName::OF_CRON_JOB.into_iter().any(may_be)
     }
 
-    /// Reads the options from annotations, by name. `schedule` bounds `spread`. `hash` determines the offset: an even
-    /// hash of the CronJob's uid.
+    /// Reads the options from the annotations of a CronJob, by name. `schedule` bounds `spread`. `hash` determines the
+    /// offset: an even hash of the CronJob's uid.
     pub fn read<'a>(get: impl Fn(&str) -> Option<&'a str>, schedule: Option<&Schedule>, hash: u64) -> Options {
-        let mut options = Options::default();
-        for option in OptionName::ALL {
-            let Some(value) = get(option.annotation()).map(str::trim) else {
+        let own = |option: OptionName| Some((option, kept(get(option.annotation())?)));
+        let own = OptionName::OF_CRON_JOB.into_iter().filter_map(own).collect();
+        Options::of(own, None, schedule, hash)
+    }
+
+    /// The same options in a namespace. An annotation of the CronJob wins over that of its namespace.
+    #[must_use]
+    pub fn within(&self, namespace: Option<&NamespaceOptions>, schedule: Option<&Schedule>, hash: u64) -> Options {
+        Options::of(self.own.clone(), namespace, schedule, hash)
+    }
+
+    fn of(
+        own: Vec<(OptionName, Box<str>)>,
+        namespace: Option<&NamespaceOptions>,
+        schedule: Option<&Schedule>,
+        hash: u64,
+    ) -> Options {
+        let mut options = Options {
+            invalid: namespace.map_or_else(Vec::new, |namespace| namespace.invalid.clone()),
+            ..Options::NONE
+        };
+        for option in OptionName::OF_CRON_JOB {
+            let of_cron_job = own.iter().find(|(name, _)| *name == option).map(|(_, value)| value);
+            let of_namespace = || namespace.and_then(|namespace| namespace.default_of(option));
+            let Some(value) = of_cron_job.map(|value| &**value).or_else(of_namespace) else {
                 continue;
             };
             if let Err(problem) = options.set(option, value, schedule, hash) {
-                options.invalid.push(InvalidOption {
-                    option,
-                    value: value[..value.floor_char_boundary(VALUE_MAX_BYTES)].into(),
-                    problem: problem.into(),
-                });
+                let invalid = InvalidOption::new(option, of_cron_job.is_none(), value, problem);
+                options.invalid.push(invalid);
             }
         }
+        options.own = own;
         options
     }
 
@@ -140,6 +201,10 @@ impl Options {
             }
             OptionName::MissedRuns => self.missed_runs = CatchUp::read(value)?,
             OptionName::OnResume => self.on_resume = Some(CatchUp::read(value)?),
+            OptionName::ClockChange => {
+                let clock_change = ClockChange::of_name(value);
+                self.clock_change = clock_change.ok_or("it is neither literal nor once")?;
+            }
             OptionName::PassScheduledTime => {
                 self.passes_scheduled_time = match value {
                     "true" => true,
@@ -147,6 +212,7 @@ impl Options {
                     _ => return Err("it is neither true nor false".into()),
                 };
             }
+            OptionName::FreezeUntil => {}
         }
         Ok(())
     }

@@ -5,43 +5,13 @@
 
 use jiff::{SignedDuration, Timestamp};
 
+pub use super::concurrency::ConcurrencyPolicy;
 use super::{
     after, due,
     effective::CronJobSchedule,
     fires::Schedule,
     options::{Chosen, DueSlots, MISSED_AFTER, Options},
 };
-
-/// `spec.concurrencyPolicy`. A value introduced by a newer server is treated as `Allow` (B-10.5).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ConcurrencyPolicy {
-    /// Runs may overlap.
-    Allow,
-    /// A run waits for the previous one to end (B-10.3).
-    Forbid,
-    /// A run ends the previous one (B-10.4).
-    Replace,
-}
-
-impl ConcurrencyPolicy {
-    /// The policy of a name in the API.
-    pub fn of_name(name: Option<&str>) -> ConcurrencyPolicy {
-        match name {
-            Some("Forbid") => ConcurrencyPolicy::Forbid,
-            Some("Replace") => ConcurrencyPolicy::Replace,
-            _ => ConcurrencyPolicy::Allow,
-        }
-    }
-
-    /// The name in the API.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            ConcurrencyPolicy::Allow => "Allow",
-            ConcurrencyPolicy::Forbid => "Forbid",
-            ConcurrencyPolicy::Replace => "Replace",
-        }
-    }
-}
 
 /// The minimum starting deadline of a slot that this process was waiting for, or whose create waits in a queue. A
 /// shorter deadline limits the age of missed runs; it must not lose runs to the latency of cronwheel (B-9.7 and its
@@ -72,6 +42,8 @@ pub struct Facts<'a> {
     /// The time of the last change of the schedule, if this process observed it. No earlier slot is started (B-2.2
     /// and its difference).
     pub schedule_changed: Option<Timestamp>,
+    /// The end of the freeze of its namespace, also if it has passed.
+    pub frozen_until: Option<Timestamp>,
     /// The end of the last suspension or freeze, if it is known. `on-resume` determines which slots until then start.
     pub resumed: Option<Timestamp>,
     /// The latest end of a Job of the CronJob, if one is known. Under Forbid, a slot that waited for it was not missed.
@@ -125,6 +97,7 @@ impl Decision {
                 SkipReason::Deleting
                 | SkipReason::UnknownTimeZone(_)
                 | SkipReason::Suspended
+                | SkipReason::Frozen(_)
                 | SkipReason::Unparseable(_)
                 | SkipReason::NeverRuns(_)
                 | SkipReason::NotDue,
@@ -142,6 +115,8 @@ pub enum SkipReason {
     UnknownTimeZone(String),
     /// `spec.suspend` is set (B-6.3).
     Suspended,
+    /// The namespace is frozen until this instant.
+    Frozen(Timestamp),
     /// The schedule does not parse; holds the parser's error text (B-6.4).
     Unparseable(String),
     /// The schedule parses but has no activations; holds the error text (B-6.5).
@@ -164,10 +139,13 @@ pub enum SkipReason {
 
 /// Decides one CronJob (B-6, B-9, B-10). Slots are nominal; with `spread`, a slot is due an offset later.
 pub fn decide(facts: &Facts<'_>, now: Timestamp) -> Verdict {
+    let gate = gate(facts, now);
     let now = facts.schedule.slots_until(now);
-    let schedule = match gate(facts) {
+    let schedule = match gate {
         Ok(schedule) => schedule,
-        Err(SkipReason::Suspended) => return skip(SkipReason::Suspended, next_while_suspended(facts, now)),
+        Err(reason @ (SkipReason::Suspended | SkipReason::Frozen(_))) => {
+            return skip(reason, next_while_held_back(facts, now));
+        }
         Err(reason) => return skip(reason, None),
     };
     let due = match due_slot(schedule, facts, now) {
@@ -199,9 +177,9 @@ fn skip(reason: SkipReason, next: Option<Timestamp>) -> Verdict {
     }
 }
 
-/// The next slot of a suspended CronJob, whose missed slots are counted. The search starts at the slot that has just
+/// The next slot of a CronJob that is suspended or frozen, whose missed slots are counted. The search starts at the slot that has just
 /// passed, because the cursor may be years old.
-fn next_while_suspended(facts: &Facts<'_>, now: Timestamp) -> Option<Timestamp> {
+fn next_while_held_back(facts: &Facts<'_>, now: Timestamp) -> Option<Timestamp> {
     let schedule = facts.schedule.parsed.as_ref().ok()?;
     let passed = facts.armed.filter(|armed| *armed <= now);
     let since = passed.or(facts.last_schedule_time).unwrap_or(facts.created);
@@ -209,7 +187,7 @@ fn next_while_suspended(facts: &Facts<'_>, now: Timestamp) -> Option<Timestamp> 
 }
 
 /// The gates before scheduling, in the order of B-6.
-fn gate<'a>(facts: &Facts<'a>) -> Result<&'a Schedule, SkipReason> {
+fn gate<'a>(facts: &Facts<'a>, now: Timestamp) -> Result<&'a Schedule, SkipReason> {
     if facts.is_deleting {
         return Err(SkipReason::Deleting);
     }
@@ -218,6 +196,9 @@ fn gate<'a>(facts: &Facts<'a>) -> Result<&'a Schedule, SkipReason> {
     }
     if facts.is_suspended {
         return Err(SkipReason::Suspended);
+    }
+    if let Some(until) = facts.frozen_until.filter(|until| now < *until) {
+        return Err(SkipReason::Frozen(until));
     }
     facts
         .schedule

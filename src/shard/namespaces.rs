@@ -11,6 +11,8 @@ use std::{
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::schedule::options::NamespaceOptions;
+
 /// How long after the release of a namespace the statuses that follow from its last requests may be written.
 pub const RELEASE_TIMEOUT: SignedDuration = SignedDuration::from_secs(2);
 
@@ -19,12 +21,25 @@ pub const RELEASE_TIMEOUT: SignedDuration = SignedDuration::from_secs(2);
 pub enum NamespaceUpdate {
     /// A list begins. A namespace that is not selected before the end of the list is released.
     ListBegun,
-    /// The labels of this namespace match.
-    Selected(Box<str>),
+    /// The labels of this namespace match, and it has these options.
+    Selected {
+        /// Its name.
+        name: Box<str>,
+        /// The options in its annotations.
+        options: Option<Box<NamespaceOptions>>,
+    },
     /// The labels of this namespace do not match any more, or it is gone.
     Released(Box<str>),
     /// The list is complete.
     ListDone,
+}
+
+#[cfg(test)]
+impl NamespaceUpdate {
+    /// The labels of a namespace without options match.
+    pub(crate) fn selected(name: Box<str>) -> NamespaceUpdate {
+        NamespaceUpdate::Selected { name, options: None }
+    }
 }
 
 /// The managed namespaces. Clones share them. By default all namespaces are managed.
@@ -34,12 +49,19 @@ pub struct ManagedNamespaces(Option<Arc<Mutex<Selection>>>);
 #[derive(Debug, Default)]
 struct Selection {
     was_listed: bool,
-    /// The managed namespaces, each with the instant from which it is.
-    since: BTreeMap<Box<str>, Timestamp>,
+    /// The managed namespaces.
+    managed: BTreeMap<Box<str>, ManagedNamespace>,
     /// The instants at which other namespaces were released, for [`RELEASE_TIMEOUT`].
     released: BTreeMap<Box<str>, Timestamp>,
     /// The namespaces of the list in progress.
     listing: Option<BTreeSet<Box<str>>>,
+}
+
+#[derive(Debug)]
+struct ManagedNamespace {
+    /// The instant from which it is managed.
+    since: Timestamp,
+    options: Option<Arc<NamespaceOptions>>,
 }
 
 impl ManagedNamespaces {
@@ -51,13 +73,14 @@ impl ManagedNamespaces {
     /// Whether the namespace is managed.
     pub fn contains(&self, namespace: &str) -> bool {
         let selection = self.selection();
-        selection.is_none_or(|selection| selection.since.contains_key(namespace))
+        selection.is_none_or(|selection| selection.managed.contains_key(namespace))
     }
 
     /// Whether the namespace is managed, and was at this instant.
     pub fn contained(&self, namespace: &str, at: Timestamp) -> bool {
-        let is_since =
-            |selection: MutexGuard<'_, Selection>| selection.since.get(namespace).is_some_and(|&since| since <= at);
+        let is_since = |selection: MutexGuard<'_, Selection>| {
+            selection.managed.get(namespace).is_some_and(|known| known.since <= at)
+        };
         self.selection().is_none_or(is_since)
     }
 
@@ -65,7 +88,7 @@ impl ManagedNamespaces {
     pub fn accepts_status(&self, namespace: &str, now: Timestamp) -> bool {
         self.selection().is_none_or(|selection| {
             let is_recent = |&released: &Timestamp| is_recent(released, now);
-            selection.since.contains_key(namespace) || selection.released.get(namespace).is_some_and(is_recent)
+            selection.managed.contains_key(namespace) || selection.released.get(namespace).is_some_and(is_recent)
         })
     }
 
@@ -74,12 +97,18 @@ impl ManagedNamespaces {
         self.selection().is_none_or(|selection| selection.was_listed)
     }
 
-    /// The number of managed namespaces; `None` if all are.
-    pub fn count(&self) -> Option<usize> {
-        self.selection().map(|selection| selection.since.len())
+    /// The options of a managed namespace. None are known if all namespaces are managed.
+    pub fn options(&self, namespace: &str) -> Option<Arc<NamespaceOptions>> {
+        self.selection()?.managed.get(namespace)?.options.clone()
     }
 
-    /// Handles an update. Returns the namespaces that are managed from now on, and those that are not any more.
+    /// The number of managed namespaces; `None` if all are.
+    pub fn count(&self) -> Option<usize> {
+        self.selection().map(|selection| selection.managed.len())
+    }
+
+    /// Handles an update. Returns the namespaces that are managed from now on, those that are not any more, and those
+    /// whose options have changed.
     pub(crate) fn apply(&self, update: NamespaceUpdate, now: Timestamp) -> BTreeSet<Box<str>> {
         let Some(mut selection) = self.selection() else {
             return BTreeSet::new();
@@ -89,12 +118,12 @@ impl ManagedNamespaces {
                 selection.listing = Some(BTreeSet::new());
                 BTreeSet::new()
             }
-            NamespaceUpdate::Selected(name) => selection.select(name, now),
+            NamespaceUpdate::Selected { name, options } => selection.select(name, options, now),
             NamespaceUpdate::Released(name) => selection.release([name].into(), now),
             NamespaceUpdate::ListDone => {
                 selection.was_listed = true;
                 let listed = selection.listing.take().unwrap_or_default();
-                let gone = selection.since.keys().filter(|name| !listed.contains(*name));
+                let gone = selection.managed.keys().filter(|name| !listed.contains(*name));
                 let gone = gone.cloned().collect();
                 selection.release(gone, now)
             }
@@ -109,20 +138,23 @@ impl ManagedNamespaces {
 }
 
 impl Selection {
-    fn select(&mut self, name: Box<str>, now: Timestamp) -> BTreeSet<Box<str>> {
+    fn select(&mut self, name: Box<str>, options: Option<Box<NamespaceOptions>>, now: Timestamp) -> BTreeSet<Box<str>> {
         if let Some(listing) = &mut self.listing {
             listing.insert(name.clone());
         }
-        if self.since.contains_key(&name) {
+        let known = self.managed.get(&name);
+        if known.is_some_and(|known| known.options.as_deref() == options.as_deref()) {
             return BTreeSet::new();
         }
+        let since = known.map_or(now, |known| known.since);
+        let options = options.map(Arc::from);
         self.released.remove(&name);
-        self.since.insert(name.clone(), now);
+        self.managed.insert(name.clone(), ManagedNamespace { since, options });
         [name].into()
     }
 
     fn release(&mut self, mut names: BTreeSet<Box<str>>, now: Timestamp) -> BTreeSet<Box<str>> {
-        names.retain(|name| self.since.remove(name).is_some());
+        names.retain(|name| self.managed.remove(name).is_some());
         self.released.retain(|_, released| is_recent(*released, now));
         self.released.extend(names.iter().map(|name| (name.clone(), now)));
         names
@@ -143,13 +175,17 @@ mod tests {
         format!("2026-05-05T{text}Z").parse().unwrap()
     }
 
+    fn selected(name: &str) -> NamespaceUpdate {
+        NamespaceUpdate::selected(name.into())
+    }
+
     fn set(names: &[&str]) -> BTreeSet<Box<str>> {
         names.iter().map(|name| (*name).into()).collect()
     }
 
     /// Applies a list of these namespaces. Returns all changes.
     fn list(namespaces: &ManagedNamespaces, names: &[&str], now: &str) -> BTreeSet<Box<str>> {
-        let selected = names.iter().map(|name| NamespaceUpdate::Selected((*name).into()));
+        let selected = names.iter().map(|name| selected(name));
         let updates = [NamespaceUpdate::ListBegun].into_iter().chain(selected);
         let updates = updates.chain([NamespaceUpdate::ListDone]);
         updates.flat_map(|update| namespaces.apply(update, at(now))).collect()
@@ -175,7 +211,7 @@ mod tests {
         assert_eq!(list(&namespaces, &["a", "b"], "10:00:00"), set(&["a", "b"]));
         assert!(namespaces.are_known());
         assert_eq!(namespaces.count(), Some(2));
-        let selected = namespaces.apply(NamespaceUpdate::Selected("c".into()), at("10:00:30"));
+        let selected = namespaces.apply(selected("c"), at("10:00:30"));
         assert_eq!(selected, set(&["c"]));
         assert_eq!(list(&namespaces, &["b", "d"], "10:01:00"), set(&["a", "c", "d"]));
         let is_managed = |name: &&str| namespaces.contains(name);
@@ -188,15 +224,11 @@ mod tests {
         list(&namespaces, &["a", "b"], "10:00:00");
         let apply = |update| namespaces.apply(update, at("10:01:00"));
         apply(NamespaceUpdate::ListBegun);
-        assert_eq!(
-            apply(NamespaceUpdate::Selected("a".into())),
-            set(&[]),
-            "it is selected already"
-        );
+        assert_eq!(apply(selected("a")), set(&[]), "it is selected already");
         // The list fails and begins again.
         apply(NamespaceUpdate::ListBegun);
         assert!(namespaces.contains("b"));
-        apply(NamespaceUpdate::Selected("b".into()));
+        apply(selected("b"));
         assert_eq!(apply(NamespaceUpdate::ListDone), set(&["a"]));
     }
 
@@ -215,13 +247,34 @@ mod tests {
     }
 
     #[test]
+    fn changed_options_of_a_namespace_are_a_change() {
+        let namespaces = ManagedNamespaces::selected();
+        list(&namespaces, &["a"], "10:00:00");
+        let frozen = NamespaceOptions::read(|name| name.ends_with("freeze-until").then_some("2026-12-27T06:00:00Z"));
+        let apply = |options: Option<NamespaceOptions>, now| {
+            let options = options.map(Box::new);
+            let name = "a".into();
+            namespaces.apply(NamespaceUpdate::Selected { name, options }, at(now))
+        };
+        assert_eq!(apply(frozen.clone(), "10:00:10"), set(&["a"]));
+        assert_eq!(apply(frozen.clone(), "10:00:20"), set(&[]));
+        assert_eq!(namespaces.options("a").as_deref(), frozen.as_ref());
+        assert!(
+            namespaces.contained("a", at("10:00:00")),
+            "it stays managed since its selection"
+        );
+        assert_eq!(apply(None, "10:00:30"), set(&["a"]));
+        assert_eq!(namespaces.options("a"), None);
+    }
+
+    #[test]
     fn a_namespace_is_managed_from_the_instant_of_its_selection() {
         let namespaces = ManagedNamespaces::selected();
         list(&namespaces, &["a"], "10:00:00");
         assert!(!namespaces.contained("a", at("09:59:59")) && namespaces.contained("a", at("10:00:00")));
         namespaces.apply(NamespaceUpdate::Released("a".into()), at("10:00:10"));
         assert!(!namespaces.contained("a", at("10:00:05")));
-        namespaces.apply(NamespaceUpdate::Selected("a".into()), at("10:00:20"));
+        namespaces.apply(selected("a"), at("10:00:20"));
         assert!(!namespaces.contained("a", at("10:00:05")) && namespaces.contained("a", at("10:00:20")));
     }
 }

@@ -37,6 +37,8 @@ instant_outcomes! {
     DeadlineExceeded "deadline_exceeded",
     /// The CronJob was suspended until a later slot became due (B-6.3).
     Suspended "suspended",
+    /// Its namespace was frozen until a later slot became due.
+    Frozen "frozen",
     /// It was missed, and the option `missed-runs` is `skip`.
     Missed "missed",
     /// The CronJob was deleted, or its deletion began (B-6.1).

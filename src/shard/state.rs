@@ -17,6 +17,7 @@ mod changes;
 mod containment;
 mod decision;
 mod evaluation_interval;
+mod freezes;
 mod history_limits;
 mod look_ups;
 mod management;
@@ -55,6 +56,7 @@ use crate::{
 use containment::Lost;
 #[cfg(test)]
 pub(crate) use containment::{PanicAt, PanicsOn};
+use freezes::Freezes;
 use relists::Relists;
 use timers::Timers;
 
@@ -121,6 +123,7 @@ pub struct ShardState {
     pub(crate) panics_on: Option<PanicsOn>,
     /// The managed namespaces, which shards may share.
     pub(crate) namespaces: ManagedNamespaces,
+    freezes: Freezes,
 }
 
 impl ShardState {
@@ -145,6 +148,7 @@ impl ShardState {
             #[cfg(test)]
             panics_on: None,
             namespaces: ManagedNamespaces::default(),
+            freezes: Freezes::default(),
             config,
         }
     }

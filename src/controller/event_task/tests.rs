@@ -191,7 +191,7 @@ async fn equal_events_of_a_cron_job_raise_the_count() {
 #[tokio::test(start_paused = true)]
 async fn events_of_a_released_namespace_are_dropped() {
     let namespaces = ManagedNamespaces::selected();
-    let select = |name: &str| namespaces.apply(NamespaceUpdate::Selected(name.into()), Timestamp::UNIX_EPOCH);
+    let select = |name: &str| namespaces.apply(NamespaceUpdate::selected(name.into()), Timestamp::UNIX_EPOCH);
     select("a");
     select("b");
     // The first attempt waits, and would be repeated.

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer};
 
-pub use self::{cron_job::CronJobText, job::JobContent, namespace::NamespaceName};
+pub use self::{cron_job::CronJobText, job::JobContent, namespace::NamespaceContent};
 use self::{metadata::Head, parse::FieldError};
 use crate::{
     kube_api::other_controllers::OtherControllers,

@@ -17,7 +17,7 @@ use serde::{
 use crate::{
     kube_api::{
         namespace_selector::NamespaceSelector,
-        objects::decode::{Content, NamespaceName, Received},
+        objects::decode::{Content, NamespaceContent, Received},
         page_sizes::{LARGE_PAGE_SIZE, PAGE_BYTES_MAX},
         paths::{BATCH, CORE, namespaced},
     },
@@ -105,7 +105,7 @@ impl Collection {
     pub(super) fn of_namespaces(client: Client, selector: &NamespaceSelector) -> Collection {
         Collection {
             client,
-            request: Request::new(format!("{CORE}/{}", NamespaceName::PLURAL)),
+            request: Request::new(format!("{CORE}/{}", NamespaceContent::PLURAL)),
             label_selector: Some(selector.to_string()),
         }
     }

@@ -9,7 +9,7 @@ use crate::{
     kube_api::{
         namespace_selector::NamespaceSelector,
         objects::decode::{
-            Content, CronJobText, Decoder, JobContent, NamespaceName, Received, ReceivedCronJob, ReceivedJob,
+            Content, CronJobText, Decoder, JobContent, NamespaceContent, Received, ReceivedCronJob, ReceivedJob,
             UndecodableCronJob,
         },
     },
@@ -109,7 +109,7 @@ pub(super) struct Namespaces {
 }
 
 impl Kind for Namespaces {
-    type Content = NamespaceName;
+    type Content = NamespaceContent;
 
     fn collection(&self, client: Client, _scope: &Scope) -> Collection {
         Collection::of_namespaces(client, &self.selector)
@@ -128,23 +128,24 @@ impl Kind for Namespaces {
         Some(Input::NamespaceUpdated(update))
     }
 
-    fn applied(&self, object: Received<NamespaceName>) -> Option<WatchItem> {
-        updated(object, NamespaceUpdate::Selected)
+    fn applied(&self, object: Received<NamespaceContent>) -> Option<WatchItem> {
+        let (name, options) = object.into_parts()?;
+        Some(updated(NamespaceUpdate::Selected { name, options }))
     }
 
-    fn modified(&self, object: Received<NamespaceName>) -> Option<WatchItem> {
+    fn modified(&self, object: Received<NamespaceContent>) -> Option<WatchItem> {
         self.applied(object)
     }
 
-    fn deleted(&self, object: Received<NamespaceName>) -> Option<WatchItem> {
-        updated(object, NamespaceUpdate::Released)
+    fn deleted(&self, object: Received<NamespaceContent>) -> Option<WatchItem> {
+        let (name, _) = object.into_parts()?;
+        Some(updated(NamespaceUpdate::Released(name)))
     }
 }
 
-/// Converts a namespace. Without a name, which every API server writes, it concerns no shard.
-fn updated(object: Received<NamespaceName>, update: fn(Box<str>) -> NamespaceUpdate) -> Option<WatchItem> {
-    let name = object.into_name()?;
-    Some(WatchItem::Input(Input::NamespaceUpdated(update(name))))
+/// A namespace without a name, which no API server writes, concerns no shard.
+fn updated(update: NamespaceUpdate) -> WatchItem {
+    WatchItem::Input(Input::NamespaceUpdated(update))
 }
 
 /// Converts an existing Job; `None` if no CronJob controls it.

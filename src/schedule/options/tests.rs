@@ -23,22 +23,20 @@ fn problem(option: OptionName, value: &str, schedule: &str) -> Option<String> {
         .collect();
     assert!(problems.len() < 2);
     if !problems.is_empty() {
-        let invalid = std::mem::take(&mut options.clone().invalid);
-        assert_eq!(
-            options,
-            Options {
-                invalid,
-                ..Options::NONE
-            },
-            "{value}: an invalid value has no effect"
-        );
+        let (invalid, own) = (options.invalid.clone(), options.own.clone());
+        let none = Options {
+            invalid,
+            own,
+            ..Options::NONE
+        };
+        assert_eq!(options, none, "{value}: an invalid value has no effect");
     }
     problems.into_iter().next()
 }
 
 #[test]
 fn every_example_is_valid() {
-    for option in OptionName::ALL {
+    for option in OptionName::OF_CRON_JOB {
         assert_eq!(problem(option, option.example(), "0 * * * *"), None, "{option:?}");
         assert_ne!(read(option, option.example(), "0 * * * *"), Options::NONE, "{option:?}");
     }
@@ -150,6 +148,100 @@ fn a_rule_for_missed_runs_is_a_word_or_all_with_a_count() {
 }
 
 #[test]
+fn clock_change_is_literal_or_once() {
+    for (value, clock_change, is_valid) in [
+        ("literal", ClockChange::Literal, true),
+        ("once", ClockChange::Once, true),
+        ("none", ClockChange::Literal, true),
+        ("twice", ClockChange::Literal, false),
+    ] {
+        let options = read(OptionName::ClockChange, value, "0 2 * * *");
+        assert_eq!(
+            (options.clock_change, options.invalid.is_empty()),
+            (clock_change, is_valid),
+            "{value}"
+        );
+    }
+}
+
+/// The options of a CronJob of every hour in a namespace, each with this annotation.
+fn within(of_cron_job: (&str, &str), of_namespace: (&str, &str)) -> CronJobSchedule {
+    fn get<'a>((option, value): (&str, &'a str)) -> impl Fn(&str) -> Option<&'a str> {
+        let annotation = format!("cronwheel.dev/{option}");
+        move |name| (name == annotation).then_some(value)
+    }
+    let schedule = CronJobSchedule::new("30 2 * * *", Some("Europe/Berlin"), &Zone::utc());
+    let mut schedule = schedule.with_options(get(of_cron_job), u64::MAX / 2 + 1);
+    let namespace = NamespaceOptions::read(get(of_namespace));
+    schedule.inherit(namespace.as_ref(), u64::MAX / 2 + 1);
+    schedule
+}
+
+#[test]
+fn an_annotation_of_the_cron_job_wins_over_that_of_its_namespace() {
+    for (of_cron_job, of_namespace, spread_seconds) in [
+        (("", ""), ("spread", "10m"), Some(600)),
+        (("spread", "4m"), ("spread", "10m"), Some(240)),
+        (("spread", "none"), ("spread", "10m"), None),
+        (("spread", "ten"), ("spread", "10m"), None),
+        (("missed-runs", "skip"), ("spread", "10m"), Some(600)),
+        (("", ""), ("on-resume", "skip"), None),
+    ] {
+        let schedule = within(of_cron_job, of_namespace);
+        assert_eq!(
+            schedule.options().spread_seconds,
+            spread_seconds,
+            "{of_cron_job:?} in {of_namespace:?}"
+        );
+    }
+    let mut schedule = within(("missed-runs", "skip"), ("spread", "10m"));
+    schedule.inherit(None, 0);
+    assert_eq!(
+        (schedule.options().spread_seconds, schedule.options().missed_runs),
+        (None, CatchUp::Skip)
+    );
+}
+
+#[test]
+fn a_clock_change_of_the_namespace_begins_and_ends() {
+    let skipped = "2026-03-28T12:00:00Z".parse().unwrap();
+    let next = |schedule: &CronJobSchedule| schedule.next_run(skipped, skipped).unwrap().to_string();
+    let mut schedule = within(("", ""), ("clock-change", "once"));
+    assert_eq!(next(&schedule), "2026-03-29T01:00:00Z");
+    schedule.inherit(None, 0);
+    assert_eq!(next(&schedule), "2026-03-30T00:30:00Z");
+    assert_eq!(*schedule.options(), Options::NONE);
+}
+
+#[test]
+fn an_invalid_default_of_the_namespace_is_reported_for_its_cron_jobs() {
+    let invalid = |of_namespace| within(("", ""), of_namespace).options().invalid[0].to_string();
+    assert_eq!(
+        invalid(("spread", "25h")),
+        "annotation cronwheel.dev/spread of the namespace is \"25h\": it is longer than a day; a valid value is \"10m\"; \
+         the CronJob runs as without it"
+    );
+    assert_eq!(
+        invalid(("freeze-until", "tomorrow")),
+        "annotation cronwheel.dev/freeze-until of the namespace is \"tomorrow\": it is no instant in RFC 3339; a valid \
+         value is \"2026-12-27T06:00:00Z\"; the CronJob runs as without it"
+    );
+}
+
+#[test]
+fn a_freeze_ends_at_its_instant() {
+    let get = |name: &str| match name {
+        "cronwheel.dev/freeze-until" => Some("2026-05-05T12:00:00+02:00"),
+        "cronwheel.dev/freeze-reason" => Some("migration"),
+        _ => None,
+    };
+    let freeze = NamespaceOptions::read(get).unwrap().freeze.unwrap();
+    assert_eq!((freeze.until, &*freeze.reason), (at("10:00:00"), "migration"));
+    assert!(freeze.holds_at(at("09:59:59.9")) && !freeze.holds_at(at("10:00:00")));
+    assert_eq!(NamespaceOptions::read(|_| None), None);
+}
+
+#[test]
 fn pass_scheduled_time_is_true_or_false() {
     for (value, passes, is_valid) in [("true", true, true), ("false", false, true), ("yes", false, false)] {
         let options = read(OptionName::PassScheduledTime, value, "0 * * * *");
@@ -222,6 +314,7 @@ impl Case {
             n_active_jobs: self.n_active_jobs,
             is_active_slot: &|_| false,
             schedule_changed: None,
+            frozen_until: None,
             resumed: self.resumed.map(at),
             last_finished: self.last_finished.map(at),
             armed: self.armed.map(at),

@@ -1,7 +1,7 @@
 //! Options in plain words.
 
 use super::{CatchUp, MISSED_AFTER, Options};
-use crate::schedule::ConcurrencyPolicy;
+use crate::schedule::{ClockChange, ConcurrencyPolicy};
 
 impl Options {
     /// What each option changes, as one sentence.
@@ -25,6 +25,12 @@ impl Options {
         }
         if let Some(rule) = self.on_resume {
             sentences.push(format!("on-resume: {}", rule_text(rule, "held back", policy)));
+        }
+        if self.clock_change == ClockChange::Once {
+            sentences.push(
+                "clock-change: a time that a clock change skips starts at the end of the gap, and a repeated one once"
+                    .to_owned(),
+            );
         }
         if self.passes_scheduled_time {
             sentences.push("pass-scheduled-time: the Pods get the time of the slot as an annotation".to_owned());

@@ -54,6 +54,7 @@ fn verdict(case: &Case, now: &str) -> Verdict {
         n_active_jobs: case.n_active_jobs,
         is_active_slot: &|_| false,
         schedule_changed: case.changed.map(at),
+        frozen_until: None,
         resumed: case.resumed.map(at),
         last_finished: case.last_finished.map(at),
         armed: case.armed.map(at),

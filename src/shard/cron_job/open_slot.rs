@@ -27,6 +27,8 @@ pub(crate) struct OpenSlot {
 pub(crate) enum SlotStage {
     /// Held back by `spec.suspend`.
     Suspended,
+    /// Held back by a freeze of its namespace.
+    Frozen,
     /// Held back by Forbid.
     HeldByForbid,
     /// Held back by a running Job with its name.
@@ -83,6 +85,7 @@ impl OpenSlot {
     pub(crate) fn outcome_when_passed(&self) -> InstantOutcome {
         match self.stage {
             SlotStage::Suspended => InstantOutcome::Suspended,
+            SlotStage::Frozen => InstantOutcome::Frozen,
             SlotStage::HeldByForbid => InstantOutcome::HeldByForbid,
             SlotStage::AlreadyActive => InstantOutcome::AlreadyActive,
             SlotStage::LookingUp { .. } => InstantOutcome::LookUpRefused,

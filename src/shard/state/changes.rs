@@ -36,7 +36,8 @@ fn differs_in_options(old: &CronJobRecord, new: &CronJobRecord) -> bool {
 }
 
 impl ShardState {
-    pub(super) fn apply_cron_job(&mut self, record: CronJobRecord, now: Timestamp) {
+    pub(super) fn apply_cron_job(&mut self, mut record: CronJobRecord, now: Timestamp) {
+        self.inherit_options(&mut record);
         let mark = self.relists.mark;
         let uid = record.identity.uid.clone();
         let Some(owner) = self.index.find_cron_job(&uid) else {
@@ -90,7 +91,7 @@ impl ShardState {
 
     /// Handles a changed schedule: due slots of the old schedule end, and no earlier slot of the new schedule is
     /// started (B-2.2 and its difference).
-    fn schedule_changed(&mut self, owner: OwnerIndex, now: Timestamp) {
+    pub(super) fn schedule_changed(&mut self, owner: OwnerIndex, now: Timestamp) {
         let cron_job = self.index.cron_job_mut(owner);
         cron_job.schedule_changed = Some(now);
         cron_job.reported = Reported::default();

@@ -89,6 +89,10 @@ impl ShardState {
             self.running(owner)
                 .any(|job| naming::is_job_name(&job.name, &record.identity.name, slot))
         };
+        let frozen_until = self.freeze_of(owner).map(|freeze| freeze.until);
+        // A slot that starts at the end of a freeze was not held back.
+        let thawed = frozen_until.filter(|until| *until <= now);
+        let thawed = thawed.map(|until| after(until, SignedDuration::from_nanos(-1)));
         let facts = Facts {
             schedule: &record.schedule,
             is_deleting: record.is_deleting,
@@ -100,7 +104,8 @@ impl ShardState {
             n_active_jobs: self.running(owner).count(),
             is_active_slot: &is_active_slot,
             schedule_changed: cron_job.schedule_changed,
-            resumed: cron_job.resumed.get(),
+            frozen_until,
+            resumed: cron_job.resumed.get().max(thawed),
             last_finished: self.last_finished(owner),
             armed: armed_due.or(open.map(|open| open.slot)),
             was_awaited: armed_due.is_some() || is_retry,
@@ -164,20 +169,10 @@ impl ShardState {
             SkipReason::UnknownTimeZone(_) | SkipReason::Unparseable(_) | SkipReason::NeverRuns(_) => {
                 self.close_unless_in_flight(owner, InstantOutcome::Unschedulable);
             }
-            SkipReason::Suspended => {
-                self.record_ended(owner, now);
-                let armed = self.index.cron_job(owner).armed.get();
-                let is_due = |armed: &Timestamp| self.index.cron_job(owner).has_come(*armed, now);
-                if let Some(passed) = armed.filter(is_due) {
-                    let slot = self.latest_slot(owner, passed, now);
-                    self.open(owner, slot, SlotStage::Suspended, verdict);
-                } else if let Some(open) = self.open_slot_mut(owner) {
-                    open.stage = SlotStage::Suspended;
-                } else if armed.is_none() {
-                    // The first decision of this leader. When the CronJob is resumed, earlier slots are not lost.
-                    let cron_job = self.index.cron_job_mut(owner);
-                    cron_job.counted_until = Seconds::new(cron_job.counted_until.get().max(Some(now)));
-                }
+            SkipReason::Suspended => self.hold_all(owner, SlotStage::Suspended, verdict, now),
+            SkipReason::Frozen(until) => {
+                self.hold_all(owner, SlotStage::Frozen, verdict, now);
+                self.wake_at(owner, until);
             }
             SkipReason::ScheduleChanged(_) => self.close_unless_in_flight(owner, InstantOutcome::ScheduleChanged),
             SkipReason::DeadlineExceeded(slot) if self.record_ended(owner, now) >= Some(slot) => {
@@ -198,6 +193,23 @@ impl ShardState {
                     self.emit_event(owner, EventReason::JobAlreadyActive, message.to_owned());
                 }
             }
+        }
+    }
+
+    /// Holds every due slot back. Each is open until the next one is due, and counted.
+    fn hold_all(&mut self, owner: OwnerIndex, stage: SlotStage, verdict: &Verdict, now: Timestamp) {
+        self.record_ended(owner, now);
+        let armed = self.index.cron_job(owner).armed.get();
+        let is_due = |armed: &Timestamp| self.index.cron_job(owner).has_come(*armed, now);
+        if let Some(passed) = armed.filter(is_due) {
+            let slot = self.latest_slot(owner, passed, now);
+            self.open(owner, slot, stage, verdict);
+        } else if let Some(open) = self.open_slot_mut(owner) {
+            open.stage = stage;
+        } else if armed.is_none() {
+            // The first decision of this leader. When the CronJob is resumed, earlier slots are not lost.
+            let cron_job = self.index.cron_job_mut(owner);
+            cron_job.counted_until = Seconds::new(cron_job.counted_until.get().max(Some(now)));
         }
     }
 
@@ -246,6 +258,7 @@ impl ShardState {
         // Under Forbid, the running Job started at the cursor or earlier, so it also held back the slots in between.
         let passed = match stage {
             SlotStage::Suspended => InstantOutcome::Suspended,
+            SlotStage::Frozen => InstantOutcome::Frozen,
             SlotStage::HeldByForbid => InstantOutcome::HeldByForbid,
             SlotStage::AlreadyActive
             | SlotStage::Replacing { .. }

@@ -18,9 +18,10 @@ use crate::shard::{
 };
 
 impl ShardState {
-    /// Handles a change of the managed namespaces: these are selected or released.
+    /// Handles a change of the managed namespaces: these are selected or released, or their options have changed.
     pub(crate) fn follow_namespaces(&mut self, changed: &BTreeSet<Box<str>>, now: Timestamp) {
         self.follow_clock(now);
+        let thawed = self.follow_freezes(changed, now);
         for owner in self.index.owner_indexes() {
             let Some(cron_job) = self.index.get_cron_job(owner) else {
                 continue;
@@ -29,11 +30,15 @@ impl ShardState {
             if !changed.contains(namespace) {
                 continue;
             }
+            let is_thawed = thawed.contains(namespace);
             let was_managed = cron_job.management == Management::Managed;
             match (was_managed, self.namespaces.contains(namespace)) {
                 (false, true) => self.manage(owner, now),
                 (true, false) => self.contained_at(owner, |shard| shard.release(owner, now)),
-                (true, true) | (false, false) => {}
+                (true, true) => {
+                    self.contained_at(owner, |shard| shard.follow_namespace_options(owner, is_thawed, now));
+                }
+                (false, false) => {}
             }
         }
     }
@@ -59,6 +64,7 @@ impl ShardState {
     fn manage(&mut self, owner: OwnerIndex, now: Timestamp) {
         self.index.cron_job_mut(owner).management = Management::Managed;
         self.n_managed += 1;
+        self.inherit_again(owner);
         self.evaluate(owner, now);
     }
 

@@ -9,6 +9,7 @@ mod active_list;
 mod cold_start;
 mod creation;
 mod deadlines;
+mod freezes;
 mod gates;
 mod history_limits;
 mod lost_answers;

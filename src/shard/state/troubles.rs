@@ -135,7 +135,10 @@ impl CronJobState {
         let start_of = |slot| self.record.schedule.start_of(slot);
         let armed_due = self.armed.get().map(start_of).filter(|start| *start <= now);
         let Some(open) = &self.open else { return armed_due };
-        let is_held_back = matches!(open.stage, SlotStage::Suspended | SlotStage::HeldByForbid);
+        let is_held_back = matches!(
+            open.stage,
+            SlotStage::Suspended | SlotStage::Frozen | SlotStage::HeldByForbid
+        );
         if is_held_back {
             None
         } else {

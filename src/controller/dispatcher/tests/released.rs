@@ -7,7 +7,7 @@ use crate::shard::NamespaceUpdate;
 fn bench(script: Vec<Option<Response>>) -> (ManagedNamespaces, Bench) {
     let namespaces = ManagedNamespaces::selected();
     for name in ["a", "b"] {
-        namespaces.apply(NamespaceUpdate::Selected(name.into()), epoch());
+        namespaces.apply(NamespaceUpdate::selected(name.into()), epoch());
     }
     let clock = Clock::simulated(epoch());
     trust(&clock);

@@ -9,7 +9,7 @@ async fn statuses_are_written_for_two_seconds_after_the_release() {
     let first = write("one", 7, 1);
     let namespace = || first.cron_job.namespace.clone();
     let mut bench = Bench::within(&namespaces, Vec::new(), Duration::from_millis(5));
-    namespaces.apply(NamespaceUpdate::Selected(namespace()), bench.clock.now());
+    namespaces.apply(NamespaceUpdate::selected(namespace()), bench.clock.now());
     bench.pass(10_000).await;
     bench.push(first.clone());
     bench.pass(100).await;
@@ -31,7 +31,7 @@ async fn a_throttled_status_is_not_sent_again_two_seconds_after_the_release() {
     let write = urgent("one", 7, 1);
     let namespace = write.cron_job.namespace.clone();
     let mut bench = Bench::within(&namespaces, vec![throttled(3)], Duration::from_millis(5));
-    namespaces.apply(NamespaceUpdate::Selected(namespace.clone()), bench.clock.now());
+    namespaces.apply(NamespaceUpdate::selected(namespace.clone()), bench.clock.now());
     bench.push(write);
     bench.pass(500).await;
     namespaces.apply(NamespaceUpdate::Released(namespace), bench.clock.now());

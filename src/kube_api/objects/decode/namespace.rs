@@ -1,28 +1,51 @@
-//! Namespaces: only their names, since a selector of the API server has judged their labels.
+//! Namespaces: their names and options. A selector of the API server has judged their labels.
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer};
 
-use super::{Content, Received, field::Field, metadata::Head};
+use super::{Content, Received, field::Field, metadata::Head, parse::Text};
+use crate::schedule::options::NamespaceOptions;
 
-/// The decoded part of a namespace: its name, if it can be decoded.
+/// The decoded part of a namespace.
 #[derive(Clone, Debug)]
-pub struct NamespaceName(Option<Box<str>>);
+pub struct NamespaceContent {
+    /// Its name, if it can be decoded.
+    name: Option<Box<str>>,
+    options: Option<Box<NamespaceOptions>>,
+}
 
-impl Content for NamespaceName {
+impl Content for NamespaceContent {
     const KIND: &'static str = "Namespace";
     const PLURAL: &'static str = "namespaces";
 
-    fn receive<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Received<NamespaceName>, D::Error> {
+    fn receive<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Received<NamespaceContent>, D::Error> {
         let raw: RawNamespace<'de> = Field::deserialize(deserializer)?.ok().unwrap_or_default();
-        let head = raw.metadata.ok().unwrap_or_default();
-        Ok(Received::new(&head, NamespaceName(head.name().ok())))
+        let metadata = raw.metadata.ok().unwrap_or_default();
+        let head = Head {
+            name: metadata.name,
+            uid: metadata.uid,
+            resource_version: metadata.resource_version,
+            ..Head::default()
+        };
+        let annotations = metadata.annotations.ok().unwrap_or_default();
+        let texts = annotations
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value.ok()?)));
+        let annotations: BTreeMap<String, Text<'_>> = texts.collect();
+        let value = |name: &str| annotations.get(name).map(|text| &**text);
+        let content = NamespaceContent {
+            name: head.name().ok(),
+            options: NamespaceOptions::read(value).map(Box::new),
+        };
+        Ok(Received::new(&head, content))
     }
 }
 
-impl Received<NamespaceName> {
-    /// Returns the name without a copy.
-    pub fn into_name(self) -> Option<Box<str>> {
-        self.content.0
+impl Received<NamespaceContent> {
+    /// Returns the name and the options without a copy; `None` without a name.
+    pub fn into_parts(self) -> Option<(Box<str>, Option<Box<NamespaceOptions>>)> {
+        Some((self.content.name?, self.content.options))
     }
 }
 
@@ -30,7 +53,17 @@ impl Received<NamespaceName> {
 #[serde(default)]
 struct RawNamespace<'a> {
     #[serde(borrow)]
-    metadata: Field<Head<'a>>,
+    metadata: Field<RawMetadata<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct RawMetadata<'a> {
+    #[serde(borrow)]
+    name: Field<Text<'a>>,
+    uid: Field<Text<'a>>,
+    resource_version: Field<Text<'a>>,
+    annotations: Field<BTreeMap<String, Field<Text<'a>>>>,
 }
 
 #[cfg(test)]
@@ -47,16 +80,35 @@ mod tests {
                 Some(7),
             ),
             (
-                r#"{"metadata": {"name": "shop", "resourceVersion": "x"}}"#,
+                r#"{"metadata": {"name": "shop", "resourceVersion": "x", "annotations": {"a": 7}}}"#,
                 Some("shop"),
                 None,
             ),
-            (r#"{"metadata": {"name": 7, "resourceVersion": "7"}}"#, None, Some(7)),
+            (
+                r#"{"metadata": {"name": 7, "resourceVersion": "7", "annotations": []}}"#,
+                None,
+                Some(7),
+            ),
             ("{}", None, None),
         ] {
-            let received: Received<NamespaceName> = serde_json::from_str(text).unwrap();
+            let received: Received<NamespaceContent> = serde_json::from_str(text).unwrap();
             assert_eq!(received.resource_version(), version.map(ResourceVersion), "{text}");
-            assert_eq!(received.into_name().as_deref(), name, "{text}");
+            let parts = received.into_parts();
+            assert_eq!(parts.as_ref().map(|(name, _)| &**name), name, "{text}");
+            assert_eq!(parts.and_then(|(_, options)| options), None, "{text}");
         }
+    }
+
+    #[test]
+    fn the_options_of_a_namespace_are_received() {
+        let text = r#"{"metadata": {"name": "shop", "annotations": {"a": null,
+            "cronwheel.dev/freeze-until": "2026-12-27T06:00:00Z", "cronwheel.dev/freeze-reason": "year end"}}}"#;
+        let received: Received<NamespaceContent> = serde_json::from_str(text).unwrap();
+        let (_, options) = received.into_parts().unwrap();
+        let freeze = options.unwrap().freeze.unwrap();
+        assert_eq!(
+            (freeze.until.to_string(), &*freeze.reason),
+            ("2026-12-27T06:00:00Z".to_owned(), "year end")
+        );
     }
 }

@@ -32,7 +32,7 @@ fn update(shards: &mut HeldShards, updates: &[NamespaceUpdate], now: Timestamp) 
 }
 
 fn listed(names: &[&str]) -> Vec<NamespaceUpdate> {
-    let selected = names.iter().map(|name| NamespaceUpdate::Selected((*name).into()));
+    let selected = names.iter().map(|name| NamespaceUpdate::selected((*name).into()));
     let begun = [NamespaceUpdate::ListBegun].into_iter();
     begun.chain(selected).chain([NamespaceUpdate::ListDone]).collect()
 }
@@ -220,7 +220,7 @@ fn namespaces_that_move_to_and_fro_get_each_job_once_and_nothing_after_the_relea
                 NamespaceUpdate::Released(name.into())
             } else {
                 cluster.managed.insert(name);
-                NamespaceUpdate::Selected(name.into())
+                NamespaceUpdate::selected(name.into())
             };
             update(&mut cluster.shards, &[moved], now);
             n_moves += 1;

@@ -6,10 +6,13 @@ use crate::shard::{
     ResourceVersion, Uid,
 };
 
+/// The hash of the middle of a window.
+const MIDDLE: u64 = u64::MAX / 2 + 1;
+
 /// A CronJob of every full hour with these options, which last ran at 06:00.
 fn hourly(options: &[(&str, &str)]) -> CronJobRecord {
     CronJobRecord {
-        schedule: schedule_with("0 * * * *", options),
+        schedule: schedule_with("0 * * * *", options, MIDDLE),
         status: CronJobStatus {
             last_schedule_time: Some(at("06:00:00")),
             ..CronJobStatus::default()
@@ -83,7 +86,7 @@ fn a_slot_that_waits_for_its_offset_survives_a_new_schedule() {
     world.advance_to("07:02:00");
     let record = CronJobRecord {
         resource_version: ResourceVersion(11),
-        schedule: schedule_with("0,30 * * * *", &[("spread", "10m")]),
+        schedule: schedule_with("0,30 * * * *", &[("spread", "10m")], MIDDLE),
         ..hourly(&[])
     };
     world.apply(record);

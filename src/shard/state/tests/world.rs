@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
-    schedule::Zone,
+    schedule::{Zone, options::NamespaceOptions},
     shard::{
         ActiveJob, ConcurrencyPolicy, CreateOutcome, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus,
         DeleteOutcome, Effect, Finish, Input, JobCreate, JobCreator, JobDelete, JobLookUp, JobRecord, JobTemplate,
@@ -63,13 +63,13 @@ pub(super) fn schedule(text: &str, time_zone: Option<&str>) -> CronJobSchedule {
     CronJobSchedule::new(text, time_zone, &Zone::utc())
 }
 
-/// A schedule with options, for example `spread: 10m`. The hash puts a CronJob into the middle of its window.
-pub(super) fn schedule_with(text: &str, options: &[(&str, &str)]) -> CronJobSchedule {
+/// A schedule with options, for example `spread: 10m`. The hash determines the place in the window.
+pub(super) fn schedule_with(text: &str, options: &[(&str, &str)], hash: u64) -> CronJobSchedule {
     let get = |name: &str| {
         let named = |(option, _): &&(&str, &str)| name.strip_prefix("cronwheel.dev/") == Some(option);
         options.iter().find(named).map(|(_, value)| *value)
     };
-    schedule(text, None).with_options(get, u64::MAX / 2 + 1)
+    schedule(text, None).with_options(get, hash)
 }
 
 pub(super) fn uid(name: &str) -> Uid {
@@ -193,7 +193,19 @@ impl World {
 
     /// The labels of the namespace of all CronJobs match from now on.
     pub(super) fn select(&mut self) {
-        self.update_namespaces(NamespaceUpdate::Selected(NAMESPACE.into()));
+        self.update_namespaces(NamespaceUpdate::selected(NAMESPACE.into()));
+    }
+
+    /// The labels of the namespace match, and it has these options, for example `freeze-until`.
+    pub(super) fn select_with(&mut self, options: &[(&str, &str)]) {
+        let get = |name: &str| {
+            let named = |(option, _): &&(&str, &str)| name.strip_prefix("cronwheel.dev/") == Some(option);
+            options.iter().find(named).map(|(_, value)| *value)
+        };
+        self.update_namespaces(NamespaceUpdate::Selected {
+            name: NAMESPACE.into(),
+            options: NamespaceOptions::read(get).map(Box::new),
+        });
     }
 
     /// They do not match any more.

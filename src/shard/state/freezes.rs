@@ -1,0 +1,93 @@
+//! Options of namespaces: freezes, and defaults for CronJobs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use super::ShardState;
+use crate::{
+    schedule::options::Freeze,
+    shard::{cron_job::Management, hash::even_hash, index::OwnerIndex, record::CronJobRecord, seconds::Seconds},
+};
+
+/// The freezes of namespaces, current and past, as their annotations say.
+#[derive(Debug, Default)]
+pub(super) struct Freezes(BTreeMap<Box<str>, Freeze>);
+
+impl Freezes {
+    fn of(&self, namespace: &str) -> Option<&Freeze> {
+        self.0.get(namespace)
+    }
+}
+
+impl ShardState {
+    /// Takes the freezes of these namespaces. Returns those whose freeze ended before its time.
+    pub(super) fn follow_freezes(&mut self, changed: &BTreeSet<Box<str>>, now: Timestamp) -> BTreeSet<Box<str>> {
+        let mut thawed = BTreeSet::new();
+        for namespace in changed {
+            let options = self.namespaces.options(namespace);
+            let freeze = options.and_then(|options| options.freeze.clone());
+            let is_frozen = freeze.as_ref().is_some_and(|freeze| freeze.holds_at(now));
+            let former = match freeze {
+                Some(freeze) => self.freezes.0.insert(namespace.clone(), freeze),
+                None => self.freezes.0.remove(namespace),
+            };
+            if !is_frozen && former.is_some_and(|former| former.holds_at(now)) {
+                thawed.insert(namespace.clone());
+            }
+        }
+        thawed
+    }
+
+    /// Decides a CronJob again after the options of its namespace have changed.
+    pub(super) fn follow_namespace_options(&mut self, owner: OwnerIndex, is_thawed: bool, now: Timestamp) {
+        let Some(cron_job) = self.index.get_cron_job_mut(owner) else {
+            return;
+        };
+        if is_thawed {
+            cron_job.resumed = Seconds::new(Some(now));
+        }
+        if cron_job.management != Management::Managed {
+            return;
+        }
+        cron_job.must_decide = true;
+        if self.inherit_again(owner) {
+            self.schedule_changed(owner, now);
+        }
+        self.arm(owner, None);
+        // A create that waits was decided on the former options.
+        self.withdraw(owner);
+        self.evaluate(owner, now);
+    }
+
+    /// Takes the options of the namespace of a known CronJob. Returns whether its schedule has changed.
+    pub(super) fn inherit_again(&mut self, owner: OwnerIndex) -> bool {
+        let record = &mut self.index.cron_job_mut(owner).record;
+        let options = self.namespaces.options(&record.identity.namespace);
+        let former = record.schedule.clone();
+        let hash = hash_of(record);
+        record.schedule.inherit(options.as_deref(), hash);
+        record.schedule.differs_from(&former)
+    }
+
+    /// Adds the options of the namespace to those of a CronJob.
+    pub(super) fn inherit_options(&self, record: &mut CronJobRecord) {
+        if let Some(options) = self.namespaces.options(&record.identity.namespace) {
+            let hash = hash_of(record);
+            record.schedule.inherit(Some(&options), hash);
+        }
+    }
+
+    /// The freeze of the namespace of a CronJob, current or past.
+    pub(super) fn freeze_of(&self, owner: OwnerIndex) -> Option<&Freeze> {
+        if self.freezes.0.is_empty() {
+            return None;
+        }
+        self.freezes.of(&self.index.cron_job(owner).record.identity.namespace)
+    }
+}
+
+/// The hash that determines the offset of `spread`.
+fn hash_of(record: &CronJobRecord) -> u64 {
+    even_hash(record.identity.uid.to_string().as_bytes())
+}

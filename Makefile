@@ -26,10 +26,11 @@ check: format lint test simulate bench-smoke image-test install-test ## Runs all
 format: ## Checks the formatting with rustfmt
 	cargo fmt --all --check
 
-lint: ## Runs clippy with warnings as errors, also with the features of the release image; checks that every mutation applies
+lint: ## Runs clippy with warnings as errors, also with the features of the release image; checks that every mutation applies; tests the script of make versions
 	cargo clippy --workspace --all-targets --quiet -- --deny warnings
 	cargo clippy --no-default-features --quiet -- --deny warnings
 	python3 tests/mutations.py apply
+	python3 testbed/test_versions.py
 
 test: browser ## All tests, including those on a real kube-apiserver and in a browser
 	cargo test --workspace --quiet
@@ -111,8 +112,8 @@ parity: ## Compares the built-in controller and cronwheel on the same objects at
 replicas: ## Replaces, kills, freezes and cuts off replicas on a real kube-apiserver, with two slots per case; or CASE=frozen
 	CRONWHEEL_REPLICAS_SLOTS=2 cargo test --test e2e -- --include-ignored replicas::$(CASE)
 
-versions: ## Runs the tests on a real API server with the oldest and the newest Kubernetes; or VERSIONS="1.31.14"
-	python3 testbed/versions.py $(or $(VERSIONS),1.30.14 1.37.2)
+versions: ## Runs the tests on a real API server with each Kubernetes from 1.30 to 1.37, and writes docs/versions.md; hours; or VERSIONS="1.31.14"
+	python3 testbed/versions.py $(VERSIONS)
 
 audit: ## Checks licences, advisories and sources of all dependencies by deny.toml; needs cargo-deny and the network
 	@cargo deny --version >/dev/null 2>&1 || { echo "cargo-deny is missing: cargo install --locked cargo-deny"; exit 1; }

@@ -4,7 +4,7 @@
 LOADTEST = cargo run --release --quiet --package loadtest --
 RESULTS = loadtest/results/$(or $(RUN),$(shell date +%F)-two-cores)
 
-.PHONY: help demo demo-cluster demo-pictures check format lint test test-fast browser page-test page-pictures chart-test alerts-test dashboards-test dashboard-pictures image image-test image-reproducible install-test hpa-test e2e simulate fleet tenants mutations fuzz-schedules fuzz-advice fuzz parity audit bench bench-smoke loadtest burst soak replicas handovers takeovers beside versions size compare at-rest idle figures quote
+.PHONY: help demo demo-cluster demo-pictures check format lint test test-fast browser page-test page-pictures chart-test alerts-test dashboards-test dashboard-pictures image image-test image-reproducible install-test hpa-test e2e simulate fleet tenants mutations fuzz-schedules fuzz-advice fuzz parity audit bench bench-smoke loadtest burst soak replicas handovers takeovers beside versions size compare at-rest idle figures quote workflows-test release-dry-run
 
 help: ## Lists these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,10 +26,12 @@ check: format lint test simulate bench-smoke image-test install-test ## Runs all
 format: ## Checks the formatting with rustfmt
 	cargo fmt --all --check
 
-lint: ## Runs clippy with warnings as errors, also with the features of the release image; checks that every mutation applies
+lint: ## Runs clippy with warnings as errors, also with the features of the release image; checks that every mutation applies; tests the scripts of make versions and of a release
 	cargo clippy --workspace --all-targets --quiet -- --deny warnings
 	cargo clippy --no-default-features --quiet -- --deny warnings
 	python3 tests/mutations.py apply
+	python3 testbed/test_versions.py
+	python3 release/test_release.py
 
 test: browser ## All tests, including those on a real kube-apiserver and in a browser
 	cargo test --workspace --quiet
@@ -111,8 +113,8 @@ parity: ## Compares the built-in controller and cronwheel on the same objects at
 replicas: ## Replaces, kills, freezes and cuts off replicas on a real kube-apiserver, with two slots per case; or CASE=frozen
 	CRONWHEEL_REPLICAS_SLOTS=2 cargo test --test e2e -- --include-ignored replicas::$(CASE)
 
-versions: ## Runs the tests on a real API server with the oldest and the newest Kubernetes; or VERSIONS="1.31.14"
-	python3 testbed/versions.py $(or $(VERSIONS),1.30.14 1.37.2)
+versions: ## Runs the tests on a real API server with each Kubernetes from 1.30 to 1.37, and writes docs/versions.md; hours; or VERSIONS="1.31.14"
+	python3 testbed/versions.py $(VERSIONS)
 
 audit: ## Checks licences, advisories and sources of all dependencies by deny.toml; needs cargo-deny and the network
 	@cargo deny --version >/dev/null 2>&1 || { echo "cargo-deny is missing: cargo install --locked cargo-deny"; exit 1; }
@@ -171,3 +173,10 @@ beside: ## Runs cronwheel beside the built-in controller, which the admission po
 
 size: ## Lines and code tokens of the controller without tests, by folder; REVISION= for another commit
 	python3 tests/size.py $(REVISION)
+
+workflows-test: ## Checks the workflows in .github with actionlint, which Go builds the first time
+	$$(python3 release/tools.py actionlint) -shellcheck= -pyflakes= .github/workflows/*.yml
+
+release-dry-run: workflows-test ## Runs the steps of a release that need no identity, for this architecture, into target/release-dry-run; builds as long as make image
+	python3 release/test_release.py
+	python3 release/dry_run.py

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Runs the tests on a real API server against releases of Kubernetes other than the pinned one.
+"""Runs the tests on a real API server against releases of Kubernetes, and writes the results into docs/versions.md.
 
-    python3 testbed/versions.py 1.30.14 1.37.2
+    python3 testbed/versions.py                  # the newest release of each supported minor version; hours
+    python3 testbed/versions.py 1.30.14 1.37.2   # these releases; the rows of others stay
 
 Builds kube-apiserver, kube-controller-manager and kubectl of each release from the Go module proxy, once, into the cache
-folder of the test bed, and runs `cargo test --test e2e -- cases::` with them. Prints one line for each
-release and exits with 1 if one fails. etcd and kwok are the pinned ones.
+folder of the test bed, and runs `cargo test --test e2e -- cases::` with them. Writes the row of a release as soon as its
+tests end, and exits with 1 if one fails. etcd and kwok are the pinned ones.
 
 The module files are derived from those of the release. Kubernetes requires its staging modules at v0.0.0, so each of
 them is replaced by the version of the same release. Go checks every download against the public checksum database.
@@ -20,8 +21,14 @@ import tempfile
 from datetime import date
 from pathlib import Path
 
+# The newest release of each supported minor version in the Go module proxy on 27 November 2026.
+RELEASES = ["1.30.14", "1.31.14", "1.32.13", "1.33.13", "1.34.4", "1.35.4", "1.36.3", "1.37.2"]
 PROGRAMS = ["kube-apiserver", "kube-controller-manager", "kubectl"]
 ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs/versions.md"
+# The marks around the table in the page.
+BEGIN, END = "<!-- written by testbed/versions.py -->\n", "<!-- end of the table -->\n"
+HEAD = "| Version | Date | Passed | Failed |\n|---|---|---|---|\n"
 ENVIRONMENT = {**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=mod", "GOWORK": "off"}
 
 
@@ -74,21 +81,52 @@ def build(release):
     return folder
 
 
+def cells(output):
+    """The cells of a row, from the output of the tests: how many passed, and which failed. None without a result."""
+    result = re.search(r"test result: \w+\. (\d+) passed; (\d+) failed;", output)
+    if not result:
+        return None
+    passed, failed = map(int, result.groups())
+    names = re.search(r"\nfailures:\n((?:    \S+\n)+)", output)
+    names = sorted(name.rsplit("::", 1)[-1] for name in names[1].split()) if names else []
+    return [f"{passed} of {passed + failed}", ", ".join(f"`{name}`" for name in names)]
+
+
+def with_row(page, row):
+    """The page with a row in place of the one of the same release. The newest release comes first."""
+    before, rest = page.split(BEGIN)
+    table, after = rest.split(END)
+    lines = [line for line in table.strip().splitlines()[2:] if not line.startswith(f"| {row[0]} |")]
+    lines.append(f"| {' | '.join(row)} |")
+    number = lambda line: [int(part) for part in line.split("|")[1].split(".")]
+    rows = "\n".join(sorted(lines, key=number, reverse=True))
+    return f"{before}{BEGIN}\n{HEAD}{rows}\n\n{END}{after}"
+
+
 def test(release):
-    """Whether the tests pass against a release."""
+    """Runs the tests against a release, prints their output, and returns it."""
     command = ["cargo", "test", "--quiet", "--test", "e2e", "--", "cases::"]
     environment = {**os.environ, "KUBEBUILDER_ASSETS": str(build(release))}
-    return subprocess.run(command, cwd=ROOT, env=environment).returncode == 0
+    output = []
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as tests:
+        for line in tests.stdout:
+            print(line, end="", flush=True)
+            output.append(line)
+    return "".join(output)
 
 
 def main():
-    releases = sys.argv[1:]
-    if not releases or not all(re.fullmatch(r"1\.\d+\.\d+", release) for release in releases):
+    releases = sys.argv[1:] or RELEASES
+    if not all(re.fullmatch(r"1\.\d+\.\d+", release) for release in releases):
         sys.exit(__doc__)
-    results = {release: test(release) for release in releases}
-    for release, has_passed in results.items():
-        print(f"{date.today()} Kubernetes {release}: {'passed' if has_passed else 'FAILED'}")
-    sys.exit(0 if all(results.values()) else 1)
+    failed = []
+    for release in releases:
+        result = cells(test(release))
+        if result:
+            PAGE.write_text(with_row(PAGE.read_text(), [release, str(date.today()), *result]))
+        if not result or result[1]:
+            failed.append(release)
+    sys.exit(f"failed: {', '.join(failed)}" if failed else 0)
 
 
 if __name__ == "__main__":

@@ -60,6 +60,10 @@ def build_binary(target):
         "CFLAGS": " ".join(f"-ffile-prefix-map={old}={new}" for old, new in folders),
         "CRONWHEEL_COMMIT": commit(),
     }
+    if target.startswith("aarch64"):
+        # Kernels of arm64 have pages of 4, 16 or 64 KiB. jemalloc works with pages up to the size that it is built for, by
+        # default that of the build machine.
+        environment["JEMALLOC_SYS_WITH_LG_PAGE"] = "16"
     folder = SOURCE / "target/image"
     arguments = ["--release", "--locked", "--no-default-features", "--bin", "cronwheel"]
     subprocess.run(

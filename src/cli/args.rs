@@ -2,10 +2,17 @@
 
 pub(super) mod values;
 
-use std::{net::SocketAddr, path::PathBuf, sync::LazyLock, time::Duration};
+use std::{
+    env,
+    ffi::OsString,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::LazyLock,
+    time::Duration,
+};
 
 use clap::{
-    Args, Parser, Subcommand,
+    Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand,
     builder::PossibleValuesParser,
     error::{ContextKind, ContextValue},
     value_parser,
@@ -55,6 +62,9 @@ static VERSION: LazyLock<String> = LazyLock::new(|| {
     format!("{version} (commit {COMMIT}, time zone data {data})")
 });
 
+/// The file name with which kubectl finds the program as its plugin.
+const PLUGIN: &str = "kubectl-cronwheel";
+
 /// A CronJob controller for Kubernetes that starts every Job on time.
 #[derive(Debug, Parser)]
 #[command(name = "cronwheel", version = VERSION.as_str(), max_term_width = 100)]
@@ -67,7 +77,19 @@ pub struct Cli {
 impl Cli {
     /// Parses the arguments of this process. A wrong argument ends the process with the reason and a remedy.
     pub fn of_process() -> Cli {
-        Cli::try_parse().unwrap_or_else(|error| with_remedy(error).exit())
+        Cli::of(env::args_os().collect()).unwrap_or_else(|error| with_remedy(error).exit())
+    }
+
+    /// Parses a command line that starts with the path of the program. The help of a kubectl plugin shows the command that
+    /// its user types.
+    fn of(line: Vec<OsString>) -> Result<Cli, clap::Error> {
+        let mut command = Cli::command();
+        let program = line.first().and_then(|path| Path::new(path).file_stem());
+        if program.is_some_and(|name| name == PLUGIN) {
+            command = command.bin_name("kubectl cronwheel");
+        }
+        let mut matches = command.try_get_matches_from_mut(line)?;
+        Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
     }
 }
 

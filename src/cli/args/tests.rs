@@ -20,6 +20,19 @@ fn clap_definition_is_valid() {
 }
 
 #[test]
+fn help_of_a_kubectl_plugin_shows_kubectl_cronwheel() {
+    #[track_caller]
+    fn check(program: &str, usage: &str) {
+        let line = [program, "explain", "--help"].map(OsString::from).to_vec();
+        let help = Cli::of(line).unwrap_err().to_string();
+        assert!(help.contains(&format!("Usage: {usage} explain ")), "{program}: {help}");
+    }
+    check("/home/dev/.krew/bin/kubectl-cronwheel", "kubectl cronwheel");
+    check("kubectl-cronwheel.exe", "kubectl cronwheel");
+    check("/usr/bin/cronwheel", "cronwheel");
+}
+
+#[test]
 fn flags_have_defaults() {
     let args = parse(&[]).unwrap();
     assert_eq!(args.listen.port(), 8080);

@@ -29,13 +29,13 @@ pub(super) enum Purpose {
 impl Purpose {
     fn options(self) -> Options {
         match self {
-            Purpose::Beside | Purpose::Parity => Options::default(),
+            Purpose::Parity => Options::default(),
             Purpose::Outages => Options {
                 jobs: JobLife::None,
                 audit: true,
                 ..Options::default()
             },
-            Purpose::Cases | Purpose::Replicas | Purpose::ReplicasOutage => Options {
+            Purpose::Beside | Purpose::Cases | Purpose::Replicas | Purpose::ReplicasOutage => Options {
                 audit: true,
                 ..Options::default()
             },

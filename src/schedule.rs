@@ -1,6 +1,6 @@
 //! Layer 1, pure: parsed schedules, the slot that is due, and the decision whether it starts.
 //!
-//! Uses the standard library and jiff's zone data. Reads no clock: `now` is an argument everywhere.
+//! Uses the standard library, jiff's zone data, and `cron` for the option `schedule`. Reads no clock: `now` is an argument everywhere.
 
 pub mod change_day;
 pub mod clock_change;
@@ -19,8 +19,7 @@ pub use clock_change::ClockChange;
 pub use concurrency::ConcurrencyPolicy;
 pub use cron::{ParseError, parse_standard, quote};
 pub use effective::CronJobSchedule;
-pub use fires::Schedule;
-
+pub use fires::{SCHEDULES_MAX, SCHEDULES_MAX_BYTES, Schedule, SchedulesError};
 pub use zone::{Zone, ZoneError, tzdb_version};
 
 use jiff::{SignedDuration, Timestamp};

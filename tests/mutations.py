@@ -157,6 +157,13 @@ UNIT = {
     "trouble-from-a-job-of-another-namespace": (f"{STATE}/troubles.rs", "job.is_in_namespace_of(identity) && !job", "!job", "troubles"),
     "activations-of-a-former-schedule": (f"{STATE}/changes.rs", "        (cron_job.after_start, cron_job.after_success) = Default::default();\n", "", "troubles"),
     "activations-of-a-former-success": (f"{STATE}/troubles.rs", "if !known.are_after(instant) {", "if *known == Activations::default() {", "troubles"),
+    "once-starts-before-the-gap": ("src/schedule/fires/once.rs", "(wall - span.offset).max(span.start)", "wall - span.offset", "fires::tests::once"),
+    "once-runs-twice-in-a-repeated-hour": ("src/schedule/fires/once.rs", "latest = latest.max(span.end - 1 + span.offset);", "latest = latest.max(span.start - 1);", "fires::tests::once"),
+    "once-runs-on-a-skipped-day": ("src/schedule/fires/once.rs", "is_skipped.then_some(midnight)", "(is_skipped && self.wall < 0).then_some(midnight)", "fires::tests::once"),
+    "once-moves-hourly-schedules": ("src/schedule/fires.rs", "Rule::Spec(spec) if spec.hours != ALL_HOURS =>", "Rule::Spec(spec) if spec.hours != 0 =>", "fires::tests::once"),
+    "repeated-time-of-a-line-runs-once": ("src/schedule/fires/shown.rs", "from = span.end;", "from = span.end + 3_600;", "fires::tests::lines"),
+    "last-activation-in-the-month-of-now": ("src/schedule/fires/lines/line.rs", "if last_year < year {", "if last_year > year {", "fires::tests::lines"),
+    "last-year-of-a-line-never-runs": ("src/schedule/due.rs", "if schedule.may_end() {", "if schedule.is_every() {", "fires::tests::lines"),
 }
 
 # The profile of `make fleet`, without optimization of the mutated crate: most mutations fail within a second of run time,

@@ -46,6 +46,7 @@ struct ChainKey {
     text: Box<str>,
     time_zone: Option<Box<str>>,
     default_zone: Box<str>,
+    options: Option<Box<str>>,
     /// The first activation of an interval, which differs from CronJob to CronJob.
     first: Option<Timestamp>,
 }
@@ -247,6 +248,7 @@ fn chain_key(cron_job: &CronJobFacts, from: Timestamp) -> Option<ChainKey> {
         text: schedule.text.clone(),
         time_zone: schedule.time_zone.clone(),
         default_zone: schedule.default_zone.name().into(),
+        options: parsed.options_key(),
         first,
     })
 }

@@ -18,6 +18,9 @@ const LEAD_SECONDS: i64 = 7 * DAY_SECONDS;
 /// More activations than the longest day has minutes.
 const RUNS_MAX: usize = 3 * 24 * 60;
 
+/// A schedule that names more times of the day, which takes seconds (O-5), is not examined.
+const TIMES_MAX: usize = 24 * 60;
+
 /// The local day on which time is skipped or repeated. Times of day are seconds since its midnight.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeDay {
@@ -44,6 +47,9 @@ impl ChangeDay {
         let midnight_wall = from.min(to).div_euclid(DAY_SECONDS) * DAY_SECONDS;
         let touched = from.min(to) - midnight_wall..from.max(to) - midnight_wall;
         let wanted = wanted(schedule, midnight_wall);
+        if wanted.len() > TIMES_MAX {
+            return ChangeDay::undisturbed(midnight_wall, wanted.len());
+        }
         let mut runs = runs(effective, schedule, since, (change, midnight_wall));
         runs.sort_unstable();
         let n_of = |time: &i64| runs.iter().filter(|run| *run == time).count();
@@ -71,6 +77,18 @@ impl ChangeDay {
             moved,
             moved_to,
             strange,
+        }
+    }
+
+    fn undisturbed(midnight_wall: i64, n_runs: usize) -> ChangeDay {
+        ChangeDay {
+            midnight_wall,
+            n_runs,
+            lost: Vec::new(),
+            repeated: Vec::new(),
+            moved: Vec::new(),
+            moved_to: 0,
+            strange: Vec::new(),
         }
     }
 
@@ -120,9 +138,13 @@ pub fn walls(change: &OffsetChange) -> (i64, i64) {
     )
 }
 
-/// Formats a time of day: `02:30`.
+/// Formats a time of day: `02:30`, with seconds if there are any.
 pub fn time_of_day(seconds: i64) -> String {
-    format!("{:02}:{:02}", seconds / 3_600, seconds / 60 % 60)
+    let minute = format!("{:02}:{:02}", seconds / 3_600, seconds / 60 % 60);
+    match seconds % 60 {
+        0 => minute,
+        second => format!("{minute}:{second:02}"),
+    }
 }
 
 /// Whether the times of a whole day are the same if all move by the seconds of a clock change.
@@ -145,6 +167,7 @@ fn wanted(schedule: &Schedule, midnight_wall: i64) -> BTreeSet<i64> {
         .wall_times_after(midnight_wall - 1)
         .map(|wall| wall - midnight_wall)
         .take_while(|time| *time < DAY_SECONDS)
+        .take(TIMES_MAX + 1)
         .collect()
 }
 

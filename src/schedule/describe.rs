@@ -1,5 +1,7 @@
 //! Describes a schedule in words. The words derive from the matching values, so equivalent texts get one description.
 
+mod lines;
+
 use jiff::SignedDuration;
 
 use super::fires::{DayRule, Schedule, Spec};
@@ -36,6 +38,9 @@ pub fn describe(schedule: &Schedule) -> String {
     if let Some(seconds) = schedule.period_seconds() {
         let period = SignedDuration::from_secs(seconds);
         return format!("every {period:#}, counted from the last slot that was started, else from the creation");
+    }
+    if let Some(lines) = schedule.as_lines() {
+        return lines::describe(lines);
     }
     schedule.fields().map(describe_fields).unwrap_or_default()
 }
@@ -86,6 +91,9 @@ pub fn surprises(text: &str, schedule: &Schedule) -> Vec<String> {
         let is_below = seconds < 60;
         let sentence = "Jobs are named by the minute, so only the first instant of each minute starts one";
         return is_below.then(|| sentence.to_owned()).into_iter().collect();
+    }
+    if let Some(lines) = schedule.as_lines() {
+        return lines::surprises(lines);
     }
     let fields: Vec<&str> = text.split_whitespace().filter(|field| !field.contains("TZ=")).collect();
     let steps = fields.iter().zip(&CYCLES);

@@ -44,12 +44,17 @@ pub fn is_many_missed(
     now: Timestamp,
 ) -> Result<bool, NeverRuns> {
     let now = floor_second(now);
-    // `None` is Go's zero time, which is before every `now`.
-    let first = schedule.next_second(floor_second(earliest), local).ok_or(NeverRuns)?;
+    // `None` is Go's zero time, which is before every `now`. The option `schedule` may name some years only (O-5.6).
+    let end = || if schedule.may_end() { Ok(false) } else { Err(NeverRuns) };
+    let Some(first) = schedule.next_second(floor_second(earliest), local) else {
+        return end();
+    };
     if now < first {
         return Ok(false);
     }
-    let second = schedule.next_second(first, local).ok_or(NeverRuns)?;
+    let Some(second) = schedule.next_second(first, local) else {
+        return end();
+    };
     // Activations are on whole seconds and ascend, so the gap of step 3 is at least one second.
     let n_activations = (now - first) / (second - first) + 1;
     Ok(n_activations > MISSED_FEW_MAX)

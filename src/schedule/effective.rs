@@ -3,7 +3,8 @@
 use jiff::Timestamp;
 
 use super::{
-    ClockChange, ParseError, Schedule, Zone, ZoneError, after, due,
+    ClockChange, ParseError, Schedule, SchedulesError, Zone, ZoneError, after, due,
+    fires::Lines,
     options::{NamespaceOptions, Options},
     parse_standard,
 };
@@ -65,7 +66,20 @@ impl CronJobSchedule {
         self
     }
 
-    /// The same schedule with the option `clock-change` (O-6).
+    /// The CronJob with the activations of the option `schedule` (O-5), in the zone that it has already. `text` remains
+    /// `spec.schedule`, and if that does not parse, neither does the result (B-6.4). Apply the option before
+    /// `clock-change`.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`SchedulesError`] if the text is too long, or names a line that does not parse.
+    pub fn with_schedules(mut self, text: &str) -> Result<CronJobSchedule, SchedulesError> {
+        let lines = Lines::parse(text, self.named_zone().cloned())?;
+        self.parsed = self.parsed.map(|_| Schedule::lines(lines));
+        Ok(self)
+    }
+
+    /// The same schedule with the option `clock-change` (O-6). Apply it after the option `schedule`.
     #[must_use]
     pub fn with_clock_change(mut self, clock_change: ClockChange) -> CronJobSchedule {
         self.parsed = self.parsed.map(|schedule| schedule.with_clock_change(clock_change));
@@ -137,11 +151,16 @@ impl CronJobSchedule {
     /// The zone of the activations: that in the text, otherwise `spec.timeZone`, otherwise the default (B-7.1). A text
     /// with the zone `Local` means the default, regardless of the field; an interval has no zone.
     pub fn effective_zone(&self) -> &Zone {
+        self.named_zone().unwrap_or(&self.default_zone)
+    }
+
+    /// The zone of the activations, if it is not the default.
+    fn named_zone(&self) -> Option<&Zone> {
         let parsed = self.parsed.as_ref().ok();
         let in_text = parsed.and_then(Schedule::zone);
         let is_local = self.names_zone_in_text() && parsed.is_some_and(|parsed| !parsed.is_every());
         let in_field = self.zone.as_ref().and_then(|zone| zone.as_ref().ok());
-        in_text.or(in_field.filter(|_| !is_local)).unwrap_or(&self.default_zone)
+        in_text.or(in_field.filter(|_| !is_local))
     }
 
     /// Whether the user changed the schedule, its zone or an option that changes its activations, by the rule of B-2.1.

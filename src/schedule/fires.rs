@@ -4,16 +4,23 @@
 //! change can affect the library's search path. Elsewhere `walk` follows the library's own loop step by step: around
 //! a zone change the library's answer depends on its path, so only walking that path gives the same answer.
 //!
-//! With the option `clock-change: once`, `once` searches the wall clock and maps the result to an instant (O-6).
+//! With the option `clock-change: once`, `once` searches the wall clock and maps the result to an instant (O-6). With
+//! the option `schedule`, the `cron` crate searches the wall clock, and `shown` or `once` map the result (O-5).
 
 mod calendar;
 mod chain;
+mod lines;
 mod once;
 mod search;
+mod shown;
 mod walk;
+
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
+pub(super) use self::lines::Lines;
+pub use self::lines::{SCHEDULES_MAX, SCHEDULES_MAX_BYTES, SchedulesError};
 use super::{
     clock_change::ClockChange,
     zone::{Span, Zone},
@@ -31,6 +38,8 @@ enum Rule {
     Spec(Spec),
     /// `@every`: the period in seconds, at least one.
     Every(i64),
+    /// The option `schedule` (O-5).
+    Lines(Arc<Lines>),
 }
 
 /// The values of the five fields, bit n for value n (B-7.7). 32 bytes.
@@ -107,6 +116,12 @@ impl Spec {
 /// wall times displaced by the shift of a change, up to 24 h away.
 const PATH_BEFORE_SECONDS: i64 = (24 + 26) * 3600;
 
+/// The maximum age of a chain's start. No object is older, but anyone who may write a status can set an earlier time.
+const AGE_MAX_SECONDS: i64 = 30 * 366 * calendar::DAY_SECONDS;
+
+/// No two offsets of a zone differ by more, and no offset is further from UTC.
+const OFFSETS_APART_MAX_SECONDS: i64 = 26 * 3_600;
+
 /// An hour field with all hours.
 const ALL_HOURS: u32 = (1 << 24) - 1;
 
@@ -129,6 +144,12 @@ impl Schedule {
         }
     }
 
+    pub(super) fn lines(lines: Lines) -> Schedule {
+        Schedule {
+            rule: Rule::Lines(Arc::new(lines)),
+        }
+    }
+
     /// The same schedule with the option `clock-change` (O-6). Schedules of every hour or more often do not change.
     #[must_use]
     pub fn with_clock_change(mut self, clock_change: ClockChange) -> Schedule {
@@ -137,21 +158,53 @@ impl Schedule {
     }
 
     pub(super) fn set_clock_change(&mut self, clock_change: ClockChange) {
-        if let Rule::Spec(spec) = &mut self.rule
-            && spec.hours != ALL_HOURS
-        {
-            spec.clock_change = clock_change;
+        match &mut self.rule {
+            Rule::Spec(spec) if spec.hours != ALL_HOURS => spec.clock_change = clock_change,
+            Rule::Spec(_) | Rule::Every(_) => {}
+            Rule::Lines(lines) => Arc::make_mut(lines).set_clock_change(clock_change),
         }
     }
 
+    /// What options change, as a key: with the same `spec.schedule` and zone, schedules with equal keys have equal
+    /// activations. `None` if no option changes them.
+    pub fn options_key(&self) -> Option<Box<str>> {
+        match &self.rule {
+            Rule::Spec(spec) if spec.clock_change == ClockChange::Literal => None,
+            Rule::Spec(spec) => Some(spec.clock_change.as_str().into()),
+            Rule::Every(_) => None,
+            Rule::Lines(lines) => Some(lines.key().into()),
+        }
+    }
+
+    /// Whether an activation may be at another second than 0 because the option `schedule` says so (O-5.5).
+    pub fn has_seconds(&self) -> bool {
+        self.as_lines().is_some_and(Lines::has_seconds)
+    }
+
     /// Whether the run of a wall-clock second starts at the end of the gap if a clock change skips that second (O-6.1).
-    pub(super) fn is_moved_out_of_gap(&self, _wall: i64) -> bool {
-        self.fields().is_some_and(|spec| spec.clock_change == ClockChange::Once)
+    pub(super) fn is_moved_out_of_gap(&self, wall: i64) -> bool {
+        match &self.rule {
+            Rule::Spec(spec) => spec.clock_change == ClockChange::Once,
+            Rule::Every(_) => false,
+            Rule::Lines(lines) => lines.is_moved_out_of_gap(wall),
+        }
     }
 
     /// The wall-clock seconds after `wall` that the schedule names, ascending; none for `@every`.
     pub(super) fn wall_times_after(&self, wall: i64) -> impl Iterator<Item = i64> {
-        std::iter::successors(Some(wall), |wall| search::first_after(self.fields()?, *wall)).skip(1)
+        let next = |wall: &i64| match &self.rule {
+            Rule::Spec(spec) => spec.first_after(*wall),
+            Rule::Every(_) => None,
+            Rule::Lines(lines) => lines.wall_after(*wall),
+        };
+        std::iter::successors(Some(wall), next).skip(1)
+    }
+
+    /// Whether the activations may end without a fault of the schedule, because the option `schedule` names years
+    /// (O-5.6).
+    pub(super) fn may_end(&self) -> bool {
+        self.as_lines()
+            .is_some_and(|lines| lines.wall_after(i64::MIN).is_some())
     }
 
     /// Returns the first activation strictly later than `reference`, at whole seconds, or `None` where the library
@@ -171,7 +224,7 @@ impl Schedule {
             Rule::Spec(spec) if spec.clock_change == ClockChange::Literal => {
                 library_next(spec, spec.zone.as_ref().unwrap_or(local), floor_second(reference))
             }
-            Rule::Spec(_) | Rule::Every(_) => self.next_second(floor_second(reference), local),
+            Rule::Spec(_) | Rule::Every(_) | Rule::Lines(_) => self.next_second(floor_second(reference), local),
         };
         Timestamp::from_second(next?).ok()
     }
@@ -185,21 +238,33 @@ impl Schedule {
     pub(super) fn fields(&self) -> Option<&Spec> {
         match &self.rule {
             Rule::Spec(spec) => Some(spec),
-            Rule::Every(_) => None,
+            Rule::Every(_) | Rule::Lines(_) => None,
+        }
+    }
+
+    /// The schedules of the option `schedule`, if it replaces the fields (O-5).
+    pub(super) fn as_lines(&self) -> Option<&Lines> {
+        match &self.rule {
+            Rule::Spec(_) | Rule::Every(_) => None,
+            Rule::Lines(lines) => Some(lines),
         }
     }
 
     /// The period of `@every` in seconds.
     pub(super) fn period_seconds(&self) -> Option<i64> {
         match &self.rule {
-            Rule::Spec(_) => None,
+            Rule::Spec(_) | Rule::Lines(_) => None,
             Rule::Every(seconds) => Some(*seconds),
         }
     }
 
-    /// The zone that the text names, if any (B-7.2).
+    /// The zone of the activations, if it is not that of the reference (B-7.2).
     pub fn zone(&self) -> Option<&Zone> {
-        self.fields()?.zone.as_ref()
+        match &self.rule {
+            Rule::Spec(spec) => spec.zone.as_ref(),
+            Rule::Every(_) => None,
+            Rule::Lines(lines) => lines.zone.as_ref(),
+        }
     }
 
     /// The last activation at or before `now` in the chain of activations from `earliest`, in whole Unix seconds.
@@ -216,6 +281,7 @@ impl Schedule {
                 let periods = now.checked_sub(earliest)?.div_euclid(*seconds);
                 (periods > 0).then(|| earliest + periods * seconds)
             }
+            Rule::Lines(lines) => lines.last_until(local, earliest, now),
         }
     }
 
@@ -231,6 +297,7 @@ impl Schedule {
             }
             // Reference + period - sub-second part of the reference (B-7.5).
             Rule::Every(seconds) => reference.checked_add(*seconds),
+            Rule::Lines(lines) => lines.next_after(local, reference),
         }
     }
 }

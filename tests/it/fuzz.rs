@@ -56,6 +56,7 @@ fn schedule_parser_accepts_or_refuses_any_text() {
         "TZ=America/Havana 30 0 1,15 jan-mar ?",
         "@every 1h30m",
         "@daily\tAustralia/Lord_Howe",
+        "15,45 */20 2 1-7 * ? 2024-2030\n0 0 12 * * Mon\tAmerica/Nuuk",
     ];
     // A time in October 2026, and a time shortly before a clock change in 2024.
     let seconds: [i64; 2] = [1_791_000_000, 1_710_050_400];

@@ -36,17 +36,21 @@ struct Trap {
 /// What happens to a schedule: the trap with its change, and the times of day that are concerned.
 type Found = (Trap, OffsetChange, Vec<i64>);
 
+/// What decides the activations: the schedule, its zone and its options.
+type Key<'a> = (&'a str, Option<&'a str>, Option<Box<str>>);
+
 /// What happens to one CronJob.
 type Concerned<'a, 'b> = (&'b CronJobAdviceInput<'a>, OffsetChange, Vec<i64>);
 
 pub(super) fn advice(cron_jobs: &[CronJobAdviceInput<'_>], now: Timestamp) -> Vec<Advice> {
     let mut traps: BTreeMap<Trap, Vec<Concerned<'_, '_>>> = BTreeMap::new();
     // CronJobs with the same schedule share the computation.
-    let mut known: BTreeMap<(&str, Option<&str>), Vec<Found>> = BTreeMap::new();
+    let mut known: BTreeMap<Key<'_>, Vec<Found>> = BTreeMap::new();
     for input in cron_jobs.iter().filter(|input| !input.facts.is_suspended) {
         let schedule = &input.facts.schedule;
+        let options = schedule.parsed.as_ref().ok().and_then(Schedule::options_key);
         let found = known
-            .entry((&schedule.text, schedule.time_zone.as_deref()))
+            .entry((&schedule.text, schedule.time_zone.as_deref(), options))
             .or_insert_with(|| traps_of(schedule, now));
         for (trap, change, times) in found {
             traps

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     observe::sample::{cron_job, instant},
-    schedule::ConcurrencyPolicy,
+    schedule::{ClockChange, ConcurrencyPolicy},
 };
 
 const NOW: &str = "2026-10-01T12:00:00Z";
@@ -259,6 +259,22 @@ fn clock_changes_of_the_next_sixty_days() {
     check_zone("@every 24h", berlin, NOW, "");
     check_zone("30 2 * * *", "Mars/Base", NOW, "");
     check_zone("30 2 * * 1", berlin, NOW, "");
+}
+
+#[test]
+fn clock_changes_concern_only_the_cron_jobs_without_the_option_o_6_1() {
+    let literal = quiet("billing/literal", "30 2 * * *", Some("Europe/Berlin"));
+    let mut once = quiet("billing/once", "30 2 * * *", Some("Europe/Berlin"));
+    once.schedule = once.schedule.with_clock_change(ClockChange::Once);
+    for order in [[&literal, &once], [&once, &literal]] {
+        let now = instant(NOW);
+        let forecast = Forecast::new([].into_iter(), now, now);
+        let found = advice(order.into_iter().map(input), &forecast, now);
+        let found: Vec<&str> = found.iter().map(|advice| advice.sentence.as_str()).collect();
+        let sentence = "billing/literal runs twice at 02:30 on 25 October 2026: clocks in Europe/Berlin go back from 03:00 \
+                        to 02:00.";
+        assert_eq!(found, [sentence]);
+    }
 }
 
 #[test]

@@ -3,7 +3,10 @@
 use jiff::SignedDuration;
 
 use super::*;
-use crate::observe::sample::{cron_job, instant};
+use crate::{
+    observe::sample::{cron_job, instant},
+    schedule::ClockChange,
+};
 
 /// The zones of random CronJobs: usual ones, changes of half an hour and at midnight, and none.
 const ZONES: [Option<&str>; 7] = [
@@ -61,6 +64,9 @@ fn random_cron_jobs(seed: u64) -> Vec<CronJobFacts> {
         facts.namespace = format!("team-{}", random.below(5)).into();
         facts.name = format!("job-{number}").into();
         facts.created = instant("2026-01-01T00:00:00Z") + SignedDuration::from_secs(random.below(90_000).cast_signed());
+        if random.below(4) == 0 {
+            facts.schedule = facts.schedule.with_clock_change(ClockChange::Once);
+        }
         facts.is_suspended = random.below(20) == 0;
         facts.is_deleting = random.below(20) == 0;
         cron_jobs.push(facts);

@@ -5,11 +5,8 @@
 //! matching minutes up to the margin before the span's end are therefore members. Within an hour that matches, the path
 //! needs no margin. Seeded tests compare the result with the plain walk.
 
-use super::{Spec, calendar::DAY_SECONDS, next_of_spec, search, starts_undisturbed, undisturbed_until};
+use super::{AGE_MAX_SECONDS, Spec, next_of_spec, search, starts_undisturbed, undisturbed_until};
 use crate::schedule::zone::Zone;
-
-/// The maximum age of a chain's start. No object is older, but anyone who may write a status can set an earlier time.
-pub(super) const AGE_MAX_SECONDS: i64 = 30 * 366 * DAY_SECONDS;
 
 /// Jumps end here (2100-01-01T00:00:00Z). 2100 has no 29 February, and a chain can end because of that (B-8.1).
 const JUMP_END_SECONDS: i64 = 4_102_444_800;

@@ -5,11 +5,8 @@
 //! from one time to a later one, so the order of the times is the order of the activations. An activation lies after an
 //! instant if and only if its time is later than every time that the clock has shown by then.
 
-use super::{WallTimes, calendar::DAY_SECONDS, chain::AGE_MAX_SECONDS};
+use super::{AGE_MAX_SECONDS, OFFSETS_APART_MAX_SECONDS, WallTimes, calendar::DAY_SECONDS};
 use crate::schedule::zone::{Span, Zone};
-
-/// No two offsets of a zone differ by more, and no offset is further from UTC.
-const OFFSETS_APART_MAX_SECONDS: i64 = 26 * 3_600;
 
 /// The first activation after an instant, in Unix seconds.
 pub(super) fn next_after(times: &impl WallTimes, zone: &Zone, reference: i64) -> Option<i64> {

@@ -1,6 +1,7 @@
 //! Tests of B-8, rule by rule, and comparisons of the two algorithms.
 
 mod chains;
+mod lines;
 mod once;
 mod sample;
 mod second_opinion;
@@ -23,7 +24,7 @@ fn schedule(text: &str) -> Schedule {
 pub(super) fn spec(text: &str) -> Spec {
     match schedule(text).rule {
         Rule::Spec(spec) => spec,
-        Rule::Every(seconds) => panic!("{text:?} is @every {seconds}s"),
+        rule @ (Rule::Every(_) | Rule::Lines(_)) => panic!("{text:?} is {rule:?}"),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Parses any text as a schedule in any zone. Either it is refused, or its activations ascend from any instant.
 
-use cronwheel::schedule::{CronJobSchedule, Schedule, Zone, due};
+use cronwheel::schedule::{ClockChange, CronJobSchedule, Schedule, Zone, due};
 use jiff::{SignedDuration, Timestamp};
 
 /// 2100-01-01, beyond the clock of any controller.
@@ -18,7 +18,24 @@ pub(crate) fn run(data: &[u8]) {
         .split_once('\t')
         .map_or((&*text, None), |(text, zone)| (text, Some(zone)));
     match CronJobSchedule::new(text, zone, &Zone::utc()).parsed {
-        Ok(schedule) => check_activations(&schedule, from),
+        Ok(schedule) => {
+            check_activations(&schedule, from);
+            check_activations(&schedule.with_clock_change(ClockChange::Once), from);
+        }
+        Err(error) => assert!(!error.to_string().is_empty(), "{text:?} is refused without a reason"),
+    }
+    check_lines(text, zone, from);
+}
+
+/// Parses the text as the option `schedule`. Either it is refused, or its activations ascend too.
+fn check_lines(text: &str, zone: Option<&str>, from: Timestamp) {
+    let cron_job = CronJobSchedule::new("0 0 * * *", zone, &Zone::utc());
+    match cron_job.with_schedules(text) {
+        Ok(cron_job) => {
+            let schedule = cron_job.parsed.expect("spec.schedule is valid");
+            check_activations(&schedule, from);
+            check_activations(&schedule.with_clock_change(ClockChange::Once), from);
+        }
         Err(error) => assert!(!error.to_string().is_empty(), "{text:?} is refused without a reason"),
     }
 }

@@ -166,6 +166,15 @@ fn an_option_makes_a_schedule_differ_o_6_4() {
 }
 
 #[test]
+fn schedules_with_other_options_have_other_keys_o_6_4() {
+    assert_eq!(
+        (once("0 * * * *").options_key(), schedule("0 2 * * *").options_key()),
+        (None, None)
+    );
+    assert_eq!(once("0 2 * * *").options_key().as_deref(), Some("once"));
+}
+
+#[test]
 fn the_values_of_clock_change_have_names() {
     for value in [ClockChange::Literal, ClockChange::Once] {
         assert_eq!(ClockChange::of_name(value.as_str()), Some(value));

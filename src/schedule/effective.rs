@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::{
     ClockChange, ParseError, Schedule, SchedulesError, Zone, ZoneError, after, due,
     fires::Lines,
-    options::{NamespaceOptions, Options},
+    options::{NamespaceOptions, OptionName, Options},
     parse_standard,
 };
 
@@ -13,6 +13,10 @@ use super::{
 /// schedule that lists every value of every field takes a tenth of it. The limit bounds the cost of a CronJob event,
 /// each of which parses the schedule.
 pub const SCHEDULE_MAX_BYTES: usize = 4096;
+
+/// The longest name of a CronJob whose Jobs have the second in their names (O-5.5): the name of a Job has at most 63
+/// characters, since its Pods get it as a label.
+const NAME_WITH_SECOND_MAX_BYTES: usize = 51;
 
 /// `spec.schedule` with `spec.timeZone`, parsed once (B-7.1).
 #[derive(Clone, Debug)]
@@ -58,12 +62,32 @@ impl CronJobSchedule {
         }
     }
 
-    /// Adds the options in the annotations of the CronJob. `hash` is an even hash of its uid.
+    /// Adds the options in the annotations of the CronJob of this name. `hash` is an even hash of its uid.
     #[must_use]
-    pub fn with_options<'a>(mut self, get: impl Fn(&str) -> Option<&'a str>, hash: u64) -> CronJobSchedule {
-        let options = Options::read(get, self.parsed.as_ref().ok(), hash);
+    pub fn with_options<'a>(mut self, name: &str, get: impl Fn(&str) -> Option<&'a str>, hash: u64) -> CronJobSchedule {
+        let schedules = get(OptionName::Schedule.annotation()).filter(|value| value.trim() != "none");
+        let result = schedules.map(|text| self.replace_by(text, name.len()));
+        let mut options = Options::read(get, self.parsed.as_ref().ok(), hash);
+        if let (Some(text), Some(result)) = (schedules, result) {
+            options.set_schedules(text, result);
+        }
         self.set_options(options);
         self
+    }
+
+    /// Replaces the activations by those of the option `schedule`, unless it is invalid.
+    fn replace_by(&mut self, text: &str, n_bytes_of_name: usize) -> Result<(), String> {
+        let lines = Lines::parse(text, self.named_zone().cloned()).map_err(|error| error.to_string())?;
+        if lines.has_seconds() && n_bytes_of_name > NAME_WITH_SECOND_MAX_BYTES {
+            return Err(format!(
+                "it has seconds, which the names of Jobs need, and the name of the CronJob is longer than \
+                 {NAME_WITH_SECOND_MAX_BYTES} characters"
+            ));
+        }
+        if let Ok(parsed) = &mut self.parsed {
+            *parsed = Schedule::lines(lines);
+        }
+        Ok(())
     }
 
     /// The CronJob with the activations of the option `schedule` (O-5), in the zone that it has already. `text` remains
@@ -129,6 +153,11 @@ impl CronJobSchedule {
         self.options
             .as_ref()
             .map_or(now, |options| after(now, -options.offset()))
+    }
+
+    /// Whether slots have seconds, so that several of them may be in one minute (O-5.5).
+    pub fn has_seconds(&self) -> bool {
+        self.parsed.as_ref().is_ok_and(Schedule::has_seconds)
     }
 
     /// The first activation after `now`. `anchor` starts the chain of `@every`. `None` if the schedule or its zone is

@@ -27,6 +27,8 @@ pub enum OptionName {
     MissedRuns,
     /// Which missed slots start after a suspension.
     OnResume,
+    /// Other schedules than `spec.schedule`, with seconds and years.
+    Schedule,
     /// What happens to a slot that a clock change skips or repeats.
     ClockChange,
     /// Passes the slot's time to the Pods.
@@ -37,7 +39,9 @@ pub enum OptionName {
 
 impl OptionName {
     /// The options of a CronJob, in the order of the documentation.
-    pub const OF_CRON_JOB: [OptionName; 5] = [
+    pub const OF_CRON_JOB: [OptionName; 6] = [
+        // First, because the others depend on it.
+        OptionName::Schedule,
         OptionName::Spread,
         OptionName::MissedRuns,
         OptionName::OnResume,
@@ -54,6 +58,7 @@ impl OptionName {
             OptionName::Spread => "cronwheel.dev/spread",
             OptionName::MissedRuns => "cronwheel.dev/missed-runs",
             OptionName::OnResume => "cronwheel.dev/on-resume",
+            OptionName::Schedule => "cronwheel.dev/schedule",
             OptionName::ClockChange => "cronwheel.dev/clock-change",
             OptionName::PassScheduledTime => "cronwheel.dev/pass-scheduled-time",
             OptionName::FreezeUntil => "cronwheel.dev/freeze-until",
@@ -66,6 +71,7 @@ impl OptionName {
             OptionName::Spread => "10m",
             OptionName::MissedRuns => "all 10",
             OptionName::OnResume => "skip",
+            OptionName::Schedule => "*/15 * 8-18 * * Mon-Fri",
             OptionName::ClockChange => "once",
             OptionName::PassScheduledTime => "true",
             OptionName::FreezeUntil => "2026-12-27T06:00:00Z",
@@ -125,9 +131,13 @@ pub struct Options {
     pub clock_change: ClockChange,
     /// `pass-scheduled-time`.
     pub passes_scheduled_time: bool,
+    /// `schedule`: whether it replaces `spec.schedule`.
+    pub has_schedules: bool,
     /// The annotations that cannot be used.
     pub invalid: Vec<InvalidOption>,
-    /// The annotations of the CronJob itself, in the order of [`OptionName::OF_CRON_JOB`].
+    /// The problem of `schedule`.
+    invalid_schedules: Option<InvalidOption>,
+    /// The other annotations of the CronJob itself, in the order of [`OptionName::OF_CRON_JOB`].
     own: Vec<(OptionName, Box<str>)>,
 }
 
@@ -140,7 +150,9 @@ impl Options {
         on_resume: None,
         clock_change: ClockChange::Literal,
         passes_scheduled_time: false,
+        has_schedules: false,
         invalid: Vec::new(),
+        invalid_schedules: None,
         own: Vec::new(),
     };
 
@@ -154,14 +166,28 @@ impl Options {
     /// offset: an even hash of the CronJob's uid.
     pub fn read<'a>(get: impl Fn(&str) -> Option<&'a str>, schedule: Option<&Schedule>, hash: u64) -> Options {
         let own = |option: OptionName| Some((option, kept(get(option.annotation())?)));
-        let own = OptionName::OF_CRON_JOB.into_iter().filter_map(own).collect();
-        Options::of(own, None, schedule, hash)
+        let others = OptionName::OF_CRON_JOB.into_iter();
+        let others = others.filter(|option| *option != OptionName::Schedule);
+        Options::of(others.filter_map(own).collect(), None, schedule, hash)
+    }
+
+    /// Adds the option `schedule`, which is used or has a problem.
+    pub(super) fn set_schedules(&mut self, value: &str, result: Result<(), String>) {
+        self.has_schedules = result.is_ok();
+        self.invalid_schedules = result
+            .err()
+            .map(|problem| InvalidOption::new(OptionName::Schedule, false, value, problem));
+        self.invalid.extend(self.invalid_schedules.clone());
     }
 
     /// The same options in a namespace. An annotation of the CronJob wins over that of its namespace.
     #[must_use]
     pub fn within(&self, namespace: Option<&NamespaceOptions>, schedule: Option<&Schedule>, hash: u64) -> Options {
-        Options::of(self.own.clone(), namespace, schedule, hash)
+        let mut options = Options::of(self.own.clone(), namespace, schedule, hash);
+        options.has_schedules = self.has_schedules;
+        options.invalid_schedules.clone_from(&self.invalid_schedules);
+        options.invalid.extend(self.invalid_schedules.clone());
+        options
     }
 
     fn of(
@@ -212,7 +238,8 @@ impl Options {
                     _ => return Err("it is neither true nor false".into()),
                 };
             }
-            OptionName::FreezeUntil => {}
+            // Read elsewhere: one replaces the schedule, the other belongs to the namespace.
+            OptionName::Schedule | OptionName::FreezeUntil => {}
         }
         Ok(())
     }

@@ -15,10 +15,28 @@ pub fn job_name(cron_job_name: &str, slot: Timestamp) -> Box<str> {
     name.into_boxed_str()
 }
 
-/// Whether a Job has the name that [`job_name`] returns.
+/// The name of a slot's Job if slots have seconds: [`job_name`] with the two digits of the second (O-5.5).
+pub fn job_name_with_second(cron_job_name: &str, slot: Timestamp) -> Box<str> {
+    let name = job_name(cron_job_name, slot);
+    format!("{name}-{:02}", second_of(slot)).into()
+}
+
+/// Whether a Job has the name that [`job_name`] or [`job_name_with_second`] returns.
 pub fn is_job_name(name: &str, cron_job_name: &str, slot: Timestamp) -> bool {
-    let minutes = name.strip_prefix(cron_job_name).and_then(|rest| rest.strip_prefix('-'));
-    minutes == Some(itoa::Buffer::new().format(slot.as_second() / 60))
+    let of_slot = name.strip_prefix(cron_job_name).and_then(|rest| rest.strip_prefix('-'));
+    let mut digits = itoa::Buffer::new();
+    let second = of_slot.and_then(|of_slot| of_slot.strip_prefix(digits.format(slot.as_second() / 60)));
+    match second.map(str::as_bytes) {
+        Some([]) => true,
+        Some(&[b'-', tens @ b'0'..=b'5', ones @ b'0'..=b'9']) => {
+            i64::from(tens - b'0') * 10 + i64::from(ones - b'0') == second_of(slot)
+        }
+        Some(_) | None => false,
+    }
+}
+
+fn second_of(slot: Timestamp) -> i64 {
+    slot.as_second().rem_euclid(60)
 }
 
 /// Formats a slot in a zone as RFC 3339, like Go: whole seconds, `Z` at offset zero, no seconds in the offset (B-11.3).
@@ -54,11 +72,21 @@ mod tests {
     fn b_11_1_job_name_ends_in_the_minute_of_the_slot() {
         let slot = at("2026-05-19T10:00:59Z");
         assert_eq!(&*job_name("hello", slot), "hello-29653080");
+        assert_eq!(&*job_name_with_second("hello", slot), "hello-29653080-59");
+        assert_eq!(
+            &*job_name_with_second("hello", at("2026-05-19T10:00:00Z")),
+            "hello-29653080-00"
+        );
         for (name, expected) in [
             ("hello-29653080", true),
             ("hello-29653081", false),
             ("hello-029653080", false),
             ("hello-+29653080", false),
+            ("hello-29653080-59", true),
+            ("hello-29653080-58", false),
+            ("hello-29653080-5", false),
+            ("hello-29653080-99", false),
+            ("hello-2965308059", false),
             ("hello", false),
             ("hello-", false),
             ("other-29653080", false),

@@ -7,7 +7,10 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::ids::{CronJobIdentity, ResourceVersion, Uid};
+use super::{
+    ids::{CronJobIdentity, ResourceVersion, Uid},
+    naming,
+};
 pub use crate::schedule::{ConcurrencyPolicy, CronJobSchedule};
 use crate::shard::TroubleThresholds;
 
@@ -49,6 +52,15 @@ pub struct CronJobRecord {
 const SHORT_TTL_SECONDS: i64 = 60;
 
 impl CronJobRecord {
+    /// The name of a slot's Job (B-11.1, O-5.5).
+    pub fn job_name(&self, slot: Timestamp) -> Box<str> {
+        if self.schedule.has_seconds() {
+            naming::job_name_with_second(&self.identity.name, slot)
+        } else {
+            naming::job_name(&self.identity.name, slot)
+        }
+    }
+
     /// Whether a Job may be deleted soon after its end by `ttlSecondsAfterFinished`.
     pub(crate) fn has_short_ttl(&self) -> bool {
         let ttl_seconds = self.template.ttl_seconds_after_finished;

@@ -131,7 +131,7 @@ impl Lines {
     }
 
     /// Whether any activation is at another second than 0.
-    pub(super) fn has_seconds(&self) -> bool {
+    pub(in crate::schedule) fn has_seconds(&self) -> bool {
         self.lines.iter().any(Line::has_seconds)
     }
 }

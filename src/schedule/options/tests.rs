@@ -37,6 +37,13 @@ fn problem(option: OptionName, value: &str, schedule: &str) -> Option<String> {
 #[test]
 fn every_example_is_valid() {
     for option in OptionName::OF_CRON_JOB {
+        let get = |name: &str| (name == option.annotation()).then(|| option.example());
+        let schedule = CronJobSchedule::new("0 * * * *", None, &Zone::utc()).with_options("hello", get, 0);
+        assert_eq!(schedule.options().invalid, [], "{option:?}");
+        assert_ne!(*schedule.options(), Options::NONE, "{option:?}");
+        if option == OptionName::Schedule {
+            continue;
+        }
         assert_eq!(problem(option, option.example(), "0 * * * *"), None, "{option:?}");
         assert_ne!(read(option, option.example(), "0 * * * *"), Options::NONE, "{option:?}");
     }
@@ -164,6 +171,53 @@ fn clock_change_is_literal_or_once() {
     }
 }
 
+#[test]
+fn the_option_schedule_replaces_the_activations() {
+    let schedule = |name: &str, value: &'static str, spread: Option<&'static str>| {
+        let get = |name: &str| match name {
+            "cronwheel.dev/schedule" => Some(value),
+            "cronwheel.dev/spread" => spread,
+            _ => None,
+        };
+        CronJobSchedule::new("0 3 * * *", None, &Zone::utc()).with_options(name, get, u64::MAX / 2 + 1)
+    };
+    let next = |schedule: &CronJobSchedule| {
+        schedule
+            .next_run(at("10:00:00"), at("10:00:00"))
+            .unwrap()
+            .strftime("%T")
+            .to_string()
+    };
+    let problems = |schedule: &CronJobSchedule| schedule.options().invalid.len();
+    let every_20_seconds = schedule("hello", "*/20 * * * * *\n0 5 10 * * * 2026", None);
+    assert_eq!(next(&every_20_seconds), "10:00:20");
+    assert!(every_20_seconds.has_seconds() && problems(&every_20_seconds) == 0);
+    assert_eq!(
+        &*every_20_seconds.text, "0 3 * * *",
+        "what the built-in controller runs"
+    );
+    // The distance between two runs bounds the window.
+    assert_eq!(problems(&schedule("hello", "*/20 * * * * *", Some("19s"))), 0);
+    assert_eq!(problems(&schedule("hello", "*/20 * * * * *", Some("20s"))), 1);
+    let longest = "a".repeat(51);
+    assert_eq!(problems(&schedule(&longest, "*/20 * * * * *", None)), 0);
+    let too_long = schedule(&"a".repeat(52), "*/20 * * * * *", None);
+    assert_eq!((next(&too_long).as_str(), problems(&too_long)), ("03:00:00", 1));
+    assert_eq!(
+        problems(&schedule(&"a".repeat(52), "0 */20 * * * *", None)),
+        0,
+        "it has no seconds"
+    );
+    let mut invalid = schedule("hello", "*/20 * * * *", None);
+    assert_eq!((next(&invalid).as_str(), problems(&invalid)), ("03:00:00", 1));
+    invalid.inherit(
+        NamespaceOptions::read(|name| name.ends_with("spread").then_some("10m")).as_ref(),
+        0,
+    );
+    assert_eq!((problems(&invalid), invalid.options().spread_seconds), (1, Some(600)));
+    assert_eq!(*schedule("hello", "none", None).options(), Options::NONE);
+}
+
 /// The options of a CronJob of every hour in a namespace, each with this annotation.
 fn within(of_cron_job: (&str, &str), of_namespace: (&str, &str)) -> CronJobSchedule {
     fn get<'a>((option, value): (&str, &'a str)) -> impl Fn(&str) -> Option<&'a str> {
@@ -171,7 +225,7 @@ fn within(of_cron_job: (&str, &str), of_namespace: (&str, &str)) -> CronJobSched
         move |name| (name == annotation).then_some(value)
     }
     let schedule = CronJobSchedule::new("30 2 * * *", Some("Europe/Berlin"), &Zone::utc());
-    let mut schedule = schedule.with_options(get(of_cron_job), u64::MAX / 2 + 1);
+    let mut schedule = schedule.with_options("hello", get(of_cron_job), u64::MAX / 2 + 1);
     let namespace = NamespaceOptions::read(get(of_namespace));
     schedule.inherit(namespace.as_ref(), u64::MAX / 2 + 1);
     schedule
@@ -301,7 +355,8 @@ impl Case {
             let named = |(option, _): &&(&str, &str)| name.strip_prefix("cronwheel.dev/") == Some(option);
             self.annotations.iter().find(named).map(|(_, value)| *value)
         };
-        let schedule = CronJobSchedule::new(self.schedule, None, &Zone::utc()).with_options(get, u64::MAX / 2 + 1);
+        let schedule =
+            CronJobSchedule::new(self.schedule, None, &Zone::utc()).with_options("hello", get, u64::MAX / 2 + 1);
         assert_eq!(schedule.options().invalid, []);
         let facts = Facts {
             schedule: &schedule,
@@ -475,7 +530,7 @@ fn the_offset_moves_the_start_and_not_the_slot() {
     let schedule = CronJobSchedule::new("0 * * * *", None, &Zone::utc());
     assert_eq!(schedule.start_of(at("10:00:00")), at("10:00:00"));
     let get = |name: &str| (name == "cronwheel.dev/spread").then_some("10m");
-    let schedule = schedule.with_options(get, u64::MAX / 2 + 1);
+    let schedule = schedule.with_options("hello", get, u64::MAX / 2 + 1);
     assert_eq!(schedule.options().offset(), SignedDuration::from_mins(5));
     assert_eq!(schedule.start_of(at("10:00:00")), at("10:05:00"));
     assert_eq!(schedule.slots_until(at("10:05:00")), at("10:00:00"));

@@ -7,6 +7,10 @@ impl Options {
     /// What each option changes, as one sentence.
     pub fn sentences(&self, policy: ConcurrencyPolicy) -> Vec<String> {
         let mut sentences = Vec::new();
+        if self.has_schedules {
+            sentences
+                .push("schedule: replaces spec.schedule, which is what the built-in controller would run".to_owned());
+        }
         if let Some(window) = self.spread_seconds {
             let window = duration_text(window);
             sentences.push(match self.offset_seconds {

@@ -15,7 +15,6 @@ use crate::{
         effect::{EventReason, JobDelete},
         ids::{ResourceVersion, Uid},
         index::{JobIndex, OwnerIndex},
-        naming,
         outcome::{CreateOutcome, DeleteOutcome, RefusalReason},
         outcome_counts::InstantOutcome,
         record::JobCreator,
@@ -108,7 +107,7 @@ impl ShardState {
     fn created(&mut self, owner: OwnerIndex, slot: Timestamp, uid: Uid, resource_version: &str) {
         let cron_job = self.index.cron_job_mut(owner);
         let identity = cron_job.record.identity.clone();
-        let name = naming::job_name(&identity.name, slot);
+        let name = cron_job.record.job_name(slot);
         let was_seen_to_go = cron_job
             .open
             .as_ref()
@@ -144,9 +143,7 @@ impl ShardState {
 
     /// Handles an existing Job of the slot's name (B-12.3): adopts a known child, else looks up the Job's owner.
     fn exists(&mut self, owner: OwnerIndex, slot: Timestamp, message: String) {
-        let cron_job = self.index.cron_job(owner);
-        let identity = cron_job.record.identity.clone();
-        let name = naming::job_name(&identity.name, slot);
+        let name = self.index.cron_job(owner).record.job_name(slot);
         let known = self
             .index
             .children_of(owner)

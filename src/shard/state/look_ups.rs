@@ -13,7 +13,6 @@ use crate::shard::{
     cron_job::{LookUp, LookUpProgress, OpenSlot, SlotStage},
     effect::{Effect, EventReason, JobLookUp},
     index::OwnerIndex,
-    naming,
     outcome::LookUpOutcome,
     outcome_counts::InstantOutcome,
     record::ActiveJob,
@@ -40,7 +39,7 @@ impl ShardState {
         let identity = cron_job.record.identity.clone();
         let request = JobLookUp {
             namespace: identity.namespace.clone(),
-            name: naming::job_name(&identity.name, slot),
+            name: cron_job.record.job_name(slot),
             cron_job: identity,
             listed_uid: None,
         };

@@ -36,7 +36,7 @@ impl ShardState {
             .then(|| expires_at.map_or(Timestamp::MAX, |expires_at| after(expires_at, -clock_skew_max)));
         let order = JobCreate {
             cron_job: record.identity.clone(),
-            name: naming::job_name(&record.identity.name, slot),
+            name: record.job_name(slot),
             slot,
             start,
             scheduled_timestamp: naming::scheduled_timestamp(slot, zone),

@@ -95,7 +95,8 @@ impl Decoder {
         let schedule = match &metadata.options {
             Some(annotations) => {
                 let get = |name: &str| annotations.get(name).map(String::as_str);
-                schedule.with_options(get, even_hash(identity.uid.to_string().as_bytes()))
+                let hash = even_hash(identity.uid.to_string().as_bytes());
+                schedule.with_options(&identity.name, get, hash)
             }
             None => schedule,
         };

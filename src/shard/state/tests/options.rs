@@ -258,6 +258,27 @@ fn a_standby_replica_notes_the_end_of_a_suspension() {
 }
 
 #[test]
+fn jobs_of_a_schedule_with_seconds_have_the_second_in_their_names() {
+    let record = CronJobRecord {
+        status: CronJobStatus {
+            last_schedule_time: Some(at("06:59:40")),
+            ..CronJobStatus::default()
+        },
+        ..hourly(&[("schedule", "*/30 * 7 * * *")])
+    };
+    let mut world = World::new("06:59:45", vec![record], vec![]);
+    for (now, name) in [("07:00:00", "hello-29632740-00"), ("07:00:30", "hello-29632740-30")] {
+        world.advance_to(now);
+        let order = format!("create {name} for 2026-05-05T{now}Z");
+        assert!(world.effects().contains(&order), "{order}");
+        world.created();
+        let event = format!("Normal SuccessfulCreate: Created job {name}");
+        assert!(world.effects().contains(&event), "{event}");
+    }
+    assert_eq!(count(&world, InstantOutcome::Created), 2);
+}
+
+#[test]
 fn an_invalid_option_is_reported_once_and_has_no_effect() {
     let invalid = "Warning InvalidOption: annotation cronwheel.dev/spread is \"1h\": it is not shorter than 3600 s, the \
                    shortest time between two runs; a valid value is \"10m\"; the CronJob runs as without it";

@@ -69,7 +69,7 @@ pub(super) fn schedule_with(text: &str, options: &[(&str, &str)], hash: u64) -> 
         let named = |(option, _): &&(&str, &str)| name.strip_prefix("cronwheel.dev/") == Some(option);
         options.iter().find(named).map(|(_, value)| *value)
     };
-    schedule(text, None).with_options(get, hash)
+    schedule(text, None).with_options("hello", get, hash)
 }
 
 pub(super) fn uid(name: &str) -> Uid {

@@ -7,6 +7,7 @@ use crate::schedule::{
     change_day::{ChangeDay, walls},
     describe::describe,
     due,
+    options::OptionName,
     zone::OffsetChange,
 };
 
@@ -106,7 +107,10 @@ impl<'a> Calendar<'a> {
 
     /// Returns the schedule, its zone and its description. An interval has no zone (B-7.5).
     pub fn schedule_text(&self) -> String {
-        let text = self.effective.text.escape_debug();
+        let text = match self.effective.options().has_schedules {
+            true => OptionName::Schedule.annotation().to_owned(),
+            false => self.effective.text.escape_debug().to_string(),
+        };
         let description = describe(self.schedule);
         let name = self.zone.name();
         let is_in_text = self.effective.names_zone_in_text();

@@ -47,7 +47,11 @@ fn time(text: &str) -> jiff::Timestamp {
 
 #[test]
 fn the_last_of_two_equal_members_identifies_a_cron_job() {
-    let text = cron_job_text(r#","name":"other""#, &format!(r#""schedule":"* * * * *",{TEMPLATE}"#), "");
+    let text = cron_job_text(
+        r#","name":"other""#,
+        &format!(r#""schedule":"* * * * *",{TEMPLATE}"#),
+        "",
+    );
     let received: ReceivedCronJob = serde_json::from_str(&text).unwrap();
     let record = cron_job(&text).unwrap();
     assert_eq!(&*record.identity.name, "other");
@@ -368,6 +372,12 @@ fn thresholds_of_trouble_are_read_from_annotations() {
         let is_kept = annotations == "null" || record.retained_metadata.as_str().unwrap().contains(annotations);
         assert!(is_kept, "a status write sends them back: {annotations}");
     }
+    let mut without_alerts = TroubleThresholds::default();
+    without_alerts.set_alerts("none");
+    let record = read(r#"{"cronwheel.dev/alerts":"none"}"#);
+    assert_eq!(record.trouble_thresholds, without_alerts);
+    let record = read(r#"{"cronwheel.dev/alerts":"all"}"#);
+    assert_eq!(record.trouble_thresholds, TroubleThresholds::default());
 }
 
 #[test]

@@ -72,7 +72,7 @@ image-reproducible: ## Builds the image in two folders from scratch, and compare
 	python3 deploy/image/reproduce.py
 
 install-test: ## Installs, upgrades and removes the chart with helm on nodes of the test bed while CronJobs run; seven minutes; needs root
-	CRONWHEEL_INSTALL_TEST=1 cargo test --test install cases:: -- --nocapture
+	CRONWHEEL_INSTALL_TEST=1 cargo test --test install -- cases:: page:: helm_test:: --nocapture
 
 hpa-test: ## Tests the chart's autoscaler from one replica to five to two, with and without metrics, while CronJobs run; ten minutes; needs root
 	CRONWHEEL_HPA_TEST=1 cargo test --test install autoscaling:: -- --skip ::tests:: --nocapture --test-threads=1

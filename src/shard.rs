@@ -59,6 +59,6 @@ pub use state::{ShardConfig, ShardState, Sizes};
 pub use template_memory::{TemplateMemory, TemplateUse};
 pub use term::{ShardId, ShardTerm, Term};
 pub use trouble::{
-    Threshold, TroubleKind, TroubleThresholds,
+    ALERTS_ANNOTATION, Threshold, TroubleKind, TroubleThresholds,
     selection::{Trouble, TroubleReport},
 };

@@ -43,9 +43,11 @@ pub struct CheckArgs {
     #[arg(long)]
     pre: bool,
     /// Show by a CronJob without Pods whether the built-in controller is stopped in a managed namespace and works in
-    /// another one. Creates two namespaces and deletes them at the end, also after Ctrl-C. Takes up to 75 seconds
-    #[arg(long, conflicts_with = "pre")]
-    canary: bool,
+    /// another one. Creates two namespaces and deletes them at the end, also after Ctrl-C. Takes up to 75 seconds.
+    /// --canary=NAMESPACE creates the CronJob in this managed namespace instead, and fails unless cronwheel creates its Job
+    #[arg(long, value_name = "NAMESPACE", num_args = 0..=1, require_equals = true, default_missing_value = "",
+        value_parser = parse_canary_place, conflicts_with = "pre")]
+    canary: Option<CanaryPlace>,
     /// Kubeconfig file. Default: the service account in a Pod, otherwise KUBECONFIG or ~/.kube/config
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
@@ -78,6 +80,22 @@ pub struct CheckArgs {
     output: OutputFormat,
 }
 
+/// Where the CronJobs of the canary are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum CanaryPlace {
+    /// In namespaces of its own.
+    New,
+    /// In this one.
+    Existing(String),
+}
+
+fn parse_canary_place(text: &str) -> Result<CanaryPlace, String> {
+    if text.is_empty() {
+        return Ok(CanaryPlace::New);
+    }
+    parse_namespace(text).map(CanaryPlace::Existing)
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum OutputFormat {
     /// Text for people
@@ -99,7 +117,7 @@ pub struct Sources {
 impl CheckArgs {
     /// Whether the command writes to the cluster, and must remove what it wrote before it ends.
     pub fn writes(&self) -> bool {
-        self.canary
+        self.canary.is_some()
     }
 }
 
@@ -116,8 +134,15 @@ pub async fn run(
     let (form, findings) = if args.pre {
         let api = JsonApi::new(sources.client);
         ("pre", pre::findings(args, &api, clock).await)
-    } else if args.canary {
-        ("canary", canary::findings(args, &sources, clock, interrupted).await)
+    } else if let Some(place) = &args.canary {
+        let findings = match place {
+            CanaryPlace::New => canary::findings(args, &sources, clock, interrupted).await,
+            CanaryPlace::Existing(namespace) => {
+                let api = JsonApi::new(sources.client);
+                canary::existing::findings(&api, namespace, args.wait, clock, interrupted).await
+            }
+        };
+        ("canary", findings)
     } else {
         ("installation", running::findings(args, &sources, clock).await)
     };

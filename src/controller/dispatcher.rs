@@ -119,6 +119,8 @@ pub struct Dispatcher {
     channels: DispatcherChannels,
     /// The creates in flight that may be part of a burst.
     n_creates_in_flight: usize,
+    /// Since when creates have waited without a pause.
+    creates_waiting_since: Option<BootInstant>,
     metrics: DispatchMetrics,
 }
 
@@ -133,6 +135,7 @@ impl Dispatcher {
             clock,
             channels,
             n_creates_in_flight: 0,
+            creates_waiting_since: None,
             metrics,
         }
     }
@@ -288,6 +291,10 @@ impl Dispatcher {
             )
         };
         self.metrics.creates_waiting.set(gauge_value(n_creates));
+        let since = self.creates_waiting_since.unwrap_or_else(|| self.clock.boot());
+        self.creates_waiting_since = (n_creates > 0).then_some(since);
+        let waiting_since = &self.metrics.creates_waiting_since;
+        waiting_since.publish(self.creates_waiting_since, &self.clock);
         self.metrics.background_waiting.set(gauge_value(n_background));
         self.metrics.in_flight.set(self.lane.n_in_flight().into());
         self.metrics.in_flight_limit.set(self.lane.in_flight_limit().into());

@@ -296,6 +296,7 @@ impl ShardTask {
             figures.led = shards.led();
             figures.template_use = shards.template_memory().in_use();
             figures.n_refused = shards.n_refused();
+            figures.n_namespaces_refused = shards.n_namespaces_refused();
             figures.n_panics = shards.n_panics();
             figures.troubles = troubles;
             figures.n_namespaces = shards.namespaces().count();

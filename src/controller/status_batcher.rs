@@ -139,6 +139,10 @@ impl StatusBatcher {
         let mut phase = self.channels.phase.clone();
         loop {
             let mut until = self.send_due().await;
+            queue
+                .metrics
+                .oldest
+                .publish(queue.with(|writes| writes.oldest()), &self.clock);
             let now = self.clock.boot();
             if let Some(flush_by) = self.flush_by {
                 let is_done = queue.n_pending() == 0 && self.lane.n_in_flight() == 0;

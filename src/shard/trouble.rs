@@ -13,7 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::seconds::Seconds;
 use crate::schedule::CronJobSchedule;
 
-/// A kind of trouble of a CronJob. A CronJob that is suspended or being deleted is in no trouble.
+/// A kind of trouble of a CronJob. A CronJob that is suspended or being deleted, or whose alerts are off, is in no trouble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TroubleKind {
     /// A Job failed, and none has succeeded since it started. It ends, too, when the Job is deleted.
@@ -75,14 +75,23 @@ impl Threshold {
     }
 }
 
-/// The thresholds in the annotations of a CronJob.
+/// The annotation that switches the alerts of a CronJob off by its value `none`.
+pub const ALERTS_ANNOTATION: &str = "cronwheel.dev/alerts";
+
+/// What the annotations of a CronJob say about its trouble.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TroubleThresholds {
     seconds: [Option<NonZeroU32>; Threshold::ALL.len()],
     invalid: Option<Threshold>,
+    are_alerts_off: bool,
 }
 
 impl TroubleThresholds {
+    /// Follows the value of [`ALERTS_ANNOTATION`]. Any other value than `none` has no effect.
+    pub fn set_alerts(&mut self, value: &str) {
+        self.are_alerts_off = value == "none";
+    }
+
     /// Sets a threshold to the value of its annotation: a whole number of seconds from 1 to `u32::MAX`.
     pub fn set(&mut self, threshold: Threshold, value: &str) {
         let seconds = value.parse().ok();
@@ -167,7 +176,7 @@ pub type Troubles = [Option<Timestamp>; TroubleKind::ALL.len()];
 
 /// Decides in which kinds of trouble a CronJob is.
 pub fn troubles(facts: &TroubleFacts, now: Timestamp) -> Troubles {
-    if facts.is_stopped {
+    if facts.is_stopped || facts.thresholds.are_alerts_off {
         return Troubles::default();
     }
     let is_invalid = facts.is_unschedulable || facts.after_success.third.get().is_none();

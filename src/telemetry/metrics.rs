@@ -12,6 +12,7 @@ mod permission_figures;
 mod register;
 pub mod shard_figures;
 pub mod table;
+mod waiting_since;
 pub mod watch_health;
 
 pub use api_calls::{ApiCall, ApiMetrics};
@@ -19,6 +20,7 @@ pub use election_figures::ElectionFigures;
 use register::Register;
 pub use register::gauge_value;
 pub use shard_figures::ShardFigures;
+pub use waiting_since::WaitingSince;
 pub use watch_health::{WatchHealth, WatchHealths};
 
 use crate::{
@@ -57,6 +59,8 @@ pub struct DispatchMetrics {
     pub api: ApiMetrics,
     /// Creates that wait.
     pub creates_waiting: IntGauge,
+    /// Since when creates have waited without a pause.
+    pub creates_waiting_since: WaitingSince,
     /// Requests that wait behind creates.
     pub background_waiting: IntGauge,
     /// Requests in flight.
@@ -76,6 +80,8 @@ pub struct StatusMetrics {
     pub api: ApiMetrics,
     /// Status writes that wait.
     pub pending: IntGauge,
+    /// Since when the oldest of them has waited.
+    pub oldest: WaitingSince,
     /// The time for which status writes waited, in seconds.
     pub age: Histogram,
     /// Status writes returned to the shard because too many waited.
@@ -251,6 +257,8 @@ impl Metrics {
             register.election_figures(election);
         }
         register.watch_silence(&self.watch_health);
+        register.waiting_since(&table::DISPATCH_BUSY, &self.dispatch.creates_waiting_since);
+        register.waiting_since(&table::STATUS_OLDEST, &self.status.oldest);
         register.other_controllers(&self.other_controllers.active(now));
         registry
     }
@@ -264,6 +272,7 @@ impl Register<'_> {
             lateness: self.histogram(&table::LATENESS, LATENESS_BUCKETS),
             api,
             creates_waiting: backlog.with_label_values(&["creates"]),
+            creates_waiting_since: WaitingSince::default(),
             background_waiting: backlog.with_label_values(&["background"]),
             in_flight: self.gauge(&table::DISPATCH_INFLIGHT),
             in_flight_limit: self.gauge(&table::DISPATCH_INFLIGHT_LIMIT),
@@ -276,6 +285,7 @@ impl Register<'_> {
         StatusMetrics {
             api,
             pending: self.gauge(&table::STATUS_PENDING),
+            oldest: WaitingSince::default(),
             age: self.histogram(&table::STATUS_AGE, STATUS_AGE_BUCKETS),
             overflows,
             fenced,

@@ -1,13 +1,14 @@
 //! The alerts. Each one has tests for firing, clearing and silence, selects existing metrics, and has a runbook.
 
 mod changed;
+mod rendered;
 
 use std::{collections::BTreeSet, fs, path::PathBuf, process::Command, sync::LazyLock};
 
 use cronwheel::telemetry::metrics::table;
 use serde_json::{Value, json};
 
-use super::{chart, everything, objects_of, render, root, the};
+use super::{chart, everything, objects_of, root};
 
 /// The namespace selector in the rules file, which the chart replaces by the namespace of an installation.
 const SELECTOR: &str = "namespace=\"kube-system\"";
@@ -18,6 +19,11 @@ static PROMTOOL: LazyLock<PathBuf> = LazyLock::new(|| testbed::find_or_build_pro
 
 fn yaml(path: &std::path::Path) -> Value {
     serde_saphyr::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// The address of the project.
+fn home() -> String {
+    yaml(&chart().join("Chart.yaml"))["home"].as_str().unwrap().to_owned()
 }
 
 /// The rules of all groups.
@@ -66,6 +72,8 @@ fn promtool_accepts_the_rules_and_their_tests_pass() {
     for arguments in [
         ["check", "rules", "deploy/helm/cronwheel/files/alerts.yaml"],
         ["test", "rules", "tests/chart/alerts_test.yaml"],
+        ["test", "rules", "tests/chart/clusters_test.yaml"],
+        ["test", "rules", "tests/chart/healthy_load_test.yaml"],
         ["test", "rules", "tests/chart/burn_rates_test.yaml"],
         ["test", "rules", "tests/chart/slow_burn_rates_test.yaml"],
         ["test", "rules", "tests/chart/records_test.yaml"],
@@ -112,6 +120,36 @@ fn every_alert_is_tested_as_firing_as_clearing_and_as_silent() {
 }
 
 #[test]
+fn every_alert_is_silent_under_a_steady_healthy_load() {
+    let file = yaml(&root().join("tests/chart/healthy_load_test.yaml"));
+    let in_file = in_file();
+    let names: BTreeSet<&str> = alerts(&in_file).map(|alert| alert["alert"].as_str().unwrap()).collect();
+    for test in file["tests"].as_array().unwrap() {
+        let checks = test["alert_rule_test"].as_array().unwrap();
+        assert!(checks.iter().all(|check| check["exp_alerts"] == json!([])));
+        let at_the_end = checks.iter().filter(|check| check["eval_time"] == "6h");
+        let checked: BTreeSet<&str> = at_the_end.map(|check| check["alertname"].as_str().unwrap()).collect();
+        assert_eq!(checked, names, "{}", test["name"]);
+    }
+}
+
+#[test]
+fn every_alert_names_its_cluster() {
+    for file in ["alerts_test.yaml", "burn_rates_test.yaml", "slow_burn_rates_test.yaml"] {
+        let file = yaml(&root().join("tests/chart").join(file));
+        let tests = file["tests"].as_array().unwrap().iter();
+        for check in tests.flat_map(|test| test["alert_rule_test"].as_array().unwrap()) {
+            for alert in check["exp_alerts"].as_array().unwrap() {
+                let cluster = &alert["exp_labels"]["cluster"];
+                // An installation that was never scraped has no cluster.
+                let is_nowhere = check["alertname"] == "CronwheelAbsent" && cluster.is_null();
+                assert!(cluster == "east" || cluster == "west" || is_nowhere, "{check}");
+            }
+        }
+    }
+}
+
+#[test]
 fn alerts_select_registered_metrics_of_this_installation() {
     for rule in in_file() {
         let expression = rule["expr"].as_str().unwrap();
@@ -137,7 +175,7 @@ fn critical_metrics_have_an_alert_for_their_absence() {
         .filter_map(|alert| {
             alert["expr"]
                 .as_str()
-                .filter(|expression| expression.contains("absent("))
+                .filter(|expression| expression.contains("unless on (cluster)"))
         })
         .collect();
     let recorded = rules.iter().filter(|rule| rule["record"].is_string());
@@ -147,7 +185,7 @@ fn critical_metrics_have_an_alert_for_their_absence() {
             let metric = metric.replace("_bucket", "_count");
             let is_watched = absences
                 .iter()
-                .any(|absence| absence.contains(&format!("absent({metric}{{")));
+                .any(|absence| absence.contains(&format!("unless on (cluster) {metric}{{")));
             assert!(
                 is_watched || ABSENT_WHILE_WELL.contains(&metric.as_str()),
                 "no alert for the absence of {metric}"
@@ -157,17 +195,30 @@ fn critical_metrics_have_an_alert_for_their_absence() {
 }
 
 #[test]
-fn every_alert_has_a_severity_a_summary_and_a_section_in_the_runbooks() {
+fn every_alert_has_a_severity_texts_a_dashboard_and_a_section_in_the_runbooks() {
+    let home = home();
+    let boards = fs::read_dir(chart().join("files/dashboards")).unwrap();
+    let boards: BTreeSet<String> = boards
+        .map(|file| yaml(&file.unwrap().path())["uid"].as_str().unwrap().to_owned())
+        .collect();
     let runbooks = fs::read_to_string(root().join("docs/runbooks.md")).unwrap();
-    let sections: BTreeSet<&str> = runbooks.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+    let sections = runbooks.lines().filter_map(|line| line.strip_prefix("## "));
+    let sections: BTreeSet<&str> = sections.filter(|title| title.starts_with("Cronwheel")).collect();
     let mut named = BTreeSet::new();
     let rules = in_file();
     for alert in alerts(&rules) {
         let name = alert["alert"].as_str().unwrap();
         assert!(sections.contains(name), "docs/runbooks.md has no section {name}");
-        let url = format!("docs/runbooks.md#{}", name.to_lowercase());
-        assert_eq!(alert["annotations"]["runbook_url"], url);
-        assert!(alert["annotations"]["summary"].is_string(), "{name}");
+        let annotations = &alert["annotations"];
+        let url = format!("{home}/docs/runbooks.md#{}", name.to_lowercase());
+        assert_eq!(annotations["runbook_url"], url);
+        for text in ["summary", "description"] {
+            assert!(annotations[text].as_str().unwrap().ends_with('.'), "{name}");
+        }
+        let dashboard = annotations["dashboard_url"].as_str().unwrap();
+        let (path, variables) = dashboard.split_once('?').unwrap();
+        assert!(boards.contains(path.strip_prefix("/d/").unwrap()), "{name}: {path}");
+        assert_eq!(variables, "var-cluster={{ $labels.cluster }}", "{name}");
         let severity = alert["labels"]["severity"].as_str().unwrap();
         assert!(["critical", "warning"].contains(&severity), "{name}");
         let section = runbooks.split(&format!("## {name}\n")).nth(1).unwrap();
@@ -180,59 +231,32 @@ fn every_alert_has_a_severity_a_summary_and_a_section_in_the_runbooks() {
     assert_eq!(named, sections);
 }
 
+/// The names in the matchers of Alertmanager, of which the last part may be `.+`.
 #[test]
-fn chart_values_are_rendered_into_the_rules() {
-    let mut values = everything();
-    values["metrics"]["prometheusRule"] = json!({
-        "enabled": true, "latenessSeconds": 0.5, "runbookUrl": "https://wiki.example/runbooks",
-        "alertLabels": {"team": "platform"},
-    });
-    let file = super::tempfile(&values.to_string());
-    let chart = chart();
-    let arguments = [
-        "template",
-        "cronwheel",
-        chart.to_str().unwrap(),
-        "--namespace=team",
-        "--values",
-    ];
-    let rendered = super::helm(&[&arguments[..], &[file.to_str().unwrap()]].concat()).unwrap();
-    fs::remove_file(file).unwrap();
-    let objects = super::objects(&rendered);
-    let rendered = rules(&the(&objects, "PrometheusRule")["spec"]);
-    let former = in_file();
-    assert_eq!(rendered.len(), former.len());
-    for (rendered, former) in rendered.iter().zip(&former) {
-        assert!(!rendered.to_string().contains("kube-system"), "{rendered}");
-        let expected = former["expr"].as_str().unwrap();
-        let expected = expected
-            .replace(SELECTOR, "namespace=\"team\"")
-            .replace("=~\"5(", "=~\"0.5(");
-        assert_eq!(rendered["expr"].as_str().unwrap().trim(), expected.trim());
-        if let Some(name) = former["alert"].as_str() {
-            let expected = json!({"severity": former["labels"]["severity"], "team": "platform"});
-            assert_eq!(rendered["labels"], expected);
-            let url = format!("https://wiki.example/runbooks#{}", name.to_lowercase());
-            assert_eq!(rendered["annotations"]["runbook_url"], url);
-            assert_eq!(rendered["annotations"]["summary"], former["annotations"]["summary"]);
+fn inhibition_rules_of_the_runbooks_name_alerts() {
+    let runbooks = fs::read_to_string(root().join("docs/runbooks.md")).unwrap();
+    let example = runbooks.split("```yaml\n").nth(1).unwrap().split("```").next().unwrap();
+    let example: Value = serde_saphyr::from_str(example).unwrap();
+    let rules = in_file();
+    let names: Vec<&str> = alerts(&rules).map(|alert| alert["alert"].as_str().unwrap()).collect();
+    let mut n_names = 0;
+    for rule in example["inhibit_rules"].as_array().unwrap() {
+        assert_eq!(rule["equal"], json!(["cluster", "namespace"]));
+        for side in ["source_matchers", "target_matchers"] {
+            for matcher in rule[side].as_array().unwrap() {
+                let (_, values) = matcher.as_str().unwrap().rsplit_once(' ').unwrap();
+                for name in values.trim_matches('"').split('|') {
+                    let is_named = |alert: &&str| match name.strip_suffix(".+") {
+                        Some(start) => alert.starts_with(start),
+                        None => *alert == name,
+                    };
+                    assert!(names.iter().any(is_named), "{name}");
+                    n_names += 1;
+                }
+            }
         }
     }
-    let in_seconds =
-        |bound: u32| render(&json!({"metrics": {"prometheusRule": {"enabled": true, "latenessSeconds": bound}}}));
-    assert!(in_seconds(3).is_err());
-}
-
-#[test]
-fn allowed_lateness_values_are_bounds_of_the_histogram() {
-    let schema: Value = serde_json::from_str(&fs::read_to_string(chart().join("values.schema.json")).unwrap()).unwrap();
-    let path = "/properties/metrics/properties/prometheusRule/properties/latenessSeconds/enum";
-    let text = cronwheel::telemetry::metrics::Metrics::register()
-        .render(jiff::Timestamp::UNIX_EPOCH)
-        .unwrap();
-    for bound in schema.pointer(path).unwrap().as_array().unwrap() {
-        let series = format!("cronwheel_lateness_seconds_bucket{{le=\"{bound}\"}}");
-        assert!(text.contains(&series), "{series}");
-    }
+    assert!(n_names > 10, "{n_names}");
 }
 
 #[test]

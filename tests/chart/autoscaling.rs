@@ -112,3 +112,22 @@ fn both_examples_use_the_same_query_on_registered_metrics() {
         "{series}"
     );
 }
+
+#[test]
+fn vertical_example_changes_the_memory_request_within_the_limits_of_the_chart() {
+    let spec = &example("vpa.yaml")["spec"];
+    let objects = objects_of(&json!({}));
+    let deployment = the(&objects, "Deployment");
+    let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+    for name in ["apiVersion", "kind"] {
+        assert_eq!(spec["targetRef"][name], deployment[name]);
+    }
+    assert_eq!(spec["targetRef"]["name"], deployment["metadata"]["name"]);
+    let policy = &spec["resourcePolicy"]["containerPolicies"][0];
+    assert_eq!(policy["containerName"], container["name"]);
+    assert_eq!(policy["controlledResources"], json!(["memory"]));
+    assert_eq!(policy["controlledValues"], "RequestsOnly");
+    let resources = &container["resources"];
+    assert_eq!(policy["minAllowed"]["memory"], resources["requests"]["memory"]);
+    assert_eq!(policy["maxAllowed"]["memory"], resources["limits"]["memory"]);
+}

@@ -102,7 +102,9 @@ fn panels_do_not_overlap_and_have_unique_ids() {
 
 #[test]
 fn chart_has_a_config_map_for_each_dashboard() {
-    let objects = objects_of(&json!({"metrics": {"dashboards": {"enabled": true, "annotations": {"folder": "Jobs"}}}}));
+    let objects = objects_of(
+        &json!({"metrics": {"dashboards": {"enabled": true, "loadTest": true, "annotations": {"folder": "Jobs"}}}}),
+    );
     let maps: Vec<&Value> = objects.iter().filter(|object| object["kind"] == "ConfigMap").collect();
     assert_eq!(maps.len(), all().len());
     for dashboard in all() {

@@ -7,13 +7,16 @@ mod autoscaling;
 mod built_in;
 mod dashboards;
 mod manifests;
+mod monitoring;
 mod mutants;
 mod objects;
 mod page;
 mod permissions;
+mod pods;
 mod prometheus;
 mod readme;
 mod schema;
+mod test_hook;
 mod values;
 mod vector;
 
@@ -56,8 +59,14 @@ fn helm(arguments: &[&str]) -> Result<String, String> {
     }
 }
 
-/// Renders a chart as a release in `kube-system`, with these values in place of its defaults.
+/// Renders a chart as a release in `kube-system`, with these values in place of its defaults, and without the objects of
+/// `helm test`.
 fn render_as(release: &str, chart: &Path, values: &Value, more: &[&str]) -> Result<String, String> {
+    render_all_as(release, chart, values, &[more, &["--skip-tests"]].concat())
+}
+
+/// The same with the objects of `helm test`.
+fn render_all_as(release: &str, chart: &Path, values: &Value, more: &[&str]) -> Result<String, String> {
     let file = tempfile(&values.to_string());
     let arguments = [
         "template",
@@ -74,6 +83,11 @@ fn render_as(release: &str, chart: &Path, values: &Value, more: &[&str]) -> Resu
 
 fn render(values: &Value) -> Result<String, String> {
     render_as("cronwheel", &chart(), values, &[])
+}
+
+/// Renders this chart with the objects of `helm test`.
+fn render_all(values: &Value) -> Result<String, String> {
+    render_all_as("cronwheel", &chart(), values, &[])
 }
 
 /// The objects in a rendered text.

@@ -11,7 +11,7 @@ pub(super) struct Mutant {
 }
 
 /// Functions and aggregations, and their replacements.
-const FUNCTIONS: [(&str, &[&str]); 9] = [
+const FUNCTIONS: [(&str, &[&str]); 8] = [
     ("rate", &["increase", "irate"]),
     ("increase", &["rate"]),
     ("sum", &["max", "avg"]),
@@ -20,17 +20,17 @@ const FUNCTIONS: [(&str, &[&str]); 9] = [
     ("min_over_time", &["max_over_time"]),
     ("max_over_time", &["min_over_time"]),
     ("changes", &["count_over_time"]),
-    ("absent", &["sum"]),
 ];
 
 /// Operators, and their replacements.
-const OPERATORS: [(&str, &[&str]); 9] = [
+const OPERATORS: [(&str, &[&str]); 10] = [
     ("/", &["*"]),
     ("*", &["/"]),
     ("-", &["+"]),
     ("+", &["-"]),
     ("and", &["unless"]),
     ("or", &["unless"]),
+    ("unless", &["and"]),
     ("==", &["!="]),
     (">", &["<", ">="]),
     (">=", &["<", ">"]),

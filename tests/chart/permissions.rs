@@ -95,14 +95,15 @@ fn every_binding_names_the_service_account_of_the_pods() {
 #[test]
 fn every_verb_has_a_comment_with_its_reason() {
     let read = |file: &str| std::fs::read_to_string(super::chart().join("templates").join(file)).unwrap();
-    let text = read("rbac.yaml") + &read("ui-rbac.yaml");
+    let files = ["rbac.yaml", "ui-rbac.yaml", "aggregatedrole.yaml", "test.yaml"];
+    let text = files.map(read).concat();
     let is_verb = |line: &&str| {
         let verb = line.trim().strip_prefix("- ").unwrap_or_default();
         let verb = verb.split([' ', '#']).next().unwrap_or_default();
         ["get", "list", "watch", "create", "update", "patch", "delete"].contains(&verb)
     };
     let verbs: Vec<&str> = text.lines().filter(is_verb).collect();
-    assert!(verbs.len() >= PERMISSIONS.len() + 3);
+    assert!(verbs.len() >= PERMISSIONS.len() + 9);
     for verb in verbs {
         let reason = verb.split_once('#').map(|(_, reason)| reason.trim());
         assert!(reason.is_some_and(|reason| !reason.is_empty()), "{verb}");

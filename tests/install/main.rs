@@ -12,6 +12,7 @@ mod autoscaling;
 mod cases;
 mod cluster;
 mod demo;
+mod helm_test;
 mod node;
 mod objects;
 mod page;

@@ -1,9 +1,10 @@
-//! `--canary`: two namespaces of its own, one managed and one not, with a CronJob each that is due every minute. The
+//! `--canary` without a namespace: two namespaces of its own, one managed and one not, with a CronJob each that is due every minute. The
 //! creators of their Jobs show whether the built-in controller is stopped in managed namespaces.
 //!
 //! The Jobs are suspended and their Pods match no node, so nothing runs. Both namespaces are removed at the end, also
 //! after Ctrl-C and after an error.
 
+pub(super) mod existing;
 mod plan;
 mod seen;
 mod verdict;
@@ -139,7 +140,7 @@ async fn create(api: &JsonApi, plan: &Plan, namespaces: &Namespaces) -> Result<D
     let mut first_slot_in = Duration::ZERO;
     for namespace in namespaces.all() {
         let path = format!("/apis/batch/v1/namespaces/{namespace}/cronjobs");
-        let created = api.create(&path, &cron_job()).await;
+        let created = api.create(&path, &cron_job(NAME)).await;
         let created = created.map_err(|error| NotCreated {
             finding: not_created(&format!("a CronJob in namespace {namespace}"), &error),
             open: None,
@@ -165,11 +166,11 @@ fn not_created(what: &str, error: &JsonError) -> Finding {
 }
 
 /// A CronJob whose Jobs have no Pods. The Pods would match no node.
-fn cron_job() -> Value {
+fn cron_job(name: &str) -> Value {
     json!({
         "apiVersion": "batch/v1",
         "kind": "CronJob",
-        "metadata": {"name": NAME, "labels": {LABEL: "true"}},
+        "metadata": {"name": name, "labels": {LABEL: "true"}},
         "spec": {
             "schedule": "* * * * *",
             "timeZone": "Etc/UTC",

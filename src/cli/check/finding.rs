@@ -81,6 +81,14 @@ impl Finding {
         };
         Finding::warning(title, unread.to_string(), mend)
     }
+
+    /// The finding as one that fails.
+    pub(super) fn into_failed(self) -> Finding {
+        Finding {
+            severity: Severity::Failed,
+            ..self
+        }
+    }
 }
 
 /// Facts that cannot be read.

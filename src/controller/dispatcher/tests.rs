@@ -390,6 +390,19 @@ async fn a_throttled_request_is_retried_after_retry_after() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn waiting_time_of_creates_counts_until_none_waits() {
+    let mut bench = Bench::new(vec![Some(Response::throttled(Some(30)))]);
+    bench.push(create("a", "one", 60));
+    bench.start();
+    let waiting_since = bench.metrics.dispatch.creates_waiting_since.clone();
+    for (secs, expected) in [(10, 10.0), (15, 25.0), (10, 0.0)] {
+        tokio::time::sleep(Duration::from_secs(secs)).await;
+        let age = waiting_since.age_secs();
+        assert!((expected..expected + 0.1).contains(&(age + 0.05)), "{age}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_unreachable_server_is_probed_by_one_request_at_a_time() {
     let mut bench = Bench::new((0..4).map(|_| Some(Response::Unreachable)).collect());
     bench.push(create("a", "one", 60));

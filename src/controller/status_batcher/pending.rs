@@ -92,6 +92,22 @@ impl PendingWrites {
         self.waiting.len()
     }
 
+    /// Returns the first change of the oldest write in a queue. A write behind another one of its CronJob, which is in
+    /// flight, does not count.
+    pub(super) fn oldest(&self) -> Option<BootInstant> {
+        let waits = [
+            self.flush_interval,
+            AGE_MAX.max(self.flush_interval),
+            Duration::ZERO,
+            Duration::ZERO,
+        ];
+        let first_changes = self.queues.iter().zip(waits).flat_map(|(queues, wait)| {
+            let deadlines = queues.iter().filter_map(FairQueue::earliest);
+            deadlines.map(move |deadline| BootInstant::after_boot(deadline.since_boot().saturating_sub(wait)))
+        });
+        first_changes.min()
+    }
+
     /// Adds a write, or returns it if too many are pending. Returns whether a write may be due earlier than before.
     pub(super) fn push(&mut self, mut pending: Pending) -> Result<bool, Box<Pending>> {
         let uid = pending.uid().clone();

@@ -249,6 +249,19 @@ async fn an_urgent_write_is_sent_at_once_also_after_a_merge() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn age_of_the_oldest_status_grows_while_the_server_throttles() {
+    let bench = Bench::new(vec![throttled(30)]);
+    let oldest = bench.queue.metrics.oldest.clone();
+    let is_about = |secs: f64| (secs..secs + 0.1).contains(&oldest.age_secs());
+    bench.push(write("one", 7, 1));
+    for (millis, expected) in [(500, 0.5), (10_000, 10.5), (15_000, 25.5), (10_000, 0.0)] {
+        bench.pass(millis).await;
+        assert!(is_about(expected), "{expected}: {}", oldest.age_secs());
+    }
+    assert_eq!(bench.queue.n_pending(), 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn statuses_wait_at_most_ten_seconds_behind_a_burst() {
     let bench = Bench::new(Vec::new());
     bench.burst.set(true);

@@ -83,6 +83,11 @@ impl HeldShards {
         self.refused_creates.n_cron_jobs()
     }
 
+    /// The number of namespaces with such a CronJob.
+    pub fn n_namespaces_refused(&self) -> usize {
+        self.refused_creates.n_namespaces()
+    }
+
     /// The number of panics on CronJobs that were contained since the process started.
     pub fn n_panics(&self) -> u64 {
         self.panics.n_total()

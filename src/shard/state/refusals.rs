@@ -28,7 +28,8 @@ impl ShardState {
         open.n_failures = open.n_failures.saturating_add(1);
         open.is_refused_due_to_tenant = reason.is_due_to_tenant();
         let (slot, n_failures) = (open.slot, open.n_failures);
-        let first = || Box::new(self.refused_creates.add(now));
+        let namespace = &cron_job.record.identity.namespace;
+        let first = || Box::new(self.refused_creates.add(namespace, now));
         let refused = cron_job.refused.get_or_insert_with(first);
         refused.n_refusals = refused.n_refusals.saturating_add(1).max(n_failures);
         refused.is_due_to_tenant = reason.is_due_to_tenant();

@@ -21,6 +21,8 @@ pub struct ShardFigures {
     pub template_use: TemplateUse,
     /// The CronJobs whose creates are refused.
     pub n_refused: u64,
+    /// The namespaces of these CronJobs.
+    pub n_namespaces_refused: usize,
     /// The contained panics.
     pub n_panics: u64,
     /// The CronJobs in trouble that are named.
@@ -44,6 +46,7 @@ impl Register<'_> {
             led,
             template_use,
             n_refused,
+            n_namespaces_refused,
             n_panics,
             n_namespaces,
             ..
@@ -59,6 +62,7 @@ impl Register<'_> {
         self.set_gauge(&table::TEMPLATE_BYTES, template_use.n_bytes);
         self.set_gauge(&table::TEMPLATES_NOT_KEPT, template_use.n_not_kept);
         self.set_gauge(&table::CRON_JOBS_REFUSED, *n_refused);
+        self.set_gauge(&table::NAMESPACES_REFUSED, *n_namespaces_refused);
         self.counter(&table::PANICS).inc_by(*n_panics);
         self.troubles(&figures.troubles);
     }

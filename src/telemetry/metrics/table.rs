@@ -76,6 +76,9 @@ table! {
     DISPATCH_BACKLOG: Gauge "cronwheel_dispatch_backlog" ["lane"]
         "Job requests that wait to be sent, by kind of queue.",
         "Rises in a burst. If it does not fall, the API server accepts fewer creates than are due.";
+    DISPATCH_BUSY: Gauge "cronwheel_dispatch_busy_seconds" []
+        "Time for which creates have waited to be sent without a pause; 0 while none waits.",
+        "Up to a minute in a burst is normal. If it grows for minutes, the API server accepts fewer creates than are due.";
     DISPATCH_INFLIGHT: Gauge "cronwheel_dispatch_inflight" []
         "Job requests in flight.",
         "At cronwheel_dispatch_inflight_limit for long: the API server is the bottleneck. Above it: creates wait for admission webhooks.";
@@ -88,6 +91,9 @@ table! {
     STATUS_PENDING: Gauge "cronwheel_status_pending" []
         "Status writes that wait, merged per CronJob.",
         "Rises in a burst, since statuses wait behind creates. If it does not fall, the API server is slow or down.";
+    STATUS_OLDEST: Gauge "cronwheel_status_oldest_seconds" []
+        "Time since the first change in the oldest status write that waits; 0 while none waits.",
+        "Above the flush interval and the duration of a burst: the API server is slow or down, or refuses the writes.";
     STATUS_AGE: Histogram "cronwheel_status_age_seconds" []
         "Time from the first change in a status write until the write is sent.",
         "Above the flush interval: statuses wait behind creates, or the API server is slow.";
@@ -118,6 +124,9 @@ table! {
     CRON_JOBS_REFUSED: Gauge "cronwheel_cron_jobs_refused" []
         "CronJobs whose last create the API server refused. Each is tried again by its own back-off.",
         "The Events FailedCreate name the causes: a quota, an admission webhook or policy, or a permission.";
+    NAMESPACES_REFUSED: Gauge "cronwheel_namespaces_refused" []
+        "Namespaces with a CronJob whose last create the API server refused, of the CronJobs that this replica leads.",
+        "One: a quota, or the Job itself. Many at once: an admission webhook or policy of the cluster, or a permission.";
     CRON_JOB_TROUBLE: Gauge "cronwheel_cron_job_trouble" ["namespace", "cronjob", "kind"]
         "1 for a CronJob in trouble, by kind; no series while it is in none. At most 500 series in an installation.",
         "Tell the owner of the namespace, and look at the Events of the CronJob. The section below describes the kinds.";

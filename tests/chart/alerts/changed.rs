@@ -16,6 +16,8 @@ use crate::mutants::{self, Mutant};
 
 /// The alerts that use the records.
 const OF_RECORDS: [&str; 2] = ["CronwheelBudgetBurnsFast", "CronwheelBudgetBurnsSlowly"];
+/// The alerts that have tests with several clusters.
+const OF_CLUSTERS: [&str; 2] = ["CronwheelAbsent", "CronwheelMetricMissing"];
 /// The file of the changed rules.
 const RULES: &str = "rules.json";
 /// An environment variable that makes the test try all changes, set by `make alerts-test`.
@@ -26,7 +28,7 @@ const SAMPLED: usize = 25;
 const N_PROCESSES: usize = 2;
 
 /// Changes that no series can reveal: prefixes of rules, prefixes of changes, and the reason.
-const EQUIVALENT: [(&[&str], &[&str], &str); 9] = [
+const EQUIVALENT: [(&[&str], &[&str], &str); 12] = [
     (
         &["CronwheelNoLeader"],
         &["sum becomes max", "sum becomes avg"],
@@ -34,8 +36,10 @@ const EQUIVALENT: [(&[&str], &[&str], &str); 9] = [
     ),
     (
         &[
+            "CronwheelBacklogStays",
             "CronwheelClockAlarm",
             "CronwheelReplicaTakesNoShards",
+            "CronwheelStatusesWait",
             "CronwheelWatchSilent",
         ],
         &["max becomes min", "max becomes sum"],
@@ -52,8 +56,12 @@ const EQUIVALENT: [(&[&str], &[&str], &str); 9] = [
         "the alert checks whether any is above 0",
     ),
     (
-        &["CronwheelCronJobInTrouble"],
-        &["max becomes min", "max_over_time becomes min_over_time"],
+        &["CronwheelCronJobInTrouble", "CronwheelNamespaceInTrouble"],
+        &[
+            "max becomes min",
+            "max_over_time becomes min_over_time",
+            "count becomes sum",
+        ],
         "the only value of the metric is 1",
     ),
     (
@@ -84,6 +92,27 @@ const EQUIVALENT: [(&[&str], &[&str], &str); 9] = [
         &["cronwheel:"],
         &["without namespace="],
         "the other side of the operator selects the namespace",
+    ),
+    (
+        &["CronwheelManyCreatesRefused"],
+        &["without namespace="],
+        "the other sides of the operators select the namespace",
+    ),
+    (
+        &["CronwheelAbsent", "CronwheelMetricMissing", "CronwheelCronJobInTrouble"],
+        &[
+            "on (cluster): with version",
+            "on (cluster, job, exported_namespace): with version",
+        ],
+        "neither side has the label",
+    ),
+    (
+        &["CronwheelCronJobInTrouble", "CronwheelNamespaceInTrouble"],
+        &[
+            "by (cluster, job, exported_namespace): with instance",
+            "by (cluster, namespace, job, exported_namespace): with instance",
+        ],
+        "the inner aggregation drops the label",
     ),
 ];
 
@@ -195,12 +224,14 @@ fn files_of_tests(rule: &str) -> Vec<(&'static str, String)> {
         "burn_rates_test.yaml",
         "slow_burn_rates_test.yaml",
         "records_test.yaml",
+        "clusters_test.yaml",
     ] {
         let file = yaml(&root().join("tests/chart").join(name));
         let mut file = match name {
             "records_test.yaml" if is_record => file,
             "burn_rates_test.yaml" if rule == OF_RECORDS[0] => tests_of(&file, rule),
             "slow_burn_rates_test.yaml" if rule == OF_RECORDS[1] => tests_of(&file, rule),
+            "clusters_test.yaml" if OF_CLUSTERS.contains(&rule) => tests_of(&file, rule),
             "alerts_test.yaml" => tests_of(&file, rule),
             _ => continue,
         };

@@ -103,8 +103,15 @@ impl Samples<'_> {
             }
             "Backlog of requests" => vec![self.each("cronwheel_dispatch_backlog").sum(&["lane"])],
             "Statuses that wait" => vec![self.sum("cronwheel_status_pending")],
+            "How long it waits" => vec![
+                self.max("cronwheel_dispatch_busy_seconds"),
+                self.max("cronwheel_status_oldest_seconds"),
+            ],
             "Age of statuses" => self.quantiles("cronwheel_status_age_seconds", &[]),
-            "Refused creates" => vec![self.sum("cronwheel_cron_jobs_refused")],
+            "Refused creates" => vec![
+                self.sum("cronwheel_cron_jobs_refused"),
+                self.max("cronwheel_namespaces_refused"),
+            ],
             "Full queues" => vec![self.rate("cronwheel_queue_overflows_total", &["queue"])],
             "Objects that cannot be decoded" => vec![
                 self.rate("cronwheel_undecodable_objects_total", &["resource"]),

@@ -152,6 +152,14 @@ fn waiting() -> super::model::Row {
             )
             .query("waiting", "sum(cronwheel_status_pending{@})"),
             lines(
+                "How long it waits",
+                "s",
+                "Time for which creates have waited without a pause, and the age of the oldest status. Both fall to 0 after \
+                 a burst.",
+            )
+            .query("creates", "max(cronwheel_dispatch_busy_seconds{@})")
+            .query("statuses", "max(cronwheel_status_oldest_seconds{@})"),
+            lines(
                 "Age of statuses",
                 "s",
                 "Time from the first change in a status until it is written.",
@@ -168,9 +176,10 @@ fn errors() -> super::model::Row {
             lines(
                 "Refused creates",
                 "short",
-                "CronJobs whose last create the API server refused.",
+                "CronJobs whose last create the API server refused, and the least number of their namespaces.",
             )
-            .query("CronJobs", "sum(cronwheel_cron_jobs_refused{@})"),
+            .query("CronJobs", "sum(cronwheel_cron_jobs_refused{@})")
+            .query("namespaces", "max(cronwheel_namespaces_refused{@})"),
             lines(
                 "Full queues",
                 "ops",

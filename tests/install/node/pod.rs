@@ -35,6 +35,15 @@ enum Report {
     Ended { code: i32 },
 }
 
+impl Report {
+    /// The end of a container. One that was killed has no exit code of its own.
+    fn ended(status: ExitStatus) -> Report {
+        Report::Ended {
+            code: status.code().unwrap_or(128 + 9),
+        }
+    }
+}
+
 /// A Pod whose container runs. Dropping it kills the container.
 #[derive(Debug)]
 pub(super) struct PodRun {
@@ -98,6 +107,9 @@ impl PodRun {
                 self.leave(status).await?;
                 return Ok(true);
             }
+            if self.is_never_restarted() {
+                return self.report(Report::ended(status)).await;
+            }
             self.restart(settings)?;
         }
         if is_deleted {
@@ -131,6 +143,11 @@ impl PodRun {
         Ok(kill_process(Pid::from_child(&self.child), Signal::TERM)?)
     }
 
+    fn is_never_restarted(&self) -> bool {
+        let spec = self.pod.spec.as_ref();
+        spec.is_some_and(|spec| spec.restart_policy.as_deref() == Some("Never"))
+    }
+
     /// Restarts the container in the same Pod.
     fn restart(&mut self, settings: &Settings) -> Result<()> {
         self.child = sandbox::start(
@@ -148,8 +165,7 @@ impl PodRun {
 
     /// Reports the end of the container and removes the Pod, as a kubelet does after all containers have ended.
     async fn leave(&mut self, status: ExitStatus) -> Result<()> {
-        let code = status.code().unwrap_or(128 + 9);
-        self.report(Report::Ended { code }).await?;
+        self.report(Report::ended(status)).await?;
         let parameters = DeleteParams {
             preconditions: Some(Preconditions {
                 uid: self.pod.uid(),

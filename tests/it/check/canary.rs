@@ -235,3 +235,78 @@ async fn canary_creates_nothing_for_named_namespaces() {
     );
     assert_eq!(api.version(), version, "nothing is written");
 }
+
+/// The only CronJobs left in a namespace.
+async fn assert_no_cron_job(api: &Api) {
+    assert!(list(api, "/apis/batch/v1/cronjobs").await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn canary_in_an_existing_namespace_awaits_the_job_of_cronwheel() {
+    let api = api();
+    let clock = Clock::simulated(begun());
+    let canary = run(client(&api, Documents::new()), &["--canary=shop"], &clock);
+    let ((text, error), ()) = tokio::join!(canary, cronwheel(&api));
+    assert!(error.is_none(), "{error:?}: {text}");
+    let expected = "\
+✓ canary    cronwheel, installation kube-system/cronwheel, created Job canary-29455385 in namespace shop 2s after its slot
+✓ removed   the CronJob of the canary is deleted
+
+2 fine, 0 to read (!), 0 failed (✗)
+";
+    assert_eq!(text, expected, "{text}");
+    assert!(clock.now().duration_since(begun()).as_secs() < 35, "{}", clock.now());
+    assert_no_cron_job(&api).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn canary_in_an_existing_namespace_fails_without_a_job_of_cronwheel() {
+    for (is_created, expected) in [
+        (
+            true,
+            "✗ canary    kube-controller-manager created Job canary-29455385 in namespace shop, and not cronwheel",
+        ),
+        (
+            false,
+            "✗ canary    nobody created a Job of the CronJob in namespace shop in time",
+        ),
+    ] {
+        let api = api();
+        let clock = Clock::simulated(begun());
+        let canary = run(client(&api, Documents::new()), &["--canary=shop"], &clock);
+        let other = async {
+            if is_created {
+                built_in(&api, true).await;
+            }
+        };
+        let ((text, error), ()) = tokio::join!(canary, other);
+        assert_eq!(error.as_deref(), Some("1 check failed"), "{text}");
+        assert_eq!(text.lines().next(), Some(expected));
+        assert_no_cron_job(&api).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn canary_in_an_existing_namespace_fails_without_its_rights() {
+    for (resource, expected) in [
+        (
+            Resource::CronJob,
+            "✗ canary    cannot create a CronJob in namespace shop: ",
+        ),
+        (
+            Resource::Job,
+            "✗ canary    not checked: the account may not list jobs in namespace shop",
+        ),
+    ] {
+        let api = api();
+        api.faults().add(Rule {
+            resource: Some(resource),
+            verbs: vec![apisim::Verb::Create, apisim::Verb::List],
+            ..Rule::new(Fault::Forbid("not here".to_owned()))
+        });
+        let clock = Clock::simulated(begun());
+        let (text, error) = run(client(&api, Documents::new()), &["--canary=shop"], &clock).await;
+        assert_eq!(error.as_deref(), Some("1 check failed"), "{text}");
+        assert!(text.starts_with(expected), "{text}");
+    }
+}

@@ -28,6 +28,18 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- end }}
 
+{{- /* The annotations of an object: the common ones, and those of each map in the list after the context, which win. */}}
+{{- define "cronwheel.annotations" -}}
+{{- $all := deepCopy (default dict (first .).Values.commonAnnotations) }}
+{{- range rest . }}
+{{- $all = mergeOverwrite $all (deepCopy (default dict .)) }}
+{{- end }}
+{{- with $all -}}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
 {{- define "cronwheel.serviceAccountName" -}}
 {{- if .Values.serviceAccount.create }}
 {{- default (include "cronwheel.fullname" .) .Values.serviceAccount.name }}
@@ -51,10 +63,31 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 
 {{- define "cronwheel.image" -}}
+{{- $registry := default .Values.image.registry .Values.global.imageRegistry }}
+{{- $repository := .Values.image.repository }}
+{{- with $registry }}
+{{- $repository = printf "%s/%s" (trimSuffix "/" .) $repository }}
+{{- end }}
 {{- if .Values.image.digest }}
-{{- printf "%s@%s" .Values.image.repository .Values.image.digest }}
+{{- printf "%s@%s" $repository .Values.image.digest }}
 {{- else }}
-{{- printf "%s:%s" .Values.image.repository (default .Chart.AppVersion .Values.image.tag) }}
+{{- printf "%s:%s" $repository (default .Chart.AppVersion .Values.image.tag) }}
+{{- end }}
+{{- end }}
+
+{{- /* The settings that the Pods of the replicas and of the page share. */}}
+{{- define "cronwheel.podSettings" -}}
+{{- $secrets := list }}
+{{- range concat (default list .Values.imagePullSecrets) (default list .Values.global.imagePullSecrets) }}
+{{- $secrets = append $secrets (kindIs "string" . | ternary (dict "name" .) .) }}
+{{- end }}
+{{- with uniq $secrets }}
+imagePullSecrets:
+{{- toYaml . | nindent 0 }}
+{{- end }}
+{{- with .Values.dnsConfig }}
+dnsConfig:
+  {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
 
@@ -112,6 +145,18 @@ subjects:
 {{- $label = printf "%s=true" $label }}
 {{- end }}
 {{- $label }}
+{{- end }}
+{{- end }}
+
+{{- /* The Pod of `helm test` has another name, so that no object of the replicas selects it. */}}
+{{- define "cronwheel.testLabels" -}}
+app.kubernetes.io/name: {{ include "cronwheel.name" . }}-test
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
 {{- end }}
 {{- end }}
 

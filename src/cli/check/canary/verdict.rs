@@ -130,6 +130,6 @@ fn wait_text(wait: Duration) -> String {
 }
 
 /// A clock of another API server may be behind.
-fn seconds_text(seconds: i64) -> String {
+pub(super) fn seconds_text(seconds: i64) -> String {
     duration_text(u64::try_from(seconds).unwrap_or(0))
 }

@@ -38,6 +38,27 @@ fn many_writes_that_are_due_at_once_are_moved_in_several_calls() {
 }
 
 #[test]
+fn oldest_write_keeps_the_instant_of_its_first_change_in_every_queue() {
+    let mut writes = pushed_at_once(1);
+    let later = |name, millis| Pending::new(write(name, 7, 1), WHOLE, at(millis));
+    writes.push(later("job0", 900)).unwrap();
+    writes.push(later("other", 900)).unwrap();
+    for now in [0, 1_000, 10_000] {
+        writes.advance(at(now));
+        assert_eq!(writes.oldest(), Some(at(0)), "{now}");
+    }
+    let in_flight = InFlight::new(32);
+    let sent = writes.next(false, 32, in_flight.room(at(10_000))).unwrap();
+    assert_eq!(writes.oldest(), Some(at(900)));
+    writes.put_back(sent);
+    assert_eq!(writes.oldest(), Some(at(0)));
+    while writes.next(false, 32, in_flight.room(at(10_000))).is_some() {}
+    writes.advance(at(20_000));
+    while writes.next(false, 32, in_flight.room(at(20_000))).is_some() {}
+    assert_eq!(writes.oldest(), None);
+}
+
+#[test]
 fn writes_with_and_without_a_read_alternate() {
     let mut writes = PendingWrites::new(Duration::from_secs(1));
     for name in ["a", "b", "c"] {

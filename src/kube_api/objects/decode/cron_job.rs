@@ -19,8 +19,8 @@ use crate::{
     kube_api::{objects::encode::push_raw_member, other_controllers::StatusWriter},
     schedule::options::Options,
     shard::{
-        ActiveJob, ConcurrencyPolicy, CronJobIdentity, CronJobRecord, CronJobSchedule, CronJobStatus, ResourceVersion,
-        Threshold, TroubleThresholds, Uid, hash::even_hash, panics::contain,
+        ALERTS_ANNOTATION, ActiveJob, ConcurrencyPolicy, CronJobIdentity, CronJobRecord, CronJobSchedule,
+        CronJobStatus, ResourceVersion, Threshold, TroubleThresholds, Uid, hash::even_hash, panics::contain,
     },
 };
 
@@ -214,10 +214,10 @@ fn push_member<'de, A: MapAccess<'de>>(text: &mut String, name: &str, members: &
     Ok(value)
 }
 
-/// Decodes the annotations with thresholds. Most CronJobs have none, which is a cheap check.
+/// Decodes the annotations about trouble. Most CronJobs have none, which is a cheap check.
 fn trouble_thresholds(annotations: &str) -> TroubleThresholds {
     let mut thresholds = TroubleThresholds::default();
-    if !annotations.contains("-after-seconds") {
+    if !annotations.contains("-after-seconds") && !annotations.contains(ALERTS_ANNOTATION) {
         return thresholds;
     }
     let annotations: BTreeMap<String, String> = serde_json::from_str(annotations).unwrap_or_default();
@@ -225,6 +225,9 @@ fn trouble_thresholds(annotations: &str) -> TroubleThresholds {
         if let Some(value) = annotations.get(threshold.annotation()) {
             thresholds.set(threshold, value);
         }
+    }
+    if let Some(value) = annotations.get(ALERTS_ANNOTATION) {
+        thresholds.set_alerts(value);
     }
     thresholds
 }

@@ -372,6 +372,12 @@ fn thresholds_of_trouble_are_read_from_annotations() {
         let is_kept = annotations == "null" || record.retained_metadata.as_str().unwrap().contains(annotations);
         assert!(is_kept, "a status write sends them back: {annotations}");
     }
+    let mut without_alerts = TroubleThresholds::default();
+    without_alerts.set_alerts("none");
+    let record = read(r#"{"cronwheel.dev/alerts":"none"}"#);
+    assert_eq!(record.trouble_thresholds, without_alerts);
+    let record = read(r#"{"cronwheel.dev/alerts":"all"}"#);
+    assert_eq!(record.trouble_thresholds, TroubleThresholds::default());
 }
 
 #[test]

@@ -235,6 +235,23 @@ fn troubles_follow_a_schedule_change() {
 }
 
 #[test]
+fn a_cron_job_whose_alerts_are_off_is_in_no_trouble() {
+    let invalid = CronJobRecord {
+        schedule: schedule("0 0 31 2 *", None),
+        ..cron_job("hello")
+    };
+    let mut without_alerts = CronJobRecord {
+        resource_version: ResourceVersion(11),
+        ..invalid.clone()
+    };
+    without_alerts.trouble_thresholds.set_alerts("none");
+    let mut world = World::new("10:00:30", vec![invalid], vec![]);
+    assert_eq!(troubles(&mut world), ["invalid"]);
+    world.apply(without_alerts);
+    assert_eq!(troubles(&mut world), [""; 0]);
+}
+
+#[test]
 fn an_invalid_threshold_annotation_is_reported_until_it_is_fixed() {
     let with_threshold = |record: &CronJobRecord, value: &str| {
         let mut thresholds = TroubleThresholds::default();

@@ -2,6 +2,7 @@
 //! [`explain`](crate::explain) for answers in words, never the reverse.
 
 pub mod args;
+pub mod backfill;
 pub mod check;
 pub mod commands;
 pub mod config;
@@ -9,6 +10,8 @@ pub mod config;
 pub mod dev;
 pub mod error;
 pub mod explain;
+mod listed;
+pub mod missed;
 pub mod next;
 mod plan;
 pub mod report;

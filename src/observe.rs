@@ -11,6 +11,7 @@
 //! - [`advice`]: what could be better, in sentences. [`words`]: numbers and times in the form that all of them use. Pure.
 //! - `watch`: the watches of a cluster. [`observer`]: fills the fleet from them.
 //! - [`history`]: keeps runs beyond the Jobs that the cluster keeps.
+//! - [`missed`]: the slots without a Job, and the commands that start them. Pure.
 //! - [`page`] and [`report`]: show the views.
 
 pub mod advice;
@@ -18,6 +19,7 @@ pub mod facts;
 pub mod fleet;
 pub mod forecast;
 pub mod history;
+pub mod missed;
 pub mod observer;
 pub mod page;
 pub mod report;

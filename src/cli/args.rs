@@ -27,7 +27,8 @@ use self::values::{
 #[cfg(feature = "dev")]
 use super::dev::DevArgs;
 use super::{
-    check::CheckArgs, explain::ExplainArgs, next::NextArgs, report::ReportArgs, shards::ShardsArgs, ui::UiArgs,
+    backfill::BackfillArgs, check::CheckArgs, explain::ExplainArgs, missed::MissedArgs, next::NextArgs,
+    report::ReportArgs, shards::ShardsArgs, ui::UiArgs,
 };
 use crate::{
     controller::{
@@ -119,6 +120,8 @@ const COMMANDS: &[&str] = &[
     "shards",
     "ui",
     "report",
+    "missed",
+    "backfill",
 ];
 
 /// The commands.
@@ -149,6 +152,17 @@ pub enum Command {
     /// It works beside any controller, from the Jobs that exist: without --history, what is older than the Jobs that the
     /// cluster keeps is unknown. It only reads: the account needs get, list and watch on cronjobs and jobs
     Report(ReportArgs),
+    /// List the slots without a Job and why, with the command that starts them
+    ///
+    /// It works beside any controller, from the Jobs that exist: without --history, what is older than the Jobs that the
+    /// cluster keeps is unknown. It only reads: the account needs get, list and watch on cronjobs and jobs
+    Missed(MissedArgs),
+    /// Start the slots of one CronJob that have no Job
+    ///
+    /// Each Job is the one that the controller would have created: name, annotation, template and owner. So a slot never
+    /// starts twice while its Job exists, and the command can be interrupted and repeated. It works beside any controller.
+    /// The account needs get, list and watch on cronjobs and jobs, and create on jobs, in the namespace
+    Backfill(BackfillArgs),
     /// Print the completion script of a shell
     Completions {
         /// The shell

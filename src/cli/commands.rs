@@ -8,10 +8,12 @@ use jiff::SignedDuration;
 
 use super::{
     args::{Cli, Command, RunArgs},
+    backfill::{self, BackfillArgs, Console},
     check::{self, CheckArgs},
     config::{RunConfig, kube_config, named_kube_config},
     error::CommandError,
     explain::{self, ExplainArgs},
+    missed::{self, MissedArgs},
     next,
     report::{self, ReportArgs},
     shards::{self, ShardsArgs},
@@ -19,7 +21,7 @@ use super::{
 };
 use crate::{
     controller::{Connections, Controller, RuntimeError, bind, clock::Clock, shutdown::Signals},
-    kube_api::{ApiServer, lease_client, watch_client},
+    kube_api::{ApiClient, ApiServer, WriteConnections, lease_client, watch_client},
     telemetry::metrics::Metrics,
     telemetry::{logging, panic_log},
 };
@@ -46,6 +48,8 @@ fn perform(command: Command) -> Result<(), CommandError> {
         Command::Shards(args) => shards(&args),
         Command::Ui(args) => ui(&args),
         Command::Report(args) => report(&args),
+        Command::Missed(args) => missed(&args),
+        Command::Backfill(args) => backfill(&args),
         Command::Completions { shell } => completions(shell, &mut io::stdout()).map_err(CommandError::Write),
         Command::Man { command } => man_page(command.as_deref(), &mut io::stdout()).map_err(CommandError::Write),
     }
@@ -145,11 +149,53 @@ fn report(args: &ReportArgs) -> Result<(), CommandError> {
     })
 }
 
+fn missed(args: &MissedArgs) -> Result<(), CommandError> {
+    on_threads(async {
+        let cluster = cluster(&args.source).await?;
+        let clock = Clock::system(SignedDuration::ZERO, SignedDuration::ZERO);
+        missed::run(args, cluster, &clock, io::stdout(), io::stderr()).await
+    })
+}
+
+fn backfill(args: &BackfillArgs) -> Result<(), CommandError> {
+    on_threads(async {
+        let (config, context) = named_kube_config(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
+        let server = ApiServer::open(&config).await.map_err(RuntimeError::Connect)?;
+        let connections = WriteConnections::connect(&server, 1).map_err(RuntimeError::Connect)?;
+        let sources = backfill::Sources {
+            writes: ApiClient::new(connections),
+            cluster: cluster_of(&config, context, args.cluster_name.as_deref(), server)?,
+            namespace: config.default_namespace,
+        };
+        let clock = Clock::system(SignedDuration::ZERO, SignedDuration::ZERO);
+        let console = Console::new(io::stdout(), io::stdout().is_terminal());
+        let console = if io::stdin().is_terminal() {
+            console.with_answers(io::stdin().lock())
+        } else {
+            console
+        };
+        let listen = || {
+            let mut signals = Signals::listen().map_err(RuntimeError::Signals)?;
+            Ok(async move { _ = signals.next().await })
+        };
+        backfill::run(args, sources, &clock, listen, console, io::stderr()).await
+    })
+}
+
 /// The cluster of a command that only reads.
 async fn cluster(args: &SourceArgs) -> Result<Cluster, CommandError> {
     let (config, context) = named_kube_config(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
     let server = ApiServer::open(&config).await.map_err(RuntimeError::Connect)?;
-    let name = args.cluster_name.clone().or_else(|| context.clone());
+    cluster_of(&config, context, args.cluster_name.as_deref(), server)
+}
+
+fn cluster_of(
+    config: &kube::Config,
+    context: Option<String>,
+    cluster_name: Option<&str>,
+    server: ApiServer,
+) -> Result<Cluster, CommandError> {
+    let name = cluster_name.map(str::to_owned).or_else(|| context.clone());
     let name = name.or_else(|| config.cluster_url.host().map(str::to_owned));
     Ok(Cluster {
         client: watch_client(&server).map_err(RuntimeError::Connect)?,

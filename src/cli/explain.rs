@@ -102,7 +102,7 @@ fn reasons() -> String {
 }
 
 /// Characters of a path segment, which the names of CronJobs and namespaces consist of.
-fn parse_name(name: &str) -> Result<String, String> {
+pub(super) fn parse_name(name: &str) -> Result<String, String> {
     let is_good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
     if !name.is_empty() && name.len() <= 253 && name.bytes().all(is_good) && name != "." && name != ".." {
         Ok(name.to_owned())
@@ -135,7 +135,7 @@ fn is_file(text: &str) -> bool {
 /// seconds, and after 2099 the zone tables end. Both would require a chain of slots to be walked one by one.
 const INSTANTS_SECONDS: Range<i64> = 94_694_400..4_102_444_800;
 
-fn parse_instant(text: &str) -> Result<Timestamp, String> {
+pub(super) fn parse_instant(text: &str) -> Result<Timestamp, String> {
     let instant: Timestamp = text.parse().map_err(|_| {
         "no instant in RFC 3339; write it like 2026-11-21T10:30:00Z or 2026-11-21T11:30:00+01:00".to_owned()
     })?;

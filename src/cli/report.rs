@@ -10,18 +10,17 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     args::values::parse_since,
     error::CommandError,
-    ui::{Cluster, SLOTS_MAX, SourceArgs, past},
+    listed::{Question, list, notes},
+    ui::{Cluster, SourceArgs},
 };
 use crate::{
     controller::clock::Clock,
     observe::{
         advice::{CronJobAdviceInput, advice},
-        fleet::{Fleet, FleetConfig, KEPT_SLOTS_MAX},
+        fleet::Fleet,
         forecast::Forecast,
-        history::ClusterId,
-        observer::{NoHistory, Observed, Observer, Settings, source::Source},
+        observer::source::Source,
         report::{CronJobHistory, Report, ReportSource},
-        words::thousands,
     },
     schedule::after,
 };
@@ -75,27 +74,14 @@ pub async fn run(
     mut notes: impl Write,
 ) -> Result<(), CommandError> {
     let now = || clock.wall();
-    let mut fleet = Fleet::new(FleetConfig { n_slots_max: SLOTS_MAX }, now());
-    fleet.keep_since(now().saturating_sub(args.since).unwrap_or(Timestamp::MIN));
-    fleet.set_scopes(&args.source.scopes());
-    if let Some(path) = &args.history {
-        let id = ClusterId::new(&cluster.name, &cluster.address);
-        let read = past::read(&mut fleet, path, &id, args.since, now());
-        read.map_err(|error| CommandError::from(format!("--history: {error}")))?;
-    }
-    let observed = Observed::new(fleet);
-    let settings = Settings {
-        client: cluster.client,
+    let question = Question {
         scopes: args.source.scopes(),
-        default_zone: args.source.default_time_zone.clone(),
-        now,
+        default_zone: &args.source.default_time_zone,
+        history: args.history.as_deref(),
+        since: args.since,
     };
-    Observer::new(settings, observed.clone(), NoHistory).list().await?;
+    let observed = list(&cluster, question, now, &mut notes).await?;
     let source = observed.source();
-    for one in &source.unreadable {
-        // Standard error may be closed.
-        let _ = writeln!(notes, "cronwheel: note: namespace {}: {}", one.namespace, one.problem);
-    }
     let report = report(
         &observed.fleet(),
         &source,
@@ -140,24 +126,4 @@ fn report(
     let inputs = fleet.cron_jobs().map(|cron_job| CronJobAdviceInput::from(&cron_job));
     let advice = advice(inputs, &forecast, now);
     Report::new(histories, origin, &forecast, &advice)
-}
-
-/// What the reader must know about the report.
-fn notes(fleet: &Fleet, source: &Source, since: Timestamp) -> Vec<String> {
-    let undecodable = source.last_undecodable.as_ref().map(|last| {
-        let n_undecodable = source.n_undecodable;
-        format!(
-            "{n_undecodable} objects have a field that cannot be decoded and counts as absent; the last one: {last}."
-        )
-    });
-    let n_cut = fleet
-        .cron_jobs()
-        .filter(|cron_job| cron_job.is_cut_after(since))
-        .count();
-    let cut = (n_cut > 0).then(|| {
-        let n_slots = thousands(KEPT_SLOTS_MAX as u64);
-        let cron_jobs = if n_cut == 1 { "CronJob" } else { "CronJobs" };
-        format!("Of {n_cut} {cron_jobs} with more slots in this time, only the latest {n_slots} are in this report.")
-    });
-    undecodable.into_iter().chain(cut).collect()
 }

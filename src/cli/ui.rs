@@ -75,7 +75,7 @@ pub struct UiArgs {
     history_days: u32,
 }
 
-/// What `ui` and `report` read.
+/// What `ui`, `report` and `missed` read.
 #[derive(Args, Debug)]
 pub struct SourceArgs {
     /// Kubeconfig file. Default: the service account in a Pod, otherwise KUBECONFIG or ~/.kube/config

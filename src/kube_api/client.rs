@@ -171,7 +171,17 @@ impl ApiClient {
     /// Creates a Job (B-12).
     pub async fn create_job(&self, order: &JobCreate) -> Answered<CreateOutcome> {
         let stamp = self.limits.map(|limits| (limits.stamp, &*self.installation));
-        let Some(body) = encode::job_body(order, stamp) else {
+        self.post_job(order, encode::job_body(order, stamp)).await
+    }
+
+    /// Creates the Job of a slot that nobody started, for a user.
+    pub async fn backfill_job(&self, order: &JobCreate) -> Answered<CreateOutcome> {
+        self.post_job(order, encode::backfilled_job_body(order)).await
+    }
+
+    /// There is no body if the template is not in memory.
+    async fn post_job(&self, order: &JobCreate, body: Option<Vec<u8>>) -> Answered<CreateOutcome> {
+        let Some(body) = body else {
             return Answered::without_answer(CreateOutcome::Abandoned);
         };
         let path = namespaced(BATCH, &order.cron_job.namespace, &["jobs"]);

@@ -107,6 +107,30 @@ impl SkipCause {
             SkipCause::SameMinute => "SameMinute",
         }
     }
+
+    /// The cause in words.
+    pub fn sentence(&self) -> String {
+        match self {
+            SkipCause::Suspended => "the CronJob was suspended".to_owned(),
+            SkipCause::HeldByForbid { job_name } => format!("Forbid: Job {job_name} still ran"),
+            SkipCause::ScheduleChanged => "the schedule changed afterwards".to_owned(),
+            SkipCause::Deleting => "the CronJob was being deleted".to_owned(),
+            SkipCause::SameMinute => "a Job of the same minute exists".to_owned(),
+        }
+    }
+}
+
+impl SlotOutcome {
+    /// Why the slot has no Job, in words. `None` if it has one.
+    pub fn absence(&self) -> Option<String> {
+        Some(match self {
+            SlotOutcome::Started { .. } => return None,
+            SlotOutcome::Open => "no Job yet".to_owned(),
+            SlotOutcome::Lost(reason) => reason.sentence().to_owned(),
+            SlotOutcome::Skipped(cause) => cause.sentence(),
+            SlotOutcome::NotObserved => "nothing watched the cluster, and it keeps no Job of that time".to_owned(),
+        })
+    }
 }
 
 /// What cronwheel would have done with a slot.

@@ -12,6 +12,7 @@
 
 mod account;
 mod audit;
+mod backfill;
 mod beside;
 mod built_in;
 mod canary;
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
 /// Cases that share a control plane are adjacent.
 fn trials() -> Vec<Trial> {
     cases::trials()
+        .chain(backfill::trials())
         .chain(outages::trials())
         .chain(page::trials())
         .chain(beside::trials())

@@ -7,6 +7,7 @@
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 mod advice;
+mod backfill;
 mod check;
 #[cfg(feature = "dev")]
 mod dev;

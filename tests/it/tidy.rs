@@ -61,6 +61,7 @@ const PURE_PARTS: &[&str] = &[
     "src/observe/facts",
     "src/observe/fleet",
     "src/observe/forecast",
+    "src/observe/missed",
     "src/observe/observer/links",
     "src/observe/report",
     "src/observe/slot",

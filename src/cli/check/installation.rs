@@ -14,7 +14,7 @@ use crate::{
     cli::shards::{Listing, MemberRow, MemberState},
     coordination::is_dns_label,
     explain::calendar::duration_text,
-    kube_api::NamespaceSelector,
+    kube_api::{NamespaceSelector, objects::encode::BACKFILL},
 };
 
 /// How long ago runs began that are judged.
@@ -197,6 +197,8 @@ impl Runs {
                 self.of_others.add(|| format!("{} ({installation})", title(job)));
             }
             (None, None) => self.beside.add(|| title(job)),
+            // A user started it, however late.
+            (None, Some(BACKFILL)) => {}
             (Some(_), _) | (None, Some(_)) => self.add_run(created.duration_since(slot), job),
         }
     }

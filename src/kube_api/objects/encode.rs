@@ -24,8 +24,12 @@ pub const EVENT_COMPONENT: &str = "cronjob-controller";
 /// replaces [`CREATE_BEFORE_ANNOTATION`].
 pub const RESERVED_PREFIX: &str = "cronwheel.dev/";
 
-/// The annotation with the shard, the term and the incarnation of the replica that created a Job.
+/// The annotation with the shard, the term and the incarnation of the replica that created a Job, or [`BACKFILL`].
 pub const CREATED_UNDER_ANNOTATION: &str = "cronwheel.dev/created-under";
+
+/// The value of [`CREATED_UNDER_ANNOTATION`] of Jobs that `cronwheel backfill` created, so that they are no evidence of
+/// another controller.
+pub const BACKFILL: &str = "backfill";
 
 /// The annotation with the installation that created a Job: the namespace of its Leases, and its name.
 pub const CREATED_BY_ANNOTATION: &str = "cronwheel.dev/created-by";
@@ -36,22 +40,37 @@ pub const CREATE_BEFORE_ANNOTATION: &str = "cronwheel.dev/create-before";
 /// Encodes the Job of an order (B-11), with the stamp and the installation of its creator. `explain` has neither.
 /// Returns `None` if the template is not in memory.
 pub fn job_body(order: &JobCreate, stamp: Option<(Stamp, &str)>) -> Option<Vec<u8>> {
+    let n_bytes = stamp.map_or(0, |(_, installation)| STAMP_MAX_BYTES + installation.len());
+    spliced(order, n_bytes, |text| {
+        if let Some((stamp, installation)) = stamp {
+            push_stamp(text, stamp);
+            push_member(text, CREATED_BY_ANNOTATION, installation);
+        }
+    })
+}
+
+/// Encodes the Job of a slot that `cronwheel backfill` starts, like [`job_body`].
+pub fn backfilled_job_body(order: &JobCreate) -> Option<Vec<u8>> {
+    let n_bytes = CREATED_UNDER_ANNOTATION.len() + BACKFILL.len();
+    spliced(order, n_bytes, |text| {
+        push_member(text, CREATED_UNDER_ANNOTATION, BACKFILL);
+    })
+}
+
+/// Combines the template with the values of one Job, and with annotations of about `n_bytes` that `push_annotations`
+/// appends.
+fn spliced(order: &JobCreate, n_bytes: usize, push_annotations: impl FnOnce(&mut String)) -> Option<Vec<u8>> {
     let template = &order.template;
     let [name_at, created_at, scheduled_at] = template.splice_offsets.map(|offset| offset as usize);
     let (body, name, scheduled) = (template.body.as_str()?, &order.name, &order.scheduled_timestamp);
-    let stamp_bytes = stamp.map_or(0, |(_, installation)| STAMP_MAX_BYTES + installation.len());
-    let mut text =
-        String::with_capacity(body.len() + name.len() + scheduled.len() + TIME_AND_QUOTES_BYTES + stamp_bytes);
+    let mut text = String::with_capacity(body.len() + name.len() + scheduled.len() + TIME_AND_QUOTES_BYTES + n_bytes);
     text.push_str(&body[..name_at]);
     push_string(&mut text, name);
     text.push_str(&body[name_at..created_at]);
     push_time(&mut text, order.slot);
     text.push_str(&body[created_at..scheduled_at]);
     push_string(&mut text, scheduled);
-    if let Some((stamp, installation)) = stamp {
-        push_stamp(&mut text, stamp);
-        push_member(&mut text, CREATED_BY_ANNOTATION, installation);
-    }
+    push_annotations(&mut text);
     let mut rest = scheduled_at;
     if let Some(pod_at) = template.pod_splice_offset {
         rest = pod_at as usize;

@@ -5,12 +5,17 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     Fleet, KEPT_SLOTS_MAX,
     cron_job::CronJob,
+    due_slots,
     judge::{self, Holder},
     second::Second,
     shadow,
     slot_record::Outcome,
 };
-use crate::observe::{facts::CronJobFacts, slot::Slot, view::CronJobName};
+use crate::observe::{
+    facts::{CronJobFacts, RunResult},
+    slot::{Slot, SlotOutcome},
+    view::CronJobName,
+};
 
 /// A CronJob of the fleet.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +34,11 @@ impl Fleet {
     /// The CronJobs of the cluster, by namespace and name.
     pub fn cron_jobs(&self) -> impl Iterator<Item = CronJobView<'_>> {
         self.cron_jobs.sorted().filter_map(|cron_job| self.view(cron_job))
+    }
+
+    /// One CronJob. `None` if the cluster does not have it.
+    pub fn cron_job(&self, name: &CronJobName) -> Option<CronJobView<'_>> {
+        self.view(self.cron_jobs.by_name(name)?)
     }
 
     fn view<'a>(&'a self, cron_job: &'a CronJob) -> Option<CronJobView<'a>> {
@@ -74,6 +84,39 @@ impl CronJobView<'_> {
         self.fleet.slots_from(self.cron_job, 0)
     }
 
+    /// The slots between two instants, both included, the oldest first. Those that are due and not known are
+    /// [`NotObserved`](crate::observe::slot::SlotOutcome::NotObserved). `None` if there are more than `n_max`.
+    pub fn slots_between(&self, from: Timestamp, to: Timestamp, n_max: usize) -> Option<Vec<Slot>> {
+        let (before, last) = (Second::ceil(from).plus(-1), Second::floor(to));
+        let before = before.max(Second::floor(self.facts.created));
+        let known = &self.cron_job.slots;
+        let range = known.partition_point(|slot| slot.at <= before)..known.partition_point(|slot| slot.at <= last);
+        let mut places = range.into_iter().peekable();
+        let mut slots = Vec::new();
+        let mut due = due_slots::next_after(self.cron_job, before).filter(|at| *at <= last);
+        while due.is_some() || places.peek().is_some() {
+            if slots.len() == n_max {
+                return None;
+            }
+            let place = places.next_if(|place| due.is_none_or(|due| known[*place].at <= due));
+            let at = place.map_or(due, |place| Some(known[place].at))?;
+            slots.push(place.map_or_else(|| unobserved(at), |place| self.fleet.slot(self.cron_job, place)));
+            if due == Some(at) {
+                due = due_slots::next_after(self.cron_job, at).filter(|at| *at <= last);
+            }
+        }
+        Some(slots)
+    }
+
+    /// The names of the Jobs that run.
+    pub fn running_jobs(&self) -> Vec<Box<str>> {
+        let others = self.cron_job.other_runs.iter();
+        let others = others.filter(|other| other.run.result == RunResult::Running);
+        let slots = self.cron_job.slots.iter().filter(|slot| slot.is_running());
+        let names = others.map(|other| other.run.job_name.clone());
+        names.chain(slots.map(|slot| self.cron_job.job_name(slot))).collect()
+    }
+
     /// Whether slots after an instant were dropped, because there are too many.
     pub fn is_cut_after(&self, instant: Timestamp) -> bool {
         let n_slots = self.cron_job.slots.len();
@@ -84,6 +127,16 @@ impl CronJobView<'_> {
     /// The end of the last successful Job, of any time.
     pub fn last_success(&self) -> Option<Timestamp> {
         last_success(self.cron_job)
+    }
+}
+
+/// A slot of which nothing is known.
+fn unobserved(at: Second) -> Slot {
+    Slot {
+        at: at.timestamp(),
+        held_until: None,
+        outcome: SlotOutcome::NotObserved,
+        with_cronwheel: None,
     }
 }
 

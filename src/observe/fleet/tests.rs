@@ -9,3 +9,4 @@ mod restart;
 mod scenarios;
 mod script;
 mod views;
+mod windows;

@@ -36,16 +36,9 @@ pub(super) fn outcome_word(slot: &Slot, mark: Mark) -> &'static str {
 pub(super) fn outcome_reason(slot: &Slot) -> String {
     match &slot.outcome {
         SlotOutcome::Started { result, .. } => started_reason(result, slot.lateness() > Some(LATE_AFTER)),
-        SlotOutcome::Open => "no Job yet".to_owned(),
-        SlotOutcome::Lost(reason) => reason.sentence().to_owned(),
-        SlotOutcome::Skipped(cause) => match cause {
-            SkipCause::Suspended => "the CronJob was suspended".to_owned(),
-            SkipCause::HeldByForbid { job_name } => format!("Forbid: Job {job_name} still ran"),
-            SkipCause::ScheduleChanged => "the schedule changed afterwards".to_owned(),
-            SkipCause::Deleting => "the CronJob was being deleted".to_owned(),
-            SkipCause::SameMinute => "a Job of the same minute exists".to_owned(),
-        },
-        SlotOutcome::NotObserved => "nothing watched the cluster, and it keeps no Job of that time".to_owned(),
+        absent @ (SlotOutcome::Open | SlotOutcome::Lost(_) | SlotOutcome::Skipped(_) | SlotOutcome::NotObserved) => {
+            absent.absence().unwrap_or_default()
+        }
     }
 }
 

@@ -10,7 +10,10 @@ use super::{
     slim::{Content, Head, Slim},
 };
 use crate::{
-    kube_api::objects::decode::{field::Field, job::Annotations, parse::Text},
+    kube_api::objects::{
+        decode::{field::Field, job::Annotations, parse::Text},
+        encode::BACKFILL,
+    },
     observe::facts::{Creator, Hindrance, Run, RunResult},
     shard::{Uid, naming::is_job_name},
 };
@@ -158,7 +161,7 @@ fn run(
         RunResult::Running => hindrance(is_suspended, is_deleting, finalizers),
         RunResult::Succeeded | RunResult::Failed(_) | RunResult::Deleted | RunResult::Gone => None,
     };
-    let has_mark = annotations.created_by.ok().or(annotations.created_under.ok()).is_some();
+    let mark = annotations.created_by.ok().or(annotations.created_under.ok());
     let scheduled = members.text(annotations.scheduled_timestamp, "metadata.annotations");
     let scheduled = scheduled.and_then(|text| text.parse().ok());
     Ok(Run {
@@ -170,7 +173,7 @@ fn run(
         started,
         finished,
         result,
-        creator: creator(has_mark, first_manager(metadata.managed_fields)),
+        creator: creator(mark.as_deref(), first_manager(metadata.managed_fields)),
         hindrance,
     })
 }
@@ -210,10 +213,12 @@ fn hindrance(is_suspended: bool, is_deleting: bool, finalizers: Vec<Field<Text<'
 }
 
 /// The built-in controller copies the annotations of a template, so its name counts more than cronwheel's annotations.
-fn creator(has_mark: bool, manager: Option<Box<str>>) -> Creator {
+fn creator(mark: Option<&str>, manager: Option<Box<str>>) -> Creator {
     match manager.as_deref() {
         Some("kube-controller-manager") => Creator::BuiltIn,
-        _ if has_mark => Creator::Cronwheel,
+        // A user started it, and no controller is late.
+        _ if mark == Some(BACKFILL) => Creator::Other("cronwheel backfill".into()),
+        _ if mark.is_some() => Creator::Cronwheel,
         Some("cronwheel") => Creator::Cronwheel,
         Some(_) | None => Creator::Other(manager.unwrap_or_else(|| "unknown".into())),
     }

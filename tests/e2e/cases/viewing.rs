@@ -18,13 +18,22 @@ use crate::{
 
 const NAME: &str = "viewer";
 
-/// Creates the account. Returns its kubeconfig.
-async fn viewer(namespace: &Namespace) -> PathBuf {
+/// Creates the account that reads. Returns its kubeconfig.
+pub(crate) async fn viewer(namespace: &Namespace) -> PathBuf {
+    account(namespace, reading()).await
+}
+
+/// The rights of the account that reads.
+pub(crate) fn reading() -> Value {
+    json!([{"apiGroups": ["batch"], "resources": ["cronjobs", "jobs"], "verbs": ["get", "list", "watch"]}])
+}
+
+/// Creates the account, or gives it these rights. Returns its kubeconfig.
+pub(crate) async fn account(namespace: &Namespace, rules: Value) -> PathBuf {
     let admin = &namespace.control_plane.admin_kubeconfig;
     let file = |extension: &str| admin.with_file_name(format!("{}.{extension}", namespace.name));
     let metadata = json!({"name": NAME, "namespace": namespace.name});
     let group = "rbac.authorization.k8s.io";
-    let rules = json!([{"apiGroups": ["batch"], "resources": ["cronjobs", "jobs"], "verbs": ["get", "list", "watch"]}]);
     let objects = json!({"apiVersion": "v1", "kind": "List", "items": [
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata},
         {"apiVersion": format!("{group}/v1"), "kind": "Role", "metadata": metadata, "rules": rules},
@@ -48,14 +57,14 @@ async fn viewer(namespace: &Namespace) -> PathBuf {
     path
 }
 
-fn command(name: &str, kubeconfig: &PathBuf, arguments: &[&str]) -> Command {
+pub(crate) fn command(name: &str, kubeconfig: &PathBuf, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cronwheel"));
     command.arg(name).arg("--kubeconfig").arg(kubeconfig).args(arguments);
     command.stdin(Stdio::null());
     command
 }
 
-async fn output(mut command: Command) -> Output {
+pub(crate) async fn output(mut command: Command) -> Output {
     let ended = tokio::task::spawn_blocking(move || command.output());
     ended.await.expect("an end").expect("a process")
 }

@@ -231,6 +231,17 @@ fn lateness_is_that_of_the_last_hour() {
 }
 
 #[test]
+fn jobs_of_a_backfill_are_neither_late_nor_of_another_controller() {
+    let backfilled = runs(&[created(
+        29_632_890,
+        1_800,
+        json!({"cronwheel.dev/created-under": "backfill"}),
+    )]);
+    assert!(line(&backfilled.lateness()).starts_with("✓ lateness: no Job of the last hour"));
+    assert!(line(&backfilled.beside()).starts_with("✓ other controllers: no Job of the last hour"));
+}
+
+#[test]
 fn jobs_of_other_controllers_are_found() {
     let fine = "✓ other controllers: no Job of the last hour in a managed namespace is of another controller";
     let under = json!({"cronwheel.dev/created-under": "3/7"});

@@ -77,6 +77,23 @@ fn a_job_is_annotated_with_its_stamp() {
     );
 }
 
+#[test]
+fn a_backfilled_job_differs_from_that_of_the_controller_in_one_annotation() {
+    let cron_job = cron_job(
+        "backup",
+        r#"{"metadata":{"annotations":{"x":"y"}},"spec":{"suspend":true}}"#,
+    );
+    let order = order(&cron_job, "2026-04-12T11:20:00+02:00");
+    let body = String::from_utf8(backfilled_job_body(&order).unwrap()).unwrap();
+    let mark = r#","cronwheel.dev/created-under":"backfill""#;
+    assert_eq!(body.replacen(mark, "", 1).as_bytes(), job_body(&order, None).unwrap());
+    let job: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(
+        job["metadata"]["annotations"]["cronwheel.dev/created-under"],
+        "backfill"
+    );
+}
+
 fn order(cron_job: &CronJobRecord, scheduled_timestamp: &str) -> JobCreate {
     JobCreate {
         cron_job: Arc::clone(&cron_job.identity),

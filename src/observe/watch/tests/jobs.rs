@@ -211,6 +211,11 @@ fn creator_is_the_owner_of_the_pod_template() {
             Creator::Cronwheel,
         ),
         (json!([]), old_mark, Creator::Cronwheel),
+        (
+            json!([entry("cronwheel", "10:00:02", template.clone())]),
+            json!({"cronwheel.dev/created-under": "backfill"}),
+            Creator::Other("cronwheel backfill".into()),
+        ),
         // The built-in controller copies the annotations of a template.
         (
             json!([entry("kube-controller-manager", "10:00:02", template)]),

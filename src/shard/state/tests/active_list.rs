@@ -33,6 +33,30 @@ fn b_5_1_a_running_job_is_adopted_and_moves_the_cursor() {
     world.expect(&["status last=10:00:00 successful=- active=[hello-29632918 hello-29632920]"]);
 }
 
+/// As `cronwheel backfill` starts it: its name is that of a slot before the cursor.
+#[test]
+fn b_5_1_a_backfilled_job_is_adopted_without_a_warning_and_holds_forbid() {
+    let (backfilled, status) = (job("hello", "09:30:00"), cron_job("hello").status);
+    let forbid = CronJobRecord {
+        concurrency_policy: ConcurrencyPolicy::Forbid,
+        status,
+        ..cron_job("hello")
+    };
+    let mut world = World::new("09:59:30", vec![forbid], vec![]);
+    world.apply_job(backfilled.clone());
+    world.expect(&["status last=09:59:00 successful=- active=[hello-29632890]"]);
+    world.advance_to("10:00:00");
+    world.expect(&[
+        "Normal JobAlreadyActive: Not starting job because prior execution is running and concurrency policy is Forbid",
+    ]);
+    world.apply_job(complete(backfilled, "10:00:19"));
+    world.expect(&[
+        "Normal SawCompletedJob: Saw completed job: hello-29632890, condition: Complete",
+        "create hello-29632920 for 2026-05-05T10:00:00Z",
+        "status last=09:59:00 successful=10:00:19 active=[]",
+    ]);
+}
+
 #[test]
 fn b_5_1_a_manual_run_gets_one_event_and_is_not_adopted() {
     let by_hand = manual_job("hello", "by-hand");

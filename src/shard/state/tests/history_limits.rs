@@ -30,6 +30,26 @@ fn b_4_3_the_oldest_successful_jobs_are_deleted_first() {
     ]);
 }
 
+/// As `cronwheel backfill` starts it: its slot is the oldest, and its start the latest.
+#[test]
+fn b_4_3_a_backfilled_job_counts_towards_the_limit_by_its_start() {
+    let mut jobs = finished(&FIVE[2..]);
+    let mut backfilled = complete(job("hello", "09:30:00"), "09:59:00");
+    backfilled.started = Some(at("09:58:59"));
+    jobs.push(backfilled);
+    let mut world = World::new("09:59:30", vec![stored(cron_job("hello"))], jobs);
+    let effects = world.effects();
+    assert_eq!(
+        effects.first().map(String::as_str),
+        Some("delete hello-29632914"),
+        "{effects:?}"
+    );
+    assert!(
+        !effects.iter().any(|effect| effect.contains("UnexpectedJob")),
+        "{effects:?}"
+    );
+}
+
 #[test]
 fn b_4_3_failed_jobs_have_their_own_limit_and_are_deleted_second() {
     let mut jobs = finished(&FIVE[..4]);

@@ -1,0 +1,218 @@
+//! The slots without a Job: which, why, and the command that starts them.
+//!
+//! [`Missed`] is plain data, and JSON as it is. An entry has all slots of one CronJob with one cause, so a CronJob that was
+//! suspended for a week is one line.
+
+mod command;
+mod text;
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+pub use self::command::{BackfillCommand, Meant};
+use super::{
+    slot::{SkipCause, Slot, SlotOutcome},
+    view::CronJobName,
+};
+
+/// Maximum number of entries.
+const ENTRIES_MAX: usize = 1_000;
+
+/// Maximum number of slots that an entry lists.
+const SLOTS_MAX: usize = 100;
+
+/// What a list says about its origin.
+#[derive(Clone, Debug)]
+pub struct MissedSource {
+    /// The name of the cluster.
+    pub cluster: String,
+    /// Slots from this instant on count.
+    pub since: Timestamp,
+    /// The end.
+    pub now: Timestamp,
+    /// Namespaces whose CronJobs or Jobs the account may not read.
+    pub unreadable_namespaces: Vec<Box<str>>,
+    /// Whole sentences about what is not known.
+    pub notes: Vec<String>,
+}
+
+/// The slots without a Job. In JSON, members are added, but never removed or changed in meaning; times are RFC 3339 in
+/// UTC.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Missed {
+    /// The name of the cluster.
+    pub cluster: String,
+    /// Slots from this instant on count, and earlier ones that are still open.
+    pub since: Timestamp,
+    /// The end.
+    pub now: Timestamp,
+    /// Namespaces that the account may not read.
+    pub unreadable_namespaces: Vec<Box<str>>,
+    /// Whole sentences about what is not known.
+    pub notes: Vec<String>,
+    /// Number of CronJobs that are readable.
+    pub n_cron_jobs: u64,
+    /// Number of slots without a Job.
+    pub n_slots: u64,
+    /// Number of slots that may have had a Job.
+    pub n_unknown: u64,
+    /// The slots by CronJob and cause; at most 1,000 entries.
+    pub missed: Vec<MissedEntry>,
+    /// Number of entries of `missed` without the limit.
+    pub n_entries: usize,
+}
+
+/// The slots of one CronJob that have no Job for one cause.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MissedEntry {
+    /// `metadata.namespace`.
+    pub namespace: Box<str>,
+    /// `metadata.name`.
+    pub name: Box<str>,
+    /// `Superseded`, `DeadlineExceeded`, `NotStarted`, `Suspended`, `HeldByForbid`, `ScheduleChanged`, `Deleting`, `Open`
+    /// or `Unknown`.
+    pub reason: &'static str,
+    /// The reason in words.
+    pub sentence: String,
+    /// The Job for which `Forbid` waited; `null` for any other reason.
+    pub held_by: Option<Box<str>>,
+    /// Number of slots.
+    pub n_slots: u64,
+    /// The first slot.
+    pub first: Timestamp,
+    /// The last slot.
+    pub last: Timestamp,
+    /// The last slots, at most 100, in order.
+    pub slots: Vec<Timestamp>,
+    /// The shell command that starts the slots from `first` to `last` that have no Job; `null` if the CronJob is being
+    /// deleted.
+    pub command: Option<String>,
+}
+
+/// Why a slot has no Job, as the name in JSON, and the Job that held it.
+type Cause = (&'static str, Option<Box<str>>);
+
+/// The cause of a slot. `None` for one with a Job, and for one that shares the Job of its minute.
+fn cause(outcome: &SlotOutcome) -> Option<Cause> {
+    match outcome {
+        SlotOutcome::Started { .. } | SlotOutcome::Skipped(SkipCause::SameMinute) => None,
+        SlotOutcome::Open => Some(("Open", None)),
+        SlotOutcome::Lost(reason) => Some((reason.as_str(), None)),
+        SlotOutcome::Skipped(skipped) => {
+            let holder = match skipped {
+                SkipCause::HeldByForbid { job_name } => Some(job_name.clone()),
+                SkipCause::Suspended | SkipCause::ScheduleChanged | SkipCause::Deleting | SkipCause::SameMinute => None,
+            };
+            Some((skipped.as_str(), holder))
+        }
+        SlotOutcome::NotObserved => Some((UNKNOWN, None)),
+    }
+}
+
+/// The cause of a slot that may have had a Job.
+const UNKNOWN: &str = "Unknown";
+
+impl Missed {
+    /// Gathers the slots of all CronJobs. Those outside of the time are ignored, except for open ones.
+    pub fn new(
+        cron_jobs: impl Iterator<Item = (CronJobName, Vec<Slot>)>,
+        source: MissedSource,
+        command: &BackfillCommand,
+    ) -> Missed {
+        let (mut n_cron_jobs, mut n_slots, mut n_unknown, mut n_entries) = (0, 0, 0, 0);
+        let mut missed = Vec::new();
+        for (name, slots) in cron_jobs {
+            n_cron_jobs += 1;
+            for entry in entries(&name, &slots, &source, command) {
+                let count = if entry.reason == UNKNOWN {
+                    &mut n_unknown
+                } else {
+                    &mut n_slots
+                };
+                *count += entry.n_slots;
+                n_entries += 1;
+                if missed.len() < ENTRIES_MAX {
+                    missed.push(entry);
+                }
+            }
+        }
+        Missed {
+            cluster: source.cluster,
+            since: source.since,
+            now: source.now,
+            unreadable_namespaces: source.unreadable_namespaces,
+            notes: source.notes,
+            n_cron_jobs,
+            n_slots,
+            n_unknown,
+            missed,
+            n_entries,
+        }
+    }
+
+    /// The list for a terminal. Its last line is a command that starts the slots of one entry.
+    pub fn to_text(&self) -> String {
+        text::render(self)
+    }
+
+    /// The list as JSON.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of serialization, which these types do not cause.
+    pub fn to_json(&self) -> Result<String, serde_json::Error> {
+        serde_json::to_string_pretty(self).map(|json| json + "\n")
+    }
+}
+
+/// The entries of one CronJob, in the order of their first slots.
+fn entries(name: &CronJobName, slots: &[Slot], source: &MissedSource, command: &BackfillCommand) -> Vec<MissedEntry> {
+    let mut by_cause: BTreeMap<Cause, Vec<&Slot>> = BTreeMap::new();
+    for slot in slots {
+        let is_meant = slot.at <= source.now && (slot.at >= source.since || slot.outcome == SlotOutcome::Open);
+        if let Some(cause) = cause(&slot.outcome).filter(|_| is_meant) {
+            by_cause.entry(cause).or_default().push(slot);
+        }
+    }
+    let entry = |(cause, slots)| entry(name, cause, slots, command);
+    let mut entries: Vec<MissedEntry> = by_cause.into_iter().filter_map(entry).collect();
+    entries.sort_by_key(|entry| entry.first);
+    entries
+}
+
+fn entry(
+    name: &CronJobName,
+    (reason, held_by): Cause,
+    slots: Vec<&Slot>,
+    command: &BackfillCommand,
+) -> Option<MissedEntry> {
+    let sentence = slots.first()?.outcome.absence()?;
+    let (n_slots, mut slots) = (slots.len(), slots.into_iter().map(|slot| slot.at).collect::<Vec<_>>());
+    slots.sort_unstable();
+    let (first, last) = (*slots.first()?, *slots.last()?);
+    let is_deleting = reason == SkipCause::Deleting.as_str();
+    let meant = Meant {
+        from: first,
+        to: last,
+        has_unknown: reason == UNKNOWN,
+    };
+    Some(MissedEntry {
+        namespace: name.namespace.clone(),
+        name: name.name.clone(),
+        reason,
+        sentence,
+        held_by,
+        n_slots: n_slots.try_into().unwrap_or(u64::MAX),
+        first,
+        last,
+        slots: slots.split_off(n_slots.saturating_sub(SLOTS_MAX)),
+        command: (!is_deleting).then(|| command.line(name, meant)),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -107,9 +107,10 @@ impl<'a> Calendar<'a> {
 
     /// Returns the schedule, its zone and its description. An interval has no zone (B-7.5).
     pub fn schedule_text(&self) -> String {
-        let text = match self.effective.options().has_schedules {
-            true => OptionName::Schedule.annotation().to_owned(),
-            false => self.effective.text.escape_debug().to_string(),
+        let text = if self.effective.options().has_schedules {
+            OptionName::Schedule.annotation().to_owned()
+        } else {
+            self.effective.text.escape_debug().to_string()
         };
         let description = describe(self.schedule);
         let name = self.zone.name();

@@ -84,20 +84,26 @@ impl Plan {
                 }
             }
             SlotOutcome::Skipped(SkipCause::SameMinute) => {}
-            // Somebody may have deleted the Job of the cursor.
-            absent if !known.has_unknown && (*absent == SlotOutcome::NotObserved || known.cursor == Some(slot.at)) => {
-                self.n_unknown += 1;
-                self.last_left_out = Some(slot.at);
-            }
             absent
             @ (SlotOutcome::NotObserved | SlotOutcome::Open | SlotOutcome::Lost(_) | SlotOutcome::Skipped(_)) => {
-                self.start.push(Start {
-                    slot: slot.at,
-                    job_name: naming::job_name(known.name, slot.at),
-                    why: absent.absence().unwrap_or_default(),
-                });
+                self.add_absent(known, slot.at, absent);
             }
         }
+    }
+
+    fn add_absent(&mut self, known: &Known<'_>, slot: Timestamp, absent: &SlotOutcome) {
+        // Somebody may have deleted the Job of the cursor.
+        let is_unknown = *absent == SlotOutcome::NotObserved || known.cursor == Some(slot);
+        if is_unknown && !known.has_unknown {
+            self.n_unknown += 1;
+            self.last_left_out = Some(slot);
+            return;
+        }
+        self.start.push(Start {
+            slot,
+            job_name: naming::job_name(known.name, slot),
+            why: absent.absence().unwrap_or_default(),
+        });
     }
 
     /// The numbers: `8 slots to start, 3 have a Job`.

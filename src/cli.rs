@@ -10,6 +10,7 @@ pub mod dev;
 pub mod error;
 pub mod explain;
 pub mod next;
+mod object_files;
 mod plan;
 pub mod report;
 pub mod shards;

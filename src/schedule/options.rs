@@ -10,8 +10,9 @@ mod words;
 
 use jiff::SignedDuration;
 
+pub(crate) use self::catch_up::MISSED_AFTER;
 pub use self::catch_up::{CATCH_UP_COUNT_MAX, CatchUp};
-pub(super) use self::catch_up::{Chosen, DueSlots, MISSED_AFTER};
+pub(super) use self::catch_up::{Chosen, DueSlots};
 use super::{Schedule, cron::duration};
 
 /// An option. Each is one annotation.
@@ -168,7 +169,7 @@ impl Options {
     }
 
     /// The rule for slots that passed during a suspension or a freeze.
-    pub(super) fn on_resume(&self) -> CatchUp {
+    pub(crate) fn on_resume(&self) -> CatchUp {
         self.on_resume.unwrap_or(self.missed_runs)
     }
 }

@@ -44,6 +44,8 @@ pub(super) fn outcome_reason(slot: &Slot) -> String {
             SkipCause::ScheduleChanged => "the schedule changed afterwards".to_owned(),
             SkipCause::Deleting => "the CronJob was being deleted".to_owned(),
             SkipCause::SameMinute => "a Job of the same minute exists".to_owned(),
+            SkipCause::Missed => "the slot was missed, and missed-runs is skip".to_owned(),
+            SkipCause::Resumed => "the CronJob was suspended, and on-resume is skip".to_owned(),
         },
         SlotOutcome::NotObserved => "nothing watched the cluster, and it keeps no Job of that time".to_owned(),
     }

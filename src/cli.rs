@@ -13,6 +13,7 @@ pub mod explain;
 mod listed;
 pub mod missed;
 pub mod next;
+mod object_files;
 mod plan;
 pub mod report;
 pub mod shards;

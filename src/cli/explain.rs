@@ -2,7 +2,6 @@
 //!
 //! It reads objects from files or from a cluster and writes the answer of [`explain`]. It writes nothing to the cluster.
 
-mod input;
 mod live;
 mod server;
 
@@ -15,7 +14,7 @@ use std::{
 use clap::{ArgGroup, Args, ValueEnum};
 use jiff::Timestamp;
 
-use super::{args::values::parse_zone, error::CommandError};
+use super::{args::values::parse_zone, error::CommandError, object_files};
 use crate::{
     explain::{self, AssumedCreate, Meaning, Question, objects::Objects},
     schedule::Zone,
@@ -128,7 +127,7 @@ fn parse_cron_job(text: &str) -> Result<String, String> {
 
 /// Whether this names a file, or standard input, rather than a CronJob.
 fn is_file(text: &str) -> bool {
-    text == "-" || input::is_named_as_file(text) || text.contains('/') && Path::new(text).exists()
+    text == "-" || object_files::is_named_as_file(text) || text.contains('/') && Path::new(text).exists()
 }
 
 /// The accepted instants in Unix seconds, from 1973 to the end of 2099. Before 1973 a zone had an offset with odd
@@ -205,8 +204,8 @@ pub fn run(
         return print_rule(number, output);
     }
     args.refuse_connection()?;
-    let objects = input::read_all(&args.file, input)?;
-    answer(args, &names_of(&args.file), objects, now, output, notes)
+    let objects = object_files::read_all(&args.file, input)?;
+    answer(args, &object_files::names_of(&args.file), objects, now, output, notes)
 }
 
 /// Checks the CronJobs of files by dry runs on an API server, like [`run`]. `namespace` is that of CronJobs that name none.
@@ -218,17 +217,9 @@ pub async fn run_on_server(
     output: impl Write,
     notes: impl Write,
 ) -> Result<(), CommandError> {
-    let mut objects = input::read_all(&args.file, input)?;
+    let mut objects = object_files::read_all(&args.file, input)?;
     objects.refusals = Some(server::refusals(client, &objects, namespace).await?);
-    answer(args, &names_of(&args.file), objects, now(), output, notes)
-}
-
-fn names_of(files: &[String]) -> String {
-    let names: Vec<&str> = files
-        .iter()
-        .map(|file| if file == "-" { "standard input" } else { file })
-        .collect();
-    names.join(", ")
+    answer(args, &object_files::names_of(&args.file), objects, now(), output, notes)
 }
 
 /// Explains a CronJob of a cluster, like [`run`]. `now` is called when the objects have been read, which may take long.

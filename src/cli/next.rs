@@ -1,33 +1,40 @@
-//! The `next` command: the activations of a schedule as text, as JSON, or in bulk.
+//! The `next` command: the activations of a schedule, or of the CronJobs of files, as text, as JSON, or in bulk.
 
+mod answer;
 mod bulk;
+mod files;
 
 use std::io::{self, BufRead, Write};
 
 use clap::{Args, ValueEnum, value_parser};
-use jiff::{Timestamp, civil::DateTime, tz::Offset};
-use serde::Serialize;
+use jiff::{Timestamp, civil::DateTime};
 
+use self::answer::Answer;
 use super::error::CommandError;
 use crate::{
     explain::{
-        advice::{never_advice, refusal, schedule_advice, shown, zone_advice, zone_note},
+        advice::{never_advice, refusal, schedule_advice, shown, zone_advice},
         calendar::Calendar,
     },
-    schedule::{CronJobSchedule, Schedule, Zone, describe, tzdb_version},
+    schedule::{CronJobSchedule, Schedule, Zone},
 };
 
 /// Activations that one query may ask for: enough for three years of nights, and a bound on the work of one query.
 const COUNT_MAX: u32 = 1_000;
 
-/// Says in words when a schedule fires, and prints its next activations.
+/// Says in words when a schedule fires, and prints its next activations. With -f, it does so for each CronJob of the
+/// files, with its options.
 ///
 /// Exit code 1 means that the API server refuses the schedule or the time zone, or that the schedule never fires.
 #[derive(Args, Debug)]
 pub struct NextArgs {
     /// The schedule, as in `spec.schedule`: five fields or a descriptor, quoted as one argument
-    #[arg(required_unless_present = "stdin", num_args = 1..)]
+    #[arg(required_unless_present_any = ["stdin", "file"], num_args = 1..)]
     schedule: Vec<String>,
+    /// Read CronJobs from a YAML or JSON file, from the files of a directory, or from - for standard input; can be
+    /// repeated
+    #[arg(short, long = "file", value_name = "FILE", conflicts_with_all = ["schedule", "time_zone", "stdin"])]
+    file: Vec<String>,
     /// The time zone, as in `spec.timeZone`, e.g. Europe/Berlin. Default: UTC
     #[arg(long, visible_alias = "tz", alias = "timezone", value_name = "ZONE")]
     time_zone: Option<String>,
@@ -51,7 +58,7 @@ pub struct NextArgs {
 enum OutputFormat {
     /// Text for people
     Text,
-    /// One JSON object
+    /// One JSON object, or a list for several CronJobs
     Json,
 }
 
@@ -60,6 +67,7 @@ enum OutputFormat {
 pub fn run(args: NextArgs, now: Timestamp, input: impl BufRead, mut output: impl Write) -> Result<(), CommandError> {
     let result = match args.schedule.as_slice() {
         _ if args.stdin => bulk::run(input, &mut output),
+        _ if !args.file.is_empty() => files::run(&args, now, input, &mut output),
         [text] => answer_one(text, &args, now, &mut output),
         arguments => Err(unquoted(arguments)),
     };
@@ -94,33 +102,58 @@ fn more_advice(more: &str) -> String {
 
 fn answer_one(text: &str, args: &NextArgs, now: Timestamp, output: &mut impl Write) -> Result<(), CommandError> {
     let effective = CronJobSchedule::new(text, args.time_zone.as_deref(), &Zone::utc());
-    if let (Some(name), Some(Err(error))) = (&args.time_zone, &effective.zone) {
-        let (error, advice) = (shown(&error.to_string()), zone_advice(name));
-        return Err(format!("refused by the API server: --time-zone {name:?}: {error}; {advice}").into());
-    }
-    let schedule = effective.parsed.as_ref().map_err(|error| {
-        let (error, advice) = (shown(&error.0), schedule_advice(text));
-        format!("refused by the API server: schedule {text:?}: {error}; {advice}")
-    })?;
-    let from = args.from.as_deref();
-    let from = from.map_or(Ok(now), |text| parse_from(text, effective.effective_zone()))?;
+    let schedule = parsed(&effective, ["schedule", "--time-zone"])?;
+    let from = args.from(&effective, now)?;
     let calendar = Calendar::new(&effective, schedule, (from, from), args.count as usize);
-    let answer = Answer::new(&calendar, &effective, schedule, from, args.count);
+    let answer = Answer::new(&calendar, &effective, schedule, from, args);
     match args.output {
-        OutputFormat::Text => write_text(&calendar, &answer, args.from.is_some().then_some(from), output),
+        OutputFormat::Text => answer.write_text(&calendar, args.from.is_some().then_some(from), output),
         OutputFormat::Json => serde_json::to_writer_pretty(&mut *output, &answer)
             .map_err(io::Error::from)
             .and_then(|()| writeln!(output)),
     }
     .map_err(CommandError::Write)?;
-    match refusal(&effective) {
-        Some(refusal) => Err(format!("refused by the API server: {refusal}").into()),
-        None if calendar.next.is_empty() => Err(format!(
-            "never: schedule {text:?} matches no instant within five years; {}",
-            never_advice(text)
-        )
-        .into()),
+    match problem(&effective, &calendar) {
+        Some(problem) => Err(problem.into()),
         None => Ok(()),
+    }
+}
+
+/// The schedule, or why the API server refuses it or its zone. `fields` are the names of both in a message.
+fn parsed<'a>(effective: &'a CronJobSchedule, fields: [&str; 2]) -> Result<&'a Schedule, String> {
+    if let (Some(name), Some(Err(error))) = (&effective.time_zone, &effective.zone) {
+        let (field, error, advice) = (fields[1], shown(&error.to_string()), zone_advice(name));
+        return Err(format!(
+            "refused by the API server: {field} {name:?}: {error}; {advice}"
+        ));
+    }
+    effective.parsed.as_ref().map_err(|error| {
+        let (field, error, advice) = (fields[0], shown(&error.0), schedule_advice(&effective.text));
+        format!(
+            "refused by the API server: {field} {:?}: {error}; {advice}",
+            effective.text
+        )
+    })
+}
+
+/// Why a schedule that parses is refused or never fires.
+fn problem(effective: &CronJobSchedule, calendar: &Calendar<'_>) -> Option<String> {
+    match refusal(effective) {
+        Some(refusal) => Some(format!("refused by the API server: {refusal}")),
+        None if calendar.next.is_empty() => Some(format!(
+            "never: schedule {:?} matches no instant within five years; {}",
+            effective.text,
+            never_advice(&effective.text)
+        )),
+        None => None,
+    }
+}
+
+impl NextArgs {
+    /// The instant to count from.
+    fn from(&self, effective: &CronJobSchedule, now: Timestamp) -> Result<Timestamp, CommandError> {
+        let from = self.from.as_deref();
+        from.map_or(Ok(now), |text| parse_from(text, effective.effective_zone()))
     }
 }
 
@@ -134,88 +167,6 @@ fn parse_from(text: &str, zone: &Zone) -> Result<Timestamp, CommandError> {
         let fix = "write it like 2026-11-21T10:30:00Z, or 2026-11-21 for midnight in the time zone";
         CommandError::caused(format!("--from {text:?}: not an instant; {fix}"), error)
     })
-}
-
-fn write_text(
-    calendar: &Calendar<'_>,
-    answer: &Answer,
-    from: Option<Timestamp>,
-    output: &mut impl Write,
-) -> io::Result<()> {
-    writeln!(output, "{}", calendar.schedule_text())?;
-    for sentence in &answer.notes {
-        writeln!(output, "note: {sentence}")?;
-    }
-    if let Some(from) = from {
-        writeln!(output, "from {}", calendar.local(from))?;
-    }
-    writeln!(output)?;
-    for line in calendar.next_lines() {
-        writeln!(output, "{line}")?;
-    }
-    if answer.ends && !calendar.next.is_empty() {
-        writeln!(output, "no further activation within five years")?;
-    }
-    Ok(())
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Answer {
-    schedule: String,
-    description: String,
-    notes: Vec<String>,
-    /// The zone that the schedule is evaluated in.
-    time_zone: String,
-    /// Whether the zone is that of the text, which takes precedence over `--time-zone` (B-7.1).
-    is_zone_in_text: bool,
-    time_zone_data: &'static str,
-    from: Instant,
-    activations: Vec<Instant>,
-    /// Whether there are fewer activations than requested: none within five years (B-8.1).
-    ends: bool,
-}
-
-#[derive(Debug, Serialize)]
-struct Instant {
-    local: String,
-    utc: String,
-}
-
-impl Instant {
-    fn new(instant: Timestamp, zone: &Zone) -> Instant {
-        let offset = Offset::from_seconds(zone.offset_seconds_at(instant.as_second())).unwrap_or(Offset::UTC);
-        Instant {
-            local: instant.display_with_offset(offset).to_string(),
-            utc: instant.to_string(),
-        }
-    }
-}
-
-impl Answer {
-    fn new(
-        calendar: &Calendar<'_>,
-        effective: &CronJobSchedule,
-        schedule: &Schedule,
-        from: Timestamp,
-        count: u32,
-    ) -> Answer {
-        let zone = effective.effective_zone();
-        Answer {
-            schedule: effective.text.to_string(),
-            description: describe::describe(schedule),
-            notes: describe::surprises(&effective.text, schedule)
-                .into_iter()
-                .chain(zone_note(zone.name()))
-                .collect(),
-            time_zone: zone.name().to_owned(),
-            is_zone_in_text: effective.names_zone_in_text(),
-            time_zone_data: tzdb_version(),
-            from: Instant::new(from, zone),
-            ends: calendar.next.len() < count as usize,
-            activations: calendar.next.iter().map(|at| Instant::new(*at, zone)).collect(),
-        }
-    }
 }
 
 #[cfg(test)]

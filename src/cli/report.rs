@@ -121,7 +121,7 @@ fn report(
         controllers: overview.controllers,
         notes: notes(fleet, source, begin),
     };
-    let forecast = Forecast::new(fleet.cron_jobs().map(|cron_job| cron_job.facts), now, after(now, AHEAD));
+    let forecast = Forecast::new(fleet.cron_jobs(), now, after(now, AHEAD));
     let histories = fleet.cron_jobs().map(|cron_job| CronJobHistory::from(&cron_job));
     let inputs = fleet.cron_jobs().map(|cron_job| CronJobAdviceInput::from(&cron_job));
     let advice = advice(inputs, &forecast, now);

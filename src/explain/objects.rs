@@ -38,7 +38,7 @@ impl Kind {
 }
 
 /// Returns `metadata.namespace` or the default.
-pub(super) fn namespace_of(object: &Value) -> &str {
+pub fn namespace_of(object: &Value) -> &str {
     let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
     if namespace.is_empty() {
         DEFAULT_NAMESPACE
@@ -50,6 +50,14 @@ pub(super) fn namespace_of(object: &Value) -> &str {
 /// Returns `metadata.name` or an empty text.
 pub fn name_of(object: &Value) -> &str {
     object["metadata"]["name"].as_str().unwrap_or_default()
+}
+
+/// The title of a CronJob: namespace and name, or the place of one without a name.
+pub(super) fn title_of(Object { value, place, .. }: &Object) -> String {
+    match name_of(value) {
+        "" => format!("CronJob of {place}"),
+        name => format!("CronJob {}/{name}", namespace_of(value)),
+    }
 }
 
 /// The source of objects.
@@ -240,6 +248,26 @@ impl Objects {
     pub fn cron_jobs(&self) -> impl Iterator<Item = &Value> {
         let cron_jobs = self.items.iter().filter(|object| object.kind == Kind::CronJob);
         cron_jobs.map(|object| &object.value)
+    }
+
+    /// The CronJobs with their titles, in their order: namespace and name, and the place in the input if these do not
+    /// tell it from the others.
+    pub fn titled_cron_jobs(&self) -> impl Iterator<Item = (String, &Value)> {
+        let cron_jobs = self.items.iter().filter(|object| object.kind == Kind::CronJob);
+        let mut n_by_title: BTreeMap<String, usize> = BTreeMap::new();
+        for cron_job in cron_jobs.clone() {
+            *n_by_title.entry(title_of(cron_job)).or_default() += 1;
+        }
+        cron_jobs.map(move |cron_job| {
+            let title = title_of(cron_job);
+            let is_unique = n_by_title.get(&title).is_none_or(|n_cron_jobs| *n_cron_jobs == 1);
+            let title = if is_unique {
+                title
+            } else {
+                format!("{title} ({})", cron_job.place)
+            };
+            (title, &cron_job.value)
+        })
     }
 
     /// Reports what was ignored.

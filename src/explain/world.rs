@@ -11,7 +11,7 @@ use serde_json::{
 };
 
 use super::{
-    objects::{Kind, Object, Objects, Origin, name_of, namespace_of},
+    objects::{Kind, Object, Objects, Origin, name_of, namespace_of, title_of},
     recorded::{RecordedEvent, last_change},
     refusals,
 };
@@ -241,7 +241,8 @@ fn as_written(
     let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut written = Vec::new();
     let cron_jobs = objects.iter_mut().filter(|object| object.kind == Kind::CronJob);
-    for Object { value, place, .. } in cron_jobs {
+    for object in cron_jobs {
+        let Object { value, place, .. } = &mut *object;
         let refusals = match (origin, &mut of_server) {
             (Origin::Files, Some(of_server)) => of_server.next().unwrap_or_default(),
             (Origin::Files, None) => refusals::of(value),
@@ -257,13 +258,11 @@ fn as_written(
             of_name.push("metadata.generateName: kubectl create accepts it, and kubectl apply does not".to_owned());
         }
         let has_no_uid = value.pointer("/metadata/uid").is_none();
-        let title = match name_of(value) {
-            "" => format!("CronJob of {place}"),
-            name => format!("CronJob {}/{name}", namespace_of(value)),
-        };
+        let place = place.clone();
+        let title = title_of(object);
         places.entry(title.clone()).or_default().push(place.clone());
         written.push((
-            place.clone(),
+            place,
             Written {
                 title,
                 refusals,

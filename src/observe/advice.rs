@@ -4,6 +4,7 @@
 
 mod clock_changes;
 mod deadlines;
+mod options;
 mod peaks;
 mod results;
 mod run_times;
@@ -13,7 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     facts::{CronJobFacts, RunResult},
     fleet::CronJobView,
-    forecast::Forecast,
+    forecast::{Forecast, ForecastInput},
     slot::{Slot, SlotOutcome},
     view::{Advice, CronJobName},
 };
@@ -31,6 +32,17 @@ pub struct CronJobAdviceInput<'a> {
     pub n_succeeded: u64,
     /// Number of known runs that failed.
     pub n_failed: u64,
+    /// Whether the built-in controller runs it, which ignores its options.
+    pub ignores_options: bool,
+}
+
+impl<'a> From<&CronJobAdviceInput<'a>> for ForecastInput<'a> {
+    fn from(input: &CronJobAdviceInput<'a>) -> ForecastInput<'a> {
+        ForecastInput {
+            facts: input.facts,
+            ignores_options: input.ignores_options,
+        }
+    }
 }
 
 impl<'a> From<&CronJobView<'a>> for CronJobAdviceInput<'a> {
@@ -46,6 +58,7 @@ impl<'a> From<&CronJobView<'a>> for CronJobAdviceInput<'a> {
             run_time_p95: view.run_time_p95,
             n_succeeded,
             n_failed,
+            ignores_options: view.ignores_options(),
         }
     }
 }
@@ -79,6 +92,8 @@ pub fn advice<'a>(
     all.extend(peaks::advice(&cron_jobs, forecast));
     all.extend(run_times::advice(&cron_jobs, now));
     all.extend(clock_changes::advice(&cron_jobs, now));
+    all.extend(options::invalid(&cron_jobs));
+    all.extend(options::ignored(&cron_jobs));
     all.extend(results::never_succeeded(&cron_jobs));
     all.extend(deadlines::forbid_without_deadline(&cron_jobs));
     all.extend(deadlines::no_active_deadline(&cron_jobs));

@@ -24,6 +24,7 @@ mod load;
 mod names;
 mod namespaces;
 mod observations;
+mod options;
 mod other_runs;
 mod overview;
 mod records;
@@ -117,7 +118,7 @@ impl Fleet {
             listed: Listed::default(),
             outbox: Outbox::default(),
             version: 0,
-            forecast: Forecast::new(std::iter::empty(), now, now),
+            forecast: Forecast::new(std::iter::empty::<&CronJobFacts>(), now, now),
             forecast_computed: now,
             is_forecast_stale: false,
         }
@@ -378,11 +379,11 @@ impl Fleet {
         if !is_due && !is_first && age < FORECAST_INTERVAL_MAX {
             return;
         }
-        let facts = self
+        let inputs = self
             .cron_jobs
             .iter()
-            .filter_map(|(_, cron_job)| cron_job.facts.as_deref());
-        self.forecast = Forecast::new(facts, now, now.saturating_add(FORECAST_LENGTH).unwrap_or(now));
+            .filter_map(|(_, cron_job)| cron_job.forecast_input());
+        self.forecast = Forecast::new(inputs, now, now.saturating_add(FORECAST_LENGTH).unwrap_or(now));
         (self.forecast_computed, self.is_forecast_stale) = (now, false);
         self.version += 1;
     }

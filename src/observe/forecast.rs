@@ -5,13 +5,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::{
     facts::CronJobFacts,
     view::{ClockChange, Peak},
 };
-use crate::schedule::{CronJobSchedule, Zone};
+use crate::schedule::{CronJobSchedule, Zone, after};
 
 const MINUTE_SECONDS: i64 = 60;
 
@@ -40,7 +40,36 @@ pub struct Forecast {
     clock_changes: Vec<ClockChange>,
 }
 
-/// What decides the activations of a CronJob.
+/// A CronJob, and whether its options count.
+#[derive(Clone, Copy, Debug)]
+pub struct ForecastInput<'a> {
+    /// The CronJob.
+    pub facts: &'a CronJobFacts,
+    /// Whether the built-in controller runs it, which ignores its options.
+    pub ignores_options: bool,
+}
+
+impl<'a> From<&'a CronJobFacts> for ForecastInput<'a> {
+    fn from(facts: &'a CronJobFacts) -> ForecastInput<'a> {
+        ForecastInput {
+            facts,
+            ignores_options: false,
+        }
+    }
+}
+
+impl ForecastInput<'_> {
+    /// The time from a slot to its start.
+    fn offset(&self) -> SignedDuration {
+        if self.ignores_options {
+            SignedDuration::ZERO
+        } else {
+            self.facts.schedule.options().offset()
+        }
+    }
+}
+
+/// What decides the starts of a CronJob.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct ChainKey {
     text: Box<str>,
@@ -49,12 +78,18 @@ struct ChainKey {
     options: Option<Box<str>>,
     /// The first activation of an interval, which differs from CronJob to CronJob.
     first: Option<Timestamp>,
+    /// The time from a slot to its start.
+    offset: SignedDuration,
 }
 
 impl Forecast {
     /// Computes the starts of `cron_jobs` from `from`, inclusive, to `to`, exclusive, at most 32 days. CronJobs that are
     /// suspended or being deleted start nothing.
-    pub fn new<'a>(cron_jobs: impl Iterator<Item = &'a CronJobFacts>, from: Timestamp, to: Timestamp) -> Forecast {
+    pub fn new<'a, I: Into<ForecastInput<'a>>>(
+        cron_jobs: impl Iterator<Item = I>,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Forecast {
         let first_minute = minute_of(from);
         let n_minutes = (ceil_minute_of(to) - first_minute).clamp(0, MINUTES_MAX);
         let mut forecast = Forecast {
@@ -70,7 +105,7 @@ impl Forecast {
         };
         let mut zones = BTreeMap::new();
         for cron_job in cron_jobs {
-            forecast.add(cron_job, &mut zones);
+            forecast.add(cron_job.into(), &mut zones);
         }
         forecast.add_totals();
         forecast.peak = forecast.find_peak();
@@ -131,8 +166,8 @@ impl Forecast {
 
     /// Whether a CronJob starts in the minute that contains an instant, and neither within an hour before nor after it:
     /// it runs hourly or less often.
-    pub fn starts_hourly_or_less_at(&self, cron_job: &CronJobFacts, minute: Timestamp) -> bool {
-        let chain = chain_key(cron_job, self.from).and_then(|key| self.chains.get(&key));
+    pub fn starts_hourly_or_less_at<'a>(&self, cron_job: impl Into<ForecastInput<'a>>, minute: Timestamp) -> bool {
+        let chain = chain_key(cron_job.into(), self.from).and_then(|key| self.chains.get(&key));
         let (Some(chain), Some(place)) = (chain, self.place_of(minute)) else {
             return false;
         };
@@ -142,10 +177,11 @@ impl Forecast {
         minutes.has(place) && near.filter(|place| minutes.has(*place)).count() == 1
     }
 
-    fn add<'a>(&mut self, cron_job: &'a CronJobFacts, zones: &mut BTreeMap<&'a str, &'a Zone>) {
-        let Some(key) = chain_key(cron_job, self.from) else {
+    fn add<'a>(&mut self, input: ForecastInput<'a>, zones: &mut BTreeMap<&'a str, &'a Zone>) {
+        let Some(key) = chain_key(input, self.from) else {
             return;
         };
+        let cron_job = input.facts;
         if key.first.is_none() {
             let zone = cron_job.schedule.effective_zone();
             zones.insert(zone.name(), zone);
@@ -153,7 +189,7 @@ impl Forecast {
         let chain = if let Some(chain) = self.chains.get(&key) {
             *chain
         } else {
-            self.minutes.push(self.minutes_of(&cron_job.schedule, key.first));
+            self.minutes.push(self.minutes_of(&cron_job.schedule, &key));
             self.chains.insert(key, self.minutes.len() - 1);
             self.minutes.len() - 1
         };
@@ -165,8 +201,9 @@ impl Forecast {
         }
     }
 
-    /// The minutes of one chain of activations. `first` is that of an interval.
-    fn minutes_of(&self, schedule: &CronJobSchedule, first: Option<Timestamp>) -> MinuteSet {
+    /// The minutes of the starts of one chain of activations.
+    fn minutes_of(&self, schedule: &CronJobSchedule, key: &ChainKey) -> MinuteSet {
+        let first = key.first;
         let mut minutes = MinuteSet::new(self.totals.len());
         let Ok(parsed) = &schedule.parsed else {
             return minutes;
@@ -181,9 +218,10 @@ impl Forecast {
                 _ => next,
             }
         };
-        let first = first.or_else(|| schedule.next_run(self.from, before(self.from)));
-        for at in std::iter::successors(first, next).take_while(|at| *at < self.to) {
-            if let Some(place) = self.place_of(at) {
+        let first = first.or_else(|| schedule.next_run(self.from, after(before(self.from), -key.offset)));
+        let starts = std::iter::successors(first, next).map(|at| after(at, key.offset));
+        for start in starts.take_while(|start| *start < self.to) {
+            if let Some(place) = self.place_of(start) {
                 minutes.insert(place);
             }
         }
@@ -231,7 +269,8 @@ impl Forecast {
 }
 
 /// `None` for a CronJob that starts nothing.
-fn chain_key(cron_job: &CronJobFacts, from: Timestamp) -> Option<ChainKey> {
+fn chain_key(input: ForecastInput<'_>, from: Timestamp) -> Option<ChainKey> {
+    let (cron_job, offset) = (input.facts, input.offset());
     let schedule = &cron_job.schedule;
     let parsed = schedule.parsed.as_ref().ok()?;
     let has_zone = !matches!(schedule.zone, Some(Err(_)));
@@ -240,7 +279,7 @@ fn chain_key(cron_job: &CronJobFacts, from: Timestamp) -> Option<ChainKey> {
     }
     let anchor = cron_job.last_schedule_time.unwrap_or(cron_job.created);
     let first = if parsed.is_every() {
-        Some(schedule.next_run(anchor, before(from))?)
+        Some(schedule.next_run(anchor, after(before(from), -offset))?)
     } else {
         None
     };
@@ -250,6 +289,7 @@ fn chain_key(cron_job: &CronJobFacts, from: Timestamp) -> Option<ChainKey> {
         default_zone: schedule.default_zone.name().into(),
         options: parsed.options_key(),
         first,
+        offset,
     })
 }
 

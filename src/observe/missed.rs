@@ -73,7 +73,7 @@ pub struct MissedEntry {
     pub namespace: Box<str>,
     /// `metadata.name`.
     pub name: Box<str>,
-    /// `Superseded`, `DeadlineExceeded`, `NotStarted`, `Suspended`, `HeldByForbid`, `ScheduleChanged`, `Deleting`, `Open`
+    /// `Superseded`, `DeadlineExceeded`, `NotStarted`, `Suspended`, `HeldByForbid`, `ScheduleChanged`, `Deleting`, `Missed`, `Resumed`, `Open`
     /// or `Unknown`.
     pub reason: &'static str,
     /// The reason in words.
@@ -105,7 +105,12 @@ fn cause(outcome: &SlotOutcome) -> Option<Cause> {
         SlotOutcome::Skipped(skipped) => {
             let holder = match skipped {
                 SkipCause::HeldByForbid { job_name } => Some(job_name.clone()),
-                SkipCause::Suspended | SkipCause::ScheduleChanged | SkipCause::Deleting | SkipCause::SameMinute => None,
+                SkipCause::Suspended
+                | SkipCause::ScheduleChanged
+                | SkipCause::Deleting
+                | SkipCause::SameMinute
+                | SkipCause::Missed
+                | SkipCause::Resumed => None,
             };
             Some((skipped.as_str(), holder))
         }

@@ -12,7 +12,8 @@ pub const LATE_AFTER: SignedDuration = SignedDuration::from_secs(5);
 pub struct Slot {
     /// The due instant.
     pub at: Timestamp,
-    /// The CronJob asked to wait until then: Forbid waited for an earlier Job, or `spec.suspend` was true.
+    /// The CronJob asked to wait until then: Forbid waited for an earlier Job, `spec.suspend` was true, or the option
+    /// `spread` starts the slot later.
     pub held_until: Option<Timestamp>,
     /// What became of it.
     pub outcome: SlotOutcome,
@@ -94,6 +95,10 @@ pub enum SkipCause {
     Deleting,
     /// A Job of the same minute exists: Jobs are named by the minute.
     SameMinute,
+    /// The slot was missed, and the option `missed-runs` is `skip`.
+    Missed,
+    /// `spec.suspend` was true, and the option `on-resume` is `skip`.
+    Resumed,
 }
 
 impl SkipCause {
@@ -105,6 +110,8 @@ impl SkipCause {
             SkipCause::ScheduleChanged => "ScheduleChanged",
             SkipCause::Deleting => "Deleting",
             SkipCause::SameMinute => "SameMinute",
+            SkipCause::Missed => "Missed",
+            SkipCause::Resumed => "Resumed",
         }
     }
 
@@ -116,6 +123,8 @@ impl SkipCause {
             SkipCause::ScheduleChanged => "the schedule changed afterwards".to_owned(),
             SkipCause::Deleting => "the CronJob was being deleted".to_owned(),
             SkipCause::SameMinute => "a Job of the same minute exists".to_owned(),
+            SkipCause::Missed => "the slot was missed, and missed-runs is skip".to_owned(),
+            SkipCause::Resumed => "the CronJob was suspended, and on-resume is skip".to_owned(),
         }
     }
 }

@@ -314,7 +314,7 @@ pub struct Row {
 /// The next slot of a CronJob.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// The next slot.
+    /// The start of the next slot.
     At(Timestamp),
     /// Forbid holds this slot back.
     HeldBack(Timestamp),
@@ -338,13 +338,26 @@ pub struct Detail {
     /// Jobs that belong to no slot, the latest last.
     pub other_runs: Vec<super::facts::Run>,
     /// The next ten slots.
-    pub next_slots: Vec<Timestamp>,
+    pub next_slots: Vec<NextSlot>,
     /// Clock changes before the last of them.
     pub clock_changes: Vec<ClockChange>,
     /// What is wrong, as on the page.
     pub attention: Vec<Attention>,
     /// Differences between what happened and what cronwheel would have done, in plain words.
     pub differences: Vec<String>,
+    /// What each option changes.
+    pub options: Vec<String>,
+    /// The options that cannot be read, and whether the options are ignored.
+    pub option_warnings: Vec<String>,
+}
+
+/// A slot that has not started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NextSlot {
+    /// The slot.
+    pub at: Timestamp,
+    /// Its start, which the option `spread` makes later.
+    pub start: Timestamp,
 }
 
 /// A notice above the page about the view itself, such as a history that cannot be written.

@@ -135,6 +135,11 @@ impl CronJobSchedule {
         }
     }
 
+    /// Whether the CronJob has any option, or an annotation that cannot be used.
+    pub fn has_options(&self) -> bool {
+        self.options.is_some()
+    }
+
     /// The options of the CronJob.
     pub fn options(&self) -> &Options {
         static NONE: Options = Options::NONE;

@@ -11,7 +11,8 @@ mod words;
 
 use jiff::SignedDuration;
 
-pub(super) use self::catch_up::{Chosen, DueSlots, MISSED_AFTER};
+pub(crate) use self::catch_up::MISSED_AFTER;
+pub(super) use self::catch_up::{Chosen, DueSlots};
 pub use self::{
     catch_up::{CATCH_UP_COUNT_MAX, CatchUp},
     namespace::{Freeze, NamespaceOptions},
@@ -261,7 +262,7 @@ impl Options {
     }
 
     /// The rule for slots that passed during a suspension or a freeze.
-    pub(super) fn on_resume(&self) -> CatchUp {
+    pub(crate) fn on_resume(&self) -> CatchUp {
         self.on_resume.unwrap_or(self.missed_runs)
     }
 }

@@ -1,5 +1,7 @@
 //! Tests of `cronwheel next` in its text, JSON and bulk forms. Bulk output equals the recorded answers byte for byte.
 
+mod files;
+
 use clap::Parser;
 
 use super::*;

@@ -17,7 +17,7 @@ const DAY: SignedDuration = SignedDuration::from_hours(24);
 
 pub(super) fn advice(cron_jobs: &[CronJobAdviceInput<'_>], forecast: &Forecast) -> Option<Advice> {
     let peak = forecast.peak().filter(|peak| peak.n_starts >= STARTS_MIN)?;
-    let is_movable = |input: &&CronJobAdviceInput<'_>| forecast.starts_hourly_or_less_at(input.facts, peak.at);
+    let is_movable = |input: &&CronJobAdviceInput<'_>| forecast.starts_hourly_or_less_at(*input, peak.at);
     let movable: Vec<&CronJobAdviceInput<'_>> = cron_jobs.iter().filter(is_movable).collect();
     if movable.len() < MOVABLE_MIN {
         return None;

@@ -23,6 +23,7 @@ fn input(facts: &CronJobFacts) -> CronJobAdviceInput<'_> {
         run_time_p95: None,
         n_succeeded: 0,
         n_failed: 0,
+        ignores_options: false,
     }
 }
 
@@ -45,6 +46,49 @@ fn check(inputs: &[CronJobAdviceInput<'_>], expected: &[(&str, usize, &str)]) {
     for advice in advice {
         assert_eq!(advice.cron_jobs.len(), advice.n_cron_jobs.min(Advice::NAMES_MAX));
     }
+}
+
+#[test]
+fn options_that_change_nothing_are_told() {
+    let annotate = |value: &'static str| {
+        move |facts: &mut CronJobFacts| {
+            let get = |name: &str| (name == "cronwheel.dev/missed-runs").then_some(value);
+            facts.schedule = facts.schedule.clone().with_options("hello", get, 0);
+        }
+    };
+    let mut invalid = quiet("shop/report", "0 4 * * *", None);
+    annotate("<b>")(&mut invalid);
+    check(
+        &[input(&invalid)],
+        &[(
+            "InvalidOption",
+            1,
+            "shop/report has an annotation cronwheel.dev/missed-runs whose value cannot be used, and runs as without it; \
+             a valid value is \"all 10\".",
+        )],
+    );
+    let mut skip = quiet("shop/report", "0 4 * * *", None);
+    annotate("skip")(&mut skip);
+    check(&[input(&skip)], &[]);
+    let ignored = CronJobAdviceInput {
+        ignores_options: true,
+        ..input(&skip)
+    };
+    check(
+        &[ignored],
+        &[(
+            "IgnoredOption",
+            1,
+            "shop/report has options that change nothing, because the built-in controller creates the Jobs and ignores \
+             them.",
+        )],
+    );
+    let plain = quiet("shop/other", "0 4 * * *", None);
+    let plain = CronJobAdviceInput {
+        ignores_options: true,
+        ..input(&plain)
+    };
+    check(&[plain], &[]);
 }
 
 /// Checks the advice about a single CronJob, and about two of them.
@@ -268,7 +312,7 @@ fn clock_changes_concern_only_the_cron_jobs_without_the_option_o_6_1() {
     once.schedule = once.schedule.with_clock_change(ClockChange::Once);
     for order in [[&literal, &once], [&once, &literal]] {
         let now = instant(NOW);
-        let forecast = Forecast::new([].into_iter(), now, now);
+        let forecast = Forecast::new(std::iter::empty::<&CronJobFacts>(), now, now);
         let found = advice(order.into_iter().map(input), &forecast, now);
         let found: Vec<&str> = found.iter().map(|advice| advice.sentence.as_str()).collect();
         let sentence = "billing/literal runs twice at 02:30 on 25 October 2026: clocks in Europe/Berlin go back from 03:00 \

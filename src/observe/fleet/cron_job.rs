@@ -292,11 +292,17 @@ impl CronJob {
     fn next_wakeup(&self, now: Second) -> Option<Second> {
         let open = self.slots.iter().filter(|slot| slot.outcome == Outcome::Open);
         let late = open.map(|slot| slot.startable().plus_duration(LATE_AFTER).plus(1));
-        let deadlines = self.slots.iter().rev().take(2).filter_map(|slot| {
-            let era = self.eras.get(self.eras.index_at(slot.at))?;
-            judge::deadline(slot.at, era)
+        // Under `all`, more than the last two can be open.
+        let undecided = self.slots.iter().enumerate().rev();
+        let undecided =
+            undecided.take_while(|(place, slot)| place + 2 >= self.slots.len() || slot.outcome == Outcome::Open);
+        let closings = undecided.flat_map(|(place, slot)| {
+            let start = self.start_of(place);
+            let era = self.eras.get(self.eras.index_at(slot.at));
+            let deadline = start.zip(era).and_then(|(start, era)| judge::deadline(start, era));
+            [start, deadline, self.missed_at(place, slot.startable())]
         });
-        let changes = late.chain(deadlines).chain(self.next);
+        let changes = late.chain(closings.flatten()).chain(self.next);
         changes.filter(|at| *at > now).min()
     }
 

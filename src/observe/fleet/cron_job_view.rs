@@ -13,6 +13,7 @@ use super::{
 };
 use crate::observe::{
     facts::{CronJobFacts, RunResult},
+    forecast::ForecastInput,
     slot::{Slot, SlotOutcome},
     view::CronJobName,
 };
@@ -73,6 +74,15 @@ impl Fleet {
     }
 }
 
+impl<'a> From<CronJobView<'a>> for ForecastInput<'a> {
+    fn from(view: CronJobView<'a>) -> ForecastInput<'a> {
+        ForecastInput {
+            facts: view.facts,
+            ignores_options: view.ignores_options(),
+        }
+    }
+}
+
 impl CronJobView<'_> {
     /// Namespace and name.
     pub fn name(&self) -> &CronJobName {
@@ -122,6 +132,11 @@ impl CronJobView<'_> {
         let n_slots = self.cron_job.slots.len();
         let first = self.cron_job.slots.first();
         n_slots >= KEPT_SLOTS_MAX && first.is_some_and(|slot| slot.at.timestamp() > instant)
+    }
+
+    /// Whether the built-in controller runs it, which ignores its options.
+    pub fn ignores_options(&self) -> bool {
+        self.cron_job.ignores_options()
     }
 
     /// The end of the last successful Job, of any time.

@@ -2,10 +2,10 @@
 
 use jiff::Timestamp;
 
-use super::{Fleet, due_slots, rows, second::Second, shadow};
+use super::{Fleet, rows, second::Second, shadow};
 use crate::observe::{
     forecast::clock_changes,
-    view::{CronJobName, Detail},
+    view::{CronJobName, Detail, NextSlot},
 };
 
 /// Number of next slots.
@@ -25,11 +25,10 @@ impl Fleet {
     pub fn detail(&self, name: &CronJobName, now: Timestamp) -> Option<Detail> {
         let cron_job = self.cron_jobs.by_name(name)?;
         let facts = cron_job.facts.as_deref()?;
-        let first = due_slots::next_after(cron_job, Second::floor(now));
-        let next_slots = std::iter::successors(first, |at| due_slots::next_after(cron_job, *at));
-        let next_slots: Vec<Timestamp> = next_slots.take(NEXT_SLOTS_MAX).map(Second::timestamp).collect();
+        let next_slots = cron_job.next_slots(facts, Second::floor(now));
+        let next_slots: Vec<NextSlot> = next_slots.take(NEXT_SLOTS_MAX).collect();
         let zone = facts.schedule.effective_zone();
-        let clock_changes = next_slots.last().map(|last| clock_changes([zone], now, *last));
+        let clock_changes = next_slots.last().map(|last| clock_changes([zone], now, last.at));
         let labels = facts.labels.iter();
         Some(Detail {
             row: rows::row(cron_job, facts, now),
@@ -40,6 +39,8 @@ impl Fleet {
             clock_changes: clock_changes.unwrap_or_default(),
             attention: self.attention_of(cron_job, now).into_iter().collect(),
             differences: shadow::differences(cron_job, facts, &self.observations, now),
+            options: facts.schedule.options().sentences(facts.concurrency_policy),
+            option_warnings: cron_job.option_warnings(facts),
         })
     }
 }

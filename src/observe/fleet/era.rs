@@ -118,6 +118,15 @@ impl Eras {
         was_suspended || next.is_some_and(|next| next.is_suspended && next.from <= shortly_after)
     }
 
+    /// The end of the last suspension that ended until an instant, if it was observed.
+    pub(super) fn resumed_before(&self, at: Second) -> Option<Second> {
+        let ends = self
+            .eras
+            .windows(2)
+            .filter(|pair| pair[0].is_suspended && !pair[1].is_suspended);
+        ends.map(|pair| pair[1].from).rfind(|end| *end <= at)
+    }
+
     /// The end of the suspension in force at a slot, if it ended.
     pub(super) fn suspended_until(&self, slot: Second) -> Option<Second> {
         if !self.is_suspended_at(slot) {
@@ -138,7 +147,9 @@ impl Eras {
             return true;
         };
         let last_schedule = last.schedule(before.unwrap_or(facts));
-        let has_new_schedule = last_schedule.differs_from(&facts.schedule);
+        // Options decide slots too, and a change of them is no change of the schedule.
+        let has_new_schedule =
+            last_schedule.differs_from(&facts.schedule) || last_schedule.options() != facts.schedule.options();
         if !has_new_schedule && !last.differs_from(&era) {
             last.cursor = era.cursor;
             last.schedule = None;

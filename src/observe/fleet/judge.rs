@@ -16,7 +16,7 @@ use crate::{
         facts::RunResult,
         slot::{LATE_AFTER, LossReason},
     },
-    schedule::ConcurrencyPolicy,
+    schedule::{ConcurrencyPolicy, options::CatchUp},
 };
 
 /// Creation times have whole seconds, and the clocks of two machines differ: a deadline passes this much later.
@@ -75,16 +75,16 @@ pub(super) fn judge(cron_job: &CronJob, observations: &Observations, now: Second
     judgements
 }
 
-/// The instant from which the starting deadline of a slot has passed.
-pub(super) fn deadline(slot: Second, era: &Era) -> Option<Second> {
+/// The instant from which the starting deadline has passed of a slot that starts at `start`.
+pub(super) fn deadline(start: Second, era: &Era) -> Option<Second> {
     let seconds = era.deadline_seconds?.saturating_add(DEADLINE_SLACK_SECONDS);
-    Some(slot.plus(seconds))
+    Some(start.plus(seconds))
 }
 
 /// The Job that Forbid waits for at a slot, and its end: the one that ends last. `None` if no Job ran then.
 pub(super) fn holder(cron_job: &CronJob, index: usize) -> Option<(Holder, Option<Second>)> {
-    let at = cron_job.slots.get(index)?.at;
-    let latest_creation = at.plus_duration(LATE_AFTER);
+    let (at, start) = (cron_job.slots.get(index)?.at, cron_job.start_of(index)?);
+    let latest_creation = start.plus_duration(LATE_AFTER);
     let earlier = cron_job.slots[..index].iter().enumerate().rev();
     let with_jobs = earlier.filter(|(_, slot)| slot.has_job()).take(HOLDERS_EXAMINED_MAX);
     let slots = with_jobs.filter(|(_, slot)| slot.created <= latest_creation);
@@ -99,14 +99,14 @@ pub(super) fn holder(cron_job: &CronJob, index: usize) -> Option<(Holder, Option
         let is_running = other.run.result == RunResult::Running;
         (Holder::Other(place), (!is_running).then(|| Second::floor(end)))
     });
-    let held = slots.chain(others).filter(|(_, end)| end.is_none_or(|end| end > at));
+    let held = slots.chain(others).filter(|(_, end)| end.is_none_or(|end| end > start));
     held.max_by_key(|(_, end)| end.unwrap_or(Second::MAX))
 }
 
 /// Until when Jobs whose end nobody saw may have held a slot, if they may have.
 fn unseen_holder_end(cron_job: &CronJob, index: usize, observations: &Observations) -> Option<Second> {
-    let at = cron_job.slots.get(index)?.at;
-    let latest_creation = at.plus_duration(LATE_AFTER);
+    let (at, start) = (cron_job.slots.get(index)?.at, cron_job.start_of(index)?);
+    let latest_creation = start.plus_duration(LATE_AFTER);
     let with_jobs = cron_job.slots[..index].iter().rev().filter(|slot| slot.has_job());
     let gone = with_jobs
         .take(HOLDERS_EXAMINED_MAX)
@@ -122,16 +122,15 @@ fn unseen_holder_end(cron_job: &CronJob, index: usize, observations: &Observatio
         let last_seen = last_seen.unwrap_or(created);
         observations.begin_after(last_seen).unwrap_or(Second::MAX)
     });
-    ends.filter(|end| *end > at).max()
+    ends.filter(|end| *end > start).max()
 }
 
-/// The instant at which a slot closes without a Job: the next slot or the deadline.
+/// The instant at which a slot closes without a Job: the next slot, or what the options have instead, or the deadline.
 pub(super) fn closes(cron_job: &CronJob, index: usize) -> Option<Second> {
     let slot = cron_job.slots.get(index)?;
-    let next = cron_job.slots.get(index + 1).map(|next| next.at).or(cron_job.next);
     let era = cron_job.eras.get(cron_job.eras.index_at(slot.at));
-    let deadline = era.and_then(|era| deadline(slot.at, era));
-    next.into_iter().chain(deadline).min()
+    let deadline = era.and_then(|era| deadline(cron_job.start_of(index)?, era));
+    cron_job.superseded_at(index).into_iter().chain(deadline).min()
 }
 
 fn judgement(slot: &SlotRecord, outcome: Option<Outcome>, held_until: Option<Second>) -> Judgement {
@@ -159,10 +158,17 @@ impl Court<'_> {
         if slot.has_job() {
             return judgement(slot, None, self.held_until(index, era));
         }
+        let start = self.start_of(index);
         let outcome = if era.is_deleting {
             Outcome::Deleting
-        } else if eras.is_suspended_at(slot.at) {
-            Outcome::Suspended
+        } else if eras.is_suspended_at(start) {
+            let is_skipped = self.cron_job.options_at(index).on_resume() == CatchUp::Skip;
+            let is_over = eras.suspended_until(start).is_some();
+            if is_skipped && is_over {
+                Outcome::Resumed
+            } else {
+                Outcome::Suspended
+            }
         } else if self.shares_minute(index) {
             Outcome::SameMinute
         } else {
@@ -197,13 +203,20 @@ impl Court<'_> {
         // What was proven stays so when the spec changes later.
         let has_proof = || self.proof.as_ref().is_some_and(|proof| proof.covers(slot.at));
         let is_proven = slot.is_proven || !is_covered && self.are_fields_known(slot.at) && has_proof();
+        let start = self.start_of(index);
+        let held_until = held.and_then(|(_, end)| end).max(unseen_end);
+        let held_until = held_until.max(Some(start).filter(|start| *start > slot.at));
+        let missed_at = self.cron_job.missed_at(index, held_until.unwrap_or(start));
+        let is_deadline = deadline(start, era) == Some(closes);
         let outcome = if !is_covered && !is_proven {
             Outcome::NotObserved
-        } else if self.has_new_schedule(slot.at, until) {
+        } else if self.has_new_schedule(slot.at, (start, until)) {
             Outcome::ScheduleChanged
-        } else if self.now < closes {
+        } else if missed_at.is_some_and(|missed_at| missed_at <= self.now || is_closed && !is_deadline) {
+            Outcome::Missed
+        } else if !is_closed {
             Outcome::Open
-        } else if deadline(slot.at, era) == Some(closes) {
+        } else if is_deadline {
             Outcome::Lost(LossReason::DeadlineExceeded)
         } else if has_later_job {
             Outcome::Lost(LossReason::Superseded)
@@ -212,7 +225,7 @@ impl Court<'_> {
         };
         Judgement {
             outcome: Some(outcome),
-            held_until: held.and_then(|(_, end)| end).max(unseen_end),
+            held_until,
             is_proven,
         }
     }
@@ -226,13 +239,14 @@ impl Court<'_> {
         changed.is_none_or(|changed| Second::floor(changed) <= slot) && eras.get(eras.index_at(slot) + 1).is_none()
     }
 
-    fn has_new_schedule(&self, slot: Second, until: Second) -> bool {
+    /// Whether the schedule changed while a slot was open. A change does not end a slot that waits for its start.
+    fn has_new_schedule(&self, slot: Second, (start, until): (Second, Second)) -> bool {
         let Some(facts) = self.cron_job.facts.as_deref() else {
             return false;
         };
         let eras = &self.cron_job.eras;
         let next = eras.next_schedule(eras.index_at(slot), facts);
-        next.is_some_and(|next| next.from <= until)
+        next.is_some_and(|next| start < next.from && next.from <= until)
     }
 
     /// Jobs are named by the minute, so only the first slot of a minute has one (B-11.1).
@@ -248,7 +262,12 @@ impl Court<'_> {
         }
     }
 
-    /// Until when Forbid or a suspension held a slot that has a Job.
+    fn start_of(&self, index: usize) -> Second {
+        let at = self.cron_job.slots[index].at;
+        self.cron_job.start_of(index).unwrap_or(at)
+    }
+
+    /// Until when Forbid, a suspension or `spread` held a slot that has a Job.
     fn held_until(&self, index: usize, era: &Era) -> Option<Second> {
         let slot = &self.cron_job.slots[index];
         if slot.created <= slot.at.plus_duration(LATE_AFTER) {
@@ -266,9 +285,11 @@ impl Court<'_> {
             .then(|| unseen_holder_end(self.cron_job, index, self.observations))
             .flatten();
         let by_forbid = by_forbid.max(by_unseen.map(|end| end.min(slot.created)));
-        let held = self.cron_job.eras.suspended_until(slot.at).into_iter().chain(by_forbid);
+        let start = self.start_of(index);
+        let held = self.cron_job.eras.suspended_until(start).into_iter().chain(by_forbid);
         // A Job that outlived the creation held nothing.
         let held = held.filter(|until| *until <= slot.created.plus(1)).max();
+        let held = held.max(Some(start).filter(|start| *start > slot.at));
         held.map(|until| until.min(slot.created))
     }
 

@@ -13,8 +13,12 @@ const CREATORS_MAX: usize = 250;
 /// Stands for creators and reasons beyond the maximum.
 const OTHERS: &str = "others";
 
+/// The numbers of the two controllers among the creators.
+pub(super) const BUILT_IN: u8 = 0;
+pub(super) const CRONWHEEL: u8 = 1;
+
 /// The numbers of reasons, creators and namespaces.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct NameIds {
     reasons: Texts<Box<str>>,
     creators: Texts<Creator>,
@@ -52,6 +56,21 @@ impl<T: Clone + Ord> Texts<T> {
     }
 }
 
+impl Default for NameIds {
+    fn default() -> NameIds {
+        let mut creators = Texts::default();
+        // They get the first numbers: `BUILT_IN` and `CRONWHEEL`.
+        for creator in [Creator::BuiltIn, Creator::Cronwheel] {
+            creators.id(&creator, Clone::clone);
+        }
+        NameIds {
+            reasons: Texts::default(),
+            creators,
+            namespaces: Texts::default(),
+        }
+    }
+}
+
 impl NameIds {
     pub(super) fn reason_id(&mut self, reason: &str) -> u16 {
         let is_full = self.reasons.texts.len() >= REASONS_MAX && !self.reasons.ids.contains_key(reason);
@@ -76,8 +95,7 @@ impl NameIds {
     }
 
     pub(super) fn creator(&self, id: u8) -> &Creator {
-        const BUILT_IN: Creator = Creator::BuiltIn;
-        self.creators.texts.get(usize::from(id)).unwrap_or(&BUILT_IN)
+        self.creators.texts.get(usize::from(id)).unwrap_or(&Creator::BuiltIn)
     }
 
     pub(super) fn namespace_id(&mut self, namespace: &str) -> u32 {
@@ -95,6 +113,15 @@ impl NameIds {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_controllers_have_fixed_numbers() {
+        let ids = NameIds::default();
+        assert_eq!(
+            (ids.creator(BUILT_IN), ids.creator(CRONWHEEL)),
+            (&Creator::BuiltIn, &Creator::Cronwheel)
+        );
+    }
 
     #[test]
     fn invented_reasons_and_creators_are_bounded() {

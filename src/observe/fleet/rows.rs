@@ -85,7 +85,9 @@ pub(super) fn mark(slot: &SlotRecord, now: Second) -> Mark {
         | Outcome::HeldByForbid
         | Outcome::ScheduleChanged
         | Outcome::Deleting
-        | Outcome::SameMinute => Mark::Skipped,
+        | Outcome::SameMinute
+        | Outcome::Missed
+        | Outcome::Resumed => Mark::Skipped,
     }
 }
 
@@ -95,11 +97,12 @@ pub(super) fn next(cron_job: &CronJob, facts: &CronJobFacts, now: Timestamp) -> 
         return Next::Deleting;
     }
     let next = if cron_job.enumerated.is_some() {
-        cron_job.next.map(Second::timestamp)
+        next_start(cron_job, facts, Second::floor(now)).map(Second::timestamp)
     } else {
-        facts
+        let next = facts
             .schedule
-            .next_run(facts.last_schedule_time.unwrap_or(facts.created), now)
+            .next_run(facts.last_schedule_time.unwrap_or(facts.created), now);
+        next.map(|next| facts.schedule.start_of(next))
     };
     match (next, blocked_slot(cron_job)) {
         (None, _) => Next::Never,
@@ -107,6 +110,13 @@ pub(super) fn next(cron_job: &CronJob, facts: &CronJobFacts, now: Timestamp) -> 
         (Some(_), Some(slot)) => Next::HeldBack(slot.at.timestamp()),
         (Some(next), None) => Next::At(next),
     }
+}
+
+/// The next start: that of the next slot, or of one that waits for its start.
+fn next_start(cron_job: &CronJob, facts: &CronJobFacts, now: Second) -> Option<Second> {
+    let waiting = Some(facts).filter(|facts| facts.schedule.has_options() && cron_job.next.is_some());
+    let waiting = waiting.and_then(|facts| cron_job.first_start(facts, now.plus(1)));
+    waiting.or(cron_job.next_start())
 }
 
 /// The slot that Forbid holds back.
@@ -143,7 +153,7 @@ impl<'a> Matcher<'a> {
                 .state
                 .is_none_or(|state| self.has_state(cron_job, facts, state))
             && self.words.iter().all(|word| has_word(cron_job, facts, word))
-            && self.has_slot(cron_job)
+            && self.has_slot(cron_job, facts)
     }
 
     fn has_state(&self, cron_job: &CronJob, facts: &CronJobFacts, state: StateFilter) -> bool {
@@ -157,19 +167,23 @@ impl<'a> Matcher<'a> {
             StateFilter::Never => is_never(cron_job),
             StateFilter::Due => {
                 let is_active = !facts.is_suspended && !facts.is_deleting;
-                is_active && cron_job.next.is_some_and(|next| next <= self.second.plus(DUE_SECONDS))
+                let next = next_start(cron_job, facts, self.second);
+                is_active && next.is_some_and(|next| next <= self.second.plus(DUE_SECONDS))
             }
             StateFilter::Blocked => blocked_slot(cron_job).is_some(),
         }
     }
 
-    fn has_slot(&self, cron_job: &CronJob) -> bool {
+    /// Whether a slot or its start is in the span: past minutes have slots, those of the forecast have starts.
+    fn has_slot(&self, cron_job: &CronJob, facts: &CronJobFacts) -> bool {
         let Some((from, to)) = self.filter.slots_between else {
             return true;
         };
-        let before = Second::ceil(from).plus(-1);
-        let to = Second::ceil(to);
-        due_slots::next_after(cron_job, before).is_some_and(|slot| slot < to)
+        let (from, to) = (Second::ceil(from), Second::ceil(to));
+        let has_options = facts.schedule.has_options();
+        let start = || has_options.then(|| cron_job.first_start(facts, from)).flatten();
+        due_slots::next_after(cron_job, from.plus(-1)).is_some_and(|slot| slot < to)
+            || start().is_some_and(|start| start < to)
     }
 }
 

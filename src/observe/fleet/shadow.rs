@@ -14,10 +14,10 @@ use super::{
 use crate::{
     observe::{
         facts::{CronJobFacts, RunResult},
-        slot::Shadow,
+        slot::{LATE_AFTER, Shadow},
     },
     schedule::{
-        ConcurrencyPolicy,
+        ConcurrencyPolicy, CronJobSchedule,
         policy::{self, Decision, Facts, SkipReason},
     },
 };
@@ -33,8 +33,11 @@ pub(super) fn with_cronwheel(cron_job: &CronJob, observations: &Observations, pl
     let facts = cron_job.facts.as_deref()?;
     let slot = cron_job.slots.get(place)?;
     let era = cron_job.eras.get(cron_job.eras.index_at(slot.at))?;
+    // The options count here, whoever runs the CronJob.
+    let schedule = era.schedule(facts);
+    let start = Second::floor(schedule.start_of(slot.at.timestamp()));
     let are_jobs_known =
-        era.policy != ConcurrencyPolicy::Forbid || observations.covers(&cron_job.name.namespace, slot.at, slot.at);
+        era.policy != ConcurrencyPolicy::Forbid || observations.covers(&cron_job.name.namespace, start, start);
     if slot.outcome == Outcome::NotObserved || !cron_job.eras.are_known_at(slot.at) || !are_jobs_known {
         return None;
     }
@@ -44,48 +47,57 @@ pub(super) fn with_cronwheel(cron_job: &CronJob, observations: &Observations, pl
     }
     let verdict = policy::decide(
         &Facts {
-            schedule: era.schedule(facts),
+            schedule,
             is_deleting: era.is_deleting,
-            is_suspended: cron_job.eras.is_suspended_at(slot.at),
+            is_suspended: cron_job.eras.is_suspended_at(start),
             created: facts.created,
             last_schedule_time: before.map(|before| before.at.timestamp()),
             starting_deadline_seconds: era.deadline_seconds,
             concurrency_policy: era.policy,
-            n_active_jobs: n_active_jobs(cron_job, slot.at),
+            n_active_jobs: n_active_jobs(cron_job, slot.at, start),
             is_active_slot: &|_| false,
             schedule_changed: None,
             frozen_until: None,
-            resumed: None,
-            last_finished: None,
+            resumed: cron_job.eras.resumed_before(start).map(Second::timestamp),
+            last_finished: last_finished(cron_job, start).map(Second::timestamp),
             armed: Some(slot.at.timestamp()),
             was_awaited: true,
         },
-        slot.at.timestamp(),
+        start.timestamp(),
     );
     Some(match verdict.decision {
         Decision::Start { .. } => Shadow::Starts,
-        Decision::Skip(SkipReason::HeldByForbid(_)) => after_holder(cron_job, place, era),
+        Decision::Skip(SkipReason::HeldByForbid(_)) => after_holder(cron_job, place, (era, schedule)),
         Decision::Skip(reason) => Shadow::Holds(reason_text(&reason)),
     })
 }
 
-/// The Jobs of earlier slots that ran at an instant.
-fn n_active_jobs(cron_job: &CronJob, at: Second) -> usize {
+/// The Jobs of slots before another that ran at an instant.
+fn n_active_jobs(cron_job: &CronJob, before: Second, at: Second) -> usize {
     let is_active = |created: Second, end: Option<Second>| created <= at && end.is_none_or(|end| end > at);
-    let slots = cron_job.slots.iter().take_while(|slot| slot.at < at);
+    let slots = cron_job.slots.iter().take_while(|slot| slot.at < before);
     let slots = slots.filter(|slot| slot.has_job() && is_active(slot.created, slot.job_end()));
     let others = cron_job.other_runs.iter().map(|other| &other.run);
     let others = others.filter(|run| {
         let end = (run.result != RunResult::Running).then(|| Second::floor(run.finished.unwrap_or(run.created)));
-        run.slot.is_some_and(|slot| Second::floor(slot) < at) && is_active(Second::floor(run.created), end)
+        run.slot.is_some_and(|slot| Second::floor(slot) < before) && is_active(Second::floor(run.created), end)
     });
     slots.count() + others.count()
 }
 
+/// The latest end of a Job until an instant.
+fn last_finished(cron_job: &CronJob, until: Second) -> Option<Second> {
+    let slots = cron_job.slots.iter().filter(|slot| slot.has_job());
+    let ends = slots.filter_map(SlotRecord::job_end);
+    ends.filter(|end| *end <= until).max()
+}
+
 /// Forbid: the slot starts when the Job before it ends, unless the next slot or the deadline comes first.
-fn after_holder(cron_job: &CronJob, place: usize, era: &Era) -> Shadow {
-    let at = cron_job.slots[place].at;
+fn after_holder(cron_job: &CronJob, place: usize, (era, schedule): (&Era, &CronJobSchedule)) -> Shadow {
+    let start_of = |slot: Second| Second::floor(schedule.start_of(slot.timestamp()));
+    let at = start_of(cron_job.slots[place].at);
     let next = cron_job.slots.get(place + 1).map(|next| next.at).or(cron_job.next);
+    let next = next.map(start_of);
     let expiry = policy::order_expiry(at.timestamp(), era.deadline_seconds).map(Second::floor);
     let end = judge::holder(cron_job, place).and_then(|(_, end)| end);
     let is_in_time = |end: &Second| next.is_none_or(|next| *end < next) && expiry.is_none_or(|expiry| *end <= expiry);
@@ -142,7 +154,8 @@ pub(super) fn differences(
     let mut is_consecutive = false;
     for (place, slot) in cron_job.slots.iter().enumerate() {
         let shadow = with_cronwheel(cron_job, observations, place);
-        let Some(difference) = shadow.and_then(|shadow| difference(slot, &shadow)) else {
+        let start = facts.schedule.start_of(slot.at.timestamp());
+        let Some(difference) = shadow.and_then(|shadow| difference(slot, &shadow, Second::floor(start))) else {
             is_consecutive = false;
             continue;
         };
@@ -169,11 +182,14 @@ pub(super) fn differences(
     stretches.iter().map(|stretch| stretch.text(facts, now)).collect()
 }
 
-fn difference(slot: &SlotRecord, shadow: &Shadow) -> Option<Difference> {
+/// `start` is that of cronwheel, which follows the option `spread`.
+fn difference(slot: &SlotRecord, shadow: &Shadow, start: Second) -> Option<Difference> {
+    let is_late = slot.has_late_job() && slot.created > start.plus_duration(LATE_AFTER);
+
     match shadow {
         Shadow::Starts if slot.is_lost() => Some(Difference::Lost(SignedDuration::ZERO)),
         Shadow::StartsAfter(wait) if slot.is_lost() => Some(Difference::Lost(*wait)),
-        Shadow::Starts if slot.has_late_job() => Some(Difference::Late),
+        Shadow::Starts if is_late => Some(Difference::Late),
         Shadow::Starts | Shadow::StartsAfter(_) | Shadow::Holds(_) => None,
     }
 }
@@ -193,7 +209,13 @@ impl Stretch {
             2 => "both of them".to_owned(),
             n_slots => format!("all {n_slots} of them"),
         };
-        let slots = if self.n_slots == 1 { "its slot" } else { "their slots" };
+        let is_spread = facts.schedule.options().offset_seconds > Some(0);
+        let slots = match (self.n_slots, is_spread) {
+            (1, false) => "its slot",
+            (_, false) => "their slots",
+            (1, true) => "its time in the window of spread",
+            (_, true) => "their times in the window of spread",
+        };
         let lateness = words::duration_text(self.lateness_max_seconds);
         match self.difference {
             Difference::Lost(wait) if wait.is_zero() => {
@@ -206,7 +228,7 @@ impl Stretch {
                 )
             }
             Difference::Late if self.n_slots == 1 => {
-                format!("{times}: started {lateness} late; cronwheel would have started it at its slot")
+                format!("{times}: started {lateness} late; cronwheel would have started it at {slots}")
             }
             Difference::Late => {
                 format!("{times}: started up to {lateness} late; cronwheel would have started {them} at {slots}")

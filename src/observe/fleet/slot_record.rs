@@ -28,6 +28,10 @@ pub(super) enum Outcome {
     ScheduleChanged,
     Deleting,
     SameMinute,
+    /// `missed-runs` is `skip`.
+    Missed,
+    /// `on-resume` is `skip`.
+    Resumed,
 }
 
 /// A slot and its Job.
@@ -39,7 +43,7 @@ pub(super) struct SlotRecord {
     /// The creation of the Job; the slot's instant without a Job.
     pub(super) created: Second,
     pub(super) finished: Option<Second>,
-    /// Forbid or a suspension held the slot until then.
+    /// Forbid, a suspension or `spread` held the slot until then.
     pub(super) held_until: Option<Second>,
     /// The reason of a failure.
     pub(super) reason: u16,
@@ -193,6 +197,8 @@ impl SlotRecord {
             Outcome::ScheduleChanged => SlotOutcome::Skipped(SkipCause::ScheduleChanged),
             Outcome::Deleting => SlotOutcome::Skipped(SkipCause::Deleting),
             Outcome::SameMinute => SlotOutcome::Skipped(SkipCause::SameMinute),
+            Outcome::Missed => SlotOutcome::Skipped(SkipCause::Missed),
+            Outcome::Resumed => SlotOutcome::Skipped(SkipCause::Resumed),
             Outcome::NotObserved
             | Outcome::Running
             | Outcome::Succeeded
@@ -237,7 +243,9 @@ impl SlotRecord {
             | Outcome::HeldByForbid
             | Outcome::ScheduleChanged
             | Outcome::Deleting
-            | Outcome::SameMinute => RunResult::Running,
+            | Outcome::SameMinute
+            | Outcome::Missed
+            | Outcome::Resumed => RunResult::Running,
         }
     }
 }

@@ -5,6 +5,7 @@ mod given_up;
 mod losses;
 mod model;
 mod namespaces;
+mod options;
 mod restart;
 mod scenarios;
 mod script;

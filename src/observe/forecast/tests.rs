@@ -193,6 +193,34 @@ fn cron_jobs_that_start_nothing_are_left_out() {
 }
 
 #[test]
+fn a_spread_flattens_a_peak_unless_it_is_ignored() {
+    let from = instant("2026-05-05T10:00:30Z");
+    let mut cron_jobs = Vec::new();
+    for hash in 0..4_u64 {
+        let mut facts = cron_job("a/b", "0 * * * *", None);
+        let window = |name: &str| (name == "cronwheel.dev/spread").then_some("4m");
+        facts.schedule = facts.schedule.with_options("hello", window, hash << 62);
+        cron_jobs.push(facts);
+    }
+    let to = from + SignedDuration::from_hours(1);
+    let starts = |forecast: &Forecast| -> Vec<u64> {
+        let minutes = ["10:00", "10:01", "10:02", "10:03", "11:00"];
+        let minutes = minutes.map(|minute| instant(&format!("2026-05-05T{minute}:00Z")));
+        let length = SignedDuration::from_mins(1);
+        minutes
+            .map(|minute| forecast.n_starts_between(minute, minute + length))
+            .into()
+    };
+    // Those of the slot before the forecast that start in it count too.
+    assert_eq!(starts(&Forecast::new(cron_jobs.iter(), from, to)), [0, 1, 1, 1, 1]);
+    let ignored = cron_jobs.iter().map(|facts| ForecastInput {
+        facts,
+        ignores_options: true,
+    });
+    assert_eq!(starts(&Forecast::new(ignored, from, to)), [0, 0, 0, 0, 4]);
+}
+
+#[test]
 fn clock_changes_are_those_of_the_zones_in_use() {
     let mut cron_jobs = Vec::new();
     for (zone, text) in [

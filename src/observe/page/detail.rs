@@ -91,6 +91,12 @@ fn top(detail: &Detail, clock: &Clock) -> Markup {
             div { dt { "Duration p95" } dd { (duration(row.run_time_p95)) } }
             div { dt { "Policy" } dd { (row.concurrency_policy.as_str()) } }
         }
+        @if !detail.options.is_empty() || !detail.option_warnings.is_empty() {
+            ul.options {
+                @for sentence in &detail.options { li { (sentence) } }
+                @for warning in &detail.option_warnings { li.warning { "Warning: " (warning) } }
+            }
+        }
         @for one in &detail.attention {
             p.trouble {
                 (pill(one.trouble)) " " (one.reason)
@@ -113,14 +119,19 @@ fn next_runs(detail: &Detail, clock: &Clock) -> Markup {
     let row = &detail.row;
     let mut last = clock.now;
     let mut entries: Vec<Markup> = Vec::new();
-    for at in &detail.next_slots {
+    for slot in &detail.next_slots {
+        let at = &slot.at;
         let between = detail
             .clock_changes
             .iter()
             .filter(|change| last < change.at && change.at <= *at);
         entries.extend(between.map(|change| clock_change(change, row, clock)));
         entries.push(html! {
-            li { (dated(*at, row, clock)) span.dim { (clock.distance(*at)) } }
+            li {
+                (dated(*at, row, clock))
+                @if slot.start != slot.at { span { "starts " (clock.time(slot.start, &row.zone)) } }
+                span.dim { (clock.distance(slot.start)) }
+            }
         });
         last = *at;
     }

@@ -44,8 +44,8 @@ pub struct SlotCounts {
     pub n_unknown: u64,
 }
 
-/// The lateness of runs: from the slot to the creation of its Job, without the time for which Forbid or `suspend` held it
-/// back. Zero means below one second, as creation times have whole seconds.
+/// The lateness of runs: from the slot to the creation of its Job, without the time for which Forbid, `suspend` or
+/// `spread` held it back. Zero means below one second, as creation times have whole seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LatenessEntry {

@@ -273,7 +273,7 @@ impl Tally {
 /// The instant from which the starting deadline of a slot has passed.
 fn deadline(slot: &Slot, facts: &CronJobFacts) -> Timestamp {
     let seconds = SignedDuration::from_secs(facts.starting_deadline_seconds.unwrap_or_default());
-    after(slot.at, seconds)
+    after(facts.schedule.start_of(slot.at), seconds)
 }
 
 /// The latest first: by the 99th percentile, then by lost runs.

@@ -288,7 +288,7 @@ fn report_and_advice_read_the_fleet() {
     index.apply_cron_job(facts, now);
     index.apply_run(run, now);
     index.set_watches_current(true, now);
-    let forecast = Forecast::new(std::iter::empty(), now, now);
+    let forecast = Forecast::new(std::iter::empty::<&CronJobFacts>(), now, now);
     let histories = index.cron_jobs().map(|view| CronJobHistory::from(&view));
     let slots = Report::new(histories, source(), &forecast, &[]).slots;
     assert_eq!((slots.n_started, slots.n_late, slots.n_failed), (1, 1, 1));

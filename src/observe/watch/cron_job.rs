@@ -12,8 +12,8 @@ use super::{
 use crate::{
     kube_api::objects::decode::{field::Field, parse::Text},
     observe::facts::CronJobFacts,
-    schedule::{ConcurrencyPolicy, CronJobSchedule, Zone},
-    shard::Uid,
+    schedule::{ConcurrencyPolicy, CronJobSchedule, Zone, options::OptionName},
+    shard::{Uid, hash::even_hash},
 };
 
 /// The limits of a CronJob that sets none: the API server sets these.
@@ -27,6 +27,8 @@ pub(in crate::observe) struct CronJobContent {
     name: Box<str>,
     uid: Uid,
     labels: BTreeMap<Box<str>, Box<str>>,
+    /// The annotations that are options; `None` without any.
+    options: Option<Box<OptionTexts>>,
     created: Timestamp,
     is_deleting: bool,
     schedule: Box<str>,
@@ -85,6 +87,7 @@ struct RawMetadata<'a> {
     uid: Field<Text<'a>>,
     resource_version: Field<Text<'a>>,
     labels: Field<BTreeMap<Text<'a>, Field<Text<'a>>>>,
+    annotations: Field<Annotations<'a>>,
     creation_timestamp: Field<Timestamp>,
     deletion_timestamp: Field<IgnoredAny>,
     managed_fields: ManagedFieldsList<'a>,
@@ -150,6 +153,7 @@ fn content(
         Some(((*key).into(), (*value).into()))
     });
     let labels = labels.collect();
+    let options = options(members, metadata.annotations);
     let spec = members.take_or_default(spec, "spec");
     let status = members.take_or_default(status, "status");
     let template = template(members, spec.job_template);
@@ -171,6 +175,7 @@ fn content(
         name,
         uid,
         labels,
+        options,
         created: created.ok_or_else(|| Problem::missing("metadata.creationTimestamp"))?,
         is_deleting: metadata.deletion_timestamp.ok().is_some(),
         // An absent schedule is an empty one, which the parser refuses with its own message.
@@ -190,6 +195,45 @@ fn content(
 
 fn boxed(text: std::borrow::Cow<'_, str>) -> Box<str> {
     Box::from(&*text)
+}
+
+/// The values of options, by annotation.
+type OptionTexts = BTreeMap<&'static str, Box<str>>;
+
+/// The annotations that are options. Others are not kept: some hold whole manifests.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Annotations<'a> {
+    #[serde(borrow, rename = "cronwheel.dev/spread")]
+    spread: Field<Text<'a>>,
+    #[serde(rename = "cronwheel.dev/missed-runs")]
+    missed_runs: Field<Text<'a>>,
+    #[serde(rename = "cronwheel.dev/on-resume")]
+    on_resume: Field<Text<'a>>,
+    #[serde(rename = "cronwheel.dev/schedule")]
+    schedule: Field<Text<'a>>,
+    #[serde(rename = "cronwheel.dev/clock-change")]
+    clock_change: Field<Text<'a>>,
+    #[serde(rename = "cronwheel.dev/pass-scheduled-time")]
+    pass_scheduled_time: Field<Text<'a>>,
+}
+
+fn options(members: &mut Members, annotations: Field<Annotations<'_>>) -> Option<Box<OptionTexts>> {
+    let annotations = members.take_or_default(annotations, "metadata.annotations");
+    let texts = [
+        (OptionName::Spread, annotations.spread),
+        (OptionName::MissedRuns, annotations.missed_runs),
+        (OptionName::OnResume, annotations.on_resume),
+        (OptionName::Schedule, annotations.schedule),
+        (OptionName::ClockChange, annotations.clock_change),
+        (OptionName::PassScheduledTime, annotations.pass_scheduled_time),
+    ];
+    let texts = texts.into_iter().filter_map(|(option, text)| {
+        let text = members.text(text, "metadata.annotations")?;
+        Some((option.annotation(), boxed(text)))
+    });
+    let texts: OptionTexts = texts.collect();
+    (!texts.is_empty()).then(|| Box::new(texts))
 }
 
 /// What the view reads of a Job template.
@@ -231,8 +275,16 @@ fn history_limit(limit: Option<i64>, default: u32) -> u32 {
 impl CronJobContent {
     /// The facts; `default_zone` is that of schedules that name none.
     pub(in crate::observe) fn into_facts(self, default_zone: &Zone) -> CronJobFacts {
+        let schedule = CronJobSchedule::new(&self.schedule, self.time_zone.as_deref(), default_zone);
+        let schedule = match &self.options {
+            Some(options) => {
+                let get = |name: &str| options.get(name).map(AsRef::as_ref);
+                schedule.with_options(&self.name, get, even_hash(self.uid.to_string().as_bytes()))
+            }
+            None => schedule,
+        };
         CronJobFacts {
-            schedule: CronJobSchedule::new(&self.schedule, self.time_zone.as_deref(), default_zone),
+            schedule,
             uid: self.uid,
             namespace: self.namespace,
             name: self.name,

@@ -10,7 +10,7 @@ pub const CATCH_UP_COUNT_MAX: u8 = 100;
 
 /// A slot that has not started so long after its time was missed: six times what the replacement of a dead replica
 /// takes.
-pub(in crate::schedule) const MISSED_AFTER: SignedDuration = SignedDuration::from_secs(60);
+pub(crate) const MISSED_AFTER: SignedDuration = SignedDuration::from_secs(60);
 
 /// Which missed slots start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -251,7 +251,7 @@ fn invalid_input_is_refused_with_a_fix() {
 fn a_file_in_another_encoding_is_refused_with_a_fix() {
     let text = format!("\u{feff}{HAND_WRITTEN}");
     let utf_16: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
-    let objects = input::read_all(&["-".to_owned()], &*utf_16).unwrap();
+    let objects = object_files::read_all(&["-".to_owned()], &*utf_16).unwrap();
     assert_eq!(objects.broken, ["-f -: not UTF-8; save it as UTF-8"]);
 }
 

@@ -27,6 +27,7 @@ fn of_slot(name: &str, slot: Timestamp) -> Request {
     };
     Request::Create(JobCreate {
         slot,
+        start: slot,
         is_on_time: false,
         ..order
     })

@@ -20,6 +20,7 @@ async fn queued_creates_are_withdrawn_from_every_lane() {
     let mut bench = Bench::new(Vec::new());
     let overdue = JobCreate {
         slot: after(-3_600),
+        start: after(-3_600),
         is_on_time: false,
         ..order("a", "overdue", 60)
     };

@@ -296,7 +296,7 @@ fn an_interval_follows_the_cursor() {
     world.facts.schedule = schedule("@every 2m");
     world.facts.last_schedule_time = Some(at("10:00:10"));
     world.play("10:00:30 watch\n10:02:11 start 10:02:10");
-    let next = |world: &World| world.detail().next_slots[0];
+    let next = |world: &World| world.detail().next_slots[0].at;
     assert_eq!(next(&world), at("10:04:10"));
     // The built-in controller moves the grid when it is late.
     world.play("10:04:40 start 10:04:25");

@@ -52,6 +52,15 @@ pub(super) fn schedule(text: &str) -> CronJobSchedule {
     CronJobSchedule::new(text, None, &Zone::utc())
 }
 
+/// A schedule with options `NAME=VALUE`, separated by semicolons. A window of 31 s has the offset 30 s.
+pub(super) fn with_options(text: &str, options: &str) -> CronJobSchedule {
+    let options = options.split(';').filter_map(|option| option.trim().split_once('='));
+    let options: BTreeMap<String, &str> = options
+        .map(|(name, value)| (format!("cronwheel.dev/{name}"), value))
+        .collect();
+    schedule(text).with_options("hello", |name| options.get(name).copied(), u64::MAX)
+}
+
 /// A Job of `shop/bill` for a slot.
 pub(super) fn run(slot: Timestamp, created: Timestamp) -> Run {
     Run {
@@ -76,6 +85,8 @@ pub(super) struct World {
     pub(super) jobs: BTreeMap<Timestamp, Run>,
     pub(super) records: Vec<Record>,
     pub(super) now: Timestamp,
+    /// The client that creates Jobs.
+    creator: Creator,
 }
 
 impl World {
@@ -87,6 +98,7 @@ impl World {
             jobs: BTreeMap::new(),
             records: Vec::new(),
             now,
+            creator: Creator::BuiltIn,
         }
     }
 
@@ -132,6 +144,8 @@ impl World {
             "forbid" => self.change(|facts| facts.concurrency_policy = ConcurrencyPolicy::Forbid),
             "allow" => self.change(|facts| facts.concurrency_policy = ConcurrencyPolicy::Allow),
             "schedule" => self.change(|facts| facts.schedule = schedule(argument)),
+            "options" => self.change(|facts| facts.schedule = with_options(&facts.schedule.text, argument)),
+            "cronwheel" => self.creator = Creator::Cronwheel,
             "deadline" => {
                 let seconds = argument.parse().expect("seconds");
                 self.change(|facts| facts.starting_deadline_seconds = Some(seconds));
@@ -167,7 +181,10 @@ impl World {
     }
 
     pub(super) fn start(&mut self, slot: Timestamp) {
-        let job = run(slot, self.now);
+        let job = Run {
+            creator: self.creator.clone(),
+            ..run(slot, self.now)
+        };
         self.jobs.insert(slot, job.clone());
         self.fleet.apply_run(job, self.now);
         self.change(|facts| facts.last_schedule_time = facts.last_schedule_time.max(Some(slot)));
@@ -208,6 +225,7 @@ impl World {
             jobs: self.jobs.clone(),
             records: self.records.clone(),
             now: self.now,
+            creator: self.creator.clone(),
         }
     }
 

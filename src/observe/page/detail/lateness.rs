@@ -47,7 +47,9 @@ fn bar(slot: &Slot, x: usize, full: SignedDuration, zone: &Zone, clock: &Clock) 
         Mark::Lost => HEIGHT,
         Mark::NotObserved | Mark::Skipped => HEIGHT_MIN * 2,
         Mark::Succeeded | Mark::Running | Mark::Due | Mark::Late | Mark::Failed => {
-            let lateness = slot.lateness().unwrap_or_else(|| clock.now.duration_since(slot.at));
+            let lateness = slot
+                .lateness()
+                .unwrap_or_else(|| clock.now.duration_since(slot.startable()));
             height(lateness, full)
         }
     };

@@ -18,8 +18,8 @@ use crate::{
         facts::{Creator, Run, RunResult},
         slot::{LossReason, Mark, Shadow, SkipCause, Slot, SlotOutcome},
         view::{
-            Advice, Attention, Cell, ClockChange, ControllerActivity, CronJobName, Detail, Filter, Next, Overview,
-            Peak, Row, Rows, StateFilter, Strip, StripRow, Tiles, Trouble,
+            Advice, Attention, Cell, ClockChange, ControllerActivity, CronJobName, Detail, Filter, Next, NextSlot,
+            Overview, Peak, Row, Rows, StateFilter, Strip, StripRow, Tiles, Trouble,
         },
     },
     schedule::{ConcurrencyPolicy, Zone, after},
@@ -461,7 +461,7 @@ impl PageSource for Fleet {
             ],
             slots: (0..50).map(|number| slot(number, &self.text)).collect(),
             other_runs: vec![other_run(&self.text)],
-            next_slots: (1..11).map(|number| minute(number * 20)).collect(),
+            next_slots: (1..11).map(|number| next_slot(minute(number * 20))).collect(),
             clock_changes: vec![ClockChange {
                 at: minute(50),
                 zone: row.zone.name().into(),
@@ -471,6 +471,8 @@ impl PageSource for Fleet {
             differences: vec![
                 "cronwheel would have started the 5 lost slots: it starts one slot after the other".to_owned(),
             ],
+            options: vec!["spread: starts 1m after each slot, in a window of 10m".to_owned()],
+            option_warnings: vec![format!("annotation cronwheel.dev/missed-runs is {:?}", self.text)],
         })
     }
 
@@ -493,6 +495,11 @@ impl PageSource for Fleet {
     fn now(&self) -> Timestamp {
         now()
     }
+}
+
+fn next_slot(at: Timestamp) -> NextSlot {
+    let start = at + SignedDuration::from_mins(1);
+    NextSlot { at, start }
 }
 
 fn slot(number: i64, text: &str) -> Slot {

@@ -190,5 +190,6 @@ pub(super) fn advice_input<'a>(history: &CronJobHistory<'a>) -> CronJobAdviceInp
         run_time_p95: history.run_time_p95,
         n_succeeded,
         n_failed,
+        ignores_options: false,
     }
 }

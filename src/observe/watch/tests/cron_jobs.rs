@@ -3,8 +3,11 @@
 use super::*;
 use crate::{
     observe::{facts::CronJobFacts, watch::cron_job::CronJobContent},
-    schedule::{ConcurrencyPolicy, Zone},
-    shard::Uid,
+    schedule::{
+        ConcurrencyPolicy, Zone,
+        options::{CatchUp, OptionName, Options},
+    },
+    shard::{Uid, hash::even_hash},
 };
 
 fn cron_job() -> Value {
@@ -39,6 +42,30 @@ fn facts_of(cron_job: &Value) -> CronJobFacts {
     let slim: Slim<CronJobContent> = received(cron_job);
     let content = slim.content.content.unwrap().expect("a CronJob");
     content.into_facts(&Zone::load("Asia/Tokyo").unwrap())
+}
+
+#[test]
+fn options_are_read_from_the_annotations() {
+    let mut cron_job = cron_job();
+    assert!(!facts_of(&cron_job).schedule.has_options());
+    cron_job["metadata"]["annotations"] = json!({
+        "kubectl.kubernetes.io/last-applied-configuration": "{}",
+        "cronwheel.dev/spread": "10m", "cronwheel.dev/missed-runs": "all 5", "cronwheel.dev/on-resume": "never",
+        "cronwheel.dev/pass-scheduled-time": true,
+    });
+    let facts = facts_of(&cron_job);
+    let options = facts.schedule.options();
+    assert_eq!(
+        (options.spread_seconds, options.missed_runs),
+        (Some(600), CatchUp::All(5))
+    );
+    let invalid: Vec<_> = options.invalid.iter().map(|invalid| invalid.option).collect();
+    assert_eq!(invalid, [OptionName::OnResume]);
+    let hash = even_hash(facts.uid.to_string().as_bytes());
+    assert_eq!(
+        options.offset_seconds,
+        Options::read(|_| Some("10m"), None, hash).offset_seconds
+    );
 }
 
 #[test]

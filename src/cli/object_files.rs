@@ -1,4 +1,4 @@
-//! Reads the files of `-f`.
+//! Reads the files of `-f`, of `explain` and `next`.
 
 use std::{
     fs,
@@ -42,6 +42,15 @@ pub(super) fn read_all(files: &[String], mut input: impl Read) -> Result<Objects
         }
     }
     Ok(all)
+}
+
+/// The names of files in messages.
+pub(super) fn names_of(files: &[String]) -> String {
+    let names: Vec<&str> = files
+        .iter()
+        .map(|file| if file == "-" { "standard input" } else { file })
+        .collect();
+    names.join(", ")
 }
 
 fn take(file: &str, name: &str, bytes: Vec<u8>, objects: &mut Objects) {

@@ -1,0 +1,176 @@
+//! Tests of `cronwheel next -f`.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+const SPREAD: &str = "
+apiVersion: batch/v1
+kind: CronJob
+metadata:
+  name: report
+  namespace: shop
+  uid: 5f2b1c7e-0000-4000-8000-000000000001
+  annotations: {cronwheel.dev/spread: 10m, cronwheel.dev/missed-runs: all 3, cronwheel.dev/on-resume: never}
+spec:
+  schedule: 0 * * * *
+  concurrencyPolicy: Forbid
+  jobTemplate: {}
+";
+
+/// Runs `next -f -` on an input. Returns the output and the error, if there is one.
+fn run_on(input: &str, args: &[&str]) -> (String, Option<String>) {
+    let command = Command::try_parse_from([&["next", "-f", "-"], args].concat()).unwrap();
+    let mut output = Vec::new();
+    let result = run(command.args, NOW.parse().unwrap(), input.as_bytes(), &mut output);
+    (
+        String::from_utf8(output).unwrap(),
+        result.err().map(|error| error.to_string()),
+    )
+}
+
+#[test]
+fn a_cron_job_has_both_times_and_the_sentences_of_its_options() {
+    let (output, error) = run_on(SPREAD, &["-n", "2"]);
+    assert_eq!(
+        output,
+        "CronJob shop/report\n\
+         0 * * * * in UTC, the default time zone: every hour\n\
+         option: spread: starts 5m 35s after each slot, in a window of 10m\n\
+         option: missed-runs: the last 3 slots that were missed start, the oldest first, one after the other\n\
+         note: annotation cronwheel.dev/on-resume is \"never\": it is none of latest, skip and all; a valid value is \
+         \"skip\"; the CronJob runs as without it\n\
+         \n\
+         in 1h, Fri 2026-03-27 13:00 UTC, starts 13:05:35\n\
+         in 2h, Fri 2026-03-27 14:00 UTC, starts 14:05:35\n"
+    );
+    assert_eq!(error, None);
+}
+
+#[test]
+fn without_a_uid_the_offset_is_not_known() {
+    let input = SPREAD.replace("  uid: 5f2b1c7e-0000-4000-8000-000000000001\n", "");
+    let (output, error) = run_on(&input, &["-n", "1"]);
+    assert!(
+        output.contains("option: spread: starts less than 10m after each slot; the uid determines when\n"),
+        "{output}"
+    );
+    assert!(output.ends_with("in 1h, Fri 2026-03-27 13:00 UTC\n"), "{output}");
+    assert_eq!(error, None);
+}
+
+#[test]
+fn json_has_starts_and_options() {
+    let (output, error) = run_on(SPREAD, &["-n", "1", "-o", "json"]);
+    let answer: Value = serde_json::from_str(&output).unwrap();
+    assert_eq!(
+        (&answer["namespace"], &answer["name"]),
+        (&json!("shop"), &json!("report"))
+    );
+    let activation = json!({
+        "local": "2026-03-27T13:00:00+00:00",
+        "utc": "2026-03-27T13:00:00Z",
+        "start": {"local": "2026-03-27T13:05:35+00:00", "utc": "2026-03-27T13:05:35Z"},
+    });
+    assert_eq!(answer["activations"], json!([activation]));
+    assert_eq!(answer["options"].as_array().unwrap().len(), 2);
+    assert_eq!(answer["notes"].as_array().unwrap().len(), 1);
+    assert_eq!(error, None);
+}
+
+#[test]
+fn one_bad_document_hides_nothing_of_the_others() {
+    let input = "kind: CronJob\n\
+                 metadata: {name: a}\n\
+                 spec: {schedule: '@daily', timeZone: Asia/Tokyo, suspend: true}\n\
+                 ---\n\
+                 kind: [\n\
+                 ---\n\
+                 kind: ConfigMap\n\
+                 metadata: {name: other}\n\
+                 ---\n\
+                 kind: CronJob\n\
+                 metadata: {name: b, annotations: {cronwheel.dev/pass-scheduled-time: true}}\n\
+                 spec: {schedule: 0 24 * * *}\n\
+                 ---\n\
+                 kind: CronJob\n\
+                 metadata: {name: c}\n\
+                 spec: {schedule: 5}\n";
+    let (output, error) = run_on(input, &["-n", "1"]);
+    let expected = "CronJob default/a\n\
+                    @daily in Asia/Tokyo: at 00:00 every day\n\
+                    note: spec.suspend is true, so nothing starts until it is false\n\
+                    \n\
+                    in 3h, Sat 2026-03-28 00:00 JST (Fri 2026-03-27 15:00 UTC)\n\
+                    \n\
+                    CronJob default/b\n\
+                    problem: refused by the API server: spec.schedule \"0 24 * * *\": ";
+    assert!(output.starts_with(expected), "{output}");
+    let end = "\nCronJob default/c\n\
+               problem: refused by the API server: spec.schedule is 5 and no text; write it in quotes\n";
+    assert!(output.ends_with(end), "{output}");
+    let error = error.unwrap();
+    assert!(error.starts_with("document 2 of standard input: not YAML"), "{error}");
+    assert!(error.ends_with("\n2 of 3 CronJobs have a problem"), "{error}");
+
+    let (output, _) = run_on(input, &["-o", "json"]);
+    let answers: Value = serde_json::from_str(&output).unwrap();
+    let with_problem = answers
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|answer| answer["problem"].is_string());
+    assert_eq!(with_problem.collect::<Vec<_>>(), [false, true, true]);
+}
+
+#[test]
+fn an_annotation_that_is_no_text_is_noted() {
+    let input = "kind: CronJob\n\
+                 metadata: {name: b, annotations: {cronwheel.dev/pass-scheduled-time: true}}\n\
+                 spec: {schedule: '@daily'}\n";
+    let (output, _) = run_on(input, &["-n", "1"]);
+    let note = "note: annotation cronwheel.dev/pass-scheduled-time is true and no text; write it in quotes\n";
+    assert!(output.contains(note), "{output}");
+}
+
+#[test]
+fn the_chain_of_an_interval_begins_at_the_last_slot() {
+    let input = "kind: CronJob\n\
+                 metadata: {name: a, creationTimestamp: '2026-03-27T00:00:00Z'}\n\
+                 spec: {schedule: '@every 7m'}\n\
+                 status: {lastScheduleTime: '2026-03-27T11:55:00Z'}\n";
+    let (output, error) = run_on(input, &["-n", "1"]);
+    assert!(output.ends_with("in 2m, Fri 2026-03-27 12:02 UTC\n"), "{output}");
+    assert_eq!(error, None);
+}
+
+#[test]
+fn cron_jobs_of_one_name_are_told_apart_by_their_places() {
+    let cron_job = "kind: CronJob\nmetadata: {name: a}\nspec: {schedule: '@daily'}\n";
+    let (output, error) = run_on(&format!("{cron_job}---\n{cron_job}"), &["-n", "1"]);
+    let titles: Vec<&str> = output.lines().filter(|line| line.starts_with("CronJob")).collect();
+    assert_eq!(
+        titles,
+        [
+            "CronJob default/a (document 1 of standard input)",
+            "CronJob default/a (document 2 of standard input)"
+        ]
+    );
+    assert_eq!(error, None);
+}
+
+#[test]
+fn an_input_without_cron_jobs_is_an_error() {
+    let (output, error) = run_on("kind: Job\nmetadata: {name: a}\n", &[]);
+    assert_eq!(output, "");
+    assert_eq!(
+        error.as_deref(),
+        Some("standard input: no batch/v1 CronJob in it; give at least one")
+    );
+    for args in [
+        &["next", "-f", "a.yaml", "@daily"],
+        &["next", "-f", "a.yaml", "--stdin"],
+    ] {
+        assert!(Command::try_parse_from(args).is_err(), "{args:?}");
+    }
+}

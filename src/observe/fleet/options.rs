@@ -1,0 +1,164 @@
+//! What the options of a CronJob change for its slots. The built-in controller ignores them: they count where cronwheel
+//! creates the Jobs.
+
+use super::{
+    cron_job::CronJob,
+    due_slots,
+    names::{BUILT_IN, CRONWHEEL},
+    second::Second,
+    slot_record::SlotRecord,
+};
+use crate::{
+    observe::{facts::CronJobFacts, forecast::ForecastInput, view::NextSlot},
+    schedule::{
+        ConcurrencyPolicy, CronJobSchedule,
+        options::{CatchUp, MISSED_AFTER, Options},
+    },
+};
+
+/// Number of slots on either side that are looked at for a Job of one of the controllers.
+const SLOTS_EXAMINED_MAX: usize = 64;
+
+/// Creation times have whole seconds, and the clocks of two machines differ: a slot is missed this much later.
+const SLACK_SECONDS: i64 = 2;
+
+/// Whether the controller that runs a CronJob follows its options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Runner {
+    /// The built-in controller creates the Jobs.
+    BuiltIn,
+    /// cronwheel does, or nobody has created one yet.
+    Cronwheel,
+}
+
+/// The controller of a slot: the creator of its Job or of the nearest one before it, otherwise after it.
+fn runner(slots: &[SlotRecord], place: usize) -> Runner {
+    let of_slot = |slot: &SlotRecord| match slot.creator {
+        BUILT_IN if slot.has_job() => Some(Runner::BuiltIn),
+        CRONWHEEL if slot.has_job() => Some(Runner::Cronwheel),
+        _ => None,
+    };
+    let (before, after) = slots.split_at(slots.len().min(place + 1));
+    let before = before.iter().rev().take(SLOTS_EXAMINED_MAX).find_map(of_slot);
+    let after = || after.iter().take(SLOTS_EXAMINED_MAX).find_map(of_slot);
+    before.or_else(after).unwrap_or(Runner::Cronwheel)
+}
+
+impl CronJob {
+    /// Whether the built-in controller runs this CronJob, so that its options change nothing.
+    pub(super) fn ignores_options(&self) -> bool {
+        runner(&self.slots, self.slots.len()) == Runner::BuiltIn
+    }
+
+    /// What the forecast needs.
+    pub(super) fn forecast_input(&self) -> Option<ForecastInput<'_>> {
+        let facts = self.facts.as_deref()?;
+        Some(ForecastInput {
+            facts,
+            ignores_options: facts.schedule.has_options() && self.ignores_options(),
+        })
+    }
+
+    /// What cannot be followed of the options, and that they are ignored.
+    pub(super) fn option_warnings(&self, facts: &CronJobFacts) -> Vec<String> {
+        let options = facts.schedule.options();
+        let mut warnings: Vec<String> = options.invalid.iter().map(ToString::to_string).collect();
+        if !options.sentences(facts.concurrency_policy).is_empty() && self.ignores_options() {
+            let warning = "the built-in controller creates the Jobs of this CronJob and ignores its options";
+            warnings.push(warning.to_owned());
+        }
+        warnings
+    }
+
+    /// The next slots with their starts, the earliest first, with those that wait for their start.
+    pub(super) fn next_slots(&self, facts: &CronJobFacts, now: Second) -> impl Iterator<Item = NextSlot> {
+        let offset = facts.schedule.options().offset().as_secs();
+        let first = due_slots::next_after(self, now.plus(-offset));
+        let slots = std::iter::successors(first, |at| due_slots::next_after(self, *at));
+        let slots = slots.map(|at| (at, self.start_at(self.slots.len(), at)));
+        let later = slots.filter(move |(_, start)| *start > now);
+        later.map(|(at, start)| NextSlot {
+            at: at.timestamp(),
+            start: start.timestamp(),
+        })
+    }
+
+    /// The schedule in force at an instant, if the CronJob had options then and they are followed. `place` is that of the
+    /// slot.
+    fn with_options(&self, place: usize, at: Second) -> Option<&CronJobSchedule> {
+        let facts = self.facts.as_deref()?;
+        let era = self.eras.get(self.eras.index_at(at))?;
+        let schedule = Some(era.schedule(facts)).filter(|schedule| schedule.has_options())?;
+        (runner(&self.slots, place) == Runner::Cronwheel).then_some(schedule)
+    }
+
+    /// The options that decide a slot.
+    pub(super) fn options_at(&self, place: usize) -> &Options {
+        static NONE: Options = Options::NONE;
+        let slot = self.slots.get(place);
+        let schedule = slot.and_then(|slot| self.with_options(place, slot.at));
+        schedule.map_or(&NONE, CronJobSchedule::options)
+    }
+
+    /// The instant at which a slot starts: later than the slot by the offset of `spread`.
+    pub(super) fn start_of(&self, place: usize) -> Option<Second> {
+        let at = self.slots.get(place)?.at;
+        Some(self.start_at(place, at))
+    }
+
+    /// The start of the next slot.
+    pub(super) fn next_start(&self) -> Option<Second> {
+        Some(self.start_at(self.slots.len(), self.next?))
+    }
+
+    /// The start of a slot that is not due yet.
+    pub(super) fn start_at(&self, place: usize, at: Second) -> Second {
+        let schedule = self.with_options(place, at);
+        schedule.map_or(at, |schedule| Second::floor(schedule.start_of(at.timestamp())))
+    }
+
+    /// The first start at or after an instant, of a slot that is due or not.
+    pub(super) fn first_start(&self, facts: &CronJobFacts, from: Second) -> Option<Second> {
+        let offset = facts.schedule.options().offset().as_secs();
+        let before = from.plus(-offset - 1);
+        let starts = std::iter::successors(due_slots::next_after(self, before), |at| {
+            due_slots::next_after(self, *at)
+        });
+        // The window is shorter than the distance of two slots, except at a clock change.
+        let starts = starts.map(|at| self.start_at(self.slots.len(), at)).take(3);
+        starts.filter(|start| *start >= from).min()
+    }
+
+    /// The instant at which a controller no longer starts a slot because of later ones. Under `all`, that is the start of
+    /// the slot with which it is no longer among the last ones, or the creation of a later Job: the oldest starts first.
+    pub(super) fn superseded_at(&self, place: usize) -> Option<Second> {
+        let n_later = match self.options_at(place).missed_runs {
+            CatchUp::All(count) if !self.is_replace_at(place) => usize::from(count),
+            CatchUp::All(_) | CatchUp::Latest | CatchUp::Skip => 1,
+        };
+        let last = place + n_later;
+        let pushed_out = match self.slots.len() {
+            n_slots if last < n_slots => self.start_of(last),
+            n_slots if last == n_slots => self.next_start(),
+            _ => None,
+        };
+        if n_later == 1 {
+            return pushed_out;
+        }
+        let later = self.slots.iter().skip(place + 1).take(n_later);
+        let overtaken = later.filter(|slot| slot.has_job()).map(|slot| slot.created).min();
+        pushed_out.into_iter().chain(overtaken).min()
+    }
+
+    fn is_replace_at(&self, place: usize) -> bool {
+        let era = self.slots.get(place).map(|slot| self.eras.index_at(slot.at));
+        let era = era.and_then(|index| self.eras.get(index));
+        era.is_some_and(|era| era.policy == ConcurrencyPolicy::Replace)
+    }
+
+    /// The instant from which `missed-runs: skip` no longer starts a slot that could start at `startable`.
+    pub(super) fn missed_at(&self, place: usize, startable: Second) -> Option<Second> {
+        let is_skip = self.options_at(place).missed_runs == CatchUp::Skip;
+        is_skip.then(|| startable.plus(MISSED_AFTER.as_secs() + SLACK_SECONDS))
+    }
+}

@@ -9,6 +9,7 @@ pub mod config;
 pub mod dev;
 pub mod error;
 pub mod explain;
+pub mod freeze;
 pub mod next;
 mod plan;
 pub mod report;

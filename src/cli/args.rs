@@ -27,7 +27,13 @@ use self::values::{
 #[cfg(feature = "dev")]
 use super::dev::DevArgs;
 use super::{
-    check::CheckArgs, explain::ExplainArgs, next::NextArgs, report::ReportArgs, shards::ShardsArgs, ui::UiArgs,
+    check::CheckArgs,
+    explain::ExplainArgs,
+    freeze::{FreezeArgs, ThawArgs},
+    next::NextArgs,
+    report::ReportArgs,
+    shards::ShardsArgs,
+    ui::UiArgs,
 };
 use crate::{
     controller::{
@@ -119,6 +125,8 @@ const COMMANDS: &[&str] = &[
     "shards",
     "ui",
     "report",
+    "freeze",
+    "thaw",
 ];
 
 /// The commands.
@@ -149,6 +157,18 @@ pub enum Command {
     /// It works beside any controller, from the Jobs that exist: without --history, what is older than the Jobs that the
     /// cluster keeps is unknown. It only reads: the account needs get, list and watch on cronjobs and jobs
     Report(ReportArgs),
+    /// Let nothing start in a namespace before an instant
+    ///
+    /// No CronJob is changed, and Jobs that run already go on. The command sets the annotations cronwheel.dev/freeze-until
+    /// and freeze-reason of the namespace. Replicas read them if they select namespaces by label (--namespace-selector),
+    /// which is the default of the chart; otherwise the freeze has no effect. The account needs patch on namespaces
+    Freeze(FreezeArgs),
+    /// End the freeze of a namespace
+    ///
+    /// The command removes the annotations cronwheel.dev/freeze-until and freeze-reason of the namespace. The annotation
+    /// cronwheel.dev/on-resume of each CronJob determines what starts then; without it, its latest slot starts at once. The
+    /// account needs get and patch on namespaces
+    Thaw(ThawArgs),
     /// Print the completion script of a shell
     Completions {
         /// The shell

@@ -12,6 +12,7 @@ use super::{
     config::{RunConfig, kube_config, named_kube_config},
     error::CommandError,
     explain::{self, ExplainArgs},
+    freeze::{self, FreezeArgs, Target, ThawArgs},
     next,
     report::{self, ReportArgs},
     shards::{self, ShardsArgs},
@@ -19,7 +20,7 @@ use super::{
 };
 use crate::{
     controller::{Connections, Controller, RuntimeError, bind, clock::Clock, shutdown::Signals},
-    kube_api::{ApiServer, lease_client, watch_client},
+    kube_api::{ApiServer, JsonApi, lease_client, watch_client},
     telemetry::metrics::Metrics,
     telemetry::{logging, panic_log},
 };
@@ -46,6 +47,8 @@ fn perform(command: Command) -> Result<(), CommandError> {
         Command::Shards(args) => shards(&args),
         Command::Ui(args) => ui(&args),
         Command::Report(args) => report(&args),
+        Command::Freeze(args) => freeze(&args),
+        Command::Thaw(args) => thaw(&args),
         Command::Completions { shell } => completions(shell, &mut io::stdout()).map_err(CommandError::Write),
         Command::Man { command } => man_page(command.as_deref(), &mut io::stdout()).map_err(CommandError::Write),
     }
@@ -143,6 +146,28 @@ fn report(args: &ReportArgs) -> Result<(), CommandError> {
         let clock = Clock::system(SignedDuration::ZERO, SignedDuration::ZERO);
         report::run(args, cluster, &clock, io::stdout(), io::stderr()).await
     })
+}
+
+fn freeze(args: &FreezeArgs) -> Result<(), CommandError> {
+    on_threads(async {
+        let api = api_of(&args.target).await?;
+        let clock = Clock::system(SignedDuration::ZERO, SignedDuration::ZERO);
+        freeze::freeze(args, &api, clock.now(), io::stdout()).await
+    })
+}
+
+fn thaw(args: &ThawArgs) -> Result<(), CommandError> {
+    on_threads(async {
+        let api = api_of(&args.target).await?;
+        let clock = Clock::system(SignedDuration::ZERO, SignedDuration::ZERO);
+        freeze::thaw(args, &api, || clock.now(), io::stdout()).await
+    })
+}
+
+async fn api_of(target: &Target) -> Result<JsonApi, CommandError> {
+    let config = kube_config(target.kubeconfig.as_deref(), target.context.as_deref()).await?;
+    let server = ApiServer::open(&config).await.map_err(RuntimeError::Connect)?;
+    Ok(JsonApi::new(watch_client(&server).map_err(RuntimeError::Connect)?))
 }
 
 /// The cluster of a command that only reads.

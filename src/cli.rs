@@ -10,6 +10,7 @@ pub mod config;
 pub mod dev;
 pub mod error;
 pub mod explain;
+pub mod freeze;
 mod listed;
 pub mod missed;
 pub mod next;

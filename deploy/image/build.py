@@ -162,7 +162,7 @@ def licence_texts(crates):
 def printed_by(binary):
     """The man pages and completions that the binary prints, by their standard paths."""
     commands = {"usr/share/man/man1/cronwheel.1": ["man"]}
-    for command in ["run", "next", "explain", "check", "shards", "ui", "report"]:
+    for command in ["run", "next", "explain", "check", "shards", "ui", "report", "freeze", "thaw"]:
         commands[f"usr/share/man/man1/cronwheel-{command}.1"] = ["man", command]
     commands["usr/share/bash-completion/completions/cronwheel"] = ["completions", "bash"]
     commands["usr/share/fish/vendor_completions.d/cronwheel.fish"] = ["completions", "fish"]

@@ -62,7 +62,7 @@ def check_layout():
     names = {component["name"] for component in bom["components"]}
     assert bom["bomFormat"] == "CycloneDX" and {"tokio", "rustls", "glibc"} <= names and "apisim" not in names, names
     assert all(component.get("licenses") for component in bom["components"])
-    for command in ["run", "next", "explain", "check", "shards", "ui", "report"]:
+    for command in ["run", "next", "explain", "check", "shards", "ui", "report", "freeze", "thaw"]:
         page = tar.extractfile(f"usr/share/man/man1/cronwheel-{command}.1").read().decode()
         assert f".TH cronwheel-{command} 1" in page and page.count("\n") > 20, page
     assert "cronwheel\\-shards(1)" in tar.extractfile("usr/share/man/man1/cronwheel.1").read().decode()

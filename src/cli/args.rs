@@ -27,8 +27,15 @@ use self::values::{
 #[cfg(feature = "dev")]
 use super::dev::DevArgs;
 use super::{
-    backfill::BackfillArgs, check::CheckArgs, explain::ExplainArgs, missed::MissedArgs, next::NextArgs,
-    report::ReportArgs, shards::ShardsArgs, ui::UiArgs,
+    backfill::BackfillArgs,
+    check::CheckArgs,
+    explain::ExplainArgs,
+    freeze::{FreezeArgs, ThawArgs},
+    missed::MissedArgs,
+    next::NextArgs,
+    report::ReportArgs,
+    shards::ShardsArgs,
+    ui::UiArgs,
 };
 use crate::{
     controller::{
@@ -122,6 +129,8 @@ const COMMANDS: &[&str] = &[
     "report",
     "missed",
     "backfill",
+    "freeze",
+    "thaw",
 ];
 
 /// The commands.
@@ -163,6 +172,18 @@ pub enum Command {
     /// starts twice while its Job exists, and the command can be interrupted and repeated. It works beside any controller.
     /// The account needs get, list and watch on cronjobs and jobs, and create on jobs, in the namespace
     Backfill(BackfillArgs),
+    /// Let nothing start in a namespace before an instant
+    ///
+    /// No CronJob is changed, and Jobs that run already go on. The command sets the annotations cronwheel.dev/freeze-until
+    /// and freeze-reason of the namespace. Replicas read them if they select namespaces by label (--namespace-selector),
+    /// which is the default of the chart; otherwise the freeze has no effect. The account needs patch on namespaces
+    Freeze(FreezeArgs),
+    /// End the freeze of a namespace
+    ///
+    /// The command removes the annotations cronwheel.dev/freeze-until and freeze-reason of the namespace. The annotation
+    /// cronwheel.dev/on-resume of each CronJob determines what starts then; without it, its latest slot starts at once. The
+    /// account needs get and patch on namespaces
+    Thaw(ThawArgs),
     /// Print the completion script of a shell
     Completions {
         /// The shell

@@ -13,6 +13,7 @@ use super::{
     config::{RunConfig, kube_config, named_kube_config},
     error::CommandError,
     explain::{self, ExplainArgs},
+    freeze::{self, FreezeArgs, Target, ThawArgs},
     missed::{self, MissedArgs},
     next,
     report::{self, ReportArgs},
@@ -21,7 +22,7 @@ use super::{
 };
 use crate::{
     controller::{Connections, Controller, RuntimeError, bind, clock::Clock, shutdown::Signals},
-    kube_api::{ApiClient, ApiServer, WriteConnections, lease_client, watch_client},
+    kube_api::{ApiClient, ApiServer, JsonApi, WriteConnections, lease_client, watch_client},
     telemetry::metrics::Metrics,
     telemetry::{logging, panic_log},
 };
@@ -50,6 +51,8 @@ fn perform(command: Command) -> Result<(), CommandError> {
         Command::Report(args) => report(&args),
         Command::Missed(args) => missed(&args),
         Command::Backfill(args) => backfill(&args),
+        Command::Freeze(args) => freeze(&args),
+        Command::Thaw(args) => thaw(&args),
         Command::Completions { shell } => completions(shell, &mut io::stdout()).map_err(CommandError::Write),
         Command::Man { command } => man_page(command.as_deref(), &mut io::stdout()).map_err(CommandError::Write),
     }
@@ -180,6 +183,28 @@ fn backfill(args: &BackfillArgs) -> Result<(), CommandError> {
         };
         backfill::run(args, sources, &clock, listen, console, io::stderr()).await
     })
+}
+
+fn freeze(args: &FreezeArgs) -> Result<(), CommandError> {
+    on_threads(async {
+        let api = api_of(&args.target).await?;
+        let clock = Clock::system(SignedDuration::ZERO, SignedDuration::ZERO);
+        freeze::freeze(args, &api, clock.now(), io::stdout()).await
+    })
+}
+
+fn thaw(args: &ThawArgs) -> Result<(), CommandError> {
+    on_threads(async {
+        let api = api_of(&args.target).await?;
+        let clock = Clock::system(SignedDuration::ZERO, SignedDuration::ZERO);
+        freeze::thaw(args, &api, || clock.now(), io::stdout()).await
+    })
+}
+
+async fn api_of(target: &Target) -> Result<JsonApi, CommandError> {
+    let config = kube_config(target.kubeconfig.as_deref(), target.context.as_deref()).await?;
+    let server = ApiServer::open(&config).await.map_err(RuntimeError::Connect)?;
+    Ok(JsonApi::new(watch_client(&server).map_err(RuntimeError::Connect)?))
 }
 
 /// The cluster of a command that only reads.

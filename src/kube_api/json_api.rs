@@ -85,6 +85,12 @@ impl JsonApi {
         self.exchange(request).await
     }
 
+    /// Changes the object of the path by a merge patch.
+    pub async fn merge_patch(&self, path: &str, change: &Value) -> Result<JsonAnswer, JsonError> {
+        let request = Request::new(Method::PATCH, path.to_owned()).merge_patch(to_bytes(change));
+        self.exchange(request).await
+    }
+
     /// Deletes the object of the path.
     pub async fn delete(&self, path: &str) -> Result<JsonAnswer, JsonError> {
         let options = json!({"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"});

@@ -22,8 +22,8 @@ struct Pace {
     n_led: u32,
     /// The latest time of a reservation.
     asked: Timestamp,
-    /// The first instant that is not reserved.
-    free: Timestamp,
+    /// The last instant that is reserved.
+    last: Option<Timestamp>,
 }
 
 impl CatchUpPace {
@@ -34,7 +34,7 @@ impl CatchUpPace {
             n_shards: n_shards.into(),
             n_led: n_shards.into(),
             asked: Timestamp::MIN,
-            free: Timestamp::MIN,
+            last: None,
         })))
     }
 
@@ -43,9 +43,20 @@ impl CatchUpPace {
         self.pace().per_second = per_second.max(1);
     }
 
-    /// Sets the number of shards that the replica leads.
+    /// Sets the number of shards that the replica leads. When it grows, as after a start, later reservations do not wait
+    /// as long as the earlier ones did.
     pub(super) fn set_led(&self, n_led: usize) {
-        self.pace().n_led = u32::try_from(n_led).unwrap_or(u32::MAX).max(1);
+        let mut pace = self.pace();
+        let former = pace.interval();
+        pace.n_led = u32::try_from(n_led).unwrap_or(u32::MAX).clamp(1, pace.n_shards);
+        let (asked, current) = (pace.asked, pace.interval());
+        if let Some(last) = pace.last.as_mut().filter(|last| asked < **last && current < former) {
+            let nanos = last.duration_since(asked).as_nanos() * current.as_nanos() / former.as_nanos();
+            *last = after(
+                asked,
+                SignedDuration::from_nanos(i64::try_from(nanos).unwrap_or(i64::MAX)),
+            );
+        }
     }
 
     /// Reserves the next free instant for a missed run, and returns it; never before `now`.
@@ -53,11 +64,12 @@ impl CatchUpPace {
         let mut pace = self.pace();
         if now < pace.asked {
             // The clock was set back, so the reservations are for instants of the wrong time.
-            pace.free = now;
+            pace.last = None;
         }
         pace.asked = now;
-        let reserved = pace.free.max(now);
-        pace.free = after(reserved, pace.interval());
+        let next = pace.last.map(|last| after(last, pace.interval()));
+        let reserved = next.unwrap_or(now).max(now);
+        pace.last = Some(reserved);
         reserved
     }
 
@@ -93,10 +105,23 @@ mod tests {
         pace.set_led(16);
         assert_eq!(
             ["00.1", "00.1", "10"].map(|now| pace.reserve(at(now))),
-            ["00.6", "01.4", "10"].map(at)
+            ["01.2", "02", "10"].map(at)
         );
         pace.set_per_second(50);
-        assert_eq!(["10", "10"].map(|now| pace.reserve(at(now))), ["10.8", "10.88"].map(at));
+        assert_eq!(
+            ["10", "10"].map(|now| pace.reserve(at(now))),
+            ["10.08", "10.16"].map(at)
+        );
+    }
+
+    #[test]
+    fn a_replica_that_has_just_begun_to_lead_does_not_stay_slow() {
+        let pace = CatchUpPace::new(64);
+        pace.set_led(1);
+        // An interval of 12.8 s.
+        assert_eq!(["00", "00"].map(|now| pace.reserve(at(now))), ["00", "12.8"].map(at));
+        pace.set_led(64);
+        assert_eq!(["00", "01"].map(|now| pace.reserve(at(now))), ["00.4", "01"].map(at));
     }
 
     #[test]

@@ -322,7 +322,14 @@ impl HeldShards {
                 }
             }
         }
-        self.catch_up_pace.set_led(self.totals.acting.len());
+        self.set_catch_up_share();
+    }
+
+    /// Sets the part of the missed runs that this replica starts. The shards whose takeover has begun count, because no
+    /// other replica leads them.
+    fn set_catch_up_share(&self) {
+        let n_led = self.totals.acting.len() + self.takeovers.shards.len();
+        self.catch_up_pace.set_led(n_led);
     }
 
     /// All shards.

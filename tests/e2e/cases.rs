@@ -17,6 +17,7 @@ pub(super) mod installing;
 mod leases;
 mod namespaces;
 mod nights;
+mod options;
 mod permissions;
 mod policies;
 mod readiness;
@@ -55,7 +56,7 @@ macro_rules! cases {
 
 const DURATION_MAX: Duration = Duration::from_secs(90);
 
-const CASES: [Case; 85] = cases![
+const CASES: [Case; 92] = cases![
     namespaces::labels_move_namespaces_between_installations,
     built_in_policy::only_writes_of_the_built_in_controller_are_refused,
     built_in_policy::a_lease_silences_while_it_acts_and_is_younger_than_a_minute,
@@ -115,6 +116,13 @@ const CASES: [Case; 85] = cases![
     nights::new_york_runs_twice_in_the_overlap,
     nights::cairo_loses_the_friday_whose_midnight_is_missing,
     nights::cairo_runs_twice_before_midnight_in_the_overlap,
+    options::spread_starts_each_cron_job_at_its_own_offset,
+    options::missed_runs_choose_what_starts_after_an_absence,
+    options::killed_between_missed_runs_the_next_one_continues,
+    options::on_resume_chooses_what_starts_after_a_suspension,
+    options::a_freeze_holds_until_its_end_or_until_the_thaw,
+    options::pods_get_the_time_of_their_slot,
+    options::an_invalid_option_is_reported_once_and_starts_at_the_slot,
     permissions::without_one_permission_jobs_start_or_the_replica_is_not_ready,
     policies::allow_starts_beside_a_running_job,
     policies::forbid_waits_for_the_running_job,

@@ -340,6 +340,11 @@ impl Namespace {
         Timestamp::from_second(first + number * 60).expect("an instant")
     }
 
+    /// Counts the minutes as another namespace of the case does. Called before the first CronJob.
+    pub(super) fn count_minutes_as(&self, other: &Namespace) {
+        self.first_minute.set(Some(other.minute(0).as_second()));
+    }
+
     /// The name of the Job of this minute.
     pub(super) fn job_name(&self, number: i64) -> String {
         job_name("hello", self.minute(number))

@@ -14,6 +14,7 @@ mod dev;
 mod differential;
 mod explain;
 mod fleet;
+mod freezing;
 mod fuzz;
 mod http;
 mod in_memory;

@@ -225,6 +225,8 @@ impl HeldShards {
                 ViewNeeded::Written { .. } | ViewNeeded::Current | ViewNeeded::Requested => {}
             }
         }
+        // The shards are ready one by one, but decide at once.
+        self.set_catch_up_share();
         for shard in ready {
             self.begin_to_lead(shard, clocks);
         }

@@ -172,6 +172,8 @@ impl ShardState {
             SkipReason::Suspended => self.hold_all(owner, SlotStage::Suspended, verdict, now),
             SkipReason::Frozen(until) => {
                 self.hold_all(owner, SlotStage::Frozen, verdict, now);
+                // A slot from before this leadership may be due at the end, although it is not open.
+                self.index.cron_job_mut(owner).must_decide = true;
                 self.wake_at(owner, until);
             }
             SkipReason::ScheduleChanged(_) => self.close_unless_in_flight(owner, InstantOutcome::ScheduleChanged),
@@ -335,6 +337,7 @@ impl ShardState {
         now: Timestamp,
     ) {
         let has_job = self.record_ended(owner, now) >= Some(slot);
+        let outcome = self.frozen_or(owner, outcome);
         self.open_after(owner, slot, SlotStage::BackingOff { until: slot }, outcome, verdict);
         if has_job {
             self.end_with_job(owner, slot, InstantOutcome::Adopted);

@@ -7,7 +7,14 @@ use jiff::Timestamp;
 use super::ShardState;
 use crate::{
     schedule::options::Freeze,
-    shard::{cron_job::Management, hash::even_hash, index::OwnerIndex, record::CronJobRecord, seconds::Seconds},
+    shard::{
+        cron_job::{Management, SlotStage},
+        hash::even_hash,
+        index::OwnerIndex,
+        outcome_counts::InstantOutcome,
+        record::CronJobRecord,
+        seconds::Seconds,
+    },
 };
 
 /// The freezes of namespaces, current and past, as their annotations say.
@@ -75,6 +82,16 @@ impl ShardState {
         if let Some(options) = self.namespaces.options(&record.identity.namespace) {
             let hash = hash_of(record);
             record.schedule.inherit(Some(&options), hash);
+        }
+    }
+
+    /// The outcome of slots that an option does not start, if a freeze held the last one back; otherwise this outcome.
+    pub(super) fn frozen_or(&self, owner: OwnerIndex, outcome: InstantOutcome) -> InstantOutcome {
+        let open = self.index.cron_job(owner).open.as_ref();
+        if open.is_some_and(|open| open.stage == SlotStage::Frozen) {
+            InstantOutcome::Frozen
+        } else {
+            outcome
         }
     }
 

@@ -55,13 +55,18 @@ fn nothing_starts_in_a_frozen_namespace_and_its_slots_are_counted() {
 
 #[test]
 fn on_resume_chooses_the_slots_of_a_freeze() {
-    for (on_resume, slots) in [("skip", &[] as &[_]), ("all 2", &["08:00:00"])] {
+    for (on_resume, slots, n_frozen) in [
+        ("skip", &[] as &[_], 3),
+        ("latest", &["09:00:00"], 2),
+        ("all 2", &["08:00:00"], 3),
+    ] {
         let mut world = world(hourly(&[("on-resume", on_resume)]), UNTIL_9_30);
         world.advance_to("09:30:00");
         world.effects();
         let started: Vec<_> = world.creates.iter().map(|order| order.slot).collect();
         let slots: Vec<_> = slots.iter().map(|slot| at(slot)).collect();
         assert_eq!(started, slots, "{on_resume}");
+        assert_eq!(count(&world, InstantOutcome::Frozen), n_frozen, "{on_resume}");
     }
 }
 
@@ -74,6 +79,17 @@ fn the_next_leader_knows_from_the_annotation_which_slots_were_frozen() {
     world.expect(&[]);
     world.advance_to("10:00:00");
     world.expect(&["create hello-29632920 for 2026-05-05T10:00:00Z"]);
+}
+
+#[test]
+fn a_leader_that_begins_during_a_freeze_starts_the_latest_slot_at_its_end() {
+    let mut world = World::selecting("09:20:00", vec![], vec![]);
+    world.select_with(UNTIL_9_30);
+    world.list(vec![hourly(&[])], vec![]);
+    world.advance_to("09:29:59");
+    world.expect(&[]);
+    world.advance_to("09:30:00");
+    world.expect(&["create hello-29632860 for 2026-05-05T09:00:00Z"]);
 }
 
 #[test]

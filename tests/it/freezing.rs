@@ -1,0 +1,189 @@
+//! `cronwheel freeze` and `cronwheel thaw` against the in-memory API: the namespace that they leave, their output, and
+//! their errors.
+
+use apisim::{Api, Fault, Options, Resource, Rule, WallClock};
+use clap::Parser as _;
+use cronwheel::{
+    cli::{
+        args::{Cli, Command},
+        freeze,
+    },
+    kube_api::{JsonApi, objects::classify::error_text},
+};
+use http::Request;
+use jiff::Timestamp;
+use kube::Client;
+use serde_json::{Value, json};
+
+const NOW: &str = "2026-12-26T22:00:00Z";
+
+fn now() -> Timestamp {
+    NOW.parse().unwrap()
+}
+
+fn api() -> Api {
+    let mut options = Options::default();
+    options.namespaces.push("shop".to_owned());
+    Api::new(options, WallClock::starting_at(now()))
+}
+
+/// Runs a command. Returns its output, or its error.
+async fn run(api: &Api, arguments: &[&str], now: Timestamp) -> Result<String, String> {
+    let command = Cli::try_parse_from([&["cronwheel"], arguments].concat());
+    let command = command.map_err(|error| error.to_string())?.command;
+    let json_api = JsonApi::new(Client::new(api.client("user"), "default"));
+    let mut output = Vec::new();
+    let result = if let Command::Freeze(args) = &command {
+        freeze::freeze(args, &json_api, now, &mut output).await
+    } else if let Command::Thaw(args) = &command {
+        freeze::thaw(args, &json_api, || now, &mut output).await
+    } else {
+        panic!("{command:?}")
+    };
+    result.map_err(|error| error_text(&error))?;
+    Ok(String::from_utf8(output).unwrap())
+}
+
+async fn annotate(api: &Api, annotations: Value) {
+    let patch = json!({"metadata": {"annotations": annotations}});
+    let request = Request::patch("/api/v1/namespaces/shop")
+        .header("content-type", "application/merge-patch+json")
+        .body(patch.to_string().into_bytes())
+        .unwrap();
+    let client = Client::new(api.client("user"), "default");
+    client.request::<Value>(request).await.unwrap();
+}
+
+async fn annotations(api: &Api) -> Value {
+    let request = Request::get("/api/v1/namespaces/shop").body(Vec::new()).unwrap();
+    let client = Client::new(api.client("user"), "default");
+    let mut namespace: Value = client.request(request).await.unwrap();
+    namespace["metadata"]["annotations"].take()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_freeze_is_set_replaced_and_ended() {
+    let api = api();
+    annotate(&api, json!({"other": "stays"})).await;
+    let arguments = [
+        "freeze",
+        "shop",
+        "--until",
+        "2026-12-27T06:00:00Z",
+        "--reason",
+        "year end",
+    ];
+    let text = run(&api, &arguments, now()).await.unwrap();
+    assert_eq!(
+        text,
+        "namespace shop is frozen until Sun 2026-12-27 06:00 UTC, 8h from now: year end\n\
+         To end the freeze earlier: cronwheel thaw shop\n"
+    );
+    let expected = json!({
+        "cronwheel.dev/freeze-until": "2026-12-27T06:00:00Z",
+        "cronwheel.dev/freeze-reason": "year end",
+        "other": "stays",
+    });
+    assert_eq!(annotations(&api).await, expected);
+
+    // The reason was that of the first freeze.
+    let text = run(&api, &["freeze", "shop", "--until", "3d"], now()).await.unwrap();
+    assert!(
+        text.starts_with("namespace shop is frozen until Tue 2026-12-29 22:00 UTC, 3d from now\n"),
+        "{text}"
+    );
+    let expected = json!({"cronwheel.dev/freeze-until": "2026-12-29T22:00:00Z", "other": "stays"});
+    assert_eq!(annotations(&api).await, expected);
+
+    let text = run(&api, &["thaw", "shop"], now()).await.unwrap();
+    assert_eq!(
+        text,
+        "namespace shop is no longer frozen; the freeze would have ended at Tue 2026-12-29 22:00 UTC, 3d from now\n"
+    );
+    assert_eq!(annotations(&api).await, json!({"other": "stays"}));
+    let text = run(&api, &["thaw", "shop"], now()).await.unwrap();
+    assert_eq!(text, "namespace shop is not frozen\n");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_annotation_that_holds_nothing_back_is_removed() {
+    for (until, expected) in [
+        (
+            "2026-12-26T06:00:00Z",
+            "namespace shop is not frozen: its freeze ended at Sat 2026-12-26 06:00 UTC, 16h ago; its annotations are \
+             removed\n",
+        ),
+        (
+            "tomorrow",
+            "namespace shop was not frozen: cronwheel.dev/freeze-until was \"tomorrow\", which is no instant; the \
+             annotation is removed\n",
+        ),
+    ] {
+        let api = api();
+        annotate(&api, json!({"cronwheel.dev/freeze-until": until, "other": "stays"})).await;
+        assert_eq!(run(&api, &["thaw", "shop"], now()).await.unwrap(), expected);
+        assert_eq!(annotations(&api).await, json!({"other": "stays"}));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn errors_name_the_namespace_and_the_remedy() {
+    let api = api();
+    for (arguments, expected) in [
+        (
+            &["freeze", "shops", "--until", "2h"][..],
+            "cannot freeze namespace shops; check its name, and the cluster by --context: namespaces \"shops\" not found \
+             (404)",
+        ),
+        (
+            &["thaw", "shops"],
+            "cannot thaw namespace shops; check its name, and the cluster by --context: namespaces \"shops\" not found \
+             (404)",
+        ),
+        (
+            &["freeze", "shop", "--until", "2026-12-26T21:00:00Z"],
+            "--until: Sat 2026-12-26 21:00 UTC is not in the future",
+        ),
+    ] {
+        assert_eq!(run(&api, arguments, now()).await.unwrap_err(), expected);
+    }
+    let refused = run(&api, &["freeze", "shop", "--until", "soon"], now())
+        .await
+        .unwrap_err();
+    assert!(
+        refused.contains("invalid value 'soon' for '--until <INSTANT|DURATION>'")
+            && refused.contains("such as 2h or 3d"),
+        "{refused}"
+    );
+    let refused = run(&api, &["freeze", "shop"], now()).await.unwrap_err();
+    assert!(refused.contains("--until <INSTANT|DURATION>"), "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_names_the_missing_right() {
+    for (fault, arguments, expected) in [
+        (
+            Fault::NotPermitted,
+            &["freeze", "shop", "--until", "2h"][..],
+            "cannot freeze namespace shop; the account needs patch on namespaces: ",
+        ),
+        (
+            Fault::NotPermitted,
+            &["thaw", "shop"],
+            "cannot thaw namespace shop; the account needs get and patch on namespaces: ",
+        ),
+        (
+            Fault::Forbid("no freezes on Fridays".to_owned()),
+            &["freeze", "shop", "--until", "2h"],
+            "cannot freeze namespace shop: ",
+        ),
+    ] {
+        let api = api();
+        let mut rule = Rule::new(fault);
+        rule.resource = Some(Resource::Namespace);
+        api.faults().add(rule);
+        let error = run(&api, arguments, now()).await.unwrap_err();
+        assert!(error.starts_with(expected), "{error}");
+        assert!(error.contains("forbidden") || error.contains("Fridays"), "{error}");
+    }
+}

@@ -22,7 +22,7 @@ mod snapshot;
 mod view;
 
 use std::{
-    io::{self, Write as _, stdout},
+    io,
     net::{Ipv4Addr, SocketAddr},
     path::PathBuf,
     sync::Arc,
@@ -154,7 +154,7 @@ pub async fn run(args: &DevArgs) -> Result<(), CommandError> {
     let kubeconfig = KubeconfigFile::write(&args.kubeconfig, server.address())?;
     let output = Output::begin(output_is_gone).map_err(CommandError::Write)?;
     logging::start_to(LogFormat::Text, args.log_level, output.clone());
-    print_guide(args, &server, [&page_listener, &endpoints]).map_err(CommandError::Write)?;
+    print_guide(args, &server, [&page_listener, &endpoints], &output).map_err(CommandError::Write)?;
     let injection = args.faults.then(|| Injection::begin(&api));
     let shared_board = Arc::new(SharedBoard::begin(clock.clone(), injection, args.cronjobs));
     let page = Page::new(in_process(&api, "page"), clock.clone(), Arc::clone(&shared_board));
@@ -184,7 +184,12 @@ pub async fn run(args: &DevArgs) -> Result<(), CommandError> {
 }
 
 /// Prints the addresses, and what to try.
-fn print_guide(args: &DevArgs, server: &Server, [page, endpoints]: [&TcpListener; 2]) -> io::Result<()> {
+fn print_guide(
+    args: &DevArgs,
+    server: &Server,
+    [page, endpoints]: [&TcpListener; 2],
+    output: &Output,
+) -> io::Result<()> {
     let program = std::env::args().next();
     let guide = Guide {
         page: format!("http://{}", page.local_addr()?),
@@ -194,7 +199,10 @@ fn print_guide(args: &DevArgs, server: &Server, [page, endpoints]: [&TcpListener
         kubeconfig: &args.kubeconfig,
         is_filled: args.cronjobs > 0,
     };
-    guide.lines().iter().try_for_each(|line| writeln!(stdout(), "{line}"))
+    for line in guide.lines() {
+        output.line(line);
+    }
+    Ok(())
 }
 
 fn api(args: &DevArgs, clock: Clock) -> Api {

@@ -84,10 +84,15 @@ impl CronJobSchedule {
                  {NAME_WITH_SECOND_MAX_BYTES} characters"
             ));
         }
+        self.set_lines(lines);
+        Ok(())
+    }
+
+    /// If `spec.schedule` does not parse, the CronJob still runs nothing (B-6.4).
+    fn set_lines(&mut self, lines: Lines) {
         if let Ok(parsed) = &mut self.parsed {
             *parsed = Schedule::lines(lines);
         }
-        Ok(())
     }
 
     /// The CronJob with the activations of the option `schedule` (O-5), in the zone that it has already. `text` remains
@@ -99,14 +104,14 @@ impl CronJobSchedule {
     /// Returns [`SchedulesError`] if the text is too long, or names a line that does not parse.
     pub fn with_schedules(mut self, text: &str) -> Result<CronJobSchedule, SchedulesError> {
         let lines = Lines::parse(text, self.named_zone().cloned())?;
-        self.parsed = self.parsed.map(|_| Schedule::lines(lines));
+        self.set_lines(lines);
         Ok(self)
     }
 
     /// The same schedule with the option `clock-change` (O-6). Apply it after the option `schedule`.
     #[must_use]
     pub fn with_clock_change(mut self, clock_change: ClockChange) -> CronJobSchedule {
-        self.parsed = self.parsed.map(|schedule| schedule.with_clock_change(clock_change));
+        self.set_clock_change(clock_change);
         self
     }
 
@@ -120,12 +125,16 @@ impl CronJobSchedule {
     }
 
     fn set_options(&mut self, options: Options) {
-        if options.clock_change != self.options().clock_change
-            && let Ok(parsed) = &mut self.parsed
-        {
-            parsed.set_clock_change(options.clock_change);
+        if options.clock_change != self.options().clock_change {
+            self.set_clock_change(options.clock_change);
         }
         self.options = (options != Options::NONE).then(|| Box::new(options));
+    }
+
+    fn set_clock_change(&mut self, clock_change: ClockChange) {
+        if let Ok(parsed) = &mut self.parsed {
+            parsed.set_clock_change(clock_change);
+        }
     }
 
     /// Forgets the offset of `spread`, for a CronJob without a uid.

@@ -5,6 +5,8 @@
 
 use std::hash::{BuildHasher, Hasher};
 
+use super::ids::Uid;
+
 /// The name of the mapping from a uid to its bucket. Another mapping needs another name, and members with different
 /// names never own shards side by side.
 pub const HASH_SCHEME: &str = "fnv1a64-uid-10";
@@ -33,6 +35,11 @@ fn mix(hash: u64) -> u64 {
 /// The FNV-1a-64 hash of `bytes` with a finalizer: all its bits depend on all of the input.
 pub fn even_hash(bytes: &[u8]) -> u64 {
     mix(fnv1a_64(bytes))
+}
+
+/// The hash of a CronJob's uid that determines its offset in the window of the option `spread` (O-1).
+pub fn spread_hash(cron_job: &Uid) -> u64 {
+    even_hash(cron_job.to_string().as_bytes())
 }
 
 /// Builds the hasher of the ring. It has no key and no randomness, so every process and machine gets the same hashes.

@@ -9,11 +9,11 @@ use crate::schema::Kind;
 pub struct FieldProblem {
     /// The path of the field, such as `spec.jobTemplate.spec.template.spec.containers[0].name`.
     pub field: String,
-    /// What is wrong with it.
+    /// The problem.
     pub kind: ProblemKind,
 }
 
-/// What is wrong with a field.
+/// The problem of a field.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ProblemKind {
     /// The object has no such field.

@@ -13,7 +13,7 @@ use crate::{
     kube_api::objects::decode::{field::Field, parse::Text},
     observe::facts::CronJobFacts,
     schedule::{ConcurrencyPolicy, CronJobSchedule, Zone, options::OptionName},
-    shard::{Uid, hash::even_hash},
+    shard::{Uid, hash::spread_hash},
 };
 
 /// The limits of a CronJob that sets none: the API server sets these.
@@ -279,7 +279,7 @@ impl CronJobContent {
         let schedule = match &self.options {
             Some(options) => {
                 let get = |name: &str| options.get(name).map(AsRef::as_ref);
-                schedule.with_options(&self.name, get, even_hash(self.uid.to_string().as_bytes()))
+                schedule.with_options(&self.name, get, spread_hash(&self.uid))
             }
             None => schedule,
         };

@@ -18,7 +18,7 @@ use crate::{
 pub(in crate::observe) struct Problem {
     /// The path of the member, e.g. `spec.suspend`.
     pub(in crate::observe) field: Box<str>,
-    /// What is wrong with it.
+    /// The problem.
     pub(in crate::observe) text: Box<str>,
 }
 

@@ -9,7 +9,7 @@ use crate::{
     schedule::options::Freeze,
     shard::{
         cron_job::{Management, SlotStage},
-        hash::even_hash,
+        hash::spread_hash,
         index::OwnerIndex,
         outcome_counts::InstantOutcome,
         record::CronJobRecord,
@@ -72,7 +72,7 @@ impl ShardState {
         let record = &mut self.index.cron_job_mut(owner).record;
         let options = self.namespaces.options(&record.identity.namespace);
         let former = record.schedule.clone();
-        let hash = hash_of(record);
+        let hash = spread_hash(&record.identity.uid);
         record.schedule.inherit(options.as_deref(), hash);
         record.schedule.differs_from(&former)
     }
@@ -80,7 +80,7 @@ impl ShardState {
     /// Adds the options of the namespace to those of a CronJob.
     pub(super) fn inherit_options(&self, record: &mut CronJobRecord) {
         if let Some(options) = self.namespaces.options(&record.identity.namespace) {
-            let hash = hash_of(record);
+            let hash = spread_hash(&record.identity.uid);
             record.schedule.inherit(Some(&options), hash);
         }
     }
@@ -102,9 +102,4 @@ impl ShardState {
         }
         self.freezes.of(&self.index.cron_job(owner).record.identity.namespace)
     }
-}
-
-/// The hash that determines the offset of `spread`.
-fn hash_of(record: &CronJobRecord) -> u64 {
-    even_hash(record.identity.uid.to_string().as_bytes())
 }

@@ -20,7 +20,7 @@ use crate::{
     schedule::options::Options,
     shard::{
         ALERTS_ANNOTATION, ActiveJob, ConcurrencyPolicy, CronJobIdentity, CronJobRecord, CronJobSchedule,
-        CronJobStatus, ResourceVersion, Threshold, TroubleThresholds, Uid, hash::even_hash, panics::contain,
+        CronJobStatus, ResourceVersion, Threshold, TroubleThresholds, Uid, hash::spread_hash, panics::contain,
     },
 };
 
@@ -95,8 +95,7 @@ impl Decoder {
         let schedule = match &metadata.options {
             Some(annotations) => {
                 let get = |name: &str| annotations.get(name).map(String::as_str);
-                let hash = even_hash(identity.uid.to_string().as_bytes());
-                schedule.with_options(&identity.name, get, hash)
+                schedule.with_options(&identity.name, get, spread_hash(&identity.uid))
             }
             None => schedule,
         };

@@ -4,7 +4,7 @@
 LOADTEST = cargo run --release --quiet --package loadtest --
 RESULTS = loadtest/results/$(or $(RUN),$(shell date +%F)-two-cores)
 
-.PHONY: help demo demo-cluster demo-pictures check format lint test test-fast browser page-test page-pictures chart-test alerts-test dashboards-test dashboard-pictures image image-test image-reproducible install-test hpa-test e2e simulate fleet tenants mutations fuzz-schedules fuzz-advice fuzz parity audit bench bench-smoke loadtest burst soak replicas handovers takeovers beside versions size compare at-rest idle figures quote workflows-test release-dry-run
+.PHONY: help demo demo-cluster demo-pictures check format lint test test-fast browser page-test page-pictures chart-test alerts-test dashboards-test dashboard-pictures image image-test image-reproducible install-test hpa-test e2e simulate fleet tenants mutations fuzz-schedules fuzz-advice fuzz parity audit bench bench-smoke loadtest burst soak replicas handovers takeovers endurance beside versions size compare at-rest idle figures quote workflows-test release-dry-run
 
 help: ## Lists these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -162,14 +162,17 @@ figures: ## Measures all results that README and docs quote, into loadtest/resul
 quote: ## Regenerates the marked tables of README and docs from the files in loadtest/results
 	$(LOADTEST) quote
 
-handovers: ## Replaces and kills five replicas that share 2000 minutely CronJobs, and measures how long shards have no leader
-	$(LOADTEST) handovers
+handovers: ## Replaces and kills five replicas that share 2000 minutely CronJobs, beside FOREIGN_JOBS=0 Jobs of no CronJob, and measures how long shards have no leader
+	$(LOADTEST) handovers --foreign-jobs $(or $(FOREIGN_JOBS),0)
 
-takeovers: ## Kills, or with FREEZE=1 freezes, one of three replicas KILLS=20 times, with CRONJOBS=20000 CronJobs and CHANGES=0 changes per second; measures how long shards have no leader, and memory
-	$(LOADTEST) takeovers --kills $(or $(KILLS),20) --cronjobs $(or $(CRONJOBS),20000) --changes-per-second $(or $(CHANGES),0) $(if $(FREEZE),--freeze) $(if $(JSON),--json $(JSON))
+takeovers: ## Kills, or with FREEZE=1 freezes, one of three replicas KILLS=20 times, with CRONJOBS=20000 CronJobs, JOBS=0 completed Jobs of each and CHANGES=0 changes per second; measures how long shards have no leader, and memory
+	$(LOADTEST) takeovers --kills $(or $(KILLS),20) --cronjobs $(or $(CRONJOBS),20000) --jobs-per-cronjob $(or $(JOBS),0) --changes-per-second $(or $(CHANGES),0) $(if $(FREEZE),--freeze) $(if $(JSON),--json $(JSON))
 
-beside: ## Runs cronwheel beside the built-in controller, which the admission policy keeps out of labelled namespaces; OUTAGES=10 MOVES=10 kills them and moves a namespace
-	$(LOADTEST) beside $(if $(CRONJOBS),--cronjobs $(CRONJOBS)) --outages $(or $(OUTAGES),0) --moves $(or $(MOVES),0)
+endurance: ## Runs 500 minutely CronJobs with three replicas for MINUTES=60, replaces one every five minutes, and measures memory and open files
+	$(LOADTEST) endurance --minutes $(or $(MINUTES),60)
+
+beside: ## Runs cronwheel beside the built-in controller, which the admission policy keeps out of labelled namespaces; OUTAGES=10 MOVES=10 kills them and moves a namespace, MIXED=1 mixes policies, zones and durations, SHARED_IDENTITY=1 uses the user of kube-controller-manager
+	$(LOADTEST) beside $(if $(CRONJOBS),--cronjobs $(CRONJOBS)) $(if $(MIXED),--mixed) $(if $(SHARED_IDENTITY),--shared-identity) --outages $(or $(OUTAGES),0) --moves $(or $(MOVES),0)
 
 size: ## Lines and code tokens of the controller without tests, by folder; REVISION= for another commit
 	python3 tests/size.py $(REVISION)

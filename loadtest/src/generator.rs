@@ -33,6 +33,13 @@ pub(crate) struct SyntheticCronJob {
     pub(crate) due: Due,
     /// The run time of a Job.
     pub(crate) job_seconds: u32,
+    /// How many completed and how many failed Jobs are kept.
+    pub(crate) history_limit: u32,
+    /// The zone of the schedule.
+    pub(crate) time_zone: &'static str,
+    pub(crate) starting_deadline_seconds: Option<u32>,
+    /// A suspended CronJob has the schedule `* * * * *`, and is due at no slot.
+    pub(crate) suspended: bool,
     pub(crate) concurrency_policy: &'static str,
     pub(crate) fails: bool,
     /// The size of an environment variable, so that templates differ in size.
@@ -46,6 +53,9 @@ pub(crate) enum Variety {
     Same(Due),
     /// Schedules, policies, durations, failures and template sizes are drawn from a seed.
     Mixed { seed: u32 },
+    /// All are due at every full minute, and a few are suspended. Policies, durations, zones, deadlines, failures and history
+    /// limits vary with the number of the CronJob.
+    MinutelyMixed,
 }
 
 /// The objects to create.
@@ -57,6 +67,8 @@ pub(crate) struct Load {
     pub(crate) n_namespaces: u32,
     /// The run time of a Job, if all are alike.
     pub(crate) job_seconds: u32,
+    /// How many completed and how many failed Jobs of a CronJob are kept.
+    pub(crate) history_limit: u32,
     pub(crate) variety: Variety,
 }
 
@@ -68,6 +80,7 @@ impl Load {
             n_cron_jobs,
             n_namespaces,
             job_seconds,
+            history_limit: HISTORY_LIMIT,
             variety: Variety::Same(Due::EveryMinutes(1)),
         }
     }
@@ -125,6 +138,10 @@ impl Load {
             name: format!("load-{number:05}"),
             due,
             job_seconds: self.job_seconds,
+            history_limit: self.history_limit,
+            time_zone: "Etc/UTC",
+            starting_deadline_seconds: None,
+            suspended: false,
             concurrency_policy: "Allow",
             fails: false,
             padding_bytes: 0,
@@ -132,6 +149,7 @@ impl Load {
         match self.variety {
             Variety::Same(due) => alike(due),
             Variety::Mixed { seed } => mix::varied(alike(Due::EveryMinutes(1)), seed, number),
+            Variety::MinutelyMixed => mix::minutely(alike(Due::EveryMinutes(1)), number),
         }
     }
 }
@@ -142,14 +160,21 @@ impl SyntheticCronJob {
         if self.padding_bytes > 0 {
             container["env"] = json!([{"name": "PADDING", "value": "x".repeat(self.padding_bytes)}]);
         }
+        let schedule = if self.suspended {
+            Due::EveryMinutes(1).schedule()
+        } else {
+            self.due.schedule()
+        };
         let body = json!({
             "metadata": { "name": self.name, "namespace": self.namespace },
             "spec": {
-                "schedule": self.due.schedule(),
-                "timeZone": "Etc/UTC",
+                "schedule": schedule,
+                "timeZone": self.time_zone,
+                "startingDeadlineSeconds": self.starting_deadline_seconds,
+                "suspend": self.suspended,
                 "concurrencyPolicy": self.concurrency_policy,
-                "successfulJobsHistoryLimit": HISTORY_LIMIT,
-                "failedJobsHistoryLimit": HISTORY_LIMIT,
+                "successfulJobsHistoryLimit": self.history_limit,
+                "failedJobsHistoryLimit": self.history_limit,
                 "jobTemplate": { "spec": { "backoffLimit": 0, "template": {
                     "metadata": { "annotations": self.annotations() },
                     "spec": { "restartPolicy": "Never", "containers": [container] },

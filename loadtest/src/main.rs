@@ -43,6 +43,7 @@ use crate::{
         beside::{self, BesideArguments},
         burst::{self, Burst, BurstReport},
         compare::{self, CompareArguments, floor::BareCreatesArguments},
+        endurance::{self, EnduranceArguments},
         handovers::{Handovers, table::HandoverReport},
         minutely::Minutely,
         takeovers::{self, TakeoversArguments},
@@ -69,6 +70,8 @@ enum Scenario {
     Handovers(HandoversArguments),
     /// Kills replicas of cronwheel in turn: how long their shards have no leader, and the memory of replicas.
     Takeovers(TakeoversArguments),
+    /// Replaces one replica after the other for an hour while CronJobs run: memory and open files of replicas.
+    Endurance(EnduranceArguments),
     /// Runs cronwheel beside the built-in controller, which an admission policy keeps out of labelled namespaces.
     Beside(BesideArguments),
     /// Compares the built-in controller, with and without its limits, cronwheel, and bare creates on the same load.
@@ -188,6 +191,9 @@ async fn execute(scenario: Scenario) -> anyhow::Result<ExitCode> {
         }
         Scenario::Takeovers(arguments) => {
             takeovers::run(arguments, run_id(), build_cronwheel, &Scratch::new()?.0).await
+        }
+        Scenario::Endurance(arguments) => {
+            endurance::run(arguments, run_id(), build_cronwheel, &Scratch::new()?.0).await
         }
         Scenario::Beside(arguments) => beside::run(arguments, &run_id(), build_cronwheel, &Scratch::new()?.0).await,
         Scenario::Burst(arguments) => {

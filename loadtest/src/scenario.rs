@@ -13,6 +13,7 @@ use crate::{audit::Request, generator::Load, slots::Slot, target::Target};
 pub(crate) mod beside;
 pub(crate) mod burst;
 pub(crate) mod compare;
+pub(crate) mod endurance;
 pub(crate) mod handovers;
 pub(crate) mod minutely;
 pub(crate) mod takeovers;

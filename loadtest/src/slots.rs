@@ -14,6 +14,11 @@ impl Slot {
         Slot(if is_whole { minute } else { minute + 1 })
     }
 
+    /// The slot this many minutes earlier.
+    pub(crate) fn before(self, minutes: i64) -> Slot {
+        Slot(self.0 - minutes)
+    }
+
     /// The instant of the slot.
     pub(crate) fn start(self) -> Timestamp {
         Timestamp::UNIX_EPOCH + SignedDuration::from_mins(self.0)

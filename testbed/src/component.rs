@@ -111,7 +111,8 @@ impl Autoscaling {
     }
 }
 
-/// Client limits of the reference. The defaults are those of kube-controller-manager.
+/// Client limits and identity of the reference. The defaults are those of kube-controller-manager with the flags of
+/// kubeadm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::Args)]
 pub struct ReferenceLimits {
     /// Requests a second, on average.
@@ -123,6 +124,10 @@ pub struct ReferenceLimits {
     /// CronJobs synced concurrently.
     #[arg(long, default_value_t = 5)]
     pub concurrent_cron_job_syncs: u32,
+    /// Act as `system:kube-controller-manager` and not as a service account of its own, as kube-controller-manager does
+    /// without `--use-service-account-credentials`. That user needs the rights.
+    #[arg(long)]
+    pub shared_identity: bool,
 }
 
 impl Default for ReferenceLimits {
@@ -131,6 +136,7 @@ impl Default for ReferenceLimits {
             kube_api_qps: 20,
             kube_api_burst: 30,
             concurrent_cron_job_syncs: 5,
+            shared_identity: false,
         }
     }
 }
@@ -286,6 +292,10 @@ impl Setup<'_> {
             format!("--kube-api-burst={}", limits.kube_api_burst),
             format!("--concurrent-cron-job-syncs={}", limits.concurrent_cron_job_syncs),
         ]);
+        if limits.shared_identity {
+            // The last value of a flag counts.
+            arguments.push("--use-service-account-credentials=false".to_owned());
+        }
         arguments
     }
 

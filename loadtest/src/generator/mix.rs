@@ -12,6 +12,13 @@ const POLICIES: Shares<&str> = &[(60, "Allow"), (25, "Forbid"), (15, "Replace")]
 const JOB_SECONDS: Shares<u32> = &[(50, 2), (30, 8), (15, 20), (5, 40)];
 const FAILURES: Shares<bool> = &[(90, false), (10, true)];
 const PADDING_BYTES: Shares<usize> = &[(60, 0), (25, 1_024), (10, 4_096), (5, 16_384)];
+const EVEN_POLICIES: Shares<&str> = &[(34, "Allow"), (33, "Forbid"), (33, "Replace")];
+const SUSPENSIONS: Shares<bool> = &[(95, false), (5, true)];
+/// One of them is not a whole number of hours from UTC.
+const ZONES: Shares<&str> = &[(40, "Etc/UTC"), (30, "Europe/Berlin"), (30, "Asia/Kathmandu")];
+/// All are longer than a run is late beside the built-in controller.
+const DEADLINES: Shares<Option<u32>> = &[(60, None), (20, Some(100)), (20, Some(3_600))];
+const HISTORY_LIMITS: Shares<u32> = &[(50, 1), (30, 2), (20, 3)];
 
 /// A sequence of random numbers from a seed (`SplitMix64`).
 struct Draw(u64);
@@ -51,6 +58,23 @@ pub(super) fn varied(plain: SyntheticCronJob, seed: u32, number: u32) -> Synthet
     }
 }
 
+/// Returns `plain` with everything but its schedule varied by its number.
+pub(super) fn minutely(plain: SyntheticCronJob, number: u32) -> SyntheticCronJob {
+    let mut draw = Draw(u64::from(number));
+    let suspended = draw.one_of(SUSPENSIONS);
+    SyntheticCronJob {
+        due: if suspended { Due::Never } else { Due::EveryMinutes(1) },
+        suspended,
+        concurrency_policy: draw.one_of(EVEN_POLICIES),
+        job_seconds: u32::try_from(draw.next() % 50).unwrap_or_default() + 1,
+        time_zone: draw.one_of(ZONES),
+        starting_deadline_seconds: draw.one_of(DEADLINES),
+        fails: draw.one_of(FAILURES),
+        history_limit: draw.one_of(HISTORY_LIMITS),
+        ..plain
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::{Load, Variety};
@@ -68,6 +92,21 @@ mod tests {
     fn seed_determines_the_mix() {
         assert_eq!(mixed(1), mixed(1));
         assert_ne!(mixed(1), mixed(2));
+    }
+
+    #[test]
+    fn a_minutely_mix_is_due_at_each_minute_unless_suspended() {
+        let load = Load {
+            variety: Variety::MinutelyMixed,
+            ..Load::minutely("load".into(), 1_000, 5, 3)
+        };
+        let all = load.cron_jobs();
+        let n_suspended = all.iter().filter(|one| one.suspended).count();
+        assert!((20..100).contains(&n_suspended), "{n_suspended}");
+        for one in &all {
+            assert_eq!(one.due == Due::Never, one.suspended);
+            assert!((1..=50).contains(&one.job_seconds));
+        }
     }
 
     #[test]

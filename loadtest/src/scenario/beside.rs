@@ -19,7 +19,7 @@ use super::{create_between_slots, progress, sleep_until, whole_audit_log};
 use crate::{
     audit::Request,
     controller::{Candidate, Controller, REFERENCE_USER},
-    generator::{Load, SyntheticCronJob},
+    generator::{Load, SyntheticCronJob, Variety},
     measure,
     slots::{Slot, Slots},
     target::Target,
@@ -31,6 +31,25 @@ const POLICY: &str = include_str!("../../../deploy/manifests/built-in-policy.yam
 
 /// The label of the namespaces whose CronJobs cronwheel runs.
 const MANAGED: &str = "cronwheel.dev/managed";
+
+/// The user of kube-controller-manager without service account credentials.
+const SHARED_USER: &str = "system:kube-controller-manager";
+
+/// The rights that this user has on clusters where it runs all controllers.
+const SHARED_IDENTITY_RIGHTS: &str = "\
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata:
+  name: load-test-shared-identity
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: ClusterRole
+  name: cluster-admin
+subjects:
+  - apiGroup: rbac.authorization.k8s.io
+    kind: User
+    name: system:kube-controller-manager
+";
 
 /// Figures of a minute count from this long before its slot.
 const BEFORE_SLOT: SignedDuration = SignedDuration::from_secs(5);
@@ -65,6 +84,14 @@ pub(crate) struct BesideArguments {
     /// in turn.
     #[arg(long, default_value_t = 0)]
     moves: u32,
+    /// Give the CronJobs in labelled namespaces all policies, Jobs of 1 to 50 s, zones, deadlines, failures, history limits
+    /// and suspensions.
+    #[arg(long)]
+    mixed: bool,
+    /// Let the built-in controller act as `system:kube-controller-manager`, as where kube-controller-manager uses no
+    /// service account credentials.
+    #[arg(long)]
+    shared_identity: bool,
     /// Executable of cronwheel. By default, the release build of this workspace, which is updated first.
     #[arg(long)]
     cronwheel: Option<PathBuf>,
@@ -78,7 +105,7 @@ pub(crate) async fn run(
     scratch: &Path,
 ) -> anyhow::Result<ExitCode> {
     let beside = Beside {
-        managed: Load::minutely(format!("{run_id}-managed"), arguments.cronjobs, arguments.namespaces, 5),
+        managed: managed_load(&arguments, run_id),
         unmanaged: Load::minutely(format!("{run_id}-other"), arguments.unmanaged, 2, 5),
         candidate: Candidate::Cronwheel {
             program: arguments.cronwheel.map_or_else(build, Ok)?,
@@ -87,6 +114,10 @@ pub(crate) async fn run(
         n_minutes: arguments.minutes,
         n_outages: arguments.outages,
         n_moves: arguments.moves,
+        reference: ReferenceLimits {
+            shared_identity: arguments.shared_identity,
+            ..ReferenceLimits::default()
+        },
     };
     let report = beside.run(&mut Target::start()?, scratch).await?;
     println!("{report}");
@@ -102,6 +133,7 @@ struct Beside {
     n_minutes: u32,
     n_outages: u32,
     n_moves: u32,
+    reference: ReferenceLimits,
 }
 
 /// The requests of both controllers.
@@ -120,6 +152,9 @@ impl Beside {
             label(target, &namespace, true)?;
         }
         kubectl.apply(POLICY)?;
+        if self.reference.shared_identity {
+            kubectl.apply(SHARED_IDENTITY_RIGHTS)?;
+        }
         let mut controller = Controller::start(&self.candidate, target, scratch).await?;
         create_between_slots(&self.unmanaged, target).await?;
         let first = create_between_slots(&self.managed, target).await?;
@@ -127,7 +162,7 @@ impl Beside {
         progress("cronwheel alone");
         let alone = self.slots_from(first);
         sleep_until(alone.end().start() - BEFORE_SLOT).await;
-        testbed(target)?.start_reference(ReferenceLimits::default())?;
+        testbed(target)?.start_reference(self.reference)?;
 
         progress("beside the built-in controller");
         // In its first minute, the built-in controller catches up on the namespaces without the label.
@@ -148,7 +183,7 @@ impl Beside {
         testbed(target)?.stop_reference()?;
         let requests = Requests {
             ours: whole_audit_log(target, &Target::candidate_user()).await?,
-            theirs: whole_audit_log(target, REFERENCE_USER).await?,
+            theirs: whole_audit_log(target, self.reference_user()).await?,
         };
         target.check_audit_log()?;
         let existing = self.existing_jobs(target)?;
@@ -166,6 +201,15 @@ impl Beside {
                 .collect(),
             moves,
         })
+    }
+
+    /// The user that the built-in controller acts as.
+    fn reference_user(&self) -> &'static str {
+        if self.reference.shared_identity {
+            SHARED_USER
+        } else {
+            REFERENCE_USER
+        }
     }
 
     fn slots_from(&self, first: Slot) -> Slots {
@@ -201,7 +245,7 @@ impl Beside {
     async fn first_create_by_built_in(&self, target: &Target, since: Timestamp) -> anyhow::Result<Timestamp> {
         let managed = self.managed.namespaces();
         while Timestamp::now().duration_since(since) < SignedDuration::try_from(STAND_IN_MAX)? {
-            let requests = target.requests(REFERENCE_USER)?;
+            let requests = target.requests(self.reference_user())?;
             let mut creates = requests
                 .iter()
                 .filter(|one| one.is_job_create() && one.received > since);
@@ -234,7 +278,7 @@ impl Beside {
             } else {
                 let testbed = testbed(target)?;
                 testbed.stop_reference()?;
-                testbed.start_reference(ReferenceLimits::default())?;
+                testbed.start_reference(self.reference)?;
             }
             sleep_until(slot.start() + SignedDuration::from_secs(20)).await;
             label(target, &namespace, false)?;
@@ -286,6 +330,14 @@ impl Beside {
             n_deletes_missing: ours().filter(|one| one.verb == "delete" && one.code == 404).count(),
         }
     }
+}
+
+fn managed_load(arguments: &BesideArguments, run_id: &str) -> Load {
+    let mut load = Load::minutely(format!("{run_id}-managed"), arguments.cronjobs, arguments.namespaces, 5);
+    if arguments.mixed {
+        load.variety = Variety::MinutelyMixed;
+    }
+    load
 }
 
 impl Outage {

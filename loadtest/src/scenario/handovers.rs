@@ -78,10 +78,15 @@ impl Handovers {
         let kubeconfig = target.candidate_kubeconfig(scratch)?;
         kubectl.apply(FLOW_SCHEMA)?;
         let mut fleet = Fleet::new(&self.program, &kubeconfig, scratch);
+        let started_at = Timestamp::now();
         for _ in 0..self.n_replicas {
             fleet.add("r0")?;
         }
-        fleet.wait_until_all_led().await?;
+        let start = time_until_all_led(&fleet, started_at).await?;
+        progress(&format!(
+            "{} replicas lead all shards after {start:.1?}",
+            self.n_replicas
+        ));
         tokio::time::sleep(EVEN_WAIT).await;
         let first_slot = create_between_slots(&self.load, target).await?;
 
@@ -116,6 +121,7 @@ impl Handovers {
             n_shards: N_SHARDS,
             n_cron_jobs: self.load.n_cron_jobs,
             n_foreign_jobs: self.n_foreign_jobs,
+            start,
             handovers,
             other_handovers,
             n_without,
@@ -165,12 +171,7 @@ impl Handovers {
     }
 
     fn tally(&self, kubectl: &Kubectl, slots: &Slots, requests: &[Request]) -> anyhow::Result<Tally> {
-        let mut existing = JobNames::new();
-        for namespace in self.load.namespaces() {
-            let names = kubectl.run(&["get", "jobs", "--namespace", &namespace, "--output", "name"])?;
-            let name = |line: &str| line.strip_prefix("job.batch/").map(str::to_owned);
-            existing.extend(names.lines().filter_map(name).map(|name| (namespace.clone(), name)));
-        }
+        let existing = existing_jobs(kubectl, &self.load)?;
         Ok(Tally::of(&self.load.cron_jobs(), slots, requests, &existing))
     }
 
@@ -186,6 +187,17 @@ impl Handovers {
         }
         Ok(())
     }
+}
+
+/// Returns the Jobs in the namespaces of a load.
+pub(super) fn existing_jobs(kubectl: &Kubectl, load: &Load) -> anyhow::Result<JobNames> {
+    let mut existing = JobNames::new();
+    for namespace in load.namespaces() {
+        let names = kubectl.run(&["get", "jobs", "--namespace", &namespace, "--output", "name"])?;
+        let name = |line: &str| line.strip_prefix("job.batch/").map(str::to_owned);
+        existing.extend(names.lines().filter_map(name).map(|name| (namespace.clone(), name)));
+    }
+    Ok(existing)
 }
 
 /// Returns the requests about these Jobs. They show the results of creates whose sender died before the response.
@@ -245,7 +257,7 @@ pub(super) async fn time_until_all_led(fleet: &Fleet, since: Timestamp) -> anyho
     Ok(Duration::try_from(last.duration_since(since)).unwrap_or_default())
 }
 
-fn slots_between(first: Slot, last: Slot) -> Slots {
+pub(super) fn slots_between(first: Slot, last: Slot) -> Slots {
     let n_slots = last.start().duration_since(first.start()).as_mins() + 1;
     Slots::starting_at(first.start(), 0, u32::try_from(n_slots).unwrap_or_default())
 }

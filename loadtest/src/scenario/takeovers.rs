@@ -1,6 +1,8 @@
 //! Measures the time from the kill or freeze of a replica until all shards are led, with CronJobs that are not due, and how much
 //! memory replicas use.
 
+mod ended_jobs;
+
 use std::{
     fmt::{self, Display, Formatter},
     fs,
@@ -36,11 +38,14 @@ pub(crate) struct TakeoversArguments {
     /// Number of CronJobs. None of them is due.
     #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..))]
     cronjobs: u32,
+    /// Number of completed Jobs of each CronJob, created before the replicas start.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=100))]
+    jobs_per_cronjob: u32,
     /// Number of replicas.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(2..))]
     replicas: u32,
     /// Number of kills. Each takes about a minute.
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32))]
     kills: u32,
     /// Changes of CronJobs in a second, by a user. With 0, no CronJob changes.
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=1_000))]
@@ -67,9 +72,11 @@ pub(crate) async fn run(
     let takeovers = Takeovers {
         load: Load {
             variety: Variety::Same(Due::Never),
+            history_limit: arguments.jobs_per_cronjob.max(1),
             ..Load::minutely(run_id, arguments.cronjobs, 5, 3)
         },
         program: arguments.cronwheel.map_or_else(build, Ok)?,
+        n_jobs_each: arguments.jobs_per_cronjob,
         n_replicas: arguments.replicas.try_into()?,
         n_kills: arguments.kills,
         changes_per_second: arguments.changes_per_second,
@@ -94,6 +101,8 @@ struct Takeovers {
     load: Load,
     /// The executable of cronwheel.
     program: PathBuf,
+    /// The number of completed Jobs of each CronJob.
+    n_jobs_each: u32,
     n_replicas: usize,
     n_kills: u32,
     changes_per_second: u32,
@@ -110,6 +119,8 @@ struct TakeoversReport {
     machine: String,
     n_replicas: usize,
     n_cron_jobs: u32,
+    /// The number of completed Jobs of each CronJob.
+    n_jobs_each: u32,
     changes_per_second: u32,
     /// Whether replicas were frozen instead of killed.
     freeze: bool,
@@ -118,6 +129,8 @@ struct TakeoversReport {
     /// The most memory of a replica until the shards were spread evenly. The first replica that is ready leads all shards until
     /// the others take their part.
     first_resident_max_mib: f64,
+    /// The most memory of a replica at that time.
+    resident_mib: f64,
     /// The most memory of a replica after that.
     resident_max_mib: f64,
 }
@@ -130,16 +143,23 @@ impl Takeovers {
         let kubeconfig = target.candidate_kubeconfig(scratch)?;
         progress(&format!("creating {} CronJobs", self.load.n_cron_jobs));
         self.load.create(target.kubeconfig()).await?;
+        if self.n_jobs_each > 0 {
+            progress(&format!("creating {} Jobs of each", self.n_jobs_each));
+            let client = client(target.kubeconfig()).await?;
+            ended_jobs::create(&client, &self.load.namespaces(), self.n_jobs_each).await?;
+        }
         let mut report = TakeoversReport {
             command: measure::command(),
             revision: measure::revision(),
             machine: measure::machine_line(&kubectl, Some(&self.program)),
             n_replicas: self.n_replicas,
             n_cron_jobs: self.load.n_cron_jobs,
+            n_jobs_each: self.n_jobs_each,
             changes_per_second: self.changes_per_second,
             freeze: self.freeze,
             seconds: Vec::new(),
             first_resident_max_mib: 0.0,
+            resident_mib: 0.0,
             resident_max_mib: 0.0,
         };
         let fleet = Fleet::new(&self.program, &kubeconfig, scratch);
@@ -155,6 +175,7 @@ impl Takeovers {
         fleet.wait_until_all_led().await?;
         tokio::time::sleep(EVEN_WAIT).await;
         report.first_resident_max_mib = fleet.take_resident_max_mib()?;
+        report.resident_mib = fleet.resident_mib()?;
         for _ in 0..self.n_kills {
             let (since, event) = if self.freeze {
                 (fleet.freeze_oldest()?, "freeze")
@@ -215,23 +236,24 @@ impl Display for TakeoversReport {
         let seconds = |share| quantiles.ms(share).unwrap_or_default() / 1e3;
         writeln!(
             f,
-            "{} replicas, {} CronJobs that are not due, {} changes a second; {}\n",
-            self.n_replicas, self.n_cron_jobs, self.changes_per_second, self.machine
+            "{} replicas, {} CronJobs that are not due with {} Jobs each, {} changes a second; {}\n",
+            self.n_replicas, self.n_cron_jobs, self.n_jobs_each, self.changes_per_second, self.machine
         )?;
         writeln!(
             f,
-            "| {} | all shards led, p50 | most | memory of a replica, most | memory at the first start, most |",
+            "| {} | all shards led, p50 | most | memory of a replica, most | memory at the first start, most | and after it |",
             if self.freeze { "freezes" } else { "kills" }
         )?;
-        writeln!(f, "|---|---|---|---|---|")?;
+        writeln!(f, "|---|---|---|---|---|---|")?;
         write!(
             f,
-            "| {} | {:.1} s | {:.1} s | {:.0} MiB | {:.0} MiB |",
+            "| {} | {:.1} s | {:.1} s | {:.0} MiB | {:.0} MiB | {:.0} MiB |",
             self.seconds.len(),
             seconds(0.5),
             seconds(1.0),
             self.resident_max_mib,
-            self.first_resident_max_mib
+            self.first_resident_max_mib,
+            self.resident_mib
         )
     }
 }
@@ -248,18 +270,20 @@ mod tests {
             machine: "2 cores".to_owned(),
             n_replicas: 3,
             n_cron_jobs: 20_000,
+            n_jobs_each: 4,
             changes_per_second: 1,
             freeze: false,
             seconds: vec![10.2, 11.0, 10.4],
             first_resident_max_mib: 100.2,
+            resident_mib: 80.1,
             resident_max_mib: 84.4,
         };
         let expected = "\
-3 replicas, 20000 CronJobs that are not due, 1 changes a second; 2 cores
+3 replicas, 20000 CronJobs that are not due with 4 Jobs each, 1 changes a second; 2 cores
 
-| kills | all shards led, p50 | most | memory of a replica, most | memory at the first start, most |
-|---|---|---|---|---|
-| 3 | 10.4 s | 11.0 s | 84 MiB | 100 MiB |";
+| kills | all shards led, p50 | most | memory of a replica, most | memory at the first start, most | and after it |
+|---|---|---|---|---|---|
+| 3 | 10.4 s | 11.0 s | 84 MiB | 100 MiB | 80 MiB |";
         assert_eq!(report.to_string(), expected);
     }
 }

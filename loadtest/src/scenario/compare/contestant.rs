@@ -9,6 +9,7 @@ use crate::measure;
 
 /// More than the API server of a small machine can serve, so the client never reaches its limit.
 pub(super) const UNTHROTTLED: ReferenceLimits = ReferenceLimits {
+    shared_identity: false,
     kube_api_qps: 10_000,
     kube_api_burst: 10_000,
     concurrent_cron_job_syncs: 5,

@@ -25,11 +25,8 @@ impl Plan {
     /// The load of a turn. Its id is unique on the API server.
     pub(super) fn load(&self, run_id: String, first: Slot) -> Load {
         Load {
-            run_id,
-            n_cron_jobs: self.cronjobs,
-            n_namespaces: self.namespaces,
-            job_seconds: self.job_seconds,
             variety: self.scenario.variety(self.seed, first),
+            ..Load::minutely(run_id, self.cronjobs, self.namespaces, self.job_seconds)
         }
     }
 

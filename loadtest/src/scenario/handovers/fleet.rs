@@ -198,6 +198,21 @@ impl Fleet {
         Ok(max_kib as f64 / 1_024.0)
     }
 
+    /// Returns the most memory that a running replica uses now.
+    pub(in crate::scenario) fn resident_mib(&self) -> anyhow::Result<f64> {
+        let mut max_kib = 0;
+        for pid in self.pids() {
+            max_kib = max_kib.max(ProcessUsage::of(pid)?.resident_kib);
+        }
+        #[expect(clippy::cast_precision_loss, reason = "memory in KiB is far below 2^52")]
+        Ok(max_kib as f64 / 1_024.0)
+    }
+
+    /// The processes of the running replicas, the youngest last.
+    pub(in crate::scenario) fn pids(&self) -> impl Iterator<Item = u32> {
+        self.running.iter().map(Replica::pid)
+    }
+
     /// Stops all replicas. Returns the turns in their logs.
     pub(in crate::scenario) async fn end_all(mut self) -> anyhow::Result<Vec<Turn>> {
         for replica in &self.running {

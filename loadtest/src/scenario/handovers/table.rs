@@ -32,6 +32,8 @@ pub(crate) struct HandoverReport {
     pub(crate) n_shards: u32,
     pub(crate) n_cron_jobs: u32,
     pub(crate) n_foreign_jobs: u32,
+    /// The time from the start of all replicas until all shards were led.
+    pub(crate) start: Duration,
     /// The handovers while replicas were drained.
     pub(crate) handovers: Vec<Handover>,
     /// The handovers that balance shares after a start or a kill.
@@ -113,6 +115,11 @@ impl Display for HandoverReport {
             self.n_replicas, self.n_shards, self.n_cron_jobs, self.n_foreign_jobs, self.machine
         )?;
         writeln!(f, "| | n | p50 | p99 | most |\n|---|---|---|---|---|")?;
+        row(
+            f,
+            "start of all replicas, to all shards led",
+            &Quantiles::of([self.start].into_iter()),
+        )?;
         let all = self.handovers(|_| true);
         let bare = Quantiles::of(self.lease_writes.iter().copied());
         row(f, "handover of a shard in a drain, seal to live", &all)?;
@@ -223,6 +230,7 @@ mod tests {
             n_shards: 256,
             n_cron_jobs: 2_000,
             n_foreign_jobs: 7,
+            start: ms(2_100),
             handovers: vec![
                 handover(60, 40),
                 handover(62, 1_500),
@@ -248,6 +256,7 @@ mod tests {
 
 | | n | p50 | p99 | most |
 |---|---|---|---|---|
+| start of all replicas, to all shards led | 1 | 2.10 s | 2.10 s | 2.10 s |
 | handover of a shard in a drain, seal to live | 4 | 11.0 ms | 1.50 s | 1.50 s |
 | of these, sealed in the first three seconds of a minute | 2 | 40.0 ms | 1.50 s | 1.50 s |
 | of these, sealed later | 2 | 9.0 ms | 11.0 ms | 11.0 ms |

@@ -236,7 +236,7 @@ fn assert_equal_counts(prometheus: &Prometheus, audit_log: &Path) {
         ("sum(cronwheel_cron_jobs_led)".to_owned(), N_CRON_JOBS + 1),
         ("sum(cronwheel_led_ratio)".to_owned(), 1),
         ("sum(cronwheel_cron_job_trouble)".to_owned(), 1),
-        ("sum(cronwheel_leader)".to_owned(), 64),
+        ("sum(cronwheel_leader)".to_owned(), 256),
     ] {
         let expected = f64::from(u32::try_from(expected).unwrap());
         assert_eq!(prometheus.values(&expression), [expected], "{expression}");

@@ -318,7 +318,7 @@ impl Dashboard {
             "uid": format!("cronwheel-{}", self.name.replace('_', "-")),
             "title": self.title, "description": self.description, "tags": ["cronwheel"],
             "schemaVersion": 39, "version": 1, "editable": true, "graphTooltip": 1,
-            "time": {"from": "now-3h", "to": "now"}, "refresh": "30s", "timezone": "",
+            "time": {"from": "now-3h", "to": "now"}, "refresh": "1m", "timezone": "",
             "templating": {"list": surroundings::variables()},
             "annotations": {"list": surroundings::annotations_json()},
             "links": surroundings::links(),

@@ -20,11 +20,14 @@ OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 def queries():
-    """The dashboard, the panel and the expression of every query."""
+    """Of every query: the dashboard, the panel or annotation, the expression, and whether it is of now alone."""
     for file in sorted(DASHBOARDS.glob("*.json")):
-        for panel in json.loads(file.read_text())["panels"]:
+        dashboard = json.loads(file.read_text())
+        for panel in dashboard["panels"]:
             for target in panel.get("targets", []):
-                yield file.stem, panel, target["expr"]
+                yield file.stem, {"panel": panel["id"]}, target["expr"], target["instant"]
+        for annotation in dashboard["annotations"]["list"]:
+            yield file.stem, {"annotation": annotation["name"]}, annotation["expr"], False
 
 
 def with_values(expression, seconds):
@@ -53,10 +56,10 @@ def fetch(prometheus, kind, parameters):
         sys.exit(f"{prometheus} does not respond: {error}")
 
 
-def series(prometheus, panel, expression, begin, end):
-    """The data of a panel's query: the latest value in a stat panel, otherwise all values in the period."""
+def series(prometheus, expression, is_instant, begin, end):
+    """The data of a query: the latest value, or all values in the period."""
     query = {"query": with_values(expression, end - begin)}
-    if panel["type"] == "stat":
+    if is_instant:
         return fetch(prometheus, "query", query | {"time": end})
     return fetch(prometheus, "query_range", query | {"start": begin, "end": end, "step": STEP})
 
@@ -66,9 +69,9 @@ def main():
     end = int(time.time())
     begin = end - 60 * int(minutes)
     results = []
-    for dashboard, panel, expression in queries():
-        data = series(prometheus.rstrip("/"), panel, expression, begin, end)
-        results.append({"dashboard": dashboard, "panel": panel["id"], "series": data})
+    for dashboard, place, expression, is_instant in queries():
+        data = series(prometheus.rstrip("/"), expression, is_instant, begin, end)
+        results.append({"dashboard": dashboard, "series": data} | place)
     json.dump({"from": begin, "to": end, "results": results}, sys.stdout)
     n_with_data = sum(bool(result["series"]) for result in results)
     print(f"{n_with_data} of {len(results)} queries have data", file=sys.stderr)

@@ -15,6 +15,8 @@ const SELECTOR: &str = "namespace=\"kube-system\"";
 /// Metrics that have no series in a healthy installation, so their absence is no problem.
 const ABSENT_WHILE_WELL: [&str; 1] = ["cronwheel_takes_no_shards"];
 
+static RULES: LazyLock<Vec<Value>> = LazyLock::new(in_file);
+
 static PROMTOOL: LazyLock<PathBuf> = LazyLock::new(|| testbed::find_or_build_promtool().unwrap());
 
 fn yaml(path: &std::path::Path) -> Value {
@@ -41,6 +43,42 @@ fn in_file() -> Vec<Value> {
 
 fn alerts(rules: &[Value]) -> impl Iterator<Item = &Value> {
     rules.iter().filter(|rule| rule["alert"].is_string())
+}
+
+/// The expression of an alert.
+fn expression_of(alert: &str) -> &'static str {
+    let rule = RULES.iter().find(|rule| rule["alert"] == alert);
+    rule.unwrap_or_else(|| panic!("no alert {alert}"))["expr"]
+        .as_str()
+        .unwrap()
+}
+
+/// The first value above which an alert fires: a number, or a product of two.
+pub(super) fn limit_of(alert: &str) -> f64 {
+    let (_, after) = expression_of(alert).split_once(" > ").unwrap();
+    let mut tokens = after.split_whitespace();
+    let first: f64 = tokens.next().unwrap().parse().unwrap();
+    // `*`, or the end of the comparison.
+    let second = tokens.next().filter(|token| *token == "*").and_then(|_| tokens.next());
+    let product = first * second.map_or(1.0, |second| second.parse::<f64>().unwrap());
+    (product * 1e9).round() / 1e9
+}
+
+/// The share of the runs that may be late, by the objective.
+pub(super) fn budget() -> f64 {
+    let (_, after) = expression_of("CronwheelBudgetBurnsFast").split_once(" > ").unwrap();
+    after.split_whitespace().nth(2).unwrap().parse().unwrap()
+}
+
+pub(super) fn is_alert(name: &str) -> bool {
+    alerts(&RULES).any(|alert| alert["alert"] == name)
+}
+
+/// The address of the runbooks.
+pub(super) fn runbooks() -> String {
+    let alert = alerts(&RULES).next().unwrap();
+    let url = alert["annotations"]["runbook_url"].as_str().unwrap();
+    url.split('#').next().unwrap().to_owned()
 }
 
 /// The names of metrics in an expression.
@@ -257,6 +295,19 @@ fn inhibition_rules_of_the_runbooks_name_alerts() {
         }
     }
     assert!(n_names > 10, "{n_names}");
+}
+
+#[test]
+fn limits_are_read_from_the_alerts() {
+    for (alert, limit) in [
+        ("CronwheelBudgetBurnsFast", 0.0144),
+        ("CronwheelNoLeader", 30.0),
+        ("CronwheelThrottled", 0.05),
+        ("CronwheelStatusesWait", 600.0),
+    ] {
+        assert!((limit_of(alert) - limit).abs() < 1e-12, "{alert}");
+    }
+    assert!((budget() - 0.001).abs() < 1e-12);
 }
 
 #[test]

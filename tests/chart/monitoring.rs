@@ -101,3 +101,43 @@ fn dashboard_of_load_tests_is_not_installed_by_default() {
     assert!(!names(false).contains(&name) && names(true).contains(&name));
     assert_eq!(names(true).len(), names(false).len() + 1);
 }
+
+/// The texts of the dashboards with these values of `metrics`.
+fn texts_of_dashboards(metrics: &Value) -> Vec<String> {
+    let mut values = json!({"metrics": metrics});
+    values["metrics"]["dashboards"]["enabled"] = json!(true);
+    let objects = objects_of(&values);
+    let maps = objects.iter().filter(|object| object["kind"] == "ConfigMap");
+    maps.flat_map(|map| map["data"].as_object().unwrap().values())
+        .map(|text| text.as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn dashboards_have_the_links_and_the_objective_of_the_values() {
+    let by_default = texts_of_dashboards(&json!({})).concat();
+    let own = texts_of_dashboards(&json!({
+        "dashboards": {"pageUrl": "https://cron.example/${cluster}/"},
+        "prometheusRule": {"runbookUrl": "https://wiki.example/runbooks", "latenessSeconds": 0.5},
+    }));
+    let own = own.concat();
+    for (former, new) in [
+        ("http://127.0.0.1:8090", "https://cron.example/${cluster}"),
+        (crate::alerts::runbooks().as_str(), "https://wiki.example/runbooks"),
+        ("le=~\\\"5(", "le=~\\\"0.5("),
+        ("within 5 s of", "within 0.5 s of"),
+        ("\"value\": 5.0", "\"value\": 0.5\n"),
+    ] {
+        let n_links = by_default.matches(former).count();
+        assert!(n_links > 0 && !own.contains(former), "{former}");
+        assert_eq!(
+            own.matches(new).count(),
+            n_links + by_default.matches(new).count(),
+            "{new}"
+        );
+    }
+    assert_eq!(by_default.matches("\"value\": 5.0").count(), 1);
+    for text in texts_of_dashboards(&json!({"prometheusRule": {"latenessSeconds": 10}})) {
+        serde_json::from_str::<Value>(&text).unwrap();
+    }
+}

@@ -11,11 +11,12 @@ pub(super) struct Mutant {
 }
 
 /// Functions and aggregations, and their replacements.
-const FUNCTIONS: [(&str, &[&str]); 8] = [
+const FUNCTIONS: [(&str, &[&str]); 9] = [
     ("rate", &["increase", "irate"]),
     ("increase", &["rate"]),
     ("sum", &["max", "avg"]),
     ("max", &["min", "sum"]),
+    ("min", &["max", "sum"]),
     ("count", &["sum"]),
     ("min_over_time", &["max_over_time"]),
     ("max_over_time", &["min_over_time"]),
@@ -37,7 +38,7 @@ const OPERATORS: [(&str, &[&str]); 10] = [
 ];
 
 /// Windows, and their replacements.
-const WINDOWS: [(&str, &str); 11] = [
+const WINDOWS: [(&str, &str); 12] = [
     ("$__rate_interval", "$__range"),
     ("$__range", "$__rate_interval"),
     ("2m", "5m"),
@@ -49,6 +50,7 @@ const WINDOWS: [(&str, &str); 11] = [
     ("6h", "2h"),
     ("1d", "6h"),
     ("3d", "1d"),
+    ("30d", "5m"),
 ];
 
 /// All changes of an expression. `other_metrics` returns the replacements of a metric.
@@ -186,7 +188,7 @@ impl<'e> Text<'e> {
         let start = self.start_of_operand(position, rank);
         let mut right = position + 1;
         let next = self.tokens[right..].iter().find(|token| !token.trim().is_empty());
-        if next == Some(&"on") {
+        if next.is_some_and(|next| ["on", "ignoring"].contains(next)) {
             right += self.tokens[right..].iter().position(|token| *token == ")").unwrap_or(0) + 1;
         }
         let operator = self.tokens[position];

@@ -21,6 +21,11 @@ impl Vector {
         self.group(by, |values| values.iter().copied().fold(f64::MIN, f64::max))
     }
 
+    /// The minimum of each group.
+    pub(super) fn min(&self, by: &[&str]) -> Vector {
+        self.group(by, |values| values.iter().copied().fold(f64::MAX, f64::min))
+    }
+
     /// The size of each group.
     pub(super) fn count(&self, by: &[&str]) -> Vector {
         self.group(by, |values| f64::from(u32::try_from(values.len()).unwrap()))
@@ -39,10 +44,27 @@ impl Vector {
             .collect()
     }
 
-    /// The quotient of two vectors of one series each.
+    /// The quotients of series with equal labels.
     pub(super) fn divided_by(&self, other: &Vector) -> Vector {
-        let [dividend, divisor] = [self, other].map(|vector| vector.0[&Labels::new()]);
-        Vector::from([(Labels::new(), dividend / divisor)])
+        self.with(other, |dividend, divisor| dividend / divisor)
+    }
+
+    /// The sums of series with equal labels.
+    pub(super) fn plus(&self, other: &Vector) -> Vector {
+        self.with(other, |one, other| one + other)
+    }
+
+    /// The differences of series with equal labels.
+    pub(super) fn minus(&self, other: &Vector) -> Vector {
+        self.with(other, |one, other| one - other)
+    }
+
+    fn with(&self, other: &Vector, of: impl Fn(f64, f64) -> f64) -> Vector {
+        let both = self.0.iter().filter_map(|(labels, value)| {
+            let other = other.0.get(labels)?;
+            Some((labels.clone(), of(*value, *other)))
+        });
+        both.collect()
     }
 
     /// The series of both vectors.

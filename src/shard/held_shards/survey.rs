@@ -13,8 +13,8 @@ use crate::shard::{
     trouble::selection::{Trouble, TroubleReport},
 };
 
-/// The maximum number of troubles that all replicas of an installation name together. Each is a time series of
-/// Prometheus.
+/// The maximum number of troubles that all replicas of an installation name together. Each is two time series
+/// of Prometheus.
 pub const NAMED_MAX: usize = 500;
 
 /// Maximum number of CronJobs and Jobs that a step examines. A due slot waits for the end of a step: less than a

@@ -80,10 +80,12 @@ impl Register<'_> {
 
     fn troubles(&self, report: &TroubleReport) {
         let named = self.gauges(&table::CRON_JOB_TROUBLE);
+        let since = self.gauges(&table::CRON_JOB_TROUBLE_SINCE);
         for trouble in &report.named {
             let cron_job = &trouble.cron_job;
             let labels = [&*cron_job.namespace, &*cron_job.name, trouble.kind.as_str()];
             named.with_label_values(&labels).set(1);
+            since.with_label_values(&labels).set(trouble.since.as_second());
         }
         let omitted = self.gauges(&table::CRON_JOB_TROUBLE_OMITTED);
         for kind in TroubleKind::ALL {

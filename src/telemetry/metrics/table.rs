@@ -130,6 +130,9 @@ table! {
     CRON_JOB_TROUBLE: Gauge "cronwheel_cron_job_trouble" ["namespace", "cronjob", "kind"]
         "1 for a CronJob in trouble, by kind; no series while it is in none. At most 500 series in an installation.",
         "Tell the owner of the namespace, and look at the Events of the CronJob. The section below describes the kinds.";
+    CRON_JOB_TROUBLE_SINCE: Gauge "cronwheel_cron_job_trouble_since_timestamp_seconds" ["namespace", "cronjob", "kind"]
+        "Unix time at which the trouble began, for each series of cronwheel_cron_job_trouble.",
+        "Tells trouble of years from trouble of this night: compare it with restarts, deployments and other CronJobs.";
     CRON_JOB_TROUBLE_OMITTED: Gauge "cronwheel_cron_job_trouble_omitted" ["kind"]
         "CronJobs in trouble without a series in cronwheel_cron_job_trouble, by kind, because there are too many.",
         "Very many CronJobs fail at once: look for one cause, such as an image registry, a quota or an admission webhook.";

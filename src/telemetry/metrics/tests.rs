@@ -112,7 +112,7 @@ fn troubles() -> Arc<TroubleReport> {
 #[test]
 fn a_cron_job_has_a_series_while_it_is_in_trouble() {
     let metrics = Metrics::register();
-    let is_any_named = || metrics.text().contains("cronwheel_cron_job_trouble{");
+    let is_any_named = || metrics.text().contains("cronjob=");
     assert!(!is_any_named());
     assert_eq!(
         value(&metrics.text(), "cronwheel_cron_job_trouble_omitted{kind=\"late\"}"),
@@ -120,8 +120,10 @@ fn a_cron_job_has_a_series_while_it_is_in_trouble() {
     );
     metrics.shard.send_modify(|figures| figures.troubles = troubles());
     let text = metrics.text();
-    let series = "cronwheel_cron_job_trouble{cronjob=\"backup\",kind=\"no_success\",namespace=\"shop\"}";
-    assert_eq!(value(&text, series), 1);
+    let labels = "{cronjob=\"backup\",kind=\"no_success\",namespace=\"shop\"}";
+    assert_eq!(value(&text, &format!("cronwheel_cron_job_trouble{labels}")), 1);
+    let since = format!("cronwheel_cron_job_trouble_since_timestamp_seconds{labels}");
+    assert_eq!(value(&text, &since), 1_793_534_400);
     assert_eq!(value(&text, "cronwheel_cron_job_trouble_omitted{kind=\"late\"}"), 2);
     metrics.shard.send_modify(|figures| figures.troubles = Arc::default());
     assert!(!is_any_named());

@@ -1,12 +1,13 @@
 //! The expected values of the panels, computed from the samples of the fixture without Prometheus.
 
-use super::fixture::{Fixture, NOW, RANGE, RATE_INTERVAL};
+use super::fixture::{FIVE_MINUTES, Fixture, MONTH, NOW, RANGE, RATE_INTERVAL, TWO_MINUTES};
 use crate::vector::{Labels, Vector};
 
 const LATENESS: &str = "cronwheel_lateness_seconds";
 const OUTCOMES: &str = "cronwheel_instant_outcomes_total";
 const REQUESTS: &str = "cronwheel_api_requests_total";
 const CPU: &str = "process_cpu_seconds_total";
+const LOST: [&str; 3] = ["superseded", "deadline_exceeded", "look_up_refused"];
 const WRITES: [&str; 4] = ["create", "update", "patch", "delete"];
 
 /// The expected results of the queries of a panel, in their order.
@@ -20,6 +21,25 @@ pub(super) fn of(fixture: &Fixture, dashboard: &str, panel: &str) -> Vec<Vector>
         other => panic!("what must {other} show?"),
     };
     answers.unwrap_or_else(|| panic!("what must {dashboard} / {panel} show?"))
+}
+
+/// The expected result of the query of an annotation.
+pub(super) fn of_annotation(fixture: &Fixture, name: &str) -> Vector {
+    let samples = Samples(fixture);
+    match name {
+        "Restarts" => in_milliseconds(samples.process("process_start_time_seconds").without_name()),
+        "Shards move" => fixture.of("cronwheel_leader").changes(TWO_MINUTES).sum(&[]),
+        "Pages" => {
+            let firing = fixture.of("ALERTS").with("alertstate", &["firing"]);
+            let pages = firing.with("alertname", &["CronwheelClockAlarm"]);
+            pages.now().sum(&["alertname"])
+        }
+        other => panic!("what must {other} show?"),
+    }
+}
+
+fn in_milliseconds(seconds: Vector) -> Vector {
+    seconds.map(|seconds| seconds * 1000.0)
 }
 
 struct Samples<'f>(&'f Fixture);
@@ -65,48 +85,146 @@ impl Samples<'_> {
             .sum(&["le"])
     }
 
+    fn trouble(&self, kinds: &[&str]) -> Vector {
+        self.0.of("cronwheel_cron_job_trouble").with("kind", kinds).now()
+    }
+
+    /// The CronJobs in trouble of these kinds, also those without a series.
+    fn n_in_trouble(&self, kinds: &[&str], by: &[&str]) -> Vector {
+        let omitted = self
+            .0
+            .of("cronwheel_cron_job_trouble_omitted")
+            .with("kind", kinds)
+            .now();
+        self.trouble(kinds).and_also(omitted).sum(by)
+    }
+
+    /// The beginnings of troubles, in milliseconds.
+    fn trouble_since(&self, by: &[&str]) -> Vector {
+        let since = self.each("cronwheel_cron_job_trouble_since_timestamp_seconds");
+        in_milliseconds(since.min(by))
+    }
+
+    fn on_time(&self, n_samples: usize, by: &[&str]) -> Vector {
+        let buckets = self.0.of(&format!("{LATENESS}_bucket")).with("le", &["5"]);
+        buckets.increase(n_samples).sum(by)
+    }
+
+    fn started(&self, n_samples: usize, by: &[&str]) -> Vector {
+        self.0.of(&format!("{LATENESS}_count")).increase(n_samples).sum(by)
+    }
+
+    fn lost(&self, n_samples: usize, by: &[&str]) -> Vector {
+        self.0.of(OUTCOMES).with("outcome", &LOST).increase(n_samples).sum(by)
+    }
+
+    fn share_on_time(&self, n_samples: usize, by: &[&str]) -> Vector {
+        let runs = self.started(n_samples, by).plus(&self.lost(n_samples, by));
+        self.on_time(n_samples, by).divided_by(&runs)
+    }
+
+    fn late_or_lost(&self, n_samples: usize, by: &[&str]) -> Vector {
+        let runs = self.started(n_samples, by).plus(&self.lost(n_samples, by));
+        runs.minus(&self.on_time(n_samples, by))
+    }
+
+    fn share_of_answers(&self, codes: &[&str], by: &[&str]) -> Vector {
+        let all = self.0.of(REQUESTS).rate(FIVE_MINUTES).sum(by);
+        let these = self.0.of(REQUESTS).with("code", codes).rate(FIVE_MINUTES);
+        these.sum(by).divided_by(&all)
+    }
+
+    /// Since when the alerts fire that are not left out.
+    fn alerts_since(&self, names: &[&str], by: &[&str]) -> Vector {
+        let since = self.0.of("ALERTS_FOR_STATE").with("alertname", names).now();
+        in_milliseconds(since.min(by))
+    }
+
     fn fleet(&self, panel: &str) -> Option<Vec<Vector>> {
+        let cluster = &["cluster"][..];
         Some(match panel {
-            "Punctual starts" => {
-                let buckets = self.0.of(&format!("{LATENESS}_bucket")).with("le", &["5"]);
-                let all = self.0.of(&format!("{LATENESS}_count")).increase(RANGE).sum(&[]);
-                vec![buckets.increase(RANGE).sum(&[]).divided_by(&all)]
+            "On time" => vec![self.share_on_time(RANGE, &[])],
+            "Error budget left, 30 days" => {
+                let late = self.share_on_time(MONTH, &[]).map(|on_time| 1.0 - on_time);
+                vec![late.map(|late| 1.0 - late / 0.001)]
             }
-            "Lost runs" => {
-                let lost = ["superseded", "deadline_exceeded", "look_up_refused"];
-                vec![self.0.of(OUTCOMES).with("outcome", &lost).increase(RANGE).sum(&[])]
-            }
-            "Replicas" => vec![self.each("cronwheel_leader").count(&[])],
-            "Shards without a leader" => vec![self.max("cronwheel_shards_unowned")],
-            "Clock alarms" => vec![self.sum("cronwheel_clock_alarm")],
-            "Missing permissions" => {
+            "Lost runs" => vec![self.lost(RANGE, &[])],
+            "Late or lost, 5 min" => vec![self.late_or_lost(FIVE_MINUTES, &[])],
+            "CronJobs late now" => vec![self.n_in_trouble(&["late"], &[])],
+            "Us: replicas" => vec![self.each("cronwheel_leader").count(&[])],
+            "Us: no leader" => vec![self.max("cronwheel_shards_unowned")],
+            "Us: clock alarms" => vec![self.sum("cronwheel_clock_alarm")],
+            "Us: no permission" => {
                 let missing = self.each("cronwheel_permissions_missing");
                 vec![missing.max(&["verb", "resource"]).sum(&[])]
             }
+            "API: throttled" => vec![self.share_of_answers(&["429"], &[])],
+            "API: failed" => vec![self.share_of_answers(&["500", "none"], &[])],
+            "Tenants: refused" => {
+                let refused = self.sum("cronwheel_cron_jobs_refused");
+                vec![refused.divided_by(&self.sum("cronwheel_cron_jobs_led"))]
+            }
+            "Tenants: trouble" => vec![self.n_in_trouble(&["blocked", "failing"], &[])],
+            "Late and lost runs" => {
+                let late = self
+                    .started(RATE_INTERVAL, &[])
+                    .minus(&self.on_time(RATE_INTERVAL, &[]));
+                vec![late, self.lost(RATE_INTERVAL, &["outcome"])]
+            }
             "Lateness" => self.quantiles(LATENESS, &[]),
+            "API server: answers without success" => {
+                let failed = self.0.of(REQUESTS).with("code", &["429", "500", "none"]);
+                vec![failed.rate(RATE_INTERVAL).sum(&["code"])]
+            }
+            "Clusters" => vec![
+                self.lost(RANGE, cluster),
+                self.share_on_time(RANGE, cluster),
+                self.late_or_lost(FIVE_MINUTES, cluster),
+                self.n_in_trouble(&["late"], cluster),
+                self.each("cronwheel_leader").count(cluster),
+                self.each("cronwheel_shards_unowned").max(cluster),
+                self.share_of_answers(&["429"], cluster),
+                self.alerts_since(&["CronwheelClockAlarm"], cluster),
+            ],
+            _ => return self.named(panel).or_else(|| self.details(panel)),
+        })
+    }
+
+    fn named(&self, panel: &str) -> Option<Vec<Vector>> {
+        let namespace = &["cluster", "exported_namespace"][..];
+        let n_cron_jobs = |kinds: &[&str]| {
+            let each = self.trouble(kinds).max(&["cluster", "exported_namespace", "cronjob"]);
+            each.sum(namespace)
+        };
+        Some(match panel {
+            "Alerts that fire" => {
+                let names = ["CronwheelClockAlarm", "CronwheelThrottled"];
+                vec![self.alerts_since(&names, &["cluster", "alertname", "severity", "instance"])]
+            }
+            "Namespaces in trouble" => vec![
+                self.trouble_since(namespace),
+                n_cron_jobs(&["blocked", "failing", "late"]),
+                n_cron_jobs(&["late"]),
+            ],
+            "CronJobs in trouble" => {
+                vec![self.trouble_since(&["cluster", "exported_namespace", "cronjob", "kind"])]
+            }
+            _ => return None,
+        })
+    }
+
+    fn details(&self, panel: &str) -> Option<Vec<Vector>> {
+        Some(match panel {
             "Lateness of all starts" => vec![self.lateness_of_all_starts()],
             "Creation skew" => self.quantiles("cronjob_controller_job_creation_skew_duration_seconds", &[]),
             "Runs that become due" => vec![self.rate("cronwheel_due_instants_total", &[])],
             "Outcomes" => vec![self.rate(OUTCOMES, &["outcome"])],
             "Open runs" => vec![self.sum("cronwheel_instants_open")],
-            "CronJobs in trouble, by kind" => {
-                let named = self.each("cronwheel_cron_job_trouble");
-                vec![
-                    named
-                        .and_also(self.each("cronwheel_cron_job_trouble_omitted"))
-                        .sum(&["kind"]),
-                ]
-            }
-            "Which CronJobs" => {
-                let named = self.each("cronwheel_cron_job_trouble");
-                vec![named.max(&["exported_namespace", "cronjob", "kind"])]
-            }
+            "CronJobs in trouble, by kind" => vec![self.n_in_trouble(&["blocked", "failing", "late"], &["kind"])],
             "Backlog of requests" => vec![self.each("cronwheel_dispatch_backlog").sum(&["lane"])],
             "Statuses that wait" => vec![self.sum("cronwheel_status_pending")],
-            "How long it waits" => vec![
-                self.max("cronwheel_dispatch_busy_seconds"),
-                self.max("cronwheel_status_oldest_seconds"),
-            ],
+            "How long creates wait" => vec![self.max("cronwheel_dispatch_busy_seconds")],
+            "How long statuses wait" => vec![self.max("cronwheel_status_oldest_seconds")],
             "Age of statuses" => self.quantiles("cronwheel_status_age_seconds", &[]),
             "Refused creates" => vec![
                 self.sum("cronwheel_cron_jobs_refused"),
@@ -119,13 +237,13 @@ impl Samples<'_> {
             ],
             "Jobs that no run explains" => vec![self.rate("cronwheel_unexpected_jobs_total", &[])],
             "CronJobs and Jobs" => vec![
-                self.sum("cronwheel_cron_jobs"),
-                self.sum("cronwheel_jobs"),
+                self.max("cronwheel_cron_jobs"),
+                self.max("cronwheel_jobs"),
                 self.sum("cronwheel_wheel_entries"),
                 self.max("cronwheel_managed_namespaces"),
             ],
             "Memory of templates" => vec![self.each("cronwheel_template_bytes")],
-            "Templates that do not fit" => vec![self.sum("cronwheel_templates_not_kept")],
+            "Templates that do not fit" => vec![self.max("cronwheel_templates_not_kept")],
             _ => return None,
         })
     }

@@ -18,6 +18,12 @@ pub(super) const NOW: i64 = BEGIN + 48 * 30 + 15;
 pub(super) const RATE_INTERVAL: usize = 8;
 /// The window of stat panels, in samples.
 pub(super) const RANGE: usize = 40;
+/// The window of two minutes, in samples.
+pub(super) const TWO_MINUTES: usize = 4;
+/// The window of five minutes, in samples.
+pub(super) const FIVE_MINUTES: usize = 10;
+/// The window of a month, in samples: all that there are.
+pub(super) const MONTH: usize = N_SAMPLES - 1;
 
 /// Replaces Grafana's variables as Grafana would.
 pub(super) fn substituted(expression: &str) -> String {
@@ -84,6 +90,77 @@ static TARGETS: [Target; 9] = [
     other_program(selected(target("east", "worker", "10.0.0.1:8080"))),
 ];
 
+/// An alert, and since when it is active.
+struct Alert {
+    cluster: &'static str,
+    name: &'static str,
+    severity: &'static str,
+    instance: &'static str,
+    since: f64,
+    is_firing: bool,
+}
+
+const fn alert(cluster: &'static str, name: &'static str, severity: &'static str, since: f64) -> Alert {
+    Alert {
+        cluster,
+        name,
+        severity,
+        instance: "10.0.0.1:8080",
+        since,
+        is_firing: true,
+    }
+}
+
+/// Two alerts of one name, one that is pending, one of another cluster, and some that a dashboard leaves out.
+static ALERTS: [Alert; 8] = [
+    alert("east", "CronwheelClockAlarm", "critical", 1_767_225_500.0),
+    Alert {
+        instance: "10.0.0.2:8080",
+        ..alert("east", "CronwheelClockAlarm", "critical", 1_767_225_400.0)
+    },
+    alert("east", "CronwheelThrottled", "warning", 1_767_225_000.0),
+    Alert {
+        is_firing: false,
+        ..alert("east", "CronwheelNoLeader", "critical", 1_767_224_000.0)
+    },
+    alert("west", "CronwheelNoLeader", "critical", 1_767_223_000.0),
+    alert("east", "CronwheelCronJobInTrouble", "warning", 1_767_222_000.0),
+    alert("east", "CronwheelNamespaceInTrouble", "warning", 1_767_222_000.0),
+    alert("east", "EtcdDown", "critical", 1_767_221_000.0),
+];
+
+/// The series of Prometheus for an alert. Two Pods have it.
+fn series_of_alert(alert: &Alert) -> Vec<Series> {
+    let state = if alert.is_firing { "firing" } else { "pending" };
+    let series = |name: &str, pod: &str, more: Option<(&str, &str)>, value: f64| {
+        let labels = [
+            ("__name__", name),
+            ("cluster", alert.cluster),
+            ("job", "cronwheel"),
+            ("instance", alert.instance),
+            ("alertname", alert.name),
+            ("severity", alert.severity),
+            ("pod", pod),
+        ];
+        let labels = labels.into_iter().chain(more);
+        Series {
+            labels: labels
+                .map(|(label, value)| (label.to_owned(), value.to_owned()))
+                .collect(),
+            is_replica: false,
+            is_selected: alert.cluster == "east",
+            values: vec![value; N_SAMPLES],
+        }
+    };
+    let of_pod = |(pod, later): (&str, f64)| {
+        [
+            series("ALERTS_FOR_STATE", pod, None, alert.since + later),
+            series("ALERTS", pod, Some(("alertstate", state)), 1.0),
+        ]
+    };
+    [("a", 0.0), ("b", 60.0)].into_iter().flat_map(of_pod).collect()
+}
+
 /// One series.
 struct Series {
     labels: Labels,
@@ -105,7 +182,7 @@ impl Fixture {
             specs.flat_map(move |spec| series_of(target, spec))
         });
         Fixture {
-            series: series.collect(),
+            series: series.chain(ALERTS.iter().flat_map(series_of_alert)).collect(),
         }
     }
 
@@ -164,6 +241,19 @@ impl Selection<'_> {
         self.rate(n_samples).map(|rate| rate * seconds)
     }
 
+    /// The number of changes in a window with this number of samples.
+    pub(super) fn changes(&self, n_samples: usize) -> Vector {
+        let changed = |values: &[f64]| {
+            let last = &values[values.len() - n_samples..];
+            let n_changes = last
+                .windows(2)
+                .filter(|pair| pair[0].to_bits() != pair[1].to_bits())
+                .count();
+            f64::from(u32::try_from(n_changes).unwrap())
+        };
+        self.values(changed).without_name()
+    }
+
     fn values(&self, of: impl Fn(&[f64]) -> f64) -> Vector {
         let until_now = |series: &Series| of(&series.values[..N_SAMPLES - 1]);
         let series = self.0.iter();
@@ -206,8 +296,13 @@ fn series_of(target: &Target, spec: &MetricSpec) -> Vec<Series> {
         MetricKind::Counter | MetricKind::Gauge => vec![(labels.clone(), growing(&labels))],
         MetricKind::Histogram => histogram(&labels, spec.name),
     });
-    // With the replicas that are not selected, the maximum would differ.
-    let scale = if target.is_selected { 1.0 } else { 10.0 };
+    // With the replicas that are not selected, the maximum would differ, and so would the earliest instant.
+    let is_instant = spec.name.ends_with("_timestamp_seconds");
+    let scale = match (target.is_selected, is_instant) {
+        (true, _) => 1.0,
+        (false, true) => 0.1,
+        (false, false) => 10.0,
+    };
     series
         .map(|(labels, values)| Series {
             labels,
@@ -221,10 +316,10 @@ fn series_of(target: &Target, spec: &MetricSpec) -> Vec<Series> {
 /// The values that a label has.
 fn values_of(label: &str) -> &'static [&'static str] {
     match label {
-        "code" => &["201", "409", "429"],
+        "code" => &["201", "409", "429", "500", "none"],
         "cronjob" => &["backup", "report"],
         "evidence" => &["status_write", "foreign_job"],
-        "kind" => &["failing", "late"],
+        "kind" => &["blocked", "failing", "late"],
         "lane" => &["creates", "background"],
         "namespace" => &["shop", "bank"],
         "outcome" => &[

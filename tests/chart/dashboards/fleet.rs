@@ -1,242 +1,397 @@
-//! The lateness of Jobs, and the outcomes of runs without a Job.
+//! What an on-call person looks at first: whether runs start on time, who is the cause, since when, for whom, and
+//! whether it is over. Details are below the first screen.
 
-use super::model::{Dashboard, heatmap, lines, row, stat};
+use super::{
+    columns::INSTANT,
+    details,
+    model::{Dashboard, Panel, Row, lines, row, stat, table},
+    surroundings::PAGE,
+};
+use crate::alerts;
 
 /// Outcomes of runs that cronwheel or the API server lost.
 const LOST: &str = r#"outcome=~"superseded|deadline_exceeded|look_up_refused""#;
+/// Answers of an API server that does not do what it is asked for, although the request is right.
+const NO_SUCCESS: &str = r#"code=~"429|5..|none""#;
 
 pub(super) fn dashboard() -> Dashboard {
+    let first = [on_time(), causes(), since(), named(), clusters()];
     Dashboard {
         name: "fleet",
         title: "cronwheel / Fleet",
-        description: "Are Jobs on time, and if not, why?",
-        rows: vec![on_time(), outcomes(), trouble(), waiting(), errors(), objects()],
+        description: "Do runs start on time? If not: is it us, the API server or a tenant, since when, for whom, and is it over?",
+        rows: first.into_iter().chain(details::rows()).collect(),
     }
 }
 
-fn on_time() -> super::model::Row {
-    let lost = format!("sum(increase(cronwheel_instant_outcomes_total{{@, {LOST}}}[$__range]))");
+/// The starts within the objective, those that started at all, and the lost ones, in a window and by labels.
+fn runs(window: &str, by: &str) -> [String; 3] {
+    let sum = |series: &str| format!("sum{by} (increase({series}[{window}]))");
+    [
+        sum(r#"cronwheel_lateness_seconds_bucket{@, le=~"5(\\.0)?"}"#),
+        sum("cronwheel_lateness_seconds_count{@}"),
+        sum(&format!("cronwheel_instant_outcomes_total{{@, {LOST}}}")),
+    ]
+}
+
+/// The share of the runs that started on time, as the alerts count it.
+fn share_on_time(window: &str, by: &str) -> String {
+    let [on_time, started, lost] = runs(window, by);
+    format!("{on_time} / ({started} + {lost})")
+}
+
+/// The number of runs that started late or were lost.
+fn late_or_lost(window: &str, by: &str) -> String {
+    let [on_time, started, lost] = runs(window, by);
+    format!("{started} + {lost} - {on_time}")
+}
+
+fn late_now(by: &str) -> String {
+    format!(
+        r#"sum{by} (cronwheel_cron_job_trouble{{@, kind="late"}} or cronwheel_cron_job_trouble_omitted{{@, kind="late"}})"#
+    )
+}
+
+/// The share of requests with these codes in the last five minutes.
+fn share_of_answers(codes: &str, by: &str) -> String {
+    format!(
+        "sum{by} (rate(cronwheel_api_requests_total{{@, {codes}}}[5m])) / \
+         sum{by} (rate(cronwheel_api_requests_total{{@}}[5m]))"
+    )
+}
+
+fn on_time() -> Row {
+    let budget = alerts::budget();
+    let fast = 1.0 - alerts::limit_of("CronwheelBudgetBurnsFast");
     row(
-        "Are Jobs on time?",
+        "Do runs start on time, and is it over?",
         [
             stat(
-                "Punctual starts",
+                "On time",
                 "percentunit",
-                "Share of the starts within 5 s of their slot, over the time that is shown. The objective is 99.9 %.",
+                "Share of the runs that started within 5 s of their slot, over the time that is shown. Lost runs count as late. \
+                 Green from the objective on, red where the alert CronwheelBudgetBurnsFast fires. If it is not green, go on with \
+                 the next row.",
             )
+            .width(6)
+            .decimals(2)
+            .runbook("CronwheelBudgetBurnsFast")
+            .colors("red", [(fast, "orange"), (1.0 - budget, "green")])
+            .query("on time", share_on_time("$__range", "")),
+            stat(
+                "Error budget left, 30 days",
+                "percentunit",
+                "Share of the late and lost runs of 30 days that the objective still allows. Below 0, the objective is missed. If \
+                 Prometheus keeps less than 30 days, it is the budget of what it keeps. With little left, put off risky changes.",
+            )
+            .width(6)
+            .decimals(1)
+            .signed()
+            .runbook("CronwheelBudgetBurnsSlowly")
+            .colors("red", [(0.0, "orange"), (0.25, "green")])
             .query(
-                "punctual",
-                "sum(increase(cronwheel_lateness_seconds_bucket{@, le=~\"5(\\\\.0)?\"}[$__range])) / \
-                 sum(increase(cronwheel_lateness_seconds_count{@}[$__range]))",
+                "left",
+                format!("1 - (1 - {}) / {budget}", share_on_time("30d", "")),
             ),
             stat(
                 "Lost runs",
                 "short",
-                "Runs that cronwheel or the API server could not start before a later slot or their deadline, over the \
-                 time that is shown.",
+                "Runs that cronwheel or the API server could not start before a later slot or their deadline, over the time that is \
+                 shown. The page and cronwheel missed name them, and cronwheel backfill starts them.",
             )
-            .query("lost", lost),
-            stat("Replicas", "short", "Replicas that are scraped.").query("replicas", "count(cronwheel_leader{@})"),
+            .decimals(0)
+            .runbook("CronwheelBudgetBurnsFast")
+            .colors("green", [(0.5, "red")])
+            .query("lost", runs("$__range", "")[2].clone()),
             stat(
-                "Shards without a leader",
+                "Late or lost, 5 min",
                 "short",
-                "Shards that no replica leads. Their CronJobs start nothing. Above 0 for seconds after a crash.",
+                "Runs of the last five minutes that started late or were lost. 0 while On time is not green: it is over.",
             )
-            .query("shards", "max(cronwheel_shards_unowned{@})"),
+            .decimals(0)
+            .runbook("CronwheelBudgetBurnsFast")
+            .colors("green", [(0.5, "orange"), (4.5, "red")])
+            .query("late or lost", late_or_lost("5m", "")),
             stat(
-                "Clock alarms",
+                "CronJobs late now",
                 "short",
-                "Replicas whose clock differs from the API server's. They start nothing.",
+                "CronJobs with a due run whose Job has not been created, although nothing of their own holds it back. The table \
+                 CronJobs in trouble names them.",
             )
-            .query("alarms", "sum(cronwheel_clock_alarm{@})"),
-            stat(
-                "Missing permissions",
+            .decimals(0)
+            .runbook("CronwheelCronJobInTrouble")
+            .colors("green", [(1.0, "orange"), (10.0, "red")])
+            .query("late", late_now("")),
+        ],
+    )
+}
+
+fn causes() -> Row {
+    let [replicas, shards, clocks, permissions] = own_causes();
+    let [throttled, unanswered] = causes_of_the_api_server();
+    let [refused, trouble] = causes_of_tenants();
+    row(
+        "Is it us, the API server or a tenant?",
+        [
+            replicas,
+            shards,
+            clocks,
+            permissions,
+            throttled,
+            unanswered,
+            refused,
+            trouble,
+        ],
+    )
+}
+
+fn own_causes() -> [Panel; 4] {
+    [
+        stat(
+            "Us: replicas",
+            "short",
+            "Replicas that are scraped. With one, a crash is a pause of seconds. With none, look at the Pods and at the scrapes.",
+        )
+        .runbook("CronwheelAbsent")
+        .colors("red", [(1.0, "orange"), (2.0, "green")])
+        .query("replicas", "count(cronwheel_leader{@}) or vector(0)"),
+        stat(
+            "Us: no leader",
+            "short",
+            "Shards that no replica leads, in the cluster with the most. Their CronJobs start nothing. Above 0 for seconds after a \
+             crash; for longer, the dashboard Shards and replicas has the reason.",
+        )
+        .runbook("CronwheelNoLeader")
+        .colors("green", [(1.0, "red")])
+        .query("shards", "max(cronwheel_shards_unowned{@})"),
+        stat(
+            "Us: clock alarms",
+            "short",
+            "Replicas that start nothing because their clock differs from the API server's. Repair the time service of their nodes.",
+        )
+        .runbook("CronwheelClockAlarm")
+        .colors("green", [(1.0, "red")])
+        .query("alarms", "sum(cronwheel_clock_alarm{@})"),
+        stat(
+            "Us: no permission",
+            "short",
+            "Permissions that the account lacks. The log names them and what does not work. Apply rbac.yaml.",
+        )
+        .runbook("CronwheelPermissionMissing")
+        .colors("green", [(1.0, "red")])
+        .query(
+            "permissions",
+            "sum(max by (verb, resource) (cronwheel_permissions_missing{@}))",
+        ),
+    ]
+}
+
+fn causes_of_the_api_server() -> [Panel; 2] {
+    [
+        stat(
+            "API: throttled",
+            "percentunit",
+            "Share of the requests of the last five minutes that the API server answered with 429. In red, the alert fires: look at \
+             FlowSchemas and priority levels.",
+        )
+        .colors("green", [(0.01, "orange")])
+        .alert("CronwheelThrottled")
+        .query("throttled", share_of_answers(r#"code="429""#, "")),
+        stat(
+            "API: failed",
+            "percentunit",
+            "Share of the requests of the last five minutes with an answer of 5xx or without one. The API server, a webhook or the \
+             network is the cause: look there, not at cronwheel.",
+        )
+        .runbook("CronwheelBudgetBurnsFast")
+        .colors("green", [(0.01, "orange"), (0.05, "red")])
+        .query("failed", share_of_answers(r#"code=~"5..|none""#, "")),
+    ]
+}
+
+fn causes_of_tenants() -> [Panel; 2] {
+    [
+        stat(
+            "Tenants: refused",
+            "percentunit",
+            "Share of the CronJobs whose last Job the API server refused. A few: a quota or the Job itself, so tell the tenant. In \
+             red: probably a policy or a webhook of the cluster.",
+        )
+        .colors("green", [(0.001, "yellow")])
+        .alert("CronwheelManyCreatesRefused")
+        .query(
+            "refused",
+            "sum(cronwheel_cron_jobs_refused{@}) / sum(cronwheel_cron_jobs_led{@})",
+        ),
+        stat(
+            "Tenants: trouble",
+            "short",
+            "CronJobs that fail, have no success, are blocked or invalid, each kind counted. Their owners can repair them; the tables \
+             below name them. Many at once have one cause.",
+        )
+        .runbook("CronwheelNamespaceInTrouble")
+        .colors("green", [(1.0, "yellow")])
+        .query(
+            "in trouble",
+            "sum(cronwheel_cron_job_trouble{@, kind!=\"late\"} or cronwheel_cron_job_trouble_omitted{@, kind!=\"late\"})",
+        ),
+    ]
+}
+
+fn since() -> Row {
+    let [on_time, started, _] = runs("$__rate_interval", "");
+    row(
+        "Since when? Lines across all graphs: restarts, moves of shards, pages",
+        [
+            lines(
+                "Late and lost runs",
                 "short",
-                "Permissions that the account lacks. The log names them.",
+                "Runs that started late, and lost runs by reason, in each interval. superseded: a later slot came first. \
+                 deadline_exceeded: the starting deadline passed. look_up_refused: a permission is missing. The first point above 0 \
+                 is the beginning.",
             )
+            .runbook("CronwheelBudgetBurnsFast")
+            .query("late", format!("{started} - {on_time}"))
             .query(
-                "permissions",
-                "sum(max by (verb, resource) (cronwheel_permissions_missing{@}))",
+                "{{outcome}}",
+                format!("sum by (outcome) (increase(cronwheel_instant_outcomes_total{{@, {LOST}}}[$__rate_interval]))"),
             ),
             lines(
                 "Lateness",
                 "s",
-                "Time from a slot until the request for its Job is sent. Deliberate delays do not count.",
+                "Time from a slot until the request for its Job is sent. Deliberate delays do not count. Above the line, runs miss the \
+                 objective. If it rises without errors of the API server, look at the details of what waits.",
             )
+            .colors("transparent", [(LATENESS_SECONDS, "red")])
+            .runbook("CronwheelBudgetBurnsFast")
             .quantiles("cronwheel_lateness_seconds", ""),
-            heatmap(
-                "Lateness of all starts",
-                "s",
-                "How many starts were how late. Bursts at :00 show as columns.",
+            lines(
+                "API server: answers without success",
+                "reqps",
+                "Requests a second that were throttled (429), failed (5xx) or got no answer (none). If these begin before the late \
+                 runs, the API server is the cause.",
             )
+            .runbook("CronwheelThrottled")
             .query(
-                "{{le}}",
-                "sum by (le) (increase(cronwheel_lateness_seconds_bucket{@}[$__rate_interval]))",
-            ),
-            lines(
-                "Creation skew",
-                "s",
-                "Time from a slot to the creationTimestamp of its Job, as the built-in controller measures it.",
-            )
-            .quantiles("cronjob_controller_job_creation_skew_duration_seconds", ""),
-        ],
-    )
-}
-
-fn outcomes() -> super::model::Row {
-    row(
-        "What becomes of due runs",
-        [
-            lines("Runs that become due", "ops", "Due runs a second. Follows the schedules of the cluster.")
-                .query("due", "sum(rate(cronwheel_due_instants_total{@}[$__rate_interval]))"),
-            lines(
-                "Outcomes",
-                "ops",
-                "How due runs ended. Everything but created and adopted is a run without a Job.",
-            )
-            .query(
-                "{{outcome}}",
-                "sum by (outcome) (rate(cronwheel_instant_outcomes_total{@}[$__rate_interval]))",
-            ),
-            lines(
-                "Open runs",
-                "short",
-                "Due runs that have not ended: ordered, retried, or held back by a running Job. Falls after each burst.",
-            )
-            .query("open", "sum(cronwheel_instants_open{@})"),
-        ],
-    )
-}
-
-fn trouble() -> super::model::Row {
-    row(
-        "CronJobs in trouble",
-        [
-            lines(
-                "CronJobs in trouble, by kind",
-                "short",
-                "CronJobs that fail, are late, without success, blocked or invalid. Those without a series of their own \
-                 count too.",
-            )
-            .query(
-                "{{kind}}",
-                "sum by (kind) (cronwheel_cron_job_trouble{@} or cronwheel_cron_job_trouble_omitted{@})",
-            ),
-            lines(
-                "Which CronJobs",
-                "short",
-                "One line for each CronJob in trouble and each kind. At most 500 are named, and namespaces take turns.",
-            )
-            .query(
-                "{{exported_namespace}}/{{cronjob}} {{kind}}",
-                "max by (exported_namespace, cronjob, kind) (cronwheel_cron_job_trouble{@})",
+                "{{code}}",
+                format!("sum by (code) (rate(cronwheel_api_requests_total{{@, {NO_SUCCESS}}}[$__rate_interval]))"),
             ),
         ],
     )
 }
 
-fn waiting() -> super::model::Row {
-    row(
-        "What waits",
-        [
-            lines(
-                "Backlog of requests",
-                "short",
-                "Requests about Jobs that wait to be sent, by lane. It should fall to 0 between bursts.",
-            )
-            .query("{{lane}}", "sum by (lane) (cronwheel_dispatch_backlog{@})"),
-            lines(
-                "Statuses that wait",
-                "short",
-                "Status writes that wait behind creates. No run depends on them.",
-            )
-            .query("waiting", "sum(cronwheel_status_pending{@})"),
-            lines(
-                "How long it waits",
-                "s",
-                "Time for which creates have waited without a pause, and the age of the oldest status. Both fall to 0 after \
-                 a burst.",
-            )
-            .query("creates", "max(cronwheel_dispatch_busy_seconds{@})")
-            .query("statuses", "max(cronwheel_status_oldest_seconds{@})"),
-            lines(
-                "Age of statuses",
-                "s",
-                "Time from the first change in a status until it is written.",
-            )
-            .quantiles("cronwheel_status_age_seconds", ""),
-        ],
-    )
-}
+/// The objective, which the chart replaces by `latenessSeconds`.
+const LATENESS_SECONDS: f64 = 5.0;
 
-fn errors() -> super::model::Row {
+fn named() -> Row {
+    let page = format!("{PAGE}/cronjobs/${{__data.fields.Namespace}}/${{__data.fields.CronJob}}");
+    let since = "cronwheel_cron_job_trouble_since_timestamp_seconds{@}";
+    let n_cron_jobs = |selector: &str| {
+        format!(
+            "sum by (cluster, exported_namespace) (max by (cluster, exported_namespace, cronjob) \
+             (cronwheel_cron_job_trouble{{{selector}}}))"
+        )
+    };
     row(
-        "Errors",
+        "Which ones, since when?",
         [
-            lines(
-                "Refused creates",
-                "short",
-                "CronJobs whose last create the API server refused, and the least number of their namespaces.",
+            table(
+                "Alerts that fire",
+                "The alerts of the chart, the longest first, without those of single CronJobs and namespaces. Empty without the alerts \
+                 of the chart. Begin with the earliest page: the others often follow from it.",
             )
-            .query("CronJobs", "sum(cronwheel_cron_jobs_refused{@})")
-            .query("namespaces", "max(cronwheel_namespaces_refused{@})"),
-            lines(
-                "Full queues",
-                "ops",
-                "Requests that found their queue full and are retried later, by queue.",
-            )
-            .query(
-                "{{queue}}",
-                "sum by (queue) (rate(cronwheel_queue_overflows_total{@}[$__rate_interval]))",
+            .width(8)
+            .label("cluster", "Cluster")
+            .label("alertname", "Alert")
+            .link("Runbooks", alerts::runbooks())
+            .label("severity", "Severity")
+            .label("instance", "Replica")
+            .column(
+                "Since",
+                INSTANT,
+                "min by (cluster, alertname, severity, instance) (\
+                 ALERTS_FOR_STATE{#, alertname=~\"Cronwheel.+\", alertname!~\"Cronwheel(CronJob|Namespace)InTrouble\"} \
+                 and ignoring (alertstate) ALERTS{alertstate=\"firing\"}) * 1000",
             ),
-            lines(
-                "Objects that cannot be decoded",
-                "ops",
-                "Received objects that could not be decoded, and panics on CronJobs. Events name the field or the CronJob.",
+            table(
+                "Namespaces in trouble",
+                "Namespaces with CronJobs in trouble, the longest first. Many that began at the same time have one cause: compare Since \
+                 with the graphs. Trouble of days is the tenant's.",
             )
-            .query(
-                "{{resource}}",
-                "sum by (resource) (rate(cronwheel_undecodable_objects_total{@}[$__rate_interval]))",
+            .runbook("CronwheelNamespaceInTrouble")
+            .width(7)
+            .label("cluster", "Cluster")
+            .label("exported_namespace", "Namespace")
+            .column("Since", INSTANT, format!("min by (cluster, exported_namespace) ({since}) * 1000"))
+            .column("CronJobs", "short", n_cron_jobs("@"))
+            .cells("green", [(1.0, "yellow")])
+            .column("Late", "short", n_cron_jobs("@, kind=\"late\""))
+            .cells("green", [(1.0, "red")]),
+            table(
+                "CronJobs in trouble",
+                "CronJobs in trouble, the longest first: at most 500, and namespaces take turns. late is a matter of cronwheel or the \
+                 API server, the other kinds of the owner. The name leads to the page with every run and its reason.",
             )
-            .query("panics", "sum(rate(cronwheel_panics_total{@}[$__rate_interval]))"),
-            lines(
-                "Jobs that no run explains",
-                "ops",
-                "Jobs of CronJobs that were not started for a slot, such as manual runs.",
-            )
-            .query(
-                "Jobs",
-                "sum(rate(cronwheel_unexpected_jobs_total{@}[$__rate_interval]))",
+            .runbook("CronwheelCronJobInTrouble")
+            .width(9)
+            .label("cluster", "Cluster")
+            .label("exported_namespace", "Namespace")
+            .label("cronjob", "CronJob")
+            .link("Page of the CronJob", page)
+            .label("kind", "Trouble")
+            .column(
+                "Since",
+                INSTANT,
+                format!("min by (cluster, exported_namespace, cronjob, kind) ({since}) * 1000"),
             ),
         ],
     )
 }
 
-fn objects() -> super::model::Row {
+fn clusters() -> Row {
+    let by = " by (cluster)";
     row(
-        "Objects in memory",
-        [
-            lines(
-                "CronJobs and Jobs",
-                "short",
-                "Objects in memory, those of all replicas together.",
-            )
-            .query("CronJobs", "sum(cronwheel_cron_jobs{@})")
-            .query("Jobs", "sum(cronwheel_jobs{@})")
-            .query("armed timers", "sum(cronwheel_wheel_entries{@})")
-            .query("managed namespaces", "max(cronwheel_managed_namespaces{@})"),
-            lines(
-                "Memory of templates",
-                "bytes",
-                "Memory for templates and metadata of CronJobs. --max-template-memory bounds it for each replica.",
-            )
-            .query("{{instance}}", "cronwheel_template_bytes{@}"),
-            lines(
-                "Templates that do not fit",
-                "short",
-                "CronJobs whose template is not in memory. Each of their runs needs one more request.",
-            )
-            .query("CronJobs", "sum(cronwheel_templates_not_kept{@})"),
-        ],
+        "Which clusters?",
+        [table(
+            "Clusters",
+            "Every cluster that was scraped in the time that is shown, the one with the earliest page first. A cluster without replicas \
+             is not scraped any more: look at its Pods. Choose a cluster above to see it alone.",
+        )
+        .runbook("CronwheelAbsent")
+        .label("cluster", "Cluster")
+        .column("Lost runs", "short", runs("$__range", by)[2].clone())
+        .cells("green", [(0.5, "red")])
+        .column("On time", "percentunit", share_on_time("$__range", by))
+        .cells(
+            "red",
+            [
+                (1.0 - alerts::limit_of("CronwheelBudgetBurnsFast"), "orange"),
+                (1.0 - alerts::budget(), "green"),
+            ],
+        )
+        .column("Late or lost, 5 min", "short", late_or_lost("5m", by))
+        .cells("green", [(0.5, "orange"), (4.5, "red")])
+        .column("Late now", "short", late_now(by))
+        .cells("green", [(1.0, "orange"), (10.0, "red")])
+        .column("Replicas", "short", "count by (cluster) (cronwheel_leader{@})")
+        .cells("red", [(1.0, "orange"), (2.0, "green")])
+        .missing("none", "red")
+        .column(
+            "Shards without a leader",
+            "short",
+            "max by (cluster) (cronwheel_shards_unowned{@})",
+        )
+        .cells("green", [(1.0, "red")])
+        .column("Throttled", "percentunit", share_of_answers(r#"code="429""#, by))
+        .cells(
+            "green",
+            [(0.01, "orange"), (alerts::limit_of("CronwheelThrottled"), "red")],
+        )
+        .column(
+            "Page since",
+            INSTANT,
+            "min by (cluster) (ALERTS_FOR_STATE{#, alertname=~\"Cronwheel.+\", severity=\"critical\"} \
+             and ignoring (alertstate) ALERTS{alertstate=\"firing\"}) * 1000",
+        )],
     )
 }

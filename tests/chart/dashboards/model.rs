@@ -2,22 +2,36 @@
 
 use serde_json::{Value, json};
 
-/// The placeholder in expressions for the selectors with the variables of a dashboard.
-const SELECTED: &str = "@";
-const SELECTOR: &str = r#"cluster=~"$cluster", job=~"$job", instance=~"$instance""#;
+use super::{
+    columns::{Column, Label},
+    surroundings,
+};
+use crate::alerts;
+
+/// The placeholders in expressions for the selectors with the variables of a dashboard: of cronwheel's own series, and of
+/// alerts, which have no instance.
+const SELECTORS: [(char, &str); 2] = [
+    ('@', r#"cluster=~"$cluster", job=~"$job", instance=~"$instance""#),
+    ('#', r#"cluster=~"$cluster""#),
+];
 /// The width of a dashboard in columns.
 const COLUMNS: usize = 24;
 
 /// How a panel draws its queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// One large number.
+    /// One large number on the colour of its threshold.
     Stat,
     /// Lines over time.
     Lines,
     /// The buckets of a histogram over time.
     Heatmap,
+    /// The series of now, one in each line.
+    Table,
 }
+
+/// A colour from a value on. The first step of a panel has no value.
+pub(super) type Step = (Option<f64>, &'static str);
 
 /// One panel.
 #[derive(Debug)]
@@ -29,8 +43,20 @@ pub(super) struct Panel {
     pub(super) unit: &'static str,
     /// Whether values may be negative.
     is_signed: bool,
-    /// Expressions with `@` for the selected labels, and the legends of their lines.
-    queries: Vec<(String, &'static str)>,
+    /// The number of decimals; as Grafana chooses if `None`.
+    decimals: Option<u8>,
+    /// The width in columns; its share of the line if 0.
+    width: usize,
+    /// The colours; none if empty.
+    pub(super) steps: Vec<Step>,
+    /// The alert whose section in the runbooks the panel links to.
+    pub(super) runbook: Option<&'static str>,
+    /// Expressions with placeholders for the selected labels, and the legends of their lines.
+    pub(super) queries: Vec<(String, &'static str)>,
+    /// The labels that a table shows.
+    pub(super) labels: Vec<Label>,
+    /// The values that a table shows, one for each query.
+    pub(super) columns: Vec<Column>,
 }
 
 /// A panel with lines.
@@ -41,7 +67,13 @@ pub(super) fn lines(title: &'static str, unit: &'static str, description: &'stat
         kind: Kind::Lines,
         unit,
         is_signed: false,
+        decimals: None,
+        width: 0,
+        steps: Vec::new(),
+        runbook: None,
         queries: Vec::new(),
+        labels: Vec::new(),
+        columns: Vec::new(),
     }
 }
 
@@ -61,6 +93,14 @@ pub(super) fn heatmap(title: &'static str, unit: &'static str, description: &'st
     }
 }
 
+/// A panel with a table.
+pub(super) fn table(title: &'static str, description: &'static str) -> Panel {
+    Panel {
+        kind: Kind::Table,
+        ..lines(title, "short", description)
+    }
+}
+
 impl Panel {
     /// Adds a query.
     pub(super) fn query(mut self, legend: &'static str, expression: impl Into<String>) -> Panel {
@@ -72,6 +112,42 @@ impl Panel {
     pub(super) fn signed(mut self) -> Panel {
         self.is_signed = true;
         self
+    }
+
+    /// Sets the number of decimals: none for counters, which are extrapolated to fractions.
+    pub(super) fn decimals(mut self, decimals: u8) -> Panel {
+        self.decimals = Some(decimals);
+        self
+    }
+
+    /// Sets the width in columns.
+    pub(super) fn width(mut self, width: usize) -> Panel {
+        self.width = width;
+        self
+    }
+
+    /// Sets the colour below the first step, and the colours from these values on.
+    pub(super) fn colors<const N: usize>(mut self, below: &'static str, steps: [(f64, &'static str); N]) -> Panel {
+        self.steps = vec![(None, below)];
+        self.steps
+            .extend(steps.into_iter().map(|(value, color)| (Some(value), color)));
+        self
+    }
+
+    /// Links to the section of an alert in the runbooks.
+    pub(super) fn runbook(mut self, alert: &'static str) -> Panel {
+        self.runbook = Some(alert);
+        self
+    }
+
+    /// The same, and shows the value at which the alert fires in red.
+    pub(super) fn alert(self, alert: &'static str) -> Panel {
+        let mut panel = self.runbook(alert);
+        if panel.steps.is_empty() {
+            panel.steps.push((None, "green"));
+        }
+        panel.steps.push((Some(alerts::limit_of(alert)), "red"));
+        panel
     }
 
     /// Adds the median and the 99th percentile of a histogram, grouped by labels unless `by` is empty.
@@ -94,49 +170,116 @@ impl Panel {
 
     /// The expressions in the dashboard.
     pub(super) fn expressions(&self) -> impl Iterator<Item = String> {
-        self.queries
-            .iter()
-            .map(|(expression, _)| expression.replace(SELECTED, SELECTOR))
+        self.queries.iter().map(|(expression, _)| selected(expression))
     }
 
-    fn json(&self, id: usize, [x, y, width, height]: [usize; 4]) -> Value {
-        let is_heatmap = self.kind == Kind::Heatmap;
+    /// Whether its queries ask only for the values of now.
+    fn is_instant(&self) -> bool {
+        matches!(self.kind, Kind::Stat | Kind::Table)
+    }
+
+    fn targets(&self) -> Vec<Value> {
+        let format = match self.kind {
+            Kind::Stat | Kind::Lines => "time_series",
+            Kind::Heatmap => "heatmap",
+            Kind::Table => "table",
+        };
         let legends = self.queries.iter().map(|(_, legend)| *legend);
         let targets = self.expressions().zip(legends).zip('A'..='Z');
-        let targets: Vec<Value> = targets
+        targets
             .map(|((expression, legend), name)| {
                 json!({
                     "datasource": {"type": "prometheus", "uid": "$datasource"},
-                    "expr": expression, "legendFormat": legend, "refId": name.to_string(),
-                    "format": if is_heatmap { "heatmap" } else { "time_series" },
+                    "expr": expression, "legendFormat": legend, "refId": name.to_string(), "format": format,
+                    "instant": self.is_instant(), "range": !self.is_instant(),
                 })
             })
-            .collect();
+            .collect()
+    }
+
+    fn json(&self, id: usize, [x, y, width, height]: [usize; 4]) -> Value {
+        let mut defaults = json!({"unit": self.unit});
+        if !self.is_signed {
+            defaults["min"] = 0.into();
+        }
+        if let Some(decimals) = self.decimals {
+            defaults["decimals"] = decimals.into();
+        }
+        if !self.steps.is_empty() {
+            defaults["thresholds"] = thresholds(&self.steps);
+        }
         let mut panel = json!({
             "id": id, "title": self.title, "description": self.description,
             "datasource": {"type": "prometheus", "uid": "$datasource"},
             "gridPos": {"x": x, "y": y, "w": width, "h": height},
-            "fieldConfig": {"defaults": {"unit": self.unit}, "overrides": []},
-            "targets": targets,
+            "targets": self.targets(),
         });
-        if !self.is_signed {
-            panel["fieldConfig"]["defaults"]["min"] = 0.into();
-        }
         let (kind, options) = match self.kind {
-            Kind::Stat => (
-                "stat",
-                json!({"reduceOptions": {"calcs": ["lastNotNull"]}, "colorMode": "none"}),
-            ),
-            Kind::Lines => (
-                "timeseries",
-                json!({"legend": {"displayMode": "list", "placement": "bottom"}, "tooltip": {"mode": "multi"}}),
-            ),
+            Kind::Stat => {
+                defaults["color"] = json!({"mode": "thresholds"});
+                (
+                    "stat",
+                    json!({
+                        "reduceOptions": {"calcs": ["lastNotNull"]}, "colorMode": "background", "graphMode": "none",
+                    }),
+                )
+            }
+            Kind::Lines => {
+                if !self.steps.is_empty() {
+                    defaults["custom"] = json!({"thresholdsStyle": {"mode": "dashed"}});
+                }
+                (
+                    "timeseries",
+                    json!({"legend": self.legend(), "tooltip": {"mode": "multi", "sort": "desc"}}),
+                )
+            }
             Kind::Heatmap => ("heatmap", json!({"calculate": false, "yAxis": {"unit": self.unit}})),
+            Kind::Table => {
+                panel["transformations"] = self.transformations();
+                ("table", self.table_options())
+            }
         };
         panel["type"] = kind.into();
         panel["options"] = options;
+        panel["fieldConfig"] = json!({"defaults": defaults, "overrides": self.overrides()});
+        if let Some(alert) = self.runbook {
+            panel["links"] = json!([{
+                "title": format!("Runbook of {alert}"), "targetBlank": true,
+                "url": format!("{}#{}", alerts::runbooks(), alert.to_lowercase()),
+            }]);
+        }
         panel
     }
+
+    /// Lines of single replicas are many in a large fleet: their legend is a table, the largest first.
+    fn legend(&self) -> Value {
+        if self.queries.iter().any(|(_, legend)| legend.contains("{{instance}}")) {
+            json!({
+                "showLegend": true, "displayMode": "table", "placement": "bottom", "calcs": ["lastNotNull", "max"],
+                "sortBy": "Max", "sortDesc": true,
+            })
+        } else {
+            json!({"showLegend": true, "displayMode": "list", "placement": "bottom", "calcs": []})
+        }
+    }
+}
+
+/// An expression with the selectors in place of the placeholders.
+pub(super) fn selected(expression: &str) -> String {
+    SELECTORS
+        .iter()
+        .fold(expression.to_owned(), |text, (placeholder, selector)| {
+            text.replace(*placeholder, selector)
+        })
+}
+
+/// The colours of a panel or of a column.
+pub(super) fn thresholds(steps: &[Step]) -> Value {
+    let steps: Vec<Value> = steps
+        .iter()
+        .map(|(value, color)| json!({"value": value, "color": color}))
+        .collect();
+    json!({"mode": "absolute", "steps": steps})
 }
 
 /// A row of a dashboard with its panels.
@@ -175,15 +318,17 @@ impl Dashboard {
             "uid": format!("cronwheel-{}", self.name.replace('_', "-")),
             "title": self.title, "description": self.description, "tags": ["cronwheel"],
             "schemaVersion": 39, "version": 1, "editable": true, "graphTooltip": 1,
-            "time": {"from": "now-3h", "to": "now"}, "refresh": "30s", "timezone": "",
-            "templating": {"list": variables()}, "annotations": {"list": []}, "links": [],
+            "time": {"from": "now-3h", "to": "now"}, "refresh": "1m", "timezone": "",
+            "templating": {"list": surroundings::variables()},
+            "annotations": {"list": surroundings::annotations_json()},
+            "links": surroundings::links(),
             "panels": self.placed(),
         });
         serde_json::to_string_pretty(&dashboard).unwrap() + "\n"
     }
 
-    /// The panels with their positions. In a row, stat panels share the first line, and two or three graphs share each
-    /// other
+    /// The panels with their positions. In a row, stat panels share the first line, then two or three graphs or tables
+    /// share each line.
     fn placed(&self) -> Vec<Value> {
         let (mut placed, mut y) = (Vec::new(), 0);
         for row in &self.rows {
@@ -194,12 +339,18 @@ impl Dashboard {
             }));
             y += 1;
             let (stats, drawings): (Vec<_>, Vec<_>) = row.panels.iter().partition(|panel| panel.kind == Kind::Stat);
-            for (panels, per_line, height) in [(stats, 6, 4), (drawings, 3, 8)] {
+            for (panels, per_line, height) in [(stats, 8, 3), (drawings, 3, 8)] {
                 for line in panels.chunks(per_line) {
-                    let width = COLUMNS / line.len();
-                    for (position, panel) in line.iter().enumerate() {
+                    let mut x = 0;
+                    for panel in line {
+                        let width = if panel.width > 0 {
+                            panel.width
+                        } else {
+                            COLUMNS / line.len()
+                        };
                         let id = placed.len() + 1;
-                        placed.push(panel.json(id, [position * width, y, width, height]));
+                        placed.push(panel.json(id, [x, y, width, height]));
+                        x += width;
                     }
                     y += height;
                 }
@@ -207,22 +358,4 @@ impl Dashboard {
         }
         placed
     }
-}
-
-/// The variables for the data source, and for the labels that select an installation and its replicas.
-fn variables() -> Value {
-    let label = |name: &str, label: &str, selected: &str| {
-        let query = format!("label_values(cronwheel_build_info{{{selected}}}, {name})");
-        json!({
-            "name": name, "label": label, "type": "query", "query": query, "definition": query, "refresh": 2, "sort": 1,
-            "datasource": {"type": "prometheus", "uid": "$datasource"},
-            "multi": true, "includeAll": true, "allValue": ".*", "current": {"text": "All", "value": "$__all"},
-        })
-    };
-    json!([
-        {"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus"},
-        label("cluster", "Cluster", ""),
-        label("job", "Job", r#"cluster=~"$cluster""#),
-        label("instance", "Instance", r#"cluster=~"$cluster", job=~"$job""#),
-    ])
 }

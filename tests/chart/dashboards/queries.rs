@@ -4,13 +4,17 @@
 use super::{
     all, expected,
     fixture::{Fixture, NOW, substituted},
+    surroundings::annotations,
 };
 use crate::{
     alerts, mutants,
     prometheus::{Prometheus, Refusal},
-    vector::Vector,
+    vector::{Labels, Vector},
 };
 use cronwheel::telemetry::metrics::table;
+
+/// The end of an expression that has a value even if nothing is scraped.
+const NO_REPLICA: &str = " or vector(0)";
 
 /// A query of a panel, and the expected result.
 struct Query {
@@ -26,18 +30,21 @@ fn queries(fixture: &Fixture) -> Vec<Query> {
             let expected = expected::of(fixture, dashboard.name, panel.title);
             let expressions: Vec<String> = panel.expressions().collect();
             assert_eq!(expressions.len(), expected.len(), "{}", panel.title);
-            queries.extend(
-                expressions
-                    .into_iter()
-                    .zip(expected)
-                    .map(|(expression, expected)| Query {
-                        panel: format!("{} / {}", dashboard.title, panel.title),
-                        expression,
-                        expected,
-                    }),
-            );
+            let name = format!("{} / {}", dashboard.title, panel.title);
+            let both = expressions.into_iter().zip(expected);
+            queries.extend(both.map(|(expression, expected)| Query {
+                panel: name.clone(),
+                expression,
+                expected,
+            }));
         }
     }
+    let annotations = annotations().iter().map(|annotation| Query {
+        panel: annotation.name.to_owned(),
+        expression: annotation.expression(),
+        expected: expected::of_annotation(fixture, annotation.name),
+    });
+    queries.extend(annotations);
     queries
 }
 
@@ -55,7 +62,21 @@ fn is_equivalent(expression: &str, mutant: &mutants::Mutant) -> bool {
         && (change.starts_with("without job=~") || change.starts_with("without instance=~"));
     // This holds only for the two sides of the join, not for the divisor after it.
     let is_in_join = place.is_some_and(|place| expression.find(") / ").is_none_or(|divided| place < divided));
-    is_of_quantile || is_joined && is_in_join
+    // The value without any replica, which another test expects.
+    let is_fallback = expression.ends_with(NO_REPLICA)
+        && (change.starts_with("without the right of or") || change.starts_with("0 becomes"));
+    // Both operands have the label `cluster`, by which they are matched, so one selection is enough.
+    let is_by_cluster = expression.starts_with("sum by (cluster) ")
+        && [") / ", ") + "].iter().any(|between| expression.contains(between));
+    let is_matched = is_by_cluster && change.starts_with("without cluster=~");
+    // The inner aggregation has no such label.
+    let is_inner = |place: usize| {
+        expression[place..]
+            .split_once(") (")
+            .is_some_and(|(_, inner)| inner.starts_with("max by ("))
+    };
+    let is_of_no_label = change.contains(": with instance, at ") && place.is_some_and(is_inner);
+    is_of_quantile || is_joined && is_in_join || is_fallback || is_matched || is_of_no_label
 }
 
 /// Another metric of the same kind and with the same suffix.
@@ -76,10 +97,29 @@ fn returns_expected(prometheus: &Prometheus, query: &Query, expression: &str) ->
     }
 }
 
+/// Asserts that the number of replicas is 0, and not missing, if none is scraped.
+fn assert_no_replica_is_zero(prometheus: &Prometheus) {
+    let expressions = all().into_iter().flat_map(|dashboard| {
+        let panels = dashboard
+            .panels()
+            .flat_map(|panel| panel.expressions().collect::<Vec<_>>());
+        panels.collect::<Vec<_>>()
+    });
+    let mut n_expressions = 0;
+    for expression in expressions.filter(|expression| expression.ends_with(NO_REPLICA)) {
+        let nothing = substituted(&expression.replace("$job", "no such job"));
+        let result = prometheus.value(&nothing, NOW).unwrap();
+        assert_eq!(result, Vector::from([(Labels::new(), 0.0)]), "{expression}");
+        n_expressions += 1;
+    }
+    assert_eq!(n_expressions, 1);
+}
+
 #[test]
 fn only_the_unchanged_query_of_a_panel_shows_the_expected_values() {
     let fixture = Fixture::new();
     let prometheus = Prometheus::start(&fixture.text());
+    assert_no_replica_is_zero(&prometheus);
     let (mut n_mutants, mut n_equivalent) = (0, 0);
     let mut wrong = Vec::new();
     for query in queries(&fixture) {

@@ -16,7 +16,7 @@ impl Prometheus {
             "rule_files": [ALERTS],
             "scrape_configs": [{
                 "job_name": "cronwheel",
-                "static_configs": [{"targets": replicas, "labels": {"namespace": "kube-system"}}],
+                "static_configs": [{"targets": replicas, "labels": {"namespace": "kube-system", "cluster": "test-bed"}}],
             }],
         });
         Prometheus(testbed::Prometheus::start(folder, &configuration.to_string(), &[]).unwrap())

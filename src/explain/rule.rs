@@ -4,7 +4,7 @@ use super::error::ExplainError;
 
 const PAGE: &str = include_str!("../../docs/spec/cronjob-behaviour.md");
 
-const DIFFERENCES: &str = include_str!("../../docs/differences.md");
+const DIFFERENCES: &str = include_str!("../../docs/reference/differences.md");
 
 /// Returns a rule with its paragraphs, and the differences from it. The `B-` of the number may be left out.
 pub fn rule_text(number: &str) -> Result<String, ExplainError> {

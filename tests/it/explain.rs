@@ -117,7 +117,7 @@ fn guide_contains_the_output_of_its_example() {
     let file = format!("{directory}/examples/report.yaml");
     let output = explain(&["-f", &file, "--now", "2026-10-24T10:00:00Z"], "");
     assert!(output.status.success(), "{}", stderr(&output));
-    let page = std::fs::read_to_string(format!("{directory}/docs/explain.md")).expect("the page");
+    let page = std::fs::read_to_string(format!("{directory}/docs/reference/explain.md")).expect("the page");
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(page.contains(&*text), "{text}");
 }

@@ -141,7 +141,7 @@ fn rules_are_unique_and_in_order() {
 
 #[test]
 fn page_of_differences_is_up_to_date() {
-    pages::assert_current("docs/differences.md", &page());
+    pages::assert_current("docs/reference/differences.md", &page());
 }
 
 #[test]

@@ -108,7 +108,7 @@ table! {
         "Follows the cluster.";
     CRON_JOBS_LED: Gauge "cronwheel_cron_jobs_led" []
         "CronJobs of managed namespaces in the shards that this replica leads. 0 while it may not act.",
-        "Follows the cluster and the number of replicas. An autoscaler uses it: docs/operate/running.md.";
+        "Follows the cluster and the number of replicas. An autoscaler uses it: docs/operate/sizing.md.";
     LED_RATIO: Gauge "cronwheel_led_ratio" []
         "Part of the installation's shards that this replica leads. The sum over all replicas is 1 unless a shard has no leader or a replica was not scraped.",
         "Changes when replicas come and go. A sum below 1 for long: look at cronwheel_shards_unowned, and at the scrapes.";

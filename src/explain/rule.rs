@@ -27,7 +27,6 @@ fn differences(number: &str) -> impl Iterator<Item = (&'static str, &'static str
     DIFFERENCES.lines().filter_map(move |line| {
         let mut cells = line.split(" | ");
         let numbers = cells.next()?.strip_prefix("| ")?;
-        // The table of all rules has two columns alone.
         let (theirs, ours) = (cells.next()?, cells.next()?);
         numbers.split(", ").any(|one| one == number).then_some((theirs, ours))
     })

@@ -103,12 +103,6 @@ fn page() -> String {
             tests.join(", ")
         );
     }
-    rows.push_str(
-        "\n## The rules\n\nEach has at least one test that is named after it.\n\n| Rule | Subject |\n|---|---|\n",
-    );
-    for (rule, text) in RULES {
-        let _ = writeln!(rows, "| {rule} | {text} |");
-    }
     rows
 }
 

@@ -58,6 +58,16 @@ const RUN_BY_A_TEST: [(&str, &str, &str); 11] = [
     ("promtool test", "tests/chart/alerts.rs", r#""test", "rules""#),
 ];
 
+/// What clap calls errors and is none.
+const ANSWERS: [ErrorKind; 2] = [ErrorKind::DisplayHelp, ErrorKind::DisplayVersion];
+/// The errors of a command that leaves values out, or has words in their place.
+const LEFT_OUT: [ErrorKind; 4] = [
+    ErrorKind::MissingRequiredArgument,
+    ErrorKind::ValueValidation,
+    ErrorKind::InvalidValue,
+    ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand,
+];
+
 /// What commands may refer to.
 struct Known {
     makefile: String,
@@ -79,8 +89,8 @@ impl Known {
     fn fault(&self, command: &[String], is_marked: bool) -> Option<String> {
         let arguments: Vec<&str> = command.iter().map(String::as_str).collect();
         match arguments.as_slice() {
-            ["cronwheel" | "/cronwheel" | "target/release/cronwheel", rest @ ..] => fault_of_flags(rest, false),
-            ["kubectl", "cronwheel", rest @ ..] => fault_of_flags(rest, false),
+            ["cronwheel" | "/cronwheel" | "target/release/cronwheel", rest @ ..]
+            | ["kubectl", "cronwheel", rest @ ..] => fault_of_flags(rest, false),
             ["make", rest @ ..] => rest.iter().find_map(|word| self.fault_of_target(word)),
             ["cargo", rest @ ..] => self.fault_of_cargo(rest),
             ["helm", rest @ ..] => self
@@ -163,14 +173,7 @@ fn fault_of_flags(arguments: &[&str], is_inline: bool) -> Option<String> {
     let error = Cli::command()
         .try_get_matches_from(std::iter::once("cronwheel".to_owned()).chain(filled))
         .err()?;
-    let is_accepted = match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => true,
-        ErrorKind::MissingRequiredArgument
-        | ErrorKind::ValueValidation
-        | ErrorKind::InvalidValue
-        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => is_inline,
-        _ => false,
-    };
+    let is_accepted = ANSWERS.contains(&error.kind()) || (is_inline && LEFT_OUT.contains(&error.kind()));
     (!is_accepted).then(|| error.to_string().lines().next().unwrap_or_default().to_owned())
 }
 

@@ -120,7 +120,10 @@ fn named_pages(text: &str) -> Vec<&str> {
             let end = rest.find(|letter| !is_of_path(letter)).unwrap_or(rest.len());
             rest[..end].trim_end_matches('.')
         })
-        .filter(|target| target.ends_with(".md") || target.contains(".md#"))
+        .filter(|target| {
+            let path = Path::new(target.split('#').next().unwrap_or_default());
+            path.extension().is_some_and(|extension| extension == "md")
+        })
         .collect()
 }
 

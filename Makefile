@@ -113,7 +113,7 @@ parity: ## Compares the built-in controller and cronwheel on the same objects at
 replicas: ## Replaces, kills, freezes and cuts off replicas on a real kube-apiserver, with two slots per case; or CASE=frozen
 	CRONWHEEL_REPLICAS_SLOTS=2 cargo test --test e2e -- --include-ignored replicas::$(CASE)
 
-versions: ## Runs the tests on a real API server with each Kubernetes from 1.30 to 1.37, and writes docs/versions.md; hours; or VERSIONS="1.31.14"
+versions: ## Runs the tests on a real API server with each Kubernetes from 1.30 to 1.37, and writes docs/reference/versions.md; hours; or VERSIONS="1.31.14"
 	python3 testbed/versions.py $(VERSIONS)
 
 audit: ## Checks licences, advisories and sources of all dependencies by deny.toml; needs cargo-deny and the network

@@ -31,7 +31,7 @@ def absolute_links(text, files):
 
 def notes(changelog, version, files, image=None):
     _, body = section(changelog, version)
-    footer = f"\nImage: `{image}`. [How to verify a release](docs/releasing.md#verify-a-release)\n" if image else ""
+    footer = f"\nImage: `{image}`. [How to verify a release](docs/start/installing.md#verify-a-release)\n" if image else ""
     return absolute_links(body + footer, files)
 
 

@@ -20,7 +20,7 @@ CHANGELOG = """# Changelog
 
 ## 0.2.0 (unreleased)
 
-- A [page](docs/page.md#top), a [site](https://example.org), [below](#here).
+- A [page](docs/reference/page.md#history), a [site](https://example.org), [below](#here).
 
 ## 0.1.0 (2026-12-01)
 
@@ -49,7 +49,7 @@ class Notes(unittest.TestCase):
 
     def test_only_links_to_files_become_absolute(self):
         text = notes.notes(CHANGELOG, "0.2.0", "https://host/blob/v0.2.0", "registry.example/c@sha256:1")
-        self.assertIn("[page](https://host/blob/v0.2.0/docs/page.md#top)", text)
+        self.assertIn("[page](https://host/blob/v0.2.0/docs/reference/page.md#history)", text)
         self.assertIn("[site](https://example.org), [below](#here)", text)
         self.assertIn("Image: `registry.example/c@sha256:1`.", text)
 

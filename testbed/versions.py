@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the tests on a real API server against releases of Kubernetes, and writes the results into docs/versions.md.
+"""Runs the tests on a real API server against releases of Kubernetes, and writes docs/reference/versions.md.
 
     python3 testbed/versions.py                  # the newest release of each supported minor version; hours
     python3 testbed/versions.py 1.30.14 1.37.2   # these releases; the rows of others stay
@@ -25,7 +25,7 @@ from pathlib import Path
 RELEASES = ["1.30.14", "1.31.14", "1.32.13", "1.33.13", "1.34.4", "1.35.4", "1.36.3", "1.37.2"]
 PROGRAMS = ["kube-apiserver", "kube-controller-manager", "kubectl"]
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs/versions.md"
+PAGE = ROOT / "docs/reference/versions.md"
 # The marks around the table in the page.
 BEGIN, END = "<!-- written by testbed/versions.py -->\n", "<!-- end of the table -->\n"
 HEAD = "| Version | Date | Passed | Failed |\n|---|---|---|---|\n"

@@ -11,7 +11,7 @@ use anyhow::{Context as _, bail};
 use crate::scenario::{burst, compare};
 
 /// The documents that quote results.
-const PAGES: [&str; 2] = ["README.md", "docs/benchmarks.md"];
+const PAGES: [&str; 2] = ["README.md", "docs/contribute/benchmarks.md"];
 
 /// The folder of result files, which marks refer to.
 const RESULTS: &str = "loadtest/results";

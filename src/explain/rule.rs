@@ -4,7 +4,7 @@ use super::error::ExplainError;
 
 const PAGE: &str = include_str!("../../docs/spec/cronjob-behaviour.md");
 
-const DIFFERENCES: &str = include_str!("../../docs/differences.md");
+const DIFFERENCES: &str = include_str!("../../docs/reference/differences.md");
 
 /// Returns a rule with its paragraphs, and the differences from it. The `B-` of the number may be left out.
 pub fn rule_text(number: &str) -> Result<String, ExplainError> {
@@ -27,7 +27,6 @@ fn differences(number: &str) -> impl Iterator<Item = (&'static str, &'static str
     DIFFERENCES.lines().filter_map(move |line| {
         let mut cells = line.split(" | ");
         let numbers = cells.next()?.strip_prefix("| ")?;
-        // The table of all rules has two columns alone.
         let (theirs, ours) = (cells.next()?, cells.next()?);
         numbers.split(", ").any(|one| one == number).then_some((theirs, ours))
     })

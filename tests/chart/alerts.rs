@@ -239,16 +239,19 @@ fn every_alert_has_a_severity_texts_a_dashboard_and_a_section_in_the_runbooks() 
     let boards: BTreeSet<String> = boards
         .map(|file| yaml(&file.unwrap().path())["uid"].as_str().unwrap().to_owned())
         .collect();
-    let runbooks = fs::read_to_string(root().join("docs/runbooks.md")).unwrap();
+    let runbooks = fs::read_to_string(root().join("docs/operate/runbooks.md")).unwrap();
     let sections = runbooks.lines().filter_map(|line| line.strip_prefix("## "));
     let sections: BTreeSet<&str> = sections.filter(|title| title.starts_with("Cronwheel")).collect();
     let mut named = BTreeSet::new();
     let rules = in_file();
     for alert in alerts(&rules) {
         let name = alert["alert"].as_str().unwrap();
-        assert!(sections.contains(name), "docs/runbooks.md has no section {name}");
+        assert!(
+            sections.contains(name),
+            "docs/operate/runbooks.md has no section {name}"
+        );
         let annotations = &alert["annotations"];
-        let url = format!("{home}/docs/runbooks.md#{}", name.to_lowercase());
+        let url = format!("{home}/docs/operate/runbooks.md#{}", name.to_lowercase());
         assert_eq!(annotations["runbook_url"], url);
         for text in ["summary", "description"] {
             assert!(annotations[text].as_str().unwrap().ends_with('.'), "{name}");
@@ -272,7 +275,7 @@ fn every_alert_has_a_severity_texts_a_dashboard_and_a_section_in_the_runbooks() 
 /// The names in the matchers of Alertmanager, of which the last part may be `.+`.
 #[test]
 fn inhibition_rules_of_the_runbooks_name_alerts() {
-    let runbooks = fs::read_to_string(root().join("docs/runbooks.md")).unwrap();
+    let runbooks = fs::read_to_string(root().join("docs/operate/runbooks.md")).unwrap();
     let example = runbooks.split("```yaml\n").nth(1).unwrap().split("```").next().unwrap();
     let example: Value = serde_saphyr::from_str(example).unwrap();
     let rules = in_file();

@@ -2,8 +2,8 @@
 //! clocks.
 //!
 //! Each world of `tests/worlds` is created in two namespaces, with one controller in each. The results must be equal,
-//! except for differences that the world declares. Each of these refers to the rule under which `docs/differences.md`
-//! lists it. By default a few worlds are compared; `make parity` compares all.
+//! except for differences that the world declares. Each of these refers to the rule under which
+//! `docs/reference/differences.md` lists it. By default a few worlds are compared; `make parity` compares all.
 
 mod contender;
 mod snapshot;
@@ -157,7 +157,7 @@ async fn compare(setup: &Setup, world: &World) -> Vec<String> {
 
 /// The rules with a row in the table of differences.
 fn listed_rules() -> BTreeSet<String> {
-    let page = include_str!("../../docs/differences.md");
+    let page = include_str!("../../docs/reference/differences.md");
     let table = page.split("\n## ").find(|part| part.starts_with("All differences"));
     let rows = table.expect("a table").lines().filter(|line| line.starts_with("| B-"));
     let rules = rows

@@ -190,7 +190,7 @@ const PRE: &str = "\
 ! short-lived Jobs        1 CronJob with a history limit of 0 or with ttlSecondsAfterFinished under 60: shop/b. If the switch falls between the end of a Job and the write of its run to lastScheduleTime, that run starts a second time
                           to mend: switch their namespaces between two runs, or raise the limits to 1 and the TTL to 60 for the switch
 ✓ can run                 every CronJob can be decoded and has a schedule that runs
-✓ differences             no other difference of docs/differences.md concerns a CronJob here
+✓ differences             no other difference of docs/reference/differences.md concerns a CronJob here
 
 12 fine, 3 to read (!), 0 failed (✗)
 ";

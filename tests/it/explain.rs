@@ -110,18 +110,6 @@ fn check_flag_sets_the_exit_code_and_rule_flag_prints_the_rule() {
     );
 }
 
-/// The page quotes the output of the command.
-#[test]
-fn guide_contains_the_output_of_its_example() {
-    let directory = env!("CARGO_MANIFEST_DIR");
-    let file = format!("{directory}/examples/report.yaml");
-    let output = explain(&["-f", &file, "--now", "2026-10-24T10:00:00Z"], "");
-    assert!(output.status.success(), "{}", stderr(&output));
-    let page = std::fs::read_to_string(format!("{directory}/docs/explain.md")).expect("the page");
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(page.contains(&*text), "{text}");
-}
-
 #[test]
 fn errors_name_the_bad_input_and_the_fix() {
     #[track_caller]

@@ -7,7 +7,7 @@ use std::{
 };
 
 /// Folders with pages and sources. Other folders contain build output.
-const FOLDERS: [&str; 12] = [
+const FOLDERS: [&str; 14] = [
     "src",
     "tests",
     "docs",
@@ -19,12 +19,18 @@ const FOLDERS: [&str; 12] = [
     "fuzz",
     "deploy",
     "examples",
+    "release",
+    ".github",
     ".",
 ];
 /// The page that defines the rules B-n.m.
 const RULES: &str = "docs/spec/cronjob-behaviour.md";
 /// This file cites rules that do not exist, for its own tests.
 const SELF_TEST: &str = "tests/it/rules.rs";
+/// This file names headings that do not exist, for its own tests.
+const THIS_FILE: &str = "tests/it/links.rs";
+/// Files that may name a page, by extension.
+const NAMING: [&str; 7] = ["rs", "py", "yaml", "yml", "json", "txt", "md"];
 
 /// Returns the root of the workspace. The variable is read at run time, so that this file can also be compiled alone.
 fn root() -> PathBuf {
@@ -105,6 +111,22 @@ fn broken_link(page: &Path, target: &str) -> Option<String> {
     (!exists).then(|| format!("{}: {target}: no such heading", page.display()))
 }
 
+/// The pages below `docs` that a text names by their path from the root, with anchors.
+fn named_pages(text: &str) -> Vec<&str> {
+    let is_of_path = |letter: char| letter.is_ascii_alphanumeric() || "/-_.#".contains(letter);
+    text.match_indices("docs/")
+        .map(|(at, _)| {
+            let rest = &text[at..];
+            let end = rest.find(|letter| !is_of_path(letter)).unwrap_or(rest.len());
+            rest[..end].trim_end_matches('.')
+        })
+        .filter(|target| {
+            let path = Path::new(target.split('#').next().unwrap_or_default());
+            path.extension().is_some_and(|extension| extension == "md")
+        })
+        .collect()
+}
+
 /// Returns the rules that a text cites, such as `B-10.3`.
 fn rules(text: &str) -> BTreeSet<String> {
     let digits = |text: &str| text.chars().take_while(char::is_ascii_digit).count();
@@ -132,6 +154,25 @@ fn every_link_between_pages_resolves() {
 }
 
 #[test]
+fn every_page_that_a_file_names_exists() {
+    let mut broken = Vec::new();
+    let mut n_pages = 0;
+    for path in NAMING.into_iter().flat_map(files) {
+        if path == Path::new(THIS_FILE) {
+            continue;
+        }
+        let text = read(&path);
+        for target in named_pages(&text) {
+            n_pages += 1;
+            let reason = broken_link(Path::new("README.md"), target);
+            broken.extend(reason.map(|reason| format!("{}: {reason}", path.display())));
+        }
+    }
+    assert!(n_pages > 100, "only {n_pages} pages are named");
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
+
+#[test]
 fn every_cited_rule_is_defined() {
     let page = read(Path::new(RULES));
     let definitions = page.split("**B-").skip(1).filter_map(|rest| rest.split_once(' '));
@@ -149,6 +190,10 @@ fn every_cited_rule_is_defined() {
 fn links_anchors_and_rules_are_parsed() {
     let page = "# One, two: `three`\n[a](b.md#c) and [d](https://e) [f](#one-two-three)\n```\n# no\n[x](y)\n```\n";
     assert_eq!(targets(page), ["b.md#c", "#one-two-three"]);
+    assert_eq!(
+        named_pages("see docs/a.md, docs/b/c.md#d. Not docs/e.png"),
+        ["docs/a.md", "docs/b/c.md#d"]
+    );
     assert_eq!(anchors(page), BTreeSet::from(["one-two-three".to_owned()]));
     assert_eq!(
         rules("B-10.3, (B-9.7) B-x B-4 B-"),

@@ -10,6 +10,8 @@ mod advice;
 mod backfill;
 mod check;
 #[cfg(feature = "dev")]
+mod commands;
+#[cfg(feature = "dev")]
 mod dev;
 mod differential;
 mod explain;

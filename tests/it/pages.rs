@@ -52,7 +52,7 @@ fn page_is_filled_only_between_its_marks() {
 // The page has the commands of a build with all features.
 #[cfg(feature = "dev")]
 mod cli {
-    //! `docs/cli.md`: the long help of every command.
+    //! `docs/reference/cli.md`: the long help of every command.
 
     use std::fmt::Write as _;
 
@@ -65,7 +65,7 @@ mod cli {
         cli.build();
         let mut page = String::new();
         describe(&mut page, &mut cli, 2);
-        super::assert_current("docs/cli.md", &page);
+        super::assert_current("docs/reference/cli.md", &page);
     }
 
     fn describe(page: &mut String, command: &mut Command, depth: usize) {
@@ -85,7 +85,7 @@ mod cli {
 }
 
 mod metrics {
-    //! `docs/metrics.md`: the table of metrics.
+    //! `docs/reference/metrics.md`: the table of metrics.
 
     use std::fmt::Write as _;
 
@@ -111,6 +111,6 @@ mod metrics {
                 metric.when_it_moves
             );
         }
-        super::assert_current("docs/metrics.md", &page);
+        super::assert_current("docs/reference/metrics.md", &page);
     }
 }

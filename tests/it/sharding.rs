@@ -1,4 +1,4 @@
-//! Placement in random fleets: properties of balance, movement and stability, and the table in `docs/sharding.md`.
+//! Placement in random fleets: properties of balance, movement and stability, and the table in `docs/spec/sharding.md`.
 
 mod fleet;
 mod table;

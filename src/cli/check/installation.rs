@@ -235,7 +235,7 @@ impl Runs {
                  run that Forbid, suspend or an outage held back is late by design",
                 self.n_late
             ),
-            "cronwheel explain NAME -n NAMESPACE, and docs/runbooks.md",
+            "cronwheel explain NAME -n NAMESPACE, and docs/operate/runbooks.md",
         )
     }
 

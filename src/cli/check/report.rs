@@ -59,7 +59,7 @@ fn one_line(text: &str) -> String {
         .collect()
 }
 
-/// Formats one object. Members are added, but never removed or changed in meaning; `docs/cli.md` lists them.
+/// Formats one object. Members are added, but never removed or changed in meaning; `docs/reference/cli.md` lists them.
 pub(super) fn document(form: &str, findings: &[Finding], now: Timestamp) -> String {
     let check = |finding: &Finding| {
         json!({

@@ -130,7 +130,7 @@ impl Switch {
         if differences.is_empty() {
             findings.push(Finding::fine(
                 "differences",
-                "no other difference of docs/differences.md concerns a CronJob here",
+                "no other difference of docs/reference/differences.md concerns a CronJob here",
             ));
         }
         findings.extend(differences);
@@ -229,7 +229,7 @@ impl Switch {
         )
     }
 
-    /// The rows of `docs/differences.md` that concern an object.
+    /// The rows of `docs/reference/differences.md` that concern an object.
     fn differences(&self) -> Vec<Finding> {
         let names = [
             &self.short_deadlines,
@@ -247,14 +247,14 @@ impl Switch {
             findings.push(Finding::warning(
                 "Warning Events",
                 format!("cronwheel would emit at once: {all}"),
-                "cronwheel explain NAME -n NAMESPACE says why; docs/events.md has the meaning",
+                "cronwheel explain NAME -n NAMESPACE says why; docs/operate/running.md has the meaning",
             ));
         }
         findings
     }
 }
 
-/// A row of `docs/differences.md`.
+/// A row of `docs/reference/differences.md`.
 struct Difference {
     title: &'static str,
     /// What the CronJobs have, and what follows.

@@ -1,4 +1,5 @@
-//! A listing for programs. Members are added, but never removed or changed in meaning; `docs/cli.md` lists them.
+//! A listing for programs. Members are added, but never removed or changed in meaning; `docs/reference/cli.md` lists
+//! them.
 
 use std::collections::BTreeMap;
 

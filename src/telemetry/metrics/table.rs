@@ -108,7 +108,7 @@ table! {
         "Follows the cluster.";
     CRON_JOBS_LED: Gauge "cronwheel_cron_jobs_led" []
         "CronJobs of managed namespaces in the shards that this replica leads. 0 while it may not act.",
-        "Follows the cluster and the number of replicas. An autoscaler uses it: docs/operations.md.";
+        "Follows the cluster and the number of replicas. An autoscaler uses it: docs/operate/sizing.md.";
     LED_RATIO: Gauge "cronwheel_led_ratio" []
         "Part of the installation's shards that this replica leads. The sum over all replicas is 1 unless a shard has no leader or a replica was not scraped.",
         "Changes when replicas come and go. A sum below 1 for long: look at cronwheel_shards_unowned, and at the scrapes.";
@@ -213,7 +213,7 @@ table! {
         "Reserved address space, not memory in use.";
     PROCESS_RESIDENT_MEMORY: Gauge "process_resident_memory_bytes" []
         "Resident memory size in bytes.",
-        "Follows the number and size of CronJobs. Near the memory limit, raise the limit: docs/memory.md.";
+        "Follows the number and size of CronJobs. Near the memory limit, raise the limit: docs/operate/sizing.md.";
     PROCESS_START_TIME: Gauge "process_start_time_seconds" []
         "Start time of the process since unix epoch in seconds.",
         "Changes when the container restarts: look at the log of the former container.";

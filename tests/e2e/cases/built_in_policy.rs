@@ -281,8 +281,8 @@ pub(super) async fn manual_fallback_refuses_without_a_lease(namespace: Namespace
         .await;
 }
 
-/// The rights in docs/built-in-controller.md suffice to install and remove the policy, and all of those on Leases are
-/// necessary.
+/// The rights in docs/start/built-in-controller.md suffice to install and remove the policy, and all of those
+/// on Leases are necessary.
 pub(super) async fn rights_on_policies_and_leases_suffice_to_install(namespace: Namespace) {
     let file = Policy::render(&namespace, "installing", &[]);
     let apply = ["--as=installer", "apply", "-f", &file];

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::world::Place;
 
-/// The annotations that name the replica that created a Job (`docs/differences.md`).
+/// The annotations that name the replica that created a Job (`docs/reference/differences.md`).
 const CREATOR: [&str; 3] = [
     "cronwheel.dev/created-by",
     "cronwheel.dev/created-under",

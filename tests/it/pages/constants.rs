@@ -1,4 +1,4 @@
-//! `docs/constants.md`: the constants of handover, pacing, lists and lanes, with the bounds in their comments.
+//! `docs/contribute/constants.md`: the constants of handover, pacing, lists and lanes, with their bounds.
 
 use std::{fmt::Write as _, fs};
 
@@ -165,7 +165,7 @@ fn page_of_constants_is_up_to_date() {
                 let comment = comment.replace("[`", "`").replace("`]", "`");
                 let names: Vec<_> = group
                     .iter()
-                    .map(|constant| format!("[`{}`](../src/{file})", constant.name))
+                    .map(|constant| format!("[`{}`](../../src/{file})", constant.name))
                     .collect();
                 let values: Vec<_> = group.iter().map(|constant| constant.value.as_str()).collect();
                 let _ = writeln!(page, "| {} | {} | {comment} |", names.join(", "), values.join("; "));
@@ -173,7 +173,7 @@ fn page_of_constants_is_up_to_date() {
         }
         page.push('\n');
     }
-    assert_current("docs/constants.md", &page);
+    assert_current("docs/contribute/constants.md", &page);
 }
 
 #[test]

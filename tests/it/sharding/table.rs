@@ -1,4 +1,4 @@
-//! The table of measured balance and movement in `docs/sharding.md`, computed from seeds.
+//! The table of measured balance and movement in `docs/spec/sharding.md`, computed from seeds.
 
 use std::fmt::Write as _;
 
@@ -35,7 +35,7 @@ fn page_of_sharding_has_the_measured_table() {
             add_row(&mut page, number, n_members, &rows);
         }
     }
-    pages::assert_current("docs/sharding.md", &page);
+    pages::assert_current("docs/spec/sharding.md", &page);
 }
 
 #[expect(clippy::cast_precision_loss, reason = "numbers of shards and members are small")]

@@ -49,7 +49,7 @@ fn a_cluster_without_remarkable_cron_jobs_is_fine() {
             "✓ time zones: no schedule depends on the zone of the controller",
             "✓ short-lived Jobs: every finished Job is kept for at least a minute",
             "✓ can run: every CronJob can be decoded and has a schedule that runs",
-            "✓ differences: no other difference of docs/differences.md concerns a CronJob here",
+            "✓ differences: no other difference of docs/reference/differences.md concerns a CronJob here",
         ]
     );
     assert_eq!(findings(&[], &[])[0], "✓ CronJobs: 0 CronJobs");

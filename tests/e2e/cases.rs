@@ -23,6 +23,7 @@ mod policies;
 mod readiness;
 mod refusals;
 mod restarts;
+mod run_lines;
 mod templates;
 mod troubles;
 pub(super) mod viewing;
@@ -135,6 +136,7 @@ const CASES: [Case; 92] = cases![
     refusals::creates_in_a_terminating_namespace_back_off_without_events,
     restarts::kill_between_create_and_status_write_doubles_no_run,
     restarts::slots_missed_during_downtime_are_caught_up_by_one_job,
+    run_lines::lost_runs_and_jobs_have_their_lines,
     foreign_jobs::forbid_does_not_count_a_manual_run,
     foreign_jobs::replace_leaves_a_manual_run_alone,
     foreign_jobs::manual_run_with_the_name_of_a_slot_is_adopted,

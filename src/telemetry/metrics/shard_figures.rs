@@ -82,7 +82,8 @@ impl Register<'_> {
         let named = self.gauges(&table::CRON_JOB_TROUBLE);
         for trouble in &report.named {
             let cron_job = &trouble.cron_job;
-            let labels = [&*cron_job.namespace, &*cron_job.name, trouble.kind.as_str()];
+            let owner = trouble.owner.as_deref().unwrap_or_default();
+            let labels = [&*cron_job.namespace, &*cron_job.name, trouble.kind.as_str(), owner];
             named.with_label_values(&labels).set(1);
         }
         let omitted = self.gauges(&table::CRON_JOB_TROUBLE_OMITTED);

@@ -27,6 +27,7 @@ pub mod permission_task;
 pub mod permissions;
 mod recorded_client;
 mod recorded_send;
+mod run_log;
 pub mod settings;
 pub mod shard_task;
 mod sharing;
@@ -344,6 +345,7 @@ impl Session {
             .set_per_second(self.settings.missed_runs_per_second);
         shards.survey_cron_jobs(self.settings.cron_job_metrics == CronJobMetrics::Trouble);
         shards.manage_only(self.namespaces.clone());
+        shards.log_runs(self.settings.log_runs.into());
         let task = ShardTask::new(shards, self.clock.clone(), now, channels);
         self.start("shard", Phase::EndShards, task.run())
     }

@@ -27,6 +27,7 @@ pub mod phase;
 pub mod record;
 mod refused_creates;
 pub mod resource_versions;
+pub mod run_log;
 mod seconds;
 pub mod shard_set;
 pub mod state;
@@ -51,9 +52,10 @@ pub use panics::ContainedPanic;
 pub use phase::ShardPhase;
 pub use record::{
     ActiveJob, ConcurrencyPolicy, CronJobRecord, CronJobSchedule, CronJobStatus, Finish, JobCreator, JobRecord,
-    JobTemplate, KeptText,
+    JobTemplate, KeptText, Owner,
 };
 pub use resource_versions::ResourceVersions;
+pub use run_log::{EndedRun, EndedRuns, LoggedRuns, LostSlots, RunEnd};
 pub use shard_set::ShardSet;
 pub use state::{ShardConfig, ShardState, Sizes};
 pub use template_memory::{TemplateMemory, TemplateUse};

@@ -21,8 +21,8 @@ use clap_complete::Shell;
 use jiff::SignedDuration;
 
 use self::values::{
-    parse_clock_offset, parse_clock_skew, parse_flush_interval, parse_installation, parse_listen_anywhere,
-    parse_namespace, parse_pod_name, parse_pod_uid, parse_zone,
+    parse_clock_offset, parse_clock_skew, parse_flush_interval, parse_installation, parse_label_key,
+    parse_listen_anywhere, parse_namespace, parse_pod_name, parse_pod_uid, parse_zone,
 };
 #[cfg(feature = "dev")]
 use super::dev::DevArgs;
@@ -41,7 +41,7 @@ use crate::{
     controller::{
         connections::REQUESTS_IN_FLIGHT_MAX,
         event_task::{EventBudget, EventFilter},
-        settings::CronJobMetrics,
+        settings::{CronJobMetrics, LogRuns},
     },
     coordination::InstallationName,
     kube_api::NamespaceSelector,
@@ -257,6 +257,15 @@ pub struct RunArgs {
     /// Which metrics name CronJobs and their namespaces. Every reader of /metrics sees these names
     #[arg(long, value_enum, default_value_t)]
     pub cron_job_metrics: CronJobMetrics,
+
+    /// Label of CronJobs whose value the metric of CronJobs in trouble has as owner, e.g. team. Each replica exports at most
+    /// a hundred different values, and other for the rest. Default: no owner
+    #[arg(long, value_name = "LABEL", value_parser = parse_label_key)]
+    pub trouble_label: Option<Box<str>>,
+
+    /// Which runs have a line in the log, at most a hundred in a second
+    #[arg(long, value_enum, default_value_t)]
+    pub log_runs: LogRuns,
 
     /// Maximum difference from the API server's clock, from 1s. With a greater difference, no Job starts
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = parse_clock_skew, allow_hyphen_values = true)]

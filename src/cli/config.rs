@@ -63,6 +63,8 @@ impl RunConfig {
                     per_second_max: args.max_events_per_second,
                 },
                 cron_job_metrics: args.cron_job_metrics,
+                trouble_label: args.trouble_label.clone(),
+                log_runs: args.log_runs,
                 membership,
             },
         })
@@ -86,6 +88,8 @@ impl RunConfig {
             events = ?settings.events.filter,
             max_events_per_second = settings.events.per_second_max,
             cron_job_metrics = ?settings.cron_job_metrics,
+            trouble_label = settings.trouble_label.as_deref(),
+            log_runs = ?settings.log_runs,
             max_clock_skew = %format_args!("{:#}", args.max_clock_skew),
             clock_offset = %format_args!("{:#}", args.clock_offset),
             sharing = sharing_text(&settings.membership),

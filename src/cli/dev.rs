@@ -56,7 +56,7 @@ use crate::{
         Companion, Connections, Controller, RuntimeError, bind,
         clock::Clock,
         event_task::EventBudget,
-        settings::{CronJobMetrics, Membership, RunSettings},
+        settings::{CronJobMetrics, LogRuns, Membership, RunSettings},
     },
     coordination::{InstallationName, PROTOCOL_VERSION, Timing},
     explain::api_checks::CHECKS,
@@ -259,6 +259,8 @@ fn settings() -> RunSettings {
         missed_runs_per_second: MISSED_RUNS_PER_SECOND_DEFAULT,
         events: EventBudget::default(),
         cron_job_metrics: CronJobMetrics::default(),
+        trouble_label: None,
+        log_runs: LogRuns::default(),
     }
 }
 

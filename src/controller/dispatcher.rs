@@ -210,13 +210,9 @@ impl Dispatcher {
     /// Handles the result of a request: an answer for the shard, or a retry.
     async fn handle_answer(&mut self, (mut queued, answer): RequestResult<Queued>) {
         self.n_creates_in_flight -= usize::from(queued.may_be_in_burst());
-        // Without an answer, the check before the send failed.
-        if let Some(lateness) = queued.lateness_of_first_create().filter(|_| answer.is_some()) {
-            self.metrics.lateness.observe(lateness.as_secs_f64());
-        }
         match answer {
             Some(Answer::Outcome(SentOrRead::Sent(answer))) => {
-                self.record_creation(&answer);
+                self.record_creation(&queued, &answer);
                 self.conclude(&queued, answer).await;
             }
             Some(Answer::Outcome(SentOrRead::Read(template))) => {
@@ -260,8 +256,9 @@ impl Dispatcher {
         self.answer(queued.answered(answer)).await;
     }
 
-    /// Creation skew (B-15.1), in the controller's time: the offset of `--clock-offset` is added to the server's time.
-    fn record_creation(&self, answer: &OrderAnswer) {
+    /// Lateness, of each run once: that of the request that created its Job. Creation skew (B-15.1), in the controller's
+    /// time: the offset of `--clock-offset` is added to the server's time.
+    fn record_creation(&self, queued: &Queued, answer: &OrderAnswer) {
         if let OrderAnswer::Create {
             slot,
             answer: CreateOutcome::Created { created, .. },
@@ -270,6 +267,9 @@ impl Dispatcher {
         {
             let skew = created.duration_since(*slot) + self.clock.offset();
             self.metrics.creation_skew.observe(skew.as_secs_f64());
+            if let Some(lateness) = queued.lateness() {
+                self.metrics.lateness.observe(lateness.as_secs_f64());
+            }
         }
     }
 

@@ -9,7 +9,7 @@ use crate::{
     coordination::{ElectionConfig, Incarnation, Installation, InstallationName, MemberSettings, Timing},
     kube_api::{NamespaceSelector, leases::OwnerPod},
     schedule::Zone,
-    shard::{ManagedNamespaces, Scope, ShardCount},
+    shard::{LoggedRuns, ManagedNamespaces, Scope, ShardCount},
 };
 
 /// Settings of a run, apart from its connections and its clock.
@@ -33,6 +33,10 @@ pub struct RunSettings {
     pub events: EventBudget,
     /// The metrics that name CronJobs.
     pub cron_job_metrics: CronJobMetrics,
+    /// The label of CronJobs in trouble that their metric repeats as `owner`.
+    pub trouble_label: Option<Box<str>>,
+    /// The runs that are logged.
+    pub log_runs: LogRuns,
     /// The membership by which this replica and others share CronJobs.
     pub membership: Membership,
 }
@@ -64,6 +68,28 @@ pub enum CronJobMetrics {
     Trouble,
     /// No metric names a CronJob
     None,
+}
+
+/// The runs that have a line in the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum LogRuns {
+    /// Runs that end without their Job although they should have started
+    #[default]
+    Lost,
+    /// Lost runs, and one line for each Job
+    All,
+    /// No run
+    None,
+}
+
+impl From<LogRuns> for LoggedRuns {
+    fn from(log_runs: LogRuns) -> LoggedRuns {
+        match log_runs {
+            LogRuns::Lost => LoggedRuns::Lost,
+            LogRuns::All => LoggedRuns::All,
+            LogRuns::None => LoggedRuns::None,
+        }
+    }
 }
 
 /// The identity of this replica, and the settings of its installation.

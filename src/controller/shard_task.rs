@@ -17,6 +17,7 @@ use super::{
     clock::{Clock, ClockVerdict, Sleeper},
     dispatcher::{DispatchQueue, Queued, Request},
     event_task::EventQueue,
+    run_log::RunLog,
     shutdown::{Phase, PhaseReceiver},
     status_batcher::StatusQueue,
     version_task::VersionAnswer,
@@ -78,6 +79,7 @@ pub struct ShardTask {
     answers: Vec<TermedAnswer>,
     inputs: Vec<Input>,
     was_synced: bool,
+    run_log: RunLog,
     /// The last number of managed namespaces that the log reports.
     n_namespaces: Option<usize>,
 }
@@ -109,6 +111,7 @@ impl ShardTask {
             answers: Vec::new(),
             inputs: Vec::new(),
             was_synced: false,
+            run_log: RunLog::default(),
             n_namespaces: None,
         }
     }
@@ -313,6 +316,7 @@ impl ShardTask {
             );
         }
         self.report_namespaces();
+        self.run_log.write(self.shards.ended_runs(), last_iteration);
     }
 
     /// Reports each change of the number of managed namespaces, and the remedy if there are none.
@@ -361,6 +365,7 @@ impl ShardTask {
                 break;
             }
         }
+        self.run_log.end(self.shards.ended_runs());
     }
 }
 

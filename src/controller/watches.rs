@@ -47,6 +47,7 @@ impl Session {
         Decoder {
             default_zone: self.settings.default_zone.clone(),
             other_controllers: self.metrics.other_controllers.clone(),
+            owner_label: self.settings.trouble_label.clone(),
         }
     }
 

@@ -15,7 +15,7 @@ pub(crate) use self::catch_up::MISSED_AFTER;
 pub(super) use self::catch_up::{Chosen, DueSlots};
 pub use self::{
     catch_up::{CATCH_UP_COUNT_MAX, CatchUp},
-    namespace::{Freeze, NamespaceOptions},
+    namespace::{ALERTS_ANNOTATION, Freeze, NamespaceOptions},
 };
 use super::{ClockChange, Schedule, cron::duration};
 

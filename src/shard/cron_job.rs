@@ -3,6 +3,7 @@
 mod delays;
 mod look_up;
 mod open_slot;
+mod rare;
 mod reports;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,8 +27,8 @@ use crate::schedule::policy::{Decision, SkipReason};
 pub(crate) use delays::{DelayedAction, Delays};
 pub(crate) use look_up::{LookUp, LookUpProgress};
 pub(crate) use open_slot::{OpenSlot, SlotStage};
+use rare::Rare;
 pub(crate) use reports::Reported;
-use reports::UnexpectedEvents;
 
 /// Whether the installation manages a CronJob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,14 +83,12 @@ pub(crate) struct CronJobState {
     pub(crate) delays: Delays,
     /// The refusal of its last create, if it was refused.
     pub(crate) refused: Option<Box<RefusedCreate>>,
-    /// The time since which creates have been refused for lack of permission.
-    pub(crate) not_permitted_since: Seconds,
     /// Failed history deletes since the last success.
     pub(crate) n_history_failures: u32,
     /// Problems that were already reported.
     pub(crate) reported: Reported,
-    /// The limit of Events about Jobs that belong to no run.
-    pub(crate) unexpected_events: Option<Box<UnexpectedEvents>>,
+    /// What is known of few CronJobs.
+    rare: Option<Box<Rare>>,
     /// The activations after the last start, when they were last needed.
     pub(crate) after_start: Activations,
     /// The activations after the last success, when they were last needed.
@@ -134,10 +133,9 @@ impl CronJobState {
             lookups: BTreeMap::new(),
             delays: Delays::default(),
             refused: None,
-            not_permitted_since: Seconds::default(),
             n_history_failures: 0,
             reported: Reported::default(),
-            unexpected_events: None,
+            rare: None,
             after_start: Activations::default(),
             after_success: Activations::default(),
         };
@@ -159,11 +157,31 @@ impl CronJobState {
         self.lookups = BTreeMap::new();
         self.delays = Delays::default();
         self.refused = None;
-        self.not_permitted_since = Seconds::default();
         self.n_history_failures = 0;
         self.reported = Reported::default();
-        self.unexpected_events = None;
+        if let Some(rare) = &mut self.rare {
+            rare.forget_leadership();
+        }
         self.open.take().is_some()
+    }
+
+    /// [`Rare::startable_since`].
+    pub(crate) fn startable_since(&self) -> Option<Timestamp> {
+        self.rare.as_ref()?.startable_since.get()
+    }
+
+    /// [`Rare::not_permitted_since`].
+    pub(crate) fn not_permitted_since(&self) -> Option<Timestamp> {
+        self.rare.as_ref()?.not_permitted_since.get()
+    }
+
+    pub(crate) fn rare_mut(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+
+    /// Takes the last error of the create of the open slot.
+    pub(crate) fn take_error(&mut self) -> Option<Box<str>> {
+        self.rare.as_deref_mut()?.error.take()
     }
 
     /// Releases the template, or the template and the metadata, of the record if there is no memory for them.

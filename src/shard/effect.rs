@@ -61,6 +61,9 @@ pub struct JobCreate {
     pub n_attempts_before: u32,
     /// Whether the slot is started at its instant, not after a delay and not as a catch-up.
     pub is_on_time: bool,
+    /// The instant at which the Job should have started, from which its lateness counts. `None` if its tenant has delayed
+    /// it: by a suspension, a freeze, `Forbid`, a Job that the API server refuses, or a change of the CronJob.
+    pub late_from: Option<Timestamp>,
 }
 
 /// A Job to delete, with background propagation and its uid as precondition (B-4.4).

@@ -37,14 +37,15 @@ use super::{
     panics::{ContainedPanic, Panics},
     record::JobRecord,
     refused_creates::RefusedCreates,
+    run_log::{EndedRuns, LoggedRuns},
     template_memory::TemplateMemory,
 };
+#[cfg(test)]
+use crate::shard::state::PanicsOn;
 use crate::shard::{
-    ShardCount, ShardId, ShardSet, ShardTerm,
+    ShardCount, ShardId, ShardSet, ShardTerm, Term,
     state::{ShardConfig, ShardState},
 };
-#[cfg(test)]
-use crate::shard::{Term, state::PanicsOn};
 
 /// The only shard of tests that are not about sharding, and its only term.
 #[cfg(test)]
@@ -91,6 +92,7 @@ pub struct HeldShards {
     refused_creates: RefusedCreates,
     catch_up_pace: CatchUpPace,
     panics: Panics,
+    ended_runs: EndedRuns,
     namespaces: ManagedNamespaces,
     pause: ShardPause,
     survey: Survey,
@@ -129,6 +131,7 @@ impl HeldShards {
             refused_creates,
             catch_up_pace,
             panics,
+            ended_runs: EndedRuns::default(),
             namespaces: ManagedNamespaces::default(),
             pause: ShardPause::default(),
             survey: Survey::default(),
@@ -148,6 +151,19 @@ impl HeldShards {
     /// The panics on CronJobs that were contained since the last call.
     pub fn take_panics(&self) -> Vec<ContainedPanic> {
         self.panics.take()
+    }
+
+    /// Selects the runs that are logged; none at first. Call before the first fact.
+    pub fn log_runs(&mut self, logged: LoggedRuns) {
+        self.ended_runs = EndedRuns::new(logged);
+        for held in self.held.values_mut() {
+            held.state.ended_runs = self.ended_runs.clone();
+        }
+    }
+
+    /// The selected runs that have ended.
+    pub fn ended_runs(&self) -> &EndedRuns {
+        &self.ended_runs
     }
 
     /// Tells the shards on which CronJobs to panic.
@@ -183,6 +199,8 @@ impl HeldShards {
     fn lead(&mut self, ShardTerm { shard, term }: ShardTerm, now: Timestamp) {
         self.update(shard, |held| {
             held.term = Some(term);
+            held.state.shard_term = Some(ShardTerm { shard, term });
+            held.state.first_led = (term == Term::FIRST).then_some(now);
             held.state.lead(now);
         });
     }

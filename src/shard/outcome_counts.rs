@@ -59,6 +59,41 @@ instant_outcomes! {
     HandedOver "handed_over",
 }
 
+impl InstantOutcome {
+    /// Whether the run started.
+    pub fn is_started(self) -> bool {
+        matches!(self, InstantOutcome::Created | InstantOutcome::Adopted)
+    }
+
+    /// Whether the run is lost: it should have started, has no Job, and gets none.
+    pub fn is_lost(self) -> bool {
+        self.loss().is_some()
+    }
+
+    /// Why a lost run has no Job. `None` if the run started, if its CronJob or its namespace asked for no start, or if
+    /// another leader accounts for it.
+    pub fn loss(self) -> Option<&'static str> {
+        Some(match self {
+            InstantOutcome::Superseded => "a later slot was due before its Job could be created",
+            InstantOutcome::DeadlineExceeded => "its starting deadline passed",
+            InstantOutcome::Missed => "it was missed, and missed-runs is skip",
+            InstantOutcome::ForeignJob => "a Job of its name exists and does not belong to the CronJob",
+            InstantOutcome::LookUpRefused => "whether it has a Job is unknown: looking up Jobs is not permitted",
+            InstantOutcome::RefusedDueToTenant => "the API server refused its Job",
+            InstantOutcome::Unschedulable => "the CronJob can no longer run: an Event has the cause",
+            InstantOutcome::Created
+            | InstantOutcome::Adopted
+            | InstantOutcome::HeldByForbid
+            | InstantOutcome::AlreadyActive
+            | InstantOutcome::Suspended
+            | InstantOutcome::Frozen
+            | InstantOutcome::Deleted
+            | InstantOutcome::ScheduleChanged
+            | InstantOutcome::HandedOver => return None,
+        })
+    }
+}
+
 /// Counts since the shard was created. `due_instants` always equals the sum of `outcomes` and `open_instants`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutcomeCounts {

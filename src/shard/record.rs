@@ -14,6 +14,10 @@ use super::{
 pub use crate::schedule::{ConcurrencyPolicy, CronJobSchedule};
 use crate::shard::TroubleThresholds;
 
+/// The owner of a CronJob, as one of its labels names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner(pub Box<str>);
+
 /// A CronJob in its last observed form.
 #[derive(Clone, Debug)]
 pub struct CronJobRecord {
@@ -44,6 +48,8 @@ pub struct CronJobRecord {
     pub retained_metadata: Arc<KeptText>,
     /// The thresholds in its annotations.
     pub trouble_thresholds: TroubleThresholds,
+    /// The value of its label that names its owner (`--trouble-label`).
+    pub owner: Option<Box<Owner>>,
     /// `status`.
     pub status: CronJobStatus,
 }

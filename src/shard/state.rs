@@ -25,6 +25,7 @@ mod order;
 mod phase;
 mod refusals;
 mod relists;
+mod run_ends;
 mod schedule_problems;
 mod status;
 mod timers;
@@ -47,11 +48,12 @@ use super::{
     panics::Panics,
     record::JobRecord,
     refused_creates::RefusedCreates,
+    run_log::EndedRuns,
     template_memory::TemplateMemory,
 };
 use crate::{
     schedule::policy::Verdict,
-    shard::{ResourceVersions, ShardPhase},
+    shard::{ResourceVersions, ShardPhase, ShardTerm},
 };
 use containment::Lost;
 #[cfg(test)]
@@ -102,6 +104,10 @@ pub struct ShardState {
     /// The instant through which the last leader fired, and counted, every slot; `None` if it crashed, or if there was
     /// none.
     pub(crate) fired_through: Option<Timestamp>,
+    /// The shard and the term of this leadership, as the election gave them.
+    pub(crate) shard_term: Option<ShardTerm>,
+    /// The beginning of this leadership, if the shard never had another leader.
+    pub(crate) first_led: Option<Timestamp>,
     /// CronJobs that may still wait for an answer or a stored status, since the shard was closed or sealed.
     busy: Vec<OwnerIndex>,
     /// Whether the shard records facts without evaluating CronJobs.
@@ -119,6 +125,8 @@ pub struct ShardState {
     pub(crate) catch_up_pace: CatchUpPace,
     /// The contained panics, which shards may share.
     pub(crate) panics: Panics,
+    /// The runs to be logged, which shards may share.
+    pub(crate) ended_runs: EndedRuns,
     #[cfg(test)]
     pub(crate) panics_on: Option<PanicsOn>,
     /// The managed namespaces, which shards may share.
@@ -137,6 +145,8 @@ impl ShardState {
             relists: Relists::new(config.scopes.len()),
             phase: ShardPhase::Standby,
             fired_through: None,
+            shard_term: None,
+            first_led: None,
             busy: Vec::new(),
             is_paused: false,
             n_managed: 0,
@@ -145,6 +155,7 @@ impl ShardState {
             refused_creates: RefusedCreates::default(),
             catch_up_pace: CatchUpPace::new(1),
             panics: Panics::default(),
+            ended_runs: EndedRuns::default(),
             #[cfg(test)]
             panics_on: None,
             namespaces: ManagedNamespaces::default(),

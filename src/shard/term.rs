@@ -8,6 +8,11 @@ pub struct ShardId(pub u16);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Term(pub u64);
 
+impl Term {
+    /// The first leadership of a shard since the installation exists.
+    pub const FIRST: Term = Term(1);
+}
+
 /// The shard and the term in which an effect was decided. The effect may be performed in this term only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ShardTerm {

@@ -12,6 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::seconds::Seconds;
 use crate::schedule::CronJobSchedule;
+pub use crate::schedule::options::ALERTS_ANNOTATION;
 
 /// A kind of trouble of a CronJob. A CronJob that is suspended or being deleted, or whose alerts are off, is in no trouble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -74,9 +75,6 @@ impl Threshold {
         }
     }
 }
-
-/// The annotation that switches the alerts of a CronJob off by its value `none`.
-pub const ALERTS_ANNOTATION: &str = "cronwheel.dev/alerts";
 
 /// What the annotations of a CronJob say about its trouble.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::{fmt::Write as _, time::Duration};
 use axum::{
     Router,
     extract::State,
-    http::{StatusCode, header},
+    http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
     routing::get,
 };
@@ -164,8 +164,17 @@ async fn readyz(State(admin): State<Admin>) -> Response {
     report(&admin.readiness_failures(), &remarks(&admin))
 }
 
-async fn metrics(State(admin): State<Admin>) -> Response {
-    match admin.metrics.render(admin.clock.now()) {
+/// A header that Prometheus, and whatever scrapes like it, sends with each scrape.
+const SCRAPE_HEADER: &str = "x-prometheus-scrape-timeout-seconds";
+
+async fn metrics(State(admin): State<Admin>, headers: HeaderMap) -> Response {
+    let now = admin.clock.now();
+    let text = if headers.contains_key(SCRAPE_HEADER) {
+        admin.metrics.scrape(now)
+    } else {
+        admin.metrics.render(now)
+    };
+    match text {
         Ok(text) => ([(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)], text).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
     }

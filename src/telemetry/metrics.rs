@@ -2,11 +2,15 @@
 //! CronJobs in trouble names objects.
 
 use jiff::Timestamp;
-use prometheus::{Gauge, Histogram, IntCounter, IntGauge, Registry, TextEncoder, process_collector::ProcessCollector};
+use prometheus::{
+    Gauge, Histogram, IntCounter, IntGauge, Registry, TextEncoder, process_collector::ProcessCollector,
+    proto::MetricFamily,
+};
 use tokio::sync::watch;
 
 mod api_calls;
 pub mod election_figures;
+mod first_scrape;
 mod other_controller_figures;
 mod permission_figures;
 mod register;
@@ -17,6 +21,7 @@ pub mod watch_health;
 
 pub use api_calls::{ApiCall, ApiMetrics};
 pub use election_figures::ElectionFigures;
+use first_scrape::FirstScrape;
 use register::Register;
 pub use register::gauge_value;
 pub use shard_figures::ShardFigures;
@@ -31,10 +36,11 @@ use crate::{
 /// The buckets of B-15.1, in seconds.
 const CREATION_SKEW_BUCKETS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0];
 
-/// Fine around the target of a few milliseconds, up to a minute, when the next slot may be due.
+/// Fine around the target of a few milliseconds, up to an hour, so that a catch-up after a long outage differs from one
+/// after a crash.
 const LATENESS_BUCKETS: &[f64] = &[
     0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
-    60.0,
+    60.0, 300.0, 3600.0,
 ];
 
 const REQUEST_BUCKETS: &[f64] = &[
@@ -53,7 +59,7 @@ const STATUS_AGE_BUCKETS: &[f64] = &[0.01, 0.1, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 10
 pub struct DispatchMetrics {
     /// From the slot of a created Job to its `creationTimestamp`, in seconds (B-15.1).
     pub creation_skew: Histogram,
-    /// From the slot to the first request, in seconds.
+    /// From the slot to the request that created its Job, in seconds.
     pub lateness: Histogram,
     /// Requests and their responses.
     pub api: ApiMetrics,
@@ -190,6 +196,7 @@ pub struct Metrics {
     pub watch_health: WatchHealths,
     /// The evidence of other controllers.
     pub other_controllers: OtherControllers,
+    first_scrape: FirstScrape,
 }
 
 impl Metrics {
@@ -226,16 +233,28 @@ impl Metrics {
             shard: watch::Sender::default(),
             watch_health: WatchHealths::default(),
             other_controllers: OtherControllers::default(),
+            first_scrape: FirstScrape::default(),
             registry,
         }
     }
 
     /// Renders every metric in Prometheus' text format at this instant, and fails if one cannot be encoded.
     pub fn render(&self, now: Timestamp) -> Result<String, prometheus::Error> {
+        TextEncoder::new().encode_to_string(&self.families(now))
+    }
+
+    /// Renders like [`Metrics::render`] for a Prometheus, which sees the runs before the first scrape as an increase.
+    pub fn scrape(&self, now: Timestamp) -> Result<String, prometheus::Error> {
+        let mut families = self.families(now);
+        self.first_scrape.hold_back(&mut families, now);
+        TextEncoder::new().encode_to_string(&families)
+    }
+
+    fn families(&self, now: Timestamp) -> Vec<MetricFamily> {
         let mut families = self.registry.gather();
         families.extend(self.published(now).gather());
         families.sort_by(|one, other| one.name().cmp(other.name()));
-        TextEncoder::new().encode_to_string(&families)
+        families
     }
 
     /// The text of every metric, before any evidence of other controllers.

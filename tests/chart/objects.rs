@@ -48,7 +48,7 @@ fn program_accepts_the_arguments_of_the_chart() {
         "namespaces": ["team-a", "team-b"], "defaultTimeZone": "Europe/Berlin", "installation": "team",
         "leaseNamespace": "leases", "maxInflight": 320, "maxTemplateMemory": 2048,
         "statusFlushInterval": "500ms", "events": "none", "maxEventsPerSecond": 1, "cronJobMetrics": "none",
-        "maxClockSkew": "1m30s",
+        "troubleLabel": "example.com/team", "logRuns": "all", "maxClockSkew": "1m30s",
         "logFormat": "json", "logLevel": "trace", "listenAddress": "[::]", "port": 9090,
         "extraArgs": ["--pod-name=a"],
     });
@@ -57,6 +57,7 @@ fn program_accepts_the_arguments_of_the_chart() {
     assert_eq!(read.lease_namespace.as_deref(), Some("leases"));
     assert_eq!(read.listen.to_string(), "[::]:9090");
     assert_eq!(read.max_template_memory, 2048);
+    assert_eq!(read.trouble_label.as_deref(), Some("example.com/team"));
     assert_eq!(read.pod_name.as_deref(), Some("a"));
 }
 

@@ -76,7 +76,7 @@ pub(super) fn has_no_default(path: &str) -> bool {
 }
 
 /// Other values for strings with a prescribed format.
-const OTHERS: [(&str, &str); 25] = [
+const OTHERS: [(&str, &str); 27] = [
     (
         "image.digest",
         "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
@@ -88,6 +88,8 @@ const OTHERS: [(&str, &str); 25] = [
     ("controller.statusFlushInterval", "500ms"),
     ("controller.events", "warnings"),
     ("controller.cronJobMetrics", "none"),
+    ("controller.troubleLabel", "example.com/team"),
+    ("controller.logRuns", "all"),
     ("controller.maxClockSkew", "1500ms"),
     ("controller.logFormat", "json"),
     ("controller.logLevel", "debug"),

@@ -23,6 +23,7 @@ mod policies;
 mod readiness;
 mod refusals;
 mod restarts;
+mod run_lines;
 mod templates;
 mod troubles;
 pub(super) mod viewing;
@@ -56,7 +57,7 @@ macro_rules! cases {
 
 const DURATION_MAX: Duration = Duration::from_secs(90);
 
-const CASES: [Case; 92] = cases![
+const CASES: [Case; 93] = cases![
     namespaces::labels_move_namespaces_between_installations,
     built_in_policy::only_writes_of_the_built_in_controller_are_refused,
     built_in_policy::a_lease_silences_while_it_acts_and_is_younger_than_a_minute,
@@ -135,6 +136,7 @@ const CASES: [Case; 92] = cases![
     refusals::creates_in_a_terminating_namespace_back_off_without_events,
     restarts::kill_between_create_and_status_write_doubles_no_run,
     restarts::slots_missed_during_downtime_are_caught_up_by_one_job,
+    run_lines::lost_runs_and_jobs_have_their_lines,
     foreign_jobs::forbid_does_not_count_a_manual_run,
     foreign_jobs::replace_leaves_a_manual_run_alone,
     foreign_jobs::manual_run_with_the_name_of_a_slot_is_adopted,

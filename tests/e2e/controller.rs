@@ -82,6 +82,12 @@ impl Controller {
         } else {
             &["--namespace", &namespace.name]
         };
+        let is_named = |argument: &&str| argument.starts_with("--log-level");
+        let level: &[&str] = if arguments.iter().any(is_named) {
+            &[]
+        } else {
+            &["--log-level=warn"]
+        };
         let process = Command::new(env!("CARGO_BIN_EXE_cronwheel"))
             .arg("run")
             .arg("--kubeconfig")
@@ -89,7 +95,7 @@ impl Controller {
             .args(in_namespace)
             .arg(format!("--clock-offset={ahead}ms"))
             .arg(format!("--listen={address}"))
-            .args(["--log-level", "warn"])
+            .args(level)
             .args(arguments)
             .stdin(Stdio::null())
             .stderr(log)

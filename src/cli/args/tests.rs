@@ -175,3 +175,24 @@ fn alone_is_refused_with_what_replaces_it() {
     let other = Cli::try_parse_from(["cronwheel", "run", "--other"]).unwrap_err();
     assert!(!with_remedy(other).to_string().contains("leave it out"));
 }
+
+#[test]
+fn a_trouble_label_is_the_key_of_one_label() {
+    use super::values::parse_label_key;
+
+    for key in ["team", "example.com/team", "app.kubernetes.io/part-of", "Team_1"] {
+        assert_eq!(parse_label_key(key).as_deref(), Ok(key));
+    }
+    for key in [
+        "",
+        "team=a",
+        "-team",
+        "a/b/c",
+        "/team",
+        "Example.com/team",
+        "team ",
+        &"x".repeat(64),
+    ] {
+        assert!(parse_label_key(key).is_err(), "{key}");
+    }
+}

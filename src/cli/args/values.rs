@@ -111,3 +111,21 @@ pub(in crate::cli) fn parse_pod_uid(uid: &str) -> Result<String, String> {
         Err("write the metadata.uid of the Pod: lower-case letters, digits and '-', at most 63".to_owned())
     }
 }
+
+/// Parses the key of a label.
+pub(in crate::cli) fn parse_label_key(key: &str) -> Result<Box<str>, String> {
+    let is_name = |name: &str| {
+        let is_end = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+        let is_inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        name.len() <= 63 && is_end(name.chars().next()) && is_end(name.chars().last()) && name.chars().all(is_inner)
+    };
+    let is_key = match key.split_once('/') {
+        Some((prefix, name)) => prefix.len() <= 253 && prefix.split('.').all(is_dns_label) && is_name(name),
+        None => is_name(key),
+    };
+    if is_key {
+        Ok(key.into())
+    } else {
+        Err("write the key of one label, such as team or example.com/team".to_owned())
+    }
+}

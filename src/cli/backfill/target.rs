@@ -191,6 +191,7 @@ fn order(record: &CronJobRecord, start: &Start) -> JobCreate {
         store_by: None,
         n_attempts_before: 0,
         is_on_time: false,
+        late_from: None,
     }
 }
 

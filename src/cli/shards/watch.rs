@@ -51,6 +51,7 @@ impl Gathering {
         let decoder = Arc::new(Decoder {
             default_zone,
             other_controllers: known.other_controllers.clone(),
+            owner_label: None,
         });
         let mut watches = Vec::new();
         let mut denial = None;

@@ -204,11 +204,10 @@ impl Queued {
         self.request.create().is_some() && !self.is_reading()
     }
 
-    /// Returns the lateness of a create that was sent for the first time and was not delayed on purpose.
-    pub(super) fn lateness_of_first_create(&self) -> Option<SignedDuration> {
-        let create = self.request.with_template()?;
-        let is_first = self.n_retries == 0 && create.n_attempts_before == 0 && create.is_on_time;
-        is_first.then(|| self.sent.duration_since(create.start))
+    /// Returns how late the create was sent, unless its tenant has delayed it.
+    pub(super) fn lateness(&self) -> Option<SignedDuration> {
+        let late_from = self.request.create()?.late_from?;
+        Some(self.sent.duration_since(late_from))
     }
 }
 

@@ -21,6 +21,7 @@ use crate::{
 
 mod fence;
 mod full_connections;
+mod lateness;
 mod reading;
 mod released;
 mod slow_tenant;
@@ -63,6 +64,7 @@ fn order(namespace: &str, name: &str, deadline_secs: i64) -> JobCreate {
         store_by: None,
         n_attempts_before: 0,
         is_on_time: true,
+        late_from: Some(epoch()),
     }
 }
 
@@ -334,21 +336,6 @@ async fn slow_creates_of_one_tenant_do_not_delay_other_tenants() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lateness_excludes_creates_that_were_held_back() {
-    let mut bench = Bench::new(Vec::new());
-    let held = JobCreate {
-        is_on_time: false,
-        ..order("a", "held", 60)
-    };
-    bench.push(Request::Create(held));
-    bench.push(create("a", "due", 60));
-    bench.start();
-    bench.n_answers(2).await;
-    let text = bench.metrics.text();
-    assert!(text.contains("cronwheel_lateness_seconds_count 1"), "{text}");
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_burst_is_signalled_while_it_lasts() {
     let mut bench = Bench::new(Vec::new());
     for number in 0..100 {
@@ -383,9 +370,10 @@ async fn a_throttled_request_is_retried_after_retry_after() {
     assert_eq!(bench.api.requests_at(), [0, 3_005]);
     let text = bench.metrics.text();
     assert!(text.contains(r#"cronwheel_api_requests_total{code="429",resource="jobs",verb="create"} 1"#));
+    assert!(text.contains("cronwheel_lateness_seconds_count 1"), "{text}");
     assert!(
-        text.contains("cronwheel_lateness_seconds_count 1"),
-        "the first attempt counts"
+        text.contains("cronwheel_lateness_seconds_sum 3.005"),
+        "the attempt that creates the Job counts: {text}"
     );
 }
 
@@ -494,34 +482,6 @@ async fn leadership_and_expiry_are_checked_again_before_the_send() {
         "one Abandoned",
     )
     .await;
-}
-
-/// The full channel of answers blocks the task between the decision and the send.
-#[tokio::test(start_paused = true)]
-async fn lateness_excludes_an_attempt_that_was_not_sent() {
-    let mut bench = Bench::new(Vec::new());
-    let dispatcher = bench.dispatcher.take().unwrap();
-    let (answers_in, answers) = mpsc::channel(1);
-    answers_in.try_send(filler()).unwrap();
-    bench.answers = answers;
-    bench.push(create("a", "one", 60));
-    let stale = Queued::new(create("a", "stale", 90), of_term(0));
-    bench.queue.push(stale, epoch()).unwrap();
-    let channels = DispatcherChannels {
-        answers: answers_in,
-        ..dispatcher.channels
-    };
-    tokio::spawn(Dispatcher::new(bench.api.client(), bench.clock.clone(), channels, 128).run());
-    tokio::time::sleep(Duration::from_secs(1)).await;
-    doubt(&bench.clock);
-    assert_eq!(bench.n_answers(2).await, ["filler Abandoned", "stale Abandoned"]);
-    tokio::time::sleep(Duration::from_secs(1)).await;
-    assert!(bench.api.requests().is_empty());
-    trust(&bench.clock);
-    assert_eq!(bench.answer().await, "one Created");
-    let text = bench.metrics.text();
-    assert!(text.contains("cronwheel_lateness_seconds_count 1"), "{text}");
-    assert!(text.contains("cronwheel_lateness_seconds_sum 2\n"), "{text}");
 }
 
 #[tokio::test(start_paused = true)]

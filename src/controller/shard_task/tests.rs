@@ -48,6 +48,7 @@ fn cron_job(name: &str, schedule: &str) -> Input {
         template: record(&fake_server::cron_job("a", name, 1, "image")).template,
         retained_metadata: Arc::new("".into()),
         trouble_thresholds: TroubleThresholds::default(),
+        owner: None,
         status: CronJobStatus {
             last_schedule_time: Some(epoch() - SignedDuration::from_secs(30)),
             ..CronJobStatus::default()

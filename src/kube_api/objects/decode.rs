@@ -62,6 +62,8 @@ pub struct Decoder {
     pub default_zone: Zone,
     /// Receives evidence of other controllers.
     pub other_controllers: OtherControllers,
+    /// The label of CronJobs that names their owner.
+    pub owner_label: Option<Box<str>>,
 }
 
 impl Default for Decoder {
@@ -70,6 +72,7 @@ impl Default for Decoder {
         Decoder {
             default_zone: Zone::utc(),
             other_controllers: OtherControllers::default(),
+            owner_label: None,
         }
     }
 }

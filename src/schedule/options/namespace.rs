@@ -7,6 +7,9 @@ use super::{InvalidOption, OptionName, kept};
 /// The annotation with the reason of a freeze.
 const FREEZE_REASON: &str = "cronwheel.dev/freeze-reason";
 
+/// The annotation of a CronJob or a namespace that switches the alerts about CronJobs in trouble off by its value `none`.
+pub const ALERTS_ANNOTATION: &str = "cronwheel.dev/alerts";
+
 /// Nothing starts before an instant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Freeze {
@@ -31,6 +34,8 @@ impl Freeze {
 pub struct NamespaceOptions {
     /// `freeze-until` with `freeze-reason`.
     pub freeze: Option<Freeze>,
+    /// Whether its CronJobs are never reported as in trouble.
+    pub are_alerts_off: bool,
     /// The annotations that cannot be used.
     pub(super) invalid: Vec<InvalidOption>,
     defaults: Vec<(OptionName, Box<str>)>,
@@ -42,6 +47,7 @@ impl NamespaceOptions {
     pub fn read<'a>(get: impl Fn(&str) -> Option<&'a str>) -> Option<NamespaceOptions> {
         let default = |option: OptionName| Some((option, kept(get(option.annotation())?)));
         let mut options = NamespaceOptions {
+            are_alerts_off: get(ALERTS_ANNOTATION) == Some("none"),
             defaults: OptionName::OF_NAMESPACE.into_iter().filter_map(default).collect(),
             ..NamespaceOptions::default()
         };

@@ -16,6 +16,8 @@ pub(crate) struct OpenSlot {
     pub(crate) n_creates_without_job: u32,
     /// The tenant caused the last refusal of its Job, so the slot is not lost by cronwheel or the API server.
     pub(crate) is_refused_due_to_tenant: bool,
+    /// Whether its tenant has delayed it: a suspension, a freeze or `Forbid` held it back, or the tenant caused a refusal.
+    pub(crate) is_delayed_by_tenant: bool,
     /// Whether a missed run has its place in the pace.
     pub(crate) is_paced: bool,
     /// The slot's Job, if the watch delivered its creation and deletion before the create was answered.
@@ -43,7 +45,27 @@ pub(crate) enum SlotStage {
     BackingOff { until: Timestamp },
 }
 
+impl SlotStage {
+    /// Whether the tenant holds the slot back in this stage.
+    pub(crate) fn is_held_by_tenant(&self) -> bool {
+        match self {
+            SlotStage::Suspended | SlotStage::Frozen | SlotStage::HeldByForbid | SlotStage::AlreadyActive => true,
+            SlotStage::Replacing { .. }
+            | SlotStage::Creating
+            | SlotStage::LookingUp { .. }
+            | SlotStage::BackingOff { .. } => false,
+        }
+    }
+}
+
 impl OpenSlot {
+    /// Holds the slot back in a stage that its tenant causes.
+    pub(crate) fn hold(&mut self, stage: SlotStage) {
+        debug_assert!(stage.is_held_by_tenant(), "{stage:?}");
+        self.stage = stage;
+        self.is_delayed_by_tenant = true;
+    }
+
     /// Whether nothing is decided before an answer settles whether a Job exists or is deleted.
     pub(crate) fn must_be_settled(&self) -> bool {
         matches!(

@@ -163,6 +163,7 @@ impl HeldShards {
                             cron_job,
                             kind,
                             shard,
+                            owner: state.owner(place),
                         };
                         pass.report.add(trouble, pass.n_named_max);
                     }

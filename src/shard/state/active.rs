@@ -180,7 +180,7 @@ impl ShardState {
         } else {
             format!("{namespace}/")
         };
-        if cron_job.unexpected_events.get_or_insert_default().take(now) {
+        if cron_job.rare_mut().unexpected_events.take(now) {
             let message = format!("Saw a job that the controller did not create or forgot: {place}{name}");
             self.emit_event(owner, EventReason::UnexpectedJob, message);
         }

@@ -50,7 +50,7 @@ impl ShardState {
         match answer {
             CreateOutcome::Created {
                 uid, resource_version, ..
-            } => self.created(owner, slot, uid, &resource_version),
+            } => self.created(owner, slot, uid, &resource_version, now),
             CreateOutcome::AlreadyExists { message } => self.exists(owner, slot, message),
             CreateOutcome::NamespaceTerminating => {
                 self.retry_refused(owner, RefusalReason::NamespaceTerminating, None, now);
@@ -83,9 +83,11 @@ impl ShardState {
     fn note_create_answer(&mut self, owner: OwnerIndex, answer: &CreateOutcome, now: Timestamp) {
         let cron_job = self.index.cron_job_mut(owner);
         // A clock that was set back must not suppress the report.
-        let since = cron_job.not_permitted_since.get().unwrap_or(now).min(now);
+        let since = cron_job.not_permitted_since().unwrap_or(now).min(now);
         let is_not_permitted = matches!(answer, CreateOutcome::NotPermitted { .. });
-        cron_job.not_permitted_since = Seconds::new(is_not_permitted.then_some(since));
+        if is_not_permitted || cron_job.not_permitted_since().is_some() {
+            cron_job.rare_mut().not_permitted_since = Seconds::new(is_not_permitted.then_some(since));
+        }
         if let Some(open) = &mut cron_job.open {
             open.is_refused_due_to_tenant = false;
         }
@@ -99,12 +101,12 @@ impl ShardState {
 
     /// Whether creates have been refused for longer than an API server needs to start.
     fn is_without_permission(&self, owner: OwnerIndex, now: Timestamp) -> bool {
-        let since = self.index.cron_job(owner).not_permitted_since.get();
+        let since = self.index.cron_job(owner).not_permitted_since();
         since.is_some_and(|since| now.duration_since(since) >= PERMISSION_PATIENCE)
     }
 
     /// Handles a created Job (B-12.1). The Job is known from this point, before the watch delivers it.
-    fn created(&mut self, owner: OwnerIndex, slot: Timestamp, uid: Uid, resource_version: &str) {
+    fn created(&mut self, owner: OwnerIndex, slot: Timestamp, uid: Uid, resource_version: &str, now: Timestamp) {
         let cron_job = self.index.cron_job_mut(owner);
         let identity = cron_job.record.identity.clone();
         let name = cron_job.record.job_name(slot);
@@ -137,7 +139,7 @@ impl ShardState {
                 }
             }
         }
-        self.end_with_job(owner, slot, InstantOutcome::Created);
+        self.end_with_job_at(owner, slot, InstantOutcome::Created, Some(now));
         self.emit_event(owner, EventReason::SuccessfulCreate, format!("Created job {name}"));
     }
 
@@ -168,6 +170,19 @@ impl ShardState {
 
     /// Ends a slot that has its Job: the cursor moves to the slot (B-12.5).
     pub(super) fn end_with_job(&mut self, owner: OwnerIndex, slot: Timestamp, outcome: InstantOutcome) {
+        self.end_with_job_at(owner, slot, outcome, None);
+    }
+
+    /// [`ShardState::end_with_job`], for a Job that was created at this instant.
+    fn end_with_job_at(
+        &mut self,
+        owner: OwnerIndex,
+        slot: Timestamp,
+        outcome: InstantOutcome,
+        created: Option<Timestamp>,
+    ) {
+        let created = created.filter(|_| self.ended_runs.logs(outcome));
+        let lateness = created.and_then(|created| Some(created.duration_since(self.late_from(owner)?)));
         let cron_job = self.index.cron_job_mut(owner);
         cron_job.advance_cursor(slot);
         cron_job.note_short_life();
@@ -180,10 +195,12 @@ impl ShardState {
         cron_job.must_decide |= cron_job.record.schedule.options().start_several();
         if cron_job.open.take().is_some() {
             self.outcome_counts.close(outcome);
+            self.log_started(owner, slot, outcome, lateness);
         }
     }
 
     pub(super) fn report_failed_create(&mut self, owner: OwnerIndex, message: &str) {
+        self.note_error(owner, message);
         self.emit_event(
             owner,
             EventReason::FailedCreate,

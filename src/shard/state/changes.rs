@@ -13,6 +13,7 @@ use crate::shard::{
     index::OwnerIndex,
     outcome_counts::InstantOutcome,
     record::CronJobRecord,
+    seconds::Seconds,
 };
 
 /// Whether a difference other than the schedule matters to the decisions of a shard.
@@ -59,11 +60,15 @@ impl ShardState {
         let cron_job = self.index.cron_job_mut(owner);
         let is_schedule_changed = record.schedule.differs_from(&cron_job.record.schedule);
         let is_changed = is_schedule_changed || differs_beyond_schedule(&cron_job.record, &record);
+        let has_other_deadline = cron_job.record.starting_deadline_seconds != record.starting_deadline_seconds;
         let has_other_options = differs_in_options(&cron_job.record, &record);
         let has_other_thresholds = cron_job.record.trouble_thresholds != record.trouble_thresholds;
         cron_job.is_unexamined &= record.resource_version == cron_job.record.resource_version;
         let is_status_news = cron_job.take_record(record, now);
         let was_unusable = cron_job.unusable.take().is_some();
+        if has_other_options || has_other_deadline || was_unusable {
+            cron_job.rare_mut().startable_since = Seconds::new(Some(now));
+        }
         cron_job.reported.remove(EventReason::InternalError);
         cron_job.delays.end(DelayedAction::Status);
         if is_schedule_changed {

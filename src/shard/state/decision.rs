@@ -11,7 +11,7 @@ use crate::{
     },
     shard::{
         ShardPhase,
-        cron_job::{LookUpProgress, OpenSlot, SlotStage, is_over},
+        cron_job::{LookUpProgress, OpenSlot, SlotStage},
         effect::{Effect, EventReason},
         ids::Uid,
         index::{Job, JobIndex, OwnerIndex},
@@ -207,7 +207,7 @@ impl ShardState {
             let slot = self.latest_slot(owner, passed, now);
             self.open(owner, slot, stage, verdict);
         } else if let Some(open) = self.open_slot_mut(owner) {
-            open.stage = stage;
+            open.hold(stage);
         } else if armed.is_none() {
             // The first decision of this leader. When the CronJob is resumed, earlier slots are not lost.
             let cron_job = self.index.cron_job_mut(owner);
@@ -235,9 +235,11 @@ impl ShardState {
         now: Timestamp,
     ) -> bool {
         let is_new_slot = self.open(owner, slot, stage.clone(), verdict);
-        let former = self
-            .open_slot_mut(owner)
-            .map(|open| std::mem::replace(&mut open.stage, stage.clone()));
+        let former = self.open_slot_mut(owner).map(|open| {
+            let former = open.stage.clone();
+            open.hold(stage.clone());
+            former
+        });
         let record = &self.index.cron_job(owner).record;
         if let Some(secs) = record.starting_deadline_seconds {
             let lost = after(
@@ -287,11 +289,17 @@ impl ShardState {
         }
         let n_passed = order::n_passed(cron_job, slot, self.fired_through);
         if let Some(open) = cron_job.open.take() {
-            self.outcome_counts.close(open.outcome_when_passed());
+            let outcome = open.outcome_when_passed();
+            self.outcome_counts.close(outcome);
+            self.log_lost(owner, open.slot, outcome, Some(slot));
         }
+        self.log_passed(owner, n_passed, slot, passed);
+        let cron_job = self.index.cron_job_mut(owner);
+        cron_job.take_error();
         cron_job.counted_until = Seconds::new(cron_job.counted_until.get().max(Some(slot)));
         let open = OpenSlot {
             slot,
+            is_delayed_by_tenant: stage.is_held_by_tenant(),
             stage,
             n_failures: 0,
             n_creates_without_job: 0,
@@ -322,7 +330,7 @@ impl ShardState {
         } else {
             InstantOutcome::DeadlineExceeded
         };
-        self.end_open(owner, outcome);
+        self.end_open_before(owner, outcome, verdict.next);
         let message = format!("Missed scheduled time to start a job: {}", naming::rfc1123(slot));
         self.emit_event(owner, EventReason::MissSchedule, message);
     }
@@ -342,36 +350,7 @@ impl ShardState {
         if has_job {
             self.end_with_job(owner, slot, InstantOutcome::Adopted);
         } else {
-            self.end_open(owner, outcome);
-        }
-    }
-
-    /// Ends the open slot without a Job. The slot is not opened again, unless its deadline grows.
-    pub(super) fn end_open(&mut self, owner: OwnerIndex, outcome: InstantOutcome) {
-        let cron_job = self.index.cron_job_mut(owner);
-        if let Some(open) = cron_job.open.take() {
-            cron_job.ended_slot = Some((Seconds::new(Some(open.slot)), outcome));
-            // The next of several due slots starts now.
-            let has_others = cron_job.record.schedule.options().start_several();
-            cron_job.must_decide |= has_others && is_over(outcome);
-            self.outcome_counts.close(outcome);
-        }
-    }
-
-    /// Ends the open slot, unless an answer about it is outstanding.
-    pub(super) fn close_unless_in_flight(&mut self, owner: OwnerIndex, outcome: InstantOutcome) {
-        let cron_job = self.index.cron_job_mut(owner);
-        if cron_job.open.take_if(|open| !open.must_be_settled()).is_some() {
-            self.outcome_counts.close(outcome);
-        }
-    }
-
-    /// Ends the open slot if the cursor has reached it, because its Job was found (B-5.1 and its difference).
-    fn close_behind_cursor(&mut self, owner: OwnerIndex) {
-        let cron_job = self.index.cron_job(owner);
-        let cursor = cron_job.current_status().last_schedule_time;
-        if cron_job.open.as_ref().is_some_and(|open| cursor >= Some(open.slot)) {
-            self.close_unless_in_flight(owner, InstantOutcome::Adopted);
+            self.end_open_before(owner, outcome, verdict.next);
         }
     }
 

@@ -58,6 +58,7 @@ impl ShardState {
             return;
         }
         cron_job.must_decide = true;
+        cron_job.rare_mut().startable_since = Seconds::new(Some(now));
         if self.inherit_again(owner) {
             self.schedule_changed(owner, now);
         }

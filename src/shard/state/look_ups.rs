@@ -35,6 +35,7 @@ fn wait_after_attempt(look_up: &LookUp, answer: &LookUpOutcome, owner: OwnerInde
 impl ShardState {
     /// Looks up the Job of the slot's name. Nothing is decided until the answer arrives.
     pub(super) fn look_up_slot(&mut self, owner: OwnerIndex, slot: Timestamp, message: String) {
+        self.note_error(owner, &message);
         let cron_job = self.index.cron_job_mut(owner);
         let identity = cron_job.record.identity.clone();
         let request = JobLookUp {

@@ -15,6 +15,7 @@ use crate::shard::{
     cron_job::{DelayedAction, Management, OpenSlot},
     index::OwnerIndex,
     outcome_counts::InstantOutcome,
+    seconds::Seconds,
 };
 
 impl ShardState {
@@ -62,7 +63,15 @@ impl ShardState {
     }
 
     fn manage(&mut self, owner: OwnerIndex, now: Timestamp) {
-        self.index.cron_job_mut(owner).management = Management::Managed;
+        let is_taken_over = self.namespaces.are_known();
+        let cron_job = self.index.cron_job_mut(owner);
+        cron_job.management = Management::Managed;
+        if is_taken_over {
+            // Until now, another controller answered for its slots. In the first list it may have been managed for long.
+            let since = Seconds::new(Some(now));
+            cron_job.rare_mut().startable_since = since;
+            cron_job.counted_until = since;
+        }
         self.n_managed += 1;
         self.inherit_again(owner);
         self.evaluate(owner, now);

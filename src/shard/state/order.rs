@@ -8,8 +8,9 @@ use crate::{
     shard::{
         cron_job::{CronJobState, SlotStage},
         effect::{Effect, JobCreate},
-        index::OwnerIndex,
+        index::{Job, OwnerIndex},
         naming,
+        record::ConcurrencyPolicy,
     },
 };
 
@@ -17,6 +18,7 @@ impl ShardState {
     /// Emits the create of the open slot.
     pub(super) fn order(&mut self, owner: OwnerIndex, next: Option<Timestamp>) {
         let clock_skew_max = self.config.clock_skew_max;
+        let late_from = self.late_from(owner);
         let cron_job = self.index.cron_job_mut(owner);
         let record = &cron_job.record;
         let Some(open) = &mut cron_job.open else { return };
@@ -47,9 +49,42 @@ impl ShardState {
             n_attempts_before: open.n_failures,
             // The next slot is armed after the decision that orders this one.
             is_on_time: cron_job.armed.get() == Some(slot),
+            late_from,
         };
         open.stage = SlotStage::Creating;
         self.outbox.push_back(Effect::CreateJob(order));
+    }
+}
+
+impl ShardState {
+    /// The instant at which the open slot should have started; `None` if its tenant has delayed it. A catch-up counts from
+    /// its slot like any other start: after an outage it is late.
+    pub(super) fn late_from(&self, owner: OwnerIndex) -> Option<Timestamp> {
+        let cron_job = self.index.cron_job(owner);
+        let open = cron_job.open.as_ref()?;
+        let start = cron_job.record.schedule.start_of(open.slot);
+        if open.is_delayed_by_tenant || Some(start) <= self.startable_since(owner) {
+            return None;
+        }
+        let is_awaited = cron_job.armed.get() == Some(open.slot);
+        if is_awaited || cron_job.record.concurrency_policy != ConcurrencyPolicy::Forbid {
+            return Some(start);
+        }
+        // Until then Forbid would have held the slot back, even if nobody decided it.
+        let jobs = self.index.jobs_of(owner).map(|(_, job)| job);
+        let finished = jobs.filter_map(Job::completed).max();
+        Some(finished.map_or(start, |finished| finished.max(start)))
+    }
+
+    /// The latest instant at which the CronJob could not start for a reason that has ended; no slot until then is late.
+    fn startable_since(&self, owner: OwnerIndex) -> Option<Timestamp> {
+        let cron_job = self.index.cron_job(owner);
+        let freeze = self.freeze_of(owner).map(|freeze| freeze.until);
+        // A slot at the end of a freeze was not held back.
+        let frozen = freeze.map(|until| after(until, SignedDuration::from_nanos(-1)));
+        let observed = cron_job.resumed.get().max(cron_job.startable_since());
+        // Before the first leadership, another controller answered for the slots.
+        observed.max(frozen).max(self.first_led)
     }
 }
 
@@ -59,6 +94,15 @@ pub(super) fn n_passed(cron_job: &CronJobState, slot: Timestamp, fired_through: 
     if cron_job.armed.get() == Some(slot) {
         return 0;
     }
+    policy::count_between(
+        &cron_job.record.schedule,
+        counted_through(cron_job, fired_through),
+        slot,
+    )
+}
+
+/// The instant through which all due slots of the CronJob are counted.
+pub(super) fn counted_through(cron_job: &CronJobState, fired_through: Option<Timestamp>) -> Timestamp {
     let stored = cron_job.current_status().last_schedule_time;
     let cursor = stored.unwrap_or(cron_job.record.created);
     let schedule = &cron_job.record.schedule;
@@ -67,9 +111,8 @@ pub(super) fn n_passed(cron_job: &CronJobState, slot: Timestamp, fired_through: 
         .schedule_changed
         .map(|at| after(schedule.slots_until(at), SignedDuration::from_nanos(-1)));
     let fired_through = fired_through.map(|at| schedule.slots_until(at));
-    let base = [cron_job.counted_until.get(), fired_through, changed]
+    [cron_job.counted_until.get(), fired_through, changed]
         .into_iter()
         .flatten()
-        .fold(cursor, Timestamp::max);
-    policy::count_between(schedule, base, slot)
+        .fold(cursor, Timestamp::max)
 }

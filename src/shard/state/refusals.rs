@@ -27,6 +27,7 @@ impl ShardState {
         let Some(open) = &mut cron_job.open else { return };
         open.n_failures = open.n_failures.saturating_add(1);
         open.is_refused_due_to_tenant = reason.is_due_to_tenant();
+        open.is_delayed_by_tenant |= reason.is_due_to_tenant();
         let (slot, n_failures) = (open.slot, open.n_failures);
         let namespace = &cron_job.record.identity.namespace;
         let first = || Box::new(self.refused_creates.add(namespace, now));
@@ -56,6 +57,7 @@ impl ShardState {
             // Until its first attempt the slot counts as refused like the slots before it.
             if let Some(open) = &mut cron_job.open {
                 open.is_refused_due_to_tenant |= refused.is_due_to_tenant;
+                open.is_delayed_by_tenant |= refused.is_due_to_tenant;
             }
             return Some(refused.not_before);
         }

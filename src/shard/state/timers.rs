@@ -123,6 +123,9 @@ impl ShardState {
             // Instants of the wrong time must not delay anything.
             cron_job.schedule_changed = cron_job.schedule_changed.map(|changed| changed.min(now));
             cron_job.resumed = Seconds::new(cron_job.resumed.get().map(|resumed| resumed.min(now)));
+            if let Some(since) = cron_job.startable_since() {
+                cron_job.rare_mut().startable_since = Seconds::new(Some(since.min(now)));
+            }
             cron_job.end_waits(now);
             self.evaluate(owner, now);
         }

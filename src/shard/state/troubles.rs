@@ -39,6 +39,12 @@ impl ShardState {
         self.index.cron_job(owner).record.identity.clone()
     }
 
+    /// The owner of the CronJob in a place, by its label.
+    pub(crate) fn owner(&self, owner: OwnerIndex) -> Option<Box<str>> {
+        let record = &self.index.cron_job(owner).record;
+        record.owner.as_ref().map(|owner| owner.0.clone())
+    }
+
     /// Examines a place. A CronJob that is not known completely, or not managed, is in no trouble.
     pub(crate) fn examine(&mut self, owner: OwnerIndex, now: Timestamp) -> Examined {
         let n_jobs = usize::try_from(self.index.n_jobs_of(owner)).unwrap_or(usize::MAX);
@@ -61,6 +67,10 @@ impl ShardState {
         let Some(known) = known.filter(|known| known.management == Management::Managed) else {
             return Troubles::default();
         };
+        let options = self.namespaces.options(&known.record.identity.namespace);
+        if options.is_some_and(|options| options.are_alerts_off) {
+            return Troubles::default();
+        }
         match known.unusable {
             Some(Unusable::Undecodable) => Troubles::default(),
             Some(Unusable::Panicked) => unhandled(known),

@@ -22,7 +22,15 @@ pub struct Trouble {
     pub kind: TroubleKind,
     /// The shard of the CronJob.
     pub shard: ShardId,
+    /// The owner of the CronJob, by its label; [`OTHER_OWNER`] if there are too many owners.
+    pub owner: Option<Box<str>>,
 }
+
+/// Maximum number of owners that a report names. Each value of a label has a cost in Prometheus.
+pub const OWNERS_MAX: usize = 100;
+
+/// The owner in place of those beyond [`OWNERS_MAX`].
+pub const OTHER_OWNER: &str = "other";
 
 /// The CronJobs in trouble that a replica names, and the number of omitted ones.
 ///
@@ -54,6 +62,14 @@ impl TroubleReport {
             let CronJobIdentity { namespace, name, .. } = &*trouble.cron_job;
             names.insert((namespace.clone(), name.clone(), trouble.kind))
         });
+        let mut owners = BTreeSet::new();
+        for owner in self.named.iter_mut().filter_map(|trouble| trouble.owner.as_mut()) {
+            if owners.len() < OWNERS_MAX {
+                owners.insert(owner.clone());
+            } else if !owners.contains(owner) {
+                *owner = OTHER_OWNER.into();
+            }
+        }
     }
 
     /// Leaves out of a finished report the CronJobs of shards that are not in the set, and all beyond a number.

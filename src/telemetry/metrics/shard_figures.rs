@@ -83,9 +83,10 @@ impl Register<'_> {
         let since = self.gauges(&table::CRON_JOB_TROUBLE_SINCE);
         for trouble in &report.named {
             let cron_job = &trouble.cron_job;
-            let labels = [&*cron_job.namespace, &*cron_job.name, trouble.kind.as_str()];
+            let owner = trouble.owner.as_deref().unwrap_or_default();
+            let labels = [&*cron_job.namespace, &*cron_job.name, trouble.kind.as_str(), owner];
             named.with_label_values(&labels).set(1);
-            since.with_label_values(&labels).set(trouble.since.as_second());
+            since.with_label_values(&labels[..3]).set(trouble.since.as_second());
         }
         let omitted = self.gauges(&table::CRON_JOB_TROUBLE_OMITTED);
         for kind in TroubleKind::ALL {

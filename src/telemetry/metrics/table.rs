@@ -50,8 +50,8 @@ table! {
         "Time between when a cronjob is scheduled to be run, and when the corresponding job is created.",
         "A metric of the built-in controller too. The difference from cronwheel_lateness_seconds is time in the API server.";
     LATENESS: Histogram "cronwheel_lateness_seconds" []
-        "Time from a slot until the first request for its Job is handed to a connection. Starts that were delayed on purpose or are caught up on do not count.",
-        "The API server is slow or throttles. Look at cronwheel_dispatch_backlog and cronwheel_dispatch_inflight_limit.";
+        "Time from a slot until the request that creates its Job is handed to a connection, for each created Job. A run that is caught up on counts from its slot. Runs that their tenant delays do not count.",
+        "The API server is slow or throttles, or there was an outage. Look at cronwheel_dispatch_backlog and cronwheel_dispatch_inflight_limit.";
     DUE_INSTANTS: Counter "cronwheel_due_instants_total" []
         "Instants that became due. The sum of the outcomes and the open instants.",
         "Follows the schedules of the cluster.";
@@ -127,8 +127,8 @@ table! {
     NAMESPACES_REFUSED: Gauge "cronwheel_namespaces_refused" []
         "Namespaces with a CronJob whose last create the API server refused, of the CronJobs that this replica leads.",
         "One: a quota, or the Job itself. Many at once: an admission webhook or policy of the cluster, or a permission.";
-    CRON_JOB_TROUBLE: Gauge "cronwheel_cron_job_trouble" ["namespace", "cronjob", "kind"]
-        "1 for a CronJob in trouble, by kind; no series while it is in none. At most 500 series in an installation.",
+    CRON_JOB_TROUBLE: Gauge "cronwheel_cron_job_trouble" ["namespace", "cronjob", "kind", "owner"]
+        "1 for a CronJob in trouble, by kind; no series while it is in none. owner is the value of --trouble-label. At most 500 series in an installation.",
         "Tell the owner of the namespace, and look at the Events of the CronJob. The section below describes the kinds.";
     CRON_JOB_TROUBLE_SINCE: Gauge "cronwheel_cron_job_trouble_since_timestamp_seconds" ["namespace", "cronjob", "kind"]
         "Unix time at which the trouble began, for each series of cronwheel_cron_job_trouble.",

@@ -102,6 +102,7 @@ fn troubles() -> Arc<TroubleReport> {
         }),
         kind: TroubleKind::NoSuccess,
         shard: ShardId(0),
+        owner: Some("billing".into()),
     };
     Arc::new(TroubleReport {
         named: vec![trouble],
@@ -121,7 +122,9 @@ fn a_cron_job_has_a_series_while_it_is_in_trouble() {
     metrics.shard.send_modify(|figures| figures.troubles = troubles());
     let text = metrics.text();
     let labels = "{cronjob=\"backup\",kind=\"no_success\",namespace=\"shop\"}";
-    assert_eq!(value(&text, &format!("cronwheel_cron_job_trouble{labels}")), 1);
+    let series =
+        "cronwheel_cron_job_trouble{cronjob=\"backup\",kind=\"no_success\",namespace=\"shop\",owner=\"billing\"}";
+    assert_eq!(value(&text, series), 1);
     let since = format!("cronwheel_cron_job_trouble_since_timestamp_seconds{labels}");
     assert_eq!(value(&text, &since), 1_793_534_400);
     assert_eq!(value(&text, "cronwheel_cron_job_trouble_omitted{kind=\"late\"}"), 2);
@@ -232,4 +235,37 @@ fn request_counters_start_at_zero() {
         !text.contains(r#"code="200",resource="jobs",verb="create""#),
         "a create is answered with 201"
     );
+}
+
+#[test]
+fn runs_before_the_first_scrape_are_an_increase_two_minutes_later() {
+    let metrics = Metrics::register();
+    let at = |text: &str| format!("2026-11-01T{text}Z").parse::<Timestamp>().unwrap();
+    let lost = |n_lost| {
+        metrics.shard.send_modify(|figures| {
+            figures.outcome_counts.due_instants = n_lost + 1;
+            figures.outcome_counts.outcomes[InstantOutcome::DeadlineExceeded as usize] = n_lost;
+            figures.outcome_counts.open_instants = 1;
+        });
+    };
+    let names = [
+        "cronwheel_lateness_seconds_count",
+        "cronwheel_lateness_seconds_sum",
+        "cronwheel_lateness_seconds_bucket{le=\"3600\"}",
+        "cronwheel_lateness_seconds_bucket{le=\"+Inf\"}",
+        "cronwheel_instant_outcomes_total{outcome=\"deadline_exceeded\"}",
+        "cronwheel_due_instants_total",
+        "cronwheel_instants_open",
+    ];
+    let values = |text: String| names.map(|name| value(&text, name));
+    let scraped = |now| values(metrics.scrape(at(now)).unwrap());
+    metrics.dispatch.lateness.observe(5_400.0);
+    lost(3);
+    assert_eq!(scraped("12:00:00"), [0, 0, 0, 0, 0, 1, 1]);
+    metrics.dispatch.lateness.observe(2.0);
+    lost(4);
+    assert_eq!(scraped("12:01:59"), [1, 2, 1, 1, 1, 2, 1]);
+    let all = [2, 5_402, 1, 2, 4, 5, 1];
+    assert_eq!(values(metrics.render(at("12:01:59")).unwrap()), all);
+    assert_eq!(scraped("12:02:00"), all);
 }

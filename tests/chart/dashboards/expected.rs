@@ -7,7 +7,7 @@ const LATENESS: &str = "cronwheel_lateness_seconds";
 const OUTCOMES: &str = "cronwheel_instant_outcomes_total";
 const REQUESTS: &str = "cronwheel_api_requests_total";
 const CPU: &str = "process_cpu_seconds_total";
-const LOST: [&str; 3] = ["superseded", "deadline_exceeded", "look_up_refused"];
+const LOST: [&str; 4] = ["superseded", "deadline_exceeded", "missed", "look_up_refused"];
 const WRITES: [&str; 4] = ["create", "update", "patch", "delete"];
 
 /// The expected results of the queries of a panel, in their order.

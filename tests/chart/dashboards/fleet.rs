@@ -10,7 +10,7 @@ use super::{
 use crate::alerts;
 
 /// Outcomes of runs that cronwheel or the API server lost.
-const LOST: &str = r#"outcome=~"superseded|deadline_exceeded|look_up_refused""#;
+const LOST: &str = r#"outcome=~"superseded|deadline_exceeded|missed|look_up_refused""#;
 /// Answers of an API server that does not do what it is asked for, although the request is right.
 const NO_SUCCESS: &str = r#"code=~"429|5..|none""#;
 

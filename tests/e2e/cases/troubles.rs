@@ -16,7 +16,8 @@ const LONGER_THAN_A_PASS: SignedDuration = SignedDuration::from_secs(14);
 /// Stores a CronJob that cannot run, because its time zone is unknown. It is not due during the case.
 async fn store_without_zone(namespace: &Namespace) {
     let spec = json!({"schedule": "0 0 1 1 *", "timeZone": "Mars/Olympus"});
-    let changes = json!({"metadata": {"name": "zoneless"}, "spec": spec});
+    let metadata = json!({"name": "zoneless", "labels": {"team": "billing"}});
+    let changes = json!({"metadata": metadata, "spec": spec});
     namespace.store_cron_job(json!({}), changes).await;
 }
 
@@ -27,7 +28,7 @@ async fn create(namespace: &Namespace, name: &str, minutes: &[i64], life: Value,
         .map(|minute| namespace.minute(*minute).strftime("%-M").to_string())
         .collect();
     let mut object = json!({
-        "metadata": {"name": name},
+        "metadata": {"name": name, "labels": {"team": "billing"}},
         "spec": {"schedule": format!("{} * * * *", minutes.join(","))},
     });
     merge(&mut object, changes);
@@ -35,11 +36,11 @@ async fn create(namespace: &Namespace, name: &str, minutes: &[i64], life: Value,
     namespace.set_last_run(name, namespace.minute(-1)).await;
 }
 
-/// Waits until the metric names exactly these CronJobs and kinds.
+/// Waits until the metric names exactly these CronJobs and kinds, with their owner.
 async fn wait_for_troubles(namespace: &Namespace, controller: &Controller, expected: &[(&str, &str)]) {
     let series = |(cron_job, kind): &(&str, &str)| {
         format!(
-            "{TROUBLE}{{cronjob=\"{cron_job}\",kind=\"{kind}\",namespace=\"{}\"}} 1",
+            "{TROUBLE}{{cronjob=\"{cron_job}\",kind=\"{kind}\",namespace=\"{}\",owner=\"billing\"}} 1",
             namespace.name
         )
     };
@@ -73,7 +74,7 @@ pub(super) async fn trouble_metric_names_a_cron_job_until_the_cause_is_gone(name
     controller.terminate().await;
 
     // The next leader finds the troubles in the objects. At the second minute, Forbid holds a run back.
-    let controller = Controller::start_before(&namespace, 1);
+    let controller = Controller::start(&namespace, 1, &["--trouble-label=team"]);
     let all = [("waiting", "blocked"), ("wrong", "failing"), ("zoneless", "invalid")];
     wait_for_troubles(&namespace, &controller, &all).await;
 

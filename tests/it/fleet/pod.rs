@@ -15,7 +15,7 @@ use cronwheel::{
         Connections, Controller, RuntimeError,
         clock::{Clock, SimulatedWall},
         event_task::EventBudget,
-        settings::{CronJobMetrics, Membership, RunSettings},
+        settings::{CronJobMetrics, LogRuns, Membership, RunSettings},
         shutdown::phases,
     },
     coordination::{InstallationName, Timing},
@@ -196,6 +196,8 @@ impl Pod {
             missed_runs_per_second: 5,
             events: EventBudget::default(),
             cron_job_metrics: CronJobMetrics::default(),
+            trouble_label: None,
+            log_runs: LogRuns::default(),
             membership,
         }
     }

@@ -50,6 +50,7 @@ fn order() -> JobCreate {
         store_by: None,
         n_attempts_before: 0,
         is_on_time: true,
+        late_from: None,
     }
 }
 

@@ -14,7 +14,7 @@ use cronwheel::{
         Connections, Controller,
         clock::{Clock, SimulatedWall},
         event_task::EventBudget,
-        settings::{CronJobMetrics, Membership, RunSettings},
+        settings::{CronJobMetrics, LogRuns, Membership, RunSettings},
         shutdown::phases,
     },
     coordination::{InstallationName, PROTOCOL_VERSION, Timing},
@@ -354,6 +354,8 @@ fn settings(team: &'static str, number: usize) -> RunSettings {
         missed_runs_per_second: 5,
         events: EventBudget::default(),
         cron_job_metrics: CronJobMetrics::default(),
+        trouble_label: None,
+        log_runs: LogRuns::default(),
         membership,
     }
 }

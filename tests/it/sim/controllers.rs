@@ -16,7 +16,7 @@ use cronwheel::{
         Connections, Controller,
         clock::Clock,
         event_task::EventBudget,
-        settings::{CronJobMetrics, Membership, RunSettings},
+        settings::{CronJobMetrics, LogRuns, Membership, RunSettings},
     },
     coordination::{InstallationName, PROTOCOL_VERSION, Timing},
     kube_api::{ApiClient, WriteConnections},
@@ -96,6 +96,8 @@ fn settings(number: usize) -> RunSettings {
         missed_runs_per_second: 5,
         events: EventBudget::default(),
         cron_job_metrics: CronJobMetrics::default(),
+        trouble_label: None,
+        log_runs: LogRuns::default(),
         membership: membership(number),
     }
 }

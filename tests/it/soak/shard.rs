@@ -254,6 +254,7 @@ fn record(number: usize, cron_job: &CronJob, created: Timestamp) -> CronJobRecor
         }),
         retained_metadata: Arc::new("".into()),
         trouble_thresholds: TroubleThresholds::default(),
+        owner: None,
         status: CronJobStatus::default(),
     }
 }

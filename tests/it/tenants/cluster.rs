@@ -8,7 +8,7 @@ use cronwheel::{
         Connections, Controller,
         clock::{Clock, SimulatedWall},
         event_task::EventBudget,
-        settings::{CronJobMetrics, Membership, RunSettings},
+        settings::{CronJobMetrics, LogRuns, Membership, RunSettings},
     },
     coordination::{PROTOCOL_VERSION, Timing},
     kube_api::{ApiClient, WriteConnections},
@@ -172,6 +172,8 @@ impl Cluster {
             missed_runs_per_second: 5,
             events: EventBudget::default(),
             cron_job_metrics: CronJobMetrics::default(),
+            trouble_label: None,
+            log_runs: LogRuns::default(),
             membership: membership(),
         };
         configure(&mut settings);

@@ -29,6 +29,7 @@ fn of_slot(name: &str, slot: Timestamp) -> Request {
         slot,
         start: slot,
         is_on_time: false,
+        late_from: None,
         ..order
     })
 }

@@ -22,6 +22,7 @@ async fn queued_creates_are_withdrawn_from_every_lane() {
         slot: after(-3_600),
         start: after(-3_600),
         is_on_time: false,
+        late_from: None,
         ..order("a", "overdue", 60)
     };
     let mut unread = order("a", "unread", 60);

@@ -20,7 +20,7 @@ use crate::{
     schedule::options::Options,
     shard::{
         ALERTS_ANNOTATION, ActiveJob, ConcurrencyPolicy, CronJobIdentity, CronJobRecord, CronJobSchedule,
-        CronJobStatus, ResourceVersion, Threshold, TroubleThresholds, Uid, hash::spread_hash, panics::contain,
+        CronJobStatus, Owner, ResourceVersion, Threshold, TroubleThresholds, Uid, hash::spread_hash, panics::contain,
     },
 };
 
@@ -114,6 +114,10 @@ impl Decoder {
             template: Arc::new(template),
             retained_metadata: Arc::new(metadata.retained_members.into()),
             trouble_thresholds: metadata.trouble_thresholds,
+            owner: self
+                .owner_label
+                .as_deref()
+                .and_then(|label| owner(metadata.labels, label)),
             status: status.map_or_else(CronJobStatus::default, self::status),
             identity,
         })
@@ -163,6 +167,8 @@ struct RawMetadata<'a> {
     /// members.
     retained_members: String,
     trouble_thresholds: TroubleThresholds,
+    /// The labels, as text.
+    labels: &'a str,
     /// The annotations, if they may contain an option.
     options: Option<BTreeMap<String, String>>,
 }
@@ -192,9 +198,13 @@ impl<'de> Visitor<'de> for RawMetadata<'de> {
                 "generation" | "deletionGracePeriodSeconds" | "selfLink" => _ = members.next_value::<IgnoredAny>()?,
                 _ => {
                     let value = push_member(&mut self.retained_members, &name, &mut members)?;
-                    if name == "annotations" {
-                        self.trouble_thresholds = trouble_thresholds(value);
-                        self.options = options(value);
+                    match &*name {
+                        "annotations" => {
+                            self.trouble_thresholds = trouble_thresholds(value);
+                            self.options = options(value);
+                        }
+                        "labels" => self.labels = value,
+                        _ => {}
                     }
                 }
             }
@@ -229,6 +239,19 @@ fn trouble_thresholds(annotations: &str) -> TroubleThresholds {
         thresholds.set_alerts(value);
     }
     thresholds
+}
+
+/// Maximum length of the value of a label that an API server accepts.
+const LABEL_MAX_BYTES: usize = 63;
+
+/// The value of a label; `None` if it is empty, or longer than an API server accepts.
+fn owner(labels: &str, label: &str) -> Option<Box<Owner>> {
+    if !labels.contains(label) {
+        return None;
+    }
+    let labels: BTreeMap<String, Text<'_>> = serde_json::from_str(labels).ok()?;
+    let owner = &**labels.get(label)?;
+    (!owner.is_empty() && owner.len() <= LABEL_MAX_BYTES).then(|| Box::new(Owner(owner.into())))
 }
 
 /// Decodes the annotations with options. Most CronJobs have none, which is a cheap check.

@@ -381,6 +381,31 @@ fn thresholds_of_trouble_are_read_from_annotations() {
 }
 
 #[test]
+fn the_owner_is_the_value_of_one_label() {
+    let read = |label: Option<&str>, labels: &str| {
+        let decoder = Decoder {
+            owner_label: label.map(Into::into),
+            ..decoder()
+        };
+        let metadata = format!(r#","labels":{labels}"#);
+        let record = decoder.cron_job(&cron_job_text(&metadata, TEMPLATE, "")).unwrap();
+        record.owner.map(|owner| owner.0.into_string())
+    };
+    let long = format!(r#"{{"team": "{}"}}"#, "x".repeat(64));
+    for (label, labels, owner) in [
+        (Some("team"), r#"{"app": "a", "team": "billing"}"#, Some("billing")),
+        (Some("team"), r#"{"app": "team"}"#, None),
+        (Some("team"), r#"{"team": ""}"#, None),
+        (Some("team"), "null", None),
+        (Some("team"), r#"{"team": 7}"#, None),
+        (Some("team"), &long, None),
+        (None, r#"{"team": "billing"}"#, None),
+    ] {
+        assert_eq!(read(label, labels).as_deref(), owner, "{labels}");
+    }
+}
+
+#[test]
 fn reserved_annotations_of_the_template_are_removed() {
     let annotations = r#"{"cronwheel.dev/create-before":"2090-01-01T00:00:00Z","cronwheel.dev/x":"y","team":"a",
         "batch.kubernetes.io/cronjob-scheduled-timestamp":"2090-01-01T00:00:00Z"}"#;

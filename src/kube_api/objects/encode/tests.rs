@@ -107,6 +107,7 @@ fn order(cron_job: &CronJobRecord, scheduled_timestamp: &str) -> JobCreate {
         store_by: None,
         n_attempts_before: 0,
         is_on_time: true,
+        late_from: None,
     }
 }
 

@@ -252,6 +252,19 @@ fn a_cron_job_whose_alerts_are_off_is_in_no_trouble() {
 }
 
 #[test]
+fn no_cron_job_of_a_namespace_whose_alerts_are_off_is_in_trouble() {
+    let invalid = CronJobRecord {
+        schedule: schedule("0 0 31 2 *", None),
+        ..cron_job("hello")
+    };
+    let mut world = World::selecting("10:00:30", vec![invalid], vec![]);
+    for (value, expected) in [("all", &["invalid"][..]), ("none", &[]), ("", &["invalid"])] {
+        world.select_with(&[("alerts", value)]);
+        assert_eq!(troubles(&mut world), expected, "{value}");
+    }
+}
+
+#[test]
 fn an_invalid_threshold_annotation_is_reported_until_it_is_fixed() {
     let with_threshold = |record: &CronJobRecord, value: &str| {
         let mut thresholds = TroubleThresholds::default();

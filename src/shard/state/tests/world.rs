@@ -52,6 +52,7 @@ pub(crate) fn cron_job(name: &str) -> CronJobRecord {
         }),
         retained_metadata: Arc::new("".into()),
         trouble_thresholds: TroubleThresholds::default(),
+        owner: None,
         status: CronJobStatus {
             last_schedule_time: Some(at("09:59:00")),
             ..CronJobStatus::default()

@@ -15,6 +15,7 @@ fn trouble(namespace: &str, name: &str, minute: i64) -> Trouble {
         }),
         kind: TroubleKind::Failing,
         shard: ShardId(0),
+        owner: None,
     }
 }
 
@@ -123,4 +124,18 @@ fn troubles_of_other_shards_are_removed_from_a_report() {
     report.keep(&[ShardId(1)].into_iter().collect(), 1);
     assert_eq!(names(&report), ["x"]);
     assert_eq!(report.n_omitted[0], 1, "one omitted trouble of the remaining shard");
+}
+
+#[test]
+fn a_report_names_a_bounded_number_of_owners() {
+    let owned = |number: usize, owner: usize| Trouble {
+        owner: Some(format!("team-{owner}").into()),
+        ..trouble("shop", &format!("backup-{number}"), i64::try_from(number).unwrap())
+    };
+    let troubles = (0..200).map(|number| owned(number, number % (OWNERS_MAX + 20)));
+    let report = select(500, troubles);
+    let owners = report.named.iter().map(|trouble| trouble.owner.as_deref().unwrap());
+    let n_other = owners.clone().filter(|owner| *owner == OTHER_OWNER).count();
+    let distinct: std::collections::BTreeSet<&str> = owners.collect();
+    assert_eq!((distinct.len(), n_other), (OWNERS_MAX + 1, 20));
 }

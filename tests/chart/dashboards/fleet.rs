@@ -247,8 +247,8 @@ fn since() -> Row {
                 "Late and lost runs",
                 "short",
                 "Runs that started late, and lost runs by reason, in each interval. superseded: a later slot came first. \
-                 deadline_exceeded: the starting deadline passed. look_up_refused: a permission is missing. The first point above 0 \
-                 is the beginning.",
+                 deadline_exceeded: the starting deadline passed. missed: missed-runs is skip. look_up_refused: a permission is \
+                 missing. The first point above 0 is the beginning.",
             )
             .runbook("CronwheelBudgetBurnsFast")
             .query("late", format!("{started} - {on_time}"))

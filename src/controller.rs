@@ -344,6 +344,7 @@ impl Session {
             .set_per_second(self.settings.missed_runs_per_second);
         shards.survey_cron_jobs(self.settings.cron_job_metrics == CronJobMetrics::Trouble);
         shards.manage_only(self.namespaces.clone());
+        shards.freeze(self.settings.freeze.as_ref());
         let task = ShardTask::new(shards, self.clock.clone(), now, channels);
         self.start("shard", Phase::EndShards, task.run())
     }

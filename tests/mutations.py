@@ -145,6 +145,7 @@ UNIT = {
     "skipped-run-starts": ("src/schedule/options/catch_up.rs", "CatchUp::Skip if latest <= missed_until => None,", "CatchUp::Skip if latest < self.since => None,", "state::tests::options"),
     "freeze-ignored": ("src/schedule/policy.rs", "facts.frozen_until.filter(|until| now < *until)", "facts.frozen_until.filter(|until| now < *until && facts.is_deleting)", "state::tests::freezes"),
     "end-of-a-freeze-decides-nothing": (f"{STATE}/decision.rs", "                self.index.cron_job_mut(owner).must_decide = true;\n", "", "state::tests::freezes"),
+    "earlier-freeze-counts": (f"{STATE}/freezes.rs", "max_by_key(|freeze| freeze.until)", "min_by_key(|freeze| freeze.until)", "state::tests::freezes"),
     "faults-hit-every-client": ("src/cli/dev/faults.rs", "client: Some(CONTROLLER.to_owned()),", "client: None,", "dev::faults"),
     "missed-runs-are-not-counted": ("src/cli/dev/audit.rs", "        self.counts.missed += 1;\n", "        self.counts.held_back += 1;\n", "dev::audit"),
     "doubled-runs-are-not-counted": ("src/cli/dev/audit.rs", "            self.counts.doubled += 1;\n", "            self.counts.started += 1;\n", "dev::audit"),

@@ -257,6 +257,7 @@ fn settings() -> RunSettings {
         in_flight_max: IN_FLIGHT_MAX,
         template_memory_mib: TemplateMemory::MIB_DEFAULT,
         missed_runs_per_second: MISSED_RUNS_PER_SECOND_DEFAULT,
+        freeze: None,
         events: EventBudget::default(),
         cron_job_metrics: CronJobMetrics::default(),
     }

@@ -8,7 +8,7 @@ use super::event_task::EventBudget;
 use crate::{
     coordination::{ElectionConfig, Incarnation, Installation, InstallationName, MemberSettings, Timing},
     kube_api::{NamespaceSelector, leases::OwnerPod},
-    schedule::Zone,
+    schedule::{Zone, options::Freeze},
     shard::{ManagedNamespaces, Scope, ShardCount},
 };
 
@@ -31,6 +31,8 @@ pub struct RunSettings {
     pub missed_runs_per_second: u32,
     /// Budget for Events, shared by all replicas.
     pub events: EventBudget,
+    /// Until when nothing starts.
+    pub freeze: Option<Freeze>,
     /// The metrics that name CronJobs.
     pub cron_job_metrics: CronJobMetrics,
     /// The membership by which this replica and others share CronJobs.

@@ -39,9 +39,12 @@ use super::{
     refused_creates::RefusedCreates,
     template_memory::TemplateMemory,
 };
-use crate::shard::{
-    ShardCount, ShardId, ShardSet, ShardTerm,
-    state::{ShardConfig, ShardState},
+use crate::{
+    schedule::options::Freeze,
+    shard::{
+        ShardCount, ShardId, ShardSet, ShardTerm,
+        state::{ShardConfig, ShardState},
+    },
 };
 #[cfg(test)]
 use crate::shard::{Term, state::PanicsOn};
@@ -164,6 +167,13 @@ impl HeldShards {
             held.state.namespaces = namespaces.clone();
         }
         self.namespaces = namespaces;
+    }
+
+    /// Lets nothing start before an instant. Call before the first fact.
+    pub fn freeze(&mut self, freeze: Option<&Freeze>) {
+        for held in self.held.values_mut() {
+            held.state.freeze_all(freeze.cloned());
+        }
     }
 
     /// The managed namespaces.

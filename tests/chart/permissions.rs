@@ -78,6 +78,21 @@ fn namespaces_value_limits_where_cron_job_permissions_are_bound() {
 }
 
 #[test]
+fn a_freeze_is_passed_to_the_replicas() {
+    let values = json!({"controller": {"freezeUntil": "2026-12-27T06:00:00Z", "freezeReason": "year: \"end\""}});
+    let objects = objects_of(&values);
+    let arguments = texts(&the(&objects, "Deployment")["spec"]["template"]["spec"]["containers"][0]["args"]);
+    let freeze: Vec<&String> = arguments
+        .iter()
+        .filter(|argument| argument.starts_with("--freeze"))
+        .collect();
+    assert_eq!(
+        freeze,
+        ["--freeze-until=2026-12-27T06:00:00Z", "--freeze-reason=year: \"end\""]
+    );
+}
+
+#[test]
 fn every_binding_names_the_service_account_of_the_pods() {
     let values = json!({"serviceAccount": {"name": "other"}, "controller": {"namespaces": ["team-a"]}});
     let objects = objects_of(&values);

@@ -94,6 +94,7 @@ fn settings(number: usize) -> RunSettings {
             TemplateMemory::MIB_DEFAULT
         },
         missed_runs_per_second: 5,
+        freeze: None,
         events: EventBudget::default(),
         cron_job_metrics: CronJobMetrics::default(),
         membership: membership(number),

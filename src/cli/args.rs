@@ -254,6 +254,11 @@ pub struct RunArgs {
     #[arg(long, value_name = "TEXT", requires = "freeze_until")]
     pub freeze_reason: Option<String>,
 
+    /// Read the calendars that CronJobs name in the annotation cronwheel.dev/not-on: the ConfigMaps with the label
+    /// cronwheel.dev/calendar=true. The account needs list and watch on configmaps
+    #[arg(long)]
+    pub calendars: bool,
+
     /// Which Events about CronJobs are written
     #[arg(long, value_enum, default_value_t)]
     pub events: EventFilter,

@@ -59,6 +59,7 @@ impl RunConfig {
                 template_memory_mib: args.max_template_memory,
                 missed_runs_per_second: args.missed_runs_per_second,
                 freeze: freeze(args),
+                reads_calendars: args.calendars,
                 events: EventBudget {
                     filter: args.events,
                     per_second_max: args.max_events_per_second,
@@ -90,6 +91,7 @@ impl RunConfig {
             max_clock_skew = %format_args!("{:#}", args.max_clock_skew),
             clock_offset = %format_args!("{:#}", args.clock_offset),
             sharing = sharing_text(&settings.membership),
+            calendars = settings.reads_calendars,
             "cronwheel starts"
         );
         if let Some(Freeze { until, reason }) = &settings.freeze {

@@ -258,6 +258,7 @@ fn settings() -> RunSettings {
         template_memory_mib: TemplateMemory::MIB_DEFAULT,
         missed_runs_per_second: MISSED_RUNS_PER_SECOND_DEFAULT,
         freeze: None,
+        reads_calendars: false,
         events: EventBudget::default(),
         cron_job_metrics: CronJobMetrics::default(),
     }

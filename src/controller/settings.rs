@@ -33,6 +33,8 @@ pub struct RunSettings {
     pub events: EventBudget,
     /// Until when nothing starts.
     pub freeze: Option<Freeze>,
+    /// Whether ConfigMaps are read, for the option `not-on`.
+    pub reads_calendars: bool,
     /// The metrics that name CronJobs.
     pub cron_job_metrics: CronJobMetrics,
     /// The membership by which this replica and others share CronJobs.

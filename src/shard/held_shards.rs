@@ -29,6 +29,7 @@ use self::{
 pub use self::{pause::WATCH_WAIT_MAX, takeovers::VersionRequest, totals::LedFigures};
 use super::{
     answer::OrderAnswer,
+    calendars::{CalendarChange, CalendarUpdate, Calendars},
     catch_up_pace::CatchUpPace,
     effect::Effect,
     ids::Uid,
@@ -39,6 +40,8 @@ use super::{
     refused_creates::RefusedCreates,
     template_memory::TemplateMemory,
 };
+#[cfg(test)]
+use crate::shard::{Term, state::PanicsOn};
 use crate::{
     schedule::options::Freeze,
     shard::{
@@ -46,8 +49,6 @@ use crate::{
         state::{ShardConfig, ShardState},
     },
 };
-#[cfg(test)]
-use crate::shard::{Term, state::PanicsOn};
 
 /// The only shard of tests that are not about sharding, and its only term.
 #[cfg(test)]
@@ -95,6 +96,7 @@ pub struct HeldShards {
     catch_up_pace: CatchUpPace,
     panics: Panics,
     namespaces: ManagedNamespaces,
+    calendars: Calendars,
     pause: ShardPause,
     survey: Survey,
 }
@@ -133,6 +135,7 @@ impl HeldShards {
             catch_up_pace,
             panics,
             namespaces: ManagedNamespaces::default(),
+            calendars: Calendars::default(),
             pause: ShardPause::default(),
             survey: Survey::default(),
         }
@@ -176,6 +179,14 @@ impl HeldShards {
         }
     }
 
+    /// Reads these calendars. Call before the first fact.
+    pub fn read_calendars(&mut self, calendars: Calendars) {
+        for held in self.held.values_mut() {
+            held.state.calendars = calendars.clone();
+        }
+        self.calendars = calendars;
+    }
+
     /// The managed namespaces.
     pub fn namespaces(&self) -> &ManagedNamespaces {
         &self.namespaces
@@ -217,6 +228,9 @@ impl HeldShards {
         }
         if let Input::NamespaceUpdated(update) = input {
             return self.follow_namespaces(update, now);
+        }
+        if let Input::CalendarUpdated(update) = input {
+            return self.follow_calendars(*update, now);
         }
         let Some(shard) = input.cron_job().map(|cron_job| self.shard_of(cron_job)) else {
             return;
@@ -270,6 +284,19 @@ impl HeldShards {
             self.changed.insert(*shard);
         }
         self.survey.keep_namespaces(&self.namespaces);
+    }
+
+    /// Decides the CronJobs again that name a calendar which has changed.
+    fn follow_calendars(&mut self, update: CalendarUpdate, now: Timestamp) {
+        let change = self.calendars.apply(update);
+        if change == CalendarChange::Nothing {
+            return;
+        }
+        for (shard, held) in &mut self.held {
+            held.state.follow_calendars(&change, now);
+            self.with_effects.insert(*shard);
+            self.changed.insert(*shard);
+        }
     }
 
     fn deliver_to_each(&mut self, input: &Input, now: Timestamp) {

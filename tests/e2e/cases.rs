@@ -122,6 +122,7 @@ const CASES: [Case; 92] = cases![
     options::on_resume_chooses_what_starts_after_a_suspension,
     options::a_freeze_holds_until_its_end_or_until_the_thaw,
     options::pods_get_the_time_of_their_slot,
+    options::a_calendar_excludes_its_dates,
     options::an_invalid_option_is_reported_once_and_starts_at_the_slot,
     permissions::without_one_permission_jobs_start_or_the_replica_is_not_ready,
     policies::allow_starts_beside_a_running_job,

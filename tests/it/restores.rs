@@ -166,6 +166,7 @@ impl Cluster {
             template_memory_mib: TemplateMemory::MIB_DEFAULT,
             missed_runs_per_second: 5,
             freeze: None,
+            reads_calendars: false,
             events: EventBudget::default(),
             cron_job_metrics: CronJobMetrics::default(),
             membership,

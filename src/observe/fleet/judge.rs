@@ -223,6 +223,12 @@ impl Court<'_> {
         } else {
             Outcome::Lost(LossReason::NotStarted)
         };
+        // The calendar, which is not read, may exclude it.
+        let may_be_excluded = self.cron_job.options_at(index).not_on.is_some();
+        let outcome = match outcome {
+            Outcome::Lost(_) | Outcome::Missed if may_be_excluded => Outcome::NotObserved,
+            outcome => outcome,
+        };
         Judgement {
             outcome: Some(outcome),
             held_until,

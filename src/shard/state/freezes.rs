@@ -77,15 +77,17 @@ impl ShardState {
         let former = record.schedule.clone();
         let hash = spread_hash(&record.identity.uid);
         record.schedule.inherit(options.as_deref(), hash);
+        self.calendars.resolve(&record.identity.namespace, &mut record.schedule);
         record.schedule.differs_from(&former)
     }
 
-    /// Adds the options of the namespace to those of a CronJob.
+    /// Adds the options of the namespace to those of a CronJob, and the calendar that it names.
     pub(super) fn inherit_options(&self, record: &mut CronJobRecord) {
         if let Some(options) = self.namespaces.options(&record.identity.namespace) {
             let hash = spread_hash(&record.identity.uid);
             record.schedule.inherit(Some(&options), hash);
         }
+        self.calendars.resolve(&record.identity.namespace, &mut record.schedule);
     }
 
     /// The outcome of slots that an option does not start, if a freeze held the last one back; otherwise this outcome.

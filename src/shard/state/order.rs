@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::ShardState;
 use crate::{
-    schedule::{after, policy},
+    schedule::{Exclusion, after, policy},
     shard::{
         cron_job::{CronJobState, SlotStage},
         effect::{Effect, JobCreate},
@@ -59,17 +59,30 @@ pub(super) fn n_passed(cron_job: &CronJobState, slot: Timestamp, fired_through: 
     if cron_job.armed.get() == Some(slot) {
         return 0;
     }
-    let stored = cron_job.current_status().last_schedule_time;
-    let cursor = stored.unwrap_or(cron_job.record.created);
+    let schedule = &cron_job.record.schedule;
+    let base = counted_through(cron_job, fired_through);
+    let count = |exclusion: Exclusion<'_>| exclusion.count(cursor_of(cron_job), base, slot);
+    let n_excluded = schedule.exclusion().map_or(0, count);
+    policy::count_between(schedule, base, slot).saturating_sub(n_excluded)
+}
+
+/// The instant up to which the slots are counted, or were never due.
+pub(super) fn counted_through(cron_job: &CronJobState, fired_through: Option<Timestamp>) -> Timestamp {
+    let cursor = cursor_of(cron_job);
     let schedule = &cron_job.record.schedule;
     // Slots of the new schedule before its change were never due; a slot at the change itself is.
     let changed = cron_job
         .schedule_changed
         .map(|at| after(schedule.slots_until(at), SignedDuration::from_nanos(-1)));
     let fired_through = fired_through.map(|at| schedule.slots_until(at));
-    let base = [cron_job.counted_until.get(), fired_through, changed]
+    [cron_job.counted_until.get(), fired_through, changed]
         .into_iter()
         .flatten()
-        .fold(cursor, Timestamp::max);
-    policy::count_between(schedule, base, slot)
+        .fold(cursor, Timestamp::max)
+}
+
+/// The cursor, or the creation.
+pub(super) fn cursor_of(cron_job: &CronJobState) -> Timestamp {
+    let stored = cron_job.current_status().last_schedule_time;
+    stored.unwrap_or(cron_job.record.created)
 }

@@ -195,6 +195,7 @@ impl Pod {
             template_memory_mib: TemplateMemory::MIB_DEFAULT,
             missed_runs_per_second: 5,
             freeze: None,
+            reads_calendars: false,
             events: EventBudget::default(),
             cron_job_metrics: CronJobMetrics::default(),
             membership,

@@ -95,6 +95,7 @@ fn settings(number: usize) -> RunSettings {
         },
         missed_runs_per_second: 5,
         freeze: None,
+        reads_calendars: false,
         events: EventBudget::default(),
         cron_job_metrics: CronJobMetrics::default(),
         membership: membership(number),

@@ -232,10 +232,10 @@ fn subject(object: &mut Object, written: Written, decoder: &Decoder, now: Timest
     notes.extend(gaps::fill_defaults(&mut object.value, now));
     let text = text(object)?;
     let mut record = decoder.cron_job(&text).map_err(|undecodable| undecodable.error);
-    if let Ok(record) = &mut record {
-        if has_no_uid {
-            record.schedule.forget_offset();
-        }
+    if let Ok(record) = &mut record
+        && has_no_uid
+    {
+        record.schedule.forget_offset();
     }
     Ok(Subject {
         namespace: namespace_of(&object.value).to_owned(),

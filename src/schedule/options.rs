@@ -96,10 +96,10 @@ impl OptionName {
 impl OptionName {
     /// What a message says after the problem of a value. Those of `not-on` have their own advice.
     fn advice(self) -> String {
-        match self {
-            OptionName::NotOn => String::new(),
-            _ => format!("; a valid value is {:?}", self.example()),
+        if self == OptionName::NotOn {
+            return String::new();
         }
+        format!("; a valid value is {:?}", self.example())
     }
 }
 

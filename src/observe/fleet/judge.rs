@@ -225,9 +225,11 @@ impl Court<'_> {
         };
         // The calendar, which is not read, may exclude it.
         let may_be_excluded = self.cron_job.options_at(index).not_on.is_some();
-        let outcome = match outcome {
-            Outcome::Lost(_) | Outcome::Missed if may_be_excluded => Outcome::NotObserved,
-            outcome => outcome,
+        let is_lost = matches!(outcome, Outcome::Lost(_) | Outcome::Missed);
+        let outcome = if is_lost && may_be_excluded {
+            Outcome::NotObserved
+        } else {
+            outcome
         };
         Judgement {
             outcome: Some(outcome),

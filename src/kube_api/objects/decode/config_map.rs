@@ -7,11 +7,14 @@ use serde::{Deserialize, Deserializer};
 use super::{Content, Received, field::Field, metadata::Head, parse::Text};
 use crate::{schedule::options::Calendar, shard::ReadCalendar};
 
+/// A namespace, and a name in it.
+type Key = (Box<str>, Box<str>);
+
 /// The decoded part of a ConfigMap.
 #[derive(Clone, Debug)]
 pub struct CalendarContent {
     /// Its namespace and its name, if they can be decoded.
-    key: Option<(Box<str>, Box<str>)>,
+    key: Option<Key>,
     calendar: ReadCalendar,
 }
 
@@ -34,7 +37,7 @@ impl Content for CalendarContent {
 
 impl Received<CalendarContent> {
     /// Returns the namespace, the name and the dates; `None` without a name.
-    pub fn into_parts(self) -> Option<((Box<str>, Box<str>), ReadCalendar)> {
+    pub fn into_parts(self) -> Option<(Key, ReadCalendar)> {
         Some((self.content.key?, self.content.calendar))
     }
 }
@@ -52,7 +55,7 @@ struct RawConfigMap<'a> {
 mod tests {
     use super::*;
 
-    fn received(text: &str) -> Option<((Box<str>, Box<str>), ReadCalendar)> {
+    fn received(text: &str) -> Option<(Key, ReadCalendar)> {
         serde_json::from_str::<Received<CalendarContent>>(text)
             .unwrap()
             .into_parts()

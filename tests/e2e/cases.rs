@@ -56,7 +56,7 @@ macro_rules! cases {
 
 const DURATION_MAX: Duration = Duration::from_secs(90);
 
-const CASES: [Case; 92] = cases![
+const CASES: [Case; 93] = cases![
     namespaces::labels_move_namespaces_between_installations,
     built_in_policy::only_writes_of_the_built_in_controller_are_refused,
     built_in_policy::a_lease_silences_while_it_acts_and_is_younger_than_a_minute,

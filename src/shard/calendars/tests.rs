@@ -115,9 +115,8 @@ fn without_the_right_to_read_calendars_the_problem_names_the_chart_value() {
 fn the_calendars_of_a_namespace_have_a_limit_together() {
     let calendars = Calendars::of_scopes(&[]);
     // Every second day, so that no entries are merged.
-    let long: String = (0..4_096)
-        .map(|n| format!("{}\n", crate::schedule::options::date_of(2 * n)))
-        .collect();
+    let dates = (0..4_096).map(|n| crate::schedule::options::date_of(2 * n).to_string());
+    let long = dates.collect::<Vec<_>>().join("\n");
     for n in 0..16 {
         calendars.apply(applied("a", &format!("c{n}"), &long));
     }

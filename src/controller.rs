@@ -57,7 +57,7 @@ use self::{
 use crate::{
     coordination::Leadership,
     kube_api::{http::ConnectError, ordered_watch::OrderedSender},
-    shard::{HeldShards, ManagedNamespaces, TermedAnswer},
+    shard::{Calendars, HeldShards, ManagedNamespaces, TermedAnswer},
     telemetry::{admin::Admin, metrics::Metrics},
 };
 
@@ -266,6 +266,7 @@ impl Session {
         tasks.extend(sharing_tasks);
         tasks.extend(self.spawn_credentials());
         tasks.extend(self.spawn_namespace_watch(&inputs_in, &events));
+        tasks.extend(self.spawn_calendar_watches(&inputs_in, &events));
         tasks.extend(self.spawn_watches(&inputs_in, &events));
         tasks
     }
@@ -346,6 +347,10 @@ impl Session {
         shards.survey_cron_jobs(self.settings.cron_job_metrics == CronJobMetrics::Trouble);
         shards.manage_only(self.namespaces.clone());
         shards.log_runs(self.settings.log_runs.into());
+        shards.freeze(self.settings.freeze.as_ref());
+        if self.settings.reads_calendars {
+            shards.read_calendars(Calendars::of_scopes(&self.settings.scopes));
+        }
         let task = ShardTask::new(shards, self.clock.clone(), now, channels);
         self.start("shard", Phase::EndShards, task.run())
     }

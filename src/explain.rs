@@ -16,6 +16,7 @@ pub mod advice;
 mod answer;
 pub mod api_checks;
 pub mod calendar;
+mod calendars;
 mod check;
 mod error;
 mod explanation;

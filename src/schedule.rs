@@ -9,6 +9,7 @@ pub mod cron;
 pub mod describe;
 pub mod due;
 pub mod effective;
+mod exclusion;
 pub mod fires;
 pub mod options;
 pub mod policy;
@@ -19,6 +20,7 @@ pub use clock_change::ClockChange;
 pub use concurrency::ConcurrencyPolicy;
 pub use cron::{ParseError, parse_standard, quote};
 pub use effective::CronJobSchedule;
+pub use exclusion::Exclusion;
 pub use fires::{SCHEDULES_MAX, SCHEDULES_MAX_BYTES, Schedule, SchedulesError};
 pub use zone::{Zone, ZoneError, tzdb_version};
 

@@ -18,10 +18,10 @@ use clap::{
     value_parser,
 };
 use clap_complete::Shell;
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 
 use self::values::{
-    parse_clock_offset, parse_clock_skew, parse_flush_interval, parse_installation, parse_label_key,
+    parse_clock_offset, parse_clock_skew, parse_flush_interval, parse_freeze_until, parse_installation, parse_label_key,
     parse_listen_anywhere, parse_namespace, parse_pod_name, parse_pod_uid, parse_zone,
 };
 #[cfg(feature = "dev")]
@@ -244,6 +244,20 @@ pub struct RunArgs {
     /// cronwheel.dev/missed-runs or cronwheel.dev/on-resume and the value all
     #[arg(long, value_name = "NUMBER", default_value_t = MISSED_RUNS_PER_SECOND_DEFAULT, value_parser = value_parser!(u32).range(1..=1000))]
     pub missed_runs_per_second: u32,
+
+    /// Let nothing start before this instant, in RFC 3339, e.g. 2026-12-27T06:00:00Z. Freezes of namespaces that end later
+    /// hold on. An instant that has passed has no effect
+    #[arg(long, value_name = "INSTANT", value_parser = parse_freeze_until)]
+    pub freeze_until: Option<Timestamp>,
+
+    /// Why nothing may start, for the log
+    #[arg(long, value_name = "TEXT", requires = "freeze_until")]
+    pub freeze_reason: Option<String>,
+
+    /// Read the calendars that CronJobs name in the annotation cronwheel.dev/not-on: the ConfigMaps with the label
+    /// cronwheel.dev/calendar=true. The account needs list and watch on configmaps
+    #[arg(long)]
+    pub calendars: bool,
 
     /// Which Events about CronJobs are written
     #[arg(long, value_enum, default_value_t)]

@@ -24,7 +24,7 @@ use crate::{
         settings::{Membership, RunSettings},
     },
     kube_api::http::exempt_from_proxy,
-    schedule::zone::tzdb_version,
+    schedule::{options::Freeze, zone::tzdb_version},
     shard::Scope,
 };
 
@@ -58,6 +58,8 @@ impl RunConfig {
                 in_flight_max: args.max_inflight,
                 template_memory_mib: args.max_template_memory,
                 missed_runs_per_second: args.missed_runs_per_second,
+                freeze: freeze(args),
+                reads_calendars: args.calendars,
                 events: EventBudget {
                     filter: args.events,
                     per_second_max: args.max_events_per_second,
@@ -93,9 +95,22 @@ impl RunConfig {
             max_clock_skew = %format_args!("{:#}", args.max_clock_skew),
             clock_offset = %format_args!("{:#}", args.clock_offset),
             sharing = sharing_text(&settings.membership),
+            calendars = settings.reads_calendars,
             "cronwheel starts"
         );
+        if let Some(Freeze { until, reason }) = &settings.freeze {
+            tracing::warn!(%until, reason, "nothing starts before --freeze-until");
+        }
     }
+}
+
+/// The freeze of the flags.
+fn freeze(args: &RunArgs) -> Option<Freeze> {
+    let reason = args.freeze_reason.as_deref().unwrap_or_default();
+    args.freeze_until.map(|until| Freeze {
+        until,
+        reason: reason.into(),
+    })
 }
 
 /// Describes how the replica shares CronJobs, for the log.

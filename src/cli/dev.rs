@@ -257,6 +257,8 @@ fn settings() -> RunSettings {
         in_flight_max: IN_FLIGHT_MAX,
         template_memory_mib: TemplateMemory::MIB_DEFAULT,
         missed_runs_per_second: MISSED_RUNS_PER_SECOND_DEFAULT,
+        freeze: None,
+        reads_calendars: false,
         events: EventBudget::default(),
         cron_job_metrics: CronJobMetrics::default(),
         trouble_label: None,

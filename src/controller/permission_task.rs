@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use super::{
     Session,
     clock::Clock,
-    permissions::{MissingPermission, PERMISSIONS, Permission, Place},
+    permissions::{CALENDAR_PERMISSIONS, MissingPermission, PERMISSIONS, Permission, Place},
     recorded_send::send_recorded,
     shutdown::Phase,
     tasks::Task,
@@ -39,6 +39,8 @@ pub struct PermissionTask {
     pub lease_scope: Scope,
     /// Whether labels select the managed namespaces.
     pub selects_namespaces: bool,
+    /// Whether ConfigMaps are read.
+    pub reads_calendars: bool,
     /// The clock.
     pub clock: Clock,
     /// Metrics of requests and answers, with the log of refusals.
@@ -56,6 +58,7 @@ impl Session {
             scopes: self.settings.scopes.clone(),
             lease_scope: Scope::Namespace(lease_namespace.into()),
             selects_namespaces: self.settings.namespace_selector.is_some(),
+            reads_calendars: self.settings.reads_calendars,
             clock: self.clock.clone(),
             api_metrics: self.metrics.events.api.clone(),
             snapshot: self.metrics.permissions.clone(),
@@ -91,7 +94,7 @@ impl PermissionTask {
     /// Reviews every permission that is not known to be granted, one after another, so that the connection has room for
     /// other requests. If a review fails, returns the message of the failure; earlier results remain.
     async fn check(&self, allowed: &mut Allowed) -> Result<(), String> {
-        for permission in PERMISSIONS {
+        for permission in self.needed() {
             for scope in self.scopes_of(&permission) {
                 let key = key(&permission, scope);
                 if allowed.get(&key) != Some(&true) {
@@ -103,9 +106,18 @@ impl PermissionTask {
         Ok(())
     }
 
+    /// Returns the permissions that this replica needs.
+    fn needed(&self) -> impl Iterator<Item = Permission> + use<> {
+        let of_calendars = CALENDAR_PERMISSIONS.into_iter();
+        let reads_calendars = self.reads_calendars;
+        PERMISSIONS
+            .into_iter()
+            .chain(of_calendars.filter(move |_| reads_calendars))
+    }
+
     /// Returns the permissions that are known to be missing.
     fn missing(&self, allowed: &Allowed) -> Vec<MissingPermission> {
-        let missing = PERMISSIONS.into_iter().map(|permission| {
+        let missing = self.needed().map(|permission| {
             let needed = self.scopes_of(&permission);
             let is_missing = |scope: &&Scope| allowed.get(&key(&permission, scope)) == Some(&false);
             MissingPermission {

@@ -73,6 +73,15 @@ const fn namespaces(verb: &'static str) -> Permission {
     }
 }
 
+/// A permission for one verb on ConfigMaps.
+const fn calendars(verb: &'static str) -> Permission {
+    let consequence = "CronJobs with the annotation cronwheel.dev/not-on start nothing";
+    Permission {
+        group: "",
+        ..watched(verb, "configmaps", consequence)
+    }
+}
+
 /// Marks a permission without which no Job starts.
 const fn required(permission: Permission) -> Permission {
     Permission {
@@ -109,6 +118,9 @@ pub const PERMISSIONS: [Permission; 20] = [
     lease("delete", "the Lease of a replica that left stays"),
 ];
 
+/// The permissions of replicas that read calendars, which the chart grants by `calendars.enabled`.
+pub const CALENDAR_PERMISSIONS: [Permission; 2] = [calendars("list"), calendars("watch")];
+
 impl Place {
     /// Returns the remedy for a missing permission of this place: the Role that grants it.
     fn remedy(self) -> &'static str {
@@ -124,10 +136,21 @@ impl Place {
     }
 }
 
+impl Permission {
+    /// Returns the remedy if it is missing.
+    fn remedy(&self) -> &'static str {
+        if CALENDAR_PERMISSIONS.contains(self) {
+            return "set the chart value calendars.enabled, which grants it";
+        }
+        self.place.remedy()
+    }
+}
+
 /// Returns the remedy for a refused request on a resource.
 fn remedy(resource: &str) -> &'static str {
-    let permission = PERMISSIONS.iter().find(|it| it.resource == resource);
-    permission.map_or("check the credentials", |permission| permission.place.remedy())
+    let mut permissions = PERMISSIONS.iter().chain(&CALENDAR_PERMISSIONS);
+    let permission = permissions.find(|it| it.resource == resource);
+    permission.map_or("check the credentials", Permission::remedy)
 }
 
 /// Maximum number of namespaces that a message names; it counts the others.
@@ -153,7 +176,7 @@ impl MissingPermission {
 
     /// Returns the whole message: the missing permission, the consequence, and the remedy.
     pub fn explanation(&self) -> String {
-        format!("the account may not {self}; {}", self.permission.place.remedy())
+        format!("the account may not {self}; {}", self.permission.remedy())
     }
 }
 

@@ -8,7 +8,7 @@ use super::event_task::EventBudget;
 use crate::{
     coordination::{ElectionConfig, Incarnation, Installation, InstallationName, MemberSettings, Timing},
     kube_api::{NamespaceSelector, leases::OwnerPod},
-    schedule::Zone,
+    schedule::{Zone, options::Freeze},
     shard::{LoggedRuns, ManagedNamespaces, Scope, ShardCount},
 };
 
@@ -31,6 +31,10 @@ pub struct RunSettings {
     pub missed_runs_per_second: u32,
     /// Budget for Events, shared by all replicas.
     pub events: EventBudget,
+    /// Until when nothing starts.
+    pub freeze: Option<Freeze>,
+    /// Whether ConfigMaps are read, for the option `not-on`.
+    pub reads_calendars: bool,
     /// The metrics that name CronJobs.
     pub cron_job_metrics: CronJobMetrics,
     /// The label of CronJobs in trouble that their metric repeats as `owner`.

@@ -10,8 +10,8 @@ use super::event_task::EventQueue;
 use crate::{
     kube_api::{DecodeError, WatchItem, ordered_watch::OrderedSender, other_controllers::OtherControllers},
     shard::{
-        CronJobEvent, CronJobIdentity, EventReason, Input, ManagedNamespaces, NamespaceUpdate, ResourceVersion,
-        input::WatchStage,
+        CalendarUpdate, CronJobEvent, CronJobIdentity, EventReason, Input, ManagedNamespaces, NamespaceUpdate,
+        ResourceVersion, input::WatchStage,
     },
     telemetry::metrics::{WatchHealth, WatchMetrics},
 };
@@ -99,6 +99,12 @@ impl WatchChannels {
             WatchStage::ListBegun
         } else if let Input::NamespaceUpdated(NamespaceUpdate::ListDone) = input {
             WatchStage::ListDone
+        } else if let Input::CalendarUpdated(update) = input {
+            match **update {
+                CalendarUpdate::ListBegun(_) => WatchStage::ListBegun,
+                CalendarUpdate::ListDone(_) => WatchStage::ListDone,
+                CalendarUpdate::Applied { .. } | CalendarUpdate::Removed { .. } => return,
+            }
         } else {
             return;
         };

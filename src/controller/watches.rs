@@ -1,4 +1,4 @@
-//! Starts the tasks that watch CronJobs, Jobs and namespaces.
+//! Starts the tasks that watch CronJobs, Jobs, namespaces and calendars.
 
 use std::sync::Arc;
 
@@ -11,7 +11,9 @@ use crate::{
     kube_api::{
         ApiClient, Decoder,
         ordered_watch::OrderedSender,
-        watch::{WatchItem, cron_jobs_with_relists, ended_by_fences, jobs_with_relists, namespaces, observed},
+        watch::{
+            WatchItem, calendars, cron_jobs_with_relists, ended_by_fences, jobs_with_relists, namespaces, observed,
+        },
     },
     shard::{Input, Scope, WatchedResource},
     telemetry::metrics::WatchMetrics,
@@ -64,6 +66,18 @@ impl Session {
         let (client, channels) = self.begin_watch("namespaces", &Scope::Cluster, metrics, (inputs, events));
         let task = channels.run(namespaces(client, selector));
         Some(self.start_until("namespace watch", Phase::StopIntake, task))
+    }
+
+    /// Starts the watches of calendars; none if they are not read.
+    pub(super) fn spawn_calendar_watches(&self, inputs: &mpsc::Sender<Input>, events: &EventQueue) -> Vec<Task> {
+        let scopes = self.settings.scopes.iter().filter(|_| self.settings.reads_calendars);
+        let spawn = |scope: &Scope| {
+            let metrics = &self.metrics.calendar_watch;
+            let (client, channels) = self.begin_watch("configmaps", scope, metrics, (inputs, events));
+            let task = channels.run(calendars(client, scope.clone()));
+            self.start_until("calendar watch", Phase::StopIntake, task)
+        };
+        scopes.map(spawn).collect()
     }
 
     /// Returns the client and the channels of a watch.

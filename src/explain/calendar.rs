@@ -1,13 +1,17 @@
 //! The activations of a schedule around an instant, as text, with the clock changes.
 
-use jiff::{Timestamp, tz::Offset};
+use jiff::{
+    Timestamp,
+    civil::Date,
+    tz::{Offset, TimeZone},
+};
 
 use crate::schedule::{
     CronJobSchedule, Schedule, Zone,
     change_day::{ChangeDay, walls},
     describe::describe,
     due,
-    options::OptionName,
+    options::{ExcludedDays, OptionName},
     zone::OffsetChange,
 };
 
@@ -16,6 +20,9 @@ const NEAR_SECONDS: i64 = 86_400;
 
 /// Number of examined changes: those of all years for which a zone has a table.
 const CHANGES_MAX: usize = 256;
+
+/// Number of stretches of excluded days that are examined.
+const EXCLUDED_MAX: usize = 256;
 
 /// The zone of the process, for which cronwheel uses the default zone (B-6.2, B-7.2).
 const LOCAL: &str = "Local";
@@ -70,7 +77,7 @@ pub struct Calendar<'a> {
     since: Timestamp,
     /// The last activation since then.
     pub last: Option<Timestamp>,
-    /// The next ones.
+    /// The next ones, without those that the calendar of the CronJob excludes.
     pub next: Vec<Timestamp>,
 }
 
@@ -88,7 +95,8 @@ impl<'a> Calendar<'a> {
             .next_after(last.unwrap_or(since), local)
             .filter(|next| *next > now);
         let first = first.or_else(|| schedule.next_after(now, local));
-        let next = std::iter::successors(first, |at| schedule.next_after(*at, local));
+        let first = first.and_then(|first| effective.wanted_from(first));
+        let next = std::iter::successors(first, |at| effective.next_wanted(*at));
         Calendar {
             effective,
             schedule,
@@ -135,11 +143,32 @@ impl<'a> Calendar<'a> {
         };
         let mut lines: Vec<(i64, String)> = self.next.iter().map(activation).collect();
         lines.extend(self.changes());
+        lines.extend(self.excluded_lines());
         if self.next.is_empty() {
             lines.push((0, "never: no instant within five years matches".to_owned()));
         }
         lines.sort_by_key(|(at, _)| *at);
         lines.into_iter().map(|(_, line)| line).collect()
+    }
+
+    /// The stretches of days on which activations fall out before the last of the next ones, each with their number.
+    pub fn excluded(&self) -> Vec<(&'a ExcludedDays, u64)> {
+        let exclusion = self.effective.exclusion();
+        let until = self.next.last().copied().unwrap_or(Timestamp::MAX);
+        let counts = exclusion.map(|exclusion| exclusion.counts(self.since, self.now, until));
+        counts.into_iter().flatten().take(EXCLUDED_MAX).collect()
+    }
+
+    fn excluded_lines(&self) -> Vec<(i64, String)> {
+        let line = |(days, n_slots): (&ExcludedDays, u64)| {
+            let runs = if n_slots == 1 { "run falls" } else { "runs fall" };
+            let begin = days.first_date().to_zoned(TimeZone::UTC).map_or(0, |begin| {
+                let wall = begin.timestamp().as_second();
+                wall - i64::from(self.zone.offset_seconds_at(wall))
+            });
+            (begin, format!("{}: {n_slots} {runs} out, by not-on", days_text(days)))
+        };
+        self.excluded().into_iter().map(line).collect()
     }
 
     /// The start of a slot, if the option `spread` moves it.
@@ -170,6 +199,21 @@ impl<'a> Calendar<'a> {
         .filter(|(position, (day, _))| *position == 0 || day.is_disturbed())
         .map(|(_, (day, change))| (change.at, change_text(&day, &change)))
         .collect()
+    }
+}
+
+/// Formats excluded days with their note: `Thu 2026-12-24 to Sat 2026-12-26 (Christmas)`.
+pub fn days_text(days: &ExcludedDays) -> String {
+    let date = |date: Date| date.strftime("%a %Y-%m-%d").to_string();
+    let (first, last) = (date(days.first_date()), date(days.last_date()));
+    let note = match &*days.note {
+        "" => String::new(),
+        note => format!(" ({note})"),
+    };
+    if first == last {
+        first + &note
+    } else {
+        format!("{first} to {last}{note}")
     }
 }
 

@@ -99,8 +99,7 @@ fn answer<'a>((subject, explanation): &'a Explained, recorded: &'a [RecordedEven
 
 /// Returns the next slots, none behind the gates of B-6.
 fn next_runs(schedule: &CronJobSchedule, explanation: &Explanation) -> Vec<String> {
-    let parsed = schedule.parsed.as_ref().ok();
-    let after = |at: &jiff::Timestamp| parsed?.next_after(*at, &schedule.default_zone);
+    let after = |at: &jiff::Timestamp| schedule.next_wanted(*at);
     let runs = std::iter::successors(explanation.next_wakeup, after);
     runs.take(NEXT_RUNS).map(|at| at.to_string()).collect()
 }

@@ -6,7 +6,12 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use serde_json::{Value, value::RawValue};
 
-use super::{recorded::RecordedEvent, yaml};
+use super::{
+    calendars::{GivenCalendars, unread_note},
+    recorded::RecordedEvent,
+    yaml,
+};
+use crate::schedule::CronJobSchedule;
 
 /// The namespace of objects that name none.
 const DEFAULT_NAMESPACE: &str = "default";
@@ -86,6 +91,7 @@ pub struct Objects {
     pub(super) events: Option<Vec<RecordedEvent>>,
     /// The refusals of each CronJob, if an API server was asked.
     pub refusals: Option<Vec<Vec<String>>>,
+    pub(super) calendars: GivenCalendars,
 }
 
 /// An input.
@@ -235,6 +241,7 @@ impl Objects {
             _ if is_cron_job => self.push(Kind::CronJob, place, value, text),
             "Job" if is_batch => self.push(Kind::Job, place, value, None),
             "List" | "CronJobList" | "JobList" => {}
+            "ConfigMap" if version == "v1" && self.calendars.take(&value) => {}
             _ => *self.left_out.entry(format!("{version} {kind}")).or_default() += 1,
         }
     }
@@ -242,6 +249,17 @@ impl Objects {
     /// Keeps the Events of the object with this uid, in any order. Others are ignored.
     pub fn take_events(&mut self, events: &[Value], uid: &str) {
         self.events = Some(RecordedEvent::of_object(events, uid));
+    }
+
+    /// Gives a CronJob the calendar that it names. Returns what is to be said if it is not among the objects.
+    pub fn resolve_calendar(&self, namespace: &str, schedule: &mut CronJobSchedule) -> Option<String> {
+        self.calendars.calendars().resolve(namespace, schedule);
+        unread_note(schedule.options())
+    }
+
+    /// Notes that the ConfigMap that a CronJob names does not exist.
+    pub fn note_missing_calendar(&self, namespace: &str, name: &str) {
+        self.calendars.note_missing(namespace, name);
     }
 
     /// The CronJobs, in their order.

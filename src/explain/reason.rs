@@ -43,6 +43,7 @@ pub(super) enum Reason {
     ScheduleChanged,
     Missed,
     Resumed,
+    Excluded,
     Suspended,
     Frozen,
     Deleting,
@@ -73,7 +74,7 @@ pub fn reasons() -> impl Iterator<Item = Meaning> {
 
 impl Reason {
     /// All reasons, in the order of the help.
-    const ALL: [Reason; 20] = [
+    const ALL: [Reason; 21] = [
         Reason::Created,
         Reason::Adopted,
         Reason::ForeignJob,
@@ -87,6 +88,7 @@ impl Reason {
         Reason::ScheduleChanged,
         Reason::Missed,
         Reason::Resumed,
+        Reason::Excluded,
         Reason::Suspended,
         Reason::Frozen,
         Reason::Deleting,
@@ -115,6 +117,7 @@ impl Reason {
             SkipReason::HeldByForbid(_) => (Reason::Forbidden, None),
             SkipReason::Missed(_) => (Reason::Missed, None),
             SkipReason::Resumed(_) => (Reason::Resumed, None),
+            SkipReason::Excluded(_) => (Reason::Excluded, None),
         }
     }
 
@@ -157,7 +160,7 @@ impl Reason {
                 "cronwheel's own",
                 "the slot of a CronJob in a cluster is due for more than a minute and has no Job: the Events may say why",
             ),
-            Reason::Missed | Reason::Resumed | Reason::Frozen => self.meaning_by_option(),
+            Reason::Missed | Reason::Resumed | Reason::Excluded | Reason::Frozen => self.meaning_by_option(),
             Reason::NotDue => wait("NotDue", "B-9.5", "no slot was due since the last started one"),
             Reason::LookUpFailed => skip(
                 "LookUpFailed",
@@ -199,6 +202,11 @@ impl Reason {
         if self == Reason::Frozen {
             let sentence = "the annotation cronwheel.dev/freeze-until of the namespace lets nothing start";
             return Meaning::by_option("Frozen", "O-7", sentence);
+        }
+        if self == Reason::Excluded {
+            let sentence =
+                "every due slot is on a date of the ConfigMap that the annotation cronwheel.dev/not-on names";
+            return Meaning::by_option("Excluded", "O-11", sentence);
         }
         if self == Reason::Missed {
             return Meaning::by_option(

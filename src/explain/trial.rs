@@ -106,6 +106,7 @@ impl<'a> Trial<'a> {
             scopes: vec![Scope::Cluster],
         };
         let mut shard = ShardState::new(config, now);
+        shard.calendars = world.calendars.calendars().clone();
         shard.lead(now);
         shard.template_memory = TemplateMemory::new(u64::MAX);
         shard.decisions = Some(Vec::new());
@@ -319,7 +320,7 @@ impl<'a> Trial<'a> {
                 .sum(),
             // The next slot of a suspended CronJob does not start.
             next_wakeup: verdict
-                .and_then(|verdict| verdict.next)
+                .and_then(|verdict| self.record.schedule.wanted_from(verdict.next?))
                 .filter(|_| reason != Reason::Suspended),
         })
     }

@@ -11,6 +11,7 @@ use serde_json::{
 };
 
 use super::{
+    calendars::{GivenCalendars, unread_note},
     objects::{Kind, Object, Objects, Origin, name_of, namespace_of, title_of},
     recorded::{RecordedEvent, last_change},
     refusals,
@@ -36,6 +37,7 @@ pub(super) struct World {
     pub(super) broken: Vec<String>,
     /// The Events of the CronJob in a cluster, the latest first; `None` if they were not read.
     pub(super) events: Option<Vec<RecordedEvent>>,
+    pub(super) calendars: GivenCalendars,
 }
 
 /// What a Job says about why it is still active.
@@ -96,6 +98,7 @@ impl World {
             broken,
             events,
             refusals,
+            calendars,
             ..
         } = objects;
         leave_out_jobs(&mut objects, notes);
@@ -109,12 +112,16 @@ impl World {
             origin,
             broken,
             events,
+            calendars,
             ..World::default()
         };
         for mut object in objects {
             let added = match object.kind {
-                Kind::CronJob => subject(&mut object, written.next().unwrap_or_default(), &decoder, now)
-                    .map(|subject| world.subjects.push(subject)),
+                Kind::CronJob => {
+                    let written = written.next().unwrap_or_default();
+                    let subject = subject(&mut object, written, &decoder, now);
+                    subject.map(|subject| world.add_subject(subject))
+                }
                 Kind::Job => world.add_job(&object, notes),
             };
             if let Err(error) = added {
@@ -132,6 +139,18 @@ impl World {
             origin: Origin::Cluster,
             ..World::default()
         }
+    }
+
+    /// Adds a CronJob, with the calendar that it names and notes about its options.
+    fn add_subject(&mut self, mut subject: Subject) {
+        if let Ok(record) = &mut subject.record {
+            let calendars = self.calendars.calendars();
+            calendars.resolve(&record.identity.namespace, &mut record.schedule);
+            let options = record.schedule.options();
+            subject.notes.extend(options.invalid.iter().map(ToString::to_string));
+            subject.notes.extend(unread_note(options));
+        }
+        self.subjects.push(subject);
     }
 
     /// Keeps the CronJobs of this name, in all namespaces or in one.
@@ -213,11 +232,10 @@ fn subject(object: &mut Object, written: Written, decoder: &Decoder, now: Timest
     notes.extend(gaps::fill_defaults(&mut object.value, now));
     let text = text(object)?;
     let mut record = decoder.cron_job(&text).map_err(|undecodable| undecodable.error);
-    if let Ok(record) = &mut record {
-        if has_no_uid {
-            record.schedule.forget_offset();
-        }
-        notes.extend(record.schedule.options().invalid.iter().map(ToString::to_string));
+    if let Ok(record) = &mut record
+        && has_no_uid
+    {
+        record.schedule.forget_offset();
     }
     Ok(Subject {
         namespace: namespace_of(&object.value).to_owned(),

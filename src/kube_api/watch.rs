@@ -1,4 +1,4 @@
-//! Watch streams of CronJobs, Jobs and namespaces as inputs, for the controller and for commands that only show objects.
+//! Watch streams of CronJobs, Jobs, namespaces and calendars as inputs, for the controller and for commands that only show objects.
 //!
 //! A stream never ends. An object that cannot be decoded is reported as such, and as existing. A CronJob then starts
 //! nothing, since its former state no longer holds; a Job keeps its former state, since no other run may start beside
@@ -18,7 +18,7 @@ use kube::Client;
 
 pub use self::{fenced::ended_by_fences, observed::observed};
 use self::{
-    kinds::{CronJobs, Jobs, Namespaces},
+    kinds::{Calendars, CronJobs, Jobs, Namespaces},
     list_watch::list_and_watch,
 };
 use crate::{
@@ -93,6 +93,11 @@ pub fn jobs_with_relists(client: Client, scope: Scope, relists: RelistOrders) ->
 /// Lists and watches the namespaces that a selector selects. Never ends.
 pub fn namespaces(client: Client, selector: NamespaceSelector) -> impl Stream<Item = WatchItem> + Send {
     list_and_watch(client, Scope::Cluster, Namespaces { selector }, no_relists())
+}
+
+/// Lists and watches the calendars of a scope. Never ends.
+pub fn calendars(client: Client, scope: Scope) -> impl Stream<Item = WatchItem> + Send {
+    list_and_watch(client, scope, Calendars, no_relists())
 }
 
 /// A receiver without a sender never changes.

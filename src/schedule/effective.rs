@@ -1,11 +1,13 @@
 //! Combines `spec.schedule` and `spec.timeZone` of a CronJob, parsed once (B-7.1).
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use super::{
-    ClockChange, ParseError, Schedule, SchedulesError, Zone, ZoneError, after, due,
+    ClockChange, Exclusion, ParseError, Schedule, SchedulesError, Zone, ZoneError, after, due,
     fires::Lines,
-    options::{NamespaceOptions, OptionName, Options},
+    options::{Calendar, NamespaceOptions, OptionName, Options},
     parse_standard,
 };
 
@@ -137,6 +139,52 @@ impl CronJobSchedule {
         }
     }
 
+    /// Takes the calendar that the option `not-on` names, or its problem.
+    pub fn set_calendar(&mut self, found: Result<Arc<Calendar>, String>) {
+        if let Some(options) = &mut self.options {
+            options.set_calendar(found);
+        }
+    }
+
+    /// The slots that the calendar of the CronJob excludes; `None` without a calendar that can be used.
+    pub fn exclusion(&self) -> Option<Exclusion<'_>> {
+        self.options.as_ref()?;
+        Exclusion::of(self)
+    }
+
+    /// Whether the calendar of the CronJob excludes a slot.
+    pub fn excludes(&self, slot: Timestamp) -> bool {
+        self.exclusion().is_some_and(|exclusion| exclusion.excludes(slot))
+    }
+
+    /// The first slot after an instant that the calendar does not exclude. An interval counts from that instant.
+    pub fn next_wanted(&self, instant: Timestamp) -> Option<Timestamp> {
+        match self.exclusion() {
+            Some(exclusion) => exclusion.next_after(instant),
+            None => self.parsed.as_ref().ok()?.next_after(instant, &self.default_zone),
+        }
+    }
+
+    /// The first slot from this one on that the calendar does not exclude.
+    pub fn wanted_from(&self, slot: Timestamp) -> Option<Timestamp> {
+        if self.excludes(slot) {
+            self.next_wanted(slot)
+        } else {
+            Some(slot)
+        }
+    }
+
+    /// The latest slot not after `until` that the calendar does not exclude, given that `due` is a slot.
+    pub(crate) fn latest_wanted(&self, due: Timestamp, until: Timestamp) -> Option<Timestamp> {
+        let parsed = self.parsed.as_ref().ok();
+        let Some(exclusion) = self.exclusion() else {
+            let later = parsed.and_then(|parsed| due::most_recent(parsed, &self.default_zone, due, until));
+            return Some(later.unwrap_or(due));
+        };
+        let later = exclusion.last_slot(due, due, until);
+        later.or_else(|| Some(due).filter(|due| !exclusion.excludes(*due)))
+    }
+
     /// Forgets the offset of `spread`, for a CronJob without a uid.
     pub fn forget_offset(&mut self) {
         if let Some(options) = &mut self.options {
@@ -179,6 +227,9 @@ impl CronJobSchedule {
     pub fn next_run(&self, anchor: Timestamp, now: Timestamp) -> Option<Timestamp> {
         let has_zone = !matches!(self.zone, Some(Err(_)));
         let schedule = self.parsed.as_ref().ok().filter(|_| has_zone)?;
+        if let Some(exclusion) = self.exclusion() {
+            return exclusion.next_in_chain(anchor, now);
+        }
         if schedule.is_every() {
             due::next_in_chain(schedule, &self.default_zone, anchor, now)
         } else {

@@ -4,16 +4,24 @@
 //! runs as without that option. Nothing here depends on the process that reads: equal annotations, schedule and uid give
 //! equal options.
 
+mod calendar;
 mod catch_up;
 mod namespace;
 mod spread;
 mod words;
 
+use std::sync::Arc;
+
 use jiff::SignedDuration;
 
-pub(crate) use self::catch_up::MISSED_AFTER;
+#[cfg(test)]
+pub(crate) use self::calendar::date_of;
 pub(super) use self::catch_up::{Chosen, DueSlots};
+pub(crate) use self::{calendar::Day, catch_up::MISSED_AFTER};
 pub use self::{
+    calendar::{
+        CALENDAR_BYTES_MAX, CALENDAR_ENTRIES_MAX, CALENDAR_LABEL, Calendar, ExcludedDays, NamedCalendar, NotOn,
+    },
     catch_up::{CATCH_UP_COUNT_MAX, CatchUp},
     namespace::{ALERTS_ANNOTATION, Freeze, NamespaceOptions},
 };
@@ -34,13 +42,15 @@ pub enum OptionName {
     ClockChange,
     /// Passes the slot's time to the Pods.
     PassScheduledTime,
+    /// The calendar on whose dates nothing starts.
+    NotOn,
     /// Until when nothing starts in a namespace.
     FreezeUntil,
 }
 
 impl OptionName {
     /// The options of a CronJob, in the order of the documentation.
-    pub const OF_CRON_JOB: [OptionName; 6] = [
+    pub const OF_CRON_JOB: [OptionName; 7] = [
         // First, because the others depend on it.
         OptionName::Schedule,
         OptionName::Spread,
@@ -48,6 +58,7 @@ impl OptionName {
         OptionName::OnResume,
         OptionName::ClockChange,
         OptionName::PassScheduledTime,
+        OptionName::NotOn,
     ];
 
     /// The options that a namespace can set for its CronJobs.
@@ -62,6 +73,7 @@ impl OptionName {
             OptionName::Schedule => "cronwheel.dev/schedule",
             OptionName::ClockChange => "cronwheel.dev/clock-change",
             OptionName::PassScheduledTime => "cronwheel.dev/pass-scheduled-time",
+            OptionName::NotOn => "cronwheel.dev/not-on",
             OptionName::FreezeUntil => "cronwheel.dev/freeze-until",
         }
     }
@@ -75,16 +87,27 @@ impl OptionName {
             OptionName::Schedule => "*/15 * 8-18 * * Mon-Fri",
             OptionName::ClockChange => "once",
             OptionName::PassScheduledTime => "true",
+            OptionName::NotOn => "holidays",
             OptionName::FreezeUntil => "2026-12-27T06:00:00Z",
         }
+    }
+}
+
+impl OptionName {
+    /// What a message says after the problem of a value. Those of `not-on` have their own advice.
+    fn advice(self) -> String {
+        if self == OptionName::NotOn {
+            return String::new();
+        }
+        format!("; a valid value is {:?}", self.example())
     }
 }
 
 /// An annotation whose value cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "annotation {}{} is {value:?}: {problem}; a valid value is {:?}; the CronJob runs as without it",
-    .option.annotation(), if *.is_of_namespace { " of the namespace" } else { "" }, .option.example()
+    "annotation {}{} is {value:?}: {problem}{}; the CronJob runs as without it",
+    .option.annotation(), if *.is_of_namespace { " of the namespace" } else { "" }, .option.advice()
 )]
 pub struct InvalidOption {
     /// The option.
@@ -134,6 +157,8 @@ pub struct Options {
     pub passes_scheduled_time: bool,
     /// `schedule`: whether it replaces `spec.schedule`.
     pub has_schedules: bool,
+    /// `not-on`.
+    pub not_on: Option<NotOn>,
     /// The annotations that cannot be used.
     pub invalid: Vec<InvalidOption>,
     /// The problem of `schedule`.
@@ -152,6 +177,7 @@ impl Options {
         clock_change: ClockChange::Literal,
         passes_scheduled_time: false,
         has_schedules: false,
+        not_on: None,
         invalid: Vec::new(),
         invalid_schedules: None,
         own: Vec::new(),
@@ -239,6 +265,7 @@ impl Options {
                     _ => return Err("it is neither true nor false".into()),
                 };
             }
+            OptionName::NotOn => self.not_on = Some(NotOn::read(value)?),
             // Read elsewhere: one replaces the schedule, the other belongs to the namespace.
             OptionName::Schedule | OptionName::FreezeUntil => {}
         }
@@ -250,9 +277,25 @@ impl Options {
         SignedDuration::from_secs(self.offset_seconds.unwrap_or(0).into())
     }
 
+    /// Takes the calendar that `not-on` names, or its problem.
+    pub(super) fn set_calendar(&mut self, found: Result<Arc<Calendar>, String>) {
+        let Some(not_on) = &mut self.not_on else { return };
+        self.invalid.retain(|invalid| invalid.option != OptionName::NotOn);
+        match found {
+            Ok(calendar) => not_on.calendar = NamedCalendar::Known(calendar),
+            Err(problem) => {
+                not_on.calendar = NamedCalendar::Unusable;
+                let invalid = InvalidOption::new(OptionName::NotOn, false, &not_on.name, problem);
+                self.invalid.push(invalid);
+            }
+        }
+    }
+
     /// Whether they choose among due slots otherwise than the built-in controller.
     pub(super) fn choose_slots(&self) -> bool {
-        self.missed_runs != CatchUp::Latest || self.on_resume.is_some_and(|rule| rule != CatchUp::Latest)
+        self.not_on.as_ref().is_some_and(|not_on| not_on.known().is_some())
+            || self.missed_runs != CatchUp::Latest
+            || self.on_resume.is_some_and(|rule| rule != CatchUp::Latest)
     }
 
     /// Whether each of several due slots may start.

@@ -91,7 +91,8 @@ impl Decision {
                 | SkipReason::AlreadyActive(slot)
                 | SkipReason::HeldByForbid(slot)
                 | SkipReason::Missed(slot)
-                | SkipReason::Resumed(slot),
+                | SkipReason::Resumed(slot)
+                | SkipReason::Excluded(slot),
             ) => Some(*slot),
             Decision::Skip(
                 SkipReason::Deleting
@@ -135,6 +136,8 @@ pub enum SkipReason {
     Missed(Timestamp),
     /// The slot passed during a suspension or a freeze, and the option `on-resume` is `skip`.
     Resumed(Timestamp),
+    /// The calendar of the option `not-on` excludes the slot, and no earlier one is due.
+    Excluded(Timestamp),
 }
 
 /// Decides one CronJob (B-6, B-9, B-10). Slots are nominal; with `spread`, a slot is due an offset later.
@@ -157,6 +160,7 @@ pub fn decide(facts: &Facts<'_>, now: Timestamp) -> Verdict {
         Some(Chosen::Start(slot)) => admit(slot, facts, now),
         Some(Chosen::SkipMissed(slot)) => Decision::Skip(SkipReason::Missed(slot)),
         Some(Chosen::SkipOnResume(slot)) => Decision::Skip(SkipReason::Resumed(slot)),
+        Some(Chosen::Exclude(slot)) => Decision::Skip(SkipReason::Excluded(slot)),
     };
     let is_in_time = matches!(
         decision,
@@ -320,6 +324,7 @@ fn chosen_slot(
     let due_slots = |earliest| DueSlots {
         schedule,
         local,
+        exclusion: facts.schedule.exclusion(),
         since,
         earliest,
         resumed: facts.resumed.map(|resumed| facts.schedule.slots_until(resumed)),
@@ -330,9 +335,10 @@ fn chosen_slot(
     let missed_until = missed_until(facts, now);
     // If no slot is within the deadline, find the most recent one before it, so that its loss is reported (B-10.1).
     let within_deadline = due_slots(earliest).choose(options, missed_until);
-    let latest = || due::most_recent(schedule, local, since, now).map(Chosen::Start);
+    let latest = || due_slots(since).last(since, now).map(Chosen::Start);
+    let excluded = || due::most_recent(schedule, local, since, now).map(Chosen::Exclude);
     Ok(SlotAndNext {
-        slot: within_deadline.or_else(latest),
+        slot: within_deadline.or_else(latest).or_else(excluded),
         next: due::next_in_chain(schedule, local, since, now),
         is_many_missed: false,
     })

@@ -29,6 +29,7 @@ use self::{
 pub use self::{pause::WATCH_WAIT_MAX, takeovers::VersionRequest, totals::LedFigures};
 use super::{
     answer::OrderAnswer,
+    calendars::{CalendarChange, CalendarUpdate, Calendars},
     catch_up_pace::CatchUpPace,
     effect::Effect,
     ids::Uid,
@@ -42,9 +43,12 @@ use super::{
 };
 #[cfg(test)]
 use crate::shard::state::PanicsOn;
-use crate::shard::{
-    ShardCount, ShardId, ShardSet, ShardTerm, Term,
-    state::{ShardConfig, ShardState},
+use crate::{
+    schedule::options::Freeze,
+    shard::{
+        ShardCount, ShardId, ShardSet, ShardTerm, Term,
+        state::{ShardConfig, ShardState},
+    },
 };
 
 /// The only shard of tests that are not about sharding, and its only term.
@@ -94,6 +98,7 @@ pub struct HeldShards {
     panics: Panics,
     ended_runs: EndedRuns,
     namespaces: ManagedNamespaces,
+    calendars: Calendars,
     pause: ShardPause,
     survey: Survey,
 }
@@ -133,6 +138,7 @@ impl HeldShards {
             panics,
             ended_runs: EndedRuns::default(),
             namespaces: ManagedNamespaces::default(),
+            calendars: Calendars::default(),
             pause: ShardPause::default(),
             survey: Survey::default(),
         }
@@ -182,6 +188,21 @@ impl HeldShards {
         self.namespaces = namespaces;
     }
 
+    /// Lets nothing start before an instant. Call before the first fact.
+    pub fn freeze(&mut self, freeze: Option<&Freeze>) {
+        for held in self.held.values_mut() {
+            held.state.freeze_all(freeze.cloned());
+        }
+    }
+
+    /// Reads these calendars. Call before the first fact.
+    pub fn read_calendars(&mut self, calendars: Calendars) {
+        for held in self.held.values_mut() {
+            held.state.calendars = calendars.clone();
+        }
+        self.calendars = calendars;
+    }
+
     /// The managed namespaces.
     pub fn namespaces(&self) -> &ManagedNamespaces {
         &self.namespaces
@@ -225,6 +246,9 @@ impl HeldShards {
         }
         if let Input::NamespaceUpdated(update) = input {
             return self.follow_namespaces(update, now);
+        }
+        if let Input::CalendarUpdated(update) = input {
+            return self.follow_calendars(*update, now);
         }
         let Some(shard) = input.cron_job().map(|cron_job| self.shard_of(cron_job)) else {
             return;
@@ -278,6 +302,19 @@ impl HeldShards {
             self.changed.insert(*shard);
         }
         self.survey.keep_namespaces(&self.namespaces);
+    }
+
+    /// Decides the CronJobs again that name a calendar which has changed.
+    fn follow_calendars(&mut self, update: CalendarUpdate, now: Timestamp) {
+        let change = self.calendars.apply(update);
+        if change == CalendarChange::Nothing {
+            return;
+        }
+        for (shard, held) in &mut self.held {
+            held.state.follow_calendars(&change, now);
+            self.with_effects.insert(*shard);
+            self.changed.insert(*shard);
+        }
     }
 
     fn deliver_to_each(&mut self, input: &Input, now: Timestamp) {

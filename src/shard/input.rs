@@ -3,6 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use super::{
+    calendars::CalendarUpdate,
     ids::{ResourceVersion, Uid},
     namespaces::NamespaceUpdate,
     record::{CronJobRecord, JobRecord},
@@ -110,6 +111,8 @@ pub enum Input {
     },
     /// A step of the list or watch of the managed namespaces.
     NamespaceUpdated(NamespaceUpdate),
+    /// A step of the list or watch of the calendars.
+    CalendarUpdated(Box<CalendarUpdate>),
 }
 
 impl Input {
@@ -120,9 +123,11 @@ impl Input {
             Input::CronJobUndecodable(uid) | Input::CronJobDeleted(uid) => Some(uid),
             Input::JobApplied(record) | Input::JobModified(record) => record.controller.as_ref(),
             Input::JobDeleted { cron_job, .. } => Some(cron_job),
-            Input::WatchUpdated(_) | Input::JobUndecodable(_) | Input::JobReleased(_) | Input::NamespaceUpdated(_) => {
-                None
-            }
+            Input::WatchUpdated(_)
+            | Input::JobUndecodable(_)
+            | Input::JobReleased(_)
+            | Input::NamespaceUpdated(_)
+            | Input::CalendarUpdated(_) => None,
         }
     }
 

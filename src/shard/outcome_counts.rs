@@ -39,6 +39,8 @@ instant_outcomes! {
     Suspended "suspended",
     /// Its namespace was frozen until a later slot became due.
     Frozen "frozen",
+    /// The calendar of the option `not-on` excludes it.
+    Excluded "excluded",
     /// It was missed, and the option `missed-runs` is `skip`.
     Missed "missed",
     /// The CronJob was deleted, or its deletion began (B-6.1).
@@ -87,6 +89,7 @@ impl InstantOutcome {
             | InstantOutcome::AlreadyActive
             | InstantOutcome::Suspended
             | InstantOutcome::Frozen
+            | InstantOutcome::Excluded
             | InstantOutcome::Deleted
             | InstantOutcome::ScheduleChanged
             | InstantOutcome::HandedOver => return None,

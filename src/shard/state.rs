@@ -13,6 +13,7 @@
 mod active;
 mod answers;
 mod back_off;
+mod calendars;
 mod changes;
 mod containment;
 mod decision;
@@ -37,6 +38,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     answer::OrderAnswer,
+    calendars::Calendars,
     catch_up_pace::CatchUpPace,
     cron_job::{Management, Unusable},
     effect::{CronJobEvent, Effect, EventReason},
@@ -55,6 +57,7 @@ use crate::{
     schedule::policy::Verdict,
     shard::{ResourceVersions, ShardPhase, ShardTerm},
 };
+use calendars::CalendarNotes;
 use containment::Lost;
 #[cfg(test)]
 pub(crate) use containment::{PanicAt, PanicsOn};
@@ -132,6 +135,9 @@ pub struct ShardState {
     /// The managed namespaces, which shards may share.
     pub(crate) namespaces: ManagedNamespaces,
     freezes: Freezes,
+    /// The calendars that CronJobs name, which shards may share.
+    pub(crate) calendars: Calendars,
+    calendar_notes: CalendarNotes,
 }
 
 impl ShardState {
@@ -160,6 +166,8 @@ impl ShardState {
             panics_on: None,
             namespaces: ManagedNamespaces::default(),
             freezes: Freezes::default(),
+            calendars: Calendars::default(),
+            calendar_notes: CalendarNotes::default(),
             config,
         }
     }
@@ -183,6 +191,7 @@ impl ShardState {
             Input::JobApplied(record) | Input::JobModified(record) => Some(&record.uid),
             Input::WatchUpdated(_)
             | Input::NamespaceUpdated(_)
+            | Input::CalendarUpdated(_)
             | Input::CronJobApplied(_)
             | Input::CronJobUndecodable(_)
             | Input::CronJobDeleted(_)
@@ -194,8 +203,8 @@ impl ShardState {
 
     fn handle_fact(&mut self, input: Input, now: Timestamp) {
         match input {
-            // The shards follow a list, and a change of the managed namespaces, together.
-            Input::WatchUpdated(_) | Input::NamespaceUpdated(_) => {}
+            // The shards follow a list, and a change of namespaces or calendars, together.
+            Input::WatchUpdated(_) | Input::NamespaceUpdated(_) | Input::CalendarUpdated(_) => {}
             Input::CronJobApplied(record) => self.apply_cron_job(*record, now),
             Input::CronJobUndecodable(uid) => self.hold_undecodable(&uid),
             Input::CronJobDeleted(uid) => self.delete_cron_job(&uid),
@@ -336,7 +345,9 @@ impl ShardState {
         self.report_template_not_kept(owner);
         self.clean_history(owner, now);
         self.reconcile_active(owner, now);
-        self.decide(owner, now);
+        if !self.awaits_calendar(owner) {
+            self.decide(owner, now);
+        }
         if self.phase == ShardPhase::Leading {
             self.emit_status(owner, now);
         } else {

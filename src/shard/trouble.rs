@@ -120,9 +120,10 @@ pub struct Activations {
 }
 
 impl Activations {
-    /// Finds the activations of a schedule after an instant; none if the schedule does not parse.
+    /// Finds the activations of a schedule after an instant that its calendar does not exclude; none if the schedule does
+    /// not parse.
     pub fn after(schedule: &CronJobSchedule, instant: Timestamp) -> Activations {
-        let next = |at: Timestamp| schedule.parsed.as_ref().ok()?.next_after(at, &schedule.default_zone);
+        let next = |at: Timestamp| schedule.next_wanted(at);
         let first = next(instant);
         let third = first.and_then(next).and_then(next);
         Activations {

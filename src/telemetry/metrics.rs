@@ -182,6 +182,8 @@ pub struct Metrics {
     pub job_watch: WatchMetrics,
     /// The watch of the managed namespaces.
     pub namespace_watch: WatchMetrics,
+    /// Metrics of the watches of calendars.
+    pub calendar_watch: WatchMetrics,
     /// The clock.
     pub clock: ClockMetrics,
     /// The election.
@@ -221,6 +223,7 @@ impl Metrics {
             cron_job_watch: watches_of("cronjobs"),
             job_watch: watches_of("jobs"),
             namespace_watch: watches_of("namespaces"),
+            calendar_watch: watches_of("configmaps"),
             clock: ClockMetrics {
                 api: api.clone(),
                 skew: register.float_gauge(&table::CLOCK_SKEW),

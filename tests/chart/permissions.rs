@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use cronwheel::controller::permissions::{PERMISSIONS, Place};
+use cronwheel::controller::permissions::{CALENDAR_PERMISSIONS, PERMISSIONS, Permission, Place};
 use serde_json::{Value, json};
 
 use super::{objects_of, the};
@@ -30,8 +30,11 @@ pub(super) fn grants(role: &Value) -> BTreeSet<Grant> {
 }
 
 fn needed(is_of: impl Fn(Place) -> bool) -> BTreeSet<Grant> {
-    let needed = PERMISSIONS.iter().filter(|permission| is_of(permission.place));
-    let grants = needed.map(|permission| {
+    grants_of(PERMISSIONS.iter().filter(|permission| is_of(permission.place)))
+}
+
+fn grants_of<'p>(permissions: impl Iterator<Item = &'p Permission>) -> BTreeSet<Grant> {
+    let grants = permissions.map(|permission| {
         (
             permission.verb.to_owned(),
             permission.group.to_owned(),
@@ -74,6 +77,41 @@ fn namespaces_value_limits_where_cron_job_permissions_are_bound() {
     assert!(
         may_create_events,
         "Events about Leases are written in the namespace of the Leases"
+    );
+}
+
+#[test]
+fn rights_on_config_maps_are_granted_only_with_calendars() {
+    let of_calendars = grants_of(CALENDAR_PERMISSIONS.iter());
+    assert!(of_calendars.is_disjoint(&grants(the(&objects_of(&json!({})), "ClusterRole"))));
+    let arguments =
+        |objects: &[Value]| the(objects, "Deployment")["spec"]["template"]["spec"]["containers"][0]["args"].clone();
+    assert!(!texts(&arguments(&objects_of(&json!({})))).contains(&"--calendars".to_owned()));
+    for (namespaces, is_of) in [
+        (json!([]), (|place| place != Place::LeaseNamespace) as fn(Place) -> bool),
+        (json!(["team-a"]), |place| place == Place::Watched),
+    ] {
+        let values = json!({"calendars": {"enabled": true}, "controller": {"namespaces": namespaces}});
+        let objects = objects_of(&values);
+        let mut expected = needed(is_of);
+        expected.extend(of_calendars.clone());
+        assert_eq!(grants(the(&objects, "ClusterRole")), expected, "{namespaces}");
+        assert!(texts(&arguments(&objects)).contains(&"--calendars".to_owned()));
+    }
+}
+
+#[test]
+fn a_freeze_is_passed_to_the_replicas() {
+    let values = json!({"controller": {"freezeUntil": "2026-12-27T06:00:00Z", "freezeReason": "year: \"end\""}});
+    let objects = objects_of(&values);
+    let arguments = texts(&the(&objects, "Deployment")["spec"]["template"]["spec"]["containers"][0]["args"]);
+    let freeze: Vec<&String> = arguments
+        .iter()
+        .filter(|argument| argument.starts_with("--freeze"))
+        .collect();
+    assert_eq!(
+        freeze,
+        ["--freeze-until=2026-12-27T06:00:00Z", "--freeze-reason=year: \"end\""]
     );
 }
 

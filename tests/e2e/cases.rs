@@ -57,7 +57,7 @@ macro_rules! cases {
 
 const DURATION_MAX: Duration = Duration::from_secs(90);
 
-const CASES: [Case; 93] = cases![
+const CASES: [Case; 94] = cases![
     namespaces::labels_move_namespaces_between_installations,
     built_in_policy::only_writes_of_the_built_in_controller_are_refused,
     built_in_policy::a_lease_silences_while_it_acts_and_is_younger_than_a_minute,
@@ -123,6 +123,7 @@ const CASES: [Case; 93] = cases![
     options::on_resume_chooses_what_starts_after_a_suspension,
     options::a_freeze_holds_until_its_end_or_until_the_thaw,
     options::pods_get_the_time_of_their_slot,
+    options::a_calendar_excludes_its_dates,
     options::an_invalid_option_is_reported_once_and_starts_at_the_slot,
     permissions::without_one_permission_jobs_start_or_the_replica_is_not_ready,
     policies::allow_starts_beside_a_running_job,

@@ -5,12 +5,12 @@ use std::{
     time::Duration,
 };
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     coordination::{InstallationName, is_dns_label},
     explain::advice::zone_advice,
-    schedule::Zone,
+    schedule::{Zone, options::OptionName},
 };
 
 fn parse_duration(text: &str) -> Result<SignedDuration, String> {
@@ -24,6 +24,12 @@ fn parse_within(text: &str, least: SignedDuration, most: SignedDuration) -> Resu
         return Err(format!("give a duration from {least:#} to {most:#}"));
     }
     Ok(duration)
+}
+
+pub(in crate::cli) fn parse_freeze_until(text: &str) -> Result<Timestamp, String> {
+    let example = OptionName::FreezeUntil.example();
+    text.parse()
+        .map_err(|_| format!("it is no instant in RFC 3339; write it like {example}"))
 }
 
 pub(in crate::cli) fn parse_flush_interval(text: &str) -> Result<Duration, String> {

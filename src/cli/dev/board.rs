@@ -68,7 +68,7 @@ impl Board {
                 }
             }
             // dev manages all namespaces and watches none.
-            Input::NamespaceUpdated(_) => {}
+            Input::NamespaceUpdated(_) | Input::CalendarUpdated(_) => {}
         }
     }
 

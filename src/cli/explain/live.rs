@@ -15,6 +15,7 @@ use crate::{
     cli::error::CommandError,
     explain::objects::{Document, Objects, Origin},
     kube_api::{objects::classify::error_text, page_sizes::PAGE_SIZE, paths::RESERVED},
+    schedule::options::OptionName,
 };
 
 /// Maximum number of pages of one list: more Jobs than an API server can hold.
@@ -75,6 +76,9 @@ pub(super) async fn fetch(client: &Client, namespace: &str, name: &str) -> Resul
         .as_str()
         .unwrap_or_default()
         .to_owned();
+    let calendar = cron_job.value.pointer("/metadata/annotations");
+    let calendar = calendar.and_then(|annotations| annotations.get(OptionName::NotOn.annotation())?.as_str());
+    let calendar = calendar.map(|name| name.trim().to_owned());
     objects.take(&path, cron_job, Some("CronJob"));
     let jobs = format!("{}/jobs?limit={PAGE_SIZE}", base(namespace));
     let mut next = Some(jobs.clone());
@@ -88,6 +92,7 @@ pub(super) async fn fetch(client: &Client, namespace: &str, name: &str) -> Resul
         objects.take(&path, Document { value, text: None }, Some("JobList"));
     }
     take_events(client, (namespace, name), &uid, &mut objects).await;
+    take_calendar(client, namespace, calendar.as_deref(), &mut objects).await;
     for (namespace, name) in elsewhere {
         if let Some((path, value)) = get_job(client, &namespace, &name).await? {
             objects.take(&path, Document { value, text: None }, Some("Job"));
@@ -141,6 +146,22 @@ async fn take_events(client: &Client, (namespace, name): (&str, &str), uid: &str
                 error_text(&error)
             ));
         }
+    }
+}
+
+/// Reads the ConfigMap that the CronJob names in its annotation `not-on`. Without it the answer says less.
+async fn take_calendar(client: &Client, namespace: &str, name: Option<&str>, objects: &mut Objects) {
+    let Some(name) = name.filter(|name| parse_name(name).is_ok() && *name != "none") else {
+        return;
+    };
+    let path = format!("/api/v1/namespaces/{}/configmaps/{}", escaped(namespace), escaped(name));
+    match get::<Value>(client, &path).await {
+        Ok(value) => objects.take(&path, Document { value, text: None }, None),
+        Err(error) if code(&error) == Some(404) => objects.note_missing_calendar(namespace, name),
+        Err(error) => objects.notes.push(format!(
+            "cannot get the ConfigMap {namespace}/{name}: {}; the account needs get on configmaps",
+            error_text(&error)
+        )),
     }
 }
 

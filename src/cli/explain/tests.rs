@@ -1,5 +1,6 @@
 //! Tests of `cronwheel explain` with objects from files and the explanation as JSON.
 
+mod calendars;
 mod checks;
 mod inputs;
 mod live;

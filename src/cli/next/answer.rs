@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::NextArgs;
 use crate::{
     explain::{advice::zone_note, calendar::Calendar},
-    schedule::{CronJobSchedule, Schedule, Zone, describe, tzdb_version},
+    schedule::{CronJobSchedule, Schedule, Zone, describe, options::ExcludedDays, tzdb_version},
 };
 
 #[derive(Debug, Serialize)]
@@ -27,6 +27,9 @@ pub(super) struct Answer {
     time_zone_data: &'static str,
     from: Instant,
     activations: Vec<Activation>,
+    /// The days on which activations fall out in between, by the option `not-on`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    excluded: Vec<Excluded>,
     /// Whether there are fewer activations than requested: none within five years (B-8.1).
     ends: bool,
 }
@@ -38,6 +41,15 @@ struct Activation {
     /// The start, if the option `spread` moves it.
     #[serde(skip_serializing_if = "Option::is_none")]
     start: Option<Instant>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Excluded {
+    first_date: String,
+    last_date: String,
+    note: String,
+    n_activations: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -72,6 +84,12 @@ impl Answer {
                 start: (start != *slot).then(|| Instant::new(start, zone)),
             }
         };
+        let excluded = |(days, n_activations): (&ExcludedDays, u64)| Excluded {
+            first_date: days.first_date().to_string(),
+            last_date: days.last_date().to_string(),
+            note: days.note.to_string(),
+            n_activations,
+        };
         Answer {
             schedule: effective.text.to_string(),
             description: describe::describe(schedule),
@@ -86,6 +104,7 @@ impl Answer {
             from: Instant::new(from, zone),
             ends: calendar.next.len() < args.count as usize,
             activations: calendar.next.iter().map(activation).collect(),
+            excluded: calendar.excluded().into_iter().map(excluded).collect(),
         }
     }
 

@@ -12,7 +12,7 @@ use crate::{
     explain::{
         ExplainError,
         calendar::Calendar,
-        objects::{name_of, namespace_of},
+        objects::{Objects, name_of, namespace_of},
     },
     schedule::{ConcurrencyPolicy, CronJobSchedule, Zone, options::OptionName},
     shard::hash::even_hash,
@@ -46,7 +46,7 @@ pub(super) fn run(
     let objects = object_files::read_all(&args.file, input)?;
     let cron_jobs = objects.titled_cron_jobs();
     let entries: Result<Vec<Entry>, CommandError> = cron_jobs
-        .map(|(title, cron_job)| Entry::new(&title, cron_job, args, now))
+        .map(|(title, cron_job)| Entry::new(&title, cron_job, &objects, args, now))
         .collect();
     let entries = entries?;
     if entries.is_empty() && objects.broken.is_empty() {
@@ -88,7 +88,13 @@ fn defects(entries: &[Entry], broken: &[String]) -> Option<String> {
 
 impl Entry {
     /// Fails if the start of the calendar is no instant.
-    fn new(title: &str, cron_job: &Value, args: &NextArgs, now: Timestamp) -> Result<Entry, CommandError> {
+    fn new(
+        title: &str,
+        cron_job: &Value,
+        objects: &Objects,
+        args: &NextArgs,
+        now: Timestamp,
+    ) -> Result<Entry, CommandError> {
         let mut entry = Entry {
             namespace: namespace_of(cron_job).to_owned(),
             name: name_of(cron_job).to_owned(),
@@ -96,18 +102,24 @@ impl Entry {
             problem: None,
             text: format!("{title}\n").into_bytes(),
         };
-        entry.answer(cron_job, args, now)?;
+        entry.answer(cron_job, objects, args, now)?;
         if let Some(problem) = &entry.problem {
             entry.text.extend(format!("problem: {problem}\n").bytes());
         }
         Ok(entry)
     }
 
-    fn answer(&mut self, cron_job: &Value, args: &NextArgs, now: Timestamp) -> Result<(), CommandError> {
+    fn answer(
+        &mut self,
+        cron_job: &Value,
+        objects: &Objects,
+        args: &NextArgs,
+        now: Timestamp,
+    ) -> Result<(), CommandError> {
         let Written {
             schedule: effective,
             mut notes,
-        } = match Written::read(cron_job) {
+        } = match Written::read(cron_job, objects) {
             Ok(written) => written,
             Err(problem) => {
                 self.problem = Some(problem);
@@ -149,7 +161,7 @@ struct Written {
 
 impl Written {
     /// The error names the field and the fix.
-    fn read(cron_job: &Value) -> Result<Written, String> {
+    fn read(cron_job: &Value, objects: &Objects) -> Result<Written, String> {
         let text = |pointer: &str, name: &str| match cron_job.pointer(pointer) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.as_str())),
@@ -173,7 +185,9 @@ impl Written {
         if uid.is_none() {
             schedule.forget_offset();
         }
+        let unread = objects.resolve_calendar(namespace_of(cron_job), &mut schedule);
         let mut notes: Vec<String> = schedule.options().invalid.iter().map(ToString::to_string).collect();
+        notes.extend(unread);
         for name in OptionName::OF_CRON_JOB.map(OptionName::annotation) {
             let value = annotation(name).filter(|value| !value.is_string() && !value.is_null());
             notes.extend(value.map(|value| format!("annotation {name} is {value} and no text; write it in quotes")));

@@ -69,6 +69,7 @@ impl Bench {
             scopes: scopes.to_vec(),
             lease_scope,
             selects_namespaces: false,
+            reads_calendars: false,
             clock: bench.clock.clone(),
             api_metrics: bench.metrics.dispatch.api.clone(),
             snapshot: bench.metrics.permissions.clone(),

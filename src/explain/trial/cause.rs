@@ -6,7 +6,7 @@ use super::Trial;
 use crate::{
     explain::{
         advice::{never_advice, schedule_advice, shown, zone_advice},
-        calendar::{local_text, span_text},
+        calendar::{days_text, local_text, span_text},
         objects::Origin,
         reason::Reason,
         world::JobFacts,
@@ -24,6 +24,11 @@ impl Trial<'_> {
             return Some(format!(
                 "the slot is {age} old, and startingDeadlineSeconds is {deadline}"
             ));
+        }
+        if reason == Reason::Excluded {
+            let not_on = self.record.schedule.options().not_on.as_ref()?;
+            let days = self.record.schedule.exclusion()?.entry(slot)?;
+            return Some(format!("{} is in the ConfigMap {}", days_text(days), not_on.name));
         }
         if !matches!(reason, Reason::Forbidden | Reason::AlreadyActive) {
             return None;

@@ -4,6 +4,7 @@
 //! Job that no CronJob controls, little is decoded. An invalid field is an error of that one object. It fails
 //! neither the list nor the watch. Unknown fields, policies and conditions of newer servers are ignored.
 
+mod config_map;
 mod cron_job;
 pub(crate) mod field;
 pub(crate) mod job;
@@ -19,7 +20,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer};
 
-pub use self::{cron_job::CronJobText, job::JobContent, namespace::NamespaceContent};
+pub use self::{config_map::CalendarContent, cron_job::CronJobText, job::JobContent, namespace::NamespaceContent};
 use self::{metadata::Head, parse::FieldError};
 use crate::{
     kube_api::other_controllers::OtherControllers,

@@ -1,4 +1,4 @@
-//! Lists and watches of all CronJobs or Jobs of a scope, and of namespaces.
+//! Lists and watches of all CronJobs or Jobs of a scope, of its calendars, and of namespaces.
 //!
 //! The API server limits pages by number of objects. 2,000 CronJobs of 1 MiB are 2 GiB, held several times while they
 //! are decoded, so the size of a page is limited as well.
@@ -17,10 +17,11 @@ use serde::{
 use crate::{
     kube_api::{
         namespace_selector::NamespaceSelector,
-        objects::decode::{Content, NamespaceContent, Received},
+        objects::decode::{CalendarContent, Content, NamespaceContent, Received},
         page_sizes::{LARGE_PAGE_SIZE, PAGE_BYTES_MAX},
         paths::{BATCH, CORE, namespaced},
     },
+    schedule::options::CALENDAR_LABEL,
     shard::{ResourceVersion, Scope},
 };
 
@@ -107,6 +108,20 @@ impl Collection {
             client,
             request: Request::new(format!("{CORE}/{}", NamespaceContent::PLURAL)),
             label_selector: Some(selector.to_string()),
+        }
+    }
+
+    /// The ConfigMaps of a scope that are calendars.
+    pub(super) fn of_calendars(client: Client, scope: &Scope) -> Collection {
+        let plural = CalendarContent::PLURAL;
+        let path = match scope {
+            Scope::Cluster => format!("{CORE}/{plural}"),
+            Scope::Namespace(namespace) => namespaced(CORE, namespace, &[plural]),
+        };
+        Collection {
+            client,
+            request: Request::new(path),
+            label_selector: Some(format!("{CALENDAR_LABEL}=true")),
         }
     }
 

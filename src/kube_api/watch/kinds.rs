@@ -9,11 +9,11 @@ use crate::{
     kube_api::{
         namespace_selector::NamespaceSelector,
         objects::decode::{
-            Content, CronJobText, Decoder, JobContent, NamespaceContent, Received, ReceivedCronJob, ReceivedJob,
-            UndecodableCronJob,
+            CalendarContent, Content, CronJobText, Decoder, JobContent, NamespaceContent, Received, ReceivedCronJob,
+            ReceivedJob, UndecodableCronJob,
         },
     },
-    shard::{Input, JobRecord, NamespaceUpdate, Scope, WatchedResource, input::WatchStage},
+    shard::{CalendarUpdate, Input, JobRecord, NamespaceUpdate, Scope, WatchedResource, input::WatchStage},
 };
 
 /// The objects that are listed and watched, and their conversion to inputs.
@@ -140,6 +140,50 @@ impl Kind for Namespaces {
     fn deleted(&self, object: Received<NamespaceContent>) -> Option<WatchItem> {
         let (name, _) = object.into_parts()?;
         Some(updated(NamespaceUpdate::Released(name)))
+    }
+}
+
+/// Calendars: ConfigMaps with their label. One without the label any more is received as deleted.
+pub(super) struct Calendars;
+
+impl Kind for Calendars {
+    type Content = CalendarContent;
+
+    fn collection(&self, client: Client, scope: &Scope) -> Collection {
+        Collection::of_calendars(client, scope)
+    }
+
+    fn stage_reached(scope: &Scope, stage: WatchStage) -> Option<Input> {
+        let update = match stage {
+            WatchStage::ListBegun => CalendarUpdate::ListBegun(scope.clone()),
+            WatchStage::ListDone => CalendarUpdate::ListDone(scope.clone()),
+            WatchStage::NotPermitted
+            | WatchStage::Watching(_)
+            | WatchStage::Reached(_)
+            | WatchStage::Unchanged { .. }
+            | WatchStage::Interrupted => return None,
+        };
+        Some(Input::CalendarUpdated(Box::new(update)))
+    }
+
+    fn applied(&self, object: Received<CalendarContent>) -> Option<WatchItem> {
+        let ((namespace, name), calendar) = object.into_parts()?;
+        let update = CalendarUpdate::Applied {
+            namespace,
+            name,
+            calendar,
+        };
+        Some(WatchItem::Input(Input::CalendarUpdated(Box::new(update))))
+    }
+
+    fn modified(&self, object: Received<CalendarContent>) -> Option<WatchItem> {
+        self.applied(object)
+    }
+
+    fn deleted(&self, object: Received<CalendarContent>) -> Option<WatchItem> {
+        let ((namespace, name), _) = object.into_parts()?;
+        let update = CalendarUpdate::Removed { namespace, name };
+        Some(WatchItem::Input(Input::CalendarUpdated(Box::new(update))))
     }
 }
 

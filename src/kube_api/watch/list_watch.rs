@@ -1,4 +1,4 @@
-//! Lists and watches CronJobs, Jobs or namespaces. It lists page by page and watches from the version of the list. It resumes an
+//! Lists and watches CronJobs, Jobs, namespaces or calendars. It lists page by page and watches from the version of the list. It resumes an
 //! interrupted watch at its last version, and lists again if that version is too old (410), after a [`restore`] of etcd,
 //! or when it is told to.
 //!

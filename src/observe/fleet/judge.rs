@@ -223,6 +223,14 @@ impl Court<'_> {
         } else {
             Outcome::Lost(LossReason::NotStarted)
         };
+        // The calendar, which is not read, may exclude it.
+        let may_be_excluded = self.cron_job.options_at(index).not_on.is_some();
+        let is_lost = matches!(outcome, Outcome::Lost(_) | Outcome::Missed);
+        let outcome = if is_lost && may_be_excluded {
+            Outcome::NotObserved
+        } else {
+            outcome
+        };
         Judgement {
             outcome: Some(outcome),
             held_until,

@@ -121,6 +121,7 @@ fn reason_text(reason: &SkipReason) -> &'static str {
         SkipReason::AlreadyActive(_) => "B-10.2: a running Job has the name of the slot",
         SkipReason::HeldByForbid(_) => HELD_BY_FORBID,
         SkipReason::Missed(_) => "O-2: the slot was missed, and missed-runs is skip",
+        SkipReason::Excluded(_) => "O-11: the slot is on a date of the calendar that not-on names",
         SkipReason::Resumed(_) => "O-3: the slot passed while the CronJob was held back, and on-resume is skip",
     }
 }

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::Options;
-use crate::schedule::{Schedule, Zone, due};
+use crate::schedule::{Exclusion, Schedule, Zone, due};
 
 /// The largest count of `all`.
 pub const CATCH_UP_COUNT_MAX: u8 = 100;
@@ -45,6 +45,8 @@ impl CatchUp {
 pub(in crate::schedule) struct DueSlots<'a> {
     pub(in crate::schedule) schedule: &'a Schedule,
     pub(in crate::schedule) local: &'a Zone,
+    /// The slots that do not count, because a calendar excludes them.
+    pub(in crate::schedule) exclusion: Option<Exclusion<'a>>,
     /// The cursor, or the creation.
     pub(in crate::schedule) since: Timestamp,
     /// The instant after which slots count: `since`, or later because of a starting deadline.
@@ -65,6 +67,8 @@ pub(in crate::schedule) enum Chosen {
     SkipMissed(Timestamp),
     /// It passed during a suspension or a freeze, and `on-resume` is `skip`.
     SkipOnResume(Timestamp),
+    /// A calendar excludes it, and no other slot is due.
+    Exclude(Timestamp),
 }
 
 impl DueSlots<'_> {
@@ -101,8 +105,11 @@ impl DueSlots<'_> {
     }
 
     /// The last slot after `after` and not after `until`. The slots of an interval are counted from `since`.
-    fn last(&self, after: Timestamp, until: Timestamp) -> Option<Timestamp> {
+    pub(in crate::schedule) fn last(&self, after: Timestamp, until: Timestamp) -> Option<Timestamp> {
         let anchor = if self.schedule.is_every() { self.since } else { after };
+        if let Some(exclusion) = &self.exclusion {
+            return exclusion.last_slot(anchor, after, until);
+        }
         due::most_recent(self.schedule, self.local, anchor, until).filter(|slot| after < *slot)
     }
 

@@ -1,6 +1,6 @@
 //! Options in plain words.
 
-use super::{CatchUp, MISSED_AFTER, Options};
+use super::{CatchUp, MISSED_AFTER, NamedCalendar, NotOn, Options};
 use crate::schedule::{ClockChange, ConcurrencyPolicy};
 
 impl Options {
@@ -39,8 +39,20 @@ impl Options {
         if self.passes_scheduled_time {
             sentences.push("pass-scheduled-time: the Pods get the time of the slot as an annotation".to_owned());
         }
+        sentences.extend(self.not_on.as_ref().and_then(not_on_text));
         sentences
     }
+}
+
+fn not_on_text(NotOn { name, calendar }: &NotOn) -> Option<String> {
+    let dates = match calendar {
+        NamedCalendar::Unknown => ", which was not read",
+        NamedCalendar::Known(_) => "",
+        NamedCalendar::Unusable => return None,
+    };
+    Some(format!(
+        "not-on: nothing starts on the dates of the ConfigMap {name}{dates}"
+    ))
 }
 
 fn rule_text(rule: CatchUp, held: &str, policy: ConcurrencyPolicy) -> String {

@@ -174,7 +174,8 @@ impl Progress {
             | Input::JobUndecodable(_)
             | Input::JobReleased(_)
             | Input::JobDeleted { .. }
-            | Input::NamespaceUpdated(_) => {}
+            | Input::NamespaceUpdated(_)
+            | Input::CalendarUpdated(_) => {}
         }
     }
 

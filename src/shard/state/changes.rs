@@ -64,6 +64,7 @@ impl ShardState {
         let has_other_options = differs_in_options(&cron_job.record, &record);
         let has_other_thresholds = cron_job.record.trouble_thresholds != record.trouble_thresholds;
         cron_job.is_unexamined &= record.resource_version == cron_job.record.resource_version;
+        let former = has_other_options.then(|| cron_job.record.schedule.clone());
         let is_status_news = cron_job.take_record(record, now);
         let was_unusable = cron_job.unusable.take().is_some();
         if has_other_options || has_other_deadline || was_unusable {
@@ -74,7 +75,8 @@ impl ShardState {
         if is_schedule_changed {
             self.schedule_changed(owner, now);
         }
-        if has_other_options {
+        if let Some(former) = former {
+            self.note_calendar_change(owner, &former, now);
             self.index
                 .cron_job_mut(owner)
                 .reported
@@ -133,6 +135,7 @@ impl ShardState {
         self.arm(owner, None);
         self.cancel_wake(owner);
         self.withdraw(owner);
+        self.calendar_notes.remove(owner);
         let Some(cron_job) = self.index.remove_cron_job(owner) else {
             return;
         };

@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{ShardState, order};
 use crate::{
     schedule::{
-        after, due,
+        after,
         options::CatchUp,
         policy::{self, Decision, Facts, SkipReason, Verdict},
     },
@@ -25,8 +25,7 @@ use crate::{
 impl ShardState {
     /// Decides a CronJob, unless the decision depends on an outstanding answer.
     pub(super) fn decide(&mut self, owner: OwnerIndex, now: Timestamp) {
-        self.close_behind_cursor(owner);
-        self.close_of_former_schedule(owner);
+        self.settle(owner, now);
         self.retry_look_up(owner, now);
         if let Some(until) = self.back_off_end(owner, now) {
             return self.wake_at(owner, until);
@@ -79,7 +78,8 @@ impl ShardState {
     fn verdict(&self, owner: OwnerIndex, now: Timestamp) -> Verdict {
         let cron_job = self.index.cron_job(owner);
         let record = &cron_job.record;
-        let last_schedule_time = cron_job.decided_through();
+        let excluded_through = self.calendar_notes.excluded_through(owner);
+        let last_schedule_time = cron_job.decided_through().max(excluded_through);
         // A slot that the cursor has passed is not due, even if it was armed.
         let is_due = |armed: &Timestamp| cron_job.has_come(*armed, now) && last_schedule_time < Some(*armed);
         let armed_due = cron_job.armed.get().filter(is_due);
@@ -164,7 +164,7 @@ impl ShardState {
 
     fn skip(&mut self, owner: OwnerIndex, reason: &SkipReason, verdict: &Verdict, now: Timestamp) {
         match *reason {
-            SkipReason::NotDue => {}
+            SkipReason::NotDue | SkipReason::Excluded(_) => {}
             SkipReason::Deleting => self.close_unless_in_flight(owner, InstantOutcome::Deleted),
             SkipReason::UnknownTimeZone(_) | SkipReason::Unparseable(_) | SkipReason::NeverRuns(_) => {
                 self.close_unless_in_flight(owner, InstantOutcome::Unschedulable);
@@ -203,8 +203,8 @@ impl ShardState {
         self.record_ended(owner, now);
         let armed = self.index.cron_job(owner).armed.get();
         let is_due = |armed: &Timestamp| self.index.cron_job(owner).has_come(*armed, now);
-        if let Some(passed) = armed.filter(is_due) {
-            let slot = self.latest_slot(owner, passed, now);
+        let passed = armed.filter(is_due);
+        if let Some(slot) = passed.and_then(|passed| self.latest_slot(owner, passed, now)) {
             self.open(owner, slot, stage, verdict);
         } else if let Some(open) = self.open_slot_mut(owner) {
             open.hold(stage);
@@ -215,13 +215,10 @@ impl ShardState {
         }
     }
 
-    /// The latest due slot, given that `due` is a due slot.
-    fn latest_slot(&self, owner: OwnerIndex, due: Timestamp, now: Timestamp) -> Timestamp {
+    /// The latest due slot that no calendar excludes, given that `due` is a due slot.
+    fn latest_slot(&self, owner: OwnerIndex, due: Timestamp, now: Timestamp) -> Option<Timestamp> {
         let schedule = &self.index.cron_job(owner).record.schedule;
-        let parsed = schedule.parsed.as_ref().ok();
-        let until = schedule.slots_until(now);
-        let later = parsed.and_then(|parsed| due::most_recent(parsed, &schedule.default_zone, due, until));
-        later.unwrap_or(due)
+        schedule.latest_wanted(due, schedule.slots_until(now))
     }
 
     /// Opens a slot that cannot start yet, or keeps it open, until the Job in its way ends or its deadline passes.

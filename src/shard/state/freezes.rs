@@ -1,4 +1,4 @@
-//! Options of namespaces: freezes, and defaults for CronJobs.
+//! Freezes of the installation and of namespaces, and defaults of namespaces for CronJobs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,17 +17,20 @@ use crate::{
     },
 };
 
-/// The freezes of namespaces, current and past, as their annotations say.
+/// The freezes of the installation and of namespaces, current and past, as flags and annotations say.
 #[derive(Debug, Default)]
-pub(super) struct Freezes(BTreeMap<Box<str>, Freeze>);
-
-impl Freezes {
-    fn of(&self, namespace: &str) -> Option<&Freeze> {
-        self.0.get(namespace)
-    }
+pub(super) struct Freezes {
+    of_namespaces: BTreeMap<Box<str>, Freeze>,
+    /// That of the installation.
+    of_all: Option<Freeze>,
 }
 
 impl ShardState {
+    /// Lets nothing start before an instant, whatever the namespace.
+    pub(crate) fn freeze_all(&mut self, freeze: Option<Freeze>) {
+        self.freezes.of_all = freeze;
+    }
+
     /// Takes the freezes of these namespaces. Returns those whose freeze ended before its time.
     pub(super) fn follow_freezes(&mut self, changed: &BTreeSet<Box<str>>, now: Timestamp) -> BTreeSet<Box<str>> {
         let mut thawed = BTreeSet::new();
@@ -36,8 +39,8 @@ impl ShardState {
             let freeze = options.and_then(|options| options.freeze.clone());
             let is_frozen = freeze.as_ref().is_some_and(|freeze| freeze.holds_at(now));
             let former = match freeze {
-                Some(freeze) => self.freezes.0.insert(namespace.clone(), freeze),
-                None => self.freezes.0.remove(namespace),
+                Some(freeze) => self.freezes.of_namespaces.insert(namespace.clone(), freeze),
+                None => self.freezes.of_namespaces.remove(namespace),
             };
             if !is_frozen && former.is_some_and(|former| former.holds_at(now)) {
                 thawed.insert(namespace.clone());
@@ -75,15 +78,17 @@ impl ShardState {
         let former = record.schedule.clone();
         let hash = spread_hash(&record.identity.uid);
         record.schedule.inherit(options.as_deref(), hash);
+        self.calendars.resolve(&record.identity.namespace, &mut record.schedule);
         record.schedule.differs_from(&former)
     }
 
-    /// Adds the options of the namespace to those of a CronJob.
+    /// Adds the options of the namespace to those of a CronJob, and the calendar that it names.
     pub(super) fn inherit_options(&self, record: &mut CronJobRecord) {
         if let Some(options) = self.namespaces.options(&record.identity.namespace) {
             let hash = spread_hash(&record.identity.uid);
             record.schedule.inherit(Some(&options), hash);
         }
+        self.calendars.resolve(&record.identity.namespace, &mut record.schedule);
     }
 
     /// The outcome of slots that an option does not start, if a freeze held the last one back; otherwise this outcome.
@@ -96,11 +101,13 @@ impl ShardState {
         }
     }
 
-    /// The freeze of the namespace of a CronJob, current or past.
+    /// The freeze of a CronJob, current or past: the one of its namespace or of the installation that ends later.
     pub(super) fn freeze_of(&self, owner: OwnerIndex) -> Option<&Freeze> {
-        if self.freezes.0.is_empty() {
-            return None;
+        let Freezes { of_namespaces, of_all } = &self.freezes;
+        if of_namespaces.is_empty() {
+            return of_all.as_ref();
         }
-        self.freezes.of(&self.index.cron_job(owner).record.identity.namespace)
+        let of_namespace = of_namespaces.get(&self.index.cron_job(owner).record.identity.namespace);
+        of_namespace.into_iter().chain(of_all).max_by_key(|freeze| freeze.until)
     }
 }

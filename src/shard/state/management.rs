@@ -118,6 +118,7 @@ impl ShardState {
         if cron_job.management == Management::Leaving {
             cron_job.management = Management::Unmanaged;
         }
+        self.calendar_notes.forget_counts(owner);
         if cron_job.forget_leadership() {
             self.outcome_counts.close(InstantOutcome::HandedOver);
         }

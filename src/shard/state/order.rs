@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::ShardState;
 use crate::{
-    schedule::{after, policy},
+    schedule::{Exclusion, after, policy},
     shard::{
         cron_job::{CronJobState, SlotStage},
         effect::{Effect, JobCreate},
@@ -94,17 +94,16 @@ pub(super) fn n_passed(cron_job: &CronJobState, slot: Timestamp, fired_through: 
     if cron_job.armed.get() == Some(slot) {
         return 0;
     }
-    policy::count_between(
-        &cron_job.record.schedule,
-        counted_through(cron_job, fired_through),
-        slot,
-    )
+    let schedule = &cron_job.record.schedule;
+    let base = counted_through(cron_job, fired_through);
+    let count = |exclusion: Exclusion<'_>| exclusion.count(cursor_of(cron_job), base, slot);
+    let n_excluded = schedule.exclusion().map_or(0, count);
+    policy::count_between(schedule, base, slot).saturating_sub(n_excluded)
 }
 
-/// The instant through which all due slots of the CronJob are counted.
+/// The instant up to which the slots are counted, or were never due.
 pub(super) fn counted_through(cron_job: &CronJobState, fired_through: Option<Timestamp>) -> Timestamp {
-    let stored = cron_job.current_status().last_schedule_time;
-    let cursor = stored.unwrap_or(cron_job.record.created);
+    let cursor = cursor_of(cron_job);
     let schedule = &cron_job.record.schedule;
     // Slots of the new schedule before its change were never due; a slot at the change itself is.
     let changed = cron_job
@@ -115,4 +114,10 @@ pub(super) fn counted_through(cron_job: &CronJobState, fired_through: Option<Tim
         .into_iter()
         .flatten()
         .fold(cursor, Timestamp::max)
+}
+
+/// The cursor, or the creation.
+pub(super) fn cursor_of(cron_job: &CronJobState) -> Timestamp {
+    let stored = cron_job.current_status().last_schedule_time;
+    stored.unwrap_or(cron_job.record.created)
 }

@@ -6,6 +6,7 @@ pub(crate) use world::cron_job as test_record;
 
 mod accounts;
 mod active_list;
+mod calendars;
 mod cold_start;
 mod creation;
 mod deadlines;

@@ -143,7 +143,8 @@ impl CronJobState {
     /// The start of the latest due slot without a Job, unless `spec.suspend` or Forbid holds it back.
     fn pending(&self, now: Timestamp) -> Option<Timestamp> {
         let start_of = |slot| self.record.schedule.start_of(slot);
-        let armed_due = self.armed.get().map(start_of).filter(|start| *start <= now);
+        let armed = self.armed.get().filter(|slot| !self.record.schedule.excludes(*slot));
+        let armed_due = armed.map(start_of).filter(|start| *start <= now);
         let Some(open) = &self.open else { return armed_due };
         let is_held_back = matches!(
             open.stage,

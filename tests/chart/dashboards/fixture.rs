@@ -322,7 +322,9 @@ fn values_of(label: &str) -> &'static [&'static str] {
         "kind" => &["blocked", "failing", "late"],
         "lane" => &["creates", "background"],
         "namespace" => &["shop", "bank"],
+        "owner" => &["billing", ""],
         "outcome" => &[
+            "missed",
             "created",
             "superseded",
             "deadline_exceeded",

@@ -9,9 +9,11 @@ use cronwheel::{
     shard::hash::even_hash,
 };
 use jiff::{SignedDuration, Timestamp};
+use kube::api::DeleteParams;
 use serde_json::{Value, json};
 
 use crate::{
+    account::Account,
     controller::Controller,
     kubernetes::{Namespace, job_name, merge, wait},
 };
@@ -329,6 +331,58 @@ pub(super) async fn pods_get_the_time_of_their_slot(namespace: Namespace) {
     assert_eq!(time(&of_pods(&jobs[0])), namespace.minute(0));
     assert_eq!(of_pods(&jobs[0]), of_job(&jobs[0]));
     assert_eq!(of_pods(&jobs[1]), Value::Null);
+    controller.terminate().await;
+}
+
+/// A calendar counts once the account may read ConfigMaps, and no longer when it is deleted.
+pub(super) async fn a_calendar_excludes_its_dates(mut namespace: Namespace) {
+    const ACCOUNT: &str = "candidate";
+    let account = Account::create_for(&mut namespace).await;
+    account.permit(&namespace).await;
+    let calendar = json!({"metadata": {"annotations": {"cronwheel.dev/not-on": "holidays"}}});
+    namespace.create_cron_job(hanging(), calendar).await;
+    let date = |minute| namespace.minute(minute).strftime("%F").to_string();
+    namespace
+        .create(json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "holidays", "labels": {"cronwheel.dev/calendar": "true"}},
+            "data": {"dates": format!("{}..{} maintenance\n", date(0), date(24 * 60))},
+        }))
+        .await;
+    let controller = Controller::start_before(&namespace, 0);
+    namespace.wait_for_jobs(&[namespace.job_name(0)]).await;
+    let message = namespace.wait_for_event_on("hello", "InvalidOption").await;
+    assert!(message.contains("set the chart value calendars.enabled"), "{message}");
+    controller.terminate().await;
+
+    let subject = format!("--serviceaccount={}:{ACCOUNT}", namespace.name);
+    for arguments in [
+        &[
+            "create",
+            "role",
+            "calendars",
+            "--verb=list,watch",
+            "--resource=configmaps",
+        ] as &[_],
+        &["create", "rolebinding", "calendars", "--role=calendars", &subject],
+    ] {
+        namespace.kubectl(arguments).await;
+    }
+    let controller = Controller::start(&namespace, 2, &["--calendars"]);
+    let excluded = [("outcome", "excluded")];
+    controller
+        .wait_for_metric("cronwheel_instant_outcomes_total", &excluded, |n| n >= 1)
+        .await;
+    let is_missing = async || {
+        let counts = namespace.event_counts("hello", "InvalidOption").await;
+        counts
+            .iter()
+            .any(|(message, _)| message.contains("has no ConfigMap of this name"))
+    };
+    assert!(!is_missing().await);
+    namespace.delete("ConfigMap", "holidays", DeleteParams::default()).await;
+    assert!(wait(is_missing).await, "the deletion is not reported");
+    assert_eq!(namespace.job_names().await, [namespace.job_name(0)]);
     controller.terminate().await;
 }
 

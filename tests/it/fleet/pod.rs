@@ -194,6 +194,8 @@ impl Pod {
             in_flight_max: 128,
             template_memory_mib: TemplateMemory::MIB_DEFAULT,
             missed_runs_per_second: 5,
+            freeze: None,
+            reads_calendars: false,
             events: EventBudget::default(),
             cron_job_metrics: CronJobMetrics::default(),
             trouble_label: None,

@@ -113,7 +113,7 @@ fn input_text(input: &Input) -> String {
         Input::CronJobUndecodable(uid) | Input::JobUndecodable(uid) => format!("{uid} seen"),
         Input::CronJobDeleted(uid) | Input::JobDeleted { job: uid, .. } => format!("{uid} gone"),
         Input::JobReleased(uid) => format!("{uid} released"),
-        Input::WatchUpdated(_) | Input::NamespaceUpdated(_) => panic!("{input:?}"),
+        Input::WatchUpdated(_) | Input::NamespaceUpdated(_) | Input::CalendarUpdated(_) => panic!("{input:?}"),
     }
 }
 

@@ -94,6 +94,8 @@ fn settings(number: usize) -> RunSettings {
             TemplateMemory::MIB_DEFAULT
         },
         missed_runs_per_second: 5,
+        freeze: None,
+        reads_calendars: false,
         events: EventBudget::default(),
         cron_job_metrics: CronJobMetrics::default(),
         trouble_label: None,

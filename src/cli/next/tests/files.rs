@@ -174,3 +174,81 @@ fn an_input_without_cron_jobs_is_an_error() {
         assert!(Command::try_parse_from(args).is_err(), "{args:?}");
     }
 }
+
+const CALENDAR: &str = "
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: holidays
+  namespace: shop
+  labels: {cronwheel.dev/calendar: \"true\"}
+data:
+  dates: |
+    2026-03-28..2026-03-29 Audit
+    2026-03-31
+---
+apiVersion: batch/v1
+kind: CronJob
+metadata:
+  name: report
+  namespace: shop
+  annotations: {cronwheel.dev/not-on: holidays}
+spec:
+  schedule: 30 2 * * *
+  timeZone: Europe/Berlin
+  jobTemplate: {}
+";
+
+#[test]
+fn the_dates_of_a_calendar_fall_out_and_are_printed() {
+    let (output, error) = run_on(CALENDAR, &["-n", "2"]);
+    assert_eq!(
+        output,
+        "CronJob shop/report\n\
+         30 2 * * * in Europe/Berlin: at 02:30 every day\n\
+         option: not-on: nothing starts on the dates of the ConfigMap holidays\n\
+         \n\
+         Sat 2026-03-28 to Sun 2026-03-29 (Audit): 1 run falls out, by not-on\n\
+         Sun 2026-03-29: clocks go forward from 02:00 to 03:00, so there is no run on that day: 02:30 is lost\n\
+         in 2d 12h, Mon 2026-03-30 02:30 CEST (00:30 UTC)\n\
+         Tue 2026-03-31: 1 run falls out, by not-on\n\
+         in 4d 12h, Wed 2026-04-01 02:30 CEST (00:30 UTC)\n"
+    );
+    assert_eq!(error, None);
+    let (output, _) = run_on(CALENDAR, &["-n", "1", "-o", "json"]);
+    let answer: Value = serde_json::from_str(&output).unwrap();
+    assert_eq!(
+        answer["excluded"],
+        json!([{"firstDate": "2026-03-28", "lastDate": "2026-03-29", "note": "Audit", "nActivations": 1}])
+    );
+}
+
+#[test]
+fn a_calendar_that_cannot_be_used_or_is_not_given_is_noted() {
+    let without = CALENDAR.split("---").nth(1).unwrap();
+    for (input, note) in [
+        (
+            CALENDAR.replace("    2026-03-31\n", "    31.03.2026\n"),
+            "annotation cronwheel.dev/not-on is \"holidays\": the ConfigMap cannot be used: key \"dates\", line 2: \
+             \"31.03.2026\" does not begin with a date or a range of dates; a valid line is \"2026-12-24..2026-12-26 \
+             Christmas\"; the CronJob runs as without it",
+        ),
+        (
+            CALENDAR.replace("  labels: {cronwheel.dev/calendar: \"true\"}\n", ""),
+            "annotation cronwheel.dev/not-on is \"holidays\": the ConfigMap cannot be used: it lacks the label \
+             cronwheel.dev/calendar=true; the CronJob runs as without it",
+        ),
+        (
+            without.to_owned(),
+            "the ConfigMap holidays of the annotation cronwheel.dev/not-on was not read: the answer is without its dates",
+        ),
+    ] {
+        let (output, error) = run_on(&input, &["-n", "1"]);
+        assert!(output.contains(&format!("note: {note}\n")), "{output}");
+        assert!(
+            output.ends_with("in 13h 30m, Sat 2026-03-28 02:30 CET (01:30 UTC)\n"),
+            "{output}"
+        );
+        assert_eq!(error, None);
+    }
+}

@@ -217,3 +217,15 @@ fn a_restart_shows_the_same() {
     let again = world.restarted(50);
     assert_eq!((again.marks(), world.marks()), ("rl".to_owned(), "rl".to_owned()));
 }
+
+#[test]
+fn a_slot_that_a_calendar_may_exclude_is_not_lost() {
+    let hourly = |options| world("0 * * * *", options, "12:00:01 wait");
+    assert_eq!(
+        hourly("").slot("11:00").outcome,
+        SlotOutcome::Lost(LossReason::NotStarted)
+    );
+    let world = hourly("not-on=holidays");
+    assert_eq!(world.slot("11:00").outcome, SlotOutcome::NotObserved);
+    assert_eq!(world.fleet.tiles(world.now).n_lost, 0);
+}

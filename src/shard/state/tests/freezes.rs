@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 
 use super::world::{World, at, cron_job, schedule_with, uid};
 use crate::{
-    schedule::after,
+    schedule::{after, options::Freeze},
     shard::{CronJobRecord, CronJobStatus, InstantOutcome, ResourceVersion, ShardPhase, hash::even_hash},
 };
 
@@ -194,4 +194,35 @@ fn a_standby_replica_follows_a_freeze() {
     world.expect(&[]);
     world.advance_to("09:00:00");
     world.expect(&["create hello-29632860 for 2026-05-05T09:00:00Z"]);
+}
+
+#[test]
+fn the_later_end_of_the_freezes_of_namespace_and_installation_counts() {
+    for (until, starts) in [("08:30:00", "09:30:00"), ("11:30:00", "11:30:00")] {
+        let mut world = world(hourly(&[]), UNTIL_9_30);
+        world.shard.freeze_all(Some(Freeze {
+            until: at(until),
+            reason: "upgrade".into(),
+        }));
+        let before = after(at(starts), SignedDuration::from_secs(-1));
+        world.advance_to(&before.to_string());
+        world.expect(&[]);
+        world.advance_to(starts);
+        assert_eq!(world.effects().len(), 1, "frozen until {until}");
+    }
+}
+
+#[test]
+fn a_frozen_installation_needs_no_frozen_namespace() {
+    let mut world = World::new("06:30:00", vec![], vec![]);
+    world.shard.freeze_all(Some(Freeze {
+        until: at("09:30:00"),
+        reason: "".into(),
+    }));
+    world.list(vec![hourly(&[("on-resume", "skip")])], vec![]);
+    world.advance_to("09:59:59");
+    world.expect(&[]);
+    assert_eq!(count(&world, InstantOutcome::Frozen), 3);
+    world.advance_to("10:00:00");
+    world.expect(&["create hello-29632920 for 2026-05-05T10:00:00Z"]);
 }

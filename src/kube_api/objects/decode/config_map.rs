@@ -1,0 +1,88 @@
+//! Calendars: ConfigMaps with dates. A selector of the API server has judged their labels.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde::{Deserialize, Deserializer};
+
+use super::{Content, Received, field::Field, metadata::Head, parse::Text};
+use crate::{schedule::options::Calendar, shard::ReadCalendar};
+
+/// A namespace, and a name in it.
+type Key = (Box<str>, Box<str>);
+
+/// The decoded part of a ConfigMap.
+#[derive(Clone, Debug)]
+pub struct CalendarContent {
+    /// Its namespace and its name, if they can be decoded.
+    key: Option<Key>,
+    calendar: ReadCalendar,
+}
+
+impl Content for CalendarContent {
+    const KIND: &'static str = "ConfigMap";
+    const PLURAL: &'static str = "configmaps";
+
+    fn receive<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Received<CalendarContent>, D::Error> {
+        let raw: RawConfigMap<'de> = Field::deserialize(deserializer)?.ok().unwrap_or_default();
+        let head = raw.metadata.ok().unwrap_or_default();
+        let data = raw.data.ok().unwrap_or_default();
+        let texts = data.into_iter().filter_map(|(key, value)| Some((key, value.ok()?)));
+        let texts: BTreeMap<String, Text<'_>> = texts.collect();
+        let texts = texts.iter().map(|(key, text)| (key.as_str(), &**text));
+        let calendar = Calendar::read(texts).map(Arc::new).map_err(Into::into);
+        let key = head.namespace().ok().zip(head.name().ok());
+        Ok(Received::new(&head, CalendarContent { key, calendar }))
+    }
+}
+
+impl Received<CalendarContent> {
+    /// Returns the namespace, the name and the dates; `None` without a name.
+    pub fn into_parts(self) -> Option<(Key, ReadCalendar)> {
+        Some((self.content.key?, self.content.calendar))
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct RawConfigMap<'a> {
+    #[serde(borrow)]
+    metadata: Field<Head<'a>>,
+    #[serde(borrow)]
+    data: Field<BTreeMap<String, Field<Text<'a>>>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn received(text: &str) -> Option<(Key, ReadCalendar)> {
+        serde_json::from_str::<Received<CalendarContent>>(text)
+            .unwrap()
+            .into_parts()
+    }
+
+    #[test]
+    fn the_dates_of_all_keys_are_received() {
+        let text = r#"{"metadata": {"namespace": "shop", "name": "holidays", "labels": 3},
+            "data": {"2026": "2026-12-25 Christmas\n", "2027": "2027-01-01", "other": 7}, "binaryData": {"a": "YQ=="}}"#;
+        let ((namespace, name), calendar) = received(text).unwrap();
+        assert_eq!((&*namespace, &*name), ("shop", "holidays"));
+        let dates: Vec<String> = calendar
+            .unwrap()
+            .stretches()
+            .iter()
+            .map(|days| days.first_date().to_string())
+            .collect();
+        assert_eq!(dates, ["2026-12-25", "2027-01-01"]);
+    }
+
+    #[test]
+    fn a_calendar_that_cannot_be_used_is_received_with_its_problem() {
+        let text = r#"{"metadata": {"namespace": "shop", "name": "holidays"}, "data": {"days": "25.12.2026"}}"#;
+        let (_, calendar) = received(text).unwrap();
+        assert!(calendar.unwrap_err().contains("\"25.12.2026\""));
+        for text in ["{}", r#"{"metadata": {"name": "holidays"}}"#, r#"{"metadata": []}"#] {
+            assert!(received(text).is_none(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! The calendars of the option `not-on`: the ConfigMaps that replicas have read.
+//!
+//! A CronJob that names a calendar is not decided before the first list of them is complete.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use super::input::Scope;
+use crate::schedule::{
+    CronJobSchedule,
+    options::{CALENDAR_LABEL, Calendar},
+};
+
+/// The most dates and ranges that the calendars of one namespace may have together.
+const NAMESPACE_ENTRIES_MAX: usize = 65_536;
+
+/// The dates of a ConfigMap, or why they cannot be used.
+pub type ReadCalendar = Result<Arc<Calendar>, Box<str>>;
+
+/// A namespace, and a name in it.
+type Key = (Box<str>, Box<str>);
+
+/// A step of the list or of the watch of the calendars of a scope.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CalendarUpdate {
+    /// A list begins. A calendar that is not applied before the end of the list is gone.
+    ListBegun(Scope),
+    /// The calendar exists in this form.
+    Applied {
+        /// Its namespace.
+        namespace: Box<str>,
+        /// Its name.
+        name: Box<str>,
+        /// Its dates.
+        calendar: ReadCalendar,
+    },
+    /// The calendar is gone, or does not have the label any more.
+    Removed {
+        /// Its namespace.
+        namespace: Box<str>,
+        /// Its name.
+        name: Box<str>,
+    },
+    /// The list is complete.
+    ListDone(Scope),
+}
+
+/// The calendars. Clones share them. By default none are read.
+#[derive(Clone, Debug, Default)]
+pub struct Calendars(Option<Arc<Mutex<Known>>>);
+
+#[derive(Debug, Default)]
+struct Known {
+    calendars: BTreeMap<Key, ReadCalendar>,
+    /// The scopes that were never listed.
+    unlisted: Vec<Scope>,
+    /// The calendars of each list in progress.
+    listing: BTreeMap<Scope, BTreeSet<Key>>,
+    /// Whether there may be others, of which nothing is known.
+    is_partial: bool,
+}
+
+/// The CronJobs that an update concerns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum CalendarChange {
+    /// None.
+    Nothing,
+    /// Those that name one of these calendars.
+    Of(BTreeSet<Key>),
+    /// All that name a calendar: the first list of every scope is complete.
+    FirstList,
+}
+
+impl CalendarChange {
+    /// Whether it concerns a CronJob of this namespace that names this calendar.
+    pub(crate) fn concerns(&self, namespace: &str, name: &str) -> bool {
+        match self {
+            CalendarChange::Nothing => false,
+            CalendarChange::Of(changed) => changed.contains(&(namespace.into(), name.into())),
+            CalendarChange::FirstList => true,
+        }
+    }
+}
+
+impl Calendars {
+    /// Those of these scopes. None is known before each scope has been listed.
+    pub fn of_scopes(scopes: &[Scope]) -> Calendars {
+        let known = Known {
+            unlisted: scopes.to_vec(),
+            ..Known::default()
+        };
+        Calendars(Some(Arc::new(Mutex::new(known))))
+    }
+
+    /// Some of those that exist: nothing is known of the others.
+    pub fn partial() -> Calendars {
+        let known = Known {
+            is_partial: true,
+            ..Known::default()
+        };
+        Calendars(Some(Arc::new(Mutex::new(known))))
+    }
+
+    /// Whether the calendars of every scope are known, or none are read.
+    pub fn are_known(&self) -> bool {
+        self.known().is_none_or(|known| known.unlisted.is_empty())
+    }
+
+    /// Gives a CronJob the calendar that it names, or the problem.
+    pub fn resolve(&self, namespace: &str, schedule: &mut CronJobSchedule) {
+        let Some(not_on) = &schedule.options().not_on else {
+            return;
+        };
+        if let Some(found) = self.find(namespace, &not_on.name) {
+            schedule.set_calendar(found);
+        }
+    }
+
+    /// `None` if nothing is known of it.
+    fn find(&self, namespace: &str, name: &str) -> Option<Result<Arc<Calendar>, String>> {
+        let Some(known) = self.known() else {
+            let problem = "this installation reads no ConfigMaps; set the chart value calendars.enabled, or --calendars \
+                           of cronwheel run";
+            return Some(Err(problem.to_owned()));
+        };
+        if !known.unlisted.is_empty() {
+            return None;
+        }
+        match known.calendars.get(&(namespace.into(), name.into())) {
+            Some(Ok(calendar)) => Some(Ok(Arc::clone(calendar))),
+            Some(Err(problem)) => Some(Err(format!("the ConfigMap cannot be used: {problem}"))),
+            None if known.is_partial => None,
+            None => Some(Err(format!(
+                "the namespace has no ConfigMap of this name with the label {CALENDAR_LABEL}=true; create it, or add the \
+                 label"
+            ))),
+        }
+    }
+
+    /// Handles an update. Returns the CronJobs that it concerns.
+    pub(crate) fn apply(&self, update: CalendarUpdate) -> CalendarChange {
+        let Some(mut known) = self.known() else {
+            return CalendarChange::Nothing;
+        };
+        match update {
+            CalendarUpdate::ListBegun(scope) => {
+                known.listing.insert(scope, BTreeSet::new());
+                CalendarChange::Nothing
+            }
+            CalendarUpdate::Applied {
+                namespace,
+                name,
+                calendar,
+            } => known.insert((namespace, name), calendar),
+            CalendarUpdate::Removed { namespace, name } => known.remove([(namespace, name)].into()),
+            CalendarUpdate::ListDone(scope) => known.end_list(&scope),
+        }
+    }
+
+    /// Locks them; `None` if none are read. They are consistent after every statement that can panic.
+    fn known(&self) -> Option<MutexGuard<'_, Known>> {
+        let known = self.0.as_ref()?;
+        Some(known.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Known {
+    fn insert(&mut self, key: Key, mut calendar: ReadCalendar) -> CalendarChange {
+        for (scope, listed) in &mut self.listing {
+            if scope.contains(&key.0) {
+                listed.insert(key.clone());
+            }
+        }
+        let n_entries = |calendar: &ReadCalendar| calendar.as_ref().map_or(0, |calendar| calendar.stretches().len());
+        let others = self
+            .calendars
+            .iter()
+            .filter(|((namespace, name), _)| *namespace == key.0 && *name != key.1);
+        let n_others: usize = others.map(|(_, calendar)| n_entries(calendar)).sum();
+        if n_others + n_entries(&calendar) > NAMESPACE_ENTRIES_MAX {
+            calendar =
+                Err(format!("the calendars of the namespace have more than {NAMESPACE_ENTRIES_MAX} dates").into());
+        }
+        if self.calendars.get(&key) == Some(&calendar) {
+            return CalendarChange::Nothing;
+        }
+        self.calendars.insert(key.clone(), calendar);
+        CalendarChange::Of([key].into())
+    }
+
+    fn remove(&mut self, mut keys: BTreeSet<Key>) -> CalendarChange {
+        keys.retain(|key| self.calendars.remove(key).is_some());
+        CalendarChange::Of(keys)
+    }
+
+    fn end_list(&mut self, scope: &Scope) -> CalendarChange {
+        let listed = self.listing.remove(scope).unwrap_or_default();
+        let of_scope = self.calendars.keys().filter(|(namespace, _)| scope.contains(namespace));
+        let gone = of_scope.filter(|key| !listed.contains(*key)).cloned().collect();
+        let removed = self.remove(gone);
+        let had_unlisted = !self.unlisted.is_empty();
+        self.unlisted.retain(|unlisted| unlisted != scope);
+        if had_unlisted && self.unlisted.is_empty() {
+            CalendarChange::FirstList
+        } else {
+            removed
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+//! Tests of the calendars that replicas know.
+
+use super::*;
+use crate::schedule::Zone;
+
+fn scope(name: &str) -> Scope {
+    Scope::Namespace(name.into())
+}
+
+fn applied(namespace: &str, name: &str, dates: &str) -> CalendarUpdate {
+    CalendarUpdate::Applied {
+        namespace: namespace.into(),
+        name: name.into(),
+        calendar: Calendar::read([("dates", dates)].into_iter())
+            .map(Arc::new)
+            .map_err(Into::into),
+    }
+}
+
+fn of(names: &[(&str, &str)]) -> CalendarChange {
+    let key = |(namespace, name): &(&str, &str)| ((*namespace).into(), (*name).into());
+    CalendarChange::Of(names.iter().map(key).collect())
+}
+
+/// The problem of a CronJob of a namespace that names a calendar. `None` if it is known, or if nothing is known of it.
+fn problem(calendars: &Calendars, namespace: &str, name: &str) -> Option<String> {
+    let get = |annotation: &str| (annotation == "cronwheel.dev/not-on").then_some(name);
+    let mut schedule = CronJobSchedule::new("0 * * * *", None, &Zone::utc()).with_options("hello", get, 0);
+    calendars.resolve(namespace, &mut schedule);
+    let invalid = &schedule.options().invalid;
+    assert!(
+        invalid.len() < 2
+            && schedule.exclusion().is_none()
+                == (schedule.options().not_on.is_none() || !invalid.is_empty() || !calendars.are_known())
+    );
+    invalid.first().map(ToString::to_string)
+}
+
+#[test]
+fn calendars_are_known_when_each_scope_is_listed() {
+    let calendars = Calendars::of_scopes(&[scope("a"), scope("b")]);
+    calendars.apply(CalendarUpdate::ListBegun(scope("a")));
+    assert_eq!(
+        calendars.apply(applied("a", "holidays", "2026-12-25")),
+        of(&[("a", "holidays")])
+    );
+    assert_eq!(calendars.apply(CalendarUpdate::ListDone(scope("a"))), of(&[]));
+    assert!(!calendars.are_known());
+    assert_eq!(
+        problem(&calendars, "a", "missing"),
+        None,
+        "it may be in the list that is not complete"
+    );
+    calendars.apply(CalendarUpdate::ListBegun(scope("b")));
+    assert_eq!(
+        calendars.apply(CalendarUpdate::ListDone(scope("b"))),
+        CalendarChange::FirstList
+    );
+    assert!(calendars.are_known());
+    assert_eq!(problem(&calendars, "a", "holidays"), None);
+    assert_eq!(
+        problem(&calendars, "b", "holidays").unwrap(),
+        "annotation cronwheel.dev/not-on is \"holidays\": the namespace has no ConfigMap of this name with the label \
+         cronwheel.dev/calendar=true; create it, or add the label; the CronJob runs as without it"
+    );
+}
+
+#[test]
+fn a_list_removes_the_calendars_of_its_scope_that_it_does_not_have() {
+    let calendars = Calendars::of_scopes(&[scope("a"), scope("b")]);
+    for update in [
+        applied("a", "old", "2026-12-25"),
+        applied("a", "kept", "2026-12-25"),
+        applied("b", "other", "2026-12-25"),
+        CalendarUpdate::ListDone(scope("b")),
+    ] {
+        calendars.apply(update);
+    }
+    // This list ended without a beginning.
+    assert!(matches!(
+        calendars.apply(applied("b", "other", "2026-12-25")),
+        CalendarChange::Of(_)
+    ));
+    calendars.apply(CalendarUpdate::ListBegun(scope("a")));
+    assert_eq!(
+        calendars.apply(applied("a", "kept", "2026-12-25")),
+        CalendarChange::Nothing
+    );
+    assert_eq!(
+        calendars.apply(CalendarUpdate::ListDone(scope("a"))),
+        CalendarChange::FirstList
+    );
+    assert!(problem(&calendars, "a", "old").is_some());
+    assert_eq!(problem(&calendars, "a", "kept"), None);
+    assert_eq!(problem(&calendars, "b", "other"), None);
+    let removed = CalendarUpdate::Removed {
+        namespace: "a".into(),
+        name: "kept".into(),
+    };
+    assert_eq!(calendars.apply(removed), of(&[("a", "kept")]));
+}
+
+#[test]
+fn without_the_right_to_read_calendars_the_problem_names_the_chart_value() {
+    let calendars = Calendars::default();
+    assert!(calendars.are_known());
+    assert_eq!(
+        problem(&calendars, "a", "holidays").unwrap(),
+        "annotation cronwheel.dev/not-on is \"holidays\": this installation reads no ConfigMaps; set the chart value \
+         calendars.enabled, or --calendars of cronwheel run; the CronJob runs as without it"
+    );
+}
+
+#[test]
+fn the_calendars_of_a_namespace_have_a_limit_together() {
+    let calendars = Calendars::of_scopes(&[]);
+    // Every second day, so that no entries are merged.
+    let dates = (0..4_096).map(|n| crate::schedule::options::date_of(2 * n).to_string());
+    let long = dates.collect::<Vec<_>>().join("\n");
+    for n in 0..16 {
+        calendars.apply(applied("a", &format!("c{n}"), &long));
+    }
+    calendars.apply(applied("a", "more", "2026-12-25"));
+    calendars.apply(applied("b", "more", "2026-12-25"));
+    assert_eq!(problem(&calendars, "a", "c15"), None);
+    assert!(
+        problem(&calendars, "a", "more")
+            .unwrap()
+            .contains("have more than 65536 dates")
+    );
+    assert_eq!(problem(&calendars, "b", "more"), None);
+}

@@ -21,6 +21,7 @@ mod judge;
 mod last_outcomes;
 mod listed;
 mod load;
+mod minutes;
 mod names;
 mod namespaces;
 mod observations;

@@ -29,8 +29,9 @@ use crate::{
     shard::{Uid, naming},
 };
 
-/// Allocation step of slots. Doubling would waste a third of the memory of a fleet.
-const SLOTS_STEP: usize = 4;
+/// Allocation step of slots. Doubling would waste a third of the memory of a fleet. The 50 slots of the page and a step
+/// take 2,544 bytes, and the allocator has blocks of 2,560.
+const SLOTS_STEP: usize = 3;
 
 /// One CronJob.
 #[derive(Debug)]
@@ -266,6 +267,10 @@ impl CronJob {
         }
         self.dropped_until = self.dropped_until.max(self.slots.get(n_excess - 1).map(|slot| slot.at));
         self.slots.drain(..n_excess);
+        // The first lists add a day of slots, of which few stay.
+        if self.slots.capacity() > self.slots.len() + 2 * SLOTS_STEP {
+            self.slots.shrink_to(self.slots.len() + SLOTS_STEP);
+        }
         if let Some(oldest) = self.slots.first().map(|slot| slot.at) {
             self.names = self.names.split_off(&oldest);
             self.losses = self.losses.split_off(&oldest);
@@ -304,6 +309,13 @@ impl CronJob {
         });
         let changes = late.chain(closings.flatten()).chain(self.next);
         changes.filter(|at| *at > now).min()
+    }
+
+    /// Makes room for slots that are to be inserted, if they are many.
+    pub(super) fn reserve_slots(&mut self, n_slots: usize) {
+        if n_slots > SLOTS_STEP {
+            self.slots.reserve_exact(n_slots);
+        }
     }
 
     /// Inserts a slot without a Job.

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     observe::{
-        facts::{Creator, CronJobFacts, Hindrance, Record, Run, RunResult},
+        facts::{Creator, CronJobFacts, Hindrance, Labels, Record, Run, RunResult},
         fleet::{Fleet, FleetConfig},
         slot::{Mark, Slot},
         view::{CronJobName, Detail},
@@ -31,7 +31,7 @@ pub(super) fn facts() -> CronJobFacts {
         uid: Uid::new("cron-job"),
         namespace: "shop".into(),
         name: "bill".into(),
-        labels: BTreeMap::new(),
+        labels: Labels::default(),
         created: at("2026-05-01T00:00:00Z"),
         is_deleting: false,
         schedule: schedule("* * * * *"),

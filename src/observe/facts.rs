@@ -137,7 +137,15 @@ pub enum Creator {
     Other(Box<str>),
 }
 
+/// The name of the creator of Jobs that `cronwheel backfill` started.
+const BACKFILL: &str = "cronwheel backfill";
+
 impl Creator {
+    /// `cronwheel backfill`, by which a user starts slots again.
+    pub fn backfill() -> Creator {
+        Creator::Other(BACKFILL.into())
+    }
+
     /// The name of the client.
     pub fn as_str(&self) -> &str {
         match self {

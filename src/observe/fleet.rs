@@ -28,6 +28,7 @@ mod observations;
 mod options;
 mod other_runs;
 mod overview;
+mod proof;
 mod records;
 mod rows;
 mod second;

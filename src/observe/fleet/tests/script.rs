@@ -146,6 +146,8 @@ impl World {
             "schedule" => self.change(|facts| facts.schedule = schedule(argument)),
             "options" => self.change(|facts| facts.schedule = with_options(&facts.schedule.text, argument)),
             "cronwheel" => self.creator = Creator::Cronwheel,
+            "backfill" => self.creator = Creator::backfill(),
+            "replace" => self.change(|facts| facts.concurrency_policy = ConcurrencyPolicy::Replace),
             "deadline" => {
                 let seconds = argument.parse().expect("seconds");
                 self.change(|facts| facts.starting_deadline_seconds = Some(seconds));

@@ -11,8 +11,7 @@ use crate::{
     controller::clock::Clock,
     kube_api::{objects::classify::error_text, ordered_watch::OrderedReceiver},
     observe::{
-        advice::{CronJobAdviceInput, advice},
-        fleet::Fleet,
+        advice::AdviceInputs,
         observer::{Observed, source::Source},
         page::{Heading, PageSource},
         view::{Advice, CronJobName, Detail, Filter, Overview, Rows, Strip},
@@ -31,8 +30,8 @@ pub(in crate::cli) struct FleetSource {
     clock: Clock,
     /// By the minute.
     advice: Last<i64, Vec<Advice>>,
-    /// By the version of the fleet, the second, and whether everything was listed. Many open pages ask for the same one.
-    overview: Last<(u64, i64, bool), Overview>,
+    /// By the version of the fleet and the second. Many open pages ask for the same one.
+    overview: Last<(u64, i64), Overview>,
 }
 
 /// What the page says of its cluster, and how it reads more.
@@ -103,12 +102,14 @@ impl PageSource for FleetSource {
     fn overview(&self) -> Overview {
         let (now, is_listed) = (self.now(), self.observed.source().is_listed);
         let fleet = self.observed.fleet();
-        let state = (fleet.version(), now.as_second(), is_listed);
-        self.overview.of(state, || {
-            let mut overview = fleet.overview(now);
-            overview.advice = advice_of(&self.advice, &fleet, is_listed, now);
-            overview
-        })
+        let mut overview = self
+            .overview
+            .of((fleet.version(), now.as_second()), || fleet.overview(now));
+        drop(fleet);
+        overview.advice = advice_of(&self.advice, is_listed, now, || {
+            AdviceInputs::of(&self.observed.fleet())
+        });
+        overview
     }
 
     fn strip(&self, from: Timestamp, to: Timestamp) -> Strip {
@@ -147,15 +148,18 @@ impl PageSource for FleetSource {
     }
 }
 
-/// The advice of this minute: it costs more than the other views and changes slowly. Half a list gives none.
-fn advice_of(last: &Last<i64, Vec<Advice>>, fleet: &Fleet, is_listed: bool, now: Timestamp) -> Vec<Advice> {
+/// The advice of this minute: it costs more than the other views and changes slowly, so the fleet is locked only while
+/// `inputs` reads it. Half a list gives none.
+fn advice_of(
+    last: &Last<i64, Vec<Advice>>,
+    is_listed: bool,
+    now: Timestamp,
+    inputs: impl FnOnce() -> AdviceInputs,
+) -> Vec<Advice> {
     if !is_listed {
         return Vec::new();
     }
-    last.of(now.as_second().div_euclid(60), || {
-        let inputs = fleet.cron_jobs().map(|cron_job| CronJobAdviceInput::from(&cron_job));
-        advice(inputs, fleet.forecast(), now)
-    })
+    last.of(now.as_second().div_euclid(60), || inputs().advice(now))
 }
 
 /// What the reader must know about the view.

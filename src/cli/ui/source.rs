@@ -7,8 +7,7 @@ use jiff::Timestamp;
 use kube::Client;
 
 use crate::{
-    cli::explain,
-    controller::clock::Clock,
+    cli::{explain, ui::server_clock::ServerClock},
     kube_api::{objects::classify::error_text, ordered_watch::OrderedReceiver},
     observe::{
         advice::AdviceInputs,
@@ -27,7 +26,7 @@ pub(in crate::cli) struct FleetSource {
     pub(in crate::cli) observed: Observed,
     cluster: ClusterHeading,
     default_zone: Zone,
-    clock: Clock,
+    clock: ServerClock,
     /// By the minute.
     advice: Last<i64, Vec<Advice>>,
     /// By the version of the fleet and the second. Many open pages ask for the same one.
@@ -70,7 +69,7 @@ impl FleetSource {
         observed: Observed,
         cluster: ClusterHeading,
         default_zone: Zone,
-        clock: Clock,
+        clock: ServerClock,
     ) -> FleetSource {
         FleetSource {
             observed,
@@ -93,7 +92,12 @@ impl PageSource for FleetSource {
             zone: self.default_zone.clone(),
             is_live: source.is_listed && source.not_live.is_none(),
             is_listed: source.is_listed,
-            banners: banners(&source, &self.default_zone),
+            banners: self
+                .clock
+                .banner()
+                .into_iter()
+                .chain(banners(&source, &self.default_zone))
+                .collect(),
             unreadable_namespaces: source.unreadable.into_iter().map(|one| one.namespace).collect(),
             namespaces: fleet.namespaces(),
         }
@@ -133,7 +137,7 @@ impl PageSource for FleetSource {
         let job_names = self.observed.fleet().kept_job_names(cron_job).unwrap_or_default();
         let CronJobName { namespace, name } = cron_job.clone();
         async move {
-            let text = explain::text_of_live(&client, (&namespace, &name), &job_names, &zone, || clock.wall()).await;
+            let text = explain::text_of_live(&client, (&namespace, &name), &job_names, &zone, || clock.now()).await;
             text.map_err(|error| error_text(&error))
         }
         .boxed()
@@ -144,7 +148,7 @@ impl PageSource for FleetSource {
     }
 
     fn now(&self) -> Timestamp {
-        self.clock.wall()
+        self.clock.now()
     }
 }
 

@@ -1,16 +1,13 @@
 //! The fleet of the read-only view: the first lists, a minute of events, each view, and memory.
 //!
 //! Expected growth: all figures are proportional to the number of CronJobs. Figures are for one core. `--test` runs the
-//! smallest size once.
+//! smallest size once, and `--day` also a day of events: what the page has learned after it ran that long.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its table")]
 #![expect(clippy::disallowed_methods, reason = "a bench measures time")]
 #![expect(clippy::unwrap_used, reason = "a bench")]
 
-use std::{
-    collections::BTreeMap,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use cronwheel::{
     observe::{
@@ -29,7 +26,10 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 const N_NAMESPACES: usize = 500;
 const N_SLOTS_MAX: usize = 50;
-const JOBS_PER_CRON_JOB: i64 = 4;
+const JOBS_PER_CRON_JOB: usize = 4;
+const ZONE: &str = "Europe/Berlin";
+/// The history takes the records each second.
+const RECORDS_TAKEN_EACH: usize = 1_000;
 const SCHEDULES: [&str; 5] = [
     "* * * * *",
     "*/5 * * * *",
@@ -45,6 +45,10 @@ fn main() {
     measure(n_cron_jobs, &SCHEDULES, 1);
     println!("every minute, {n_cron_jobs} CronJobs, {N_SLOTS_MAX} slots each");
     measure(n_cron_jobs, &SCHEDULES[..1], if is_smoke_test { 2 } else { 50 });
+    if std::env::args().any(|argument| argument == "--day") {
+        println!("usual schedules after a day, {n_cron_jobs} CronJobs");
+        measure(n_cron_jobs, &SCHEDULES, 24 * 60);
+    }
 }
 
 fn measure(n_cron_jobs: usize, schedules: &[&str], n_minutes: i64) {
@@ -58,23 +62,31 @@ fn measure(n_cron_jobs: usize, schedules: &[&str], n_minutes: i64) {
     );
     let start = Instant::now();
     for number in 0..n_cron_jobs {
-        let facts = facts(number, schedules[number % schedules.len()], now);
+        let mut facts = facts(number, schedules[number % schedules.len()], now);
         let runs = kept_runs(number, &facts, now);
+        facts.last_schedule_time = runs.last().and_then(|run| run.slot);
         fleet.apply_cron_job(facts, now);
         for run in runs {
             fleet.apply_run(run, now);
         }
+        if number % RECORDS_TAKEN_EACH == 0 {
+            fleet.take_records();
+        }
     }
+    row("the first lists, applied", start.elapsed());
+    println!("{:<34} {:>9.1} MB", "memory", megabytes(memory_before));
+    let start = Instant::now();
     fleet.set_watches_current(true, now);
-    row("the first lists", start.elapsed());
+    row("the first lists, judged", start.elapsed());
     fleet.take_records();
     println!("{:<34} {:>9.1} MB", "memory", megabytes(memory_before));
+    let mut calendars: Vec<Calendar> = schedules.iter().map(|schedule| Calendar::new(schedule, now)).collect();
     let mut longest = Duration::ZERO;
     let start = Instant::now();
     for _ in 0..n_minutes {
         now += SignedDuration::from_mins(1);
         let step = Instant::now();
-        minute(&mut fleet, n_cron_jobs, schedules, now);
+        minute(&mut fleet, n_cron_jobs, &mut calendars, now);
         longest = longest.max(step.elapsed());
     }
     row("a minute of events, longest", longest);
@@ -83,18 +95,38 @@ fn measure(n_cron_jobs: usize, schedules: &[&str], n_minutes: i64) {
     views(&fleet, now);
 }
 
-/// A minute: the slot is due, its Job starts and ends.
-fn minute(fleet: &mut Fleet, n_cron_jobs: usize, schedules: &[&str], now: Timestamp) {
+/// The slots of one schedule, with the Jobs that the cluster keeps.
+struct Calendar {
+    schedule: CronJobSchedule,
+    kept: Vec<Timestamp>,
+}
+
+impl Calendar {
+    fn new(schedule: &str, now: Timestamp) -> Calendar {
+        let schedule = CronJobSchedule::new(schedule, Some(ZONE), &Zone::utc());
+        let kept = last_slots(&schedule, now);
+        Calendar { schedule, kept }
+    }
+}
+
+/// A minute: of the CronJobs that are due, a Job starts and ends, and the oldest one is deleted.
+fn minute(fleet: &mut Fleet, n_cron_jobs: usize, calendars: &mut [Calendar], now: Timestamp) {
     let slot = Timestamp::from_second(now.as_second() / 60 * 60).unwrap();
     fleet.advance(slot);
-    for number in (0..n_cron_jobs).filter(|number| schedules[number % schedules.len()] == "* * * * *") {
-        let mut run = run(number, slot);
-        run.result = RunResult::Running;
-        fleet.apply_run(run.clone(), slot);
-        (run.result, run.finished) = (RunResult::Succeeded, Some(now));
-        fleet.apply_run(run.clone(), now);
-        if number % 2 == 0 {
-            fleet.remove_run(&run.job_uid, now);
+    let n_calendars = calendars.len();
+    for (place, calendar) in calendars.iter_mut().enumerate() {
+        if calendar.schedule.next_run(slot, slot - SignedDuration::from_secs(1)) != Some(slot) {
+            continue;
+        }
+        let oldest = calendar.kept.remove(0);
+        calendar.kept.push(slot);
+        for number in (place..n_cron_jobs).step_by(n_calendars) {
+            let mut run = run(number, slot);
+            (run.result, run.finished) = (RunResult::Running, None);
+            fleet.apply_run(run.clone(), slot);
+            (run.result, run.finished) = (RunResult::Succeeded, Some(now));
+            fleet.apply_run(run, now);
+            fleet.remove_run(&uid(number, oldest.as_second()), now);
         }
     }
     fleet.advance(now);
@@ -142,13 +174,15 @@ fn facts(number: usize, schedule: &str, now: Timestamp) -> CronJobFacts {
         uid: uid(number, 0),
         namespace: format!("namespace-{}", number % N_NAMESPACES).into(),
         name: format!("payments-job-{number}").into(),
-        labels: BTreeMap::from([
+        labels: [
             ("app.kubernetes.io/name".into(), "payments".into()),
             ("team".into(), format!("team-{}", number % 40).into()),
-        ]),
+        ]
+        .into_iter()
+        .collect(),
         created: now - SignedDuration::from_hours(24 * 30),
         is_deleting: false,
-        schedule: CronJobSchedule::new(schedule, Some("Europe/Berlin"), &Zone::utc()),
+        schedule: CronJobSchedule::new(schedule, Some(ZONE), &Zone::utc()),
         starting_deadline_seconds: None,
         concurrency_policy: ConcurrencyPolicy::Forbid,
         is_suspended: false,
@@ -167,16 +201,16 @@ fn kept_runs(number: usize, facts: &CronJobFacts, now: Timestamp) -> Vec<Run> {
     let mut slots = Vec::new();
     let day_ago = now - SignedDuration::from_hours(20);
     slots.extend(facts.schedule.next_run(facts.created, day_ago));
-    let recent = facts
-        .schedule
-        .next_run(facts.created, now - SignedDuration::from_hours(8));
-    let chain = std::iter::successors(recent, |slot| facts.schedule.next_run(facts.created, *slot));
-    let due: Vec<Timestamp> = chain.take_while(|slot| *slot <= now).collect();
-    let first = due
-        .len()
-        .saturating_sub(usize::try_from(JOBS_PER_CRON_JOB).unwrap() - 1);
-    slots.extend(&due[first..]);
+    slots.extend(last_slots(&facts.schedule, now));
     slots.into_iter().map(|slot| run(number, slot)).collect()
+}
+
+/// The last slots, all but one as many as the Jobs that the cluster keeps.
+fn last_slots(schedule: &CronJobSchedule, now: Timestamp) -> Vec<Timestamp> {
+    let recent = schedule.next_run(now, now - SignedDuration::from_hours(8));
+    let chain = std::iter::successors(recent, |slot| schedule.next_run(now, *slot));
+    let mut due: Vec<Timestamp> = chain.take_while(|slot| *slot <= now).collect();
+    due.split_off(due.len().saturating_sub(JOBS_PER_CRON_JOB - 1))
 }
 
 fn run(number: usize, slot: Timestamp) -> Run {

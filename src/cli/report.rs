@@ -11,6 +11,7 @@ use super::{
     args::values::parse_since,
     error::CommandError,
     listed::{Question, list, notes},
+    missed::ClusterFlags,
     ui::{Cluster, SourceArgs},
 };
 use crate::{
@@ -19,6 +20,7 @@ use crate::{
         advice::{CronJobAdviceInput, advice},
         fleet::Fleet,
         forecast::Forecast,
+        missed::BackfillCommand,
         observer::source::Source,
         report::{CronJobHistory, Report, ReportSource},
     },
@@ -82,10 +84,17 @@ pub async fn run(
     };
     let observed = list(&cluster, question, now, &mut notes).await?;
     let source = observed.source();
+    let flags = ClusterFlags {
+        kubeconfig: args.source.kubeconfig.as_deref(),
+        context: cluster.context.as_deref(),
+        cluster_name: args.source.cluster_name.as_deref(),
+        default_zone: &args.source.default_time_zone,
+        history: args.history.as_deref(),
+    };
     let report = report(
         &observed.fleet(),
         &source,
-        (cluster.name, cluster.context),
+        (cluster.name, flags.command()),
         args.since,
         now(),
     );
@@ -105,7 +114,7 @@ pub async fn run(
 fn report(
     fleet: &Fleet,
     source: &Source,
-    (cluster, context): (String, Option<String>),
+    (cluster, command): (String, BackfillCommand),
     since: SignedDuration,
     now: Timestamp,
 ) -> Report {
@@ -113,7 +122,7 @@ fn report(
     let begin = now.saturating_sub(since).unwrap_or(now);
     let origin = ReportSource {
         cluster,
-        context,
+        command,
         since: begin,
         now,
         known_since: overview.known_since,

@@ -1,6 +1,7 @@
 //! The `ui` command: the page of the read-only view, on any cluster and beside any controller.
 
 pub(super) mod past;
+pub(super) mod server_clock;
 pub(super) mod source;
 
 use std::{
@@ -16,7 +17,10 @@ use clap::{Args, value_parser};
 use kube::Client;
 use tokio::net::TcpListener;
 
-use self::source::{ClusterHeading, FleetSource};
+use self::{
+    server_clock::ServerClock,
+    source::{ClusterHeading, FleetSource},
+};
 use super::{
     args::values::{parse_listen_here, parse_namespace, parse_zone},
     config::scopes,
@@ -123,7 +127,7 @@ pub struct Cluster {
 /// [`CommandError`] if the address cannot be used, or if the account may not list all namespaces.
 pub async fn run(
     args: &UiArgs,
-    cluster: Cluster,
+    mut cluster: Cluster,
     clock: Clock,
     end: impl Future<Output = ()>,
     mut output: impl Write,
@@ -135,9 +139,11 @@ pub async fn run(
         .map_err(|error| cannot_listen(args.listen, error))?;
     let hosts = allowed_hosts(address, &args.allowed_hosts)
         .map_err(|error| CommandError::from(format!("--allowed-host: {error}")))?;
+    let clock = ServerClock::new(clock);
+    cluster.client = clock.listening(cluster.client);
     let now = {
         let clock = clock.clone();
-        move || clock.wall()
+        move || clock.now()
     };
     let (fleet, keeper) = past::load(
         (args.history.as_ref(), args.history_days),

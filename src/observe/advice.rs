@@ -9,11 +9,13 @@ mod peaks;
 mod results;
 mod run_times;
 
+use std::sync::Arc;
+
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
     facts::{CronJobFacts, RunResult},
-    fleet::CronJobView,
+    fleet::{CronJobView, Fleet},
     forecast::{Forecast, ForecastInput},
     slot::{Slot, SlotOutcome},
     view::{Advice, CronJobName},
@@ -59,6 +61,73 @@ impl<'a> From<&CronJobView<'a>> for CronJobAdviceInput<'a> {
             n_succeeded,
             n_failed,
             ignores_options: view.ignores_options(),
+        }
+    }
+}
+
+/// What the advice needs of a fleet, so that the fleet is not locked while the advice is computed.
+#[derive(Clone, Debug)]
+pub struct AdviceInputs {
+    cron_jobs: Vec<OwnInput>,
+    forecast: Forecast,
+}
+
+/// A [`CronJobAdviceInput`] that borrows nothing.
+#[derive(Clone, Debug)]
+struct OwnInput {
+    facts: Arc<CronJobFacts>,
+    run_time_p50: Option<SignedDuration>,
+    run_time_p95: Option<SignedDuration>,
+    n_succeeded: u64,
+    n_failed: u64,
+    ignores_options: bool,
+}
+
+impl AdviceInputs {
+    /// Reads a fleet.
+    pub fn of(fleet: &Fleet) -> AdviceInputs {
+        let cron_jobs = fleet.cron_jobs().filter_map(|view| OwnInput::of(&view));
+        AdviceInputs {
+            cron_jobs: cron_jobs.collect(),
+            forecast: fleet.forecast().clone(),
+        }
+    }
+
+    /// Returns all [`advice`].
+    pub fn advice(&self, now: Timestamp) -> Vec<Advice> {
+        advice(self.cron_jobs.iter().map(OwnInput::borrowed), &self.forecast, now)
+    }
+}
+
+impl OwnInput {
+    fn of(view: &CronJobView<'_>) -> Option<OwnInput> {
+        let facts = view.shared_facts()?;
+        let CronJobAdviceInput {
+            facts: _,
+            run_time_p50,
+            run_time_p95,
+            n_succeeded,
+            n_failed,
+            ignores_options,
+        } = CronJobAdviceInput::from(view);
+        Some(OwnInput {
+            facts,
+            run_time_p50,
+            run_time_p95,
+            n_succeeded,
+            n_failed,
+            ignores_options,
+        })
+    }
+
+    fn borrowed(&self) -> CronJobAdviceInput<'_> {
+        CronJobAdviceInput {
+            facts: &self.facts,
+            run_time_p50: self.run_time_p50,
+            run_time_p95: self.run_time_p95,
+            n_succeeded: self.n_succeeded,
+            n_failed: self.n_failed,
+            ignores_options: self.ignores_options,
         }
     }
 }

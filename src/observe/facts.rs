@@ -19,7 +19,7 @@ pub struct CronJobFacts {
     /// `metadata.name`.
     pub name: Box<str>,
     /// `metadata.labels`.
-    pub labels: BTreeMap<Box<str>, Box<str>>,
+    pub labels: Labels,
     /// `metadata.creationTimestamp`.
     pub created: Timestamp,
     /// Whether `metadata.deletionTimestamp` is set.
@@ -46,6 +46,31 @@ pub struct CronJobFacts {
     pub last_successful_time: Option<Timestamp>,
     /// The last change of the spec, as far as `metadata.managedFields` tells.
     pub spec_changed: Option<Timestamp>,
+}
+
+/// The labels of an object by key, in as few bytes as they need.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Labels(Box<[(Box<str>, Box<str>)]>);
+
+impl Labels {
+    /// The value of a label.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        let place = self.0.binary_search_by(|(other, _)| (**other).cmp(key)).ok()?;
+        self.0.get(place).map(|(_, value)| &**value)
+    }
+
+    /// The labels by key.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(key, value)| (&**key, &**value))
+    }
+}
+
+impl FromIterator<(Box<str>, Box<str>)> for Labels {
+    /// Of several values of a key, the last one counts.
+    fn from_iter<I: IntoIterator<Item = (Box<str>, Box<str>)>>(labels: I) -> Labels {
+        let by_key: BTreeMap<_, _> = labels.into_iter().collect();
+        Labels(by_key.into_iter().collect())
+    }
 }
 
 /// A Job whose controller is a CronJob.
@@ -112,7 +137,15 @@ pub enum Creator {
     Other(Box<str>),
 }
 
+/// The name of the creator of Jobs that `cronwheel backfill` started.
+const BACKFILL: &str = "cronwheel backfill";
+
 impl Creator {
+    /// `cronwheel backfill`, by which a user starts slots again.
+    pub fn backfill() -> Creator {
+        Creator::Other(BACKFILL.into())
+    }
+
     /// The name of the client.
     pub fn as_str(&self) -> &str {
         match self {

@@ -1,12 +1,16 @@
 //! The starts of the near future: how many Jobs each minute starts in each namespace, and where the peak is.
 //!
 //! CronJobs with the same activations share one set of minutes, so 20,000 CronJobs cost little more than their distinct
-//! schedules. A minute counts once for a CronJob: Jobs are named by the minute.
+//! schedules. A minute counts once for a CronJob, since Jobs are named by the minute, unless its option `schedule` has
+//! seconds.
+
+mod minutes;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
+use self::minutes::MinuteSet;
 use super::{
     facts::CronJobFacts,
     view::{ClockChange, Peak},
@@ -17,6 +21,10 @@ const MINUTE_SECONDS: i64 = 60;
 
 /// Maximum length of a forecast. It bounds the memory of a set of minutes to 6 KB.
 const MINUTES_MAX: i64 = 32 * 24 * 60;
+
+/// Maximum number of starts that are computed for schedules with seconds: those of a day of eleven CronJobs that run each
+/// second. Of further such schedules, a minute counts once.
+const STARTS_WITH_SECONDS_MAX: u32 = 1_000_000;
 
 /// A start that is this far from the others of its CronJob belongs to a CronJob that runs hourly or less often.
 const HOUR_MINUTES: i64 = 60;
@@ -31,6 +39,7 @@ pub struct Forecast {
     chains: BTreeMap<ChainKey, usize>,
     /// By the numbers that `chains` holds.
     minutes: Vec<MinuteSet>,
+    n_starts_with_seconds: u32,
     /// Number of CronJobs of each chain, for each namespace.
     namespaces: BTreeMap<Box<str>, BTreeMap<usize, u32>>,
     /// Number of starts in each minute.
@@ -98,6 +107,7 @@ impl Forecast {
             first_minute,
             chains: BTreeMap::new(),
             minutes: Vec::new(),
+            n_starts_with_seconds: 0,
             namespaces: BTreeMap::new(),
             totals: vec![0; usize::try_from(n_minutes).unwrap_or_default()],
             peak: None,
@@ -128,8 +138,9 @@ impl Forecast {
         let (Some(chains), Some(place)) = (self.namespaces.get(namespace), self.place_of(minute)) else {
             return 0;
         };
-        let starting = chains.iter().filter(|(chain, _)| self.minutes[**chain].has(place));
-        starting.map(|(_, n_cron_jobs)| n_cron_jobs).sum()
+        let starts = chains.iter();
+        let starts = starts.map(|(chain, n_cron_jobs)| n_cron_jobs * self.minutes[*chain].n_starts(place));
+        starts.sum()
     }
 
     /// Number of starts from the minute that contains `from` to the last minute that begins before `to`.
@@ -142,8 +153,9 @@ impl Forecast {
     pub fn starts_by_minute(&self, namespace: &str) -> Vec<u32> {
         let mut starts = vec![0; self.totals.len()];
         for (chain, n_cron_jobs) in self.namespaces.get(namespace).into_iter().flatten() {
-            for place in self.minutes[*chain].places() {
-                starts[place] += n_cron_jobs;
+            let minutes = &self.minutes[*chain];
+            for place in minutes.places() {
+                starts[place] += n_cron_jobs * minutes.n_starts(place);
             }
         }
         starts
@@ -189,7 +201,8 @@ impl Forecast {
         let chain = if let Some(chain) = self.chains.get(&key) {
             *chain
         } else {
-            self.minutes.push(self.minutes_of(&cron_job.schedule, &key));
+            let minutes = self.minutes_of(&cron_job.schedule, &key);
+            self.minutes.push(minutes);
             self.chains.insert(key, self.minutes.len() - 1);
             self.minutes.len() - 1
         };
@@ -202,9 +215,10 @@ impl Forecast {
     }
 
     /// The minutes of the starts of one chain of activations.
-    fn minutes_of(&self, schedule: &CronJobSchedule, key: &ChainKey) -> MinuteSet {
+    fn minutes_of(&mut self, schedule: &CronJobSchedule, key: &ChainKey) -> MinuteSet {
         let first = key.first;
-        let mut minutes = MinuteSet::new(self.totals.len());
+        let is_by_second = schedule.has_seconds() && self.n_starts_with_seconds < STARTS_WITH_SECONDS_MAX;
+        let mut minutes = MinuteSet::new(self.totals.len(), is_by_second);
         let Ok(parsed) = &schedule.parsed else {
             return minutes;
         };
@@ -215,16 +229,22 @@ impl Forecast {
                 Some(first) if next.is_some_and(|next| minute_of(next) == minute_of(*at)) => {
                     schedule.next_run(first, end_of_minute(*at))
                 }
+                None if schedule.has_seconds() && !is_by_second => {
+                    parsed.next_after(end_of_minute(*at), &schedule.default_zone)
+                }
                 _ => next,
             }
         };
         let first = first.or_else(|| schedule.next_run(self.from, after(before(self.from), -key.offset)));
         let starts = std::iter::successors(first, next).map(|at| after(at, key.offset));
+        let mut n_starts = 0;
         for start in starts.take_while(|start| *start < self.to) {
             if let Some(place) = self.place_of(start) {
                 minutes.insert(place);
             }
+            n_starts += u32::from(is_by_second);
         }
+        self.n_starts_with_seconds += n_starts;
         minutes
     }
 
@@ -235,7 +255,7 @@ impl Forecast {
         }
         for (minutes, n) in self.minutes.iter().zip(n_cron_jobs) {
             for place in minutes.places() {
-                self.totals[place] += n;
+                self.totals[place] += n * u64::from(minutes.n_starts(place));
             }
         }
     }
@@ -315,32 +335,6 @@ pub(super) fn clock_changes<'a>(
         })
     };
     changes.into_iter().filter_map(change).collect()
-}
-
-/// The minutes in which a chain of activations starts a Job, one bit for each.
-#[derive(Clone, Debug)]
-struct MinuteSet(Box<[u64]>);
-
-impl MinuteSet {
-    fn new(n_minutes: usize) -> MinuteSet {
-        MinuteSet(vec![0; n_minutes.div_ceil(64)].into())
-    }
-
-    fn insert(&mut self, place: usize) {
-        self.0[place / 64] |= 1 << (place % 64);
-    }
-
-    fn has(&self, place: usize) -> bool {
-        self.0[place / 64] >> (place % 64) & 1 == 1
-    }
-
-    fn places(&self) -> impl Iterator<Item = usize> {
-        self.0.iter().enumerate().flat_map(|(word, bits)| {
-            let rest = std::iter::successors(Some(*bits), |bits| Some(bits & bits.wrapping_sub(1)));
-            let bits = rest.take_while(|bits| *bits != 0);
-            bits.map(move |bits| word * 64 + bits.trailing_zeros() as usize)
-        })
-    }
 }
 
 /// The number of the minute that contains an instant.

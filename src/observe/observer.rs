@@ -13,8 +13,8 @@ use std::{
 };
 
 use futures::{
-    StreamExt,
-    stream::{BoxStream, ReadyChunks, SelectAll},
+    StreamExt, future,
+    stream::{self, BoxStream, ReadyChunks, SelectAll},
 };
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
@@ -175,6 +175,9 @@ pub struct Observer<N, K> {
     signals: ReadyChunks<SelectAll<BoxStream<'static, (LinkId, Signal)>>>,
     links: Links,
     relists: Vec<(LinkId, OrderedSender<u64>)>,
+    /// Whether the first list of CronJobs has ended, or failed, by the position of the scope. Only then does that of Jobs
+    /// begin: a Job takes several times the memory until its CronJob is known.
+    are_cron_jobs_listed: Vec<OrderedSender<bool>>,
     /// The last step.
     stepped: Timestamp,
     is_current: bool,
@@ -195,14 +198,20 @@ impl<N: Fn() -> Timestamp, K: Keeper> Observer<N, K> {
         } = settings;
         observed.fleet().set_scopes(&scopes);
         let mut signals = SelectAll::new();
-        let mut relists = Vec::new();
+        let (mut relists, mut are_cron_jobs_listed) = (Vec::new(), Vec::new());
         for (position, scope) in scopes.iter().enumerate() {
+            let are_listed = OrderedSender::new(false);
             for kind in Kind::ALL {
                 let (id, relist) = (LinkId { scope: position, kind }, OrderedSender::new(0));
                 let watch = watch::watch(client.clone(), (scope, kind), &default_zone, relist.subscribe());
+                let watch = match kind {
+                    Kind::CronJob => watch,
+                    Kind::Job => begin_after(are_listed.subscribe(), watch),
+                };
                 signals.push(watch.map(move |signal| (id, signal)).boxed());
                 relists.push((id, relist));
             }
+            are_cron_jobs_listed.push(are_listed);
         }
         let begun = now();
         Observer {
@@ -212,6 +221,7 @@ impl<N: Fn() -> Timestamp, K: Keeper> Observer<N, K> {
             signals: signals.ready_chunks(CHUNK_MAX),
             links: Links::new(&scopes),
             relists,
+            are_cron_jobs_listed,
             stepped: begun,
             is_current: false,
             fleet_version: 0,
@@ -309,6 +319,9 @@ impl<N: Fn() -> Timestamp, K: Keeper> Observer<N, K> {
     fn take(&mut self, signals: Vec<(LinkId, Signal)>, now: Timestamp) {
         let mut fleet = self.observed.fleet();
         for (id, signal) in signals {
+            if id.kind == Kind::CronJob && matches!(signal, Signal::ListDone | Signal::Failed(_)) {
+                self.are_cron_jobs_listed[id.scope].set(true);
+            }
             let order = self.links.take(id, signal, now);
             let namespace = match self.links.scope(id) {
                 Scope::Cluster => None,
@@ -356,6 +369,15 @@ impl<N: Fn() -> Timestamp, K: Keeper> Observer<N, K> {
         self.kept = now;
         self.keeper.keep(std::mem::take(&mut self.records), now);
     }
+}
+
+/// A stream that begins when the value is true.
+fn begin_after<T: Send + 'static>(
+    mut begin: OrderedReceiver<bool>,
+    stream: BoxStream<'static, T>,
+) -> BoxStream<'static, T> {
+    let begin = stream::once(async move { begin.wait_for(|is_begun| *is_begun).await });
+    begin.filter_map(|()| future::ready(None)).chain(stream).boxed()
 }
 
 /// Changes the fleet.

@@ -12,7 +12,6 @@ mod gather;
 mod html;
 mod markdown;
 mod shadow;
-mod shell;
 mod text;
 
 use jiff::{SignedDuration, Timestamp};
@@ -30,6 +29,7 @@ use super::{
     facts::CronJobFacts,
     fleet::CronJobView,
     forecast::Forecast,
+    missed::BackfillCommand,
     slot::Slot,
     view::{Advice, ControllerActivity},
 };
@@ -63,8 +63,8 @@ impl<'a> From<&CronJobView<'a>> for CronJobHistory<'a> {
 pub struct ReportSource {
     /// The name of the cluster.
     pub cluster: String,
-    /// The context of the kubeconfig, which commands to copy name.
-    pub context: Option<String>,
+    /// The command that starts slots again, with the flags by which it finds the cluster.
+    pub command: BackfillCommand,
     /// Slots from this instant on count.
     pub since: Timestamp,
     /// The end of the report.
@@ -85,9 +85,9 @@ pub struct ReportSource {
 pub struct Report {
     /// The name of the cluster.
     pub cluster: String,
-    /// The context of the kubeconfig, which the commands name.
+    /// The command that starts slots again.
     #[serde(skip)]
-    pub context: Option<String>,
+    pub command: BackfillCommand,
     /// Slots from this instant on count, and earlier ones that were lost after it or are still open.
     pub since: Timestamp,
     /// The end of the report.

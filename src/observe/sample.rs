@@ -1,10 +1,8 @@
 //! Invented CronJobs and instants for tests.
 
-use std::collections::BTreeMap;
-
 use jiff::Timestamp;
 
-use super::facts::CronJobFacts;
+use super::facts::{CronJobFacts, Labels};
 use crate::{
     schedule::{ConcurrencyPolicy, CronJobSchedule, Zone},
     shard::Uid,
@@ -22,7 +20,7 @@ pub(super) fn cron_job(name: &str, schedule: &str, time_zone: Option<&str>) -> C
         uid: Uid::new(&format!("uid of {namespace}/{name}")),
         namespace: namespace.into(),
         name: name.into(),
-        labels: BTreeMap::new(),
+        labels: Labels::default(),
         created: instant("2026-01-01T00:00:00Z"),
         is_deleting: false,
         schedule: CronJobSchedule::new(schedule, time_zone, &Zone::utc()),

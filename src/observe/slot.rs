@@ -37,6 +37,10 @@ pub enum SlotOutcome {
         finished: Option<Timestamp>,
         /// How the Job ended.
         result: RunResult,
+        /// Whether `cronwheel backfill` created the Job: a user started it, and no controller was late.
+        is_backfilled: bool,
+        /// The Job for which `Replace` deleted this one.
+        replaced_by: Option<Box<str>>,
     },
     /// The slot is due and has no Job yet.
     Open,
@@ -209,9 +213,12 @@ impl Slot {
     }
 
     /// The time from the slot to the creation of its Job, in whole seconds; `None` without a Job. The time for which the
-    /// CronJob itself asked to wait does not count.
+    /// CronJob itself asked to wait does not count. `None` also for a Job of `cronwheel backfill`.
     pub fn lateness(&self) -> Option<SignedDuration> {
         match &self.outcome {
+            SlotOutcome::Started {
+                is_backfilled: true, ..
+            } => None,
             SlotOutcome::Started { created, .. } => {
                 Some(created.duration_since(self.startable()).max(SignedDuration::ZERO))
             }

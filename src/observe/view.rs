@@ -55,6 +55,8 @@ pub struct Tiles {
     pub n_never: usize,
     /// Number of Jobs that run.
     pub n_running: usize,
+    /// Number of CronJobs with a Job that runs.
+    pub n_cron_jobs_running: usize,
     /// Number of CronJobs with a slot that is late and has no Job yet.
     pub n_late_now: usize,
     /// Number of runs that failed in the last 24 hours.

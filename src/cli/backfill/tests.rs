@@ -39,6 +39,8 @@ fn started(text: &str, result: RunResult) -> Slot {
             created: at(text),
             finished: None,
             result,
+            is_backfilled: false,
+            replaced_by: None,
         },
     )
 }

@@ -19,6 +19,7 @@ use crate::{
         error::CommandError,
         ui::{
             CONNECTION_LIMITS, SLOTS_MAX,
+            server_clock::ServerClock,
             source::{ClusterHeading, FleetSource},
         },
     },
@@ -78,7 +79,12 @@ impl Page {
             context: None,
             client: client.clone(),
         };
-        let fleet = FleetSource::new(Observed::new(fleet), cluster, Zone::utc(), clock.clone());
+        let fleet = FleetSource::new(
+            Observed::new(fleet),
+            cluster,
+            Zone::utc(),
+            ServerClock::new(clock.clone()),
+        );
         let source = Arc::new(DevSource { fleet, shared_board });
         Page { source, client, clock }
     }

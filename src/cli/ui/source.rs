@@ -7,12 +7,10 @@ use jiff::Timestamp;
 use kube::Client;
 
 use crate::{
-    cli::explain,
-    controller::clock::Clock,
+    cli::{explain, ui::server_clock::ServerClock},
     kube_api::{objects::classify::error_text, ordered_watch::OrderedReceiver},
     observe::{
-        advice::{CronJobAdviceInput, advice},
-        fleet::Fleet,
+        advice::AdviceInputs,
         observer::{Observed, source::Source},
         page::{Heading, PageSource},
         view::{Advice, CronJobName, Detail, Filter, Overview, Rows, Strip},
@@ -28,11 +26,11 @@ pub(in crate::cli) struct FleetSource {
     pub(in crate::cli) observed: Observed,
     cluster: ClusterHeading,
     default_zone: Zone,
-    clock: Clock,
+    clock: ServerClock,
     /// By the minute.
     advice: Last<i64, Vec<Advice>>,
-    /// By the version of the fleet, the second, and whether everything was listed. Many open pages ask for the same one.
-    overview: Last<(u64, i64, bool), Overview>,
+    /// By the version of the fleet and the second. Many open pages ask for the same one.
+    overview: Last<(u64, i64), Overview>,
 }
 
 /// What the page says of its cluster, and how it reads more.
@@ -71,7 +69,7 @@ impl FleetSource {
         observed: Observed,
         cluster: ClusterHeading,
         default_zone: Zone,
-        clock: Clock,
+        clock: ServerClock,
     ) -> FleetSource {
         FleetSource {
             observed,
@@ -94,7 +92,12 @@ impl PageSource for FleetSource {
             zone: self.default_zone.clone(),
             is_live: source.is_listed && source.not_live.is_none(),
             is_listed: source.is_listed,
-            banners: banners(&source, &self.default_zone),
+            banners: self
+                .clock
+                .banner()
+                .into_iter()
+                .chain(banners(&source, &self.default_zone))
+                .collect(),
             unreadable_namespaces: source.unreadable.into_iter().map(|one| one.namespace).collect(),
             namespaces: fleet.namespaces(),
         }
@@ -103,12 +106,14 @@ impl PageSource for FleetSource {
     fn overview(&self) -> Overview {
         let (now, is_listed) = (self.now(), self.observed.source().is_listed);
         let fleet = self.observed.fleet();
-        let state = (fleet.version(), now.as_second(), is_listed);
-        self.overview.of(state, || {
-            let mut overview = fleet.overview(now);
-            overview.advice = advice_of(&self.advice, &fleet, is_listed, now);
-            overview
-        })
+        let mut overview = self
+            .overview
+            .of((fleet.version(), now.as_second()), || fleet.overview(now));
+        drop(fleet);
+        overview.advice = advice_of(&self.advice, is_listed, now, || {
+            AdviceInputs::of(&self.observed.fleet())
+        });
+        overview
     }
 
     fn strip(&self, from: Timestamp, to: Timestamp) -> Strip {
@@ -132,7 +137,7 @@ impl PageSource for FleetSource {
         let job_names = self.observed.fleet().kept_job_names(cron_job).unwrap_or_default();
         let CronJobName { namespace, name } = cron_job.clone();
         async move {
-            let text = explain::text_of_live(&client, (&namespace, &name), &job_names, &zone, || clock.wall()).await;
+            let text = explain::text_of_live(&client, (&namespace, &name), &job_names, &zone, || clock.now()).await;
             text.map_err(|error| error_text(&error))
         }
         .boxed()
@@ -143,19 +148,22 @@ impl PageSource for FleetSource {
     }
 
     fn now(&self) -> Timestamp {
-        self.clock.wall()
+        self.clock.now()
     }
 }
 
-/// The advice of this minute: it costs more than the other views and changes slowly. Half a list gives none.
-fn advice_of(last: &Last<i64, Vec<Advice>>, fleet: &Fleet, is_listed: bool, now: Timestamp) -> Vec<Advice> {
+/// The advice of this minute: it costs more than the other views and changes slowly, so the fleet is locked only while
+/// `inputs` reads it. Half a list gives none.
+fn advice_of(
+    last: &Last<i64, Vec<Advice>>,
+    is_listed: bool,
+    now: Timestamp,
+    inputs: impl FnOnce() -> AdviceInputs,
+) -> Vec<Advice> {
     if !is_listed {
         return Vec::new();
     }
-    last.of(now.as_second().div_euclid(60), || {
-        let inputs = fleet.cron_jobs().map(|cron_job| CronJobAdviceInput::from(&cron_job));
-        advice(inputs, fleet.forecast(), now)
-    })
+    last.of(now.as_second().div_euclid(60), || inputs().advice(now))
 }
 
 /// What the reader must know about the view.

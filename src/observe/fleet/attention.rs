@@ -145,7 +145,8 @@ impl Case<'_> {
                 reason: format!("the run of {} has not started for {waited}", self.time(slot.at)),
             });
         }
-        let started = self.cron_job.slots.iter().rev().filter(|slot| slot.has_job());
+        let started = self.cron_job.slots.iter().rev();
+        let started = started.filter(|slot| slot.has_job() && !slot.is_backfilled());
         let streak: Vec<&SlotRecord> = started.take_while(|slot| slot.has_late_job()).collect();
         let first = streak.last()?;
         let lateness = streak.iter().map(|slot| slot.created.since(slot.startable())).max()?;

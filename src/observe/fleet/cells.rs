@@ -1,8 +1,6 @@
 //! What happened in each minute of the last 24 hours, for each namespace.
 
-use std::collections::BTreeMap;
-
-use super::{cron_job::CronJob, judge, second::Second};
+use super::{cron_job::CronJob, judge, minutes::Minutes, second::Second};
 use crate::observe::view::Cell;
 
 /// Number of minutes that are kept beside that of now: the day of the tiles and of the strip.
@@ -12,7 +10,7 @@ pub(super) const MINUTES_KEPT: u32 = 24 * 60;
 #[derive(Debug, Default)]
 pub(super) struct Cells {
     /// By the number of the namespace.
-    namespaces: Vec<BTreeMap<u32, Cell>>,
+    namespaces: Vec<Minutes>,
     /// Sum over all of them.
     day: Day,
     /// The oldest minute that is kept.
@@ -35,15 +33,14 @@ impl Cells {
         }
         let namespace = namespace as usize;
         if namespace >= self.namespaces.len() {
-            self.namespaces.resize_with(namespace + 1, BTreeMap::new);
+            self.namespaces.resize_with(namespace + 1, Minutes::default);
         }
-        let cell = self.namespaces[namespace].entry(minute).or_default();
-        self.day.remove(*cell);
-        *cell = minus(plus(*cell, after), before);
-        self.day.add(*cell);
-        if *cell == Cell::default() {
-            self.namespaces[namespace].remove(&minute);
-        }
+        let minutes = &mut self.namespaces[namespace];
+        let known = minutes.get(minute);
+        let cell = minus(plus(known, after), before);
+        minutes.set(minute, cell);
+        self.day.remove(known);
+        self.day.add(cell);
     }
 
     /// A Job failed whose slot is no longer kept.
@@ -62,17 +59,17 @@ impl Cells {
             return;
         }
         self.oldest = oldest;
-        for cells in &mut self.namespaces {
-            while let Some(first) = cells.first_entry().filter(|first| *first.key() < oldest) {
-                self.day.remove(first.remove());
+        for minutes in &mut self.namespaces {
+            for cell in minutes.take_before(oldest) {
+                self.day.remove(cell);
             }
         }
     }
 
     /// Drops what happened in a namespace.
     pub(super) fn forget(&mut self, namespace: u32) {
-        let cells = self.namespaces.get_mut(namespace as usize).map(std::mem::take);
-        for cell in cells.unwrap_or_default().into_values() {
+        let minutes = self.namespaces.get_mut(namespace as usize).map(std::mem::take);
+        for cell in minutes.unwrap_or_default().take_before(u32::MAX) {
             self.day.remove(cell);
         }
     }
@@ -81,13 +78,10 @@ impl Cells {
         self.day
     }
 
-    /// The cells of a namespace from one minute to another, the last exclusive.
+    /// What happened in a namespace from one minute to another, the last exclusive. A minute may come in two parts.
     pub(super) fn between(&self, namespace: u32, from: u32, to: u32) -> impl Iterator<Item = (u32, Cell)> {
-        let cells = self.namespaces.get(namespace as usize);
-        let range = from..to.max(from);
-        cells
-            .into_iter()
-            .flat_map(move |cells| cells.range(range.clone()).map(|(minute, cell)| (*minute, *cell)))
+        let minutes = self.namespaces.get(namespace as usize).into_iter();
+        minutes.flat_map(move |minutes| minutes.between(from, to))
     }
 }
 

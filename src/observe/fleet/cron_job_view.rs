@@ -1,5 +1,7 @@
 //! One CronJob for advice and report, and its slots in full.
 
+use std::sync::Arc;
+
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
@@ -11,11 +13,14 @@ use super::{
     shadow,
     slot_record::Outcome,
 };
-use crate::observe::{
-    facts::{CronJobFacts, RunResult},
-    forecast::ForecastInput,
-    slot::{Slot, SlotOutcome},
-    view::CronJobName,
+use crate::{
+    observe::{
+        facts::{CronJobFacts, RunResult},
+        forecast::ForecastInput,
+        slot::{LATE_AFTER, Slot, SlotOutcome},
+        view::CronJobName,
+    },
+    schedule::ConcurrencyPolicy,
 };
 
 /// A CronJob of the fleet.
@@ -68,6 +73,7 @@ impl Fleet {
                 &self.ids,
                 || cron_job.job_name(record),
                 || holder_name(cron_job, place).unwrap_or_default(),
+                || successor_name(cron_job, place),
             ),
             with_cronwheel: shadow::with_cronwheel(cron_job, &self.observations, place),
         }
@@ -87,6 +93,11 @@ impl CronJobView<'_> {
     /// Namespace and name.
     pub fn name(&self) -> &CronJobName {
         &self.cron_job.name
+    }
+
+    /// Its facts, for those who do not keep the fleet locked.
+    pub fn shared_facts(&self) -> Option<Arc<CronJobFacts>> {
+        self.cron_job.facts.clone()
     }
 
     /// The slots that are known, the oldest first.
@@ -170,6 +181,20 @@ pub(super) fn holder_name(cron_job: &CronJob, place: usize) -> Option<Box<str>> 
         Holder::Slot(place) => cron_job.job_name(&cron_job.slots[place]),
         Holder::Other(place) => cron_job.other_runs[place].run.job_name.clone(),
     })
+}
+
+/// The Job that replaced that of a slot: the next one, if the policy was Replace and it was created when this one was
+/// deleted.
+fn successor_name(cron_job: &CronJob, place: usize) -> Option<Box<str>> {
+    let deleted = cron_job
+        .slots
+        .get(place)
+        .filter(|slot| slot.outcome == Outcome::Deleted)?;
+    let successor = cron_job.slots[place + 1..].iter().find(|slot| slot.has_job())?;
+    let era = cron_job.eras.get(cron_job.eras.index_at(successor.at))?;
+    let latest_creation = deleted.finished?.plus_duration(LATE_AFTER);
+    let is_replaced = era.policy == ConcurrencyPolicy::Replace && successor.created <= latest_creation;
+    is_replaced.then(|| cron_job.job_name(successor))
 }
 
 /// The run times of the Jobs that ended by themselves, in seconds, ascending.

@@ -32,7 +32,7 @@ impl Fleet {
         let labels = facts.labels.iter();
         Some(Detail {
             row: rows::row(cron_job, facts, now),
-            labels: labels.map(|(key, value)| (key.clone(), value.clone())).collect(),
+            labels: labels.map(|(key, value)| (key.into(), value.into())).collect(),
             slots: self.slots_from(cron_job, cron_job.slots.len().saturating_sub(self.config.n_slots_max)),
             other_runs: cron_job.other_runs.iter().map(|other| other.run.clone()).collect(),
             next_slots,

@@ -36,6 +36,7 @@ pub(super) fn enumerate(cron_job: &mut CronJob, around: &Surroundings<'_>) {
     let begin = cron_job.dropped_until.map_or(begin, |dropped| dropped.max(begin));
     let (slots, next) = due_between(cron_job, (begin, now), around);
     let is_interval = words::is_interval(facts);
+    cron_job.reserve_slots(slots.len());
     for at in slots {
         let place = cron_job.slots.partition_point(|slot| slot.at < at);
         let is_known = cron_job.slots.get(place).is_some_and(|slot| slot.at == at);

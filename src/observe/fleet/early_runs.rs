@@ -10,68 +10,56 @@ use crate::{observe::facts::Run, shard::Uid};
 /// the API server may differ.
 const WAIT_MAX: SignedDuration = SignedDuration::from_hours(1);
 
+/// The lowest uid.
+const UID_MIN: [u8; 16] = [0; 16];
+
 /// The Jobs, found by CronJob and by Job: a deleted CronJob can leave tens of thousands.
 #[derive(Debug, Default)]
 pub(super) struct EarlyRuns {
-    /// By CronJob, then by Job.
-    runs: BTreeMap<Uid, BTreeMap<Uid, Run>>,
-    /// The CronJob of each Job.
-    cron_jobs: BTreeMap<Uid, Uid>,
+    runs: BTreeMap<Uid, Box<Run>>,
+    /// CronJobs with their Jobs.
+    by_cron_job: BTreeSet<(Uid, Uid)>,
 }
 
 impl EarlyRuns {
     /// Adds a Job, or its new form.
     pub(super) fn put(&mut self, run: Run) {
-        if self
-            .cron_jobs
-            .get(&run.job_uid)
-            .is_some_and(|known| *known != run.cron_job)
-        {
-            self.remove(&run.job_uid);
-        }
-        self.cron_jobs.insert(run.job_uid.clone(), run.cron_job.clone());
-        let runs = self.runs.entry(run.cron_job.clone()).or_default();
-        runs.insert(run.job_uid.clone(), run);
+        // Its former form may have had another CronJob.
+        self.remove(&run.job_uid);
+        self.by_cron_job.insert((run.cron_job.clone(), run.job_uid.clone()));
+        self.runs.insert(run.job_uid.clone(), Box::new(run));
     }
 
     /// Takes the Jobs of a CronJob.
     pub(super) fn take(&mut self, cron_job: &Uid) -> Vec<Run> {
-        let runs = self.runs.remove(cron_job).unwrap_or_default();
-        for job_uid in runs.keys() {
-            self.cron_jobs.remove(job_uid);
-        }
-        runs.into_values().collect()
+        let first = (cron_job.clone(), Uid::from_uuid_bytes(UID_MIN));
+        let of_cron_job = self.by_cron_job.range(first..);
+        let of_cron_job = of_cron_job.take_while(|(other, _)| other == cron_job);
+        let job_uids: Vec<Uid> = of_cron_job.map(|(_, job_uid)| job_uid.clone()).collect();
+        job_uids.iter().filter_map(|job_uid| self.remove(job_uid)).collect()
     }
 
-    /// A Job was deleted.
-    pub(super) fn remove(&mut self, job_uid: &Uid) {
-        let Some(cron_job) = self.cron_jobs.remove(job_uid) else {
-            return;
-        };
-        let Some(runs) = self.runs.get_mut(&cron_job) else {
-            return;
-        };
-        runs.remove(job_uid);
-        if runs.is_empty() {
-            self.runs.remove(&cron_job);
-        }
+    /// A Job was deleted. Returns what was known of it.
+    pub(super) fn remove(&mut self, job_uid: &Uid) -> Option<Run> {
+        let run = self.runs.remove(job_uid)?;
+        self.by_cron_job.remove(&(run.cron_job.clone(), job_uid.clone()));
+        Some(*run)
     }
 
     /// A list of all Jobs is complete.
     pub(super) fn retain(&mut self, listed: &BTreeSet<Uid>) {
-        let gone = self.cron_jobs.keys().filter(|job_uid| !listed.contains(*job_uid));
-        let gone: Vec<Uid> = gone.cloned().collect();
-        for job_uid in gone {
-            self.remove(&job_uid);
-        }
+        self.remove_all(|run| !listed.contains(&run.job_uid));
     }
 
     /// All CronJobs are known now: Jobs that still have none are those of deleted CronJobs.
     pub(super) fn drop_orphans(&mut self, now: Timestamp) {
-        let is_orphan = |run: &&Run| now.duration_since(run.created) > WAIT_MAX;
-        let orphans = self.runs.values().flat_map(BTreeMap::values).filter(is_orphan);
-        let orphans: Vec<Uid> = orphans.map(|run| run.job_uid.clone()).collect();
-        for job_uid in orphans {
+        self.remove_all(|run| now.duration_since(run.created) > WAIT_MAX);
+    }
+
+    fn remove_all(&mut self, is_gone: impl Fn(&Run) -> bool) {
+        let gone = self.runs.values().filter(|run| is_gone(run));
+        let gone: Vec<Uid> = gone.map(|run| run.job_uid.clone()).collect();
+        for job_uid in gone {
             self.remove(&job_uid);
         }
     }
@@ -79,6 +67,6 @@ impl EarlyRuns {
     /// Number of Jobs.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.cron_jobs.len()
+        self.runs.len()
     }
 }

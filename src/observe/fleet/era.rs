@@ -143,6 +143,8 @@ impl Eras {
             self.use_default_zone_of(&facts.schedule);
         }
         let Some(last) = self.eras.last_mut() else {
+            // Most CronJobs never change.
+            self.eras.reserve_exact(1);
             self.eras.push(era);
             return true;
         };

@@ -6,8 +6,9 @@
 use super::{
     cron_job::CronJob,
     due_slots,
-    era::{Era, cursor_of},
+    era::Era,
     observations::Observations,
+    proof::Proof,
     second::Second,
     slot_record::{Outcome, SlotRecord},
 };
@@ -56,10 +57,12 @@ pub(super) enum Holder {
 
 /// Judges all slots.
 pub(super) fn judge(cron_job: &CronJob, observations: &Observations, now: Second) -> Vec<Judgement> {
+    let with_jobs = cron_job.slots.iter().enumerate().filter(|(_, slot)| slot.has_job());
     let court = Court {
         cron_job,
         observations,
         now,
+        with_jobs: with_jobs.map(|(place, _)| place).collect(),
         proof: Proof::new(cron_job, observations),
     };
     let mut has_later_job = false;
@@ -83,10 +86,20 @@ pub(super) fn deadline(start: Second, era: &Era) -> Option<Second> {
 
 /// The Job that Forbid waits for at a slot, and its end: the one that ends last. `None` if no Job ran then.
 pub(super) fn holder(cron_job: &CronJob, index: usize) -> Option<(Holder, Option<Second>)> {
+    let with_jobs = (0..index).rev().filter(|place| cron_job.slots[*place].has_job());
+    holder_among(cron_job, index, with_jobs)
+}
+
+/// The same as [`holder`]. `with_jobs` are the places of earlier slots with Jobs, the latest first.
+fn holder_among(
+    cron_job: &CronJob,
+    index: usize,
+    with_jobs: impl Iterator<Item = usize>,
+) -> Option<(Holder, Option<Second>)> {
     let (at, start) = (cron_job.slots.get(index)?.at, cron_job.start_of(index)?);
     let latest_creation = start.plus_duration(LATE_AFTER);
-    let earlier = cron_job.slots[..index].iter().enumerate().rev();
-    let with_jobs = earlier.filter(|(_, slot)| slot.has_job()).take(HOLDERS_EXAMINED_MAX);
+    let with_jobs = with_jobs.take(HOLDERS_EXAMINED_MAX);
+    let with_jobs = with_jobs.map(|place| (place, &cron_job.slots[place]));
     let slots = with_jobs.filter(|(_, slot)| slot.created <= latest_creation);
     let slots = slots.map(|(place, slot)| (Holder::Slot(place), slot.job_end()));
     let others = cron_job.other_runs.iter().enumerate();
@@ -103,13 +116,19 @@ pub(super) fn holder(cron_job: &CronJob, index: usize) -> Option<(Holder, Option
     held.max_by_key(|(_, end)| end.unwrap_or(Second::MAX))
 }
 
-/// Until when Jobs whose end nobody saw may have held a slot, if they may have.
-fn unseen_holder_end(cron_job: &CronJob, index: usize, observations: &Observations) -> Option<Second> {
+/// Until when Jobs whose end nobody saw may have held a slot, if they may have. `with_jobs` are the places of earlier slots
+/// with Jobs, the latest first.
+fn unseen_holder_end(
+    cron_job: &CronJob,
+    index: usize,
+    with_jobs: impl Iterator<Item = usize>,
+    observations: &Observations,
+) -> Option<Second> {
     let (at, start) = (cron_job.slots.get(index)?.at, cron_job.start_of(index)?);
     let latest_creation = start.plus_duration(LATE_AFTER);
-    let with_jobs = cron_job.slots[..index].iter().rev().filter(|slot| slot.has_job());
+    let with_jobs = with_jobs.take(HOLDERS_EXAMINED_MAX);
     let gone = with_jobs
-        .take(HOLDERS_EXAMINED_MAX)
+        .map(|place| &cron_job.slots[place])
         .filter(|slot| slot.outcome == Outcome::Gone);
     let slots = gone.map(|slot| (slot.created, slot.finished));
     let others = cron_job.other_runs.iter().map(|other| &other.run);
@@ -145,10 +164,26 @@ struct Court<'a> {
     cron_job: &'a CronJob,
     observations: &'a Observations,
     now: Second,
+    /// The places of the slots with Jobs. A new list adds a day of slots, most of them without a Job.
+    with_jobs: Vec<usize>,
     proof: Option<Proof>,
 }
 
 impl Court<'_> {
+    /// The places of the slots with Jobs before another, the latest first.
+    fn with_jobs_before(&self, index: usize) -> impl Iterator<Item = usize> {
+        let n_before = self.with_jobs.partition_point(|place| *place < index);
+        self.with_jobs[..n_before].iter().rev().copied()
+    }
+
+    fn holder(&self, index: usize) -> Option<(Holder, Option<Second>)> {
+        holder_among(self.cron_job, index, self.with_jobs_before(index))
+    }
+
+    fn unseen_holder_end(&self, index: usize) -> Option<Second> {
+        unseen_holder_end(self.cron_job, index, self.with_jobs_before(index), self.observations)
+    }
+
     fn judge(&self, index: usize, has_later_job: bool) -> Judgement {
         let slot = &self.cron_job.slots[index];
         let eras = &self.cron_job.eras;
@@ -183,7 +218,7 @@ impl Court<'_> {
         let closes = closes(self.cron_job, index).unwrap_or(Second::MAX);
         let until = closes.min(self.now);
         let held = (era.policy == ConcurrencyPolicy::Forbid)
-            .then(|| holder(self.cron_job, index))
+            .then(|| self.holder(index))
             .flatten();
         // A Job that ends immediately before the next slot leaves no time to start this one.
         let is_held = held.is_some_and(|(_, end)| end.is_none_or(|end| end.plus_duration(LATE_AFTER) >= closes));
@@ -195,7 +230,7 @@ impl Court<'_> {
         let namespace = &self.cron_job.name.namespace;
         let is_covered = self.observations.covers(namespace, slot.at, until);
         let unseen_end = (era.policy == ConcurrencyPolicy::Forbid && !is_covered)
-            .then(|| unseen_holder_end(self.cron_job, index, self.observations))
+            .then(|| self.unseen_holder_end(index))
             .flatten();
         if unseen_end.is_some_and(|end| end.plus_duration(LATE_AFTER) >= closes) {
             return judgement(slot, Some(Outcome::NotObserved), None);
@@ -257,8 +292,11 @@ impl Court<'_> {
         next.is_some_and(|next| start < next.from && next.from <= until)
     }
 
-    /// Jobs are named by the minute, so only the first slot of a minute has one (B-11.1).
+    /// Jobs are named by the minute, so only the first slot of a minute has one (B-11.1), unless the schedule has seconds.
     fn shares_minute(&self, index: usize) -> bool {
+        if self.cron_job.has_seconds_at(index) {
+            return false;
+        }
         let at = self.cron_job.slots[index].at;
         if let Some(before) = index.checked_sub(1) {
             return self.cron_job.slots[before].at.minute() == at.minute();
@@ -285,12 +323,12 @@ impl Court<'_> {
             return slot.held_until;
         }
         let by_forbid = (era.policy == ConcurrencyPolicy::Forbid)
-            .then(|| holder(self.cron_job, index))
+            .then(|| self.holder(index))
             .flatten();
         let by_forbid = by_forbid.and_then(|(_, end)| end);
         // A Job whose end nobody saw may have held the slot until its own Job was created.
         let by_unseen = (era.policy == ConcurrencyPolicy::Forbid)
-            .then(|| unseen_holder_end(self.cron_job, index, self.observations))
+            .then(|| self.unseen_holder_end(index))
             .flatten();
         let by_forbid = by_forbid.max(by_unseen.map(|end| end.min(slot.created)));
         let start = self.start_of(index);
@@ -305,69 +343,4 @@ impl Court<'_> {
     fn may_lack_holders(&self) -> bool {
         self.cron_job.dropped_until.is_some()
     }
-}
-
-/// What the objects in the cluster prove of slots before the observation.
-struct Proof {
-    /// No Job was created for a slot after it.
-    cursor: Second,
-    /// If history limits would have kept the Job of a slot: slots after the first instant, with an older Job at or before
-    /// the second.
-    kept: Option<(Second, Second)>,
-}
-
-impl Proof {
-    /// `None` while Jobs may be missing.
-    fn new(cron_job: &CronJob, observations: &Observations) -> Option<Proof> {
-        let facts = cron_job.facts.as_deref().filter(|_| observations.is_current())?;
-        Some(Proof {
-            cursor: cursor_of(facts),
-            kept: Proof::of_kept_jobs(cron_job),
-        })
-    }
-
-    /// If fewer Jobs than the history limits are newer than a slot, the Job of that slot would exist.
-    fn of_kept_jobs(cron_job: &CronJob) -> Option<(Second, Second)> {
-        let facts = cron_job
-            .facts
-            .as_deref()
-            .filter(|facts| facts.ttl_seconds_after_finished.is_none())?;
-        let oldest = cron_job.slots.iter().find(|slot| slot.is_kept)?.at;
-        let created = |outcome: Outcome| kept_creations(cron_job, outcome);
-        let succeeded = full_since(created(Outcome::Succeeded), facts.successful_jobs_history_limit);
-        let failed = full_since(created(Outcome::Failed), facts.failed_jobs_history_limit);
-        // Replace deletes Jobs before any limit does.
-        let replaced = cron_job.eras.end_of_last(ConcurrencyPolicy::Replace);
-        Some((succeeded.max(failed).max(replaced), oldest))
-    }
-
-    fn covers(&self, slot: Second) -> bool {
-        slot > self.cursor || self.kept.is_some_and(|(full, oldest)| slot > full && slot > oldest)
-    }
-}
-
-/// The instant since which more Jobs than the limit were created: older ones may have been deleted.
-fn full_since(mut created: Vec<Second>, limit: u32) -> Second {
-    let Some(n_newer) = limit.checked_sub(1) else {
-        return Second::MAX;
-    };
-    created.sort_unstable_by(|one, other| other.cmp(one));
-    let limiting = created.get(usize::try_from(n_newer).unwrap_or(usize::MAX));
-    limiting.copied().unwrap_or(Second::MIN)
-}
-
-/// When the Jobs were created that the cluster has and that ended so. Those started by hand count for the limits too.
-fn kept_creations(cron_job: &CronJob, outcome: Outcome) -> Vec<Second> {
-    let slots = cron_job.slots.iter();
-    let slots = slots.filter(|slot| slot.is_kept && slot.outcome == outcome);
-    let others = cron_job.other_runs.iter().filter(|other| {
-        let ended = match &other.run.result {
-            RunResult::Succeeded => Some(Outcome::Succeeded),
-            RunResult::Failed(_) => Some(Outcome::Failed),
-            RunResult::Running | RunResult::Deleted | RunResult::Gone => None,
-        };
-        other.is_kept && ended == Some(outcome)
-    });
-    let others = others.map(|other| Second::floor(other.run.created));
-    slots.map(|slot| slot.created).chain(others).collect()
 }

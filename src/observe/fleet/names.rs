@@ -13,9 +13,10 @@ const CREATORS_MAX: usize = 250;
 /// Stands for creators and reasons beyond the maximum.
 const OTHERS: &str = "others";
 
-/// The numbers of the two controllers among the creators.
+/// The numbers of the two controllers and of `cronwheel backfill` among the creators.
 pub(super) const BUILT_IN: u8 = 0;
 pub(super) const CRONWHEEL: u8 = 1;
+pub(super) const BACKFILL: u8 = 2;
 
 /// The numbers of reasons, creators and namespaces.
 #[derive(Debug)]
@@ -59,8 +60,8 @@ impl<T: Clone + Ord> Texts<T> {
 impl Default for NameIds {
     fn default() -> NameIds {
         let mut creators = Texts::default();
-        // They get the first numbers: `BUILT_IN` and `CRONWHEEL`.
-        for creator in [Creator::BuiltIn, Creator::Cronwheel] {
+        // They get the first numbers: `BUILT_IN`, `CRONWHEEL` and `BACKFILL`.
+        for creator in [Creator::BuiltIn, Creator::Cronwheel, Creator::backfill()] {
             creators.id(&creator, Clone::clone);
         }
         NameIds {
@@ -115,11 +116,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_controllers_have_fixed_numbers() {
+    fn controllers_and_backfill_have_fixed_numbers() {
         let ids = NameIds::default();
         assert_eq!(
-            (ids.creator(BUILT_IN), ids.creator(CRONWHEEL)),
-            (&Creator::BuiltIn, &Creator::Cronwheel)
+            [BUILT_IN, CRONWHEEL, BACKFILL].map(|id| ids.creator(id).clone()),
+            [Creator::BuiltIn, Creator::Cronwheel, Creator::backfill()]
         );
     }
 

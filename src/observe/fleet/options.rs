@@ -100,6 +100,13 @@ impl CronJob {
         schedule.map_or(&NONE, CronJobSchedule::options)
     }
 
+    /// Whether a slot has a Job of its own although its minute has others: its schedule has seconds.
+    pub(super) fn has_seconds_at(&self, place: usize) -> bool {
+        let slot = self.slots.get(place);
+        let schedule = slot.and_then(|slot| self.with_options(place, slot.at));
+        schedule.is_some_and(CronJobSchedule::has_seconds)
+    }
+
     /// The instant at which a slot starts: later than the slot by the offset of `spread`.
     pub(super) fn start_of(&self, place: usize) -> Option<Second> {
         let at = self.slots.get(place)?.at;

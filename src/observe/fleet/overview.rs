@@ -41,7 +41,9 @@ impl Fleet {
             let is_suspended = cron_job.facts.as_deref().is_some_and(|facts| facts.is_suspended);
             tiles.n_suspended += usize::from(is_suspended);
             tiles.n_never += usize::from(rows::is_never(cron_job));
-            tiles.n_running += cron_job.n_running();
+            let n_running = cron_job.n_running();
+            tiles.n_running += n_running;
+            tiles.n_cron_jobs_running += usize::from(n_running > 0);
             tiles.n_late_now += usize::from(rows::is_late_now(cron_job, second));
         }
         tiles
@@ -75,7 +77,7 @@ impl Fleet {
         let mut lateness: BTreeMap<u8, Vec<u32>> = BTreeMap::new();
         for cron_job in self.cron_jobs.sorted() {
             let recent = cron_job.slots.iter().rev().take_while(|slot| slot.at >= since);
-            for slot in recent.filter(|slot| slot.has_job()) {
+            for slot in recent.filter(|slot| slot.has_job() && !slot.is_backfilled()) {
                 let seconds = slot.created.since(slot.startable());
                 lateness.entry(slot.creator).or_default().push(seconds);
             }

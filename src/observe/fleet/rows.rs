@@ -200,7 +200,7 @@ pub(super) fn is_never(cron_job: &CronJob) -> bool {
 /// Whether a word is part of `namespace/name`, or a label as `key=value`.
 fn has_word(cron_job: &CronJob, facts: &CronJobFacts, word: &str) -> bool {
     if let Some((key, value)) = word.split_once('=') {
-        return facts.labels.get(key).is_some_and(|label| **label == *value);
+        return facts.labels.get(key) == Some(value);
     }
     let (namespace, name) = (&cron_job.name.namespace, &cron_job.name.name);
     match word.split_once('/') {

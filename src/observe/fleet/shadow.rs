@@ -42,7 +42,7 @@ pub(super) fn with_cronwheel(cron_job: &CronJob, observations: &Observations, pl
         return None;
     }
     let before = place.checked_sub(1).and_then(|before| cron_job.slots.get(before));
-    if before.is_some_and(|before| before.at.minute() == slot.at.minute()) {
+    if !schedule.has_seconds() && before.is_some_and(|before| before.at.minute() == slot.at.minute()) {
         return Some(Shadow::Holds(SAME_MINUTE));
     }
     let verdict = policy::decide(

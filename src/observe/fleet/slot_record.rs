@@ -1,6 +1,9 @@
 //! A slot and its Job in 48 bytes. A fleet of 20,000 CronJobs holds a million slots.
 
-use super::{names::NameIds, second::Second};
+use super::{
+    names::{BACKFILL, NameIds},
+    second::Second,
+};
 use crate::{
     observe::{
         facts::{Run, RunResult},
@@ -142,9 +145,14 @@ impl SlotRecord {
         self.held_until.map_or(self.at, |held| held.max(self.at))
     }
 
-    /// Whether the Job was created late.
+    /// Whether a user started the slot again. No controller was late.
+    pub(super) fn is_backfilled(&self) -> bool {
+        self.has_job() && self.creator == BACKFILL
+    }
+
+    /// Whether a controller created the Job late.
     pub(super) fn has_late_job(&self) -> bool {
-        self.has_job() && self.created > self.startable().plus_duration(LATE_AFTER)
+        self.has_job() && !self.is_backfilled() && self.created > self.startable().plus_duration(LATE_AFTER)
     }
 
     /// Whether the slot is due, late and without a Job.
@@ -170,12 +178,14 @@ impl SlotRecord {
         Counted::new([self.has_job(), self.has_late_job(), is_failed, self.is_lost()])
     }
 
-    /// The outcome as the views show it. `job_name` is that of the slot's Job, `holder` that of the Job that holds it.
+    /// The outcome as the views show it. `job_name` is that of the slot's Job, `holder` that of the Job that holds it,
+    /// `successor` that of the Job that replaced it.
     pub(super) fn slot_outcome(
         &self,
         ids: &NameIds,
         job_name: impl FnOnce() -> Box<str>,
         holder: impl FnOnce() -> Box<str>,
+        successor: impl FnOnce() -> Option<Box<str>>,
     ) -> SlotOutcome {
         if let Some(job_uid) = self.job_uid.clone() {
             return SlotOutcome::Started {
@@ -187,6 +197,8 @@ impl SlotRecord {
                     .filter(|_| self.outcome != Outcome::Gone)
                     .map(Second::timestamp),
                 result: self.run_result(ids),
+                is_backfilled: self.is_backfilled(),
+                replaced_by: successor().filter(|_| self.outcome == Outcome::Deleted),
             };
         }
         match self.outcome {
@@ -224,9 +236,9 @@ impl SlotRecord {
         })
     }
 
-    /// Whether a Job has the name that both controllers give.
+    /// Whether a Job has the name that both controllers give. Names with a second are beside the records, like others.
     pub(super) fn is_usual_name(run: &Run, cron_job_name: &str, at: Second) -> bool {
-        naming::is_job_name(&run.job_name, cron_job_name, at.timestamp())
+        run.job_name == naming::job_name(cron_job_name, at.timestamp())
     }
 
     fn run_result(&self, ids: &NameIds) -> RunResult {

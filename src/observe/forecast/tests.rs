@@ -282,3 +282,21 @@ fn twenty_thousand_cron_jobs_have_few_chains() {
         6_667 + n_intervals + 6_666
     );
 }
+
+#[test]
+fn each_slot_of_a_schedule_with_seconds_counts() {
+    let mut fast = cron_job("shop/fast", "0 0 1 1 *", None);
+    fast.schedule = fast.schedule.with_schedules("*/20 30-31 * * * *").unwrap();
+    let cron_jobs = [fast, cron_job("shop/hourly", "30 * * * *", None)];
+    let from = instant("2026-05-05T10:00:10Z");
+    let forecast = Forecast::new(cron_jobs.iter(), from, from + SignedDuration::from_hours(2));
+    let starts = |minute: &str| forecast.starts("shop", instant(&format!("2026-05-05T{minute}:00Z")));
+    assert_eq!((starts("10:29"), starts("10:30"), starts("10:31")), (0, 4, 3));
+    assert_eq!(
+        forecast.n_starts_between(from, from + SignedDuration::from_hours(2)),
+        14
+    );
+    assert_eq!(forecast.peak().map(|peak| peak.n_starts), Some(4));
+    let row: u32 = forecast.starts_by_minute("shop").iter().sum();
+    assert_eq!(row, 14);
+}

@@ -1,7 +1,5 @@
 //! The shell command that starts slots again.
 
-use std::fmt::Write as _;
-
 use jiff::Timestamp;
 
 use crate::observe::{view::CronJobName, words::shell_word};
@@ -34,18 +32,20 @@ impl BackfillCommand {
 
     /// The command line.
     pub fn line(&self, cron_job: &CronJobName, slots: Meant) -> String {
+        self.words(cron_job, slots).join(" ")
+    }
+
+    /// The words of the command line. A flag and its value are one word, so that no line breaks between them.
+    pub fn words(&self, cron_job: &CronJobName, slots: Meant) -> Vec<String> {
         let (name, namespace) = (shell_word(&cron_job.name), shell_word(&cron_job.namespace));
-        let mut line = format!(
-            "cronwheel backfill {name} -n {namespace} --from {} --to {}",
-            slots.from, slots.to
-        );
-        if slots.has_unknown {
-            line += " --include-unknown";
-        }
-        for (flag, value) in &self.flags {
-            let _ = write!(line, " {flag}={}", shell_word(value));
-        }
-        line
+        let mut words = vec!["cronwheel".to_owned(), "backfill".to_owned(), name];
+        words.push(format!("-n {namespace}"));
+        words.push(format!("--from {}", slots.from));
+        words.push(format!("--to {}", slots.to));
+        words.extend(slots.has_unknown.then(|| "--include-unknown".to_owned()));
+        let flags = self.flags.iter();
+        words.extend(flags.map(|(flag, value)| format!("{flag}={}", shell_word(value))));
+        words
     }
 }
 

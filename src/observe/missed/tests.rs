@@ -46,6 +46,8 @@ fn started(at: &str) -> Slot {
             created: at,
             finished: None,
             result: RunResult::Running,
+            is_backfilled: false,
+            replaced_by: None,
         },
         with_cronwheel: None,
     }

@@ -99,12 +99,21 @@ fn tiles(tiles: Tiles, query: &PageQuery) -> Markup {
     html! {
         nav.tiles data-part="tiles" aria-label="Figures" {
             (tile(size(tiles.n_cron_jobs), &cron_jobs_label(tiles), "plain", None))
-            (tile(size(tiles.n_running), "running", "plain", Some(StateFilter::Running)))
+            (tile(size(tiles.n_cron_jobs_running), &running_label(tiles), "plain", Some(StateFilter::Running)))
             (tile(size(tiles.n_late_now), &late, "warn", Some(StateFilter::Late)))
             (tile(tiles.n_failed, "failed in 24 h", "bad", Some(StateFilter::Failed)))
             (tile(tiles.n_lost, "lost in 24 h", "bad", Some(StateFilter::Lost)))
             (tile(tiles.n_due_next_hour, "due in the next hour", "plain", Some(StateFilter::Due)))
         }
+    }
+}
+
+/// The tile counts the CronJobs that it lists; several Jobs of one may run.
+fn running_label(tiles: Tiles) -> String {
+    if tiles.n_running == tiles.n_cron_jobs_running {
+        "running".to_owned()
+    } else {
+        format!("running, {} Jobs", words::size(tiles.n_running))
     }
 }
 

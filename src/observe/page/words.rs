@@ -24,6 +24,18 @@ pub(super) fn counted(number: u64, noun: &str) -> String {
 pub(super) fn outcome_word(slot: &Slot, mark: Mark) -> &'static str {
     match &slot.outcome {
         SlotOutcome::Skipped(SkipCause::HeldByForbid { .. }) => "held back",
+        SlotOutcome::Started {
+            replaced_by: Some(_), ..
+        } => "replaced",
+        SlotOutcome::Started {
+            result: RunResult::Deleted,
+            ..
+        } => "deleted",
+        SlotOutcome::Started {
+            is_backfilled: true,
+            result: RunResult::Running | RunResult::Succeeded,
+            ..
+        } => "backfilled",
         SlotOutcome::Skipped(_)
         | SlotOutcome::Started { .. }
         | SlotOutcome::Open
@@ -35,6 +47,15 @@ pub(super) fn outcome_word(slot: &Slot, mark: Mark) -> &'static str {
 /// Why the outcome is what it is, or nothing if its word says everything.
 pub(super) fn outcome_reason(slot: &Slot) -> String {
     match &slot.outcome {
+        SlotOutcome::Started {
+            replaced_by: Some(job_name),
+            ..
+        } => format!("replaced by Job {job_name}"),
+        SlotOutcome::Started {
+            is_backfilled: true,
+            result,
+            ..
+        } => backfilled_reason(result),
         SlotOutcome::Started { result, .. } => started_reason(result, slot.lateness() > Some(LATE_AFTER)),
         absent @ (SlotOutcome::Open | SlotOutcome::Lost(_) | SlotOutcome::Skipped(_) | SlotOutcome::NotObserved) => {
             absent.absence().unwrap_or_default()
@@ -50,6 +71,16 @@ fn started_reason(result: &RunResult, is_late: bool) -> String {
         RunResult::Running if is_late => "running".to_owned(),
         RunResult::Succeeded if is_late => "succeeded".to_owned(),
         RunResult::Running | RunResult::Succeeded => String::new(),
+    }
+}
+
+fn backfilled_reason(result: &RunResult) -> String {
+    let by = "started by cronwheel backfill";
+    match result {
+        RunResult::Running | RunResult::Succeeded => format!("{by}, {}", result_word(result)),
+        RunResult::Failed(_) | RunResult::Deleted | RunResult::Gone => {
+            format!("{by}: {}", started_reason(result, false))
+        }
     }
 }
 

@@ -6,10 +6,7 @@ mod summary;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{
-    LatenessEntry, LostEntry, Report, SlotCounts,
-    shell::{self, Lines},
-};
+use super::{LatenessEntry, LostEntry, Report, SlotCounts};
 use crate::observe::words::{instant_text, lateness_text, thousands};
 
 /// Maximum number of lost and failed entries, and of slots of one entry. JSON has more.
@@ -46,7 +43,8 @@ pub(super) enum Block {
     Bars(Vec<u64>),
     /// The title of what follows.
     Entry(String),
-    Command(Lines),
+    /// The words of a shell command, each of which stays on one line.
+    Command(Vec<String>),
 }
 
 /// The head of a column.
@@ -189,19 +187,14 @@ fn lost(report: &Report) -> Vec<Block> {
         return vec![paragraph("None is known.")];
     }
     let mut blocks = vec![paragraph(
-        "Each command starts the lost runs, all at the same time, with the present Job template. Their Jobs have the \
-         names that the slots would have had, so no run starts twice.",
+        "Each command starts the slots from the first to the last lost run that have no Job, one after the other, with \
+         the present Job template. Their Jobs have the names that the slots would have had, so no run starts twice.",
     )];
     for entry in report.lost.iter().take(ENTRIES_SHOWN) {
         let slots = &entry.slots[entry.slots.len().saturating_sub(SLOTS_SHOWN)..];
         blocks.push(Block::Entry(format!("{}/{}", entry.namespace, entry.name)));
         blocks.push(paragraph(lost_sentence(entry, slots)));
-        let cron_job = (&*entry.namespace, &*entry.name);
-        blocks.push(Block::Command(shell::start_command(
-            report.context.as_deref(),
-            cron_job,
-            slots,
-        )));
+        blocks.push(Block::Command(entry.start_command(&report.command, slots)));
     }
     let n_shown = report.lost.len().min(ENTRIES_SHOWN);
     blocks.extend(left_out(report.n_lost_entries - n_shown, "CronJob"));

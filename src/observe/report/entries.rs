@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::observe::{
     forecast::Forecast,
+    missed::{BackfillCommand, Meant},
     view::{Advice, ClockChange, ControllerActivity, CronJobName, Peak},
 };
 
@@ -87,7 +88,8 @@ pub struct LostEntry {
     pub n_slots: u64,
     /// The latest of them, at most 100, in order.
     pub slots: Vec<Timestamp>,
-    /// The shell command that starts `slots`. The Jobs have the names that the slots would have had.
+    /// The shell command that starts the slots from the first to the last of `slots` that have no Job. The Jobs have the
+    /// names that the slots would have had.
     pub command: String,
 }
 
@@ -212,6 +214,25 @@ impl ControllerEntry {
             last: activity.last,
             lateness_p50_seconds: activity.lateness_p50.map(|lateness| lateness.as_secs()),
         }
+    }
+}
+
+impl LostEntry {
+    /// The words of the command that starts some of the slots.
+    pub(super) fn start_command(&self, command: &BackfillCommand, slots: &[Timestamp]) -> Vec<String> {
+        let (Some(from), Some(to)) = (slots.first(), slots.last()) else {
+            return Vec::new();
+        };
+        let cron_job = CronJobName {
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+        };
+        let meant = Meant {
+            from: *from,
+            to: *to,
+            has_unknown: false,
+        };
+        command.words(&cron_job, meant)
     }
 }
 

@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     AdviceEntry, AheadEntry, ControllerEntry, CronJobHistory, FailureEntry, LateNowEntry, LateRunEntry, LostEntry,
-    NamespaceEntry, Report, ReportSource, SlotCounts, distribution::Distribution, shadow::ShadowRun, shell,
+    NamespaceEntry, Report, ReportSource, SlotCounts, distribution::Distribution, shadow::ShadowRun,
 };
 use crate::{
     observe::{
@@ -111,7 +111,13 @@ impl Gathering {
 
     fn add_creations(&mut self, cron_job: &CronJobHistory<'_>, slots: &[&Slot]) {
         for slot in slots {
-            let SlotOutcome::Started { job_name, created, .. } = &slot.outcome else {
+            let SlotOutcome::Started {
+                job_name,
+                created,
+                is_backfilled: false,
+                ..
+            } = &slot.outcome
+            else {
                 continue;
             };
             let second = usize::try_from(created.as_second().rem_euclid(60)).unwrap_or_default();
@@ -214,14 +220,12 @@ impl Gathering {
         late_now.truncate(LATE_NOW_MAX);
         lost.truncate(LOST_MAX);
         failures.truncate(FAILURES_MAX);
-        let context = source.context.as_deref();
         for entry in &mut lost {
-            let cron_job = (&*entry.namespace, &*entry.name);
-            entry.command = shell::joined(&shell::start_command(context, cron_job, &entry.slots));
+            entry.command = entry.start_command(&source.command, &entry.slots).join(" ");
         }
         Report {
             cluster: source.cluster,
-            context: source.context,
+            command: source.command,
             since: source.since,
             now: source.now,
             known_since: source.known_since,

@@ -71,7 +71,7 @@ fn block(block: &Block) -> Markup {
         Block::Table { heads, rows } => table(heads, rows),
         Block::Bars(values) => bars(values),
         Block::Entry(title) => html! { h3 { (harmless(title)) } },
-        Block::Command(lines) => html! { pre { code { (text::command(lines).join("\n")) } } },
+        Block::Command(words) => html! { pre { code { (text::command(words).join("\n")) } } },
     }
 }
 

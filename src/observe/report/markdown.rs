@@ -42,7 +42,7 @@ fn write_block(markdown: &mut String, block: &Block) {
         Block::Entry(title) => {
             let _ = writeln!(markdown, "### {}", escaped(title));
         }
-        Block::Command(lines) => *markdown += &fenced(&text::command(lines), "sh"),
+        Block::Command(words) => *markdown += &fenced(&text::command(words), "sh"),
     }
 }
 

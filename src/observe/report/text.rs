@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use super::{
     bars,
     document::{Block, Document, Head},
-    shell::Lines,
 };
 use crate::observe::words::harmless;
 
@@ -63,7 +62,7 @@ fn write_block(text: &mut String, block: &Block) {
         Block::Entry(title) => {
             let _ = writeln!(text, "{}", shortened(&harmless(title), WIDTH));
         }
-        Block::Command(lines) => write_indented(text, &command(lines)),
+        Block::Command(words) => write_indented(text, &command(words)),
     }
 }
 
@@ -95,29 +94,25 @@ fn wrapped(text: &str, first_indent: &str, indent: &str) -> String {
     text + &line + "\n"
 }
 
-/// Breaks each line of a command between its words, so that the whole can be pasted into a shell.
-pub(super) fn command(lines: &Lines) -> Vec<String> {
+/// Breaks a command between its words, so that the whole can be pasted into a shell.
+pub(super) fn command(words: &[String]) -> Vec<String> {
     // For the indentation and for ` \`.
     const PLACE: usize = WIDTH - INDENT.len() - 2;
-    let mut broken: Vec<String> = Vec::new();
-    for words in lines {
-        let mut line = String::new();
-        for word in words {
-            let word = harmless(word);
-            if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > PLACE {
-                broken.push(line + " \\");
-                line = format!("    {word}");
-            } else {
-                line = if line.is_empty() {
-                    word
-                } else {
-                    format!("{line} {word}")
-                };
-            }
+    let mut lines: Vec<String> = Vec::new();
+    let mut line = String::new();
+    for word in words {
+        let word = harmless(word);
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > PLACE {
+            lines.push(line + " \\");
+            line = format!("    {word}");
+        } else if line.is_empty() {
+            line = word;
+        } else {
+            line = format!("{line} {word}");
         }
-        broken.push(line);
     }
-    broken
+    lines.push(line);
+    lines
 }
 
 fn table(heads: &[Head], rows: &[Vec<String>]) -> String {
@@ -195,12 +190,12 @@ mod tests {
 
     #[test]
     fn a_long_command_goes_on_after_a_backslash() {
-        let words = vec!["kubectl".to_owned(), "x".repeat(60), "y".repeat(60)];
+        let words = ["kubectl".to_owned(), "x".repeat(60), "y".repeat(60)];
         let expected = [
             format!("kubectl {} \\", "x".repeat(60)),
             format!("    {}", "y".repeat(60)),
         ];
-        assert_eq!(command(&vec![words]), expected);
+        assert_eq!(command(&words), expected);
     }
 
     #[test]

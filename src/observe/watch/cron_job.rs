@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     kube_api::objects::decode::{field::Field, parse::Text},
-    observe::facts::CronJobFacts,
+    observe::facts::{CronJobFacts, Labels},
     schedule::{ConcurrencyPolicy, CronJobSchedule, Zone, options::OptionName},
     shard::{Uid, hash::spread_hash},
 };
@@ -26,7 +26,7 @@ pub(in crate::observe) struct CronJobContent {
     namespace: Box<str>,
     name: Box<str>,
     uid: Uid,
-    labels: BTreeMap<Box<str>, Box<str>>,
+    labels: Labels,
     /// The annotations that are options; `None` without any.
     options: Option<Box<OptionTexts>>,
     created: Timestamp,

@@ -217,7 +217,7 @@ fn creator(mark: Option<&str>, manager: Option<Box<str>>) -> Creator {
     match manager.as_deref() {
         Some("kube-controller-manager") => Creator::BuiltIn,
         // A user started it, and no controller is late.
-        _ if mark == Some(BACKFILL) => Creator::Other("cronwheel backfill".into()),
+        _ if mark == Some(BACKFILL) => Creator::backfill(),
         _ if mark.is_some() => Creator::Cronwheel,
         Some("cronwheel") => Creator::Cronwheel,
         Some(_) | None => Creator::Other(manager.unwrap_or_else(|| "unknown".into())),

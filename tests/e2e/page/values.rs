@@ -99,6 +99,7 @@ pub(super) async fn panels_show_what_the_api_server_has(visit: &Visit) {
 async fn tiles(visit: &Visit) {
     let (browser, world) = (&visit.browser, &visit.world);
     let (cron_jobs, jobs) = (world.objects("CronJob").await, world.objects("Job").await);
+    let by_cron_job = by_cron_job(&jobs);
     let jobs: Vec<Job> = jobs.values().map(Job::of).collect();
     let is_suspended = |cron_job: &&Value| cron_job["spec"]["suspend"] == json!(true);
     let is_hourly = |cron_job: &&Value| {
@@ -110,9 +111,15 @@ async fn tiles(visit: &Visit) {
     let n_suspended = cron_jobs.values().filter(is_suspended).count();
     let n_never = cron_jobs.values().filter(|one| !is_hourly(one)).count();
     let count = |condition: &dyn Fn(&Job) -> bool| jobs.iter().filter(|job| condition(job)).count();
+    let n_running = count(&|job| job.ended.is_none());
+    let has_running = |jobs: &&Vec<Job>| jobs.iter().any(|job| job.ended.is_none());
+    let running = match by_cron_job.values().filter(has_running).count() {
+        n_cron_jobs if n_cron_jobs == n_running => format!("{n_running} running"),
+        n_cron_jobs => format!("{n_cron_jobs} running, {n_running} Jobs"),
+    };
     let tiles = [
         format!("{} CronJobs, {n_suspended} suspended, {n_never} never", cron_jobs.len()),
-        format!("{} running", count(&|job| job.ended.is_none())),
+        running,
         format!("0 late now, {} in 24 h", count(&Job::is_late)),
         format!("{} failed in 24 h", count(&|job| job.mark() == "failed")),
         "1 lost in 24 h".to_owned(),

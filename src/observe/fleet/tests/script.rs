@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     observe::{
-        facts::{Creator, CronJobFacts, Hindrance, Record, Run, RunResult},
+        facts::{Creator, CronJobFacts, Hindrance, Labels, Record, Run, RunResult},
         fleet::{Fleet, FleetConfig},
         slot::{Mark, Slot},
         view::{CronJobName, Detail},
@@ -31,7 +31,7 @@ pub(super) fn facts() -> CronJobFacts {
         uid: Uid::new("cron-job"),
         namespace: "shop".into(),
         name: "bill".into(),
-        labels: BTreeMap::new(),
+        labels: Labels::default(),
         created: at("2026-05-01T00:00:00Z"),
         is_deleting: false,
         schedule: schedule("* * * * *"),
@@ -146,6 +146,8 @@ impl World {
             "schedule" => self.change(|facts| facts.schedule = schedule(argument)),
             "options" => self.change(|facts| facts.schedule = with_options(&facts.schedule.text, argument)),
             "cronwheel" => self.creator = Creator::Cronwheel,
+            "backfill" => self.creator = Creator::backfill(),
+            "replace" => self.change(|facts| facts.concurrency_policy = ConcurrencyPolicy::Replace),
             "deadline" => {
                 let seconds = argument.parse().expect("seconds");
                 self.change(|facts| facts.starting_deadline_seconds = Some(seconds));

@@ -40,7 +40,7 @@ fn fleet() -> Fleet {
     let begin = at("10:00:30");
     let mut fleet = Fleet::new(FleetConfig { n_slots_max: 50 }, begin);
     let mut fast = named("a", "fast");
-    fast.labels.insert("team".into(), "payments".into());
+    fast.labels = [("team".into(), "payments".into())].into_iter().collect();
     let mut held = named("b", "held");
     held.concurrency_policy = ConcurrencyPolicy::Forbid;
     let mut suspended = named("b", "suspended");

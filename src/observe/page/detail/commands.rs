@@ -3,7 +3,8 @@
 use maud::{Markup, html};
 
 use crate::observe::{
-    slot::SlotOutcome,
+    missed::{BackfillCommand, Meant},
+    slot::{Slot, SlotOutcome},
     view::{CronJobName, Detail},
     words::shell_word,
 };
@@ -15,6 +16,10 @@ pub(super) fn list(detail: &Detail, context: Option<&str>) -> Markup {
             @for (purpose, command) in commands(&detail.row.cron_job, last_job_name(detail), context) {
                 dt { (purpose) }
                 dd { code { (command) } }
+            }
+            @if let Some(slots) = lost(&detail.slots) {
+                dt { "Start the lost runs" }
+                dd { code { (backfill(context).line(&detail.row.cron_job, slots)) } }
             }
         }
     }
@@ -41,6 +46,28 @@ fn commands(cron_job: &CronJobName, job_name: Option<&str>, context: Option<&str
         format!("cronwheel explain{context} -n {namespace} {name}"),
     ));
     commands
+}
+
+/// The lost slots.
+fn lost(slots: &[Slot]) -> Option<Meant> {
+    let mut lost = slots
+        .iter()
+        .filter(|slot| matches!(slot.outcome, SlotOutcome::Lost(_)))
+        .map(|slot| slot.at);
+    let from = lost.next()?;
+    Some(Meant {
+        from,
+        to: lost.last().unwrap_or(from),
+        has_unknown: false,
+    })
+}
+
+fn backfill(context: Option<&str>) -> BackfillCommand {
+    let command = BackfillCommand::default();
+    match context {
+        Some(context) => command.with("--context", context.to_owned()),
+        None => command,
+    }
 }
 
 /// The Job that was created last, of a slot or not.

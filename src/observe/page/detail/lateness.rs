@@ -1,11 +1,13 @@
 //! The lateness of the last slots, a bar for each.
 
+use std::collections::BTreeMap;
+
 use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
 
 use super::super::{clock::Clock, words};
 use crate::{
-    observe::slot::{Mark, Slot},
+    observe::slot::{Mark, Slot, SlotOutcome},
     schedule::Zone,
 };
 
@@ -47,9 +49,11 @@ fn bar(slot: &Slot, x: usize, full: SignedDuration, zone: &Zone, clock: &Clock) 
         Mark::Lost => HEIGHT,
         Mark::NotObserved | Mark::Skipped => HEIGHT_MIN * 2,
         Mark::Succeeded | Mark::Running | Mark::Due | Mark::Late | Mark::Failed => {
-            let lateness = slot
-                .lateness()
-                .unwrap_or_else(|| clock.now.duration_since(slot.startable()));
+            let lateness = if slot.outcome == SlotOutcome::Open {
+                clock.now.duration_since(slot.startable())
+            } else {
+                slot.lateness().unwrap_or_default()
+            };
             height(lateness, full)
         }
     };
@@ -94,10 +98,12 @@ fn sentence(slots: &[Slot], now: Timestamp) -> String {
         || "none started".to_owned(),
         |latest| format!("the latest started {} after its slot", words::lateness(latest)),
     );
-    let counts = Mark::ALL.map(|mark| (slots.iter().filter(|slot| slot.mark(now) == mark).count(), mark));
-    let counts = counts.iter().filter(|(number, _)| *number > 0);
-    let counts: Vec<String> = counts
-        .map(|(number, mark)| format!("{number} {}", mark.as_str()))
-        .collect();
+    let mut counts: BTreeMap<(Mark, &str), usize> = BTreeMap::new();
+    for slot in slots {
+        let mark = slot.mark(now);
+        *counts.entry((mark, words::outcome_word(slot, mark))).or_default() += 1;
+    }
+    let counts = counts.iter().map(|((_, word), number)| format!("{number} {word}"));
+    let counts: Vec<String> = counts.collect();
     format!("{}; {latest}.", counts.join(", "))
 }

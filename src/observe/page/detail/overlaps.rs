@@ -142,6 +142,8 @@ mod tests {
                 created: at,
                 finished,
                 result: finished.map_or(RunResult::Running, |_| RunResult::Succeeded),
+                is_backfilled: false,
+                replaced_by: None,
             },
             with_cronwheel: None,
         }

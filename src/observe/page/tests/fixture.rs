@@ -101,6 +101,7 @@ fn fleet(rows: Vec<Row>, namespaces: &[Box<str>]) -> Fleet {
         n_suspended: 4,
         n_never: 1,
         n_running: 31,
+        n_cron_jobs_running: 28,
         n_late_now: 7,
         n_failed: 12,
         n_lost: 5,
@@ -512,6 +513,8 @@ fn slot(number: i64, text: &str) -> Slot {
             created,
             finished: run_seconds.map(|run| after(created, SignedDuration::from_secs(run))),
             result,
+            is_backfilled: false,
+            replaced_by: None,
         }
     };
     let run_seconds = 600 + i64::try_from(noise(number) % 900).unwrap();

@@ -6,6 +6,7 @@ use super::*;
 use crate::{
     observe::{
         facts::CronJobFacts,
+        missed::BackfillCommand,
         slot::{Shadow, SkipCause, SlotOutcome},
         view::ControllerActivity,
     },
@@ -21,7 +22,7 @@ pub(super) struct Fleet {
 pub(super) fn source() -> ReportSource {
     let now = instant("2026-11-27T21:04:58Z");
     ReportSource {
-        context: None,
+        command: BackfillCommand::default(),
         cluster: "prod-eu".to_owned(),
         since: now - SignedDuration::from_hours(24),
         now,
@@ -73,6 +74,8 @@ impl Fleet {
             created,
             finished: Some(created + SignedDuration::from_secs(41)),
             result,
+            is_backfilled: false,
+            replaced_by: None,
         };
         self.slot(at, outcome, Some(Shadow::Starts));
     }
@@ -153,6 +156,8 @@ impl Fleet {
             created: after(25),
             finished: Some(after(50)),
             result: RunResult::Succeeded,
+            is_backfilled: false,
+            replaced_by: None,
         };
         self.slot(
             after(20),

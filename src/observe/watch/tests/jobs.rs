@@ -214,7 +214,7 @@ fn creator_is_the_owner_of_the_pod_template() {
         (
             json!([entry("cronwheel", "10:00:02", template.clone())]),
             json!({"cronwheel.dev/created-under": "backfill"}),
-            Creator::Other("cronwheel backfill".into()),
+            Creator::backfill(),
         ),
         // The built-in controller copies the annotations of a template.
         (

@@ -216,7 +216,7 @@ impl Dispatcher {
         }
         match answer {
             Some(Answer::Outcome(SentOrRead::Sent(answer))) => {
-                self.record_creation(&answer);
+                self.record_creation(&queued, &answer);
                 self.conclude(&queued, answer).await;
             }
             Some(Answer::Outcome(SentOrRead::Read(template))) => {
@@ -261,7 +261,10 @@ impl Dispatcher {
     }
 
     /// Creation skew (B-15.1), in the controller's time: the offset of `--clock-offset` is added to the server's time.
-    fn record_creation(&self, answer: &OrderAnswer) {
+    fn record_creation(&self, queued: &Queued, answer: &OrderAnswer) {
+        if queued.request.is_of_run() {
+            return;
+        }
         if let OrderAnswer::Create {
             slot,
             answer: CreateOutcome::Created { created, .. },

@@ -6,6 +6,7 @@
 
 mod catch_up;
 mod namespace;
+mod run_now;
 mod spread;
 mod words;
 
@@ -16,6 +17,7 @@ pub(super) use self::catch_up::{Chosen, DueSlots};
 pub use self::{
     catch_up::{CATCH_UP_COUNT_MAX, CatchUp},
     namespace::{Freeze, NamespaceOptions},
+    run_now::RUN_DONE_ANNOTATION,
 };
 use super::{ClockChange, Schedule, cron::duration};
 
@@ -34,13 +36,17 @@ pub enum OptionName {
     ClockChange,
     /// Passes the slot's time to the Pods.
     PassScheduledTime,
+    /// Asks for one run, once for each value.
+    RunNow,
+    /// Whether Forbid and Replace count Jobs that others create.
+    ManualJobs,
     /// Until when nothing starts in a namespace.
     FreezeUntil,
 }
 
 impl OptionName {
     /// The options of a CronJob, in the order of the documentation.
-    pub const OF_CRON_JOB: [OptionName; 6] = [
+    pub const OF_CRON_JOB: [OptionName; 8] = [
         // First, because the others depend on it.
         OptionName::Schedule,
         OptionName::Spread,
@@ -48,6 +54,8 @@ impl OptionName {
         OptionName::OnResume,
         OptionName::ClockChange,
         OptionName::PassScheduledTime,
+        OptionName::RunNow,
+        OptionName::ManualJobs,
     ];
 
     /// The options that a namespace can set for its CronJobs.
@@ -62,6 +70,8 @@ impl OptionName {
             OptionName::Schedule => "cronwheel.dev/schedule",
             OptionName::ClockChange => "cronwheel.dev/clock-change",
             OptionName::PassScheduledTime => "cronwheel.dev/pass-scheduled-time",
+            OptionName::RunNow => "cronwheel.dev/run-now",
+            OptionName::ManualJobs => "cronwheel.dev/manual-jobs",
             OptionName::FreezeUntil => "cronwheel.dev/freeze-until",
         }
     }
@@ -75,6 +85,8 @@ impl OptionName {
             OptionName::Schedule => "*/15 * 8-18 * * Mon-Fri",
             OptionName::ClockChange => "once",
             OptionName::PassScheduledTime => "true",
+            OptionName::RunNow => "2026-12-24-a",
+            OptionName::ManualJobs => "count",
             OptionName::FreezeUntil => "2026-12-27T06:00:00Z",
         }
     }
@@ -134,6 +146,10 @@ pub struct Options {
     pub passes_scheduled_time: bool,
     /// `schedule`: whether it replaces `spec.schedule`.
     pub has_schedules: bool,
+    /// `run-now`: the token of the run that is asked for.
+    pub run_now: Option<Box<str>>,
+    /// `manual-jobs`.
+    pub counts_manual_jobs: bool,
     /// The annotations that cannot be used.
     pub invalid: Vec<InvalidOption>,
     /// The problem of `schedule`.
@@ -152,6 +168,8 @@ impl Options {
         clock_change: ClockChange::Literal,
         passes_scheduled_time: false,
         has_schedules: false,
+        run_now: None,
+        counts_manual_jobs: false,
         invalid: Vec::new(),
         invalid_schedules: None,
         own: Vec::new(),
@@ -239,10 +257,29 @@ impl Options {
                     _ => return Err("it is neither true nor false".into()),
                 };
             }
+            OptionName::RunNow => self.run_now = Some(run_now::read_token(value)?),
+            OptionName::ManualJobs => {
+                if value != "count" {
+                    return Err("it is not count".into());
+                }
+                self.counts_manual_jobs = true;
+            }
             // Read elsewhere: one replaces the schedule, the other belongs to the namespace.
             OptionName::Schedule | OptionName::FreezeUntil => {}
         }
         Ok(())
+    }
+
+    /// Whether these options treat slots as the others do. A run that is asked for has no slot.
+    pub fn treat_slots_like(&self, others: &Options) -> bool {
+        let without_run = |options: &Options| {
+            let mut options = options.clone();
+            options.run_now = None;
+            options.own.retain(|(option, _)| *option != OptionName::RunNow);
+            options.invalid.retain(|invalid| invalid.option != OptionName::RunNow);
+            options
+        };
+        self == others || without_run(self) == without_run(others)
     }
 
     /// The offset of this CronJob.

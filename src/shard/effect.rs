@@ -61,6 +61,8 @@ pub struct JobCreate {
     pub n_attempts_before: u32,
     /// Whether the slot is started at its instant, not after a delay and not as a catch-up.
     pub is_on_time: bool,
+    /// The token of a run that is asked for (O-10). Its Job has no slot: `slot` is the instant of the order.
+    pub run_token: Option<Box<str>>,
 }
 
 /// A Job to delete, with background propagation and its uid as precondition (B-4.4).
@@ -190,6 +192,8 @@ event_reasons! {
     Warning InvalidAnnotation,
     /// Added by cronwheel: an option of the CronJob has an invalid value.
     Warning InvalidOption,
+    /// Added by cronwheel: a run that was asked for is not started.
+    Warning RunNowRefused,
     /// Added by cronwheel: the template is too large to be held in memory.
     Warning TemplateNotKept,
     /// Added by cronwheel: status writes fail.

@@ -25,6 +25,7 @@ mod order;
 mod phase;
 mod refusals;
 mod relists;
+mod run_now;
 mod schedule_problems;
 mod status;
 mod timers;
@@ -326,6 +327,7 @@ impl ShardState {
         self.clean_history(owner, now);
         self.reconcile_active(owner, now);
         self.decide(owner, now);
+        self.run_now(owner, now);
         if self.phase == ShardPhase::Leading {
             self.emit_status(owner, now);
         } else {

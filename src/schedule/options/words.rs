@@ -39,7 +39,25 @@ impl Options {
         if self.passes_scheduled_time {
             sentences.push("pass-scheduled-time: the Pods get the time of the slot as an annotation".to_owned());
         }
+        if let Some(token) = &self.run_now {
+            sentences.push(format!(
+                "run-now: one run beside the schedule is asked for, with the token {token}"
+            ));
+        }
+        if self.counts_manual_jobs {
+            sentences.push(format!("manual-jobs: {}", manual_jobs_text(policy)));
+        }
         sentences
+    }
+}
+
+fn manual_jobs_text(policy: ConcurrencyPolicy) -> &'static str {
+    match policy {
+        ConcurrencyPolicy::Allow => {
+            "Jobs that others create for the CronJob are active; concurrencyPolicy is Allow, so they hold nothing back"
+        }
+        ConcurrencyPolicy::Forbid => "Jobs that others create for the CronJob hold its slots back while they run",
+        ConcurrencyPolicy::Replace => "Jobs that others create for the CronJob are deleted when its next slot starts",
     }
 }
 
@@ -88,6 +106,8 @@ mod tests {
             missed_runs: CatchUp::All(10),
             on_resume: Some(CatchUp::Skip),
             passes_scheduled_time: true,
+            run_now: Some("t1".into()),
+            counts_manual_jobs: true,
             ..Options::NONE
         };
         assert_eq!(
@@ -97,6 +117,8 @@ mod tests {
                 "missed-runs: the last 10 slots that were missed start, the oldest first, one after the other",
                 "on-resume: no slot that was held back starts",
                 "pass-scheduled-time: the Pods get the time of the slot as an annotation",
+                "run-now: one run beside the schedule is asked for, with the token t1",
+                "manual-jobs: Jobs that others create for the CronJob hold its slots back while they run",
             ]
         );
         assert_eq!(Options::NONE.sentences(ConcurrencyPolicy::Allow), [""; 0]);

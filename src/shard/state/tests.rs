@@ -23,6 +23,7 @@ mod policies;
 mod refusals;
 mod refused_creates;
 mod restarts;
+mod run_now;
 mod schedule_changes;
 mod status_writes;
 mod template_memory;

@@ -61,6 +61,7 @@ fn check_requests(record: &CronJobRecord) {
         store_by: None,
         n_attempts_before: 0,
         is_on_time: true,
+        run_token: None,
     };
     if let Some(job) = job_body(&order, None).and_then(|body| read(&body)) {
         assert_eq!(job["metadata"]["name"], name);

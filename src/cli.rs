@@ -18,4 +18,5 @@ mod object_files;
 mod plan;
 pub mod report;
 pub mod shards;
+pub mod trigger;
 pub mod ui;

@@ -49,12 +49,12 @@ pub use ids::{CronJobIdentity, ResourceVersion, Uid};
 pub use input::{Input, Scope, WatchedResource};
 pub use namespaces::{ManagedNamespaces, NamespaceUpdate};
 pub use outcome::{CreateOutcome, DeleteOutcome, LookUpOutcome, ReadOutcome, RefusalReason, StatusOutcome};
-pub use outcome_counts::{InstantOutcome, OutcomeCounts};
+pub use outcome_counts::{InstantOutcome, OutcomeCounts, RunNowResult};
 pub use panics::ContainedPanic;
 pub use phase::ShardPhase;
 pub use record::{
     ActiveJob, ConcurrencyPolicy, CronJobRecord, CronJobSchedule, CronJobStatus, Finish, JobCreator, JobRecord,
-    JobTemplate, KeptText, Owner,
+    JobTemplate, KeptText, Owner, RunToken,
 };
 pub use resource_versions::ResourceVersions;
 pub use run_log::{EndedRun, EndedRuns, LoggedRuns, LostSlots, RunEnd};

@@ -21,8 +21,8 @@ use clap_complete::Shell;
 use jiff::{SignedDuration, Timestamp};
 
 use self::values::{
-    parse_clock_offset, parse_clock_skew, parse_flush_interval, parse_freeze_until, parse_installation, parse_label_key,
-    parse_listen_anywhere, parse_namespace, parse_pod_name, parse_pod_uid, parse_zone,
+    parse_clock_offset, parse_clock_skew, parse_flush_interval, parse_freeze_until, parse_installation,
+    parse_label_key, parse_listen_anywhere, parse_namespace, parse_pod_name, parse_pod_uid, parse_zone,
 };
 #[cfg(feature = "dev")]
 use super::dev::DevArgs;
@@ -35,6 +35,7 @@ use super::{
     next::NextArgs,
     report::ReportArgs,
     shards::ShardsArgs,
+    trigger::TriggerArgs,
     ui::UiArgs,
 };
 use crate::{
@@ -129,6 +130,7 @@ const COMMANDS: &[&str] = &[
     "report",
     "missed",
     "backfill",
+    "trigger",
     "freeze",
     "thaw",
 ];
@@ -172,6 +174,14 @@ pub enum Command {
     /// starts twice while its Job exists, and the command can be interrupted and repeated. It works beside any controller.
     /// The account needs get, list and watch on cronjobs and jobs, and create on jobs, in the namespace
     Backfill(BackfillArgs),
+    /// Start one run of a CronJob now, beside its schedule
+    ///
+    /// The command sets the annotation cronwheel.dev/run-now of the CronJob, and cronwheel creates the Job, which counts as
+    /// active and for the history limits. Forbid refuses the run while a Job runs, Replace deletes that Job first, and a
+    /// suspended CronJob runs too. The command waits until the Job is created or refused, for at most ten seconds, and with
+    /// --wait until the Job has ended. Exit code 1 means that the run was refused, not taken up, or failed. The account needs
+    /// get and patch on cronjobs, and get on jobs; list on events, so that the command prints the reason of a refusal
+    Trigger(TriggerArgs),
     /// Let nothing start in a namespace before an instant
     ///
     /// No CronJob is changed, and Jobs that run already go on. The command sets the annotations cronwheel.dev/freeze-until

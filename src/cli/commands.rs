@@ -18,6 +18,7 @@ use super::{
     next,
     report::{self, ReportArgs},
     shards::{self, ShardsArgs},
+    trigger::{self, TriggerArgs},
     ui::{self, Cluster, SourceArgs, UiArgs},
 };
 use crate::{
@@ -51,6 +52,7 @@ fn perform(command: Command) -> Result<(), CommandError> {
         Command::Report(args) => report(&args),
         Command::Missed(args) => missed(&args),
         Command::Backfill(args) => backfill(&args),
+        Command::Trigger(args) => trigger(&args),
         Command::Freeze(args) => freeze(&args),
         Command::Thaw(args) => thaw(&args),
         Command::Completions { shell } => completions(shell, &mut io::stdout()).map_err(CommandError::Write),
@@ -182,6 +184,15 @@ fn backfill(args: &BackfillArgs) -> Result<(), CommandError> {
             Ok(async move { _ = signals.next().await })
         };
         backfill::run(args, sources, &clock, listen, console, io::stderr()).await
+    })
+}
+
+fn trigger(args: &TriggerArgs) -> Result<(), CommandError> {
+    on_threads(async {
+        let config = kube_config(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
+        let server = ApiServer::open(&config).await.map_err(RuntimeError::Connect)?;
+        let api = JsonApi::new(watch_client(&server).map_err(RuntimeError::Connect)?);
+        trigger::run(args, &api, &config.default_namespace, io::stdout()).await
     })
 }
 

@@ -259,6 +259,9 @@ impl Dispatcher {
     /// Lateness, of each run once: that of the request that created its Job. Creation skew (B-15.1), in the controller's
     /// time: the offset of `--clock-offset` is added to the server's time.
     fn record_creation(&self, queued: &Queued, answer: &OrderAnswer) {
+        if queued.request.is_of_run() {
+            return;
+        }
         if let OrderAnswer::Create {
             slot,
             answer: CreateOutcome::Created { created, .. },

@@ -1,13 +1,14 @@
 //! An explanation as text.
 
 mod event_rules;
+mod run_now;
 
 use std::fmt::{self, Display};
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-use self::event_rules::rule_of;
+use self::{event_rules::rule_of, run_now::run_lines};
 use super::{
     advice::zone_note,
     calendar::{Calendar, local_text, span_text},
@@ -144,7 +145,8 @@ impl Block<'_> {
         notes.extend(zone_note(schedule.effective_zone().name()));
         notes.extend(deadline_text(record));
         lines(f, "note", &notes)?;
-        lines(f, "option", &schedule.options().sentences(record.concurrency_policy))
+        lines(f, "option", &schedule.options().sentences(record.concurrency_policy))?;
+        lines(f, "", &run_lines(record))
     }
 
     /// Describes the next run if `spec.suspend` became false now (B-6.6).

@@ -212,7 +212,10 @@ impl<'a> Trial<'a> {
             },
         };
         let (cron_job, slot) = (identity.uid.clone(), order.slot);
-        self.seen.order = Some(order);
+        // The run that is asked for is beside the slot that is explained.
+        if order.run_token.is_none() {
+            self.seen.order = Some(order);
+        }
         self.answer(OrderAnswer::Create { cron_job, slot, answer });
     }
 

@@ -7,6 +7,7 @@
 mod calendar;
 mod catch_up;
 mod namespace;
+mod run_now;
 mod spread;
 mod words;
 
@@ -24,6 +25,7 @@ pub use self::{
     },
     catch_up::{CATCH_UP_COUNT_MAX, CatchUp},
     namespace::{ALERTS_ANNOTATION, Freeze, NamespaceOptions},
+    run_now::RUN_DONE_ANNOTATION,
 };
 use super::{ClockChange, Schedule, cron::duration};
 
@@ -44,13 +46,17 @@ pub enum OptionName {
     PassScheduledTime,
     /// The calendar on whose dates nothing starts.
     NotOn,
+    /// Asks for one run, once for each value.
+    RunNow,
+    /// Whether Forbid and Replace count Jobs that others create.
+    ManualJobs,
     /// Until when nothing starts in a namespace.
     FreezeUntil,
 }
 
 impl OptionName {
     /// The options of a CronJob, in the order of the documentation.
-    pub const OF_CRON_JOB: [OptionName; 7] = [
+    pub const OF_CRON_JOB: [OptionName; 9] = [
         // First, because the others depend on it.
         OptionName::Schedule,
         OptionName::Spread,
@@ -59,6 +65,8 @@ impl OptionName {
         OptionName::ClockChange,
         OptionName::PassScheduledTime,
         OptionName::NotOn,
+        OptionName::RunNow,
+        OptionName::ManualJobs,
     ];
 
     /// The options that a namespace can set for its CronJobs.
@@ -74,6 +82,8 @@ impl OptionName {
             OptionName::ClockChange => "cronwheel.dev/clock-change",
             OptionName::PassScheduledTime => "cronwheel.dev/pass-scheduled-time",
             OptionName::NotOn => "cronwheel.dev/not-on",
+            OptionName::RunNow => "cronwheel.dev/run-now",
+            OptionName::ManualJobs => "cronwheel.dev/manual-jobs",
             OptionName::FreezeUntil => "cronwheel.dev/freeze-until",
         }
     }
@@ -88,6 +98,8 @@ impl OptionName {
             OptionName::ClockChange => "once",
             OptionName::PassScheduledTime => "true",
             OptionName::NotOn => "holidays",
+            OptionName::RunNow => "2026-12-24-a",
+            OptionName::ManualJobs => "count",
             OptionName::FreezeUntil => "2026-12-27T06:00:00Z",
         }
     }
@@ -159,6 +171,10 @@ pub struct Options {
     pub has_schedules: bool,
     /// `not-on`.
     pub not_on: Option<NotOn>,
+    /// `run-now`: the token of the run that is asked for.
+    pub run_now: Option<Box<str>>,
+    /// `manual-jobs`.
+    pub counts_manual_jobs: bool,
     /// The annotations that cannot be used.
     pub invalid: Vec<InvalidOption>,
     /// The problem of `schedule`.
@@ -178,6 +194,8 @@ impl Options {
         passes_scheduled_time: false,
         has_schedules: false,
         not_on: None,
+        run_now: None,
+        counts_manual_jobs: false,
         invalid: Vec::new(),
         invalid_schedules: None,
         own: Vec::new(),
@@ -266,10 +284,29 @@ impl Options {
                 };
             }
             OptionName::NotOn => self.not_on = Some(NotOn::read(value)?),
+            OptionName::RunNow => self.run_now = Some(run_now::read_token(value)?),
+            OptionName::ManualJobs => {
+                if value != "count" {
+                    return Err("it is not count".into());
+                }
+                self.counts_manual_jobs = true;
+            }
             // Read elsewhere: one replaces the schedule, the other belongs to the namespace.
             OptionName::Schedule | OptionName::FreezeUntil => {}
         }
         Ok(())
+    }
+
+    /// Whether these options treat slots as the others do. A run that is asked for has no slot.
+    pub fn treat_slots_like(&self, others: &Options) -> bool {
+        let without_run = |options: &Options| {
+            let mut options = options.clone();
+            options.run_now = None;
+            options.own.retain(|(option, _)| *option != OptionName::RunNow);
+            options.invalid.retain(|invalid| invalid.option != OptionName::RunNow);
+            options
+        };
+        self == others || without_run(self) == without_run(others)
     }
 
     /// The offset of this CronJob.

@@ -2,6 +2,7 @@
 
 mod delays;
 mod look_up;
+mod open_run;
 mod open_slot;
 mod rare;
 mod reports;
@@ -26,6 +27,7 @@ use crate::schedule::policy::{Decision, SkipReason};
 
 pub(crate) use delays::{DelayedAction, Delays};
 pub(crate) use look_up::{LookUp, LookUpProgress};
+pub(crate) use open_run::OpenRun;
 pub(crate) use open_slot::{OpenSlot, SlotStage};
 use rare::Rare;
 pub(crate) use reports::Reported;
@@ -71,6 +73,8 @@ pub(crate) struct CronJobState {
     pub(crate) counted_until: Seconds,
     /// The due slot that has not ended.
     pub(crate) open: Option<OpenSlot>,
+    /// The run that is asked for and not answered (O-10).
+    pub(crate) run: Option<Box<OpenRun>>,
     /// The last slot that ended without a Job, and how.
     pub(crate) ended_slot: Option<(Seconds, InstantOutcome)>,
     /// The time of the last change of the schedule, if this process observed it.
@@ -127,6 +131,7 @@ impl CronJobState {
             must_decide: false,
             counted_until: Seconds::default(),
             open: None,
+            run: None,
             ended_slot: None,
             schedule_changed: None,
             resumed: Seconds::default(),
@@ -153,6 +158,7 @@ impl CronJobState {
         self.armed = Seconds::default();
         self.must_decide = false;
         self.counted_until = Seconds::default();
+        self.run = None;
         self.ended_slot = None;
         self.lookups = BTreeMap::new();
         self.delays = Delays::default();
@@ -238,6 +244,9 @@ impl CronJobState {
     /// Whether the decision waits for an answer about the open slot. Under Allow, a later due slot does not wait for a
     /// look-up that is not permitted, since no earlier Job could hold it back.
     pub(crate) fn awaits_answer(&self, now: Timestamp) -> bool {
+        if self.awaits_run() {
+            return true;
+        }
         let Some(open) = &self.open else { return false };
         let is_look_up_refused = open.look_up().is_some_and(LookUp::is_not_permitted);
         let is_later_due = self
@@ -324,6 +333,12 @@ impl CronJobState {
         }
     }
 
+    /// Notes that the run of this token is answered. That is stored at once, since it protects against a second run.
+    pub(crate) fn note_run_done(&mut self, token: &str) {
+        self.current_status_mut().set_run_done(token);
+        self.is_status_urgent = true;
+    }
+
     /// Marks the status urgent if the Job may be deleted before the next flush and then no longer lock its slot
     /// (B-13.1).
     pub(crate) fn note_short_life(&mut self) {
@@ -343,8 +358,9 @@ impl CronJobState {
         {
             *until = now.min(*until);
         }
+        let of_run = self.run.as_mut().and_then(|run| run.end_wait(now));
         let of_slot = self.open.as_mut().and_then(OpenSlot::look_up_mut);
-        for look_up in self.lookups.values_mut().chain(of_slot) {
+        for look_up in self.lookups.values_mut().chain(of_slot).chain(of_run) {
             look_up.end_wait(now);
         }
     }
@@ -374,6 +390,9 @@ impl CronJobState {
                 current.last_schedule_time = current.last_schedule_time.max(seen.last_schedule_time);
                 current.last_successful_time = current.last_successful_time.max(seen.last_successful_time);
                 current.unknown_members.clone_from(&seen.unknown_members);
+                if current.run_done == former.run_done {
+                    current.run_done.clone_from(&seen.run_done);
+                }
                 is_cursor_news
             }
         };

@@ -64,6 +64,8 @@ pub struct JobCreate {
     /// The instant at which the Job should have started, from which its lateness counts. `None` if its tenant has delayed
     /// it: by a suspension, a freeze, `Forbid`, a Job that the API server refuses, or a change of the CronJob.
     pub late_from: Option<Timestamp>,
+    /// The token of a run that is asked for (O-10). Its Job has no slot: `slot` is the instant of the order.
+    pub run_token: Option<Box<str>>,
 }
 
 /// A Job to delete, with background propagation and its uid as precondition (B-4.4).
@@ -193,6 +195,8 @@ event_reasons! {
     Warning InvalidAnnotation,
     /// Added by cronwheel: an option of the CronJob has an invalid value.
     Warning InvalidOption,
+    /// Added by cronwheel: a run that was asked for is not started.
+    Warning RunNowRefused,
     /// Added by cronwheel: the template is too large to be held in memory.
     Warning TemplateNotKept,
     /// Added by cronwheel: status writes fail.

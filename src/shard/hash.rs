@@ -42,6 +42,11 @@ pub fn spread_hash(cron_job: &Uid) -> u64 {
     even_hash(cron_job.to_string().as_bytes())
 }
 
+/// The hash of a CronJob's uid and the token of a run that is asked for, which names the Job of the run (O-10).
+pub fn run_hash(cron_job: &Uid, token: &str) -> u64 {
+    even_hash(format!("{cron_job}/{token}").as_bytes())
+}
+
 /// Builds the hasher of the ring. It has no key and no randomness, so every process and machine gets the same hashes.
 #[derive(Clone, Debug)]
 pub(crate) struct StableHashBuilder;

@@ -2,6 +2,7 @@
 
 use jiff::{Timestamp, fmt::temporal::DateTimePrinter, tz::Offset};
 
+use super::{hash::run_hash, ids::Uid};
 use crate::schedule::Zone;
 
 /// The name of a slot's Job: the CronJob's name and the slot in minutes since the epoch (B-11.1).
@@ -33,6 +34,26 @@ pub fn is_job_name(name: &str, cron_job_name: &str, slot: Timestamp) -> bool {
         }
         Some(_) | None => false,
     }
+}
+
+/// The letters and digits of generated names: no vowels, so that they form no words.
+const SUFFIX_ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+
+/// Length of the generated part of the name of [`run_job_name`]. With `-run-`, it takes as many bytes as the minute of a
+/// slot, so every name of a CronJob leaves room for it.
+const SUFFIX_BYTES: usize = 6;
+
+/// The name of the Job of a run that is asked for (O-10): the same for the same CronJob and token.
+pub fn run_job_name(cron_job_name: &str, cron_job: &Uid, token: &str) -> Box<str> {
+    let mut name = format!("{cron_job_name}-run-");
+    let mut hash = run_hash(cron_job, token);
+    for _ in 0..SUFFIX_BYTES {
+        // Both are below 27.
+        let digit = usize::try_from(hash % 27).unwrap_or(0);
+        name.push(char::from(SUFFIX_ALPHABET[digit]));
+        hash /= 27;
+    }
+    name.into()
 }
 
 fn second_of(slot: Timestamp) -> i64 {
@@ -93,6 +114,18 @@ mod tests {
         ] {
             assert_eq!(is_job_name(name, "hello", slot), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn o_10_the_job_of_a_run_is_named_by_uid_and_token() {
+        let (uid, other) = (Uid::new("9f0c1a52-8d7e-4b1f-9a53-6c2d1e0b7f48"), Uid::new("other"));
+        let name = run_job_name("hello", &uid, "t1");
+        assert_eq!(&*name, "hello-run-h45gcc");
+        assert_eq!(run_job_name("hello", &uid, "t1"), name);
+        assert_ne!(run_job_name("hello", &uid, "t2"), name);
+        assert_ne!(run_job_name("hello", &other, "t1"), name);
+        // The longest name that the API server accepts for a CronJob.
+        assert_eq!(run_job_name(&"x".repeat(52), &uid, "t1").len(), 63);
     }
 
     #[test]

@@ -108,6 +108,33 @@ pub struct OutcomeCounts {
     pub open_instants: u64,
     /// Jobs that name a CronJob as their controller but belong to no run. They have no effect (B-5.1).
     pub unexpected_jobs: u64,
+    /// Runs that were asked for (O-10), by result, in the order of [`RunNowResult::ALL`]. They are no due instants.
+    pub runs_asked_for: [u64; RunNowResult::ALL.len()],
+}
+
+/// The answer to a run that was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunNowResult {
+    /// Its Job was created.
+    Created,
+    /// Forbid and a running Job held it back.
+    Refused,
+    /// The API server refused its Job, or another Job has its name.
+    Failed,
+}
+
+impl RunNowResult {
+    /// All results, in the order of their numbers.
+    pub const ALL: [RunNowResult; 3] = [RunNowResult::Created, RunNowResult::Refused, RunNowResult::Failed];
+
+    /// The label value.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RunNowResult::Created => "created",
+            RunNowResult::Refused => "refused",
+            RunNowResult::Failed => "failed",
+        }
+    }
 }
 
 impl OutcomeCounts {
@@ -142,7 +169,9 @@ impl OutcomeCounts {
             current.unexpected_jobs,
         );
         let parts = former.outcomes.into_iter().zip(current.outcomes);
-        for (sum, (former, current)) in self.outcomes.iter_mut().zip(parts) {
+        let runs = former.runs_asked_for.into_iter().zip(current.runs_asked_for);
+        let sums = self.outcomes.iter_mut().chain(&mut self.runs_asked_for);
+        for (sum, (former, current)) in sums.zip(parts.chain(runs)) {
             replace(sum, former, current);
         }
     }

@@ -67,6 +67,11 @@ impl CronJobRecord {
         }
     }
 
+    /// The name of the Job of a run that is asked for (O-10).
+    pub fn run_job_name(&self, token: &str) -> Box<str> {
+        naming::run_job_name(&self.identity.name, &self.identity.uid, token)
+    }
+
     /// Whether a Job may be deleted soon after its end by `ttlSecondsAfterFinished`.
     pub(crate) fn has_short_ttl(&self) -> bool {
         let ttl_seconds = self.template.ttl_seconds_after_finished;
@@ -178,6 +183,24 @@ pub struct CronJobStatus {
     pub last_successful_time: Option<Timestamp>,
     /// Members of `status` that this version of cronwheel does not know, as raw JSON with a leading comma each.
     pub unknown_members: Option<Box<str>>,
+    /// The token of the last run that was asked for and is answered (O-10): an annotation, which a status write sets.
+    pub run_done: Option<Box<RunToken>>,
+}
+
+/// The token of a run that was asked for (O-10). Few CronJobs have one, so the others hold no more than its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunToken(pub Box<str>);
+
+impl CronJobStatus {
+    /// The token of the last run that was asked for and is answered.
+    pub fn run_done(&self) -> Option<&str> {
+        Some(&self.run_done.as_ref()?.0)
+    }
+
+    /// Notes that the run of this token is answered.
+    pub fn set_run_done(&mut self, token: &str) {
+        self.run_done = Some(Box::new(RunToken(token.into())));
+    }
 }
 
 /// One entry of `status.active` (B-12.5).

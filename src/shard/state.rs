@@ -27,6 +27,7 @@ mod phase;
 mod refusals;
 mod relists;
 mod run_ends;
+mod run_now;
 mod schedule_problems;
 mod status;
 mod timers;
@@ -348,6 +349,7 @@ impl ShardState {
         if !self.awaits_calendar(owner) {
             self.decide(owner, now);
         }
+        self.run_now(owner, now);
         if self.phase == ShardPhase::Leading {
             self.emit_status(owner, now);
         } else {

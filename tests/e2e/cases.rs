@@ -24,6 +24,7 @@ mod readiness;
 mod refusals;
 mod restarts;
 mod run_lines;
+mod running_now;
 mod templates;
 mod troubles;
 pub(super) mod viewing;
@@ -57,7 +58,7 @@ macro_rules! cases {
 
 const DURATION_MAX: Duration = Duration::from_secs(90);
 
-const CASES: [Case; 94] = cases![
+const CASES: [Case; 96] = cases![
     namespaces::labels_move_namespaces_between_installations,
     built_in_policy::only_writes_of_the_built_in_controller_are_refused,
     built_in_policy::a_lease_silences_while_it_acts_and_is_younger_than_a_minute,
@@ -117,6 +118,8 @@ const CASES: [Case; 94] = cases![
     nights::new_york_runs_twice_in_the_overlap,
     nights::cairo_loses_the_friday_whose_midnight_is_missing,
     nights::cairo_runs_twice_before_midnight_in_the_overlap,
+    running_now::a_run_that_is_asked_for_starts_once_also_after_a_restart,
+    running_now::runs_that_are_asked_for_obey_forbid_and_replace,
     options::spread_starts_each_cron_job_at_its_own_offset,
     options::missed_runs_choose_what_starts_after_an_absence,
     options::killed_between_missed_runs_the_next_one_continues,

@@ -48,6 +48,12 @@ pub(in crate::cli) fn parse_canary_wait(text: &str) -> Result<Duration, String> 
     Ok(wait.unsigned_abs())
 }
 
+/// Parses the longest time for which a command follows a Job.
+pub(in crate::cli) fn parse_wait(text: &str) -> Result<Duration, String> {
+    let wait = parse_within(text, SignedDuration::from_secs(1), SignedDuration::from_hours(31 * 24))?;
+    Ok(wait.unsigned_abs())
+}
+
 /// A report of more than a year would be of Jobs that no cluster keeps.
 pub(in crate::cli) fn parse_since(text: &str) -> Result<SignedDuration, String> {
     parse_within(text, SignedDuration::from_mins(1), SignedDuration::from_hours(366 * 24))

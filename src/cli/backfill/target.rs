@@ -180,6 +180,7 @@ impl Target {
 fn order(record: &CronJobRecord, start: &Start) -> JobCreate {
     let zone = record.schedule.zone.as_ref().and_then(|zone| zone.as_ref().ok());
     JobCreate {
+        run_token: None,
         cron_job: Arc::clone(&record.identity),
         name: start.job_name.clone(),
         slot: start.slot,

@@ -92,6 +92,11 @@ impl Request {
         self.create().is_some_and(|create| create.slot > now)
     }
 
+    /// Whether the request creates the Job of a run that is asked for, which has no slot.
+    pub(super) fn is_of_run(&self) -> bool {
+        self.create().is_some_and(|create| create.run_token.is_some())
+    }
+
     /// The answer to a request that was withdrawn, or expired in the queue.
     pub(super) fn withdrawn(&self) -> OrderAnswer {
         match self {

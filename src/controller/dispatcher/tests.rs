@@ -53,6 +53,7 @@ fn identity(namespace: &str, name: &str) -> Arc<CronJobIdentity> {
 
 fn order(namespace: &str, name: &str, deadline_secs: i64) -> JobCreate {
     JobCreate {
+        run_token: None,
         cron_job: identity(namespace, name),
         name: name.into(),
         slot: epoch(),

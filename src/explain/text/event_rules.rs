@@ -24,7 +24,8 @@ pub(super) fn rule_of(reason: EventReason) -> &'static str {
         | EventReason::InternalError
         | EventReason::TemplateNotKept
         | EventReason::InvalidAnnotation
-        | EventReason::InvalidOption => "of cronwheel alone",
+        | EventReason::InvalidOption
+        | EventReason::RunNowRefused => "of cronwheel alone",
         EventReason::FailedStatusUpdate => "B-13.1; the built-in logs it alone",
         EventReason::ReservedAnnotations => "B-11.3; the built-in has no annotations of its own to protect",
         EventReason::LastScheduleTimeInFuture => "B-9.1; the built-in waits in silence",

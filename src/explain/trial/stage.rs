@@ -52,7 +52,8 @@ impl Trial<'_> {
             | EventReason::JobAlreadyActive
             | EventReason::SuccessfulCreate
             | EventReason::FailedCreate
-            | EventReason::FailedLookUp => SyncStage::Decision,
+            | EventReason::FailedLookUp
+            | EventReason::RunNowRefused => SyncStage::Decision,
         }
     }
 }

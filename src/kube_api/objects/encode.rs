@@ -4,13 +4,14 @@
 #[cfg(test)]
 mod tests;
 
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
 
 use crate::{
     coordination::Stamp,
+    schedule::options::{OptionName, RUN_DONE_ANNOTATION},
     shard::{ActiveJob, CronJobEvent, CronJobStatus, JobCreate, JobDelete, StatusWrite},
 };
 
@@ -68,14 +69,28 @@ fn spliced(order: &JobCreate, n_bytes: usize, push_annotations: impl FnOnce(&mut
     push_string(&mut text, name);
     text.push_str(&body[name_at..created_at]);
     push_time(&mut text, order.slot);
-    text.push_str(&body[created_at..scheduled_at]);
-    push_string(&mut text, scheduled);
+    let before = &body[created_at..scheduled_at];
+    match &order.run_token {
+        None => {
+            text.push_str(before);
+            push_string(&mut text, scheduled);
+        }
+        // The Job of a run that is asked for has its token in place of a slot.
+        Some(token) => {
+            let name = before.len().saturating_sub(SCHEDULED_TIMESTAMP_ANNOTATION.len() + 3);
+            text.push_str(&before[..name]);
+            push_string(&mut text, OptionName::RunNow.annotation());
+            text.push(':');
+            push_string(&mut text, token);
+        }
+    }
     push_annotations(&mut text);
     let mut rest = scheduled_at;
     if let Some(pod_at) = template.pod_splice_offset {
         rest = pod_at as usize;
         text.push_str(&body[scheduled_at..rest]);
-        push_string(&mut text, scheduled);
+        let of_pod = if order.run_token.is_none() { scheduled } else { "" };
+        push_string(&mut text, of_pod);
     }
     text.push_str(&body[rest..]);
     Some(text.into_bytes())
@@ -104,11 +119,29 @@ pub fn status_body(write: &StatusWrite) -> Option<Vec<u8>> {
     push_member(&mut text, "namespace", &write.cron_job.namespace);
     push_member(&mut text, "uid", &write.cron_job.uid.to_string());
     push_member(&mut text, "resourceVersion", &write.resource_version.to_string());
-    text.push_str(members);
+    match write.status.run_done() {
+        None => text.push_str(members),
+        Some(token) => push_members_with_run(&mut text, members, token),
+    }
     text.push_str(r#"},"status":"#);
     push_status(&mut text, &write.status);
     text.push('}');
     Some(text.into_bytes())
+}
+
+/// Appends members of the metadata with the annotation that the run of this token is answered.
+fn push_members_with_run(text: &mut String, members: &str, token: &str) {
+    let object = format!("{{{}}}", members.trim_start_matches(','));
+    let members: BTreeMap<String, &RawValue> = serde_json::from_str(&object).unwrap_or_default();
+    let annotations = members.get("annotations").map_or("{}", |annotations| annotations.get());
+    let mut annotations: BTreeMap<String, Value> = serde_json::from_str(annotations).unwrap_or_default();
+    annotations.insert(RUN_DONE_ANNOTATION.to_owned(), Value::from(token));
+    for (name, value) in &members {
+        if name != "annotations" {
+            push_raw_member(text, name, value.get());
+        }
+    }
+    push_raw_member(text, "annotations", &json!(annotations).to_string());
 }
 
 /// Encodes a status like [`status_body`].

@@ -150,8 +150,8 @@ impl Eras {
         };
         let last_schedule = last.schedule(before.unwrap_or(facts));
         // Options decide slots too, and a change of them is no change of the schedule.
-        let has_new_schedule =
-            last_schedule.differs_from(&facts.schedule) || last_schedule.options() != facts.schedule.options();
+        let has_new_schedule = last_schedule.differs_from(&facts.schedule)
+            || !last_schedule.options().treat_slots_like(facts.schedule.options());
         if !has_new_schedule && !last.differs_from(&era) {
             last.cursor = era.cursor;
             last.schedule = None;

@@ -161,7 +161,9 @@ fn run(
         RunResult::Running => hindrance(is_suspended, is_deleting, finalizers),
         RunResult::Succeeded | RunResult::Failed(_) | RunResult::Deleted | RunResult::Gone => None,
     };
+    let is_asked_for = annotations.run_now.ok().is_some();
     let mark = annotations.created_by.ok().or(annotations.created_under.ok());
+    let mark = if is_asked_for { Some(RUN_NOW) } else { mark.as_deref() };
     let scheduled = members.text(annotations.scheduled_timestamp, "metadata.annotations");
     let scheduled = scheduled.and_then(|text| text.parse().ok());
     Ok(Run {
@@ -173,7 +175,7 @@ fn run(
         started,
         finished,
         result,
-        creator: creator(mark.as_deref(), first_manager(metadata.managed_fields)),
+        creator: creator(mark, first_manager(metadata.managed_fields)),
         hindrance,
     })
 }
@@ -218,11 +220,15 @@ fn creator(mark: Option<&str>, manager: Option<Box<str>>) -> Creator {
         Some("kube-controller-manager") => Creator::BuiltIn,
         // A user started it, and no controller is late.
         _ if mark == Some(BACKFILL) => Creator::backfill(),
+        _ if mark == Some(RUN_NOW) => Creator::Other("cronwheel trigger".into()),
         _ if mark.is_some() => Creator::Cronwheel,
         Some("cronwheel") => Creator::Cronwheel,
         Some(_) | None => Creator::Other(manager.unwrap_or_else(|| "unknown".into())),
     }
 }
+
+/// Stands for the marks of the Job of a run that a user asked for.
+const RUN_NOW: &str = "run-now";
 
 /// The longest time between a slot and its Job: a yearly CronJob that was suspended for a year.
 const SLOT_AGE_MAX: SignedDuration = SignedDuration::from_hours(366 * 24);

@@ -535,3 +535,47 @@ fn the_offset_moves_the_start_and_not_the_slot() {
     assert_eq!(schedule.start_of(at("10:00:00")), at("10:05:00"));
     assert_eq!(schedule.slots_until(at("10:05:00")), at("10:00:00"));
 }
+
+#[test]
+fn o_10_a_run_that_is_asked_for_changes_nothing_for_slots() {
+    let options = |annotations: &[(&str, &str)]| {
+        let get = |name: &str| {
+            annotations
+                .iter()
+                .find(|(known, _)| *known == name)
+                .map(|(_, value)| *value)
+        };
+        Options::read(get, None, 0)
+    };
+    let skip = ("cronwheel.dev/missed-runs", "skip");
+    let asked = options(&[skip, ("cronwheel.dev/run-now", "t1")]);
+    assert_eq!(asked.run_now.as_deref(), Some("t1"));
+    assert!(asked.treat_slots_like(&options(&[skip])));
+    assert!(asked.treat_slots_like(&options(&[skip, ("cronwheel.dev/run-now", "no token")])));
+    assert!(!asked.treat_slots_like(&options(&[])));
+}
+
+#[test]
+fn o_10_o_11_other_values_of_run_now_and_manual_jobs_are_invalid() {
+    for (name, value, expected) in [
+        (
+            "cronwheel.dev/run-now",
+            "now!",
+            "annotation cronwheel.dev/run-now is \"now!\": a token has 1 to 63 letters, digits, '-', '_' and '.', and begins \
+             and ends with a letter or digit; a valid value is \"2026-12-24-a\"; the CronJob runs as without it",
+        ),
+        (
+            "cronwheel.dev/manual-jobs",
+            "true",
+            "annotation cronwheel.dev/manual-jobs is \"true\": it is not count; a valid value is \"count\"; the CronJob runs \
+             as without it",
+        ),
+    ] {
+        let options = Options::read(|known| (known == name).then_some(value), None, 0);
+        assert_eq!(options.invalid.len(), 1);
+        assert_eq!(options.invalid[0].to_string(), expected);
+        assert_eq!((options.run_now.is_none(), options.counts_manual_jobs), (true, false));
+    }
+    let none = Options::read(|known| (known == "cronwheel.dev/run-now").then_some("none"), None, 0);
+    assert_eq!((none.run_now, none.invalid), (None, Vec::new()));
+}

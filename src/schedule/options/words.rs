@@ -40,6 +40,14 @@ impl Options {
             sentences.push("pass-scheduled-time: the Pods get the time of the slot as an annotation".to_owned());
         }
         sentences.extend(self.not_on.as_ref().and_then(not_on_text));
+        if let Some(token) = &self.run_now {
+            sentences.push(format!(
+                "run-now: one run beside the schedule is asked for, with the token {token}"
+            ));
+        }
+        if self.counts_manual_jobs {
+            sentences.push(format!("manual-jobs: {}", manual_jobs_text(policy)));
+        }
         sentences
     }
 }
@@ -53,6 +61,16 @@ fn not_on_text(NotOn { name, calendar }: &NotOn) -> Option<String> {
     Some(format!(
         "not-on: nothing starts on the dates of the ConfigMap {name}{dates}"
     ))
+}
+
+fn manual_jobs_text(policy: ConcurrencyPolicy) -> &'static str {
+    match policy {
+        ConcurrencyPolicy::Allow => {
+            "Jobs that others create for the CronJob are active; concurrencyPolicy is Allow, so they hold nothing back"
+        }
+        ConcurrencyPolicy::Forbid => "Jobs that others create for the CronJob hold its slots back while they run",
+        ConcurrencyPolicy::Replace => "Jobs that others create for the CronJob are deleted when its next slot starts",
+    }
 }
 
 fn rule_text(rule: CatchUp, held: &str, policy: ConcurrencyPolicy) -> String {
@@ -100,6 +118,8 @@ mod tests {
             missed_runs: CatchUp::All(10),
             on_resume: Some(CatchUp::Skip),
             passes_scheduled_time: true,
+            run_now: Some("t1".into()),
+            counts_manual_jobs: true,
             ..Options::NONE
         };
         assert_eq!(
@@ -109,6 +129,8 @@ mod tests {
                 "missed-runs: the last 10 slots that were missed start, the oldest first, one after the other",
                 "on-resume: no slot that was held back starts",
                 "pass-scheduled-time: the Pods get the time of the slot as an annotation",
+                "run-now: one run beside the schedule is asked for, with the token t1",
+                "manual-jobs: Jobs that others create for the CronJob hold its slots back while they run",
             ]
         );
         assert_eq!(Options::NONE.sentences(ConcurrencyPolicy::Allow), [""; 0]);

@@ -6,16 +6,18 @@ use jiff::Timestamp;
 
 /// The instants until which actions wait. Few CronJobs have any.
 #[derive(Debug, Default)]
-pub(crate) struct Delays(BTreeMap<DelayedAction, Timestamp>);
+pub(crate) struct Delays(Option<Box<Instants>>);
+
+type Instants = BTreeMap<DelayedAction, Timestamp>;
 
 impl Delays {
     pub(crate) fn set(&mut self, action: DelayedAction, until: Timestamp) {
-        self.0.insert(action, until);
+        self.0.get_or_insert_default().insert(action, until);
     }
 
     /// The instant until which the action waits, if that is in the future.
     pub(crate) fn until(&mut self, action: DelayedAction, now: Timestamp) -> Option<Timestamp> {
-        let until = *self.0.get(&action)?;
+        let until = *self.0.as_ref()?.get(&action)?;
         if now < until {
             return Some(until);
         }
@@ -24,10 +26,11 @@ impl Delays {
     }
 
     pub(crate) fn end(&mut self, action: DelayedAction) {
-        self.0.remove(&action);
-        if self.0.is_empty() {
-            // An empty map keeps its memory otherwise.
-            self.0.clear();
+        if let Some(instants) = &mut self.0 {
+            instants.remove(&action);
+            if instants.is_empty() {
+                self.0 = None;
+            }
         }
     }
 }

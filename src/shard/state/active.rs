@@ -91,8 +91,17 @@ impl ShardState {
         findings
     }
 
-    /// Whether the Job's name matches its scheduled timestamp.
+    /// Whether the Job is that of a slot or of a run that is asked for, or one of others that counts by the option
+    /// `manual-jobs`.
     fn is_ours(&self, owner: OwnerIndex, job: JobIndex) -> bool {
+        let cron_job = self.index.cron_job(owner);
+        self.is_of_slot(owner, job)
+            || cron_job.record.schedule.options().counts_manual_jobs
+            || cron_job.is_job_of_run(self.index.job(job))
+    }
+
+    /// Whether the Job's name matches its scheduled timestamp.
+    fn is_of_slot(&self, owner: OwnerIndex, job: JobIndex) -> bool {
         let name = &self.index.cron_job(owner).record.identity.name;
         let job = self.index.job(job);
         job.scheduled()
@@ -132,7 +141,7 @@ impl ShardState {
 
     fn adopt(&mut self, owner: OwnerIndex, job: JobIndex) {
         let active = self.active_entry(job);
-        let scheduled = self.index.job(job).scheduled();
+        let scheduled = self.index.job(job).scheduled().filter(|_| self.is_of_slot(owner, job));
         let cron_job = self.index.cron_job_mut(owner);
         cron_job.add_active(active);
         if let Some(slot) = scheduled
@@ -149,7 +158,7 @@ impl ShardState {
         let latest_slot = self.latest_slot_of_jobs(now);
         let is_ended = |job: &Job| job.finish.is_some() && !job.is_scheduled_after(latest_slot);
         let ended = self.index.children_of(owner).filter(|(_, job)| is_ended(job));
-        let ours = ended.filter(|(index, _)| self.is_ours(owner, *index));
+        let ours = ended.filter(|(index, _)| self.is_of_slot(owner, *index));
         let latest = ours.filter_map(|(_, job)| job.scheduled()).max();
         let cron_job = self.index.cron_job_mut(owner);
         if let Some(slot) = latest {
@@ -264,6 +273,9 @@ impl ShardState {
             && let Some(open) = &mut cron_job.open
         {
             open.gone = Some(Box::new(job.uid.clone()));
+        }
+        if let Some(run) = cron_job.run_awaiting(&job) {
+            run.open.gone = Some(Box::new(job.uid.clone()));
         }
         if was_active && !job.is_delete_requested && job.finish.is_none() && self.is_listed(owner) {
             self.emit_event(

@@ -42,7 +42,7 @@ impl ShardState {
             .open_slot_mut(owner)
             .is_some_and(|open| open.slot == slot && open.stage == SlotStage::Creating);
         if !is_awaited {
-            return;
+            return self.run_create_answered(owner, slot, answer, now);
         }
         if answer.is_answer() {
             self.note_create_answer(owner, &answer, now);
@@ -163,7 +163,7 @@ impl ShardState {
         self.end_with_job(owner, slot, InstantOutcome::Adopted);
     }
 
-    fn list_active(&mut self, owner: OwnerIndex, job: JobIndex) {
+    pub(super) fn list_active(&mut self, owner: OwnerIndex, job: JobIndex) {
         let active = self.active_entry(job);
         self.index.cron_job_mut(owner).add_active(active);
     }
@@ -252,6 +252,7 @@ impl ShardState {
             cron_job.remove_active(job);
         }
         self.replaced(owner, job, has_failed, now);
+        self.replaced_for_run(owner, job, has_failed, now);
         self.evaluate_jobs(owner, now);
     }
 

@@ -161,8 +161,8 @@ impl ShardState {
         }
     }
 
-    /// Withdraws the requests that the open slot waits for and that are not sent yet: its create, or the deletes before
-    /// it. The slot is decided again after the answer.
+    /// Withdraws the requests that the open slot and the run wait for and that are not sent yet: a create, or the deletes
+    /// before it. They are decided again after the answer.
     pub(super) fn withdraw(&mut self, owner: OwnerIndex) {
         let Some(cron_job) = self.index.get_cron_job(owner) else {
             return;
@@ -173,12 +173,16 @@ impl ShardState {
                 job,
             })
         };
-        match cron_job.open.as_ref().map(|open| &open.stage) {
-            Some(SlotStage::Creating) => self.outbox.push_back(withdrawal(None)),
-            Some(SlotStage::Replacing { jobs, .. }) => {
-                self.outbox.extend(jobs.iter().map(|job| withdrawal(Some(job.clone()))));
+        let run = cron_job.run.as_ref().map(|run| &run.open.stage);
+        let stages = [cron_job.open.as_ref().map(|open| &open.stage), run];
+        for stage in stages {
+            match stage {
+                Some(SlotStage::Creating) => self.outbox.push_back(withdrawal(None)),
+                Some(SlotStage::Replacing { jobs, .. }) => {
+                    self.outbox.extend(jobs.iter().map(|job| withdrawal(Some(job.clone()))));
+                }
+                Some(_) | None => {}
             }
-            Some(_) | None => {}
         }
     }
 }

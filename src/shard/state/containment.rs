@@ -10,7 +10,7 @@ use crate::shard::record::CronJobRecord;
 use crate::shard::{
     ShardPhase,
     answer::OrderAnswer,
-    cron_job::{Management, SlotStage, Unusable},
+    cron_job::{Management, OpenSlot, SlotStage, Unusable},
     effect::EventReason,
     ids::{ResourceVersion, Uid},
     index::OwnerIndex,
@@ -25,6 +25,8 @@ pub(super) enum Lost {
     Nothing,
     /// The answer for which the open slot waits. It does not come again.
     AnswerForSlot,
+    /// The answer for which the run that is asked for waits.
+    AnswerForRun,
 }
 
 /// The place in the handling of a CronJob at which a test makes cronwheel panic.
@@ -73,16 +75,22 @@ impl ShardState {
     pub(super) fn lost_with(&self, answer: &OrderAnswer) -> Lost {
         let cron_job = self.index.find_cron_job(answer.cron_job());
         let open = cron_job.and_then(|owner| self.index.cron_job(owner).open.as_ref());
-        let is_for_slot = open.is_some_and(|open| match (answer, &open.stage) {
-            (OrderAnswer::Create { slot, .. }, SlotStage::Creating) => *slot == open.slot,
-            (OrderAnswer::LookUp { look_up: sent, .. }, SlotStage::LookingUp { look_up, .. }) => {
-                look_up.is_in_flight(sent)
-            }
-            (OrderAnswer::Delete { delete, .. }, SlotStage::Replacing { jobs, .. }) => jobs.contains(&delete.uid),
-            _ => false,
-        });
+        let run = cron_job.and_then(|owner| self.index.cron_job(owner).run.as_ref());
+        let is_for = |open: Option<&OpenSlot>| {
+            open.is_some_and(|open| match (answer, &open.stage) {
+                (OrderAnswer::Create { slot, .. }, SlotStage::Creating) => *slot == open.slot,
+                (OrderAnswer::LookUp { look_up: sent, .. }, SlotStage::LookingUp { look_up, .. }) => {
+                    look_up.is_in_flight(sent)
+                }
+                (OrderAnswer::Delete { delete, .. }, SlotStage::Replacing { jobs, .. }) => jobs.contains(&delete.uid),
+                _ => false,
+            })
+        };
+        let is_for_slot = is_for(open);
         if is_for_slot {
             Lost::AnswerForSlot
+        } else if is_for(run.map(|run| &run.open)) {
+            Lost::AnswerForRun
         } else {
             Lost::Nothing
         }
@@ -99,6 +107,10 @@ impl ShardState {
         self.add_panic(owner, message);
         if lost == Lost::AnswerForSlot {
             self.end_open(owner, InstantOutcome::Unschedulable);
+        }
+        if lost == Lost::AnswerForRun {
+            // Its name still protects it: the next attempt finds its Job.
+            self.index.cron_job_mut(owner).run = None;
         }
         self.stop(owner);
         self.report_panicked(owner);

@@ -134,6 +134,7 @@ impl ShardState {
         if let Some(until) = self
             .put_off_refused(owner, now)
             .or_else(|| self.pace_missed(owner, now))
+            .or_else(|| self.put_off_replace(owner, replaces, now))
         {
             self.retry_at(owner, until);
             return self.wake_at(owner, until);
@@ -146,20 +147,6 @@ impl ShardState {
         } else {
             self.order(owner, verdict.next);
         }
-    }
-
-    /// The instant until which a missed run waits, so that `all` does not start them all at once.
-    fn pace_missed(&mut self, owner: OwnerIndex, now: Timestamp) -> Option<Timestamp> {
-        let pace = self.catch_up_pace.clone();
-        let cron_job = self.index.cron_job_mut(owner);
-        let armed = cron_job.armed.get();
-        let may_be_missed = cron_job.record.schedule.options().start_several();
-        let open = cron_job.open.as_mut()?;
-        if !may_be_missed || open.is_paced || armed == Some(open.slot) {
-            return None;
-        }
-        open.is_paced = true;
-        Some(pace.reserve(now)).filter(|reserved| now < *reserved)
     }
 
     fn skip(&mut self, owner: OwnerIndex, reason: &SkipReason, verdict: &Verdict, now: Timestamp) {
@@ -357,20 +344,26 @@ impl ShardState {
 
     /// Deletes the running Jobs, in the order of the active list (B-10.4). The create follows when all are answered.
     fn replace(&mut self, owner: OwnerIndex) {
-        let listed = &self.index.cron_job(owner).current_status().active;
-        let mut jobs: Vec<Uid> = self.running(owner).map(|job| job.uid.clone()).collect();
-        jobs.sort_by_cached_key(|uid| listed.iter().position(|active| active.uid == *uid));
-        let indexes: Vec<JobIndex> = jobs.iter().filter_map(|uid| self.index.find_job(uid)).collect();
-        let deletes: Vec<_> = indexes.iter().map(|job| self.delete_of(owner, *job)).collect();
+        let jobs = self.order_replacement(owner);
         if let Some(open) = self.open_slot_mut(owner) {
             open.stage = SlotStage::Replacing {
                 jobs,
                 has_failed: false,
             };
         }
+    }
+
+    /// Orders the deletes of the running Jobs, in the order of the active list. The caller waits for their answers.
+    pub(super) fn order_replacement(&mut self, owner: OwnerIndex) -> Vec<Uid> {
+        let listed = &self.index.cron_job(owner).current_status().active;
+        let mut jobs: Vec<Uid> = self.running(owner).map(|job| job.uid.clone()).collect();
+        jobs.sort_by_cached_key(|uid| listed.iter().position(|active| active.uid == *uid));
+        let indexes: Vec<JobIndex> = jobs.iter().filter_map(|uid| self.index.find_job(uid)).collect();
+        let deletes: Vec<_> = indexes.iter().map(|job| self.delete_of(owner, *job)).collect();
         self.outbox.extend(deletes.into_iter().map(Effect::DeleteJob));
         for job in indexes {
             self.index.job_mut(job).is_delete_requested = true;
         }
+        jobs
     }
 }

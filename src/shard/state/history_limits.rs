@@ -65,6 +65,10 @@ impl ShardState {
     /// delete must wait: the Job is the only lock on its slot until the cursor is stored.
     fn prepare_delete(&mut self, owner: OwnerIndex, job: JobIndex) -> bool {
         let job = self.index.job(job);
+        if self.index.cron_job(owner).is_lock_of_run(job) {
+            self.index.cron_job_mut(owner).is_status_urgent = true;
+            return true;
+        }
         let (uid, scheduled) = (job.uid.clone(), job.scheduled());
         let name = &self.index.cron_job(owner).record.identity.name;
         let slot = scheduled.filter(|slot| naming::is_job_name(&job.name, name, *slot));

@@ -58,6 +58,7 @@ impl ShardState {
         let answer = self.accept_found_job(owner, request, answer);
         if request.listed_uid.is_none() {
             self.answer_for_slot(owner, request, &answer, now);
+            self.answer_for_run(owner, request, &answer, now);
         } else {
             self.answer_for_active(owner, request, &answer, now);
         }
@@ -65,7 +66,13 @@ impl ShardState {
     }
 
     /// Handles a failed attempt. Several that are not permitted are reported once.
-    fn note_failed_look_up(&mut self, owner: OwnerIndex, request: &JobLookUp, answer: &LookUpOutcome, now: Timestamp) {
+    pub(super) fn note_failed_look_up(
+        &mut self,
+        owner: OwnerIndex,
+        request: &JobLookUp,
+        answer: &LookUpOutcome,
+        now: Timestamp,
+    ) {
         let Some(look_up) = self.look_up_in_flight(owner, request) else {
             return;
         };
@@ -81,9 +88,13 @@ impl ShardState {
     /// The look-up that was sent with this request and is not answered.
     fn look_up_in_flight(&mut self, owner: OwnerIndex, request: &JobLookUp) -> Option<&mut LookUp> {
         let cron_job = self.index.cron_job_mut(owner);
-        let look_up = match &request.listed_uid {
-            Some(uid) => cron_job.lookups.get_mut(uid),
-            None => cron_job.open.as_mut().and_then(OpenSlot::look_up_mut),
+        let look_up = if let Some(uid) = &request.listed_uid {
+            cron_job.lookups.get_mut(uid)
+        } else {
+            let run = cron_job.run.as_mut().map(|run| &mut run.open);
+            let look_ups = cron_job.open.as_mut().into_iter().chain(run);
+            let mut look_ups = look_ups.filter_map(OpenSlot::look_up_mut);
+            look_ups.find(|look_up| look_up.is_in_flight(request))
         };
         look_up.filter(|look_up| look_up.is_in_flight(request))
     }
@@ -113,11 +124,9 @@ impl ShardState {
             return answer;
         };
         let cron_job = self.index.cron_job(owner);
-        if cron_job
-            .open
-            .as_ref()
-            .is_some_and(|open| open.gone.as_deref() == Some(&job.uid))
-        {
+        let run = cron_job.run.as_ref().map(|run| &run.open);
+        let mut opened = cron_job.open.iter().chain(run);
+        if opened.any(|open| open.gone.as_deref() == Some(&job.uid)) {
             return LookUpOutcome::Gone;
         }
         let identity = &cron_job.record.identity;

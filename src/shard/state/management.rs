@@ -12,7 +12,7 @@ use super::ShardState;
 use crate::shard::ManagedNamespaces;
 use crate::shard::{
     ShardPhase,
-    cron_job::{DelayedAction, Management, OpenSlot},
+    cron_job::{DelayedAction, Management},
     index::OwnerIndex,
     outcome_counts::InstantOutcome,
     seconds::Seconds,
@@ -104,7 +104,7 @@ impl ShardState {
     /// Forgets what was decided about a CronJob, unless a request about its slot or a status write is unanswered.
     pub(super) fn forget_if_idle(&mut self, owner: OwnerIndex) {
         let cron_job = self.index.cron_job(owner);
-        let has_request_in_flight = cron_job.open.as_ref().is_some_and(OpenSlot::has_request_in_flight);
+        let has_request_in_flight = cron_job.has_request_in_flight();
         if !has_request_in_flight && cron_job.emitted.is_none() {
             self.cancel_wake(owner);
             self.forget_leadership(owner);

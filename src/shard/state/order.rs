@@ -1,4 +1,4 @@
-//! The create of the open slot, and the count of the slots that passed before it.
+//! The create of the open slot, the pace of missed runs, and the count of the slots that passed before it.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -50,9 +50,24 @@ impl ShardState {
             // The next slot is armed after the decision that orders this one.
             is_on_time: cron_job.armed.get() == Some(slot),
             late_from,
+            run_token: None,
         };
         open.stage = SlotStage::Creating;
         self.outbox.push_back(Effect::CreateJob(order));
+    }
+
+    /// The instant until which a missed run waits, so that `all` does not start them all at once.
+    pub(super) fn pace_missed(&mut self, owner: OwnerIndex, now: Timestamp) -> Option<Timestamp> {
+        let pace = self.catch_up_pace.clone();
+        let cron_job = self.index.cron_job_mut(owner);
+        let armed = cron_job.armed.get();
+        let may_be_missed = cron_job.record.schedule.options().start_several();
+        let open = cron_job.open.as_mut()?;
+        if !may_be_missed || open.is_paced || armed == Some(open.slot) {
+            return None;
+        }
+        open.is_paced = true;
+        Some(pace.reserve(now)).filter(|reserved| now < *reserved)
     }
 }
 

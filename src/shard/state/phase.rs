@@ -4,11 +4,7 @@
 use jiff::Timestamp;
 
 use super::{ShardState, timers::Timers};
-use crate::shard::{
-    ShardPhase,
-    cron_job::{CronJobState, OpenSlot},
-    index::OwnerIndex,
-};
+use crate::shard::{ShardPhase, cron_job::CronJobState, index::OwnerIndex};
 
 impl ShardState {
     /// Starts to lead. Everything due by `now` is decided by the ordinary rule, but nothing in a scope is
@@ -138,7 +134,7 @@ impl ShardState {
 /// Whether no request about the slot is in flight and the status is stored. A refused status waits for its next attempt
 /// and does not delay the handover.
 fn is_idle(cron_job: &CronJobState) -> bool {
-    let has_request_in_flight = cron_job.open.as_ref().is_some_and(OpenSlot::has_request_in_flight);
+    let has_request_in_flight = cron_job.has_request_in_flight();
     let has_failed_write = cron_job.n_status_failures > 0 && cron_job.emitted.is_none();
     !has_request_in_flight && (cron_job.is_status_stored() || cron_job.unusable.is_some() || has_failed_write)
 }

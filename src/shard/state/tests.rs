@@ -26,6 +26,7 @@ mod refusals;
 mod refused_creates;
 mod restarts;
 mod run_log;
+mod run_now;
 mod schedule_changes;
 mod status_writes;
 mod template_memory;

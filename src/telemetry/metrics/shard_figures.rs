@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::{Register, gauge_value, table};
 use crate::shard::{
-    BootInstant, InstantOutcome, LedFigures, OutcomeCounts, Sizes, TemplateUse, TroubleKind, TroubleReport,
+    BootInstant, InstantOutcome, LedFigures, OutcomeCounts, RunNowResult, Sizes, TemplateUse, TroubleKind,
+    TroubleReport,
 };
 
 /// The published state of a shard.
@@ -75,6 +76,11 @@ impl Register<'_> {
             ended.inc_by(counts.outcome(outcome));
         }
         self.set_gauge(&table::INSTANTS_OPEN, counts.open_instants);
+        let runs = self.counters(&table::RUNS_ASKED_FOR);
+        for result in RunNowResult::ALL {
+            let n_runs = counts.runs_asked_for[result as usize];
+            runs.with_label_values(&[result.as_str()]).inc_by(n_runs);
+        }
         self.counter(&table::UNEXPECTED_JOBS).inc_by(counts.unexpected_jobs);
     }
 

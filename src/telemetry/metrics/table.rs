@@ -61,6 +61,9 @@ table! {
     INSTANTS_OPEN: Gauge "cronwheel_instants_open" []
         "Due instants that have not ended: ordered, retried, or held back by a running Job.",
         "Rises in a burst and falls again. If it stays up, look at the outcomes of requests.";
+    RUNS_ASKED_FOR: Counter "cronwheel_runs_asked_for_total" ["result"]
+        "Runs that users asked for by the option run-now, by result: created, refused by Forbid, or failed.",
+        "The Events RunNowRefused and FailedCreate on the CronJob have the reason.";
     UNEXPECTED_JOBS: Counter "cronwheel_unexpected_jobs_total" []
         "Jobs whose controller is a CronJob but that no run of it explains: manual runs, Jobs in another namespace, Jobs for a slot in the future. They have no effect on the schedule.",
         "Expected where people start Jobs by hand. Otherwise find out who creates them.";

@@ -151,6 +151,10 @@ fn errors() -> Row {
             .query(
                 "Jobs",
                 "sum(rate(cronwheel_unexpected_jobs_total{@}[$__rate_interval]))",
+            )
+            .query(
+                "asked for: {{result}}",
+                "sum by (result) (rate(cronwheel_runs_asked_for_total{@}[$__rate_interval]))",
             ),
         ],
     )

@@ -235,7 +235,10 @@ impl Samples<'_> {
                 self.rate("cronwheel_undecodable_objects_total", &["resource"]),
                 self.rate("cronwheel_panics_total", &[]),
             ],
-            "Jobs that no run explains" => vec![self.rate("cronwheel_unexpected_jobs_total", &[])],
+            "Jobs that no run explains" => vec![
+                self.rate("cronwheel_unexpected_jobs_total", &[]),
+                self.rate("cronwheel_runs_asked_for_total", &["result"]),
+            ],
             "CronJobs and Jobs" => vec![
                 self.max("cronwheel_cron_jobs"),
                 self.max("cronwheel_jobs"),

@@ -62,6 +62,7 @@ fn check_requests(record: &CronJobRecord) {
         n_attempts_before: 0,
         is_on_time: true,
         late_from: None,
+        run_token: None,
     };
     if let Some(job) = job_body(&order, None).and_then(|body| read(&body)) {
         assert_eq!(job["metadata"]["name"], name);

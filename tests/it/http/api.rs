@@ -33,6 +33,7 @@ fn cron_job() -> Arc<CronJobIdentity> {
 
 fn order() -> JobCreate {
     JobCreate {
+        run_token: None,
         cron_job: cron_job(),
         name: "backup-29600000".into(),
         slot: time("2026-04-12T09:20:00Z"),

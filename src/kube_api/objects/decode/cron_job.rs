@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     kube_api::{objects::encode::push_raw_member, other_controllers::StatusWriter},
-    schedule::options::Options,
+    schedule::options::{Options, RUN_DONE_ANNOTATION},
     shard::{
         ALERTS_ANNOTATION, ActiveJob, ConcurrencyPolicy, CronJobIdentity, CronJobRecord, CronJobSchedule,
         CronJobStatus, Owner, ResourceVersion, Threshold, TroubleThresholds, Uid, hash::spread_hash, panics::contain,
@@ -100,6 +100,14 @@ impl Decoder {
             None => schedule,
         };
         let template = job_template(template, &identity, schedule.options().passes_scheduled_time)?;
+        let run_done = metadata
+            .options
+            .as_ref()
+            .and_then(|annotations| annotations.get(RUN_DONE_ANNOTATION));
+        let mut status = status.map_or_else(CronJobStatus::default, self::status);
+        if let Some(token) = run_done {
+            status.set_run_done(token);
+        }
         Ok(CronJobRecord {
             resource_version,
             schedule,
@@ -118,7 +126,7 @@ impl Decoder {
                 .owner_label
                 .as_deref()
                 .and_then(|label| owner(metadata.labels, label)),
-            status: status.map_or_else(CronJobStatus::default, self::status),
+            status,
             identity,
         })
     }
@@ -343,6 +351,7 @@ fn status(raw: RawStatus<'_>) -> CronJobStatus {
         last_schedule_time: raw.last_schedule_time,
         last_successful_time: raw.last_successful_time,
         unknown_members: (!raw.unknown_members.is_empty()).then(|| raw.unknown_members.into()),
+        run_done: None,
     }
 }
 

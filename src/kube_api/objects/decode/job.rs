@@ -68,7 +68,8 @@ struct RawMetadata<'a> {
     owner_references: Field<Vec<Field<OwnerReference<'a>>>>,
 }
 
-/// The slot (B-11.3), and the term and the installation of the replica that created the Job.
+/// The slot (B-11.3), the term and the installation of the replica that created the Job, and the token of a run that was
+/// asked for.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Annotations<'a> {
@@ -78,6 +79,8 @@ pub(crate) struct Annotations<'a> {
     pub(crate) created_under: Field<Text<'a>>,
     #[serde(rename = "cronwheel.dev/created-by")]
     pub(crate) created_by: Field<Text<'a>>,
+    #[serde(rename = "cronwheel.dev/run-now")]
+    pub(crate) run_now: Field<Text<'a>>,
 }
 
 #[derive(Default, Deserialize)]

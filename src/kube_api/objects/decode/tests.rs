@@ -334,6 +334,14 @@ fn writable_metadata_is_retained_for_status_writes() {
 }
 
 #[test]
+fn o_10_the_token_of_a_run_and_that_of_the_answered_one_are_read_from_annotations() {
+    let annotations = r#","annotations":{"cronwheel.dev/run-now":"t2","cronwheel.dev/run-now-done":"t1"}"#;
+    let record = cron_job(&cron_job_text(annotations, TEMPLATE, "")).unwrap();
+    assert_eq!(record.schedule.options().run_now.as_deref(), Some("t2"));
+    assert_eq!(record.status.run_done(), Some("t1"));
+}
+
+#[test]
 fn thresholds_of_trouble_are_read_from_annotations() {
     let read = |annotations: &str| {
         let metadata = format!(r#","annotations":{annotations}"#);

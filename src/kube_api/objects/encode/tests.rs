@@ -94,8 +94,40 @@ fn a_backfilled_job_differs_from_that_of_the_controller_in_one_annotation() {
     );
 }
 
+#[test]
+fn o_10_the_job_of_a_run_has_its_token_and_no_slot() {
+    let text = format!(
+        r#"{{"metadata":{{"name":"backup","namespace":"shop","uid":"{UID}","resourceVersion":"4711",
+        "creationTimestamp":"2026-01-02T03:04:05Z","annotations":{{"cronwheel.dev/pass-scheduled-time":"true"}}}},
+        "spec":{{"jobTemplate":{{"metadata":{{"annotations":{{"x":"y"}}}},"spec":{{"template":{{"spec":{{}}}}}}}}}}}}"#
+    );
+    let decoder = Decoder {
+        default_zone: Zone::utc(),
+        ..Decoder::default()
+    };
+    let cron_job = decoder.cron_job(&text).unwrap();
+    let order = JobCreate {
+        run_token: Some("t1".into()),
+        ..order(&cron_job, "2026-04-12T11:20:00+02:00")
+    };
+    let job: Value = serde_json::from_slice(&job_body(&order, Some((stamp(), INSTALLATION))).unwrap()).unwrap();
+    assert_eq!(
+        job["metadata"]["annotations"],
+        json!({
+            "cronwheel.dev/run-now": "t1",
+            "cronwheel.dev/created-by": INSTALLATION,
+            "cronwheel.dev/created-under": "7/3/00000000000000ab",
+            "cronwheel.dev/create-before": "2026-04-12T09:20:06Z",
+            "x": "y",
+        })
+    );
+    let of_pod = &job["spec"]["template"]["metadata"]["annotations"];
+    assert_eq!(of_pod, &json!({"batch.kubernetes.io/cronjob-scheduled-timestamp": ""}));
+}
+
 fn order(cron_job: &CronJobRecord, scheduled_timestamp: &str) -> JobCreate {
     JobCreate {
+        run_token: None,
         cron_job: Arc::clone(&cron_job.identity),
         name: format!("{}-29600000", cron_job.identity.name).into(),
         slot: time("2026-04-12T09:20:00Z"),
@@ -265,6 +297,7 @@ fn b_13_4_a_status_body_has_status_and_retained_metadata() {
                 last_schedule_time: Some(time("2026-04-12T09:20:00.9Z")),
                 last_successful_time: Some(time("2026-04-12T09:19:07Z")),
                 unknown_members: Some(r#","next":1"#.into()),
+                run_done: None,
             }
         ),
         concat!(
@@ -276,6 +309,28 @@ fn b_13_4_a_status_body_has_status_and_retained_metadata() {
             r#""lastScheduleTime":"2026-04-12T09:20:00Z","lastSuccessfulTime":"2026-04-12T09:19:07Z","next":1}}"#
         )
     );
+}
+
+#[test]
+fn o_10_a_status_body_marks_the_token_of_a_run_as_answered() {
+    for (members, expected) in [
+        ("", r#","annotations":{"cronwheel.dev/run-now-done":"t2"}"#),
+        (
+            r#","labels":{"a": "b"}"#,
+            r#","labels":{"a": "b"},"annotations":{"cronwheel.dev/run-now-done":"t2"}"#,
+        ),
+        (
+            r#","annotations":{"x":"\u00e9","cronwheel.dev/run-now-done":"t1","cronwheel.dev/run-now":"t2"},"labels":{}"#,
+            r#","labels":{},"annotations":{"cronwheel.dev/run-now":"t2","cronwheel.dev/run-now-done":"t2","x":"é"}"#,
+        ),
+    ] {
+        let mut status = CronJobStatus::default();
+        status.set_run_done("t2");
+        let text = status_text(members, status);
+        let found = text.strip_suffix(r#"},"status":{}}"#).unwrap();
+        let (_, found) = found.split_once(r#""resourceVersion":"4711""#).unwrap();
+        assert_eq!(found, expected, "{members}");
+    }
 }
 
 #[test]

@@ -64,6 +64,18 @@ fn complete_job_becomes_a_run() {
 }
 
 #[test]
+fn the_job_of_a_run_that_was_asked_for_has_no_slot_and_is_not_of_a_controller() {
+    let mut job = job();
+    job["metadata"]["name"] = json!("backup-run-222222");
+    job["metadata"]["annotations"] =
+        json!({"cronwheel.dev/run-now": "t1", "cronwheel.dev/created-by": "cronwheel/cronwheel"});
+    job["metadata"]["managedFields"] = json!([{"manager": "cronwheel", "operation": "Update"}]);
+    let run = run_of(&job);
+    assert_eq!(run.slot, None);
+    assert_eq!(run.creator, Creator::Other("cronwheel trigger".into()));
+}
+
+#[test]
 fn no_member_of_a_job_stops_the_list() {
     assert_lenient::<JobContent>(&job());
 }
